@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Octets that somebody else owns. A span is one piece; a rope is several, read in order, which is
+ * how an FPDU arrives when it straddles TCP segments.
+ */
+#ifndef UWARP_BASE_SPAN_H
+#define UWARP_BASE_SPAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct uw_span {
+	const uint8_t *p;
+	size_t n;
+};
+
+struct uw_rope {
+	const struct uw_span *v; /* the pieces; v[0] is entered at `skip` */
+	size_t skip;
+	size_t len; /* octets from there on that belong to the rope */
+};
+
+static inline struct uw_rope uw_rope_of(const struct uw_span *one)
+{
+	return (struct uw_rope){ .v = one, .skip = 0, .len = one->n };
+}
+
+/* The part that starts at off (<= r->len) and is n octets long (off + n <= r->len). */
+struct uw_rope uw_rope_sub(struct uw_rope r, size_t off, size_t n);
+
+/* Copy the first n (<= r.len) octets to dst. */
+void uw_rope_copy(struct uw_rope r, void *dst, size_t n);
+
+/* The first piece as a span, cut to the rope's length: all of it when the rope is contiguous. */
+struct uw_span uw_rope_head(struct uw_rope r);
+
+/* CRC32c state continued over the whole rope; see crc32c.h. */
+uint32_t uw_rope_crc32c(uint32_t crc, struct uw_rope r);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one error vocabulary of the stack. status.c maps each value to what the peer is told
+ * (Terminate layer, type, code), to the work completion status and to errno.
+ */
+#ifndef UWARP_BASE_STATUS_H
+#define UWARP_BASE_STATUS_H
+
+#include <stdint.h>
+
+typedef enum uw_status {
+	UW_OK = 0,
+	UW_MORE, /* not an error: needs more octets, room or credit before it can go on */
+
+	/* MPA, RFC 5044 §8 and RFC 6581 §8 */
+	UW_E_LLP_CLOSED,    /* 2/0/01 TCP connection closed, terminated or lost */
+	UW_E_MPA_CRC,	    /* 2/0/02 */
+	UW_E_MPA_MARKER,    /* 2/0/03 */
+	UW_E_MPA_FRAME,	    /* 2/0/04 invalid request or reply frame */
+	UW_E_MPA_LOCAL,	    /* 2/0/05 */
+	UW_E_MPA_IRD,	    /* 2/0/06 insufficient IRD */
+	UW_E_MPA_RTR,	    /* 2/0/07 no matching RTR */
+	UW_E_MPA_REVISION,  /* start-up frame of a revision we do not speak */
+	UW_E_MPA_INITIATOR, /* initiator met initiator, RFC 5044 §7.1.2 */
+	UW_E_MPA_TIMEOUT,   /* start-up did not finish in time */
+
+	/* DDP, RFC 5041 §7.2 */
+	UW_E_DDP_LOCAL,	    /* 1/0/00 */
+	UW_E_DDP_STAG,	    /* 1/1/00 */
+	UW_E_DDP_BOUNDS,    /* 1/1/01 */
+	UW_E_DDP_STREAM,    /* 1/1/02 */
+	UW_E_DDP_WRAP,	    /* 1/1/03 */
+	UW_E_DDP_T_VERSION, /* 1/1/04 */
+	UW_E_DDP_QN,	    /* 1/2/01 */
+	UW_E_DDP_NO_BUFFER, /* 1/2/02 */
+	UW_E_DDP_MSN,	    /* 1/2/03 */
+	UW_E_DDP_MO,	    /* 1/2/04 */
+	UW_E_DDP_TOO_LONG,  /* 1/2/05 */
+	UW_E_DDP_U_VERSION, /* 1/2/06 */
+
+	/* RDMAP, RFC 5040 §4.8 figure 9 and RFC 7306 §8 */
+	UW_E_RDMAP_LOCAL,		/* 0/0/00 */
+	UW_E_RDMAP_STAG,		/* 0/1/00 */
+	UW_E_RDMAP_BOUNDS,		/* 0/1/01 */
+	UW_E_RDMAP_ACCESS,		/* 0/1/02 */
+	UW_E_RDMAP_STREAM,		/* 0/1/03 */
+	UW_E_RDMAP_WRAP,		/* 0/1/04 */
+	UW_E_RDMAP_NOT_INV,		/* 0/1/09 */
+	UW_E_RDMAP_VERSION,		/* 0/2/05 */
+	UW_E_RDMAP_OPCODE,		/* 0/2/06 */
+	UW_E_RDMAP_STREAM_CATASTROPHIC, /* 0/2/07 */
+	UW_E_RDMAP_GLOBAL,		/* 0/2/08 */
+	UW_E_RDMAP_UNSPEC,		/* 0/2/FF */
+
+	/* local to this side: nothing is sent */
+	UW_E_LKEY,	 /* a request's own SGE fails the check */
+	UW_E_LEN,	 /* a request's length is out of range */
+	UW_E_FLUSHED,	 /* the QP left RTS before the request was done */
+	UW_E_TERMINATED, /* the peer sent Terminate */
+	UW_E_INVAL,
+	UW_E_STATE,
+	UW_E_NOMEM,
+	UW_E_BUSY,
+	UW_E_NOENT,
+	UW_E_UNREACHABLE,
+	UW_E_REFUSED,
+	UW_E_REJECTED,
+	UW_E_TIMEOUT,
+	UW_E_ADDR_IN_USE,
+	UW_E_ADDR,
+	UW_E_AFAMILY,
+	UW_E_NO_LINK,
+	UW_E_PERM,
+	UW_E_UNSUPPORTED,
+
+	UW_STATUS_COUNT
+} uw_status;
+
+/* Every function that returns one must have it looked at. */
+#define UW_CHECK __attribute__((warn_unused_result))
+
+/* Who a Terminate names: RFC 5040 §4.8. layer 0 RDMAP, 1 DDP, 2 LLP (MPA). */
+struct uw_term_code {
+	uint8_t layer, etype, code;
+	uint8_t sends; /* 0: this status is never told to the peer */
+};
+
+const char *uw_status_name(uw_status st); /* "ddp: base or bounds", never NULL */
+int uw_status_errno(uw_status st);	  /* positive errno; 0 for UW_OK */
+uint32_t uw_status_wc(uw_status st);	  /* enum uw_wc_status */
+struct uw_term_code uw_status_term(uw_status st);
+
+/* The status behind a received layer/type/code, UW_E_RDMAP_UNSPEC if none fits. */
+uw_status uw_status_from_term(uint8_t layer, uint8_t etype, uint8_t code);
+
+#endif

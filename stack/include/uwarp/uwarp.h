@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uwarp: a software RNIC (RDMAP/DDP/MPA over TCP) as a library.
+ *
+ * This is the whole interface of libuwarp.so. The libibverbs provider and the rdma_cm emulation
+ * are its two users; neither knows what is below, and nothing below knows them.
+ *
+ * Conventions
+ *  - Every function that can fail returns 0 or a negative errno value.
+ *  - Objects are created by uw_*_create/alloc/reg and stay valid until the matching destroy call,
+ *    which fails with -EBUSY while something else still refers to the object.
+ *  - Addresses of the program's memory are plain virtual addresses; lengths are octets.
+ *  - Constants that verbs also has carry the verbs values (ibv_wc_status, ibv_wr_opcode, ...), so
+ *    the provider passes them through; the provider asserts the equality at compile time.
+ *  - Unless a line says otherwise functions may be called from any thread. Callbacks run under
+ *    the stack lock, in whatever thread drives the stack: they must not block and must not call
+ *    back into this interface.
+ */
+#ifndef UWARP_UWARP_H
+#define UWARP_UWARP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "uwarp/types.h"
+
+#define UW_API_VERSION 1u
+
+/* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
+#define UW_PRIVATE_DATA_MAX 512u
+
+struct uw_engine;
+struct uw_pd;
+struct uw_mr;
+struct uw_cq;
+struct uw_srq;
+struct uw_qp;
+struct uw_ep;
+
+/* ---- configuration ---------------------------------------------------------------------- */
+
+struct uw_config {
+	char link[256];	   /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
+	char ip[64];	   /* "A" or "A/N"; "" = chosen by the link */
+	char run_dir[256]; /* rendezvous directory of this user's processes; "" = default */
+	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
+	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
+	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
+	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
+	bool p2p;	   /* offer peer-to-peer (RFC 6581 A bit) when connecting; default true */
+	unsigned ird, ord; /* upper limits, 1..0x3ffe; default 128 */
+	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
+	bool verbose;	     /* say on stderr what was chosen */
+};
+
+/* Fill *cfg with the defaults, then with what the UWARP_* environment variables say.
+ * -EINVAL when a variable does not parse; the bad variable is named on stderr. */
+int uw_config_from_env(struct uw_config *cfg);
+
+/* ---- engine ----------------------------------------------------------------------------- */
+
+/* Make an engine. Cheap: no thread, no descriptor, no link (those come with the first bind,
+ * resolve, listen or connect, or with uw_engine_start), so a program may fork afterwards.
+ * cfg is copied; NULL = uw_config_from_env. */
+int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out);
+
+/* Bring the link up and start the RX thread; 0 if already up. May take 0.3 s. On failure one line
+ * on stderr names what to fix. Errors: -ENODEV unknown link, -EADDRINUSE the address belongs to
+ * another process, -EPERM/-EACCES missing rights, -EINVAL bad address, -EIO. */
+int uw_engine_start(struct uw_engine *e);
+
+/* True once the link is up in this process (a forked child of a started process must open its own
+ * engine from its own copy of the library). */
+bool uw_engine_started(const struct uw_engine *e);
+
+/* Drain (bounded by 2 s), close every connection, stop the thread, release everything. */
+void uw_engine_close(struct uw_engine *e);
+
+struct uw_device_attr {
+	uint64_t guid; /* EUI-64 made from the address; host order; never 0 */
+	uint32_t max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr;
+	uint32_t max_inline;  /* octets */
+	uint32_t max_rd_atom; /* IRD = ORD limit per QP */
+	uint32_t mtu;	      /* IP MTU of the link */
+	uint32_t mulpdu;      /* MULPDU at that MTU, RFC 5044 §4.5 */
+	uint64_t link_bps;    /* nominal speed, bits per second */
+	bool link_up;
+	struct sockaddr_storage addr; /* the engine's address; family 0 before start */
+	char fw_ver[32];
+};
+/* Never fails; works before start (addr then unset, guid from the configured address or host). */
+void uw_engine_query(struct uw_engine *e, struct uw_device_attr *attr);
+
+/* ---- protection domains and memory ------------------------------------------------------ */
+
+int uw_pd_alloc(struct uw_engine *e, struct uw_pd **out);
+int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, QPs or SRQs use it */
+
+/* Register [addr, addr+len) so that remote TO `iova` means addr. The memory is not pinned: it must
+ * stay mapped until dereg. Unknown access bits are ignored. STags are random and not reused soon
+ * (RFC 5040 §8.1.1). -EINVAL: wraps, or remote write/atomic without local write. -ENOMEM. */
+int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
+	      struct uw_mr **out);
+/* After it returns no packet, however late, reaches the memory (RFC 5042 §6.2.2). */
+int uw_mr_dereg(struct uw_mr *mr);
+uint32_t uw_mr_stag(const struct uw_mr *mr); /* lkey = rkey = STag */
+
+/* ---- completions ------------------------------------------------------------------------ */
+
+/* `notify(ctx)` is called at most once per uw_cq_arm; NULL if never armed. depth >= 1 entries.
+ * `error(ctx)` is called once when the CQ overflows; its QPs then go to error. */
+struct uw_cq_attr {
+	uint32_t depth;
+	void (*notify)(void *ctx);
+	void (*error)(void *ctx);
+	void *ctx;
+};
+int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *attr, struct uw_cq **out);
+int uw_cq_resize(struct uw_cq *cq, uint32_t depth); /* -EINVAL: holds more than depth entries */
+int uw_cq_destroy(struct uw_cq *cq);		    /* -EBUSY while QPs use it */
+
+/* Take up to n completions into wc; returns their number, or negative errno if the CQ is in error.
+ * While it finds nothing it drives the stack (the `adaptive` thread model, doc/path.md). */
+int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc);
+
+/* Ask for one notify callback at the next completion (solicited_only: at the next solicited or
+ * failed one). As with verbs: poll again after arming. Arming "any" is not weakened by a later
+ * solicited_only. */
+int uw_cq_arm(struct uw_cq *cq, bool solicited_only);
+
+/* ---- queue pairs ------------------------------------------------------------------------ */
+
+struct uw_srq_attr {
+	uint32_t max_wr, max_sge;
+	void (*event)(void *ctx, enum uw_event ev);
+	void *ctx;
+};
+int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_srq **out);
+int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use it */
+/* Raise SRQ_LIMIT_REACHED once when fewer than `limit` receives are left; 0 disarms. */
+int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit);
+uint32_t uw_srq_limit(const struct uw_srq *srq);
+/* Post n receives; *done = how many were taken. -ENOMEM full, -EINVAL too many SGEs. */
+int uw_srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
+
+struct uw_qp_attr {
+	struct uw_cq *send_cq, *recv_cq;
+	struct uw_srq *srq; /* NULL: the QP has its own RQ */
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline; /* in/out */
+	bool sq_sig_all;
+	void (*event)(void *ctx, enum uw_event ev);
+	void *ctx;
+};
+
+/* attr's capacities come back as granted (>= asked). -EINVAL beyond uw_device_attr, -ENOMEM. */
+int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out);
+/* Ends the connection if there is one; completions still in the CQs disappear. */
+int uw_qp_destroy(struct uw_qp *qp);
+uint32_t uw_qp_num(const struct uw_qp *qp);
+enum uw_qp_state uw_qp_state(const struct uw_qp *qp);
+/* RESET, INIT and ERR are taken as asked; RTR and RTS are accepted and take effect when the
+ * connection manager has the stream (iWARP: RFC 5040 has no QP states); SQD is taken as a graceful
+ * close of the stream once what was posted is sent (rdma_disconnect). -EINVAL otherwise. */
+int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to);
+/* UW_ACCESS_REMOTE_* that the stream may use; default all (the MR decides). */
+int uw_qp_set_access(struct uw_qp *qp, unsigned access);
+
+/* Post n requests in order, one doorbell for all; *done = how many were taken. The first refused
+ * one gives the return value: -EINVAL state, opcode, too many SGEs or inline too long; -ENOMEM SQ
+ * full. A posted request on a QP in error completes with UW_WC_WR_FLUSH_ERR. */
+int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done);
+int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
+
+/* ---- connections (what rdma_cm needs; RFC 5044 §7, RFC 6581) ----------------------------- */
+
+enum uw_cm_event_type {
+	UW_CM_CONNECT_REQUEST, /* on a listener: ev->ep is the new endpoint, owned by the callee */
+	UW_CM_ESTABLISHED,     /* both sides; param = the peer's, on the connecting side */
+	UW_CM_REJECTED,	       /* by the peer's program; param has its private data */
+	UW_CM_REFUSED,	       /* TCP refused: nobody listens on that port */
+	UW_CM_UNREACHABLE,     /* no route, no such peer, or no answer in time */
+	UW_CM_CONNECT_ERROR,   /* start-up failed: the peer does not speak MPA, or broke it */
+	UW_CM_DISCONNECTED,    /* an established connection ended, whoever ended it */
+};
+
+struct uw_cm_param {
+	const void *private_data; /* valid during the call only */
+	uint16_t private_data_len;
+	uint16_t ird; /* responder resources: what this side answers (RFC 6581 §9.1 IRD) */
+	uint16_t ord; /* initiator depth: what this side asks */
+};
+
+struct uw_cm_event {
+	enum uw_cm_event_type type;
+	int error;	  /* negative errno for the failures, else 0 */
+	struct uw_ep *ep; /* UW_CM_CONNECT_REQUEST: the new endpoint */
+	struct uw_cm_param param;
+};
+
+/* Called in the order in which things happened on each endpoint. `ctx` is the endpoint's. */
+typedef void uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
+
+/* An endpoint is what a TCP socket is below a rdma_cm_id. Starts the engine's link. */
+int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);
+/* Give an endpoint that came with CONNECT_REQUEST its context. From then on it has its events. */
+void uw_ep_set_ctx(struct uw_ep *ep, void *ctx);
+/* Claim a local address; port 0 = any free one; wildcard and 127.0.0.1 mean this engine's address.
+ * -EADDRINUSE, -EADDRNOTAVAIL, -EAFNOSUPPORT, -EINVAL (bound already). */
+int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr);
+/* Find the way to dst, joining a peer process if need be (blocks, at most timeout_ms), and choose
+ * the local address. -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
+int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
+		  unsigned timeout_ms);
+int uw_ep_listen(struct uw_ep *ep, int backlog);
+/* Connect QP number qpn to the resolved destination; the outcome is an event. -ENOENT no such QP,
+ * -EINVAL wrong state or private data longer than 508 (rev 2) or 512 octets (rev 1). */
+int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
+/* Answer a CONNECT_REQUEST. */
+int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
+int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p);
+/* End gracefully after what was posted has been sent; DISCONNECTED follows. -ENOTCONN. */
+int uw_ep_disconnect(struct uw_ep *ep);
+/* No event of this endpoint is delivered after return. A listener drops its unanswered requests
+ * whose endpoints nobody owns; a live connection is closed and its QP goes to error. */
+void uw_ep_destroy(struct uw_ep *ep);
+void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
+void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
+
+/* ---- the table that a dlopen()ed libuwarp.so hands out ------------------------------------ */
+
+#define UW_API_LIST(X)                                                                             \
+	X(config_from_env)                                                                         \
+	X(engine_open)                                                                             \
+	X(engine_start)                                                                            \
+	X(engine_started)                                                                          \
+	X(engine_close) X(engine_query) X(pd_alloc) X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) \
+		X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create)         \
+			X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) \
+				X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_set_access)  \
+					X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx)       \
+						X(ep_bind) X(ep_resolve) X(ep_listen)              \
+							X(ep_connect) X(ep_accept) X(ep_reject)    \
+								X(ep_disconnect) X(ep_destroy)     \
+									X(ep_local_addr)           \
+										X(ep_peer_addr)
+
+struct uw_api {
+	uint32_t version; /* UW_API_VERSION */
+#define UW_X(name) __typeof__(uw_##name) *name;
+	UW_API_LIST(UW_X)
+#undef UW_X
+};
+
+/* The one exported symbol of libuwarp.so. NULL if `version` is not what the library has. */
+const struct uw_api *uw_api_get(uint32_t version);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMAP headers on the wire: RFC 5040 §4, RFC 7306 §4. Layout and opcode table, no state. */
+#ifndef UWARP_WIRE_RDMAP_WIRE_H
+#define UWARP_WIRE_RDMAP_WIRE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/be.h"
+#include "base/span.h"
+#include "wire/ddp_wire.h"
+
+enum rdmap_opcode { /* RFC 5040 §4.3 figure 4, RFC 7306 §4.1 figure 2 */
+		    RDMAP_WRITE = 0x0,
+		    RDMAP_READ_REQUEST = 0x1,
+		    RDMAP_READ_RESPONSE = 0x2,
+		    RDMAP_SEND = 0x3,
+		    RDMAP_SEND_INV = 0x4,
+		    RDMAP_SEND_SE = 0x5,
+		    RDMAP_SEND_SE_INV = 0x6,
+		    RDMAP_TERMINATE = 0x7,
+		    RDMAP_IMM = 0x8,
+		    RDMAP_IMM_SE = 0x9,
+		    RDMAP_ATOMIC_REQUEST = 0xa,
+		    RDMAP_ATOMIC_RESPONSE = 0xb,
+		    RDMAP_OPCODES = 16,
+};
+
+enum rdmap_qn { RDMAP_QN_SEND, RDMAP_QN_READ, RDMAP_QN_TERMINATE, RDMAP_QN_ATOMIC, RDMAP_QNS };
+
+#define RDMAP_VERSION 1u /* RV, RFC 5040 §4.1 */
+
+/* The control octet in DDP's RsvdULP: RV 0xc0, reserved 0x30, opcode 0x0f. */
+static inline uint8_t rdmap_ctrl(unsigned opcode)
+{
+	return (uint8_t)(RDMAP_VERSION << 6 | opcode);
+}
+static inline unsigned rdmap_ctrl_opcode(uint8_t ctrl)
+{
+	return ctrl & 0x0f;
+}
+static inline unsigned rdmap_ctrl_version(uint8_t ctrl)
+{
+	return ctrl >> 6;
+}
+
+/* What the RFCs fix for each opcode: one row, one truth (RFC 5040 §4.3 figure 4). */
+struct rdmap_op {
+	const char *name; /* NULL: not assigned */
+	bool tagged;
+	uint8_t qn;	  /* untagged only */
+	uint8_t hdr;	  /* octets of RDMAP header after DDP's */
+	bool payload;	  /* ULP payload may follow */
+	bool invalidates; /* DDP's RsvdULP32 is an STag to invalidate */
+	bool solicited;
+};
+extern const struct rdmap_op rdmap_ops[RDMAP_OPCODES];
+
+struct rdmap_read_wire { /* RFC 5040 §4.4 */
+	uint8_t sink_stag[4];
+	uint8_t sink_to[8];
+	uint8_t size[4];
+	uint8_t src_stag[4];
+	uint8_t src_to[8];
+};
+static_assert(sizeof(struct rdmap_read_wire) == 28, "RFC 5040 §4.4");
+
+struct rdmap_read {
+	uint32_t sink_stag, size, src_stag;
+	uint64_t sink_to, src_to;
+};
+void rdmap_read_encode(const struct rdmap_read *r, uint8_t *out);
+void rdmap_read_decode(const uint8_t *in, struct rdmap_read *r);
+
+struct rdmap_term_wire {     /* RFC 5040 §4.8 */
+	uint8_t layer_etype; /* layer in the high nibble */
+	uint8_t code;
+	uint8_t hdrct; /* enum rdmap_hdrct */
+	uint8_t reserved;
+};
+static_assert(sizeof(struct rdmap_term_wire) == 4, "RFC 5040 §4.8");
+
+enum rdmap_hdrct { RDMAP_TERM_M = 0x80, RDMAP_TERM_D = 0x40, RDMAP_TERM_R = 0x20 };
+
+/* Largest Terminate payload: control, DDP segment length, DDP header, Read Request header. */
+#define RDMAP_TERM_MAX (4u + 2u + DDP_HDR_MAX + 28u)
+
+struct rdmap_term {
+	uint8_t layer, etype, code;
+	bool has_ddp;	     /* M and D: length and header of the segment in error */
+	uint16_t ddp_length; /* DDP segment length: header and payload, as received */
+	uint8_t ddp_hdr[DDP_HDR_MAX];
+	uint8_t ddp_hdr_len; /* 14 or 18 */
+	bool has_rdmap;	     /* R: the Read Request header */
+	uint8_t rdmap_hdr[28];
+	bool siw_order; /* decode only: control word was in the order of Linux siw */
+};
+/* Returns the octets written (4 .. RDMAP_TERM_MAX). */
+unsigned rdmap_term_encode(const struct rdmap_term *t, uint8_t *out);
+/* UW_E_RDMAP_UNSPEC when shorter than its own flags say. Also takes the bit order that Linux siw
+ * writes (layer in the low nibble), told apart by the layer/type pairs that exist. */
+uw_status rdmap_term_decode(struct uw_span in, struct rdmap_term *t) UW_CHECK;
+
+#endif
