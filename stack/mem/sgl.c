@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mem/sgl.h"
+
+#include <string.h>
+
+uint64_t mem_sgl_length(const struct uw_sge *v, uint32_t n)
+{
+	uint64_t len = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		len += v[i].length;
+	return len;
+}
+
+/* Where the octet at `off` of the list lies and how many follow it in the same SGE, at most *n. */
+static uw_status locate(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
+			unsigned need, struct uw_span *out)
+{
+	const struct uw_sge *e = sgl->v;
+	struct mem_access a = { .pd = sgl->pd, .need = need };
+	uint8_t *va = NULL;
+	enum mem_verdict v;
+
+	while (off >= e->length) {
+		off -= e->length;
+		e++;
+	}
+	a.stag = e->lkey;
+	a.to = e->addr + off;
+	a.len = e->length - off < out->n ? e->length - off : out->n;
+	v = mem_check(t, &a, &va);
+	if (v)
+		return mem_verdict_status(v, MEM_FOR_LOCAL);
+	*out = (struct uw_span){ va, (size_t)a.len };
+	return UW_OK;
+}
+
+uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
+		     uint8_t *dst, size_t n)
+{
+	if (sgl->inl) {
+		memcpy(dst, sgl->inl + off, n);
+		return UW_OK;
+	}
+	while (n) {
+		struct uw_span s = { NULL, n };
+		uw_status st = locate(t, sgl, off, 0, &s);
+
+		if (st)
+			return st;
+		memcpy(dst, s.p, s.n);
+		dst += s.n;
+		off += s.n;
+		n -= s.n;
+	}
+	return UW_OK;
+}
+
+uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
+		      struct uw_rope src)
+{
+	while (src.len) {
+		struct uw_span s = { NULL, src.len };
+		uw_status st = locate(t, sgl, off, MEM_LOCAL_WRITE, &s);
+
+		if (st)
+			return st;
+		uw_rope_copy(src, (uint8_t *)(uintptr_t)s.p, s.n);
+		src = uw_rope_sub(src, s.n, src.len - s.n);
+		off += s.n;
+	}
+	return UW_OK;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A completion queue: one producer (the stack, under its lock), one consumer at a time (the
+ * program; the engine serialises several). Memory is the caller's.
+ */
+#ifndef UWARP_QP_CQ_H
+#define UWARP_QP_CQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/stats.h"
+#include "uwarp/types.h"
+
+enum cq_armed { CQ_UNARMED, CQ_SOLICITED, CQ_ANY };
+
+struct cq {
+	struct uw_wc *ring; /* mask + 1 entries */
+	uint32_t mask;
+	uint32_t depth; /* what the program asked: <= mask + 1 */
+	_Alignas(64) _Atomic uint32_t
+		tail; /* producer's; its release pairs with cq_take's acquire */
+	_Alignas(64) _Atomic uint32_t
+		head; /* consumer's; its release pairs with cq_push's acquire */
+	_Atomic unsigned armed;
+	_Atomic bool overflown;
+	void (*notify)(void *ctx); /* NULL: never armed */
+	void (*error)(void *ctx);
+	void *ctx;
+	struct uw_stats *stats;
+};
+
+/* Producer. False: the queue is full; it is in error from then on and error() was called. */
+bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
+
+/* Consumer: up to n completions; returns how many. */
+unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc);
+
+/* Consumer. A push that cq_take did not see after this call notifies (Dekker: both sides store,
+ * fence, load). */
+void cq_arm(struct cq *cq, bool solicited_only);
+
+static inline uint32_t cq_count(const struct cq *cq)
+{
+	return atomic_load_explicit(&cq->tail, memory_order_acquire) -
+	       atomic_load_explicit(&cq->head, memory_order_relaxed);
+}
+
+/* Producer and consumer both excluded: drop the completions of one QP. */
+void cq_forget(struct cq *cq, uint32_t qp_num);
+
+/* Producer and consumer both excluded: move to a ring of mask + 1 entries that holds them all. */
+void cq_move(struct cq *cq, struct uw_wc *ring, uint32_t mask, uint32_t depth);
+
+#endif

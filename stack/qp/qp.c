@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A QP's life: states, completions, flush. The stream's octets: qp/stream.c. */
+#include "qp/qp.h"
+
+#include <string.h>
+
+static uint32_t wc_opcode(unsigned wr_opcode)
+{
+	static const uint32_t map[] = {
+		[UW_WR_RDMA_WRITE] = UW_WC_RDMA_WRITE,
+		[UW_WR_SEND] = UW_WC_SEND,
+		[UW_WR_RDMA_READ] = UW_WC_RDMA_READ,
+		[UW_WR_SEND_WITH_INV] = UW_WC_SEND,
+	};
+
+	return map[wr_opcode];
+}
+
+/* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
+static void reap(struct qp *qp)
+{
+	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+
+	while (head != atomic_load_explicit(&qp->sq.tail, memory_order_acquire)) {
+		struct sqe *e = sq_at(&qp->sq, head);
+		struct uw_wc wc = { .wr_id = e->wr_id, .qp_num = qp->num };
+
+		if (!e->done)
+			break;
+		wc.status = uw_status_wc((uw_status)e->status);
+		wc.vendor_err = e->status;
+		wc.opcode = wc_opcode(e->opcode);
+		wc.byte_len = (uint32_t)e->length;
+		if (e->status || (e->flags & UW_SEND_SIGNALED))
+			cq_push(qp->scq, &wc, false);
+		head++;
+	}
+	if ((int32_t)(head - qp->sq.tx) > 0)
+		qp->sq.tx = head;
+	atomic_store_explicit(&qp->sq.head, head, memory_order_release);
+}
+
+static void complete(struct qp *qp, struct sqe *e, uw_status st)
+{
+	e->done = 1;
+	e->status = (uint8_t)st;
+	reap(qp);
+}
+
+static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct rdmap_delivery *d)
+{
+	struct uw_wc wc = { .wr_id = wr_id,
+			    .status = uw_status_wc(st),
+			    .vendor_err = st,
+			    .opcode = UW_WC_RECV,
+			    .qp_num = qp->num };
+
+	if (d)
+		wc.byte_len = d->length;
+	cq_push(qp->rcq, &wc, d && d->solicited);
+}
+
+/* ---- what the RDMAP stream calls --------------------------------------------------------- */
+
+static void raise_limit(struct qp *qp)
+{
+	if (!qp->rq->limit || rq_count(qp->rq) >= qp->rq->limit)
+		return;
+	qp->rq->limit = 0; /* one event per arming */
+	if (qp->event)
+		qp->event(qp->event_ctx, UW_EVENT_SRQ_LIMIT_REACHED);
+}
+
+static uw_status recv_take(void *arg, struct mem_sgl *sgl)
+{
+	struct qp *qp = arg;
+	struct rqe *e = rq_first(qp->rq);
+
+	if (!e)
+		return UW_E_DDP_NO_BUFFER;
+	*sgl = (struct mem_sgl){ .v = rqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length };
+	qp->taken_wr_id = e->wr_id;
+	if (qp->shared_rq) {
+		/* Other QPs go on taking: keep what this one needs and let the slot go. */
+		memcpy(qp->taken, rqe_sge(e), e->num_sge * sizeof(struct uw_sge));
+		sgl->v = qp->taken;
+		rq_drop(qp->rq);
+		raise_limit(qp);
+	}
+	return UW_OK;
+}
+
+static void recv_done(void *arg, const struct rdmap_delivery *d)
+{
+	struct qp *qp = arg;
+
+	if (!qp->shared_rq)
+		rq_drop(qp->rq);
+	push_recv(qp, qp->taken_wr_id, UW_OK, d);
+}
+
+static struct sqe *oldest_read(struct qp *qp)
+{
+	for (uint32_t i = atomic_load_explicit(&qp->sq.head, memory_order_relaxed); i != qp->sq.tx;
+	     i++) {
+		struct sqe *e = sq_at(&qp->sq, i);
+
+		if (e->opcode == UW_WR_RDMA_READ && !e->done)
+			return e;
+	}
+	return NULL;
+}
+
+static void read_done(void *arg)
+{
+	struct qp *qp = arg;
+	struct sqe *e = oldest_read(qp);
+
+	if (e)
+		complete(qp, e, UW_OK);
+}
+
+/* A Terminate about a read names the request that is to blame; anything else was complete when
+ * TCP took it, so the program hears of it by the state of the QP. */
+static void terminated(void *arg, const struct rdmap_term *t)
+{
+	struct qp *qp = arg;
+	struct sqe *e = oldest_read(qp);
+
+	qp->peer_term = *t;
+	if (e && t->layer == 0 && t->etype == 1)
+		complete(qp, e, uw_status_from_term(t->layer, t->etype, t->code));
+}
+
+static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated };
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+void qp_init(struct qp *qp, const struct qp_setup *s)
+{
+	qp->num = s->num;
+	qp->pd = s->pd;
+	qp->scq = s->scq;
+	qp->rcq = s->rcq;
+	qp->rq = s->srq ? s->srq : &qp->own_rq;
+	qp->shared_rq = s->srq != NULL;
+	qp->stats = s->stats;
+	qp->state = UW_QPS_RESET;
+	qp->rd.mem = s->mem;
+	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
+}
+
+uw_status qp_start(struct qp *qp, const struct qp_stream *s)
+{
+	const struct mem_table *mem = qp->rd.mem;
+	unsigned rights = qp->rd.remote_rights;
+	const struct mpa_agreed *a = s->agreed;
+
+	if (qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD || qp->state == UW_QPS_ERR)
+		return UW_E_STATE;
+	qp->mrx = (struct mpa_rx){
+		.crc = a->crc, .markers = a->rx_markers, .scratch = s->scratch, .stats = qp->stats
+	};
+	qp->mtx = (struct mpa_tx){ .crc = a->crc, .markers = a->tx_markers, .stats = qp->stats };
+	rdmap_stream_init(&qp->rd, &s->queues, qp->stats);
+	qp->rd.mem = mem;
+	qp->rd.pd = qp->pd;
+	qp->rd.remote_rights = rights;
+	qp->rd.ulp = &ulp;
+	qp->rd.ulp_arg = qp;
+	qp->rd.rtr_send = !s->initiator && a->p2p && a->rtr == MPA_RTR_SEND;
+	qp->gated = !s->initiator; /* RFC 5044 §7.1.2 */
+	qp->respond_next = qp->sending_sq = qp->fin_wanted = false;
+	qp->cause = UW_OK;
+	qp->state = UW_QPS_RTS;
+	if (s->initiator && a->p2p)
+		rdmap_rtr(&qp->rd, (enum rdmap_rtr)a->rtr);
+	return UW_OK;
+}
+
+static void flush_rq(struct qp *qp)
+{
+	struct rqe *e;
+
+	if (qp->shared_rq) {
+		/* The receive that was being filled belongs to this QP alone. */
+		if (qp->rd.recv_open && !qp->rd.rtr_send)
+			push_recv(qp, qp->taken_wr_id, UW_E_FLUSHED, NULL);
+		qp->rd.recv_open = false;
+		return;
+	}
+	while ((e = rq_first(qp->rq))) {
+		push_recv(qp, e->wr_id, UW_E_FLUSHED, NULL);
+		qp->stats->qp_flushed++;
+		rq_drop(qp->rq);
+	}
+}
+
+void qp_flush(struct qp *qp)
+{
+	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+
+	for (uint32_t i = head; i != tail; i++) {
+		struct sqe *e = sq_at(&qp->sq, i);
+
+		if (e->done)
+			continue;
+		e->done = 1;
+		e->status = UW_E_FLUSHED;
+		qp->stats->qp_flushed++;
+	}
+	reap(qp);
+	flush_rq(qp);
+}
+
+/* A receive that cannot hold the Send, or names memory that it may not write, fails itself; the
+ * rest is flushed. */
+static void blame_recv(struct qp *qp, uw_status why)
+{
+	if (!qp->rd.recv_open || qp->rd.rtr_send)
+		return;
+	if (why != UW_E_LKEY && why != UW_E_DDP_TOO_LONG)
+		return;
+	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
+	qp->rd.recv_open = false;
+	if (!qp->shared_rq)
+		rq_drop(qp->rq);
+}
+
+void qp_fail(struct qp *qp, uw_status why)
+{
+	bool had_stream = qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD;
+
+	if (qp->state == UW_QPS_ERR) {
+		qp_flush(qp);
+		return;
+	}
+	if (had_stream && qp->sending_sq && why == UW_E_LKEY)
+		complete(qp, sq_at(&qp->sq, qp->sq.tx), why);
+	else if (had_stream)
+		blame_recv(qp, why);
+	qp->state = UW_QPS_ERR;
+	qp->cause = why;
+	if (had_stream) {
+		qp->rd.tx.source = RDMAP_FROM_NONE;
+		qp->sending_sq = false;
+		/* Our own memory at fault: the peer only learns that the stream is over. */
+		if (why != UW_OK)
+			rdmap_terminate(&qp->rd, why == UW_E_LKEY ? UW_E_RDMAP_LOCAL : why);
+	}
+	qp_flush(qp);
+}
+
+uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
+{
+	bool streaming = qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD;
+
+	switch (to) {
+	case UW_QPS_ERR:
+		qp_fail(qp, UW_E_FLUSHED);
+		return UW_OK;
+	case UW_QPS_SQD:
+		if (qp->state != UW_QPS_RTS)
+			return qp->state == UW_QPS_ERR ? UW_OK : UW_E_STATE;
+		qp->state = UW_QPS_SQD;
+		qp->fin_wanted = true;
+		return UW_OK;
+	case UW_QPS_RESET:
+		if (streaming)
+			qp_fail(qp, UW_E_FLUSHED);
+		qp->state = UW_QPS_RESET;
+		return UW_OK;
+	case UW_QPS_INIT:
+	case UW_QPS_RTR:
+	case UW_QPS_RTS:
+		/* The connection manager makes the real change; programs and librdmacm ask before
+		 * or after it. */
+		if (!streaming && qp->state != UW_QPS_ERR)
+			qp->state = to == UW_QPS_RTS ? UW_QPS_RTR : to;
+		return UW_OK;
+	default:
+		return UW_E_INVAL;
+	}
+}
+
+void qp_sent(struct qp *qp)
+{
+	struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
+
+	qp->sending_sq = false;
+	qp->sq.tx++;
+	/* RFC 5040 §5.5: a read is done when its Response is, everything else when TCP took it. */
+	if (e->opcode != UW_WR_RDMA_READ)
+		complete(qp, e, UW_OK);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A queue pair: its state, its two queues and, while connected, its stream. Octets from TCP go into
+ * qp_rx, octets for TCP come out of qp_tx; completions go to the CQs. RFC 5040 has no QP states:
+ * they are the verbs' (and RFC 5044 §7.1's rule on who may speak first).
+ */
+#ifndef UWARP_QP_QP_H
+#define UWARP_QP_QP_H
+
+#include "mpa/fpdu.h"
+#include "mpa/handshake.h"
+#include "qp/cq.h"
+#include "qp/rq.h"
+#include "qp/sq.h"
+#include "rdmap/rdmap.h"
+
+enum qp_why { QP_ALIVE, QP_CLOSED_BY_PEER, QP_CLOSED_BY_US, QP_FAILED };
+
+struct qp {
+	uint32_t num;
+	uint32_t pd;
+	_Atomic enum uw_qp_state state; /* written by the stack, read by posting threads */
+	struct cq *scq, *rcq;
+	struct sq sq;
+	struct rq *rq;	  /* own_rq, or the SRQ's */
+	struct rq own_rq; /* depth 0 with an SRQ */
+	bool shared_rq;
+	struct uw_sge *taken; /* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
+	uint64_t taken_wr_id;
+
+	/* the stream */
+	struct mpa_rx mrx;
+	struct mpa_tx mtx;
+	struct rdmap_stream rd;
+	bool gated;	   /* RFC 5044 §7.1.2: the responder is silent until the first FPDU came */
+	bool respond_next; /* Sends and Read Responses take turns, message by message */
+	bool sending_sq;   /* the message in rd.tx is sq.tx's */
+	bool fin_wanted;   /* close once everything posted is sent */
+	uw_status cause;   /* why it went to error; UW_OK: it was closed */
+	struct rdmap_term peer_term; /* what the peer's Terminate said */
+
+	void (*event)(void *ctx, enum uw_event ev);
+	void *event_ctx;
+	struct uw_stats *stats;
+};
+
+struct qp_setup {
+	uint32_t num, pd;
+	struct cq *scq, *rcq;
+	struct rq *srq; /* or NULL */
+	const struct mem_table *mem;
+	struct uw_stats *stats;
+};
+
+/* sq and own_rq (or srq and taken) are set up by the caller before. */
+void qp_init(struct qp *qp, const struct qp_setup *s);
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+struct qp_stream {
+	const struct mpa_agreed *agreed;
+	struct rdmap_queues queues;
+	uint8_t *scratch; /* MPA_FPDU_MAX octets when markers are received, else NULL */
+	bool initiator;
+};
+/* The MPA start-up is done: the stream is ours; state becomes RTS. UW_E_STATE: it has one, or is in
+ * error. An initiator that agreed on it opens with the RTR (RFC 6581 §9.2). */
+uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
+
+/* To error: everything queued completes flushed. `why` UW_OK: an orderly end. What may still have
+ * to be sent afterwards is a Terminate: qp_tx_pending tells. */
+void qp_fail(struct qp *qp, uw_status why);
+
+/* Verbs modify: RESET, INIT, RTR, RTS, SQD, ERR; see uw_qp_modify. */
+uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
+
+/* Flush what was posted since the QP went to error. */
+void qp_flush(struct qp *qp);
+
+/* ---- stream ------------------------------------------------------------------------------ */
+
+/* Take in what TCP has; returns the octets consumed. UW_OK also when an FPDU is incomplete. On
+ * error the QP has gone to error already, its Terminate (if any) waits in qp_tx. */
+uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
+
+/* Is there anything to send now? */
+bool qp_tx_pending(struct qp *qp);
+
+/* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small
+ * messages that were posted together share it; a message is never cut just to fill it. */
+size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
+
+/* stream.c tells qp.c: the request in transmission has been handed to TCP whole. */
+void qp_sent(struct qp *qp);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A receive queue, of one QP or shared (SRQ): the program puts receives in (one thread at a time),
+ * the stack takes them out under its lock. Memory is the caller's.
+ */
+#ifndef UWARP_QP_RQ_H
+#define UWARP_QP_RQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "uwarp/types.h"
+
+struct rqe {
+	uint64_t wr_id;
+	uint64_t length;
+	uint32_t num_sge;
+	uint32_t pad;
+	/* struct uw_sge[] follows */
+};
+
+struct rq {
+	uint8_t *slots;
+	uint32_t slot_size;
+	uint32_t mask, depth, max_sge;
+	uint32_t limit; /* SRQ: event when fewer are left; 0 unarmed */
+	_Alignas(
+		64) _Atomic uint32_t tail; /* program's; its release pairs with rq_take's acquire */
+	_Alignas(64) _Atomic uint32_t head; /* stack's; its release pairs with rq_post's acquire */
+};
+
+uint32_t rq_slot_size(uint32_t max_sge);
+
+static inline struct rqe *rq_at(const struct rq *rq, uint32_t i)
+{
+	return (struct rqe *)(rq->slots + (size_t)(i & rq->mask) * rq->slot_size);
+}
+static inline struct uw_sge *rqe_sge(struct rqe *e)
+{
+	return (struct uw_sge *)(e + 1);
+}
+
+/* Program. UW_E_NOMEM full, UW_E_INVAL too many SGEs. */
+uw_status rq_post(struct rq *rq, const struct uw_recv_wr *wr) UW_CHECK;
+
+/* Stack: the oldest receive, NULL when there is none. It stays in the queue until rq_drop. */
+struct rqe *rq_first(const struct rq *rq);
+void rq_drop(struct rq *rq);
+
+static inline uint32_t rq_count(const struct rq *rq)
+{
+	return atomic_load_explicit(&rq->tail, memory_order_acquire) -
+	       atomic_load_explicit(&rq->head, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A send queue: the program puts requests in (one thread at a time), the stack takes them out under
+ * its lock. Each slot holds the request with its SGEs or its inline octets. Memory is the caller's.
+ */
+#ifndef UWARP_QP_SQ_H
+#define UWARP_QP_SQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "uwarp/types.h"
+
+struct sqe {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t length; /* octets in all */
+	uint32_t rkey;
+	uint32_t imm_or_inv;
+	uint16_t num_sge;
+	uint8_t opcode; /* enum uw_wr_opcode */
+	uint8_t flags;	/* enum uw_send_flags */
+	uint8_t done;
+	uint8_t status; /* enum uw_status, of a done request */
+	uint8_t pad[6];
+	/* struct uw_sge[] or inline octets follow */
+};
+
+struct sq {
+	uint8_t *slots;
+	uint32_t slot_size;
+	uint32_t mask;	/* slots - 1 */
+	uint32_t depth; /* requests it takes: <= mask + 1 */
+	uint32_t max_sge, max_inline;
+	bool sig_all;
+	uint32_t tx; /* next to transmit; the stack's */
+	_Alignas(64) _Atomic uint32_t
+		tail; /* program's; its release pairs with sq_ready's acquire */
+	_Alignas(64) _Atomic uint32_t head; /* stack's; its release pairs with sq_post's acquire */
+};
+
+/* Octets of slot memory for one request. */
+uint32_t sq_slot_size(uint32_t max_sge, uint32_t max_inline);
+
+static inline struct sqe *sq_at(const struct sq *sq, uint32_t i)
+{
+	return (struct sqe *)(sq->slots + (size_t)(i & sq->mask) * sq->slot_size);
+}
+static inline struct uw_sge *sqe_sge(struct sqe *e)
+{
+	return (struct uw_sge *)(e + 1);
+}
+static inline uint8_t *sqe_inline(struct sqe *e)
+{
+	return (uint8_t *)(e + 1);
+}
+
+/* Program: copy a request in. UW_E_NOMEM full, UW_E_INVAL opcode or number of SGEs, UW_E_LEN inline
+ * data too long or message over 2^32-1 octets (RFC 5040 §5.2, RFC 5041 §5.1). */
+uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
+
+/* Stack: is there a request that has not been started? */
+static inline bool sq_ready(const struct sq *sq)
+{
+	return sq->tx != atomic_load_explicit(&sq->tail, memory_order_acquire);
+}
+static inline bool sq_empty(const struct sq *sq)
+{
+	return atomic_load_explicit(&sq->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&sq->tail, memory_order_acquire);
+}
+
+#endif

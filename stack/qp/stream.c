@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A QP's octets: TCP to stream, stream to TCP. */
+#include "qp/qp.h"
+
+/* ---- receive ----------------------------------------------------------------------------- */
+
+static bool streaming(const struct qp *qp)
+{
+	return qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD;
+}
+
+uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
+{
+	uw_status st = UW_OK;
+
+	*consumed = 0;
+	while (in.len && streaming(qp)) {
+		struct uw_rope ulpdu = { 0 };
+		size_t used;
+
+		st = mpa_rx_next(&qp->mrx, in, &ulpdu, &used);
+		if (st == UW_MORE)
+			return UW_OK;
+		if (!st) {
+			qp->gated = false; /* RFC 5044 §7.1.2: one valid FPDU opens our half */
+			st = rdmap_rx(&qp->rd, ulpdu);
+		}
+		if (st) {
+			qp_fail(qp, st);
+			break;
+		}
+		*consumed += used;
+		in = uw_rope_sub(in, used, in.len - used);
+	}
+	/* RFC 5041 §7.1: after an error whatever else comes is dropped silently. */
+	if (!streaming(qp))
+		*consumed += in.len;
+	return st;
+}
+
+/* ---- transmit ---------------------------------------------------------------------------- */
+
+/* Start the request at sq.tx; false: it has to wait (fence, ORD). */
+static bool start_request(struct qp *qp)
+{
+	struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
+	struct mem_sgl sgl = { .v = sqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length };
+
+	/* RFC 5040 §5.2: reads may be overtaken; the fence says not here. */
+	if ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count)
+		return false;
+	if (e->flags & UW_SEND_INLINE)
+		sgl.inl = sqe_inline(e);
+	switch (e->opcode) {
+	case UW_WR_RDMA_WRITE:
+		rdmap_write(&qp->rd, &sgl, e->rkey, e->remote_addr);
+		break;
+	case UW_WR_RDMA_READ:
+		if (rdmap_read(&qp->rd, &sgl, e->rkey, e->remote_addr))
+			return false;
+		break;
+	case UW_WR_SEND_WITH_INV:
+		rdmap_send(&qp->rd,
+			   e->flags & UW_SEND_SOLICITED ? RDMAP_SEND_SE_INV : RDMAP_SEND_INV, &sgl,
+			   e->imm_or_inv);
+		break;
+	default:
+		rdmap_send(&qp->rd, e->flags & UW_SEND_SOLICITED ? RDMAP_SEND_SE : RDMAP_SEND, &sgl,
+			   0);
+		break;
+	}
+	qp->sending_sq = true;
+	return true;
+}
+
+/* Make a message current if there is one that may go. */
+static bool next_message(struct qp *qp)
+{
+	bool due = rdmap_response_due(&qp->rd), ready = sq_ready(&qp->sq);
+
+	if (!rdmap_tx_idle(&qp->rd))
+		return true;
+	if (!streaming(qp))
+		return false;
+	/* Take turns, so that neither direction of reading starves the other. */
+	if (ready && !(due && qp->respond_next) && start_request(qp)) {
+		qp->respond_next = true;
+		return true;
+	}
+	if (!due)
+		return false;
+	rdmap_respond(&qp->rd);
+	qp->respond_next = false;
+	return true;
+}
+
+bool qp_tx_pending(struct qp *qp)
+{
+	return !qp->gated && next_message(qp);
+}
+
+/* May the current message go behind what is in the segment already? Only whole: a cut would make
+ * one more segment of it and gain nothing. */
+static bool fits_behind(const struct qp *qp, size_t fit)
+{
+	const struct ddp_msg *m = &qp->rd.tx.msg;
+
+	return ddp_hdr_size(m->hdr.tagged) + m->left <= fit;
+}
+
+size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
+{
+	size_t at = 0;
+
+	while (qp_tx_pending(qp)) {
+		size_t fit = mpa_tx_fit(&qp->mtx, room - at), n;
+		uw_status st;
+
+		if (fit <= DDP_HDR_MAX || (at && !fits_behind(qp, fit)))
+			break;
+		st = rdmap_tx_segment(&qp->rd, mpa_tx_ulpdu(out + at), fit, &n);
+		if (st) {
+			qp_fail(qp, st);
+			continue; /* its Terminate is next */
+		}
+		at += mpa_tx_finish(&qp->mtx, out + at, n);
+		if (rdmap_tx_idle(&qp->rd) && qp->sending_sq)
+			qp_sent(qp);
+	}
+	return at;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One RDMAP stream: RFC 5040 (and RFC 6581's RTR messages). It turns FPDU payloads into placements
+ * and deliveries, and messages into FPDU payloads. Work queues are the ULP's (qp), reached through
+ * `struct rdmap_ulp`; memory for the two read queues is the caller's.
+ */
+#ifndef UWARP_RDMAP_RDMAP_H
+#define UWARP_RDMAP_RDMAP_H
+
+#include "ddp/ddp.h"
+#include "mem/sgl.h"
+#include "wire/rdmap_wire.h"
+
+/* A Send that has been delivered whole, RFC 5040 §5.3. */
+struct rdmap_delivery {
+	uint32_t length;
+	bool solicited;
+	bool invalidated;
+	uint32_t inv_stag;
+};
+
+struct rdmap_ulp {
+	/* The next receive, RFC 5041 §5.1.2 (one buffer per Send). NULL-terminated by status:
+	 * UW_E_DDP_NO_BUFFER when none is posted. *sgl stays valid until recv_done. */
+	uw_status (*recv_take)(void *ulp, struct mem_sgl *sgl);
+	void (*recv_done)(void *ulp, const struct rdmap_delivery *d);
+	/* The oldest read of this stream has all its octets (RFC 5040 §5.2). */
+	void (*read_done)(void *ulp);
+	/* The peer's Terminate. */
+	void (*terminated)(void *ulp, const struct rdmap_term *t);
+};
+
+/* A read that the peer asked of us, waiting for its turn (RFC 5040 §5.2: answered in order). */
+struct rdmap_irq_entry {
+	struct rdmap_read r;
+};
+
+/* A read that we asked of the peer. */
+struct rdmap_orq_entry {
+	struct mem_sgl sink;
+	uint32_t stag;	 /* private: names this read's sink and nothing else */
+	uint64_t placed; /* octets */
+	bool hidden;	 /* RTR: the ULP does not know of it */
+};
+
+struct rdmap_irq {
+	struct rdmap_irq_entry *v;
+	uint16_t cap; /* = IRD */
+	uint16_t head, count;
+};
+struct rdmap_orq {
+	struct rdmap_orq_entry *v;
+	uint16_t cap; /* = ORD */
+	uint16_t head, count;
+};
+
+/* What is being sent. */
+enum rdmap_source { RDMAP_FROM_NONE, RDMAP_FROM_SGL, RDMAP_FROM_STAG, RDMAP_FROM_BYTES };
+
+struct rdmap_tx {
+	struct ddp_msg msg;
+	enum rdmap_source source;
+	struct mem_sgl sgl; /* RDMAP_FROM_SGL: the request's own buffers */
+	uint32_t src_stag;  /* RDMAP_FROM_STAG: a Read Response's memory */
+	uint64_t src_to;
+	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: Read Request, Terminate */
+	uint64_t off;		       /* payload octets already in segments */
+	uint8_t opcode;
+	bool read_response;
+};
+
+struct rdmap_stream {
+	struct ddp_stream ddp;
+	const struct rdmap_ulp *ulp;
+	void *ulp_arg;
+	const struct mem_table *mem;
+	uint32_t pd;
+	unsigned remote_rights; /* MEM_REMOTE_* that the QP allows at all */
+
+	struct rdmap_irq irq;
+	struct rdmap_orq orq;
+	uint32_t next_sink; /* the private STag of the next read; never 0 */
+
+	struct rdmap_tx tx;
+
+	/* the Send being placed */
+	bool recv_open;
+	struct mem_sgl recv;
+	uint32_t recv_end; /* highest octet placed so far */
+	bool rtr_send;	   /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
+
+	/* the segment that failed, for Terminate (RFC 5040 §4.8) */
+	struct ddp_seg bad;
+	bool bad_read; /* bad_hdr is a Read Request's header */
+	uint8_t bad_hdr[sizeof(struct rdmap_read_wire)];
+	bool term_sent, term_rcvd;
+
+	struct uw_stats *stats;
+};
+
+struct rdmap_queues {
+	struct rdmap_irq_entry *irq;
+	uint16_t ird;
+	struct rdmap_orq_entry *orq;
+	uint16_t ord;
+	uint32_t first_sink; /* random */
+};
+
+void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, struct uw_stats *st);
+
+/* ---- receive (rx.c) ---------------------------------------------------------------------- */
+
+/* Take in one ULPDU. An error ends the stream: pass it to rdmap_terminate (unless it is
+ * UW_E_TERMINATED: then the peer was first). */
+uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu) UW_CHECK;
+
+/* ---- transmit (tx.c) --------------------------------------------------------------------- */
+
+static inline bool rdmap_tx_idle(const struct rdmap_stream *s)
+{
+	return s->tx.source == RDMAP_FROM_NONE;
+}
+
+/* Begin a message; rdmap_tx_idle must hold. The sgl's memory stays valid until it is sent. */
+void rdmap_send(struct rdmap_stream *s, unsigned opcode, const struct mem_sgl *sgl,
+		uint32_t inv_stag);
+void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to);
+/* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). */
+uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
+		     uint64_t to) UW_CHECK;
+/* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */
+enum rdmap_rtr { RDMAP_RTR_SEND = 1, RDMAP_RTR_WRITE = 2, RDMAP_RTR_READ = 4 };
+void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind);
+/* A Read Response is due (rdmap_respond starts it). */
+static inline bool rdmap_response_due(const struct rdmap_stream *s)
+{
+	return s->irq.count != 0;
+}
+void rdmap_respond(struct rdmap_stream *s);
+
+/* The next segment of the current message: at most max octets of ULPDU to out; *n = its size.
+ * UW_E_LKEY, UW_E_RDMAP_*: the memory went away meanwhile; the stream cannot go on.
+ * rdmap_tx_idle tells whether that was the last one. */
+uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n) UW_CHECK;
+
+/* ---- errors (terminate.c) ---------------------------------------------------------------- */
+
+/* Drop what is being sent and begin the Terminate that reports `why` about the segment that failed
+ * last. False: nothing is to be sent (one was sent or received already, or `why` stays local). */
+bool rdmap_terminate(struct rdmap_stream *s, uw_status why);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMAP inbound: check the opcode against the table, place, deliver. RFC 5040 §5, §7.2. */
+#include "rdmap/rdmap.h"
+
+#include <string.h>
+
+/* ---- tagged ------------------------------------------------------------------------------ */
+
+/* RFC 5040 §5.1, RFC 5041 §5.2: check, place, never deliver. */
+static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	struct mem_access a = { .stag = seg->hdr.stag,
+				.pd = s->pd,
+				.to = seg->hdr.to,
+				.len = seg->payload.len,
+				.need = MEM_REMOTE_WRITE };
+	uint8_t *va = NULL;
+	enum mem_verdict v;
+
+	if (!a.len) /* RFC 5041 §5.2: a zero-length message's STag and TO are not checked */
+		return UW_OK;
+	v = mem_check(s->mem, &a, &va);
+	if (!v && !(s->remote_rights & MEM_REMOTE_WRITE))
+		v = MEM_NO_RIGHTS;
+	if (v)
+		return mem_verdict_status(v, MEM_FOR_DDP);
+	uw_rope_copy(seg->payload, va, seg->payload.len);
+	s->stats->payload_rx_copied += a.len;
+	return UW_OK;
+}
+
+static struct rdmap_orq_entry *oldest_read(struct rdmap_stream *s)
+{
+	return s->orq.count ? &s->orq.v[s->orq.head] : NULL;
+}
+
+static void read_finished(struct rdmap_stream *s, const struct rdmap_orq_entry *e)
+{
+	bool hidden = e->hidden;
+
+	s->orq.head = (uint16_t)((s->orq.head + 1) % s->orq.cap);
+	s->orq.count--;
+	if (!hidden)
+		s->ulp->read_done(s->ulp_arg);
+}
+
+/* RFC 5040 §5.2: a Response fills the sink of the oldest Request, whose private STag it bears. */
+static uw_status rx_read_response(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	struct rdmap_orq_entry *e = oldest_read(s);
+	uint64_t n = seg->payload.len;
+	uw_status st;
+
+	if (!e)
+		return UW_E_RDMAP_OPCODE;
+	if (n) {
+		if (seg->hdr.stag != e->stag)
+			return UW_E_DDP_STAG;
+		if (seg->hdr.to + n < n)
+			return UW_E_DDP_WRAP;
+		if (seg->hdr.to + n > e->sink.len)
+			return UW_E_DDP_BOUNDS;
+		st = mem_scatter(s->mem, &e->sink, seg->hdr.to, seg->payload);
+		if (st)
+			return st;
+		e->placed += n;
+		s->stats->payload_rx_copied += n;
+	}
+	if (!seg->hdr.last)
+		return UW_OK;
+	if (e->placed < e->sink.len) /* a Response shorter than what was asked is no answer */
+		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	read_finished(s, e);
+	return UW_OK;
+}
+
+/* ---- untagged ---------------------------------------------------------------------------- */
+
+static uw_status open_recv(struct rdmap_stream *s)
+{
+	uw_status st;
+
+	if (s->recv_open)
+		return UW_OK;
+	memset(&s->recv, 0, sizeof(s->recv));
+	if (!s->rtr_send) {
+		st = s->ulp->recv_take(s->ulp_arg, &s->recv);
+		if (st)
+			return st;
+	}
+	s->recv_open = true;
+	s->recv_end = 0;
+	return UW_OK;
+}
+
+/* RFC 5040 §5.3; RFC 5041 §5.3, §7.1: buffer there, offset and length within it. */
+static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	const struct rdmap_op *op = &rdmap_ops[rdmap_ctrl_opcode(seg->hdr.rsvd_ulp)];
+	struct rdmap_delivery d = { .solicited = op->solicited };
+	uint64_t end = (uint64_t)seg->hdr.mo + seg->payload.len;
+	uw_status st = open_recv(s);
+
+	if (st)
+		return st;
+	if (seg->payload.len && seg->hdr.mo >= s->recv.len && seg->hdr.mo)
+		return UW_E_DDP_MO;
+	if (end > s->recv.len)
+		return UW_E_DDP_TOO_LONG;
+	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, seg->payload);
+	if (st)
+		return st;
+	s->stats->payload_rx_copied += seg->payload.len;
+	if (end > s->recv_end)
+		s->recv_end = (uint32_t)end;
+	if (!seg->hdr.last)
+		return UW_OK;
+	/* RFC 5040 §8.1.1: what more than one stream may use cannot be invalidated remotely; plain
+	 * registrations belong to a whole protection domain. */
+	if (op->invalidates)
+		return UW_E_RDMAP_NOT_INV;
+	s->recv_open = false;
+	d.length = s->recv_end;
+	if (s->rtr_send)
+		s->rtr_send = false;
+	else
+		s->ulp->recv_done(s->ulp_arg, &d);
+	return UW_OK;
+}
+
+/* RFC 5040 §5.2: check the source before accepting, keep the order, never hold more than IRD. */
+static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	struct rdmap_read r;
+	struct mem_access a = { .pd = s->pd, .need = MEM_REMOTE_READ };
+	uint8_t *va = NULL;
+	enum mem_verdict v;
+
+	uw_rope_copy(seg->payload, s->bad_hdr, sizeof(s->bad_hdr));
+	rdmap_read_decode(s->bad_hdr, &r);
+	s->bad_read = true;
+	if (s->irq.count == s->irq.cap)
+		return UW_E_DDP_NO_BUFFER;
+	if (r.size) { /* RFC 5040 §5.2: a zero-length read is not checked */
+		a.stag = r.src_stag;
+		a.to = r.src_to;
+		a.len = r.size;
+		v = mem_check(s->mem, &a, &va);
+		if (!v && !(s->remote_rights & MEM_REMOTE_READ))
+			v = MEM_NO_RIGHTS;
+		if (v)
+			return mem_verdict_status(v, MEM_FOR_RDMAP);
+	}
+	s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap].r = r;
+	s->irq.count++;
+	s->bad_read = false;
+	return UW_OK;
+}
+
+static uw_status rx_terminate(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	uint8_t flat[RDMAP_TERM_MAX];
+	size_t n = seg->payload.len < sizeof(flat) ? seg->payload.len : sizeof(flat);
+	struct rdmap_term t;
+
+	uw_rope_copy(seg->payload, flat, n);
+	s->term_rcvd = true;
+	s->stats->rdmap_rx_terminates++;
+	/* A malformed one ends the stream all the same (RFC 5040 §5.4). */
+	if (rdmap_term_decode((struct uw_span){ flat, n }, &t))
+		t.has_ddp = t.has_rdmap = false;
+	s->ulp->terminated(s->ulp_arg, &t);
+	return UW_E_TERMINATED;
+}
+
+/* ---- dispatch ---------------------------------------------------------------------------- */
+
+typedef uw_status handler(struct rdmap_stream *s, const struct ddp_seg *seg);
+
+static handler *const handlers[RDMAP_OPCODES] = {
+	[RDMAP_WRITE] = rx_write,
+	[RDMAP_READ_REQUEST] = rx_read_request,
+	[RDMAP_READ_RESPONSE] = rx_read_response,
+	[RDMAP_SEND] = rx_send,
+	[RDMAP_SEND_INV] = rx_send,
+	[RDMAP_SEND_SE] = rx_send,
+	[RDMAP_SEND_SE_INV] = rx_send,
+	[RDMAP_TERMINATE] = rx_terminate,
+};
+
+/* RFC 5040 §7.2: version, opcode, and that tag and queue are the opcode's. */
+static uw_status check(const struct ddp_seg *seg, const struct rdmap_op *op)
+{
+	if (rdmap_ctrl_version(seg->hdr.rsvd_ulp) != RDMAP_VERSION)
+		return UW_E_RDMAP_VERSION;
+	if (!op->name || op->tagged != seg->hdr.tagged)
+		return UW_E_RDMAP_OPCODE;
+	if (!op->tagged && op->qn != seg->hdr.qn)
+		return UW_E_RDMAP_OPCODE;
+	if (seg->payload.len < op->hdr || (!op->payload && seg->payload.len != op->hdr))
+		return UW_E_RDMAP_UNSPEC;
+	/* A header-only message is one segment: its buffer on the queue takes no more. */
+	if (op->hdr && (!seg->hdr.last || seg->hdr.mo))
+		return UW_E_DDP_MO;
+	return UW_OK;
+}
+
+uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu)
+{
+	struct ddp_seg *seg = &s->bad;
+	unsigned opcode;
+	uw_status st = ddp_rx(&s->ddp, ulpdu, seg);
+
+	s->bad_read = false;
+	if (st)
+		return st;
+	opcode = rdmap_ctrl_opcode(seg->hdr.rsvd_ulp);
+	st = check(seg, &rdmap_ops[opcode]);
+	if (st)
+		return st;
+	s->stats->payload_rx_bytes += seg->payload.len - rdmap_ops[opcode].hdr;
+	st = handlers[opcode](s, seg);
+	if (st)
+		return st;
+	if (seg->hdr.last) {
+		ddp_rx_delivered(&s->ddp, seg);
+		s->stats->rdmap_rx_messages++;
+	}
+	return UW_OK;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMAP outbound: messages to segments. RFC 5040 §5. */
+#include "rdmap/rdmap.h"
+
+#include <string.h>
+
+void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, struct uw_stats *st)
+{
+	memset(s, 0, sizeof(*s));
+	ddp_stream_init(&s->ddp, st);
+	s->irq = (struct rdmap_irq){ .v = q->irq, .cap = q->ird };
+	s->orq = (struct rdmap_orq){ .v = q->orq, .cap = q->ord };
+	s->next_sink = q->first_sink ? q->first_sink : 1;
+	s->stats = st;
+}
+
+static void begin(struct rdmap_stream *s, unsigned opcode, enum rdmap_source source)
+{
+	s->tx.opcode = (uint8_t)opcode;
+	s->tx.msg.hdr.rsvd_ulp = rdmap_ctrl(opcode);
+	s->tx.source = source;
+	s->tx.off = 0;
+}
+
+void rdmap_send(struct rdmap_stream *s, unsigned opcode, const struct mem_sgl *sgl,
+		uint32_t inv_stag)
+{
+	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_SEND, sgl->len);
+	/* RFC 5040 §4.1: the Invalidate STag field is zero for all but two opcodes. */
+	s->tx.msg.hdr.rsvd_ulp32 = rdmap_ops[opcode].invalidates ? inv_stag : 0;
+	s->tx.sgl = *sgl;
+	begin(s, opcode, RDMAP_FROM_SGL);
+}
+
+void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to)
+{
+	ddp_msg_tagged(&s->tx.msg, stag, to, sgl->len);
+	s->tx.sgl = *sgl;
+	begin(s, RDMAP_WRITE, RDMAP_FROM_SGL);
+}
+
+static void request_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
+			 uint64_t to, bool hidden)
+{
+	struct rdmap_orq *q = &s->orq;
+	struct rdmap_orq_entry *e = &q->v[(q->head + q->count) % q->cap];
+	struct rdmap_read r = { .size = (uint32_t)sink->len, .src_stag = stag, .src_to = to };
+
+	*e = (struct rdmap_orq_entry){ .sink = *sink, .stag = s->next_sink, .hidden = hidden };
+	q->count++;
+	/* Sink TO 0: offsets into the sink list; the STag says which. */
+	r.sink_stag = e->stag;
+	s->next_sink = s->next_sink == UINT32_MAX ? 1 : s->next_sink + 1;
+	rdmap_read_encode(&r, s->tx.bytes);
+	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_READ, sizeof(struct rdmap_read_wire));
+	begin(s, RDMAP_READ_REQUEST, RDMAP_FROM_BYTES);
+}
+
+uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag, uint64_t to)
+{
+	if (s->orq.count == s->orq.cap)
+		return UW_MORE;
+	request_read(s, sink, stag, to, false);
+	return UW_OK;
+}
+
+void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind)
+{
+	const struct mem_sgl none = { 0 };
+
+	/* STag 1: some adapters fault on STag 0 even at length 0. */
+	if (kind == RDMAP_RTR_SEND)
+		rdmap_send(s, RDMAP_SEND, &none, 0);
+	else if (kind == RDMAP_RTR_WRITE)
+		rdmap_write(s, &none, 1, 0);
+	else if (s->orq.cap)
+		request_read(s, &none, 1, 0, true);
+}
+
+void rdmap_respond(struct rdmap_stream *s)
+{
+	const struct rdmap_read *r = &s->irq.v[s->irq.head].r;
+
+	ddp_msg_tagged(&s->tx.msg, r->sink_stag, r->sink_to, r->size);
+	s->tx.src_stag = r->src_stag;
+	s->tx.src_to = r->src_to;
+	begin(s, RDMAP_READ_RESPONSE, RDMAP_FROM_STAG);
+}
+
+/* A Read Response reads what the peer named, so the check is the peer's rights, each time: the
+ * region may have been deregistered since the Request came (RFC 5042 §6.2.2). */
+static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
+{
+	struct mem_access a = { .stag = s->tx.src_stag,
+				.pd = s->pd,
+				.to = s->tx.src_to + s->tx.off,
+				.len = n,
+				.need = MEM_REMOTE_READ };
+	uint8_t *va = NULL;
+	enum mem_verdict v = n ? mem_check(s->mem, &a, &va) : MEM_OK;
+
+	if (v) {
+		s->bad.hdr_len = 0; /* no received segment is to blame */
+		return mem_verdict_status(v, MEM_FOR_RDMAP);
+	}
+	if (n)
+		memcpy(out, va, n);
+	return UW_OK;
+}
+
+static uw_status payload(struct rdmap_stream *s, uint8_t *out, size_t n)
+{
+	switch (s->tx.source) {
+	case RDMAP_FROM_SGL:
+		s->stats->payload_tx_copied += n;
+		return n ? mem_gather(s->mem, &s->tx.sgl, s->tx.off, out, n) : UW_OK;
+	case RDMAP_FROM_STAG:
+		s->stats->payload_tx_copied += n;
+		return from_stag(s, out, n);
+	case RDMAP_FROM_BYTES:
+		memcpy(out, s->tx.bytes + s->tx.off, n);
+		return UW_OK;
+	case RDMAP_FROM_NONE:
+		break;
+	}
+	return UW_E_STATE;
+}
+
+static void finished(struct rdmap_stream *s)
+{
+	if (s->tx.source == RDMAP_FROM_STAG) {
+		s->irq.head = (uint16_t)((s->irq.head + 1) % s->irq.cap);
+		s->irq.count--;
+	}
+	s->tx.source = RDMAP_FROM_NONE;
+	s->stats->rdmap_tx_messages++;
+}
+
+uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n)
+{
+	size_t len;
+	unsigned hdr = ddp_tx_segment(&s->ddp, &s->tx.msg, out, max, &len);
+	uw_status st = payload(s, out + hdr, len);
+
+	if (st)
+		return st;
+	s->tx.off += len;
+	if (s->tx.source != RDMAP_FROM_BYTES)
+		s->stats->payload_tx_bytes += len;
+	*n = hdr + len;
+	if (ddp_msg_done(&s->tx.msg))
+		finished(s);
+	return UW_OK;
+}
