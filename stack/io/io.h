@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the engine asks of a link, and what a link gives it: frames. A link moves Ethernet frames
+ * (14-octet header first) and knows nothing of TCP or iWARP. io/dpdk and io/loop are links.
+ *
+ * Every function is called under the stack lock unless it says otherwise; `resolve`,
+ * `claim_port`, `open` and `close` are called without it and may block.
+ */
+#ifndef UWARP_IO_H
+#define UWARP_IO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct io_link;
+
+#define IO_LLP_ROOM 64
+
+/* One buffer of a frame. It lives beside the octets (an mbuf's private area), so handing a frame
+ * on costs nothing. A frame of several buffers is a chain; only the first counts as the frame. */
+struct io_frame {
+	_Alignas(16) uint8_t llp[IO_LLP_ROOM]; /* the TCP edge's own (a pbuf) */
+	struct io_frame *next;		       /* next buffer of this frame, NULL at the end */
+	struct io_link *link;
+	uint8_t *buf;  /* first octet of the buffer */
+	uint32_t room; /* octets in it */
+	uint8_t *data; /* first octet in use */
+	uint32_t len;  /* octets in use, this buffer only */
+};
+
+enum io_flags {
+	IO_P2P = 1,   /* no ARP: the destination MAC is io_mac_of(destination address) */
+	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
+};
+
+enum io_doorbell { IO_AWAKE = 0, IO_ASLEEP = 1 };
+
+struct io_stats {
+	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;
+	uint64_t tx_full;  /* tx() took less than was offered */
+	uint64_t no_frame; /* alloc() found the pool empty */
+	uint64_t rx_drops, tx_drops;
+	uint64_t rings; /* doorbells rung at peers */
+};
+
+struct io_ops {
+	const char *name;
+	/* Take up to n received frames into v; the caller owns them. Never blocks. */
+	unsigned (*rx)(struct io_link *l, struct io_frame **v, unsigned n);
+	/* Offer n frames; returns how many were taken (one reference of each, always a prefix of
+	 * v). The rest stays the caller's. Wakes sleeping peers. */
+	unsigned (*tx)(struct io_link *l, struct io_frame **v, unsigned n);
+	/* A one-buffer frame, data = buf + headroom of at least 128 octets, len 0; NULL when the
+	 * pool is empty (counted). */
+	struct io_frame *(*alloc)(struct io_link *l);
+	/* Drop one reference of this buffer alone (not of the chain). */
+	void (*free)(struct io_frame *f);
+	void (*ref)(struct io_frame *f);
+	unsigned (*refs)(const struct io_frame *f);
+	/* Is anything waiting to be received? Exact or "maybe" (true): asked just before sleeping.
+	 */
+	bool (*pending)(struct io_link *l);
+	/* No lock held. Make dst reachable: *addr (in: what the program asked, network order; out:
+	 * what to use instead, e.g. for 127.0.0.1 the address of the process that listens on
+	 * `port`, network order). UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT. NULL = nothing to do. */
+	uw_status (*resolve)(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms);
+	/* No lock held. Tell the neighbourhood that this process listens on `port` (network order),
+	 * so that 127.0.0.1 finds it; UW_E_ADDR_IN_USE if another process has it. NULL = no-op. */
+	uw_status (*claim_port)(struct io_link *l, uint16_t port);
+	void (*release_port)(struct io_link *l, uint16_t port);
+	/* No lock held. Stop, hand buffers back, say good-bye to peers, free l. */
+	void (*close)(struct io_link *l);
+};
+
+/* What a link may call back. */
+struct io_env {
+	void *arg;
+	void (*lock)(void *arg); /* the stack lock; excludes every op above that runs under it */
+	void (*unlock)(void *arg);
+	/* Under the stack lock: a peer went away (its process ended); its connections are dead.
+	 * addr in network order. */
+	void (*peer_down)(void *arg, uint32_t addr);
+};
+
+struct io_link {
+	const struct io_ops *ops;
+	struct io_env env;
+	uint32_t addr, mask; /* network order */
+	uint8_t mac[6];
+	uint32_t mtu;	   /* IP octets per frame */
+	uint32_t headroom; /* of alloc() */
+	unsigned flags;	   /* enum io_flags */
+	uint64_t bps;	   /* nominal speed */
+	/* One word that says whether the engine sleeps; a peer that stores frames for us and finds
+	 * IO_ASLEEP here swaps in IO_AWAKE and futex-wakes it (FUTEX_WAKE, not private: the word is
+	 * shared between processes). Without IO_RINGS it is private and nobody rings. */
+	_Atomic uint32_t *doorbell;
+	struct io_stats stats;
+};
+
+/* MAC of an address on an IO_P2P link: locally administered, the address in the last 4 octets. */
+static inline void io_mac_of(uint32_t addr_be, uint8_t mac[6])
+{
+	const uint8_t *a = (const uint8_t *)&addr_be;
+
+	mac[0] = 0x02;
+	mac[1] = 0x75;
+	for (int i = 0; i < 4; i++)
+		mac[2 + i] = a[i];
+}
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: made, accepted, ended. Octets in: recv.c, out: send.c. */
+#include "io/lwip/conn.h"
+
+#include <string.h>
+
+#include "lwip/priv/tcp_priv.h"
+
+/* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
+#define INITIAL_SEGMENTS 10u
+
+static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
+{
+	struct llp_conn *c = edge.spare;
+
+	if (c)
+		edge.spare = c->next;
+	else
+		c = malloc(sizeof(*c));
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->el = el;
+	c->ctx = ctx;
+	c->held.last = &c->held.first;
+	c->next = edge.conns;
+	c->link = &edge.conns;
+	if (c->next)
+		c->next->link = &c->next;
+	edge.conns = c;
+	return c;
+}
+
+static void conn_free(struct llp_conn *c)
+{
+	conn_drop_held(c);
+	conn_drop_building(c);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	c->next = edge.spare;
+	edge.spare = c;
+}
+
+static void detach(struct tcp_pcb *pcb)
+{
+	tcp_arg(pcb, NULL);
+	tcp_recv(pcb, NULL);
+	tcp_sent(pcb, NULL);
+	tcp_err(pcb, NULL);
+}
+
+/* ---- lwIP's callbacks -------------------------------------------------------------------- */
+
+err_t conn_settle(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	enum conn_end end = c->end;
+
+	c->in_callback = false;
+	if (end == CONN_ON)
+		return ERR_OK;
+	conn_free(c);
+	detach(pcb);
+	if (end == CONN_CLOSE) {
+		tcp_close(pcb);
+		return ERR_OK;
+	}
+	tcp_abort(pcb);
+	return ERR_ABRT;
+}
+
+static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
+{
+	struct llp_conn *c = arg;
+
+	(void)pcb;
+	(void)len;
+	c->in_callback = true;
+	edge.cfg.user->writable(c->ctx);
+	return conn_settle(c);
+}
+
+/* lwIP has freed the pcb already. */
+static void on_err(void *arg, err_t err)
+{
+	struct llp_conn *c = arg;
+	void *ctx = c->ctx;
+	uw_status why = UW_E_LLP_CLOSED;
+
+	if (c->connecting)
+		why = err == ERR_RST ? UW_E_REFUSED : UW_E_TIMEOUT;
+	if (c->end != CONN_ON)
+		ctx = NULL;
+	c->pcb = NULL;
+	conn_free(c);
+	if (ctx)
+		edge.cfg.user->closed(ctx, why);
+}
+
+static void attach(struct llp_conn *c, struct tcp_pcb *pcb)
+{
+	c->pcb = pcb;
+	tcp_arg(pcb, c);
+	tcp_recv(pcb, conn_recv);
+	tcp_sent(pcb, on_sent);
+	tcp_err(pcb, on_err);
+	tcp_nagle_disable(pcb);
+}
+
+static void open_window(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	/* A link between two processes neither loses nor shares: nothing to probe. */
+	if (c->el->io->flags & IO_P2P)
+		pcb->cwnd = TCP_SND_BUF;
+	else
+		pcb->cwnd = INITIAL_SEGMENTS * (tcpwnd_size_t)pcb->mss;
+	pcb->ssthresh = TCP_SND_BUF;
+}
+
+static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+	struct llp_conn *c = arg;
+
+	(void)pcb;
+	(void)err; /* always ERR_OK: failures come to on_err */
+	open_window(c);
+	c->connecting = false;
+	c->in_callback = true;
+	edge.cfg.user->connected(c->ctx);
+	return conn_settle(c);
+}
+
+/* ---- listeners --------------------------------------------------------------------------- */
+
+struct llp_listener {
+	struct tcp_pcb *pcb;
+	struct edge_link *el;
+	void *ctx;
+};
+
+static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+	struct llp_listener *ls = arg;
+	struct llp_conn *c;
+
+	if (err != ERR_OK || !pcb)
+		return ERR_VAL;
+	c = conn_new(ls->el, NULL);
+	if (!c)
+		return ERR_MEM; /* lwIP aborts the pcb */
+	attach(c, pcb);
+	open_window(c);
+	c->in_callback = true;
+	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
+	if (!c->ctx)
+		c->end = CONN_ABORT;
+	return conn_settle(c);
+}
+
+static uw_status from_err(err_t err)
+{
+	switch (err) {
+	case ERR_OK:
+		return UW_OK;
+	case ERR_USE:
+		return UW_E_ADDR_IN_USE;
+	case ERR_MEM:
+		return UW_E_NOMEM;
+	case ERR_RTE:
+		return UW_E_UNREACHABLE;
+	default:
+		return UW_E_INVAL;
+	}
+}
+
+uw_status llp_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
+		     struct llp_listener **out)
+{
+	struct edge_link *el = edge_link_of(l);
+	struct llp_listener *ls = malloc(sizeof(*ls));
+	struct tcp_pcb *pcb = tcp_new(), *lpcb;
+	ip_addr_t any = IPADDR4_INIT(l->addr);
+	err_t err = ERR_MEM;
+
+	if (!ls || !pcb)
+		goto fail;
+	tcp_bind_netif(pcb, &el->nif);
+	err = tcp_bind(pcb, &any, lwip_ntohs(port));
+	if (err)
+		goto fail;
+	lpcb = tcp_listen_with_backlog_and_err(
+		pcb, (u8_t)(backlog < 1 || backlog > 255 ? 255 : backlog), &err);
+	if (!lpcb)
+		goto fail;
+	*ls = (struct llp_listener){ .pcb = lpcb, .el = el, .ctx = ctx };
+	tcp_arg(lpcb, ls);
+	tcp_accept(lpcb, on_accept);
+	*out = ls;
+	return UW_OK;
+fail:
+	if (pcb)
+		tcp_close(pcb);
+	free(ls);
+	return from_err(err);
+}
+
+void llp_unlisten(struct llp_listener *ls)
+{
+	tcp_close(ls->pcb);
+	free(ls);
+}
+
+/* ---- connecting and ending --------------------------------------------------------------- */
+
+uw_status llp_connect(struct io_link *l, uint16_t lport, uint32_t addr, uint16_t port, void *ctx,
+		      struct llp_conn **out)
+{
+	struct edge_link *el = edge_link_of(l);
+	struct llp_conn *c = conn_new(el, ctx);
+	struct tcp_pcb *pcb = tcp_new();
+	ip_addr_t to = IPADDR4_INIT(addr), from = IPADDR4_INIT(l->addr);
+	err_t err = ERR_MEM;
+
+	if (!c || !pcb)
+		goto fail;
+	tcp_bind_netif(pcb, &el->nif);
+	ip_set_option(pcb, SOF_REUSEADDR);
+	err = tcp_bind(pcb, &from, lwip_ntohs(lport));
+	if (err)
+		goto fail;
+	attach(c, pcb);
+	c->connecting = true;
+	err = tcp_connect(pcb, &to, lwip_ntohs(port), on_connected);
+	if (err) {
+		detach(pcb);
+		goto fail;
+	}
+	*out = c;
+	return UW_OK;
+fail:
+	if (pcb)
+		tcp_close(pcb);
+	if (c)
+		conn_free(c);
+	return from_err(err);
+}
+
+void llp_close(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	if (c->in_callback) {
+		c->end = CONN_CLOSE;
+		return;
+	}
+	conn_free(c);
+	detach(pcb);
+	tcp_close(pcb);
+}
+
+void llp_shutdown(struct llp_conn *c)
+{
+	tcp_shutdown(c->pcb, 0, 1);
+}
+
+void llp_abort(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	if (c->in_callback) {
+		c->end = CONN_ABORT;
+		return;
+	}
+	conn_free(c);
+	detach(pcb);
+	tcp_abort(pcb);
+}
+
+void llp_peer_down(struct io_link *l, uint32_t addr)
+{
+	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
+
+	(void)l;
+	for (; pcb; pcb = next) {
+		next = pcb->next;
+		if (ip_addr_get_ip4_u32(&pcb->remote_ip) != addr)
+			continue;
+		/* Quietly: there is nobody to send an RST to. on_err tells the user. */
+		tcp_abandon(pcb, 0);
+		next = tcp_active_pcbs; /* the callback may have changed the list */
+	}
+}
+
+static bool finishing(const struct tcp_pcb *pcb)
+{
+	return pcb->unsent || pcb->unacked || pcb->state == FIN_WAIT_1 || pcb->state == CLOSING ||
+	       pcb->state == LAST_ACK;
+}
+
+unsigned llp_lingering(void)
+{
+	unsigned n = 0;
+
+	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
+		n += finishing(pcb);
+	return n;
+}
+
+uint64_t llp_next_timer_us(void)
+{
+	uint64_t tick = TCP_TMR_INTERVAL * 1000;
+
+	if (!tcp_active_pcbs && !tcp_tw_pcbs)
+		return UINT64_MAX;
+	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
+		if (finishing(pcb) || (pcb->flags & (TF_ACK_DELAY | TF_CLOSEPEND)) ||
+		    pcb->state != ESTABLISHED)
+			return tick;
+	}
+	return 25 * tick; /* idle connections: nothing runs that is finer than keepalive */
+}
+
+struct llp_addrs llp_addrs(const struct llp_conn *c)
+{
+	return (struct llp_addrs){
+		.local = ip_addr_get_ip4_u32(&c->pcb->local_ip),
+		.remote = ip_addr_get_ip4_u32(&c->pcb->remote_ip),
+		.lport = lwip_htons(c->pcb->local_port),
+		.rport = lwip_htons(c->pcb->remote_port),
+	};
+}

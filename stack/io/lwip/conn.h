@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A TCP connection's own record; private to this folder. */
+#ifndef UWARP_LWIP_CONN_H
+#define UWARP_LWIP_CONN_H
+
+#include "io/lwip/edge.h"
+
+/* Frames that were received and not consumed: an FPDU that is not complete yet. */
+struct conn_held {
+	struct io_frame *first, **last;
+	unsigned count;
+	size_t bytes;
+	uint8_t *flat; /* only when a peer sends in crumbs: HELD_FLAT octets, frames given back */
+	size_t flat_len;
+};
+
+struct llp_conn {
+	struct llp_conn *next, **link; /* edge.conns */
+	struct tcp_pcb *pcb;
+	struct edge_link *el;
+	void *ctx;
+	struct io_frame *building; /* llp_tx_begin without its commit */
+	struct tcp_seg *seg;	   /* for it */
+	struct conn_held held;
+	bool connecting;
+	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
+	enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT } end;
+};
+
+/* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
+err_t conn_settle(struct llp_conn *c);
+
+/* send.c: give back what llp_tx_begin took */
+void conn_drop_building(struct llp_conn *c);
+
+/* recv.c */
+err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
+void conn_drop_held(struct llp_conn *c);
+
+#endif

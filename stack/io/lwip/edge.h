@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of this folder share: lwIP's types meet ours here and nowhere else. */
+#ifndef UWARP_LWIP_EDGE_H
+#define UWARP_LWIP_EDGE_H
+
+#include <assert.h>
+
+#include "io/llp.h"
+#include "lwip/netif.h"
+#include "lwip/pbuf.h"
+#include "lwip/tcp.h"
+
+static_assert(sizeof(struct pbuf_custom) <= IO_LLP_ROOM, "a pbuf lives in each frame");
+
+#define EDGE_TXQ   256u
+#define EDGE_SELF  256u
+#define EDGE_LINKS 4u
+
+/* One link with its lwIP interface. */
+struct edge_link {
+	struct io_link *io;
+	struct netif nif;
+	struct io_frame *txq[EDGE_TXQ];
+	unsigned tx_n;
+	struct io_frame *self[EDGE_SELF]; /* sent to our own address */
+	unsigned self_n;
+};
+
+/* The instance: lwIP's state is global, so this is too. */
+struct edge {
+	struct llp_config cfg;
+	struct edge_link links[EDGE_LINKS];
+	struct llp_conn *conns; /* all that have a pcb and a user */
+	struct llp_conn *spare; /* freed ones */
+};
+extern struct edge edge;
+
+static inline struct pbuf_custom *edge_pbuf(struct io_frame *f)
+{
+	return (struct pbuf_custom *)f->llp;
+}
+static inline struct io_frame *edge_frame(struct pbuf *p)
+{
+	return (struct io_frame *)((uint8_t *)p - offsetof(struct io_frame, llp));
+}
+
+struct edge_link *edge_link_of(const struct io_link *l);
+
+/* frame.c: a frame's octets as a pbuf without copying; each frees its own buffer. */
+struct pbuf *edge_wrap_rx(struct io_frame *f);
+struct pbuf *edge_wrap_tx(struct io_frame *f);
+/* Is p one of edge_wrap_tx's, alone? */
+bool edge_is_tx(const struct pbuf *p);
+
+/* netif.c */
+bool edge_netif_up(struct edge_link *el);
+
+#endif

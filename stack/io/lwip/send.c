@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Octets to lwIP, one TCP segment at a time. tcp_write would merge and cut them: FPDUs would lose
+ * their alignment (RFC 5044 §5), so segments are queued here directly. This file knows the layout
+ * of tcp_seg and the queue rules of lwIP 2.2.1.
+ */
+#include "io/lwip/conn.h"
+
+#include "lwip/priv/tcp_priv.h"
+
+/* More in flight than this fills caches and rings and moves nothing faster. */
+#define IN_FLIGHT_P2P (768u * 1024)
+#define IN_FLIGHT_NET (4u * 1024 * 1024)
+
+uint32_t llp_emss(const struct llp_conn *c)
+{
+	return tcp_mss(c->pcb);
+}
+
+uint32_t llp_in_flight(const struct llp_conn *c)
+{
+	return c->pcb->snd_lbb - c->pcb->lastack;
+}
+
+/* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
+ * when the persist timer runs. */
+static bool window_open(const struct llp_conn *c, uint32_t n)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+	uint32_t cap = c->el->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
+	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, pcb->cwnd), cap);
+
+	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
+		return false;
+	if (c->el->tx_n >= EDGE_TXQ / 2) /* the link is behind */
+		return false;
+	return llp_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
+	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
+}
+
+uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
+{
+	struct io_link *l = c->el->io;
+	/* A peer whose whole window is less than a segment gets segments of that size. */
+	uint32_t n = LWIP_MIN(llp_emss(c), c->pcb->snd_wnd_max);
+	struct io_frame *f;
+
+	if (c->end != CONN_ON || !window_open(c, n))
+		return NULL;
+	c->seg = memp_malloc(MEMP_TCP_SEG);
+	f = c->seg ? l->ops->alloc(l) : NULL;
+	if (!f) {
+		conn_drop_building(c);
+		return NULL;
+	}
+	c->building = f;
+	*room = n;
+	return f->data;
+}
+
+void conn_drop_building(struct llp_conn *c)
+{
+	if (c->building)
+		c->el->io->ops->free(c->building);
+	if (c->seg)
+		memp_free(MEMP_TCP_SEG, c->seg);
+	c->building = NULL;
+	c->seg = NULL;
+}
+
+static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct io_frame *f)
+{
+	seg->p = edge_wrap_tx(f);
+	seg->next = NULL;
+	seg->flags = 0;
+	seg->len = (u16_t)f->len;
+	pbuf_add_header(seg->p, TCP_HLEN);
+	seg->tcphdr = seg->p->payload;
+	seg->tcphdr->src = lwip_htons(pcb->local_port);
+	seg->tcphdr->dest = lwip_htons(pcb->remote_port);
+	seg->tcphdr->seqno = lwip_htonl(pcb->snd_lbb);
+	seg->tcphdr->urgp = 0;
+	TCPH_HDRLEN_FLAGS_SET(seg->tcphdr, TCP_HLEN / 4, TCP_PSH);
+}
+
+static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
+{
+	struct tcp_seg **tail = &pcb->unsent;
+
+	while (*tail)
+		tail = &(*tail)->next;
+	*tail = seg;
+	pcb->snd_lbb += seg->len;
+	pcb->snd_buf -= seg->len;
+	pcb->snd_queuelen++;
+}
+
+void llp_tx_commit(struct llp_conn *c, size_t n)
+{
+	struct io_frame *f = c->building;
+	struct tcp_seg *seg = c->seg;
+
+	if (!n) {
+		conn_drop_building(c);
+		return;
+	}
+	c->building = NULL;
+	c->seg = NULL;
+	f->len = (uint32_t)n;
+	fill_segment(seg, c->pcb, f);
+	append(c->pcb, seg);
+	edge.cfg.stats->tcp_tx_segments++;
+	edge.cfg.stats->tcp_tx_bytes += n;
+}
+
+void llp_tx_flush(struct llp_conn *c)
+{
+	if (c->end == CONN_ON && c->pcb->unsent)
+		tcp_output(c->pcb);
+}
