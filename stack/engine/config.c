@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the environment says (uwarp-run sets it; doc/man lists the variables). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/say.h"
+#include "uwarp/uwarp.h"
+
+static void defaults(struct uw_config *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->addr_fd = -1;
+	c->crc = true;
+	c->mpa_rev = 2;
+	c->p2p = true;
+	c->ird = c->ord = 128;
+	c->connect_ms = 5000;
+}
+
+static int bad(const char *name, const char *value, const char *want)
+{
+	engine_say("%s=%s: must be %s", name, value, want);
+	return -EINVAL;
+}
+
+static int get_string(const char *name, char *out, size_t size)
+{
+	const char *v = getenv(name);
+
+	if (!v)
+		return 0;
+	if (strlen(v) >= size)
+		return bad(name, v, "shorter");
+	strcpy(out, v);
+	return 0;
+}
+
+struct number {
+	const char *name;
+	unsigned min, max;
+	unsigned *out;
+};
+
+static int get_number(const struct number *n)
+{
+	const char *v = getenv(n->name);
+	unsigned long x;
+	char *end;
+
+	if (!v || !*v)
+		return 0;
+	errno = 0;
+	x = strtoul(v, &end, 10);
+	if (errno || *end || x < n->min || x > n->max)
+		return bad(n->name, v, "a number in range (see uwarp-run(1))");
+	*n->out = (unsigned)x;
+	return 0;
+}
+
+static int get_bool(const char *name, bool *out)
+{
+	const char *v = getenv(name);
+
+	if (!v || !*v)
+		return 0;
+	if (strcmp(v, "0") && strcmp(v, "1"))
+		return bad(name, v, "0 or 1");
+	*out = *v == '1';
+	return 0;
+}
+
+static int get_strings(struct uw_config *c)
+{
+	const char *fd = getenv("UWARP_ADDR_FD");
+	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
+
+	if (!err)
+		err = get_string("UWARP_IP", c->ip, sizeof(c->ip));
+	if (!err)
+		err = get_string("UWARP_DIR", c->run_dir, sizeof(c->run_dir));
+	if (fd && *fd)
+		c->addr_fd = atoi(fd);
+	return err;
+}
+
+int uw_config_from_env(struct uw_config *c)
+{
+	const struct number numbers[] = {
+		{ "UWARP_MTU", 576, 65521, &c->mtu },
+		{ "UWARP_MPA_REV", 1, 2, &c->mpa_rev },
+		{ "UWARP_IRD", 1, 0x3ffe, &c->ird },
+		{ "UWARP_ORD", 1, 0x3ffe, &c->ord },
+		{ "UWARP_CONNECT_MS", 10, 600000, &c->connect_ms },
+	};
+	int err;
+
+	defaults(c);
+	err = get_strings(c);
+	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		err = get_number(&numbers[i]);
+	if (!err)
+		err = get_bool("UWARP_CRC", &c->crc);
+	if (!err)
+		err = get_bool("UWARP_P2P", &c->p2p);
+	if (!err)
+		err = get_bool("UWARP_VERBOSE", &c->verbose);
+	return err;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection's way from TCP to a QP's stream and to its end. All under the stack lock. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/say.h"
+
+#define PUMP_SEGMENTS 16u /* then others get a turn */
+#define STALLED_TURNS 16u
+#define CLOSE_US      3000000u /* for the peer's FIN after ours */
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static void emit(struct uw_ep *ep, const struct uw_cm_event *ev)
+{
+	if (ep->owned && ep->fn)
+		ep->fn(ep->ctx, ev);
+}
+
+void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why)
+{
+	struct uw_cm_event ev = { .type = type, .error = -uw_status_errno(why) };
+
+	if (ep->cm && (type == UW_CM_ESTABLISHED || type == UW_CM_REJECTED)) {
+		ev.param.private_data = ep->cm->peer.pd.p;
+		ev.param.private_data_len = (uint16_t)ep->cm->peer.pd.n;
+		ev.param.ird = ep->cm->peer.ird;
+		ev.param.ord = ep->cm->peer.ord;
+	}
+	emit(ep, &ev);
+}
+
+static void forget_cm(struct uw_ep *ep)
+{
+	free(ep->cm);
+	ep->cm = NULL;
+}
+
+static void end(struct uw_ep *ep)
+{
+	struct llp_conn *c = ep->c;
+
+	ep->c = NULL;
+	ep->state = EP_ENDED;
+	ep->deadline_us = 0;
+	if (c)
+		llp_close(c);
+}
+
+/* Start-up failed. The initiator hears of it; a responder's program has not seen it yet, or finds
+ * out when it answers. */
+static void startup_failed(struct uw_ep *ep, uw_status why)
+{
+	bool initiator = !ep->listener;
+	enum uw_cm_event_type type = UW_CM_CONNECT_ERROR;
+	struct llp_conn *c = ep->c;
+	/* A responder whose Request never came has no program yet. */
+	bool nobodys = !initiator && ep->state == EP_STARTING;
+
+	ep->e->stats.cm_failed++;
+	if (why == UW_E_REFUSED)
+		type = UW_CM_REFUSED;
+	else if (why == UW_E_UNREACHABLE || why == UW_E_TIMEOUT)
+		type = UW_CM_UNREACHABLE;
+	else if (why == UW_E_REJECTED)
+		type = UW_CM_REJECTED;
+	ep->c = NULL;
+	ep->state = EP_ENDED;
+	ep->deadline_us = 0;
+	/* RFC 5044 §8: an invalid start-up frame closes TCP at once; a rejection is no error. */
+	if (c && why == UW_E_REJECTED)
+		llp_close(c);
+	else if (c)
+		llp_abort(c);
+	if (initiator) {
+		if (why != UW_E_REJECTED)
+			engine_say_connect_failed(ep, why);
+		engine_ep_event(ep, type, why);
+	}
+	forget_cm(ep);
+	if (nobodys)
+		engine_ep_free(ep);
+}
+
+/* ---- the stream -------------------------------------------------------------------------- */
+
+uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)
+{
+	const struct mpa_agreed *a = &ep->cm->agreed;
+	uint16_t ird = a->ird ? a->ird : 1, ord = a->ord ? a->ord : 1;
+	size_t irq = ird * sizeof(struct rdmap_irq_entry),
+	       orq = ord * sizeof(struct rdmap_orq_entry);
+	struct qp_stream s = { .agreed = a, .initiator = initiator };
+	uint8_t *block = calloc(1, irq + orq);
+	uw_status st;
+
+	if (a->rx_markers && !qp->scratch)
+		qp->scratch = malloc(MPA_FPDU_MAX);
+	if (!block || (a->rx_markers && !qp->scratch)) {
+		free(block);
+		return UW_E_NOMEM;
+	}
+	s.scratch = qp->scratch;
+	s.queues.orq = (struct rdmap_orq_entry *)block;
+	s.queues.irq = (struct rdmap_irq_entry *)(block + orq);
+	s.queues.ird = ird;
+	s.queues.ord = ord;
+	s.queues.first_sink = engine_random(ep->e);
+	st = qp_start(&qp->qp, &s);
+	if (st) {
+		free(block);
+		return st;
+	}
+	free(qp->stream);
+	qp->stream = block;
+	qp->ep = ep;
+	ep->qp = qp;
+	ep->state = EP_STREAMING;
+	ep->deadline_us = 0;
+	ep->e->stats.cm_established++;
+	return UW_OK;
+}
+
+uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n)
+{
+	size_t room;
+	uint8_t *p = llp_tx_begin(ep->c, &room);
+
+	if (!p || room < n) {
+		if (p)
+			llp_tx_commit(ep->c, 0);
+		return UW_E_NOMEM;
+	}
+	memcpy(p, frame, n);
+	llp_tx_commit(ep->c, n);
+	llp_tx_flush(ep->c);
+	return UW_OK;
+}
+
+/* Which asynchronous event the verbs have for it; 0: none, the completions tell. */
+static unsigned fatal_event(uw_status why)
+{
+	switch (why) {
+	case UW_OK:
+	case UW_E_FLUSHED:
+	case UW_E_LLP_CLOSED:
+		return 0;
+	case UW_E_DDP_STAG:
+	case UW_E_DDP_BOUNDS:
+	case UW_E_DDP_STREAM:
+	case UW_E_RDMAP_STAG:
+	case UW_E_RDMAP_BOUNDS:
+	case UW_E_RDMAP_ACCESS:
+	case UW_E_RDMAP_STREAM:
+		return UW_EVENT_QP_ACCESS_ERR;
+	default:
+		return UW_EVENT_QP_FATAL;
+	}
+}
+
+static void transmit(struct uw_qp *qp);
+
+void engine_qp_down(struct uw_qp *qp, uw_status why)
+{
+	struct uw_ep *ep = qp->ep;
+	unsigned fatal = qp->qp.state == UW_QPS_ERR && !ep ? 0 : fatal_event(why);
+
+	qp_fail(&qp->qp, why);
+	if (ep) {
+		if (ep->c)
+			transmit(qp); /* the Terminate */
+		qp->ep = NULL;
+		ep->qp = NULL;
+		end(ep);
+		ep->e->stats.cm_closed++;
+		engine_ep_event(ep, UW_CM_DISCONNECTED, UW_OK);
+	}
+	if (fatal && qp->qp.event)
+		qp->qp.event(qp->qp.event_ctx, (enum uw_event)fatal);
+}
+
+void engine_ep_drop(struct uw_ep *ep)
+{
+	struct uw_qp *qp = ep->qp;
+
+	ep->owned = false; /* no event any more */
+	if (qp)
+		engine_qp_down(qp, UW_E_FLUSHED);
+	else
+		end(ep);
+	forget_cm(ep);
+}
+
+/* ---- transmit ---------------------------------------------------------------------------- */
+
+static void stall(struct uw_ep *ep)
+{
+	if (ep->stalled)
+		return;
+	ep->stalled = true;
+	ep->next_stalled = ep->e->stalled_eps;
+	ep->e->stalled_eps = ep;
+}
+
+static void transmit(struct uw_qp *qp)
+{
+	struct uw_ep *ep = qp->ep;
+	unsigned sent = 0;
+
+	while (sent < PUMP_SEGMENTS && qp_tx_pending(&qp->qp)) {
+		size_t room, n;
+		uint8_t *p = llp_tx_begin(ep->c, &room);
+
+		if (!p)
+			break;
+		n = qp_tx(&qp->qp, p, room);
+		llp_tx_commit(ep->c, n);
+		if (!n)
+			break;
+		sent++;
+	}
+	if (sent)
+		llp_tx_flush(ep->c);
+	if (qp_tx_pending(&qp->qp))
+		stall(ep);
+}
+
+static bool all_sent(const struct qp *qp)
+{
+	return sq_empty(&qp->sq) && rdmap_tx_idle(&qp->rd) && !rdmap_response_due(&qp->rd);
+}
+
+void engine_pump(struct uw_qp *qp)
+{
+	struct uw_ep *ep = qp->ep;
+
+	if (!ep || !ep->c) {
+		if (qp->qp.state == UW_QPS_ERR)
+			qp_flush(&qp->qp);
+		return;
+	}
+	transmit(qp);
+	if (qp->qp.state == UW_QPS_ERR) {
+		engine_qp_down(qp, qp->qp.cause);
+		return;
+	}
+	if (qp->qp.fin_wanted && !ep->shut && all_sent(&qp->qp)) {
+		ep->shut = true;
+		ep->state = EP_CLOSING;
+		ep->deadline_us = engine_now_us(ep->e) + CLOSE_US;
+		llp_shutdown(ep->c);
+	}
+}
+
+void engine_pump_stalled(struct uw_engine *e)
+{
+	struct uw_ep *list = e->stalled_eps, *ep;
+	unsigned turns = 0;
+
+	e->stalled_eps = NULL;
+	while ((ep = list)) {
+		list = ep->next_stalled;
+		ep->stalled = false;
+		if (!ep->qp)
+			continue;
+		/* The others end up in front: they are first in the next round. */
+		if (turns++ < STALLED_TURNS)
+			engine_pump(ep->qp);
+		else
+			stall(ep);
+	}
+}
+
+/* ---- what TCP tells ---------------------------------------------------------------------- */
+
+static void on_connected(void *ctx)
+{
+	struct uw_ep *ep = ctx;
+	uint8_t frame[MPA_START_MAX];
+	size_t n;
+	uw_status st = cm_open(ep->cm, &ep->e->policy, &ep->want, frame, &n);
+
+	if (!st)
+		st = engine_send_frame(ep, frame, n);
+	if (st) {
+		startup_failed(ep, st);
+		return;
+	}
+	ep->state = EP_STARTING;
+	ep->lport = llp_addrs(ep->c).lport;
+	cm_set_deadline(ep->cm, engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull);
+}
+
+static void *on_accepted(void *listener_ctx, struct llp_conn *c)
+{
+	struct uw_ep *ls = listener_ctx, *ep = engine_ep_new(ls->e);
+	struct llp_addrs a = llp_addrs(c);
+
+	if (!ep)
+		return NULL;
+	ep->cm = malloc(sizeof(*ep->cm));
+	if (!ep->cm) {
+		engine_ep_free(ep);
+		return NULL;
+	}
+	ep->c = c;
+	ep->l = ls->l;
+	ep->listener = ls;
+	ep->local = a.local;
+	ep->remote = ep->asked = a.remote;
+	ep->lport = a.lport;
+	ep->rport = a.rport;
+	ep->state = EP_STARTING;
+	cm_wait(ep->cm, &ls->e->policy);
+	cm_set_deadline(ep->cm, engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull);
+	return ep;
+}
+
+/* The Request is here: the listener's program decides. The endpoint is its from now on. */
+static void requested(struct uw_ep *ep)
+{
+	struct uw_ep *ls = ep->listener;
+	struct uw_cm_event ev = {
+		.type = UW_CM_CONNECT_REQUEST,
+		.ep = ep,
+		.param = { .private_data = ep->cm->peer.pd.p,
+			   .private_data_len = (uint16_t)ep->cm->peer.pd.n,
+			   .ird = ep->cm->peer.ird,
+			   .ord = ep->cm->peer.ord },
+	};
+
+	ep->e->stats.cm_requests++;
+	ep->state = EP_REQUESTED;
+	if (!ep->cm->peer.enhanced)
+		ev.param.ird = ev.param.ord = (uint16_t)ep->e->cfg.ird;
+	emit(ls, &ev);
+}
+
+static void accepted(struct uw_ep *ep)
+{
+	struct uw_qp *qp = ep->qp;
+	uw_status st;
+
+	ep->qp = NULL;
+	st = qp ? engine_ep_start_stream(ep, qp, true) : UW_E_NOENT;
+	if (st) {
+		startup_failed(ep, st);
+		return;
+	}
+	engine_ep_event(ep, UW_CM_ESTABLISHED, UW_OK);
+	forget_cm(ep);
+	engine_pump(qp);
+}
+
+/* RFC 6581 §9: the peer learns in the stream why it cannot be. */
+static void refuse_in_stream(struct uw_ep *ep, uw_status why)
+{
+	struct uw_qp *qp = ep->qp;
+
+	ep->qp = NULL;
+	ep->cm->agreed.p2p = false;
+	if (qp && !engine_ep_start_stream(ep, qp, true)) {
+		qp->ep = ep;
+		qp_fail(&qp->qp, why);
+		transmit(qp);
+		qp->ep = NULL;
+		ep->qp = NULL;
+	}
+	engine_say_connect_failed(ep, why);
+	end(ep);
+	engine_ep_event(ep, UW_CM_CONNECT_ERROR, why);
+	forget_cm(ep);
+}
+
+static size_t startup_rx(struct uw_ep *ep, struct uw_rope in)
+{
+	size_t used;
+
+	switch (cm_rx(ep->cm, in, &used)) {
+	case CM_NOTHING:
+		break;
+	case CM_REQUESTED:
+		requested(ep);
+		break;
+	case CM_ACCEPTED:
+		accepted(ep);
+		break;
+	case CM_TERMINATE:
+		refuse_in_stream(ep, ep->cm->why);
+		break;
+	case CM_REJECTED:
+	case CM_FAILED:
+		startup_failed(ep, ep->cm->why);
+		return in.len;
+	}
+	return used;
+}
+
+static size_t on_rx(void *ctx, struct uw_rope in)
+{
+	struct uw_ep *ep = ctx;
+	struct uw_qp *qp = ep->qp;
+	size_t used;
+	uw_status st;
+
+	if (ep->state == EP_STARTING || ep->state == EP_REQUESTED)
+		return startup_rx(ep, in);
+	if (!qp)
+		return in.len;
+	st = qp_rx(&qp->qp, in, &used);
+	if (st)
+		engine_qp_down(qp, st);
+	else
+		engine_pump(qp);
+	return used;
+}
+
+static void on_writable(void *ctx)
+{
+	struct uw_ep *ep = ctx;
+
+	if (ep->qp && (ep->state == EP_STREAMING || ep->state == EP_CLOSING))
+		engine_pump(ep->qp);
+}
+
+static void on_closed(void *ctx, uw_status why)
+{
+	struct uw_ep *ep = ctx;
+
+	if (why)
+		ep->c = NULL;
+	switch (ep->state) {
+	case EP_CONNECTING:
+		startup_failed(ep, why ? why : UW_E_LLP_CLOSED);
+		break;
+	case EP_STARTING:
+	case EP_REQUESTED:
+		startup_failed(ep, UW_E_LLP_CLOSED);
+		break;
+	case EP_STREAMING:
+	case EP_CLOSING:
+		if (ep->qp)
+			engine_qp_down(ep->qp, why ? UW_E_LLP_CLOSED : UW_OK);
+		break;
+	default:
+		end(ep);
+		break;
+	}
+}
+
+const struct llp_user engine_llp_user = {
+	.connected = on_connected,
+	.accepted = on_accepted,
+	.rx = on_rx,
+	.writable = on_writable,
+	.closed = on_closed,
+};
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+static void ep_timer(struct uw_ep *ep, uint64_t now)
+{
+	if (ep->state == EP_STARTING && ep->cm && cm_timer(ep->cm, now) == CM_FAILED) {
+		startup_failed(ep, ep->cm->why);
+		return;
+	}
+	if (!ep->deadline_us || now < ep->deadline_us)
+		return;
+	ep->deadline_us = 0;
+	if (ep->state == EP_CONNECTING)
+		startup_failed(ep, UW_E_TIMEOUT);
+	else if (ep->state == EP_CLOSING && ep->qp)
+		engine_qp_down(ep->qp, UW_OK);
+}
+
+void engine_ep_timers(struct uw_engine *e, uint64_t now_us)
+{
+	struct uw_ep *next;
+
+	for (struct uw_ep *ep = e->eps; ep; ep = next) {
+		next = ep->next;
+		ep_timer(ep, now_us);
+	}
+}

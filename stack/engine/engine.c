@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine's life. */
+#include "engine/engine.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/say.h"
+
+#ifndef UWARP_VERSION
+#define UWARP_VERSION "0"
+#endif
+
+#define MEM_SLOTS 256u
+#define DRAIN_US  2000000u
+
+/* ---- what the layers below ask for -------------------------------------------------------- */
+
+static uint64_t clock_us(void *arg)
+{
+	struct timespec t;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t engine_now_us(struct uw_engine *e)
+{
+	return e->now_us(e->now_arg);
+}
+
+/* xorshift64*: spread, not secrets; the seed comes from the kernel. */
+uint32_t engine_random(struct uw_engine *e)
+{
+	e->rng ^= e->rng >> 12;
+	e->rng ^= e->rng << 25;
+	e->rng ^= e->rng >> 27;
+	return (uint32_t)((e->rng * 0x2545f4914f6cdd1du) >> 32);
+}
+
+static uint32_t llp_random(void *arg)
+{
+	return engine_random(arg);
+}
+
+static uint64_t llp_now(void *arg)
+{
+	return engine_now_us(arg);
+}
+
+static void llp_capture(void *arg, const struct io_frame *f)
+{
+	struct uw_engine *e = arg;
+
+	io_pcap_write(e->pcap, f, engine_now_us(e));
+}
+
+static void env_lock(void *arg)
+{
+	engine_lock(arg);
+}
+
+static void env_unlock(void *arg)
+{
+	engine_unlock(arg);
+}
+
+static void env_peer_down(void *arg, uint32_t addr)
+{
+	struct uw_engine *e = arg;
+
+	for (unsigned i = 0; i < e->n_links; i++)
+		llp_peer_down(e->links[i], addr);
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static void make_policy(struct uw_engine *e)
+{
+	const struct uw_config *c = &e->cfg;
+
+	e->policy = (struct mpa_policy){ .rev = (uint8_t)c->mpa_rev,
+					 .rev_max = 2,
+					 .crc = c->crc,
+					 .p2p = c->p2p,
+					 .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
+					 .ird_max = (uint16_t)c->ird,
+					 .ord_max = (uint16_t)c->ord };
+}
+
+static uint64_t seed(void)
+{
+	uint64_t s = 0;
+
+	if (getrandom(&s, sizeof(s), 0) != sizeof(s))
+		s = clock_us(NULL) ^ (uint64_t)getpid() << 32;
+	return s | 1;
+}
+
+static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
+{
+	struct uw_engine *e = calloc(1, sizeof(*e));
+	struct mem_region **slots = calloc(MEM_SLOTS, sizeof(*slots));
+
+	if (!e || !slots) {
+		free(e);
+		free(slots);
+		return -ENOMEM;
+	}
+	e->cfg = *cfg;
+	make_policy(e);
+	mem_table_init(&e->mem, slots, MEM_SLOTS);
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_mutex_init(&e->start_lock, NULL);
+	atomic_init(&e->next_pd, 1);
+	e->now_us = clock_us;
+	e->rng = seed();
+	e->doorbell = &e->own_doorbell;
+	*out = e;
+	return 0;
+}
+
+int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out)
+{
+	struct uw_config env;
+	int err;
+
+	if (!cfg) {
+		err = uw_config_from_env(&env);
+		if (err)
+			return err;
+		cfg = &env;
+	}
+	return new_engine(cfg, out);
+}
+
+static void open_pcap(struct uw_engine *e)
+{
+	const char *path = getenv("UWARP_PCAP");
+
+	if (!path || !*path)
+		return;
+	e->pcap = io_pcap_open(path);
+	if (!e->pcap)
+		engine_say("UWARP_PCAP=%s: %s", path, strerror(errno));
+}
+
+static void start_llp(struct uw_engine *e)
+{
+	struct llp_config llp = { .user = &engine_llp_user,
+				  .now_us = llp_now,
+				  .random = llp_random,
+				  .capture = e->pcap ? llp_capture : NULL,
+				  .arg = e,
+				  .stats = &e->stats };
+
+	llp_init(&llp);
+	for (unsigned i = 0; i < e->n_links; i++)
+		llp_add_link(e->links[i]);
+}
+
+int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links, unsigned n,
+		       uint64_t (*now_us)(void *arg), void *arg, struct uw_engine **out)
+{
+	int err = new_engine(cfg, out);
+	struct uw_engine *e = *out;
+
+	if (err)
+		return err;
+	e->manual = true;
+	e->rng = 1; /* the run repeats exactly */
+	if (now_us) {
+		e->now_us = now_us;
+		e->now_arg = arg;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		e->links[i] = links[i];
+		e->links[i]->env = (struct io_env){ e, env_lock, env_unlock, env_peer_down };
+	}
+	e->n_links = n;
+	open_pcap(e);
+	start_llp(e);
+	return 0;
+}
+
+static int start(struct uw_engine *e)
+{
+	struct io_env env = { e, env_lock, env_unlock, env_peer_down };
+	uw_status st = engine_link_open(e, &env, &e->links[0]);
+	int err;
+
+	if (st)
+		return engine_errno(st);
+	engine_lock(e);
+	e->n_links = 1;
+	if (e->links[0]->flags & IO_RINGS)
+		e->doorbell = e->links[0]->doorbell;
+	open_pcap(e);
+	start_llp(e);
+	engine_unlock(e);
+	err = engine_thread_start(e);
+	if (err)
+		return err;
+	atomic_store_explicit(&e->started, true, memory_order_release);
+	return 0;
+}
+
+int uw_engine_start(struct uw_engine *e)
+{
+	int err = 0;
+
+	if (e->manual || uw_engine_started(e))
+		return 0;
+	pthread_mutex_lock(&e->start_lock);
+	if (!uw_engine_started(e))
+		err = start(e);
+	pthread_mutex_unlock(&e->start_lock);
+	return err;
+}
+
+bool uw_engine_started(const struct uw_engine *e)
+{
+	return atomic_load_explicit(&e->started, memory_order_acquire);
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+static bool quiet(struct uw_engine *e)
+{
+	for (struct uw_ep *ep = e->eps; ep; ep = ep->next) {
+		if (ep->qp && ep->c && (qp_tx_pending(&ep->qp->qp) || !sq_empty(&ep->qp->qp.sq)))
+			return false;
+	}
+	return true;
+}
+
+/* What was posted is sent, what was sent is acknowledged, every FIN too; all within the limit. */
+static void drain(struct uw_engine *e)
+{
+	uint64_t until = engine_now_us(e) + DRAIN_US;
+	bool closed = false;
+
+	for (;;) {
+		unsigned left;
+
+		engine_lock(e);
+		engine_run(e);
+		if (!closed && quiet(e)) {
+			while (e->eps)
+				engine_ep_free(e->eps);
+			closed = true;
+		}
+		left = llp_lingering();
+		llp_flush_links();
+		engine_unlock(e);
+		if ((closed && !left) || engine_now_us(e) > until)
+			return;
+		sched_yield();
+	}
+}
+
+static void close_links(struct uw_engine *e)
+{
+	for (unsigned i = 0; i < e->n_links; i++) {
+		engine_lock(e);
+		llp_remove_link(e->links[i]);
+		engine_unlock(e);
+		e->links[i]->ops->close(e->links[i]);
+	}
+	e->n_links = 0;
+}
+
+void uw_engine_close(struct uw_engine *e)
+{
+	if (uw_engine_started(e)) {
+		engine_thread_stop(e);
+		drain(e);
+		close_links(e);
+	} else if (e->manual) {
+		while (e->eps)
+			engine_ep_free(e->eps);
+		close_links(e);
+	}
+	if (e->pcap)
+		io_pcap_close(e->pcap);
+	pthread_mutex_destroy(&e->lock);
+	pthread_mutex_destroy(&e->start_lock);
+	free(e->mem.slots);
+	free(e->qps.v);
+	free(e);
+}
+
+/* ---- query ------------------------------------------------------------------------------- */
+
+/* The same before and after the link is up, since programs compare: made from the configured
+ * address, or from the process. */
+static uint64_t guid_of(const struct uw_engine *e)
+{
+	char addr[64];
+	struct in_addr in;
+
+	memcpy(addr, e->cfg.ip, sizeof(addr));
+	addr[strcspn(addr, "/")] = 0;
+	if (inet_pton(AF_INET, addr, &in) != 1)
+		in.s_addr = htonl((uint32_t)getpid());
+	return 0x0275770000000000u | ntohl(in.s_addr);
+}
+
+void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
+{
+	const struct io_link *l = uw_engine_started(e) || e->manual ? e->links[0] : NULL;
+
+	memset(a, 0, sizeof(*a));
+	a->guid = guid_of(e);
+	a->max_qp = 1u << 18;
+	a->max_qp_wr = 1u << 15;
+	a->max_sge = 32;
+	a->max_cq = 1u << 18;
+	a->max_cqe = 1u << 22;
+	a->max_mr = 1u << 22;
+	a->max_pd = 1u << 20;
+	a->max_srq = 1u << 16;
+	a->max_srq_wr = 1u << 15;
+	a->max_inline = 1024;
+	a->max_rd_atom = e->cfg.ird;
+	a->mtu = l ? l->mtu : e->cfg.mtu ? e->cfg.mtu : 1500;
+	a->mulpdu = (uint32_t)mpa_mulpdu(a->mtu - 40, false);
+	a->link_bps = l ? l->bps : 10000000000u;
+	a->link_up = true;
+	if (l) {
+		struct sockaddr_in *sin = (struct sockaddr_in *)&a->addr;
+
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = l->addr;
+	}
+	memcpy(a->fw_ver, UWARP_VERSION, sizeof(UWARP_VERSION));
+}

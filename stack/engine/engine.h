@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's objects: where the protocol layers, the TCP edge and the program's threads meet.
+ * Lock order: a CQ's, SQ's or RQ's spin lock is never held while the stack lock is taken, except
+ * where noted; callbacks to the user run under the stack lock.
+ */
+#ifndef UWARP_ENGINE_ENGINE_H
+#define UWARP_ENGINE_ENGINE_H
+
+#include <pthread.h>
+
+#include "cm/cm.h"
+#include "engine/lock.h"
+#include "io/llp.h"
+#include "io/pcap.h"
+#include "mem/mem.h"
+#include "qp/qp.h"
+#include "uwarp/uwarp.h"
+
+#define ENGINE_BURST 32u
+
+struct uw_pd {
+	struct uw_engine *e;
+	uint32_t id;
+	_Atomic unsigned users; /* MRs, QPs, SRQs */
+};
+
+struct uw_mr {
+	struct mem_region r;
+	struct uw_pd *pd;
+};
+
+struct uw_cq {
+	struct cq cq;
+	struct uw_engine *e;
+	struct spin lock; /* among pollers; taken inside the stack lock too */
+	_Atomic unsigned users;
+};
+
+struct uw_srq {
+	struct rq rq;
+	struct uw_pd *pd;
+	struct spin lock; /* among posters */
+	_Atomic unsigned users;
+	void (*event)(void *ctx, enum uw_event ev);
+	void *ctx;
+};
+
+struct uw_qp {
+	struct qp qp;
+	struct uw_engine *e;
+	struct uw_pd *pd;
+	struct uw_cq *scq, *rcq;
+	struct uw_srq *srq;
+	struct uw_ep *ep;	      /* its connection */
+	struct spin sq_lock, rq_lock; /* among posters */
+	/* the post ring: see doorbell.c */
+	_Atomic bool rung;
+	struct uw_qp *ring_next;
+	void *queues; /* one block: SQ slots, RQ slots */
+	void *stream; /* one block: read queues */
+	uint8_t *scratch;
+};
+
+enum ep_state {
+	EP_IDLE,
+	EP_BOUND,
+	EP_RESOLVED,
+	EP_LISTENING,
+	EP_CONNECTING, /* TCP */
+	EP_STARTING,   /* MPA */
+	EP_REQUESTED,  /* the program has to answer */
+	EP_STREAMING,
+	EP_CLOSING, /* our FIN is out or waits for what is queued */
+	EP_ENDED,
+};
+
+struct uw_ep {
+	struct uw_engine *e;
+	struct uw_ep *next, **link; /* e->eps */
+	enum ep_state state;
+	uw_cm_event_fn *fn;
+	void *ctx;
+	bool owned;		/* has a ctx: events go out */
+	struct uw_ep *listener; /* unowned: which one would drop it */
+	struct llp_conn *c;
+	struct llp_listener *ls;
+	struct cm_conn *cm; /* only while starting */
+	struct uw_qp *qp;
+	struct io_link *l;
+	uint32_t local, remote; /* network order */
+	uint32_t asked;		/* the destination as the program named it */
+	uint16_t lport, rport;	/* network order */
+	bool has_port, claimed; /* lport is entered in the port table; at the link */
+	bool stalled;		/* has something to send and no room: e->stalled_eps */
+	bool shut;		/* FIN sent */
+	uint64_t deadline_us;	/* closing: then abort; 0 none */
+	struct uw_ep *next_stalled;
+	struct cm_param want; /* connect: kept until TCP is up */
+	uint8_t pd[UW_PRIVATE_DATA_MAX];
+};
+
+struct idmap {
+	void **v;
+	uint32_t n, next, used;
+};
+
+struct uw_engine {
+	struct uw_config cfg;
+	struct mpa_policy policy;
+	struct uw_stats stats;
+
+	pthread_mutex_t lock; /* the stack lock */
+	_Atomic unsigned waiters;
+	struct mem_table mem;
+	struct idmap qps;
+	_Atomic uint32_t next_pd;
+	_Atomic uint32_t n_cqs;
+
+	/* the post ring, doorbell.c */
+	_Atomic(struct uw_qp *) rung;
+
+	struct io_link *links[2];
+	unsigned n_links;
+	struct io_pcap *pcap;
+	struct uw_ep *eps;
+	struct uw_ep *stalled_eps;
+	uint64_t next_timer_us;
+	uint64_t rng;
+
+	/* progress.c */
+	_Atomic bool started, stop;
+	bool manual; /* tests: nobody but the test drives, the clock is its own */
+	pthread_t thread;
+	pthread_mutex_t start_lock;
+	_Atomic uint32_t *doorbell;
+	_Atomic uint32_t own_doorbell;
+	_Atomic uint32_t drive_tick;
+	_Atomic bool driving;
+	uint64_t (*now_us)(void *arg);
+	void *now_arg;
+
+	uint64_t ports[65536 / 64]; /* local ports in use */
+	struct llp_addrs unused;
+};
+
+/* ---- engine.c ---------------------------------------------------------------------------- */
+
+uint32_t engine_random(struct uw_engine *e);
+uint64_t engine_now_us(struct uw_engine *e);
+/* For tests: links and clock from outside, no thread; engine_run drives. */
+int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links, unsigned n,
+		       uint64_t (*now_us)(void *arg), void *arg, struct uw_engine **out);
+static inline int engine_errno(uw_status st)
+{
+	return -uw_status_errno(st);
+}
+
+int idmap_add(struct idmap *m, void *what, uint32_t *id);
+static inline void *idmap_get(const struct idmap *m, uint32_t id)
+{
+	return id < m->n ? m->v[id] : NULL;
+}
+void idmap_remove(struct idmap *m, uint32_t id);
+
+/* ---- links_*.c: which links this build has ------------------------------------------------ */
+
+uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out);
+
+/* ---- progress.c -------------------------------------------------------------------------- */
+
+void engine_lock(struct uw_engine *e);
+bool engine_trylock(struct uw_engine *e);
+/* Drains the post ring first. */
+void engine_unlock(struct uw_engine *e);
+/* One round under the lock: receive, timers, what was stalled, flush. Returns the work done. */
+unsigned engine_run(struct uw_engine *e);
+int engine_thread_start(struct uw_engine *e);
+void engine_thread_stop(struct uw_engine *e);
+/* A program thread found its CQ empty: let it do the stack's work. */
+void engine_drive(struct uw_engine *e, bool again);
+/* It found something, or goes to sleep: the RX thread is needed again. */
+void engine_leave(struct uw_engine *e);
+
+/* ---- doorbell.c -------------------------------------------------------------------------- */
+
+/* Something was posted: transmit inline if nobody else is at it, else leave it on the ring. */
+void engine_ring(struct uw_engine *e, struct uw_qp *qp);
+/* Under the lock. */
+void engine_drain_ring(struct uw_engine *e);
+static inline bool engine_ring_empty(const struct uw_engine *e)
+{
+	return !atomic_load_explicit(&e->rung, memory_order_acquire);
+}
+
+/* ---- conn.c: under the lock --------------------------------------------------------------- */
+
+extern const struct llp_user engine_llp_user;
+void engine_pump(struct uw_qp *qp);
+void engine_pump_stalled(struct uw_engine *e);
+void engine_ep_timers(struct uw_engine *e, uint64_t now_us);
+/* The QP cannot go on (or its connection ended): flush, tell the program, end the connection. */
+void engine_qp_down(struct uw_qp *qp, uw_status why);
+/* End the connection now; no event. */
+void engine_ep_drop(struct uw_ep *ep);
+void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why);
+uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator) UW_CHECK;
+uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW_CHECK;
+
+/* ---- ep.c -------------------------------------------------------------------------------- */
+
+struct uw_ep *engine_ep_new(struct uw_engine *e);
+void engine_ep_free(struct uw_ep *ep);
+
+#endif

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints: what rdma_cm asks for. The connection's own course is conn.c. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "engine/say.h"
+
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT 28232u /* to 60999, as Linux does */
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+struct uw_ep *engine_ep_new(struct uw_engine *e)
+{
+	struct uw_ep *ep = calloc(1, sizeof(*ep));
+
+	if (!ep)
+		return NULL;
+	ep->e = e;
+	ep->next = e->eps;
+	ep->link = &e->eps;
+	if (ep->next)
+		ep->next->link = &ep->next;
+	e->eps = ep;
+	return ep;
+}
+
+/* ---- local ports -------------------------------------------------------------------------- */
+
+static bool port_taken(const struct uw_engine *e, unsigned port)
+{
+	return e->ports[port / 64] >> (port % 64) & 1;
+}
+
+static void port_set(struct uw_engine *e, unsigned port, bool on)
+{
+	uint64_t bit = (uint64_t)1 << (port % 64);
+
+	if (on)
+		e->ports[port / 64] |= bit;
+	else
+		e->ports[port / 64] &= ~bit;
+}
+
+static unsigned any_port(struct uw_engine *e)
+{
+	unsigned start = engine_random(e) % EPHEMERAL_COUNT;
+
+	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
+		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
+
+		if (!port_taken(e, port))
+			return port;
+	}
+	return 0;
+}
+
+static void release_port(struct uw_ep *ep)
+{
+	if (!ep->has_port)
+		return;
+	port_set(ep->e, ntohs(ep->lport), false);
+	ep->has_port = false;
+}
+
+void engine_ep_free(struct uw_ep *ep)
+{
+	struct uw_engine *e = ep->e;
+
+	engine_ep_drop(ep);
+	if (ep->ls)
+		llp_unlisten(ep->ls);
+	release_port(ep);
+	for (struct uw_ep **p = &e->stalled_eps; *p; p = &(*p)->next_stalled) {
+		if (*p == ep) {
+			*p = ep->next_stalled;
+			break;
+		}
+	}
+	*ep->link = ep->next;
+	if (ep->next)
+		ep->next->link = ep->link;
+	free(ep);
+}
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+struct place {
+	uint32_t addr; /* network order; 0 wildcard */
+	uint16_t port; /* network order */
+};
+
+/* IPv4, and the IPv6 forms that mean an IPv4 address: ::, ::1, ::ffff:a.b.c.d. */
+static uw_status place_of(const struct sockaddr *sa, struct place *p)
+{
+	const struct sockaddr_in *s4 = (const struct sockaddr_in *)sa;
+	const struct sockaddr_in6 *s6 = (const struct sockaddr_in6 *)sa;
+
+	if (sa->sa_family == AF_INET) {
+		*p = (struct place){ s4->sin_addr.s_addr, s4->sin_port };
+		return UW_OK;
+	}
+	if (sa->sa_family != AF_INET6)
+		return UW_E_AFAMILY;
+	p->port = s6->sin6_port;
+	if (IN6_IS_ADDR_UNSPECIFIED(&s6->sin6_addr))
+		p->addr = 0;
+	else if (IN6_IS_ADDR_LOOPBACK(&s6->sin6_addr))
+		p->addr = htonl(INADDR_LOOPBACK);
+	else if (IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr))
+		memcpy(&p->addr, s6->sin6_addr.s6_addr + 12, 4);
+	else
+		return UW_E_AFAMILY;
+	return UW_OK;
+}
+
+static bool is_ours(const struct uw_engine *e, uint32_t addr, struct io_link **l)
+{
+	for (unsigned i = 0; i < e->n_links; i++) {
+		if (!addr || addr == e->links[i]->addr || addr == htonl(INADDR_LOOPBACK)) {
+			*l = e->links[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out)
+{
+	struct uw_ep *ep;
+	int err = uw_engine_start(e);
+
+	if (err)
+		return err;
+	engine_lock(e);
+	ep = engine_ep_new(e);
+	if (ep) {
+		ep->fn = fn;
+		ep->ctx = ctx;
+		ep->owned = true;
+	}
+	engine_unlock(e);
+	*out = ep;
+	return ep ? 0 : -ENOMEM;
+}
+
+void uw_ep_set_ctx(struct uw_ep *ep, void *ctx)
+{
+	struct uw_engine *e = ep->e;
+
+	engine_lock(e);
+	if (ep->listener)
+		ep->fn = ep->listener->fn;
+	ep->ctx = ctx;
+	ep->owned = true;
+	engine_unlock(e);
+}
+
+static uw_status bind_locked(struct uw_ep *ep, struct place p)
+{
+	struct uw_engine *e = ep->e;
+	unsigned port = ntohs(p.port);
+
+	if (ep->state != EP_IDLE)
+		return UW_E_INVAL;
+	if (!is_ours(e, p.addr, &ep->l))
+		return UW_E_ADDR;
+	if (!port)
+		port = any_port(e);
+	if (!port || port_taken(e, port))
+		return UW_E_ADDR_IN_USE;
+	port_set(e, port, true);
+	ep->has_port = true;
+	ep->lport = htons((uint16_t)port);
+	ep->local = p.addr;
+	ep->state = EP_BOUND;
+	return UW_OK;
+}
+
+int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
+{
+	struct place p;
+	uw_status st = place_of(addr, &p);
+
+	if (st)
+		return engine_errno(st);
+	engine_lock(ep->e);
+	st = bind_locked(ep, p);
+	engine_unlock(ep->e);
+	return engine_errno(st);
+}
+
+int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
+		  unsigned timeout_ms)
+{
+	struct uw_engine *e = ep->e;
+	struct place to, from = { 0 };
+	struct io_link *l = NULL;
+	uw_status st = place_of(dst, &to);
+
+	if (!st && src && src->sa_family)
+		st = place_of(src, &from);
+	if (st)
+		return engine_errno(st);
+	if (!is_ours(e, ep->state == EP_BOUND ? ep->local : from.addr, &l))
+		return engine_errno(UW_E_ADDR);
+	ep->asked = to.addr;
+	ep->rport = to.port;
+	if (!to.addr || to.addr == l->addr)
+		to.addr = l->addr;
+	else if (l->ops->resolve)
+		st = l->ops->resolve(l, &to.addr, to.port, timeout_ms);
+	else if (to.addr == htonl(INADDR_LOOPBACK))
+		to.addr = l->addr;
+	if (st) {
+		engine_say_connect_failed(ep, st);
+		return engine_errno(st);
+	}
+	engine_lock(e);
+	ep->l = l;
+	ep->local = l->addr;
+	ep->remote = to.addr;
+	if (ep->state == EP_IDLE || ep->state == EP_BOUND)
+		ep->state = EP_RESOLVED;
+	engine_unlock(e);
+	return 0;
+}
+
+/* ---- listening ---------------------------------------------------------------------------- */
+
+static uw_status listen_locked(struct uw_ep *ep, int backlog)
+{
+	uw_status st = UW_OK;
+
+	if (ep->state == EP_IDLE)
+		st = bind_locked(ep, (struct place){ 0, 0 });
+	if (!st && ep->state != EP_BOUND)
+		st = UW_E_INVAL;
+	if (!st)
+		st = llp_listen(ep->l, ep->lport, backlog, ep, &ep->ls);
+	if (!st)
+		ep->state = EP_LISTENING;
+	return st;
+}
+
+int uw_ep_listen(struct uw_ep *ep, int backlog)
+{
+	uw_status st;
+
+	engine_lock(ep->e);
+	st = listen_locked(ep, backlog);
+	engine_unlock(ep->e);
+	if (st)
+		return engine_errno(st);
+	/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. */
+	if (ep->l->ops->claim_port && (!ep->local || ep->local == htonl(INADDR_LOOPBACK))) {
+		st = ep->l->ops->claim_port(ep->l, ep->lport);
+		ep->claimed = !st;
+	}
+	if (st) {
+		engine_lock(ep->e);
+		llp_unlisten(ep->ls);
+		ep->ls = NULL;
+		ep->state = EP_BOUND;
+		engine_unlock(ep->e);
+		engine_say(
+			"cannot listen on port %u: another uwarp process does; choose another port",
+			ntohs(ep->lport));
+	}
+	return engine_errno(st);
+}
+
+/* ---- connecting, answering, ending ---------------------------------------------------------- */
+
+static uw_status take_param(struct uw_ep *ep, const struct uw_cm_param *p, struct cm_param *out)
+{
+	if (p->private_data_len > sizeof(ep->pd))
+		return UW_E_INVAL;
+	if (p->private_data_len)
+		memcpy(ep->pd, p->private_data, p->private_data_len);
+	*out = (struct cm_param){ .pd = { ep->pd, p->private_data_len },
+				  .ird = p->ird,
+				  .ord = p->ord };
+	return UW_OK;
+}
+
+static uw_status free_qp(struct uw_engine *e, uint32_t qpn, struct uw_qp **out)
+{
+	struct uw_qp *qp = idmap_get(&e->qps, qpn);
+
+	if (!qp)
+		return UW_E_NOENT;
+	if (qp->ep || qp->qp.state == UW_QPS_ERR)
+		return UW_E_STATE;
+	*out = qp;
+	return UW_OK;
+}
+
+static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+{
+	struct uw_qp *qp;
+	uw_status st = free_qp(ep->e, qpn, &qp);
+
+	if (!st && ep->state != EP_RESOLVED)
+		st = UW_E_STATE;
+	if (!st)
+		st = take_param(ep, p, &ep->want);
+	if (!st && p->private_data_len > (ep->e->policy.rev >= 2 ? 508u : 512u))
+		st = UW_E_INVAL;
+	if (st)
+		return st;
+	ep->cm = calloc(1, sizeof(*ep->cm));
+	if (!ep->cm)
+		return UW_E_NOMEM;
+	st = llp_connect(ep->l, ep->has_port ? ep->lport : 0, ep->remote, ep->rport, ep, &ep->c);
+	if (st) {
+		free(ep->cm);
+		ep->cm = NULL;
+		return st;
+	}
+	ep->qp = qp; /* qp->ep only once the stream is agreed */
+	ep->state = EP_CONNECTING;
+	ep->deadline_us = engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull;
+	return UW_OK;
+}
+
+int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+{
+	uw_status st;
+
+	engine_lock(ep->e);
+	st = connect_locked(ep, qpn, p);
+	llp_flush_links();
+	engine_unlock(ep->e);
+	return engine_errno(st);
+}
+
+static uw_status answerable(const struct uw_ep *ep)
+{
+	if (ep->state == EP_ENDED && ep->listener)
+		return UW_E_LLP_CLOSED; /* the peer gave up */
+	return ep->state == EP_REQUESTED && ep->c ? UW_OK : UW_E_STATE;
+}
+
+static uw_status accept_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+{
+	uint8_t frame[MPA_START_MAX];
+	struct cm_param param;
+	struct uw_qp *qp;
+	size_t n;
+	uw_status st = answerable(ep);
+
+	if (!st)
+		st = free_qp(ep->e, qpn, &qp);
+	if (!st)
+		st = take_param(ep, p, &param);
+	if (!st)
+		st = cm_accept(ep->cm, &param, frame, &n);
+	if (!st)
+		st = engine_send_frame(ep, frame, n);
+	if (!st)
+		st = engine_ep_start_stream(ep, qp, false);
+	if (st)
+		return st;
+	engine_ep_event(ep, UW_CM_ESTABLISHED, UW_OK);
+	free(ep->cm);
+	ep->cm = NULL;
+	return UW_OK;
+}
+
+int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+{
+	uw_status st;
+
+	engine_lock(ep->e);
+	st = accept_locked(ep, qpn, p);
+	llp_flush_links();
+	engine_unlock(ep->e);
+	return engine_errno(st);
+}
+
+static uw_status reject_locked(struct uw_ep *ep, const struct uw_cm_param *p)
+{
+	uint8_t frame[MPA_START_MAX];
+	struct cm_param param;
+	size_t n;
+	uw_status st = answerable(ep);
+
+	if (!st)
+		st = take_param(ep, p, &param);
+	if (!st)
+		st = cm_reject(ep->cm, &param, frame, &n);
+	if (!st)
+		st = engine_send_frame(ep, frame, n);
+	if (st)
+		return st;
+	llp_close(ep->c);
+	ep->c = NULL;
+	ep->state = EP_ENDED;
+	return UW_OK;
+}
+
+int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
+{
+	uw_status st;
+
+	engine_lock(ep->e);
+	st = reject_locked(ep, p);
+	llp_flush_links();
+	engine_unlock(ep->e);
+	return engine_errno(st);
+}
+
+int uw_ep_disconnect(struct uw_ep *ep)
+{
+	int err = -ENOTCONN;
+
+	engine_lock(ep->e);
+	if (ep->state == EP_STREAMING && ep->qp) {
+		err = engine_errno(qp_modify(&ep->qp->qp, UW_QPS_SQD));
+		engine_pump(ep->qp);
+		llp_flush_links();
+	} else if (ep->state == EP_CLOSING) {
+		err = 0;
+	}
+	engine_unlock(ep->e);
+	return err;
+}
+
+static void drop_children(struct uw_ep *ls)
+{
+	struct uw_ep *next;
+
+	for (struct uw_ep *ep = ls->e->eps; ep; ep = next) {
+		next = ep->next;
+		if (ep->listener != ls)
+			continue;
+		if (ep->state == EP_STARTING) {
+			engine_ep_free(ep);
+			continue;
+		}
+		/* Handed to the program already: it keeps its events. */
+		if (!ep->fn)
+			ep->fn = ls->fn;
+	}
+}
+
+void uw_ep_destroy(struct uw_ep *ep)
+{
+	struct uw_engine *e = ep->e;
+
+	if (ep->claimed)
+		ep->l->ops->release_port(ep->l, ep->lport);
+	engine_lock(e);
+	if (ep->ls)
+		drop_children(ep);
+	engine_ep_free(ep);
+	llp_flush_links();
+	engine_unlock(e);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static void name(struct sockaddr_storage *a, uint32_t addr, uint16_t port)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)a;
+
+	memset(a, 0, sizeof(*a));
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = addr;
+	sin->sin_port = port;
+}
+
+void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
+{
+	name(a, ep->local, ep->lport);
+}
+
+void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
+{
+	name(a, ep->asked, ep->rport);
+}

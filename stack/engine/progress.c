@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who drives the stack, and when nobody has to. A program thread that polls an empty CQ drives it
+ * itself; the RX thread does when no program thread is there; and when nothing comes it sleeps on
+ * the doorbell word that peers ring (doc/path.md, doc/adr/0003).
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define YIELDS_BEFORE_SLEEP  200u    /* empty rounds; a yield costs next to nothing when idle */
+#define LONG_YIELD_US	     200u    /* somebody else needs this core */
+#define NO_YIELD_US	     100000u /* ... so do not spin for that long */
+#define WATCH_US	     1000u   /* a program drives: look in at this pace */
+#define RECENT_US	     100000u /* a program that drove within this may vanish */
+#define MAX_SLEEP_US	     250000u
+#define NAP_MIN_US	     20u /* links that do not ring: nap and look, longer and longer */
+#define NAP_MAX_US	     1000u
+#define TIMER_US	     10000u
+#define EMPTY_POLLS_TO_DRIVE 4u
+#define EMPTY_POLLS_TO_YIELD 64u
+
+/* ---- the stack lock ---------------------------------------------------------------------- */
+
+void engine_lock(struct uw_engine *e)
+{
+	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+	pthread_mutex_lock(&e->lock);
+	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+}
+
+bool engine_trylock(struct uw_engine *e)
+{
+	return pthread_mutex_trylock(&e->lock) == 0;
+}
+
+void engine_unlock(struct uw_engine *e)
+{
+	do {
+		if (!engine_ring_empty(e)) {
+			engine_drain_ring(e);
+			llp_flush_links();
+		}
+		pthread_mutex_unlock(&e->lock);
+		/* Whoever rang after the drain found the lock taken and relies on this look. */
+		atomic_thread_fence(memory_order_seq_cst);
+	} while (!engine_ring_empty(e) && engine_trylock(e));
+}
+
+/* ---- one round --------------------------------------------------------------------------- */
+
+static unsigned receive(struct uw_engine *e, struct io_link *l)
+{
+	struct io_frame *v[ENGINE_BURST];
+	unsigned n = l->ops->rx(l, v, ENGINE_BURST);
+
+	for (unsigned i = 0; i < n; i++) {
+		llp_input(l, v[i]);
+		/* After every frame, never per burst: a post waits 2 us that way, not 13. */
+		engine_drain_ring(e);
+	}
+	return n;
+}
+
+unsigned engine_run(struct uw_engine *e)
+{
+	unsigned work = 0;
+	uint64_t now;
+
+	for (unsigned i = 0; i < e->n_links; i++)
+		work += receive(e, e->links[i]);
+	work += llp_input_self();
+	now = engine_now_us(e);
+	if (now >= e->next_timer_us) {
+		e->next_timer_us = now + TIMER_US;
+		llp_timers();
+		engine_ep_timers(e, now);
+	}
+	engine_pump_stalled(e);
+	llp_flush_links();
+	return work;
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------- */
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t expect, uint64_t us)
+{
+	struct timespec t = { .tv_sec = (time_t)(us / 1000000),
+			      .tv_nsec = (long)(us % 1000000 * 1000) };
+
+	syscall(SYS_futex, word, FUTEX_WAIT, expect, &t, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+struct rx_thread {
+	struct uw_engine *e;
+	bool rings;
+	unsigned empty;
+	uint32_t seen_tick;
+	uint64_t drove_us;    /* when a program was last seen driving */
+	uint64_t no_yield_us; /* until then */
+	uint64_t nap_us;
+};
+
+static bool pending(struct uw_engine *e)
+{
+	bool any = !engine_ring_empty(e);
+
+	for (unsigned i = 0; i < e->n_links && !any; i++)
+		any = e->links[i]->ops->pending(e->links[i]);
+	return any;
+}
+
+static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
+{
+	uint64_t us = llp_next_timer_us();
+
+	if (us > MAX_SLEEP_US)
+		us = MAX_SLEEP_US;
+	if (now - t->drove_us < RECENT_US && us > WATCH_US)
+		us = WATCH_US;
+	return us;
+}
+
+/* Announce the sleep, look once more, sleep. Dekker with the ringing peer: it stores its frames,
+ * fences, reads the word; we store the word, fence, look for frames. */
+static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
+{
+	struct uw_engine *e = t->e;
+	uint64_t us;
+	bool any;
+
+	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!engine_trylock(e)) {
+		/* Somebody else is at work and may leave something: look again soon. */
+		futex_wait(e->doorbell, IO_ASLEEP, WATCH_US);
+		return;
+	}
+	any = pending(e);
+	us = sleep_us(t, now);
+	e->stats.rx_sleeps += !any;
+	engine_unlock(e);
+	if (!any)
+		futex_wait(e->doorbell, IO_ASLEEP, us);
+}
+
+/* Links without a doorbell: nap, twice as long each time nothing came. */
+static void nap(struct rx_thread *t)
+{
+	struct timespec d = { .tv_nsec = (long)t->nap_us * 1000 };
+
+	nanosleep(&d, NULL);
+	t->nap_us = t->nap_us * 2 > NAP_MAX_US ? NAP_MAX_US : t->nap_us * 2;
+}
+
+/* Spin politely for a while; true: enough of it. */
+static bool spun_enough(struct rx_thread *t, uint64_t now)
+{
+	uint64_t after;
+
+	if (now < t->no_yield_us || ++t->empty > YIELDS_BEFORE_SLEEP)
+		return true;
+	sched_yield();
+	after = engine_now_us(t->e);
+	if (after - now > LONG_YIELD_US)
+		t->no_yield_us = after + NO_YIELD_US;
+	return false;
+}
+
+static void idle(struct rx_thread *t)
+{
+	struct uw_engine *e = t->e;
+	uint64_t now = engine_now_us(e);
+	uint32_t tick = atomic_load_explicit(&e->drive_tick, memory_order_relaxed);
+
+	if (tick != t->seen_tick) {
+		t->seen_tick = tick;
+		t->drove_us = now;
+		if (atomic_load_explicit(&e->driving, memory_order_acquire)) {
+			futex_wait(e->doorbell, IO_AWAKE, WATCH_US);
+			return;
+		}
+	}
+	if (!spun_enough(t, now))
+		return;
+	if (t->rings)
+		sleep_on_doorbell(t, now);
+	else
+		nap(t);
+}
+
+static void *rx_main(void *arg)
+{
+	struct rx_thread t = { .e = arg, .nap_us = NAP_MIN_US, .rings = true };
+	struct uw_engine *e = arg;
+
+	pthread_setname_np(pthread_self(), "uwarp-rx");
+	for (unsigned i = 0; i < e->n_links; i++)
+		t.rings = t.rings && (e->links[i]->flags & IO_RINGS);
+	while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
+		unsigned work = 0;
+
+		if (engine_trylock(e)) {
+			work = engine_run(e);
+			e->stats.drive_rx++;
+			engine_unlock(e);
+		}
+		if (!work) {
+			idle(&t);
+			continue;
+		}
+		t.empty = 0;
+		t.nap_us = NAP_MIN_US;
+		if (atomic_load_explicit(&e->waiters, memory_order_relaxed))
+			sched_yield();
+	}
+	return NULL;
+}
+
+int engine_thread_start(struct uw_engine *e)
+{
+	sigset_t all, old;
+	int err;
+
+	/* The program's signals are the program's threads' business. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&e->thread, NULL, rx_main, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -err;
+}
+
+void engine_thread_stop(struct uw_engine *e)
+{
+	atomic_store_explicit(&e->stop, true, memory_order_release);
+	atomic_store(e->doorbell, IO_AWAKE + 2); /* neither value anybody waits for */
+	futex_wake(e->doorbell);
+	pthread_join(e->thread, NULL);
+}
+
+/* ---- a program thread drives -------------------------------------------------------------- */
+
+void engine_drive(struct uw_engine *e, bool again)
+{
+	static __thread unsigned empty;
+
+	if (!atomic_load_explicit(&e->started, memory_order_acquire))
+		return;
+	if (engine_trylock(e)) {
+		engine_run(e);
+		e->stats.drive_app++;
+		engine_unlock(e);
+	}
+	empty = again ? empty + 1 : 1;
+	if (empty < EMPTY_POLLS_TO_DRIVE)
+		return;
+	/* From here on it evidently waits by polling: no need to be rung. */
+	atomic_fetch_add_explicit(&e->drive_tick, 1, memory_order_relaxed);
+	if (!atomic_load_explicit(&e->driving, memory_order_relaxed))
+		atomic_store_explicit(&e->driving, true, memory_order_release);
+	if (atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP)
+		atomic_store_explicit(e->doorbell, IO_AWAKE, memory_order_relaxed);
+	if (empty % EMPTY_POLLS_TO_YIELD == 0)
+		sched_yield();
+}
+
+void engine_leave(struct uw_engine *e)
+{
+	bool any;
+
+	if (!atomic_load_explicit(&e->driving, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&e->driving, false, memory_order_release);
+	/* The RX thread is asleep or will be: peers have to ring again, and what came in between
+	 * is looked at once more (Dekker as in sleep_on_doorbell). */
+	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!engine_trylock(e))
+		return;
+	any = pending(e);
+	if (any)
+		engine_run(e);
+	engine_unlock(e);
+}

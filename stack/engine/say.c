@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/say.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+
+void engine_say(const char *fmt, ...)
+{
+	char line[512] = "uwarp: ";
+	size_t n = strlen(line);
+	va_list ap;
+	int k;
+
+	va_start(ap, fmt);
+	k = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	va_end(ap);
+	if (k > 0)
+		n += (size_t)k < sizeof(line) - n - 1 ? (size_t)k : sizeof(line) - n - 2;
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, n) < 0)
+		return; /* nobody to tell */
+}
+
+static const char *advice(uw_status why)
+{
+	switch (why) {
+	case UW_E_REFUSED:
+		return "nothing listens on that port: start the server first, or check the port";
+	case UW_E_UNREACHABLE:
+		return "no uwarp process has that address: see `uwarp-run --list`, or check --link "
+		       "and --ip";
+	case UW_E_TIMEOUT:
+		return "no answer: check the address, the link and the peer";
+	case UW_E_MPA_TIMEOUT:
+		return "it accepts TCP but does not answer in MPA: is it an iWARP listener?";
+	case UW_E_MPA_FRAME:
+	case UW_E_MPA_INITIATOR:
+	case UW_E_MPA_REVISION:
+		return "it does not speak iWARP (MPA) on that port: check the port";
+	case UW_E_LLP_CLOSED:
+		return "it closed the connection during start-up: is it an iWARP listener?";
+	default:
+		return uw_status_name(why);
+	}
+}
+
+void engine_say_connect_failed(const struct uw_ep *ep, uw_status why)
+{
+	static _Atomic uint64_t last;
+	uint64_t key = (uint64_t)ep->asked << 32 | (uint64_t)ep->rport << 16 | (uint16_t)why;
+	char addr[INET_ADDRSTRLEN];
+
+	if (atomic_exchange(&last, key) == key)
+		return;
+	inet_ntop(AF_INET, &ep->asked, addr, sizeof(addr));
+	engine_say("cannot connect to %s:%u: %s", addr, ntohs(ep->rport), advice(why));
+}

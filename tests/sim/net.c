@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t sim_now(void *arg)
+{
+	return ((struct sim *)arg)->now_us;
+}
+
+static void on_event(void *ctx, const struct uw_cm_event *ev)
+{
+	struct sim_side *side = ctx;
+
+	if (side->n_events < SIM_EVENTS) {
+		side->events[side->n_events] = ev->type;
+		side->errors[side->n_events++] = ev->error;
+	}
+	side->param = ev->param;
+	if (ev->param.private_data_len) {
+		side->pd_len = ev->param.private_data_len;
+		memcpy(side->pd_got, ev->param.private_data, side->pd_len);
+	}
+	if (ev->type == UW_CM_CONNECT_REQUEST)
+		side->request = ev->ep;
+}
+
+static void on_async(void *ctx, enum uw_event ev)
+{
+	((struct sim_side *)ctx)->async[ev]++;
+}
+
+static void open_side(struct sim *s, struct sim_side *side, const struct sim_options *o)
+{
+	uint32_t depth = o->depth ? o->depth : 64;
+	struct uw_cq_attr ca = { .depth = 4 * depth };
+	struct uw_qp_attr qa = { .max_send_wr = depth,
+				 .max_recv_wr = depth,
+				 .max_send_sge = 4,
+				 .max_recv_sge = 4,
+				 .max_inline = 128,
+				 .event = on_async,
+				 .ctx = side };
+
+	assert_int_equal(uw_pd_alloc(s->e, &side->pd), 0);
+	assert_int_equal(uw_cq_create(s->e, &ca, &side->scq), 0);
+	assert_int_equal(uw_cq_create(s->e, &ca, &side->rcq), 0);
+	qa.send_cq = side->scq;
+	qa.recv_cq = side->rcq;
+	assert_int_equal(uw_qp_create(side->pd, &qa, &side->qp), 0);
+}
+
+void sim_open(struct sim *s, const struct sim_options *o)
+{
+	struct loop_config lc = { .mtu = o->mtu ? o->mtu : 1500,
+				  .addr = { htonl(SIM_A), htonl(SIM_B) },
+				  .mask = htonl(0xffffff00),
+				  .now_us = sim_now,
+				  .arg = s,
+				  .delay_us = 50,
+				  .drop_ppm = o->drop_ppm,
+				  .dup_ppm = o->dup_ppm,
+				  .reorder_ppm = o->reorder_ppm,
+				  .reorder_us = 400,
+				  .seed = o->seed };
+	struct uw_config cfg;
+
+	memset(s, 0, sizeof(*s));
+	s->now_us = 1000000;
+	assert_int_equal(uw_config_from_env(&cfg), 0);
+	cfg.crc = !o->no_crc;
+	cfg.mpa_rev = o->rev1 ? 1 : 2;
+	cfg.p2p = !o->no_p2p;
+	cfg.connect_ms = 30000; /* faults may cost several RTOs */
+	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
+	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);
+	open_side(s, &s->a, o);
+	open_side(s, &s->b, o);
+}
+
+static void close_side(struct sim_side *side)
+{
+	if (side->qp)
+		assert_int_equal(uw_qp_destroy(side->qp), 0);
+	if (side->ep)
+		uw_ep_destroy(side->ep);
+	assert_int_equal(uw_cq_destroy(side->scq), 0);
+	assert_int_equal(uw_cq_destroy(side->rcq), 0);
+	assert_int_equal(uw_pd_dealloc(side->pd), 0);
+}
+
+void sim_close(struct sim *s)
+{
+	close_side(&s->a);
+	close_side(&s->b);
+	if (s->listener.ep)
+		uw_ep_destroy(s->listener.ep);
+	sim_run_us(s, 30000000); /* FINs, TIME_WAIT */
+	assert_int_equal(loop_frames_out(s->link[0]), 0);
+	assert_int_equal(loop_frames_out(s->link[1]), 0);
+	uw_engine_close(s->e);
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+static void step(struct sim *s)
+{
+	uint64_t next = s->now_us + 1000, at;
+
+	engine_lock(s->e);
+	while (engine_run(s->e))
+		;
+	engine_unlock(s->e);
+	for (unsigned i = 0; i < 2; i++) {
+		at = loop_next_us(s->link[i]);
+		if (at < next)
+			next = at;
+	}
+	s->now_us = next > s->now_us ? next : s->now_us + 1;
+}
+
+void sim_run_us(struct sim *s, uint64_t us)
+{
+	uint64_t end = s->now_us + us;
+
+	while (s->now_us < end)
+		step(s);
+}
+
+bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit_us)
+{
+	uint64_t end = s->now_us + limit_us;
+
+	while (!cond(arg)) {
+		if (s->now_us >= end)
+			return false;
+		step(s);
+	}
+	return true;
+}
+
+/* ---- connections -------------------------------------------------------------------------- */
+
+static struct sockaddr_in sin_of(uint32_t addr, uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(addr) };
+}
+
+void sim_listen(struct sim *s, uint16_t port)
+{
+	struct sockaddr_in any = sin_of(SIM_B, port);
+
+	assert_int_equal(uw_ep_create(s->e, on_event, &s->listener, &s->listener.ep), 0);
+	assert_int_equal(uw_ep_bind(s->listener.ep, (struct sockaddr *)&any), 0);
+	assert_int_equal(uw_ep_listen(s->listener.ep, 16), 0);
+}
+
+bool sim_had(const struct sim_side *side, enum uw_cm_event_type type)
+{
+	for (unsigned i = 0; i < side->n_events; i++) {
+		if (side->events[i] == type)
+			return true;
+	}
+	return false;
+}
+
+static bool requested(void *arg)
+{
+	return ((struct sim *)arg)->listener.request != NULL;
+}
+
+static bool established(void *arg)
+{
+	return sim_had(&((struct sim *)arg)->a, UW_CM_ESTABLISHED);
+}
+
+void sim_connect(struct sim *s, uint16_t port)
+{
+	struct sockaddr_in from = sin_of(SIM_A, 0), to = sin_of(SIM_B, port);
+	struct uw_cm_param p = {
+		.private_data = "hello", .private_data_len = 5, .ird = 4, .ord = 4
+	};
+
+	if (!s->listener.ep)
+		sim_listen(s, port);
+	assert_int_equal(uw_ep_create(s->e, on_event, &s->a, &s->a.ep), 0);
+	assert_int_equal(uw_ep_bind(s->a.ep, (struct sockaddr *)&from), 0);
+	assert_int_equal(uw_ep_resolve(s->a.ep, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(uw_ep_connect(s->a.ep, uw_qp_num(s->a.qp), &p), 0);
+	assert_true(sim_until(s, requested, s, 60000000));
+	s->b.ep = s->listener.request;
+	uw_ep_set_ctx(s->b.ep, &s->b);
+	p.private_data = "welcome";
+	p.private_data_len = 7;
+	assert_int_equal(uw_ep_accept(s->b.ep, uw_qp_num(s->b.qp), &p), 0);
+	assert_true(sim_had(&s->b, UW_CM_ESTABLISHED));
+	assert_true(sim_until(s, established, s, 60000000));
+}
+
+/* ---- verbs ------------------------------------------------------------------------------- */
+
+struct uw_mr *sim_mr(struct sim_side *side, void *p, size_t n, unsigned access)
+{
+	struct uw_mr *mr = NULL;
+
+	assert_int_equal(uw_mr_reg(side->pd, p, n, (uintptr_t)p, access, &mr), 0);
+	return mr;
+}
+
+struct waiting {
+	struct uw_cq *cq;
+	struct uw_wc wc;
+};
+
+static bool completed(void *arg)
+{
+	struct waiting *w = arg;
+
+	return uw_cq_poll(w->cq, 1, &w->wc) == 1;
+}
+
+struct uw_wc sim_wc(struct sim *s, struct uw_cq *cq)
+{
+	struct waiting w = { .cq = cq };
+
+	assert_true(sim_until(s, completed, &w, 60000000));
+	return w.wc;
+}
+
+void sim_post_send(struct sim_side *side, const struct uw_send_wr *wr)
+{
+	unsigned done;
+
+	assert_int_equal(uw_post_send(side->qp, wr, 1, &done), 0);
+	assert_int_equal(done, 1);
+}
+
+void sim_post_recv(struct sim_side *side, uint64_t id, void *p, uint32_t n, struct uw_mr *mr)
+{
+	struct uw_sge sge = { (uintptr_t)p, n, uw_mr_stag(mr) };
+	struct uw_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+	unsigned done;
+
+	assert_int_equal(uw_post_recv(side->qp, &wr, 1, &done), 0);
+}

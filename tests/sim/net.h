@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two ends of one cable under one engine, on a virtual clock: the whole stack but for the card and
+ * the threads. A run depends on its seed alone.
+ */
+#ifndef UWARP_TESTS_SIM_NET_H
+#define UWARP_TESTS_SIM_NET_H
+
+#include "engine/engine.h"
+#include "io/loop/loop.h"
+
+#define SIM_A	   0x0a000001u /* 10.0.0.1 */
+#define SIM_B	   0x0a000002u
+#define SIM_EVENTS 64
+
+struct sim_side {
+	struct uw_pd *pd;
+	struct uw_cq *scq, *rcq;
+	struct uw_qp *qp;
+	struct uw_ep *ep;
+	enum uw_cm_event_type events[SIM_EVENTS];
+	int errors[SIM_EVENTS];
+	unsigned n_events;
+	uint8_t pd_got[UW_PRIVATE_DATA_MAX];
+	unsigned pd_len;
+	struct uw_cm_param param;
+	struct uw_ep *request; /* listener: the last CONNECT_REQUEST's endpoint */
+	unsigned async[32];
+};
+
+struct sim {
+	struct uw_engine *e;
+	struct io_link *link[2];
+	uint64_t now_us;
+	uint64_t deadline_us;
+	struct sim_side a, b, listener;
+};
+
+struct sim_options {
+	uint32_t mtu;
+	uint32_t drop_ppm, dup_ppm, reorder_ppm;
+	uint64_t seed;
+	uint32_t depth; /* SQ, RQ, CQ entries; 0 = 64 */
+	bool no_crc, rev1, no_p2p;
+};
+
+void sim_open(struct sim *s, const struct sim_options *o);
+/* Everything destroyed; asserts that no frame leaked. */
+void sim_close(struct sim *s);
+/* Advance until cond(arg) or the virtual deadline; true: cond came. */
+bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit_us);
+void sim_run_us(struct sim *s, uint64_t us);
+
+void sim_listen(struct sim *s, uint16_t port);
+/* a connects to b; asserts that both are established. */
+void sim_connect(struct sim *s, uint16_t port);
+struct uw_mr *sim_mr(struct sim_side *side, void *p, size_t n, unsigned access);
+
+/* Poll one completion of the CQ, advancing time; asserts that it comes within 60 virtual seconds.
+ */
+struct uw_wc sim_wc(struct sim *s, struct uw_cq *cq);
+void sim_post_send(struct sim_side *side, const struct uw_send_wr *wr);
+void sim_post_recv(struct sim_side *side, uint64_t id, void *p, uint32_t n, struct uw_mr *mr);
+bool sim_had(const struct sim_side *side, enum uw_cm_event_type type);
+
+#endif
