@@ -84,6 +84,11 @@ static void startup_failed(struct uw_ep *ep, uw_status why)
 		engine_ep_free(ep);
 }
 
+void engine_ep_unreachable(struct uw_ep *ep, uw_status why)
+{
+	startup_failed(ep, why);
+}
+
 /* ---- the stream -------------------------------------------------------------------------- */
 
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)

@@ -92,6 +92,7 @@ struct uw_ep {
 	uint32_t asked;		/* the destination as the program named it */
 	uint16_t lport, rport;	/* network order */
 	bool has_port, claimed; /* lport is entered in the port table; at the link */
+	bool unresolved;	/* nobody was there yet: look again when connecting */
 	bool stalled;		/* has something to send and no room: e->stalled_eps */
 	bool shut;		/* FIN sent */
 	uint64_t deadline_us;	/* closing: then abort; 0 none */
@@ -204,6 +205,8 @@ void engine_qp_down(struct uw_qp *qp, uw_status why);
 /* End the connection now; no event. */
 void engine_ep_drop(struct uw_ep *ep);
 void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why);
+/* There is no way to the peer: the event that says so. */
+void engine_ep_unreachable(struct uw_ep *ep, uw_status why);
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator) UW_CHECK;
 uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW_CHECK;
 

@@ -195,6 +195,17 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	return engine_errno(st);
 }
 
+static uw_status find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms)
+{
+	if (!*addr || *addr == l->addr)
+		*addr = l->addr;
+	else if (l->ops->resolve)
+		return l->ops->resolve(l, addr, port, timeout_ms);
+	else if (*addr == htonl(INADDR_LOOPBACK))
+		*addr = l->addr;
+	return UW_OK;
+}
+
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms)
 {
@@ -211,13 +222,10 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		return engine_errno(UW_E_ADDR);
 	ep->asked = to.addr;
 	ep->rport = to.port;
-	if (!to.addr || to.addr == l->addr)
-		to.addr = l->addr;
-	else if (l->ops->resolve)
-		st = l->ops->resolve(l, &to.addr, to.port, timeout_ms);
-	else if (to.addr == htonl(INADDR_LOOPBACK))
-		to.addr = l->addr;
-	if (st) {
+	st = find_way(l, &to.addr, to.port, timeout_ms);
+	/* As with any local address of a host: resolving succeeds, connecting tells. */
+	ep->unresolved = st && (l->flags & IO_P2P);
+	if (st && !ep->unresolved) {
 		engine_say_connect_failed(ep, st);
 		return engine_errno(st);
 	}
@@ -329,12 +337,30 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 	return UW_OK;
 }
 
+/* Nobody was there when the address was resolved. Somebody may be now. */
+static uw_status look_again(struct uw_ep *ep)
+{
+	uint32_t addr = ep->asked;
+	uw_status st = find_way(ep->l, &addr, ep->rport, ep->e->cfg.connect_ms);
+
+	if (!st) {
+		ep->remote = addr;
+		ep->unresolved = false;
+	}
+	return st;
+}
+
 int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
-	uw_status st;
+	uw_status st = ep->unresolved ? look_again(ep) : UW_OK;
 
 	engine_lock(ep->e);
-	st = connect_locked(ep, qpn, p);
+	if (st) {
+		engine_ep_unreachable(ep, st);
+		st = UW_OK;
+	} else {
+		st = connect_locked(ep, qpn, p);
+	}
 	llp_flush_links();
 	engine_unlock(ep->e);
 	return engine_errno(st);

@@ -11,7 +11,9 @@
 
 static uint64_t sim_now(void *arg)
 {
-	return ((struct sim *)arg)->now_us;
+	struct sim *s = arg;
+
+	return s->real ? s->real(NULL) + s->real_offset_us : s->now_us;
 }
 
 static void on_event(void *ctx, const struct uw_cm_event *ev)
@@ -39,7 +41,7 @@ static void on_async(void *ctx, enum uw_event ev)
 static void open_side(struct sim *s, struct sim_side *side, const struct sim_options *o)
 {
 	uint32_t depth = o->depth ? o->depth : 64;
-	struct uw_cq_attr ca = { .depth = 4 * depth };
+	struct uw_cq_attr ca = { .depth = o->cq_depth ? o->cq_depth : 4 * depth };
 	struct uw_qp_attr qa = { .max_send_wr = depth,
 				 .max_recv_wr = depth,
 				 .max_send_sge = 4,

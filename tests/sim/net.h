@@ -32,7 +32,8 @@ struct sim {
 	struct uw_engine *e;
 	struct io_link *link[2];
 	uint64_t now_us;
-	uint64_t deadline_us;
+	uint64_t (*real)(void *arg); /* not NULL: threads run, on this clock */
+	uint64_t real_offset_us;     /* what to add to it */
 	struct sim_side a, b, listener;
 };
 
@@ -40,7 +41,8 @@ struct sim_options {
 	uint32_t mtu;
 	uint32_t drop_ppm, dup_ppm, reorder_ppm;
 	uint64_t seed;
-	uint32_t depth; /* SQ, RQ, CQ entries; 0 = 64 */
+	uint32_t depth;	   /* SQ and RQ entries; 0 = 64 */
+	uint32_t cq_depth; /* 0 = 4 times depth */
 	bool no_crc, rev1, no_p2p;
 };
 

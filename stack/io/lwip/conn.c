@@ -188,6 +188,7 @@ uw_status llp_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
 	if (!ls || !pcb)
 		goto fail;
 	tcp_bind_netif(pcb, &el->nif);
+	ip_set_option(pcb, SOF_REUSEADDR); /* accepted pcbs inherit it */
 	err = tcp_bind(pcb, &any, lwip_ntohs(port));
 	if (err)
 		goto fail;

@@ -53,6 +53,7 @@
 #define LWIP_TCP_TIMESTAMPS	   0 /* FPDU alignment: every segment has the same EMSS */
 #define LWIP_TCP_KEEPALIVE	   1
 #define TCP_LISTEN_BACKLOG	   1
+#define SO_REUSE		   1 /* a listener may come back while its old connections live */
 #define TCP_WND_UPDATE_THRESHOLD   (TCP_WND / 4)
 #define TCP_TMR_INTERVAL	   10 /* ms; lwIP counts RTO in ticks of twice that */
 #define LWIP_TCP_RTO_TIME	   200
