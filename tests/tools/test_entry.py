@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""setup, quickstart and check from outside: their words, their refusals, and how quickstart
+reads what the stock programs print."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "lib"))
+import quickstart  # noqa: E402
+
+
+def run(tool, *args, env=None):
+    command = [os.path.join(ROOT, "tools", tool), *args]
+    return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+class Words(unittest.TestCase):
+    def test_help(self):
+        for tool in ("setup", "quickstart", "check", "check-layers", "check-sizes", "uwarp-run"):
+            with self.subTest(tool):
+                r = run(tool, "--help")
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
+                self.assertRegex(r.stdout, rf"(?m)^usage: (tools/)?{tool}")
+
+    def test_unknown_words(self):
+        for tool, code in (("setup", 1), ("quickstart", 2), ("check", 2)):
+            with self.subTest(tool):
+                r = run(tool, "nonsense")
+                self.assertEqual((r.returncode, r.stdout), (code, ""))
+                self.assertRegex(r.stderr, rf"\A{tool}: .*'nonsense'.*\n\Z")
+
+
+class MissingPackages(unittest.TestCase):
+    """A stand-in dpkg-query knows nothing of perftest; stand-in id and sudo make us powerless."""
+
+    def setUp(self):
+        self.bin = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, self.bin)
+        self.put("dpkg-query", 'for a; do :; done; [ "$a" != perftest ] && echo installed')
+        self.put("id", "echo 1000")
+        self.put("sudo", "exit 1")
+        self.put("apt-get", "echo called >&2; exit 1")
+
+    def put(self, name, body):
+        path = os.path.join(self.bin, name)
+        with open(path, "w") as f:
+            f.write(f"#!/bin/sh\n{body}\n")
+        os.chmod(path, 0o755)
+
+    def test_without_rights_the_command_to_run_is_named(self):
+        r = run("setup", "quickstart", env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"})
+        self.assertEqual((r.returncode, r.stdout), (1, ""))
+        self.assertIn("run as root:\n    apt-get update && apt-get install --no-install-recommends perftest\n", r.stderr)
+        self.assertNotIn("called", r.stderr)
+
+    def test_a_failing_installation_is_shown(self):
+        self.put("id", "echo 0")
+        r = run("setup", "quickstart", env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"})
+        self.assertEqual(r.returncode, 1)
+        self.assertIn("installing Debian packages", r.stdout)
+        self.assertIn("called", r.stderr)
+
+
+LATENCY = """---
+                    RDMA_Write Latency Test
+---
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% ...
+Conflicting CPU frequency values detected: 1 != 2. CPU Frequency is not max.
+ 64      5000          2.50           9.00         3.25     \t       3.50        \t0.10\t\t4.00\t\t8.00
+---
+"""
+
+
+class Reading(unittest.TestCase):
+    def test_perftest(self):
+        row = quickstart.perftest_row(LATENCY)
+        self.assertEqual((row[0], row[4]), (64.0, 3.25))
+
+    def test_no_result_is_a_failure(self):
+        for text in ("", "no heading\n 64 1 2 3 4\n", " #bytes #iterations\n---\n"):
+            with self.subTest(text), self.assertRaises(quickstart.Failed):
+                quickstart.perftest_row(text)
+
+    def test_a_port_counts_as_listening_while_its_lock_is_held(self):
+        run_dir = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, run_dir)
+        self.assertFalse(quickstart.listens(run_dir, 7))
+        os.mkdir(os.path.join(run_dir, "port"))
+        with open(os.path.join(run_dir, "port", "7"), "w") as f:
+            self.assertFalse(quickstart.listens(run_dir, 7))
+            fcntl.flock(f, fcntl.LOCK_EX)
+            self.assertTrue(quickstart.listens(run_dir, 7))
+
+    def test_a_server_that_ends_early_is_reported_with_its_words(self):
+        server = quickstart.Process(["sh", "-c", "echo no luck; exit 3"])
+        self.addCleanup(server.stop)
+        with self.assertRaises(quickstart.Failed) as caught:
+            quickstart.wait_until(lambda: False, server, "listen")
+        self.assertIn("exit code 3", str(caught.exception))
+        self.assertIn("no luck", str(caught.exception))
+
+    def test_a_failing_client_fails_the_exchange(self):
+        good, bad = quickstart.Process(["true"]), quickstart.Process(["sh", "-c", "echo refused; exit 1"])
+        for p in (good, bad):
+            self.addCleanup(p.stop)
+        with self.assertRaises(quickstart.Failed) as caught:
+            quickstart.finish(("client", bad), ("server", good))
+        self.assertIn("refused", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counting test cases: figures that are too good would be the worst fault of a test tool."""
+
+import os
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "lib"))
+import results  # noqa: E402
+
+CMOCKA = """[==========] Running 4 test(s).
+[ RUN      ] one
+[       OK ] one
+[ RUN      ] two
+[  ERROR   ] --- 1 != 2
+[   LINE   ] --- a.c:1: error: Failure!
+[  FAILED  ] two
+[ RUN      ] three
+[  SKIPPED ] three
+[ RUN      ] four
+[       OK ] four
+[==========] 4 test(s) run.
+"""
+SUMMARY = """[  PASSED  ] 2 test(s).
+[  SKIPPED ] 1 test(s), listed below:
+[  SKIPPED ] three
+
+ 1 SKIPPED TEST(S)
+[  FAILED  ] 1 test(s), listed below:
+[  FAILED  ] two
+
+ 1 FAILED TEST(S)
+"""
+
+
+def entry(result, stdout="", stderr=""):
+    return {"name": "x", "result": result, "stdout": stdout, "stderr": stderr}
+
+
+class Counting(unittest.TestCase):
+    def same(self, e, passed, failed, skipped=0):
+        c = results.count_test(e)
+        self.assertEqual((c.passed, c.failed, c.skipped), (passed, failed, skipped))
+
+    def test_cmocka(self):
+        self.same(entry("FAIL", CMOCKA, SUMMARY), 2, 1, 1)
+
+    def test_cmocka_several_groups(self):
+        good = "[ RUN      ] a\n[       OK ] a\n"
+        self.same(entry("OK", good + good + good), 3, 0)
+
+    def test_a_crash_in_the_middle_is_a_failure(self):
+        self.same(entry("FAIL", "[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n"), 1, 1)
+
+    def test_a_crash_after_the_last_case_is_a_failure(self):
+        self.same(entry("FAIL", "[ RUN      ] a\n[       OK ] a\n"), 1, 1)
+        self.same(entry("TIMEOUT", "[ RUN      ] a\n[       OK ] a\n"), 1, 1)
+
+    def test_a_case_that_never_ended_is_no_success(self):
+        self.same(entry("OK", "[ RUN      ] a\n"), 0, 1)
+
+    def test_unittest(self):
+        self.same(entry("OK", stderr="....\n---\nRan 4 tests in 0.1s\n\nOK\n"), 4, 0)
+        self.same(entry("OK", stderr="Ran 4 tests in 0.1s\n\nOK (skipped=3)\n"), 1, 0, 3)
+        self.same(entry("FAIL", stderr="Ran 9 tests in 1s\n\nFAILED (failures=1, errors=2, skipped=3)\n"), 3, 3, 3)
+        self.same(entry("FAIL", stderr="Ran 1 test in 1s\n\nFAILED (errors=1)\n"), 0, 1)
+
+    def test_a_last_line_of_figures(self):
+        self.same(entry("OK", "1 passed, 0 failed\nprograms: 12 passed, 0 failed, 2 skipped\n"), 12, 0, 2)
+        self.same(entry("FAIL", "12 passed, 3 failed\n"), 12, 3)
+
+    def test_a_plain_program_is_one_case(self):
+        self.same(entry("OK", "fine\n"), 1, 0)
+        self.same(entry("FAIL", "bad\n"), 0, 1)
+        self.same(entry("ERROR"), 0, 1)
+        self.same(entry("TIMEOUT"), 0, 1)
+        self.same(entry("SKIP", "cannot\n"), 0, 0, 1)
+
+    def test_no_cases_at_all_but_a_failure(self):
+        self.same(entry("FAIL", "0 passed, 0 failed\n"), 0, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)

@@ -1,0 +1,517 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uwarp-run: what it sets up, what it reserves, and what it refuses. Needs a C compiler but no
+build of uwarp: a stand-in build tree with three empty libraries takes its place."""
+
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RUN = os.path.join(ROOT, "tools", "uwarp-run")
+CC = os.environ.get("CC", "cc").split()
+NOBODY = 65534
+# What every program below inherits must come from uwarp-run alone.
+OURS = ("LD_PRELOAD", "IBV_DRIVERS", "RDMAV_DRIVERS", "XDG_RUNTIME_DIR")
+
+
+def compile_c(path, source, *flags):
+    subprocess.run([*CC, "-x", "c", "-", "-o", path, *flags], input=source, text=True, check=True)
+
+
+class Base(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.top = tempfile.mkdtemp(prefix="uwarp-test-")
+        os.chmod(cls.top, 0o755)
+        cls.build = os.path.join(cls.top, "build")
+        for part, name in (
+            ("verbs-provider", "libuwarp-preload.so"),
+            ("verbs-provider", "libuwarp-rdmav34.so"),
+            ("stack", "libuwarp.so"),
+        ):
+            os.makedirs(os.path.join(cls.build, part), exist_ok=True)
+            compile_c(os.path.join(cls.build, part, name), "int nothing;\n", "-shared", "-fPIC")
+        cls.addClassCleanup(shutil.rmtree, cls.top)
+
+    def setUp(self):
+        self.dir = os.path.join(self.top, "run")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.children = []
+        self.addCleanup(self.stop_children)
+
+    def stop_children(self):
+        for p in self.children:
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+            for f in (p.stdout, p.stderr):
+                f.close()
+
+    def env(self, **extra):
+        env = {k: v for k, v in os.environ.items() if k not in OURS and not k.startswith("UWARP_")}
+        env.update({"UWARP_BUILD_DIR": self.build, "UWARP_DIR": self.dir, **extra})
+        return {k: v for k, v in env.items() if v is not None}
+
+    def run_it(self, *args, env=None, as_user=None, **kw):
+        command = [RUN, *args]
+        if as_user is not None:
+            kw.update(user=as_user, group=as_user, extra_groups=[])
+        return subprocess.run(command, env=env or self.env(), capture_output=True, text=True, timeout=30, **kw)
+
+    def start(self, *args, env=None):
+        """Start uwarp-run and return once the program runs (its first line is read)."""
+        p = subprocess.Popen(
+            [RUN, *args], env=env or self.env(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.children.append(p)
+        self.assertEqual(p.stdout.readline(), "ready\n", "the program did not start")
+        return p
+
+    def refused(self, code, pattern, *args, **kw):
+        r = self.run_it(*args, **kw)
+        self.assertEqual(r.returncode, code, r.stderr)
+        self.assertRegex(r.stderr, pattern)
+        self.assertRegex(r.stderr, r"\Auwarp-run: [^\n]+\n\Z", "not exactly one line")
+        self.assertEqual(r.stdout, "")
+
+
+WAIT = ("sh", "-c", "echo ready; exec sleep 30")
+
+
+class Environment(Base):
+    def show(self, *args, env=None):
+        r = self.run_it(*args, "--", "env", env=env)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        return dict(line.split("=", 1) for line in r.stdout.splitlines() if "=" in line)
+
+    def test_everything_that_the_libraries_need(self):
+        got = self.show()
+        at = os.path.join(self.build, "verbs-provider")
+        self.assertEqual(got["LD_PRELOAD"], os.path.join(at, "libuwarp-preload.so"))
+        self.assertEqual(got["IBV_DRIVERS"], os.path.join(at, "libuwarp"))
+        self.assertEqual(got["UWARP_LIB"], os.path.join(self.build, "stack", "libuwarp.so"))
+        self.assertEqual(got["UWARP_LINK"], "memif")
+        self.assertEqual(got["UWARP_IP"], "127.0.0.2/8")
+        self.assertEqual(got["UWARP_DIR"], self.dir)
+        self.assertNotIn("UWARP_MTU", got)
+        self.assertNotIn("UWARP_VERBOSE", got)
+        self.assertNotIn("RDMAV_DRIVERS", got)
+
+    def test_the_preload_comes_last(self):
+        other = os.path.join(self.top, "other.so")
+        compile_c(other, "int other;\n", "-shared", "-fPIC")
+        got = self.show(env=self.env(LD_PRELOAD=other, IBV_DRIVERS="siw", RDMAV_DRIVERS="mlx5"))
+        at = os.path.join(self.build, "verbs-provider")
+        self.assertEqual(got["LD_PRELOAD"], f"{other}:{at}/libuwarp-preload.so")
+        self.assertEqual(got["IBV_DRIVERS"], f"siw:{at}/libuwarp")
+        self.assertEqual(got["RDMAV_DRIVERS"], f"mlx5:{at}/libuwarp")
+
+    def test_the_loader_really_preloads_it(self):
+        r = self.run_it("--quiet", "--", "grep", "-c", "libuwarp-preload.so", "/proc/self/maps")
+        self.assertEqual(r.returncode, 0)
+        self.assertGreater(int(r.stdout), 0)
+
+    def test_options_reach_the_environment(self):
+        got = self.show("--mtu", "9000", "--verbose", "--ip", "127.1.2.3")
+        self.assertEqual((got["UWARP_MTU"], got["UWARP_VERBOSE"], got["UWARP_IP"]), ("9000", "1", "127.1.2.3/8"))
+
+    def test_a_stale_setting_of_an_outer_run_is_not_inherited(self):
+        got = self.show("--link", "loop", env=self.env(UWARP_ADDR_FD="77", UWARP_MTU="1234"))
+        self.assertNotIn("UWARP_ADDR_FD", got)
+        self.assertNotIn("UWARP_MTU", got)
+
+    def test_one_line_says_what_was_chosen(self):
+        r = self.run_it("--", "true")
+        self.assertEqual(r.stderr, f"uwarp: 127.0.0.2 on memif (run dir {self.dir})\n")
+        self.assertEqual(self.run_it("--quiet", "--", "true").stderr, "")
+
+    def test_exit_code_arguments_and_signals_are_the_programs_own(self):
+        self.assertEqual(self.run_it("--", "sh", "-c", "exit 37").returncode, 37)
+        self.assertEqual(self.run_it("--", "sh", "-c", "kill -TERM $$").returncode, -signal.SIGTERM)
+        r = self.run_it("--quiet", "--", "echo", "--ip", "a b", "--", "-x")
+        self.assertEqual(r.stdout, "--ip a b -- -x\n")
+        r = self.run_it("--quiet", "echo", "-n", "--", "--list")
+        self.assertEqual(r.stdout, "-- --list")
+        p = self.start("--", *WAIT)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(timeout=10), -signal.SIGINT)
+
+    def test_works_from_an_installed_place(self):
+        prefix = os.path.join(self.top, "usr")
+        where = os.path.join(prefix, "lib", "x86_64-linux-gnu", "uwarp")
+        for d in (where, os.path.join(prefix, "bin")):
+            os.makedirs(d)
+        for part in ("verbs-provider", "stack"):
+            for name in os.listdir(os.path.join(self.build, part)):
+                shutil.copy(os.path.join(self.build, part, name), where)
+        installed = shutil.copy(RUN, os.path.join(prefix, "bin"))
+        env = self.env(UWARP_BUILD_DIR=None)
+        r = subprocess.run([installed, "--quiet", "--", "env"], env=env, capture_output=True, text=True)
+        self.assertIn(f"LD_PRELOAD={where}/libuwarp-preload.so\n", r.stdout)
+        self.assertIn(f"UWARP_LIB={where}/libuwarp.so\n", r.stdout)
+        os.unlink(os.path.join(where, "libuwarp.so"))
+        r = subprocess.run([installed, "--", "env"], env=env, capture_output=True, text=True)
+        self.assertEqual(r.returncode, 1)
+        self.assertRegex(r.stderr, r"\Auwarp-run: uwarp is not built \(libuwarp.so missing\).*install")
+
+    def test_a_missing_build_names_the_command(self):
+        empty = os.path.join(self.top, "empty")
+        os.makedirs(empty, exist_ok=True)
+        env = self.env(UWARP_BUILD_DIR=empty)
+        self.refused(1, r"libuwarp-preload\.so.* missing.*tools/quickstart", "--", "true", env=env)
+
+    def test_a_path_that_cannot_be_preloaded(self):
+        bad = os.path.join(self.top, "a b")
+        shutil.copytree(self.build, bad)
+        self.refused(1, "LD_PRELOAD cannot name", "--", "true", env=self.env(UWARP_BUILD_DIR=bad))
+
+
+class Addresses(Base):
+    def test_every_process_has_its_own(self):
+        got = []
+        for _ in range(3):
+            p = self.start("--", "sh", "-c", "echo ready; echo $UWARP_IP; exec sleep 30")
+            got.append(p.stdout.readline().strip())
+        self.assertEqual(got, ["127.0.0.2/8", "127.0.0.3/8", "127.0.0.4/8"])
+
+    def test_a_freed_address_is_used_again(self):
+        first, second = self.start("--", *WAIT), self.start("--", *WAIT)
+        first.kill()
+        first.wait()
+        r = self.run_it("--quiet", "--", "sh", "-c", "echo $UWARP_IP")
+        self.assertEqual(r.stdout, "127.0.0.2/8\n")
+        self.assertIsNone(second.poll())
+
+    def test_the_reservation_outlives_the_parent_of_a_fork(self):
+        script = "sh -c 'echo ready; read x' <&3 & exit 0"
+        read, write = os.pipe()
+        p = subprocess.Popen(
+            [RUN, "--quiet", "--", "sh", "-c", f"exec 3<&{read}; {script}"],
+            env=self.env(), pass_fds=[read], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        os.close(read)
+        self.children.append(p)
+        self.assertEqual(p.stdout.readline(), "ready\n")
+        self.assertEqual(p.wait(timeout=10), 0)
+        self.refused(1, "address 127.0.0.2 is in use by process", "--ip", "127.0.0.2", "--", "true")
+        os.close(write)
+        p.stdout.read()  # until the child is gone
+        for _ in range(100):
+            r = self.run_it("--quiet", "--ip", "127.0.0.2", "--", "true")
+            if r.returncode == 0:
+                return
+            time.sleep(0.02)
+        self.fail("the address was never given back")
+
+    def test_the_descriptor_is_the_lock(self):
+        code = (
+            "import os,fcntl;fd=int(os.environ['UWARP_ADDR_FD']);"
+            "print(os.readlink(f'/proc/self/fd/{fd}'), os.get_inheritable(fd), oct(os.fstat(fd).st_mode & 0o777))"
+        )
+        r = self.run_it("--quiet", "--ip", "127.9.8.7", "--", "python3", "-c", code)
+        self.assertEqual(r.stdout, f"{self.dir}/ctl/127.9.8.7.lock True 0o600\n")
+
+    def test_low_descriptors_stay_the_programs(self):
+        r = self.run_it("--quiet", "--", "python3", "-c", "import os;print(os.open('/dev/null', 0))")
+        self.assertEqual(r.stdout, "3\n")
+
+    def test_a_small_descriptor_limit_is_no_obstacle(self):
+        r = self.run_it("--quiet", "--", "sh", "-c", "echo $UWARP_ADDR_FD", preexec_fn=lambda: __import__("resource").setrlimit(7, (64, 64)))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertLess(int(r.stdout), 64)
+
+    def test_a_taken_address_names_its_owner(self):
+        p = self.start("--ip", "127.0.0.5", "--", *WAIT)
+        self.refused(
+            1,
+            rf"address 127\.0\.0\.5 is in use by process {p.pid} \(sh\); choose another with --ip or omit it",
+            "--ip", "127.0.0.5", "--", "true",
+        )  # fmt: skip
+
+    def test_a_short_look_at_the_lock_is_not_a_use(self):
+        os.makedirs(os.path.join(self.dir, "ctl"), mode=0o700)
+        os.chmod(self.dir, 0o700)
+        with open(os.path.join(self.dir, "ctl", "127.0.0.5.lock"), "w") as f:
+            fcntl.flock(f, fcntl.LOCK_SH)
+            p = subprocess.Popen([RUN, "--ip", "127.0.0.5", "--", "true"], env=self.env(), stderr=subprocess.PIPE)
+            time.sleep(0.1)
+        error = p.communicate(timeout=10)[1]
+        self.assertEqual(p.returncode, 0, error)
+
+    def test_list_shows_the_living_only(self):
+        p = self.start("--", *WAIT)
+        q = self.start("--ip", "127.0.1.9", "--", *WAIT)
+        self.run_it("--ip", "127.0.0.77", "--", "true")
+        r = self.run_it("--list")
+        self.assertEqual(r.returncode, 0)
+        rows = [line.split() for line in r.stdout.splitlines()]
+        self.assertEqual(
+            rows, [["ADDRESS", "PID", "PROGRAM"], ["127.0.0.2", str(p.pid), "sh"], ["127.0.1.9", str(q.pid), "sh"]]
+        )
+
+    def test_list_knows_processes_that_took_an_address_themselves(self):
+        os.makedirs(os.path.join(self.dir, "ctl"), mode=0o700)
+        with open(os.path.join(self.dir, "ctl", "127.0.0.9.lock"), "w") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            print(os.getpid(), file=f, flush=True)
+            with open("/proc/self/comm") as c:
+                expected = ["127.0.0.9", str(os.getpid()), c.read().strip()]
+            self.assertEqual(self.run_it("--list").stdout.splitlines()[1].split(), expected)
+            self.refused(1, f"in use by process {os.getpid()} ", "--ip", "127.0.0.9", "--", "true")
+
+    def test_list_without_a_run_directory(self):
+        r = self.run_it("--list")
+        self.assertEqual((r.returncode, len(r.stdout.splitlines()), r.stderr), (0, 1, ""))
+
+    def test_bad_addresses(self):
+        for bad in ("300.1.1.1", "1.2.3", "::1", "127.0.0.2/33", "127.0.0.2/", "a", "0.0.0.0", "224.1.1.1", "1.2.3.4/0"):
+            with self.subTest(bad):
+                self.refused(2, r"--ip \S*: not an", "--ip", bad, "--", "true")
+        self.refused(1, "127.0.0.1: .*none can own it", "--ip", "127.0.0.1", "--", "true")
+
+    def test_bad_mtu(self):
+        for bad in ("0", "575", "9001", "x", "-5", "1e3"):
+            with self.subTest(bad):
+                self.refused(2, "--mtu .*(from 576 to 9000|expected)", "--mtu", bad, "--", "true")
+
+
+class RunDirectory(Base):
+    def test_the_default_is_the_users_runtime_directory(self):
+        xdg = os.path.join(self.top, "xdg")
+        os.makedirs(xdg, exist_ok=True)
+        r = self.run_it("--", "true", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=xdg))
+        self.assertIn(f"(run dir {xdg}/uwarp)", r.stderr)
+        self.assertEqual(stat.S_IMODE(os.stat(xdg + "/uwarp").st_mode), 0o700)
+
+    def test_writable_by_others(self):
+        os.makedirs(self.dir)
+        os.chmod(self.dir, 0o770)
+        self.refused(1, "is writable by others .*chmod 700", "--", "true")
+
+    def test_not_a_directory(self):
+        os.symlink("/tmp", self.dir)
+        self.addCleanup(os.unlink, self.dir)
+        self.refused(1, "is not a directory", "--", "true")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to make somebody else's directory")
+    def test_of_somebody_else(self):
+        os.makedirs(self.dir, mode=0o700)
+        os.chown(self.dir, NOBODY, NOBODY)
+        self.refused(1, f"belongs to user {NOBODY}", "--", "true")
+
+    def test_too_long_for_a_socket(self):
+        long = os.path.join(self.top, "x" * 80)
+        self.refused(1, "too long a path", "--", "true", env=self.env(UWARP_DIR=long))
+
+    def test_a_name_that_the_link_cannot_use(self):
+        self.refused(1, "has one of", "--", "true", env=self.env(UWARP_DIR=os.path.join(self.top, "a,b")))
+
+    def test_a_parent_that_is_not_there(self):
+        self.refused(1, "No such file.*UWARP_DIR", "--", "true", env=self.env(UWARP_DIR=self.top + "/no/where"))
+
+
+class Programs(Base):
+    def test_not_found(self):
+        self.refused(127, "no-such-program: not found in PATH", "--", "no-such-program")
+        self.refused(127, "/no/such: not found", "--", "/no/such")
+
+    def test_not_executable(self):
+        path = os.path.join(self.top, "plain")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n")
+        self.refused(126, "not executable", "--", path)
+        self.refused(126, "is a directory", "--", self.top)
+
+    def test_static(self):
+        path = os.path.join(self.top, "static")
+        compile_c(path, "int main(void) { return 0; }\n", "-static")
+        self.refused(126, "statically linked", "--", path)
+
+    def test_static_pie(self):
+        path = os.path.join(self.top, "static-pie")
+        compile_c(path, "int main(void) { return 0; }\n", "-static-pie")
+        self.refused(126, "statically linked", "--", path)
+
+    def test_another_machine_type(self):
+        path = os.path.join(self.top, "foreign")
+        with open(os.path.realpath("/bin/true"), "rb") as f:
+            data = bytearray(f.read())
+        data[18:20] = b"\x08\x00"  # MIPS
+        with open(path, "wb") as f:
+            f.write(data)
+        os.chmod(path, 0o755)
+        self.refused(126, "another machine type", "--", path)
+
+    def test_damaged(self):
+        path = os.path.join(self.top, "damaged")
+        with open(path, "wb") as f:
+            f.write(b"\x7fELF\x02\x01\x01")
+        os.chmod(path, 0o755)
+        self.refused(126, "damaged ELF", "--", path)
+
+    def test_neither_elf_nor_script(self):
+        path = os.path.join(self.top, "text")
+        with open(path, "w") as f:
+            f.write("echo hello\n")
+        os.chmod(path, 0o755)
+        self.refused(126, "neither an ELF", "--", path)
+
+    def script(self, first_line):
+        path = os.path.join(self.top, "script")
+        with open(path, "w") as f:
+            f.write(first_line + "\necho ran\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def test_scripts(self):
+        r = self.run_it("--quiet", "--", self.script("#!/bin/sh"))
+        self.assertEqual((r.returncode, r.stdout), (0, "ran\n"))
+        self.refused(126, "its interpreter /no/sh cannot be run", "--", self.script("#!/no/sh"))
+        static = os.path.join(self.top, "static")
+        compile_c(static, "int main(void) { return 0; }\n", "-static")
+        self.refused(126, "static: is statically linked", "--", self.script("#!" + static))
+        self.refused(126, "static: is statically linked", "--", self.script("#!/usr/bin/env " + static))
+
+    def set_id_copy(self, mode, uid, gid):
+        path = os.path.join(self.top, "set-id")
+        shutil.copy(os.path.realpath("/bin/true"), path)
+        os.chown(path, uid, gid)
+        os.chmod(path, mode)
+        return path
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to make a set-id program")
+    def test_set_id(self):
+        self.refused(126, "is setuid; the loader ignores LD_PRELOAD", "--", self.set_id_copy(0o4755, NOBODY, 0))
+        self.refused(126, "is setgid; the loader ignores LD_PRELOAD", "--", self.set_id_copy(0o2755, 0, NOBODY))
+        # setuid to the very user who runs it changes nothing
+        r = self.run_it("--", self.set_id_copy(0o4755, os.getuid(), os.getgid()))
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to give a file capabilities and to drop rights")
+    def test_file_capabilities(self):
+        path = self.set_id_copy(0o755, 0, 0)
+        try:
+            # version 2, CAP_NET_RAW permitted and effective
+            os.setxattr(path, "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+        except OSError as e:
+            self.skipTest(f"no capabilities on this file system: {e}")
+        os.makedirs(self.dir, mode=0o700)
+        os.chown(self.dir, NOBODY, NOBODY)
+        reach = subprocess.run(["test", "-x", RUN], user=NOBODY, group=NOBODY, extra_groups=[])
+        if reach.returncode:
+            self.skipTest("other users cannot reach the source tree")
+        self.refused(126, "has file capabilities", "--", path, as_user=NOBODY)
+        self.assertEqual(self.run_it("--", "/bin/true", as_user=NOBODY).returncode, 0)
+
+
+class Links(Base):
+    def test_unknown(self):
+        for bad in ("foo", "net_", "af_packet:", "af_packet", "memif:x", "pci:zz", ""):
+            with self.subTest(bad):
+                self.refused(1, "unknown link .*known are: memif, af_packet:IF, loop", "--link", bad, "--", "true")
+
+    def test_loop_needs_no_reservation(self):
+        r = self.run_it("--link", "loop", "--", "env")
+        self.assertIn("UWARP_LINK=loop\n", r.stdout)
+        self.assertIn("UWARP_IP=127.0.0.2/8\n", r.stdout)
+        self.assertEqual(r.stderr, f"uwarp: 127.0.0.2 on loop (run dir {self.dir})\n")
+
+    def test_devices(self):
+        self.refused(1, "has no address of its own; give one with --ip", "--link", "net_tap0,iface=x", "--", "true")
+        self.refused(1, "no PCI device ffff:ff:1f.7", "--link", "ffff:ff:1f.7", "--ip", "10.0.0.1", "--", "true")
+        self.refused(1, "no PCI device 0000:ff:1f.7", "--link", "pci:ff:1f.7", "--ip", "10.0.0.1", "--", "true")
+        r = self.run_it("--link", "net_tap0,iface=x", "--ip", "10.1.2.3/16", "--", "env")
+        self.assertIn("UWARP_LINK=net_tap0,iface=x\n", r.stdout)
+        self.assertIn("UWARP_IP=10.1.2.3/16\n", r.stdout)
+
+    def test_unknown_option(self):
+        self.refused(2, "--ipp", "--ipp", "1.2.3.4", "--", "true")
+        self.refused(2, "no program given")
+        self.refused(2, "no program given", "--")
+
+
+# root needs no user namespace for it, and may not make one inside a chroot
+NETNS = ["unshare", "-n" if os.getuid() == 0 else "-Urn", "--"]
+
+
+def have_netns():
+    return subprocess.run([*NETNS, "true"], capture_output=True).returncode == 0
+
+
+class Interfaces(Base):
+    """Each inside a network namespace of its own, so the machine's interfaces play no part."""
+
+    def inside(self, setup, *args):
+        script = f'{setup}\nexec "$@"'
+        env = self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=self.top)
+        return subprocess.run(
+            [*NETNS, "sh", "-ec", script, "sh", RUN, *args], env=env, capture_output=True, text=True, timeout=30
+        )
+
+    def setUp(self):
+        super().setUp()
+        if not have_netns():
+            self.skipTest("this system allows no user and network namespaces")
+        if not shutil.which("ip"):
+            self.skipTest("ip (iproute2) is not installed")
+        shutil.rmtree(os.path.join(self.top, "uwarp"), ignore_errors=True)
+
+    VETH = "ip link add v0 type veth peer name v1; "
+    UP = VETH + "ip link set v0 up; ip link set v1 up; "
+
+    def expect(self, pattern, setup, *args):
+        r = self.inside(setup, *args, "--", "true")
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertRegex(r.stderr, rf"\Auwarp-run: [^\n]*{pattern}[^\n]*\n\Z")
+
+    def test_no_such_interface(self):
+        self.expect("no network interface 'eth9' here; there are: .*v0", self.UP, "--link", "af_packet:eth9")
+
+    def test_down(self):
+        self.expect("v0 is down; .*ip link set v0 up", self.VETH, "--link", "af_packet:v0", "--ip", "10.0.0.1")
+
+    def test_loopback(self):
+        self.expect("lo is the loopback", "ip link set lo up", "--link", "af_packet:lo")
+
+    def test_address_of_the_kernel(self):
+        setup = self.UP + "ip addr add 10.0.0.1/24 dev v0; ip addr add 10.0.0.2/24 dev v0"
+        link = ("--link", "af_packet:v0")
+        self.expect("address 10.0.0.1 is configured on v0 in the kernel.*unused one with --ip", setup, *link)
+        self.expect("address 10.0.0.2 is configured in the kernel", setup, *link, "--ip", "10.0.0.2")
+
+    def test_no_address(self):
+        self.expect("v0 has no IPv4 address; give an unused one", self.UP, "--link", "af_packet:v0")
+
+    def test_mtu_of_the_interface(self):
+        self.expect("--mtu 4000 is more than the 1500 of v0", self.UP, "--link", "af_packet:v0", "--mtu", "4000")
+
+    def test_works(self):
+        r = self.inside(self.UP, "--link", "af_packet:v0", "--ip", "10.0.0.9", "--", "env")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("UWARP_LINK=af_packet:v0\n", r.stdout)
+        self.assertIn("UWARP_IP=10.0.0.9/24\n", r.stdout)
+        self.assertNotIn("UWARP_ADDR_FD", r.stdout)
+
+    def test_without_the_right(self):
+        drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
+        setup = self.UP
+        script = f'{setup}\nexec "$@"'
+        env = self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=self.top)
+        r = subprocess.run(
+            [*NETNS, "sh", "-ec", script, "sh", *drop, RUN, "--link", "af_packet:v0", "--ip", "10.0.0.9", "--", "true"],
+            env=env, capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertRegex(r.stderr, r"\Auwarp-run: may not open a packet socket on v0: be root, or run inside unshare -Urn\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)

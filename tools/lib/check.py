@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of tools/check: build a tree, run suites in it, count. Called by tools/check, which
+has installed what is needed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import house  # noqa: E402
+import leftovers  # noqa: E402
+import results  # noqa: E402
+import toolsenv  # noqa: E402
+from house import ROOT, Failed, say  # noqa: E402
+
+FRESH = os.path.join(house.LIB, "fresh")
+CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")
+# The sanitizers' shadow memory needs address space that randomisation may have taken.
+NO_RANDOM_ADDRESSES = ["setarch", "-R"]
+# Optimised, so that the sanitized tests end in time, with frames that can be named.
+SANITIZE = ["--buildtype=debugoptimized", "-Db_lundef=false"]
+
+
+class Part:
+    """A build tree with its options, and the suites to run in it."""
+
+    def __init__(self, tree, suites, *options, wrapper=(), slowness=1):
+        self.tree, self.suites, self.options = os.path.join(ROOT, tree), suites, options
+        self.wrapper, self.slowness = list(wrapper), slowness
+
+
+PARTS = {
+    "unit": Part("build", ["house", "unit"]),
+    "sim": Part("build", ["sim"]),
+    "programs": Part("build", ["programs"]),
+    "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", slowness=10),
+    "asan": Part(
+        "build-asan", ["unit", "sim"], *SANITIZE, "-Db_sanitize=address,undefined",
+        wrapper=NO_RANDOM_ADDRESSES, slowness=4,
+    ),
+    "tsan": Part(
+        "build-tsan", ["unit", "sim"], *SANITIZE, "-Db_sanitize=thread",
+        wrapper=NO_RANDOM_ADDRESSES, slowness=10,
+    ),
+}  # fmt: skip
+
+
+def isolation():
+    """As root every test runs in a network namespace that ends with it."""
+    if os.getuid() != 0 or not shutil.which("ip"):
+        return []
+    command = ["unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    return command if subprocess.run([*command, "true"], capture_output=True).returncode == 0 else []
+
+
+def suites_of(tree):
+    """The suites that have tests in this tree."""
+    listing = house.run_quietly([toolsenv.tool("meson"), "introspect", "--tests", tree], "listing the tests")
+    return {suite.rpartition(":")[2] for test in json.loads(listing) for suite in test["suite"]}
+
+
+def run_tests(name, part, env):
+    """Run the part's suites; returns the entries of the log."""
+    present = suites_of(part.tree)
+    missing = [s for s in part.suites if s not in present]
+    if missing:
+        raise Failed(f"no tests in suite {', '.join(missing)} of {os.path.relpath(part.tree, ROOT)}/")
+    logs = os.path.join(part.tree, "meson-logs")
+    for old in os.listdir(logs):
+        if old.startswith(f"check-{name}"):
+            os.unlink(os.path.join(logs, old))
+    command = [*isolation(), toolsenv.tool("meson"), "test", "-C", part.tree, "--no-rebuild", "--print-errorlogs"]
+    command += ["--logbase", f"check-{name}", "--timeout-multiplier", str(part.slowness)]
+    command += [word for suite in part.suites for word in ("--suite", suite)]
+    if part.wrapper:
+        command += ["--wrapper", " ".join(part.wrapper)]
+    subprocess.run(command, env=env, stdin=subprocess.DEVNULL)
+    written = [f for f in os.listdir(logs) if f.startswith(f"check-{name}") and f.endswith(".json")]
+    if len(written) != 1:
+        raise Failed("meson test left no log")
+    return results.read(os.path.join(logs, written[0]))
+
+
+def sanitizer_env(env):
+    env = dict(env)
+    env["ASAN_OPTIONS"] = "halt_on_error=1:abort_on_error=1:detect_leaks=1:detect_stack_use_after_return=1"
+    env["UBSAN_OPTIONS"] = "halt_on_error=1:abort_on_error=1:print_stacktrace=1"
+    env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1"
+    return env
+
+
+def run_tree(name, env):
+    """Build a part's tree, run its suites and count."""
+    part, count = PARTS[name], results.Count()
+    house.configure(part.tree, *part.options)
+    house.build(part.tree)
+    for entry in run_tests(name, part, sanitizer_env(env)):
+        one = results.count_test(entry)
+        count.add(one)
+        if one.skipped:
+            say(f"{entry['name']}: {one.skipped} skipped")
+    if not count.passed and not count.failed:
+        raise Failed("no test ran")
+    return count
+
+
+def run_fresh(_name, env):
+    """Each step of a new user on a bare system counts as one."""
+    p = subprocess.Popen([FRESH], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
+    text = ""
+    for line in p.stdout:
+        print(line, end="", flush=True)
+        text += line if not line.startswith(" ") else ""
+    count = results.count_figures(text)
+    if p.wait() and not (count and count.failed):
+        raise Failed("did not get to the end")
+    return count
+
+
+def run_part(name, env):
+    """Run one part; prints its line of figures."""
+    start, count = time.monotonic(), results.Count()
+    try:
+        count = (run_fresh if name == "fresh" else run_tree)(name, env)
+    except Failed as f:
+        say(f"{name}: {f}")
+        count.failed += 1
+    print(f"{name}: {count} in {time.monotonic() - start:.0f} s", flush=True)
+    return count
+
+
+def main():
+    total, watch = results.Count(), leftovers.Watch()
+    try:
+        for name in sys.argv[1:]:
+            say(f"--- {name}")
+            total.add(run_part(name, watch.env))
+    finally:
+        left = watch.left_over()
+    for thing in left:
+        say(f"left behind: {thing}")
+    total.failed += bool(left)
+    print(f"{total.passed} passed, {total.failed} failed", flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("check: interrupted")
