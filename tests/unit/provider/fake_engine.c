@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TEST DOUBLE: see fake_engine.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rdma/ib_user_verbs.h>
+
+#include "fake_engine.h"
+
+struct uw_engine {
+	int unused;
+};
+
+struct fake fake;
+static struct uw_engine the_engine;
+
+void fake_reset(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.attr = (struct uw_device_attr){
+		.guid = 0x0211223344556677,
+		.max_qp = 100,
+		.max_qp_wr = 200,
+		.max_sge = FAKE_MAX_SGE,
+		.max_cq = 300,
+		.max_cqe = FAKE_MAX,
+		.max_mr = 400,
+		.max_pd = 500,
+		.max_srq = 600,
+		.max_srq_wr = 700,
+		.max_inline = FAKE_MAX_INLINE,
+		.max_rd_atom = 128,
+		.mtu = 1500,
+		.mulpdu = 1444,
+		.link_bps = 10000000000u,
+		.fw_ver = "7.8.9",
+	};
+	fake.room = FAKE_MAX;
+	fake.full = -ENOMEM;
+	fake.channel_wr = fake.channel_rd = -1;
+}
+
+static int failing(void)
+{
+	int rc = fake.fail;
+
+	fake.fail = 0;
+	return rc;
+}
+
+/* Makes an object unless the test wants the call to fail. */
+static int create(size_t size, void *out, void *newest)
+{
+	void *obj;
+	int rc = failing();
+
+	if (rc)
+		return rc;
+	obj = calloc(1, size);
+	memcpy(out, &obj, sizeof(obj));
+	if (newest)
+		memcpy(newest, &obj, sizeof(obj));
+	fake.live++;
+	return 0;
+}
+
+static int destroy(void *obj)
+{
+	int rc = failing();
+
+	if (rc)
+		return rc;
+	free(obj);
+	fake.live--;
+	return 0;
+}
+
+static void engine_query(struct uw_engine *e, struct uw_device_attr *attr)
+{
+	(void)e;
+	*attr = fake.attr;
+}
+
+static int pd_alloc(struct uw_engine *e, struct uw_pd **out)
+{
+	(void)e;
+	return create(sizeof(**out), out, NULL);
+}
+
+static int pd_dealloc(struct uw_pd *pd)
+{
+	return destroy(pd);
+}
+
+static int mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
+		  struct uw_mr **out)
+{
+	int rc = create(sizeof(**out), out, &fake.mr);
+
+	if (!rc)
+		*fake.mr = (struct uw_mr){ pd, addr, len, iova, access };
+	return rc;
+}
+
+static int mr_dereg(struct uw_mr *mr)
+{
+	return destroy(mr);
+}
+
+static uint32_t mr_stag(const struct uw_mr *mr)
+{
+	(void)mr;
+	return 0xabcd0123;
+}
+
+static int cq_create(struct uw_engine *e, const struct uw_cq_attr *attr, struct uw_cq **out)
+{
+	int rc = create(sizeof(**out), out, &fake.cq);
+
+	(void)e;
+	if (!rc)
+		fake.cq->attr = *attr;
+	return rc;
+}
+
+static int cq_resize(struct uw_cq *cq, uint32_t depth)
+{
+	int rc = failing();
+
+	if (!rc)
+		cq->attr.depth = depth;
+	return rc;
+}
+
+static int cq_destroy(struct uw_cq *cq)
+{
+	return destroy(cq);
+}
+
+static int cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
+{
+	int got = 0, rc = failing();
+
+	if (rc)
+		return rc;
+	while (got < n && cq->head != cq->tail)
+		wc[got++] = cq->ring[cq->head++ % FAKE_MAX];
+	return got;
+}
+
+static int cq_arm(struct uw_cq *cq, bool solicited_only)
+{
+	cq->armed = true;
+	cq->solicited_only = solicited_only;
+	return failing();
+}
+
+void fake_complete(struct uw_cq *cq, const struct uw_wc *wc)
+{
+	cq->ring[cq->tail++ % FAKE_MAX] = *wc;
+	if (!cq->armed)
+		return;
+	cq->armed = false;
+	cq->attr.notify(cq->attr.ctx);
+}
+
+static int srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_srq **out)
+{
+	int rc = create(sizeof(**out), out, &fake.srq);
+
+	(void)pd;
+	if (!rc)
+		fake.srq->attr = *attr;
+	return rc;
+}
+
+static int srq_destroy(struct uw_srq *srq)
+{
+	return destroy(srq);
+}
+
+static int srq_set_limit(struct uw_srq *srq, uint32_t limit)
+{
+	srq->limit = limit;
+	return failing();
+}
+
+static uint32_t srq_limit(const struct uw_srq *srq)
+{
+	return srq->limit;
+}
+
+/* Grants two requests and one SGE more than asked, so that a provider that ignores it is seen. */
+static int qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out)
+{
+	int rc = create(sizeof(**out), out, &fake.qp);
+
+	(void)pd;
+	if (rc)
+		return rc;
+	fake.qp->attr = *attr;
+	attr->max_send_wr += 2;
+	attr->max_recv_wr += 2;
+	attr->max_send_sge += 1;
+	attr->max_recv_sge += 1;
+	attr->max_inline = FAKE_MAX_INLINE;
+	return 0;
+}
+
+static int qp_destroy(struct uw_qp *qp)
+{
+	return destroy(qp);
+}
+
+static uint32_t qp_num(const struct uw_qp *qp)
+{
+	(void)qp;
+	return 77;
+}
+
+static enum uw_qp_state qp_state(const struct uw_qp *qp)
+{
+	return qp->state;
+}
+
+static int qp_modify(struct uw_qp *qp, enum uw_qp_state to)
+{
+	int rc = failing();
+
+	if (!rc)
+		qp->state = to;
+	return rc;
+}
+
+static int qp_set_access(struct uw_qp *qp, unsigned access)
+{
+	qp->access = access;
+	return failing();
+}
+
+static void keep_send(struct fake_send *to, const struct uw_send_wr *wr)
+{
+	to->wr = *wr;
+	for (uint32_t i = 0; i < wr->num_sge && i < FAKE_MAX_SGE; i++)
+		to->sge[i] = wr->sg_list[i];
+	if ((wr->flags & UW_SEND_INLINE) && wr->num_sge)
+		memcpy(to->octets, (const void *)(uintptr_t)to->sge[0].addr, to->sge[0].length);
+}
+
+static int post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done)
+{
+	(void)qp;
+	fake.call_n[fake.doorbells++] = n;
+	for (*done = 0; *done < n; ++*done) {
+		if (!fake.room)
+			return fake.full;
+		fake.room--;
+		keep_send(&fake.sent[fake.nsent++], &wr[*done]);
+	}
+	return 0;
+}
+
+static int take_recv(const struct uw_recv_wr *wr, unsigned n, unsigned *done)
+{
+	fake.call_n[fake.doorbells++] = n;
+	for (*done = 0; *done < n; ++*done) {
+		if (!fake.room)
+			return fake.full;
+		fake.room--;
+		fake.recvd[fake.nrecvd++] = wr[*done];
+	}
+	return 0;
+}
+
+static int post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done)
+{
+	(void)qp;
+	return take_recv(wr, n, done);
+}
+
+static int srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n,
+			 unsigned *done)
+{
+	(void)srq;
+	return take_recv(wr, n, done);
+}
+
+static const struct uw_api the_api = {
+	.version = UW_API_VERSION,
+	.engine_query = engine_query,
+	.pd_alloc = pd_alloc,
+	.pd_dealloc = pd_dealloc,
+	.mr_reg = mr_reg,
+	.mr_dereg = mr_dereg,
+	.mr_stag = mr_stag,
+	.cq_create = cq_create,
+	.cq_resize = cq_resize,
+	.cq_destroy = cq_destroy,
+	.cq_poll = cq_poll,
+	.cq_arm = cq_arm,
+	.srq_create = srq_create,
+	.srq_destroy = srq_destroy,
+	.srq_set_limit = srq_set_limit,
+	.srq_limit = srq_limit,
+	.srq_post_recv = srq_post_recv,
+	.qp_create = qp_create,
+	.qp_destroy = qp_destroy,
+	.qp_num = qp_num,
+	.qp_state = qp_state,
+	.qp_modify = qp_modify,
+	.qp_set_access = qp_set_access,
+	.post_send = post_send,
+	.post_recv = post_recv,
+};
+
+static const struct uw_api *host_api(void)
+{
+	return &the_api;
+}
+
+static struct uw_engine *host_engine(void)
+{
+	fake.engine_asked++;
+	return fake.no_engine ? NULL : &the_engine;
+}
+
+static int channel_post(int fd, const void *event, size_t len)
+{
+	if (fd != fake.channel_rd)
+		return -EBADF;
+	return send(fake.channel_wr, event, len, MSG_DONTWAIT) == (ssize_t)len ? 0 : -EAGAIN;
+}
+
+static int channel_drop(int fd, uint64_t handle)
+{
+	struct ib_uverbs_comp_event_desc d[FAKE_MAX];
+	int n = 0, dropped = 0;
+
+	while (recv(fd, &d[n], sizeof(d[n]), MSG_DONTWAIT) == (ssize_t)sizeof(d[n]))
+		n++;
+	for (int i = 0; i < n; i++) {
+		if (d[i].cq_handle == handle)
+			dropped++;
+		else if (channel_post(fd, &d[i], sizeof(d[i])))
+			abort();
+	}
+	return dropped;
+}
+
+static const struct uwarp_host the_host = {
+	.version = UWARP_HOST_VERSION,
+	.api = host_api,
+	.engine = host_engine,
+	.channel_post = channel_post,
+	.channel_drop = channel_drop,
+};
+
+__attribute__((visibility("default"))) const struct uwarp_host *uwarp_host(uint32_t version)
+{
+	return version == UWARP_HOST_VERSION ? &the_host : NULL;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matching, device and port attributes, protection domains, memory regions. */
+#include <endian.h>
+#include <string.h>
+
+#include "fixture.h"
+
+static void matches_by_name(void **state)
+{
+	struct verbs_sysfs_dev dev = { .ibdev_name = "mlx5_0" };
+
+	(void)state;
+	assert_false(uwarp_device_ops.match_device(&dev));
+	strcpy(dev.ibdev_name, "uwarp12");
+	assert_true(uwarp_device_ops.match_device(&dev));
+	/* libibverbs walks the table for devices that have a driver id */
+	assert_non_null(uwarp_device_ops.match_table);
+	assert_int_equal(uwarp_device_ops.match_table[0].kind, 0);
+}
+
+static void device_attributes(void **state)
+{
+	struct world *w = *state;
+	struct ibv_device_attr_ex attr;
+
+	memset(&attr, 0xee, sizeof(attr));
+	assert_int_equal(ibv_query_device_ex(w->ctx, NULL, &attr), 0);
+	assert_true(attr.orig_attr.node_guid == htobe64(0x0211223344556677));
+	assert_true(attr.orig_attr.sys_image_guid == attr.orig_attr.node_guid);
+	assert_string_equal(attr.orig_attr.fw_ver, "7.8.9");
+	assert_int_equal(attr.orig_attr.max_qp, 100);
+	assert_int_equal(attr.orig_attr.max_qp_wr, 200);
+	assert_int_equal(attr.orig_attr.max_sge, FAKE_MAX_SGE);
+	assert_int_equal(attr.orig_attr.max_cq, 300);
+	assert_int_equal(attr.orig_attr.max_cqe, FAKE_MAX);
+	assert_int_equal(attr.orig_attr.max_mr, 400);
+	assert_int_equal(attr.orig_attr.max_pd, 500);
+	assert_int_equal(attr.orig_attr.max_srq, 600);
+	assert_int_equal(attr.orig_attr.max_srq_wr, 700);
+	assert_int_equal(attr.orig_attr.max_qp_rd_atom, 128);
+	assert_int_equal(attr.orig_attr.max_qp_init_rd_atom, 128);
+	assert_int_equal(attr.orig_attr.phys_port_cnt, 1);
+	assert_int_equal(attr.phys_port_cnt_ex, 1);
+	assert_int_equal(attr.odp_caps.general_caps, 0);
+}
+
+static void plain_query_stays_in_its_structure(void **state)
+{
+	struct world *w = *state;
+	struct {
+		struct ibv_device_attr attr;
+		uint8_t after[64];
+	} room;
+
+	memset(&room, 0xee, sizeof(room));
+	assert_int_equal(ibv_query_device(w->ctx, &room.attr), 0);
+	assert_int_equal(room.attr.max_qp, 100);
+	for (size_t i = 0; i < sizeof(room.after); i++)
+		assert_int_equal(room.after[i], 0xee);
+}
+
+static void huge_limits_fit_an_int(void **state)
+{
+	struct world *w = *state;
+	struct ibv_device_attr attr;
+
+	fake.attr.max_mr = UINT32_MAX;
+	fake.attr.max_qp = fake.attr.max_rd_atom = 1u << 17;
+	assert_int_equal(ibv_query_device(w->ctx, &attr), 0);
+	assert_int_equal(attr.max_mr, INT32_MAX);
+	assert_int_equal(attr.max_res_rd_atom, INT32_MAX);
+}
+
+static void no_engine_is_an_error(void **state)
+{
+	struct world *w = *state;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+
+	fake.no_engine = true;
+	assert_int_equal(ibv_query_device(w->ctx, &attr), ENODEV);
+	assert_int_equal(ibv_query_port(w->ctx, 1, &port), ENODEV);
+	errno = 0;
+	assert_null(ibv_alloc_pd(w->ctx));
+	assert_int_equal(errno, ENODEV);
+	errno = 0;
+	assert_null(ibv_create_cq(w->ctx, 1, NULL, NULL, 0));
+	assert_int_equal(errno, ENODEV);
+}
+
+static void port_attributes(void **state)
+{
+	struct world *w = *state;
+	struct ibv_port_attr port;
+
+	assert_int_equal(w->ctx->device->transport_type, IBV_TRANSPORT_IWARP);
+	assert_int_equal(ibv_query_port(w->ctx, 2, &port), EINVAL);
+	assert_int_equal(ibv_query_port(w->ctx, 0, &port), EINVAL);
+	assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(port.phys_state, 5);
+	assert_int_equal(port.gid_tbl_len, 1);
+}
+
+static void port_mtu_is_what_fits_in_a_segment(void **state)
+{
+	static const struct {
+		uint32_t mulpdu;
+		enum ibv_mtu mtu;
+	} rows[] = {
+		{ 0, IBV_MTU_256 },	 { 511, IBV_MTU_256 },	 { 512, IBV_MTU_512 },
+		{ 1023, IBV_MTU_512 },	 { 1024, IBV_MTU_1024 }, { 1444, IBV_MTU_1024 },
+		{ 2048, IBV_MTU_2048 },	 { 4095, IBV_MTU_2048 }, { 4096, IBV_MTU_4096 },
+		{ 65000, IBV_MTU_4096 },
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_port_attr port;
+
+		fake.attr.mulpdu = rows[i].mulpdu;
+		assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
+		assert_int_equal(port.active_mtu, rows[i].mtu);
+	}
+}
+
+static void port_speed_is_not_faster_than_the_link(void **state)
+{
+	static const struct {
+		uint64_t mbps;
+		uint8_t width, speed;
+	} rows[] = {
+		{ 0, 1, 1 },	   { 1000, 1, 1 },     { 10000, 1, 8 },	   { 24999, 1, 8 },
+		{ 25000, 1, 32 },  { 40000, 2, 8 },    { 50000, 1, 64 },   { 100000, 2, 32 },
+		{ 200000, 2, 64 }, { 400000, 2, 128 }, { 800000, 2, 128 },
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_port_attr port;
+
+		fake.attr.link_bps = rows[i].mbps * 1000000;
+		assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
+		assert_int_equal(port.active_width, rows[i].width);
+		assert_int_equal(port.active_speed, rows[i].speed);
+	}
+}
+
+static void memory_regions(void **state)
+{
+	struct world *w = *state;
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr_iova(w->pd, buf, sizeof(buf), 0x1000,
+					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+
+	assert_non_null(mr);
+	assert_ptr_equal(fake.mr->addr, buf);
+	assert_int_equal(fake.mr->len, sizeof(buf));
+	assert_int_equal(fake.mr->iova, 0x1000);
+	assert_int_equal(fake.mr->access, UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_READ);
+	assert_int_equal(mr->lkey, 0xabcd0123);
+	assert_int_equal(mr->rkey, 0xabcd0123);
+	assert_ptr_equal(mr->addr, buf);
+	fake.fail = -EBUSY;
+	assert_int_equal(ibv_dereg_mr(mr), EBUSY);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 1),
+			 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	mr = ibv_reg_mr(w->pd, buf, sizeof(buf), 0);
+	assert_non_null(mr);
+	assert_int_equal(fake.mr->iova, (uintptr_t)buf);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	fake.fail = -EINVAL;
+	errno = 0;
+	assert_null(ibv_reg_mr(w->pd, buf, sizeof(buf), IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void busy_protection_domain(void **state)
+{
+	struct world *w = *state;
+
+	fake.fail = -EBUSY;
+	assert_int_equal(ibv_dealloc_pd(w->pd), EBUSY);
+	fake.fail = -ENOMEM;
+	errno = 0;
+	assert_null(ibv_alloc_pd(w->ctx));
+	assert_int_equal(errno, ENOMEM);
+}
+
+static void memory_windows_are_not_here_yet(void **state)
+{
+	struct world *w = *state;
+
+	errno = 0;
+	assert_null(ibv_alloc_mw(w->pd, IBV_MW_TYPE_1));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, world_up, world_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(matches_by_name),
+		T(device_attributes),
+		T(plain_query_stays_in_its_structure),
+		T(huge_limits_fit_an_int),
+		T(no_engine_is_an_error),
+		T(port_attributes),
+		T(port_mtu_is_what_fits_in_a_segment),
+		T(port_speed_is_not_faster_than_the_link),
+		T(memory_regions),
+		T(busy_protection_domain),
+		T(memory_windows_are_not_here_yet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting, through linked lists and through the ibv_wr_* interface. */
+#include <string.h>
+
+#include "fixture.h"
+
+#define N 40u
+
+#define OPS_HERE                                                                                   \
+	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |          \
+	 IBV_QP_EX_WITH_RDMA_READ)
+
+struct lists {
+	struct ibv_send_wr send[N];
+	struct ibv_recv_wr recv[N];
+	struct ibv_sge sge[N];
+};
+
+static void make_lists(struct lists *l)
+{
+	memset(l, 0, sizeof(*l));
+	for (unsigned i = 0; i < N; i++) {
+		l->sge[i] =
+			(struct ibv_sge){ .addr = 0x1000 + i, .length = 10 + i, .lkey = 20 + i };
+		l->send[i] = (struct ibv_send_wr){
+			.wr_id = 100 + i,
+			.next = i + 1 < N ? &l->send[i + 1] : NULL,
+			.sg_list = &l->sge[i],
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+		};
+		l->recv[i] = (struct ibv_recv_wr){
+			.wr_id = 200 + i,
+			.next = i + 1 < N ? &l->recv[i + 1] : NULL,
+			.sg_list = &l->sge[i],
+			.num_sge = 1,
+		};
+	}
+}
+
+static void every_field_arrives(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_sge sge = { .addr = 1, .length = 2, .lkey = 3 };
+	struct ibv_send_wr *bad = NULL, atomic = {
+		.wr_id = 9,
+		.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+		.wr.atomic = { .remote_addr = 11, .compare_add = 12, .swap = 13, .rkey = 14 },
+	};
+	struct ibv_send_wr write = {
+		.wr_id = 8,
+		.next = &atomic,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE,
+		.imm_data = 0x01020304,
+		.wr.rdma = { .remote_addr = 5, .rkey = 6 },
+	};
+	const struct uw_send_wr *w = &fake.sent[0].wr, *a = &fake.sent[1].wr;
+
+	assert_int_equal(ibv_post_send(qp, &write, &bad), 0);
+	assert_null(bad);
+	assert_int_equal(fake.doorbells, 1);
+	assert_int_equal(w->wr_id, 8);
+	assert_int_equal(w->num_sge, 1);
+	assert_int_equal(fake.sent[0].sge[0].addr, 1);
+	assert_int_equal(fake.sent[0].sge[0].length, 2);
+	assert_int_equal(fake.sent[0].sge[0].lkey, 3);
+	assert_int_equal(w->opcode, UW_WR_RDMA_WRITE_WITH_IMM);
+	assert_int_equal(w->flags, UW_SEND_SIGNALED | UW_SEND_SOLICITED | UW_SEND_FENCE);
+	assert_int_equal(w->imm_or_inv, 0x01020304);
+	assert_int_equal(w->remote_addr, 5);
+	assert_int_equal(w->rkey, 6);
+	assert_int_equal(w->compare_add, 0);
+	assert_int_equal(a->opcode, UW_WR_ATOMIC_CMP_AND_SWP);
+	assert_int_equal(a->remote_addr, 11);
+	assert_int_equal(a->compare_add, 12);
+	assert_int_equal(a->swap, 13);
+	assert_int_equal(a->rkey, 14);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void one_doorbell_for_sixteen(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_send_wr *bad_send = NULL;
+	struct ibv_recv_wr *bad_recv = NULL;
+	struct lists l;
+
+	make_lists(&l);
+	assert_int_equal(ibv_post_send(qp, l.send, &bad_send), 0);
+	assert_null(bad_send);
+	assert_int_equal(fake.doorbells, 3);
+	assert_int_equal(fake.call_n[0], 16);
+	assert_int_equal(fake.call_n[1], 16);
+	assert_int_equal(fake.call_n[2], 8);
+	assert_int_equal(fake.nsent, N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(fake.sent[i].wr.wr_id, 100 + i);
+		assert_int_equal(fake.sent[i].sge[0].addr, 0x1000 + i);
+	}
+	fake.doorbells = 0;
+	assert_int_equal(ibv_post_recv(qp, l.recv, &bad_recv), 0);
+	assert_null(bad_recv);
+	assert_int_equal(fake.doorbells, 3);
+	assert_int_equal(fake.nrecvd, N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(fake.recvd[i].wr_id, 200 + i);
+		assert_ptr_equal(fake.recvd[i].sg_list, &l.sge[i]);
+		assert_int_equal(fake.recvd[i].num_sge, 1);
+	}
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* The refused request is named, those before it are posted and those behind it are not. */
+static void bad_wr_is_the_first_refused(void **state)
+{
+	static const unsigned rooms[] = { 0, 1, 5, 15, 16, 17, 31, 32, 39 };
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct lists l;
+
+	make_lists(&l);
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+		struct ibv_send_wr *bad_send = NULL;
+		struct ibv_recv_wr *bad_recv = NULL;
+
+		fake.nsent = fake.nrecvd = fake.doorbells = 0;
+		fake.room = rooms[i];
+		fake.full = -ENOMEM;
+		assert_int_equal(ibv_post_send(qp, l.send, &bad_send), ENOMEM);
+		assert_ptr_equal(bad_send, &l.send[rooms[i]]);
+		assert_int_equal(fake.nsent, rooms[i]);
+		assert_int_equal(fake.doorbells, rooms[i] / 16 + 1);
+		fake.room = rooms[i];
+		fake.full = -EINVAL;
+		assert_int_equal(ibv_post_recv(qp, l.recv, &bad_recv), EINVAL);
+		assert_ptr_equal(bad_recv, &l.recv[rooms[i]]);
+		assert_int_equal(fake.nrecvd, rooms[i]);
+	}
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void shared_receive_queue(void **state)
+{
+	struct world *w = *state;
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 64, .max_sge = 2 } };
+	struct ibv_srq *srq = ibv_create_srq(w->pd, &init);
+	struct ibv_recv_wr *bad = NULL;
+	struct lists l;
+
+	assert_non_null(srq);
+	make_lists(&l);
+	assert_int_equal(ibv_post_srq_recv(srq, l.recv, &bad), 0);
+	assert_int_equal(fake.doorbells, 3);
+	assert_int_equal(fake.nrecvd, N);
+	fake.room = 20;
+	assert_int_equal(ibv_post_srq_recv(srq, l.recv, &bad), ENOMEM);
+	assert_ptr_equal(bad, &l.recv[20]);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+/* ---- ibv_wr_* ---- */
+
+static struct ibv_qp_ex *make_ex(void **state)
+{
+	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(world_qp(*state, OPS_HERE));
+
+	assert_non_null(qpx);
+	return qpx;
+}
+
+static void only_if_asked_for(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+
+	assert_null(ibv_qp_to_qp_ex(qp));
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void unknown_operations_are_refused(void **state)
+{
+	static const uint64_t ops[] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_BIND_MW,
+					IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_WRITE };
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		struct ibv_qp_init_attr_ex attr = {
+			.send_cq = w->cq,
+			.recv_cq = w->cq,
+			.qp_type = IBV_QPT_RC,
+			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.pd = w->pd,
+			.send_ops_flags = ops[i],
+		};
+
+		errno = 0;
+		assert_null(ibv_create_qp_ex(w->ctx, &attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+}
+
+static void batch_is_posted_at_once(void **state)
+{
+	struct ibv_qp_ex *q = make_ex(state);
+	struct ibv_sge list[2] = { { 1, 2, 3 }, { 4, 5, 6 } };
+
+	ibv_wr_start(q);
+	q->wr_id = 1;
+	q->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(q);
+	ibv_wr_set_sge(q, 7, 8, 9);
+	q->wr_id = 2;
+	q->wr_flags = IBV_SEND_FENCE;
+	ibv_wr_rdma_write(q, 10, 11);
+	ibv_wr_set_sge_list(q, 2, list);
+	q->wr_id = 3;
+	ibv_wr_rdma_read(q, 12, 13);
+	q->wr_id = 4;
+	ibv_wr_send_inv(q, 14);
+	assert_int_equal(fake.doorbells, 0);
+	assert_int_equal(ibv_wr_complete(q), 0);
+	assert_int_equal(fake.doorbells, 1);
+	assert_int_equal(fake.nsent, 4);
+
+	assert_int_equal(fake.sent[0].wr.opcode, UW_WR_SEND);
+	assert_int_equal(fake.sent[0].wr.wr_id, 1);
+	assert_int_equal(fake.sent[0].wr.flags, UW_SEND_SIGNALED);
+	assert_int_equal(fake.sent[0].sge[0].lkey, 7);
+	assert_int_equal(fake.sent[0].sge[0].addr, 8);
+	assert_int_equal(fake.sent[0].sge[0].length, 9);
+	assert_int_equal(fake.sent[1].wr.opcode, UW_WR_RDMA_WRITE);
+	assert_int_equal(fake.sent[1].wr.flags, UW_SEND_FENCE);
+	assert_int_equal(fake.sent[1].wr.rkey, 10);
+	assert_int_equal(fake.sent[1].wr.remote_addr, 11);
+	assert_int_equal(fake.sent[1].wr.num_sge, 2);
+	assert_int_equal(fake.sent[1].sge[1].lkey, 6);
+	assert_int_equal(fake.sent[2].wr.opcode, UW_WR_RDMA_READ);
+	assert_int_equal(fake.sent[2].wr.rkey, 12);
+	assert_int_equal(fake.sent[2].wr.remote_addr, 13);
+	assert_int_equal(fake.sent[2].wr.num_sge, 0);
+	assert_int_equal(fake.sent[3].wr.opcode, UW_WR_SEND_WITH_INV);
+	assert_int_equal(fake.sent[3].wr.imm_or_inv, 14);
+	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
+}
+
+static void inline_data_is_copied_when_set(void **state)
+{
+	struct ibv_qp_ex *q = make_ex(state);
+	char one[] = "first", a[] = "sec", b[] = "ond";
+	struct ibv_data_buf list[2] = { { a, 3 }, { b, 3 } };
+
+	ibv_wr_start(q);
+	ibv_wr_send(q);
+	ibv_wr_set_inline_data(q, one, 5);
+	ibv_wr_rdma_write(q, 1, 2);
+	ibv_wr_set_inline_data_list(q, 2, list);
+	memset(one, 'x', sizeof(one));
+	memset(a, 'x', sizeof(a));
+	memset(b, 'x', sizeof(b));
+	assert_int_equal(ibv_wr_complete(q), 0);
+	assert_int_equal(fake.nsent, 2);
+	assert_true(fake.sent[0].wr.flags & UW_SEND_INLINE);
+	assert_int_equal(fake.sent[0].sge[0].length, 5);
+	assert_memory_equal(fake.sent[0].octets, "first", 5);
+	assert_true(fake.sent[1].wr.flags & UW_SEND_INLINE);
+	assert_int_equal(fake.sent[1].sge[0].length, 6);
+	assert_memory_equal(fake.sent[1].octets, "second", 6);
+	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
+}
+
+static void mistakes_refuse_the_whole_batch(void **state)
+{
+	struct ibv_qp_ex *q = make_ex(state);
+	struct ibv_sge many[8] = { { 0 } };
+	char big[FAKE_MAX_INLINE + 1] = { 0 };
+
+	ibv_wr_start(q);
+	ibv_wr_send(q);
+	ibv_wr_set_sge(q, 1, 2, 3);
+	ibv_wr_send(q);
+	ibv_wr_set_sge_list(q, 8, many);
+	assert_int_equal(ibv_wr_complete(q), EINVAL);
+	assert_int_equal(fake.doorbells, 0);
+
+	ibv_wr_start(q);
+	ibv_wr_send(q);
+	ibv_wr_set_inline_data(q, big, sizeof(big));
+	assert_int_equal(ibv_wr_complete(q), EINVAL);
+	assert_int_equal(fake.doorbells, 0);
+
+	ibv_wr_start(q); /* 6 asked for, 8 granted */
+	for (int i = 0; i < 11; i++) {
+		ibv_wr_send(q);
+		ibv_wr_set_sge(q, 1, 2, 3);
+	}
+	assert_int_equal(ibv_wr_complete(q), ENOMEM);
+	assert_int_equal(fake.doorbells, 0);
+
+	ibv_wr_start(q); /* and the next batch is clean */
+	ibv_wr_send(q);
+	assert_int_equal(ibv_wr_complete(q), 0);
+	assert_int_equal(fake.nsent, 1);
+	assert_int_equal(fake.sent[0].wr.num_sge, 0);
+	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
+}
+
+static void aborted_batch_vanishes(void **state)
+{
+	struct ibv_qp_ex *q = make_ex(state);
+
+	ibv_wr_start(q);
+	ibv_wr_send(q);
+	ibv_wr_abort(q);
+	ibv_wr_start(q);
+	assert_int_equal(ibv_wr_complete(q), 0);
+	assert_int_equal(fake.doorbells, 0);
+	fake.room = 0;
+	fake.full = -EINVAL;
+	ibv_wr_start(q);
+	ibv_wr_send(q);
+	assert_int_equal(ibv_wr_complete(q), EINVAL);
+	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, world_up, world_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(every_field_arrives),
+		T(one_doorbell_for_sixteen),
+		T(bad_wr_is_the_first_refused),
+		T(shared_receive_queue),
+		T(only_if_asked_for),
+		T(unknown_operations_are_refused),
+		T(batch_is_posted_at_once),
+		T(inline_data_is_copied_when_set),
+		T(mistakes_refuse_the_whole_batch),
+		T(aborted_batch_vanishes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

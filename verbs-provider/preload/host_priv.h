@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libuwarp.so as the shim's own parts see it; ../host.h is what the provider sees. */
+#ifndef UWARP_HOST_PRIV_H
+#define UWARP_HOST_PRIV_H
+
+#include <stdbool.h>
+
+#include "host.h"
+
+/* As in struct uwarp_host. Never call these with a lock of the shim held. */
+const struct uw_api *host_api(void);
+struct uw_engine *host_engine(void);
+
+/* The node GUID, host order; the same for the life of the process. 0: no libuwarp.so. */
+uint64_t host_guid(void);
+/* The engine's GUID now: it may follow the address once that is known. */
+uint64_t host_live_guid(void);
+
+/* Note that this process is about to start its engine: a child will need its own. */
+void host_starting(void);
+
+/* True once the process ends and the engine is gone. */
+bool host_ended(void);
+
+/* fork(): `lost` in the child tells that the parent's engine is of no use there. */
+void host_fork_prepare(void);
+void host_fork_parent(void);
+bool host_fork_child(void);
+
+#endif

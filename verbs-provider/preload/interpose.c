@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The libc functions that stock libibverbs, librdmacm and libnl use on what they take for the
+ * kernel. For every other path and descriptor a wrapper costs a comparison or one array look-up
+ * and passes the call on.
+ */
+/* Both would give our definitions other names than they have here. */
+#undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+
+#include "fdtab.h"
+#include "next.h"
+#include "nodes.h"
+#include "netlink.h"
+#include "shim.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+
+static long result(long r)
+{
+	if (r >= 0)
+		return r;
+	errno = (int)-r;
+	return -1;
+}
+
+/* Opening the rdma_cm node loads the stack. */
+static int open_ours(const char *path, int flags)
+{
+	int was = shim_enter();
+	int fd = node_open(path, flags);
+
+	shim_leave(was);
+	return (int)result(fd);
+}
+
+/* ---- nodes by path ---------------------------------------------------------------------- */
+
+static mode_t mode_arg(int flags, va_list ap)
+{
+	bool has_mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+
+	return has_mode ? va_arg(ap, mode_t) : 0;
+}
+
+#define WRAP_OPEN(name)                                                                            \
+	EXPORT int name(const char *path, int flags, ...)                                          \
+	{                                                                                          \
+		va_list ap;                                                                        \
+		mode_t mode;                                                                       \
+                                                                                                   \
+		va_start(ap, flags);                                                               \
+		mode = mode_arg(flags, ap);                                                        \
+		va_end(ap);                                                                        \
+		if (SHIM_UNLIKELY(node_is(path)))                                                  \
+			return open_ours(path, flags);                                             \
+		return next_fn()->name(path, flags, mode);                                         \
+	}
+
+#define WRAP_OPENAT(name)                                                                          \
+	EXPORT int name(int dir, const char *path, int flags, ...)                                 \
+	{                                                                                          \
+		va_list ap;                                                                        \
+		mode_t mode;                                                                       \
+                                                                                                   \
+		va_start(ap, flags);                                                               \
+		mode = mode_arg(flags, ap);                                                        \
+		va_end(ap);                                                                        \
+		if (SHIM_UNLIKELY(node_is(path)))                                                  \
+			return open_ours(path, flags);                                             \
+		return next_fn()->name(dir, path, flags, mode);                                    \
+	}
+
+/* What open() becomes in programs built with _FORTIFY_SOURCE. */
+#define WRAP_OPEN_2(name)                                                                          \
+	EXPORT int name(const char *path, int flags)                                               \
+	{                                                                                          \
+		if (SHIM_UNLIKELY(node_is(path)))                                                  \
+			return open_ours(path, flags);                                             \
+		return next_fn()->name(path, flags);                                               \
+	}
+
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
+WRAP_OPENAT(openat)
+WRAP_OPENAT(openat64)
+WRAP_OPEN_2(__open_2)
+WRAP_OPEN_2(__open64_2)
+
+/* struct stat and struct stat64 are one on 64-bit machines (asserted in shim.h). */
+#define WRAP_STAT(name, type)                                                                      \
+	EXPORT int name(const char *path, struct type *st)                                         \
+	{                                                                                          \
+		if (SHIM_UNLIKELY(node_is(path))) {                                                \
+			node_stat((struct stat *)st);                                              \
+			return 0;                                                                  \
+		}                                                                                  \
+		return next_fn()->name(path, st);                                                  \
+	}
+
+WRAP_STAT(stat, stat)
+WRAP_STAT(stat64, stat64)
+
+static bool fd_is_cdev(int fd)
+{
+	struct fd_obj *o = fdtab_get(fd);
+	bool yes = o && o->cls->is_cdev;
+
+	if (o)
+		fd_obj_put(o);
+	return yes;
+}
+
+#define WRAP_FSTAT(name, type)                                                                     \
+	EXPORT int name(int fd, struct type *st)                                                   \
+	{                                                                                          \
+		if (SHIM_UNLIKELY(fd_is_cdev(fd))) {                                               \
+			node_stat((struct stat *)st);                                              \
+			return 0;                                                                  \
+		}                                                                                  \
+		return next_fn()->name(fd, st);                                                    \
+	}
+
+WRAP_FSTAT(fstat, stat)
+WRAP_FSTAT(fstat64, stat64)
+
+EXPORT int access(const char *path, int mode)
+{
+	if (SHIM_UNLIKELY(node_is(path)))
+		return (int)result(mode & X_OK ? -EACCES : 0);
+	return next_fn()->access(path, mode);
+}
+
+/* ---- calls on descriptors --------------------------------------------------------------- */
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	if (SHIM_UNLIKELY(domain == AF_NETLINK && protocol == NETLINK_RDMA))
+		return (int)result(nl_open(type));
+	return next_fn()->socket(domain, type, protocol);
+}
+
+static void put_obj(void *o)
+{
+	fd_obj_put(o);
+}
+
+EXPORT ssize_t write(int fd, const void *buf, size_t len)
+{
+	struct fd_obj *o = fdtab_get(fd);
+	ssize_t n;
+	int was;
+
+	if (SHIM_LIKELY(!o))
+		return next_fn()->write(fd, buf, len);
+	was = shim_enter();
+	pthread_cleanup_push(put_obj, o); /* RDMA_USER_CM_CMD_GET_EVENT waits cancellably */
+	n = o->cls->write ? o->cls->write(o, fd, buf, len) : -EINVAL;
+	pthread_cleanup_pop(1);
+	shim_leave(was);
+	return result(n);
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	struct fd_obj *o = fdtab_get(fd);
+	va_list ap;
+	void *arg;
+	int r, was;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (SHIM_LIKELY(!o))
+		return next_fn()->ioctl(fd, request, arg);
+	if (!o->cls->ioctl) {
+		fd_obj_put(o);
+		return next_fn()->ioctl(fd, request, arg);
+	}
+	was = shim_enter();
+	r = o->cls->ioctl(o, request, arg);
+	fd_obj_put(o);
+	shim_leave(was);
+	return (int)result(r);
+}
+
+static ssize_t send_ours(struct fd_obj *o, int fd, const struct msghdr *m)
+{
+	int was = shim_enter();
+	ssize_t n = o->cls->sendmsg ? o->cls->sendmsg(o, fd, m) : -EINVAL;
+
+	fd_obj_put(o);
+	shim_leave(was);
+	return result(n);
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	struct fd_obj *o = fdtab_get(fd);
+
+	if (SHIM_LIKELY(!o))
+		return next_fn()->sendmsg(fd, m, flags);
+	return send_ours(o, fd, m);
+}
+
+EXPORT ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		      socklen_t tolen)
+{
+	struct fd_obj *o = fdtab_get(fd);
+	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (SHIM_LIKELY(!o))
+		return next_fn()->sendto(fd, buf, len, flags, to, tolen);
+	return send_ours(o, fd, &m);
+}
+
+EXPORT int close(int fd)
+{
+	struct fd_obj *last = fdtab_forget(fd);
+	int r = next_fn()->close(fd);
+
+	if (SHIM_UNLIKELY(last != NULL)) {
+		int saved = errno, was = shim_enter();
+
+		fdtab_closed(last);
+		shim_leave(was);
+		errno = saved;
+	}
+	return r;
+}
+
+/* ---- duplicates ------------------------------------------------------------------------- */
+
+EXPORT int dup(int fd)
+{
+	int copy = next_fn()->dup(fd);
+
+	fdtab_dup(fd, copy);
+	return copy;
+}
+
+EXPORT int dup2(int fd, int copy)
+{
+	int r = next_fn()->dup2(fd, copy);
+
+	fdtab_dup(fd, r);
+	return r;
+}
+
+EXPORT int dup3(int fd, int copy, int flags)
+{
+	int r = next_fn()->dup3(fd, copy, flags);
+
+	fdtab_dup(fd, r);
+	return r;
+}
+
+/* Every argument that fcntl() takes is an int or a pointer: as wide as a pointer covers all. */
+#define WRAP_FCNTL(name)                                                                           \
+	EXPORT int name(int fd, int cmd, ...)                                                      \
+	{                                                                                          \
+		va_list ap;                                                                        \
+		void *arg;                                                                         \
+		int r;                                                                             \
+                                                                                                   \
+		va_start(ap, cmd);                                                                 \
+		arg = va_arg(ap, void *);                                                          \
+		va_end(ap);                                                                        \
+		r = next_fn()->name(fd, cmd, arg);                                                 \
+		if (SHIM_UNLIKELY(cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))                       \
+			fdtab_dup(fd, r);                                                          \
+		return r;                                                                          \
+	}
+
+WRAP_FCNTL(fcntl)
+WRAP_FCNTL(fcntl64)

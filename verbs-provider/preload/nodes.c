@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nodes.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "shim.h"
+#include "ucma.h"
+#include "uverbs.h"
+
+static const struct node {
+	const char *name;
+	int (*open)(int flags);
+} nodes[] = {
+	{ SHIM_UCMA_NODE, ucma_open },
+	{ SHIM_UVERBS_NODE, uverbs_open },
+};
+
+static const struct node *node_find(const char *path)
+{
+	const size_t dir = sizeof(SHIM_NODE_DIR) - 1;
+
+	if (!path || strncmp(path, SHIM_NODE_DIR, dir))
+		return NULL;
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+		if (!strcmp(path + dir, nodes[i].name))
+			return &nodes[i];
+	return NULL;
+}
+
+bool node_is(const char *path)
+{
+	return node_find(path) != NULL;
+}
+
+int node_open(const char *path, int flags)
+{
+	const struct node *n = node_find(path);
+
+	return n ? n->open(flags) : -ENOENT;
+}
+
+/* rdma-core compares st_rdev only if netlink named a device number; ours names none. */
+void node_stat(struct stat *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_mode = S_IFCHR | 0666;
+	st->st_rdev = makedev(1, 3); /* as the open uverbs node has it: it is /dev/null */
+	st->st_nlink = 1;
+	st->st_blksize = 4096;
+}

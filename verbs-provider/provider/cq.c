@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues and completion events. */
+#include <stdlib.h>
+
+#include <rdma/ib_user_verbs.h>
+
+#include "cq.h"
+
+/* Under the stack lock. The channel is a descriptor of the shim's, which ibv_get_cq_event() reads.
+ */
+static void on_completion(void *arg)
+{
+	struct uwarp_cq *cq = arg;
+	struct ib_uverbs_comp_event_desc d = { .cq_handle = (uintptr_t)&cq->vcq.cq };
+
+	if (cq->channel_fd < 0)
+		return;
+	if (!uwarp_provider_host()->channel_post(cq->channel_fd, &d, sizeof(d)))
+		cq->comp_reported++;
+}
+
+static void on_error(void *arg)
+{
+	struct uwarp_cq *cq = arg;
+
+	uwarp_async_post(&cq->async, IBV_EVENT_CQ_ERR);
+}
+
+int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, struct uwarp_cq **out)
+{
+	struct uw_cq_attr attr = { .notify = on_completion, .error = on_error };
+	struct uwarp_stack stack;
+	struct uwarp_cq *cq;
+	int rc;
+
+	if (p->cqe < 1 || p->cqe > INT32_MAX)
+		return -EINVAL;
+	if (p->comp_vector >= (uint32_t)ibctx->num_comp_vectors)
+		return -EINVAL;
+	rc = uwarp_stack_get(&stack);
+	if (rc)
+		return rc;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->api = stack.api;
+	cq->async.ctx = to_uwarp_context(ibctx);
+	cq->async.element = (uintptr_t)&cq->vcq.cq;
+	cq->channel_fd = p->channel ? p->channel->fd : -1;
+	attr.depth = p->cqe;
+	attr.ctx = cq;
+	rc = cq->api->cq_create(stack.engine, &attr, &cq->uw);
+	if (rc) {
+		free(cq);
+		return rc;
+	}
+	cq->vcq.cq.cqe = (int)p->cqe;
+	pthread_mutex_init(&cq->poll_lock, NULL);
+	*out = cq;
+	return 0;
+}
+
+struct ibv_cq *uwarp_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
+			       int comp_vector)
+{
+	struct uwarp_cq_params p = {
+		.cqe = (uint32_t)cqe,
+		.comp_vector = (uint32_t)comp_vector,
+		.channel = channel,
+	};
+	struct uwarp_cq *cq;
+	int rc = uwarp_cq_new(ibctx, &p, &cq);
+
+	return rc ? uwarp_fail(rc) : &cq->vcq.cq;
+}
+
+int uwarp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
+
+	/* The same layout: same_as_verbs.c. */
+	return cq->api->cq_poll(cq->uw, n, (struct uw_wc *)wc);
+}
+
+int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
+
+	return -cq->api->cq_arm(cq->uw, solicited_only);
+}
+
+int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
+	int rc;
+
+	if (cqe < 1)
+		return EINVAL;
+	rc = cq->api->cq_resize(cq->uw, (uint32_t)cqe);
+	if (rc)
+		return -rc;
+	ibcq->cqe = cqe;
+	return 0;
+}
+
+/* Once the engine's CQ is gone no event is raised any more: what the program has not read is taken
+ * back, what it has read it must acknowledge. If it never does, the memory is left to the late
+ * acknowledgement, which writes into it. */
+int uwarp_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
+	int rc = cq->api->cq_destroy(cq->uw);
+	int dropped = 0;
+
+	if (rc)
+		return -rc;
+	if (cq->channel_fd >= 0)
+		dropped = uwarp_provider_host()->channel_drop(cq->channel_fd, (uintptr_t)ibcq);
+	if (dropped > 0)
+		cq->comp_reported -= (uint32_t)dropped;
+	uwarp_async_drop(&cq->async);
+	if (!uwarp_acked(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed,
+			 cq->comp_reported) ||
+	    !uwarp_acked(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed,
+			 cq->async.reported))
+		return 0;
+	pthread_mutex_destroy(&cq->poll_lock);
+	free(cq);
+	return 0;
+}

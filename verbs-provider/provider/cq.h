@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What plain and extended completion queues share. */
+#ifndef UWARP_PROVIDER_CQ_H
+#define UWARP_PROVIDER_CQ_H
+
+#include "provider.h"
+
+struct uwarp_cq_params {
+	uint32_t cqe, comp_vector;
+	struct ibv_comp_channel *channel;
+};
+
+int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, struct uwarp_cq **out);
+
+#endif

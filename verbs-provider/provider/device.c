@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registration with libibverbs, device matching, contexts, and the table of operations. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider.h"
+
+#define DEVICE_PREFIX "uwarp"
+
+/* Found once, before main() or in the first ibv_get_device_list(); libibverbs gives a provider no
+ * place to keep it. */
+static const struct uwarp_host *host;
+
+const struct uwarp_host *uwarp_provider_host(void)
+{
+	return host;
+}
+
+int uwarp_stack_get(struct uwarp_stack *stack)
+{
+	stack->api = host->api();
+	if (!stack->api || stack->api->version != UW_API_VERSION)
+		return -ENODEV;
+	stack->engine = host->engine();
+	return stack->engine ? 0 : -ENODEV;
+}
+
+static void free_context(struct ibv_context *ibctx)
+{
+	struct uwarp_context *ctx = to_uwarp_context(ibctx);
+
+	uwarp_async_close(ctx);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+/* What is missing here libibverbs answers with EOPNOTSUPP. */
+static const struct verbs_context_ops uwarp_ops = {
+	.free_context = free_context,
+	.query_device_ex = uwarp_query_device,
+	.query_port = uwarp_query_port,
+	.alloc_pd = uwarp_alloc_pd,
+	.dealloc_pd = uwarp_dealloc_pd,
+	.reg_mr = uwarp_reg_mr,
+	.dereg_mr = uwarp_dereg_mr,
+	.create_cq = uwarp_create_cq,
+	.create_cq_ex = uwarp_create_cq_ex,
+	.poll_cq = uwarp_poll_cq,
+	.req_notify_cq = uwarp_req_notify_cq,
+	.resize_cq = uwarp_resize_cq,
+	.destroy_cq = uwarp_destroy_cq,
+	.create_srq = uwarp_create_srq,
+	.modify_srq = uwarp_modify_srq,
+	.query_srq = uwarp_query_srq,
+	.destroy_srq = uwarp_destroy_srq,
+	.post_srq_recv = uwarp_post_srq_recv,
+	.create_qp = uwarp_create_qp,
+	.create_qp_ex = uwarp_create_qp_ex,
+	.query_qp = uwarp_query_qp,
+	.query_qp_data_in_order = uwarp_query_qp_data_in_order,
+	.modify_qp = uwarp_modify_qp,
+	.destroy_qp = uwarp_destroy_qp,
+	.post_send = uwarp_post_send,
+	.post_recv = uwarp_post_recv,
+};
+
+/* Opening the device leaves the engine alone: programs open it and then fork. */
+static struct verbs_context *alloc_context(struct ibv_device *dev, int cmd_fd, void *priv)
+{
+	struct uwarp_context *ctx;
+	int rc;
+
+	(void)priv;
+	/* libibverbs wants the offset of the embedded verbs_context as a pointer; it is 0. */
+	static_assert(offsetof(struct uwarp_context, vctx) == 0, "verbs_context comes first");
+	ctx = _verbs_init_and_alloc_context(dev, cmd_fd, sizeof(*ctx), NULL, 0);
+	if (!ctx)
+		return NULL;
+	verbs_set_ops(&ctx->vctx, &uwarp_ops);
+	ctx->vctx.context.num_comp_vectors = 1;
+	rc = uwarp_async_open(ctx);
+	if (rc) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		return uwarp_fail(rc);
+	}
+	return &ctx->vctx;
+}
+
+static bool match_device(struct verbs_sysfs_dev *dev)
+{
+	return strncmp(dev->ibdev_name, DEVICE_PREFIX, strlen(DEVICE_PREFIX)) == 0;
+}
+
+static struct verbs_device *alloc_device(struct verbs_sysfs_dev *sysfs)
+{
+	(void)sysfs;
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void uninit_device(struct verbs_device *dev)
+{
+	free(dev);
+}
+
+static const struct verbs_match_ent no_matches[1];
+
+const struct verbs_device_ops uwarp_device_ops = {
+	.name = "uwarp",
+	.match_min_abi_version = 0,
+	.match_max_abi_version = UINT32_MAX,
+	.match_table = no_matches,
+	.match_device = match_device,
+	.alloc_context = alloc_context,
+	.alloc_device = alloc_device,
+	.uninit_device = uninit_device,
+};
+
+static __attribute__((constructor)) void register_driver(void)
+{
+	__typeof__(uwarp_host) *get;
+
+	*(void **)&get = dlsym(RTLD_DEFAULT, "uwarp_host");
+	host = get ? get(UWARP_HOST_VERSION) : NULL;
+	if (!host) {
+		fprintf(stderr, "uwarp: start the program with uwarp-run\n");
+		return;
+	}
+	verbs_register_driver_34(&uwarp_device_ops);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The libibverbs provider: verbs objects and calls mapped to uw_* objects and calls, no more.
+ * Each verbs object embeds libibverbs' part and holds the engine's object behind it. Every object
+ * keeps the api table it was made with: a forked child may have an engine library of its own.
+ */
+#ifndef UWARP_PROVIDER_H
+#define UWARP_PROVIDER_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host.h"
+#include "pabi.h"
+
+/* ---- the host, i.e. the preloaded shim (device.c) ---- */
+
+struct uwarp_stack {
+	const struct uw_api *api;
+	struct uw_engine *engine;
+};
+
+extern const struct verbs_device_ops uwarp_device_ops;
+
+const struct uwarp_host *uwarp_provider_host(void);
+/* This process's engine; -ENODEV if there is none (the shim has said why). */
+int uwarp_stack_get(struct uwarp_stack *stack);
+
+/* ---- events (events.c) ---- */
+
+struct uwarp_sock {
+	int fd;
+	uint64_t cookie; /* SO_COOKIE: tells our socket from what a reused number means now */
+};
+
+struct uwarp_context {
+	struct verbs_context vctx;
+	struct uwarp_sock async_wr, async_rd;
+	pthread_mutex_t async_lock; /* one thread at a time looks through the unread events */
+};
+
+/* Who raises events to the program, and how many it has raised. */
+struct uwarp_source {
+	struct uwarp_context *ctx;
+	uint64_t element;  /* address of the ibv_qp, ibv_cq or ibv_srq */
+	uint32_t reported; /* written under the stack lock; read once the engine's object is gone */
+};
+
+int uwarp_async_open(struct uwarp_context *ctx);
+void uwarp_async_close(struct uwarp_context *ctx);
+void uwarp_async_post(struct uwarp_source *src, uint32_t event_type);
+/* Take back what the program has not read. */
+void uwarp_async_drop(struct uwarp_source *src);
+
+/* Wait until the program has acknowledged `reported` events, at most UWARP_ACK_WAIT_MS. False:
+ * it has not. More acknowledgements than events (fio does that) are fine. */
+#define UWARP_ACK_WAIT_MS 2000
+bool uwarp_acked(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *completed,
+		 uint32_t reported);
+
+/* ---- objects ---- */
+
+struct uwarp_pd {
+	struct ibv_pd pd;
+	const struct uw_api *api;
+	struct uw_pd *uw;
+};
+
+struct uwarp_mr {
+	struct verbs_mr vmr;
+	const struct uw_api *api;
+	struct uw_mr *uw;
+};
+
+struct uwarp_cq {
+	struct verbs_cq vcq;
+	const struct uw_api *api;
+	struct uw_cq *uw;
+	struct uwarp_source async;
+	int channel_fd;		/* -1: no completion channel */
+	uint32_t comp_reported; /* as uwarp_source.reported */
+	/* extended polling: the current completion, held from start_poll to end_poll */
+	struct uw_wc wc;
+	pthread_mutex_t poll_lock;
+	bool poll_unlocked; /* the program said that it polls from one thread */
+};
+
+struct uwarp_srq {
+	struct ibv_srq srq;
+	const struct uw_api *api;
+	struct uw_srq *uw;
+	struct uwarp_source async;
+	uint32_t max_wr, max_sge;
+};
+
+struct uwarp_batch;
+
+struct uwarp_qp {
+	struct verbs_qp vqp;
+	const struct uw_api *api;
+	struct uw_qp *uw;
+	struct uwarp_source async;
+	struct ibv_qp_cap cap;
+	unsigned access;
+	bool sq_sig_all;
+	struct uwarp_batch *batch; /* of the ibv_wr_* interface; NULL unless asked for */
+};
+
+#define uwarp_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+static inline struct uwarp_context *to_uwarp_context(struct ibv_context *c)
+{
+	return uwarp_container(c, struct uwarp_context, vctx.context);
+}
+
+static inline struct uwarp_pd *to_uwarp_pd(struct ibv_pd *pd)
+{
+	return uwarp_container(pd, struct uwarp_pd, pd);
+}
+
+static inline struct uwarp_cq *to_uwarp_cq(struct ibv_cq *cq)
+{
+	return uwarp_container(cq, struct uwarp_cq, vcq.cq);
+}
+
+static inline struct uwarp_srq *to_uwarp_srq(struct ibv_srq *srq)
+{
+	return uwarp_container(srq, struct uwarp_srq, srq);
+}
+
+static inline struct uwarp_qp *to_uwarp_qp(struct ibv_qp *qp)
+{
+	return uwarp_container(qp, struct uwarp_qp, vqp.qp);
+}
+
+/* The verbs way to fail to create: errno and NULL. `rc` is a negative errno. */
+static inline void *uwarp_fail(int rc)
+{
+	errno = -rc;
+	return NULL;
+}
+
+/* ---- the verbs ---- */
+
+/* query.c */
+int uwarp_query_device(struct ibv_context *ibctx, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size);
+int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr);
+
+/* mr.c */
+struct ibv_pd *uwarp_alloc_pd(struct ibv_context *ibctx);
+int uwarp_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova, int access);
+int uwarp_dereg_mr(struct verbs_mr *vmr);
+
+/* cq.c, cq_ex.c */
+struct ibv_cq *uwarp_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_comp_channel *channel,
+			       int comp_vector);
+struct ibv_cq_ex *uwarp_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_init_attr_ex *attr);
+int uwarp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc);
+int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe);
+int uwarp_destroy_cq(struct ibv_cq *ibcq);
+
+/* srq.c */
+struct ibv_srq *uwarp_create_srq(struct ibv_pd *ibpd, struct ibv_srq_init_attr *attr);
+int uwarp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask);
+int uwarp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int uwarp_destroy_srq(struct ibv_srq *ibsrq);
+
+/* qp.c, qp_ex.c */
+struct ibv_qp *uwarp_create_qp(struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *uwarp_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr);
+int uwarp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
+int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init);
+int uwarp_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint32_t flags);
+int uwarp_destroy_qp(struct ibv_qp *ibqp);
+bool uwarp_batch_wanted(const struct ibv_qp_init_attr_ex *attr);
+bool uwarp_batch_possible(const struct ibv_qp_init_attr_ex *attr);
+int uwarp_batch_create(struct uwarp_qp *qp);
+void uwarp_batch_destroy(struct uwarp_qp *qp);
+
+/* post.c */
+int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int uwarp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int uwarp_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device and port attributes, before and after the engine has started alike. */
+#include <endian.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "provider.h"
+
+/* verbs has enums for these since v57 only; the values are those of the InfiniBand PortInfo. */
+enum { WIDTH_1X = 1, WIDTH_4X = 2 };
+enum { SPEED_SDR = 1, SPEED_FDR10 = 8, SPEED_EDR = 32, SPEED_HDR = 64, SPEED_NDR = 128 };
+enum { PHYS_STATE_LINK_UP = 5 };
+
+#define PORT_CM_SUP (1u << 16)
+#define MAX_MSG	    0x7fffffffu /* programs keep lengths in an int */
+
+static int as_int(uint64_t v)
+{
+	return v > INT_MAX ? INT_MAX : (int)v;
+}
+
+static void fill_device(const struct uw_device_attr *from, struct ibv_device_attr *to)
+{
+	memcpy(to->fw_ver, from->fw_ver, sizeof(from->fw_ver) - 1);
+	to->node_guid = to->sys_image_guid = htobe64(from->guid);
+	to->max_mr_size = UINT64_MAX;
+	to->page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE);
+	to->max_qp = as_int(from->max_qp);
+	to->max_qp_wr = as_int(from->max_qp_wr);
+	to->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID;
+	to->max_sge = to->max_sge_rd = to->max_srq_sge = as_int(from->max_sge);
+	to->max_cq = as_int(from->max_cq);
+	to->max_cqe = as_int(from->max_cqe);
+	to->max_mr = as_int(from->max_mr);
+	to->max_pd = as_int(from->max_pd);
+	to->max_qp_rd_atom = to->max_qp_init_rd_atom = as_int(from->max_rd_atom);
+	to->max_res_rd_atom = as_int((uint64_t)from->max_rd_atom * from->max_qp);
+	to->atomic_cap = IBV_ATOMIC_NONE;
+	to->max_srq = as_int(from->max_srq);
+	to->max_srq_wr = as_int(from->max_srq_wr);
+	to->phys_port_cnt = 1;
+}
+
+int uwarp_query_device(struct ibv_context *ibctx, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct uw_device_attr dev;
+	struct uwarp_stack stack;
+	int rc = uwarp_stack_get(&stack);
+
+	(void)ibctx;
+	if (rc)
+		return -rc;
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (attr_size < sizeof(attr->orig_attr))
+		return EINVAL;
+	stack.api->engine_query(stack.engine, &dev);
+	/* Plain ibv_query_device() hands in the first member only. */
+	memset(attr, 0, attr_size);
+	fill_device(&dev, &attr->orig_attr);
+	if (attr_size >=
+	    offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex) + sizeof(attr->phys_port_cnt_ex))
+		attr->phys_port_cnt_ex = 1;
+	return 0;
+}
+
+static enum ibv_mtu mtu_of(uint32_t mulpdu)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+
+	while (mtu < IBV_MTU_4096 && mulpdu >= (256u << mtu))
+		mtu++;
+	return mtu;
+}
+
+/* The largest width x lane speed that is not faster than the link; Ethernet's usual speeds. */
+static void fill_speed(uint64_t bps, struct ibv_port_attr *attr)
+{
+	static const struct {
+		uint64_t gbps;
+		uint8_t width, speed;
+	} steps[] = {
+		{ 400, WIDTH_4X, SPEED_NDR },  { 200, WIDTH_4X, SPEED_HDR },
+		{ 100, WIDTH_4X, SPEED_EDR },  { 50, WIDTH_1X, SPEED_HDR },
+		{ 40, WIDTH_4X, SPEED_FDR10 }, { 25, WIDTH_1X, SPEED_EDR },
+		{ 10, WIDTH_1X, SPEED_FDR10 }, { 0, WIDTH_1X, SPEED_SDR },
+	};
+	size_t i = 0;
+
+	while (bps < steps[i].gbps * 1000000000u)
+		i++;
+	attr->active_width = steps[i].width;
+	attr->active_speed = steps[i].speed;
+}
+
+/* Sets members one by one: libibverbs has zeroed the structure, whose size it knows better. The
+ * port counts as active before the link is up, else programs would refuse to start. iWARP has no
+ * P_Keys, and libibverbs would look for them in sysfs. */
+int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct uw_device_attr dev;
+	struct uwarp_stack stack;
+	int rc = uwarp_stack_get(&stack);
+
+	(void)ibctx;
+	if (rc)
+		return -rc;
+	if (port != 1)
+		return EINVAL;
+	stack.api->engine_query(stack.engine, &dev);
+	attr->state = IBV_PORT_ACTIVE;
+	attr->phys_state = PHYS_STATE_LINK_UP;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = mtu_of(dev.mulpdu);
+	attr->gid_tbl_len = 1;
+	attr->port_cap_flags = PORT_CM_SUP;
+	attr->max_msg_sz = MAX_MSG;
+	fill_speed(dev.link_bps, attr);
+	return 0;
+}

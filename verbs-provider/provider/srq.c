@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues. */
+#include <stdlib.h>
+
+#include "provider.h"
+
+static void on_event(void *arg, enum uw_event ev)
+{
+	struct uwarp_srq *srq = arg;
+
+	uwarp_async_post(&srq->async, ev);
+}
+
+struct ibv_srq *uwarp_create_srq(struct ibv_pd *ibpd, struct ibv_srq_init_attr *attr)
+{
+	struct uwarp_pd *pd = to_uwarp_pd(ibpd);
+	struct uwarp_srq *srq = calloc(1, sizeof(*srq));
+	struct uw_srq_attr uw = {
+		.max_wr = attr->attr.max_wr,
+		.max_sge = attr->attr.max_sge,
+		.event = on_event,
+		.ctx = srq,
+	};
+	int rc;
+
+	if (!srq)
+		return uwarp_fail(-ENOMEM);
+	srq->api = pd->api;
+	srq->async.ctx = to_uwarp_context(ibpd->context);
+	srq->async.element = (uintptr_t)&srq->srq;
+	rc = srq->api->srq_create(pd->uw, &uw, &srq->uw);
+	if (rc) {
+		free(srq);
+		return uwarp_fail(rc);
+	}
+	srq->max_wr = uw.max_wr;
+	srq->max_sge = uw.max_sge;
+	return &srq->srq;
+}
+
+/* The size is fixed (no IBV_DEVICE_SRQ_RESIZE); the limit is not. */
+int uwarp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+{
+	struct uwarp_srq *srq = to_uwarp_srq(ibsrq);
+
+	if (mask & ~IBV_SRQ_LIMIT)
+		return EOPNOTSUPP;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > srq->max_wr)
+		return EINVAL;
+	return -srq->api->srq_set_limit(srq->uw, attr->srq_limit);
+}
+
+int uwarp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct uwarp_srq *srq = to_uwarp_srq(ibsrq);
+
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = srq->api->srq_limit(srq->uw);
+	return 0;
+}
+
+/* The account of events: see uwarp_destroy_cq(). */
+int uwarp_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct uwarp_srq *srq = to_uwarp_srq(ibsrq);
+	int rc = srq->api->srq_destroy(srq->uw);
+
+	if (rc)
+		return -rc;
+	uwarp_async_drop(&srq->async);
+	if (uwarp_acked(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, srq->async.reported))
+		free(srq);
+	return 0;
+}
