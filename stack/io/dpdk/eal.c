@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_alarm.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_interrupts.h>
+#include <rte_log.h>
+#include <rte_version.h>
+
+#include "eal.h"
+#include "say.h"
+
+#if RTE_VERSION < RTE_VERSION_NUM(22, 11, 0, 0)
+#error "DPDK 22.11 or later is needed"
+#endif
+
+#define MB ((size_t)1 << 20)
+
+/* What 32 ports with their queues take beside the buffers, and the malloc heap's own share. */
+#define DEVICE_MB 24
+
+enum { ARG_MAX_COUNT = 24, LCORES_MAX = 1024 };
+
+/* The EAL is one per process by its nature, so this is too. */
+static struct {
+	pthread_mutex_t lock;
+	pid_t pid; /* of the process that started it, 0: nobody did */
+	bool failed;
+	bool pci;
+	pthread_mutex_t run_lock; /* one eal_run at a time */
+	pthread_mutex_t said_lock;
+	char said[256];
+	bool verbose;
+} eal = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.run_lock = PTHREAD_MUTEX_INITIALIZER,
+	.said_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static _Thread_local bool starting;
+
+bool eal_starting(void)
+{
+	return starting;
+}
+
+/* --- what DPDK logs --- */
+
+static ssize_t log_write(void *cookie, const char *buf, size_t size)
+{
+	size_t n = size < sizeof(eal.said) - 1 ? size : sizeof(eal.said) - 1;
+
+	(void)cookie;
+	if (eal.verbose && write(STDERR_FILENO, buf, size) < 0)
+		return (ssize_t)size;
+	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '.'))
+		n--;
+	if (n == 0)
+		return (ssize_t)size;
+	pthread_mutex_lock(&eal.said_lock);
+	if (!eal.said[0]) {
+		memcpy(eal.said, buf, n);
+		eal.said[n] = '\0';
+	}
+	pthread_mutex_unlock(&eal.said_lock);
+	return (ssize_t)size;
+}
+
+void eal_forget(void)
+{
+	pthread_mutex_lock(&eal.said_lock);
+	eal.said[0] = '\0';
+	pthread_mutex_unlock(&eal.said_lock);
+}
+
+void eal_said(char *out, size_t size)
+{
+	pthread_mutex_lock(&eal.said_lock);
+	snprintf(out, size, "%s", eal.said);
+	pthread_mutex_unlock(&eal.said_lock);
+}
+
+/* Without a stream of ours DPDK would write to stderr and to the syslog of the program. */
+static void log_open(bool verbose)
+{
+	cookie_io_functions_t io = { .write = log_write };
+	FILE *f = fopencookie(NULL, "w", io);
+
+	eal.verbose = verbose;
+	if (f) {
+		setvbuf(f, NULL, _IOLBF, BUFSIZ);
+		rte_openlog_stream(f);
+	}
+	rte_log_set_global_level(verbose ? RTE_LOG_INFO : RTE_LOG_ERR);
+}
+
+/* --- the start --- */
+
+struct arg_list {
+	char *v[ARG_MAX_COUNT];
+	int n;
+	char lcores[LCORES_MAX];
+	char memory[24];
+};
+
+static void add(struct arg_list *a, const char *arg)
+{
+	if (a->n < ARG_MAX_COUNT - 1)
+		a->v[a->n++] = (char *)(uintptr_t)arg;
+	a->v[a->n] = NULL;
+}
+
+/* One lcore on all the CPUs we may use, so that the EAL neither pins a thread of ours nor starts
+ * a worker per CPU: "0@(0-1,4)". */
+static void lcore_map(char *out, size_t size)
+{
+	cpu_set_t set;
+	size_t len = 0;
+	int from = -1;
+	const char *sep = "0@(";
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int cpu = 0; cpu <= CPU_SETSIZE; cpu++) {
+		bool have = cpu < CPU_SETSIZE && CPU_ISSET(cpu, &set);
+
+		if (have && from < 0)
+			from = cpu;
+		if (have || from < 0 || len + 16 > size)
+			continue;
+		len += (size_t)snprintf(out + len, size - len, "%s%d-%d", sep, from, cpu - 1);
+		sep = ",";
+		from = -1;
+	}
+	snprintf(out + len, size - len, ")");
+}
+
+static bool huge_pages_free(void)
+{
+	unsigned long n = 0;
+	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+
+	if (!f)
+		return false;
+	if (fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n > 0;
+}
+
+static void args_fill(struct arg_list *a, const struct eal_need *need)
+{
+	memset(a, 0, sizeof(*a));
+	add(a, "uwarp");
+	lcore_map(a->lcores, sizeof(a->lcores));
+	add(a, "--lcores");
+	add(a, a->lcores);
+	snprintf(a->memory, sizeof(a->memory), "%zu", (need->bytes + MB - 1) / MB + DEVICE_MB);
+	add(a, "-m");
+	add(a, a->memory);
+	add(a, "--no-telemetry");
+	if (need->pci && huge_pages_free()) {
+		add(a, "--in-memory");
+	} else {
+		add(a, "--no-huge");
+		add(a, "--no-shconf");
+	}
+	if (need->pci) {
+		/* An allow list that names no device: nothing is probed before we ask for it. */
+		add(a, "-a");
+		add(a, "ffff:ff:1f.7");
+	} else {
+		add(a, "--no-pci");
+	}
+}
+
+static void *start_thread(void *arg)
+{
+	struct arg_list *a = arg;
+	int *rc = calloc(1, sizeof(*rc));
+
+	if (!rc)
+		return NULL;
+	starting = true;
+	*rc = rte_eal_init(a->n, a->v) < 0 ? -rte_errno : 0;
+	starting = false;
+	return rc;
+}
+
+/* In a thread of its own that takes no signal: what the EAL does to its caller's affinity ends
+ * with it, and the threads it starts inherit the mask. */
+static int start_apart(struct arg_list *a)
+{
+	sigset_t all, old;
+	pthread_t t;
+	void *result = NULL;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&t, NULL, start_thread, a);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return -rc;
+	pthread_join(t, &result);
+	if (!result)
+		return -ENOMEM;
+	rc = *(int *)result;
+	free(result);
+	return rc;
+}
+
+static uw_status start_locked(const struct eal_need *need)
+{
+	struct arg_list args;
+	char why[sizeof(eal.said)];
+
+	if (eal.pid && eal.pid != getpid())
+		return say(UW_E_STATE, "this process was forked after its parent opened a link: "
+				       "open the link in the process that uses it");
+	if (eal.failed)
+		return say(UW_E_NO_LINK, "DPDK did not start before in this process and cannot be "
+					 "started again");
+	if (eal.pid && need->pci && !eal.pci)
+		return say(UW_E_NO_LINK, "DPDK was started in this process without PCI: open the "
+					 "PCI link first");
+	if (eal.pid)
+		return UW_OK;
+
+	log_open(need->verbose);
+	args_fill(&args, need);
+	eal.pid = getpid();
+	eal.pci = need->pci;
+	int rc = start_apart(&args);
+	if (rc == 0)
+		return UW_OK;
+	eal.failed = true;
+	eal_said(why, sizeof(why));
+	return say(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
+		   why[0] ? why : strerror(-rc));
+}
+
+uw_status eal_start(const struct eal_need *need)
+{
+	pthread_mutex_lock(&eal.lock);
+	uw_status st = start_locked(need);
+	pthread_mutex_unlock(&eal.lock);
+	return st;
+}
+
+/* --- the interrupt thread --- */
+
+struct job {
+	int (*fn)(void *arg);
+	void *arg;
+	int rc;
+	sem_t done;
+};
+
+static void job_run(void *arg)
+{
+	struct job *j = arg;
+
+	j->rc = j->fn(j->arg);
+	sem_post(&j->done);
+}
+
+int eal_run(int (*fn)(void *arg), void *arg)
+{
+	struct job j = { .fn = fn, .arg = arg, .rc = -EIO };
+
+	if (rte_thread_is_intr())
+		return fn(arg);
+	if (sem_init(&j.done, 0, 0))
+		return -errno;
+	pthread_mutex_lock(&eal.run_lock);
+	if (rte_eal_alarm_set(1, job_run, &j) == 0)
+		while (sem_wait(&j.done) && errno == EINTR)
+			;
+	pthread_mutex_unlock(&eal.run_lock);
+	sem_destroy(&j.done);
+	return j.rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DPDK's environment: started once per process, without leaving a trace in it. */
+#ifndef UWARP_IO_DPDK_EAL_H
+#define UWARP_IO_DPDK_EAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct eal_need {
+	size_t bytes; /* for buffers; what devices take comes on top */
+	bool pci;     /* a real device: look at the PCI bus and prefer huge pages */
+	bool verbose;
+};
+
+/* The first call starts the EAL, later ones only check that it can serve the need. */
+UW_CHECK uw_status eal_start(const struct eal_need *need);
+
+/*
+ * Run fn in the EAL's interrupt thread, wait for it and return what it returned. All that makes,
+ * starts, stops or removes a device runs there: memif handles its peers' coming and going in
+ * that thread without a lock, so anywhere else a stop could meet it half way through the same
+ * work. Not to be called with the stack lock held.
+ */
+int eal_run(int (*fn)(void *arg), void *arg);
+
+/* The first line that DPDK logged since eal_forget, for messages: the cause comes first and its
+ * consequences later. "" if none. */
+void eal_forget(void);
+void eal_said(char *out, size_t size);
+
+/* Is a start under way in this thread? (wrap.c shortens its sleeps) */
+bool eal_starting(void);
+
+#endif

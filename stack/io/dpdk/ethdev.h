@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every port needs, whichever driver is below. All of it runs in the interrupt thread. */
+#ifndef UWARP_IO_DPDK_ETHDEV_H
+#define UWARP_IO_DPDK_ETHDEV_H
+
+#include "frame.h"
+
+struct ethdev_plug {
+	const char *bus, *name, *args;
+	uint16_t port; /* out */
+};
+
+/* Add the device to its bus; 0 or -errno. */
+int ethdev_plug(struct ethdev_plug *p);
+int ethdev_unplug(uint16_t port);
+
+/* One queue each way; rx into p->rx. mtu 0: leave what the driver has. 0 or -errno. */
+int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu);
+
+enum { ETHDEV_NAME_LEN = 64 };
+
+#endif

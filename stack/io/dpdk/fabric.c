@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "eal.h"
+#include "fabric.h"
+#include "fds.h"
+#include "say.h"
+
+/* MTU_MAX: a frame with its headroom fits an mbuf and a memif buffer, whose sizes are 16 bit. */
+enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
+
+/* What is in flight, not how much memory: frames of 9000 take half as many octets. */
+enum { RX_FRAMES = 1024, TX_FRAMES = 4096, TX_OCTETS = 64 << 20 };
+
+static const uint64_t nominal_bps = UINT64_C(10000000000);
+
+/* The process that has a fabric open, 0: none. One per process, as __wrap_munmap must know whose
+ * lock to take. */
+static _Atomic pid_t opener;
+
+static struct fabric *fabric_of(struct io_link *l)
+{
+	return (struct fabric *)l;
+}
+
+/* --- the ops under the stack lock --- */
+
+static unsigned fabric_rx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	return lane_rx(&fabric_of(l)->lanes, v, n);
+}
+
+static unsigned fabric_tx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	return lane_tx(&fabric_of(l)->lanes, v, n);
+}
+
+static struct io_frame *fabric_alloc(struct io_link *l)
+{
+	struct io_frame *f = frame_alloc(fabric_of(l)->pools.tx);
+
+	l->stats.no_frame += !f;
+	return f;
+}
+
+static bool fabric_pending(struct io_link *l)
+{
+	return lane_pending(&fabric_of(l)->lanes);
+}
+
+/* --- finding peers --- */
+
+/* Names for this machine rather than for a process: 0.0.0.0, localhost, and the one that Debian
+ * gives the host's own name. */
+static bool means_anybody(const struct fabric *f, uint32_t addr)
+{
+	return addr != f->link.addr &&
+	       (addr == htonl(INADDR_ANY) || addr == htonl(INADDR_LOOPBACK) ||
+		addr == htonl(0x7f000101));
+}
+
+/* With f->lock held. */
+static void wait_change(struct fabric *f, uint64_t until_ms)
+{
+	struct timespec t = { .tv_sec = (time_t)(until_ms / 1000),
+			      .tv_nsec = (long)(until_ms % 1000) * 1000000 };
+
+	pthread_cond_timedwait(&f->changed, &f->lock, &t);
+}
+
+/* With f->lock held: is addr up, must we wait, or is it ours to call (*call set)? */
+static uw_status peer_or_call(struct fabric *f, uint32_t addr, struct peer **call)
+{
+	struct peer *p = peer_find(f, addr);
+
+	*call = NULL;
+	if (f->closing)
+		return UW_E_STATE;
+	if (p)
+		return p->state == PEER_UP ? UW_OK : UW_MORE;
+	p = peer_new(f, addr);
+	if (!p)
+		return slot_complain(&f->slots, addr);
+	p->state = PEER_CALLING;
+	p->call = ++f->calls;
+	*call = p;
+	return UW_MORE;
+}
+
+static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
+{
+	uw_status st;
+
+	pthread_mutex_lock(&f->lock);
+	for (;;) {
+		struct peer *call;
+		uint64_t now = registry_now();
+
+		st = peer_or_call(f, addr, &call);
+		if (st != UW_MORE)
+			break;
+		st = UW_E_TIMEOUT;
+		if (call) {
+			pthread_mutex_unlock(&f->lock);
+			st = join_call(f, call, deadline_ms);
+			pthread_mutex_lock(&f->lock);
+			if (st != UW_E_BUSY)
+				break;
+			/* Its call is on the way; should it not come, ours is due again. */
+			wait_change(f, RTE_MIN(now + 50, deadline_ms));
+		} else {
+			wait_change(f, deadline_ms);
+		}
+		if (registry_now() >= deadline_ms)
+			break;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return st == UW_E_BUSY ? UW_E_TIMEOUT : st;
+}
+
+static uw_status fabric_resolve(struct io_link *l, uint32_t *addr, uint16_t port,
+				unsigned timeout_ms)
+{
+	struct fabric *f = fabric_of(l);
+
+	if (f->pid != getpid())
+		return UW_E_STATE;
+	bool by_port = means_anybody(f, *addr);
+	uw_status st = by_port ? registry_owner(&f->registry, port, addr) : UW_OK;
+	if (st || *addr == l->addr)
+		return st;
+	if ((*addr ^ l->addr) & l->mask)
+		return UW_E_UNREACHABLE;
+	st = reach(f, *addr, registry_now() + timeout_ms);
+	/* The machine is there; it is the listener that has just gone. */
+	return by_port && st == UW_E_UNREACHABLE ? UW_E_REFUSED : st;
+}
+
+static uw_status fabric_claim(struct io_link *l, uint16_t port)
+{
+	return registry_claim(&fabric_of(l)->registry, port);
+}
+
+static void fabric_release(struct io_link *l, uint16_t port)
+{
+	registry_release(&fabric_of(l)->registry, port);
+}
+
+/* --- open and close --- */
+
+static void fabric_free(struct fabric *f)
+{
+	bell_unmap(f->link.doorbell);
+	fds_close(f->bell_fd);
+	pthread_cond_destroy(&f->changed);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+	opener = 0;
+}
+
+/* Nobody polls us any more: the peers first, then their ports, then the memory. */
+static void fabric_close(struct io_link *l)
+{
+	struct fabric *f = fabric_of(l);
+
+	if (f->pid != getpid())
+		return; /* a forked child has nothing of it: everything is its parent's */
+	control_stop(f);
+	if (f->slots.pools)
+		slot_close_all(&f->slots);
+	wrap_unmap_under(NULL);
+	l->env.lock(l->env.arg);
+	lane_clear(&f->lanes);
+	l->env.unlock(l->env.arg);
+	registry_close(&f->registry);
+	frame_pools_close(&f->pools);
+	fabric_free(f);
+}
+
+static const struct io_ops fabric_ops = {
+	.name = "memif",
+	.rx = fabric_rx,
+	.tx = fabric_tx,
+	.alloc = fabric_alloc,
+	.free = frame_free,
+	.ref = frame_ref,
+	.refs = frame_refs,
+	.pending = fabric_pending,
+	.resolve = fabric_resolve,
+	.claim_port = fabric_claim,
+	.release_port = fabric_release,
+	.close = fabric_close,
+};
+
+/* Behind the headroom. More than a memif buffer: with room to spare memif packs a frame of
+ * several buffers into one of its own (DPDK 24.11), with none it takes one for each. */
+static unsigned frame_room(unsigned mtu)
+{
+	return RTE_MIN(slot_buffer(mtu) + RTE_CACHE_LINE_SIZE, (unsigned)FRAME_ROOM_MAX);
+}
+
+static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_env *env)
+{
+	struct fabric *f = calloc(1, sizeof(*f));
+	pthread_condattr_t attr;
+
+	if (!f)
+		return NULL;
+	f->pid = getpid();
+	f->wake_fd = f->bell_fd = -1;
+	f->registry.lock_fd = f->registry.listen_fd = -1;
+	f->link = (struct io_link){ .ops = &fabric_ops,
+				    .env = *env,
+				    .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
+				    .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
+				    .headroom = FRAME_HEADROOM,
+				    .flags = IO_P2P | IO_RINGS,
+				    .bps = nominal_bps };
+	f->lanes.link = &f->link;
+	for (unsigned i = 0; i < PEER_MAX; i++)
+		f->peer[i].fd = -1;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return f;
+}
+
+static uw_status open_doorbell(struct fabric *f)
+{
+	f->link.doorbell = bell_make(&f->bell_fd);
+	f->bell_fd = fds_keep(f->bell_fd);
+	if (f->link.doorbell && f->bell_fd >= 0)
+		return UW_OK;
+	return say(UW_E_NO_LINK, "no page for the doorbell: %s", strerror(errno));
+}
+
+static uw_status open_memory(struct fabric *f, const struct dpdk_config *cfg)
+{
+	unsigned room = frame_room(f->link.mtu);
+
+	f->pools.nrx = RX_FRAMES;
+	f->pools.ntx = RTE_MIN((unsigned)TX_FRAMES, (unsigned)TX_OCTETS / room);
+	struct eal_need need = { .bytes = frame_pools_bytes(f->pools.nrx, f->pools.ntx, room),
+				 .verbose = cfg->verbose };
+	uw_status st = eal_start(&need);
+	return st ? st : frame_pools_open(&f->pools, &f->link, room);
+}
+
+static uw_status open_parts(struct fabric *f, const struct dpdk_config *cfg)
+{
+	uw_status st = registry_open(&f->registry, cfg);
+	if (st)
+		return st;
+	f->link.addr = f->registry.addr;
+	io_mac_of(f->link.addr, f->link.mac);
+	st = open_doorbell(f);
+	if (st)
+		return st;
+	st = open_memory(f, cfg);
+	if (st)
+		return st;
+	f->slots.run_dir = f->registry.dir;
+	f->slots.addr = f->link.addr;
+	f->slots.mtu = f->link.mtu;
+	f->slots.pools = &f->pools;
+	wrap_unmap_under(&f->link.env);
+	return control_start(f);
+}
+
+uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *env, struct io_link **out)
+{
+	if (cfg->mtu && (cfg->mtu < MTU_MIN || cfg->mtu > MTU_MAX))
+		return say(UW_E_INVAL, "an MTU of %u does not fit memif: choose %d to %d", cfg->mtu,
+			   MTU_MIN, MTU_MAX);
+	pid_t nobody = 0;
+	if (!atomic_compare_exchange_strong(&opener, &nobody, getpid()))
+		return say(UW_E_BUSY, nobody == getpid()
+					      ? "this process has a memif link already"
+					      : "this process was forked with a memif link open, "
+						"which is its parent's");
+	struct fabric *f = fabric_new(cfg, env);
+	if (!f) {
+		opener = 0;
+		return UW_E_NOMEM;
+	}
+	uw_status st = open_parts(f, cfg);
+	if (st) {
+		fabric_close(&f->link);
+		return st;
+	}
+	*out = &f->link;
+	return UW_OK;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memif link: all processes of a user on a machine, joined pair by pair as they are first
+ * spoken to. This header is the inside of it:
+ *
+ *   fabric.c    the io_link: open, close, resolve
+ *   control.c   the control thread: who calls us, who leaves
+ *   join.c      both sides of a join, and the end of one
+ *   lane.c      the data path
+ *
+ * Locks, in the order they may be nested: `lock` (control plane), then the stack lock. The stack
+ * lock is held only to publish or unpublish a lane; never while a port is made or a socket used.
+ */
+#ifndef UWARP_IO_DPDK_FABRIC_H
+#define UWARP_IO_DPDK_FABRIC_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "frame.h"
+#include "lane.h"
+#include "msg.h"
+#include "registry.h"
+#include "slot.h"
+
+enum peer_state {
+	PEER_NONE,
+	PEER_CALLING,	/* a thread in resolve() calls it, and keeps all it has to itself */
+	PEER_ANSWERING, /* it called us; from here on the control thread's */
+	PEER_UP,
+	PEER_LEAVING, /* one of us said BYE */
+};
+
+struct peer {
+	enum peer_state state;
+	uint32_t addr; /* network order */
+	uint32_t mtu;
+	int fd;		      /* control connection, -1 while CALLING */
+	unsigned call;	      /* which call it is that CALLING is about */
+	uint64_t deadline_ms; /* ANSWERING, LEAVING */
+	struct slot *slot;
+	_Atomic uint32_t *bell;
+};
+
+enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
+
+/* Somebody who connected and has not said who it is. */
+struct visitor {
+	int fd;
+	uint64_t deadline_ms;
+};
+
+struct fabric {
+	struct io_link link; /* first: an io_link * is a fabric * */
+	pid_t pid;
+	struct frame_pools pools;
+	struct registry registry;
+	struct slot_set slots;
+	int bell_fd;
+	struct lane_set lanes; /* under the stack lock */
+
+	pthread_mutex_t lock; /* peers, calls, closing */
+	pthread_cond_t changed;
+	struct peer peer[PEER_MAX];
+	unsigned calls;
+	bool closing;
+
+	/* the control thread's own */
+	pthread_t control;
+	bool control_runs;
+	int wake_fd;
+	struct visitor visitor[VISITOR_MAX];
+	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need */
+};
+
+/* join.c */
+
+/* With f->lock held; NULL: no such peer. */
+struct peer *peer_find(struct fabric *f, uint32_t addr);
+struct peer *peer_new(struct fabric *f, uint32_t addr);
+
+/* Call p, which the caller has just put into CALLING, and bring it up. No lock held. BUSY: it is
+ * calling us at this moment. */
+UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms);
+
+/* Control thread: answer a HELLO that came in on fd (which is taken, as is bell_fd). */
+void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd);
+/* Control thread: the caller's port is up. */
+void join_ready(struct fabric *f, struct peer *p);
+/* Control thread: end it, whatever its state. */
+void join_end(struct fabric *f, struct peer *p);
+
+struct msg join_msg(const struct fabric *f, enum msg_type type);
+
+/* control.c */
+UW_CHECK uw_status control_start(struct fabric *f);
+/* Says good-bye to all peers, waits a bounded time until they have hung up, ends the thread. */
+void control_stop(struct fabric *f);
+void control_wake(struct fabric *f);
+
+/* fabric.c */
+UW_CHECK uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *env,
+			       struct io_link **out);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors whose end tells others that this process is gone: locks and connections. A child
+ * that is forked and does not exec would keep them open beyond its parent's death, so they are
+ * closed in every forked child (close-on-exec does the rest). Children made by other means
+ * (vfork, clone) are expected to exec.
+ */
+#ifndef UWARP_IO_DPDK_FDS_H
+#define UWARP_IO_DPDK_FDS_H
+
+/* Returns fd, or -1 with fd closed if there is no memory to remember it. */
+int fds_keep(int fd);
+/* Closes fd; -1 is fine. */
+void fds_close(int fd);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <rte_errno.h>
+#include <rte_mempool.h>
+
+#include "frame.h"
+#include "say.h"
+
+_Static_assert(sizeof(struct rte_mbuf) % _Alignof(struct io_frame) == 0,
+	       "the private area must be aligned for io_frame");
+_Static_assert(RTE_PKTMBUF_HEADROOM >= 128, "io.h promises 128 octets of headroom");
+
+/* mempool header, trailer and the spread over memory channels */
+#define OBJECT_EXTRA 256
+
+size_t frame_pools_bytes(unsigned nrx, unsigned ntx, unsigned room)
+{
+	size_t one = OBJECT_EXTRA + sizeof(struct rte_mbuf) + FRAME_PRIV + FRAME_HEADROOM + room;
+
+	return (nrx + ntx) * (one + sizeof(void *));
+}
+
+/*
+ * Pools of a closed link, for the next one of this process: DPDK clears memory as it is freed,
+ * which takes longer than all the rest of a close, and most processes then end.
+ */
+static struct {
+	pthread_mutex_t lock;
+	struct frame_pools pools; /* rx NULL: none */
+	unsigned room;
+} spare = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* What never changes in a buffer's life is written once. */
+static void frame_init(struct rte_mempool *mp, void *arg, void *obj, unsigned idx)
+{
+	struct rte_mbuf *m = obj;
+	struct io_frame *f = frame_of(m);
+
+	(void)mp;
+	(void)idx;
+	f->link = arg;
+	f->buf = m->buf_addr;
+	f->room = m->buf_len;
+}
+
+/*
+ * Last in, first out ("stack"), because our threads are none of the EAL's and so have no cache
+ * of their own: from the default ring each buffer taken would be the coldest of all.
+ */
+static struct rte_mempool *pool_open(const char *what, unsigned n, unsigned room)
+{
+	static atomic_uint serial;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "uwarp-%s-%u", what, atomic_fetch_add(&serial, 1));
+	struct rte_mempool *mp = rte_pktmbuf_pool_create_by_ops(
+		name, n, 0, FRAME_PRIV, (uint16_t)(FRAME_HEADROOM + room), SOCKET_ID_ANY, "stack");
+	return mp;
+}
+
+static void pool_close(struct rte_mempool *mp)
+{
+	if (mp && rte_mempool_full(mp))
+		rte_mempool_free(mp);
+}
+
+/* The spare pools if they fit; if not, their memory is needed for ours. */
+static bool spare_take(struct frame_pools *p, unsigned room)
+{
+	pthread_mutex_lock(&spare.lock);
+	bool fit = spare.pools.rx && spare.room == room && spare.pools.nrx == p->nrx &&
+		   spare.pools.ntx == p->ntx;
+	if (fit) {
+		*p = spare.pools;
+	} else {
+		pool_close(spare.pools.rx);
+		pool_close(spare.pools.tx);
+	}
+	spare.pools.rx = spare.pools.tx = NULL;
+	pthread_mutex_unlock(&spare.lock);
+	return fit;
+}
+
+uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned room)
+{
+	if (!spare_take(p, room)) {
+		p->rx = pool_open("rx", p->nrx, room);
+		p->tx = p->rx ? pool_open("tx", p->ntx, room) : NULL;
+	}
+	if (p->tx) {
+		rte_mempool_obj_iter(p->rx, frame_init, l);
+		rte_mempool_obj_iter(p->tx, frame_init, l);
+		return UW_OK;
+	}
+	uw_status st = say(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s", p->nrx + p->ntx,
+			   room, rte_strerror(rte_errno));
+	frame_pools_close(p);
+	return st;
+}
+
+void frame_pools_close(struct frame_pools *p)
+{
+	bool whole = p->rx && p->tx && rte_mempool_full(p->rx) && rte_mempool_full(p->tx);
+
+	pthread_mutex_lock(&spare.lock);
+	if (whole && !spare.pools.rx) {
+		spare.pools = *p;
+		spare.room = rte_pktmbuf_data_room_size(p->rx) - FRAME_HEADROOM;
+		p->rx = p->tx = NULL;
+	}
+	pthread_mutex_unlock(&spare.lock);
+	pool_close(p->rx);
+	pool_close(p->tx);
+	p->rx = p->tx = NULL;
+}
+
+struct io_frame *frame_alloc(struct rte_mempool *mp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
+
+	if (!m)
+		return NULL;
+	struct io_frame *f = frame_of(m);
+
+	f->next = NULL;
+	f->data = f->buf + FRAME_HEADROOM;
+	f->len = 0;
+	return f;
+}
+
+void frame_free(struct io_frame *f)
+{
+	rte_pktmbuf_free_seg(mbuf_of(f));
+}
+
+void frame_ref(struct io_frame *f)
+{
+	rte_mbuf_refcnt_update(mbuf_of(f), 1);
+}
+
+unsigned frame_refs(const struct io_frame *f)
+{
+	return rte_mbuf_refcnt_read(mbuf_of(f));
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fabric.h"
+#include "fds.h"
+#include "say.h"
+
+/* How long a caller may take from our WELCOME to its READY. */
+#define ANSWER_MS 10000
+
+struct peer *peer_find(struct fabric *f, uint32_t addr)
+{
+	for (unsigned i = 0; i < PEER_MAX; i++)
+		if (f->peer[i].state != PEER_NONE && f->peer[i].addr == addr)
+			return &f->peer[i];
+	return NULL;
+}
+
+struct peer *peer_new(struct fabric *f, uint32_t addr)
+{
+	for (unsigned i = 0; i < PEER_MAX; i++) {
+		if (f->peer[i].state != PEER_NONE)
+			continue;
+		f->peer[i] = (struct peer){ .addr = addr, .fd = -1 };
+		return &f->peer[i];
+	}
+	return NULL;
+}
+
+struct msg join_msg(const struct fabric *f, enum msg_type type)
+{
+	return (struct msg){ .magic = MSG_MAGIC,
+			     .version = MSG_VERSION,
+			     .type = (uint8_t)type,
+			     .addr = f->link.addr,
+			     .pid = (uint32_t)f->pid,
+			     .mtu = f->link.mtu };
+}
+
+/* What they are about to send, or sent before we looked, must not wait for a ring that came too
+ * early: so whoever sleeps looks once more. */
+static void publish(struct fabric *f, uint32_t addr, const struct slot *slot, uint32_t mtu,
+		    _Atomic uint32_t *bell)
+{
+	struct lane l = { .addr = addr,
+			  .port = slot->port,
+			  .frame_max = RTE_MIN(mtu, f->link.mtu) + FRAME_ETHER,
+			  .bell = bell };
+
+	f->link.env.lock(f->link.env.arg);
+	lane_add(&f->lanes, &l);
+	f->link.env.unlock(f->link.env.arg);
+	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
+	lane_ring(f->link.doorbell);
+}
+
+/* --- calling --- */
+
+/* What a call has in hand until the peer is up. */
+struct call {
+	struct fabric *f;
+	uint32_t addr;
+	uint64_t deadline_ms;
+	int fd;
+	struct slot *slot;
+	_Atomic uint32_t *bell;
+	struct msg welcome;
+};
+
+static uw_status refused(const struct call *c, const struct msg *m)
+{
+	switch (m->why) {
+	case MSG_CROSSED:
+		return UW_E_BUSY;
+	case MSG_NO_PORT:
+		return UW_E_NOMEM;
+	case MSG_NOT_ME:
+		return say(UW_E_NO_LINK,
+			   "process %u at %s does not join us: is it another version of uwarp?",
+			   m->pid, say_addr(c->addr));
+	default:
+		return UW_E_UNREACHABLE;
+	}
+}
+
+static uw_status call_await(struct call *c, enum msg_type type, struct msg *m, int *passed)
+{
+	int rc = msg_await(c->fd, c->deadline_ms, m, passed);
+
+	if (rc == -ETIMEDOUT)
+		return UW_E_TIMEOUT;
+	if (rc != 1)
+		return UW_E_UNREACHABLE; /* it hung up: it ends, or ended */
+	if (m->version == MSG_VERSION && m->type == type)
+		return UW_OK;
+	if (*passed >= 0)
+		close(*passed);
+	return m->type == MSG_REFUSE ? refused(c, m) : UW_E_UNREACHABLE;
+}
+
+static uw_status call_hello(struct call *c)
+{
+	struct msg hello = join_msg(c->f, MSG_HELLO);
+	int passed;
+
+	uw_status st = registry_connect(&c->f->registry, c->addr, c->deadline_ms, &c->fd);
+	if (st)
+		return st;
+	if (msg_send(c->fd, &hello, c->f->bell_fd))
+		return UW_E_UNREACHABLE;
+	st = call_await(c, MSG_WELCOME, &c->welcome, &passed);
+	if (st)
+		return st;
+	c->bell = bell_map(passed);
+	return c->bell ? UW_OK : UW_E_NO_LINK;
+}
+
+/* memif tells nobody when the link comes up, so look every millisecond. */
+static uw_status call_link(struct call *c)
+{
+	c->slot = slot_dial(&c->f->slots, c->addr, c->welcome.slot);
+	if (!c->slot)
+		return slot_complain(&c->f->slots, c->addr);
+	while (!slot_up(c->slot)) {
+		struct pollfd hung_up = { .fd = c->fd, .events = POLLIN };
+
+		if (poll(&hung_up, 1, 1) > 0)
+			return UW_E_UNREACHABLE;
+		if (registry_now() >= c->deadline_ms)
+			return UW_E_TIMEOUT;
+	}
+	c->f->link.env.lock(c->f->link.env.arg);
+	lane_prime(c->slot->port);
+	c->f->link.env.unlock(c->f->link.env.arg);
+	return UW_OK;
+}
+
+static uw_status call_ready(struct call *c)
+{
+	struct msg m = join_msg(c->f, MSG_READY);
+	int passed;
+
+	if (msg_send(c->fd, &m, -1))
+		return UW_E_UNREACHABLE;
+	return call_await(c, MSG_READY, &m, &passed);
+}
+
+static void call_undo(struct call *c)
+{
+	if (c->slot)
+		slot_release(&c->f->slots, c->slot);
+	fds_close(c->fd);
+	bell_unmap(c->bell);
+}
+
+/* The peer is up and the control thread's from here on; not if the entry went to another call. */
+static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
+{
+	struct fabric *f = c->f;
+	uw_status st = UW_E_BUSY;
+
+	pthread_mutex_lock(&f->lock);
+	if (p->state == PEER_CALLING && p->call == serial && !f->closing) {
+		p->fd = c->fd;
+		p->slot = c->slot;
+		p->bell = c->bell;
+		p->mtu = c->welcome.mtu;
+		publish(f, p->addr, p->slot, p->mtu, p->bell);
+		p->state = PEER_UP;
+		st = UW_OK;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return st;
+}
+
+uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms)
+{
+	struct call c = { .f = f, .addr = p->addr, .deadline_ms = deadline_ms, .fd = -1 };
+	unsigned serial = p->call;
+
+	uw_status st = call_hello(&c);
+	if (!st)
+		st = call_link(&c);
+	if (!st)
+		st = call_ready(&c);
+	if (!st)
+		st = call_done(&c, p, serial);
+	if (st)
+		call_undo(&c);
+
+	pthread_mutex_lock(&f->lock);
+	if (st && p->state == PEER_CALLING && p->call == serial)
+		p->state = PEER_NONE;
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+	control_wake(f);
+	return st;
+}
+
+/* --- answering --- */
+
+static void refuse(struct fabric *f, int fd, enum msg_why why)
+{
+	struct msg m = join_msg(f, MSG_REFUSE);
+
+	m.why = (uint8_t)why;
+	msg_send(fd, &m, -1); /* whether it hears us or not, we hang up */
+	fds_close(fd);
+}
+
+static bool fits(const struct fabric *f, const struct msg *hello)
+{
+	return hello->version == MSG_VERSION && hello->addr != f->link.addr &&
+	       ((hello->addr ^ f->link.addr) & f->link.mask) == 0;
+}
+
+/*
+ * An entry in ANSWERING for the caller, or NULL and *why. If both call at once, the call of the
+ * lower address goes through. An older join with the same address is over: the process that made
+ * it would not call again.
+ */
+static struct peer *answer_entry(struct fabric *f, uint32_t addr, enum msg_why *why)
+{
+	pthread_mutex_lock(&f->lock);
+	struct peer *p = peer_find(f, addr);
+	if (p && p->state != PEER_CALLING) {
+		pthread_mutex_unlock(&f->lock);
+		join_end(f, p);
+		pthread_mutex_lock(&f->lock);
+		p = peer_find(f, addr);
+	}
+	if (f->closing) {
+		*why = MSG_CLOSING;
+		p = NULL;
+	} else if (p && ntohl(f->link.addr) < ntohl(addr)) {
+		*why = MSG_CROSSED;
+		p = NULL;
+	} else if (!p) {
+		*why = MSG_NO_PORT;
+		p = peer_new(f, addr);
+	}
+	if (p)
+		p->state = PEER_ANSWERING;
+	pthread_mutex_unlock(&f->lock);
+	return p;
+}
+
+void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd)
+{
+	_Atomic uint32_t *bell = bell_map(bell_fd);
+	enum msg_why why = MSG_NOT_ME;
+	struct peer *p = NULL;
+
+	if (bell && fits(f, hello))
+		p = answer_entry(f, hello->addr, &why);
+	if (!p) {
+		bell_unmap(bell);
+		refuse(f, fd, why);
+		return;
+	}
+	p->fd = fd;
+	p->bell = bell;
+	p->mtu = hello->mtu;
+	p->deadline_ms = registry_now() + ANSWER_MS;
+	p->slot = slot_serve(&f->slots);
+	if (!p->slot) {
+		slot_complain(&f->slots, p->addr);
+		p->fd = -1;
+		refuse(f, fd, MSG_NO_PORT);
+		join_end(f, p);
+		return;
+	}
+	struct msg welcome = join_msg(f, MSG_WELCOME);
+	welcome.slot = p->slot->index;
+	if (msg_send(fd, &welcome, f->bell_fd))
+		join_end(f, p);
+}
+
+void join_ready(struct fabric *f, struct peer *p)
+{
+	struct msg ready = join_msg(f, MSG_READY);
+
+	if (!slot_up(p->slot)) {
+		join_end(f, p);
+		return;
+	}
+	publish(f, p->addr, p->slot, p->mtu, p->bell);
+	pthread_mutex_lock(&f->lock);
+	p->state = PEER_UP;
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+	if (msg_send(p->fd, &ready, -1))
+		join_end(f, p);
+}
+
+void join_end(struct fabric *f, struct peer *p)
+{
+	const struct io_env *env = &f->link.env;
+
+	/* Before peer_down says so, nobody may find it up. */
+	pthread_mutex_lock(&f->lock);
+	p->state = PEER_LEAVING;
+	pthread_mutex_unlock(&f->lock);
+	env->lock(env->arg);
+	if (lane_find(&f->lanes, p->addr)) {
+		lane_remove(&f->lanes, p->addr);
+		if (!f->closing && env->peer_down)
+			env->peer_down(env->arg, p->addr);
+	}
+	env->unlock(env->arg);
+
+	if (p->slot)
+		slot_release(&f->slots, p->slot);
+	fds_close(p->fd);
+	bell_unmap(p->bell);
+	pthread_mutex_lock(&f->lock);
+	*p = (struct peer){ .state = PEER_NONE, .fd = -1 };
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include "lane.h"
+
+/*
+ * A peer whose ring stays full this long is stopped or hung: its frames are dropped from then on
+ * (TCP sends them again), so that it holds up nobody else. A descheduled peer is back sooner.
+ */
+#define STUCK_MS 50
+
+/* ms, for ages only; the coarse clock costs no more than a read */
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+struct lane *lane_find(struct lane_set *s, uint32_t addr)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->lane[i].addr == addr)
+			return &s->lane[i];
+	return NULL;
+}
+
+void lane_add(struct lane_set *s, const struct lane *l)
+{
+	s->lane[s->count++] = *l;
+}
+
+void lane_prime(uint16_t port)
+{
+	struct rte_mbuf *m;
+
+	if (rte_eth_rx_burst(port, 0, &m, 1))
+		rte_pktmbuf_free(m); /* from a peer that did not wait for our READY */
+}
+
+static void queue_drop(struct lane_set *s, struct lane *l)
+{
+	s->link->stats.tx_drops += l->nqueue;
+	for (unsigned i = 0; i < l->nqueue; i++)
+		rte_pktmbuf_free(l->queue[i]);
+	l->nqueue = 0;
+}
+
+void lane_remove(struct lane_set *s, uint32_t addr)
+{
+	struct lane *l = lane_find(s, addr);
+
+	if (!l)
+		return;
+	queue_drop(s, l);
+	*l = s->lane[--s->count];
+	s->turn = 0;
+}
+
+void lane_clear(struct lane_set *s)
+{
+	while (s->count)
+		lane_remove(s, s->lane[0].addr);
+	while (s->stash_at < s->stash_end)
+		frame_free_chain(s->stash[s->stash_at++]);
+}
+
+/* --- sending --- */
+
+bool lane_ring(_Atomic uint32_t *bell)
+{
+	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
+		return false;
+	/* Of several that see it asleep, the one that swaps wakes. */
+	if (atomic_exchange_explicit(bell, IO_AWAKE, memory_order_relaxed) != IO_ASLEEP)
+		return false;
+	syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return true;
+}
+
+/* Move what is queued into the ring; true if anything went. */
+static bool lane_flush(struct lane_set *s, struct lane *l)
+{
+	unsigned sent = rte_eth_tx_burst(l->port, 0, l->queue, (uint16_t)l->nqueue);
+
+	if (sent) {
+		l->stuck_since = 0;
+		l->nqueue -= sent;
+		memmove(l->queue, l->queue + sent, l->nqueue * sizeof(l->queue[0]));
+		return true;
+	}
+	if (!l->stuck_since)
+		l->stuck_since = now_ms();
+	else if (now_ms() - l->stuck_since > STUCK_MS)
+		queue_drop(s, l);
+	return false;
+}
+
+/* The peer behind a destination MAC that io_mac_of made. */
+static struct lane *lane_of_mac(struct lane_set *s, const struct io_frame *f)
+{
+	uint32_t addr;
+
+	if (f->len < FRAME_ETHER || f->data[0] != 0x02 || f->data[1] != 0x75)
+		return NULL;
+	memcpy(&addr, f->data + 2, sizeof(addr));
+	return lane_find(s, addr);
+}
+
+/* Queue one frame for its peer. False: no room, the frame stays the caller's. */
+static bool lane_take(struct lane_set *s, struct io_frame *f, uint64_t *touched)
+{
+	struct lane *l = lane_of_mac(s, f);
+	uint32_t len = frame_len(f);
+
+	if (!l || l->leaving || len > l->frame_max) {
+		s->link->stats.tx_drops++;
+		frame_free_chain(f);
+		return true;
+	}
+	if (l->nqueue == LANE_QUEUE) {
+		*touched |= lane_flush(s, l) ? UINT64_C(1) << (l - s->lane) : 0;
+		if (l->nqueue == LANE_QUEUE)
+			return false;
+	}
+	l->queue[l->nqueue++] = frame_to_mbuf(f, len);
+	*touched |= UINT64_C(1) << (l - s->lane);
+	s->link->stats.tx_frames++;
+	s->link->stats.tx_bytes += len;
+	return true;
+}
+
+/* Sort the burst by peer first, so that each peer's ring and doorbell are touched once. */
+unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	uint64_t touched = 0;
+	unsigned taken = 0;
+
+	while (taken < n && lane_take(s, v[taken], &touched))
+		taken++;
+	if (taken < n)
+		s->link->stats.tx_full++;
+	if (!touched)
+		return taken;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (touched >> i & 1 && s->lane[i].nqueue)
+			lane_flush(s, &s->lane[i]);
+	/*
+	 * Pairs with the fence between the sleeper's store of IO_ASLEEP and its look at the ring
+	 * (pending): either it sees our frames or we see it asleep.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < s->count; i++)
+		if (touched >> i & 1)
+			s->link->stats.rings += lane_ring(s->lane[i].bell);
+	return taken;
+}
+
+/* --- receiving --- */
+
+static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **v, unsigned n)
+{
+	struct rte_mbuf *m[FRAME_BURST];
+	unsigned got = rte_eth_rx_burst(l->port, 0, m, (uint16_t)n);
+
+	for (unsigned i = 0; i < got; i++) {
+		uint32_t len;
+
+		v[i] = frame_from_mbuf(m[i], &len);
+		s->link->stats.rx_bytes += len;
+	}
+	s->link->stats.rx_frames += got;
+	if (got == 0 && s->stash_at == s->stash_end)
+		l->drained = l->leaving;
+	return got;
+}
+
+static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	unsigned got = 0;
+
+	if (s->turn >= s->count)
+		s->turn = 0;
+	for (unsigned i = 0; i < s->count && got < n; i++) {
+		unsigned at = s->turn + i < s->count ? s->turn + i : s->turn + i - s->count;
+
+		got += lane_poll(s, &s->lane[at], v + got, n - got);
+	}
+	s->turn++;
+	return got;
+}
+
+static void flush_queues(struct lane_set *s)
+{
+	bool moved = false;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->lane[i].nqueue)
+			moved |= lane_flush(s, &s->lane[i]);
+	if (!moved)
+		return;
+	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
+	for (unsigned i = 0; i < s->count; i++)
+		s->link->stats.rings += lane_ring(s->lane[i].bell);
+}
+
+unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	unsigned got = 0;
+
+	if (n > FRAME_BURST)
+		n = FRAME_BURST;
+	flush_queues(s);
+	while (got < n && s->stash_at < s->stash_end)
+		v[got++] = s->stash[s->stash_at++];
+	return got + poll_all(s, v + got, n - got);
+}
+
+/* memif cannot be asked how much waits, so look by receiving. */
+bool lane_pending(struct lane_set *s)
+{
+	if (s->stash_at < s->stash_end)
+		return true;
+	flush_queues(s);
+	s->stash_at = 0;
+	s->stash_end = poll_all(s, s->stash, FRAME_BURST);
+	if (s->stash_end)
+		return true;
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->lane[i].nqueue) /* nobody rings when a full ring gets room */
+			return true;
+	return false;
+}

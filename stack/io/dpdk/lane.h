@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The data path of the fabric: one lane per joined peer. Everything here runs under the stack
+ * lock and knows nothing of how peers come and go.
+ */
+#ifndef UWARP_IO_DPDK_LANE_H
+#define UWARP_IO_DPDK_LANE_H
+
+#include "frame.h"
+
+enum { LANE_MAX = RTE_MAX_ETHPORTS < 64 ? RTE_MAX_ETHPORTS : 64, LANE_QUEUE = 64 };
+
+struct lane {
+	uint32_t addr; /* the peer, network order */
+	uint16_t port;
+	uint32_t frame_max;	/* octets the peer takes in one frame */
+	_Atomic uint32_t *bell; /* the peer's doorbell */
+	bool leaving;		/* the peer said good-bye: empty its ring, send nothing */
+	bool drained;		/* and its ring was seen empty */
+	uint64_t stuck_since;	/* ms, 0: the ring has room as far as we know */
+	unsigned nqueue;	/* frames taken that the ring had no room for yet */
+	struct rte_mbuf *queue[LANE_QUEUE];
+};
+
+struct lane_set {
+	struct io_link *link;
+	struct lane lane[LANE_MAX];
+	unsigned count;
+	unsigned turn; /* where rx begins, so that no peer starves another */
+	/* Frames that pending() has already taken from a ring. */
+	struct io_frame *stash[FRAME_BURST];
+	unsigned stash_at, stash_end;
+};
+
+unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n);
+unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n);
+bool lane_pending(struct lane_set *s);
+
+/* Publish and unpublish a peer. lane_remove drops what is queued for it. */
+void lane_add(struct lane_set *s, const struct lane *l);
+void lane_remove(struct lane_set *s, uint32_t addr);
+/* Offer buffers to the peer of a port that is not published yet: memif does so only in rx, and
+ * until then a server has nowhere to send to. */
+void lane_prime(uint16_t port);
+struct lane *lane_find(struct lane_set *s, uint32_t addr);
+/* Drop all that is held. */
+void lane_clear(struct lane_set *s);
+
+/* Wake the sleeper behind a doorbell if it sleeps; true if it did. The caller has fenced. */
+bool lane_ring(_Atomic uint32_t *bell);
+
+#endif

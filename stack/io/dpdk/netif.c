@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netif.h"
+#include "say.h"
+
+static uint32_t ask_addr(int fd, struct ifreq *r, unsigned long what)
+{
+	if (ioctl(fd, what, r))
+		return 0;
+	return ((struct sockaddr_in *)(void *)&r->ifr_addr)->sin_addr.s_addr;
+}
+
+static uw_status ask(int fd, const char *name, struct netif *out)
+{
+	struct ifreq r = { 0 };
+
+	strncpy(r.ifr_name, name, IFNAMSIZ - 1);
+	if (ioctl(fd, SIOCGIFMTU, &r))
+		return say(UW_E_NO_LINK, "no interface %s: %s", name, strerror(errno));
+	out->mtu = (unsigned)r.ifr_mtu;
+	out->up = ioctl(fd, SIOCGIFFLAGS, &r) == 0 && r.ifr_flags & IFF_UP;
+	out->addr = ask_addr(fd, &r, SIOCGIFADDR);
+	out->mask = out->addr ? ask_addr(fd, &r, SIOCGIFNETMASK) : 0;
+	return UW_OK;
+}
+
+uw_status netif_read(const char *name, struct netif *out)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memset(out, 0, sizeof(*out));
+	if (fd < 0)
+		return say(UW_E_NO_LINK, "no socket to ask about %s: %s", name, strerror(errno));
+	uw_status st = ask(fd, name, out);
+	close(fd);
+	return st;
+}

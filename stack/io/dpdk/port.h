@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One Ethernet port as a link: a kernel interface, a PCI device or whatever DPDK can name. */
+#ifndef UWARP_IO_DPDK_PORT_H
+#define UWARP_IO_DPDK_PORT_H
+
+#include "dpdk.h"
+
+enum port_kind { PORT_AF_PACKET, PORT_AF_XDP, PORT_PCI, PORT_DEVARGS };
+
+/* device: the interface, the PCI address or the devargs. */
+UW_CHECK uw_status port_open(enum port_kind kind, const char *device, const struct dpdk_config *cfg,
+			     const struct io_env *env, struct io_link **out);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Corrections to the DPDK that is linked into us, made by the linker (--wrap, see meson.build):
+ * calls that leave DPDK's archives for the names in wrap.c arrive there instead. They reach
+ * nothing outside this library.
+ */
+#ifndef UWARP_IO_DPDK_WRAP_H
+#define UWARP_IO_DPDK_WRAP_H
+
+#include <rte_interrupts.h>
+
+#include "io/io.h"
+
+/* From now on the interrupt thread unmaps memory only under env's lock. NULL: no more. */
+void wrap_unmap_under(const struct io_env *env);
+
+/* A socket that a driver listens on by the interrupt thread. */
+struct wrap_listener {
+	const struct rte_intr_handle *handle;
+	rte_intr_callback_fn fn;
+	void *arg;
+};
+
+/* In the interrupt thread: what was registered since the last call, handle NULL if nothing. */
+struct wrap_listener wrap_take_listener(void);
+
+/* In the interrupt thread, before the device goes: stop listening and close the socket, which
+ * memif itself never does. */
+void wrap_close_listener(struct wrap_listener *w);
+
+#endif
