@@ -12,11 +12,12 @@
 
 #include "base/status.h"
 
-enum mem_rights { /* = enum uw_access = IBV_ACCESS_* */
-		  MEM_LOCAL_WRITE = 1,
-		  MEM_REMOTE_WRITE = 2,
-		  MEM_REMOTE_READ = 4,
-		  MEM_REMOTE_ATOMIC = 8,
+/* = enum uw_access = IBV_ACCESS_* */
+enum mem_rights {
+	MEM_LOCAL_WRITE = 1,
+	MEM_REMOTE_WRITE = 2,
+	MEM_REMOTE_READ = 4,
+	MEM_REMOTE_ATOMIC = 8,
 };
 
 /* Registered memory: [base, base + len) is reached as TO to .. to + len. */

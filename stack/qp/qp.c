@@ -8,8 +8,12 @@ static uint32_t wc_opcode(unsigned wr_opcode)
 {
 	static const uint32_t map[] = {
 		[UW_WR_RDMA_WRITE] = UW_WC_RDMA_WRITE,
+		[UW_WR_RDMA_WRITE_WITH_IMM] = UW_WC_RDMA_WRITE,
 		[UW_WR_SEND] = UW_WC_SEND,
+		[UW_WR_SEND_WITH_IMM] = UW_WC_SEND,
 		[UW_WR_RDMA_READ] = UW_WC_RDMA_READ,
+		[UW_WR_ATOMIC_CMP_AND_SWP] = UW_WC_COMP_SWAP,
+		[UW_WR_ATOMIC_FETCH_AND_ADD] = UW_WC_FETCH_ADD,
 		[UW_WR_SEND_WITH_INV] = UW_WC_SEND,
 	};
 
@@ -57,6 +61,12 @@ static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct 
 
 	if (d)
 		wc.byte_len = d->length;
+	if (d && d->has_imm) {
+		wc.wc_flags = UW_WC_WITH_IMM;
+		wc.imm_or_inv = d->imm_be;
+		if (d->write_imm)
+			wc.opcode = UW_WC_RECV_RDMA_WITH_IMM;
+	}
 	cq_push(qp->rcq, &wc, d && d->solicited);
 }
 
@@ -99,13 +109,20 @@ static void recv_done(void *arg, const struct rdmap_delivery *d)
 	push_recv(qp, qp->taken_wr_id, UW_OK, d);
 }
 
+/* Done when the answer is here, not when TCP took the request. */
+static bool is_answered(const struct sqe *e)
+{
+	return e->opcode == UW_WR_RDMA_READ || e->opcode == UW_WR_ATOMIC_CMP_AND_SWP ||
+	       e->opcode == UW_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 static struct sqe *oldest_read(struct qp *qp)
 {
 	for (uint32_t i = atomic_load_explicit(&qp->sq.head, memory_order_relaxed); i != qp->sq.tx;
 	     i++) {
 		struct sqe *e = sq_at(&qp->sq, i);
 
-		if (e->opcode == UW_WR_RDMA_READ && !e->done)
+		if (is_answered(e) && !e->done)
 			return e;
 	}
 	return NULL;
@@ -173,7 +190,7 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->respond_next = qp->sending_sq = qp->fin_wanted = false;
 	qp->cause = UW_OK;
 	qp->state = UW_QPS_RTS;
-	if (s->initiator && a->p2p)
+	if (s->initiator && a->rtr)
 		rdmap_rtr(&qp->rd, (enum rdmap_rtr)a->rtr);
 	return UW_OK;
 }
@@ -214,13 +231,20 @@ void qp_flush(struct qp *qp)
 	flush_rq(qp);
 }
 
-/* A receive that cannot hold the Send, or names memory that it may not write, fails itself; the
- * rest is flushed. */
-static void blame_recv(struct qp *qp, uw_status why)
+/* A receive that cannot hold the Send, or a receive or Read that names memory which may not be
+ * written, fails itself; the rest is flushed. */
+static void blame_inbound(struct qp *qp, uw_status why)
 {
-	if (!qp->rd.recv_open || qp->rd.rtr_send)
-		return;
+	struct sqe *read = oldest_read(qp);
+
 	if (why != UW_E_LKEY && why != UW_E_DDP_TOO_LONG)
+		return;
+	if (qp->rd.bad.hdr.tagged) { /* a Read Response */
+		if (read)
+			complete(qp, read, why);
+		return;
+	}
+	if (!qp->rd.recv_open || qp->rd.rtr_send)
 		return;
 	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
 	qp->rd.recv_open = false;
@@ -239,7 +263,7 @@ void qp_fail(struct qp *qp, uw_status why)
 	if (had_stream && qp->sending_sq && why == UW_E_LKEY)
 		complete(qp, sq_at(&qp->sq, qp->sq.tx), why);
 	else if (had_stream)
-		blame_recv(qp, why);
+		blame_inbound(qp, why);
 	qp->state = UW_QPS_ERR;
 	qp->cause = why;
 	if (had_stream) {
@@ -289,8 +313,12 @@ void qp_sent(struct qp *qp)
 	struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
 
 	qp->sending_sq = false;
+	if (e->opcode == UW_WR_RDMA_WRITE_WITH_IMM && !e->written) {
+		e->written = 1; /* RFC 7306 §6: its Immediate Data follows as the next message */
+		return;
+	}
 	qp->sq.tx++;
 	/* RFC 5040 §5.5: a read is done when its Response is, everything else when TCP took it. */
-	if (e->opcode != UW_WR_RDMA_READ)
+	if (!is_answered(e))
 		complete(qp, e, UW_OK);
 }

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert(sizeof(struct sqe) == 48, "SGEs follow at 8-octet alignment");
+static_assert(sizeof(struct sqe) == 64, "SGEs follow at 8-octet alignment");
 
 uint32_t sq_slot_size(uint32_t max_sge, uint32_t max_inline)
 {
@@ -17,12 +17,17 @@ uint32_t sq_slot_size(uint32_t max_sge, uint32_t max_inline)
 /* What each verbs opcode needs; opcodes without a row are refused. */
 static const struct {
 	bool known;
-	bool one_sided_source; /* may be inline */
+	bool may_inline;
+	bool atomic; /* exactly one SGE of 8 octets */
 } ops[] = {
-	[UW_WR_RDMA_WRITE] = { true, true },
-	[UW_WR_SEND] = { true, true },
-	[UW_WR_RDMA_READ] = { true, false },
-	[UW_WR_SEND_WITH_INV] = { true, true },
+	[UW_WR_RDMA_WRITE] = { true, true, false },
+	[UW_WR_RDMA_WRITE_WITH_IMM] = { true, true, false },
+	[UW_WR_SEND] = { true, true, false },
+	[UW_WR_SEND_WITH_IMM] = { true, true, false },
+	[UW_WR_RDMA_READ] = { true, false, false },
+	[UW_WR_ATOMIC_CMP_AND_SWP] = { true, false, true },
+	[UW_WR_ATOMIC_FETCH_AND_ADD] = { true, false, true },
+	[UW_WR_SEND_WITH_INV] = { true, true, false },
 };
 
 static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_t length)
@@ -31,7 +36,9 @@ static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_
 
 	if (wr->opcode >= sizeof(ops) / sizeof(ops[0]) || !ops[wr->opcode].known)
 		return UW_E_INVAL;
-	if (inl && !ops[wr->opcode].one_sided_source)
+	if (inl && !ops[wr->opcode].may_inline)
+		return UW_E_INVAL;
+	if (ops[wr->opcode].atomic && length != 8)
 		return UW_E_INVAL;
 	if (!inl && wr->num_sge > sq->max_sge)
 		return UW_E_INVAL;
@@ -71,6 +78,8 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr)
 			   .remote_addr = wr->remote_addr,
 			   .length = length,
 			   .rkey = wr->rkey,
+			   .compare_add = wr->compare_add,
+			   .swap = wr->swap,
 			   .imm_or_inv = wr->imm_or_inv,
 			   .num_sge = (uint16_t)wr->num_sge,
 			   .opcode = (uint8_t)wr->opcode,

@@ -23,8 +23,10 @@ struct sqe {
 	uint8_t opcode; /* enum uw_wr_opcode */
 	uint8_t flags;	/* enum uw_send_flags */
 	uint8_t done;
-	uint8_t status; /* enum uw_status, of a done request */
-	uint8_t pad[6];
+	uint8_t status;	 /* enum uw_status, of a done request */
+	uint8_t written; /* WRITE_WITH_IMM: the Write is out, the Immediate Data is next */
+	uint8_t pad[5];
+	uint64_t compare_add, swap;
 	/* struct uw_sge[] or inline octets follow */
 };
 

@@ -26,6 +26,8 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 			st = rdmap_rx(&qp->rd, ulpdu);
 		}
 		if (st) {
+			/* Not the fault of the request that is going out. */
+			qp->sending_sq = false;
 			qp_fail(qp, st);
 			break;
 		}
@@ -40,37 +42,108 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 
 /* ---- transmit ---------------------------------------------------------------------------- */
 
+/* ---- one function for each opcode: false means that ORD reads are outstanding ---- */
+
+struct request {
+	struct qp *qp;
+	struct sqe *e;
+	struct mem_sgl sgl;
+	bool solicited;
+};
+
+static bool start_send(const struct request *r)
+{
+	rdmap_send(&r->qp->rd, r->solicited ? RDMAP_SEND_SE : RDMAP_SEND, &r->sgl, 0);
+	return true;
+}
+
+static bool start_send_inv(const struct request *r)
+{
+	rdmap_send(&r->qp->rd, r->solicited ? RDMAP_SEND_SE_INV : RDMAP_SEND_INV, &r->sgl,
+		   r->e->imm_or_inv);
+	return true;
+}
+
+static bool start_send_imm(const struct request *r)
+{
+	rdmap_send_imm(&r->qp->rd, &r->sgl, r->e->imm_or_inv, r->solicited);
+	return true;
+}
+
+static bool start_write(const struct request *r)
+{
+	rdmap_write(&r->qp->rd, &r->sgl, r->e->rkey, r->e->remote_addr);
+	return true;
+}
+
+/* RFC 7306 §6: two messages, the Write and then its Immediate Data. */
+static bool start_write_imm(const struct request *r)
+{
+	if (!r->e->written)
+		return start_write(r);
+	rdmap_imm(&r->qp->rd, r->e->imm_or_inv, r->solicited);
+	return true;
+}
+
+static bool start_read(const struct request *r)
+{
+	return rdmap_read(&r->qp->rd, &r->sgl, r->e->rkey, r->e->remote_addr) == UW_OK;
+}
+
+/* RFC 7306 §5.1: without masks, FetchAdd has none and CmpSwap has both full. */
+static bool start_fetch_add(const struct request *r)
+{
+	struct rdmap_atomic a = { .aop = RDMAP_FETCH_ADD,
+				  .stag = r->e->rkey,
+				  .to = r->e->remote_addr,
+				  .add_swap = r->e->compare_add,
+				  .compare_mask = UINT64_MAX };
+
+	return rdmap_atomic(&r->qp->rd, &r->sgl, &a) == UW_OK;
+}
+
+static bool start_cmp_swap(const struct request *r)
+{
+	struct rdmap_atomic a = { .aop = RDMAP_CMP_SWAP,
+				  .stag = r->e->rkey,
+				  .to = r->e->remote_addr,
+				  .add_swap = r->e->swap,
+				  .add_swap_mask = UINT64_MAX,
+				  .compare = r->e->compare_add,
+				  .compare_mask = UINT64_MAX };
+
+	return rdmap_atomic(&r->qp->rd, &r->sgl, &a) == UW_OK;
+}
+
+static bool (*const starters[])(const struct request *r) = {
+	[UW_WR_RDMA_WRITE] = start_write,
+	[UW_WR_RDMA_WRITE_WITH_IMM] = start_write_imm,
+	[UW_WR_SEND] = start_send,
+	[UW_WR_SEND_WITH_IMM] = start_send_imm,
+	[UW_WR_RDMA_READ] = start_read,
+	[UW_WR_ATOMIC_CMP_AND_SWP] = start_cmp_swap,
+	[UW_WR_ATOMIC_FETCH_AND_ADD] = start_fetch_add,
+	[UW_WR_SEND_WITH_INV] = start_send_inv,
+};
+
 /* Start the request at sq.tx; false: it has to wait (fence, ORD). */
 static bool start_request(struct qp *qp)
 {
 	struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
-	struct mem_sgl sgl = { .v = sqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length };
+	struct request r = {
+		.qp = qp,
+		.e = e,
+		.sgl = { .v = sqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length },
+		.solicited = e->flags & UW_SEND_SOLICITED,
+	};
 
 	/* RFC 5040 §5.2: reads may be overtaken; the fence says not here. */
 	if ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count)
 		return false;
 	if (e->flags & UW_SEND_INLINE)
-		sgl.inl = sqe_inline(e);
-	switch (e->opcode) {
-	case UW_WR_RDMA_WRITE:
-		rdmap_write(&qp->rd, &sgl, e->rkey, e->remote_addr);
-		break;
-	case UW_WR_RDMA_READ:
-		if (rdmap_read(&qp->rd, &sgl, e->rkey, e->remote_addr))
-			return false;
-		break;
-	case UW_WR_SEND_WITH_INV:
-		rdmap_send(&qp->rd,
-			   e->flags & UW_SEND_SOLICITED ? RDMAP_SEND_SE_INV : RDMAP_SEND_INV, &sgl,
-			   e->imm_or_inv);
-		break;
-	default:
-		rdmap_send(&qp->rd, e->flags & UW_SEND_SOLICITED ? RDMAP_SEND_SE : RDMAP_SEND, &sgl,
-			   0);
-		break;
-	}
-	qp->sending_sq = true;
-	return true;
+		r.sgl.inl = sqe_inline(e);
+	qp->sending_sq = starters[e->opcode](&r);
+	return qp->sending_sq;
 }
 
 /* Make a message current if there is one that may go. */

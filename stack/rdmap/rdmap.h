@@ -17,6 +17,9 @@ struct rdmap_delivery {
 	bool solicited;
 	bool invalidated;
 	uint32_t inv_stag;
+	bool has_imm;	 /* RFC 7306 §6, or RDMAP_SEND_IMM */
+	bool write_imm;	 /* came alone, behind an RDMA Write */
+	uint32_t imm_be; /* as received */
 };
 
 struct rdmap_ulp {
@@ -24,21 +27,27 @@ struct rdmap_ulp {
 	 * UW_E_DDP_NO_BUFFER when none is posted. *sgl stays valid until recv_done. */
 	uw_status (*recv_take)(void *ulp, struct mem_sgl *sgl);
 	void (*recv_done)(void *ulp, const struct rdmap_delivery *d);
-	/* The oldest read of this stream has all its octets (RFC 5040 §5.2). */
+	/* The oldest read or atomic of this stream has its octets (RFC 5040 §5.2, RFC 7306 §5). */
 	void (*read_done)(void *ulp);
 	/* The peer's Terminate. */
 	void (*terminated)(void *ulp, const struct rdmap_term *t);
 };
 
-/* A read that the peer asked of us, waiting for its turn (RFC 5040 §5.2: answered in order). */
+/* A read or atomic that the peer asked of us, waiting for its turn (RFC 5040 §5.2, RFC 7306 §5:
+ * answered in order). */
 struct rdmap_irq_entry {
-	struct rdmap_read r;
+	bool atomic;
+	union {
+		struct rdmap_read r;
+		struct rdmap_atomic a;
+	};
 };
 
 /* A read that we asked of the peer. */
 struct rdmap_orq_entry {
 	struct mem_sgl sink;
-	uint32_t stag;	 /* private: names this read's sink and nothing else */
+	uint32_t stag; /* private: names this read's sink (or this atomic) and nothing else */
+	bool atomic;
 	uint64_t placed; /* octets */
 	bool hidden;	 /* RTR: the ULP does not know of it */
 };
@@ -63,10 +72,10 @@ struct rdmap_tx {
 	struct mem_sgl sgl; /* RDMAP_FROM_SGL: the request's own buffers */
 	uint32_t src_stag;  /* RDMAP_FROM_STAG: a Read Response's memory */
 	uint64_t src_to;
-	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: Read Request, Terminate */
+	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: headers without payload */
 	uint64_t off;		       /* payload octets already in segments */
 	uint8_t opcode;
-	bool read_response;
+	bool answers; /* the oldest entry of the IRQ */
 };
 
 struct rdmap_stream {
@@ -86,8 +95,10 @@ struct rdmap_stream {
 	/* the Send being placed */
 	bool recv_open;
 	struct mem_sgl recv;
-	uint32_t recv_end; /* highest octet placed so far */
-	bool rtr_send;	   /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
+	uint32_t recv_end;  /* highest octet placed so far */
+	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
+	bool write_open;    /* its last segment is still to come */
+	bool rtr_send;	    /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
 
 	/* the segment that failed, for Terminate (RFC 5040 §4.8) */
 	struct ddp_seg bad;
@@ -124,14 +135,23 @@ static inline bool rdmap_tx_idle(const struct rdmap_stream *s)
 /* Begin a message; rdmap_tx_idle must hold. The sgl's memory stays valid until it is sent. */
 void rdmap_send(struct rdmap_stream *s, unsigned opcode, const struct mem_sgl *sgl,
 		uint32_t inv_stag);
+/* RDMAP_SEND_IMM: imm as the program gave it (network order). */
+void rdmap_send_imm(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t imm_be,
+		    bool solicited);
+/* RFC 7306 §6: the Immediate Data message that follows a Write. */
+void rdmap_imm(struct rdmap_stream *s, uint32_t imm_be, bool solicited);
 void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to);
 /* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). */
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
 		     uint64_t to) UW_CHECK;
+/* RFC 7306 §5: a->req_id is set here; the original value goes to sink (8 octets) in host order.
+ * UW_MORE as above. */
+uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
+		       struct rdmap_atomic *a) UW_CHECK;
 /* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */
 enum rdmap_rtr { RDMAP_RTR_SEND = 1, RDMAP_RTR_WRITE = 2, RDMAP_RTR_READ = 4 };
 void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind);
-/* A Read Response is due (rdmap_respond starts it). */
+/* A Read or Atomic Response is due (rdmap_respond starts it; an atomic is carried out then). */
 static inline bool rdmap_response_due(const struct rdmap_stream *s)
 {
 	return s->irq.count != 0;

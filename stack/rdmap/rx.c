@@ -2,6 +2,7 @@
 /* RDMAP inbound: check the opcode against the table, place, deliver. RFC 5040 §5, §7.2. */
 #include "rdmap/rdmap.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* ---- tagged ------------------------------------------------------------------------------ */
@@ -17,6 +18,8 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 	uint8_t *va = NULL;
 	enum mem_verdict v;
 
+	s->write_len = s->write_open ? s->write_len + (uint32_t)a.len : (uint32_t)a.len;
+	s->write_open = !seg->hdr.last;
 	if (!a.len) /* RFC 5041 §5.2: a zero-length message's STag and TO are not checked */
 		return UW_OK;
 	v = mem_check(s->mem, &a, &va);
@@ -51,7 +54,7 @@ static uw_status rx_read_response(struct rdmap_stream *s, const struct ddp_seg *
 	uint64_t n = seg->payload.len;
 	uw_status st;
 
-	if (!e)
+	if (!e || e->atomic)
 		return UW_E_RDMAP_OPCODE;
 	if (n) {
 		if (seg->hdr.stag != e->stag)
@@ -121,6 +124,11 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 		return UW_E_RDMAP_NOT_INV;
 	s->recv_open = false;
 	d.length = s->recv_end;
+	if (rdmap_ctrl_opcode(seg->hdr.rsvd_ulp) == RDMAP_SEND_IMM) {
+		d.has_imm = true;
+		d.imm_be = htobe32(seg->hdr.rsvd_ulp32);
+		d.solicited = seg->hdr.rsvd_ulp & RDMAP_CTRL_SE;
+	}
 	if (s->rtr_send)
 		s->rtr_send = false;
 	else
@@ -151,9 +159,82 @@ static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *s
 		if (v)
 			return mem_verdict_status(v, MEM_FOR_RDMAP);
 	}
-	s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap].r = r;
+	s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap] = (struct rdmap_irq_entry){ .r = r };
 	s->irq.count++;
 	s->bad_read = false;
+	return UW_OK;
+}
+
+/* RFC 7306 §5, §8.2: rights, bounds and alignment before anything is touched; carried out when its
+ * turn to be answered comes, behind the reads and atomics before it. */
+static uw_status rx_atomic_request(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	uint8_t flat[sizeof(struct rdmap_atomic_wire)];
+	struct mem_access at = { .pd = s->pd, .len = 8, .need = MEM_REMOTE_ATOMIC };
+	struct rdmap_irq_entry *e;
+	struct rdmap_atomic a;
+	uint8_t *va = NULL;
+	enum mem_verdict v;
+
+	uw_rope_copy(seg->payload, flat, sizeof(flat));
+	rdmap_atomic_decode(flat, &a);
+	if (s->irq.count == s->irq.cap)
+		return UW_E_DDP_NO_BUFFER;
+	if (a.aop != RDMAP_FETCH_ADD && a.aop != RDMAP_CMP_SWAP)
+		return UW_E_RDMAP_OPCODE;
+	at.stag = a.stag;
+	at.to = a.to;
+	v = mem_check(s->mem, &at, &va);
+	if (!v && !(s->remote_rights & MEM_REMOTE_ATOMIC))
+		v = MEM_NO_RIGHTS;
+	if (v)
+		return mem_verdict_status(v, MEM_FOR_RDMAP);
+	if ((uintptr_t)va % 8)
+		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	e = &s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap];
+	e->atomic = true;
+	e->a = a;
+	s->irq.count++;
+	return UW_OK;
+}
+
+/* RFC 7306 §5.2.2: answers come in the order of the requests. */
+static uw_status rx_atomic_response(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	struct rdmap_orq_entry *e = oldest_read(s);
+	uint8_t flat[sizeof(struct rdmap_atomic_resp_wire)];
+	struct rdmap_atomic_resp r;
+	struct uw_span original = { (const uint8_t *)&r.original, sizeof(r.original) };
+	uw_status st;
+
+	if (!e || !e->atomic)
+		return UW_E_RDMAP_OPCODE;
+	uw_rope_copy(seg->payload, flat, sizeof(flat));
+	rdmap_atomic_resp_decode(flat, &r);
+	if (r.req_id != e->stag)
+		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	st = mem_scatter(s->mem, &e->sink, 0, uw_rope_of(&original));
+	if (st)
+		return st;
+	read_finished(s, e);
+	return UW_OK;
+}
+
+/* RFC 7306 §6: takes one receive, brings eight octets, of which the verbs know four. */
+static uw_status rx_imm(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	unsigned opcode = rdmap_ctrl_opcode(seg->hdr.rsvd_ulp);
+	struct rdmap_delivery d = { .solicited = rdmap_ops[opcode].solicited,
+				    .has_imm = true,
+				    .write_imm = true };
+	uw_status st = open_recv(s);
+
+	if (st)
+		return st;
+	d.length = s->write_len; /* the Write in front of it, which is what verbs report */
+	uw_rope_copy(seg->payload, &d.imm_be, sizeof(d.imm_be));
+	s->recv_open = false;
+	s->ulp->recv_done(s->ulp_arg, &d);
 	return UW_OK;
 }
 
@@ -186,6 +267,11 @@ static handler *const handlers[RDMAP_OPCODES] = {
 	[RDMAP_SEND_SE] = rx_send,
 	[RDMAP_SEND_SE_INV] = rx_send,
 	[RDMAP_TERMINATE] = rx_terminate,
+	[RDMAP_IMM] = rx_imm,
+	[RDMAP_IMM_SE] = rx_imm,
+	[RDMAP_ATOMIC_REQUEST] = rx_atomic_request,
+	[RDMAP_ATOMIC_RESPONSE] = rx_atomic_response,
+	[RDMAP_SEND_IMM] = rx_send,
 };
 
 /* RFC 5040 §7.2: version, opcode, and that tag and queue are the opcode's. */

@@ -19,7 +19,8 @@ static void attach_headers(const struct rdmap_stream *s, struct rdmap_term *t)
 	t->ddp_length = s->bad.length;
 	t->ddp_hdr_len = s->bad.hdr_len;
 	memcpy(t->ddp_hdr, s->bad.raw, s->bad.hdr_len);
-	/* The RDMAP header only for a remote protection error of a Read Request. */
+	/* The RDMAP header only for a remote protection error of a Read Request; an Atomic Request
+	 * has none (RFC 7306 §8.1). */
 	if (t->layer == LAYER_RDMAP && t->etype == ETYPE_PROTECTION && s->bad_read) {
 		t->has_rdmap = true;
 		memcpy(t->rdmap_hdr, s->bad_hdr, sizeof(t->rdmap_hdr));
@@ -42,6 +43,7 @@ bool rdmap_terminate(struct rdmap_stream *s, uw_status why)
 	s->tx.msg.hdr.rsvd_ulp = rdmap_ctrl(RDMAP_TERMINATE);
 	s->tx.source = RDMAP_FROM_BYTES;
 	s->tx.off = 0;
+	s->tx.answers = false;
 	s->term_sent = true;
 	s->stats->rdmap_tx_terminates++;
 	return true;

@@ -2,7 +2,10 @@
 /* RDMAP outbound: messages to segments. RFC 5040 §5. */
 #include "rdmap/rdmap.h"
 
+#include <endian.h>
 #include <string.h>
+
+#include "rdmap/atomic.h"
 
 void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, struct uw_stats *st)
 {
@@ -20,6 +23,7 @@ static void begin(struct rdmap_stream *s, unsigned opcode, enum rdmap_source sou
 	s->tx.msg.hdr.rsvd_ulp = rdmap_ctrl(opcode);
 	s->tx.source = source;
 	s->tx.off = 0;
+	s->tx.answers = false;
 }
 
 void rdmap_send(struct rdmap_stream *s, unsigned opcode, const struct mem_sgl *sgl,
@@ -32,6 +36,25 @@ void rdmap_send(struct rdmap_stream *s, unsigned opcode, const struct mem_sgl *s
 	begin(s, opcode, RDMAP_FROM_SGL);
 }
 
+void rdmap_send_imm(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t imm_be,
+		    bool solicited)
+{
+	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_SEND, sgl->len);
+	s->tx.msg.hdr.rsvd_ulp32 = be32toh(imm_be);
+	s->tx.sgl = *sgl;
+	begin(s, RDMAP_SEND_IMM, RDMAP_FROM_SGL);
+	if (solicited)
+		s->tx.msg.hdr.rsvd_ulp |= RDMAP_CTRL_SE;
+}
+
+void rdmap_imm(struct rdmap_stream *s, uint32_t imm_be, bool solicited)
+{
+	memset(s->tx.bytes, 0, RDMAP_IMM_SIZE);
+	memcpy(s->tx.bytes, &imm_be, sizeof(imm_be));
+	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_SEND, RDMAP_IMM_SIZE);
+	begin(s, solicited ? RDMAP_IMM_SE : RDMAP_IMM, RDMAP_FROM_BYTES);
+}
+
 void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to)
 {
 	ddp_msg_tagged(&s->tx.msg, stag, to, sgl->len);
@@ -39,18 +62,27 @@ void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t sta
 	begin(s, RDMAP_WRITE, RDMAP_FROM_SGL);
 }
 
-static void request_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
-			 uint64_t to, bool hidden)
+/* A place in the ORQ under a name of its own; there is one. */
+static struct rdmap_orq_entry *outstanding(struct rdmap_stream *s, const struct mem_sgl *sink)
 {
 	struct rdmap_orq *q = &s->orq;
 	struct rdmap_orq_entry *e = &q->v[(q->head + q->count) % q->cap];
-	struct rdmap_read r = { .size = (uint32_t)sink->len, .src_stag = stag, .src_to = to };
 
-	*e = (struct rdmap_orq_entry){ .sink = *sink, .stag = s->next_sink, .hidden = hidden };
+	*e = (struct rdmap_orq_entry){ .sink = *sink, .stag = s->next_sink };
 	q->count++;
+	s->next_sink = s->next_sink == UINT32_MAX ? 1 : s->next_sink + 1;
+	return e;
+}
+
+static void request_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
+			 uint64_t to, bool hidden)
+{
+	struct rdmap_read r = { .size = (uint32_t)sink->len, .src_stag = stag, .src_to = to };
+	struct rdmap_orq_entry *e = outstanding(s, sink);
+
+	e->hidden = hidden;
 	/* Sink TO 0: offsets into the sink list; the STag says which. */
 	r.sink_stag = e->stag;
-	s->next_sink = s->next_sink == UINT32_MAX ? 1 : s->next_sink + 1;
 	rdmap_read_encode(&r, s->tx.bytes);
 	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_READ, sizeof(struct rdmap_read_wire));
 	begin(s, RDMAP_READ_REQUEST, RDMAP_FROM_BYTES);
@@ -61,6 +93,22 @@ uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_
 	if (s->orq.count == s->orq.cap)
 		return UW_MORE;
 	request_read(s, sink, stag, to, false);
+	return UW_OK;
+}
+
+/* RFC 7306 §5: an Atomic Request counts as a read against ORD. */
+uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink, struct rdmap_atomic *a)
+{
+	struct rdmap_orq_entry *e;
+
+	if (s->orq.count == s->orq.cap)
+		return UW_MORE;
+	e = outstanding(s, sink);
+	e->atomic = true;
+	a->req_id = e->stag;
+	rdmap_atomic_encode(a, s->tx.bytes);
+	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_READ, sizeof(struct rdmap_atomic_wire));
+	begin(s, RDMAP_ATOMIC_REQUEST, RDMAP_FROM_BYTES);
 	return UW_OK;
 }
 
@@ -77,14 +125,44 @@ void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind)
 		request_read(s, &none, 1, 0, true);
 }
 
+/* The word is looked up again: it may have been deregistered since the Request came. */
+static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
+{
+	struct rdmap_atomic_resp r = { .req_id = a->req_id };
+	struct mem_access at = {
+		.stag = a->stag, .pd = s->pd, .to = a->to, .len = 8, .need = MEM_REMOTE_ATOMIC
+	};
+	uint8_t *va = NULL;
+
+	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_ATOMIC,
+			 sizeof(struct rdmap_atomic_resp_wire));
+	if (mem_check(s->mem, &at, &va)) {
+		/* rdmap_tx_segment makes the same check and reports it. */
+		s->tx.src_stag = a->stag;
+		s->tx.src_to = a->to;
+		begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_STAG);
+		return;
+	}
+	r.original = rdmap_atomic_execute(a, va);
+	rdmap_atomic_resp_encode(&r, s->tx.bytes);
+	begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_BYTES);
+}
+
 void rdmap_respond(struct rdmap_stream *s)
 {
-	const struct rdmap_read *r = &s->irq.v[s->irq.head].r;
+	const struct rdmap_irq_entry *e = &s->irq.v[s->irq.head];
+	const struct rdmap_read *r = &e->r;
 
+	if (e->atomic) {
+		respond_atomic(s, &e->a);
+		s->tx.answers = true;
+		return;
+	}
 	ddp_msg_tagged(&s->tx.msg, r->sink_stag, r->sink_to, r->size);
 	s->tx.src_stag = r->src_stag;
 	s->tx.src_to = r->src_to;
 	begin(s, RDMAP_READ_RESPONSE, RDMAP_FROM_STAG);
+	s->tx.answers = true;
 }
 
 /* A Read Response reads what the peer named, so the check is the peer's rights, each time: the
@@ -128,7 +206,8 @@ static uw_status payload(struct rdmap_stream *s, uint8_t *out, size_t n)
 
 static void finished(struct rdmap_stream *s)
 {
-	if (s->tx.source == RDMAP_FROM_STAG) {
+	if (s->tx.answers) {
+		s->tx.answers = false;
 		s->irq.head = (uint16_t)((s->irq.head + 1) % s->irq.cap);
 		s->irq.count--;
 	}

@@ -11,7 +11,8 @@
 #include "base/span.h"
 #include "base/status.h"
 
-struct ddp_tagged_wire { /* RFC 5041 §4.2 */
+/* RFC 5041 §4.2 */
+struct ddp_tagged_wire {
 	uint8_t ctrl;
 	uint8_t rsvd_ulp; /* RDMAP's control octet */
 	uint8_t stag[4];
@@ -19,7 +20,8 @@ struct ddp_tagged_wire { /* RFC 5041 §4.2 */
 };
 static_assert(sizeof(struct ddp_tagged_wire) == 14, "RFC 5041 §4.2");
 
-struct ddp_untagged_wire { /* RFC 5041 §4.3 */
+/* RFC 5041 §4.3 */
+struct ddp_untagged_wire {
 	uint8_t ctrl;
 	uint8_t rsvd_ulp;
 	uint8_t rsvd_ulp32[4];

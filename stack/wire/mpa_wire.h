@@ -44,11 +44,12 @@ static_assert(sizeof(struct mpa_enhanced_wire) == 4, "RFC 6581 §9");
 #define MPA_RD_NO_NEGO 0x3fffu /* RFC 6581 §9.1: no automatic negotiation */
 #define MPA_RD_MAX     0x3ffeu
 
-enum mpa_rtr { /* which zero-length message opens the stream, RFC 6581 §9.2 */
-	       MPA_RTR_NONE = 0,
-	       MPA_RTR_SEND = 1,  /* B */
-	       MPA_RTR_WRITE = 2, /* C */
-	       MPA_RTR_READ = 4,  /* D */
+/* which zero-length message opens the stream, RFC 6581 §9.2 */
+enum mpa_rtr {
+	MPA_RTR_NONE = 0,
+	MPA_RTR_SEND = 1,  /* B */
+	MPA_RTR_WRITE = 2, /* C */
+	MPA_RTR_READ = 4,  /* D */
 };
 
 /* A start-up frame, decoded. */

@@ -15,6 +15,14 @@ const struct rdmap_op rdmap_ops[RDMAP_OPCODES] = {
 	[RDMAP_SEND_SE_INV] = { "Send with SE and Invalidate", false, RDMAP_QN_SEND, 0, true, true,
 				true },
 	[RDMAP_TERMINATE] = { "Terminate", false, RDMAP_QN_TERMINATE, 4, true, false, false },
+	[RDMAP_IMM] = { "Immediate Data", false, RDMAP_QN_SEND, 8, false, false, false },
+	[RDMAP_IMM_SE] = { "Immediate Data with SE", false, RDMAP_QN_SEND, 8, false, false, true },
+	[RDMAP_ATOMIC_REQUEST] = { "Atomic Request", false, RDMAP_QN_READ, 52, false, false,
+				   false },
+	[RDMAP_ATOMIC_RESPONSE] = { "Atomic Response", false, RDMAP_QN_ATOMIC, 12, false, false,
+				    false },
+	[RDMAP_SEND_IMM] = { "Send with Immediate (experimental)", false, RDMAP_QN_SEND, 0, true,
+			     false, false },
 };
 
 void rdmap_read_encode(const struct rdmap_read *r, uint8_t *out)
@@ -37,6 +45,50 @@ void rdmap_read_decode(const uint8_t *in, struct rdmap_read *r)
 	r->size = uw_be32(w->size);
 	r->src_stag = uw_be32(w->src_stag);
 	r->src_to = uw_be64(w->src_to);
+}
+
+void rdmap_atomic_encode(const struct rdmap_atomic *a, uint8_t *out)
+{
+	struct rdmap_atomic_wire *w = (struct rdmap_atomic_wire *)out;
+
+	uw_put32(w->aop, a->aop & 0x0f);
+	uw_put32(w->req_id, a->req_id);
+	uw_put32(w->stag, a->stag);
+	uw_put64(w->to, a->to);
+	uw_put64(w->add_swap, a->add_swap);
+	uw_put64(w->add_swap_mask, a->add_swap_mask);
+	uw_put64(w->compare, a->compare);
+	uw_put64(w->compare_mask, a->compare_mask);
+}
+
+void rdmap_atomic_decode(const uint8_t *in, struct rdmap_atomic *a)
+{
+	const struct rdmap_atomic_wire *w = (const struct rdmap_atomic_wire *)in;
+
+	a->aop = w->aop[3] & 0x0f;
+	a->req_id = uw_be32(w->req_id);
+	a->stag = uw_be32(w->stag);
+	a->to = uw_be64(w->to);
+	a->add_swap = uw_be64(w->add_swap);
+	a->add_swap_mask = uw_be64(w->add_swap_mask);
+	a->compare = uw_be64(w->compare);
+	a->compare_mask = uw_be64(w->compare_mask);
+}
+
+void rdmap_atomic_resp_encode(const struct rdmap_atomic_resp *r, uint8_t *out)
+{
+	struct rdmap_atomic_resp_wire *w = (struct rdmap_atomic_resp_wire *)out;
+
+	uw_put32(w->req_id, r->req_id);
+	uw_put64(w->original, r->original);
+}
+
+void rdmap_atomic_resp_decode(const uint8_t *in, struct rdmap_atomic_resp *r)
+{
+	const struct rdmap_atomic_resp_wire *w = (const struct rdmap_atomic_resp_wire *)in;
+
+	r->req_id = uw_be32(w->req_id);
+	r->original = uw_be64(w->original);
 }
 
 unsigned rdmap_term_encode(const struct rdmap_term *t, uint8_t *out)

@@ -11,20 +11,24 @@
 #include "base/span.h"
 #include "wire/ddp_wire.h"
 
-enum rdmap_opcode { /* RFC 5040 §4.3 figure 4, RFC 7306 §4.1 figure 2 */
-		    RDMAP_WRITE = 0x0,
-		    RDMAP_READ_REQUEST = 0x1,
-		    RDMAP_READ_RESPONSE = 0x2,
-		    RDMAP_SEND = 0x3,
-		    RDMAP_SEND_INV = 0x4,
-		    RDMAP_SEND_SE = 0x5,
-		    RDMAP_SEND_SE_INV = 0x6,
-		    RDMAP_TERMINATE = 0x7,
-		    RDMAP_IMM = 0x8,
-		    RDMAP_IMM_SE = 0x9,
-		    RDMAP_ATOMIC_REQUEST = 0xa,
-		    RDMAP_ATOMIC_RESPONSE = 0xb,
-		    RDMAP_OPCODES = 16,
+/* RFC 5040 §4.3 figure 4, RFC 7306 §4.1 figure 2 */
+enum rdmap_opcode {
+	RDMAP_WRITE = 0x0,
+	RDMAP_READ_REQUEST = 0x1,
+	RDMAP_READ_RESPONSE = 0x2,
+	RDMAP_SEND = 0x3,
+	RDMAP_SEND_INV = 0x4,
+	RDMAP_SEND_SE = 0x5,
+	RDMAP_SEND_SE_INV = 0x6,
+	RDMAP_TERMINATE = 0x7,
+	RDMAP_IMM = 0x8,
+	RDMAP_IMM_SE = 0x9,
+	RDMAP_ATOMIC_REQUEST = 0xa,
+	RDMAP_ATOMIC_RESPONSE = 0xb,
+	/* RFC 6580 §3.4 leaves 0xf to experiments; ours (doc/adr/0004): a Send whose RsvdULP32 is
+	 * the verbs' immediate data, RDMAP_CTRL_SE in the control octet when solicited. */
+	RDMAP_SEND_IMM = 0xf,
+	RDMAP_OPCODES = 16,
 };
 
 enum rdmap_qn { RDMAP_QN_SEND, RDMAP_QN_READ, RDMAP_QN_TERMINATE, RDMAP_QN_ATOMIC, RDMAP_QNS };
@@ -57,7 +61,8 @@ struct rdmap_op {
 };
 extern const struct rdmap_op rdmap_ops[RDMAP_OPCODES];
 
-struct rdmap_read_wire { /* RFC 5040 §4.4 */
+/* RFC 5040 §4.4 */
+struct rdmap_read_wire {
 	uint8_t sink_stag[4];
 	uint8_t sink_to[8];
 	uint8_t size[4];
@@ -73,7 +78,50 @@ struct rdmap_read {
 void rdmap_read_encode(const struct rdmap_read *r, uint8_t *out);
 void rdmap_read_decode(const uint8_t *in, struct rdmap_read *r);
 
-struct rdmap_term_wire {     /* RFC 5040 §4.8 */
+/* RFC 7306 §6.3: exactly 8 octets, the verbs' four in front. */
+#define RDMAP_IMM_SIZE 8u
+#define RDMAP_CTRL_SE  0x10u /* RDMAP_SEND_IMM only */
+
+/* RFC 7306 §5.1 figure 5 */
+enum rdmap_aop { RDMAP_FETCH_ADD = 0, RDMAP_CMP_SWAP = 2 };
+
+/* RFC 7306 §5.2.1 */
+struct rdmap_atomic_wire {
+	uint8_t aop[4]; /* the low four bits */
+	uint8_t req_id[4];
+	uint8_t stag[4];
+	uint8_t to[8];
+	uint8_t add_swap[8];
+	uint8_t add_swap_mask[8];
+	uint8_t compare[8];
+	uint8_t compare_mask[8];
+};
+static_assert(sizeof(struct rdmap_atomic_wire) == 52, "RFC 7306 figure 4");
+
+struct rdmap_atomic {
+	uint8_t aop; /* enum rdmap_aop */
+	uint32_t req_id, stag;
+	uint64_t to, add_swap, add_swap_mask, compare, compare_mask;
+};
+void rdmap_atomic_encode(const struct rdmap_atomic *a, uint8_t *out);
+void rdmap_atomic_decode(const uint8_t *in, struct rdmap_atomic *a);
+
+/* RFC 7306 §5.2.2 */
+struct rdmap_atomic_resp_wire {
+	uint8_t req_id[4];
+	uint8_t original[8];
+};
+static_assert(sizeof(struct rdmap_atomic_resp_wire) == 12, "RFC 7306 figure 6");
+
+struct rdmap_atomic_resp {
+	uint32_t req_id;
+	uint64_t original;
+};
+void rdmap_atomic_resp_encode(const struct rdmap_atomic_resp *r, uint8_t *out);
+void rdmap_atomic_resp_decode(const uint8_t *in, struct rdmap_atomic_resp *r);
+
+/* RFC 5040 §4.8 */
+struct rdmap_term_wire {
 	uint8_t layer_etype; /* layer in the high nibble */
 	uint8_t code;
 	uint8_t hdrct; /* enum rdmap_hdrct */
@@ -84,7 +132,7 @@ static_assert(sizeof(struct rdmap_term_wire) == 4, "RFC 5040 §4.8");
 enum rdmap_hdrct { RDMAP_TERM_M = 0x80, RDMAP_TERM_D = 0x40, RDMAP_TERM_R = 0x20 };
 
 /* Largest Terminate payload: control, DDP segment length, DDP header, Read Request header. */
-#define RDMAP_TERM_MAX (4u + 2u + DDP_HDR_MAX + 28u)
+#define RDMAP_TERM_MAX (4u + 2u + DDP_HDR_MAX + 28u) /* = 52, as an Atomic Request */
 
 struct rdmap_term {
 	uint8_t layer, etype, code;

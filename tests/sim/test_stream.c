@@ -10,7 +10,9 @@
 
 #include "net.h"
 
-#define ALL (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
+#define ALL                                                                                        \
+	(UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |                  \
+	 UW_ACCESS_REMOTE_ATOMIC)
 
 static void fill(uint8_t *p, size_t n, uint32_t seed)
 {
@@ -281,6 +283,152 @@ static void test_bad_read_fails_request(void **state)
 	free(s);
 }
 
+/* RFC 7306 §6: Write and Immediate Data; the receive tells the Write's length. */
+static void test_write_with_imm(void **state)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+	struct buffers b;
+	struct uw_sge sge;
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = UW_WR_RDMA_WRITE_WITH_IMM,
+				 .flags = UW_SEND_SIGNALED,
+				 .imm_or_inv = 0x11223344 };
+	struct uw_wc wc;
+
+	(void)state;
+	sim_open(s, &(struct sim_options){ 0 });
+	sim_connect(s, 7471);
+	b = make(s, 70000);
+	for (unsigned i = 0; i < N_SIZES - 1; i++) {
+		sge = (struct uw_sge){ (uintptr_t)b.a, sizes[i], uw_mr_stag(b.ma) };
+		wr.remote_addr = (uintptr_t)b.b;
+		wr.rkey = uw_mr_stag(b.mb);
+		fill(b.a, sizes[i], i + 1);
+		sim_post_recv(&s->b, 5, b.b, 0, b.mb);
+		sim_post_send(&s->a, &wr);
+		wc = sim_wc(s, s->b.rcq);
+		assert_int_equal(wc.opcode, UW_WC_RECV_RDMA_WITH_IMM);
+		assert_int_equal(wc.wc_flags, UW_WC_WITH_IMM);
+		assert_int_equal(wc.imm_or_inv, 0x11223344);
+		assert_int_equal(wc.byte_len, sizes[i]);
+		assert_memory_equal(b.a, b.b, sizes[i]);
+		wc = sim_wc(s, s->a.scq);
+		assert_int_equal(wc.opcode, UW_WC_RDMA_WRITE);
+		assert_int_equal(wc.status, UW_WC_SUCCESS);
+	}
+	drop(&b);
+	sim_close(s);
+	free(s);
+}
+
+static void test_send_with_imm(void **state)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+	struct buffers b;
+	struct uw_sge sge;
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = UW_WR_SEND_WITH_IMM,
+				 .imm_or_inv = 0xa1b2c3d4 };
+	struct uw_wc wc;
+
+	(void)state;
+	sim_open(s, &(struct sim_options){ 0 });
+	sim_connect(s, 7471);
+	b = make(s, 5000);
+	fill(b.a, 5000, 3);
+	sge = (struct uw_sge){ (uintptr_t)b.a, 5000, uw_mr_stag(b.ma) };
+	sim_post_recv(&s->b, 5, b.b, 5000, b.mb);
+	sim_post_send(&s->a, &wr);
+	wc = sim_wc(s, s->b.rcq);
+	assert_int_equal(wc.opcode, UW_WC_RECV);
+	assert_int_equal(wc.wc_flags, UW_WC_WITH_IMM);
+	assert_int_equal(wc.imm_or_inv, 0xa1b2c3d4);
+	assert_int_equal(wc.byte_len, 5000);
+	assert_memory_equal(b.a, b.b, 5000);
+	drop(&b);
+	sim_close(s);
+	free(s);
+}
+
+static uint64_t atomic_op(struct sim *s, struct buffers *b, uint32_t op, uint64_t x, uint64_t swap)
+{
+	struct uw_sge sge = { (uintptr_t)b->a, 8, uw_mr_stag(b->ma) };
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = op,
+				 .flags = UW_SEND_SIGNALED,
+				 .remote_addr = (uintptr_t)b->b,
+				 .rkey = uw_mr_stag(b->mb),
+				 .compare_add = x,
+				 .swap = swap };
+	struct uw_wc wc;
+	uint64_t got;
+
+	sim_post_send(&s->a, &wr);
+	wc = sim_wc(s, s->a.scq);
+	assert_int_equal(wc.status, UW_WC_SUCCESS);
+	assert_int_equal(wc.opcode,
+			 op == UW_WR_ATOMIC_CMP_AND_SWP ? UW_WC_COMP_SWAP : UW_WC_FETCH_ADD);
+	memcpy(&got, b->a, 8);
+	return got;
+}
+
+/* RFC 7306 §5.1: the original value comes back, in host order, whatever happened. */
+static void test_atomics(void **state)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+	struct buffers b;
+	uint64_t *word;
+
+	(void)state;
+	sim_open(s, &(struct sim_options){ 0 });
+	sim_connect(s, 7471);
+	b = make(s, 64);
+	word = (uint64_t *)(void *)b.b;
+	*word = 0x1122334455667788u;
+	assert_true(atomic_op(s, &b, UW_WR_ATOMIC_FETCH_AND_ADD, 5, 0) == 0x1122334455667788u);
+	assert_true(*word == 0x112233445566778du);
+	assert_true(atomic_op(s, &b, UW_WR_ATOMIC_CMP_AND_SWP, 1, 2) == 0x112233445566778du);
+	assert_true(*word == 0x112233445566778du);
+	assert_true(atomic_op(s, &b, UW_WR_ATOMIC_CMP_AND_SWP, *word, 2) == 0x112233445566778du);
+	assert_true(*word == 2);
+	drop(&b);
+	sim_close(s);
+	free(s);
+}
+
+/* RFC 7306 §8.2: misaligned: memory untouched, Terminate 0/2/07. */
+static void test_misaligned_atomic(void **state)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+	struct buffers b;
+	struct uw_sge sge;
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = UW_WR_ATOMIC_FETCH_AND_ADD,
+				 .compare_add = 1 };
+
+	(void)state;
+	sim_open(s, &(struct sim_options){ 0 });
+	sim_connect(s, 7471);
+	b = make(s, 64);
+	sge = (struct uw_sge){ (uintptr_t)b.a, 8, uw_mr_stag(b.ma) };
+	wr.remote_addr = (uintptr_t)b.b + 4;
+	wr.rkey = uw_mr_stag(b.mb);
+	sim_post_send(&s->a, &wr);
+	assert_true(sim_until(s, a_down, s, 60000000));
+	assert_int_equal(s->a.qp->qp.peer_term.layer, 0);
+	assert_int_equal(s->a.qp->qp.peer_term.etype, 2);
+	assert_int_equal(s->a.qp->qp.peer_term.code, 7);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(b.b[i], 0);
+	drop(&b);
+	sim_close(s);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +441,10 @@ int main(void)
 		cmocka_unit_test(test_disconnect_drains),
 		cmocka_unit_test(test_bad_write_terminates),
 		cmocka_unit_test(test_bad_read_fails_request),
+		cmocka_unit_test(test_write_with_imm),
+		cmocka_unit_test(test_send_with_imm),
+		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_misaligned_atomic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_pd = as_int(from->max_pd);
 	to->max_qp_rd_atom = to->max_qp_init_rd_atom = as_int(from->max_rd_atom);
 	to->max_res_rd_atom = as_int((uint64_t)from->max_rd_atom * from->max_qp);
-	to->atomic_cap = IBV_ATOMIC_NONE;
+	to->atomic_cap = IBV_ATOMIC_GLOB; /* the CPU's own instructions */
 	to->max_srq = as_int(from->max_srq);
 	to->max_srq_wr = as_int(from->max_srq_wr);
 	to->phys_port_cnt = 1;

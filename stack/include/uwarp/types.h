@@ -56,7 +56,8 @@ enum uw_wc_flags {
 	UW_WC_WITH_INV = 1 << 3,
 };
 
-struct uw_wc { /* laid out as struct ibv_wc */
+/* laid out as struct ibv_wc */
+struct uw_wc {
 	uint64_t wr_id;
 	uint32_t status;     /* enum uw_wc_status */
 	uint32_t opcode;     /* enum uw_wc_opcode; undefined unless success */
@@ -70,7 +71,8 @@ struct uw_wc { /* laid out as struct ibv_wc */
 	uint8_t sl, dlid_path_bits;
 };
 
-struct uw_sge { /* laid out as struct ibv_sge */
+/* laid out as struct ibv_sge */
+struct uw_sge {
 	uint64_t addr;
 	uint32_t length;
 	uint32_t lkey;

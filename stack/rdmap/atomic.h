@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two atomic operations on memory: RFC 7306 §5.1. */
+#ifndef UWARP_RDMAP_ATOMIC_H
+#define UWARP_RDMAP_ATOMIC_H
+
+#include "wire/rdmap_wire.h"
+
+/* Carry out a on the aligned 64-bit word at p, in host byte order, with the CPU's own atomic
+ * instructions: atomic against other streams, other processes and the program itself. Returns the
+ * original value. */
+uint64_t rdmap_atomic_execute(const struct rdmap_atomic *a, void *p);
+
+/* FetchAdd's sum: each bit of mask is the top bit of a field of its own, carries stop there; mask
+ * 0 is one field of 64 bits. */
+uint64_t rdmap_masked_add(uint64_t x, uint64_t y, uint64_t mask);
+
+#endif
