@@ -105,6 +105,8 @@ int uw_config_from_env(struct uw_config *c)
 	if (!err)
 		err = get_bool("UWARP_P2P", &c->p2p);
 	if (!err)
+		err = get_bool("UWARP_MARKERS", &c->markers);
+	if (!err)
 		err = get_bool("UWARP_VERBOSE", &c->verbose);
 	return err;
 }

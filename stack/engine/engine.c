@@ -88,6 +88,7 @@ static void make_policy(struct uw_engine *e)
 	e->policy = (struct mpa_policy){ .rev = (uint8_t)c->mpa_rev,
 					 .rev_max = 2,
 					 .crc = c->crc,
+					 .rx_markers = c->markers,
 					 .p2p = c->p2p,
 					 .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
 					 .ird_max = (uint16_t)c->ird,

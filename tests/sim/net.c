@@ -79,6 +79,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.crc = !o->no_crc;
 	cfg.mpa_rev = o->rev1 ? 1 : 2;
 	cfg.p2p = !o->no_p2p;
+	cfg.markers = o->markers;
 	cfg.connect_ms = 30000; /* faults may cost several RTOs */
 	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
 	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);

@@ -43,7 +43,7 @@ struct sim_options {
 	uint64_t seed;
 	uint32_t depth;	   /* SQ and RQ entries; 0 = 64 */
 	uint32_t cq_depth; /* 0 = 4 times depth */
-	bool no_crc, rev1, no_p2p;
+	bool no_crc, rev1, no_p2p, markers;
 };
 
 void sim_open(struct sim *s, const struct sim_options *o);

@@ -131,6 +131,15 @@ static void test_all_without_crc(void **state)
 	all_operations(&(struct sim_options){ .mtu = 1500, .no_crc = true });
 }
 
+/* RFC 5044 §4.3: markers in both directions, because both ask for them. */
+static void test_all_with_markers(void **state)
+{
+	(void)state;
+	all_operations(&(struct sim_options){ .mtu = 1500, .markers = true });
+	all_operations(&(struct sim_options){ .mtu = 9000, .markers = true, .drop_ppm = 10000 });
+	all_operations(&(struct sim_options){ .mtu = 1500, .markers = true, .no_crc = true });
+}
+
 static void test_all_rev1(void **state)
 {
 	(void)state;
@@ -434,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_clean),
 		cmocka_unit_test(test_all_without_crc),
+		cmocka_unit_test(test_all_with_markers),
 		cmocka_unit_test(test_all_rev1),
 		cmocka_unit_test(test_all_with_faults),
 		cmocka_unit_test(test_repeats_exactly),

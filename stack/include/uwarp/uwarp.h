@@ -48,6 +48,7 @@ struct uw_config {
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
+	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
 	bool p2p;	   /* offer peer-to-peer (RFC 6581 A bit) when connecting; default true */
 	unsigned ird, ord; /* upper limits, 1..0x3ffe; default 128 */
@@ -235,16 +236,16 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(engine_open)                                                                             \
 	X(engine_start)                                                                            \
 	X(engine_started)                                                                          \
-	X(engine_close) X(engine_query) X(pd_alloc) X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) \
-		X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create)         \
-			X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) \
-				X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_set_access)  \
-					X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx)       \
-						X(ep_bind) X(ep_resolve) X(ep_listen)              \
-							X(ep_connect) X(ep_accept) X(ep_reject)    \
-								X(ep_disconnect) X(ep_destroy)     \
-									X(ep_local_addr)           \
-										X(ep_peer_addr)
+	X(engine_close)                                                                            \
+	X(engine_query) X(pd_alloc) X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create)    \
+		X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy)       \
+			X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy)  \
+				X(qp_num) X(qp_state) X(qp_modify) X(qp_set_access) X(post_send)   \
+					X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)         \
+						X(ep_resolve) X(ep_listen) X(ep_connect)           \
+							X(ep_accept) X(ep_reject) X(ep_disconnect) \
+								X(ep_destroy) X(ep_local_addr)     \
+									X(ep_peer_addr)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */
