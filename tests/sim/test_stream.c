@@ -438,7 +438,7 @@ static void test_misaligned_atomic(void **state)
 	free(s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_clean),
@@ -457,5 +457,7 @@ int main(void)
 		cmocka_unit_test(test_misaligned_atomic),
 	};
 
+	if (argc > 1) /* one test alone, for looking closely */
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void test_memory_is_written_without_polling(void **state)
 	land(l);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ping_pong),
@@ -210,5 +210,7 @@ int main(void)
 		cmocka_unit_test(test_memory_is_written_without_polling),
 	};
 
+	if (argc > 1) /* one test alone, for looking closely */
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
