@@ -7,6 +7,7 @@ static enum cm_verdict fail(struct cm_conn *cm, uw_status why)
 {
 	cm->state = CM_ENDED;
 	cm->why = why;
+	cm->deadline_us = 0;
 	return CM_FAILED;
 }
 
@@ -50,10 +51,10 @@ static enum cm_verdict got_reply(struct cm_conn *cm)
 {
 	uw_status st = mpa_reply_check(cm->policy, &cm->ours, &cm->peer, &cm->agreed);
 
+	cm->deadline_us = 0;
 	switch (st) {
 	case UW_OK:
 		cm->state = CM_STREAM;
-		cm->deadline_us = 0;
 		return CM_ACCEPTED;
 	case UW_E_REJECTED:
 		cm->state = CM_ENDED;

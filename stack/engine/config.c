@@ -88,7 +88,7 @@ static int get_strings(struct uw_config *c)
 int uw_config_from_env(struct uw_config *c)
 {
 	const struct number numbers[] = {
-		{ "UWARP_MTU", 576, 65521, &c->mtu },
+		{ "UWARP_MTU", 576, 65280, &c->mtu },
 		{ "UWARP_MPA_REV", 1, 2, &c->mpa_rev },
 		{ "UWARP_IRD", 1, 0x3ffe, &c->ird },
 		{ "UWARP_ORD", 1, 0x3ffe, &c->ord },

@@ -4,6 +4,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -49,12 +50,14 @@ def configure(build_dir, *args):
             have = f.read()
     except FileNotFoundError:
         have = None
-    command = [toolsenv.tool("meson"), "setup", "--wrap-mode=nodownload", *args]
     if os.path.exists(os.path.join(build_dir, "build.ninja")):
         # a plain tree may be the user's own, made by hand; ninja notices changed meson files
         if have == want or (have is None and not args):
             return
-        command.append("--wipe")
+        if have is None:
+            raise Failed(f"{build_dir} was configured by hand; remove it")
+        shutil.rmtree(build_dir)  # meson's --wipe would keep the old options
+    command = [toolsenv.tool("meson"), "setup", "--wrap-mode=nodownload", *args]
     say(f"configuring {os.path.relpath(build_dir, ROOT)}/")
     run_quietly([*command, build_dir, ROOT], "configuring")
     with open(stamp, "w") as f:

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "qp/sq.h"
+
+#include "node.h"
+
+static _Alignas(64) uint8_t slots[NODE_WR * 128];
+
+static struct sq queue(uint32_t depth)
+{
+	memset(slots, 0xff, sizeof(slots));
+	return (struct sq){ .slots = slots,
+			    .slot_size = sq_slot_size(NODE_SGE, NODE_INLINE),
+			    .mask = NODE_WR - 1,
+			    .depth = depth,
+			    .max_sge = NODE_SGE,
+			    .max_inline = NODE_INLINE };
+}
+
+static struct uw_send_wr send_of(const struct uw_sge *v, uint32_t n)
+{
+	return (struct uw_send_wr){ .opcode = UW_WR_SEND, .sg_list = v, .num_sge = n };
+}
+
+static void a_request_is_copied_in(void **state)
+{
+	struct sq sq = queue(NODE_WR);
+	struct uw_sge v[2] = { { 1, 20, 3 }, { 4, 50, 6 } };
+	struct uw_send_wr wr = { .wr_id = 77,
+				 .sg_list = v,
+				 .num_sge = 2,
+				 .opcode = UW_WR_RDMA_WRITE,
+				 .flags = UW_SEND_SIGNALED,
+				 .imm_or_inv = 8,
+				 .rkey = 9,
+				 .remote_addr = 0x1122334455667788ull };
+	struct sqe *e = sq_at(&sq, 0);
+
+	(void)state;
+	assert_true(sq_empty(&sq));
+	assert_false(sq_ready(&sq));
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	memset(v, 0, sizeof(v));
+	memset(&wr, 0, sizeof(wr));
+	assert_false(sq_empty(&sq));
+	assert_true(sq_ready(&sq));
+	assert_int_equal(e->wr_id, 77);
+	assert_int_equal(e->length, 70);
+	assert_int_equal(e->opcode, UW_WR_RDMA_WRITE);
+	assert_int_equal(e->flags, UW_SEND_SIGNALED);
+	assert_int_equal(e->rkey, 9);
+	assert_int_equal(e->imm_or_inv, 8);
+	assert_true(e->remote_addr == 0x1122334455667788ull);
+	assert_int_equal(e->num_sge, 2);
+	assert_int_equal(sqe_sge(e)[1].length, 50);
+	assert_int_equal(e->done | e->status, 0);
+}
+
+/* Only what iWARP has (RFC 5040 §4.3). */
+static void opcodes_that_are_not_known_are_refused(void **state)
+{
+	struct sq sq = queue(NODE_WR);
+
+	(void)state;
+	for (unsigned op = 0; op < 300; op++) {
+		struct uw_send_wr wr = { .opcode = op };
+		bool known = op == UW_WR_RDMA_WRITE || op == UW_WR_SEND || op == UW_WR_RDMA_READ ||
+			     op == UW_WR_SEND_WITH_INV;
+		bool later = op == UW_WR_RDMA_WRITE_WITH_IMM || op == UW_WR_SEND_WITH_IMM ||
+			     op == UW_WR_ATOMIC_CMP_AND_SWP || op == UW_WR_ATOMIC_FETCH_AND_ADD;
+
+		if (!later)
+			assert_status(sq_post(&sq, &wr), known ? UW_OK : UW_E_INVAL);
+	}
+}
+
+static void depth_is_the_limit(void **state)
+{
+	struct sq sq = queue(3);
+	struct uw_send_wr wr = send_of(NULL, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+	atomic_store(&sq.head, 1);
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+}
+
+static void more_sges_than_agreed_are_refused(void **state)
+{
+	const struct uw_sge v[NODE_SGE + 1] = { { 0 } };
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(v, NODE_SGE + 1);
+
+	(void)state;
+	assert_status(sq_post(&sq, &wr), UW_E_INVAL);
+	assert_false(sq_ready(&sq));
+	wr.num_sge--;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+}
+
+/* RFC 5041 §5.1: a message is shorter than 2^32 octets. */
+static void a_message_has_less_than_4_gib(void **state)
+{
+	const struct uw_sge v[] = { { 1, UINT32_MAX, 1 }, { 1, 1, 1 } };
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(v, 2);
+
+	(void)state;
+	assert_status(sq_post(&sq, &wr), UW_E_LEN);
+	wr.opcode = UW_WR_RDMA_READ;
+	assert_status(sq_post(&sq, &wr), UW_E_LEN);
+	wr.num_sge = 1;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_int_equal(sq_at(&sq, 0)->length, UINT32_MAX);
+}
+
+/* The octets are taken with the call; the program may reuse its memory at once, and no lkey is
+ * needed. */
+static void inline_data_is_copied(void **state)
+{
+	char a[] = "in", b[] = "line";
+	struct uw_sge v[] = { { to_of(a), 2, 0 }, { 0, 0, 0 }, { to_of(b), 4, 0 } };
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(v, 3);
+
+	(void)state;
+	wr.flags = UW_SEND_INLINE;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	memset(a, 0, sizeof(a));
+	memset(b, 0, sizeof(b));
+	assert_memory_equal(sqe_inline(sq_at(&sq, 0)), "inline", 6);
+	assert_int_equal(sq_at(&sq, 0)->length, 6);
+}
+
+static void inline_data_has_a_limit(void **state)
+{
+	uint8_t big[NODE_INLINE + 1] = { 0 };
+	struct uw_sge v[8];
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(v, 1);
+
+	(void)state;
+	wr.flags = UW_SEND_INLINE;
+	v[0] = sge_of(big, NODE_INLINE + 1, 0);
+	assert_status(sq_post(&sq, &wr), UW_E_LEN);
+	v[0].length--;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	/* the list itself is not kept, so it may be longer than others */
+	for (unsigned i = 0; i < 8; i++)
+		v[i] = sge_of(big + i, 1, 0);
+	wr.num_sge = 8;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+}
+
+/* A Read has no octets to take along. */
+static void a_read_is_not_inline(void **state)
+{
+	uint8_t b[4] = { 0 };
+	const struct uw_sge v = sge_of(b, 4, 0);
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(&v, 1);
+
+	(void)state;
+	wr.opcode = UW_WR_RDMA_READ;
+	wr.flags = UW_SEND_INLINE;
+	assert_status(sq_post(&sq, &wr), UW_E_INVAL);
+}
+
+static void sig_all_signals_all(void **state)
+{
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(NULL, 0);
+
+	(void)state;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	sq.sig_all = true;
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_int_equal(sq_at(&sq, 0)->flags & UW_SEND_SIGNALED, 0);
+	assert_int_equal(sq_at(&sq, 1)->flags & UW_SEND_SIGNALED, UW_SEND_SIGNALED);
+}
+
+static void a_slot_holds_what_it_must(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n < 20; n++) {
+		for (uint32_t inl = 0; inl < 300; inl += 17) {
+			uint32_t size = sq_slot_size(n, inl);
+
+			assert_true(size >= sizeof(struct sqe) + n * sizeof(struct uw_sge));
+			assert_true(size >= sizeof(struct sqe) + inl);
+			assert_int_equal(size % 64, 0);
+		}
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_request_is_copied_in),
+	cmocka_unit_test(opcodes_that_are_not_known_are_refused),
+	cmocka_unit_test(depth_is_the_limit),
+	cmocka_unit_test(more_sges_than_agreed_are_refused),
+	cmocka_unit_test(a_message_has_less_than_4_gib),
+	cmocka_unit_test(inline_data_is_copied),
+	cmocka_unit_test(inline_data_has_a_limit),
+	cmocka_unit_test(a_read_is_not_inline),
+	cmocka_unit_test(sig_all_signals_all),
+	cmocka_unit_test(a_slot_holds_what_it_must),
+};
+
+UWTEST_MAIN(tests)
