@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the environment says (uwarp-run sets it; doc/man lists the variables). */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,15 +74,23 @@ static int get_bool(const char *name, bool *out)
 
 static int get_strings(struct uw_config *c)
 {
-	const char *fd = getenv("UWARP_ADDR_FD");
 	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
 
 	if (!err)
 		err = get_string("UWARP_IP", c->ip, sizeof(c->ip));
 	if (!err)
 		err = get_string("UWARP_DIR", c->run_dir, sizeof(c->run_dir));
-	if (fd && *fd)
-		c->addr_fd = atoi(fd);
+	return err;
+}
+
+static int get_addr_fd(struct uw_config *c)
+{
+	unsigned fd = UINT_MAX;
+	const struct number n = { "UWARP_ADDR_FD", 0, INT_MAX, &fd };
+	int err = get_number(&n);
+
+	if (fd <= INT_MAX)
+		c->addr_fd = (int)fd;
 	return err;
 }
 
@@ -98,6 +107,8 @@ int uw_config_from_env(struct uw_config *c)
 
 	defaults(c);
 	err = get_strings(c);
+	if (!err)
+		err = get_addr_fd(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
 	if (!err)

@@ -10,6 +10,8 @@
 #define PUMP_SEGMENTS 16u /* then others get a turn */
 #define STALLED_TURNS 16u
 #define CLOSE_US      3000000u /* for the peer's FIN after ours */
+#define NUDGES	      5u
+#define NUDGE_US      10000u /* the first; each of the others waits four times as long */
 
 /* ---- events ------------------------------------------------------------------------------ */
 
@@ -53,7 +55,7 @@ static void end(struct uw_ep *ep)
  * out when it answers. */
 static void startup_failed(struct uw_ep *ep, uw_status why)
 {
-	bool initiator = !ep->listener;
+	bool initiator = !ep->passive;
 	enum uw_cm_event_type type = UW_CM_CONNECT_ERROR;
 	struct llp_conn *c = ep->c;
 	/* A responder whose Request never came has no program yet. */
@@ -226,8 +228,10 @@ static void transmit(struct uw_qp *qp)
 			break;
 		sent++;
 	}
-	if (sent)
+	if (sent) {
 		llp_tx_flush(ep->c);
+		ep->spoke = true;
+	}
 	if (qp_tx_pending(&qp->qp))
 		stall(ep);
 }
@@ -312,7 +316,9 @@ static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 	}
 	ep->c = c;
 	ep->l = ls->l;
+	ep->passive = true;
 	ep->listener = ls;
+	ep->fn = ls->fn;
 	ep->local = a.local;
 	ep->remote = ep->asked = a.remote;
 	ep->lport = a.lport;
@@ -338,6 +344,7 @@ static void requested(struct uw_ep *ep)
 
 	ep->e->stats.cm_requests++;
 	ep->state = EP_REQUESTED;
+	atomic_fetch_add_explicit(&ep->e->objects, 1, memory_order_relaxed);
 	if (!ep->cm->peer.enhanced)
 		ev.param.ird = ev.param.ord = (uint16_t)ep->e->cfg.ird;
 	emit(ls, &ev);
@@ -356,6 +363,7 @@ static void accepted(struct uw_ep *ep)
 	}
 	engine_ep_event(ep, UW_CM_ESTABLISHED, UW_OK);
 	forget_cm(ep);
+	ep->unheard = !(ep->l->flags & IO_P2P); /* there every peer is like us */
 	engine_pump(qp);
 }
 
@@ -414,6 +422,7 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 		return startup_rx(ep, in);
 	if (!qp)
 		return in.len;
+	ep->unheard = false;
 	st = qp_rx(&qp->qp, in, &used);
 	if (st)
 		engine_qp_down(qp, st);
@@ -465,8 +474,28 @@ const struct llp_user engine_llp_user = {
 
 /* ---- time -------------------------------------------------------------------------------- */
 
+/* A responder may look at its stream for the first time only some moments after its Reply, and then
+ * again only when more comes (Linux's siw does): the first FPDUs lie there, acknowledged and
+ * unread. So while we are silent and it is, too, give it something to look at; a few times at most.
+ */
+static void nudge(struct uw_ep *ep, uint64_t now)
+{
+	if (ep->spoke) {
+		ep->spoke = false;
+		ep->nudge_us = now + ((uint64_t)NUDGE_US << 2 * ep->nudges);
+		return;
+	}
+	if (!ep->nudge_us || now < ep->nudge_us)
+		return;
+	ep->nudge_us = 0;
+	if (ep->nudges++ < NUDGES && qp_nudge(&ep->qp->qp))
+		engine_pump(ep->qp);
+}
+
 static void ep_timer(struct uw_ep *ep, uint64_t now)
 {
+	if (ep->unheard && ep->state == EP_STREAMING && ep->qp)
+		nudge(ep, now);
 	if (ep->state == EP_STARTING && ep->cm && cm_timer(ep->cm, now) == CM_FAILED) {
 		startup_failed(ep, ep->cm->why);
 		return;

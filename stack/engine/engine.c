@@ -241,6 +241,18 @@ static bool quiet(struct uw_engine *e)
 	return true;
 }
 
+/* Every connection ends; the records stay, since threads of the program may still name them. */
+static void retire(struct uw_engine *e)
+{
+	for (struct uw_ep *ep = e->eps; ep; ep = ep->next) {
+		engine_ep_drop(ep);
+		if (ep->ls)
+			llp_unlisten(ep->ls);
+		ep->ls = NULL;
+		ep->claimed = ep->unresolved = false; /* the link will be gone */
+	}
+}
+
 /* What was posted is sent, what was sent is acknowledged, every FIN too; all within the limit. */
 static void drain(struct uw_engine *e)
 {
@@ -253,8 +265,7 @@ static void drain(struct uw_engine *e)
 		engine_lock(e);
 		engine_run(e);
 		if (!closed && quiet(e)) {
-			while (e->eps)
-				engine_ep_free(e->eps);
+			retire(e);
 			closed = true;
 		}
 		left = llp_lingering();
@@ -266,15 +277,20 @@ static void drain(struct uw_engine *e)
 	}
 }
 
+/* Whoever takes the lock after this finds an engine without links. */
 static void close_links(struct uw_engine *e)
 {
-	for (unsigned i = 0; i < e->n_links; i++) {
-		engine_lock(e);
-		llp_remove_link(e->links[i]);
-		engine_unlock(e);
-		e->links[i]->ops->close(e->links[i]);
-	}
+	unsigned n;
+
+	engine_lock(e);
+	n = e->n_links;
 	e->n_links = 0;
+	e->doorbell = &e->own_doorbell;
+	for (unsigned i = 0; i < n; i++)
+		llp_remove_link(e->links[i]);
+	engine_unlock(e);
+	for (unsigned i = 0; i < n; i++)
+		e->links[i]->ops->close(e->links[i]);
 }
 
 void uw_engine_close(struct uw_engine *e)
@@ -290,6 +306,12 @@ void uw_engine_close(struct uw_engine *e)
 	}
 	if (e->pcap)
 		io_pcap_close(e->pcap);
+	/* The process ends, and until it has, its other threads may go on: they find nothing here,
+	 * but they must find it. */
+	if (atomic_load_explicit(&e->objects, memory_order_acquire) && !e->manual)
+		return;
+	while (e->eps)
+		engine_ep_free(e->eps);
 	pthread_mutex_destroy(&e->lock);
 	pthread_mutex_destroy(&e->start_lock);
 	free(e->mem.slots);
@@ -315,7 +337,8 @@ static uint64_t guid_of(const struct uw_engine *e)
 
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 {
-	const struct io_link *l = uw_engine_started(e) || e->manual ? e->links[0] : NULL;
+	bool open = uw_engine_started(e) || e->manual;
+	const struct io_link *l = open && e->n_links ? e->links[0] : NULL;
 
 	memset(a, 0, sizeof(*a));
 	a->guid = guid_of(e);

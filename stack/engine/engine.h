@@ -82,7 +82,8 @@ struct uw_ep {
 	uw_cm_event_fn *fn;
 	void *ctx;
 	bool owned;		/* has a ctx: events go out */
-	struct uw_ep *listener; /* unowned: which one would drop it */
+	bool passive;		/* came in on a listener */
+	struct uw_ep *listener; /* ... which is still there */
 	struct llp_conn *c;
 	struct llp_listener *ls;
 	struct cm_conn *cm; /* only while starting */
@@ -96,6 +97,9 @@ struct uw_ep {
 	bool stalled;		/* has something to send and no room: e->stalled_eps */
 	bool shut;		/* FIN sent */
 	uint64_t deadline_us;	/* closing: then abort; 0 none */
+	bool unheard, spoke;	/* conn.c, nudge: nothing came from the peer; we sent something */
+	uint8_t nudges;
+	uint64_t nudge_us; /* the next one; 0 none */
 	struct uw_ep *next_stalled;
 	struct cm_param want; /* connect: kept until TCP is up */
 	uint8_t pd[UW_PRIVATE_DATA_MAX];
@@ -116,7 +120,7 @@ struct uw_engine {
 	struct mem_table mem;
 	struct idmap qps;
 	_Atomic uint32_t next_pd;
-	_Atomic uint32_t n_cqs;
+	_Atomic uint32_t objects; /* PDs, CQs and endpoints that the program holds */
 
 	/* the post ring, doorbell.c */
 	_Atomic(struct uw_qp *) rung;

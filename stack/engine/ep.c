@@ -143,6 +143,7 @@ int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_e
 		ep->fn = fn;
 		ep->ctx = ctx;
 		ep->owned = true;
+		atomic_fetch_add_explicit(&e->objects, 1, memory_order_relaxed);
 	}
 	engine_unlock(e);
 	*out = ep;
@@ -154,8 +155,6 @@ void uw_ep_set_ctx(struct uw_ep *ep, void *ctx)
 	struct uw_engine *e = ep->e;
 
 	engine_lock(e);
-	if (ep->listener)
-		ep->fn = ep->listener->fn;
 	ep->ctx = ctx;
 	ep->owned = true;
 	engine_unlock(e);
@@ -368,7 +367,7 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 
 static uw_status answerable(const struct uw_ep *ep)
 {
-	if (ep->state == EP_ENDED && ep->listener)
+	if (ep->state == EP_ENDED && ep->passive)
 		return UW_E_LLP_CLOSED; /* the peer gave up */
 	return ep->state == EP_REQUESTED && ep->c ? UW_OK : UW_E_STATE;
 }
@@ -470,9 +469,7 @@ static void drop_children(struct uw_ep *ls)
 			engine_ep_free(ep);
 			continue;
 		}
-		/* Handed to the program already: it keeps its events. */
-		if (!ep->fn)
-			ep->fn = ls->fn;
+		ep->listener = NULL; /* handed to the program already */
 	}
 }
 
@@ -486,6 +483,7 @@ void uw_ep_destroy(struct uw_ep *ep)
 	if (ep->ls)
 		drop_children(ep);
 	engine_ep_free(ep);
+	atomic_fetch_sub_explicit(&e->objects, 1, memory_order_relaxed);
 	llp_flush_links();
 	engine_unlock(e);
 }

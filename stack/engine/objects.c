@@ -17,6 +17,7 @@ int uw_pd_alloc(struct uw_engine *e, struct uw_pd **out)
 		return -ENOMEM;
 	pd->e = e;
 	pd->id = atomic_fetch_add(&e->next_pd, 1);
+	atomic_fetch_add_explicit(&e->objects, 1, memory_order_relaxed);
 	*out = pd;
 	return 0;
 }
@@ -25,6 +26,7 @@ int uw_pd_dealloc(struct uw_pd *pd)
 {
 	if (atomic_load(&pd->users))
 		return -EBUSY;
+	atomic_fetch_sub_explicit(&pd->e->objects, 1, memory_order_relaxed);
 	free(pd);
 	return 0;
 }
@@ -130,6 +132,7 @@ int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq *
 	cq->cq.ctx = a->ctx;
 	cq->cq.stats = &e->stats;
 	cq->e = e;
+	atomic_fetch_add_explicit(&e->objects, 1, memory_order_relaxed);
 	*out = cq;
 	return 0;
 }
@@ -164,6 +167,7 @@ int uw_cq_destroy(struct uw_cq *cq)
 	/* A notify in progress runs under the stack lock. */
 	engine_lock(cq->e);
 	engine_unlock(cq->e);
+	atomic_fetch_sub_explicit(&cq->e->objects, 1, memory_order_relaxed);
 	free(cq->cq.ring);
 	free(cq);
 	return 0;

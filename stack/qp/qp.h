@@ -90,6 +90,10 @@ bool qp_tx_pending(struct qp *qp);
  * messages that were posted together share it; a message is never cut just to fill it. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 
+/* Queue a zero-length RDMA Write, which the peer's program does not see. False: there is something
+ * to send anyway, or it may not be sent now. */
+bool qp_nudge(struct qp *qp);
+
 /* stream.c tells qp.c: the request in transmission has been handed to TCP whole. */
 void qp_sent(struct qp *qp);
 

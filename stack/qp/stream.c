@@ -172,6 +172,14 @@ bool qp_tx_pending(struct qp *qp)
 	return !qp->gated && next_message(qp);
 }
 
+bool qp_nudge(struct qp *qp)
+{
+	if (qp->state != UW_QPS_RTS || qp->gated || next_message(qp))
+		return false;
+	rdmap_rtr(&qp->rd, RDMAP_RTR_WRITE);
+	return true;
+}
+
 /* May the current message go behind what is in the segment already? Only whole: a cut would make
  * one more segment of it and gain nothing. */
 static bool fits_behind(const struct qp *qp, size_t fit)

@@ -76,7 +76,9 @@ int uw_engine_start(struct uw_engine *e);
  * engine from its own copy of the library). */
 bool uw_engine_started(const struct uw_engine *e);
 
-/* Drain (bounded by 2 s), close every connection, stop the thread, release everything. */
+/* Drain (bounded by 2 s), close every connection, stop the thread, release everything; but what
+ * the program still holds (PDs, CQs, endpoints) stays valid and dead, so that threads which run on
+ * while the process exits come to no harm. */
 void uw_engine_close(struct uw_engine *e);
 
 struct uw_device_attr {
@@ -223,8 +225,8 @@ int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
 int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p);
 /* End gracefully after what was posted has been sent; DISCONNECTED follows. -ENOTCONN. */
 int uw_ep_disconnect(struct uw_ep *ep);
-/* No event of this endpoint is delivered after return. A listener drops its unanswered requests
- * whose endpoints nobody owns; a live connection is closed and its QP goes to error. */
+/* No event of this endpoint is delivered after return. A listener drops connections whose
+ * Request is still to come; a live connection is closed and its QP goes to error. */
 void uw_ep_destroy(struct uw_ep *ep);
 void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
@@ -237,10 +239,11 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(engine_start)                                                                            \
 	X(engine_started)                                                                          \
 	X(engine_close)                                                                            \
-	X(engine_query) X(pd_alloc) X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create)    \
-		X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy)       \
-			X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy)  \
-				X(qp_num) X(qp_state) X(qp_modify) X(qp_set_access) X(post_send)   \
+	X(engine_query)                                                                            \
+	X(pd_alloc) X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize)       \
+		X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit)   \
+			X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num)         \
+				X(qp_state) X(qp_modify) X(qp_set_access) X(post_send)             \
 					X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)         \
 						X(ep_resolve) X(ep_listen) X(ep_connect)           \
 							X(ep_accept) X(ep_reject) X(ep_disconnect) \

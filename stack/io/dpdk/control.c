@@ -179,13 +179,23 @@ static void peer_read(struct fabric *f, struct peer *p)
 		peer_gone(f, p);
 }
 
+/* PEER_NONE for what is not the control thread's: such an entry may change hands at any time. */
+static enum peer_state our_state(struct fabric *f, const struct peer *p)
+{
+	pthread_mutex_lock(&f->lock);
+	enum peer_state s = p->state >= PEER_ANSWERING ? p->state : PEER_NONE;
+	pthread_mutex_unlock(&f->lock);
+	return s;
+}
+
 static void peer_check(struct fabric *f, struct peer *p)
 {
-	bool late = registry_now() >= p->deadline_ms;
+	enum peer_state s = our_state(f, p);
 
-	if (p->state == PEER_ANSWERING && late)
-		join_end(f, p);
-	else if (p->state == PEER_LEAVING && (late || (!f->closing && peer_drained(f, p))))
+	if (s != PEER_ANSWERING && s != PEER_LEAVING)
+		return;
+	bool late = registry_now() >= p->deadline_ms;
+	if (late || (s == PEER_LEAVING && !f->closing && peer_drained(f, p)))
 		join_end(f, p);
 }
 
@@ -220,14 +230,6 @@ static void serve_once(struct fabric *f)
 	}
 }
 
-static bool closing(struct fabric *f)
-{
-	pthread_mutex_lock(&f->lock);
-	bool yes = f->closing;
-	pthread_mutex_unlock(&f->lock);
-	return yes;
-}
-
 /* What was taken from the stack goes out, and then our last word. */
 static void say_bye(struct fabric *f)
 {
@@ -239,22 +241,23 @@ static void say_bye(struct fabric *f)
 	env->unlock(env->arg);
 	for (unsigned i = 0; i < PEER_MAX; i++) {
 		struct peer *p = &f->peer[i];
+		enum peer_state s = our_state(f, p);
 
-		if (p->state == PEER_UP && msg_send(p->fd, &bye, -1) == 0) {
+		if (s == PEER_UP && msg_send(p->fd, &bye, -1) == 0) {
 			pthread_mutex_lock(&f->lock);
 			p->state = PEER_LEAVING;
 			pthread_mutex_unlock(&f->lock);
 			p->deadline_ms = registry_now() + LEAVE_MS;
-		} else if (p->state >= PEER_ANSWERING) {
+		} else if (s != PEER_NONE) {
 			join_end(f, p);
 		}
 	}
 }
 
-static bool peers_left(const struct fabric *f)
+static bool peers_left(struct fabric *f)
 {
 	for (unsigned i = 0; i < PEER_MAX; i++)
-		if (f->peer[i].state >= PEER_ANSWERING)
+		if (our_state(f, &f->peer[i]) != PEER_NONE)
 			return true;
 	return false;
 }
@@ -263,7 +266,7 @@ static void *control_main(void *arg)
 {
 	struct fabric *f = arg;
 
-	while (!closing(f))
+	while (!f->closing)
 		serve_once(f);
 	say_bye(f);
 	while (peers_left(f))
@@ -296,9 +299,7 @@ uw_status control_start(struct fabric *f)
 void control_stop(struct fabric *f)
 {
 	if (f->control_runs) {
-		pthread_mutex_lock(&f->lock);
 		f->closing = true;
-		pthread_mutex_unlock(&f->lock);
 		control_wake(f);
 		pthread_join(f->control, NULL);
 		f->control_runs = false;

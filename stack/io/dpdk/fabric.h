@@ -59,11 +59,11 @@ struct fabric {
 	int bell_fd;
 	struct lane_set lanes; /* under the stack lock */
 
-	pthread_mutex_t lock; /* peers, calls, closing */
+	pthread_mutex_t lock; /* peers, calls */
 	pthread_cond_t changed;
 	struct peer peer[PEER_MAX];
 	unsigned calls;
-	bool closing;
+	_Atomic bool closing;
 
 	/* the control thread's own */
 	pthread_t control;

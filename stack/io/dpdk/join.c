@@ -77,7 +77,8 @@ static uw_status refused(const struct call *c, const struct msg *m)
 	case MSG_CROSSED:
 		return UW_E_BUSY;
 	case MSG_NO_PORT:
-		return UW_E_NOMEM;
+		return say(UW_E_NOMEM, "process %u at %s has no memif port left for us", m->pid,
+			   say_addr(c->addr));
 	case MSG_NOT_ME:
 		return say(UW_E_NO_LINK,
 			   "process %u at %s does not join us: is it another version of uwarp?",

@@ -12,7 +12,7 @@
 
 #include "eal.h"
 #include "ethdev.h"
-#include "netif.h"
+#include "kernel_if.h"
 #include "port.h"
 #include "say.h"
 
@@ -201,10 +201,10 @@ static void spec_packet(struct port_spec *s, unsigned mtu)
 	s->room = frame; /* the driver insists */
 }
 
-static uw_status spec_netif(struct port_spec *s, struct port *p, const struct dpdk_config *cfg)
+static uw_status spec_kernel_if(struct port_spec *s, struct port *p, const struct dpdk_config *cfg)
 {
-	struct netif kernel;
-	uw_status st = netif_read(s->device, &kernel);
+	struct kernel_if kernel;
+	uw_status st = kernel_if_read(s->device, &kernel);
 
 	if (st)
 		return st;
@@ -271,7 +271,7 @@ static uw_status spec_fill(struct port_spec *s, struct port *p, const struct dpd
 	s->bus = "vdev";
 	snprintf(s->name, sizeof(s->name), "net_%s%u",
 		 s->kind == PORT_AF_PACKET ? "af_packet" : "af_xdp", serial++);
-	return spec_netif(s, p, cfg);
+	return spec_kernel_if(s, p, cfg);
 }
 
 struct port_job {

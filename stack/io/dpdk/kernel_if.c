@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "netif.h"
+#include "kernel_if.h"
 #include "say.h"
 
 static uint32_t ask_addr(int fd, struct ifreq *r, unsigned long what)
@@ -17,7 +17,7 @@ static uint32_t ask_addr(int fd, struct ifreq *r, unsigned long what)
 	return ((struct sockaddr_in *)(void *)&r->ifr_addr)->sin_addr.s_addr;
 }
 
-static uw_status ask(int fd, const char *name, struct netif *out)
+static uw_status ask(int fd, const char *name, struct kernel_if *out)
 {
 	struct ifreq r = { 0 };
 
@@ -31,7 +31,7 @@ static uw_status ask(int fd, const char *name, struct netif *out)
 	return UW_OK;
 }
 
-uw_status netif_read(const char *name, struct netif *out)
+uw_status kernel_if_read(const char *name, struct kernel_if *out)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
