@@ -439,6 +439,7 @@ static void on_writable(void *ctx)
 		engine_pump(ep->qp);
 }
 
+/* RFC 5044 §7.2: the end of the TCP stream goes up, graceful (UW_OK, a FIN) or not. */
 static void on_closed(void *ctx, uw_status why)
 {
 	struct uw_ep *ep = ctx;

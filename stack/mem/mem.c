@@ -79,7 +79,7 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 
 	if (!r)
 		return MEM_NO_STAG;
-	if (r->pd != a->pd)
+	if (r->pd != a->pd) /* RFC 5042 §6.1.1: other streams' memory is out of reach */
 		return MEM_NO_STREAM;
 	if (a->to + a->len < a->to) /* RFC 5041 §5.2: the 64-bit sum must not wrap */
 		return MEM_NO_WRAP;

@@ -235,11 +235,12 @@ void qp_flush(struct qp *qp)
  * written, fails itself; the rest is flushed. */
 static void blame_inbound(struct qp *qp, uw_status why)
 {
+	const struct ddp_hdr *bad = &qp->rd.bad.hdr;
 	struct sqe *read = oldest_read(qp);
 
 	if (why != UW_E_LKEY && why != UW_E_DDP_TOO_LONG)
 		return;
-	if (qp->rd.bad.hdr.tagged) { /* a Read Response */
+	if (bad->tagged || bad->qn == RDMAP_QN_ATOMIC) { /* a Read or Atomic Response */
 		if (read)
 			complete(qp, read, why);
 		return;

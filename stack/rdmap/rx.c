@@ -227,8 +227,11 @@ static uw_status rx_imm(struct rdmap_stream *s, const struct ddp_seg *seg)
 	struct rdmap_delivery d = { .solicited = rdmap_ops[opcode].solicited,
 				    .has_imm = true,
 				    .write_imm = true };
-	uw_status st = open_recv(s);
+	uw_status st;
 
+	if (s->rtr_send) /* RFC 6581 §9.2: a Send opens the stream, and has no receive to give */
+		return UW_E_RDMAP_OPCODE;
+	st = open_recv(s);
 	if (st)
 		return st;
 	d.length = s->write_len; /* the Write in front of it, which is what verbs report */

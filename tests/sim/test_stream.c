@@ -140,6 +140,8 @@ static void test_all_with_markers(void **state)
 	all_operations(&(struct sim_options){ .mtu = 1500, .markers = true, .no_crc = true });
 }
 
+/* RFC 6581 §7: revision 1 without the enhanced word works as before, towards a responder that could
+ * do more; and revision 2 without peer-to-peer. */
 static void test_all_rev1(void **state)
 {
 	(void)state;
@@ -202,7 +204,7 @@ static bool both_down(void *arg)
 	return sim_had(&s->a, UW_CM_DISCONNECTED) && sim_had(&s->b, UW_CM_DISCONNECTED);
 }
 
-/* What was posted before the disconnect arrives, then both sides hear of the end. */
+/* What was posted before the disconnect arrives, then both sides hear of the end (RFC 5044 §7.2). */
 static void test_disconnect_drains(void **state)
 {
 	struct sim *s = calloc(1, sizeof(*s));

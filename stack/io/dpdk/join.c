@@ -12,6 +12,10 @@
 /* How long a caller may take from our WELCOME to its READY. */
 #define ANSWER_MS 10000
 
+/* How long memif may take to come up before it is tried anew: the port at the other end may have
+ * been busy with the end of a caller that was there before us. */
+#define REDIAL_MS 500
+
 struct peer *peer_find(struct fabric *f, uint32_t addr)
 {
 	for (unsigned i = 0; i < PEER_MAX; i++)
@@ -120,12 +124,12 @@ static uw_status call_hello(struct call *c)
 	return c->bell ? UW_OK : UW_E_NO_LINK;
 }
 
-/* memif tells nobody when the link comes up, so look every millisecond. */
-static uw_status call_link(struct call *c)
+/* memif tells nobody when the link comes up, so look every millisecond. MORE: not within the time
+ * that it should take. */
+static uw_status call_link_once(struct call *c)
 {
-	c->slot = slot_dial(&c->f->slots, c->addr, c->welcome.slot);
-	if (!c->slot)
-		return slot_complain(&c->f->slots, c->addr);
+	uint64_t again = registry_now() + REDIAL_MS;
+
 	while (!slot_up(c->slot)) {
 		struct pollfd hung_up = { .fd = c->fd, .events = POLLIN };
 
@@ -133,7 +137,26 @@ static uw_status call_link(struct call *c)
 			return UW_E_UNREACHABLE;
 		if (registry_now() >= c->deadline_ms)
 			return UW_E_TIMEOUT;
+		if (registry_now() >= again)
+			return UW_MORE;
 	}
+	return UW_OK;
+}
+
+static uw_status call_link(struct call *c)
+{
+	uw_status st = UW_MORE;
+
+	while (st == UW_MORE) {
+		if (c->slot)
+			slot_release(&c->f->slots, c->slot);
+		c->slot = slot_dial(&c->f->slots, c->addr, c->welcome.slot);
+		if (!c->slot)
+			return slot_complain(&c->f->slots, c->addr);
+		st = call_link_once(c);
+	}
+	if (st)
+		return st;
 	c->f->link.env.lock(c->f->link.env.arg);
 	lane_prime(c->slot->port);
 	c->f->link.env.unlock(c->f->link.env.arg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define ALLOW_EXPERIMENTAL_API /* rte_intr_fd_get, until DPDK 24.11 */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -46,6 +47,38 @@ int __wrap_munmap(void *addr, size_t len)
 	int rc = __real_munmap(addr, len);
 	env->unlock(env->arg);
 	return rc;
+}
+
+/* --- a caller that hangs up at once --- */
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+static bool is_memif(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
+/*
+ * If the first message to a new caller fails, memif closes the socket and frees what belongs to
+ * it but leaves its callback registered, on which the interrupt thread aborts the process. So
+ * the message is said to be sent; that the caller is gone is then read from the socket, which
+ * memif does handle.
+ */
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t n = __real_sendmsg(fd, msg, flags | MSG_NOSIGNAL);
+
+	if (n >= 0 || (errno != EPIPE && errno != ECONNRESET) || !rte_thread_is_intr() ||
+	    !is_memif(fd))
+		return n;
+	n = 0;
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		n += (ssize_t)msg->msg_iov[i].iov_len;
+	return n;
 }
 
 /* --- listeners that nobody closes --- */
