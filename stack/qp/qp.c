@@ -20,28 +20,31 @@ static uint32_t wc_opcode(unsigned wr_opcode)
 	return map[wr_opcode];
 }
 
-/* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
+/* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. The
+ * slot is free before the completion shows: whoever polls it may post at once. */
 static void reap(struct qp *qp)
 {
 	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
 
 	while (head != atomic_load_explicit(&qp->sq.tail, memory_order_acquire)) {
 		struct sqe *e = sq_at(&qp->sq, head);
-		struct uw_wc wc = { .wr_id = e->wr_id, .qp_num = qp->num };
+		struct uw_wc wc = { .wr_id = e->wr_id,
+				    .status = uw_status_wc((uw_status)e->status),
+				    .vendor_err = e->status,
+				    .opcode = wc_opcode(e->opcode),
+				    .byte_len = (uint32_t)e->length,
+				    .qp_num = qp->num };
+		bool tell = e->status || (e->flags & UW_SEND_SIGNALED);
 
 		if (!e->done)
 			break;
-		wc.status = uw_status_wc((uw_status)e->status);
-		wc.vendor_err = e->status;
-		wc.opcode = wc_opcode(e->opcode);
-		wc.byte_len = (uint32_t)e->length;
-		if (e->status || (e->flags & UW_SEND_SIGNALED))
-			cq_push(qp->scq, &wc, false);
 		head++;
+		if ((int32_t)(head - qp->sq.tx) > 0)
+			qp->sq.tx = head;
+		atomic_store_explicit(&qp->sq.head, head, memory_order_release);
+		if (tell)
+			cq_push(qp->scq, &wc, false);
 	}
-	if ((int32_t)(head - qp->sq.tx) > 0)
-		qp->sq.tx = head;
-	atomic_store_explicit(&qp->sq.head, head, memory_order_release);
 }
 
 static void complete(struct qp *qp, struct sqe *e, uw_status st)
@@ -77,8 +80,8 @@ static void raise_limit(struct qp *qp)
 	if (!qp->rq->limit || rq_count(qp->rq) >= qp->rq->limit)
 		return;
 	qp->rq->limit = 0; /* one event per arming */
-	if (qp->event)
-		qp->event(qp->event_ctx, UW_EVENT_SRQ_LIMIT_REACHED);
+	if (qp->rq->limit_reached)
+		qp->rq->limit_reached(qp->rq->ctx);
 }
 
 static uw_status recv_take(void *arg, struct mem_sgl *sgl)
@@ -187,7 +190,7 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->rd.ulp_arg = qp;
 	qp->rd.rtr_send = !s->initiator && a->p2p && a->rtr == MPA_RTR_SEND;
 	qp->gated = !s->initiator; /* RFC 5044 §7.1.2 */
-	qp->respond_next = qp->sending_sq = qp->fin_wanted = false;
+	qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
 	qp->cause = UW_OK;
 	qp->state = UW_QPS_RTS;
 	if (s->initiator && a->rtr)
@@ -207,9 +210,11 @@ static void flush_rq(struct qp *qp)
 		return;
 	}
 	while ((e = rq_first(qp->rq))) {
-		push_recv(qp, e->wr_id, UW_E_FLUSHED, NULL);
-		qp->stats->qp_flushed++;
+		uint64_t wr_id = e->wr_id;
+
 		rq_drop(qp->rq);
+		push_recv(qp, wr_id, UW_E_FLUSHED, NULL);
+		qp->stats->qp_flushed++;
 	}
 }
 
@@ -247,10 +252,10 @@ static void blame_inbound(struct qp *qp, uw_status why)
 	}
 	if (!qp->rd.recv_open || qp->rd.rtr_send)
 		return;
-	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
 	qp->rd.recv_open = false;
 	if (!qp->shared_rq)
 		rq_drop(qp->rq);
+	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
 }
 
 void qp_fail(struct qp *qp, uw_status why)
@@ -286,8 +291,10 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 		qp_fail(qp, UW_E_FLUSHED);
 		return UW_OK;
 	case UW_QPS_SQD:
+		if (qp->state == UW_QPS_ERR || qp->state == UW_QPS_SQD)
+			return UW_OK;
 		if (qp->state != UW_QPS_RTS)
-			return qp->state == UW_QPS_ERR ? UW_OK : UW_E_STATE;
+			return UW_E_STATE;
 		qp->state = UW_QPS_SQD;
 		qp->fin_wanted = true;
 		return UW_OK;

@@ -35,6 +35,7 @@ struct qp {
 	bool gated;	   /* RFC 5044 §7.1.2: the responder is silent until the first FPDU came */
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message in rd.tx is sq.tx's */
+	bool sq_failed;	   /* a request completed in error */
 	bool fin_wanted;   /* close once everything posted is sent */
 	uw_status cause;   /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */

@@ -25,10 +25,13 @@ struct rq {
 	uint8_t *slots;
 	uint32_t slot_size;
 	uint32_t mask, depth, max_sge;
-	uint32_t limit; /* SRQ: event when fewer are left; 0 unarmed */
-	_Alignas(
-		64) _Atomic uint32_t tail; /* program's; its release pairs with rq_take's acquire */
-	_Alignas(64) _Atomic uint32_t head; /* stack's; its release pairs with rq_post's acquire */
+	uint32_t limit;			  /* SRQ: event when fewer are left; 0 unarmed */
+	void (*limit_reached)(void *ctx); /* NULL: nobody wants to know */
+	void *ctx;
+	/* program's; its release pairs with rq_first's acquire */
+	_Alignas(64) _Atomic uint32_t tail;
+	/* stack's; its release pairs with rq_post's acquire */
+	_Alignas(64) _Atomic uint32_t head;
 };
 
 uint32_t rq_slot_size(uint32_t max_sge);

@@ -197,7 +197,10 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 		size_t fit = mpa_tx_fit(&qp->mtx, room - at), n;
 		uw_status st;
 
-		if (fit <= DDP_HDR_MAX || (at && !fits_behind(qp, fit)))
+		/* A message of headers alone is one segment: the peer takes no other. */
+		bool whole = at || qp->rd.tx.source == RDMAP_FROM_BYTES;
+
+		if (fit <= DDP_HDR_MAX || (whole && !fits_behind(qp, fit)))
 			break;
 		st = rdmap_tx_segment(&qp->rd, mpa_tx_ulpdu(out + at), fit, &n);
 		if (st) {

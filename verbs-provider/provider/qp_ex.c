@@ -19,10 +19,12 @@ struct uwarp_batch {
 	uint32_t max_sge, max_inline;
 };
 
-/* What uw_send_wr has, in verbs' terms. */
+/* The operations that the stack has. */
 #define SEND_OPS_HERE                                                                              \
-	((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |                           \
-		    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ))
+	((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                           \
+		    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |                     \
+		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                \
+		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD))
 
 static struct uwarp_qp *of(struct ibv_qp_ex *ibqp)
 {
@@ -89,17 +91,24 @@ static void wr_send(struct ibv_qp_ex *ibqp)
 	build(ibqp, UW_WR_SEND);
 }
 
+static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm)
+{
+	build(ibqp, UW_WR_SEND_WITH_IMM)->imm_or_inv = imm;
+}
+
 static void wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
 	build(ibqp, UW_WR_SEND_WITH_INV)->imm_or_inv = invalidate_rkey;
 }
 
-static void build_rdma(struct ibv_qp_ex *ibqp, enum uw_wr_opcode op, uint32_t rkey, uint64_t addr)
+static struct uw_send_wr *build_rdma(struct ibv_qp_ex *ibqp, enum uw_wr_opcode op, uint32_t rkey,
+				     uint64_t addr)
 {
 	struct uw_send_wr *wr = build(ibqp, op);
 
 	wr->rkey = rkey;
 	wr->remote_addr = addr;
+	return wr;
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr)
@@ -107,9 +116,30 @@ static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote
 	build_rdma(ibqp, UW_WR_RDMA_WRITE, rkey, remote_addr);
 }
 
+static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			      __be32 imm)
+{
+	build_rdma(ibqp, UW_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_or_inv = imm;
+}
+
 static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr)
 {
 	build_rdma(ibqp, UW_WR_RDMA_READ, rkey, remote_addr);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
+{
+	struct uw_send_wr *wr = build_rdma(ibqp, UW_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
+
+	wr->compare_add = compare;
+	wr->swap = swap;
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+				uint64_t value)
+{
+	build_rdma(ibqp, UW_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr)->compare_add = value;
 }
 
 /* ---- setters ---- */
@@ -175,9 +205,13 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_complete = wr_complete;
 	qp->wr_abort = wr_abort;
 	qp->wr_send = wr_send;
+	qp->wr_send_imm = wr_send_imm;
 	qp->wr_send_inv = wr_send_inv;
 	qp->wr_rdma_write = wr_rdma_write;
+	qp->wr_rdma_write_imm = wr_rdma_write_imm;
 	qp->wr_rdma_read = wr_rdma_read;
+	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	qp->wr_set_sge = wr_set_sge;
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_set_inline_data = wr_set_inline_data;

@@ -39,6 +39,7 @@ static void device_attributes(void **state)
 	assert_int_equal(attr.orig_attr.max_srq_wr, 700);
 	assert_int_equal(attr.orig_attr.max_qp_rd_atom, 128);
 	assert_int_equal(attr.orig_attr.max_qp_init_rd_atom, 128);
+	assert_int_equal(attr.orig_attr.atomic_cap, IBV_ATOMIC_GLOB);
 	assert_int_equal(attr.orig_attr.phys_port_cnt, 1);
 	assert_int_equal(attr.phys_port_cnt_ex, 1);
 	assert_int_equal(attr.odp_caps.general_caps, 0);
@@ -101,6 +102,7 @@ static void port_attributes(void **state)
 	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(port.phys_state, 5);
 	assert_int_equal(port.gid_tbl_len, 1);
+	assert_int_equal(port.pkey_tbl_len, 0);
 }
 
 static void port_mtu_is_what_fits_in_a_segment(void **state)

@@ -7,8 +7,10 @@
 #define N 40u
 
 #define OPS_HERE                                                                                   \
-	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |          \
-	 IBV_QP_EX_WITH_RDMA_READ)
+	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV |       \
+	 IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |                          \
+	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                            \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 struct lists {
 	struct ibv_send_wr send[N];
@@ -180,7 +182,7 @@ static void only_if_asked_for(void **state)
 
 static void unknown_operations_are_refused(void **state)
 {
-	static const uint64_t ops[] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_BIND_MW,
+	static const uint64_t ops[] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_LOCAL_INV,
 					IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_WRITE };
 	struct world *w = *state;
 
@@ -241,6 +243,40 @@ static void batch_is_posted_at_once(void **state)
 	assert_int_equal(fake.sent[2].wr.num_sge, 0);
 	assert_int_equal(fake.sent[3].wr.opcode, UW_WR_SEND_WITH_INV);
 	assert_int_equal(fake.sent[3].wr.imm_or_inv, 14);
+	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
+}
+
+static void immediate_data_and_atomics(void **state)
+{
+	struct ibv_qp_ex *q = make_ex(state);
+	const struct uw_send_wr *imm = &fake.sent[0].wr, *write = &fake.sent[1].wr,
+				*swap = &fake.sent[2].wr, *add = &fake.sent[3].wr;
+
+	ibv_wr_start(q);
+	ibv_wr_send_imm(q, 1);
+	ibv_wr_rdma_write_imm(q, 2, 3, 4);
+	ibv_wr_atomic_cmp_swp(q, 5, 6, 7, 8);
+	ibv_wr_set_sge(q, 1, 2, 8);
+	ibv_wr_atomic_fetch_add(q, 9, 10, 11);
+	ibv_wr_set_sge(q, 1, 2, 8);
+	assert_int_equal(ibv_wr_complete(q), 0);
+	assert_int_equal(fake.nsent, 4);
+	assert_int_equal(imm->opcode, UW_WR_SEND_WITH_IMM);
+	assert_int_equal(imm->imm_or_inv, 1);
+	assert_int_equal(write->opcode, UW_WR_RDMA_WRITE_WITH_IMM);
+	assert_int_equal(write->rkey, 2);
+	assert_int_equal(write->remote_addr, 3);
+	assert_int_equal(write->imm_or_inv, 4);
+	assert_int_equal(swap->opcode, UW_WR_ATOMIC_CMP_AND_SWP);
+	assert_int_equal(swap->rkey, 5);
+	assert_int_equal(swap->remote_addr, 6);
+	assert_int_equal(swap->compare_add, 7);
+	assert_int_equal(swap->swap, 8);
+	assert_int_equal(swap->num_sge, 1);
+	assert_int_equal(add->opcode, UW_WR_ATOMIC_FETCH_AND_ADD);
+	assert_int_equal(add->rkey, 9);
+	assert_int_equal(add->remote_addr, 10);
+	assert_int_equal(add->compare_add, 11);
 	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
 }
 
@@ -335,6 +371,7 @@ int main(void)
 		T(only_if_asked_for),
 		T(unknown_operations_are_refused),
 		T(batch_is_posted_at_once),
+		T(immediate_data_and_atomics),
 		T(inline_data_is_copied_when_set),
 		T(mistakes_refuse_the_whole_batch),
 		T(aborted_batch_vanishes),

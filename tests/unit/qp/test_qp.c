@@ -68,7 +68,7 @@ static void modifying_while_there_is_a_stream(void **state)
 	assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_OK);
 	assert_int_equal(a.qp.state, UW_QPS_SQD);
 	assert_true(a.qp.fin_wanted);
-	assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_E_STATE);
+	assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_OK);
 	assert_status(qp_modify(&a.qp, UW_QPS_RTS), UW_OK);
 	assert_int_equal(a.qp.state, UW_QPS_SQD);
 	assert_status(qp_modify(&a.qp, UW_QPS_ERR), UW_OK);
@@ -105,7 +105,16 @@ static void a_qp_has_a_second_life(void **state)
 		node_post(&a, 5, node_wr(&a, UW_WR_SEND, 0, 10));
 		nodes_run(&a, &b);
 		node_wc(&b.rcq, 50, UW_WC_SUCCESS);
+		assert_status(a.qp.cause, UW_OK);
+		assert_false(a.qp.fin_wanted);
+		/* the life ends with a message half sent and another one not begun */
+		node_post(&a, 6, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 4000, &b, 0));
+		node_post(&a, 7, node_wr(&a, UW_WR_SEND, 0, 10));
+		assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_OK);
+		assert_int_equal(qp_tx(&a.qp, a.scratch, NODE_ROOM), NODE_ROOM);
 		assert_status(qp_modify(&a.qp, UW_QPS_RESET), UW_OK);
+		node_wc(&a.scq, 6, UW_WC_WR_FLUSH_ERR);
+		node_wc(&a.scq, 7, UW_WC_WR_FLUSH_ERR);
 		assert_status(qp_modify(&b.qp, UW_QPS_ERR), UW_OK);
 		assert_status(qp_modify(&b.qp, UW_QPS_RESET), UW_OK);
 		assert_int_equal(a.qp.state, UW_QPS_RESET);
@@ -218,7 +227,8 @@ static void solicited_receives_wake(void **state)
 	pair(NULL);
 	for (unsigned i = 0; i < 3; i++)
 		node_post_recv(&b, 50 + i, 0, 100);
-	b.rcq.notify = node_notify;
+	a.scq.notify = b.rcq.notify = node_notify;
+	a.scq.ctx = &a;
 	b.rcq.ctx = &b;
 	cq_arm(&b.rcq, true);
 	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
@@ -227,8 +237,13 @@ static void solicited_receives_wake(void **state)
 	wr = node_wr(&a, UW_WR_SEND, 0, 10);
 	wr.flags = UW_SEND_SOLICITED;
 	node_post(&a, 2, wr);
+	wr.flags |= UW_SEND_SIGNALED;
+	cq_arm(&a.scq, true);
+	node_post(&a, 3, wr);
 	nodes_run(&a, &b);
 	assert_int_equal(b.notified, 1);
+	node_wc(&a.scq, 3, UW_WC_SUCCESS);
+	assert_int_equal(a.notified, 0); /* a request that was sent is never solicited */
 }
 
 /* ---- flushing ---------------------------------------------------------------------------- */
@@ -282,7 +297,8 @@ static void a_qp_without_stream_is_flushed(void **state)
 	(void)state;
 	node_init(&a, 1, NULL);
 	node_post_recv(&a, 50, 0, 10);
-	assert_status(qp_modify(&a.qp, UW_QPS_ERR), UW_OK);
+	qp_fail(&a.qp, UW_E_LLP_CLOSED);
+	assert_int_equal(a.qp.state, UW_QPS_ERR);
 	node_wc(&a.rcq, 50, UW_WC_WR_FLUSH_ERR);
 	assert_false(qp_tx_pending(&a.qp));
 }
@@ -292,7 +308,8 @@ static void an_orderly_end_is_not_an_error(void **state)
 {
 	(void)state;
 	pair(NULL);
-	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
+	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 2000));
+	assert_int_equal(qp_tx(&a.qp, a.scratch, NODE_ROOM), NODE_ROOM);
 	qp_fail(&a.qp, UW_OK);
 	assert_int_equal(a.qp.state, UW_QPS_ERR);
 	assert_false(qp_tx_pending(&a.qp));
@@ -324,6 +341,7 @@ static void a_send_with_a_bad_sge_fails_itself(void **state)
 	node_wc(&a.scq, 2, UW_WC_LOC_PROT_ERR);
 	node_wc(&a.scq, 3, UW_WC_WR_FLUSH_ERR);
 	assert_no_wc(&a.scq);
+	assert_true(sq_empty(&a.qp.sq) && !sq_ready(&a.qp.sq));
 	assert_false(qp_tx_pending(&a.qp));
 }
 
@@ -442,6 +460,59 @@ static void a_write_that_the_peer_refuses_ends_the_qp(void **state)
 	assert_int_equal(a.qp.peer_term.code, 0);
 }
 
+/* RFC 5040 §5.4: a Terminate about something else does not blame the Read that is outstanding; one
+ * about rights may come without any Read. */
+static void a_read_is_not_blamed_for_a_write(void **state)
+{
+	struct uw_send_wr wr = node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		pair(NULL);
+		wr.rkey = i ? b.stag : 0xdeadbeef;
+		if (i)
+			b.qp.rd.remote_rights = MEM_REMOTE_READ;
+		else
+			node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
+		node_post(&a, 2, wr);
+		assert_status(node_carry(&a, &b, NODE_ROOM), i ? UW_E_RDMAP_ACCESS : UW_E_DDP_STAG);
+		assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
+		if (!i)
+			node_wc(&a.scq, 1, UW_WC_WR_FLUSH_ERR);
+		assert_no_wc(&a.scq);
+	}
+}
+
+/* RFC 5041 §7.2: a Send without a receive. */
+static void a_send_without_a_receive_ends_the_qp(void **state)
+{
+	(void)state;
+	pair(NULL);
+	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
+	assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_DDP_NO_BUFFER);
+	assert_no_wc(&b.rcq);
+	assert_int_equal(terminate_of(&b), 0x1202);
+}
+
+/* RFC 6581 §9.2: what should have been the RTR brings octets: no receive is to blame. */
+static void an_rtr_with_octets_blames_no_receive(void **state)
+{
+	struct mpa_agreed agreed = node_agreed(), plain = node_agreed();
+
+	(void)state;
+	agreed.p2p = true;
+	agreed.rtr = MPA_RTR_SEND;
+	node_init(&a, 1, NULL);
+	node_init(&b, 2, NULL);
+	node_start(&a, true, &plain);
+	node_start(&b, false, &agreed);
+	node_post_recv(&b, 50, 0, 100);
+	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
+	assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_DDP_TOO_LONG);
+	node_wc(&b.rcq, 50, UW_WC_WR_FLUSH_ERR);
+	assert_no_wc(&b.rcq);
+}
+
 /* ---- shared receive queues --------------------------------------------------------------- */
 
 static _Alignas(64) uint8_t srq_slots[NODE_WR * 128];
@@ -486,6 +557,13 @@ static void receives_come_from_the_shared_queue(void **state)
 	assert_int_equal(rq_count(&srq), NODE_WR);
 }
 
+static void limit_reached(void *ctx)
+{
+	struct node *n = ctx;
+
+	n->event[n->events++] = UW_EVENT_SRQ_LIMIT_REACHED;
+}
+
 /* The limit is told once per arming, when fewer are left. */
 static void the_limit_is_told_once(void **state)
 {
@@ -496,6 +574,8 @@ static void the_limit_is_told_once(void **state)
 	for (unsigned i = 0; i < 6; i++)
 		node_post_recv(&b, i, 0, 100);
 	srq.limit = 4;
+	srq.limit_reached = limit_reached;
+	srq.ctx = &b;
 	for (unsigned i = 0; i < 4; i++) {
 		node_post(&a, i, node_wr(&a, UW_WR_SEND, 0, 10));
 		nodes_run(&a, &b);
@@ -505,8 +585,14 @@ static void the_limit_is_told_once(void **state)
 	assert_int_equal(b.event[0], UW_EVENT_SRQ_LIMIT_REACHED);
 	assert_int_equal(srq.limit, 0);
 	srq.limit = 2;
+	node_post(&a, 8, node_wr(&a, UW_WR_SEND, 0, 10));
+	nodes_run(&a, &b);
+	assert_int_equal(b.events, 2);
+	b.qp.event = NULL; /* nobody listens */
+	srq.limit = 2;
 	node_post(&a, 9, node_wr(&a, UW_WR_SEND, 0, 10));
 	nodes_run(&a, &b);
+	assert_int_equal(srq.limit, 0);
 	assert_int_equal(b.events, 2);
 }
 
@@ -568,6 +654,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_read_with_a_bad_sink_fails_itself),
 	cmocka_unit_test(a_read_that_the_peer_refuses_fails_itself),
 	cmocka_unit_test(a_write_that_the_peer_refuses_ends_the_qp),
+	cmocka_unit_test(a_read_is_not_blamed_for_a_write),
+	cmocka_unit_test(a_send_without_a_receive_ends_the_qp),
+	cmocka_unit_test(an_rtr_with_octets_blames_no_receive),
 	cmocka_unit_test(receives_come_from_the_shared_queue),
 	cmocka_unit_test(the_limit_is_told_once),
 	cmocka_unit_test(the_shared_queue_is_not_flushed),

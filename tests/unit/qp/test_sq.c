@@ -55,21 +55,46 @@ static void a_request_is_copied_in(void **state)
 	assert_int_equal(e->done | e->status, 0);
 }
 
-/* Only what iWARP has (RFC 5040 §4.3). */
+/* RFC 5040 §4.3, RFC 7306 §4: what iWARP has; nothing of memory windows, nothing beyond. */
 static void opcodes_that_are_not_known_are_refused(void **state)
 {
+	const struct uw_sge word = { .addr = 8, .length = 8 };
 	struct sq sq = queue(NODE_WR);
 
 	(void)state;
 	for (unsigned op = 0; op < 300; op++) {
-		struct uw_send_wr wr = { .opcode = op };
-		bool known = op == UW_WR_RDMA_WRITE || op == UW_WR_SEND || op == UW_WR_RDMA_READ ||
-			     op == UW_WR_SEND_WITH_INV;
-		bool later = op == UW_WR_RDMA_WRITE_WITH_IMM || op == UW_WR_SEND_WITH_IMM ||
-			     op == UW_WR_ATOMIC_CMP_AND_SWP || op == UW_WR_ATOMIC_FETCH_AND_ADD;
+		struct uw_send_wr wr = send_of(&word, 1);
+		bool known = op <= UW_WR_ATOMIC_FETCH_AND_ADD || op == UW_WR_SEND_WITH_INV;
 
-		if (!later)
-			assert_status(sq_post(&sq, &wr), known ? UW_OK : UW_E_INVAL);
+		wr.opcode = op;
+		assert_status(sq_post(&sq, &wr), known ? UW_OK : UW_E_INVAL);
+	}
+}
+
+/* RFC 7306 §5: an atomic has a result of 8 octets, and nothing to take along. */
+static void an_atomic_needs_8_octets(void **state)
+{
+	static const unsigned ops[] = { UW_WR_ATOMIC_CMP_AND_SWP, UW_WR_ATOMIC_FETCH_AND_ADD };
+	struct sq sq = queue(NODE_WR);
+	struct uw_sge v = { .addr = 8 };
+	struct uw_send_wr wr = send_of(&v, 1);
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		wr.opcode = ops[i];
+		wr.compare_add = 0x1122334455667788ull;
+		wr.swap = 0x99;
+		for (v.length = 0; v.length < 20; v.length++)
+			assert_status(sq_post(&sq, &wr), v.length == 8 ? UW_OK : UW_E_INVAL);
+		assert_true(sq_at(&sq, (uint32_t)i)->compare_add == 0x1122334455667788ull);
+		assert_int_equal(sq_at(&sq, (uint32_t)i)->swap, 0x99);
+		v.length = 8;
+		wr.flags = UW_SEND_INLINE;
+		assert_status(sq_post(&sq, &wr), UW_E_INVAL);
+		wr.flags = 0;
+		wr.num_sge = 0;
+		assert_status(sq_post(&sq, &wr), UW_E_INVAL);
+		wr.num_sge = 1;
 	}
 }
 
@@ -132,6 +157,25 @@ static void inline_data_is_copied(void **state)
 	memset(b, 0, sizeof(b));
 	assert_memory_equal(sqe_inline(sq_at(&sq, 0)), "inline", 6);
 	assert_int_equal(sq_at(&sq, 0)->length, 6);
+}
+
+/* All that have octets to take along. */
+static void what_may_be_inline(void **state)
+{
+	static const unsigned ops[] = { UW_WR_SEND, UW_WR_SEND_WITH_INV, UW_WR_SEND_WITH_IMM,
+					UW_WR_RDMA_WRITE, UW_WR_RDMA_WRITE_WITH_IMM };
+	char octets[] = "octets";
+	const struct uw_sge v = sge_of(octets, 6, 0);
+	struct sq sq = queue(NODE_WR);
+	struct uw_send_wr wr = send_of(&v, 1);
+
+	(void)state;
+	wr.flags = UW_SEND_INLINE;
+	for (uint32_t i = 0; i < COUNT(ops); i++) {
+		wr.opcode = ops[i];
+		assert_status(sq_post(&sq, &wr), UW_OK);
+		assert_memory_equal(sqe_inline(sq_at(&sq, i)), "octets", 6);
+	}
 }
 
 static void inline_data_has_a_limit(void **state)
@@ -198,10 +242,12 @@ static void a_slot_holds_what_it_must(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_request_is_copied_in),
 	cmocka_unit_test(opcodes_that_are_not_known_are_refused),
+	cmocka_unit_test(an_atomic_needs_8_octets),
 	cmocka_unit_test(depth_is_the_limit),
 	cmocka_unit_test(more_sges_than_agreed_are_refused),
 	cmocka_unit_test(a_message_has_less_than_4_gib),
 	cmocka_unit_test(inline_data_is_copied),
+	cmocka_unit_test(what_may_be_inline),
 	cmocka_unit_test(inline_data_has_a_limit),
 	cmocka_unit_test(a_read_is_not_inline),
 	cmocka_unit_test(sig_all_signals_all),
