@@ -19,10 +19,10 @@ struct cq {
 	struct uw_wc *ring; /* mask + 1 entries */
 	uint32_t mask;
 	uint32_t depth; /* what the program asked: <= mask + 1 */
-	_Alignas(64) _Atomic uint32_t
-		tail; /* producer's; its release pairs with cq_take's acquire */
-	_Alignas(64) _Atomic uint32_t
-		head; /* consumer's; its release pairs with cq_push's acquire */
+	/* producer's; its release pairs with cq_take's acquire */
+	_Alignas(64) _Atomic uint32_t tail;
+	/* consumer's; its release pairs with cq_push's acquire */
+	_Alignas(64) _Atomic uint32_t head;
 	_Atomic unsigned armed;
 	_Atomic bool overflown;
 	void (*notify)(void *ctx); /* NULL: never armed */

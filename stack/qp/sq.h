@@ -38,9 +38,10 @@ struct sq {
 	uint32_t max_sge, max_inline;
 	bool sig_all;
 	uint32_t tx; /* next to transmit; the stack's */
-	_Alignas(64) _Atomic uint32_t
-		tail; /* program's; its release pairs with sq_ready's acquire */
-	_Alignas(64) _Atomic uint32_t head; /* stack's; its release pairs with sq_post's acquire */
+	/* program's; its release pairs with sq_ready's acquire */
+	_Alignas(64) _Atomic uint32_t tail;
+	/* stack's; its release pairs with sq_post's acquire */
+	_Alignas(64) _Atomic uint32_t head;
 };
 
 /* Octets of slot memory for one request. */

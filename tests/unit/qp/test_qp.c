@@ -588,7 +588,7 @@ static void the_limit_is_told_once(void **state)
 	node_post(&a, 8, node_wr(&a, UW_WR_SEND, 0, 10));
 	nodes_run(&a, &b);
 	assert_int_equal(b.events, 2);
-	b.qp.event = NULL; /* nobody listens */
+	srq.limit_reached = NULL; /* nobody listens */
 	srq.limit = 2;
 	node_post(&a, 9, node_wr(&a, UW_WR_SEND, 0, 10));
 	nodes_run(&a, &b);
