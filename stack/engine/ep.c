@@ -58,6 +58,17 @@ static unsigned any_port(struct uw_engine *e)
 	return 0;
 }
 
+/* False: port is 0 (there was none to be had) or somebody else's. */
+static bool take_port(struct uw_ep *ep, unsigned port)
+{
+	if (!port || port_taken(ep->e, port))
+		return false;
+	port_set(ep->e, port, true);
+	ep->has_port = true;
+	ep->lport = htons((uint16_t)port);
+	return true;
+}
+
 static void release_port(struct uw_ep *ep)
 {
 	if (!ep->has_port)
@@ -169,13 +180,8 @@ static uw_status bind_locked(struct uw_ep *ep, struct place p)
 		return UW_E_INVAL;
 	if (!is_ours(e, p.addr, &ep->l))
 		return UW_E_ADDR;
-	if (!port)
-		port = any_port(e);
-	if (!port || port_taken(e, port))
+	if (!take_port(ep, port ? port : any_port(e)))
 		return UW_E_ADDR_IN_USE;
-	port_set(e, port, true);
-	ep->has_port = true;
-	ep->lport = htons((uint16_t)port);
 	ep->local = p.addr;
 	ep->state = EP_BOUND;
 	return UW_OK;
@@ -232,10 +238,15 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 	ep->l = l;
 	ep->local = l->addr;
 	ep->remote = to.addr;
-	if (ep->state == EP_IDLE || ep->state == EP_BOUND)
+	/* As with the kernel, the port is known from here on. */
+	if (!ep->has_port && !take_port(ep, any_port(e)))
+		st = UW_E_ADDR_IN_USE;
+	else
+		st = UW_OK;
+	if (!st && (ep->state == EP_IDLE || ep->state == EP_BOUND))
 		ep->state = EP_RESOLVED;
 	engine_unlock(e);
-	return 0;
+	return engine_errno(st);
 }
 
 /* ---- listening ---------------------------------------------------------------------------- */
@@ -354,7 +365,7 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	uw_status st = ep->unresolved ? look_again(ep) : UW_OK;
 
 	engine_lock(ep->e);
-	if (st) {
+	if (st && idmap_get(&ep->e->qps, qpn)) {
 		engine_ep_unreachable(ep, st);
 		st = UW_OK;
 	} else {

@@ -28,16 +28,19 @@ static void reap(struct qp *qp)
 
 	while (head != atomic_load_explicit(&qp->sq.tail, memory_order_acquire)) {
 		struct sqe *e = sq_at(&qp->sq, head);
+		/* Behind one that failed all are flushed, those too that TCP took meanwhile. */
+		uw_status st = qp->sq_failed && !e->status ? UW_E_FLUSHED : (uw_status)e->status;
 		struct uw_wc wc = { .wr_id = e->wr_id,
-				    .status = uw_status_wc((uw_status)e->status),
-				    .vendor_err = e->status,
+				    .status = uw_status_wc(st),
+				    .vendor_err = st,
 				    .opcode = wc_opcode(e->opcode),
 				    .byte_len = (uint32_t)e->length,
 				    .qp_num = qp->num };
-		bool tell = e->status || (e->flags & UW_SEND_SIGNALED);
+		bool tell = st || (e->flags & UW_SEND_SIGNALED);
 
 		if (!e->done)
 			break;
+		qp->sq_failed = st != UW_OK;
 		head++;
 		if ((int32_t)(head - qp->sq.tx) > 0)
 			qp->sq.tx = head;

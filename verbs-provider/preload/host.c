@@ -231,7 +231,7 @@ __attribute__((destructor)) static void end(void)
 {
 	struct uw_engine *e = atomic_load_explicit(&host.engine, memory_order_acquire);
 
-	if (!e || host.owner != getpid())
+	if (!e || host.owner != getpid() || !host_api()->engine_started(e))
 		return;
 	atomic_store_explicit(&host.ended, true, memory_order_relaxed);
 	host_api()->engine_close(e);

@@ -22,9 +22,10 @@ void host_starting(void);
 /* True once the process ends and the engine is gone. */
 bool host_ended(void);
 
-/* fork(): `lost` in the child tells that the parent's engine is of no use there. */
 void host_fork_prepare(void);
 void host_fork_parent(void);
+/* True: the parent's engine runs there and is of no use here; the next host_engine() opens one of
+ * this process's own. */
 bool host_fork_child(void);
 
 #endif

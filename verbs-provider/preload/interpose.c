@@ -229,19 +229,19 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t len, int flags, const stru
 	return send_ours(o, fd, &m);
 }
 
+/* First the object, then the number: a thread that waits on the object can tell the one from a
+ * number that was never ours. */
 EXPORT int close(int fd)
 {
 	struct fd_obj *last = fdtab_forget(fd);
-	int r = next_fn()->close(fd);
 
 	if (SHIM_UNLIKELY(last != NULL)) {
-		int saved = errno, was = shim_enter();
+		int was = shim_enter();
 
 		fdtab_closed(last);
 		shim_leave(was);
-		errno = saved;
 	}
-	return r;
+	return next_fn()->close(fd);
 }
 
 /* ---- duplicates ------------------------------------------------------------------------- */

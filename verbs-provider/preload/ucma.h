@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The rdma_cm kernel ABI (rdma/rdma_user_cm.h), version 4, as an iWARP device answers it, over the
- * engine's endpoints.
+ * engine's endpoints. All of it is ours: in a process that has the shim, connections of the
+ * kernel's own devices are not managed.
  *
  *   ucma_cmds.c    the command table, the dispatcher, commands without a protocol side
  *   ucma_conn.c    bind, listen, resolve, connect, accept, reject, disconnect
@@ -83,7 +84,8 @@ struct cm_id {
 	unsigned refs;		  /* commands and helpers that use it */
 	bool dying;		  /* no more of those */
 	bool lost;		  /* its endpoint stayed with the parent of this process */
-	bool unanswered;	  /* neither accepted nor rejected */
+	bool passive;		  /* came with a request */
+	bool unanswered;	  /* which is neither accepted nor rejected */
 	bool connecting;	  /* CONNECT or ACCEPT has no outcome yet */
 	bool has_dev;		  /* bound to an address that is not a wildcard */
 	uint32_t events_reported; /* fetched by the program */
@@ -125,6 +127,8 @@ void cm_id_put(struct cm_id *id);
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);
 /* Give it an endpoint if it has none; this starts the link. */
 int cm_id_endpoint(struct cm_id *id);
+/* The endpoint's own address as a program that uses `family` expects it. */
+void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_storage *a);
 
 /* ---- events ---- */
 

@@ -134,9 +134,15 @@ static int notify(const struct cm_call *c)
 /* Multicast belongs to datagrams, and iWARP has none. */
 static int join(const struct cm_call *c)
 {
+	const struct cm_id *id = c->id;
+	bool possible;
+
 	if (c->out < sizeof(struct rdma_ucm_create_id_resp))
 		return -ENOSPC;
-	return c->id->qp_type == CM_QPT_UD ? -ENOSYS : -EINVAL;
+	pthread_mutex_lock(&cm.lock);
+	possible = id->qp_type == CM_QPT_UD && id->has_dev && id->state == CM_BOUND;
+	pthread_mutex_unlock(&cm.lock);
+	return possible ? -ENOSYS : -EINVAL;
 }
 
 static int leave(const struct cm_call *c)

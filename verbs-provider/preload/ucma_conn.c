@@ -57,7 +57,7 @@ static int bind_to(struct cm_id *id, const void *addr)
 			err = id->api->ep_bind(id->ep, addr);
 		if (err)
 			return err;
-		id->api->ep_local_addr(id->ep, &chosen);
+		cm_id_local_addr(id, src.ss_family, &chosen);
 		*port_of(&src) = *port_of(&chosen);
 	}
 	pthread_mutex_lock(&cm.lock);
@@ -131,7 +131,7 @@ static int resolve_now(struct resolve *r, struct sockaddr_storage *src)
 		return id->ps == RDMA_PS_IPOIB ? -EINVAL : -ENODEV;
 	err = id->api->ep_resolve(id->ep, from, (struct sockaddr *)&r->dst, r->timeout_ms);
 	if (!err)
-		id->api->ep_local_addr(id->ep, src);
+		cm_id_local_addr(id, r->dst.ss_family, src);
 	return err;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,15 +108,19 @@ static void drop_later(struct cm_event *e)
 
 /* ---- what the stack reports ------------------------------------------------------------- */
 
-static void copy_param(struct rdma_ucm_conn_param *to, const struct uw_cm_param *from)
+/* The ABI has 256 octets and an 8-bit length. */
+static void copy_data(struct rdma_ucm_conn_param *to, const struct uw_cm_param *from)
 {
-	/* The ABI has 256 octets and an 8-bit length. */
 	uint16_t len = from->private_data_len < UINT8_MAX ? from->private_data_len : UINT8_MAX;
 
 	if (len)
 		memcpy(to->private_data, from->private_data, len);
 	to->private_data_len = (uint8_t)len;
-	/* Seen from here, what the peer may ask us is what we must answer, and the reverse. */
+}
+
+/* Seen from here, what the peer may ask us is what we must answer, and the reverse. */
+static void copy_depths(struct rdma_ucm_conn_param *to, const struct uw_cm_param *from)
+{
 	to->responder_resources = (uint8_t)(from->ord < UINT8_MAX ? from->ord : UINT8_MAX);
 	to->initiator_depth = (uint8_t)(from->ird < UINT8_MAX ? from->ird : UINT8_MAX);
 }
@@ -129,7 +135,8 @@ static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	}
 	id->backlog--;
 	e->resp.event = CM_EV_CONNECT_REQUEST;
-	copy_param(&e->resp.param.conn, &ev->param);
+	copy_data(&e->resp.param.conn, &ev->param);
+	copy_depths(&e->resp.param.conn, &ev->param);
 	cm_event_queue(e);
 }
 
@@ -173,7 +180,11 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 		return false;
 	e->resp.event = (uint32_t)(o->type < 0 ? (int)by_error(status) : o->type);
 	e->resp.status = (uint32_t)status;
-	copy_param(&e->resp.param.conn, &ev->param);
+	/* As in the kernel: the accepting side has heard the peer's words with the request. */
+	if (!id->passive)
+		copy_data(&e->resp.param.conn, &ev->param);
+	if (ev->type == UW_CM_ESTABLISHED)
+		copy_depths(&e->resp.param.conn, &ev->param);
 	cm_event_queue(e);
 	return true;
 }
@@ -210,6 +221,7 @@ static struct cm_id *adopt_locked(struct cm_file *file, struct cm_event *e)
 	id->ep = e->ep;
 	id->api = e->api;
 	id->state = CM_CONNECT;
+	id->passive = true;
 	id->unanswered = true;
 	id->has_dev = true;
 	id->refs = 1; /* the program may guess the handle before it is told */
@@ -218,7 +230,8 @@ static struct cm_id *adopt_locked(struct cm_file *file, struct cm_event *e)
 	return id;
 }
 
-/* The first event off the queue; -EAGAIN: none. A connection request has its new id in *child. */
+/* The first event off the queue; -EAGAIN: none, -ESHUTDOWN: none any more. A connection request has
+ * its new id in *child. */
 static int take(struct cm_file *file, struct cm_event **out, struct cm_id **child)
 {
 	struct cm_event *e;
@@ -228,7 +241,7 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 	pthread_mutex_lock(&cm.lock);
 	e = TAILQ_FIRST(&file->events);
 	if (file->closed)
-		err = -EBADF;
+		err = -ESHUTDOWN;
 	else if (e && e->ep && !(*child = adopt_locked(file, e)))
 		err = -ENOMEM;
 	else if (e)
@@ -245,14 +258,58 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 
 /* Wait until there is something in the queue, or as long as a blocking or non-blocking read of the
  * descriptor would: signals, O_NONBLOCK and thread cancellation act as on the kernel's. */
-static int wait_for_event(int fd)
+static int wait_for_event(struct cm_file *file, int fd)
 {
-	int was = shim_allow_cancel();
+	int was = shim_allow_cancel(), err;
 	uint8_t octet;
 	ssize_t n = next_fn()->recv(fd, &octet, sizeof(octet), MSG_PEEK);
 
+	err = n < 0 ? -errno : 0;
+	shim_forbid_cancel(was);
+	if (!err)
+		return 0;
+	pthread_mutex_lock(&cm.lock);
+	if (file->closed) /* between the look at the queue and the wait: look again */
+		err = 0;
+	pthread_mutex_unlock(&cm.lock);
+	return err;
+}
+
+/* The channel was closed under a waiting thread: as in the kernel, which keeps the file for it, it
+ * waits on. rping relies on that at its end: to its event thread an error is a failure. */
+static int wait_for_ever(void)
+{
+	int was = shim_allow_cancel();
+	int n = poll(NULL, 0, -1);
+
 	shim_forbid_cancel(was);
 	return n < 0 ? -errno : 0;
+}
+
+static bool is_blocking(int fd)
+{
+	int fl = raw_fcntl(fd, F_GETFL, 0);
+
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
+/* As take(), but waits if the descriptor says so. */
+static int take_or_wait(const struct cm_call *c, struct cm_event **out, struct cm_id **child)
+{
+	bool waiting = false;
+	int err;
+
+	while ((err = take(c->file, out, child))) {
+		if (err == -EAGAIN) {
+			waiting = waiting || is_blocking(c->fd);
+			err = wait_for_event(c->file, c->fd);
+		} else if (err == -ESHUTDOWN) {
+			err = waiting ? wait_for_ever() : -EBADF;
+		}
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 int cm_cmd_get_event(const struct cm_call *c)
@@ -269,11 +326,7 @@ int cm_cmd_get_event(const struct cm_call *c)
 		return -ENOSPC;
 	if (!cmd->response)
 		return -EFAULT;
-	while ((err = take(c->file, &e, &child)) == -EAGAIN) {
-		err = wait_for_event(c->fd);
-		if (err)
-			return err;
-	}
+	err = take_or_wait(c, &e, &child);
 	if (err)
 		return err;
 	if (child) {

@@ -114,6 +114,23 @@ int cm_id_endpoint(struct cm_id *id)
 	return 0;
 }
 
+/* The stack speaks IPv4; an IPv6 program sees it as ::ffff:a.b.c.d, and never two families at one
+ * id. */
+void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_storage *a)
+{
+	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6 };
+	const struct sockaddr_in *in = (struct sockaddr_in *)a;
+
+	id->api->ep_local_addr(id->ep, a);
+	if (family != AF_INET6 || a->ss_family != AF_INET)
+		return;
+	mapped.sin6_port = in->sin_port;
+	mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
+	memcpy(&mapped.sin6_addr.s6_addr[12], &in->sin_addr, sizeof(in->sin_addr));
+	memset(a, 0, sizeof(*a));
+	memcpy(a, &mapped, sizeof(mapped));
+}
+
 static void endpoint_drop(struct cm_id *id)
 {
 	static const struct uw_cm_param nothing;

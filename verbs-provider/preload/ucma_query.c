@@ -26,7 +26,7 @@ static struct addrs addrs_of(const struct cm_call *c)
 	struct addrs a;
 
 	if (id->ep && (id->state == CM_ROUTE_RESOLVED || id->state == CM_CONNECT))
-		id->api->ep_local_addr(id->ep, &now);
+		cm_id_local_addr(id, id->dst.ss_family, &now);
 	pthread_mutex_lock(&cm.lock);
 	if (now.ss_family)
 		id->src = now;

@@ -311,11 +311,19 @@ static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
 			     const struct sockaddr *dst, unsigned timeout_ms)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)dst;
-	uint32_t a = ntohl(in->sin_addr.s_addr);
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)dst;
+	struct sockaddr_in self = { .sin_family = AF_INET };
+	uint32_t a;
 
 	enter(ep);
+	if (in6->sin6_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr)) {
+		self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		self.sin_port = in6->sin6_port;
+		in = &self;
+	}
 	if (in->sin_family != AF_INET)
 		return -EAFNOSUPPORT;
+	a = ntohl(in->sin_addr.s_addr);
 	if (a == 0xc0000201 || a == 0xc0000203)
 		doze(timeout_ms);
 	if (a == 0xc0000201)
@@ -424,7 +432,7 @@ static int double_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_p
 	} else {
 		ep->state = EP_UP;
 		ep->peer->state = EP_UP;
-		note_for(ep, UW_CM_ESTABLISHED, 0);
+		note_param(note_for(ep, UW_CM_ESTABLISHED, 0), p);
 		note_param(note_for(ep->peer, UW_CM_ESTABLISHED, 0), p);
 	}
 	pthread_mutex_unlock(&stack);
@@ -441,6 +449,7 @@ static void part(struct uw_ep *ep)
 
 static int double_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 {
+	struct note *n;
 	int err = 0;
 
 	enter(ep);
@@ -448,7 +457,9 @@ static int double_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 	if (ep->state != EP_REQUEST) {
 		err = -ENOTCONN;
 	} else {
-		note_param(note_for(ep->peer, UW_CM_REJECTED, 0), p);
+		n = note_for(ep->peer, UW_CM_REJECTED, 0);
+		note_param(n, p);
+		n->ev.param.ird = n->ev.param.ord = 6; /* means nothing here */
 		ep->peer->state = EP_END;
 		part(ep);
 	}

@@ -6,12 +6,22 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
+
+/* Only the shim fills in the response: a command that fell through to a socket does not. */
+static void check_alive(int fd, uint32_t id)
+{
+	uint32_t reported = 1234;
+
+	assert_int_equal(cm_destroy(fd, id, &reported), 0);
+	assert_in_range(reported, 0, 10);
+}
 
 static void raw_close(int fd)
 {
@@ -28,11 +38,11 @@ static void number_reused_behind_our_back(void **state)
 
 	(void)state;
 	assert_int_equal(cm_bind(fd, id, INADDR_ANY, 8101), 0);
-	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
 	raw_close(fd);
 	assert_int_equal(syscall(SYS_dup, ends[1]), fd);
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_true(S_ISFIFO(st.st_mode));
+	assert_true(S_ISSOCK(st.st_mode));
 	assert_int_equal(write(fd, "text", 4), 4);
 	assert_int_equal(read(ends[0], text, sizeof(text)), 4);
 	assert_string_equal(text, "text");
@@ -86,7 +96,7 @@ static void duplicates(void **state)
 	}
 	assert_int_equal(close(copies[2]), 0);
 	assert_int_equal(close(copies[0]), 0);
-	assert_int_equal(cm_destroy(copies[1], id, NULL), 0); /* the last one still works */
+	check_alive(copies[1], id); /* the last one still works */
 	assert_int_equal(close(copies[1]), 0);
 	assert_int_equal(write(copies[1], "x", 1), -1);
 	assert_int_equal(errno, EBADF);
@@ -142,7 +152,7 @@ static void vforked_child_closes(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(cm_destroy(fd, id, NULL), 0);
+	check_alive(fd, id);
 	close(fd);
 }
 
@@ -157,7 +167,7 @@ static void spawned_child_inherits_nothing(void **state)
 	assert_int_equal(posix_spawnp(&pid, "true", NULL, NULL, argv, environ), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(cm_destroy(fd, id, NULL), 0);
+	check_alive(fd, id);
 	close(fd);
 }
 
@@ -193,7 +203,7 @@ static void beyond_the_table(void **state)
 	assert_int_equal(close(-1), -1);
 	high = fcntl(fd, F_DUPFD, 1000); /* a number near the soft limit */
 	assert_true(high >= 1000);
-	assert_int_equal(cm_destroy(high, id, NULL), 0);
+	check_alive(high, id);
 	close(high);
 	close(fd);
 }

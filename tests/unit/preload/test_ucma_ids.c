@@ -207,6 +207,40 @@ static void mixed_families(void **state)
 	close(fd);
 }
 
+static struct sockaddr_in6 addr6(const char *text, uint16_t port)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+
+	assert_int_equal(inet_pton(AF_INET6, text, &a.sin6_addr), 1);
+	return a;
+}
+
+/* The stack names its IPv4 address; beside an IPv6 destination it stands as an IPv6 one. */
+static void one_family_per_id(void **state)
+{
+	struct rdma_ucm_resolve_ip c = { .dst_addr = addr6("::1", 7009), .timeout_ms = 100 };
+	const struct sockaddr_in6 mapped = addr6("::ffff:127.7.0.1", 0);
+	struct rdma_ucm_query_route_resp r;
+	int fd = cm_node();
+
+	(void)state;
+	c.id = cm_create(fd, RDMA_PS_TCP);
+	assert_int_equal(CM_CMD(fd, RESOLVE_IP, c), 0);
+	cm_expect(fd, EV_ADDR_RESOLVED, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cm_query(fd, c.id, &r), 0);
+		assert_int_equal(r.dst_addr.sin6_family, AF_INET6);
+		assert_int_equal(r.src_addr.sin6_family, AF_INET6);
+		assert_memory_equal(&r.src_addr.sin6_addr, &mapped.sin6_addr, 16);
+		assert_int_not_equal(r.src_addr.sin6_port, 0);
+		if (!i) {
+			assert_int_equal(cm_route(fd, c.id), 0);
+			cm_expect(fd, EV_ROUTE_RESOLVED, 0);
+		}
+	}
+	close(fd);
+}
+
 static void resolve_failures(void **state)
 {
 	static const struct {
@@ -375,10 +409,12 @@ static void datagram_ids(void **state)
 	uint32_t ud = cm_create(fd, RDMA_PS_UDP), rc = cm_create(fd, RDMA_PS_TCP);
 
 	(void)state;
-	assert_int_equal(cm_bind(fd, ud, INADDR_ANY, 7007), 0);
-	assert_int_equal(cm_listen(fd, ud, 1), 0);
 	j.id = ud;
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -EINVAL);
+	assert_int_equal(cm_bind(fd, ud, INADDR_LOOPBACK, 7007), 0);
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -ENOSYS);
+	assert_int_equal(cm_listen(fd, ud, 1), 0);
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -EINVAL);
 	j.id = rc;
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -EINVAL);
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave), 4),
@@ -427,6 +463,7 @@ int main(void)
 		cmocka_unit_test(resolving),
 		cmocka_unit_test(resolve_with_source),
 		cmocka_unit_test(mixed_families),
+		cmocka_unit_test(one_family_per_id),
 		cmocka_unit_test(resolve_failures),
 		cmocka_unit_test(resolve_after_failure),
 		cmocka_unit_test(slow_resolve),
