@@ -132,16 +132,19 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 
 uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n)
 {
-	size_t room;
-	uint8_t *p = llp_tx_begin(ep->c, &room);
+	/* A peer may announce segments that are smaller than the frame. */
+	while (n) {
+		size_t room, part;
+		uint8_t *p = llp_tx_begin(ep->c, &room);
 
-	if (!p || room < n) {
-		if (p)
-			llp_tx_commit(ep->c, 0);
-		return UW_E_NOMEM;
+		if (!p)
+			return UW_E_NOMEM;
+		part = n < room ? n : room;
+		memcpy(p, frame, part);
+		llp_tx_commit(ep->c, part);
+		frame += part;
+		n -= part;
 	}
-	memcpy(p, frame, n);
-	llp_tx_commit(ep->c, n);
 	llp_tx_flush(ep->c);
 	return UW_OK;
 }

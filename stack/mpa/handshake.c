@@ -14,7 +14,7 @@ void mpa_request_make(const struct mpa_policy *p, uint16_t ird, uint16_t ord, st
 	req->rev = p->rev;
 	req->crc = p->crc;
 	req->markers = p->rx_markers;
-	/* RFC 6581 §7: revision 2 is offered for what only it has, IRD/ORD among it. */
+	/* RFC 6581 §6: revision 2 is offered for what only it has, IRD/ORD among it. */
 	req->enhanced = p->rev >= 2;
 	req->ird = min16(ird, p->ird_max);
 	req->ord = min16(ord, p->ord_max);
@@ -76,7 +76,7 @@ void mpa_reply_make(const struct mpa_policy *p, const struct mpa_start *req, uin
 	out->rev = req->rev;
 	out->ird = rep->ird = min16(ird, p->ird_max);
 	out->ord = rep->ord = min16(ord, p->ord_max);
-	rep->enhanced = req->enhanced; /* RFC 6581 §7: S answers S */
+	rep->enhanced = req->enhanced; /* RFC 6581 §6: S answers S */
 	if (!req->enhanced)
 		return;
 	if (req->p2p) { /* RFC 6581 §9.2: A answers A */

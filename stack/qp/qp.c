@@ -143,6 +143,15 @@ static void read_done(void *arg)
 		complete(qp, e, UW_OK);
 }
 
+/* RFC 5040 §4.8: the header that comes along tells what the Terminate is about. */
+static bool about_read(const struct rdmap_term *t)
+{
+	unsigned opcode = rdmap_ctrl_opcode(t->ddp_hdr[1]);
+
+	return t->layer == 0 && t->etype == 1 &&
+	       (!t->has_ddp || opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST);
+}
+
 /* A Terminate about a read names the request that is to blame; anything else was complete when
  * TCP took it, so the program hears of it by the state of the QP. */
 static void terminated(void *arg, const struct rdmap_term *t)
@@ -151,7 +160,7 @@ static void terminated(void *arg, const struct rdmap_term *t)
 	struct sqe *e = oldest_read(qp);
 
 	qp->peer_term = *t;
-	if (e && t->layer == 0 && t->etype == 1)
+	if (e && about_read(t))
 		complete(qp, e, uw_status_from_term(t->layer, t->etype, t->code));
 }
 

@@ -32,9 +32,13 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 	return UW_OK;
 }
 
+/* A peer may guess what is going to be asked; there is no answer before the question. */
 static struct rdmap_orq_entry *oldest_read(struct rdmap_stream *s)
 {
-	return s->orq.count ? &s->orq.v[s->orq.head] : NULL;
+	bool unsent = s->tx.source == RDMAP_FROM_BYTES &&
+		      (s->tx.opcode == RDMAP_READ_REQUEST || s->tx.opcode == RDMAP_ATOMIC_REQUEST);
+
+	return s->orq.count > unsent ? &s->orq.v[s->orq.head] : NULL;
 }
 
 static void read_finished(struct rdmap_stream *s, const struct rdmap_orq_entry *e)
@@ -235,6 +239,7 @@ static uw_status rx_imm(struct rdmap_stream *s, const struct ddp_seg *seg)
 	if (st)
 		return st;
 	d.length = s->write_len; /* the Write in front of it, which is what verbs report */
+	s->write_len = 0;
 	uw_rope_copy(seg->payload, &d.imm_be, sizeof(d.imm_be));
 	s->recv_open = false;
 	s->ulp->recv_done(s->ulp_arg, &d);

@@ -137,9 +137,9 @@ static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
 	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_ATOMIC,
 			 sizeof(struct rdmap_atomic_resp_wire));
 	if (mem_check(s->mem, &at, &va)) {
-		/* rdmap_tx_segment makes the same check and reports it. */
-		s->tx.src_stag = a->stag;
-		s->tx.src_to = a->to;
+		/* STag 0 names nothing: rdmap_tx_segment reports that the memory is gone. */
+		s->tx.src_stag = 0;
+		s->tx.src_to = 0;
 		begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_STAG);
 		return;
 	}

@@ -25,6 +25,11 @@ struct ulpdu {
 #define CTRL_SEND_SE	   (CTRL_UNTAGGED | CTRL_LAST | 0x5)
 #define CTRL_SEND_SE_INV   (CTRL_UNTAGGED | CTRL_LAST | 0x6)
 #define CTRL_TERMINATE	   (CTRL_UNTAGGED | CTRL_LAST | 0x7)
+#define CTRL_IMM	   (CTRL_UNTAGGED | CTRL_LAST | 0x8)
+#define CTRL_IMM_SE	   (CTRL_UNTAGGED | CTRL_LAST | 0x9)
+#define CTRL_ATOMIC	   (CTRL_UNTAGGED | CTRL_LAST | 0xa)
+#define CTRL_ATOMIC_RESP   (CTRL_UNTAGGED | CTRL_LAST | 0xb)
+#define CTRL_SEND_IMM	   (CTRL_UNTAGGED | CTRL_LAST | 0xf) /* doc/adr/0004 */
 
 struct ulpdu ulpdu_tagged(unsigned ctrl, uint32_t stag, uint64_t to, const void *payload, size_t n);
 struct ulpdu ulpdu_untagged(unsigned ctrl, const uint32_t qn_msn_mo[3], const void *payload,

@@ -127,6 +127,21 @@ struct fd_obj *fdtab_get_slow(int fd)
 	return o;
 }
 
+void fdtab_closing(int fd)
+{
+	struct fd_obj *o = fdtab_get(fd);
+
+	if (SHIM_LIKELY(!o))
+		return;
+	if (o->cls->closing) {
+		int was = shim_enter();
+
+		o->cls->closing(o);
+		shim_leave(was);
+	}
+	fd_obj_put(o);
+}
+
 struct fd_obj *fdtab_forget(int fd)
 {
 	struct fd_obj *last = NULL;

@@ -26,6 +26,8 @@ struct fd_class {
 	ssize_t (*write)(struct fd_obj *o, int fd, const void *buf, size_t len);
 	int (*ioctl)(struct fd_obj *o, unsigned long request, void *arg);
 	ssize_t (*sendmsg)(struct fd_obj *o, int fd, const struct msghdr *m);
+	/* The program closes a descriptor, and it still works. */
+	void (*closing)(struct fd_obj *o);
 	/* The last descriptor is gone; calls may still be under way. */
 	void (*closed)(struct fd_obj *o);
 	void (*free)(struct fd_obj *o);
@@ -66,6 +68,8 @@ static inline struct fd_obj *fdtab_get(int fd)
 	return fdtab_get_slow(fd);
 }
 
+/* fd will be closed: what its object does before. */
+void fdtab_closing(int fd);
 /* fd is about to be closed. Returns the object if that was its last descriptor: pass it to
  * fdtab_closed() afterwards. */
 struct fd_obj *fdtab_forget(int fd);

@@ -233,8 +233,10 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t len, int flags, const stru
  * number that was never ours. */
 EXPORT int close(int fd)
 {
-	struct fd_obj *last = fdtab_forget(fd);
+	struct fd_obj *last;
 
+	fdtab_closing(fd);
+	last = fdtab_forget(fd);
 	if (SHIM_UNLIKELY(last != NULL)) {
 		int was = shim_enter();
 

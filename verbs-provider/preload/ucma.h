@@ -71,6 +71,10 @@ struct cm_file {
 	LIST_HEAD(, cm_id) ids;
 	bool lit;    /* there is an octet in the socket: events is not empty */
 	bool closed; /* takes no more ids */
+	/* cm_file_linger() */
+	pid_t ender;	   /* the thread that was told last that a connection ended, or 0 */
+	uint64_t ended_ms; /* when */
+	unsigned waiting;  /* threads that wait for an event */
 };
 
 struct cm_id {
@@ -139,6 +143,8 @@ void cm_event_queue(struct cm_event *e);
 void cm_events_take(struct cm_id *id, struct cm_events *to);
 /* Make the descriptor readable or not, as the queue is; cm.lock held. */
 void cm_file_light(struct cm_file *file);
+/* Before file is closed: let the thread that fetches events come back for the next one. */
+void cm_file_linger(struct cm_file *file);
 /* Refuse and destroy the endpoints in `list`, and free it. No lock held. */
 void cm_events_discard(struct cm_events *list);
 uw_cm_event_fn cm_on_event;

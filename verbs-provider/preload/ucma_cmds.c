@@ -328,6 +328,11 @@ static uint32_t next_handle(struct cm_file *file)
 	return handle;
 }
 
+static void ucma_closing(struct fd_obj *o)
+{
+	cm_file_linger((struct cm_file *)o);
+}
+
 static void ucma_closed(struct fd_obj *o)
 {
 	struct cm_file *file = (struct cm_file *)o;
@@ -352,6 +357,7 @@ static void ucma_forked(struct fd_obj *o)
 
 static const struct fd_class ucma_class = {
 	.write = ucma_write,
+	.closing = ucma_closing,
 	.closed = ucma_closed,
 	.free = ucma_free,
 	.forked = ucma_forked,

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host_priv.h"
 #include "next.h"
@@ -209,6 +210,57 @@ void cm_on_event(void *ctx, const struct uw_cm_event *ev)
 		free(e);
 }
 
+/* ---- the thread that fetches the events --------------------------------------------------- */
+
+#define LINGER_MS 50
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool ends_connection(uint32_t type)
+{
+	return type == CM_EV_DISCONNECTED || type == CM_EV_REJECTED || type == CM_EV_UNREACHABLE ||
+	       type == CM_EV_CONNECT_ERROR;
+}
+
+/* With cm.lock held: the calling thread was given e. */
+static void note_reader(struct cm_file *file, const struct cm_event *e)
+{
+	file->ender = ends_connection(e->resp.event) ? (pid_t)syscall(SYS_gettid) : 0;
+	file->ended_ms = file->ender ? now_ms() : 0;
+}
+
+static bool reader_is_away(struct cm_file *file)
+{
+	pid_t reader;
+
+	pthread_mutex_lock(&cm.lock);
+	reader = file->waiting || now_ms() > file->ended_ms + LINGER_MS ? 0 : file->ender;
+	pthread_mutex_unlock(&cm.lock);
+	return reader && reader != (pid_t)syscall(SYS_gettid) &&
+	       !syscall(SYS_tgkill, getpid(), reader, 0);
+}
+
+/*
+ * When a connection has ended, one thread of a program may tear everything down and close the
+ * channel while another goes back to fetch the next event. The kernel takes so long to destroy an
+ * id that the latter is waiting again by then, and goes on waiting. We do not; and to a thread that
+ * comes too late the number names nothing any more, which rping, for one, takes for a failure. So
+ * a thread that was told of the end just now and lives is given the time to come back.
+ */
+void cm_file_linger(struct cm_file *file)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+
+	while (reader_is_away(file))
+		nanosleep(&pause, NULL);
+}
+
 /* ---- GET_EVENT -------------------------------------------------------------------------- */
 
 /* The id of a connection request comes into being when the program fetches the request. */
@@ -250,6 +302,7 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 		TAILQ_REMOVE(&file->events, e, link);
 		e->id->events_reported++;
 		cm_file_light(file);
+		note_reader(file, e);
 		*out = e;
 	}
 	pthread_mutex_unlock(&cm.lock);
@@ -260,16 +313,20 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
  * descriptor would: signals, O_NONBLOCK and thread cancellation act as on the kernel's. */
 static int wait_for_event(struct cm_file *file, int fd)
 {
-	int was = shim_allow_cancel(), err;
+	int was, err;
 	uint8_t octet;
-	ssize_t n = next_fn()->recv(fd, &octet, sizeof(octet), MSG_PEEK);
+	ssize_t n;
 
+	pthread_mutex_lock(&cm.lock);
+	file->waiting++; /* for good if the wait is cancelled: then nobody comes back anyway */
+	pthread_mutex_unlock(&cm.lock);
+	was = shim_allow_cancel();
+	n = next_fn()->recv(fd, &octet, sizeof(octet), MSG_PEEK);
 	err = n < 0 ? -errno : 0;
 	shim_forbid_cancel(was);
-	if (!err)
-		return 0;
 	pthread_mutex_lock(&cm.lock);
-	if (file->closed) /* between the look at the queue and the wait: look again */
+	file->waiting--;
+	if (err && file->closed) /* between the look at the queue and the wait: look again */
 		err = 0;
 	pthread_mutex_unlock(&cm.lock);
 	return err;

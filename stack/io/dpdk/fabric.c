@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,7 +100,6 @@ static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
 		struct peer *call;
-		uint64_t now = registry_now();
 
 		st = peer_or_call(f, addr, &call);
 		if (st != UW_MORE)
@@ -112,7 +112,8 @@ static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
 			if (st != UW_E_BUSY)
 				break;
 			/* Its call is on the way; should it not come, ours is due again. */
-			wait_change(f, RTE_MIN(now + 50, deadline_ms));
+			if (!peer_find(f, addr))
+				wait_change(f, RTE_MIN(registry_now() + 50, deadline_ms));
 		} else {
 			wait_change(f, deadline_ms);
 		}
@@ -212,6 +213,8 @@ static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_
 	if (!f)
 		return NULL;
 	f->pid = getpid();
+	if (getrandom(&f->instance, sizeof(f->instance), 0) != sizeof(f->instance))
+		f->instance = (uint32_t)registry_now();
 	f->wake_fd = f->bell_fd = -1;
 	f->registry.lock_fd = f->registry.listen_fd = -1;
 	f->link = (struct io_link){ .ops = &fabric_ops,

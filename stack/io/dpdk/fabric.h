@@ -34,6 +34,7 @@ enum peer_state {
 struct peer {
 	enum peer_state state;
 	uint32_t addr; /* network order */
+	uint32_t instance;
 	uint32_t mtu;
 	int fd;		      /* control connection, -1 while CALLING */
 	unsigned call;	      /* which call it is that CALLING is about */
@@ -53,6 +54,7 @@ struct visitor {
 struct fabric {
 	struct io_link link; /* first: an io_link * is a fabric * */
 	pid_t pid;
+	uint32_t instance;
 	struct frame_pools pools;
 	struct registry registry;
 	struct slot_set slots;

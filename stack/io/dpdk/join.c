@@ -42,6 +42,7 @@ struct msg join_msg(const struct fabric *f, enum msg_type type)
 			     .type = (uint8_t)type,
 			     .addr = f->link.addr,
 			     .pid = (uint32_t)f->pid,
+			     .instance = f->instance,
 			     .mtu = f->link.mtu };
 }
 
@@ -192,6 +193,7 @@ static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
 		p->fd = c->fd;
 		p->slot = c->slot;
 		p->bell = c->bell;
+		p->instance = c->welcome.instance;
 		p->mtu = c->welcome.mtu;
 		publish(f, p->addr, p->slot, p->mtu, p->bell);
 		p->state = PEER_UP;
@@ -243,32 +245,42 @@ static bool fits(const struct fabric *f, const struct msg *hello)
 }
 
 /*
- * An entry in ANSWERING for the caller, or NULL and *why. If both call at once, the call of the
- * lower address goes through. An older join with the same address is over: the process that made
- * it would not call again.
+ * What to do with a caller that has an entry already. If both call at once, the call of the lower
+ * address goes through: the other one may arrive before that (CALLING) or after (UP). Any other
+ * join is over: whoever made it would not call again.
  */
-static struct peer *answer_entry(struct fabric *f, uint32_t addr, enum msg_why *why)
+static bool crossed(const struct fabric *f, const struct peer *p, const struct msg *hello)
+{
+	if (p->state == PEER_CALLING)
+		return ntohl(f->link.addr) < ntohl(p->addr);
+	return p->state == PEER_UP && p->instance == hello->instance;
+}
+
+/* An entry in ANSWERING for the caller, or NULL and *why. */
+static struct peer *answer_entry(struct fabric *f, const struct msg *hello, enum msg_why *why)
 {
 	pthread_mutex_lock(&f->lock);
-	struct peer *p = peer_find(f, addr);
-	if (p && p->state != PEER_CALLING) {
+	struct peer *p = peer_find(f, hello->addr);
+	if (p && p->state != PEER_CALLING && !crossed(f, p, hello)) {
 		pthread_mutex_unlock(&f->lock);
 		join_end(f, p);
 		pthread_mutex_lock(&f->lock);
-		p = peer_find(f, addr);
+		p = peer_find(f, hello->addr);
 	}
 	if (f->closing) {
 		*why = MSG_CLOSING;
 		p = NULL;
-	} else if (p && ntohl(f->link.addr) < ntohl(addr)) {
+	} else if (p && crossed(f, p, hello)) {
 		*why = MSG_CROSSED;
 		p = NULL;
 	} else if (!p) {
 		*why = MSG_NO_PORT;
-		p = peer_new(f, addr);
+		p = peer_new(f, hello->addr);
 	}
-	if (p)
+	if (p) {
 		p->state = PEER_ANSWERING;
+		p->instance = hello->instance;
+	}
 	pthread_mutex_unlock(&f->lock);
 	return p;
 }
@@ -280,7 +292,7 @@ void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd)
 	struct peer *p = NULL;
 
 	if (bell && fits(f, hello))
-		p = answer_entry(f, hello->addr, &why);
+		p = answer_entry(f, hello, &why);
 	if (!p) {
 		bell_unmap(bell);
 		refuse(f, fd, why);

@@ -4,8 +4,8 @@
  * message. The connection lives as long as the pair: its end is the peer's end.
  *
  *   caller                            callee
- *   HELLO addr pid mtu + doorbell ->
- *                                 <-  WELCOME addr pid mtu slot + doorbell, or REFUSE why
+ *   HELLO who mtu + doorbell      ->
+ *                                 <-  WELCOME who mtu slot + doorbell, or REFUSE why
  *   (its memif client comes up)
  *   READY                         ->
  *                                 <-  READY: both may send
@@ -36,10 +36,11 @@ struct msg {
 	uint8_t type, why;
 	uint32_t addr; /* the sender's, network order */
 	uint32_t pid;
+	uint32_t instance; /* of the sender's link: a number drawn when it was opened */
 	uint32_t mtu;
 	uint32_t slot; /* WELCOME: the server port to connect to */
 };
-_Static_assert(sizeof(struct msg) == 24, "sent as it is");
+_Static_assert(sizeof(struct msg) == 28, "sent as it is");
 
 /* 0 or -errno. pass: a descriptor that goes along, -1 for none. */
 int msg_send(int fd, const struct msg *m, int pass);

@@ -8,6 +8,7 @@
 
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
+#define MSS_MIN		 216u
 
 static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 {
@@ -112,6 +113,9 @@ static void open_window(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
+	/* RFC 5044 §4.5: room for an FPDU of 128 octets whatever the peer announces. No path has an
+	 * MTU below this, and no TCP refuses a segment for its length. */
+	pcb->mss = LWIP_MAX(pcb->mss, MSS_MIN);
 	/* A link between two processes neither loses nor shares: nothing to probe. */
 	if (c->el->io->flags & IO_P2P)
 		pcb->cwnd = TCP_SND_BUF;

@@ -227,6 +227,29 @@ static void frames_may_come_in_pieces(void **state)
 	}
 }
 
+/* However much TCP brings at once, only the frame is taken. */
+static void much_more_than_a_frame_may_come(void **state)
+{
+	static uint8_t wire[5000];
+	struct octets rep = frame("p", 0, 1, NULL, 0);
+
+	(void)state;
+	for (size_t first = 0; first < 20; first += 5) {
+		const struct uw_span head = { wire, first }, rest = { wire + first, 5000 - first };
+		struct cm_conn cm;
+		size_t used;
+
+		memcpy(wire, rep.p, 20);
+		memset(wire + 20, 0x77, sizeof(wire) - 20);
+		open_with(&cm, &standard, "");
+		assert_int_equal(cm_rx(&cm, uw_rope_of(&head), &used), CM_NOTHING);
+		assert_int_equal(used, first);
+		assert_int_equal(cm_rx(&cm, uw_rope_of(&rest), &used), CM_ACCEPTED);
+		assert_int_equal(used, 20 - first);
+		assert_int_equal(cm.have, 20);
+	}
+}
+
 /* RFC 5044 §7.1.1, RFC 6581 §9: 512 octets of private data, 508 behind the enhanced word; whoever
  * has more is told before anything is sent. */
 static void private_data_has_a_limit(void **state)
@@ -630,6 +653,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(revisions_find_each_other),
 	cmocka_unit_test(a_rejection_carries_private_data),
 	cmocka_unit_test(frames_may_come_in_pieces),
+	cmocka_unit_test(much_more_than_a_frame_may_come),
 	cmocka_unit_test(private_data_has_a_limit),
 	cmocka_unit_test(plain_requests_get_plain_replies),
 	cmocka_unit_test(the_enhanced_word_is_answered),

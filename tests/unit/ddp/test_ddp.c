@@ -119,6 +119,7 @@ static void a_ulpdu_without_header_is_an_error(void **state)
 
 	(void)state;
 	for (u.n = 0; u.n < 18; u.n++) {
+		seg.hdr_len = 18;
 		assert_status(rx(&s, &u, &seg), UW_E_DDP_LOCAL);
 		assert_int_equal(seg.hdr_len, 0);
 	}

@@ -123,7 +123,7 @@ static void inline_octets_are_taken_as_they_are(void **state)
 /* Each SGE's lkey is checked: unknown, other protection domain, beyond its region, deregistered. */
 static void a_bad_sge_fails_when_it_is_touched(void **state)
 {
-	uint8_t mem[64] = { 0 }, got[64];
+	uint8_t around[64] = { 0 }, got[64], *mem = around + 8;
 	struct arena a;
 	uint32_t s, foreign;
 	struct uw_sge v[2];

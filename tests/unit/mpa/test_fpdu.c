@@ -202,6 +202,12 @@ static void what_fits_does_fit(void **state)
 		for (unsigned phase = 0; n && phase < 512; phase += 4)
 			assert_true(mpa_marked_size(phase, mpa_fpdu_size(n)) <= room);
 	}
+	for (size_t room = MPA_ULPDU_MAX - 1000; room < MPA_ULPDU_MAX + 1000; room++) {
+		size_t most = (room & ~(size_t)3) - 6;
+
+		assert_int_equal(mpa_tx_fit(&plain, room),
+				 most < MPA_ULPDU_MAX ? most : MPA_ULPDU_MAX);
+	}
 	assert_int_equal(mpa_tx_fit(&plain, 1448), 1442);
 	assert_int_equal(mpa_tx_fit(&plain, 100000), MPA_ULPDU_MAX);
 	assert_int_equal(mpa_tx_fit(&marked, 100000), MPA_ULPDU_MAX);

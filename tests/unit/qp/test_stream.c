@@ -168,6 +168,23 @@ static void a_room_that_is_too_small_waits(void **state)
 	node_wc(&b.rcq, 50, UW_WC_SUCCESS);
 }
 
+/* RFC 5040 §4.4, §4.8: a Read Request is one segment, and so is a Terminate: they wait for room. */
+static void a_message_of_headers_is_not_cut(void **state)
+{
+	uint8_t seg[64];
+
+	(void)state;
+	pair();
+	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
+	for (size_t room = 0; room < 52; room++)
+		assert_int_equal(qp_tx(&a.qp, seg, room), 0);
+	assert_int_equal(qp_tx(&a.qp, seg, 52), 52);
+	qp_fail(&a.qp, UW_E_MPA_CRC);
+	for (size_t room = 0; room < 28; room++)
+		assert_int_equal(qp_tx(&a.qp, seg, room), 0);
+	assert_int_equal(qp_tx(&a.qp, seg, 28), 28);
+}
+
 static void inline_and_lists_are_sent(void **state)
 {
 	struct uw_sge v[NODE_SGE];
@@ -738,6 +755,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_long_message_fills_its_segments),
 	cmocka_unit_test(segments_keep_to_their_room),
 	cmocka_unit_test(a_room_that_is_too_small_waits),
+	cmocka_unit_test(a_message_of_headers_is_not_cut),
 	cmocka_unit_test(inline_and_lists_are_sent),
 	cmocka_unit_test(a_send_with_invalidate_names_its_stag),
 	cmocka_unit_test(the_responder_waits_for_the_first_fpdu),

@@ -517,6 +517,31 @@ static void a_response_that_was_not_asked_for_is_refused(void **state)
 	assert_int_equal(p.reads_done, 0);
 }
 
+/* RFC 5040 §5.2: there is no answer before the question has been sent, guessed as it may be; one
+ * that was sent before is answered all the same. */
+static void an_answer_before_the_question_is_refused(void **state)
+{
+	struct uw_sge e;
+	struct mem_sgl sink;
+	struct peer p;
+	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+
+	(void)state;
+	ask(&p, s, 0, 4);
+	e = sge_of(memory + 4, 4, s);
+	sink = sgl_of(&e, 1);
+	assert_status(rdmap_read(&p.s, &sink, 0x99, 0x1000), UW_OK);
+	assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE, PEER_SINK, 0, "1234", 4)), UW_OK);
+	assert_int_equal(p.reads_done, 1);
+	assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE, PEER_SINK + 1, 0, "5678", 4)),
+		      UW_E_RDMAP_OPCODE);
+	assert_int_equal(p.reads_done, 1);
+	assert_memory_equal(memory, "1234\0\0\0\0", 8);
+	peer_segment(&p, 100);
+	assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE, PEER_SINK + 1, 0, "5678", 4)), UW_OK);
+	assert_int_equal(p.reads_done, 2);
+}
+
 /* RFC 5041 §5.2: to the octet. */
 static void a_response_stays_inside_its_sink(void **state)
 {
@@ -686,6 +711,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_response_fills_the_sink),
 	cmocka_unit_test(responses_belong_to_the_oldest_read),
 	cmocka_unit_test(a_response_that_was_not_asked_for_is_refused),
+	cmocka_unit_test(an_answer_before_the_question_is_refused),
 	cmocka_unit_test(a_response_stays_inside_its_sink),
 	cmocka_unit_test(a_response_that_is_too_short_is_an_error),
 	cmocka_unit_test(a_response_of_nothing_answers_a_read_of_nothing),

@@ -374,6 +374,11 @@ static void a_malformed_terminate_ends_the_stream(void **state)
 	assert_status(peer_rx(&p, &u), UW_E_TERMINATED);
 	assert_int_equal(p.terminated, 1);
 	assert_false(p.term.has_ddp || p.term.has_rdmap);
+	/* cut behind the DDP header, the other one was to follow */
+	start(&p);
+	u.n = 18 + 24 + 27;
+	assert_status(peer_rx(&p, &u), UW_E_TERMINATED);
+	assert_false(p.term.has_ddp || p.term.has_rdmap);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -293,6 +293,8 @@ static void sends_arrive(void **state)
 		assert_int_equal(x.b.got[0].solicited, i & 1);
 		assert_memory_equal(x.bm + 100, x.am + at, n);
 		assert_int_equal(x.bm[100 + n], 0);
+		assert_int_equal(x.a.stats.payload_tx_copied, n);
+		assert_int_equal(x.b.stats.payload_rx_copied, n);
 	}
 }
 
@@ -345,6 +347,8 @@ static void reads_are_answered(void **state)
 			assert_int_equal(x.bm[4500 * k + n[k]], 0);
 		}
 		assert_int_equal(x.b.reads_done, PEER_READS);
+		assert_int_equal(x.a.stats.payload_tx_copied, n[0] + n[1] + n[2] + n[3]);
+		assert_int_equal(x.b.stats.payload_rx_copied, n[0] + n[1] + n[2] + n[3]);
 		assert_false(rdmap_response_due(&x.a.s));
 		assert_int_equal(x.a.delivered, 0);
 	}
@@ -403,8 +407,11 @@ static void the_three_rtrs_are_invisible(void **state)
 		if (rows[i].stag_at)
 			assert_int_not_equal(octets(u.p + rows[i].stag_at, 4), 0);
 		assert_status(peer_rx(&x.b, &u), UW_OK);
+		if (rows[i].kind == RDMAP_RTR_WRITE)
+			assert_int_equal(octets(u.p + 6, 8), 0);
 		if (rows[i].kind == RDMAP_RTR_READ) {
 			assert_int_equal(octets(u.p + 18 + 12, 4), 0);
+			assert_int_equal(octets(u.p + 18 + 20, 8), 0);
 			rdmap_respond(&x.b.s);
 			assert_status(peer_carry(&x.b, &x.a, 100), UW_OK);
 			assert_int_equal(x.a.s.orq.count, 0);

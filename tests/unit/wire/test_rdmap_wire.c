@@ -7,14 +7,15 @@
 
 /* ---- opcodes ----------------------------------------------------------------------------- */
 
-/* RFC 5040 §4.3 figure 4 and §4.1: tagged or which queue, header, STag to invalidate, event. */
-static void the_opcode_table_is_figure_4(void **state)
+/* RFC 5040 §4.3 figure 4, RFC 7306 §4.1 figure 2: tagged or which queue, header, STag to
+ * invalidate, event. */
+static void the_opcode_table_is_that_of_the_rfcs(void **state)
 {
 	static const struct {
 		bool tagged;
 		unsigned qn, hdr;
 		bool payload, invalidates, solicited;
-	} want[8] = {
+	} want[12] = {
 		{ true, 0, 0, true, false, false },    /* RDMA Write */
 		{ false, 1, 28, false, false, false }, /* Read Request */
 		{ true, 0, 0, true, false, false },    /* Read Response */
@@ -23,10 +24,14 @@ static void the_opcode_table_is_figure_4(void **state)
 		{ false, 0, 0, true, false, true },    /* Send with SE */
 		{ false, 0, 0, true, true, true },     /* Send with SE and Invalidate */
 		{ false, 2, 4, true, false, false },   /* Terminate */
+		{ false, 0, 8, false, false, false },  /* Immediate Data */
+		{ false, 0, 8, false, false, true },   /* Immediate Data with SE */
+		{ false, 1, 52, false, false, false }, /* Atomic Request */
+		{ false, 3, 12, false, false, false }, /* Atomic Response */
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < COUNT(want); i++) {
 		assert_non_null(rdmap_ops[i].name);
 		assert_int_equal(rdmap_ops[i].tagged, want[i].tagged);
 		assert_int_equal(rdmap_ops[i].qn, want[i].qn);
@@ -105,6 +110,69 @@ static void captured_read_requests_come_out_as_they_went_in(void **state)
 	}
 	assert_true(seen > 0);
 	vectors_free(&x);
+}
+
+/* ---- atomics ----------------------------------------------------------------------------- */
+
+/* RFC 7306 §5.2.1 figure 4: 28 zero bits and the operation, identifier, STag, TO, then add or swap
+ * data and mask, compare data and mask. */
+static void an_atomic_request_octet_for_octet(void **state)
+{
+	const struct rdmap_atomic a = { .aop = 0xf2,
+					.req_id = 0x01020304,
+					.stag = 0x11121314,
+					.to = 0x2122232425262728ull,
+					.add_swap = 0x3132333435363738ull,
+					.add_swap_mask = 0x4142434445464748ull,
+					.compare = 0x5152535455565758ull,
+					.compare_mask = 0x6162636465666768ull };
+	uint8_t want[52] = { 0, 0, 0, 2 }, out[52];
+	struct rdmap_atomic got;
+
+	(void)state;
+	put_octets(want + 4, 4, a.req_id);
+	put_octets(want + 8, 4, a.stag);
+	put_octets(want + 12, 8, a.to);
+	put_octets(want + 20, 8, a.add_swap);
+	put_octets(want + 28, 8, a.add_swap_mask);
+	put_octets(want + 36, 8, a.compare);
+	put_octets(want + 44, 8, a.compare_mask);
+	rdmap_atomic_encode(&a, out);
+	assert_memory_equal(out, want, 52);
+	memset(want, 0xff, 3); /* reserved, not looked at */
+	want[3] |= 0xf0;
+	rdmap_atomic_decode(want, &got);
+	assert_int_equal(got.aop, RDMAP_CMP_SWAP);
+	assert_true(got.req_id == a.req_id && got.stag == a.stag && got.to == a.to);
+	assert_true(got.add_swap == a.add_swap && got.add_swap_mask == a.add_swap_mask);
+	assert_true(got.compare == a.compare && got.compare_mask == a.compare_mask);
+}
+
+/* RFC 7306 §5.2.2 figure 6: identifier and original value, 12 octets. */
+static void an_atomic_response_octet_for_octet(void **state)
+{
+	const struct rdmap_atomic_resp r = { .req_id = 0x01020304,
+					     .original = 0x1112131415161718ull };
+	static const uint8_t want[12] = {
+		1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18
+	};
+	struct rdmap_atomic_resp got;
+	uint8_t out[12];
+
+	(void)state;
+	rdmap_atomic_resp_encode(&r, out);
+	assert_memory_equal(out, want, 12);
+	rdmap_atomic_resp_decode(want, &got);
+	assert_int_equal(got.req_id, r.req_id);
+	assert_true(got.original == r.original);
+}
+
+/* RFC 7306 §5.1 figure 5 */
+static void the_atomic_operations_have_their_codes(void **state)
+{
+	(void)state;
+	assert_int_equal(RDMAP_FETCH_ADD, 0);
+	assert_int_equal(RDMAP_CMP_SWAP, 2);
 }
 
 /* ---- Terminate --------------------------------------------------------------------------- */
@@ -310,11 +378,14 @@ static void terminates_of_siw_are_understood(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_opcode_table_is_figure_4),
+	cmocka_unit_test(the_opcode_table_is_that_of_the_rfcs),
 	cmocka_unit_test(unassigned_opcodes_have_no_row),
 	cmocka_unit_test(the_control_octet),
 	cmocka_unit_test(a_read_request_octet_for_octet),
 	cmocka_unit_test(captured_read_requests_come_out_as_they_went_in),
+	cmocka_unit_test(an_atomic_request_octet_for_octet),
+	cmocka_unit_test(an_atomic_response_octet_for_octet),
+	cmocka_unit_test(the_atomic_operations_have_their_codes),
 	cmocka_unit_test(a_terminate_without_headers),
 	cmocka_unit_test(a_terminate_with_the_ddp_header),
 	cmocka_unit_test(a_terminate_with_all_headers),
