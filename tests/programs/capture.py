@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tshark makes of a run: every octet of every TCP stream is part of a start-up frame or of an
+FPDU with a good CRC, and nothing is malformed."""
+
+import collections
+import os
+import re
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+
+import lifecycle
+from harness import check, need, wait_until
+from pairs import judge, run_pair
+
+WRITE, READ_REQUEST, READ_RESPONSE, SEND, TERMINATE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 7, 10, 11
+# The heuristic for RPC-over-RDMA takes short Sends for its own and then calls them malformed.
+TSHARK = ["-l", "-T", "pdml", "--disable-protocol", "rpcordma"]
+STARTUP_LENGTH = 20
+# More than a frame; the ring has slots of this size.
+SNAP = "2048"
+# A capture is complete when its file has not grown over so many looks.
+QUIET_LOOKS, QUIET_PAUSE = 10, 0.02
+REPEATED = ("tcp.analysis.retransmission", "tcp.analysis.fast_retransmission", "tcp.analysis.spurious_retransmission")
+
+
+class Judgement:
+    """What tshark says of one capture file."""
+
+    def __init__(self):
+        self.messages = collections.Counter()  # opcode -> FPDUs with the Last flag
+        self.fpdus = self.startups = 0
+        self.tcp_octets = self.mpa_octets = 0
+        self.streams = set()
+        self.repeated = 0  # segments that came again
+        self.faults = []  # the first ones
+
+    def fault(self, number, text):
+        if len(self.faults) < 5:
+            self.faults.append(f"frame {number}: {text}")
+
+    def take_mpa(self, number, proto):
+        fields = collections.defaultdict(list)
+        for f in proto.iter("field"):
+            fields[f.get("name")].append(f)
+        for f in fields["iwarp_mpa.pdlength"]:
+            self.startups += 1
+            self.mpa_octets += STARTUP_LENGTH + int(f.get("show"))
+        for f in fields["iwarp_mpa.ulpdulength"]:
+            self.fpdus += 1
+            self.mpa_octets += (2 + int(f.get("show")) + 3) // 4 * 4 + 4
+        checks = fields["iwarp_mpa.crc_check"]
+        if len(checks) != len(fields["iwarp_mpa.ulpdulength"]):
+            self.fault(number, "an FPDU without a CRC check")
+        for f in checks:
+            if "Good CRC32" not in f.get("showname"):
+                self.fault(number, f.get("showname"))
+
+    def take_rdmap(self, number, proto):
+        show = {f.get("name"): f.get("show") for f in proto.iter("field")}
+        if "iwarp_rdma.opcode" not in show:
+            self.fault(number, "DDP without RDMAP")
+            return
+        if int(show["iwarp_ddp.last_flag"]):
+            self.messages[int(show["iwarp_rdma.opcode"], 16)] += 1
+
+    def take(self, packet):
+        protos = collections.defaultdict(list)
+        for proto in packet.iter("proto"):
+            protos[proto.get("name")].append(proto)
+        fields = {f.get("name"): f for f in packet.iter("field")}
+        number = fields["num"].get("show")
+        if protos["_ws.malformed"] or "_ws.malformed" in fields:
+            self.fault(number, "malformed")
+        for name in ("iwarp_mpa", "iwarp_ddp_rdmap"):
+            for proto in protos[name]:
+                self.fault_of_expert(number, proto)
+        if any(name in fields for name in REPEATED):
+            self.repeated += 1
+            return
+        if "tcp.stream" in fields:
+            self.streams.add(fields["tcp.stream"].get("show"))
+            self.tcp_octets += int(fields["tcp.len"].get("show"))
+        for proto in protos["iwarp_mpa"]:
+            self.take_mpa(number, proto)
+        for proto in protos["iwarp_ddp_rdmap"]:
+            self.take_rdmap(number, proto)
+
+    def fault_of_expert(self, number, proto):
+        for f in proto.iter("field"):
+            if f.get("name") == "_ws.expert.message":
+                self.fault(number, f.get("show"))
+
+
+def dissect(path):
+    """Run tshark over the file."""
+    result = Judgement()
+    with subprocess.Popen([need("tshark"), "-r", path, *TSHARK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        for _, element in ElementTree.iterparse(p.stdout):
+            if element.tag == "packet":
+                result.take(element)
+                element.clear()
+    check(p.returncode == 0, f"tshark ended with exit code {p.returncode}")
+    return result
+
+
+def judge_capture(path, wanted):
+    """wanted: opcode -> messages, a number or the least of a range given as (n,)."""
+    name = os.path.basename(path)
+    check(os.path.exists(path), f"{name} was not written")
+    j = dissect(path)
+    check(not j.faults, f"{name}: {'; '.join(j.faults)}")
+    check(j.streams and j.startups == 2 * len(j.streams), f"{name}: {j.startups} start-up frames in {len(j.streams)} streams")
+    check(j.mpa_octets == j.tcp_octets, f"{name}: {j.tcp_octets} octets of TCP, {j.mpa_octets} of them in start-up frames and FPDUs")
+    for opcode, count in wanted.items():
+        have = j.messages[opcode]
+        good = have >= count[0] if isinstance(count, tuple) else have == count
+        check(good, f"{name}: {have} messages with opcode {opcode} instead of {count}")
+    check(set(j.messages) <= set(wanted), f"{name}: unexpected opcodes {sorted(set(j.messages) - set(wanted))}")
+    return j
+
+
+class Captured:
+    """A pair whose processes write what they send and receive (UWARP_PCAP)."""
+
+    needs = ["tshark"]
+
+    def __init__(self, program, flags, server, client, wanted):
+        self.program, self.flags, self.wanted = program, flags, wanted
+        self.server, self.client = server, client
+
+    def __call__(self, stage):
+        paths = {role: os.path.join(stage.folder, f"{role}.pcap") for role in ("server", "client")}
+        server, client = run_pair(stage, self.server, self.client, 30, env={r: {"UWARP_PCAP": p} for r, p in paths.items()})
+        judge(stage, server, client, self.client)
+        both = [judge_capture(path, self.wanted) for path in paths.values()]
+        check(both[0].messages == both[1].messages, f"the two ends saw different messages: {both[0].messages}, {both[1].messages}")
+
+
+class Listened(Captured):
+    """The same, captured from outside: on both interfaces, since what a packet socket sends past
+    the queueing layer shows up only where it arrives."""
+
+    needs = ["tshark", "tcpdump", "mergecap"]
+
+    def listen(self, stage, role):
+        path = os.path.join(stage.folder, f"{role}-wire.pcap")
+        words = ["-Z", "root", "-B", "16384", "--immediate-mode", "-U", "-s", SNAP, "-Q", "in", "-w", path]
+        tcpdump = stage.start_plain(role, [need("tcpdump"), "-i", stage.link.ends[role], *words])
+        check(wait_until(lambda: "listening on" in tcpdump.err, 10), "tcpdump does not start")
+        return tcpdump, path
+
+    def stop(self, tcpdump, path):
+        """It has written what there was once its file stops growing."""
+        sizes = [-1] * QUIET_LOOKS
+
+        def settled():
+            sizes.append(os.stat(path).st_size)
+            time.sleep(QUIET_PAUSE)
+            return sizes[-1] > 24 and sizes[-1] == sizes[-QUIET_LOOKS]
+
+        check(wait_until(settled, 10), "tcpdump captures nothing or does not come to an end")
+        tcpdump.kill(signal.SIGINT)
+        tcpdump.wait(10)
+        check("0 packets dropped by kernel" in tcpdump.err, "tcpdump has not captured everything")
+
+    def __call__(self, stage):
+        listeners = [self.listen(stage, role) for role in ("server", "client")]
+        server, client = run_pair(stage, self.server, self.client, 30)
+        judge(stage, server, client, self.client)
+        for tcpdump, path in listeners:
+            self.stop(tcpdump, path)
+        both = os.path.join(stage.folder, "wire.pcapng")
+        subprocess.run([need("mergecap"), "-w", both, *(path for _, path in listeners)], check=True)
+        judge_capture(both, self.wanted)
+
+
+class Self(Captured):
+    """One process that talks to itself, and once with an STag that nobody has (self.c)."""
+
+    needs = ["tshark"]
+
+    def __init__(self, wanted):
+        self.program, self.flags, self.wanted = "self", "-x {server}", wanted
+
+    def __call__(self, stage):
+        path = os.path.join(stage.folder, "self.pcap")
+        lifecycle.run_self(stage, self.flags, env={"UWARP_PCAP": path})
+        judge_capture(path, self.wanted)
+
+
+def rping(kind, pings, size):
+    """Each ping is four Sends, one Read and one Write; a zero-length Write opens the stream."""
+    flags = f"-V -v -C {pings} -S {size}"
+    wanted = {SEND: 4 * pings, READ_REQUEST: pings, READ_RESPONSE: pings, WRITE: pings + 1}
+    return kind("rping", flags, f"rping -s {flags}", f"rping -c -a {{server}} {flags}", wanted)
+
+
+def perftest(kind, name, flags, **more):
+    """Sends and an opening Write are in all of them: the programs exchange their parameters."""
+    opcodes = {"write": WRITE, "read": READ_REQUEST, "answer": READ_RESPONSE, "send": SEND}
+    opcodes.update(atomic=ATOMIC_REQUEST, original=ATOMIC_RESPONSE)
+    wanted = {SEND: (1,), WRITE: (1,), **{opcodes[k]: (n,) for k, n in more.items()}}
+    return kind(name, flags, f"{name} {flags}", f"{name} {flags} {{server}}", wanted)
+
+
+MEMIF = [
+    rping(Captured, 100, 40000),
+    perftest(Captured, "ib_write_bw", "-R -n 50 -s 65536", write=50),
+    perftest(Captured, "ib_send_lat", "-R -n 100 -s 100", send=200),
+    perftest(Captured, "ib_read_bw", "-R -n 50 -s 65536", read=50, answer=50),
+    perftest(Captured, "ib_atomic_lat", "-R -n 100", atomic=100, original=100),
+    Self({SEND: (20,), WRITE: 4, READ_REQUEST: (1,), READ_RESPONSE: 1, TERMINATE: 1}),
+]
+VETH = [
+    rping(Listened, 100, 23),
+    rping(Listened, 50, 10001),
+    rping(Captured, 50, 3000),
+    perftest(Listened, "ib_send_bw", "-R -n 50 -s 4096", send=50),
+    perftest(Listened, "ib_read_lat", "-R -n 50 -s 5000", read=50, answer=50),
+]

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of programs share: starting programs over uwarp, waiting for them, and finding
+out whether anything is left of them."""
+
+import ctypes
+import fcntl
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
+MARK = "UWARP_CASE"
+POLL = 0.01
+# What was told to end gets this long to do so.
+GRACE = 3.0
+# From a program's start until its link is up; on a busy machine starting DPDK takes a while.
+START = 15.0
+PR_SET_PDEATHSIG = 1
+SHOWN_LINES, SHOWN_WIDTH = 6, 120
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Failed(Exception):
+    """The case failed; the text says how."""
+
+
+class Skipped(Exception):
+    """The case cannot run here; the text says why."""
+
+
+def check(truth, text):
+    if not truth:
+        raise Failed(text)
+
+
+def need(program):
+    """Path of a program that the case cannot do without."""
+    path = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if not path:
+        raise Skipped(f"{program} is not installed")
+    return path
+
+
+def wait_until(condition, seconds):
+    """True as soon as condition() is, False when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL)
+    return True
+
+
+def die_with_parent():
+    """Whatever kills this process kills what it started."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def read_bytes(path, size=-1):
+    """What can be read of it now; empty if nothing can."""
+    try:
+        with open(path, "rb") as f:
+            return f.read(size)
+    except OSError:
+        return b""
+
+
+class Program:
+    """A program that runs. Its output goes to files, so that no pipe ever fills."""
+
+    count = 0
+
+    def __init__(self, argv, env, folder, role):
+        Program.count += 1
+        self.argv, self.role, self.started = argv, role, time.monotonic()
+        self.out_path = os.path.join(folder, f"{Program.count}-{role}.out")
+        self.err_path = os.path.join(folder, f"{Program.count}-{role}.err")
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.popen = subprocess.Popen(
+                argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True, preexec_fn=die_with_parent,
+            )  # fmt: skip
+        self.pid, self.ended = self.popen.pid, None
+
+    def poll(self):
+        rc = self.popen.poll()
+        if rc is not None and self.ended is None:
+            self.ended = time.monotonic()
+        return rc
+
+    def wait(self, seconds):
+        """Its exit code; raises if there is none in time."""
+        if not wait_until(lambda: self.poll() is not None, seconds):
+            raise Failed(f"{self.role} has not ended after {seconds:g} s")
+        return self.popen.returncode
+
+    def seconds(self):
+        return (self.ended or time.monotonic()) - self.started
+
+    def kill(self, sig=signal.SIGKILL):
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def stop(self):
+        """End it and whatever it started."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.popen.wait()
+        self.poll()
+
+    @property
+    def out(self):
+        return read_bytes(self.out_path).decode(errors="replace")
+
+    @property
+    def err(self):
+        return read_bytes(self.err_path).decode(errors="replace")
+
+    def our_lines(self):
+        """What uwarp itself said."""
+        return [x for x in self.err.splitlines() if x.startswith(("uwarp: ", "uwarp-run: "))]
+
+    def has_thread(self, name):
+        tasks = f"/proc/{self.pid}/task"
+        try:
+            return any(read_bytes(f"{tasks}/{t}/comm").strip() == name.encode() for t in os.listdir(tasks))
+        except OSError:
+            return False
+
+    def until_link_up(self):
+        """The stack's thread runs: what the program asked for comes within the next moments."""
+        if not wait_until(lambda: self.has_thread("uwarp-rx") or self.poll() is not None, START):
+            raise Failed(f"{self.role} has not brought its link up after {START:g} s")
+        if self.poll() is not None and self.popen.returncode:
+            raise Failed(f"{self.role} ended at once with exit code {self.popen.returncode}")
+
+    def cpu_seconds(self):
+        fields = read_bytes(f"/proc/{self.pid}/stat").rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+
+    def until_busy(self, seconds=0.3):
+        """It computes or spins since that long: it is in the middle of its work."""
+        wanted = self.cpu_seconds() + seconds
+        if not wait_until(lambda: self.cpu_seconds() >= wanted or self.poll() is not None, START):
+            raise Failed(f"{self.role} does not get to its work")
+        check(self.poll() is None, f"{self.role} ended before it got to its work")
+
+    def until_printed(self, octets):
+        size = lambda: os.stat(self.out_path).st_size  # noqa: E731
+        if not wait_until(lambda: size() >= octets or self.poll() is not None, START):
+            raise Failed(f"{self.role} prints nothing")
+        check(self.poll() is None, f"{self.role} ended before it got to its work")
+
+    def report(self):
+        """How it ended and the last lines it printed, for the reader of a failure."""
+        rc = self.poll()
+        state = "still running" if rc is None else f"exit code {rc}"
+        lines = [f"{self.role}: {shlex.join(self.argv)}", f"  {state} after {self.seconds():.1f} s"]
+        for text in (self.out, self.err):
+            lines += [f"  | {x[:SHOWN_WIDTH]}" for x in text.splitlines()[-SHOWN_LINES:]]
+        return "\n".join(lines)
+
+
+def is_locked(path):
+    try:
+        with open(path, "rb") as f:
+            fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+class Stage:
+    """One case's surroundings: its link, its run directory and the programs started in it."""
+
+    def __init__(self, link):
+        self.link, self.programs, self.mark = link, [], secrets.token_hex(8)
+        self.folder = tempfile.mkdtemp(prefix="uw-")
+        self.run_dir = os.path.join(self.folder, "run")
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("UWARP_", "RDMAV_", "IBV_"))}
+        self.env.update({MARK: self.mark, "UWARP_DIR": self.run_dir, "XDG_RUNTIME_DIR": self.folder})
+        if "UWARP_BUILD_DIR" in os.environ:
+            self.env["UWARP_BUILD_DIR"] = os.environ["UWARP_BUILD_DIR"]
+
+    def address(self, role):
+        return self.link.addresses[role]
+
+    def fill_in(self, command):
+        return [word.format(**self.link.addresses, folder=self.folder) for word in shlex.split(command)]
+
+    def start(self, role, command, env=None, options=None):
+        """Start `uwarp-run OPTIONS -- command` at the role's place and with its address."""
+        if options is None:
+            options = self.link.options(role)
+        argv = [UWARP_RUN, "--quiet", *options, "--", *self.fill_in(command)]
+        return self.start_plain(role, argv, env)
+
+    def start_plain(self, role, argv, env=None):
+        """The same without uwarp."""
+        program = Program([*self.link.prefix(role), *argv], {**self.env, **(env or {})}, self.folder, role)
+        self.programs.append(program)
+        return program
+
+    def forget(self, program):
+        """It has ended and is of no interest to anybody."""
+        self.programs.remove(program)
+        os.unlink(program.out_path)
+        os.unlink(program.err_path)
+
+    def run(self, role, command, seconds, **how):
+        program = self.start(role, command, **how)
+        program.wait(seconds)
+        return program
+
+    def processes(self):
+        found, wanted = [], f"{MARK}={self.mark}".encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if wanted in read_bytes(f"/proc/{pid}/environ").split(b"\0"):
+                found.append(f"process {pid}: {read_bytes(f'/proc/{pid}/comm').decode().strip()}")
+        return found
+
+    def files(self):
+        """Files of the run directory. A lock file may stay, the lock on it may not."""
+        found = []
+        for here, _, names in os.walk(self.run_dir):
+            paths = (os.path.join(here, n) for n in names)
+            found += [p for p in paths if not p.endswith(".lock") or is_locked(p)]
+        return [os.path.relpath(p, self.folder) for p in sorted(found)]
+
+    def left_over(self):
+        """What is there although every program of the case should have ended."""
+        wait_until(lambda: not self.processes(), GRACE)
+        return self.processes() + self.files()
+
+    def close(self):
+        for program in self.programs:
+            program.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes that come and go: several at once, one that talks to itself, and ones that are killed in
+the middle of their work."""
+
+import os
+
+from harness import Skipped, check
+from pairs import run_pair, sweep, until_connected
+
+SELF = os.environ.get("UWARP_PROGRAMS_SELF", "")
+# What a peer's death may take to be noticed and to be acted upon, on a busy machine.
+NOTICED = 8.0
+
+
+def run_self(stage, flags, env=None):
+    """One process, two threads, a connection between them (self.c)."""
+    if not SELF:
+        raise Skipped("UWARP_PROGRAMS_SELF does not name the program that self.c makes")
+    program = stage.run("server", f"{SELF} {flags}", 30, env=env)
+    check(program.popen.returncode == 0, f"exit code {program.popen.returncode}")
+    check("all came back" in program.out, "it does not say that all came back")
+    check(("bad STag" in program.out) == ("-x" in flags), "the bad STag made no difference")
+    check(not program.our_lines(), f"it complains: {program.our_lines()}")
+
+
+class Itself:
+    program = "self"
+    needs = []
+
+    def __init__(self, flags):
+        self.flags = flags
+
+    def __call__(self, stage):
+        run_self(stage, self.flags)
+
+
+class TwoClients:
+    """Two clients of one server at the same time: three processes, each joined with each."""
+
+    def __init__(self, program, flags, server, client, endless):
+        self.program, self.flags, self.endless = program, flags, endless
+        self.server, self.client = server, client
+
+    def __call__(self, stage):
+        server = stage.start("server", self.server)
+        server.until_link_up()
+        first = until_busy_client(stage, server, self.client) if self.endless else stage.start("client", self.client)
+        second = stage.start("third", self.client)
+        if self.endless:
+            second.until_printed(1)
+            check(first.poll() is None, "the first client ended before the second one was there")
+        for program in (second, first):
+            rc = program.wait(40)
+            check(rc == 0, f"the {program.role} ended with exit code {rc}")
+            check(not program.our_lines(), f"the {program.role} complains: {program.our_lines()}")
+        if self.endless:
+            check(server.poll() is None, "the server ended")
+            server.stop()
+            sweep(stage)
+        else:
+            rc = server.wait(10)
+            check(rc == 0, f"the server ended with exit code {rc}")
+
+
+def until_busy_client(stage, server, command, role="client"):
+    """A client that is connected and at its work."""
+    client = stage.start(role, command)
+    client.until_link_up()
+    if "rping" in command:
+        client.until_printed(1)
+    else:
+        client.until_busy()
+    check(server.poll() is None, "the server ended")
+    return client
+
+
+class KilledServer:
+    """The server is killed while the client works: the client notices soon, ends as its author meant
+    it, and removes what the dead one left."""
+
+    revived = False
+
+    def __init__(self, program, flags, server, client):
+        self.program, self.flags = program, f"{flags}; server killed"
+        self.server, self.client = server, client
+
+    def __call__(self, stage):
+        server = stage.start("server", self.server)
+        server.until_link_up()
+        client = until_busy_client(stage, server, self.client)
+        server.kill()
+        server.wait(5)
+        if self.revived:
+            server = stage.start("server", self.server)
+        rc = client.wait(NOTICED)
+        if self.program == "rping":  # to which the end of a connection is no failure
+            check("client DISCONNECT EVENT" in client.err, "the client does not say that the connection ended")
+        else:
+            check(rc > 0, f"the client ended with exit code {rc}")
+        if self.revived:
+            check(server.poll() is None, "the new server ended")
+            server.stop()
+            sweep(stage)
+
+
+class RevivedServer(KilledServer):
+    """Over a wire a dead peer is silent, and TCP has patience. A new process at its address answers
+    for it: what it knows nothing of it resets."""
+
+    revived = True
+
+    def __init__(self, program, flags, server, client):
+        super().__init__(program, flags, server, client)
+        self.flags += ", new one"
+
+
+class KilledClient:
+    """The client is killed: the server takes the next one, or ends as with any device."""
+
+    def __init__(self, program, flags, server, client, next_client=None):
+        self.program, self.flags = program, f"{flags}; client killed"
+        self.server, self.client, self.next_client = server, client, next_client
+
+    def __call__(self, stage):
+        server = stage.start("server", self.server)
+        server.until_link_up()
+        client = until_busy_client(stage, server, self.client)
+        client.kill()
+        client.wait(5)
+        if not self.next_client:
+            rc = server.wait(NOTICED)
+            check(rc > 0, f"the server ended with exit code {rc}")
+            return
+        for _ in range(2):
+            good = until_connected(stage, server, self.next_client, 20)
+            check(good.popen.returncode == 0, f"the next client ended with exit code {good.popen.returncode}")
+        check(server.poll() is None, "the server ended")
+        server.stop()
+        sweep(stage)
+
+
+class Again:
+    """A server's address and port can be had again at once, after a good end and after a kill."""
+
+    program, flags = "rping", "-s, killed and started again"
+
+    def __call__(self, stage):
+        for n in range(4):
+            if n % 2:
+                run_pair(stage, "rping -s -a {server} -V -C 10", "rping -c -a {server} -V -C 10", 20)
+                continue
+            server = stage.start("server", "rping -s -a {server}")
+            server.until_link_up()
+            server.kill()
+            server.wait(5)
+
+
+SERVER = "rping -s -V -S 2000"
+CLIENT = "rping -c -a {server} -V -v -S 2000"
+
+
+def perftest(kind, name):
+    return kind(name, "-R -D 60", f"{name} -R -D 60", f"{name} -R -D 60 {{server}}")
+
+
+MEMIF = [
+    Itself("{server}"),
+    Itself("127.0.0.1"),
+    Itself("-x {server}"),
+    TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 6000", True),
+    TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50", False),
+    Again(),
+    KilledServer("rping", "-V", SERVER, CLIENT),
+    perftest(KilledServer, "ib_write_bw"),
+    perftest(KilledServer, "ib_send_bw"),
+    perftest(KilledServer, "ib_read_bw"),
+    perftest(KilledServer, "ib_send_lat"),
+    KilledClient("rping", "-s -P", f"{SERVER} -P", CLIENT, f"{CLIENT} -C 10"),
+    perftest(KilledClient, "ib_write_bw"),
+    perftest(KilledClient, "ib_send_bw"),
+]
+LOOP = [Itself("{server}"), Itself("-x {server}")]
+VETH = [
+    Itself("{server}"),
+    Itself("-x {server}"),
+    RevivedServer("rping", "-V", SERVER, CLIENT),
+    perftest(RevivedServer, "ib_write_bw"),
+    KilledClient("rping", "-s -P", f"{SERVER} -P", CLIENT, f"{CLIENT} -C 10"),
+]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The links that cases run over. Every case has a server's and a client's place, and a third."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from harness import Skipped, die_with_parent, need, wait_until
+
+INSIDE = "UWARP_PROGRAMS_INSIDE"
+
+
+class Memif:
+    """Processes of this machine, each with an address of its own."""
+
+    name = "memif"
+    addresses = {"server": "127.0.0.2", "client": "127.0.0.3", "third": "127.0.0.4"}
+
+    def options(self, role):
+        return ["--ip", self.addresses[role]]
+
+    def prefix(self, _role):
+        return []
+
+    def close(self):
+        pass
+
+
+class Loop:
+    """One process and its own address."""
+
+    name = "loop"
+    addresses = {"server": "127.0.0.2"}
+
+    def options(self, _role):
+        return ["--link", "loop"]
+
+    def prefix(self, _role):
+        return []
+
+    def close(self):
+        pass
+
+
+class Veth:
+    """Two network namespaces with a cable between them; the kernel has no address on it. The first
+    namespace is this process's own (see isolate), the second ends with the process that holds it,
+    and that ends with this one."""
+
+    name = "af_packet"
+    addresses = {"server": "10.77.0.1", "client": "10.77.0.2", "third": "10.77.0.3"}
+    silent, kernel = "10.77.0.8", "10.77.0.9"
+    ends = {"server": "veth-a", "client": "veth-b", "third": "veth-b"}
+    unavailable = None  # why there can be none here
+
+    def __init__(self):
+        if self.unavailable:
+            raise Skipped(self.unavailable)
+        self.ip = need("ip")
+        need("nsenter")
+        self.holder = subprocess.Popen(["unshare", "--net", "--", "sleep", "3600"], preexec_fn=die_with_parent)
+        try:
+            self.build()
+        except BaseException:
+            self.close()
+            raise
+
+    def build(self):
+        here = os.readlink("/proc/self/ns/net")
+        there = lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net")  # noqa: E731
+        if not wait_until(lambda: self.holder.poll() is not None or there() != here, 5) or self.holder.poll():
+            raise Skipped("no second network namespace can be made here")
+        self.ip_do("server", "link add veth-a type veth peer name veth-b netns", str(self.holder.pid))
+        for role in ("server", "client"):
+            self.ip_do(role, "link set lo up")
+            # no frames but those of the programs
+            for name in ("all", self.ends[role]):
+                self.there(role, ["sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6"], check=False)
+            self.ip_do(role, "link set", self.ends[role], "up")
+
+    def there(self, role, argv, check=True):
+        return subprocess.run([*self.prefix(role), *argv], check=check, stderr=subprocess.DEVNULL)
+
+    def ip_do(self, role, words, *more):
+        self.there(role, [self.ip, *words.split(), *more])
+
+    def give_kernel_an_address(self):
+        """For cases whose peer is an ordinary TCP program."""
+        self.ip_do("client", f"address replace {self.kernel}/24 dev veth-b")
+
+    def options(self, role):
+        return ["--link", f"af_packet:{self.ends[role]}", "--ip", f"{self.addresses[role]}/24"]
+
+    def prefix(self, role):
+        if self.ends[role] == "veth-a":
+            return []
+        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
+
+    def close(self):
+        self.holder.kill()
+        self.holder.wait()
+
+
+def isolate():
+    """Go on in a network namespace of our own: nothing that happens there touches the machine, and
+    it ends with us. Does not return unless we are there."""
+    if os.environ.get(INSIDE):
+        return
+    how = ["unshare", "--net"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
+    if not shutil.which("unshare") or subprocess.run([*how, "true"], capture_output=True).returncode:
+        raise Skipped("no network namespace can be made here")
+    os.environ[INSIDE] = "1"
+    sys.stdout.flush()
+    os.execvp("unshare", [*how, "--", sys.executable, *sys.argv])

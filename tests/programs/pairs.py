@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A server and a client, both stock programs: both must end with exit code 0, and what they print
+must say that the work was done."""
+
+import os
+import re
+import time
+
+from harness import Failed, check, read_bytes
+
+REFUSED = "nothing listens on that port"
+# A client that comes before its server listens is started again, as a user would do.
+PATIENCE = 3.0
+PING = b"ping data: "
+PERFTEST_ALL = [1 << n for n in range(1, 24)]
+PERFTEST_DEFAULTS = {"atomic": 8, "lat": 2, "bw": 65536}
+
+
+def until_connected(stage, server, command, seconds, env=None):
+    """Run the client to its end."""
+    deadline = time.monotonic() + seconds
+    while True:
+        client = stage.start("client", command, env=env)
+        rc = client.wait(max(0.1, deadline - time.monotonic()))
+        late = REFUSED in client.err and server.poll() is None and server.seconds() < PATIENCE
+        if rc == 0 or not late:
+            return client
+        stage.forget(client)
+
+
+def run_pair(stage, server_command, client_command, seconds, env=None):
+    """Both programs after they have ended well. env: role -> additional variables."""
+    env = env or {}
+    deadline = time.monotonic() + seconds
+    server = stage.start("server", server_command, env=env.get("server"))
+    server.until_link_up()
+    client = until_connected(stage, server, client_command, seconds, env.get("client"))
+    check(client.popen.returncode == 0, f"the client ended with exit code {client.popen.returncode}")
+    rc = server.wait(max(1, deadline - time.monotonic()))
+    check(rc == 0, f"the server ended with exit code {rc}")
+    for program in (server, client):
+        check(not program.our_lines(), f"the {program.role} complains: {program.our_lines()}")
+    return server, client
+
+
+# ---- what the programs print when all is well ---------------------------------------------------
+
+
+def option(command, name, default=None):
+    words = command.split()
+    return words[words.index(name) + 1] if name in words else default
+
+
+def judge_rping(_stage, _server, client, command):
+    """-V made the client compare what came back; -v shows it, one line for each ping."""
+    if "-v" not in command.split():
+        return
+    pings, size = int(option(command, "-C")), int(option(command, "-S", "64"))
+    lines = read_bytes(client.out_path).splitlines()
+    check(len(lines) == pings, f"{len(lines)} pings instead of {pings}")
+    for n, line in enumerate(lines):
+        good = line.startswith(PING + b"rdma-ping-%d: " % n) and len(line) == len(PING) + size - 1
+        check(good, f"ping {n} shows other data: {line[:60]!r}")
+
+
+def judge_perftest(_stage, _server, client, command):
+    """One row of figures for each message size."""
+    words = command.split()
+    rows = [row.split() for row in client.out.splitlines() if re.match(r"\s*\d+\s+\d+\s+\d", row)]
+    sizes = [int(row[0]) for row in rows]
+    default = next(size for name, size in PERFTEST_DEFAULTS.items() if name in words[0])
+    wanted = PERFTEST_ALL if "-a" in words else [int(option(command, "-s", default))]
+    check(sizes == wanted, f"figures for the sizes {sizes} instead of {wanted}")
+    # columns of both kinds of table: the third but one is a maximum or a peak, the next an average
+    check(all(float(row[3]) > 0 for row in rows), "a row of figures has a zero in it")
+
+
+def says(role_text):
+    """Each program of the pair has printed its text."""
+
+    def judge(_stage, server, client, _command):
+        for program, text in zip((server, client), role_text):
+            check(text in program.out, f"the {program.role} does not say '{text}'")
+
+    return judge
+
+
+def judge_rcopy(stage, _server, _client, _command):
+    same = read_bytes(os.path.join(stage.folder, "original")) == read_bytes(os.path.join(stage.folder, "copy"))
+    check(same, "the copy differs from the original")
+
+
+def judge_rstream(_stage, _server, client, _command):
+    """With -T v a stream that brings other data ends in an error line."""
+    check("verification failed" not in client.out + client.err, "data came wrong")
+    rows = re.findall(r"^\w+_(?:lat|bw)\s", client.out, re.M)
+    check(len(rows) == 8, f"{len(rows)} tests were done instead of 8")
+
+
+JUDGES = {
+    "rping": judge_rping,
+    "ucmatose": says(["return status 0", "return status 0"]),
+    "rdma_client": says(["rdma_server: end 0", "rdma_client: end 0"]),
+    "rdma_xclient": says(["rdma_xserver: end 0", "rdma_xclient: end 0"]),
+    "cmtime": says(["", "destroy"]),
+    "rstream": judge_rstream,
+    "rcopy": judge_rcopy,
+}
+
+
+def judge(stage, server, client, command):
+    name = command.split()[0]
+    JUDGES.get(name, judge_perftest)(stage, server, client, command)
+
+
+# ---- cases --------------------------------------------------------------------------------------
+
+
+class Pair:
+    """server and client: commands, or only the client's flags if both take the same ones."""
+
+    def __init__(self, program, flags, server, client, seconds=30):
+        self.program, self.flags, self.seconds = program, flags, seconds
+        self.server, self.client = server, client
+
+    def __call__(self, stage):
+        server, client = run_pair(stage, self.server, self.client, self.seconds)
+        judge(stage, server, client, self.client)
+
+
+class Endless(Pair):
+    """The server goes on for ever; after the client's success it is told to end, and the next
+    process removes what it had in the run directory."""
+
+    def __call__(self, stage):
+        server = stage.start("server", self.server)
+        server.until_link_up()
+        client = until_connected(stage, server, self.client, self.seconds)
+        check(client.popen.returncode == 0, f"the client ended with exit code {client.popen.returncode}")
+        judge(stage, server, client, self.client)
+        server.stop()
+        sweep(stage)
+
+
+class Copy(Endless):
+    """rcopy of some megabytes."""
+
+    size = (1 << 24) + 3
+
+    def __call__(self, stage):
+        with open(os.path.join(stage.folder, "original"), "wb") as f:
+            f.write(os.urandom(self.size))
+        super().__call__(stage)
+
+
+def sweep(stage):
+    """What a killed process had in the run directory goes with the next process that comes. This
+    one finds nobody to talk to and ends at once."""
+    if not stage.files():
+        return
+    program = stage.run("third", "rping -c -a 127.0.0.99 -C 1", 15)
+    if stage.files():
+        raise Failed(f"left of a killed process: {', '.join(stage.files())}")
+    stage.forget(program)
