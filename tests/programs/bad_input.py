@@ -221,7 +221,7 @@ VETH = [
     Alien("rping", "-c -a 10.77.0.9", NOT_MPA, CONNECT, talk="close"),
     Alien("ib_read_lat", "-R -p 7174 10.77.0.9", NOT_MPA, CONNECT, talk="http"),
     Intruder("http", 0, 2.0),
-    Intruder("silent", 4.0, 7.0),
+    Intruder("silent", 1.0, 3.5, SOONER),
     Intruder("half", 1.0, 3.5, SOONER),
     Intruder("close", 0, 2.0),
 ]  # fmt: skip

@@ -17,7 +17,12 @@ import results  # noqa: E402
 import toolsenv  # noqa: E402
 from house import ROOT, Failed, say  # noqa: E402
 
-FRESH = os.path.join(house.LIB, "fresh")
+# Parts that are a command of their own; its figures are read from what it prints.
+COMMANDS = {
+    "fresh": [os.path.join(house.LIB, "fresh")],
+    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "20"],
+    "interop": [os.path.join(ROOT, "tests", "interop", "run")],
+}
 CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")
 # The sanitizers' shadow memory needs address space that randomisation may have taken.
 NO_RANDOM_ADDRESSES = ["setarch", "-R"]
@@ -37,6 +42,7 @@ PARTS = {
     "unit": Part("build", ["house", "unit"]),
     "sim": Part("build", ["sim"]),
     "programs": Part("build", ["programs"]),
+    "conform": Part("build", ["conform"]),
     "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", slowness=10),
     "asan": Part(
         "build-asan", ["unit", "sim"], *SANITIZE, "-Db_sanitize=address,undefined",
@@ -108,9 +114,9 @@ def run_tree(name, env):
     return count
 
 
-def run_fresh(_name, env):
-    """Each step of a new user on a bare system counts as one."""
-    p = subprocess.Popen([FRESH], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
+def run_command(name, env):
+    """What the command counts itself: steps of a new user, targets, programs with a peer."""
+    p = subprocess.Popen(COMMANDS[name], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
     text = ""
     for line in p.stdout:
         print(line, end="", flush=True)
@@ -125,7 +131,7 @@ def run_part(name, env):
     """Run one part; prints its line of figures."""
     start, count = time.monotonic(), results.Count()
     try:
-        count = (run_fresh if name == "fresh" else run_tree)(name, env)
+        count = (run_command if name in COMMANDS else run_tree)(name, env)
     except Failed as f:
         say(f"{name}: {f}")
         count.failed += 1

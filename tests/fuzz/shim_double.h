@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the preloaded shim's parts stand on, for fuzzing: a table of descriptors that are none,
+ * helper threads that wait until they are told to run, and a stack whose endpoints do what the
+ * input says.
+ */
+#ifndef UWARP_FUZZ_SHIM_DOUBLE_H
+#define UWARP_FUZZ_SHIM_DOUBLE_H
+
+#include "fdtab.h"
+#include "fuzz.h"
+#include "host_priv.h"
+#include "uwarp/uwarp.h"
+
+/* Begin and end of a run; `f` decides what calls of the shim come back with. The end finds out
+ * whether anything was left: descriptors, endpoints, helpers. */
+void double_begin(struct feed *f);
+void double_end(void);
+
+/* ---- descriptors ---- */
+
+#define DOUBLE_FD   100
+#define DOUBLE_FDS  12
+#define DOUBLE_FULL 4u /* records that fit into a loop socket */
+
+/* An open descriptor of ours, -1: none. */
+int double_some_fd(struct feed *f);
+struct fd_obj *double_obj(int fd);
+/* As close() does. */
+void double_close(int fd);
+/* Take one record out of fd's socket. */
+void double_read(int fd);
+
+/* ---- helpers ---- */
+
+void double_run_helpers(void);
+
+/* ---- the stack ---- */
+
+/* An event of any kind that the stack may have for one of its endpoints. */
+void double_event(struct feed *f);
+
+#endif

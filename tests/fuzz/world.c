@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world.h"
+
+#include <arpa/inet.h>
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static void on_event(void *ctx, const struct uw_cm_event *ev)
+{
+	struct slot *s = ctx, *child;
+
+	CHECK(!s->gone);
+	CHECK(ev->type <= UW_CM_DISCONNECTED && ev->error <= 0);
+	CHECK(ev->param.private_data_len <= UW_PRIVATE_DATA_MAX);
+	/* It is there to be read. */
+	free(fuzz_copy(ev->param.private_data, ev->param.private_data_len));
+	if (ev->type != UW_CM_CONNECT_REQUEST)
+		return;
+	child = world_free_slot(s->w);
+	CHECK(ev->ep && child);
+	child->ep = ev->ep;
+	child->request = true;
+}
+
+static void on_async(void *ctx, enum uw_event ev)
+{
+	((struct world *)ctx)->b.events++;
+	CHECK(ev > 0 && ev < 32);
+}
+
+/* ---- endpoints --------------------------------------------------------------------------- */
+
+struct slot *world_free_slot(struct world *w)
+{
+	for (unsigned i = 0; i < WORLD_EPS; i++) {
+		if (!w->slots[i].ep) {
+			w->slots[i] = (struct slot){ .w = w };
+			return &w->slots[i];
+		}
+	}
+	return NULL;
+}
+
+static struct sockaddr_in at(uint32_t addr, uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(addr) };
+}
+
+void world_listen(struct world *w)
+{
+	struct sockaddr_in any = at(RAW_OURS, WORLD_PORT);
+	struct slot *s = world_free_slot(w);
+
+	if (w->listener || !s)
+		return;
+	CHECK(!uw_ep_create(w->raw.e, on_event, s, &s->ep));
+	CHECK(!uw_ep_bind(s->ep, (struct sockaddr *)&any));
+	CHECK(!uw_ep_listen(s->ep, 8));
+	w->listener = s;
+}
+
+static struct uw_cm_param param(struct feed *f, uint8_t *pd)
+{
+	struct uw_cm_param p = { .private_data = pd,
+				 .private_data_len = (uint16_t)feed_length(f, 520),
+				 .ird = feed_u8(f),
+				 .ord = feed_u8(f) };
+
+	feed_fill(f, pd, p.private_data_len);
+	return p;
+}
+
+void world_connect(struct world *w, struct feed *f)
+{
+	struct sockaddr_in to = at(RAW_THEIRS, WORLD_THEIRS);
+	struct slot *s = world_free_slot(w);
+	uint8_t pd[520];
+	struct uw_cm_param p = param(f, pd);
+
+	if (!s)
+		return;
+	CHECK(!uw_ep_create(w->raw.e, on_event, s, &s->ep));
+	if (!uw_ep_resolve(s->ep, NULL, (struct sockaddr *)&to, 10) && w->qp)
+		(void)uw_ep_connect(s->ep, uw_qp_num(w->qp), &p);
+	w->main = s;
+}
+
+void world_answer(struct slot *s, struct feed *f, bool yes)
+{
+	uint8_t pd[520];
+	struct uw_cm_param p = param(f, pd);
+
+	if (feed_rarely(f, 8))
+		p.private_data_len = (uint16_t)(p.private_data_len % 8);
+	uw_ep_set_ctx(s->ep, s);
+	if (!yes)
+		(void)uw_ep_reject(s->ep, &p);
+	else if (s->w->qp && !uw_ep_accept(s->ep, uw_qp_num(s->w->qp), &p))
+		s->w->main = s;
+	s->request = false;
+}
+
+void world_drop(struct slot *s)
+{
+	struct uw_ep *ep = s->ep;
+
+	if (s->w->listener == s)
+		s->w->listener = NULL;
+	if (s->w->main == s)
+		s->w->main = NULL;
+	uw_ep_destroy(ep);
+	s->gone = true;
+	s->ep = NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static void reg(struct world *w, unsigned i)
+{
+	struct bed_mem *m = &w->b.m[i];
+
+	CHECK(!uw_mr_reg(i == BED_FOREIGN ? w->foreign : w->pd, m->mem, m->r.len, m->r.to,
+			 m->r.rights, &w->mr[i]));
+	m->r.stag = uw_mr_stag(w->mr[i]);
+	m->in = true;
+}
+
+void world_toggle(struct world *w, enum bed_region which)
+{
+	struct bed_mem *m = &w->b.m[which];
+
+	if (!m->in) {
+		if (!bed_is_forbidden(which))
+			fuzz_allow(m->mem, m->r.len);
+		reg(w, which);
+		return;
+	}
+	CHECK(!uw_mr_dereg(w->mr[which]));
+	fuzz_forbid(m->mem, m->r.len);
+	m->in = false;
+}
+
+/* ---- queues ------------------------------------------------------------------------------ */
+
+static struct world *of(struct bed *b)
+{
+	return (struct world *)((char *)b - offsetof(struct world, b));
+}
+
+static bool post_send(struct bed *b, const struct uw_send_wr *wr)
+{
+	unsigned done;
+
+	return !uw_post_send(of(b)->qp, wr, 1, &done);
+}
+
+static bool post_recv(struct bed *b, const struct uw_recv_wr *wr)
+{
+	unsigned done;
+
+	return !uw_post_recv(of(b)->qp, wr, 1, &done);
+}
+
+static unsigned take(struct bed *b, bool recv, unsigned n, struct uw_wc *wc)
+{
+	int got = uw_cq_poll(recv ? of(b)->rcq : of(b)->scq, (int)n, wc);
+
+	CHECK(got >= 0);
+	return (unsigned)got;
+}
+
+static void make_qp(struct world *w)
+{
+	struct uw_qp_attr a = { .send_cq = w->scq,
+				.recv_cq = w->rcq,
+				.max_send_wr = BED_WR,
+				.max_recv_wr = BED_WR,
+				.max_send_sge = BED_SGE,
+				.max_recv_sge = BED_SGE,
+				.max_inline = BED_INLINE,
+				.event = on_async,
+				.ctx = w };
+
+	CHECK(!uw_qp_create(w->pd, &a, &w->qp));
+	CHECK(!uw_qp_modify(w->qp, UW_QPS_INIT));
+	w->b.qp = &w->qp->qp;
+	memset(&w->b.sends, 0, sizeof(w->b.sends));
+	memset(&w->b.recvs, 0, sizeof(w->b.recvs));
+}
+
+void world_flush(struct world *w)
+{
+	bed_poll(&w->b);
+	CHECK(!uw_qp_modify(w->qp, UW_QPS_ERR));
+	bed_poll(&w->b);
+	ledger_check_empty(&w->b.sends);
+	ledger_check_empty(&w->b.recvs);
+}
+
+void world_reset(struct world *w)
+{
+	bed_poll(&w->b);
+	CHECK(!uw_qp_modify(w->qp, UW_QPS_RESET));
+	bed_poll(&w->b);
+	w->b.sends.failed = w->b.recvs.failed = 0;
+	CHECK(!uw_qp_modify(w->qp, UW_QPS_INIT));
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+void world_open(struct world *w, struct feed *f)
+{
+	uint8_t bits = feed_u8(f);
+	struct uw_config cfg = { .addr_fd = -1,
+				 .crc = bits & 1,
+				 .mpa_rev = bits & 2 ? 1 : 2,
+				 .p2p = bits & 4,
+				 .ird = 1 + (bits >> 3 & 3),
+				 .ord = 1 + (bits >> 5 & 3),
+				 .connect_ms = 1000 };
+	struct uw_cq_attr ca = { .depth = BED_WC };
+
+	memset(w, 0, sizeof(*w));
+	raw_open(&w->raw, &cfg, bits & 128);
+	w->raw.on_tcp = world_hear;
+	w->raw.arg = w;
+	w->next_port = 40000;
+	w->heard = fuzz_alloc(WORLD_HEARD);
+	w->b.in = fuzz_alloc(BED_IN);
+	w->b.post_send = post_send;
+	w->b.post_recv = post_recv;
+	w->b.take = take;
+	CHECK(!uw_pd_alloc(w->raw.e, &w->pd) && !uw_pd_alloc(w->raw.e, &w->foreign));
+	CHECK(!uw_cq_create(w->raw.e, &ca, &w->scq) && !uw_cq_create(w->raw.e, &ca, &w->rcq));
+	bed_make_memory(&w->b);
+	for (unsigned i = 0; i < BED_REGIONS; i++)
+		reg(w, i);
+	make_qp(w);
+	world_listen(w);
+}
+
+void world_close(struct world *w, bool qp_first)
+{
+	world_flush(w);
+	if (qp_first)
+		CHECK(!uw_qp_destroy(w->qp));
+	for (unsigned i = 0; i < WORLD_EPS; i++)
+		if (w->slots[i].ep)
+			world_drop(&w->slots[i]);
+	world_run(w);
+	if (!qp_first)
+		CHECK(!uw_qp_destroy(w->qp));
+	for (unsigned i = 0; i < BED_REGIONS; i++)
+		if (w->b.m[i].in)
+			CHECK(!uw_mr_dereg(w->mr[i]));
+	CHECK(!uw_cq_destroy(w->scq) && !uw_cq_destroy(w->rcq));
+	CHECK(!uw_pd_dealloc(w->pd) && !uw_pd_dealloc(w->foreign));
+	raw_close(&w->raw);
+	bed_free_memory(&w->b);
+	free(w->heard);
+	free(w->b.in);
+}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the RFCs ask, one row each, in short words of our own. A row's last field says why no
+exchange on the wire can judge it; None: some case in the table does."""
+
+from dataclasses import dataclass
+
+MUST, SHOULD, MAY = "MUST", "SHOULD", "MAY"
+LOCAL = "between layers or programs of one host, not seen on the wire"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    id: str
+    level: str
+    cite: str
+    text: str
+    unseen: str
+
+
+ROWS = (
+    # ---- MPA
+    ("M1", MUST, "RFC 5044 §3", "every FPDU holds exactly one ULPDU", None),
+    ("M2", MUST, "RFC 5044 §3, §4.5", "no ULPDU is longer than 64768 octets", None),
+    ("M3", MUST, "RFC 5044 §4.5", "MULPDU follows from EMSS and markers", None),
+    ("M4", MUST, "RFC 5044 §4.5", "MULPDU is never below 128", None),
+    ("M5", SHOULD, "RFC 5044 §5", "FPDUs fit TCP segments; received ones may lie anyhow (MUST)", None),
+    ("M6", MUST, "RFC 5044 §3", "each validated ULPDU is handed on whole, without markers and CRC", None),
+    ("M7", MUST, "RFC 5044 §3", "DDP is told the negotiated revision", LOCAL),
+    ("M8", SHOULD, "RFC 5044 §3", "out-of-order data comes with order information", LOCAL),
+    ("M9", MUST, "RFC 5044 §4.1", "pad octets are zero when sent, ignored when received", None),
+    ("M10", MUST, "RFC 5044 §4.4", "the CRC field is there even when CRC is off", None),
+    ("M11", MUST, "RFC 5044 §4.4", "CRC is implemented, and used unless the administrator says otherwise", None),
+    ("M12", MUST, "RFC 5044 §4.4, §7.1", "C=1 in either start-up frame puts CRC into use on both sides", None),
+    ("M13", MUST, "RFC 5044 §4.4", "the CRC covers length to pad and the markers among them", None),
+    ("M14", MUST, "RFC 5044 §4.4", "an FPDU with a wrong CRC is not delivered, nor anything after it", None),
+    ("M15", MUST, "RFC 5044 §4.4", "the ULP does not see whether CRC is used", LOCAL),
+    ("M16", MUST, "RFC 5044 §6", "FPDUs are found by length (or marker) and taken only when whole", None),
+    ("M17", MUST, "RFC 5044 §4.3", "markers are sent when the peer asks for them", None),
+    ("M18", MUST, "RFC 5044 §4.3, §7.1", "marker use is decided for each direction by its receiver", None),
+    ("M19", MUST, "RFC 5044 §4.3", "a marker stands before the first FPDU and every 512 octets after", None),
+    ("M20", MUST, "RFC 5044 §4.3", "FPDUPTR tells the distance to the FPDU's start, 0 between FPDUs", None),
+    ("M21", MUST, "RFC 5044 §4.3", "no markers towards a peer that did not ask", None),
+    ("M22", MUST, "RFC 5044 §7.1.2", "the responder says nothing before a valid Request", None),
+    ("M23", MUST, "RFC 5044 §7.1.1, §7.1.2", "a wrong key ends the connection", None),
+    ("M24", MUST, "RFC 5044 §7.1.1", "0 to 512 octets of private data; more, or fewer than announced, is an error", None),
+    ("M25", MUST, "RFC 5044 §7.1.1", "the revision is checked; one that cannot be used ends the connection", None),
+    ("M26", MUST, "RFC 5044 §7.1.1", "R is ignored in a Request; in a Reply it ends MPA", None),
+    ("M27", MUST, "RFC 5044 §7.1.1", "reserved bits are sent as zero and not looked at", None),
+    ("M28", MUST, "RFC 5044 §7.1.2", "the responder sends no FPDU before it has received one", None),
+    ("M29", MUST, "RFC 5044 §7.1.2", "both directions change to FPDUs right behind the start-up frames", None),
+    ("M30", SHOULD, "RFC 5044 §7.1.2", "start-up that does not go on is timed out", None),
+    ("M31", MUST, "RFC 5044 §7.1.2", "octets behind the Request, before the Reply, are an error", None),
+    ("M32", MUST, "RFC 5044 §7.1.1", "the Reply carries the responder's own M and C", None),
+    ("M33", MUST, "RFC 5044 §8", "MPA errors are detected and told apart", None),
+    ("M34", MUST, "RFC 5044 §8", "after an MPA error nothing more is passed on", None),
+    ("M35", MUST, "RFC 5044 §8", "on a CRC or marker error TCP stays open until the ULP had its say", None),
+    ("M36", MUST, "RFC 5044 §8", "an invalid start-up frame closes TCP at once", None),
+    ("M37", SHOULD, "RFC 5044 §7.2", "a received FIN is a graceful close", None),
+    ("M38", MUST, "RFC 5044 §7.1", "start-up frames and FPDUs are one stream of TCP octets, cut anyhow", None),
+    # ---- Enhanced MPA
+    ("E1", MUST, "RFC 6581 §9", "S=1 needs revision 2 and the IRD/ORD word, counted in PD_Length", None),
+    ("E2", MUST, "RFC 6581 §6", "S answers S, and a plain Request gets a plain Reply", None),
+    ("E3", MUST, "RFC 6581 §6", "no enhanced frames where none of their features is wanted", LOCAL),
+    ("E4", MUST, "RFC 6581 §6", "a responder that cannot do S=1 closes TCP", None),
+    ("E5", MUST, "RFC 6581 §9.1", "after start-up neither side's ORD is above the other's IRD", None),
+    ("E6", MUST, "RFC 6581 §9.1", "the responder's ORD is at most the initiator's IRD", None),
+    ("E7", MUST, "RFC 6581 §9.1", "an initiator that cannot hold the responder's ORD sends Terminate 2/0/06", None),
+    ("E8", MUST, "RFC 6581 §9.1", "the ULP learns the peer's IRD and ORD", None),
+    ("E9", MUST, "RFC 6581 §9.1", "0x3FFF is answered with 0x3FFF and changes nothing", None),
+    ("E10", MUST, "RFC 6581 §9.2", "A answers A; without A the RTR bits are zero, and ignored", None),
+    ("E11", MUST, "RFC 6581 §9.2", "with A each side names at least one RTR kind", None),
+    ("E12", MUST, "RFC 6581 §9.2", "the initiator's first FPDU is a negotiated RTR; none in common: Terminate 2/0/07", None),
+    ("E13", SHOULD, "RFC 6581 §9.2", "the RTR message is not visible to the ULP", None),
+    ("E14", MUST, "RFC 6581 §8", "other local errors of start-up: Terminate 2/0/05", "the tester cannot cause one"),
+    # ---- DDP
+    ("D1", MUST, "RFC 5041 §4.1, §5.2", "L is set on the last segment only", None),
+    ("D2", MUST, "RFC 5041 §4.1", "DV is 1, reserved bits zero and not looked at", None),
+    ("D3", MUST, "RFC 5041 §5.2", "every segment repeats STag, or QN and MSN, and RsvdULP", None),
+    ("D4", MUST, "RFC 5041 §5.1.2", "MSNs begin with 1 on each queue and count up by one", None),
+    ("D5", MUST, "RFC 5041 §5.2", "MO and TO grow by what the segments before carried", None),
+    ("D6", MUST, "RFC 5041 §5.2, §5.3", "segments within MULPDU, messages whole and in order", None),
+    ("D7", MUST, "RFC 5041 §5.2", "a zero-length message is one segment; its STag and TO are not checked", None),
+    ("D8", MUST, "RFC 5041 §5.3, §5.4", "messages are delivered once and in order", None),
+    ("D9", MUST, "RFC 5041 §5.4", "the length of an untagged message is told with it", None),
+    ("D10", MUST, "RFC 5041 §5.4", "a send is complete when the LLP took it", LOCAL),
+    ("D11", MUST, "RFC 5041 §7.1", "queue, buffer, MO, length and MSN of an untagged segment are checked", None),
+    ("D12", MUST, "RFC 5041 §7.1", "STag, stream, bounds and wrap of a tagged segment are checked", None),
+    ("D13", SHOULD, "RFC 5041 §7.1", "after an error placement stops; header and length are reported", None),
+    ("D14", MUST, "RFC 5042 §6.1.1", "STags can be tied to a protection domain", None),
+    ("D15", MUST, "RFC 5041 §6.2", "DDP does not end a stream of its own accord", LOCAL),
+    ("D16", MUST, "RFC 5041 §6.2", "after a graceful close of the LLP nothing more is sent or taken", None),
+    ("D17", MUST, "RFC 5041 §3", "what the LLP has to give", "judged by the M rows"),
+    # ---- RDMAP
+    ("P1", MUST, "RFC 5040 §3", "one RDMAP message is one DDP message, on its opcode's queue", None),
+    ("P2", MUST, "RFC 5040 §4.1", "RV is 1, reserved bits zero and not looked at", None),
+    ("P3", MUST, "RFC 5040 §4.1", "the Invalidate STag field is zero but for two opcodes", None),
+    ("P4", MUST, "RFC 5040 §4.2", "T, queue and header are the opcode's", None),
+    ("P5", MUST, "RFC 5040 §5.1", "an RDMA Write is placed, not delivered", None),
+    ("P6", MUST, "RFC 5040 §5.1", "Writes go out in the order of submission", None),
+    ("P7", MUST, "RFC 5040 §5.1", "one Write goes to one remote buffer", None),
+    ("P8", MUST, "RFC 5040 §5.1", "a zero-length Write is allowed and unchecked", None),
+    ("P9", MUST, "RFC 5040 §5.2", "one Read Request, one Read Response", None),
+    ("P10", MUST, "RFC 5040 §5.2", "Read Requests are answered in order, after what came before is placed", None),
+    ("P11", MUST, "RFC 5040 §5.2", "the responder can hold as many Read Requests as its IRD says", None),
+    ("P12", MUST, "RFC 5040 §5.2, §7.2", "STag, stream, rights, bounds and wrap of a Read's source are checked", None),
+    ("P13", MUST, "RFC 5040 §5.2", "a zero-length Read is answered and not checked", None),
+    ("P14", MUST, "RFC 5040 §5.2, §6.1", "never more Reads outstanding than ORD, never more taken than IRD", None),
+    ("P15", MUST, "RFC 5040 §5.2", "the Read Response completes the Read", None),
+    ("P16", MUST, "RFC 5040 §4.4", "Reads may begin at any TO on both sides", None),
+    ("P17", MAY, "RFC 5040 §5.5", "later messages may overtake a Read Response", "a permission"),
+    ("P18", MUST, "RFC 5040 §5.3", "a Send takes one buffer, even when empty, and is delivered in order", None),
+    ("P19", MUST, "RFC 5040 §5.3", "a Send longer than its buffer is an error, a shorter one is not", None),
+    ("P20", MUST, "RFC 5040 §5.3, §7.2", "an STag that cannot be invalidated ends the stream", None),
+    ("P21", MUST, "RFC 5040 §8.1.1", "what several streams may use is not invalidated from remote", None),
+    ("P22", MUST, "RFC 5040 §4.8, §5.4", "one Terminate at most, on queue 2", None),
+    ("P23", MUST, "RFC 5040 §5.4", "nothing is sent after a Terminate, and none in answer to one", None),
+    ("P24", MUST, "RFC 5040 §4.8", "the Terminate carries the headers that belong to its error; the first error wins", None),
+    ("P25", MUST, "RFC 5040 §4.8", "the Terminate's control word has its fields where the RFC puts them", None),
+    ("P26", MUST, "RFC 5040 §4.8", "for a Read that failed midway the returned header is advanced", "needs memory that goes away midway"),
+    ("P27", SHOULD, "RFC 5040 §5.4, §6.2", "an error is told by Terminate, then the LLP is closed gracefully", None),
+    ("P28", MUST, "RFC 5040 §7.1", "errors reach the local ULP", None),
+    ("P29", MUST, "RFC 5040 §5.5", "completions come in the order of submission", LOCAL),
+    ("P30", MUST, "RFC 5040 §5.5", "a Send is delivered after all Writes before it are placed", None),
+    ("P31", MUST, "RFC 5040 §5.5", "a Send or Write is complete when DDP took it", LOCAL),
+    ("P32", MUST, "RFC 5040 §5.5", "a Read is not complete before its Response", None),
+    ("P33", MAY, "RFC 5040 §5.5", "no order between streams", "a permission"),
+    ("P34", MAY, "RFC 5040 §5.5", "a Write's target is undefined until a later delivery", "a permission"),
+    ("P35", MUST, "RFC 5040 §3, §7.2", "version and opcode are checked", None),
+    # ---- Atomics, Immediate Data
+    ("A1", MUST, "RFC 7306 §5.1", "FetchAdd and CmpSwap, with masks", None),
+    ("A2", MUST, "RFC 7306 §5.2", "requests on queue 1, responses on queue 3 with their request's identifier", None),
+    ("A3", MUST, "RFC 7306 §5, §7", "atomics and Reads are answered in the order of their requests", None),
+    ("A4", MUST, "RFC 7306 §5, §8.2", "a misaligned atomic changes nothing and ends with 0/2/07", None),
+    ("A5", MUST, "RFC 7306 §5.1", "add with carries cut by the mask; compare and swap under masks", None),
+    ("A6", MUST, "RFC 7306 §5.2", "big-endian on the wire, arithmetic as the target's memory has it", None),
+    ("A7", MUST, "RFC 7306 §5.2.1", "fields without use have their fixed values when sent", None),
+    ("A8", MUST, "RFC 7306 §5", "atomic against other atomics through the same RNIC", "needs two streams at one instant"),
+    ("A9", MUST, "RFC 7306 §8.2", "an unknown atomic opcode is an error", None),
+    ("A10", MUST, "RFC 7306 §8.2", "an atomic needs an STag that is valid and has the right to it", None),
+    ("A11", MUST, "RFC 7306 §6", "Immediate Data is 8 octets and takes one receive", None),
+    ("A12", MUST, "RFC 7306 §6", "Write with immediate is a Write, then Immediate Data", None),
+    ("A13", MAY, "RFC 7306 §4", "not negotiated on the wire", "a permission"),
+    ("A14", MUST, "RFC 7306 §8.1", "a Terminate about an atomic carries no RDMAP header", None),
+)  # fmt: skip
+
+ALL = {row[0]: Requirement(*row) for row in ROWS}
