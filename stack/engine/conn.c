@@ -196,10 +196,11 @@ void engine_ep_drop(struct uw_ep *ep)
 	struct uw_qp *qp = ep->qp;
 
 	ep->owned = false; /* no event any more */
-	if (qp)
+	if (qp && qp->ep == ep)
 		engine_qp_down(qp, UW_E_FLUSHED);
-	else
+	else /* the QP that it was to have, while connecting, stays as it is */
 		end(ep);
+	ep->qp = NULL;
 	forget_cm(ep);
 }
 

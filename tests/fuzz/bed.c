@@ -114,6 +114,11 @@ static void on_event(void *ctx, enum uw_event ev)
 	CHECK(ev > 0 && ev < 32);
 }
 
+static void on_limit(void *ctx)
+{
+	((struct bed *)ctx)->events++;
+}
+
 static void make_cq(struct bed *b, struct cq *cq, uint32_t depth)
 {
 	*cq = (struct cq){ .ring = fuzz_alloc(BED_WC * sizeof(struct uw_wc)),
@@ -157,6 +162,8 @@ static void make_qp(struct bed *b, bool shared, bool sig_all)
 		CHECK(b->srq);
 		make_rq(b->srq);
 		b->srq->limit = 3;
+		b->srq->limit_reached = on_limit;
+		b->srq->ctx = b;
 		qp->taken = fuzz_alloc(BED_SGE * sizeof(struct uw_sge));
 		s.srq = b->srq;
 	} else {

@@ -187,6 +187,16 @@ void flow_syn(struct world *w, struct flow *fl, struct feed *f)
 	world_run(w);
 }
 
+void flow_end(struct world *w, struct flow *fl, struct feed *f)
+{
+	static const uint8_t flags[] = { RAW_ACK, RAW_FIN | RAW_ACK, RAW_RST, RAW_RST | RAW_ACK };
+	unsigned which = feed_below(f, COUNT(flags));
+
+	flow_send(w, fl, flags[which], NULL, 0);
+	fl->seq += which == 1;
+	world_run(w);
+}
+
 /* Octets at an offset of what comes next. */
 static void send_part(struct world *w, size_t from, size_t to)
 {
@@ -261,15 +271,6 @@ size_t flow_start_frame(struct feed *f, bool reply, uint8_t *out)
 	return mpa_start_encode(&s, out);
 }
 
-/* The first request of the program is what it accepts. */
-static struct slot *requested(struct world *w)
-{
-	for (unsigned i = 0; i < WORLD_EPS; i++)
-		if (w->slots[i].ep && w->slots[i].request)
-			return &w->slots[i];
-	return NULL;
-}
-
 void flow_establish(struct world *w, struct feed *f)
 {
 	bool active = feed_bool(f);
@@ -293,8 +294,8 @@ void flow_establish(struct world *w, struct feed *f)
 	n = flow_start_frame(f, active, out);
 	bed_arrive(&w->b, out, n);
 	flow_stream(w, &(struct feed){ NULL, 0 });
-	if (!active && (s = requested(w)))
-		world_answer(s, f, true);
+	if (!active && (s = world_requested(w)))
+		world_answer(s, f, !feed_rarely(f, 16));
 	world_run(w);
 	w->b.agreed.crc = w->qp->qp.mrx.crc;
 	w->b.agreed.rx_markers = w->qp->qp.mrx.markers;

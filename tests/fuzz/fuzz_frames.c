@@ -165,7 +165,7 @@ static void program(struct world *w, struct feed *f)
 {
 	struct slot *s = some_slot(w, f);
 
-	switch (feed_below(f, 12)) {
+	switch (feed_below(f, 16)) {
 	case 0:
 		if (w->main)
 			(void)uw_ep_disconnect(w->main->ep);
@@ -183,7 +183,8 @@ static void program(struct world *w, struct feed *f)
 		break;
 	case 4:
 	case 5:
-		if (s && s->request)
+		s = world_requested(w);
+		if (s)
 			world_answer(s, f, feed_bool(f));
 		break;
 	case 6:
@@ -195,6 +196,13 @@ static void program(struct world *w, struct feed *f)
 		break;
 	case 8:
 		CHECK(!uw_qp_set_access(w->qp, feed_u8(f)));
+		break;
+	case 9:
+		if (has_room(w))
+			world_any_endpoint(w, f);
+		break;
+	case 10:
+		world_queues(w, f);
 		break;
 	default:
 		world_toggle(w, (enum bed_region)feed_below(f, BED_REGIONS));
@@ -271,7 +279,7 @@ static void one(struct world *w, struct feed *f)
 		if (feed_rarely(f, 2))
 			again(w, f);
 		else
-			flow_send(w, some_flow(w, f), RAW_ACK, NULL, 0);
+			flow_end(w, some_flow(w, f), f);
 		break;
 	}
 }

@@ -7,7 +7,7 @@
 #include "mem/sgl.h"
 
 #define REGIONS 24u
-#define SLOTS	64u
+#define SLOTS	32u
 #define PDS	2u
 #define SGES	6u
 

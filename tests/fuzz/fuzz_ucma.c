@@ -108,11 +108,18 @@ static void put_address(struct written *w, struct feed *f, unsigned at)
 	}
 }
 
+static void put_conn_param(struct written *w, struct feed *f)
+{
+	unsigned at = w->hdr.cmd == RDMA_USER_CM_CMD_ACCEPT ? AT(rdma_ucm_accept, conn_param) : 0;
+
+	w->body[at + AT(rdma_ucm_conn_param, valid)] = !feed_rarely(f, 32);
+	w->body[at + AT(rdma_ucm_conn_param, private_data_len)] = feed_u8(f);
+}
+
 /* Make the command one that may get somewhere. */
-static void fit(struct written *w, struct feed *f)
+static void fit(struct written *w, struct feed *f, uint32_t id)
 {
 	const struct layout *l = &layouts[w->hdr.cmd];
-	uint32_t id = 1 + feed_below(f, 6);
 
 	if (!feed_rarely(f, 16))
 		w->n = w->hdr.in = l->size;
@@ -121,6 +128,10 @@ static void fit(struct written *w, struct feed *f)
 		memcpy(w->body + l->id, &id, 4);
 	if (l->addr != NONE)
 		put_address(w, f, l->addr);
+	if (w->hdr.cmd == RDMA_USER_CM_CMD_CONNECT || w->hdr.cmd == RDMA_USER_CM_CMD_ACCEPT)
+		put_conn_param(w, f);
+	if (w->hdr.cmd == RDMA_USER_CM_CMD_QUERY)
+		w->body[AT(rdma_ucm_query, option)] = feed_below(f, 4);
 	if (w->hdr.cmd == RDMA_USER_CM_CMD_MIGRATE_ID) {
 		uint32_t fd = (uint32_t)double_some_fd(f);
 
@@ -156,10 +167,10 @@ static void check_answer(const struct written *w, ssize_t ret, size_t len)
 	CHECK(ev->id);
 }
 
-static void command(struct feed *f, int fd)
+static void command(struct feed *f, int fd, uint32_t cmd, uint32_t id)
 {
 	struct fd_obj *o = double_obj(fd);
-	struct written w = { .hdr = { .cmd = feed_below(f, COUNT(layouts) + 1) } };
+	struct written w = { .hdr = { .cmd = cmd } };
 	size_t len;
 	uint8_t *all;
 	ssize_t ret;
@@ -169,7 +180,7 @@ static void command(struct feed *f, int fd)
 		w.hdr.in = feed_u16(f);
 	feed_fill(f, w.body, feed_below(f, 64));
 	if (w.hdr.cmd < COUNT(layouts) && layouts[w.hdr.cmd].size)
-		fit(&w, f);
+		fit(&w, f, id);
 	point(&w, f);
 	len = sizeof(w.hdr) + w.n;
 	if (feed_rarely(f, 32))
@@ -182,6 +193,33 @@ static void command(struct feed *f, int fd)
 	check_answer(&w, ret, len);
 	free(all);
 	free(w.response);
+}
+
+/* The usual way of an id, at least some of it. */
+static void walk(struct feed *f, int fd)
+{
+	static const uint8_t active[] = {
+		RDMA_USER_CM_CMD_RESOLVE_IP, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_RESOLVE_ROUTE, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_CONNECT, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_DISCONNECT, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_DESTROY_ID,
+	};
+	static const uint8_t passive[] = {
+		RDMA_USER_CM_CMD_BIND_IP, RDMA_USER_CM_CMD_LISTEN, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_ACCEPT, RDMA_USER_CM_CMD_GET_EVENT, RDMA_USER_CM_CMD_DISCONNECT,
+	};
+	uint32_t id = 1 + feed_below(f, 4);
+	bool listens = feed_bool(f);
+	unsigned most = listens ? COUNT(passive) : COUNT(active), n = feed_below(f, most + 1);
+
+	for (unsigned i = 0; i < n && double_obj(fd); i++) {
+		/* A request's id is the next free one. */
+		command(f, fd, listens ? passive[i] : active[i], id + (listens && i > 2));
+		double_run_helpers();
+		if (feed_bool(f))
+			double_event(f);
+	}
 }
 
 /* ---- the run ----------------------------------------------------------------------------- */
@@ -206,9 +244,14 @@ static void one(struct feed *f)
 	case 5:
 		double_event(f);
 		break;
+	case 6:
+	case 7:
+		if (fd >= 0)
+			walk(f, fd);
+		break;
 	default:
 		if (fd >= 0)
-			command(f, fd);
+			command(f, fd, feed_below(f, COUNT(layouts) + 1), 1 + feed_below(f, 6));
 		break;
 	}
 }

@@ -74,7 +74,8 @@ static struct uw_cm_param param(struct feed *f, uint8_t *pd)
 
 void world_connect(struct world *w, struct feed *f)
 {
-	struct sockaddr_in to = at(RAW_THEIRS, WORLD_THEIRS);
+	bool self = feed_rarely(f, 8); /* a program may talk to itself */
+	struct sockaddr_in to = self ? at(RAW_OURS, WORLD_PORT) : at(RAW_THEIRS, WORLD_THEIRS);
 	struct slot *s = world_free_slot(w);
 	uint8_t pd[520];
 	struct uw_cm_param p = param(f, pd);
@@ -100,6 +101,63 @@ void world_answer(struct slot *s, struct feed *f, bool yes)
 	else if (s->w->qp && !uw_ep_accept(s->ep, uw_qp_num(s->w->qp), &p))
 		s->w->main = s;
 	s->request = false;
+}
+
+struct slot *world_requested(struct world *w)
+{
+	for (unsigned i = 0; i < WORLD_EPS; i++)
+		if (w->slots[i].ep && w->slots[i].request)
+			return &w->slots[i];
+	return NULL;
+}
+
+/* Families and forms of addresses that programs may come with. */
+static void any_address(struct feed *f, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *s4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *s6 = (struct sockaddr_in6 *)out;
+	uint8_t pick = feed_u8(f);
+
+	memset(out, 0, sizeof(*out));
+	if (pick & 1) {
+		*s4 = at(RAW_OURS + (pick >> 1 & 3), feed_u8(f));
+		if (pick & 8)
+			s4->sin_addr.s_addr = pick & 16 ? 0 : htonl(INADDR_LOOPBACK);
+		return;
+	}
+	s6->sin6_family = pick & 2 ? AF_INET6 : feed_u8(f);
+	s6->sin6_port = feed_u8(f);
+	if (pick & 4)
+		s6->sin6_addr = in6addr_loopback;
+	else if (pick & 8)
+		memcpy(s6->sin6_addr.s6_addr + 10, "\xff\xff\x0a\0\0\1", 6);
+	else if (pick & 16)
+		feed_fill(f, &s6->sin6_addr, 16);
+}
+
+void world_any_endpoint(struct world *w, struct feed *f)
+{
+	struct slot *s = world_free_slot(w);
+	struct sockaddr_storage a, b;
+	struct sockaddr *pa = (struct sockaddr *)&a, *pb = (struct sockaddr *)&b;
+	uint8_t what = feed_u8(f);
+
+	any_address(f, &a);
+	any_address(f, &b);
+	CHECK(!uw_ep_create(w->raw.e, on_event, s, &s->ep));
+	if (what & 1)
+		(void)uw_ep_bind(s->ep, pa);
+	if (what & 2)
+		(void)uw_ep_resolve(s->ep, what & 4 ? pa : NULL, pb, 1);
+	if (what & 8)
+		(void)uw_ep_listen(s->ep, feed_u8(f));
+	if (what & 16)
+		(void)uw_ep_connect(s->ep, feed_u8(f), &(struct uw_cm_param){ 0 });
+	uw_ep_local_addr(s->ep, &a);
+	uw_ep_peer_addr(s->ep, &b);
+	CHECK(a.ss_family == AF_INET && b.ss_family == AF_INET);
+	if (what & 32)
+		world_drop(s);
 }
 
 void world_drop(struct slot *s)
@@ -158,9 +216,12 @@ static bool post_send(struct bed *b, const struct uw_send_wr *wr)
 
 static bool post_recv(struct bed *b, const struct uw_recv_wr *wr)
 {
+	struct world *w = of(b);
 	unsigned done;
 
-	return !uw_post_recv(of(b)->qp, wr, 1, &done);
+	if (w->srq)
+		return !uw_srq_post_recv(w->srq, wr, 1, &done);
+	return !uw_post_recv(w->qp, wr, 1, &done);
 }
 
 static unsigned take(struct bed *b, bool recv, unsigned n, struct uw_wc *wc)
@@ -183,6 +244,7 @@ static void make_qp(struct world *w)
 				.event = on_async,
 				.ctx = w };
 
+	a.srq = w->srq;
 	CHECK(!uw_qp_create(w->pd, &a, &w->qp));
 	CHECK(!uw_qp_modify(w->qp, UW_QPS_INIT));
 	w->b.qp = &w->qp->qp;
@@ -196,7 +258,8 @@ void world_flush(struct world *w)
 	CHECK(!uw_qp_modify(w->qp, UW_QPS_ERR));
 	bed_poll(&w->b);
 	ledger_check_empty(&w->b.sends);
-	ledger_check_empty(&w->b.recvs);
+	if (!w->srq)
+		ledger_check_empty(&w->b.recvs);
 }
 
 void world_reset(struct world *w)
@@ -206,6 +269,38 @@ void world_reset(struct world *w)
 	bed_poll(&w->b);
 	w->b.sends.failed = w->b.recvs.failed = 0;
 	CHECK(!uw_qp_modify(w->qp, UW_QPS_INIT));
+}
+
+static void on_notify(void *ctx)
+{
+	((struct world *)ctx)->b.events++;
+}
+
+void world_queues(struct world *w, struct feed *f)
+{
+	struct uw_cq *cq = feed_bool(f) ? w->scq : w->rcq;
+
+	switch (feed_below(f, 3)) {
+	case 0:
+		CHECK(!uw_cq_arm(cq, feed_bool(f)));
+		break;
+	case 1:
+		CHECK(!uw_cq_resize(cq, BED_WC + feed_below(f, 300)));
+		break;
+	default:
+		if (w->srq)
+			(void)uw_srq_set_limit(w->srq, feed_below(f, 2 * BED_WR));
+		break;
+	}
+}
+
+static void make_srq(struct world *w)
+{
+	struct uw_srq_attr a = {
+		.max_wr = BED_WR, .max_sge = BED_SGE, .event = on_async, .ctx = w
+	};
+
+	CHECK(!uw_srq_create(w->pd, &a, &w->srq));
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -220,7 +315,8 @@ void world_open(struct world *w, struct feed *f)
 				 .ird = 1 + (bits >> 3 & 3),
 				 .ord = 1 + (bits >> 5 & 3),
 				 .connect_ms = 1000 };
-	struct uw_cq_attr ca = { .depth = BED_WC };
+	struct uw_cq_attr ca = { .depth = BED_WC, .notify = on_notify, .ctx = w };
+	bool shared = feed_rarely(f, 4);
 
 	memset(w, 0, sizeof(*w));
 	raw_open(&w->raw, &cfg, bits & 128);
@@ -237,6 +333,8 @@ void world_open(struct world *w, struct feed *f)
 	bed_make_memory(&w->b);
 	for (unsigned i = 0; i < BED_REGIONS; i++)
 		reg(w, i);
+	if (shared)
+		make_srq(w);
 	make_qp(w);
 	world_listen(w);
 }
@@ -255,6 +353,7 @@ void world_close(struct world *w, bool qp_first)
 	for (unsigned i = 0; i < BED_REGIONS; i++)
 		if (w->b.m[i].in)
 			CHECK(!uw_mr_dereg(w->mr[i]));
+	CHECK(!w->srq || !uw_srq_destroy(w->srq));
 	CHECK(!uw_cq_destroy(w->scq) && !uw_cq_destroy(w->rcq));
 	CHECK(!uw_pd_dealloc(w->pd) && !uw_pd_dealloc(w->foreign));
 	raw_close(&w->raw);

@@ -37,6 +37,7 @@ struct world {
 	struct bed b; /* its memory and its ledgers; the queues are the engine's */
 	struct uw_pd *pd, *foreign;
 	struct uw_cq *scq, *rcq;
+	struct uw_srq *srq; /* or NULL */
 	struct uw_qp *qp;
 	struct uw_mr *mr[BED_REGIONS];
 	struct slot slots[WORLD_EPS];
@@ -61,6 +62,12 @@ void world_listen(struct world *w);
 void world_connect(struct world *w, struct feed *f);
 void world_answer(struct slot *s, struct feed *f, bool yes);
 void world_drop(struct slot *s);
+/* A request that nobody has answered. */
+struct slot *world_requested(struct world *w);
+/* An endpoint that is used in any way with any address. */
+void world_any_endpoint(struct world *w, struct feed *f);
+/* CQs armed and resized, the SRQ's limit. */
+void world_queues(struct world *w, struct feed *f);
 void world_toggle(struct world *w, enum bed_region which);
 /* The QP in error: everything comes back. */
 void world_flush(struct world *w);
@@ -75,6 +82,8 @@ void world_run(struct world *w);
 /* A segment of the flow with the right numbers. */
 void flow_send(struct world *w, struct flow *fl, uint8_t flags, const uint8_t *p, size_t n);
 void flow_syn(struct world *w, struct flow *fl, struct feed *f);
+/* FIN, RST, or just an ACK. */
+void flow_end(struct world *w, struct flow *fl, struct feed *f);
 /* What waits in the bed (flow 0), in the feed's way. */
 void flow_stream(struct world *w, struct feed *f);
 /* A start-up frame whose words are the feed's; returns its length. */

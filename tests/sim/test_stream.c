@@ -140,7 +140,7 @@ static void test_all_with_markers(void **state)
 	all_operations(&(struct sim_options){ .mtu = 1500, .markers = true, .no_crc = true });
 }
 
-/* RFC 6581 §7: revision 1 without the enhanced word works as before, towards a responder that could
+/* RFC 6581 §6: revision 1 without the enhanced word works as before, towards a responder that could
  * do more; and revision 2 without peer-to-peer. */
 static void test_all_rev1(void **state)
 {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Start-up with the tester as initiator: RFC 5044 §7.1, RFC 6581."""
 
+import socket
 import time
 
 from . import codec, judge, program, stream
@@ -434,7 +435,7 @@ def bits_without_a_ird(t):
     t.check("E10", not f.p2p and not f.rtr, "A, B, C and D zero in answer to A=0", f)
 
 
-@TABLE.case("p2p/read-rtr-with-ord-0", "E12")
+@TABLE.case("p2p/read-rtr-with-ord-0", "E12", dangerous=True)
 def read_rtr_ord_0(t):
     """A responder that names the Read RTR takes it, though our ORD was 0: it may raise its IRD."""
     s = rev2_reply(t, ird=0, ord_=0, p2p=True, rtr=codec.RTR_READ)
@@ -443,6 +444,17 @@ def read_rtr_ord_0(t):
     t.settle(s)
     send_rtr(t, s, codec.RTR_READ)
     t.check("E12", True, "the Read RTR that the Reply names", "answered")
+
+
+@TABLE.case("p2p/fin-before-rtr", "M37", dangerous=True)
+def fin_before_rtr(t):
+    """The initiator goes away between Reply and RTR; the target takes the next connection."""
+    s = rev2_reply(t, p2p=True, rtr=codec.RTR_WRITE)
+    t.settle(s)
+    s.sock.shutdown(socket.SHUT_WR)
+    segments, how = s.drain()
+    t.check("M37", not segments and how == "FIN", "a FIN in answer, nothing else", f"{len(segments)} FPDUs, {how}")
+    t.alive(t.open())
 
 
 # ---- rejection ----------------------------------------------------------------------------

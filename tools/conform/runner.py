@@ -32,7 +32,7 @@ def matches(case, patterns):
 def choose(role, patterns, slow=True):
     out = [c for c in CASES if c.role in (role, EITHER)]
     if patterns:
-        return [c for c in out if matches(c, patterns)]
+        return [c for c in out if matches(c, patterns) and (not c.dangerous or c.name in patterns)]
     return [c for c in out if not c.dangerous and (slow or not c.slow)]
 
 

@@ -11,14 +11,16 @@
 #include "fds.h"
 #include "say.h"
 
-/* Bounds, in ms: for a caller to say HELLO; for our engine to take what a leaving peer left in
- * its ring; for peers to do the same when we leave; until a killed process's locks are gone. */
+/* Bounds, in ms: for a caller to say HELLO; for our engine to take the last words of a peer that
+ * said good-bye, and of one that did not; for peers to hang up when we leave; until a killed
+ * process's locks are gone. */
 #define HELLO_MS 2000
-#define DRAIN_MS 100
-#define LEAVE_MS 400
+#define DRAIN_MS 1000
+#define MOURN_MS 100
+#define LEAVE_MS 500
 #define SWEEP_MS 200
 
-/* While a peer leaves we look this often whether its ring is empty. */
+/* How often to look whether those words were taken. */
 #define LOOK_MS 1
 
 void control_wake(struct fabric *f)
@@ -72,10 +74,10 @@ static void watch_build(struct fabric *f, struct watch *w)
 		if (p->state <= PEER_CALLING)
 			continue;
 		w->peer[w->peers++] = p;
-		watch_fd(w, p->fd);
+		watch_fd(w, p->fd); /* -1 when GONE: poll skips it */
 		if (p->state != PEER_UP)
 			earlier(&w->next_ms, p->deadline_ms);
-		if (p->state == PEER_LEAVING)
+		if (p->state == PEER_GONE)
 			earlier(&w->next_ms, registry_now() + LOOK_MS);
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -127,38 +129,10 @@ static void visitor_read(struct fabric *f, struct visitor *v)
 
 /* --- peers --- */
 
-static void peer_leaves(struct fabric *f, struct peer *p)
-{
-	const struct io_env *env = &f->link.env;
-
-	env->lock(env->arg);
-	struct lane *l = lane_find(&f->lanes, p->addr);
-	if (l)
-		l->leaving = true;
-	env->unlock(env->arg);
-	p->deadline_ms = registry_now() + DRAIN_MS;
-	pthread_mutex_lock(&f->lock);
-	p->state = PEER_LEAVING;
-	pthread_mutex_unlock(&f->lock);
-	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
-	lane_ring(f->link.doorbell);		   /* somebody must empty the ring */
-}
-
-static bool peer_drained(struct fabric *f, const struct peer *p)
-{
-	const struct io_env *env = &f->link.env;
-
-	env->lock(env->arg);
-	struct lane *l = lane_find(&f->lanes, p->addr);
-	bool drained = !l || l->drained;
-	env->unlock(env->arg);
-	return drained;
-}
-
-static void peer_gone(struct fabric *f, struct peer *p)
+static void peer_died(struct fabric *f, struct peer *p)
 {
 	f->sweep_ms = registry_now() + SWEEP_MS;
-	join_end(f, p);
+	join_hang_up(f, p, MOURN_MS);
 }
 
 static void peer_read(struct fabric *f, struct peer *p)
@@ -173,10 +147,10 @@ static void peer_read(struct fabric *f, struct peer *p)
 		close(passed);
 	if (rc == 1 && m.type == MSG_READY && p->state == PEER_ANSWERING)
 		join_ready(f, p);
-	else if (rc == 1 && m.type == MSG_BYE && p->state == PEER_UP)
-		peer_leaves(f, p);
+	else if (rc == 1 && m.type == MSG_BYE)
+		join_hang_up(f, p, DRAIN_MS);
 	else
-		peer_gone(f, p);
+		peer_died(f, p);
 }
 
 /* PEER_NONE for what is not the control thread's: such an entry may change hands at any time. */
@@ -192,10 +166,9 @@ static void peer_check(struct fabric *f, struct peer *p)
 {
 	enum peer_state s = our_state(f, p);
 
-	if (s != PEER_ANSWERING && s != PEER_LEAVING)
-		return;
-	bool late = registry_now() >= p->deadline_ms;
-	if (late || (s == PEER_LEAVING && !f->closing && peer_drained(f, p)))
+	if (s == PEER_GONE)
+		join_settle(f, p);
+	else if ((s == PEER_ANSWERING || s == PEER_BYE) && registry_now() >= p->deadline_ms)
 		join_end(f, p);
 }
 
@@ -245,7 +218,7 @@ static void say_bye(struct fabric *f)
 
 		if (s == PEER_UP && msg_send(p->fd, &bye, -1) == 0) {
 			pthread_mutex_lock(&f->lock);
-			p->state = PEER_LEAVING;
+			p->state = PEER_BYE;
 			pthread_mutex_unlock(&f->lock);
 			p->deadline_ms = registry_now() + LEAVE_MS;
 		} else if (s != PEER_NONE) {

@@ -18,6 +18,8 @@ enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
 /* What is in flight, not how much memory: frames of 9000 take half as many octets. */
 enum { RX_FRAMES = 1024, TX_FRAMES = 4096, TX_OCTETS = 64 << 20 };
 
+_Static_assert((int)RX_FRAMES <= (int)LANE_STASH, "all that can be received must fit the stash");
+
 static const uint64_t nominal_bps = UINT64_C(10000000000);
 
 /* The process that has a fabric open, 0: none. One per process, as __wrap_munmap must know whose

@@ -28,7 +28,8 @@ enum peer_state {
 	PEER_CALLING,	/* a thread in resolve() calls it, and keeps all it has to itself */
 	PEER_ANSWERING, /* it called us; from here on the control thread's */
 	PEER_UP,
-	PEER_LEAVING, /* one of us said BYE */
+	PEER_BYE,  /* we said it, and wait for the peer to hang up */
+	PEER_GONE, /* it left; peer_down is due when the last it sent was taken */
 };
 
 struct peer {
@@ -36,9 +37,10 @@ struct peer {
 	uint32_t addr; /* network order */
 	uint32_t instance;
 	uint32_t mtu;
-	int fd;		      /* control connection, -1 while CALLING */
+	int fd;		      /* control connection, -1 while CALLING or GONE */
 	unsigned call;	      /* which call it is that CALLING is about */
-	uint64_t deadline_ms; /* ANSWERING, LEAVING */
+	uint64_t deadline_ms; /* ANSWERING, BYE, GONE */
+	uint64_t mark;	      /* GONE: for lane_passed */
 	struct slot *slot;
 	_Atomic uint32_t *bell;
 };
@@ -89,8 +91,13 @@ UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline
 void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd);
 /* Control thread: the caller's port is up. */
 void join_ready(struct fabric *f, struct peer *p);
-/* Control thread: end it, whatever its state. */
+/* Control thread: hang up on a peer, whatever its state, and give its port back. What it sent is
+ * kept for the engine; until that was taken, for at most drain_ms, the entry stays, GONE. */
+void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms);
+/* Control thread: the same at once, and the end of the entry. */
 void join_end(struct fabric *f, struct peer *p);
+/* Control thread: an entry that is GONE ends here once it is time. */
+void join_settle(struct fabric *f, struct peer *p);
 
 struct msg join_msg(const struct fabric *f, enum msg_type type);
 

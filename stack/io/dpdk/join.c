@@ -333,28 +333,63 @@ void join_ready(struct fabric *f, struct peer *p)
 		join_end(f, p);
 }
 
-void join_end(struct fabric *f, struct peer *p)
+/* --- the end --- */
+
+static void set_state(struct fabric *f, struct peer *p, enum peer_state state)
+{
+	pthread_mutex_lock(&f->lock);
+	p->state = state;
+	if (state == PEER_NONE)
+		*p = (struct peer){ .fd = -1 };
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms)
 {
 	const struct io_env *env = &f->link.env;
 
-	/* Before peer_down says so, nobody may find it up. */
-	pthread_mutex_lock(&f->lock);
-	p->state = PEER_LEAVING;
-	pthread_mutex_unlock(&f->lock);
+	set_state(f, p, PEER_GONE); /* first, so that nobody finds it up */
 	env->lock(env->arg);
-	if (lane_find(&f->lanes, p->addr)) {
-		lane_remove(&f->lanes, p->addr);
-		if (!f->closing && env->peer_down)
-			env->peer_down(env->arg, p->addr);
-	}
+	bool was_up = lane_remove(&f->lanes, p->addr, &p->mark);
 	env->unlock(env->arg);
+	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
+	lane_ring(f->link.doorbell);		   /* somebody should look at what is left */
 
 	if (p->slot)
 		slot_release(&f->slots, p->slot);
+	p->slot = NULL;
 	fds_close(p->fd);
+	p->fd = -1;
 	bell_unmap(p->bell);
-	pthread_mutex_lock(&f->lock);
-	*p = (struct peer){ .state = PEER_NONE, .fd = -1 };
-	pthread_cond_broadcast(&f->changed);
-	pthread_mutex_unlock(&f->lock);
+	p->bell = NULL;
+	p->deadline_ms = registry_now() + drain_ms;
+	if (was_up && !f->closing)
+		join_settle(f, p);
+	else
+		set_state(f, p, PEER_NONE);
+}
+
+void join_settle(struct fabric *f, struct peer *p)
+{
+	const struct io_env *env = &f->link.env;
+
+	env->lock(env->arg);
+	bool done =
+		f->closing || lane_passed(&f->lanes, p->mark) || registry_now() >= p->deadline_ms;
+	if (done && !f->closing && env->peer_down)
+		env->peer_down(env->arg, p->addr);
+	env->unlock(env->arg);
+	if (done)
+		set_state(f, p, PEER_NONE);
+}
+
+void join_end(struct fabric *f, struct peer *p)
+{
+	if (p->state == PEER_GONE) {
+		p->deadline_ms = 0;
+		join_settle(f, p);
+	} else {
+		join_hang_up(f, p, 0);
+	}
 }

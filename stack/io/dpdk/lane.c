@@ -24,6 +24,74 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* --- the stash --- */
+
+/* Room for n frames behind what is there, fewer if the stash is nearly full. */
+static unsigned stash_room(struct lane_set *s, unsigned n)
+{
+	if (s->stash_at) {
+		s->stash_end -= s->stash_at;
+		memmove(s->stash, s->stash + s->stash_at, s->stash_end * sizeof(s->stash[0]));
+		s->stash_at = 0;
+	}
+	return RTE_MIN(n, LANE_STASH - s->stash_end);
+}
+
+static void stash_put(struct lane_set *s, unsigned n)
+{
+	s->stash_end += n;
+	s->stashed += n;
+}
+
+static unsigned stash_take(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	unsigned got = 0;
+
+	while (got < n && s->stash_at < s->stash_end)
+		v[got++] = s->stash[s->stash_at++];
+	s->unstashed += got;
+	return got;
+}
+
+bool lane_passed(const struct lane_set *s, uint64_t mark)
+{
+	return s->unstashed >= mark;
+}
+
+/* --- receiving --- */
+
+static unsigned lane_poll(struct lane_set *s, const struct lane *l, struct io_frame **v, unsigned n)
+{
+	struct rte_mbuf *m[FRAME_BURST];
+	unsigned got = rte_eth_rx_burst(l->port, 0, m, (uint16_t)n);
+
+	for (unsigned i = 0; i < got; i++) {
+		uint32_t len;
+
+		v[i] = frame_from_mbuf(m[i], &len);
+		s->link->stats.rx_bytes += len;
+	}
+	s->link->stats.rx_frames += got;
+	return got;
+}
+
+static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	unsigned got = 0;
+
+	if (s->turn >= s->count)
+		s->turn = 0;
+	for (unsigned i = 0; i < s->count && got < n; i++) {
+		unsigned at = s->turn + i < s->count ? s->turn + i : s->turn + i - s->count;
+
+		got += lane_poll(s, &s->lane[at], v + got, n - got);
+	}
+	s->turn++;
+	return got;
+}
+
+/* --- peers --- */
+
 struct lane *lane_find(struct lane_set *s, uint32_t addr)
 {
 	for (unsigned i = 0; i < s->count; i++)
@@ -53,23 +121,36 @@ static void queue_drop(struct lane_set *s, struct lane *l)
 	l->nqueue = 0;
 }
 
-void lane_remove(struct lane_set *s, uint32_t addr)
+bool lane_remove(struct lane_set *s, uint32_t addr, uint64_t *mark)
 {
 	struct lane *l = lane_find(s, addr);
+	unsigned got;
 
+	*mark = s->stashed;
 	if (!l)
-		return;
+		return false;
+	do {
+		unsigned room = stash_room(s, FRAME_BURST);
+
+		got = room ? lane_poll(s, l, s->stash + s->stash_end, room) : 0;
+		stash_put(s, got);
+	} while (got);
+	*mark = s->stashed;
 	queue_drop(s, l);
 	*l = s->lane[--s->count];
 	s->turn = 0;
+	return true;
 }
 
 void lane_clear(struct lane_set *s)
 {
+	struct io_frame *f;
+	uint64_t mark;
+
 	while (s->count)
-		lane_remove(s, s->lane[0].addr);
-	while (s->stash_at < s->stash_end)
-		frame_free_chain(s->stash[s->stash_at++]);
+		lane_remove(s, s->lane[0].addr, &mark);
+	while (stash_take(s, &f, 1))
+		frame_free_chain(f);
 }
 
 /* --- sending --- */
@@ -120,7 +201,7 @@ static bool lane_take(struct lane_set *s, struct io_frame *f, uint64_t *touched)
 	struct lane *l = lane_of_mac(s, f);
 	uint32_t len = frame_len(f);
 
-	if (!l || l->leaving || len > l->frame_max) {
+	if (!l || len > l->frame_max) {
 		s->link->stats.tx_drops++;
 		frame_free_chain(f);
 		return true;
@@ -164,39 +245,7 @@ unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n)
 	return taken;
 }
 
-/* --- receiving --- */
-
-static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **v, unsigned n)
-{
-	struct rte_mbuf *m[FRAME_BURST];
-	unsigned got = rte_eth_rx_burst(l->port, 0, m, (uint16_t)n);
-
-	for (unsigned i = 0; i < got; i++) {
-		uint32_t len;
-
-		v[i] = frame_from_mbuf(m[i], &len);
-		s->link->stats.rx_bytes += len;
-	}
-	s->link->stats.rx_frames += got;
-	if (got == 0 && s->stash_at == s->stash_end)
-		l->drained = l->leaving;
-	return got;
-}
-
-static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
-{
-	unsigned got = 0;
-
-	if (s->turn >= s->count)
-		s->turn = 0;
-	for (unsigned i = 0; i < s->count && got < n; i++) {
-		unsigned at = s->turn + i < s->count ? s->turn + i : s->turn + i - s->count;
-
-		got += lane_poll(s, &s->lane[at], v + got, n - got);
-	}
-	s->turn++;
-	return got;
-}
+/* --- the two together --- */
 
 static void flush_queues(struct lane_set *s)
 {
@@ -214,13 +263,9 @@ static void flush_queues(struct lane_set *s)
 
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n)
 {
-	unsigned got = 0;
-
-	if (n > FRAME_BURST)
-		n = FRAME_BURST;
+	n = RTE_MIN(n, (unsigned)FRAME_BURST);
 	flush_queues(s);
-	while (got < n && s->stash_at < s->stash_end)
-		v[got++] = s->stash[s->stash_at++];
+	unsigned got = stash_take(s, v, n);
 	return got + poll_all(s, v + got, n - got);
 }
 
@@ -230,9 +275,10 @@ bool lane_pending(struct lane_set *s)
 	if (s->stash_at < s->stash_end)
 		return true;
 	flush_queues(s);
-	s->stash_at = 0;
-	s->stash_end = poll_all(s, s->stash, FRAME_BURST);
-	if (s->stash_end)
+	unsigned room = stash_room(s, FRAME_BURST);
+	unsigned got = poll_all(s, s->stash + s->stash_end, room);
+	stash_put(s, got);
+	if (got)
 		return true;
 	for (unsigned i = 0; i < s->count; i++)
 		if (s->lane[i].nqueue) /* nobody rings when a full ring gets room */

@@ -8,15 +8,17 @@
 
 #include "frame.h"
 
-enum { LANE_MAX = RTE_MAX_ETHPORTS < 64 ? RTE_MAX_ETHPORTS : 64, LANE_QUEUE = 64 };
+enum {
+	LANE_MAX = RTE_MAX_ETHPORTS < 64 ? RTE_MAX_ETHPORTS : 64,
+	LANE_QUEUE = 64,
+	LANE_STASH = 1024, /* no fewer than there are buffers to receive into */
+};
 
 struct lane {
 	uint32_t addr; /* the peer, network order */
 	uint16_t port;
 	uint32_t frame_max;	/* octets the peer takes in one frame */
 	_Atomic uint32_t *bell; /* the peer's doorbell */
-	bool leaving;		/* the peer said good-bye: empty its ring, send nothing */
-	bool drained;		/* and its ring was seen empty */
 	uint64_t stuck_since;	/* ms, 0: the ring has room as far as we know */
 	unsigned nqueue;	/* frames taken that the ring had no room for yet */
 	struct rte_mbuf *queue[LANE_QUEUE];
@@ -27,18 +29,23 @@ struct lane_set {
 	struct lane lane[LANE_MAX];
 	unsigned count;
 	unsigned turn; /* where rx begins, so that no peer starves another */
-	/* Frames that pending() has already taken from a ring. */
-	struct io_frame *stash[FRAME_BURST];
+	/* Frames taken from a ring that nobody has asked for yet: by pending(), or because their
+	 * sender left. */
+	struct io_frame *stash[LANE_STASH];
 	unsigned stash_at, stash_end;
+	uint64_t stashed, unstashed; /* ever */
 };
 
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n);
 unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n);
 bool lane_pending(struct lane_set *s);
 
-/* Publish and unpublish a peer. lane_remove drops what is queued for it. */
 void lane_add(struct lane_set *s, const struct lane *l);
-void lane_remove(struct lane_set *s, uint32_t addr);
+/* Drop what is queued for a peer and keep what it sent. *mark is for lane_passed. False: there is
+ * no such lane. */
+bool lane_remove(struct lane_set *s, uint32_t addr, uint64_t *mark);
+/* Has all that was received by the time of mark been taken? */
+bool lane_passed(const struct lane_set *s, uint64_t mark);
 /* Offer buffers to the peer of a port that is not published yet: memif does so only in rx, and
  * until then a server has nowhere to send to. */
 void lane_prime(uint16_t port);

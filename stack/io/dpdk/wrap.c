@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define ALLOW_EXPERIMENTAL_API /* rte_intr_fd_get, until DPDK 24.11 */
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -121,6 +122,23 @@ void wrap_close_listener(struct wrap_listener *w)
 	if (rte_intr_callback_unregister(w->handle, w->fn, w->arg) > 0)
 		close(fd);
 	*w = (struct wrap_listener){ 0 };
+}
+
+/* --- packet sockets that keep to themselves --- */
+
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+
+/*
+ * DPDK puts the sockets of a port into a fan-out group, even a single one, and numbers the groups
+ * by process and interface so that two may get the same number: then the second does not open,
+ * or takes half of the first one's frames. We read one queue and need no group.
+ */
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	if (level == SOL_PACKET && name == PACKET_FANOUT)
+		return 0;
+	return __real_setsockopt(fd, level, name, value, len);
 }
 
 /* --- no trace in the program --- */

@@ -8,7 +8,7 @@
 
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
-#define MSS_MIN		 216u
+#define MSS_MIN		 140u
 
 static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 {

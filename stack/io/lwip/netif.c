@@ -153,7 +153,9 @@ void llp_input(struct io_link *l, struct io_frame *f)
 
 	capture(f);
 	p = edge_wrap_rx(f);
-	if (el->nif.input(p, &el->nif) != ERR_OK)
+	/* lwIP reads ARP's fields without asking whether they are there. Nothing that it knows is
+	 * shorter. */
+	if (p->len < SIZEOF_ETH_HDR + SIZEOF_ETHARP_HDR || el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
 }
 

@@ -45,7 +45,7 @@ uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
 	uint32_t n = LWIP_MIN(llp_emss(c), c->pcb->snd_wnd_max);
 	struct io_frame *f;
 
-	if (c->end != CONN_ON || !window_open(c, n))
+	if (!n || c->end != CONN_ON || !window_open(c, n))
 		return NULL;
 	c->seg = memp_malloc(MEMP_TCP_SEG);
 	f = c->seg ? l->ops->alloc(l) : NULL;

@@ -228,7 +228,7 @@ void node_close(struct node *n)
 		n->early = NULL;
 	}
 	n->l->ops->close(n->l);
-	CHECK(ms_now() - start < 2000);
+	CHECK(ms_now() - start < 5000);
 	n->l = NULL;
 }
 

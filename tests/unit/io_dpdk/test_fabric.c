@@ -98,22 +98,19 @@ static int one_of_three(struct node *n, int me)
 		for (int i = 0; i < 100 && peer != me; i++)
 			CHECK(node_send(n, (unsigned)peer, 22 + (unsigned)i * 50,
 					(unsigned)(me * 1000 + i), 1));
+	/* In order from each, in any order between them. */
 	int next[5] = { 0 };
-	for (int left = 200; left; left--) {
-		int from = 0;
+	uint64_t end = ms_now() + WAIT_MS;
+	for (int got = 0; got < 200 && ms_now() < end;)
+		for (int peer = 2; peer <= 4; peer++) {
+			int seed = peer == me ? -1 : node_receive(n, (unsigned)peer, 0);
 
-		for (int peer = 2; peer <= 4 && !from; peer++)
-			if (peer != me && next[peer] < 100)
-				from = peer;
-		CHECK(from);
-		int seed = -1;
-		for (int peer = 2; peer <= 4 && seed < 0; peer++)
-			if (peer != me)
-				seed = node_receive(n, (unsigned)peer, 50);
-		CHECK(seed >= 0);
-		CHECK(seed % 1000 == next[seed / 1000]);
-		next[seed / 1000]++;
-	}
+			CHECK(seed < 0 || seed == peer * 1000 + next[peer]);
+			next[peer] += seed >= 0;
+			got += seed >= 0;
+		}
+	for (int peer = 2; peer <= 4; peer++)
+		CHECK(next[peer] == (peer == me ? 0 : 100));
 	all_ready(n->board, 2, 3);
 	node_close(n);
 	return 0;
@@ -202,7 +199,9 @@ static int cross(struct node *n, int me)
 		CHECK(node_send(n, peer, 100, (unsigned)round, 1));
 		CHECK(node_receive(n, peer, WAIT_MS) == round);
 		CHECK(busy_slots(n) == 1);
+		pthread_mutex_lock(&n->lock);
 		CHECK(((struct fabric *)n->l)->lanes.count == 1);
+		pthread_mutex_unlock(&n->lock);
 		all_ready(n->board, round * 2 + 1, 2);
 		node_close(n);
 	}

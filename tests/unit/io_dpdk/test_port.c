@@ -164,6 +164,51 @@ static void xdp_socket(void **state)
 	over_a_cable(*state, 2);
 }
 
+/* Both ends in one namespace, and with interface numbers for which DPDK gives both ports the
+ * same fan-out group. */
+static int far_neighbour(struct node *n, int arg)
+{
+	board_step(n->board, 1);
+	CHECK(board_wait(n->board, 2));
+	CHECK(open_end(n, &kinds[arg], 1) == UW_OK);
+	exchange(n, 1);
+	node_close(n);
+	return 0;
+}
+
+static int near_neighbour(struct node *n, int arg)
+{
+	char command[256];
+	int index = 1 << 14;
+
+	if (!own_namespace())
+		return SKIPPED;
+	pid_t far = spawn(n->board, far_neighbour, arg);
+	CHECK(board_wait(n->board, 1));
+	snprintf(command, sizeof(command),
+		 "ip link add uw0 index %d mtu 1500 type veth peer name uw1 index %d mtu 1500 && "
+		 "ip link set uw0 up && ip link set uw1 up",
+		 index, (index ^ (int)getpid() ^ (int)far) & 0xffff);
+	if (!run(command)) {
+		kill(far, SIGKILL);
+		return SKIPPED;
+	}
+	board_step(n->board, 2);
+	CHECK(open_end(n, &kinds[arg], 0) == UW_OK);
+	exchange(n, 0);
+	node_close(n);
+	return reap(far, WAIT_MS);
+}
+
+static void packet_sockets_side_by_side(void **state)
+{
+	int rc = reap(spawn(*state, near_neighbour, 0), 3 * WAIT_MS);
+
+	if (rc == SKIPPED)
+		skip();
+	assert_int_equal(rc, 0);
+}
+
 /* --- DPDK's own --- */
 
 static int through_null(struct node *n, int arg)
@@ -289,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(packet_socket, setup, teardown),
 		cmocka_unit_test_setup_teardown(packet_socket_jumbo, setup, teardown),
+		cmocka_unit_test_setup_teardown(packet_sockets_side_by_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(xdp_socket, setup, teardown),
 		cmocka_unit_test_setup_teardown(devargs, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes_are_named, setup, teardown),
