@@ -147,7 +147,7 @@ static void offer(struct llp_conn *c)
 		if (c->end != CONN_ON)
 			return;
 		consume(&c->held, used);
-	} while (used && c->held.first);
+	} while (used);
 }
 
 static void take(struct llp_conn *c, struct pbuf *p)
