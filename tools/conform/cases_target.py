@@ -404,14 +404,16 @@ def markers_round(t):
 
 @TABLE.case("rping/no-receive-posted", "D11")
 def rping_flood(t):
-    """rping posts one receive at a time."""
+    """rping posts one receive at a time; now and then it is quick enough for all of these."""
     if t.program.name != "rping":
         raise NotApplicable("the program is not rping")
-    s = t.open()
-    bad = [codec.untagged(SEND, 0, i, t.program.good_send) for i in range(1, 40)]
-    s.send(*bad)
-    segments, how = s.drain()
-    got = next((x for x in segments if x.op == TERMINATE), None)
-    if got is None:
-        raise Inconclusive(how)
-    t.check("D11", codec.parse_terminate(got.payload).triple == "1/2/02", "Terminate 1/2/02", got)
+    for _ in range(8):
+        s = t.open()
+        s.send(*(codec.untagged(SEND, 0, i, t.program.good_send) for i in range(1, 40)))
+        segments, how = s.drain(0.5)
+        got = next((x for x in segments if x.op == TERMINATE), None)
+        if got is not None:
+            t.check("D11", codec.parse_terminate(got.payload).triple == "1/2/02", "Terminate 1/2/02", got)
+            return
+        s.close()
+    raise Inconclusive(f"{how}: 39 Sends at a time, and there was always a receive")
