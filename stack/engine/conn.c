@@ -452,7 +452,10 @@ static void on_closed(void *ctx, uw_status why)
 		ep->c = NULL;
 	switch (ep->state) {
 	case EP_CONNECTING:
-		startup_failed(ep, why ? why : UW_E_LLP_CLOSED);
+		if (why == UW_E_REFUSED && engine_now_us(ep->e) < ep->patient_until_us)
+			ep->again = ep->e->impatient = true;
+		else
+			startup_failed(ep, why ? why : UW_E_LLP_CLOSED);
 		break;
 	case EP_STARTING:
 	case EP_REQUESTED:
@@ -497,8 +500,20 @@ static void nudge(struct uw_ep *ep, uint64_t now)
 		engine_pump(ep->qp);
 }
 
+static void connect_again(struct uw_ep *ep)
+{
+	uw_status st;
+
+	ep->again = false;
+	st = llp_connect(ep->l, ep->has_port ? ep->lport : 0, ep->remote, ep->rport, ep, &ep->c);
+	if (st)
+		startup_failed(ep, st);
+}
+
 static void ep_timer(struct uw_ep *ep, uint64_t now)
 {
+	if (ep->again && ep->state == EP_CONNECTING)
+		connect_again(ep);
 	if (ep->unheard && ep->state == EP_STREAMING && ep->qp)
 		nudge(ep, now);
 	if (ep->state == EP_STARTING && ep->cm && cm_timer(ep->cm, now) == CM_FAILED) {
@@ -518,6 +533,7 @@ void engine_ep_timers(struct uw_engine *e, uint64_t now_us)
 {
 	struct uw_ep *next;
 
+	e->impatient = false; /* unless one is refused again */
 	for (struct uw_ep *ep = e->eps; ep; ep = next) {
 		next = ep->next;
 		ep_timer(ep, now_us);

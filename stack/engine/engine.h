@@ -101,7 +101,9 @@ struct uw_ep {
 	uint8_t nudges;
 	uint64_t nudge_us; /* the next one; 0 none */
 	struct uw_ep *next_stalled;
-	struct cm_param want; /* connect: kept until TCP is up */
+	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
+	bool again;		   /* ... at the next tick */
+	struct cm_param want;	   /* connect: kept until TCP is up */
 	uint8_t pd[UW_PRIVATE_DATA_MAX];
 };
 
@@ -130,6 +132,7 @@ struct uw_engine {
 	struct io_pcap *pcap;
 	struct uw_ep *eps;
 	struct uw_ep *stalled_eps;
+	bool impatient; /* a refused connect is due again at the next tick */
 	uint64_t next_timer_us;
 	uint64_t rng;
 
@@ -209,6 +212,9 @@ void engine_qp_down(struct uw_qp *qp, uw_status why);
 /* End the connection now; no event. */
 void engine_ep_drop(struct uw_ep *ep);
 void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why);
+/* How long a refused connect goes on: programs tell each other a port just before they listen on it
+ * (perftest, qperf). */
+#define ENGINE_PATIENCE_US 500000u
 /* There is no way to the peer: the event that says so. */
 void engine_ep_unreachable(struct uw_ep *ep, uw_status why);
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator) UW_CHECK;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/engine.h"
 #include "engine/say.h"
@@ -344,15 +345,25 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 	ep->qp = qp; /* qp->ep only once the stream is agreed */
 	ep->state = EP_CONNECTING;
 	ep->deadline_us = engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull;
+	ep->patient_until_us = engine_now_us(ep->e) + ENGINE_PATIENCE_US;
 	return UW_OK;
 }
 
 /* Nobody was there when the address was resolved. Somebody may be now. */
 static uw_status look_again(struct uw_ep *ep)
 {
-	uint32_t addr = ep->asked;
-	uw_status st = find_way(ep->l, &addr, ep->rport, ep->e->cfg.connect_ms);
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	uint64_t until = engine_now_us(ep->e) + ENGINE_PATIENCE_US;
+	uint32_t addr;
+	uw_status st;
 
+	for (;;) {
+		addr = ep->asked;
+		st = find_way(ep->l, &addr, ep->rport, ep->e->cfg.connect_ms);
+		if (st != UW_E_REFUSED || engine_now_us(ep->e) >= until)
+			break;
+		nanosleep(&pause, NULL);
+	}
 	if (!st) {
 		ep->remote = addr;
 		ep->unresolved = false;

@@ -127,6 +127,8 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 
 	if (us > MAX_SLEEP_US)
 		us = MAX_SLEEP_US;
+	if (t->e->impatient && us > TIMER_US)
+		us = TIMER_US;
 	if (now - t->drove_us < RECENT_US && us > WATCH_US)
 		us = WATCH_US;
 	return us;

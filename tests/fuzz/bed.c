@@ -44,8 +44,8 @@ void bed_make_memory(struct bed *b)
 			m->before = fuzz_copy(m->mem, n);
 		m->r = (struct mem_region){ .pd = kinds[i].pd,
 					    .base = m->mem,
-					    .to = kinds[i].to == 1 ? (uintptr_t)m->mem :
-								     kinds[i].to,
+					    .to = kinds[i].to == 1 ? (uintptr_t)m->mem
+								   : kinds[i].to,
 					    .len = n,
 					    .rights = kinds[i].rights };
 		CHECK(!mem_insert(&b->t, &m->r, stag_of(i)));

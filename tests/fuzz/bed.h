@@ -18,7 +18,7 @@
 #define BED_SGE	   4u
 #define BED_INLINE 64u
 #define BED_WC	   256u
-#define BED_IN	   (1u << 17) /* octets that wait to be received */
+#define BED_IN	   (1u << 15) /* octets that wait to be received */
 #define BED_ROOM   9000u
 
 enum bed_region {

@@ -81,11 +81,9 @@ static void hear_syn(struct world *w, const struct raw_tcp *t)
 
 	if (t->dport != WORLD_THEIRS)
 		return;
-	*fl = (struct flow){ .used = true,
-			     .theirs = t->dport,
-			     .ours = t->sport,
-			     .seq = 0x1000,
-			     .window = 65535 };
+	*fl = (struct flow){
+		.used = true, .theirs = t->dport, .ours = t->sport, .seq = 0x1000, .window = 65535
+	};
 	w->heard_n = 0;
 	w->heard_what = HEARD_START;
 	speak_init(&w->speaker);
@@ -160,8 +158,9 @@ void flow_syn(struct world *w, struct flow *fl, struct feed *f)
 {
 	uint16_t mss = feed_rarely(f, 8) ? feed_u16(f) : 1460;
 	uint8_t how = feed_u8(f);
-	const uint8_t options[] = { 2, 4, (uint8_t)(mss >> 8), (uint8_t)mss, 1, 3, 3, how & 15,
-				    4, 2, 1, 1 };
+	const uint8_t options[] = {
+		2, 4, (uint8_t)(mss >> 8), (uint8_t)mss, 1, 3, 3, how & 15, 4, 2, 1, 1
+	};
 	struct raw_tcp t = { .flags = RAW_SYN, .options = options, .options_n = sizeof(options) };
 
 	if (how & 0x80)
@@ -173,7 +172,9 @@ void flow_syn(struct world *w, struct flow *fl, struct feed *f)
 			     .window = 65535 };
 	t.sport = fl->theirs;
 	t.dport = fl->ours;
-	t.window = 65535;
+	if (feed_rarely(f, 8))
+		fl->window = feed_u8(f);
+	t.window = fl->window;
 	t.seq = fl->seq++;
 	if (fl == w->flows) {
 		w->heard_n = 0;
@@ -285,6 +286,8 @@ void flow_establish(struct world *w, struct feed *f)
 		world_run(w);
 		if (!fl->used)
 			return;
+		if (feed_rarely(f, 8))
+			fl->window = feed_u8(f);
 		flow_send(w, fl, RAW_SYN | RAW_ACK, NULL, 0);
 		fl->seq++;
 	} else {

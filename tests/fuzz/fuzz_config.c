@@ -8,9 +8,9 @@
 #include "uwarp/uwarp.h"
 
 static const char *const names[] = {
-	"UWARP_LINK", "UWARP_IP",  "UWARP_DIR", "UWARP_ADDR_FD", "UWARP_MTU", "UWARP_MPA_REV",
-	"UWARP_IRD",  "UWARP_ORD", "UWARP_CRC", "UWARP_P2P",	 "UWARP_CONNECT_MS",
-	"UWARP_VERBOSE",
+	"UWARP_LINK", "UWARP_IP",      "UWARP_DIR",	   "UWARP_ADDR_FD",
+	"UWARP_MTU",  "UWARP_MPA_REV", "UWARP_IRD",	   "UWARP_ORD",
+	"UWARP_CRC",  "UWARP_P2P",     "UWARP_CONNECT_MS", "UWARP_VERBOSE",
 };
 
 static void check(const struct uw_config *c)

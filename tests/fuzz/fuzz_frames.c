@@ -2,8 +2,8 @@
 /*
  * The whole receive path: Ethernet frames into an engine with a listener, connections and a QP at
  * work. Segments with any flags, numbers, options and windows, in any order; frames of rubbish;
- * start-up frames of any content; and a stream whose FPDUs are right or nearly so; while the program
- * posts, connects, answers, disconnects and destroys.
+ * start-up frames of any content; and a stream whose FPDUs are right or nearly so; while the
+ * program posts, connects, answers, disconnects and destroys.
  */
 #include "world.h"
 

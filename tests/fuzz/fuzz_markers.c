@@ -64,8 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t n = 4 * (1 + feed_length(&f, 2048));
 
 		(anything ? strip_anything : round_trip)(&f, phase, n);
-		phase = feed_bool(&f) ? 4 * feed_below(&f, 128) :
-					mpa_phase_add(phase, mpa_marked_size(phase, n));
+		phase = feed_bool(&f) ? 4 * feed_below(&f, 128)
+				      : mpa_phase_add(phase, mpa_marked_size(phase, n));
 	}
 	return 0;
 }

@@ -93,8 +93,8 @@ static bool may(const struct mem_region *r, const struct mem_access *a)
 {
 	unsigned __int128 first = a->to, end = first + a->len, from = r ? r->to : 0;
 
-	return r && r->pd == a->pd && first >= from && end <= from + r->len &&
-	       end <= UINT64_MAX && (r->rights & a->need) == a->need;
+	return r && r->pd == a->pd && first >= from && end <= from + r->len && end <= UINT64_MAX &&
+	       (r->rights & a->need) == a->need;
 }
 
 /* AddressSanitizer sees it if one of them is not ours. */

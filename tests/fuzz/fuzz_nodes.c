@@ -136,8 +136,8 @@ static size_t put_attr(uint8_t *p, struct feed *f)
 	size_t n = feed_below(f, 24);
 
 	if (feed_bool(f))
-		a.nla_type = feed_bool(f) ? RDMA_NLDEV_ATTR_CHARDEV_TYPE :
-					    RDMA_NLDEV_ATTR_DEV_INDEX;
+		a.nla_type =
+			feed_bool(f) ? RDMA_NLDEV_ATTR_CHARDEV_TYPE : RDMA_NLDEV_ATTR_DEV_INDEX;
 	a.nla_len = (uint16_t)(feed_rarely(f, 16) ? feed_u16(f) : NLA_HDRLEN + n);
 	memcpy(p, &a, sizeof(a));
 	memset(p + NLA_HDRLEN, 0, NLA_ALIGN(n));

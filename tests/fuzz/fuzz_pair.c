@@ -18,6 +18,7 @@ struct side {
 	/* What its memory has to be in the end. */
 	uint8_t *all, *local;
 	uint32_t all_used, local_used;
+	uint32_t read_at, read_n; /* in local: what the last read brings */
 	struct {
 		uint32_t at, room;   /* in local */
 		uint32_t length;     /* of the Send (or Write) that takes it */
@@ -69,9 +70,25 @@ static struct uw_sge local_sge(const struct side *s, uint32_t at, uint32_t n)
 	return (struct uw_sge){ r->to + at, n, r->stag };
 }
 
+/* Octets that a read brings: behind a fence they are there. */
+static void fenced_source(struct plan *p, uint32_t most)
+{
+	uint32_t n = p->s->read_n < most ? p->s->read_n : most;
+
+	memcpy(p->octets, p->s->local + p->s->read_at, n);
+	p->v[0] = local_sge(p->s, p->s->read_at, n);
+	p->wr.num_sge = 1;
+	p->wr.flags |= UW_SEND_FENCE;
+	p->length = n;
+}
+
 /* Octets to send: pieces of the source region, or inline. */
 static void some_source(struct plan *p, struct feed *f, uint32_t most)
 {
+	if (feed_rarely(f, 6)) {
+		fenced_source(p, most);
+		return;
+	}
 	const struct bed_mem *m = &p->s->b.m[BED_SOURCE];
 	bool inl = feed_rarely(f, 4);
 
@@ -159,6 +176,8 @@ static bool plan_read(struct plan *p, struct feed *f)
 	p->wr.rkey = from->r.stag;
 	p->wr.remote_addr = from->r.to + off;
 	memcpy(p->s->local + at, from->mem + off, n);
+	p->s->read_at = at;
+	p->s->read_n = n;
 	p->length = n;
 	return true;
 }
@@ -206,9 +225,9 @@ static bool queue_has_room(const struct side *s)
 
 static void post(struct side *s, struct feed *f)
 {
-	static bool (*const plans[])(struct plan * p, struct feed * f) = {
-		plan_write, plan_write_imm, plan_send, plan_read, plan_atomic
-	};
+	static bool (*const plans[])(struct plan * p,
+				     struct feed * f) = { plan_write, plan_write_imm, plan_send,
+							  plan_read, plan_atomic };
 	static struct plan p;
 
 	if (!queue_has_room(s))
@@ -219,7 +238,7 @@ static void post(struct side *s, struct feed *f)
 	p.wr.flags = feed_below(f, 8); /* fence, signalled, solicited */
 	if (!plans[feed_below(f, COUNT(plans))](&p, f))
 		return;
-	CHECK(!sq_post(&s->b.qp->sq, &p.wr));
+	CHECK(s->b.post_send(&s->b, &p.wr));
 	ledger_posted(&s->b.sends, p.length,
 		      (p.wr.flags & UW_SEND_SIGNALED) || s->b.qp->sq.sig_all);
 }
@@ -234,7 +253,7 @@ static void post_recv(struct side *s, struct feed *f)
 		return;
 	v[0] = local_sge(s, at, n / 3);
 	v[1] = local_sge(s, at + n / 3, n - n / 3);
-	CHECK(!rq_post(s->b.qp->rq, &wr));
+	CHECK(s->b.post_recv(&s->b, &wr));
 	ledger_posted(&s->b.recvs, n, true);
 	s->recv[s->recvs].at = at;
 	s->recv[s->recvs++].room = n;

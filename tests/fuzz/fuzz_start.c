@@ -130,7 +130,8 @@ static void two_sides(struct feed *f)
 	got = over_the_wire(&rep, b);
 	st = mpa_reply_check(&pi, &req, &got, &i);
 	CHECK(st == UW_OK || st == UW_E_MPA_IRD || st == UW_E_MPA_RTR);
-	/* The responder's ORD was made to fit our IRD; kinds in common or not is their policies'. */
+	/* The responder's ORD was made to fit our IRD; kinds in common or not is their policies'.
+	 */
 	CHECK(st != UW_E_MPA_IRD);
 	CHECK((st == UW_E_MPA_RTR) == (req.enhanced && req.p2p && !(pi.rtr & pr.rtr)));
 	if (st)

@@ -22,8 +22,8 @@ static void restart(struct bed *b, struct speaker *s, struct feed *f)
 
 static void change(struct bed *b, struct speaker *s, struct feed *f)
 {
-	static const enum uw_qp_state to[] = { UW_QPS_INIT, UW_QPS_RTR, UW_QPS_RTS, UW_QPS_SQD,
-					       UW_QPS_SQE,  UW_QPS_ERR };
+	static const enum uw_qp_state to[] = { UW_QPS_INIT, UW_QPS_RTR, UW_QPS_RTS,
+					       UW_QPS_SQD,  UW_QPS_SQE, UW_QPS_ERR };
 	unsigned which = feed_below(f, 32);
 	uw_status st;
 

@@ -16,30 +16,30 @@
 /* ---- commands ---------------------------------------------------------------------------- */
 
 /* Where a command has what: offsets, 0xffff none. */
-#define NONE		   0xffffu
-#define AT(cmd, field)	   offsetof(struct cmd, field)
-#define LAYOUT(c, i, r, a) { sizeof(struct c), i, r, a }
+#define NONE	       0xffffu
+#define AT(cmd, field) offsetof(struct cmd, field)
+#define LAYOUT(c, i, r, a)                                                                         \
+	{                                                                                          \
+		sizeof(struct c), i, r, a                                                          \
+	}
 
 static const struct layout {
 	uint16_t size, id, response, addr;
 } layouts[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] =
 		LAYOUT(rdma_ucm_create_id, NONE, AT(rdma_ucm_create_id, response), NONE),
-	[RDMA_USER_CM_CMD_DESTROY_ID] =
-		LAYOUT(rdma_ucm_destroy_id, AT(rdma_ucm_destroy_id, id),
-		       AT(rdma_ucm_destroy_id, response), NONE),
+	[RDMA_USER_CM_CMD_DESTROY_ID] = LAYOUT(rdma_ucm_destroy_id, AT(rdma_ucm_destroy_id, id),
+					       AT(rdma_ucm_destroy_id, response), NONE),
 	[RDMA_USER_CM_CMD_BIND_IP] =
 		LAYOUT(rdma_ucm_bind_ip, AT(rdma_ucm_bind_ip, id), AT(rdma_ucm_bind_ip, response),
 		       AT(rdma_ucm_bind_ip, addr)),
-	[RDMA_USER_CM_CMD_RESOLVE_IP] =
-		LAYOUT(rdma_ucm_resolve_ip, AT(rdma_ucm_resolve_ip, id), NONE,
-		       AT(rdma_ucm_resolve_ip, dst_addr)),
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = LAYOUT(rdma_ucm_resolve_ip, AT(rdma_ucm_resolve_ip, id),
+					       NONE, AT(rdma_ucm_resolve_ip, dst_addr)),
 	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] =
 		LAYOUT(rdma_ucm_resolve_route, AT(rdma_ucm_resolve_route, id), NONE, NONE),
-	[RDMA_USER_CM_CMD_QUERY_ROUTE] = LAYOUT(rdma_ucm_query, AT(rdma_ucm_query, id),
-						AT(rdma_ucm_query, response), NONE),
-	[RDMA_USER_CM_CMD_CONNECT] =
-		LAYOUT(rdma_ucm_connect, AT(rdma_ucm_connect, id), NONE, NONE),
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] =
+		LAYOUT(rdma_ucm_query, AT(rdma_ucm_query, id), AT(rdma_ucm_query, response), NONE),
+	[RDMA_USER_CM_CMD_CONNECT] = LAYOUT(rdma_ucm_connect, AT(rdma_ucm_connect, id), NONE, NONE),
 	[RDMA_USER_CM_CMD_LISTEN] = LAYOUT(rdma_ucm_listen, AT(rdma_ucm_listen, id), NONE, NONE),
 	[RDMA_USER_CM_CMD_ACCEPT] = LAYOUT(rdma_ucm_accept, AT(rdma_ucm_accept, id), NONE, NONE),
 	[RDMA_USER_CM_CMD_REJECT] = LAYOUT(rdma_ucm_reject, AT(rdma_ucm_reject, id), NONE, NONE),
@@ -56,16 +56,14 @@ static const struct layout {
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
 		LAYOUT(rdma_ucm_join_ip_mcast, AT(rdma_ucm_join_ip_mcast, id),
 		       AT(rdma_ucm_join_ip_mcast, response), AT(rdma_ucm_join_ip_mcast, addr)),
-	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
-		LAYOUT(rdma_ucm_destroy_id, AT(rdma_ucm_destroy_id, id),
-		       AT(rdma_ucm_destroy_id, response), NONE),
-	[RDMA_USER_CM_CMD_MIGRATE_ID] =
-		LAYOUT(rdma_ucm_migrate_id, AT(rdma_ucm_migrate_id, id),
-		       AT(rdma_ucm_migrate_id, response), NONE),
-	[RDMA_USER_CM_CMD_QUERY] = LAYOUT(rdma_ucm_query, AT(rdma_ucm_query, id),
-					  AT(rdma_ucm_query, response), NONE),
-	[RDMA_USER_CM_CMD_BIND] = LAYOUT(rdma_ucm_bind, AT(rdma_ucm_bind, id), NONE,
-					 AT(rdma_ucm_bind, addr)),
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = LAYOUT(rdma_ucm_destroy_id, AT(rdma_ucm_destroy_id, id),
+						AT(rdma_ucm_destroy_id, response), NONE),
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = LAYOUT(rdma_ucm_migrate_id, AT(rdma_ucm_migrate_id, id),
+					       AT(rdma_ucm_migrate_id, response), NONE),
+	[RDMA_USER_CM_CMD_QUERY] =
+		LAYOUT(rdma_ucm_query, AT(rdma_ucm_query, id), AT(rdma_ucm_query, response), NONE),
+	[RDMA_USER_CM_CMD_BIND] =
+		LAYOUT(rdma_ucm_bind, AT(rdma_ucm_bind, id), NONE, AT(rdma_ucm_bind, addr)),
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] =
 		LAYOUT(rdma_ucm_resolve_addr, AT(rdma_ucm_resolve_addr, id), NONE,
 		       AT(rdma_ucm_resolve_addr, dst_addr)),
@@ -96,8 +94,8 @@ static void put_address(struct written *w, struct feed *f, unsigned at)
 
 		if (pick & 16)
 			return;
-		memcpy(w->body + (bind ? AT(rdma_ucm_bind, addr_size) :
-					 AT(rdma_ucm_resolve_addr, dst_size)),
+		memcpy(w->body + (bind ? AT(rdma_ucm_bind, addr_size)
+				       : AT(rdma_ucm_resolve_addr, dst_size)),
 		       &size, 2);
 		if (bind)
 			memcpy(w->body + AT(rdma_ucm_bind, reserved), &zero, 2);
@@ -175,7 +173,7 @@ static void command(struct feed *f, int fd, uint32_t cmd, uint32_t id)
 	uint8_t *all;
 	ssize_t ret;
 
-	w.n = w.hdr.in = (uint16_t)feed_length(f, 512);
+	w.n = w.hdr.in = (uint16_t)feed_length(f, sizeof(w.body));
 	if (feed_rarely(f, 16))
 		w.hdr.in = feed_u16(f);
 	feed_fill(f, w.body, feed_below(f, 64));
@@ -199,15 +197,15 @@ static void command(struct feed *f, int fd, uint32_t cmd, uint32_t id)
 static void walk(struct feed *f, int fd)
 {
 	static const uint8_t active[] = {
-		RDMA_USER_CM_CMD_RESOLVE_IP, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_RESOLVE_IP,	RDMA_USER_CM_CMD_GET_EVENT,
 		RDMA_USER_CM_CMD_RESOLVE_ROUTE, RDMA_USER_CM_CMD_GET_EVENT,
-		RDMA_USER_CM_CMD_CONNECT, RDMA_USER_CM_CMD_GET_EVENT,
-		RDMA_USER_CM_CMD_DISCONNECT, RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_CONNECT,	RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_DISCONNECT,	RDMA_USER_CM_CMD_GET_EVENT,
 		RDMA_USER_CM_CMD_DESTROY_ID,
 	};
 	static const uint8_t passive[] = {
-		RDMA_USER_CM_CMD_BIND_IP, RDMA_USER_CM_CMD_LISTEN, RDMA_USER_CM_CMD_GET_EVENT,
-		RDMA_USER_CM_CMD_ACCEPT, RDMA_USER_CM_CMD_GET_EVENT, RDMA_USER_CM_CMD_DISCONNECT,
+		RDMA_USER_CM_CMD_BIND_IP, RDMA_USER_CM_CMD_LISTEN,    RDMA_USER_CM_CMD_GET_EVENT,
+		RDMA_USER_CM_CMD_ACCEPT,  RDMA_USER_CM_CMD_GET_EVENT, RDMA_USER_CM_CMD_DISCONNECT,
 	};
 	uint32_t id = 1 + feed_below(f, 4);
 	bool listens = feed_bool(f);

@@ -3,10 +3,9 @@
 #include "bed.h"
 
 static const uint32_t opcodes[] = {
-	UW_WR_RDMA_WRITE, UW_WR_RDMA_WRITE_WITH_IMM,	UW_WR_SEND,
-	UW_WR_RDMA_READ,  UW_WR_SEND_WITH_IMM,		UW_WR_ATOMIC_CMP_AND_SWP,
-	UW_WR_RDMA_READ,  UW_WR_ATOMIC_FETCH_AND_ADD,	UW_WR_SEND_WITH_INV,
-	UW_WR_LOCAL_INV,  UW_WR_BIND_MW,
+	UW_WR_RDMA_WRITE,    UW_WR_RDMA_WRITE_WITH_IMM, UW_WR_SEND,	 UW_WR_RDMA_READ,
+	UW_WR_SEND_WITH_IMM, UW_WR_ATOMIC_CMP_AND_SWP,	UW_WR_RDMA_READ, UW_WR_ATOMIC_FETCH_AND_ADD,
+	UW_WR_SEND_WITH_INV, UW_WR_LOCAL_INV,		UW_WR_BIND_MW,
 };
 
 static bool is_atomic(uint32_t opcode)
@@ -17,8 +16,8 @@ static bool is_atomic(uint32_t opcode)
 /* Memory of the program's own; seldom something that it may not use. */
 static struct uw_sge some_sge(struct bed *b, struct feed *f, bool sink)
 {
-	static const uint8_t sinks[] = { BED_ALL, BED_LOCAL }, sources[] = { BED_ALL, BED_SOURCE,
-									     BED_READ, BED_LOCAL };
+	static const uint8_t sinks[] = { BED_ALL, BED_LOCAL },
+			     sources[] = { BED_ALL, BED_SOURCE, BED_READ, BED_LOCAL };
 	uint8_t pick = feed_u8(f);
 	unsigned which = sink ? sinks[pick % 2] : sources[pick % 4];
 	struct uw_sge e;
@@ -112,14 +111,46 @@ void bed_post_recv(struct bed *b, struct feed *f)
 
 /* ---- the queues' own functions ------------------------------------------------------------ */
 
+/* What of a slot the request in it does not use may not be touched. */
+static void fence(void *slot, size_t size, size_t used)
+{
+	fuzz_allow(slot, size);
+	fuzz_forbid((uint8_t *)slot + used, size - used);
+}
+
 static bool queue_send(struct bed *b, const struct uw_send_wr *wr)
 {
-	return !sq_post(&b->qp->sq, wr);
+	struct sq *sq = &b->qp->sq;
+	struct sqe *e = sq_at(sq, atomic_load(&sq->tail));
+	bool full = atomic_load(&sq->tail) - atomic_load(&sq->head) >= sq->depth;
+	bool inl = wr->flags & UW_SEND_INLINE;
+
+	if (full) {
+		CHECK(sq_post(sq, wr) == UW_E_NOMEM);
+		return false;
+	}
+	fuzz_allow(e, sq->slot_size);
+	if (sq_post(sq, wr))
+		return false;
+	fence(e, sq->slot_size,
+	      sizeof(*e) + (inl ? e->length : e->num_sge * sizeof(struct uw_sge)));
+	return true;
 }
 
 static bool queue_recv(struct bed *b, const struct uw_recv_wr *wr)
 {
-	return !rq_post(b->qp->rq, wr);
+	struct rq *rq = b->qp->rq;
+	struct rqe *e = rq_at(rq, atomic_load(&rq->tail));
+
+	if (rq_count(rq) >= rq->depth) {
+		CHECK(rq_post(rq, wr) == UW_E_NOMEM);
+		return false;
+	}
+	fuzz_allow(e, rq->slot_size);
+	if (rq_post(rq, wr))
+		return false;
+	fence(e, rq->slot_size, sizeof(*e) + e->num_sge * sizeof(struct uw_sge));
+	return true;
 }
 
 static unsigned queue_take(struct bed *b, bool recv, unsigned n, struct uw_wc *wc)

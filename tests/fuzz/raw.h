@@ -36,7 +36,7 @@ struct raw {
 	struct raw_frame *in, *out; /* on their way; oldest first */
 	unsigned frames;	    /* that exist */
 	unsigned pool;		    /* and no more than these */
-	unsigned split;		    /* frames that go in are chains: the first buffer's octets, 0 whole */
+	unsigned split; /* frames that go in are chains: the first buffer's octets, 0 whole */
 	bool answers_arp;
 	/* A TCP segment from the engine. */
 	void (*on_tcp)(void *arg, const struct raw_tcp *t);

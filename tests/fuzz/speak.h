@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bed's peer: it speaks DDP and RDMAP with lengths, sequence numbers and answers that are right,
- * unless the feed wants one of them wrong; so that whatever lies deep is reached.
+ * The bed's peer: it speaks DDP and RDMAP with lengths, sequence numbers and answers that are
+ * right, unless the feed wants one of them wrong; so that whatever lies deep is reached.
  */
 #ifndef UWARP_FUZZ_SPEAK_H
 #define UWARP_FUZZ_SPEAK_H

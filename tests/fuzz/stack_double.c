@@ -58,7 +58,7 @@ static void deliver(struct uw_ep *ep, enum uw_cm_event_type type)
 static void outcome(struct uw_ep *ep)
 {
 	static const enum uw_cm_event_type types[] = { UW_CM_ESTABLISHED, UW_CM_REJECTED,
-						       UW_CM_REFUSED,	  UW_CM_UNREACHABLE,
+						       UW_CM_REFUSED, UW_CM_UNREACHABLE,
 						       UW_CM_CONNECT_ERROR };
 
 	ep->connecting = false;
@@ -87,9 +87,8 @@ void double_event(struct feed *f)
 
 static int result(void)
 {
-	static const int errors[] = { EINVAL,	   ENOENT,	 EADDRINUSE, EADDRNOTAVAIL,
-				      ENOTCONN,	   ETIMEDOUT,	 EHOSTUNREACH, ENOMEM,
-				      EAFNOSUPPORT };
+	static const int errors[] = { EINVAL,	 ENOENT,       EADDRINUSE, EADDRNOTAVAIL, ENOTCONN,
+				      ETIMEDOUT, EHOSTUNREACH, ENOMEM,	   EAFNOSUPPORT };
 	uint8_t pick = feed_u8(feed);
 
 	return pick < 224 ? 0 : -errors[pick % COUNT(errors)];

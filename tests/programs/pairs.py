@@ -10,7 +10,7 @@ from harness import Failed, check, read_bytes
 
 REFUSED = "nothing listens on that port"
 # A client that comes before its server listens is started again, as a user would do.
-PATIENCE = 3.0
+PATIENCE = 10.0
 PING = b"ping data: "
 PERFTEST_ALL = [1 << n for n in range(1, 24)]
 PERFTEST_DEFAULTS = {"atomic": 8, "lat": 2, "bw": 65536}

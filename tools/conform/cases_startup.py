@@ -385,6 +385,16 @@ def limited(t):
     t.check("E5", f.ird >= 2 and f.ord <= 1, "IRD 2 (or more) and ORD 1, as the program grants", f)
 
 
+@TABLE.case("ird-ord/program-wants-more", "E6", needs=("wish",))
+def wants_more(t):
+    """The program asks for more outbound Reads than our IRD: the Reply does not."""
+    try:
+        f = rev2_reply(t, ird=2, ord_=8, wish=program.wish(ord_=100)).reply
+    except stream.Ended as e:
+        raise NotApplicable(f"the RNIC refuses the program's wish: {e.how}") from None
+    t.check("E6", f.ord <= 2, "ORD at most 2", f)
+
+
 # ---- RFC 6581: peer to peer ---------------------------------------------------------------
 
 

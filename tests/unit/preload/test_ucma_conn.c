@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -399,6 +400,94 @@ static void close_under_a_waiting_thread(void **state)
 	pthread_join(t, NULL);
 }
 
+struct fetcher {
+	int fd;
+	unsigned fetched;
+	long pause_ms; /* after the first event */
+	bool again;
+	sem_t told;
+};
+
+static void *fetch_the_end(void *arg)
+{
+	struct fetcher *f = arg;
+	struct rdma_ucm_event_resp e;
+
+	if (cm_event(f->fd, &e) || e.event != EV_DISCONNECTED)
+		return NULL;
+	f->fetched++;
+	sem_post(&f->told);
+	nap(f->pause_ms);
+	if (f->again)
+		f->fetched += !cm_event(f->fd, &e);
+	return f;
+}
+
+static long ms_since(const struct timespec *t)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - t->tv_sec) * 1000 + (now.tv_nsec - t->tv_nsec) / 1000000;
+}
+
+/* Close the channel as soon as the thread has been told of a connection's end; how long it took. */
+static long close_at_the_end(struct fetcher *f, uint16_t port, pthread_t *t)
+{
+	struct timespec start;
+	struct couple c;
+	int sfd = cm_node();
+
+	f->fd = cm_node();
+	sem_init(&f->told, 0, 0);
+	cm_listener(sfd, port, 8);
+	c = couple_up(f->fd, sfd, port);
+	pthread_create(t, NULL, fetch_the_end, f);
+	assert_int_equal(cm_disconnect(sfd, c.server), 0);
+	sem_wait(&f->told);
+	assert_int_equal(cm_destroy(f->fd, c.client, NULL), 0);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	close(f->fd);
+	close(sfd);
+	return ms_since(&start);
+}
+
+/* rping again: its event thread is on its way back when the main thread closes the channel. */
+static void close_before_a_thread_waits_again(void **state)
+{
+	struct fetcher f = { .pause_ms = 10, .again = true };
+	struct timespec until;
+	pthread_t t;
+
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* as above */
+#endif
+	close_at_the_end(&f, 8020, &t);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	assert_int_equal(pthread_timedjoin_np(t, NULL, &until), ETIMEDOUT);
+	assert_int_equal(f.fetched, 1);
+	pthread_cancel(t);
+	pthread_join(t, NULL);
+}
+
+/* A thread that ended, or that does something else, holds up the close only briefly. */
+static void close_does_not_wait_for_nobody(void **state)
+{
+	struct fetcher gone = { .pause_ms = 0 }, away = { .pause_ms = 900 };
+	void *got;
+	pthread_t t;
+
+	(void)state;
+	assert_true(close_at_the_end(&gone, 8021, &t) < 500);
+	pthread_join(t, &got);
+	assert_ptr_equal(got, &gone);
+	assert_true(close_at_the_end(&away, 8022, &t) < 500);
+	pthread_join(t, &got);
+	assert_ptr_equal(got, &away);
+}
+
 static void on_signal(int sig)
 {
 	(void)sig;
@@ -603,6 +692,8 @@ int main(void)
 		cmocka_unit_test(blocking_fetch_wakes),
 		cmocka_unit_test(fetch_is_cancellable),
 		cmocka_unit_test(close_under_a_waiting_thread),
+		cmocka_unit_test(close_before_a_thread_waits_again),
+		cmocka_unit_test(close_does_not_wait_for_nobody),
 		cmocka_unit_test(fetch_is_interruptible),
 		cmocka_unit_test(disconnect_while_connecting),
 		cmocka_unit_test(migration),
