@@ -7,6 +7,7 @@
 
 #define RECVS_DEFAULT	  16u
 #define RECV_SIZE_DEFAULT 4096u
+#define DRAIN_MS	  100u
 #define SEND_SLOT	  RECV_SIZE_MAX
 
 void conn_fail(struct conn *c, const char *what)
@@ -27,8 +28,11 @@ static int post_recv(struct conn *c, unsigned slot)
 			       .lkey = c->recv_mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = WR_ID(WR_RECV, slot), .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
+	int err = ibv_post_recv(c->id->qp, &wr, &bad);
 
-	return ibv_post_recv(c->id->qp, &wr, &bad);
+	if (!err)
+		c->posted++;
+	return err;
 }
 
 int conn_post_recvs(struct conn *c, unsigned n)
@@ -138,7 +142,7 @@ void conn_advertise(const struct conn *c, const struct outcome *prior, struct ad
 	put16(a->recvs, c->recvs);
 	put16(a->ird, c->ird);
 	put16(a->ord, c->ord);
-	a->prior = prior->any;
+	a->prior = prior->prior;
 	a->prior_status = prior->status;
 	a->prior_event = prior->event;
 	put16(a->prior_flushed, prior->flushed);
@@ -262,6 +266,8 @@ static void completed(struct conn *c, const struct ibv_wc *wc)
 {
 	unsigned kind = (unsigned)(wc->wr_id >> 32);
 
+	if (kind == WR_RECV)
+		c->posted--;
 	if (wc->status)
 		failed(c, wc);
 	else
@@ -280,6 +286,17 @@ void conn_completions(struct conn *c)
 	while ((n = ibv_poll_cq(c->cq, 16, wc)) > 0) {
 		for (int i = 0; i < n; i++)
 			completed(c, &wc[i]);
+	}
+}
+
+void conn_drain(struct conn *c)
+{
+	c->ending = true;
+	rdma_disconnect(c->id);
+	for (unsigned i = 0; c->cq && c->posted && i < DRAIN_MS; i++) {
+		conn_completions(c);
+		if (c->posted)
+			usleep(1000);
 	}
 }
 

@@ -63,15 +63,14 @@ static void drain_async(struct target *t)
 	}
 }
 
-static void finish(struct target *t)
+static void finish(struct target *t, enum prior how)
 {
 	struct outcome *o = &t->conn.out;
 
-	if (t->conn.cq)
-		conn_completions(&t->conn);
+	conn_drain(&t->conn);
 	drain_async(t);
+	o->prior = how;
 	t->prior = *o;
-	t->prior.any = true;
 	if (!t->opt->quiet)
 		printf("connection %u: %u completed, %u flushed, first error: %s, event: %s\n",
 		       t->count, o->done, o->flushed,
@@ -119,7 +118,7 @@ static void answer(struct target *t, struct rdma_cm_event *ev)
 	if (conn_open(&t->conn, ev->id, &t->mem, w) ||
 	    conn_accept(&t->conn, &ev->param.conn, &t->prior)) {
 		perror("uwarp-conform-target: accept");
-		finish(t);
+		finish(t, PRIOR_GAVE_UP);
 	}
 }
 
@@ -169,7 +168,7 @@ static void take_event(struct target *t, struct rdma_cm_event *ev)
 	else if (type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_CONNECT_ERROR ||
 		 type == RDMA_CM_EVENT_REJECTED || type == RDMA_CM_EVENT_UNREACHABLE ||
 		 type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		finish(t);
+		finish(t, PRIOR_TOLD);
 }
 
 static void take_completions(struct target *t)
@@ -215,7 +214,7 @@ static void serve_connection(struct target *t)
 {
 	while (t->active && !stop) {
 		if (!step(t, t->n_waiting ? OVER_MS : ORPHAN_MS) && t->active && !stop)
-			finish(t);
+			finish(t, PRIOR_GAVE_UP);
 	}
 }
 
@@ -287,7 +286,7 @@ static int dial(struct target *t, struct sockaddr *to)
 	}
 	t->active = true;
 	if (conn_open(&t->conn, id, &t->mem, NULL) || conn_connect(&t->conn, &t->prior)) {
-		finish(t);
+		finish(t, PRIOR_GAVE_UP);
 		return -1;
 	}
 	return 0;

@@ -44,7 +44,7 @@ uint32_t sum_of(const uint8_t *p, size_t n);
 
 /* How a connection went, told in the next one's advertisement. */
 struct outcome {
-	bool any;
+	uint8_t prior; /* enum prior */
 	uint8_t status;
 	uint8_t event;
 	uint16_t flushed, done;
@@ -68,6 +68,7 @@ struct conn {
 	uint16_t recvs, ird, ord;
 	uint8_t flags; /* enum wish_flag */
 	unsigned next_send;
+	unsigned posted; /* receives that have not come back */
 	bool initiator, hello_sent, ending;
 	struct job job;
 	struct outcome out;
@@ -78,6 +79,7 @@ int conn_accept(struct conn *c, const struct rdma_conn_param *asked, const struc
 int conn_connect(struct conn *c, const struct outcome *prior);
 void conn_established(struct conn *c);
 void conn_completions(struct conn *c); /* all that the CQ holds */
+void conn_drain(struct conn *c);       /* it is over: take back what is posted */
 void conn_event(struct conn *c, const struct ibv_async_event *ev);
 void conn_close(struct conn *c);
 

@@ -52,13 +52,14 @@ static_assert(sizeof(struct region_wire) == 24, "region");
 /* The target's private data (and the answer to CMD_REPORT): what it has, and how the connection
  * before this one ended. */
 enum advert_flag { ADVERT_ATOMICS = 1 };
+enum prior { PRIOR_NONE, PRIOR_GAVE_UP, PRIOR_TOLD /* by an event of the connection manager */ };
 
 struct advert_wire {
 	char magic[4];
 	uint8_t version;
 	uint8_t n_regions;
 	uint8_t flags;
-	uint8_t prior; /* there was a connection before */
+	uint8_t prior; /* enum prior: how the connection before ended */
 	uint8_t recv_size[4];
 	uint8_t recvs[2];
 	uint8_t ird[2];

@@ -30,6 +30,17 @@ bool bed_is_forbidden(unsigned i)
 	return i == BED_FOREIGN || i == BED_SECRET;
 }
 
+static const uint8_t *pattern(void)
+{
+	static uint8_t octets[8192 + 13 * BED_REGIONS];
+	static bool made;
+
+	for (uint32_t k = 0; !made && k < sizeof(octets); k++)
+		octets[k] = (uint8_t)(k * 31);
+	made = true;
+	return octets;
+}
+
 void bed_make_memory(struct bed *b)
 {
 	mem_table_init(&b->t, b->slots, COUNT(b->slots));
@@ -38,8 +49,7 @@ void bed_make_memory(struct bed *b)
 		uint32_t n = kinds[i].len;
 
 		m->mem = fuzz_alloc(n);
-		for (uint32_t k = 0; k < n; k++)
-			m->mem[k] = (uint8_t)(k * 31 + i * 17);
+		memcpy(m->mem, pattern() + 13 * i, n);
 		if (i == BED_READ || i == BED_SOURCE)
 			m->before = fuzz_copy(m->mem, n);
 		m->r = (struct mem_region){ .pd = kinds[i].pd,

@@ -204,17 +204,18 @@ def silence_afterwards(t):
     t.untouched("M34")
 
 
-@TABLE.case("error/program-learns", "P28", needs=("wish",))
+@TABLE.case("error/program-learns", "P28 P27", needs=("wish",))
 def program_learns(t):
-    """The program sees the error: an event, or its receives flushed."""
+    """The program hears of the error, and its receives come back."""
     s = t.open()
     s.send(send(t, s, rv=0))
     s.drain()
     t.sums()
     p = t.program
-    t.check("P28", bool(p.prior_flushed or p.prior_event or p.prior_status), "flushed work requests or an event",
-            f"{p.prior_flushed} flushed, event {p.prior_event}, status {p.prior_status}")  # fmt: skip
-    t.check("P28", p.prior_flushed == p.recvs, f"all {p.recvs} receives flushed", p.prior_flushed)
+    told = p.prior == program.TOLD or p.prior_event or p.prior_status
+    seen = f"{'a disconnect' if p.prior == program.TOLD else 'no disconnect'}, event {p.prior_event}, status {p.prior_status}"
+    t.check("P28", bool(told), "a disconnect, an event or a failed work request", seen)
+    t.check("P27", p.prior_flushed == p.recvs, f"all {p.recvs} receives flushed", p.prior_flushed)
 
 
 # ---- CRC ----------------------------------------------------------------------------------

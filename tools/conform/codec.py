@@ -249,11 +249,12 @@ def is_siw_order(first, code, flags):
     return not known(high, low, code) and known(low, high, code)
 
 
-def parse_terminate(payload):
+def parse_terminate(payload, siw=None):
+    """`siw`: the order of the control word where the caller knows better."""
     if len(payload) < 4:
         raise Malformed(f"Terminate of {len(payload)} octets")
     first, code, flags, low = payload[:4]
-    siw = is_siw_order(first, code, flags)
+    siw = is_siw_order(first, code, flags) if siw is None else siw
     layer, etype = (first & 15, first >> 4) if siw else (first >> 4, first & 15)
     bits = (1, 2, 4) if siw else (0x80, 0x40, 0x20)
     t = Terminate(layer, etype, code, *(bool(flags & b) for b in bits), (flags & ~sum(bits)) << 8 | low, siw)

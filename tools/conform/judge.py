@@ -14,6 +14,16 @@ def code_fits(t, codes):
     return t.triple in codes.split()
 
 
+def read_terminate(payload, codes):
+    """Some words mean something in either order (2/0/06, 0/2/06): what was to be expected decides."""
+    t = codec.parse_terminate(payload)
+    if not code_fits(t, codes) and not t.siw_order and not payload[2] & 0xE0:
+        swapped = codec.parse_terminate(payload, siw=True)
+        if code_fits(swapped, codes):
+            return swapped
+    return t
+
+
 def header_fits(seg):
     return not seg.tagged and seg.qn == 2 and seg.msn == 1 and seg.mo == 0 and seg.last and not seg.inv
 
@@ -68,7 +78,7 @@ def terminated(trial, s, req, codes, bad=None, read=False):
         no_terminate(trial, req, codes, how)
         return None
     seg = segments[at]
-    t = codec.parse_terminate(seg.payload)
+    t = read_terminate(seg.payload, codes)
     trial.check(req, code_fits(t, codes), f"Terminate {codes}", t)
     trial.check("P22", header_fits(seg), "Terminate on QN 2, MSN 1, MO 0, one segment", seg)
     control_word(trial, t)

@@ -12,6 +12,7 @@ DONE = b"uwcd"
 READ, WRITE, ATOMIC, OTHER_PD = 1, 2, 4, 8
 HELLO, REJECT, KEEP, NO_MORE = 1, 2, 4, 8
 DEFAULT = 0xFFFF
+TOLD = 2  # the program was told that the connection before was over
 (CMD_SEND, CMD_WRITE, CMD_READ, CMD_FETCH_ADD, CMD_CMP_SWAP, CMD_DISCONNECT, CMD_WRITE_IMM, CMD_SEND_INV,
  CMD_REPORT, CMD_RECVS) = range(1, 11)  # fmt: skip
 SOLICITED, QUIET = 1, 2
