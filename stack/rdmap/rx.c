@@ -112,7 +112,8 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 		return st;
 	if (seg->payload.len && seg->hdr.mo >= s->recv.len && seg->hdr.mo)
 		return UW_E_DDP_MO;
-	if (end > s->recv.len)
+	/* RFC 5040 §5.2: 2^32-1 octets at most, even if the receive holds more. */
+	if (end > s->recv.len || end > UINT32_MAX)
 		return UW_E_DDP_TOO_LONG;
 	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, seg->payload);
 	if (st)
