@@ -15,8 +15,9 @@ from harness import Skipped, check, need, wait_until
 from pairs import judge, run_pair
 
 WRITE, READ_REQUEST, READ_RESPONSE, SEND, TERMINATE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 7, 10, 11
-# The heuristic for RPC-over-RDMA takes short Sends for its own and then calls them malformed.
-TSHARK = ["-l", "-T", "pdml", "--disable-protocol", "rpcordma"]
+# The heuristic for RPC-over-RDMA takes short Sends for its own and then calls them malformed; MPA is
+# known by a heuristic, too, which must come before what the (arbitrary) ports may be registered for.
+TSHARK = ["-l", "-T", "pdml", "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE"]
 STARTUP_LENGTH = 20
 # More than a frame; the ring has slots of this size.
 SNAP = "2048"

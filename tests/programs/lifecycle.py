@@ -35,25 +35,30 @@ class Itself:
 
 
 class TwoClients:
-    """Two clients of one server at the same time: three processes, each joined with each."""
+    """Two clients of one server at the same time: three processes, each joined with each. `longer` is
+    what the first client is given so that it is still at work when the second one comes; such a
+    server goes on for ever."""
 
-    def __init__(self, program, flags, server, client, endless):
-        self.program, self.flags, self.endless = program, flags, endless
+    def __init__(self, program, flags, server, client, longer=""):
+        self.program, self.flags, self.longer = program, flags, longer
         self.server, self.client = server, client
 
     def __call__(self, stage):
         server = stage.start("server", self.server)
         server.until_link_up()
-        first = until_busy_client(stage, server, self.client) if self.endless else stage.start("client", self.client)
+        if self.longer:
+            first = until_busy_client(stage, server, f"{self.client} {self.longer}")
+        else:
+            first = stage.start("client", self.client)
         second = stage.start("third", self.client)
-        if self.endless:
+        if self.longer:
             second.until_printed(1)
             check(first.poll() is None, "the first client ended before the second one was there")
         for program in (second, first):
             rc = program.wait(40)
             check(rc == 0, f"the {program.role} ended with exit code {rc}")
             check(not program.our_lines(), f"the {program.role} complains: {program.our_lines()}")
-        if self.endless:
+        if self.longer:
             check(server.poll() is None, "the server ended")
             server.stop()
             sweep(stage)
@@ -167,8 +172,8 @@ MEMIF = [
     Itself("{server}"),
     Itself("127.0.0.1"),
     Itself("-x {server}"),
-    TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 6000", True),
-    TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50", False),
+    TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 2000", "-C 20000"),
+    TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
     Again(),
     KilledServer("rping", "-V", SERVER, CLIENT),
     perftest(KilledServer, "ib_write_bw"),
