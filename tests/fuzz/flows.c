@@ -17,10 +17,16 @@ static struct flow *flow_of(struct world *w, const struct raw_tcp *t)
 	return NULL;
 }
 
+/* Whose stream flow 0 is. */
+static const struct qp *qp_of(const struct world *w)
+{
+	return w->flows[0].theirs == w->other_port ? &w->other->qp : &w->qp->qp;
+}
+
 /* The stream is a QP's: its kind is known now. */
 static void begin_fpdus(struct world *w)
 {
-	const struct qp *qp = &w->qp->qp;
+	const struct qp *qp = qp_of(w);
 
 	w->heard_what = HEARD_FPDUS;
 	/* Answers that the speaker does not know of make its count too high: no limit here. */
@@ -63,7 +69,7 @@ static void look(struct world *w)
 		n = first_frame(w);
 		if (!n)
 			return;
-		while (o->asked_n > w->qp->qp.rd.orq.count)
+		while (o->asked_n > qp_of(w)->rd.orq.count)
 			outbound_answered(o);
 		if (w->heard_what == HEARD_FPDUS)
 			outbound_check(o, w->heard, n);
@@ -250,6 +256,22 @@ void flow_stream(struct world *w, struct feed *f)
 	world_run(w);
 }
 
+void flow_other(struct world *w, struct flow *fl, struct feed *f)
+{
+	uint8_t out[SPEAK_MAX + 64];
+	struct uw_stats stats = { 0 };
+	struct mpa_tx tx = { .crc = w->other->qp.mrx.crc, .stats = &stats };
+	size_t n = speak_ulpdu(&w->other_speaker, &w->b, f, mpa_tx_ulpdu(out));
+
+	n = mpa_tx_finish(&tx, out, n);
+	for (size_t at = 0, part; at < n; at += part) {
+		part = n - at < 1400 ? n - at : 1400;
+		flow_send(w, fl, RAW_ACK | RAW_PSH, out + at, part);
+		fl->seq += (uint32_t)part;
+	}
+	world_run(w);
+}
+
 size_t flow_start_frame(struct feed *f, bool reply, uint8_t *out)
 {
 	uint8_t bits = feed_u8(f), pd[MPA_PD_MAX];
@@ -298,7 +320,7 @@ void flow_establish(struct world *w, struct feed *f)
 	bed_arrive(&w->b, out, n);
 	flow_stream(w, &(struct feed){ NULL, 0 });
 	if (!active && (s = world_requested(w)))
-		world_answer(s, f, !feed_rarely(f, 16));
+		world_answer(s, f, feed_rarely(f, 16) ? NULL : w->qp);
 	world_run(w);
 	w->b.agreed.crc = w->qp->qp.mrx.crc;
 	w->b.agreed.rx_markers = w->qp->qp.mrx.markers;

@@ -123,6 +123,7 @@ static void another_peer(struct world *w, struct feed *f)
 {
 	struct flow *fl = &w->flows[1 + feed_below(f, WORLD_FLOWS - 1)];
 	uint8_t out[MPA_START_MAX + 8];
+	struct slot *s;
 	size_t n;
 
 	if (!has_room(w))
@@ -135,6 +136,15 @@ static void another_peer(struct world *w, struct feed *f)
 		n = feed_u16(f) % n;
 	flow_send(w, fl, RAW_ACK | RAW_PSH, out, n);
 	fl->seq += (uint32_t)n;
+	world_run(w);
+	s = world_requested(w);
+	if (!s || feed_bool(f))
+		return;
+	if (feed_bool(f)) {
+		CHECK(!uw_qp_modify(w->other, UW_QPS_RESET));
+		CHECK(!uw_qp_modify(w->other, UW_QPS_INIT));
+	}
+	world_answer(s, f, w->other);
 	world_run(w);
 }
 
@@ -161,6 +171,16 @@ static struct slot *some_slot(struct world *w, struct feed *f)
 	return NULL;
 }
 
+/* NULL: none, a refusal. */
+static struct uw_qp *some_qp(struct world *w, struct feed *f)
+{
+	uint8_t pick = feed_u8(f);
+
+	if (pick >= 192)
+		return NULL;
+	return pick & 1 ? w->other : w->qp;
+}
+
 static void program(struct world *w, struct feed *f)
 {
 	struct slot *s = some_slot(w, f);
@@ -185,7 +205,7 @@ static void program(struct world *w, struct feed *f)
 	case 5:
 		s = world_requested(w);
 		if (s)
-			world_answer(s, f, feed_bool(f));
+			world_answer(s, f, some_qp(w, f));
 		break;
 	case 6:
 		if (has_room(w))
@@ -270,7 +290,18 @@ static void one(struct world *w, struct feed *f)
 		program(w, f);
 		break;
 	case 13:
-		another_peer(w, f);
+		switch (feed_below(f, 4)) {
+		case 0:
+			world_post_other(w, f);
+			world_run(w);
+			break;
+		case 1:
+			another_peer(w, f);
+			break;
+		default:
+			flow_other(w, &w->flows[1 + feed_below(f, WORLD_FLOWS - 1)], f);
+			break;
+		}
 		break;
 	case 14:
 		knobs(w, f);

@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include "lwip/priv/memp_priv.h"
 #include "lwip/priv/tcp_priv.h"
 
 #define ETH	 14u
@@ -184,6 +185,21 @@ void raw_open(struct raw *r, const struct uw_config *cfg, bool p2p)
 	CHECK(!engine_open_manual(cfg, &l, 1, now, NULL, &r->e));
 }
 
+/* lwIP's segments come from a pool of its own, so nobody else would see one that is lost. To count
+ * them takes as long as a run, so not every time; but always in the first, which is the only one
+ * when an input is repeated. */
+static void check_segments(void)
+{
+	static unsigned closed;
+	unsigned n = 0;
+
+	if (closed++ % 64)
+		return;
+	for (const struct memp *m = *memp_pools[MEMP_TCP_SEG]->tab; m; m = m->next)
+		n++;
+	CHECK(n == MEMP_NUM_TCP_SEG);
+}
+
 static void abort_all(struct tcp_pcb **list)
 {
 	while (*list)
@@ -202,6 +218,7 @@ void raw_close(struct raw *r)
 	raw_run(r);
 	CHECK(!tcp_active_pcbs && !tcp_tw_pcbs && !tcp_bound_pcbs);
 	CHECK(!tcp_listen_pcbs.listen_pcbs);
+	check_segments();
 	uw_engine_close(r->e);
 	CHECK(!r->frames);
 }

@@ -88,7 +88,7 @@ void world_connect(struct world *w, struct feed *f)
 	w->main = s;
 }
 
-void world_answer(struct slot *s, struct feed *f, bool yes)
+void world_answer(struct slot *s, struct feed *f, struct uw_qp *qp)
 {
 	uint8_t pd[520];
 	struct uw_cm_param p = param(f, pd);
@@ -96,10 +96,14 @@ void world_answer(struct slot *s, struct feed *f, bool yes)
 	if (feed_rarely(f, 8))
 		p.private_data_len = (uint16_t)(p.private_data_len % 8);
 	uw_ep_set_ctx(s->ep, s);
-	if (!yes)
+	if (!qp)
 		(void)uw_ep_reject(s->ep, &p);
-	else if (s->w->qp && !uw_ep_accept(s->ep, uw_qp_num(s->w->qp), &p))
+	else if (!uw_ep_accept(s->ep, uw_qp_num(qp), &p) && qp == s->w->qp)
 		s->w->main = s;
+	if (qp && qp == s->w->other) {
+		speak_init(&s->w->other_speaker);
+		s->w->other_port = ntohs(s->ep->rport);
+	}
 	s->request = false;
 }
 
@@ -232,10 +236,10 @@ static unsigned take(struct bed *b, bool recv, unsigned n, struct uw_wc *wc)
 	return (unsigned)got;
 }
 
-static void make_qp(struct world *w)
+static struct uw_qp *make_qp(struct world *w, struct uw_cq *scq, struct uw_cq *rcq)
 {
-	struct uw_qp_attr a = { .send_cq = w->scq,
-				.recv_cq = w->rcq,
+	struct uw_qp_attr a = { .send_cq = scq,
+				.recv_cq = rcq,
 				.max_send_wr = BED_WR,
 				.max_recv_wr = BED_WR,
 				.max_send_sge = BED_SGE,
@@ -243,13 +247,48 @@ static void make_qp(struct world *w)
 				.max_inline = BED_INLINE,
 				.event = on_async,
 				.ctx = w };
+	struct uw_qp *qp;
 
 	a.srq = w->srq;
-	CHECK(!uw_qp_create(w->pd, &a, &w->qp));
-	CHECK(!uw_qp_modify(w->qp, UW_QPS_INIT));
-	w->b.qp = &w->qp->qp;
-	memset(&w->b.sends, 0, sizeof(w->b.sends));
-	memset(&w->b.recvs, 0, sizeof(w->b.recvs));
+	CHECK(!uw_qp_create(w->pd, &a, &qp));
+	CHECK(!uw_qp_modify(qp, UW_QPS_INIT));
+	return qp;
+}
+
+/* Receives of a common SRQ are in the books whoever takes them. */
+static void poll_other(struct world *w)
+{
+	struct uw_wc wc;
+	int n;
+
+	while ((n = uw_cq_poll(w->other_cq, 1, &wc))) {
+		CHECK(n == 1 && wc.qp_num == uw_qp_num(w->other));
+		if (w->srq && (wc.opcode & UW_WC_RECV) && wc.wr_id < w->b.recvs.posted) {
+			wc.byte_len = 0;
+			ledger_completed(&w->b.recvs, &wc);
+		}
+	}
+}
+
+void world_post_other(struct world *w, struct feed *f)
+{
+	const struct mem_region *r = &w->b.m[BED_ALL].r;
+	struct uw_sge sge = { r->to, feed_length(f, (uint32_t)r->len), r->stag };
+	struct bed_target t = bed_target(&w->b, f, sge.length);
+	struct uw_send_wr wr = { .wr_id = UINT64_MAX,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .flags = UW_SEND_SIGNALED,
+				 .opcode = feed_bool(f) ? UW_WR_RDMA_READ : UW_WR_SEND,
+				 .remote_addr = t.to,
+				 .rkey = t.stag };
+	struct uw_recv_wr recv = { .wr_id = UINT64_MAX, .sg_list = &sge, .num_sge = 1 };
+	unsigned done;
+
+	(void)uw_post_send(w->other, &wr, 1, &done);
+	if (!w->srq)
+		(void)uw_post_recv(w->other, &recv, 1, &done);
+	poll_other(w);
 }
 
 void world_flush(struct world *w)
@@ -330,31 +369,36 @@ void world_open(struct world *w, struct feed *f)
 	w->b.take = take;
 	CHECK(!uw_pd_alloc(w->raw.e, &w->pd) && !uw_pd_alloc(w->raw.e, &w->foreign));
 	CHECK(!uw_cq_create(w->raw.e, &ca, &w->scq) && !uw_cq_create(w->raw.e, &ca, &w->rcq));
+	CHECK(!uw_cq_create(w->raw.e, &ca, &w->other_cq));
 	bed_make_memory(&w->b);
 	for (unsigned i = 0; i < BED_REGIONS; i++)
 		reg(w, i);
 	if (shared)
 		make_srq(w);
-	make_qp(w);
+	w->qp = make_qp(w, w->scq, w->rcq);
+	w->other = make_qp(w, w->other_cq, w->other_cq);
+	w->b.qp = &w->qp->qp;
+	w->b.recvs.any_order = shared;
 	world_listen(w);
 }
 
 void world_close(struct world *w, bool qp_first)
 {
 	world_flush(w);
+	poll_other(w);
 	if (qp_first)
-		CHECK(!uw_qp_destroy(w->qp));
+		CHECK(!uw_qp_destroy(w->qp) && !uw_qp_destroy(w->other));
 	for (unsigned i = 0; i < WORLD_EPS; i++)
 		if (w->slots[i].ep)
 			world_drop(&w->slots[i]);
 	world_run(w);
 	if (!qp_first)
-		CHECK(!uw_qp_destroy(w->qp));
+		CHECK(!uw_qp_destroy(w->other) && !uw_qp_destroy(w->qp));
 	for (unsigned i = 0; i < BED_REGIONS; i++)
 		if (w->b.m[i].in)
 			CHECK(!uw_mr_dereg(w->mr[i]));
 	CHECK(!w->srq || !uw_srq_destroy(w->srq));
-	CHECK(!uw_cq_destroy(w->scq) && !uw_cq_destroy(w->rcq));
+	CHECK(!uw_cq_destroy(w->scq) && !uw_cq_destroy(w->rcq) && !uw_cq_destroy(w->other_cq));
 	CHECK(!uw_pd_dealloc(w->pd) && !uw_pd_dealloc(w->foreign));
 	raw_close(&w->raw);
 	bed_free_memory(&w->b);

@@ -39,13 +39,16 @@ struct world {
 	struct uw_cq *scq, *rcq;
 	struct uw_srq *srq; /* or NULL */
 	struct uw_qp *qp;
+	struct uw_qp *other; /* a second one, on the other flows; nobody keeps its books */
+	struct uw_cq *other_cq;
+	uint16_t other_port; /* of the peer that it was accepted for last */
 	struct uw_mr *mr[BED_REGIONS];
 	struct slot slots[WORLD_EPS];
 	struct slot *listener, *main; /* main: flow 0's connection */
 	struct flow flows[WORLD_FLOWS];
 	uint16_t next_port;
 	bool quiet; /* the peer does not acknowledge by itself */
-	struct speaker speaker;
+	struct speaker speaker, other_speaker;
 	/* flow 0: what the engine sent and has not been looked at */
 	enum { HEARD_START, HEARD_REST, HEARD_FPDUS } heard_what; /* REST: behind the frame */
 	uint8_t *heard;
@@ -60,7 +63,10 @@ void world_close(struct world *w, bool qp_first);
 struct slot *world_free_slot(struct world *w);
 void world_listen(struct world *w);
 void world_connect(struct world *w, struct feed *f);
-void world_answer(struct slot *s, struct feed *f, bool yes);
+/* Accept for one of the QPs, or reject. */
+void world_answer(struct slot *s, struct feed *f, struct uw_qp *qp);
+/* Something to do for the other QP. */
+void world_post_other(struct world *w, struct feed *f);
 void world_drop(struct slot *s);
 /* A request that nobody has answered. */
 struct slot *world_requested(struct world *w);
@@ -84,6 +90,8 @@ void flow_send(struct world *w, struct flow *fl, uint8_t flags, const uint8_t *p
 void flow_syn(struct world *w, struct flow *fl, struct feed *f);
 /* FIN, RST, or just an ACK. */
 void flow_end(struct world *w, struct flow *fl, struct feed *f);
+/* An FPDU for the other QP. */
+void flow_other(struct world *w, struct flow *fl, struct feed *f);
 /* What waits in the bed (flow 0), in the feed's way. */
 void flow_stream(struct world *w, struct feed *f);
 /* A start-up frame whose words are the feed's; returns its length. */
