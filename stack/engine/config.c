@@ -18,6 +18,7 @@ static void defaults(struct uw_config *c)
 	c->p2p = true;
 	c->ird = c->ord = 128;
 	c->connect_ms = 5000;
+	c->rnr_ms = 10000;
 }
 
 static int bad(const char *name, const char *value, const char *want)
@@ -102,6 +103,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_IRD", 1, 0x3ffe, &c->ird },
 		{ "UWARP_ORD", 1, 0x3ffe, &c->ord },
 		{ "UWARP_CONNECT_MS", 10, 600000, &c->connect_ms },
+		{ "UWARP_RNR_MS", 0, 3600000, &c->rnr_ms },
 	};
 	int err;
 

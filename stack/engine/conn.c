@@ -177,6 +177,7 @@ void engine_qp_down(struct uw_qp *qp, uw_status why)
 	struct uw_ep *ep = qp->ep;
 	unsigned fatal = qp->qp.state == UW_QPS_ERR && !ep ? 0 : fatal_event(why);
 
+	engine_rnr_forget(qp);
 	qp_fail(&qp->qp, why);
 	if (ep) {
 		if (ep->c)
@@ -415,6 +416,21 @@ static size_t startup_rx(struct uw_ep *ep, struct uw_rope in)
 	return used;
 }
 
+/* As much as there are receives for. */
+static uw_status stream_rx(struct uw_qp *qp, struct uw_rope in, size_t *used)
+{
+	uw_status st;
+	size_t n;
+
+	*used = 0;
+	do {
+		st = qp_rx(&qp->qp, in, &n);
+		*used += n;
+		in = uw_rope_sub(in, n, in.len - n);
+	} while (!st && qp->qp.starved && !engine_starve(qp));
+	return st;
+}
+
 static size_t on_rx(void *ctx, struct uw_rope in)
 {
 	struct uw_ep *ep = ctx;
@@ -427,7 +443,7 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	if (!qp)
 		return in.len;
 	ep->unheard = false;
-	st = qp_rx(&qp->qp, in, &used);
+	st = stream_rx(qp, in, &used);
 	if (st)
 		engine_qp_down(qp, st);
 	else
@@ -463,6 +479,8 @@ static void on_closed(void *ctx, uw_status why)
 		break;
 	case EP_STREAMING:
 	case EP_CLOSING:
+		if (!why && engine_rnr_fin(ep))
+			break;
 		if (ep->qp)
 			engine_qp_down(ep->qp, why ? UW_E_LLP_CLOSED : UW_OK);
 		break;
@@ -520,6 +538,7 @@ static void ep_timer(struct uw_ep *ep, uint64_t now)
 		startup_failed(ep, ep->cm->why);
 		return;
 	}
+	engine_rnr_timer(ep, now);
 	if (!ep->deadline_us || now < ep->deadline_us)
 		return;
 	ep->deadline_us = 0;

@@ -37,8 +37,18 @@ struct uw_cq {
 	_Atomic unsigned users;
 };
 
+/* Something that a thread without the stack lock left for whoever has it: doorbell.c. */
+struct ring_entry {
+	_Atomic bool rung;
+	struct ring_entry *next;
+	void (*fn)(struct ring_entry *); /* under the stack lock */
+};
+
 struct uw_srq {
 	struct rq rq;
+	struct ring_entry ring;
+	_Atomic bool hungry; /* rnr.c: QPs wait for a receive, the first and where the next goes */
+	struct uw_qp *starved, **starved_last;
 	struct uw_pd *pd;
 	struct spin lock; /* among posters */
 	_Atomic unsigned users;
@@ -54,9 +64,9 @@ struct uw_qp {
 	struct uw_srq *srq;
 	struct uw_ep *ep;	      /* its connection */
 	struct spin sq_lock, rq_lock; /* among posters */
-	/* the post ring: see doorbell.c */
-	_Atomic bool rung;
-	struct uw_qp *ring_next;
+	struct ring_entry ring;
+	_Atomic bool hungry; /* rnr.c: a Send waits for a receive */
+	struct uw_qp *next_starved;
 	void *queues; /* one block: SQ slots, RQ slots */
 	void *stream; /* one block: read queues */
 	uint8_t *scratch;
@@ -94,6 +104,9 @@ struct uw_ep {
 	uint16_t lport, rport;	/* network order */
 	bool has_port, claimed; /* lport is entered in the port table; at the link */
 	bool unresolved;	/* nobody was there yet: look again when connecting */
+	bool fin_waits;		/* the peer's FIN came behind a Send that waits for a receive */
+	bool patient;		/* such a Send may wait for ever */
+	uint64_t rnr_until_us;	/* ... it may wait until then; 0 none does */
 	bool stalled;		/* has something to send and no room: e->stalled_eps */
 	bool shut;		/* FIN sent */
 	uint64_t deadline_us;	/* closing: then abort; 0 none */
@@ -125,7 +138,7 @@ struct uw_engine {
 	_Atomic uint32_t objects; /* PDs, CQs and endpoints that the program holds */
 
 	/* the post ring, doorbell.c */
-	_Atomic(struct uw_qp *) rung;
+	_Atomic(struct ring_entry *) rung;
 
 	struct io_link *links[2];
 	unsigned n_links;
@@ -192,14 +205,30 @@ void engine_leave(struct uw_engine *e);
 
 /* ---- doorbell.c -------------------------------------------------------------------------- */
 
-/* Something was posted: transmit inline if nobody else is at it, else leave it on the ring. */
-void engine_ring(struct uw_engine *e, struct uw_qp *qp);
+/* Something was posted: see to it at once if nobody else is at it, else leave it on the ring. */
+void engine_ring(struct uw_engine *e, struct ring_entry *r);
 /* Under the lock. */
 void engine_drain_ring(struct uw_engine *e);
 static inline bool engine_ring_empty(const struct uw_engine *e)
 {
 	return !atomic_load_explicit(&e->rung, memory_order_acquire);
 }
+
+/* ---- rnr.c: Sends without a receive ------------------------------------------------------- */
+
+/* After a post, any thread: does the stack wait for it? */
+bool engine_hungry(_Atomic bool *hungry);
+/* Under the lock. The QP has no receive for the Send that came: stop its stream. False: there is a
+ * receive by now, go on. */
+bool engine_starve(struct uw_qp *qp);
+/* Receives were posted: those who wait go on, in their order. */
+void engine_feed(struct uw_qp *qp);
+void engine_feed_srq(struct ring_entry *r);
+/* It does not wait any longer. */
+void engine_rnr_forget(struct uw_qp *qp);
+void engine_rnr_timer(struct uw_ep *ep, uint64_t now_us);
+/* The peer's FIN; true: it has to wait behind a Send that waits. */
+bool engine_rnr_fin(struct uw_ep *ep);
 
 /* ---- conn.c: under the lock --------------------------------------------------------------- */
 

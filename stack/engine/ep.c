@@ -302,6 +302,7 @@ static uw_status take_param(struct uw_ep *ep, const struct uw_cm_param *p, struc
 		return UW_E_INVAL;
 	if (p->private_data_len)
 		memcpy(ep->pd, p->private_data, p->private_data_len);
+	ep->patient = p->rnr_for_ever;
 	*out = (struct cm_param){ .pd = { ep->pd, p->private_data_len },
 				  .ird = p->ird,
 				  .ord = p->ord };

@@ -240,6 +240,7 @@ int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *a, struct uw_srq *
 	srq->pd = pd;
 	srq->event = a->event;
 	srq->ctx = a->ctx;
+	srq->ring.fn = engine_feed_srq;
 	atomic_fetch_add(&pd->users, 1);
 	*out = srq;
 	return 0;
@@ -249,6 +250,10 @@ int uw_srq_destroy(struct uw_srq *srq)
 {
 	if (atomic_load(&srq->users))
 		return -EBUSY;
+	/* It may still be on the post ring. */
+	engine_lock(srq->pd->e);
+	engine_drain_ring(srq->pd->e);
+	engine_unlock(srq->pd->e);
 	atomic_fetch_sub(&srq->pd->users, 1);
 	free(srq->rq.slots);
 	free(srq);
@@ -279,5 +284,7 @@ int uw_srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n
 	while (*done < n && !(st = rq_post(&srq->rq, &wr[*done])))
 		++*done;
 	spin_unlock(&srq->lock);
+	if (*done && engine_hungry(&srq->hungry))
+		engine_ring(srq->pd->e, &srq->ring);
 	return engine_errno(st);
 }

@@ -65,6 +65,14 @@ static int make_queues(struct uw_qp *qp, const struct uw_qp_attr *a)
 	return 0;
 }
 
+static void on_rung(struct ring_entry *r)
+{
+	struct uw_qp *qp = (struct uw_qp *)((uint8_t *)r - offsetof(struct uw_qp, ring));
+
+	engine_feed(qp);
+	engine_pump(qp);
+}
+
 static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *a)
 {
 	struct qp_setup s = { .num = qp->qp.num,
@@ -72,6 +80,7 @@ static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr 
 			      .scq = &a->send_cq->cq,
 			      .rcq = &a->recv_cq->cq,
 			      .srq = a->srq ? &a->srq->rq : NULL,
+			      .patient = pd->e->cfg.rnr_ms != 0,
 			      .mem = &pd->e->mem,
 			      .stats = &pd->e->stats };
 
@@ -82,6 +91,7 @@ static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr 
 	qp_init(&qp->qp, &s);
 	qp->qp.event = a->event;
 	qp->qp.event_ctx = a->ctx;
+	qp->ring.fn = on_rung;
 	atomic_fetch_add(&pd->users, 1);
 	atomic_fetch_add(&a->send_cq->users, 1);
 	atomic_fetch_add(&a->recv_cq->users, 1);
@@ -213,7 +223,7 @@ int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsi
 		++*done;
 	spin_unlock(&qp->sq_lock);
 	if (*done)
-		engine_ring(qp->e, qp);
+		engine_ring(qp->e, &qp->ring);
 	/* A length that does not fit is a bad argument here, as verbs has it. */
 	return st == UW_E_LEN ? -EINVAL : engine_errno(st);
 }
@@ -230,7 +240,8 @@ int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsi
 	while (*done < n && !(st = rq_post(&qp->qp.own_rq, &wr[*done])))
 		++*done;
 	spin_unlock(&qp->rq_lock);
-	if (*done && state == UW_QPS_ERR)
-		engine_ring(qp->e, qp); /* to be flushed */
+	/* to be flushed, or waited for */
+	if (*done && (state == UW_QPS_ERR || engine_hungry(&qp->hungry)))
+		engine_ring(qp->e, &qp->ring);
 	return engine_errno(st);
 }

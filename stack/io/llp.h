@@ -75,6 +75,12 @@ void llp_peer_down(struct io_link *l, uint32_t addr);
 /* Connections that still have to finish closing (for a drain). */
 unsigned llp_lingering(void);
 
+/* From within rx(): what it does not use up waits. Nothing is offered again until llp_resume, and
+ * the peer's window closes with what it sends meanwhile. */
+void llp_pause(struct llp_conn *c);
+/* Offer it all again; not from within a callback. */
+void llp_resume(struct llp_conn *c);
+
 /* The EMSS: largest segment payload now. */
 uint32_t llp_emss(const struct llp_conn *c);
 /* Begin a segment: where its octets go and how many fit; NULL when the window, the queue or the

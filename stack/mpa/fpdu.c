@@ -97,6 +97,15 @@ uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpd
 	return UW_OK;
 }
 
+void mpa_rx_untake(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used)
+{
+	if (rx->markers)
+		rx->phase = mpa_phase_add(rx->phase, 512 - used % 512);
+	rx->stats->mpa_rx_fpdus--;
+	if (uw_rope_head(ulpdu).n != ulpdu.len)
+		rx->stats->mpa_rx_straddling--;
+}
+
 size_t mpa_mulpdu(size_t emss, bool markers)
 {
 	size_t over = 6 + emss % 4 + (markers ? 4 * ((emss + 511) / 512) : 0);

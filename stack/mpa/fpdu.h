@@ -33,6 +33,10 @@ struct mpa_rx {
 uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpdu,
 		      size_t *used) UW_CHECK;
 
+/* The FPDU that mpa_rx_next gave last (its values of ulpdu and used) could not be used yet: it will
+ * be offered again. */
+void mpa_rx_untake(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used);
+
 /* ---- transmit ---------------------------------------------------------------------------- */
 
 struct mpa_tx {

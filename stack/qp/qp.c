@@ -93,7 +93,7 @@ static uw_status recv_take(void *arg, struct mem_sgl *sgl)
 	struct rqe *e = rq_first(qp->rq);
 
 	if (!e)
-		return UW_E_DDP_NO_BUFFER;
+		return qp->patient ? UW_MORE : UW_E_DDP_NO_BUFFER;
 	*sgl = (struct mem_sgl){ .v = rqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length };
 	qp->taken_wr_id = e->wr_id;
 	if (qp->shared_rq) {
@@ -176,6 +176,7 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->rcq = s->rcq;
 	qp->rq = s->srq ? s->srq : &qp->own_rq;
 	qp->shared_rq = s->srq != NULL;
+	qp->patient = s->patient;
 	qp->stats = s->stats;
 	qp->state = UW_QPS_RESET;
 	qp->rd.mem = s->mem;
@@ -202,7 +203,7 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->rd.ulp_arg = qp;
 	qp->rd.rtr_send = !s->initiator && a->p2p && a->rtr == MPA_RTR_SEND;
 	qp->gated = !s->initiator; /* RFC 5044 §7.1.2 */
-	qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
+	qp->starved = qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
 	qp->cause = UW_OK;
 	qp->state = UW_QPS_RTS;
 	if (s->initiator && a->rtr)

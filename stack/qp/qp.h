@@ -36,6 +36,8 @@ struct qp {
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message in rd.tx is sq.tx's */
 	bool sq_failed;	   /* a request completed in error */
+	bool patient;	   /* a Send without a receive waits (doc/adr/0005) */
+	bool starved;	   /* ... and one does: qp_rx goes on when there is a receive */
 	bool fin_wanted;   /* close once everything posted is sent */
 	uw_status cause;   /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */
@@ -49,6 +51,7 @@ struct qp_setup {
 	uint32_t num, pd;
 	struct cq *scq, *rcq;
 	struct rq *srq; /* or NULL */
+	bool patient;	/* see struct qp */
 	const struct mem_table *mem;
 	struct uw_stats *stats;
 };
@@ -80,8 +83,9 @@ void qp_flush(struct qp *qp);
 
 /* ---- stream ------------------------------------------------------------------------------ */
 
-/* Take in what TCP has; returns the octets consumed. UW_OK also when an FPDU is incomplete. On
- * error the QP has gone to error already, its Terminate (if any) waits in qp_tx. */
+/* Take in what TCP has; returns the octets consumed. UW_OK also when an FPDU is incomplete, or
+ * waits for a receive (qp->starved: offer it again when there is one). On error the QP has gone to
+ * error already, its Terminate (if any) waits in qp_tx. */
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 
 /* Is there anything to send now? */

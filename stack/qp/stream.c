@@ -14,6 +14,7 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 	uw_status st = UW_OK;
 
 	*consumed = 0;
+	qp->starved = false;
 	while (in.len && streaming(qp)) {
 		struct uw_rope ulpdu = { 0 };
 		size_t used;
@@ -24,6 +25,11 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 		if (!st) {
 			qp->gated = false; /* RFC 5044 §7.1.2: one valid FPDU opens our half */
 			st = rdmap_rx(&qp->rd, ulpdu);
+		}
+		if (st == UW_MORE) { /* no receive for this Send */
+			mpa_rx_untake(&qp->mrx, ulpdu, used);
+			qp->starved = true;
+			return UW_OK;
 		}
 		if (st) {
 			/* Not the fault of the request that is going out. */

@@ -24,7 +24,8 @@ struct rdmap_delivery {
 
 struct rdmap_ulp {
 	/* The next receive, RFC 5041 §5.1.2 (one buffer per Send). NULL-terminated by status:
-	 * UW_E_DDP_NO_BUFFER when none is posted. *sgl stays valid until recv_done. */
+	 * UW_E_DDP_NO_BUFFER when none is posted; UW_MORE: none yet, offer the ULPDU again later.
+	 * *sgl stays valid until recv_done. */
 	uw_status (*recv_take)(void *ulp, struct mem_sgl *sgl);
 	void (*recv_done)(void *ulp, const struct rdmap_delivery *d);
 	/* The oldest read or atomic of this stream has its octets (RFC 5040 §5.2, RFC 7306 §5). */
@@ -122,7 +123,8 @@ void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, str
 /* ---- receive (rx.c) ---------------------------------------------------------------------- */
 
 /* Take in one ULPDU. An error ends the stream: pass it to rdmap_terminate (unless it is
- * UW_E_TERMINATED: then the peer was first). */
+ * UW_E_TERMINATED: then the peer was first). UW_MORE: nothing was taken in, it has to come again
+ * when the ULP has a receive for it. */
 uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu) UW_CHECK;
 
 /* ---- transmit (tx.c) --------------------------------------------------------------------- */

@@ -313,8 +313,11 @@ uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu)
 	st = check(seg, &rdmap_ops[opcode]);
 	if (st)
 		return st;
-	s->stats->payload_rx_bytes += seg->payload.len - rdmap_ops[opcode].hdr;
 	st = handlers[opcode](s, seg);
+	if (st == UW_MORE)
+		ddp_rx_untake(&s->ddp, seg);
+	else
+		s->stats->payload_rx_bytes += seg->payload.len - rdmap_ops[opcode].hdr;
 	if (st)
 		return st;
 	if (seg->hdr.last) {

@@ -38,8 +38,9 @@ static void on_async(void *ctx, enum uw_event ev)
 	((struct sim_side *)ctx)->async[ev]++;
 }
 
-static void open_side(struct sim *s, struct sim_side *side, const struct sim_options *o)
+void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq)
 {
+	const struct sim_options *o = &s->opt;
 	uint32_t depth = o->depth ? o->depth : 64;
 	struct uw_cq_attr ca = { .depth = o->cq_depth ? o->cq_depth : 4 * depth };
 	struct uw_qp_attr qa = { .max_send_wr = depth,
@@ -47,10 +48,12 @@ static void open_side(struct sim *s, struct sim_side *side, const struct sim_opt
 				 .max_send_sge = 4,
 				 .max_recv_sge = 4,
 				 .max_inline = 128,
+				 .srq = srq,
 				 .event = on_async,
 				 .ctx = side };
 
-	assert_int_equal(uw_pd_alloc(s->e, &side->pd), 0);
+	if (!side->pd) /* an SRQ has brought its own */
+		assert_int_equal(uw_pd_alloc(s->e, &side->pd), 0);
 	assert_int_equal(uw_cq_create(s->e, &ca, &side->scq), 0);
 	assert_int_equal(uw_cq_create(s->e, &ca, &side->rcq), 0);
 	qa.send_cq = side->scq;
@@ -74,20 +77,23 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	struct uw_config cfg;
 
 	memset(s, 0, sizeof(*s));
+	s->opt = *o;
 	s->now_us = 1000000;
 	assert_int_equal(uw_config_from_env(&cfg), 0);
 	cfg.crc = !o->no_crc;
 	cfg.mpa_rev = o->rev1 ? 1 : 2;
 	cfg.p2p = !o->no_p2p;
 	cfg.markers = o->markers;
+	if (o->rnr_ms)
+		cfg.rnr_ms = o->rnr_ms;
 	cfg.connect_ms = 30000; /* faults may cost several RTOs */
 	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
 	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);
-	open_side(s, &s->a, o);
-	open_side(s, &s->b, o);
+	sim_open_side(s, &s->a, NULL);
+	sim_open_side(s, &s->b, NULL);
 }
 
-static void close_side(struct sim_side *side)
+void sim_close_side(struct sim_side *side)
 {
 	if (side->qp)
 		assert_int_equal(uw_qp_destroy(side->qp), 0);
@@ -100,8 +106,8 @@ static void close_side(struct sim_side *side)
 
 void sim_close(struct sim *s)
 {
-	close_side(&s->a);
-	close_side(&s->b);
+	sim_close_side(&s->a);
+	sim_close_side(&s->b);
 	if (s->listener.ep)
 		uw_ep_destroy(s->listener.ep);
 	sim_run_us(s, 30000000); /* FINs, TIME_WAIT */
@@ -182,30 +188,38 @@ static bool requested(void *arg)
 
 static bool established(void *arg)
 {
-	return sim_had(&((struct sim *)arg)->a, UW_CM_ESTABLISHED);
+	return sim_had(arg, UW_CM_ESTABLISHED);
 }
 
 void sim_connect(struct sim *s, uint16_t port)
 {
+	sim_connect_pair(s, &s->a, &s->b, port);
+}
+
+void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port)
+{
 	struct sockaddr_in from = sin_of(SIM_A, 0), to = sin_of(SIM_B, port);
-	struct uw_cm_param p = {
-		.private_data = "hello", .private_data_len = 5, .ird = 4, .ord = 4
-	};
+	struct uw_cm_param p = { .private_data = "hello",
+				 .private_data_len = 5,
+				 .ird = 4,
+				 .ord = 4,
+				 .rnr_for_ever = s->opt.rnr_for_ever };
 
 	if (!s->listener.ep)
 		sim_listen(s, port);
-	assert_int_equal(uw_ep_create(s->e, on_event, &s->a, &s->a.ep), 0);
-	assert_int_equal(uw_ep_bind(s->a.ep, (struct sockaddr *)&from), 0);
-	assert_int_equal(uw_ep_resolve(s->a.ep, NULL, (struct sockaddr *)&to, 1000), 0);
-	assert_int_equal(uw_ep_connect(s->a.ep, uw_qp_num(s->a.qp), &p), 0);
+	s->listener.request = NULL;
+	assert_int_equal(uw_ep_create(s->e, on_event, a, &a->ep), 0);
+	assert_int_equal(uw_ep_bind(a->ep, (struct sockaddr *)&from), 0);
+	assert_int_equal(uw_ep_resolve(a->ep, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(uw_ep_connect(a->ep, uw_qp_num(a->qp), &p), 0);
 	assert_true(sim_until(s, requested, s, 60000000));
-	s->b.ep = s->listener.request;
-	uw_ep_set_ctx(s->b.ep, &s->b);
+	b->ep = s->listener.request;
+	uw_ep_set_ctx(b->ep, b);
 	p.private_data = "welcome";
 	p.private_data_len = 7;
-	assert_int_equal(uw_ep_accept(s->b.ep, uw_qp_num(s->b.qp), &p), 0);
-	assert_true(sim_had(&s->b, UW_CM_ESTABLISHED));
-	assert_true(sim_until(s, established, s, 60000000));
+	assert_int_equal(uw_ep_accept(b->ep, uw_qp_num(b->qp), &p), 0);
+	assert_true(sim_had(b, UW_CM_ESTABLISHED));
+	assert_true(sim_until(s, established, a, 60000000));
 }
 
 /* ---- verbs ------------------------------------------------------------------------------- */

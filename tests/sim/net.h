@@ -28,15 +28,6 @@ struct sim_side {
 	unsigned async[32];
 };
 
-struct sim {
-	struct uw_engine *e;
-	struct io_link *link[2];
-	uint64_t now_us;
-	uint64_t (*real)(void *arg); /* not NULL: threads run, on this clock */
-	uint64_t real_offset_us;     /* what to add to it */
-	struct sim_side a, b, listener;
-};
-
 struct sim_options {
 	uint32_t mtu;
 	uint32_t drop_ppm, dup_ppm, reorder_ppm;
@@ -44,6 +35,18 @@ struct sim_options {
 	uint32_t depth;	   /* SQ and RQ entries; 0 = 64 */
 	uint32_t cq_depth; /* 0 = 4 times depth */
 	bool no_crc, rev1, no_p2p, markers;
+	unsigned rnr_ms; /* 0 = the default */
+	bool rnr_for_ever;
+};
+
+struct sim {
+	struct uw_engine *e;
+	struct io_link *link[2];
+	uint64_t now_us;
+	uint64_t (*real)(void *arg); /* not NULL: threads run, on this clock */
+	uint64_t real_offset_us;     /* what to add to it */
+	struct sim_options opt;
+	struct sim_side a, b, listener;
 };
 
 void sim_open(struct sim *s, const struct sim_options *o);
@@ -56,6 +59,10 @@ void sim_run_us(struct sim *s, uint64_t us);
 void sim_listen(struct sim *s, uint16_t port);
 /* a connects to b; asserts that both are established. */
 void sim_connect(struct sim *s, uint16_t port);
+/* One more pair: its objects (receives from srq if there is one), connected; and their end. */
+void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq);
+void sim_close_side(struct sim_side *side);
+void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port);
 struct uw_mr *sim_mr(struct sim_side *side, void *p, size_t n, unsigned access);
 
 /* Poll one completion of the CQ, advancing time; asserts that it comes within 60 virtual seconds.

@@ -125,6 +125,37 @@ static void test_ping_pong(void **state)
 	land(l);
 }
 
+/* The receiver posts each receive only after its Send may long be there: none is lost. */
+static void *late_poster(void *arg)
+{
+	struct live *l = arg;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (i % 64 == 0)
+			sched_yield();
+		sim_post_recv(&l->s.b, i, l->b + i % 64 * SIZE, SIZE, l->mb);
+		assert_int_equal(poll_one(l->s.b.rcq).wr_id, i);
+	}
+	return NULL;
+}
+
+static void test_receives_posted_late(void **state)
+{
+	struct live *l = go_live(64);
+	pthread_t t;
+
+	(void)state;
+	pthread_create(&t, NULL, late_poster, l);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (i >= 32)
+			assert_int_equal(poll_one(l->s.a.scq).status, UW_WC_SUCCESS);
+		send_one(&l->s.a, l->a, SIZE, l->ma);
+	}
+	pthread_join(t, NULL);
+	assert_true(l->s.e->stats.rnr_waits > 0);
+	land(l);
+}
+
 /* Two threads post to one QP while a third polls: nothing is lost or doubled. */
 static void *poster(void *arg)
 {
@@ -207,6 +238,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ping_pong),
 		cmocka_unit_test(test_two_posters),
+		cmocka_unit_test(test_receives_posted_late),
 		cmocka_unit_test(test_memory_is_written_without_polling),
 	};
 

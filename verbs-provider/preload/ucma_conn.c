@@ -248,6 +248,8 @@ int cm_cmd_resolve_route(const struct cm_call *c)
 
 /* ---- connections ------------------------------------------------------------------------ */
 
+#define RNR_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
+
 static struct uw_cm_param param_of(const struct rdma_ucm_conn_param *p)
 {
 	return (struct uw_cm_param){
@@ -255,6 +257,7 @@ static struct uw_cm_param param_of(const struct rdma_ucm_conn_param *p)
 		.private_data_len = p->private_data_len,
 		.ird = p->responder_resources,
 		.ord = p->initiator_depth,
+		.rnr_for_ever = p->rnr_retry_count == RNR_FOR_EVER,
 	};
 }
 

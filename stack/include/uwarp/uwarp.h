@@ -52,6 +52,8 @@ struct uw_config {
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
 	bool p2p;	   /* offer peer-to-peer (RFC 6581 A bit) when connecting; default true */
 	unsigned ird, ord; /* upper limits, 1..0x3ffe; default 128 */
+	unsigned rnr_ms; /* a Send without a receive waits that long (doc/adr/0005); 0: not at all;
+			  * default 10000 */
 	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
 	bool verbose;	     /* say on stderr what was chosen */
 };
@@ -193,6 +195,9 @@ struct uw_cm_param {
 	uint16_t private_data_len;
 	uint16_t ird; /* responder resources: what this side answers (RFC 6581 §9.1 IRD) */
 	uint16_t ord; /* initiator depth: what this side asks */
+	/* A Send that finds no receive here waits without a limit, as an RNR retry count of 7 says.
+	 */
+	bool rnr_for_ever;
 };
 
 struct uw_cm_event {
@@ -240,13 +245,14 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(engine_started)                                                                          \
 	X(engine_close)                                                                            \
 	X(engine_query)                                                                            \
-	X(pd_alloc) X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize)       \
-		X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit)   \
-			X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num)         \
-				X(qp_state) X(qp_modify) X(qp_set_access) X(post_send)             \
-					X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)         \
-						X(ep_resolve) X(ep_listen) X(ep_connect)           \
-							X(ep_accept) X(ep_reject) X(ep_disconnect) \
+	X(pd_alloc)                                                                                \
+	X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy)     \
+		X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit)    \
+			X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state)          \
+				X(qp_modify) X(qp_set_access) X(post_send) X(post_recv)            \
+					X(ep_create) X(ep_set_ctx) X(ep_bind) X(ep_resolve)        \
+						X(ep_listen) X(ep_connect) X(ep_accept)            \
+							X(ep_reject) X(ep_disconnect)              \
 								X(ep_destroy) X(ep_local_addr)     \
 									X(ep_peer_addr)
 

@@ -61,6 +61,8 @@ err_t conn_settle(struct llp_conn *c)
 	c->in_callback = false;
 	if (end == CONN_ON)
 		return ERR_OK;
+	if (end == CONN_CLOSE)
+		conn_settle_window(c);
 	conn_free(c);
 	detach(pcb);
 	if (end == CONN_CLOSE) {
@@ -261,6 +263,7 @@ void llp_close(struct llp_conn *c)
 		c->end = CONN_CLOSE;
 		return;
 	}
+	conn_settle_window(c);
 	conn_free(c);
 	detach(pcb);
 	tcp_close(pcb);

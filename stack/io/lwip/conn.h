@@ -10,8 +10,11 @@ struct conn_held {
 	struct io_frame *first, **last;
 	unsigned count;
 	size_t bytes;
-	uint8_t *flat; /* only when a peer sends in crumbs: HELD_FLAT octets, frames given back */
-	size_t flat_len;
+	/* Only when a peer sends in crumbs, or the user pauses: octets flat_off to flat_len of a
+	 * copy, in front of the frames; its frames are given back. */
+	uint8_t *flat;
+	size_t flat_off, flat_len, flat_cap;
+	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 };
 
 struct llp_conn {
@@ -23,6 +26,8 @@ struct llp_conn {
 	struct tcp_seg *seg;	   /* for it */
 	struct conn_held held;
 	bool connecting;
+	bool paused;
+	uint64_t probe_us, probe_wait_us; /* the peer's window is closed: when to ask; 0 not yet */
 	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
 	enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT } end;
 };
@@ -36,5 +41,7 @@ void conn_drop_building(struct llp_conn *c);
 /* recv.c */
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
 void conn_drop_held(struct llp_conn *c);
+/* Tell lwIP that everything was taken, as it wants before an orderly close. */
+void conn_settle_window(struct llp_conn *c);
 
 #endif

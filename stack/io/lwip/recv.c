@@ -4,12 +4,24 @@
 
 #include "io/lwip/conn.h"
 
+#include "lwip/priv/tcp_priv.h"
+
 #define HELD_SPANS 64u		 /* frames of one rope; more than a 64 KiB FPDU at MTU 1500 has */
 #define HELD_FLAT  (128u * 1024) /* an FPDU and as much again */
+/* Paused: the frames are everybody's, so more than these few are copied out. What is copied is the
+ * peer's to bound: no more than the window comes. */
+#define HELD_PAUSED 8u
 
 static void free_frame(struct io_frame *f)
 {
 	pbuf_free(&edge_pbuf(f)->pbuf);
+}
+
+static void drop_flat(struct conn_held *h)
+{
+	free(h->flat);
+	h->flat = NULL;
+	h->flat_off = h->flat_len = h->flat_cap = 0;
 }
 
 void conn_drop_held(struct llp_conn *c)
@@ -26,9 +38,7 @@ void conn_drop_held(struct llp_conn *c)
 	h->last = &h->first;
 	h->count = 0;
 	h->bytes = 0;
-	free(h->flat);
-	h->flat = NULL;
-	h->flat_len = 0;
+	drop_flat(h);
 }
 
 /* Take a chain apart: each pbuf is one frame buffer and is freed alone. */
@@ -56,15 +66,39 @@ static void hold(struct conn_held *h, struct pbuf *p)
 	}
 }
 
+/* Room for `more` octets behind the copy; moving it is worth it once half of it has been used. */
+static bool flat_room(struct conn_held *h, size_t more)
+{
+	size_t have = h->flat_len - h->flat_off, cap = h->flat_cap ? h->flat_cap : HELD_FLAT;
+	uint8_t *p = h->flat;
+
+	if (h->flat_len + more <= h->flat_cap)
+		return true;
+	while (cap < have + more || (cap == h->flat_cap && have > h->flat_off))
+		cap *= 2;
+	if (cap != h->flat_cap)
+		p = malloc(cap);
+	if (!p)
+		return false;
+	if (have)
+		memmove(p, h->flat + h->flat_off, have);
+	if (p != h->flat)
+		free(h->flat);
+	h->flat = p;
+	h->flat_cap = cap;
+	h->flat_off = 0;
+	h->flat_len = have;
+	return true;
+}
+
 /* A peer that cuts an FPDU into crumbs would pin one frame for each: copy them together. False:
  * more than any FPDU needs is held, or no memory. */
 static bool flatten(struct llp_conn *c)
 {
 	struct conn_held *h = &c->held;
+	size_t limit = HELD_FLAT + (c->paused ? TCP_WND : 0);
 
-	if (!h->flat)
-		h->flat = malloc(HELD_FLAT);
-	if (!h->flat || h->flat_len + h->bytes > HELD_FLAT)
+	if (h->flat_len - h->flat_off + h->bytes > limit || !flat_room(h, h->bytes))
 		return false;
 	while (h->first) {
 		struct io_frame *f = h->first;
@@ -87,8 +121,8 @@ static unsigned spans_of(const struct conn_held *h, struct uw_span *v, size_t *l
 
 	*len = 0;
 	if (h->flat_len) {
-		v[n++] = (struct uw_span){ h->flat, h->flat_len };
-		*len = h->flat_len;
+		v[n++] = (struct uw_span){ h->flat + h->flat_off, h->flat_len - h->flat_off };
+		*len = h->flat_len - h->flat_off;
 	}
 	for (struct io_frame *f = h->first; f && n <= HELD_SPANS; f = f->next) {
 		v[n++] = (struct uw_span){ f->data, f->len };
@@ -100,15 +134,12 @@ static unsigned spans_of(const struct conn_held *h, struct uw_span *v, size_t *l
 static void consume(struct conn_held *h, size_t n)
 {
 	if (h->flat_len) {
-		size_t k = n < h->flat_len ? n : h->flat_len;
+		size_t left = h->flat_len - h->flat_off, k = n < left ? n : left;
 
-		memmove(h->flat, h->flat + k, h->flat_len - k);
-		h->flat_len -= k;
+		h->flat_off += k;
 		n -= k;
-		if (!h->flat_len) {
-			free(h->flat);
-			h->flat = NULL;
-		}
+		if (h->flat_off == h->flat_len)
+			drop_flat(h);
 	}
 	while (n && h->first) {
 		struct io_frame *f = h->first;
@@ -147,22 +178,80 @@ static void offer(struct llp_conn *c)
 		if (c->end != CONN_ON)
 			return;
 		consume(&c->held, used);
-	} while (used);
+	} while (used && !c->paused);
+}
+
+static void recved(struct llp_conn *c, size_t n)
+{
+	while (n) {
+		uint16_t part = (uint16_t)(n < UINT16_MAX ? n : UINT16_MAX);
+
+		tcp_recved(c->pcb, part);
+		n -= part;
+	}
+}
+
+/* What is owed is the end of what is held. */
+static void pay(struct llp_conn *c)
+{
+	struct conn_held *h = &c->held;
+	size_t held = h->bytes + h->flat_len - h->flat_off;
+	size_t still = !c->paused ? 0 : held < h->owed ? held : h->owed;
+	tcpwnd_size_t before = c->pcb->rcv_ann_wnd;
+
+	recved(c, h->owed - still);
+	h->owed = still;
+	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
+	 */
+	if (before < TCP_WND_UPDATE_THRESHOLD && c->pcb->rcv_ann_wnd > before) {
+		tcp_ack_now(c->pcb);
+		tcp_output(c->pcb);
+	}
+}
+
+void conn_settle_window(struct llp_conn *c)
+{
+	recved(c, c->held.owed);
+	c->held.owed = 0;
+}
+
+void llp_pause(struct llp_conn *c)
+{
+	c->paused = true;
+}
+
+void llp_resume(struct llp_conn *c)
+{
+	c->paused = false;
+	c->in_callback = true;
+	offer(c);
+	if (c->end == CONN_ON)
+		pay(c);
+	conn_settle(c);
+}
+
+static bool too_many_frames(const struct llp_conn *c)
+{
+	return c->held.flat_len || c->held.count > (c->paused ? HELD_PAUSED : HELD_SPANS / 2);
 }
 
 static void take(struct llp_conn *c, struct pbuf *p)
 {
 	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
-	tcp_recved(c->pcb, p->tot_len);
+	if (c->paused)
+		c->held.owed += p->tot_len;
+	else
+		tcp_recved(c->pcb, p->tot_len);
 	hold(&c->held, p);
-	if ((c->held.count > HELD_SPANS / 2 || c->held.flat_len) && !flatten(c)) {
+	if (too_many_frames(c) && !flatten(c)) {
 		void *ctx = c->ctx;
 
 		llp_abort(c);
 		edge.cfg.user->closed(ctx, UW_E_LLP_CLOSED);
 		return;
 	}
-	offer(c);
+	if (!c->paused)
+		offer(c);
 }
 
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)

@@ -12,6 +12,9 @@
 #define IN_FLIGHT_P2P (768u * 1024)
 #define IN_FLIGHT_NET (4u * 1024 * 1024)
 
+#define PROBE_MIN_US 250000u
+#define PROBE_MAX_US 8000000u
+
 uint32_t llp_emss(const struct llp_conn *c)
 {
 	return tcp_mss(c->pcb);
@@ -38,6 +41,27 @@ static bool window_open(const struct llp_conn *c, uint32_t n)
 	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
 }
 
+/* The ACK that opens a closed window may get lost, and lwIP, which has nothing queued, would not
+ * ask again: a segment without octets below the window asks (RFC 9293 §3.10.7.4: it is answered).
+ */
+static void probe_window(struct llp_conn *c, uint32_t n)
+{
+	uint64_t now;
+
+	if (c->pcb->snd_wnd >= n || llp_in_flight(c))
+		return;
+	now = edge.cfg.now_us(edge.cfg.arg);
+	if (!c->probe_us)
+		c->probe_wait_us = PROBE_MIN_US;
+	else if (now < c->probe_us)
+		return;
+	else
+		tcp_keepalive(c->pcb);
+	c->probe_us = now + c->probe_wait_us;
+	if (c->probe_wait_us < PROBE_MAX_US)
+		c->probe_wait_us *= 2;
+}
+
 uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
 {
 	struct io_link *l = c->el->io;
@@ -45,8 +69,13 @@ uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
 	uint32_t n = LWIP_MIN(llp_emss(c), c->pcb->snd_wnd_max);
 	struct io_frame *f;
 
-	if (!n || c->end != CONN_ON || !window_open(c, n))
+	if (!n || c->end != CONN_ON)
 		return NULL;
+	if (!window_open(c, n)) {
+		probe_window(c, n);
+		return NULL;
+	}
+	c->probe_us = 0;
 	c->seg = memp_malloc(MEMP_TCP_SEG);
 	f = c->seg ? l->ops->alloc(l) : NULL;
 	if (!f) {

@@ -539,6 +539,35 @@ static void a_captured_stream_arrives(void **state)
 	vectors_free(&x);
 }
 
+/* What could not be used yet comes again, the markers where they were. */
+static void what_is_given_back_comes_again(void **state)
+{
+	uint8_t p[4096], body[1500];
+	struct uw_rope ulpdu;
+	size_t n, used;
+
+	(void)state;
+	memset(body, 7, sizeof(body));
+	for (unsigned markers = 0; markers < 2; markers++) {
+		struct ends e = ends(true, markers);
+
+		start(&e);
+		n = make(&e, p, body, sizeof(body));
+		for (unsigned i = 0; i < 3; i++) {
+			assert_status(take(&e, p, n, &ulpdu, &used), UW_OK);
+			assert_int_equal(used, n);
+			mpa_rx_untake(&e.rx, ulpdu, used);
+			assert_int_equal(e.stats.mpa_rx_fpdus, 0);
+		}
+		assert_status(take(&e, p, n, &ulpdu, &used), UW_OK);
+		n = make(&e, p, body, 100); /* and the next one is found */
+		assert_status(take(&e, p, n, &ulpdu, &used), UW_OK);
+		assert_int_equal(ulpdu.len, 100);
+		assert_int_equal(e.stats.mpa_rx_fpdus, 2);
+		free(e.scratch);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_fpdu_octet_for_octet),
 	cmocka_unit_test(without_crc_the_field_is_there),
@@ -560,6 +589,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_marker_that_disagrees_is_an_error),
 	cmocka_unit_test(captured_fpdus_arrive_and_are_made_again),
 	cmocka_unit_test(a_captured_stream_arrives),
+	cmocka_unit_test(what_is_given_back_comes_again),
 };
 
 UWTEST_MAIN(tests)

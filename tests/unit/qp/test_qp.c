@@ -517,6 +517,39 @@ static void a_send_without_a_receive_ends_the_qp(void **state)
 	assert_int_equal(terminate_of(&b), 0x1202);
 }
 
+/* doc/adr/0005: it stays where it is, in front of whatever comes behind it. */
+static void a_patient_qp_takes_a_send_when_it_has_a_receive(void **state)
+{
+	uint8_t seg[NODE_ROOM];
+	const struct uw_span one = { seg, sizeof(seg) };
+	struct uw_rope in = { .v = &one };
+	size_t used;
+
+	(void)state;
+	pair(NULL);
+	b.qp.patient = true;
+	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 500));
+	node_post(&a, 2, node_wr(&a, UW_WR_SEND, 0, 10));
+	in.len = qp_tx(&a.qp, seg, sizeof(seg));
+	assert_status(qp_rx(&b.qp, in, &used), UW_OK);
+	assert_in_range(used, 1, in.len - 1); /* the Write */
+	in = uw_rope_sub(in, used, in.len - used);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(b.qp.starved);
+		assert_status(qp_rx(&b.qp, in, &used), UW_OK);
+		assert_int_equal(used, 0);
+	}
+	assert_int_equal(b.stats.mpa_rx_fpdus, 1);
+	assert_int_equal(b.stats.ddp_rx_untagged, 0);
+	node_post_recv(&b, 50, 100, 100);
+	assert_status(qp_rx(&b.qp, in, &used), UW_OK);
+	assert_int_equal(used, in.len);
+	assert_false(b.qp.starved);
+	assert_int_equal(node_wc(&b.rcq, 50, UW_WC_SUCCESS).byte_len, 10);
+	assert_int_equal(b.stats.mpa_rx_fpdus, 2);
+	assert_int_equal(b.stats.ddp_rx_untagged, 1);
+}
+
 /* RFC 6581 §9.2: what should have been the RTR brings octets: no receive is to blame. */
 static void an_rtr_with_octets_blames_no_receive(void **state)
 {
@@ -680,6 +713,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_read_is_not_blamed_for_a_write),
 	cmocka_unit_test(a_terminate_without_headers_blames_the_oldest_read),
 	cmocka_unit_test(a_send_without_a_receive_ends_the_qp),
+	cmocka_unit_test(a_patient_qp_takes_a_send_when_it_has_a_receive),
 	cmocka_unit_test(an_rtr_with_octets_blames_no_receive),
 	cmocka_unit_test(receives_come_from_the_shared_queue),
 	cmocka_unit_test(the_limit_is_told_once),
