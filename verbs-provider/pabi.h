@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of libibverbs' provider ABI (symbol version IBVERBS_PRIVATE_34, rdma-core v36 to v56)
- * that this provider needs. Distributions ship no header for it; names and layouts are those of
- * rdma-core's libibverbs/driver.h, and tests/unit/provider/check-pabi.sh compares the two.
+ * The part of libibverbs' provider ABI that this provider needs, for rdma-core v36 to v65: the ABIs
+ * that libibverbs calls IBVERBS_PRIVATE_34, _57, _59, _64 and _65. Distributions ship no header for
+ * it; names and layouts are those of rdma-core's libibverbs/driver.h, and
+ * tests/unit/provider/check-pabi.sh compares the two for every version at hand.
  *
- * Between v36 and v56 the layouts follow the public <infiniband/verbs.h> and nothing else: the
- * only visible step is that v45 added one pointer to struct ibv_qp_ex.
+ * What differs between the versions is chosen when the provider is loaded (provider/abi.c):
+ *   - the table of operations has grown, in the middle: pabi_pack_ops();
+ *   - struct verbs_context, which is public, has grown at its front: pabi_context_size();
+ *   - struct ibv_qp_ex, which is public, has grown at its end: pabi_qp_set_ex().
+ * The name of the ABI says none of this: v62 inserted operations and kept the name.
  */
 #ifndef UWARP_PABI_H
 #define UWARP_PABI_H
@@ -20,8 +24,6 @@
 #include <time.h>
 
 #include <infiniband/verbs.h>
-
-#define PABI_OPS 76
 
 struct pabi_list_node {
 	struct pabi_list_node *next, *prev;
@@ -47,8 +49,9 @@ struct verbs_qp {
 		struct ibv_qp qp;
 		struct ibv_qp_ex qp_ex;
 	};
-	uint32_t comp_mask; /* VERBS_QP_EX: qp_ex is there */
+	uint32_t comp_mask; /* VERBS_QP_EX: qp_ex is there. See pabi_qp_set_ex() */
 	void *xrcd;
+	void *room[2]; /* of a later version's qp_ex */
 };
 
 struct verbs_match_ent {
@@ -103,14 +106,16 @@ struct verbs_device_ops {
 	void (*uninit_device)(struct verbs_device *dev);
 };
 
-/* The table in its order. USED(result, name, arguments) is what we fill, SKIP(name) the rest. */
+/* The table in its order. USED(result, name, arguments) is what we fill, SKIP(name) the rest;
+ * SINCE(version, name) is what versions before that one do not have. */
 /* clang-format off */
-#define PABI_OPS_V36(USED, SKIP) \
-	SKIP(advise_mr) SKIP(alloc_dm) SKIP(alloc_mw) SKIP(alloc_null_mr) \
+#define PABI_OPS(USED, SKIP, SINCE) \
+	SKIP(advise_mr) SINCE(64, alloc_buf) SKIP(alloc_dm) SINCE(59, alloc_dmah) SKIP(alloc_mw) SKIP(alloc_null_mr) \
 	SKIP(alloc_parent_domain) \
 	USED(struct ibv_pd *, alloc_pd, (struct ibv_context *)) \
 	SKIP(alloc_td) SKIP(async_event) SKIP(attach_counters_point_flow) SKIP(attach_mcast) \
-	SKIP(bind_mw) SKIP(close_xrcd) SKIP(cq_event) SKIP(create_ah) SKIP(create_counters) \
+	SKIP(bind_mw) SKIP(close_xrcd) SKIP(cq_event) SKIP(create_ah) \
+	SINCE(65, create_comp_cntr) SKIP(create_counters) \
 	USED(struct ibv_cq *, create_cq, \
 	     (struct ibv_context *, int, struct ibv_comp_channel *, int)) \
 	USED(struct ibv_cq_ex *, create_cq_ex, \
@@ -121,19 +126,20 @@ struct verbs_device_ops {
 	     (struct ibv_context *, struct ibv_qp_init_attr_ex *)) \
 	SKIP(create_rwq_ind_table) \
 	USED(struct ibv_srq *, create_srq, (struct ibv_pd *, struct ibv_srq_init_attr *)) \
-	SKIP(create_srq_ex) SKIP(create_wq) SKIP(dealloc_mw) \
+	SKIP(create_srq_ex) SKIP(create_wq) SINCE(59, dealloc_dmah) SKIP(dealloc_mw) \
 	USED(int, dealloc_pd, (struct ibv_pd *)) \
 	SKIP(dealloc_td) \
 	USED(int, dereg_mr, (struct verbs_mr *)) \
-	SKIP(destroy_ah) SKIP(destroy_counters) \
+	SKIP(destroy_ah) SINCE(65, destroy_comp_cntr) SKIP(destroy_counters) \
 	USED(int, destroy_cq, (struct ibv_cq *)) \
 	SKIP(destroy_flow) SKIP(destroy_flow_action) \
 	USED(int, destroy_qp, (struct ibv_qp *)) \
 	SKIP(destroy_rwq_ind_table) \
 	USED(int, destroy_srq, (struct ibv_srq *)) \
-	SKIP(destroy_wq) SKIP(detach_mcast) \
+	SKIP(destroy_wq) SKIP(detach_mcast) SINCE(62, dm_export_dmabuf_fd) SINCE(64, free_buf) \
 	USED(void, free_context, (struct ibv_context *)) \
 	SKIP(free_dm) SKIP(get_srq_num) SKIP(import_dm) SKIP(import_mr) SKIP(import_pd) \
+	SINCE(65, inc_comp_cntr) SINCE(65, inc_err_comp_cntr) \
 	SKIP(modify_cq) SKIP(modify_flow_action_esp) \
 	USED(int, modify_qp, (struct ibv_qp *, struct ibv_qp_attr *, int)) \
 	SKIP(modify_qp_rate_limit) \
@@ -145,60 +151,103 @@ struct verbs_device_ops {
 	SKIP(post_srq_ops) \
 	USED(int, post_srq_recv, \
 	     (struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **)) \
+	SINCE(65, qp_attach_comp_cntr) SINCE(65, query_comp_cntr_caps) \
 	USED(int, query_device_ex, \
 	     (struct ibv_context *, const struct ibv_query_device_ex_input *, \
 	      struct ibv_device_attr_ex *, size_t)) \
 	SKIP(query_ece) \
 	USED(int, query_port, (struct ibv_context *, uint8_t, struct ibv_port_attr *)) \
+	SINCE(62, query_port_speed) \
 	USED(int, query_qp, \
 	     (struct ibv_qp *, struct ibv_qp_attr *, int, struct ibv_qp_init_attr *)) \
 	USED(int, query_qp_data_in_order, (struct ibv_qp *, enum ibv_wr_opcode, uint32_t)) \
 	SKIP(query_rt_values) \
 	USED(int, query_srq, (struct ibv_srq *, struct ibv_srq_attr *)) \
-	SKIP(read_counters) SKIP(reg_dm_mr) SKIP(reg_dmabuf_mr) \
+	SINCE(65, read_comp_cntr) SKIP(read_counters) SINCE(65, read_err_comp_cntr) SKIP(reg_dm_mr) SKIP(reg_dmabuf_mr) \
 	USED(struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, uint64_t, int)) \
+	SINCE(59, reg_mr_ex) \
 	USED(int, req_notify_cq, (struct ibv_cq *, int)) \
 	SKIP(rereg_mr) \
 	USED(int, resize_cq, (struct ibv_cq *, int)) \
-	SKIP(set_ece) SKIP(unimport_dm) SKIP(unimport_mr) SKIP(unimport_pd)
+	SINCE(65, set_comp_cntr) SKIP(set_ece) SINCE(65, set_err_comp_cntr) \
+	SKIP(unimport_dm) SKIP(unimport_mr) SKIP(unimport_pd)
 /* clang-format on */
 
-struct verbs_context_ops {
+/* What the provider fills: the operations of all versions. */
+struct pabi_ops {
 #define PABI_USED(ret, name, args) ret(*name) args;
 #define PABI_SKIP(name)		   void (*name)(void);
-	PABI_OPS_V36(PABI_USED, PABI_SKIP)
+#define PABI_SINCE(version, name)  void (*name)(void);
+	PABI_OPS(PABI_USED, PABI_SKIP, PABI_SINCE)
 #undef PABI_USED
 #undef PABI_SKIP
+#undef PABI_SINCE
 };
 
-void verbs_register_driver_34(const struct verbs_device_ops *ops);
-void *_verbs_init_and_alloc_context(struct ibv_device *device, int cmd_fd, size_t alloc_size,
-				    struct verbs_context *context_offset, uint32_t driver_id);
-void verbs_uninit_context(struct verbs_context *context);
-void verbs_set_ops(struct verbs_context *context, const struct verbs_context_ops *ops);
+#define PABI_OPS_MAX (sizeof(struct pabi_ops) / sizeof(void *))
 
-/* Where libibverbs looks for verbs_qp.comp_mask: right after struct ibv_qp_ex, which ends with
- * wr_atomic_write up to v44 and has one pointer more from v45 on. */
-#define PABI_QP_MASK_V44 (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *))
+/* The table as libibverbs of that version reads it; returns how many operations it has. */
+static inline size_t pabi_pack_ops(const struct pabi_ops *ops, unsigned version,
+				   void *table[PABI_OPS_MAX])
+{
+#define PABI_USED(ret, name, args) 0,
+#define PABI_SKIP(name)		   0,
+#define PABI_SINCE(version, name)  version,
+	static const uint8_t since[] = { PABI_OPS(PABI_USED, PABI_SKIP, PABI_SINCE) };
+#undef PABI_USED
+#undef PABI_SKIP
+#undef PABI_SINCE
+	size_t n = 0;
+
+	static_assert(sizeof(since) == PABI_OPS_MAX, "one entry for each operation");
+	for (size_t i = 0; i < PABI_OPS_MAX; i++)
+		if (since[i] <= version)
+			memcpy(&table[n++], (const char *)ops + i * sizeof(void *), sizeof(void *));
+	return n;
+}
+
+/* The private functions of libibverbs that we call. They carry the ABI's name as their symbol
+ * version, so we look them up instead of linking with them. */
+struct pabi_functions {
+	void (*register_driver)(const struct verbs_device_ops *ops);
+	void *(*init_and_alloc_context)(struct ibv_device *device, int cmd_fd, size_t alloc_size,
+					struct verbs_context *context_offset, uint32_t driver_id);
+	void (*uninit_context)(struct verbs_context *context);
+	void (*set_ops)(struct verbs_context *context, const void *ops);
+};
+
+/* The size of that version's struct verbs_context. It ends with struct ibv_context and, right in
+ * front of that, its size; what came after v36 stands before query_port. */
+static inline size_t pabi_context_size(unsigned version)
+{
+	const size_t grown = version >= 64 ? 6 : version >= 62 ? 4 : version >= 59 ? 3 : 0;
+
+	return sizeof(struct verbs_context) - offsetof(struct verbs_context, query_port) +
+	       grown * sizeof(void *);
+}
+
+/* Where libibverbs looks for verbs_qp.comp_mask: right behind struct ibv_qp_ex, which ends with
+ * wr_abort up to v43, has wr_atomic_write from v44 on and wr_flush from v45 on. */
+#define PABI_QP_MASK_V36 (offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void *))
+#define PABI_QP_MASK_V44 (PABI_QP_MASK_V36 + sizeof(void *))
 #define PABI_QP_MASK_V45 (PABI_QP_MASK_V44 + sizeof(void *))
 
-static_assert(sizeof(struct verbs_context_ops) == PABI_OPS * sizeof(void *), "ops of v36-v56");
-static_assert(offsetof(struct verbs_qp, comp_mask) == sizeof(struct ibv_qp_ex), "verbs_qp");
-static_assert(offsetof(struct verbs_qp, comp_mask) == PABI_QP_MASK_V44 ||
-		      offsetof(struct verbs_qp, comp_mask) == PABI_QP_MASK_V45,
-	      "struct ibv_qp_ex is neither v44's nor that of v45-v56");
+static_assert(offsetof(struct verbs_qp, comp_mask) >= PABI_QP_MASK_V36 &&
+		      offsetof(struct verbs_qp, comp_mask) <= PABI_QP_MASK_V45,
+	      "struct ibv_qp_ex is none of those that v36 to v65 have");
 static_assert(sizeof(struct verbs_qp) >= PABI_QP_MASK_V45 + sizeof(uint32_t), "verbs_qp: room");
 #if defined(__x86_64__)
-static_assert(PABI_QP_MASK_V44 == 352 && PABI_QP_MASK_V45 == 360, "verbs_qp.comp_mask");
+static_assert(PABI_QP_MASK_V36 == 344 && PABI_QP_MASK_V45 == 360, "verbs_qp.comp_mask");
 #endif
 
-/* Say that qp_ex is there, so that the libibverbs of either layout sees it, whichever we were
- * built with. In the other layout's eyes the second word is wr_flush or xrcd: libibverbs reads
- * neither unless asked for a flush operation or an XRC domain, which we refuse. */
+/* Say that qp_ex is there, so that the libibverbs of each layout sees it. What is not the mask to
+ * it is wr_atomic_write, wr_flush or xrcd: nobody reads them who has not asked for an atomic
+ * write, a flush operation or an XRC domain, all of which we refuse. */
 static inline void pabi_qp_set_ex(struct verbs_qp *vqp)
 {
 	const uint32_t mask = VERBS_QP_EX;
 
+	memcpy((char *)vqp + PABI_QP_MASK_V36, &mask, sizeof(mask));
 	memcpy((char *)vqp + PABI_QP_MASK_V44, &mask, sizeof(mask));
 	memcpy((char *)vqp + PABI_QP_MASK_V45, &mask, sizeof(mask));
 }

@@ -290,7 +290,7 @@ EXPORT const struct uwarp_host *uwarp_host(uint32_t version)
 
 /* The suffixes that libibverbs appends to a name in IBV_DRIVERS, one per private ABI. */
 static const char *const provider_suffix[] = { "-rdmav34.so", "-rdmav57.so", "-rdmav59.so",
-					       "-rdmav64.so" };
+					       "-rdmav64.so", "-rdmav65.so" };
 
 /* uwarp-run sets IBV_DRIVERS; a bare LD_PRELOAD finds the provider beside this library. */
 __attribute__((constructor)) static void name_provider(void)

@@ -32,12 +32,11 @@ static void free_context(struct ibv_context *ibctx)
 	struct uwarp_context *ctx = to_uwarp_context(ibctx);
 
 	uwarp_async_close(ctx);
-	verbs_uninit_context(&ctx->vctx);
-	free(ctx);
+	uwarp_abi_context_free(ctx);
 }
 
 /* What is missing here libibverbs answers with EOPNOTSUPP. */
-static const struct verbs_context_ops uwarp_ops = {
+static const struct pabi_ops uwarp_ops = {
 	.free_context = free_context,
 	.query_device_ex = uwarp_query_device,
 	.query_port = uwarp_query_port,
@@ -69,24 +68,19 @@ static const struct verbs_context_ops uwarp_ops = {
 /* Opening the device leaves the engine alone: programs open it and then fork. */
 static struct verbs_context *alloc_context(struct ibv_device *dev, int cmd_fd, void *priv)
 {
-	struct uwarp_context *ctx;
+	struct uwarp_context *ctx = uwarp_abi_context_new(dev, cmd_fd, &uwarp_ops);
 	int rc;
 
 	(void)priv;
-	/* libibverbs wants the offset of the embedded verbs_context as a pointer; it is 0. */
-	static_assert(offsetof(struct uwarp_context, vctx) == 0, "verbs_context comes first");
-	ctx = _verbs_init_and_alloc_context(dev, cmd_fd, sizeof(*ctx), NULL, 0);
 	if (!ctx)
 		return NULL;
-	verbs_set_ops(&ctx->vctx, &uwarp_ops);
-	ctx->vctx.context.num_comp_vectors = 1;
+	ctx->ibctx.num_comp_vectors = 1;
 	rc = uwarp_async_open(ctx);
 	if (rc) {
-		verbs_uninit_context(&ctx->vctx);
-		free(ctx);
+		uwarp_abi_context_free(ctx);
 		return uwarp_fail(rc);
 	}
-	return &ctx->vctx;
+	return uwarp_abi_context(ctx);
 }
 
 static bool match_device(struct verbs_sysfs_dev *dev)
@@ -128,5 +122,5 @@ static __attribute__((constructor)) void register_driver(void)
 		fprintf(stderr, "uwarp: start the program with uwarp-run\n");
 		return;
 	}
-	verbs_register_driver_34(&uwarp_device_ops);
+	uwarp_abi_register(&uwarp_device_ops);
 }

@@ -42,7 +42,7 @@ int uwarp_async_open(struct uwarp_context *ctx)
 	ctx->async_rd = (struct uwarp_sock){ fd[0], sock_cookie(fd[0]) };
 	ctx->async_wr = (struct uwarp_sock){ fd[1], sock_cookie(fd[1]) };
 	/* Set here, libibverbs does not ask the kernel for one; it closes it with the context. */
-	ctx->vctx.context.async_fd = fd[0];
+	ctx->ibctx.async_fd = fd[0];
 	pthread_mutex_init(&ctx->async_lock, NULL);
 	return 0;
 }

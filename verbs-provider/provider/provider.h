@@ -29,6 +29,19 @@ const struct uwarp_host *uwarp_provider_host(void);
 /* This process's engine; -ENODEV if there is none (the shim has said why). */
 int uwarp_stack_get(struct uwarp_stack *stack);
 
+/* ---- libibverbs' private ABI (abi.c) ---- */
+
+struct uwarp_context;
+
+/* Registers with the libibverbs of this process, or says on stderr why not. */
+void uwarp_abi_register(const struct verbs_device_ops *ops);
+/* NULL: errno. */
+struct uwarp_context *uwarp_abi_context_new(struct ibv_device *dev, int cmd_fd,
+					    const struct pabi_ops *ops);
+void uwarp_abi_context_free(struct uwarp_context *ctx);
+/* What libibverbs' private interface calls a context. */
+struct verbs_context *uwarp_abi_context(struct uwarp_context *ctx);
+
 /* ---- events (events.c) ---- */
 
 struct uwarp_sock {
@@ -36,8 +49,10 @@ struct uwarp_sock {
 	uint64_t cookie; /* SO_COOKIE: tells our socket from what a reused number means now */
 };
 
+/* Its first member is also the last one of libibverbs' struct verbs_context, which lies before it
+ * and whose size depends on the version. */
 struct uwarp_context {
-	struct verbs_context vctx;
+	struct ibv_context ibctx;
 	struct uwarp_sock async_wr, async_rd;
 	pthread_mutex_t async_lock; /* one thread at a time looks through the unread events */
 };
@@ -113,7 +128,7 @@ struct uwarp_qp {
 
 static inline struct uwarp_context *to_uwarp_context(struct ibv_context *c)
 {
-	return uwarp_container(c, struct uwarp_context, vctx.context);
+	return uwarp_container(c, struct uwarp_context, ibctx);
 }
 
 static inline struct uwarp_pd *to_uwarp_pd(struct ibv_pd *pd)

@@ -9,19 +9,14 @@
 
 #include <infiniband/verbs.h>
 
-#define verbs_mr		      our_mr
-#define verbs_cq		      our_cq
-#define verbs_qp		      our_qp
-#define verbs_match_ent		      our_match_ent
-#define verbs_sysfs_dev		      our_sysfs_dev
-#define verbs_device		      our_device
-#define verbs_device_ops	      our_device_ops
-#define verbs_context_ops	      our_context_ops
-#define VERBS_QP_EX		      OUR_QP_EX
-#define verbs_register_driver_34      our_register_driver
-#define _verbs_init_and_alloc_context our_init_and_alloc_context
-#define verbs_uninit_context	      our_uninit_context
-#define verbs_set_ops		      our_set_ops
+#define verbs_mr	 our_mr
+#define verbs_cq	 our_cq
+#define verbs_qp	 our_qp
+#define verbs_match_ent	 our_match_ent
+#define verbs_sysfs_dev	 our_sysfs_dev
+#define verbs_device	 our_device
+#define verbs_device_ops our_device_ops
+#define VERBS_QP_EX	 OUR_QP_EX
 #include "pabi.h"
 #undef verbs_mr
 #undef verbs_cq
@@ -30,12 +25,7 @@
 #undef verbs_sysfs_dev
 #undef verbs_device
 #undef verbs_device_ops
-#undef verbs_context_ops
 #undef VERBS_QP_EX
-#undef verbs_register_driver_34
-#undef _verbs_init_and_alloc_context
-#undef verbs_uninit_context
-#undef verbs_set_ops
 #include <infiniband/driver.h>
 
 static int bad;
@@ -54,12 +44,39 @@ static void check(bool ok, const char *what)
 		      sizeof(((struct ours *)0)->f) == sizeof(((struct theirs *)0)->f),            \
 	      #theirs "." #f)
 #define SAME_TYPE(a, b) __builtin_types_compatible_p(__typeof__(a), __typeof__(b))
-#define OP_PLACE(f)	FIELD(our_context_ops, verbs_context_ops, f);
+
+/* Where libibverbs of this version looks for our operation n, given the table we make for it. */
+#define OP_PLACE(f)                                                                                \
+	check(place[offsetof(struct pabi_ops, f) / sizeof(void *)] ==                              \
+		      offsetof(struct verbs_context_ops, f) / sizeof(void *),                      \
+	      "place of verbs_context_ops." #f);
 #define OP_TYPE(ret, f, args)                                                                      \
-	FIELD(our_context_ops, verbs_context_ops, f);                                              \
-	check(SAME_TYPE(((struct our_context_ops *)0)->f, ((struct verbs_context_ops *)0)->f) ||   \
+	OP_PLACE(f)                                                                                \
+	check(SAME_TYPE(((struct pabi_ops *)0)->f, ((struct verbs_context_ops *)0)->f) ||          \
 		      !strcmp(#f, "dereg_mr") /* takes a struct verbs_mr, here of two names */,    \
 	      "type of verbs_context_ops." #f);
+#define OP_SINCE(version, f) OP_SINCE_##version(f)
+#define OP_NOT_HERE(f)
+#if RDMA_CORE >= 59
+#define OP_SINCE_59(f) OP_PLACE(f)
+#else
+#define OP_SINCE_59(f) OP_NOT_HERE(f)
+#endif
+#if RDMA_CORE >= 62
+#define OP_SINCE_62(f) OP_PLACE(f)
+#else
+#define OP_SINCE_62(f) OP_NOT_HERE(f)
+#endif
+#if RDMA_CORE >= 64
+#define OP_SINCE_64(f) OP_PLACE(f)
+#else
+#define OP_SINCE_64(f) OP_NOT_HERE(f)
+#endif
+#if RDMA_CORE >= 65
+#define OP_SINCE_65(f) OP_PLACE(f)
+#else
+#define OP_SINCE_65(f) OP_NOT_HERE(f)
+#endif
 
 static void check_devices(void)
 {
@@ -92,31 +109,62 @@ static void check_objects(void)
 	FIELD(our_mr, verbs_mr, access);
 	check(IBV_MR_TYPE_MR == 0, "IBV_MR_TYPE_MR");
 	STRUCT(our_cq, verbs_cq);
-	STRUCT(our_qp, verbs_qp);
+	check(sizeof(struct our_qp) >= sizeof(struct verbs_qp), "size of verbs_qp");
 	FIELD(our_qp, verbs_qp, comp_mask);
 	check((int)OUR_QP_EX == (int)VERBS_QP_EX, "VERBS_QP_EX");
-	check(offsetof(struct verbs_qp, comp_mask) ==
-		      (RDMA_CORE >= 45 ? PABI_QP_MASK_V45 : PABI_QP_MASK_V44),
+	check(offsetof(struct verbs_qp, comp_mask) == (RDMA_CORE >= 45	 ? PABI_QP_MASK_V45
+						       : RDMA_CORE == 44 ? PABI_QP_MASK_V44
+									 : PABI_QP_MASK_V36),
 	      "where this version has verbs_qp.comp_mask");
+}
+
+static void check_context(void)
+{
+	check(sizeof(struct verbs_context) == pabi_context_size(RDMA_CORE),
+	      "size of verbs_context");
+	check(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
+		      sizeof(struct verbs_context),
+	      "verbs_context ends with ibv_context");
+	check(offsetof(struct verbs_context, sz) + sizeof(size_t) ==
+		      offsetof(struct verbs_context, context),
+	      "verbs_context.sz comes right before");
+}
+
+static void check_table(void)
+{
+	static struct pabi_ops mark;
+	void *table[PABI_OPS_MAX];
+	size_t place[PABI_OPS_MAX] = { 0 }, n;
+
+	for (size_t i = 0; i < PABI_OPS_MAX; i++)
+		((char **)&mark)[i] = (char *)&mark + i;
+	n = pabi_pack_ops(&mark, RDMA_CORE, table);
+	check(n * sizeof(void *) == sizeof(struct verbs_context_ops), "number of operations");
+	for (size_t i = 0; i < n; i++)
+		place[(char *)table[i] - (char *)&mark] = i;
+	PABI_OPS(OP_TYPE, OP_PLACE, OP_SINCE)
 }
 
 static void check_functions(void)
 {
-	check(sizeof(struct verbs_context_ops) == PABI_OPS * sizeof(void *), "number of ops");
-	PABI_OPS_V36(OP_TYPE, OP_PLACE)
-	check(SAME_TYPE(&_verbs_init_and_alloc_context, &our_init_and_alloc_context),
+	struct pabi_functions *f = NULL;
+
+	check(SAME_TYPE(f->init_and_alloc_context, &_verbs_init_and_alloc_context),
 	      "_verbs_init_and_alloc_context");
-	check(SAME_TYPE(&verbs_uninit_context, &our_uninit_context), "verbs_uninit_context");
+	check(SAME_TYPE(f->uninit_context, &verbs_uninit_context), "verbs_uninit_context");
 }
 
 int main(void)
 {
 	check_devices();
 	check_objects();
+	check_context();
+	check_table();
 	check_functions();
 	if (!bad)
-		printf("pabi.h is rdma-core %d's: %zu ops, verbs_qp.comp_mask at %zu\n", RDMA_CORE,
-		       sizeof(struct verbs_context_ops) / sizeof(void *),
-		       offsetof(struct verbs_qp, comp_mask));
+		printf("pabi.h is rdma-core %d's: %zu operations, a context of %zu octets, "
+		       "verbs_qp.comp_mask at %zu\n",
+		       RDMA_CORE, sizeof(struct verbs_context_ops) / sizeof(void *),
+		       sizeof(struct verbs_context), offsetof(struct verbs_qp, comp_mask));
 	return bad;
 }
