@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions that interpose.c stands in front of: the next definition after this library. */
+/* The functions that interpose.c and ifaddrs.c stand in front of: the next definition after this
+ * library. */
 #ifndef UWARP_NEXT_H
 #define UWARP_NEXT_H
 
+#include <ifaddrs.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #define NEXT_LIST(X)                                                                               \
 	X(int, socket, (int, int, int))                                                            \
+	X(int, getifaddrs, (struct ifaddrs **))                                                    \
+	X(void, freeifaddrs, (struct ifaddrs *))                                                   \
 	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                                     \
 	X(ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))   \
 	X(ssize_t, recv, (int, void *, size_t, int))                                               \

@@ -5,8 +5,8 @@
  *
  * The shim answers, inside the process, three requests that libibverbs and librdmacm make of a
  * kernel: RDMA netlink (netlink.c), the uverbs node (uverbs.c, channel.c) and the rdma_cm node
- * (ucma_*.c). interpose.c catches the libc calls, fdtab.c knows which descriptors are ours, host.c
- * loads libuwarp.so.
+ * (ucma_*.c). interpose.c catches the libc calls (ifaddrs.c the list of interfaces), fdtab.c knows
+ * which descriptors are ours, host.c loads libuwarp.so.
  */
 #ifndef UWARP_SHIM_H
 #define UWARP_SHIM_H
