@@ -3,12 +3,18 @@
  * What a link carries between two processes with nothing above it: the "wire" that everything
  * else is compared with. Each process is one thread that polls, and yields when it finds nothing.
  *
- *   link_bench [-l LINK [-r LINK]] [-m MTU] [-t SECONDS] [-n RUNS] [-w WINDOW] [FRAME_OCTETS...]
+ *   link_bench [-l LINK [-r LINK]] [-m MTU] [-t SECONDS] [-n RUNS] [-w WINDOW] [-j]
+ *              [MODE:OCTETS | FRAME_OCTETS]...
  *
  * rtt     one frame to and fro, half of nothing: the full round trip, p50 and p99
  * raw     frames as fast as the other side takes them
  * copied  the same with one copy into and out of other memory at each end and a window of
  *         WINDOW octets (512 KiB), which is what a transport does
+ * echo    a message of OCTETS in frames as large as the link takes; its echo begins when all of
+ *         it has arrived: the full round trip
+ * moved   echo, with one copy into and out of other memory at each end
+ * OCTETS are a frame's (header included) for the first three, which a bare number means, and a
+ * message's for the others. With -j: one JSON object for each run, on a line of its own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,12 +26,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
 
 #include "io/dpdk/dpdk.h"
+#include "perf.h"
 
 enum {
 	ETHER = 14,
@@ -34,16 +40,22 @@ enum {
 	WINDOW_FRAMES = 256, /* at most */
 	AT_ONCE = 64 << 10,  /* octets copied before they are sent */
 	MEMORY = 64 << 20,   /* copied from and to, more than a cache holds */
-	SAMPLES = 1 << 20,
-	SIZES_MAX = 8,
+	JOBS_MAX = 32,
 	RUNS_MAX = 31,
 	YIELD_AFTER = 20, /* empty polls */
 	OPEN_MS = 5000,
+	LOST_MS = 100, /* an echo that is not there by then never comes */
 };
 
-enum mode { MODE_RTT, MODE_RAW, MODE_COPIED, MODE_COUNT };
+/* Of a frame first, of a message then. */
+enum mode { MODE_RTT, MODE_RAW, MODE_COPIED, MODE_ECHO, MODE_MOVED, MODE_COUNT };
 
-static const char *const mode_name[] = { "rtt", "raw", "copied" };
+static const char *const mode_name[] = { "rtt", "raw", "copied", "echo", "moved" };
+
+struct job {
+	enum mode mode;
+	unsigned octets;
+};
 
 /* What both processes see. */
 struct shared {
@@ -52,10 +64,11 @@ struct shared {
 	_Atomic int stop;   /* the client has ended run n */
 	_Atomic int served; /* the server has ended run n */
 	enum mode mode;
-	unsigned size;
+	unsigned size;	 /* of a frame */
+	unsigned burst;	 /* frames that make a message */
 	unsigned window; /* frames */
 	uint8_t mac[2][6];
-	uint64_t frames, ns; /* what the server took, and how long */
+	uint64_t frames, first, last; /* what the server took, and when */
 };
 
 struct options {
@@ -65,7 +78,9 @@ struct options {
 	unsigned window; /* octets */
 	double seconds;
 	unsigned runs;
-	unsigned size[SIZES_MAX], sizes;
+	bool json;
+	struct job job[JOBS_MAX];
+	unsigned jobs;
 };
 
 struct end {
@@ -81,6 +96,7 @@ struct end {
 struct mark {
 	uint32_t run;
 	uint32_t credit; /* frames acknowledged; 0 in data */
+	uint32_t message;
 };
 
 static pthread_mutex_t stack_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,12 +113,9 @@ static void unlock(void *arg)
 	pthread_mutex_unlock(&stack_lock);
 }
 
-static uint64_t now_ns(void)
+static bool copies(const struct end *e)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return e->sh->mode == MODE_COPIED || e->sh->mode == MODE_MOVED;
 }
 
 static void idle(struct end *e)
@@ -175,13 +188,13 @@ static struct io_frame *make(struct end *e, unsigned size, const struct mark *ma
 static unsigned transmit(struct end *e, unsigned n, unsigned size, const struct mark *mark)
 {
 	struct io_frame *v[BURST];
-	unsigned made = 0, most = e->sh->mode == MODE_COPIED ? AT_ONCE / size : BURST;
+	unsigned made = 0, most = copies(e) ? AT_ONCE / size : BURST;
 
 	most = most < 1 ? 1 : most > BURST ? BURST : most;
 	lock(NULL);
 	while (made < n && made < most && (v[made] = make(e, size, mark)))
 		made++;
-	if (e->sh->mode == MODE_COPIED && !mark->credit)
+	if (copies(e) && !mark->credit)
 		for (unsigned i = 0; i < made; i++)
 			copy_in(e, v[i]->data + ETHER + sizeof(*mark),
 				size - ETHER - (unsigned)sizeof(*mark));
@@ -202,78 +215,109 @@ static struct mark mark_of(const struct io_frame *f)
 	return m;
 }
 
+static void transmit_all(struct end *e, unsigned n, const struct mark *m)
+{
+	while (n)
+		n -= transmit(e, n, e->sh->size, m);
+}
+
 /* --- the server's side of a run --- */
+
+/* A burst of a message; all of it there: send it back. */
+static void serve_echo(struct end *e, struct io_frame **v, unsigned n, struct mark *at)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct mark m = mark_of(v[i]);
+
+		if (m.run != at->run)
+			continue;
+		if (m.message != at->message)
+			at->credit = 0; /* the rest of the last one was lost */
+		at->message = m.message;
+		at->credit++;
+	}
+	release(e, v, n);
+	if (at->credit < e->sh->burst)
+		return;
+	at->credit = 0;
+	transmit_all(e, e->sh->burst, at);
+}
+
+static void serve_stream(struct end *e, struct mark *m, unsigned data)
+{
+	uint64_t t = now_ns();
+
+	if (data == 0)
+		return;
+	e->sh->first = e->sh->first ? e->sh->first : t;
+	e->sh->last = t;
+	e->sh->frames += data;
+	m->credit += data;
+	if (e->sh->mode == MODE_COPIED && m->credit * 8 >= e->sh->window && transmit(e, 1, 64, m))
+		m->credit = 0;
+}
 
 static void serve(struct end *e, int run)
 {
 	struct io_frame *v[BURST];
-	uint64_t frames = 0, first = 0, last = 0;
-	unsigned owed = 0;
+	struct mark at = { .run = (uint32_t)run };
 
+	e->sh->frames = e->sh->first = e->sh->last = 0;
 	while (atomic_load(&e->sh->stop) < run) {
 		unsigned n = receive(e, v), data = 0;
 
-		for (unsigned i = 0; i < n; i++) {
-			data += mark_of(v[i]).run == (uint32_t)run;
-			if (e->sh->mode == MODE_COPIED)
-				copy_out(e, v[i]);
-		}
-		release(e, v, n);
-		if (data == 0)
+		for (unsigned i = 0; i < n && copies(e); i++)
+			copy_out(e, v[i]);
+		if (e->sh->mode != MODE_RAW && e->sh->mode != MODE_COPIED) {
+			serve_echo(e, v, n, &at);
 			continue;
-		last = now_ns();
-		first = first ? first : last;
-		frames += data;
-		owed += data;
-		struct mark m = { .run = (uint32_t)run };
-		if (e->sh->mode == MODE_RTT) {
-			while (owed)
-				owed -= transmit(e, owed, e->sh->size, &m);
-		} else if (e->sh->mode == MODE_COPIED && owed * 8 >= e->sh->window) {
-			m.credit = owed;
-			owed -= transmit(e, 1, 64, &m) ? owed : 0;
 		}
+		for (unsigned i = 0; i < n; i++)
+			data += mark_of(v[i]).run == (uint32_t)run;
+		release(e, v, n);
+		serve_stream(e, &at, data);
 	}
-	e->sh->frames = frames;
-	e->sh->ns = last - first;
 	atomic_store(&e->sh->served, run);
 }
 
 /* --- the client's --- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
+static struct perf_times times;
 
-	return x < y ? -1 : x > y;
+/* Until the whole echo is back; false if that takes too long. */
+static bool echo_back(struct end *e, const struct mark *m, uint64_t sent)
+{
+	struct io_frame *v[BURST];
+	unsigned back = 0;
+
+	while (back < e->sh->burst) {
+		unsigned n = receive(e, v);
+
+		for (unsigned i = 0; i < n; i++) {
+			struct mark got = mark_of(v[i]);
+
+			back += got.run == m->run && got.message == m->message;
+			if (copies(e))
+				copy_out(e, v[i]);
+		}
+		release(e, v, n);
+		if (n == 0 && now_ns() - sent > LOST_MS * 1000000ull)
+			return false;
+	}
+	return true;
 }
 
-static double rtt(struct end *e, int run, double seconds, double *p99)
+static void echo(struct end *e, int run, double seconds)
 {
-	static double sample[SAMPLES];
-	struct io_frame *v[BURST];
 	struct mark m = { .run = (uint32_t)run };
-	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), t = 0;
-	unsigned n = 0;
+	uint64_t sent = now_ns(), end = sent + (uint64_t)(seconds * 1e9);
 
-	while (t < end && n < SAMPLES) {
-		uint64_t sent = now_ns();
-
-		while (!transmit(e, 1, e->sh->size, &m))
-			;
-		for (bool back = false; !back && t < end;) {
-			unsigned got = receive(e, v);
-
-			for (unsigned i = 0; i < got; i++)
-				back |= mark_of(v[i]).run == (uint32_t)run;
-			release(e, v, got);
-			t = now_ns();
-		}
-		sample[n++] = (double)(t - sent) / 1000;
+	for (times.n = 0; sent < end && times.n < PERF_SAMPLES; m.message++) {
+		sent = now_ns();
+		transmit_all(e, e->sh->burst, &m);
+		if (echo_back(e, &m, sent))
+			times.v[times.n++] = (float)(now_ns() - sent) / 1000;
 	}
-	qsort(sample, n, sizeof(sample[0]), compare);
-	*p99 = n ? sample[n * 99ull / 100] : 0;
-	return n ? sample[n / 2] : 0;
 }
 
 static void stream(struct end *e, int run, double seconds)
@@ -300,52 +344,101 @@ static void stream(struct end *e, int run, double seconds)
 	}
 }
 
-static double run_once(struct end *e, const struct options *o, enum mode mode, unsigned size,
-		       double *p99)
+static void set_up(struct end *e, const struct options *o, const struct job *j)
+{
+	struct shared *sh = e->sh;
+	unsigned most = e->l->mtu + ETHER, head = ETHER + (unsigned)sizeof(struct mark);
+
+	sh->mode = j->mode;
+	sh->size = j->octets;
+	sh->burst = 1;
+	if (j->mode >= MODE_ECHO) {
+		sh->burst = (j->octets + most - head - 1) / (most - head);
+		sh->size = (j->octets + sh->burst - 1) / sh->burst + head;
+	}
+	sh->window = o->window / sh->size < WINDOW_FRAMES ? o->window / sh->size : WINDOW_FRAMES;
+	sh->window += !sh->window;
+}
+
+static double median_of(double *r, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++)
+		for (unsigned k = i; k > 0 && r[k] < r[k - 1]; k--) {
+			double x = r[k];
+
+			r[k] = r[k - 1];
+			r[k - 1] = x;
+		}
+	return r[n / 2];
+}
+
+static void print_json(const struct end *e, const struct job *j, double gbps)
+{
+	const struct shared *sh = e->sh;
+
+	printf("{\"mode\": \"%s\", \"octets\": %u, \"mtu\": %u, \"frame\": %u, \"burst\": %u, ",
+	       mode_name[j->mode], j->octets, e->l->mtu, sh->size, sh->burst);
+	if (j->mode == MODE_RAW || j->mode == MODE_COPIED)
+		printf("\"gbps\": %.4f, \"mpps\": %.4f", gbps, gbps * 1000 / 8 / sh->size);
+	else
+		perf_print_times(&times);
+	printf("}\n");
+}
+
+/* Gb/s, or a round trip's p50 in us. */
+static double run_once(struct end *e, const struct options *o, const struct job *j)
 {
 	static int run;
-	double result = 0;
+	bool streams = j->mode == MODE_RAW || j->mode == MODE_COPIED;
+	double gbps = 0;
 
 	run++;
-	e->sh->mode = mode;
-	e->sh->size = size;
-	e->sh->window = o->window / size < WINDOW_FRAMES ? o->window / size : WINDOW_FRAMES;
-	e->sh->window += !e->sh->window;
+	set_up(e, o, j);
 	atomic_store(&e->sh->go, run);
-	if (mode == MODE_RTT)
-		result = rtt(e, run, o->seconds, p99);
-	else
+	if (streams)
 		stream(e, run, o->seconds);
+	else
+		echo(e, run, o->seconds);
 	usleep(20000); /* what is on the way arrives */
 	atomic_store(&e->sh->stop, run);
 	while (atomic_load(&e->sh->served) < run)
 		usleep(100);
-	if (mode != MODE_RTT && e->sh->ns)
-		result = (double)e->sh->frames * size * 8 / (double)e->sh->ns;
-	return result;
+	if (streams && e->sh->last > e->sh->first)
+		gbps = (double)e->sh->frames * e->sh->size * 8 /
+		       (double)(e->sh->last - e->sh->first);
+	if (o->json)
+		print_json(e, j, gbps);
+	else if (!streams)
+		qsort(times.v, times.n, sizeof(times.v[0]), perf_compare);
+	return streams ? gbps : perf_at(&times, 50);
+}
+
+static void print_text(const struct job *j, unsigned frame, double middle, double p99)
+{
+	if (j->mode == MODE_RAW || j->mode == MODE_COPIED)
+		printf("%6u %-7s     %8.2f Gb/s %8.2f Mframes/s\n", j->octets, mode_name[j->mode],
+		       middle, middle * 1000 / 8 / frame);
+	else
+		printf("%6u %-7s p50 %8.2f us  p99 %8.2f us\n", j->octets, mode_name[j->mode],
+		       middle, p99);
 }
 
 static void measure(struct end *e, const struct options *o)
 {
 	double r[RUNS_MAX], p99[RUNS_MAX];
 
-	printf("link %s, mtu %u, medians of %u runs of %.1f s\n", o->link[0], e->l->mtu, o->runs,
-	       o->seconds);
-	for (unsigned s = 0; s < o->sizes; s++)
-		for (int mode = 0; mode < MODE_COUNT; mode++) {
-			for (unsigned i = 0; i < o->runs; i++)
-				r[i] = run_once(e, o, (enum mode)mode, o->size[s], &p99[i]);
-			qsort(r, o->runs, sizeof(r[0]), compare);
-			qsort(p99, o->runs, sizeof(p99[0]), compare);
-			if (mode == MODE_RTT)
-				printf("%6u %-7s p50 %8.2f us  p99 %8.2f us\n", o->size[s],
-				       mode_name[mode], r[o->runs / 2], p99[o->runs / 2]);
-			else
-				printf("%6u %-7s     %8.2f Gb/s %8.2f Mframes/s\n", o->size[s],
-				       mode_name[mode], r[o->runs / 2],
-				       r[o->runs / 2] * 1000 / 8 / o->size[s]);
-			fflush(stdout);
+	if (!o->json)
+		printf("link %s, mtu %u, medians of %u runs of %.1f s\n", o->link[0], e->l->mtu,
+		       o->runs, o->seconds);
+	for (const struct job *j = o->job; j < o->job + o->jobs; j++) {
+		for (unsigned i = 0; i < o->runs; i++) {
+			r[i] = run_once(e, o, j);
+			p99[i] = perf_at(&times, 99);
 		}
+		if (!o->json)
+			print_text(j, e->sh->size, median_of(r, o->runs), median_of(p99, o->runs));
+		fflush(stdout);
+	}
 }
 
 /* --- both --- */
@@ -404,11 +497,41 @@ static int client(struct shared *sh, const struct options *o)
 	return !ok;
 }
 
+static void add(struct options *o, enum mode mode, unsigned octets)
+{
+	if (octets < 60 || o->jobs == JOBS_MAX)
+		exit(2);
+	o->job[o->jobs++] = (struct job){ mode, octets };
+}
+
+static void add_frame(struct options *o, unsigned octets)
+{
+	for (int mode = MODE_RTT; mode <= MODE_COPIED; mode++)
+		add(o, (enum mode)mode, octets);
+}
+
+static void add_argument(struct options *o, const char *word)
+{
+	const char *colon = strchr(word, ':');
+
+	if (!colon)
+		add_frame(o, (unsigned)atoi(word));
+	for (int mode = 0; colon && mode <= MODE_COUNT; mode++) {
+		if (mode == MODE_COUNT)
+			exit(2);
+		if (strlen(mode_name[mode]) == (size_t)(colon - word) &&
+		    !strncmp(word, mode_name[mode], (size_t)(colon - word))) {
+			add(o, (enum mode)mode, (unsigned)atoi(colon + 1));
+			break;
+		}
+	}
+}
+
 static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "l:r:m:t:n:w:")) != -1) {
+	while ((c = getopt(argc, argv, "l:r:m:t:n:w:j")) != -1) {
 		switch (c) {
 		case 'l':
 			o->link[0] = o->link[1] = optarg;
@@ -428,12 +551,15 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'n':
 			o->runs = (unsigned)atoi(optarg);
 			break;
+		case 'j':
+			o->json = true;
+			break;
 		default:
 			exit(2);
 		}
 	}
-	for (; optind < argc && o->sizes < SIZES_MAX; optind++)
-		o->size[o->sizes++] = (unsigned)atoi(argv[optind]);
+	for (; optind < argc; optind++)
+		add_argument(o, argv[optind]);
 	if (o->runs < 1 || o->runs > RUNS_MAX)
 		o->runs = 3;
 }
@@ -445,7 +571,7 @@ static void usual_sizes(struct options *o)
 
 	for (unsigned i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
 		if (usual[i] <= most)
-			o->size[o->sizes++] = usual[i];
+			add_frame(o, usual[i]);
 }
 
 int main(int argc, char **argv)
@@ -459,7 +585,7 @@ int main(int argc, char **argv)
 	int status = 1, rc;
 
 	parse(argc, argv, &o);
-	if (o.sizes == 0)
+	if (o.jobs == 0)
 		usual_sizes(&o);
 	if (sh == MAP_FAILED || !mkdtemp(dir))
 		return 1;

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was measured as text, JSON and CSV."""
+
+import csv
+import json
+import os
+import platform
+import time
+
+from .numbers import digits, median, size_name
+from .rounds import Series, ratio
+
+CSV_FIELDS = ("test", "scheme", "op", "size", "mtu", "post_list", "qps", "unit", "median", "low", "high", "rounds", "problem")
+
+
+class BadFile(Exception):
+    """Not a file of ours; the text says why."""
+
+
+def cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith(("model name", "Model", "CPU implementer")):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def machine():
+    """The class of machine; nothing that tells which one it is."""
+    return {"cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(), "kernel": platform.release(), "arch": platform.machine()}
+
+
+def document(series, options, goals=None):
+    return {
+        "uwarp_bench": 1, "when": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine(),
+        "settings": {"command": options.command, "rounds": options.rounds, "mtu": options.mtu},
+        "goals": goals or [], "series": [s.as_json() for s in series.values()],
+    }  # fmt: skip
+
+
+def write_json(path, doc):
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(doc, f, indent=1)
+        f.write("\n")
+
+
+def read_json(path):
+    """The document, and its series by key."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            doc = json.load(f)
+        if doc.get("uwarp_bench") != 1:
+            raise BadFile(f"{path}: not a file that uwarp-bench --json wrote")
+        return doc, {j["key"]: Series.from_json(j) for j in doc["series"]}
+    except OSError as e:
+        raise BadFile(f"{path}: {e.strerror}") from None
+    except (ValueError, KeyError, AttributeError):
+        raise BadFile(f"{path}: not a file that uwarp-bench --json wrote") from None
+
+
+def write_csv(path, series):
+    with open(path, "w", newline="", encoding="utf-8") as f:
+        w = csv.DictWriter(f, CSV_FIELDS, extrasaction="ignore")
+        w.writeheader()
+        for s in series.values():
+            row = s.as_json()
+            row["rounds"] = " ".join("" if v is None else f"{v:.6g}" for v in s.rounds)
+            w.writerow(row)
+
+
+# ---- tables of text ---------------------------------------------------------------------
+
+
+def columns(rows):
+    """Rows of words, aligned."""
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(w.ljust(n) for w, n in zip(r, widths)).rstrip() for r in rows)
+
+
+def reference(s):
+    """The key of what this series is compared with."""
+    f = s.facts
+    if f["test"] == "latency":
+        return f"latency/wire/{'whole' if f['op'] == 'read' else 'half'}/{f['size']}"
+    if f["test"] == "throughput":
+        return f"throughput/wire/copied/0/{f['mtu']}"
+    if f["test"] == "rate":
+        return f"rate/wire/raw/{f['size']}"
+    return None
+
+
+def against_wire(series, s):
+    key = reference(s)
+    quotients = ratio(series, s.key, key) if key and key != s.key else []
+    return f"{digits(median(quotients))} x" if quotients else ""
+
+
+def more_facts(s):
+    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs"}
+    told = [text.format(s.facts[k]) for k, text in names.items() if s.facts.get(k) not in (None, 1)]
+    return ", ".join(told)
+
+
+def table(series, test):
+    rows = [("scheme", "what", "size", "", "median (spread)", "against wire")]
+    for s in series.values():
+        f = s.facts
+        if f["test"] == test:
+            size = size_name(f["size"]) if f.get("size") else ""
+            rows.append((f["scheme"], str(f["op"]), size, more_facts(s), s.text(), against_wire(series, s)))
+    return columns(rows)
+
+
+def print_tables(series):
+    tests = dict.fromkeys(s.facts["test"] for s in series.values())
+    for test in tests:
+        print(f"\n{test}\n{table(series, test)}")
+
+
+def print_comparison(one, two):
+    rows = [("what", "first", "second", "second / first")]
+    for key in one:
+        if key in two:
+            a, b = one[key].median(), two[key].median()
+            rows.append((key, f"{digits(a)} {one[key].unit}", f"{digits(b)} {two[key].unit}", f"{digits(b / a)} x" if a and b else ""))
+    print(columns(rows))

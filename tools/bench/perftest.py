@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stock perftest programs, over uwarp or over any other RDMA device."""
+
+import re
+
+from .process import Failed, Group, need
+from .rig import LIMIT, THERE, echoes, last_row, uwarp_pair
+
+LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
+SAMPLE = re.compile(r"^\s*(\d+)\s*,\s*([0-9.]+)\s*$", re.MULTILINE)
+PERCENTS = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100)
+# What a bandwidth run moves: enough to last some tenths of a second.
+STREAM_OCTETS, STREAM_MESSAGES = 1 << 30, 300_000
+
+
+def stream_messages(size, post_list):
+    n = max(500, min(STREAM_MESSAGES, STREAM_OCTETS // size))
+    return -(-n // post_list) * post_list
+
+
+def pair(rig, words, mtu, env):
+    """The same words at both ends; the client's also say where the server is."""
+    device = rig.options.device
+    if device:
+        return device_pair(rig, words)
+    return uwarp_pair(rig, words, [*words, THERE], mtu, env)
+
+
+def device_pair(rig, words):
+    """Over a device of the kernel's: the server's host is reached by a command such as `ssh host`."""
+    o = rig.options
+    words = [*words, "-d", o.device]
+    with Group() as group:
+        server = group.start([*o.remote, *words], env=rig.env, cwd=rig.folder)
+        for _ in range(5):  # it says nowhere that it listens
+            client = group.start([*words, o.peer], env=rig.env, cwd=rig.folder)
+            try:
+                return client.wait(LIMIT)
+            except Failed:
+                if not server.running():
+                    raise
+        raise Failed(f"no connection to {o.peer}{client.last_words()}")
+
+
+def cdf(samples):
+    samples = sorted(samples)
+    return [[p, samples[int((len(samples) - 1) * p / 100)]] for p in PERCENTS]
+
+
+def latency(rig, op, size, mtu=None, env=None, distribution=False):
+    """Half a round trip of SEND and WRITE, a whole one of READ, as perftest counts: the median."""
+    # two programs that spin without calling anything, on few cores: each echo may cost a time slice
+    n = echoes(size) // 5 if op == "write" else echoes(size)
+    words = [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n)]
+    out = pair(rig, words + (["-U"] if distribution else []), mtu, env)
+    row = last_row(out, LATENCY_COLUMNS)
+    sample = {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
+    if distribution:
+        sample["cdf"] = cdf([float(v) for _, v in SAMPLE.findall(out)])
+    return sample
+
+
+def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None):
+    """Gb/s of payload and messages per second."""
+    n = stream_messages(size, post_list)
+    words = [need(f"ib_{op}_bw"), "-R", "-F", "-N", "--report_gbits", "-s", str(size), "-n", str(n)]
+    words += ["-l", str(post_list)] if post_list > 1 else []
+    words += ["-q", str(qps)] if qps > 1 else []
+    row = last_row(pair(rig, words, mtu, env), RATE_COLUMNS)
+    return {"gbps": row[3], "mps": row[4]}
+
+
+def throughput(rig, op, size, **how):
+    sample = stream(rig, op, size, **how)
+    return {**sample, "value": sample["gbps"]}
+
+
+def rate(rig, op, size, **how):
+    sample = stream(rig, op, size, **how)
+    return {**sample, "value": sample["mps"]}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Probes, measured in turn again and again: A B C, A B C. Whatever the machine does besides hits
+all of them alike, and what is compared was measured within seconds of each other."""
+
+import sys
+import time
+
+from .numbers import digits, median, size_name, spread
+from .process import Failed, Unavailable
+
+
+class Probe:
+    """One thing that is measured once in each round. measure() gives a dictionary whose "value" is
+    in `unit`; whatever else it holds is kept beside."""
+
+    def __init__(self, key, unit, measure, **facts):
+        self.key, self.unit, self.measure, self.facts = key, unit, measure, facts
+
+
+def probe(test, scheme, op, size, unit, measure, **facts):
+    key = "/".join(str(x) for x in (test, scheme, op, size, *facts.values()))
+    return Probe(key, unit, measure, test=test, scheme=scheme, op=op, size=size, **facts)
+
+
+class Series:
+    """What the rounds of one probe gave."""
+
+    def __init__(self, key, unit, facts):
+        self.key, self.unit, self.facts = key, unit, facts
+        self.rounds, self.samples, self.problem, self.available = [], [], None, True
+
+    def add(self, sample):
+        self.rounds.append(sample["value"] if sample else None)
+        if sample:
+            self.samples.append({k: v for k, v in sample.items() if k != "value"})
+
+    def values(self):
+        return [v for v in self.rounds if v is not None]
+
+    def median(self):
+        return median(self.values()) if self.values() else None
+
+    def as_json(self):
+        values = self.values()
+        low, high = spread(values) if values else (None, None)
+        return {
+            "key": self.key, **self.facts, "unit": self.unit, "median": self.median(), "low": low, "high": high,
+            "rounds": self.rounds, "problem": self.problem, "available": self.available, "samples": self.samples,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, j):
+        known = ("key", "unit", "median", "low", "high", "rounds", "problem", "available", "samples")
+        s = cls(j["key"], j["unit"], {k: v for k, v in j.items() if k not in known})
+        s.rounds, s.problem, s.available, s.samples = j["rounds"], j["problem"], j["available"], j["samples"]
+        return s
+
+    def text(self):
+        """'median unit (low to high)', or why there is none."""
+        values = self.values()
+        if not values:
+            return ("failed: " if self.available else "not available: ") + (self.problem or "not measured")
+        low, high = spread(values)
+        told = f" ({self.problem})" if self.problem else ""
+        return f"{digits(self.median())} {self.unit} ({digits(low)} to {digits(high)}){told}"
+
+
+class Progress:
+    """One line that changes on a terminal, a line now and then elsewhere."""
+
+    EVERY = 10
+
+    def __init__(self, total, quiet=False, out=sys.stderr):
+        self.total, self.quiet, self.out = total, quiet, out
+        self.done, self.start, self.told = 0, time.monotonic(), 0.0
+        self.live = out.isatty()
+
+    def show(self, text):
+        if self.quiet:
+            return
+        now = time.monotonic()
+        passed = now - self.start
+        left = passed / self.done * (self.total - self.done) if self.done else 0
+        line = f"{self.done}/{self.total}  {int(passed // 60)}:{int(passed % 60):02} passed, about {int(left // 60)}:{int(left % 60):02} left  {text}"
+        if self.live:
+            self.out.write("\r\033[K" + line[:150])
+            self.out.flush()
+        elif now - self.told > self.EVERY:
+            self.told = now
+            self.out.write(line + "\n")
+            self.out.flush()
+
+    def step(self):
+        self.done += 1
+
+    def note(self, text):
+        if not self.quiet:
+            self.out.write(("\r\033[K" if self.live else "") + text + "\n")
+            self.out.flush()
+
+    def end(self):
+        if self.live and not self.quiet:
+            self.out.write("\r\033[K")
+            self.out.flush()
+
+
+def describe(p):
+    f = p.facts
+    return f"{f['test']}: {f['scheme']} {f['op']} {size_name(f['size'])}" if f.get("size") else f"{f['test']}: {f['scheme']} {f['op']}"
+
+
+def measure_once(p, series, progress):
+    try:
+        series.add(p.measure())
+    except Unavailable as e:
+        series.available, series.problem = False, str(e)
+    except Failed as e:
+        series.add(None)
+        if series.problem != str(e):
+            progress.note(f"  {describe(p)}: {e}")
+        series.problem = str(e)
+
+
+def run_round(probes, series, progress, title):
+    for p in probes:
+        progress.show(f"{title}  {describe(p)}")
+        if series[p.key].available:
+            measure_once(p, series[p.key], progress)
+        progress.step()
+
+
+def run(probes, rounds, quiet=False, deadline=None):
+    """{key: Series}. Past the deadline (monotonic) no new round begins; an interrupt ends the
+    measuring, and what has been measured is kept."""
+    series = {p.key: Series(p.key, p.unit, p.facts) for p in probes}
+    progress = Progress(len(probes) * rounds, quiet)
+    try:
+        for n in range(rounds):
+            if n and deadline and time.monotonic() > deadline:
+                progress.note(f"  the time is over after {n} of {rounds} rounds")
+                break
+            run_round(probes, series, progress, f"round {n + 1}/{rounds}")
+    except KeyboardInterrupt:
+        progress.note("  interrupted")
+    progress.end()
+    return series
+
+
+def ratio(series, over, under):
+    """The quotients of two probes, round by round; empty if either is missing."""
+    a, b = series.get(over), series.get(under)
+    if not a or not b:
+        return []
+    return [x / y for x, y in zip(a.rounds, b.rounds) if x is not None and y]
