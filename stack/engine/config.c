@@ -104,6 +104,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_ORD", 1, 0x3ffe, &c->ord },
 		{ "UWARP_CONNECT_MS", 10, 600000, &c->connect_ms },
 		{ "UWARP_RNR_MS", 0, 3600000, &c->rnr_ms },
+		{ "UWARP_SPEAK_FIRST_MS", 0, 600000, &c->speak_first_ms },
 	};
 	int err;
 

@@ -12,6 +12,7 @@
 #define CLOSE_US      3000000u /* for the peer's FIN after ours */
 #define NUDGES	      5u
 #define NUDGE_US      10000u /* the first; each of the others waits four times as long */
+#define HINT_US	      2000000u
 
 /* ---- events ------------------------------------------------------------------------------ */
 
@@ -93,6 +94,11 @@ void engine_ep_unreachable(struct uw_ep *ep, uw_status why)
 
 /* ---- the stream -------------------------------------------------------------------------- */
 
+static uint64_t gate_period_us(const struct uw_ep *ep)
+{
+	return ep->e->cfg.speak_first_ms ? ep->e->cfg.speak_first_ms * 1000ull : HINT_US;
+}
+
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)
 {
 	const struct mpa_agreed *a = &ep->cm->agreed;
@@ -126,6 +132,8 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	ep->qp = qp;
 	ep->state = EP_STREAMING;
 	ep->deadline_us = 0;
+	if (!initiator && !a->p2p)
+		ep->gate_us = engine_now_us(ep->e) + gate_period_us(ep);
 	ep->e->stats.cm_established++;
 	return UW_OK;
 }
@@ -518,6 +526,36 @@ static void nudge(struct uw_ep *ep, uint64_t now)
 		engine_pump(ep->qp);
 }
 
+/* A responder is silent until the first FPDU came (RFC 5044 §7.1.2). If its program speaks first
+ * and the initiator knows no peer-to-peer (RFC 6581 §9.2) or does not ask for it (Linux's siw),
+ * both wait for ever. So the administrator may allow it to speak; if he did not, tell him once. */
+static void look_at_gate(struct uw_ep *ep, uint64_t now)
+{
+	struct uw_qp *qp = ep->qp;
+
+	ep->gate_us = 0;
+	if (!qp->qp.gated)
+		return;
+	if (!sq_ready(&qp->qp.sq)) {
+		ep->gate_us = now + gate_period_us(ep);
+		return;
+	}
+	if (!ep->e->cfg.speak_first_ms) {
+		engine_say_both_wait(ep);
+		return;
+	}
+	qp_open_gate(&qp->qp);
+	engine_pump(qp);
+}
+
+static void stream_timer(struct uw_ep *ep, uint64_t now)
+{
+	if (ep->unheard)
+		nudge(ep, now);
+	if (ep->gate_us && now >= ep->gate_us)
+		look_at_gate(ep, now);
+}
+
 static void connect_again(struct uw_ep *ep)
 {
 	uw_status st;
@@ -532,8 +570,8 @@ static void ep_timer(struct uw_ep *ep, uint64_t now)
 {
 	if (ep->again && ep->state == EP_CONNECTING)
 		connect_again(ep);
-	if (ep->unheard && ep->state == EP_STREAMING && ep->qp)
-		nudge(ep, now);
+	if (ep->state == EP_STREAMING && ep->qp)
+		stream_timer(ep, now);
 	if (ep->state == EP_STARTING && ep->cm && cm_timer(ep->cm, now) == CM_FAILED) {
 		startup_failed(ep, ep->cm->why);
 		return;

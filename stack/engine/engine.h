@@ -113,6 +113,7 @@ struct uw_ep {
 	bool unheard, spoke;	/* conn.c, nudge: nothing came from the peer; we sent something */
 	uint8_t nudges;
 	uint64_t nudge_us; /* the next one; 0 none */
+	uint64_t gate_us;  /* responder: look whether the peer has spoken; 0 never */
 	struct uw_ep *next_stalled;
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
 	bool again;		   /* ... at the next tick */

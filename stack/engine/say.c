@@ -60,3 +60,16 @@ void engine_say_connect_failed(const struct uw_ep *ep, uw_status why)
 	inet_ntop(AF_INET, &ep->asked, addr, sizeof(addr));
 	engine_say("cannot connect to %s:%u: %s", addr, ntohs(ep->rport), advice(why));
 }
+
+void engine_say_both_wait(const struct uw_ep *ep)
+{
+	static _Atomic bool said;
+	char addr[INET_ADDRSTRLEN];
+
+	if (atomic_exchange(&said, true))
+		return;
+	inet_ntop(AF_INET, &ep->remote, addr, sizeof(addr));
+	engine_say("%s connected and is silent, and this program wants to send first, which RFC "
+		   "5044 7.1.2 forbids: UWARP_SPEAK_FIRST_MS=500 allows it",
+		   addr);
+}

@@ -12,5 +12,7 @@ struct uw_engine;
 void engine_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Why a connection did not come to be; a repeat of the same line is swallowed. */
 void engine_say_connect_failed(const struct uw_ep *ep, uw_status why);
+/* Neither side may speak first; said once. */
+void engine_say_both_wait(const struct uw_ep *ep);
 
 #endif

@@ -99,6 +99,9 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
  * to send anyway, or it may not be sent now. */
 bool qp_nudge(struct qp *qp);
 
+/* Responder: do not wait any longer for the first FPDU (RFC 5044 §7.1.2). */
+void qp_open_gate(struct qp *qp);
+
 /* stream.c tells qp.c: the request in transmission has been handed to TCP whole. */
 void qp_sent(struct qp *qp);
 

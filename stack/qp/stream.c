@@ -186,6 +186,11 @@ bool qp_nudge(struct qp *qp)
 	return true;
 }
 
+void qp_open_gate(struct qp *qp)
+{
+	qp->gated = false;
+}
+
 /* May the current message go behind what is in the segment already? Only whole: a cut would make
  * one more segment of it and gain nothing. */
 static bool fits_behind(const struct qp *qp, size_t fit)

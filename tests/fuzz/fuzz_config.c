@@ -8,9 +8,19 @@
 #include "uwarp/uwarp.h"
 
 static const char *const names[] = {
-	"UWARP_LINK", "UWARP_IP",      "UWARP_DIR",	   "UWARP_ADDR_FD",
-	"UWARP_MTU",  "UWARP_MPA_REV", "UWARP_IRD",	   "UWARP_ORD",
-	"UWARP_CRC",  "UWARP_P2P",     "UWARP_CONNECT_MS", "UWARP_VERBOSE",
+	"UWARP_LINK",
+	"UWARP_IP",
+	"UWARP_DIR",
+	"UWARP_ADDR_FD",
+	"UWARP_MTU",
+	"UWARP_MPA_REV",
+	"UWARP_IRD",
+	"UWARP_ORD",
+	"UWARP_CRC",
+	"UWARP_P2P",
+	"UWARP_CONNECT_MS",
+	"UWARP_VERBOSE",
+	"UWARP_SPEAK_FIRST_MS",
 };
 
 static void check(const struct uw_config *c)
@@ -21,7 +31,7 @@ static void check(const struct uw_config *c)
 	CHECK(c->mpa_rev == 1 || c->mpa_rev == 2);
 	CHECK(c->ird >= 1 && c->ird <= 0x3ffe && c->ord >= 1 && c->ord <= 0x3ffe);
 	CHECK(c->connect_ms >= 10 && c->connect_ms <= 600000);
-	CHECK(c->addr_fd >= -1);
+	CHECK(c->speak_first_ms <= 600000 && c->addr_fd >= -1);
 }
 
 /* An engine that is asked what it is, without a link. */

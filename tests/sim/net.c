@@ -86,6 +86,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.markers = o->markers;
 	if (o->rnr_ms)
 		cfg.rnr_ms = o->rnr_ms;
+	cfg.speak_first_ms = o->speak_first_ms;
 	cfg.connect_ms = 30000; /* faults may cost several RTOs */
 	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
 	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);

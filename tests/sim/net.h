@@ -37,6 +37,7 @@ struct sim_options {
 	bool no_crc, rev1, no_p2p, markers;
 	unsigned rnr_ms; /* 0 = the default */
 	bool rnr_for_ever;
+	unsigned speak_first_ms;
 };
 
 struct sim {

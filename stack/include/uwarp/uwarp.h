@@ -55,7 +55,10 @@ struct uw_config {
 	unsigned rnr_ms; /* a Send without a receive waits that long (doc/adr/0005); 0: not at all;
 			  * default 10000 */
 	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
-	bool verbose;	     /* say on stderr what was chosen */
+	/* A responder is silent until the initiator's first FPDU came (RFC 5044 §7.1.2). Not 0:
+	 * only so long, if the initiator asked for no peer-to-peer; default 0 */
+	unsigned speak_first_ms;
+	bool verbose; /* say on stderr what was chosen */
 };
 
 /* Fill *cfg with the defaults, then with what the UWARP_* environment variables say.

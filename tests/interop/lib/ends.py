@@ -20,6 +20,9 @@ NET, NAMESPACE = "10.77.0", os.environ.get("RIG_NS", "uwarp-rig")
 UWARP_IP, SIW_IP = f"{NET}.21", f"{NET}.11"
 # Seconds that a VM lives if nobody ends it.
 VM_LIFE = 1800
+# Milliseconds: siw as a client waits for a server that wants to speak first and does not ask for
+# peer-to-peer, so this leave is what such programs need.
+SPEAK_FIRST = 500
 # Seconds to end after the other side did; to begin to listen. An emulated machine takes its time.
 LAST_WORDS, LISTEN = 10, 20
 # A fresh connection attempt every few ms, until one is accepted; its end is noticed and forgotten.
@@ -104,7 +107,7 @@ class UwarpEnd:
         link = [UWARP_RUN, "--quiet", "--link", "af_packet:dpdk0", "--ip", f"{UWARP_IP}/24", "--"]
         # nothing of the caller's own settings
         env = {k: v for k, v in os.environ.items() if not k.startswith("UWARP_") or k == "UWARP_BUILD_DIR"}
-        env.update(self.env, UWARP_DIR=self.run_dir)
+        env.update(self.env, UWARP_DIR=self.run_dir, UWARP_SPEAK_FIRST_MS=str(SPEAK_FIRST))
         p = LocalProcess(self.rig.in_namespace(["timeout", "-k", "2", str(limit), *link, *command]), env)
         self.started = [q for q in self.started if q.p.poll() is None] + [p]
         return p

@@ -5,11 +5,9 @@ import re
 
 
 class Program:
-    """A server and a client of one program. `server_first`: in it the side that was connected to
-    sends first, which iWARP allows only on peer-to-peer connections (RFC 5044 §7.1.2, RFC 6581)."""
+    """A server and a client of one program."""
 
     name = verified = ""
-    server_first = False
     slow_siw = 0  # ms by which siw's frames are held back, see Perftest
 
     def server(self, addr, port):
@@ -49,10 +47,9 @@ class Rping(Program):
 
 
 class Ucmatose(Program):
-    """Several connections at once, with messages in both directions."""
+    """Several connections at once, with messages in both directions, the server's first."""
 
     verified = "counts"
-    server_first = True
 
     def __init__(self, connections=3, messages=10, size=3000):
         self.name = f"ucmatose {connections} x {messages} x {size} B"
@@ -88,7 +85,6 @@ class Perftest(Program):
     def __init__(self, name, size, count):
         self.program, self.size, self.count = name, size, count
         self.name = f"{name} {count} x {size} B"
-        self.server_first = name == "ib_write_lat"
 
     def _common(self, port):
         return [self.program, "-R", "-F", "-p", str(port), "-s", str(self.size), "-n", str(self.count)]

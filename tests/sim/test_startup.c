@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who may speak first, and what happens when the peer is silent. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "net.h"
+
+#define SECOND 1000000u
+#define NUDGES 5u
+
+struct bench {
+	struct sim s;
+	uint8_t a[64], b[64];
+	struct uw_mr *ma, *mb;
+};
+
+static struct bench *open_bench(const struct sim_options *o)
+{
+	struct bench *t = calloc(1, sizeof(*t));
+
+	sim_open(&t->s, o);
+	sim_connect(&t->s, 7471);
+	t->ma = sim_mr(&t->s.a, t->a, sizeof(t->a), UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE);
+	t->mb = sim_mr(&t->s.b, t->b, sizeof(t->b), UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE);
+	return t;
+}
+
+static void close_bench(struct bench *t)
+{
+	assert_int_equal(uw_mr_dereg(t->ma), 0);
+	assert_int_equal(uw_mr_dereg(t->mb), 0);
+	sim_close(&t->s);
+	free(t);
+}
+
+static void post(struct sim_side *side, uint8_t *p, struct uw_mr *mr, uint32_t opcode, uint64_t to,
+		 uint32_t rkey)
+{
+	struct uw_sge sge = { (uintptr_t)p, 64, uw_mr_stag(mr) };
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode,
+				 .flags = UW_SEND_SIGNALED,
+				 .remote_addr = to,
+				 .rkey = rkey };
+
+	sim_post_send(side, &wr);
+}
+
+/* The responder's program sends first. */
+static void b_sends(struct bench *t)
+{
+	sim_post_recv(&t->s.a, 1, t->a, sizeof(t->a), t->ma);
+	post(&t->s.b, t->b, t->mb, UW_WR_SEND, 0, 0);
+}
+
+static void a_writes(struct bench *t)
+{
+	post(&t->s.a, t->a, t->ma, UW_WR_RDMA_WRITE, (uintptr_t)t->b, uw_mr_stag(t->mb));
+}
+
+static void a_received(struct bench *t)
+{
+	assert_int_equal(sim_wc(&t->s, t->s.a.rcq).status, UW_WC_SUCCESS);
+	assert_int_equal(sim_wc(&t->s, t->s.b.scq).status, UW_WC_SUCCESS);
+}
+
+static uint64_t fpdus(const struct bench *t)
+{
+	return t->s.e->stats.mpa_tx_fpdus;
+}
+
+/* RFC 5044 §7.1.2: the responder sends nothing before it has validated one FPDU. */
+static void a_responder_waits_for_the_first_fpdu(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ .no_p2p = true });
+
+	(void)state;
+	b_sends(t);
+	sim_run_us(&t->s, 60 * SECOND);
+	assert_int_equal(fpdus(t), 0);
+	a_writes(t);
+	a_received(t);
+	close_bench(t);
+}
+
+/* doc/rfc/deviations.md, M28: only as long as the administrator says. */
+static void a_responder_that_may_speaks_after_a_silence(void **state)
+{
+	struct bench *t =
+		open_bench(&(struct sim_options){ .no_p2p = true, .speak_first_ms = 500 });
+
+	(void)state;
+	b_sends(t);
+	sim_run_us(&t->s, SECOND / 3);
+	assert_int_equal(fpdus(t), 0);
+	sim_run_us(&t->s, SECOND / 3);
+	assert_int_equal(fpdus(t), 1);
+	a_received(t);
+	close_bench(t);
+}
+
+/* What is sent long after the start of the connection has to wait no longer than that either. */
+static void a_responder_that_may_speaks_later_too(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ .rev1 = true, .speak_first_ms = 500 });
+
+	(void)state;
+	sim_run_us(&t->s, 10 * SECOND);
+	assert_int_equal(fpdus(t), 0);
+	b_sends(t);
+	sim_run_us(&t->s, SECOND);
+	assert_int_equal(fpdus(t), 1);
+	a_received(t);
+	close_bench(t);
+}
+
+/* RFC 6581 §9.2: peer-to-peer needs no such leave, the initiator's RTR opens the way. */
+static void a_peer_to_peer_responder_speaks_at_once(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ 0 });
+
+	(void)state;
+	b_sends(t);
+	sim_run_us(&t->s, SECOND / 100);
+	a_received(t);
+	close_bench(t);
+}
+
+/* conn.c, nudge: a responder that may not have looked at its stream yet gets something to look at,
+ * a few times. */
+static void a_silent_peer_is_nudged_a_few_times(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ .no_p2p = true });
+
+	(void)state;
+	sim_run_us(&t->s, SECOND);
+	assert_int_equal(fpdus(t), 0); /* we have said nothing that could lie there */
+	a_writes(t);
+	sim_run_us(&t->s, SECOND / 200);
+	assert_int_equal(fpdus(t), 1);
+	sim_run_us(&t->s, 60 * SECOND);
+	assert_int_equal(fpdus(t), 1 + NUDGES);
+	assert_int_equal(sim_wc(&t->s, t->s.a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(uw_qp_state(t->s.b.qp), UW_QPS_RTS);
+	close_bench(t);
+}
+
+static void a_peer_that_spoke_is_not_nudged(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ .no_p2p = true });
+
+	(void)state;
+	a_writes(t);
+	sim_run_us(&t->s, SECOND / 1000);
+	b_sends(t);
+	a_received(t);
+	sim_run_us(&t->s, 60 * SECOND);
+	assert_int_equal(fpdus(t), 2);
+	close_bench(t);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_responder_waits_for_the_first_fpdu),
+		cmocka_unit_test(a_responder_that_may_speaks_after_a_silence),
+		cmocka_unit_test(a_responder_that_may_speaks_later_too),
+		cmocka_unit_test(a_peer_to_peer_responder_speaks_at_once),
+		cmocka_unit_test(a_silent_peer_is_nudged_a_few_times),
+		cmocka_unit_test(a_peer_that_spoke_is_not_nudged),
+	};
+
+	if (argc > 1) /* one test alone, for looking closely */
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
