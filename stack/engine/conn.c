@@ -7,7 +7,8 @@
 
 #include "engine/say.h"
 
-#define PUMP_SEGMENTS 16u /* then others get a turn */
+#define PUMP_SEGMENTS 16u    /* then others get a turn */
+#define PUMP_OCTETS   16384u /* then the link gets them: the peer works while we go on */
 #define STALLED_TURNS 16u
 #define CLOSE_US      3000000u /* for the peer's FIN after ours */
 #define NUDGES	      5u
@@ -228,6 +229,7 @@ static void transmit(struct uw_qp *qp)
 {
 	struct uw_ep *ep = qp->ep;
 	unsigned sent = 0;
+	size_t held = 0;
 
 	while (sent < PUMP_SEGMENTS && qp_tx_pending(&qp->qp)) {
 		size_t room, n;
@@ -240,6 +242,12 @@ static void transmit(struct uw_qp *qp)
 		if (!n)
 			break;
 		sent++;
+		held += n;
+		if (held >= PUMP_OCTETS) {
+			llp_tx_flush(ep->c);
+			llp_flush_links();
+			held = 0;
+		}
 	}
 	if (sent) {
 		llp_tx_flush(ep->c);
@@ -274,6 +282,13 @@ void engine_pump(struct uw_qp *qp)
 		ep->deadline_us = engine_now_us(ep->e) + CLOSE_US;
 		llp_shutdown(ep->c);
 	}
+}
+
+/* While octets come in: once for all that the burst brings. */
+static void pump_later(struct uw_qp *qp)
+{
+	if (qp_tx_pending(&qp->qp) || qp->qp.fin_wanted || qp->qp.state == UW_QPS_ERR)
+		stall(qp->ep);
 }
 
 void engine_pump_stalled(struct uw_engine *e)
@@ -455,7 +470,7 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	if (st)
 		engine_qp_down(qp, st);
 	else
-		engine_pump(qp);
+		pump_later(qp);
 	return used;
 }
 
@@ -464,7 +479,7 @@ static void on_writable(void *ctx)
 	struct uw_ep *ep = ctx;
 
 	if (ep->qp && (ep->state == EP_STREAMING || ep->state == EP_CLOSING))
-		engine_pump(ep->qp);
+		pump_later(ep->qp);
 }
 
 /* RFC 5044 §7.2: the end of the TCP stream goes up, graceful (UW_OK, a FIN) or not. */

@@ -159,6 +159,7 @@ struct uw_engine {
 	_Atomic uint32_t own_doorbell;
 	_Atomic uint32_t drive_tick;
 	_Atomic bool driving;
+	_Atomic bool steady; /* ... and does nothing else: written by the RX thread */
 	uint64_t (*now_us)(void *arg);
 	void *now_arg;
 
@@ -202,7 +203,7 @@ void engine_thread_stop(struct uw_engine *e);
 /* A program thread found its CQ empty: let it do the stack's work. */
 void engine_drive(struct uw_engine *e, bool again);
 /* It found something, or goes to sleep: the RX thread is needed again. */
-void engine_leave(struct uw_engine *e);
+void engine_leave(struct uw_engine *e, bool to_sleep);
 
 /* ---- doorbell.c -------------------------------------------------------------------------- */
 

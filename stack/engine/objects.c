@@ -200,7 +200,7 @@ int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
 	}
 	if (got) {
 		last_empty = NULL;
-		engine_leave(cq->e);
+		engine_leave(cq->e, false);
 		return (int)got;
 	}
 	return atomic_load_explicit(&cq->cq.overflown, memory_order_relaxed) ? -EOVERFLOW : 0;
@@ -211,7 +211,7 @@ int uw_cq_arm(struct uw_cq *cq, bool solicited_only)
 	if (!cq->cq.notify)
 		return -EINVAL;
 	cq_arm(&cq->cq, solicited_only);
-	engine_leave(cq->e);
+	engine_leave(cq->e, true);
 	return 0;
 }
 

@@ -18,12 +18,14 @@
 #define LONG_YIELD_US	     200u    /* somebody else needs this core */
 #define NO_YIELD_US	     100000u /* ... so do not spin for that long */
 #define WATCH_US	     1000u   /* a program drives: look in at this pace */
+#define STEADY_ROUNDS	     128u    /* in WATCH_US */
 #define RECENT_US	     100000u /* a program that drove within this may vanish */
 #define MAX_SLEEP_US	     250000u
 #define NAP_MIN_US	     20u /* links that do not ring: nap and look, longer and longer */
 #define NAP_MAX_US	     1000u
 #define TIMER_US	     10000u
 #define EMPTY_POLLS_TO_DRIVE 4u
+#define DRIVES_PER_CLOCK     16u
 #define EMPTY_POLLS_TO_YIELD 64u
 
 /* ---- the stack lock ---------------------------------------------------------------------- */
@@ -68,23 +70,34 @@ static unsigned receive(struct uw_engine *e, struct io_link *l)
 	return n;
 }
 
-unsigned engine_run(struct uw_engine *e)
+static void timers(struct uw_engine *e)
+{
+	uint64_t now = engine_now_us(e);
+
+	if (now < e->next_timer_us)
+		return;
+	e->next_timer_us = now + TIMER_US;
+	llp_timers();
+	engine_ep_timers(e, now);
+}
+
+static unsigned round_of(struct uw_engine *e)
 {
 	unsigned work = 0;
-	uint64_t now;
 
 	for (unsigned i = 0; i < e->n_links; i++)
 		work += receive(e, e->links[i]);
 	work += llp_input_self();
-	now = engine_now_us(e);
-	if (now >= e->next_timer_us) {
-		e->next_timer_us = now + TIMER_US;
-		llp_timers();
-		engine_ep_timers(e, now);
-	}
 	engine_pump_stalled(e);
+	llp_acks();
 	llp_flush_links();
 	return work;
+}
+
+unsigned engine_run(struct uw_engine *e)
+{
+	timers(e);
+	return round_of(e);
 }
 
 /* ---- sleeping ---------------------------------------------------------------------------- */
@@ -107,8 +120,10 @@ struct rx_thread {
 	bool rings;
 	unsigned empty;
 	uint32_t seen_tick;
-	uint64_t drove_us;    /* when a program was last seen driving */
-	uint64_t no_yield_us; /* until then */
+	uint32_t judged_tick;	      /* steady or not: at judged_us */
+	uint64_t judged_us, doubt_us; /* doubt: not steady until then */
+	uint64_t drove_us;	      /* when a program was last seen driving */
+	uint64_t no_yield_us;	      /* until then */
 	uint64_t nap_us;
 };
 
@@ -202,6 +217,31 @@ static void idle(struct rx_thread *t)
 		nap(t);
 }
 
+/* Does a program thread drive, and without a pause? Then it is to be left alone: every look at the
+ * stack from here takes the lock from it, and every doorbell time from its peers. It is judged by
+ * how often it looked for completions and found none. One that then stays away is found out within
+ * WATCH_US, and not trusted again for a while. */
+static bool driven_steadily(struct rx_thread *t)
+{
+	struct uw_engine *e = t->e;
+	uint64_t now = engine_now_us(e), elapsed = now - t->judged_us;
+	bool steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
+
+	if (elapsed >= WATCH_US) {
+		uint32_t tick = atomic_load_explicit(&e->drive_tick, memory_order_relaxed);
+		uint64_t rounds = tick - t->judged_tick;
+		bool enough = rounds * WATCH_US >= STEADY_ROUNDS * elapsed;
+
+		if (steady && !enough)
+			t->doubt_us = now + RECENT_US;
+		steady = enough && now >= t->doubt_us;
+		atomic_store_explicit(&e->steady, steady, memory_order_relaxed);
+		t->judged_us = now;
+		t->judged_tick = tick;
+	}
+	return steady && atomic_load_explicit(&e->driving, memory_order_acquire);
+}
+
 static void *rx_main(void *arg)
 {
 	struct rx_thread t = { .e = arg, .nap_us = NAP_MIN_US, .rings = true };
@@ -213,6 +253,11 @@ static void *rx_main(void *arg)
 	while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
 		unsigned work = 0;
 
+		if (driven_steadily(&t)) {
+			t.drove_us = engine_now_us(e);
+			futex_wait(e->doorbell, IO_AWAKE, WATCH_US);
+			continue;
+		}
 		if (engine_trylock(e)) {
 			work = engine_run(e);
 			e->stats.drive_rx++;
@@ -260,15 +305,17 @@ void engine_drive(struct uw_engine *e, bool again)
 	if (!atomic_load_explicit(&e->started, memory_order_acquire))
 		return;
 	if (engine_trylock(e)) {
-		engine_run(e);
-		e->stats.drive_app++;
+		/* Reading the clock costs as much as looking for frames. */
+		if (++e->stats.drive_app % DRIVES_PER_CLOCK == 0)
+			timers(e);
+		round_of(e);
 		engine_unlock(e);
 	}
+	atomic_fetch_add_explicit(&e->drive_tick, 1, memory_order_relaxed);
 	empty = again ? empty + 1 : 1;
 	if (empty < EMPTY_POLLS_TO_DRIVE)
 		return;
 	/* From here on it evidently waits by polling: no need to be rung. */
-	atomic_fetch_add_explicit(&e->drive_tick, 1, memory_order_relaxed);
 	if (!atomic_load_explicit(&e->driving, memory_order_relaxed))
 		atomic_store_explicit(&e->driving, true, memory_order_release);
 	if (atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP)
@@ -277,11 +324,14 @@ void engine_drive(struct uw_engine *e, bool again)
 		sched_yield();
 }
 
-void engine_leave(struct uw_engine *e)
+void engine_leave(struct uw_engine *e, bool to_sleep)
 {
 	bool any;
 
 	if (!atomic_load_explicit(&e->driving, memory_order_relaxed))
+		return;
+	/* It comes back at once; if not, the RX thread notices (driven_steadily). */
+	if (!to_sleep && atomic_load_explicit(&e->steady, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&e->driving, false, memory_order_release);
 	/* The RX thread is asleep or will be: peers have to ring again, and what came in between

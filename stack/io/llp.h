@@ -49,6 +49,9 @@ void llp_remove_link(struct io_link *l);
 void llp_input(struct io_link *l, struct io_frame *f);
 /* Frames that this process sent to itself; returns how many were taken in. */
 unsigned llp_input_self(void);
+/* Acknowledge what came since the last call and has not been yet: after a burst, and after what it
+ * made the user send. */
+void llp_acks(void);
 /* Hand what is queued to the links; true if something had to stay queued. */
 bool llp_flush_links(void);
 /* Run the timers that are due. */

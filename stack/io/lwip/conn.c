@@ -36,6 +36,7 @@ static void conn_free(struct llp_conn *c)
 {
 	conn_drop_held(c);
 	conn_drop_building(c);
+	conn_forget_ack(c);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;

@@ -25,6 +25,11 @@ struct llp_conn {
 	struct io_frame *building; /* llp_tx_begin without its commit */
 	struct tcp_seg *seg;	   /* for it */
 	struct conn_held held;
+	struct llp_conn *next_ack; /* edge.acks */
+	bool ack_due;
+	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
+	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
+	uint32_t sent_end;
 	bool connecting;
 	bool paused;
 	uint64_t probe_us, probe_wait_us; /* the peer's window is closed: when to ask; 0 not yet */
@@ -41,6 +46,7 @@ void conn_drop_building(struct llp_conn *c);
 /* recv.c */
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
 void conn_drop_held(struct llp_conn *c);
+void conn_forget_ack(struct llp_conn *c);
 /* Tell lwIP that everything was taken, as it wants before an orderly close. */
 void conn_settle_window(struct llp_conn *c);
 

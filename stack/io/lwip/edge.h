@@ -32,6 +32,7 @@ struct edge {
 	struct edge_link links[EDGE_LINKS];
 	struct llp_conn *conns; /* all that have a pcb and a user */
 	struct llp_conn *spare; /* freed ones */
+	struct llp_conn *acks;	/* have an ACK due at the end of the burst */
 };
 extern struct edge edge;
 

@@ -254,6 +254,54 @@ static void take(struct llp_conn *c, struct pbuf *p)
 		offer(c);
 }
 
+/* ---- acknowledging ----------------------------------------------------------------------- */
+
+/* lwIP acknowledges every second segment. On a link that neither loses nor shares, and where every
+ * peer is like us, once for all that came in one burst is enough; and what the burst makes the user
+ * send may carry it. */
+static void postpone_ack(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	if (!(c->el->io->flags & IO_P2P) || !(pcb->flags & TF_ACK_NOW))
+		return;
+	tcp_clear_flags(pcb, TF_ACK_NOW);
+	tcp_set_flags(pcb, TF_ACK_DELAY);
+	if (c->ack_due)
+		return;
+	c->ack_due = true;
+	c->next_ack = edge.acks;
+	edge.acks = c;
+}
+
+void conn_forget_ack(struct llp_conn *c)
+{
+	struct llp_conn **p = &edge.acks;
+
+	if (!c->ack_due)
+		return;
+	while (*p != c)
+		p = &(*p)->next_ack;
+	*p = c->next_ack;
+	c->ack_due = false;
+}
+
+void llp_acks(void)
+{
+	struct llp_conn *c;
+
+	while ((c = edge.acks)) {
+		edge.acks = c->next_ack;
+		c->ack_due = false;
+		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
+			continue;
+		tcp_ack_now(c->pcb);
+		tcp_output(c->pcb);
+	}
+}
+
+/* ---- lwIP's callback --------------------------------------------------------------------- */
+
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 {
 	struct llp_conn *c = arg;
@@ -261,9 +309,11 @@ err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 	(void)err;
 	(void)pcb;
 	c->in_callback = true;
-	if (p)
+	if (p) {
 		take(c, p);
-	else
+		postpone_ack(c);
+	} else {
 		edge.cfg.user->closed(c->ctx, UW_OK);
+	}
 	return conn_settle(c);
 }

@@ -138,12 +138,50 @@ void llp_tx_commit(struct llp_conn *c, size_t n)
 	f->len = (uint32_t)n;
 	fill_segment(seg, c->pcb, f);
 	append(c->pcb, seg);
+	c->queued = seg;
 	edge.cfg.stats->tcp_tx_segments++;
 	edge.cfg.stats->tcp_tx_bytes += n;
 }
 
+/* Is c->sent the last of lwIP's unacked queue, and all that is unsent new? */
+static bool knows_last(const struct llp_conn *c)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+
+	/* Its end is the last octet that was ever sent, and not acknowledged: so it is queued. */
+	if (!c->sent || c->sent_end != pcb->snd_nxt || !TCP_SEQ_GT(c->sent_end, pcb->lastack))
+		return false;
+	/* Nothing is on its way back from unacked to unsent, and nobody has split it. */
+	return !(pcb->flags & (TF_RTO | TF_INFR)) && !pcb->nrtx &&
+	       lwip_ntohl(pcb->unsent->tcphdr->seqno) == pcb->snd_nxt &&
+	       lwip_ntohl(c->sent->tcphdr->seqno) + c->sent->len == c->sent_end;
+}
+
+/* tcp_output walks to the end of what is not acknowledged. We know where that is: give it an empty
+ * queue and join the two afterwards. */
+static void output(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	struct tcp_seg *first = pcb->unacked;
+
+	if (!knows_last(c)) {
+		tcp_output(pcb);
+		return;
+	}
+	assert(!c->sent->next);
+	pcb->unacked = NULL;
+	tcp_output(pcb);
+	c->sent->next = pcb->unacked;
+	pcb->unacked = first;
+}
+
 void llp_tx_flush(struct llp_conn *c)
 {
-	if (c->end == CONN_ON && c->pcb->unsent)
-		tcp_output(c->pcb);
+	struct tcp_pcb *pcb = c->pcb;
+
+	if (c->end != CONN_ON || !pcb->unsent)
+		return;
+	output(c);
+	c->sent = pcb->unsent ? NULL : c->queued;
+	c->sent_end = pcb->snd_nxt;
 }
