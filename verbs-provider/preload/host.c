@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <time.h>
+
+#include <linux/futex.h>
 
 #include "channel.h"
 #include "shim.h"
@@ -215,11 +219,6 @@ uint64_t host_guid(void)
 	return guid;
 }
 
-void host_starting(void)
-{
-	atomic_store_explicit(&host.starting, true, memory_order_relaxed);
-}
-
 bool host_ended(void)
 {
 	return atomic_load_explicit(&host.ended, memory_order_relaxed);
@@ -233,8 +232,69 @@ __attribute__((destructor)) static void end(void)
 
 	if (!e || host.owner != getpid() || !host_api()->engine_started(e))
 		return;
-	atomic_store_explicit(&host.ended, true, memory_order_relaxed);
-	host_api()->engine_close(e);
+	if (!atomic_exchange_explicit(&host.ended, true, memory_order_relaxed))
+		host_api()->engine_close(e);
+}
+
+/* ---- _exit() ---------------------------------------------------------------------------- */
+
+/*
+ * _exit() runs no destructor, and may come from a signal handler that interrupted a holder of the
+ * stack's locks. So a thread that waits for it since the start does the work, and the caller waits
+ * for that thread, but not for ever. The word is a futex; only atomics and system calls touch it.
+ */
+enum { NOBODY, AWAITED, EXITING, ENDED };
+
+static struct {
+	atomic_int word;
+	_Atomic pid_t pid; /* whose thread it is: a child has none of its own */
+} last;
+
+static void wait_word(int value, const struct timespec *limit)
+{
+	syscall(SYS_futex, &last.word, FUTEX_WAIT_PRIVATE, value, limit, NULL, 0);
+}
+
+static void say_word(int value)
+{
+	/* release: pairs with the acquires in await_exit() and host_exiting() */
+	atomic_store_explicit(&last.word, value, memory_order_release);
+	syscall(SYS_futex, &last.word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void *await_exit(void *arg)
+{
+	prctl(PR_SET_NAME, "uwarp-exit");
+	while (atomic_load_explicit(&last.word, memory_order_acquire) == AWAITED)
+		wait_word(AWAITED, NULL);
+	end();
+	say_word(ENDED);
+	return arg;
+}
+
+void host_exiting(void)
+{
+	static const struct timespec limit = { .tv_sec = 3 }; /* the stack's own is 2 */
+	int awaited = AWAITED;
+
+	if (atomic_load_explicit(&last.pid, memory_order_relaxed) != getpid() ||
+	    !atomic_compare_exchange_strong(&last.word, &awaited, EXITING))
+		return;
+	say_word(EXITING);
+	if (atomic_load_explicit(&last.word, memory_order_acquire) == EXITING)
+		wait_word(EXITING, &limit);
+}
+
+void host_starting(void)
+{
+	pid_t self = getpid();
+
+	atomic_store_explicit(&host.starting, true, memory_order_relaxed);
+	if (atomic_exchange_explicit(&last.pid, self, memory_order_relaxed) == self)
+		return;
+	atomic_store_explicit(&last.word, AWAITED, memory_order_relaxed);
+	if (shim_spawn(await_exit, NULL))
+		atomic_store_explicit(&last.word, NOBODY, memory_order_relaxed);
 }
 
 /* ---- fork ------------------------------------------------------------------------------- */

@@ -19,6 +19,9 @@ uint64_t host_live_guid(void);
 /* Note that this process is about to start its engine: a child will need its own. */
 void host_starting(void);
 
+/* The process calls _exit(): end the connections. Signal handlers may call it. */
+void host_exiting(void);
+
 /* True once the process ends and the engine is gone. */
 bool host_ended(void);
 

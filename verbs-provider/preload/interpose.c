@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 #include <linux/netlink.h>
 
 #include "fdtab.h"
+#include "host_priv.h"
 #include "next.h"
 #include "nodes.h"
 #include "netlink.h"
@@ -291,3 +293,16 @@ EXPORT int dup3(int fd, int copy, int flags)
 
 WRAP_FCNTL(fcntl)
 WRAP_FCNTL(fcntl64)
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+#define WRAP_EXIT(name)                                                                            \
+	EXPORT void name(int status)                                                               \
+	{                                                                                          \
+		host_exiting();                                                                    \
+		for (;;)                                                                           \
+			syscall(SYS_exit_group, status);                                           \
+	}
+
+WRAP_EXIT(_exit)
+WRAP_EXIT(_Exit)

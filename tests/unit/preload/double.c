@@ -206,6 +206,10 @@ static bool double_engine_started(const struct uw_engine *e)
 
 static void double_engine_close(struct uw_engine *e)
 {
+	const char *told = getenv("DOUBLE_CLOSE_FD"); /* gets an octet for every end */
+
+	if (told && write(atoi(told), "", 1) != 1)
+		abort();
 	if (e->started) {
 		pthread_mutex_lock(&stack);
 		e->stop = true;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,69 @@ static void child_closes_and_exits(void **state)
 	close(f.fd);
 }
 
+/* ---- _exit() ---------------------------------------------------------------------------- */
+
+static void leave_at_once(void *arg)
+{
+	connect_to_self(*(int *)arg, 8208);
+	_exit(0);
+}
+
+static void leave_from_a_handler(int sig)
+{
+	(void)sig;
+	_Exit(0);
+}
+
+static void be_killed(void *arg)
+{
+	connect_to_self(*(int *)arg, 8208);
+	signal(SIGTERM, leave_from_a_handler);
+	raise(SIGTERM);
+}
+
+static void leave_without_stack(void *arg)
+{
+	(void)arg;
+	_exit(0);
+}
+
+static void exit_with_a_child_that_could_not_exec(void *arg)
+{
+	connect_to_self(*(int *)arg, 8208);
+	if (!vfork())
+		_exit(0); /* the parent's memory, not the parent's end */
+}
+
+static int ends_of(void (*fn)(void *), void *arg)
+{
+	char fd[16], octets[8];
+	int ends[2];
+	ssize_t n;
+
+	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+	snprintf(fd, sizeof(fd), "%d", ends[1]);
+	setenv("DOUBLE_CLOSE_FD", fd, 1);
+	in_child(fn, arg);
+	unsetenv("DOUBLE_CLOSE_FD");
+	n = read(ends[0], octets, sizeof(octets));
+	close(ends[0]);
+	close(ends[1]);
+	return n < 0 ? 0 : (int)n;
+}
+
+static void connections_end_with_the_process_however_it_ends(void **state)
+{
+	int fd = cm_node();
+
+	(void)state;
+	assert_int_equal(ends_of(leave_at_once, &fd), 1);
+	assert_int_equal(ends_of(be_killed, &fd), 1);
+	assert_int_equal(ends_of(leave_without_stack, &fd), 0);
+	assert_int_equal(ends_of(exit_with_a_child_that_could_not_exec, &fd), 1);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +243,7 @@ int main(void)
 		cmocka_unit_test(child_of_a_running_parent),
 		cmocka_unit_test(generations),
 		cmocka_unit_test(child_closes_and_exits),
+		cmocka_unit_test(connections_end_with_the_process_however_it_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
