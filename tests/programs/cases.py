@@ -2,9 +2,11 @@
 """The table of cases. A case is a callable that is given a Stage; it says by `program` and `flags`
 what it runs."""
 
+import apps
 import bad_input
 import capture
 import lifecycle
+from alone import Alone, Watch
 from links import Loop, Memif, Veth
 from pairs import Copy, Endless, Pair
 
@@ -30,18 +32,71 @@ def perftests(flags, seconds):
     return [perftest(f"ib_{op}_{what}", flags, seconds) for op in ("write", "send", "read") for what in ("lat", "bw")]
 
 
+def rping_to(server, client, more=""):
+    """Its addresses in all their forms."""
+    flags = f"-V -v -C 50 -S 1000{more}"
+    return Pair("rping", f"-s -a {server}, -c -a {client}", f"rping -s -a {server} {flags}", f"rping -c -a {client} {flags}")
+
+
 CM = [
+    rping_to("0.0.0.0", "127.0.0.1"),
+    rping_to("{server}", "::ffff:{server}"),
+    rping_to("::", "::1"),
+    rping_to("::1", "{server}"),
+    Pair("rping", "RDMAV_FORK_SAFE=1", "rping -s -V -C 50", "rping -c -a {server} -V -v -C 50").with_env(RDMAV_FORK_SAFE="1"),
+    Endless("rping", "-s -P", "rping -s -P -V -C 50", "rping -c -a {server} -V -v -C 50"),
     Pair("ucmatose", "", "ucmatose", "ucmatose -s {server}"),
     Pair("ucmatose", "-c 10 -C 100 -S 5000", "ucmatose -c 10 -C 100 -S 5000", "ucmatose -s {server} -c 10 -C 100 -S 5000"),
+    Pair("ucmatose", "-m", "ucmatose -m -C 50", "ucmatose -s {server} -m -C 50"),
     Pair("rdma_client", "", "rdma_server", "rdma_client -s {server}"),
     Pair("rdma_xclient", "-c r", "rdma_xserver -c r", "rdma_xclient -s {server} -c r"),
+    Endless("cmtime", "-c 100", "cmtime -c 100", "cmtime -c 100 -s {server}"),
 ]
+
+
+def stream(program, mode, more="-S 65536 -I 20 -C 20"):
+    """One mode; without more the whole list of sizes."""
+    flags = f"-T {mode} {more}".strip()
+    return Pair(program, flags, f"{program} {flags}", f"{program} -s {{server}} {flags}", 60)
+
+
+# Of async the server alone: a client in that mode takes the server's good end for a failure when it has not
+# read the last octets yet (doc/programs.md).
+ASYNC = "-S 65536 -I 20 -C 20"
 SOCKETS = [
-    Pair("rstream", "-T v", "rstream -T v", "rstream -s {server} -T v", 60),
+    stream("rstream", "v", "-S all -I 20"),
+    Pair("rstream", f"-T a {ASYNC}; server alone", f"rstream -T a {ASYNC}", f"rstream -s {{server}} {ASYNC}"),
+    *(stream("rstream", mode) for mode in ("b", "n", "r")),
+    *(stream("riostream", mode) for mode in ("a", "b", "n", "v")),
     Copy("rcopy", "", "rcopy", "rcopy original {server}:{folder}/copy", 60),
 ]
-CMTIME = [Endless("cmtime", "-c 100", "cmtime -c 100", "cmtime -c 100 -s {server}")]
+DEVICE = [
+    Alone("ibv_devices", "", "ibv_devices", r"^\s+uwarp0\s+[0-9a-f]{16}$"),
+    Alone("ibv_devinfo", "", "ibv_devinfo", r"hca_id:\s+uwarp0", r"state:\s+PORT_ACTIVE"),
+    Alone("ibv_devinfo", "-v", "ibv_devinfo -v", r"max_qp:\s+[1-9]", r"atomic_cap:\s+ATOMIC_"),
+    Alone("ibv_devinfo", "-d uwarp0 -i 1", "ibv_devinfo -d uwarp0 -i 1", r"port:\s+1$"),
+    Alone("ibv_devinfo", "-l", "ibv_devinfo -l", r"^\s+uwarp0$"),
+    Watch("ibv_asyncwatch", "", "ibv_asyncwatch -d uwarp0", "async event FD"),
+]
+# What perftest can be told besides the size; -n and -D keep it short.
+PERFTEST_FLAGS = [
+    ("ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw", "-R -n 200 -b"),
+    ("ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw", "-R -n 200 -q 4"),
+    ("ib_send_bw ib_read_bw ib_atomic_bw ib_send_lat ib_read_lat ib_atomic_lat", "-R -n 200 -e"),
+    ("ib_send_bw ib_send_lat", "-R -n 200 --use-srq"),
+    ("ib_send_bw", "-R -n 200 -q 4 --use-srq"),
+    ("ib_write_bw ib_write_lat ib_send_bw ib_send_lat", "-R -n 200 -s 64 -I 64"),
+    ("ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw", "-R -D 1"),
+    ("ib_send_bw", "-R -n 200 -l 8"),
+    ("ib_write_bw ib_send_lat", "-R -n 200 -z"),
+    ("ib_write_bw", "-R -n 200 -t 1"),
+    ("ib_atomic_bw ib_atomic_lat", "-R -n 1000 -A CMP_AND_SWAP"),
+    ("ib_atomic_bw ib_atomic_lat", "-R -n 1000 -A FETCH_AND_ADD"),
+]
+PERFTEST_MORE = [perftest(name, flags, 30) for names, flags in PERFTEST_FLAGS for name in names.split()]
 
+# Addresses in other forms are memif's.
+CM_VETH = [case for case in CM if case.program != "rping"]
 # One for each operation, and both ways of measuring: -a takes long, see below.
 VETH_ALL = ["ib_write_bw", "ib_send_lat", "ib_read_bw"]
 
@@ -49,12 +104,21 @@ VETH_ALL = ["ib_write_bw", "ib_send_lat", "ib_read_bw"]
 # iterations up to 8 MiB would add minutes.
 GROUPS = {
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
-    "cm": [(Memif, CM + SOCKETS + CMTIME)],
+    "cm": [(Memif, CM)],
+    "sockets": [(Memif, SOCKETS)],
+    "device": [(Memif, DEVICE)],
     "perftest": [(Memif, perftests("-R", 60))],
+    "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
-    "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM + perftests("-R", 60))],
+    "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
     "af_packet-all": [(Veth, [perftest(name, "-R -a -n 20", 90) for name in VETH_ALL])],
     "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],
+    "apps-sockets": [(Memif, apps.SOCKETS)],
+    "apps-qperf": [(Memif, apps.QPERF)],
+    "apps-fabric": [(Memif, apps.FABRIC)],
+    "apps-mpi": [(Memif, apps.MPI)],
+    "apps-storage": [(Memif, apps.STORAGE)],
+    "apps-dapl": [(Memif, apps.DAPL)],
     "lifecycle": [(Memif, lifecycle.MEMIF), (Loop, lifecycle.LOOP), (Veth, lifecycle.VETH)],
 }

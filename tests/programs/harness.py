@@ -58,6 +58,33 @@ def wait_until(condition, seconds):
     return True
 
 
+def kernel_listens(port):
+    """Is there a kernel TCP socket here that listens on it?"""
+    text = read_bytes("/proc/net/tcp") + read_bytes("/proc/net/tcp6")
+    rows = [line.split() for line in text.decode().splitlines()]
+    return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
+
+
+def listens(port):
+    """Waits until a program that is asked over kernel TCP first can be."""
+
+    def wait(program):
+        wait_until(lambda: kernel_listens(port) or program.poll() is not None, START)
+        check(kernel_listens(port), f"{program.role} does not listen on port {port}")
+
+    return wait
+
+
+def printed(text):
+    """Waits until the program has printed it."""
+
+    def wait(program):
+        wait_until(lambda: text in program.out or program.poll() is not None, START)
+        check(text in program.out, f"{program.role} does not say '{text}'")
+
+    return wait
+
+
 def die_with_parent():
     """Whatever kills this process kills what it started."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from harness import Failed, check, read_bytes
+from harness import Failed, Program, check, read_bytes
 
 REFUSED = "nothing listens on that port"
 # A client that comes before its server listens is started again, as a user would do.
@@ -28,12 +28,13 @@ def until_connected(stage, server, command, seconds, env=None):
         stage.forget(client)
 
 
-def run_pair(stage, server_command, client_command, seconds, env=None):
-    """Both programs after they have ended well. env: role -> additional variables."""
+def run_pair(stage, server_command, client_command, seconds, env=None, ready=Program.until_link_up):
+    """Both programs after they have ended well. env: role -> additional variables; ready waits until the
+    server can be reached."""
     env = env or {}
     deadline = time.monotonic() + seconds
     server = stage.start("server", server_command, env=env.get("server"))
-    server.until_link_up()
+    ready(server)
     client = until_connected(stage, server, client_command, seconds, env.get("client"))
     check(client.popen.returncode == 0, f"the client ended with exit code {client.popen.returncode}")
     rc = server.wait(max(1, deadline - time.monotonic()))
@@ -90,11 +91,39 @@ def judge_rcopy(stage, _server, _client, _command):
     check(same, "the copy differs from the original")
 
 
-def judge_rstream(_stage, _server, client, _command):
+def judge_rstream(_stage, _server, client, command):
     """With -T v a stream that brings other data ends in an error line."""
     check("verification failed" not in client.out + client.err, "data came wrong")
-    rows = re.findall(r"^\w+_(?:lat|bw)\s", client.out, re.M)
-    check(len(rows) == 8, f"{len(rows)} tests were done instead of 8")
+    wanted = 1 if "-S" in command.split() else 8
+    rows = re.findall(r"^(?:custom|\w+_(?:lat|bw))\s", client.out, re.M)
+    check(len(rows) == wanted, f"{len(rows)} tests were done instead of {wanted}")
+
+
+def judge_netpipe(_stage, _server, client, _command):
+    """-i: it compares what came."""
+    lines = re.findall(r"bytes +\d+ times -->.*", client.out + client.err)
+    check(len(lines) >= 20, f"{len(lines)} sizes instead of 20 at least")
+    check(all("check passed" in line for line in lines), "data came wrong")
+
+
+def judge_qperf(_stage, _server, client, command):
+    """The name of the test and a figure."""
+    test = command.split()[-1]
+    figure = r"(bw|latency|msg_rate) += +\d"
+    check(re.search(rf"^{test}:\n +{figure}", client.out, re.M), f"no figure for {test}")
+
+
+def judge_pingpong(_stage, _server, client, command):
+    """One row for each size; with -c it compares what came."""
+    rows = re.findall(r"^\S+ +\d+ +=\d+ ", client.out, re.M)
+    wanted = 1 if "-S" in command.split() else 6
+    check(len(rows) == wanted, f"{len(rows)} sizes instead of {wanted}")
+
+
+def judge_fio(_stage, server, client, command):
+    """All of it was carried; what the other side asks of its memory it does not count."""
+    for program in (server, client) if "send" in command else (client,):
+        check(re.search(r"^ +(READ|WRITE): .* io=16.0MiB", program.out, re.M), f"the {program.role} has no 16 MiB")
 
 
 JUDGES = {
@@ -104,7 +133,16 @@ JUDGES = {
     "rdma_xclient": says(["rdma_xserver: end 0", "rdma_xclient: end 0"]),
     "cmtime": says(["", "destroy"]),
     "rstream": judge_rstream,
+    "riostream": judge_rstream,
     "rcopy": judge_rcopy,
+    "iperf": says(["connected with", "MBytes"]),
+    "NPtcp": judge_netpipe,
+    "qperf": judge_qperf,
+    "fi_pingpong": judge_pingpong,
+    "fio": judge_fio,
+    "dtest": says(["DAPL Test Complete. PASSED"] * 2),
+    "dtestcm": says(["TOTAL: "] * 2),
+    "dapltest": says(["Service Point Ready", "Total WQE"]),
 }
 
 
@@ -119,12 +157,20 @@ def judge(stage, server, client, command):
 class Pair:
     """server and client: commands, or only the client's flags if both take the same ones."""
 
+    ready = staticmethod(Program.until_link_up)
+
     def __init__(self, program, flags, server, client, seconds=30):
         self.program, self.flags, self.seconds = program, flags, seconds
         self.server, self.client = server, client
+        self.env = {}
+
+    def with_env(self, **env):
+        """Both programs get these variables."""
+        self.env = {"server": env, "client": env}
+        return self
 
     def __call__(self, stage):
-        server, client = run_pair(stage, self.server, self.client, self.seconds)
+        server, client = run_pair(stage, self.server, self.client, self.seconds, self.env, self.ready)
         judge(stage, server, client, self.client)
 
 
@@ -133,9 +179,9 @@ class Endless(Pair):
     process removes what it had in the run directory."""
 
     def __call__(self, stage):
-        server = stage.start("server", self.server)
-        server.until_link_up()
-        client = until_connected(stage, server, self.client, self.seconds)
+        server = stage.start("server", self.server, env=self.env.get("server"))
+        self.ready(server)
+        client = until_connected(stage, server, self.client, self.seconds, self.env.get("client"))
         check(client.popen.returncode == 0, f"the client ended with exit code {client.popen.returncode}")
         judge(stage, server, client, self.client)
         server.stop()

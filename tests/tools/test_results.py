@@ -39,6 +39,22 @@ def entry(result, stdout="", stderr=""):
     return {"name": "x", "result": result, "stdout": stdout, "stderr": stderr}
 
 
+HEAD = "program  flags  link  result\n"
+
+
+class Table(unittest.TestCase):
+    def test_rows_of_all_programs_under_one_head(self):
+        some = [
+            entry("OK", f"{HEAD}rping  -C 1  memif  passed\nprograms: 1 passed, 0 failed, 0 skipped"),
+            entry("OK", "[ RUN      ] a\n[       OK ] a\n"),
+            entry("FAIL", f"{HEAD}qperf  x  memif  failed\n    why\nprograms: 0 passed, 1 failed, 0 skipped\n"),
+        ]
+        self.assertEqual(results.table(some), f"{HEAD}rping  -C 1  memif  passed\nqperf  x  memif  failed\n    why\n")
+
+    def test_none_without_programs(self):
+        self.assertEqual(results.table([entry("OK", "program  flags of a usage text\n")]), "")
+
+
 class Counting(unittest.TestCase):
     def same(self, e, passed, failed, skipped=0):
         c = results.count_test(e)

@@ -42,6 +42,7 @@ PARTS = {
     "unit": Part("build", ["house", "unit", "links"]),
     "sim": Part("build", ["sim"]),
     "programs": Part("build", ["programs"]),
+    "apps": Part("build", ["apps"]),
     "conform": Part("build", ["conform"]),
     "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", slowness=10),
     "asan": Part(
@@ -134,7 +135,9 @@ def run_tree(name, env):
     part, count = PARTS[name], results.Count()
     house.configure(part.tree, *part.options)
     house.build(part.tree)
-    for entry in run_tests(name, part, sanitizer_env(env)):
+    entries = run_tests(name, part, sanitizer_env(env))
+    print(results.table(entries), end="", flush=True)
+    for entry in entries:
         one = results.count_test(entry)
         count.add(one)
         if one.skipped:

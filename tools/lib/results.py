@@ -11,6 +11,8 @@ CMOCKA_OK = re.compile(r"^\[       OK \] ", re.M)
 CMOCKA_SKIP = re.compile(r"^\[  SKIPPED \] (?!\d+ test)(\S+)", re.M)
 UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n+(?:OK|FAILED)(?: \((.*)\))?$", re.M)
 FIGURES = re.compile(r"^(?:.*: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$", re.M)
+# What tests/programs/run-cases prints: the heads of its columns, rows with details between them, figures.
+TABLE = re.compile(r"^(program +flags .*)\n((?:.*\n)*?)programs: ", re.M)
 GOOD, SKIP = ("OK", "EXPECTEDFAIL"), ("SKIP",)
 
 
@@ -77,3 +79,9 @@ def read(log_path):
     """Every program of a testlog.json."""
     with open(log_path, encoding="utf-8") as f:
         return [json.loads(line) for line in f if line.strip()]
+
+
+def table(entries):
+    """The rows of all programs that ran others, under one line of heads; empty if none did."""
+    found = [m for e in entries for m in TABLE.findall(e.get("stdout", "") + "\n")]
+    return found[0][0] + "\n" + "".join(rows for _, rows in found) if found else ""

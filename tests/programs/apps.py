@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Larger programs and the libraries behind them: qperf, libfabric, Open MPI, fio, DAPL, and stock TCP programs
+over rsockets. doc/programs.md says of each how it is run."""
+
+import glob
+import os
+import re
+
+from alone import Alone
+from harness import UWARP_RUN, Skipped, check, listens, need, printed
+from pairs import Endless, Pair
+
+# ---- stock TCP programs over librspreload -------------------------------------------------------
+
+
+def rspreload():
+    found = glob.glob("/usr/lib/*/rsocket/librspreload.so")
+    if not found:
+        raise Skipped("librspreload.so is not installed")
+    return {"LD_PRELOAD": found[0]}
+
+
+class Preloaded(Pair):
+    """The server's socket is one of uwarp's (its link comes up) and then none of the kernel's: a client that
+    reaches it came over uwarp."""
+
+    def __call__(self, stage):
+        self.with_env(**rspreload())
+        super().__call__(stage)
+
+
+class PreloadedEndless(Preloaded, Endless):
+    pass
+
+
+def iperf(flags):
+    return PreloadedEndless("iperf", f"librspreload, {flags}", "iperf -s", f"iperf -c {{server}} {flags}")
+
+
+def netpipe_tcp(flags):
+    end = f"NPtcp -i {flags} -o /dev/null"
+    return Preloaded("NPtcp", f"librspreload, -i {flags}", end, f"{end} -h {{server}}", 60)
+
+
+SOCKETS = [
+    netpipe_tcp("-u 70000"),
+    iperf("-n 50M"),
+    iperf("-n 10M -P 3"),
+]
+
+# ---- qperf --------------------------------------------------------------------------------------
+
+QPERF_PORT = 19765
+QPERF_TESTS = [
+    "rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw", "rc_rdma_write_lat", "rc_rdma_write_poll_lat",
+    "rc_rdma_write_bw", "rc_compare_swap_mr", "rc_fetch_add_mr", "ver_rc_compare_swap", "ver_rc_fetch_add",
+]  # fmt: skip
+
+
+def qperf(flags):
+    pair = Endless("qperf", flags, "qperf", f"qperf {{server}} -t 1 {flags}")
+    pair.ready = listens(QPERF_PORT)
+    return pair
+
+
+QPERF = [qperf(f"-cm 1 {test}") for test in QPERF_TESTS]
+
+# ---- libfabric ----------------------------------------------------------------------------------
+
+FI_PORT = 47592
+
+
+def fi_pingpong(flags):
+    quoted = flags.replace(";", "\\;")
+    pair = Pair("fi_pingpong", flags, f"fi_pingpong {quoted}", f"fi_pingpong {quoted} {{server}}", 60)
+    pair.ready = listens(FI_PORT)
+    return pair
+
+
+FABRIC = [
+    Alone("fi_info", "-p verbs", "fi_info -p verbs", r"domain: uwarp0$", r"type: FI_EP_MSG$", r"protocol: FI_PROTO_IWARP$"),
+    fi_pingpong("-p verbs -e msg -c -I 20"),
+    fi_pingpong("-p verbs;ofi_rxm -e rdm -c -I 20"),
+    fi_pingpong("-p verbs;ofi_rxm -e rdm -m tagged -c -I 20"),
+]
+
+# ---- Open MPI -----------------------------------------------------------------------------------
+
+COLLECTIVES = """
+import mpi4py
+mpi4py.rc.threads = False  # with threads Open MPI has no windows over messages
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+me, n = world.rank, world.size
+assert world.allreduce(me) == n * (n - 1) // 2
+assert world.allgather(me * me) == [i * i for i in range(n)]
+wanted = bytearray(range(256)) * 8192
+data = bytearray(wanted) if me == 0 else bytearray(len(wanted))
+world.Bcast(data, root=0)
+assert data == wanted
+assert world.alltoall([bytes([me]) * 100000] * n) == [bytes([i]) * 100000 for i in range(n)]
+window = MPI.Win.Allocate(4096, comm=world)
+window.Fence()
+window.Put(bytes([me]) * 16, (me + 1) % n, target=(0, 16))
+window.Fence()
+assert bytes(window.tomemory()[:16]) == bytes([(me - 1) % n]) * 16
+window.Free()
+print("rank", me, "agrees")
+"""
+# Every message goes through libfabric's verbs provider: with these there is no other way.
+OVER_VERBS = "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs --mca btl self --mca osc pt2pt"
+PYTHON = "/usr/bin/python3"  # the one that Debian's python3-mpi4py is for
+
+
+class Mpi:
+    """mpirun starts the ranks, each in a uwarp-run of its own."""
+
+    def __init__(self, program, flags, ranks, *command, wanted):
+        self.program, self.flags, self.ranks, self.command, self.wanted = program, flags, ranks, command, wanted
+        self.needs = ["mpirun", command[0]]
+
+    def __call__(self, stage):
+        env = {"TMPDIR": stage.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        argv = [need("mpirun"), "--oversubscribe", "-n", str(self.ranks), *OVER_VERBS.split()]
+        program = stage.start_plain("server", [*argv, UWARP_RUN, "--quiet", "--", *self.command], env)
+        rc = program.wait(90)
+        check(rc == 0, f"exit code {rc}")
+        check(not program.our_lines(), f"it complains: {program.our_lines()}")
+        found = len(re.findall(self.wanted, program.out + program.err, re.M))
+        check(found == self.ranks or found >= 20, f"'{self.wanted}' is there {found} times")
+
+
+def netpipe_mpi(flags):
+    return Mpi("NPopenmpi", f"-i {flags}", 2, "NPopenmpi", "-i", *flags.split(), "-o", "/dev/null", wanted="check passed")
+
+
+class Mpi4py(Mpi):
+    def __call__(self, stage):
+        if not os.path.isdir("/usr/lib/python3/dist-packages/mpi4py"):
+            raise Skipped("python3-mpi4py is not installed")
+        super().__call__(stage)
+
+
+MPI = [
+    netpipe_mpi("-u 300000"),
+    Mpi4py("mpi4py", "collectives, windows; 4 ranks", 4, PYTHON, "-c", COLLECTIVES, wanted="^rank . agrees$"),
+]
+
+# ---- storage ------------------------------------------------------------------------------------
+
+FIO_SIZE = "16m"
+
+
+def fio(verb):
+    common = f"--ioengine=rdma --port=7777 --bs=64k --size={FIO_SIZE} --name=job"
+    server = f"fio {common} --rw=read --iodepth=16"
+    client = f"fio {common} --rw=write --iodepth=4 --iodepth_batch_complete=1 --hostname={{server}} --verb={verb}"
+    pair = Pair("fio", f"ioengine=rdma verb={verb}", server, client, 60)
+    pair.ready = printed("waiting for connection")
+    return pair
+
+
+STORAGE = [fio(verb) for verb in ("write", "read", "send")]
+
+# ---- DAPL ---------------------------------------------------------------------------------------
+
+
+class Dapl(Pair):
+    """DAPL finds its device by an address, in a file."""
+
+    def __call__(self, stage):
+        for role in ("server", "client"):
+            path = os.path.join(stage.folder, f"{role}.conf")
+            with open(path, "w") as f:
+                f.write(f'uw u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "{stage.address(role)} 0" ""\n')
+            self.env.setdefault(role, {})["DAT_OVERRIDE"] = path
+        super().__call__(stage)
+
+
+class DaplEndless(Dapl, Endless):
+    pass
+
+
+def dapl(name, flags):
+    end = f"{name} -P uw {flags}".strip()
+    return Dapl(name, flags, end, f"{end} -h {{server}}", 60)
+
+
+DAPL = [
+    dapl("dtest", "-b 65536 -B 100"),
+    dapl("dtest", "-p -b 65536 -B 100"),
+    dapl("dtestcm", "-c 20"),
+    DaplEndless(
+        "dapltest", "-T T, send, read, write", "dapltest -T S -D uw",
+        "dapltest -T T -s {server} -D uw -i 100 -t 1 -w 1 client SR 4096 server SR 4096 client RR 65536 client RW 65536",
+    ),
+]  # fmt: skip
