@@ -115,6 +115,8 @@ int uw_config_from_env(struct uw_config *c)
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
 	if (!err)
+		err = get_bool("UWARP_IP_AUTO", &c->ip_auto);
+	if (!err)
 		err = get_bool("UWARP_CRC", &c->crc);
 	if (!err)
 		err = get_bool("UWARP_P2P", &c->p2p);

@@ -16,6 +16,7 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 				   .mtu = e->cfg.mtu,
 				   .run_dir = e->cfg.run_dir,
 				   .addr_fd = e->cfg.addr_fd,
+				   .addr_auto = e->cfg.ip_auto,
 				   .verbose = e->cfg.verbose };
 	uw_status st;
 

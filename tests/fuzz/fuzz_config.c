@@ -21,6 +21,7 @@ static const char *const names[] = {
 	"UWARP_CONNECT_MS",
 	"UWARP_VERBOSE",
 	"UWARP_SPEAK_FIRST_MS",
+	"UWARP_IP_AUTO",
 };
 
 static void check(const struct uw_config *c)

@@ -34,6 +34,21 @@ class Itself:
         run_self(stage, self.flags)
 
 
+class Family:
+    """A shell under one uwarp-run starts a server and its client: both inherit one address, which the
+    second of them finds in use, so it takes another."""
+
+    program, flags = "rping", "-s and -c in one shell, no --ip"
+    script = (
+        "rping -s -V -C 20 & n=0; until rping -c -a 127.0.0.1 -V -C 20 2>err; do sleep 0.2; n=$((n + 1));"
+        " if [ $n -ge 20 ]; then cat err >&2; kill $!; exit 1; fi; done; wait $!"
+    )
+
+    def __call__(self, stage):
+        shell = stage.run("server", f"sh -c '{self.script}'", 40, options=[])
+        check(shell.popen.returncode == 0, f"the shell ended with exit code {shell.popen.returncode}")
+
+
 class TwoClients:
     """Two clients of one server at the same time: three processes, each joined with each. `longer` is
     what the first client is given so that it is still at work when the second one comes; such a
@@ -174,6 +189,7 @@ MEMIF = [
     Itself("-x {server}"),
     TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 2000", "-C 20000"),
     TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
+    Family(),
     Again(),
     KilledServer("rping", "-V", SERVER, CLIENT),
     perftest(KilledServer, "ib_write_bw"),

@@ -99,7 +99,7 @@ class Environment(Base):
         self.assertEqual(got["IBV_DRIVERS"], os.path.join(at, "libuwarp"))
         self.assertEqual(got["UWARP_LIB"], os.path.join(self.build, "stack", "libuwarp.so"))
         self.assertEqual(got["UWARP_LINK"], "memif")
-        self.assertEqual(got["UWARP_IP"], "127.0.0.2/8")
+        self.assertEqual((got["UWARP_IP"], got["UWARP_IP_AUTO"]), ("127.0.0.2/8", "1"))
         self.assertEqual(got["UWARP_DIR"], self.dir)
         self.assertNotIn("UWARP_MTU", got)
         self.assertNotIn("UWARP_VERBOSE", got)
@@ -124,9 +124,11 @@ class Environment(Base):
         self.assertEqual((got["UWARP_MTU"], got["UWARP_VERBOSE"], got["UWARP_IP"]), ("9000", "1", "127.1.2.3/8"))
 
     def test_a_stale_setting_of_an_outer_run_is_not_inherited(self):
-        got = self.show("--link", "loop", env=self.env(UWARP_ADDR_FD="77", UWARP_MTU="1234"))
-        self.assertNotIn("UWARP_ADDR_FD", got)
-        self.assertNotIn("UWARP_MTU", got)
+        for where in (["--link", "loop"], ["--ip", "127.0.0.9"]):
+            got = self.show(*where, env=self.env(UWARP_ADDR_FD="77", UWARP_IP_AUTO="1", UWARP_MTU="1234"))
+            self.assertNotEqual(got.get("UWARP_ADDR_FD"), "77")
+            self.assertNotIn("UWARP_IP_AUTO", got)
+            self.assertNotIn("UWARP_MTU", got)
 
     def test_one_line_says_what_was_chosen(self):
         r = self.run_it("--", "true")

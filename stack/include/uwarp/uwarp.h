@@ -45,6 +45,7 @@ struct uw_config {
 	char link[256];	   /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
 	char ip[64];	   /* "A" or "A/N"; "" = chosen by the link */
 	char run_dir[256]; /* rendezvous directory of this user's processes; "" = default */
+	bool ip_auto;	   /* `ip` was not asked for: if another process has it, take a free one */
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */

@@ -26,6 +26,7 @@ struct dpdk_config {
 	/* memif: an open descriptor of run_dir/ctl/ADDR.lock on which whoever started us holds an
 	 * flock, so that nobody took the address in between; -1: none. It stays the caller's. */
 	int addr_fd;
+	bool addr_auto; /* memif: nobody asked for addr, so if it is in use take another */
 	bool verbose; /* let DPDK speak on stderr */
 };
 

@@ -258,7 +258,7 @@ static uw_status bind_control(struct registry *r)
 		/* Ours by its lock, yet one that was started with the same lock may serve it. */
 		if (served(r, r->addr, &pid)) {
 			close(fd);
-			return complain_in_use(r, r->addr);
+			return UW_E_ADDR_IN_USE;
 		}
 		unlink(un.sun_path);
 		rc = bind(fd, (struct sockaddr *)&un, sizeof(un));
@@ -288,46 +288,63 @@ static uw_status listen_control(struct registry *r)
 	return st;
 }
 
-/* 0, or -errno; -EWOULDBLOCK: somebody has it */
-static int take_addr(struct registry *r, uint32_t addr, int addr_fd, bool patient)
+/* ADDR_IN_USE is not said: there may be another address. */
+static uw_status take_lock(struct registry *r, uint32_t addr, int addr_fd, bool patient)
 {
 	char path[PATH_LEN], text[24];
 
 	ctl_path(r, addr, ".lock", path);
 	r->addr = addr;
 	if (addr_fd >= 0 && same_file(addr_fd, path) && flock(addr_fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
+		return UW_OK;
 	int fd = patient ? lock_file(path) : lock_once(path, O_CREAT);
+	if (fd == -EWOULDBLOCK)
+		return UW_E_ADDR_IN_USE;
 	if (fd < 0)
-		return fd;
+		return say(UW_E_NO_LINK, "cannot take the address %s in %s: %s", say_addr(addr),
+			   r->dir, strerror(-fd));
 	snprintf(text, sizeof(text), "%d\n", (int)getpid());
 	write_text(fd, text);
 	r->lock_fd = fds_keep(fd);
-	return r->lock_fd < 0 ? -ENOMEM : 0;
+	return r->lock_fd < 0 ? UW_E_NOMEM : UW_OK;
+}
+
+static uw_status take_addr(struct registry *r, uint32_t addr, int addr_fd, bool patient)
+{
+	uw_status st = take_lock(r, addr, addr_fd, patient);
+
+	if (!st)
+		st = listen_control(r);
+	if (st && r->lock_fd >= 0) {
+		fds_close(r->lock_fd);
+		r->lock_fd = -1;
+	}
+	return st;
 }
 
 /* 127.0.0.2 and up: 127.0.0.1 is everybody's name for whoever listens. */
-static int take_any_addr(struct registry *r)
+static uw_status take_any_addr(struct registry *r)
 {
-	int rc = -EWOULDBLOCK;
+	uw_status st = UW_E_ADDR_IN_USE;
 
-	for (uint32_t host = 2; host < 255 && rc == -EWOULDBLOCK; host++)
-		rc = take_addr(r, htonl(INADDR_LOOPBACK - 1 + host), -1, false);
-	return rc;
+	for (uint32_t host = 2; host < 255 && st == UW_E_ADDR_IN_USE; host++)
+		st = take_addr(r, htonl(INADDR_LOOPBACK - 1 + host), -1, false);
+	if (st == UW_E_ADDR_IN_USE)
+		return say(st, "no address of 127.0.0.2 to 127.0.0.254 is free");
+	return st;
 }
 
 static uw_status open_addr(struct registry *r, const struct dpdk_config *cfg)
 {
-	int rc = cfg->addr ? take_addr(r, cfg->addr, cfg->addr_fd, true) : take_any_addr(r);
+	uw_status st;
 
-	if (rc == -EWOULDBLOCK && !cfg->addr)
-		return say(UW_E_ADDR_IN_USE, "no address of 127.0.0.2 to 127.0.0.254 is free");
-	if (rc == -EWOULDBLOCK)
-		return complain_in_use(r, cfg->addr);
-	if (rc)
-		return say(UW_E_NO_LINK, "cannot take the address %s in %s: %s", say_addr(r->addr),
-			   r->dir, strerror(-rc));
-	return listen_control(r);
+	if (!cfg->addr)
+		return take_any_addr(r);
+	st = take_addr(r, cfg->addr, cfg->addr_fd, true);
+	if (st != UW_E_ADDR_IN_USE)
+		return st;
+	/* The parent has it, or another child of the one that started us. */
+	return cfg->addr_auto ? take_any_addr(r) : complain_in_use(r, cfg->addr);
 }
 
 uw_status registry_open(struct registry *r, const struct dpdk_config *cfg)

@@ -149,6 +149,10 @@ static int has_reserved(struct node *n, int fd)
 
 		snprintf(pid, sizeof(pid), "process %d:", (int)n->board->word[0]);
 		CHECK(fails(n, a.cfg, UW_E_ADDR_IN_USE, pid));
+		a.cfg.addr_auto = true; /* nobody asked for just this one */
+		try_open(&a);
+		CHECK(a.st == UW_OK && n->l->addr == host(2));
+		node_close(n);
 		return 0;
 	}
 	try_open(&a);
