@@ -63,7 +63,7 @@ class Judgement:
         if "iwarp_rdma.opcode" not in show:
             self.fault(number, "DDP without RDMAP")
             return
-        if int(show["iwarp_ddp.last_flag"]):
+        if show["iwarp_ddp.last_flag"] in ("1", "True"):  # as tshark 4.0 and 4.4 say it
             self.messages[int(show["iwarp_rdma.opcode"], 16)] += 1
 
     def take(self, packet):
