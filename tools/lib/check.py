@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The parts of tools/check: build a tree, run suites in it, count. Called by tools/check, which
-has installed what is needed."""
+has installed what is needed. What only computes is done beside the rest, at low priority: the
+programs wait a lot, for timers and for each other."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -26,8 +28,32 @@ COMMANDS = {
 CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")
 # The sanitizers' shadow memory needs address space that randomisation may have taken.
 NO_RANDOM_ADDRESSES = ["setarch", "-R"]
-# Optimised, so that the sanitized tests end in time, with frames that can be named.
-SANITIZE = ["--buildtype=debugoptimized", "-Db_lundef=false"]
+# Optimised a little, so that the sanitized tests end in time, with frames that can be named.
+SANITIZE = ["--buildtype=debugoptimized", "-Doptimization=1", "-Dc_args=-g1", "-Db_lundef=false"]
+BESIDE = ("arm64", "asan", "tsan")
+BESIDE_NICE = 10
+
+
+class Lane:
+    """What runs one after the other. The one beside is nice while the main one is at work, and shows
+    what a command printed when that has ended."""
+
+    def __init__(self, beside=False):
+        self.beside, self.total, self.parts = beside, results.Count(), 0
+        self.alone = threading.Event()  # nothing else runs any more
+
+    def run(self, command, env):
+        if not self.beside:
+            subprocess.run(command, env=env, stdin=subprocess.DEVNULL)
+            return
+        p = subprocess.Popen(
+            [*self.nice(), *command], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+        )  # fmt: skip
+        print(p.communicate()[0], end="", flush=True)
+
+    def nice(self):
+        return ["nice", "-n", str(BESIDE_NICE)] if self.beside and not self.alone.is_set() else []
 
 
 class Part:
@@ -42,6 +68,7 @@ PARTS = {
     "unit": Part("build", ["house", "unit", "links"]),
     "sim": Part("build", ["sim"]),
     "programs": Part("build", ["programs"]),
+    "more": Part("build", ["more"]),
     "apps": Part("build", ["apps"]),
     "conform": Part("build", ["conform"]),
     "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", slowness=10),
@@ -71,14 +98,14 @@ def suites_of(tree):
     return {suite.rpartition(":")[2] for test in json.loads(listing) for suite in test["suite"]}
 
 
-def meson_test(log, part, env, what):
+def meson_test(log, part, env, what, lane):
     """One run of meson test; returns the entries of its log."""
     logs = os.path.join(part.tree, "meson-logs")
     command = [*isolation(), toolsenv.tool("meson"), "test", "-C", part.tree, "--no-rebuild", "--print-errorlogs"]
     command += ["--logbase", log, "--timeout-multiplier", str(part.slowness), *what]
     if part.wrapper:
         command += ["--wrapper", " ".join(part.wrapper)]
-    subprocess.run(command, env=env, stdin=subprocess.DEVNULL)
+    lane.run(command, env)
     path = os.path.join(logs, log + ".json")
     written = [path] if os.path.exists(path) else []
     if not written:  # with one suite or wrapper Meson adds to the name
@@ -95,15 +122,18 @@ def forget_logs(part, log):
             os.unlink(os.path.join(logs, old))
 
 
-def second_try(name, part, env, entries):
+def second_try(name, part, env, entries, lane):
     """Two noisy cores make a test late now and then: what failed may try once more, alone, and is
     named when it needed to."""
     bad = [e["name"].rpartition(" / ")[2] for e in entries if e["result"] not in results.GOOD + results.SKIP]
     if not bad:
         return entries
+    if lane.beside:
+        say(f"{name}: failed beside the other parts, will try again alone: {', '.join(bad)}")
+        lane.alone.wait()
     say(f"{name}: once more: {', '.join(bad)}")
     forget_logs(part, f"again-{name}")
-    again = {e["name"]: e for e in meson_test(f"again-{name}", part, env, ["--num-processes", "1", *bad])}
+    again = {e["name"]: e for e in meson_test(f"again-{name}", part, env, ["--num-processes", "1", *bad], lane)}
     for e in entries:
         second = again.get(e["name"])
         if second and second["result"] in results.GOOD:
@@ -111,7 +141,7 @@ def second_try(name, part, env, entries):
     return [again.get(e["name"], e) for e in entries]
 
 
-def run_tests(name, part, env):
+def run_tests(name, part, env, lane):
     """Run the part's suites; returns the entries of the log."""
     present = suites_of(part.tree)
     missing = [s for s in part.suites if s not in present]
@@ -119,7 +149,9 @@ def run_tests(name, part, env):
         raise Failed(f"no tests in suite {', '.join(missing)} of {os.path.relpath(part.tree, ROOT)}/")
     forget_logs(part, f"check-{name}")
     suites = [word for suite in part.suites for word in ("--suite", suite)]
-    return second_try(name, part, env, meson_test(f"check-{name}", part, env, suites))
+    if lane.beside:
+        say(f"{name}: testing in {os.path.relpath(part.tree, ROOT)}/, beside the other parts")
+    return second_try(name, part, env, meson_test(f"check-{name}", part, env, suites, lane), lane)
 
 
 def sanitizer_env(env):
@@ -130,12 +162,12 @@ def sanitizer_env(env):
     return env
 
 
-def run_tree(name, env):
+def run_tree(name, env, lane):
     """Build a part's tree, run its suites and count."""
     part, count = PARTS[name], results.Count()
     house.configure(part.tree, *part.options)
-    house.build(part.tree)
-    entries = run_tests(name, part, sanitizer_env(env))
+    house.build(part.tree, lane.nice())
+    entries = run_tests(name, part, sanitizer_env(env), lane)
     print(results.table(entries), end="", flush=True)
     for entry in entries:
         one = results.count_test(entry)
@@ -147,7 +179,7 @@ def run_tree(name, env):
     return count
 
 
-def run_command(name, env):
+def run_command(name, env, _lane):
     """What the command counts itself: steps of a new user, targets, programs with a peer."""
     p = subprocess.Popen(COMMANDS[name], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
     text = ""
@@ -160,24 +192,57 @@ def run_command(name, env):
     return count
 
 
-def run_part(name, env):
+def run_part(name, env, lane):
     """Run one part; prints its line of figures."""
     start, count = time.monotonic(), results.Count()
+    say(f"--- {name}{' (beside the other parts)' if lane.beside else ''}")
     try:
-        count = (run_command if name in COMMANDS else run_tree)(name, env)
+        count = (run_command if name in COMMANDS else run_tree)(name, env, lane)
     except Failed as f:
         say(f"{name}: {f}")
         count.failed += 1
     print(f"{name}: {count} in {time.monotonic() - start:.0f} s", flush=True)
-    return count
+    lane.total.add(count)
+    lane.parts += 1
+
+
+def run_parts(names, env, lane):
+    for name in names:
+        run_part(name, env, lane)
+
+
+def run_lanes(names, env):
+    """All parts; returns what they count. The main lane builds its first tree before the other one
+    begins, or both would have the compiler at half the speed."""
+    beside = [n for n in names if n in BESIDE]
+    main = [n for n in names if n not in BESIDE]
+    if not beside or not main:
+        lane = Lane()
+        run_parts(names, env, lane)
+        return lane.total
+    lane, other = Lane(), Lane(beside=True)
+    thread = threading.Thread(target=run_parts, args=(beside, env, other), daemon=True)
+    first = PARTS.get(main[0])
+    try:
+        if first:
+            house.configure(first.tree, *first.options)
+            house.build(first.tree)
+        thread.start()
+        run_parts(main, env, lane)
+    except Failed as f:
+        say(f"{main[0]}: {f}")
+    other.alone.set()
+    if thread.ident:
+        thread.join()
+    lane.total.add(other.total)
+    lane.total.failed += len(names) - lane.parts - other.parts  # a thread ends in silence
+    return lane.total
 
 
 def main():
     total, watch = results.Count(), leftovers.Watch()
     try:
-        for name in sys.argv[1:]:
-            say(f"--- {name}")
-            total.add(run_part(name, watch.env))
+        total = run_lanes(sys.argv[1:], watch.env)
     finally:
         left = watch.left_over()
     for thing in left:
