@@ -42,6 +42,7 @@ CM = [
     rping_to("{server}", "::ffff:{server}"),
     rping_to("::", "::1"),
     rping_to("::1", "{server}"),
+    Pair("rping", "-q", "rping -s -V -q -C 50", "rping -c -a {server} -V -v -q -C 50"),
     Pair("rping", "RDMAV_FORK_SAFE=1", "rping -s -V -C 50", "rping -c -a {server} -V -v -C 50").with_env(RDMAV_FORK_SAFE="1"),
     Endless("rping", "-s -P", "rping -s -P -V -C 50", "rping -c -a {server} -V -v -C 50"),
     Pair("ucmatose", "", "ucmatose", "ucmatose -s {server}"),

@@ -303,6 +303,18 @@ static int reject(struct cm_id *id, const void *data, uint8_t len)
 	return id->api->ep_reject(id->ep, &param);
 }
 
+/* rdma_establish(), by which programs with a QP of their own confirm a connection that they asked
+ * for. With MPA it has been one since the Reply, so there is nothing left to do. */
+static int establish(const struct cm_id *id)
+{
+	bool stands;
+
+	pthread_mutex_lock(&cm.lock);
+	stands = id->stands && !id->passive;
+	pthread_mutex_unlock(&cm.lock);
+	return stands ? 0 : -EINVAL;
+}
+
 int cm_cmd_accept(const struct cm_call *c)
 {
 	const struct rdma_ucm_accept *cmd = c->in;
@@ -310,7 +322,9 @@ int cm_cmd_accept(const struct cm_call *c)
 	struct cm_id *id = c->id;
 	int err;
 
-	if (!cmd->conn_param.valid || !is_request(id))
+	if (!cmd->conn_param.valid)
+		return establish(id);
+	if (!is_request(id))
 		return -EINVAL;
 	pthread_mutex_lock(&cm.lock);
 	id->uid = cmd->uid; /* ESTABLISHED may come before ep_accept() returns */

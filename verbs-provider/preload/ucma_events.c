@@ -175,6 +175,7 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	int status = o->status ? o->status : ev->error ? ev->error : o->unknown;
 
 	id->connecting = false;
+	id->stands = ev->type == UW_CM_ESTABLISHED;
 	pthread_cond_broadcast(&cm.changed);
 	/* As in the kernel: a request that died before it was accepted says so in ACCEPT. */
 	if (id->dying || !id->uid || id->state != CM_CONNECT)

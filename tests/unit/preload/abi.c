@@ -133,6 +133,13 @@ int cm_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const char *data)
 	return CM_CMD(fd, ACCEPT, c);
 }
 
+int cm_establish(int fd, uint32_t id)
+{
+	struct rdma_ucm_accept c = { .id = id };
+
+	return CM_CMD(fd, ACCEPT, c);
+}
+
 int cm_reject(int fd, uint32_t id, const char *data)
 {
 	struct rdma_ucm_reject c = { .id = id, .private_data_len = (uint8_t)strlen(data) };

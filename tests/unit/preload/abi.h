@@ -39,6 +39,8 @@ int cm_route(int fd, uint32_t id);
 int cm_query(int fd, uint32_t id, struct rdma_ucm_query_route_resp *r);
 int cm_connect(int fd, uint32_t id, uint32_t qpn, const char *data, unsigned ird, unsigned ord);
 int cm_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const char *data);
+/* rdma_establish(). */
+int cm_establish(int fd, uint32_t id);
 int cm_reject(int fd, uint32_t id, const char *data);
 int cm_disconnect(int fd, uint32_t id);
 int cm_event(int fd, struct rdma_ucm_event_resp *r);

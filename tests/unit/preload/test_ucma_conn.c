@@ -145,9 +145,29 @@ static void failed_connects(void **state)
 
 		assert_int_equal(cm_connect(fd, id, 1, "", 0, 0), 0);
 		assert_int_equal(cm_expect(fd, cases[i].event, cases[i].status).id, id);
+		assert_int_equal(cm_establish(fd, id), -EINVAL);
 		assert_int_equal(cm_destroy(fd, id, NULL), 0);
 	}
 	close(fd);
+}
+
+/* As programs do that bring their QP up themselves. */
+static void establish_confirms_what_stands(void **state)
+{
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t listener = cm_listener(sfd, 8019, 4), idle = cm_routed(cfd, 8019);
+	struct couple c = couple_up(cfd, sfd, 8019);
+
+	(void)state;
+	assert_int_equal(cm_establish(cfd, idle), -EINVAL);
+	assert_int_equal(cm_establish(sfd, listener), -EINVAL);
+	assert_int_equal(cm_establish(sfd, c.server), -EINVAL);
+	assert_int_equal(cm_establish(cfd, c.client), 0);
+	assert_int_equal(cm_disconnect(sfd, c.server), 0);
+	cm_expect(cfd, EV_DISCONNECTED, 0);
+	assert_int_equal(cm_establish(cfd, c.client), -EINVAL);
+	close(cfd);
+	close(sfd);
 }
 
 static void connect_without_qp(void **state)
@@ -680,6 +700,7 @@ int main(void)
 		cmocka_unit_test(request_names_the_listener),
 		cmocka_unit_test(rejection),
 		cmocka_unit_test(failed_connects),
+		cmocka_unit_test(establish_confirms_what_stands),
 		cmocka_unit_test(connect_without_qp),
 		cmocka_unit_test(accept_without_qp),
 		cmocka_unit_test(peer_gone_before_accept),
