@@ -6,8 +6,9 @@ import shlex
 import sys
 import time
 
-from . import output, plan, rounds
+from . import goals, icount, output, plan, plots, report, rounds
 from .numbers import parse_size
+from .process import Failed, Unavailable
 from .rig import Rig
 
 PROG = "uwarp-bench"
@@ -24,6 +25,7 @@ examples:
   uwarp-bench latency --device mlx5_0 --peer 192.0.2.7 --remote 'ssh 192.0.2.7' --against tcp
   uwarp-bench compare before.json after.json
 """
+SKIPPED = 77  # as Meson counts it: cannot be measured here
 PEERS = ("wire", "tcp", "libfabric", "ucx")
 
 
@@ -53,6 +55,7 @@ def add_measuring(p):
     p.add_argument("--mtu", type=int, metavar="N", help="of the link; default: the link's own, for throughput 1500, 9000 and 65280")
     p.add_argument("--json", metavar="FILE", help="write everything measured there")
     p.add_argument("--csv", metavar="FILE", help="write a table there")
+    p.add_argument("--report", nargs="?", const="uwarp-bench-report", metavar="DIR", help="write a report with plots there")
     p.add_argument("--quiet", action="store_true", help="show no progress")
     p.add_argument("--device", metavar="DEV", help="run the verbs programs over this RDMA device (siw0, rxe0, mlx5_0) instead of uwarp")
     p.add_argument("--peer", metavar="ADDR", help="with --device: the address of the server's host")
@@ -67,10 +70,26 @@ def parser():
         ("latency", "round trips against size"),
         ("throughput", "Gb/s against size, with the link's limits"),
         ("rate", "messages per second against post-list length and QPs"),
+        ("connections", "many of them: cost of a message, memory, setting up, one that stops"),
+        ("cpu", "CPU time for an octet"),
+        ("schemes", "uwarp's transports beside each other and the raw link"),
+        ("threads", "uwarp's thread models beside each other"),
+        ("copies", "uwarp's copy modes beside each other"),
     ):
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))
+    everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)
+    add_measuring(everything)
+    everything.add_argument("--minutes", type=float, default=13, metavar="N", help="no round begins that would end later; default: 13")
     compare = commands.add_parser("compare", help="two files of --json beside each other")
     compare.add_argument("files", nargs=2, metavar="FILE")
+    plot = commands.add_parser("plot", help="the report with its plots from a file of --json")
+    plot.add_argument("file", metavar="FILE")
+    plot.add_argument("--report", default="uwarp-bench-report", metavar="DIR")
+    gate = commands.add_parser("gate", help="instructions per message against the baseline kept in the repository")
+    gate.add_argument("--update", action="store_true", help="make what is counted now the baseline")
+    doc = commands.add_parser("doc", help="doc/performance.md from a file of --json")
+    doc.add_argument("file", metavar="FILE")
+    doc.add_argument("--output", default="doc/performance.md", metavar="FILE")
     return p
 
 
@@ -83,39 +102,79 @@ def check(options):
 
 
 def measure(options):
+    minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         probes = list(plan.TESTS[options.command](rig))
-        return rounds.run(probes, options.rounds, options.quiet)
+        return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60)
 
 
-def write(options, series):
+def write(options, doc, series):
     if options.json:
-        output.write_json(options.json, output.document(series, options))
+        output.write_json(options.json, doc)
     if options.csv:
         output.write_csv(options.csv, series)
+    if options.report:
+        report.write(options.report, doc, series)
 
 
 def run(options):
     start = time.monotonic()
     series = measure(options)
     output.print_tables(series)
-    write(options, series)
-    missing = [s for s in series.values() if not s.values() and s.available]
-    print(f"\n{PROG}: {len(series)} measured in {time.monotonic() - start:.0f} s, {len(missing)} failed")
-    return 1 if missing else 0
+    rows = goals.verdicts(series) if options.command == "all" else []
+    if rows:
+        report.print_goals(rows)
+    write(options, output.document(series, options, rows), series)
+    failed = [s for s in series.values() if not s.values() and s.available]
+    absent = [s for s in series.values() if not s.available]
+    measured = len(series) - len(failed) - len(absent)
+    print(f"\n{PROG}: {measured} measured in {time.monotonic() - start:.0f} s, {len(failed)} failed, {len(absent)} not available")
+    return 1 if failed else 0
+
+
+def write_doc(options):
+    doc, series = output.read_json(options.file)
+    with open(options.output, "w", encoding="utf-8") as f:
+        f.write(report.markdown(doc, series))
+    return 0
+
+
+def gate(options):
+    with Rig(options) as rig:
+        if options.update:
+            print(icount.table(found := icount.measure(rig)))
+            icount.update(found)
+            return 0
+        return icount.gate(rig, lambda text: None)
+
+
+def of_files(options):
+    """The commands that measure nothing."""
+    if options.command == "compare":
+        output.print_comparison(*(output.read_json(f)[1] for f in options.files))
+    elif options.command == "plot":
+        plots.pyplot()
+        report.write(options.report, *output.read_json(options.file))
+    elif options.command == "gate":
+        return gate(options)
+    else:
+        write_doc(options)
+    return 0
 
 
 def main(argv):
     p = parser()
     options = p.parse_args(argv)
     try:
-        if options.command == "compare":
-            output.print_comparison(*(output.read_json(f)[1] for f in options.files))
-            return 0
+        if options.command not in plan.TESTS:
+            return of_files(options)
         wrong = check(options)
         if wrong:
             p.error(wrong)
         return run(options)
-    except (output.BadFile, OSError) as e:
+    except Unavailable as e:
+        print(f"{PROG}: {e}", file=sys.stderr)
+        return SKIPPED
+    except (output.BadFile, Failed, OSError) as e:
         print(f"{PROG}: {e}", file=sys.stderr)
         return 2

@@ -30,11 +30,11 @@ def machine():
     return {"cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(), "kernel": platform.release(), "arch": platform.machine()}
 
 
-def document(series, options, goals=None):
+def document(series, options, goals):
     return {
         "uwarp_bench": 1, "when": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine(),
         "settings": {"command": options.command, "rounds": options.rounds, "mtu": options.mtu},
-        "goals": goals or [], "series": [s.as_json() for s in series.values()],
+        "goals": goals, "series": [s.as_json() for s in series.values()],
     }  # fmt: skip
 
 
@@ -71,17 +71,17 @@ def write_csv(path, series):
 # ---- tables of text ---------------------------------------------------------------------
 
 
-def columns(rows):
+def columns(table):
     """Rows of words, aligned."""
-    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(w.ljust(n) for w, n in zip(r, widths)).rstrip() for r in rows)
+    widths = [max(len(r[i]) for r in table) for i in range(len(table[0]))]
+    return "\n".join("  ".join(w.ljust(n) for w, n in zip(r, widths)).rstrip() for r in table)
 
 
 def reference(s):
     """The key of what this series is compared with."""
     f = s.facts
     if f["test"] == "latency":
-        return f"latency/wire/{'whole' if f['op'] == 'read' else 'half'}/{f['size']}"
+        return f"latency/wire/echo/{f['size']}"
     if f["test"] == "throughput":
         return f"throughput/wire/copied/0/{f['mtu']}"
     if f["test"] == "rate":
@@ -92,35 +92,37 @@ def reference(s):
 def against_wire(series, s):
     key = reference(s)
     quotients = ratio(series, s.key, key) if key and key != s.key else []
-    return f"{digits(median(quotients))} x" if quotients else ""
+    # READ counts whole round trips, the others half ones
+    whole = 2 if s.facts["test"] == "latency" and s.facts["op"] == "read" else 1
+    return f"{digits(median(quotients) / whole)} x" if quotients else ""
 
 
 def more_facts(s):
-    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs"}
+    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs", "connections": "{} connections", "window": "{} under way"}
     told = [text.format(s.facts[k]) for k, text in names.items() if s.facts.get(k) not in (None, 1)]
     return ", ".join(told)
 
 
-def table(series, test):
-    rows = [("scheme", "what", "size", "", "median (spread)", "against wire")]
+def rows(series, test):
+    found = [("scheme", "what", "size", "", "median (spread)", "against wire")]
     for s in series.values():
         f = s.facts
         if f["test"] == test:
             size = size_name(f["size"]) if f.get("size") else ""
-            rows.append((f["scheme"], str(f["op"]), size, more_facts(s), s.text(), against_wire(series, s)))
-    return columns(rows)
+            found.append((f["scheme"], str(f["op"]), size, more_facts(s), s.text(), against_wire(series, s)))
+    return found
 
 
 def print_tables(series):
     tests = dict.fromkeys(s.facts["test"] for s in series.values())
     for test in tests:
-        print(f"\n{test}\n{table(series, test)}")
+        print(f"\n{test}\n{columns(rows(series, test))}")
 
 
 def print_comparison(one, two):
-    rows = [("what", "first", "second", "second / first")]
+    found = [("what", "first", "second", "second / first")]
     for key in one:
         if key in two:
             a, b = one[key].median(), two[key].median()
-            rows.append((key, f"{digits(a)} {one[key].unit}", f"{digits(b)} {two[key].unit}", f"{digits(b / a)} x" if a and b else ""))
-    print(columns(rows))
+            found.append((key, f"{digits(a)} {one[key].unit}", f"{digits(b)} {two[key].unit}", f"{digits(b / a)} x" if a and b else ""))
+    print(columns(found))

@@ -8,7 +8,7 @@ import re
 from .process import Failed, Group, Unavailable, need, wait_until
 from .rig import LIMIT, echoes, helper
 
-FRAME_HEAD = 14
+FRAME_HEAD, SHORTEST = 14, 60
 SECONDS = 0.25
 OFFLOADS = ("tso", "gso", "gro", "lro", "tx", "rx")
 VETH_NETWORK = "10.78.0"
@@ -24,26 +24,24 @@ def json_lines(text, what):
 # ---- the raw link -----------------------------------------------------------------------
 
 
-def wire(rig, mode, octets, mtu=None, window=None):
+def wire(rig, mode, octets, mtu=None, env=None):
     """One run of link_bench."""
     argv = [helper("link_bench"), "-j", "-n", "1", "-t", str(SECONDS)]
     argv += ["-m", str(mtu)] if mtu else []
-    argv += ["-w", str(window)] if window else []
     with Group() as group:
-        out = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder).wait(LIMIT)
+        out = group.start([*argv, f"{mode}:{octets}"], env={**rig.env, **(env or {})}, cwd=rig.folder).wait(LIMIT)
     return json_lines(out, "link_bench")[0]
 
 
-def wire_echo(rig, size, mtu=None, mode="echo", half=True):
-    """A message and its echo in raw frames: half the round trip, or all of it."""
-    if mode == "rtt":
-        size = max(size, 60)
-    sample = wire(rig, mode, max(size, 60), mtu)
-    part = 0.5 if half else 1.0
-    return {
-        "value": sample["p50"] * part, "mean": sample["mean"] * part, "p99": sample["p99"] * part, "p999": sample["p999"] * part,
-        "cdf": [[p, t * part] for p, t in sample["cdf"]],
-    }  # fmt: skip
+def halved(sample):
+    """Half of each round trip."""
+    half = {k: sample[k] / 2 for k in ("mean", "p99", "p999")}
+    return {"value": sample["p50"] / 2, **half, "cdf": [[p, t / 2] for p, t in sample["cdf"]]}
+
+
+def wire_echo(rig, size, mtu=None, mode="echo", env=None):
+    """A message and its echo in raw frames: half the round trip."""
+    return halved(wire(rig, mode, max(size, SHORTEST), mtu, env))
 
 
 def wire_stream(rig, mtu, mode):
@@ -140,31 +138,35 @@ def tcp_server(rig, where):
         wait_until(lambda: not program.running(), 0.3)
         if not program.running():
             raise Unavailable(f"no TCP server{program.last_words()}")
-        return port
+        return port, program
 
     return rig.once(f"tcp server {where.name}", start)
 
 
 def tcp(rig, mode, octets, where, *more):
-    port = tcp_server(rig, where)
+    port, server = tcp_server(rig, where)
     argv = [*where.at("client"), helper("tcp_bench"), "-a", where.server, "-p", str(port), "-t", str(SECONDS), *more]
+    before = server.cpu_seconds()
     with Group() as group:
-        out = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder).wait(LIMIT)
-    return json_lines(out, "tcp_bench")[0]
+        client = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder)
+        out = client.wait(LIMIT)
+    return {**json_lines(out, "tcp_bench")[0], "cpu_s": client.cpu + server.cpu_seconds() - before}
 
 
 def tcp_echo(rig, mode, size, where):
     """Half a round trip; mode is echo (blocking) or spin."""
-    sample = tcp(rig, mode, size, where)
-    return {
-        "value": sample["p50"] / 2, "mean": sample["mean"] / 2, "p99": sample["p99"] / 2, "p999": sample["p999"] / 2,
-        "cdf": [[p, t / 2] for p, t in sample["cdf"]],
-    }  # fmt: skip
+    return halved(tcp(rig, mode, size, where))
 
 
 def tcp_stream(rig, size, where, verify=False):
     sample = tcp(rig, "stream", size, where, *(["-v"] if verify else []))
     return {"value": sample["gbps"], "mps": sample["mps"]}
+
+
+def tcp_cpu(rig, size, where):
+    """CPU nanoseconds of both sides for an octet."""
+    sample = tcp(rig, "stream", size, where)
+    return {"value": sample["cpu_s"] * 1e9 / (sample["messages"] * size), "gbps": sample["gbps"]}
 
 
 def tcp_rate(rig, size, where):

@@ -10,16 +10,17 @@ LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
 SAMPLE = re.compile(r"^\s*(\d+)\s*,\s*([0-9.]+)\s*$", re.MULTILINE)
 PERCENTS = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100)
 # What a bandwidth run moves: enough to last some tenths of a second.
-STREAM_OCTETS, STREAM_MESSAGES = 1 << 30, 300_000
+STREAM_OCTETS, STREAM_MESSAGES = 1 << 30, 100_000
 
 
 def stream_messages(size, post_list):
-    n = max(500, min(STREAM_MESSAGES, STREAM_OCTETS // size))
+    n = max(500, min(STREAM_MESSAGES * (3 if post_list > 8 else 1), STREAM_OCTETS // size))
     return -(-n // post_list) * post_list
 
 
 def pair(rig, words, mtu, env):
-    """The same words at both ends; the client's also say where the server is."""
+    """The same words at both ends; the client's also say where the server is. What the client
+    printed, and the CPU seconds of both."""
     device = rig.options.device
     if device:
         return device_pair(rig, words)
@@ -35,7 +36,7 @@ def device_pair(rig, words):
         for _ in range(5):  # it says nowhere that it listens
             client = group.start([*words, o.peer], env=rig.env, cwd=rig.folder)
             try:
-                return client.wait(LIMIT)
+                return client.wait(LIMIT), client.cpu + server.cpu_seconds()
             except Failed:
                 if not server.running():
                     raise
@@ -52,7 +53,7 @@ def latency(rig, op, size, mtu=None, env=None, distribution=False):
     # two programs that spin without calling anything, on few cores: each echo may cost a time slice
     n = echoes(size) // 5 if op == "write" else echoes(size)
     words = [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n)]
-    out = pair(rig, words + (["-U"] if distribution else []), mtu, env)
+    out, _ = pair(rig, words + (["-U"] if distribution else []), mtu, env)
     row = last_row(out, LATENCY_COLUMNS)
     sample = {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
     if distribution:
@@ -60,14 +61,15 @@ def latency(rig, op, size, mtu=None, env=None, distribution=False):
     return sample
 
 
-def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None):
-    """Gb/s of payload and messages per second."""
-    n = stream_messages(size, post_list)
+def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None, n=None):
+    """Gb/s of payload, millions of messages per second, and CPU seconds of it all."""
+    n = n or stream_messages(size, post_list)
     words = [need(f"ib_{op}_bw"), "-R", "-F", "-N", "--report_gbits", "-s", str(size), "-n", str(n)]
     words += ["-l", str(post_list)] if post_list > 1 else []
     words += ["-q", str(qps)] if qps > 1 else []
-    row = last_row(pair(rig, words, mtu, env), RATE_COLUMNS)
-    return {"gbps": row[3], "mps": row[4]}
+    out, cpu = pair(rig, words, mtu, env)
+    row = last_row(out, RATE_COLUMNS)
+    return {"gbps": row[3], "mps": row[4], "messages": n, "cpu_s": cpu}
 
 
 def throughput(rig, op, size, **how):
@@ -78,3 +80,12 @@ def throughput(rig, op, size, **how):
 def rate(rig, op, size, **how):
     sample = stream(rig, op, size, **how)
     return {**sample, "value": sample["mps"]}
+
+
+def cpu(rig, op, size, **how):
+    """CPU nanoseconds of both sides for an octet: a long run less a short one, so that starting and
+    ending do not count."""
+    n = stream_messages(size, 1)
+    short, long = stream(rig, op, size, n=n // 4, **how), stream(rig, op, size, n=n * 2, **how)
+    octets = (long["messages"] - short["messages"]) * size
+    return {"value": (long["cpu_s"] - short["cpu_s"]) * 1e9 / octets, "gbps": long["gbps"]}

@@ -2,12 +2,17 @@
 """What each subcommand measures: lists of probes in the order of a round. A probe's neighbours are
 what it is compared with."""
 
-from . import peers, perftest
+from . import peers, perftest, verbs
 from .rounds import probe
+from .settings import COPIES, CRC, RATE, THREADS, TRANSPORT, with_setting
 
 LATENCY_SIZES = (64, 1000, 10_000, 100_000, 500_000)
 THROUGHPUT_SIZES = (1024, 10_000, 65_536, 100_000, 1 << 20)
 POST_LISTS = (1, 4, 16, 32)
+MANY = (1, 1000, 10_000)
+MODELS, COPY_MODES, TRANSPORTS = ("c1", "c2", "c3", "adaptive"), (2, 1, 0), ("raw", "seq", "socket")
+TEN_GIGABIT = 10_000  # Mb/s
+CRC_SIZE = VERIFIED_SIZE = 65_536
 MTU_SMALL, MTU_JUMBO, MTU_MOST = 1500, 9000, 65280
 OPS = ("send", "write", "read")
 
@@ -27,8 +32,7 @@ def wants(rig, scheme):
 def wire_latency(rig, size, mtu=None):
     if not wants(rig, "wire"):
         return
-    yield probe("latency", "wire", "half", size, "us", lambda: peers.wire_echo(rig, size, mtu))
-    yield probe("latency", "wire", "whole", size, "us", lambda: peers.wire_echo(rig, size, mtu, half=False))
+    yield probe("latency", "wire", "echo", size, "us", lambda: peers.wire_echo(rig, size, mtu))
     yield probe("latency", "wire", "copied", size, "us", lambda: peers.wire_echo(rig, size, mtu, mode="moved"))
 
 
@@ -123,4 +127,159 @@ def rate(rig):
             yield tcp_rate(rig, size)
 
 
-TESTS = {"latency": latency, "throughput": throughput, "rate": rate}
+# ---- connections ------------------------------------------------------------------------
+
+
+def many(rig, connections, window):
+    p = probe("connections", "uwarp", "echo", 64, "us", lambda: verbs.many(rig, connections, window), connections=connections, window=window)
+    return few(p) if connections > 1000 else p
+
+
+def few(p):
+    """It takes long: in the first rounds alone."""
+    p.most = 2
+    return p
+
+
+def connections(rig):
+    for n in MANY:
+        for window in (1, 32):
+            yield many(rig, n, window)
+    yield few(probe("connections", "uwarp", "memory of an idle one", 0, "KiB", lambda: verbs.memory(rig, 1000)))
+    yield few(probe("connections", "uwarp", "kept while one stops", 65_536, "x", lambda: verbs.stopped(rig, 65_536)))
+    yield few(probe("connections", "uwarp", "CPU of an idle process", 0, "%", lambda: verbs.idle(rig)))
+    yield probe("connections", "uwarp", "set up by cmtime", 0, "/s", lambda: verbs.cmtime(rig))
+    yield probe("connections", "tcp", "set up, 16 at a time", 0, "/s", lambda: verbs.tcp_connects(rig))
+
+
+# ---- CPU --------------------------------------------------------------------------------
+
+
+def verbs_cpu(rig, op, size):
+    return probe("cpu", own(rig), op, size, "ns/B", lambda: perftest.cpu(rig, op, size, mtu=rig.options.mtu))
+
+
+def tcp_cpu(rig, size):
+    return probe("cpu", "tcp", "loopback", size, "ns/B", lambda: peers.tcp_cpu(rig, size, peers.place(rig)))
+
+
+def cpu(rig):
+    for size in rig.options.sizes or (10_000, 65_536, 1 << 20):
+        for op in rig.options.ops:
+            yield verbs_cpu(rig, op, size)
+        if wants(rig, "tcp"):
+            yield tcp_cpu(rig, size)
+
+
+# ---- settings turned --------------------------------------------------------------------
+
+
+def turned(rig, test, name, value, size):
+    """Latency and throughput of SEND with a setting at a value."""
+
+    def lat(env):
+        return perftest.latency(rig, "send", size, rig.options.mtu, env)
+
+    def bw(env):
+        return perftest.throughput(rig, "send", size, mtu=rig.options.mtu, env=env)
+
+    yield probe(test, f"{name} {value}", "latency", size, "us", lambda: with_setting(rig, TURNED[test], value, lat))
+    if size >= 1024:
+        yield probe(test, f"{name} {value}", "throughput", size, "Gb/s", lambda: with_setting(rig, TURNED[test], value, bw))
+
+
+TURNED = {"schemes": TRANSPORT, "threads": THREADS, "copies": COPIES}
+
+
+def wire_beside(rig, test, size):
+    return probe(test, "wire", "latency", size, "us", lambda: peers.wire_echo(rig, size, rig.options.mtu))
+
+
+def schemes(rig):
+    for size in rig.options.sizes or LATENCY_SIZES:
+        yield wire_beside(rig, "schemes", size)
+        for value in TRANSPORTS:
+            yield from turned(rig, "schemes", "transport", value, size)
+
+
+def threads(rig):
+    for size in rig.options.sizes or (64, 65_536):
+        yield wire_beside(rig, "threads", size)
+        for value in MODELS:
+            yield from turned(rig, "threads", "model", value, size)
+
+
+def copies(rig):
+    for size in rig.options.sizes or (1024, 10_000, 65_536):
+        for value in COPY_MODES:
+            yield from turned(rig, "copies", "copies", value, size)
+
+
+# ---- all of the goals -------------------------------------------------------------------
+
+
+def crc(rig, on):
+    def measure():
+        return with_setting(rig, CRC, int(on), lambda env: perftest.throughput(rig, "send", CRC_SIZE, env=env))
+
+    return probe("crc", "uwarp", "on" if on else "off", CRC_SIZE, "Gb/s", measure)
+
+
+def limited_latency(rig, size):
+    """Over a link of 10 Gb/s: the wire, and SEND."""
+    yield probe("limited", "wire", "echo", size, "us",
+                lambda: with_setting(rig, RATE, TEN_GIGABIT, lambda env: peers.wire_echo(rig, size, env=env)))  # fmt: skip
+    yield probe("limited", "uwarp", "send", size, "us",
+                lambda: with_setting(rig, RATE, TEN_GIGABIT, lambda env: perftest.latency(rig, "send", size, env=env)))  # fmt: skip
+
+
+def limited_throughput(rig, size):
+    return probe("limited", "uwarp", "throughput", size, "Gb/s",
+                 lambda: with_setting(rig, RATE, TEN_GIGABIT, lambda env: perftest.throughput(rig, "send", size, env=env)))  # fmt: skip
+
+
+def verified(rig, op):
+    return probe("verified", "uwarp", op, VERIFIED_SIZE, "Gb/s", lambda: verbs.verified(rig, op, VERIFIED_SIZE))
+
+
+def goal_latency(rig):
+    for size in LATENCY_SIZES:
+        yield from wire_latency(rig, size)
+        for op in OPS if size == 64 else ("send",):
+            yield verbs_latency(rig, op, size)
+        yield from tcp_latency(rig, size)
+        yield from other_latency(rig, size)
+        if size > 64:
+            yield from limited_latency(rig, size)
+
+
+def goal_throughput(rig):
+    for mtu in (MTU_SMALL, MTU_JUMBO, MTU_MOST):
+        yield from wire_throughput(rig, mtu)
+        for size in (10_000, 65_536, 100_000, 1 << 20) if mtu == MTU_JUMBO else (65_536, 1 << 20):
+            yield verbs_throughput(rig, "send", size, mtu)
+            yield from tcp_throughput(rig, size, mtu)
+    yield limited_throughput(rig, 65_536)
+    yield crc(rig, True)
+    yield crc(rig, False)
+    for op in OPS:
+        yield verified(rig, op)
+
+
+def everything(rig):
+    """What the goals need, and the plots."""
+    yield from goal_latency(rig)
+    yield from goal_throughput(rig)
+    yield from rate(rig)
+    yield from connections(rig)
+    for op in ("send",):
+        yield verbs_cpu(rig, op, 65_536)
+    yield tcp_cpu(rig, 65_536)
+    for value in TRANSPORTS:
+        yield from turned(rig, "schemes", "transport", value, 10_000)
+
+
+TESTS = {
+    "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
+    "schemes": schemes, "threads": threads, "copies": copies, "all": everything,
+}  # fmt: skip

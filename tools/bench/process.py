@@ -66,10 +66,15 @@ class Program:
             )  # fmt: skip
         except OSError as e:
             raise Failed(f"{argv[0]}: {e.strerror}") from None
-        self.pid = self.popen.pid
+        self.pid, self.cpu = self.popen.pid, 0.0
 
     def running(self):
-        return self.popen.poll() is None
+        if self.popen.returncode is None:
+            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+            if pid:
+                self.popen.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu = usage.ru_utime + usage.ru_stime
+        return self.popen.returncode is None
 
     def wait(self, seconds):
         """Its standard output, once it has ended well."""
@@ -106,7 +111,9 @@ class Program:
             return False
 
     def cpu_seconds(self):
-        """User and system time of all its threads."""
+        """User and system time of all its threads, as yet or in all."""
+        if not self.running():
+            return self.cpu
         fields = read_text(f"/proc/{self.pid}/stat").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
@@ -120,7 +127,7 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.popen.wait()
+        wait_until(lambda: not self.running(), 5)
         self.out_file.close()
         self.err_file.close()
 

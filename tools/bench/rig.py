@@ -92,14 +92,14 @@ def until_up(program):
 
 
 def uwarp_pair(rig, server_words, client_words, mtu=None, env=None):
-    """A server and a client over uwarp; what the client printed, and both programs' CPU seconds."""
+    """A server and a client over uwarp: what the client printed, and both programs' CPU seconds."""
     with Group() as group:
         server = rig.start_uwarp(group, THERE, server_words, mtu, env)
         until_up(server)
         client = rig.start_uwarp(group, HERE, client_words, mtu, env)
         out = client.wait(LIMIT)
         wait_until(lambda: not server.running(), 2)
-        return out
+        return out, client.cpu + server.cpu_seconds()
 
 
 def last_row(text, columns):

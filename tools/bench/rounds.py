@@ -15,6 +15,7 @@ class Probe:
 
     def __init__(self, key, unit, measure, **facts):
         self.key, self.unit, self.measure, self.facts = key, unit, measure, facts
+        self.most = None  # rounds it takes part in, all if None
 
 
 def probe(test, scheme, op, size, unit, measure, **facts):
@@ -129,17 +130,20 @@ def run_round(probes, series, progress, title):
         progress.step()
 
 
-def run(probes, rounds, quiet=False, deadline=None):
-    """{key: Series}. Past the deadline (monotonic) no new round begins; an interrupt ends the
-    measuring, and what has been measured is kept."""
+def run(probes, rounds, quiet=False, seconds=None):
+    """{key: Series}. No round begins that would probably last beyond so many seconds from now; an
+    interrupt ends the measuring, and what has been measured is kept."""
     series = {p.key: Series(p.key, p.unit, p.facts) for p in probes}
-    progress = Progress(len(probes) * rounds, quiet)
+    progress = Progress(sum(min(rounds, p.most or rounds) for p in probes), quiet)
+    start, lasted = time.monotonic(), 0.0
     try:
         for n in range(rounds):
-            if n and deadline and time.monotonic() > deadline:
+            begun = time.monotonic()
+            if n and seconds and begun - start + lasted > seconds:
                 progress.note(f"  the time is over after {n} of {rounds} rounds")
                 break
-            run_round(probes, series, progress, f"round {n + 1}/{rounds}")
+            run_round([p for p in probes if n < (p.most or rounds)], series, progress, f"round {n + 1}/{rounds}")
+            lasted = time.monotonic() - begun
     except KeyboardInterrupt:
         progress.note("  interrupted")
     progress.end()

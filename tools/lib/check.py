@@ -71,6 +71,7 @@ PARTS = {
     "more": Part("build", ["more"]),
     "apps": Part("build", ["apps"]),
     "conform": Part("build", ["conform"]),
+    "gate": Part("build", ["perf"]),
     "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", slowness=10),
     "asan": Part(
         "build-asan", ["unit", "links", "sim"], *SANITIZE, "-Db_sanitize=address,undefined",

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * N messages between two QPs of the simulated world: one thread, a virtual clock, no card. The same
+ * arguments execute the same instructions every time, so that counting them (tools/icount) shows
+ * what a message costs and when that changes.
+ *
+ *   icount send|write|read OCTETS N
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../sim/net.h"
+
+enum { AT_ONCE = 16, PORT = 7471 };
+
+struct run {
+	struct sim s;
+	uint8_t *buf[2];
+	struct uw_mr *mr[2];
+	uint32_t op, octets;
+	unsigned n;
+};
+
+static void open_run(struct run *r)
+{
+	struct sim_options o = { .mtu = 9000, .seed = 1 };
+	unsigned all = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ;
+
+	sim_open(&r->s, &o);
+	sim_connect(&r->s, PORT);
+	for (int i = 0; i < 2; i++) {
+		r->buf[i] = calloc(1, r->octets);
+		r->mr[i] = sim_mr(i ? &r->s.b : &r->s.a, r->buf[i], r->octets, all);
+	}
+}
+
+static void close_run(struct run *r)
+{
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(uw_mr_dereg(r->mr[i]), 0);
+		free(r->buf[i]);
+	}
+	sim_close(&r->s);
+}
+
+static void expect(struct run *r, struct uw_cq *cq, unsigned n)
+{
+	while (n--)
+		assert_int_equal(sim_wc(&r->s, cq).status, UW_WC_SUCCESS);
+}
+
+static void some(struct run *r, unsigned n)
+{
+	struct uw_sge sge = { (uintptr_t)r->buf[0], r->octets, uw_mr_stag(r->mr[0]) };
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = r->op,
+				 .flags = UW_SEND_SIGNALED,
+				 .remote_addr = (uintptr_t)r->buf[1],
+				 .rkey = uw_mr_stag(r->mr[1]) };
+
+	for (unsigned i = 0; i < n; i++) {
+		if (r->op == UW_WR_SEND)
+			sim_post_recv(&r->s.b, i, r->buf[1], r->octets, r->mr[1]);
+		sim_post_send(&r->s.a, &wr);
+	}
+	if (r->op == UW_WR_SEND)
+		expect(r, r->s.b.rcq, n);
+	expect(r, r->s.a.scq, n);
+}
+
+static void test_run(void **state)
+{
+	struct run *r = *state;
+	unsigned n = r->n;
+
+	open_run(r);
+	for (; n > AT_ONCE; n -= AT_ONCE)
+		some(r, AT_ONCE);
+	some(r, n);
+	close_run(r);
+}
+
+static int op_of(const char *name, uint32_t *op)
+{
+	static const struct {
+		const char *name;
+		uint32_t op;
+	} ops[] = { { "send", UW_WR_SEND },
+		    { "write", UW_WR_RDMA_WRITE },
+		    { "read", UW_WR_RDMA_READ } };
+
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		if (!strcmp(name, ops[i].name)) {
+			*op = ops[i].op;
+			return 0;
+		}
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct run *r = calloc(1, sizeof(*r));
+	int failed;
+
+	if (!r || argc != 4 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
+		fprintf(stderr, "usage: icount send|write|read OCTETS N\n");
+		return 2;
+	}
+	r->octets = (uint32_t)atoi(argv[2]);
+	r->n = (unsigned)atoi(argv[3]);
+	const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_run, r) };
+	failed = cmocka_run_group_tests_name("icount", tests, NULL, NULL);
+	free(r);
+	return failed;
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uwarp-bench's own arithmetic, reading and judging; nothing is measured here."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
+sys.path.insert(0, TOOLS)
+
+from bench import cli, goals, icount, numbers, output, peers, plan, report, rounds  # noqa: E402
+from bench.process import Failed, Group, Unavailable  # noqa: E402
+
+
+class Clock:
+    """A probe that gives one value after the other; an exception is raised."""
+
+    def __init__(self, *values):
+        self.values = list(values)
+
+    def __call__(self):
+        value = self.values.pop(0)
+        if isinstance(value, Exception):
+            raise value
+        return {"value": value, "more": 1}
+
+
+def probe(key, *values, **facts):
+    return rounds.Probe(key, "us", Clock(*values), **{"test": "latency", "scheme": "uwarp", "op": "send", "size": 64, **facts})
+
+
+def run(*probes, n=3):
+    return rounds.run(list(probes), n, quiet=True)
+
+
+class Numbers(unittest.TestCase):
+    def test_sizes_are_read_as_people_write_them(self):
+        for text, octets in (("64", 64), ("1K", 1000), ("64Ki", 65536), ("1MiB", 1 << 20), ("500kb", 500_000)):
+            self.assertEqual(numbers.parse_size(text), octets)
+
+    def test_what_is_no_size_is_refused(self):
+        for text in ("", "K", "0", "-1", "1G", "1.5K"):
+            with self.assertRaises(ValueError):
+                numbers.parse_size(text)
+
+    def test_spread_is_extremes_of_few_and_quartiles_of_many(self):
+        self.assertEqual(numbers.spread([3, 1, 2]), (1, 3))
+        self.assertEqual(numbers.spread([1, 2, 3, 4, 100]), (2, 4))
+
+
+class Rounds(unittest.TestCase):
+    def test_probes_take_turns(self):
+        order = []
+        made = [rounds.Probe(k, "us", lambda k=k: order.append(k) or {"value": 1}, test="t", scheme="s", op="o", size=1) for k in "ab"]
+        run(*made, n=2)
+        self.assertEqual(order, list("abab"))
+
+    def test_quotients_are_of_one_round(self):
+        s = run(probe("a", 10, 20, 30), probe("b", 5, 5, 10))
+        self.assertEqual(rounds.ratio(s, "a", "b"), [2, 4, 3])
+
+    def test_a_failed_round_counts_for_nobody(self):
+        s = run(probe("a", 10, Failed("late"), 30), probe("b", 5, 5, 10))
+        self.assertEqual(rounds.ratio(s, "a", "b"), [2, 3])
+        self.assertIn("late", s["a"].text())
+
+    def test_what_is_unavailable_is_tried_once_and_says_so(self):
+        s = run(probe("a", Unavailable("no such device"), 1, 1))
+        self.assertEqual(s["a"].text(), "not available: no such device")
+        self.assertEqual(s["a"].values(), [])
+
+    def test_no_round_begins_that_would_end_too_late(self):
+        s = rounds.run([probe("a", 1, 2, 3)], 3, quiet=True, seconds=-1)
+        self.assertEqual(s["a"].values(), [1])
+
+    def test_a_probe_may_sit_rounds_out(self):
+        p = probe("a", 1)
+        p.most = 1
+        self.assertEqual(run(p)["a"].values(), [1])
+
+
+class Goals(unittest.TestCase):
+    def goal(self, bound, limit, factor=1.0):
+        return goals.Goal("it", "a", "b", bound, limit, factor=factor)
+
+    def test_a_median_within_the_limit_passes(self):
+        s = run(probe("a", 10, 20, 90), probe("b", 10, 10, 10))
+        self.assertEqual(goals.judge(s, self.goal("<=", 2.0))["verdict"], goals.PASS)
+        self.assertEqual(goals.judge(s, self.goal("<=", 1.9))["verdict"], goals.MISS)
+        self.assertEqual(goals.judge(s, self.goal(">=", 2.1))["verdict"], goals.MISS)
+
+    def test_a_factor_scales_what_was_measured(self):
+        s = run(probe("a", 20), probe("b", 10), n=1)
+        self.assertEqual(goals.judge(s, self.goal("<=", 1.0, factor=0.5))["value"], 1.0)
+
+    def test_what_is_missing_is_never_a_pass(self):
+        s = run(probe("a", Unavailable("no rate option")), probe("b", 1), n=1)
+        row = goals.judge(s, self.goal("<=", 2.0))
+        self.assertEqual((row["verdict"], row["why"]), (goals.NOT_AVAILABLE, "no rate option"))
+        s = run(probe("a", Failed("crashed")), probe("b", 1), n=1)
+        self.assertEqual(goals.judge(s, self.goal("<=", 2.0))["verdict"], goals.FAILED)
+        self.assertTrue(all(r["verdict"] in (goals.NOT_AVAILABLE, goals.FAILED) for r in goals.verdicts({})))
+
+    def test_everything_that_a_goal_names_is_measured_by_all(self):
+        options = cli.parser().parse_args(["all"])
+        rig = type("Rig", (), {"options": options})
+        keys = {p.key for p in plan.everything(rig)}
+        for g in goals.every_goal():
+            for key in [k for k in (g.over, g.under) if k and g.over]:
+                self.assertIn(key, keys, g.what)
+
+
+class Output(unittest.TestCase):
+    def series(self):
+        return run(probe("latency/uwarp/send/64", 10, 20, 30), probe("latency/wire/echo/64", 5, 5, 10, scheme="wire", op="echo"))
+
+    def test_what_was_written_is_read_again(self):
+        s, options = self.series(), cli.parser().parse_args(["latency"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.json")
+            output.write_json(path, output.document(s, options, []))
+            doc, again = output.read_json(path)
+            self.assertEqual([x.as_json() for x in again.values()], [x.as_json() for x in s.values()])
+            self.assertIn("3.00 x", report.markdown(doc, again))
+            report_html = report.html_page(doc, again, [])
+        self.assertIn("uwarp", report_html)
+
+    def test_another_file_is_refused(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"something": "else"}, f)
+            f.flush()
+            with self.assertRaises(output.BadFile):
+                output.read_json(f.name)
+
+    def test_a_table_shows_quotients_against_the_wire(self):
+        self.assertIn("3.00 x", output.columns(output.rows(self.series(), "latency")))
+
+
+class Printed(unittest.TestCase):
+    def test_libfabrics_rows_are_found_whatever_the_size(self):
+        text = "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n9.7k    300     =300     5.7m        2.00s      2.99    3339.82       0.00\n"
+        self.assertEqual(peers.FI_ROW.findall(text)[-1][2], "3339.82")
+
+
+class Instructions(unittest.TestCase):
+    FILE = "\n".join(
+        ["fl=(1) ../stack/qp/sq.c", "fn=(1) post", "10 5", "cfi=(2) ../subprojects/lwip-2.2.1/src/core/tcp.c", "cfn=(2) out", "calls=1 3",
+         "11 100", "12 7", "fl=(2)", "fn=(2)", "3 40", "fe=(1)", "4 1", "fl=(3) ../tests/sim/net.c", "fn=(3) sim", "1 1000"]
+    )  # fmt: skip
+
+    def test_each_line_counts_for_the_file_it_is_of(self):
+        self.assertEqual(icount.layers(self.FILE), {"qp": 13, "lwip": 40})
+
+    def test_layers_go_by_folder(self):
+        for path, layer in (("../stack/io/lwip/send.c", "io/lwip"), ("stack/io/pcap.c", "io"), ("./string/memcpy.S", icount.LIBRARIES)):
+            self.assertEqual(icount.layer_of(path), layer)
+
+    def test_more_instructions_than_tolerated_fail(self):
+        baseline = {"compiler": "gcc 12 x86_64", "instructions": {"send 64": 1000}}
+        for now, built_with, verdict in (
+            (1099, "gcc 12 x86_64", "ok"), (1110, "gcc 12 x86_64", "MORE"), (880, "gcc 12 x86_64", "less: --update"),
+            (1400, "gcc 14 x86_64", "ok"), (1600, "gcc 14 x86_64", "MORE"),
+        ):  # fmt: skip
+            rows, _ = icount.judge({"send 64": {"qp": now}}, baseline, built_with)
+            self.assertEqual(rows[0][-1], verdict)
+
+
+class CommandLine(unittest.TestCase):
+    def wrong(self, *words):
+        with contextlib.redirect_stderr(io.StringIO()) as err, self.assertRaises(SystemExit) as end:
+            cli.main(list(words))
+        self.assertEqual(end.exception.code, 2)
+        return err.getvalue()
+
+    def test_wrong_words_are_refused_in_one_line(self):
+        self.assertIn("'1.5' is not a size", self.wrong("latency", "--sizes", "1.5"))
+        self.assertIn("'both' is none of", self.wrong("rate", "--ops", "both"))
+        self.assertIn("go together", self.wrong("rate", "--device", "siw0"))
+
+    def test_programs_end_with_their_group(self):
+        with Group() as group:
+            program = group.start(["sleep", "60"])
+            self.assertTrue(program.running())
+        self.assertFalse(program.running())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings of uwarp's that a comparison turns. What this build does not know is not measured."""
+
+import os
+
+from .process import Unavailable
+from .rig import TOP, build_dir
+
+CRC, RATE, THREADS, COPIES, TRANSPORT = "UWARP_CRC", "UWARP_RATE", "UWARP_THREADS", "UWARP_COPIES", "UWARP_TRANSPORT"
+MEANING = {
+    CRC: "MPA CRC", RATE: "a link rate", THREADS: "a choice of thread models", COPIES: "a choice of copies",
+    TRANSPORT: "a choice of transports",
+}  # fmt: skip
+
+
+def library():
+    for folder in (os.path.join(build_dir(), "stack"), os.path.join(TOP, "lib", "uwarp")):
+        path = os.path.join(folder, "libuwarp.so")
+        if os.path.isfile(path):
+            return path
+    raise Unavailable("libuwarp.so is not built")
+
+
+def known(rig, name):
+    """Does the library read this variable? Its name is among the library's strings then."""
+
+    def look():
+        with open(library(), "rb") as f:
+            return name.encode() + b"\0" in f.read()
+
+    return rig.once(f"setting {name}", look)
+
+
+def need_setting(rig, name):
+    if not known(rig, name):
+        raise Unavailable(f"uwarp has no {MEANING[name].removeprefix('a ')} yet ({name})")
+
+
+def with_setting(rig, name, value, measure):
+    """What measure(env) gives where uwarp knows the setting."""
+    need_setting(rig, name)
+    return measure({name: str(value)})
