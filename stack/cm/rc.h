@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * CM-less RC (doc/adr/0006-cm-less-rc.md): two programs tell each other their GIDs and QP numbers
+ * by means of their own, then each names the other in ibv_modify_qp(). Underneath is an ordinary
+ * MPA connection to port RC_PORT of one of the two, whose Request says for which QP it is. Which of
+ * the two connects, what the Request says, and what to do with one that came.
+ */
+#ifndef UWARP_CM_RC_H
+#define UWARP_CM_RC_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/span.h"
+
+/* TCP. The number that RoCEv2 has in UDP. */
+#define RC_PORT 4791u
+
+/* A QP in the network: numbers are unique per address. */
+struct rc_end {
+	uint32_t addr; /* IPv4, network order */
+	uint32_t qpn;
+};
+
+/* The private data of the Request, and of a Reply that rejects. */
+struct rc_wire {
+	uint8_t key[4]; /* "uwRC" */
+	uint8_t version;
+	uint8_t refusal; /* enum rc_refusal */
+	uint8_t zero[2];
+	uint8_t from[4], to[4]; /* QP numbers */
+};
+static_assert(sizeof(struct rc_wire) == 16, "private data of CM-less RC");
+
+enum rc_refusal {
+	RC_REFUSED_NOT, /* a Request */
+	RC_NO_SUCH_QP,	/* there is none of that number (any more) */
+	RC_OTHER_PEER,	/* it names another peer, and has not changed its mind for a while */
+	RC_NOT_READY,	/* it names nobody yet: try again */
+	RC_WRONG_SIDE,	/* it is the other side that connects: the two do not agree on addresses */
+};
+
+struct rc_hello {
+	uint32_t from, to; /* QP numbers */
+	enum rc_refusal refusal;
+};
+
+void rc_hello_encode(const struct rc_hello *h, uint8_t out[sizeof(struct rc_wire)]);
+/* False: it is not ours, or of another version. */
+bool rc_hello_decode(struct uw_span pd, struct rc_hello *h);
+
+/* Does `self` connect, rather than wait to be connected? For any two ends it is exactly one; an end
+ * that names itself does not. */
+bool rc_connects(const struct rc_end *self, const struct rc_end *peer);
+
+/* How far the QP is that a Request is for. */
+enum rc_phase {
+	RC_NO_QP,
+	RC_NAMES_NOBODY, /* not yet in RTR */
+	RC_AWAITS,	 /* in RTR or RTS, and has had no stream since */
+	RC_HAS_HAD_ONE,	 /* ... has one, or has lost it */
+};
+
+enum rc_verdict {
+	RC_TAKE,
+	RC_PARK,	 /* it will be wanted, or will go by itself */
+	RC_PARK_BRIEFLY, /* the QP may be about to be reset for this peer; then refuse it */
+	RC_REFUSE,
+};
+
+/* What to do with a Request from `caller` for the QP `self`, which names `named`. *why: what to
+ * tell it with RC_REFUSE, or once it has been parked too long. */
+enum rc_verdict rc_judge(enum rc_phase phase, const struct rc_end *self, const struct rc_end *named,
+			 const struct rc_end *caller, enum rc_refusal *why);
+
+#endif
