@@ -19,6 +19,7 @@ static void defaults(struct uw_config *c)
 	c->ird = c->ord = 128;
 	c->connect_ms = 5000;
 	c->rnr_ms = 10000;
+	c->rc_wait_ms = 60000;
 }
 
 static int bad(const char *name, const char *value, const char *want)
@@ -73,6 +74,18 @@ static int get_bool(const char *name, bool *out)
 	return 0;
 }
 
+static int get_identity(struct uw_config *c)
+{
+	const char *v = getenv("UWARP_IDENTITY");
+
+	if (!v || !*v)
+		return 0;
+	if (strcmp(v, "iwarp") && strcmp(v, "roce"))
+		return bad("UWARP_IDENTITY", v, "iwarp or roce");
+	c->roce = *v == 'r';
+	return 0;
+}
+
 static int get_strings(struct uw_config *c)
 {
 	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
@@ -105,6 +118,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_CONNECT_MS", 10, 600000, &c->connect_ms },
 		{ "UWARP_RNR_MS", 0, 3600000, &c->rnr_ms },
 		{ "UWARP_SPEAK_FIRST_MS", 0, 600000, &c->speak_first_ms },
+		{ "UWARP_RC_WAIT_MS", 10, 86400000, &c->rc_wait_ms },
 	};
 	int err;
 
@@ -112,6 +126,8 @@ int uw_config_from_env(struct uw_config *c)
 	err = get_strings(c);
 	if (!err)
 		err = get_addr_fd(c);
+	if (!err)
+		err = get_identity(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
 	if (!err)

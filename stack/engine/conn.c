@@ -79,7 +79,7 @@ static void startup_failed(struct uw_ep *ep, uw_status why)
 	else if (c)
 		llp_abort(c);
 	if (initiator) {
-		if (why != UW_E_REJECTED)
+		if (why != UW_E_REJECTED && !ep->rc)
 			engine_say_connect_failed(ep, why);
 		engine_ep_event(ep, type, why);
 	}
@@ -181,6 +181,15 @@ static unsigned fatal_event(uw_status why)
 
 static void transmit(struct uw_qp *qp);
 
+/* The QP and its connection go their ways. */
+static void part(struct uw_qp *qp, struct uw_ep *ep)
+{
+	qp->ep = NULL;
+	ep->qp = NULL;
+	end(ep);
+	ep->e->stats.cm_closed++;
+}
+
 void engine_qp_down(struct uw_qp *qp, uw_status why)
 {
 	struct uw_ep *ep = qp->ep;
@@ -191,14 +200,24 @@ void engine_qp_down(struct uw_qp *qp, uw_status why)
 	if (ep) {
 		if (ep->c)
 			transmit(qp); /* the Terminate */
-		qp->ep = NULL;
-		ep->qp = NULL;
-		end(ep);
-		ep->e->stats.cm_closed++;
+		part(qp, ep);
 		engine_ep_event(ep, UW_CM_DISCONNECTED, UW_OK);
 	}
 	if (fatal && qp->qp.event)
 		qp->qp.event(qp->qp.event_ctx, (enum uw_event)fatal);
+}
+
+/* With a peer that was named the QP outlives its stream. */
+void engine_qp_lost(struct uw_qp *qp, uw_status why)
+{
+	if (!qp->rc || qp->qp.state == UW_QPS_ERR) {
+		engine_qp_down(qp, why);
+		return;
+	}
+	engine_rnr_forget(qp);
+	qp_unplug(&qp->qp);
+	part(qp, qp->ep);
+	engine_rc_lost(qp);
 }
 
 void engine_ep_drop(struct uw_ep *ep)
@@ -269,6 +288,8 @@ void engine_pump(struct uw_qp *qp)
 	if (!ep || !ep->c) {
 		if (qp->qp.state == UW_QPS_ERR)
 			qp_flush(&qp->qp);
+		else if (qp->rc)
+			engine_rc_posted(qp);
 		return;
 	}
 	transmit(qp);
@@ -276,6 +297,8 @@ void engine_pump(struct uw_qp *qp)
 		engine_qp_down(qp, qp->qp.cause);
 		return;
 	}
+	if (qp_drained(&qp->qp) && qp->qp.event)
+		qp->qp.event(qp->qp.event_ctx, UW_EVENT_SQ_DRAINED);
 	if (qp->qp.fin_wanted && !ep->shut && all_sent(&qp->qp)) {
 		ep->shut = true;
 		ep->state = EP_CLOSING;
@@ -312,12 +335,18 @@ void engine_pump_stalled(struct uw_engine *e)
 
 /* ---- what TCP tells ---------------------------------------------------------------------- */
 
+/* A peer of CM-less RC answers once its program has named us, and may take its time. */
+static uint64_t reply_us(const struct uw_ep *ep)
+{
+	return (ep->rc ? ep->e->cfg.rc_wait_ms : ep->e->cfg.connect_ms) * 1000ull;
+}
+
 static void on_connected(void *ctx)
 {
 	struct uw_ep *ep = ctx;
 	uint8_t frame[MPA_START_MAX];
 	size_t n;
-	uw_status st = cm_open(ep->cm, &ep->e->policy, &ep->want, frame, &n);
+	uw_status st = cm_open(ep->cm, engine_policy(ep), &ep->want, frame, &n);
 
 	if (!st)
 		st = engine_send_frame(ep, frame, n);
@@ -327,7 +356,7 @@ static void on_connected(void *ctx)
 	}
 	ep->state = EP_STARTING;
 	ep->lport = llp_addrs(ep->c).lport;
-	cm_set_deadline(ep->cm, engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull);
+	cm_set_deadline(ep->cm, engine_now_us(ep->e) + reply_us(ep));
 }
 
 static void *on_accepted(void *listener_ctx, struct llp_conn *c)
@@ -345,6 +374,7 @@ static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 	ep->c = c;
 	ep->l = ls->l;
 	ep->passive = true;
+	ep->rc = ls->rc;
 	ep->listener = ls;
 	ep->fn = ls->fn;
 	ep->local = a.local;
@@ -352,7 +382,7 @@ static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 	ep->lport = a.lport;
 	ep->rport = a.rport;
 	ep->state = EP_STARTING;
-	cm_wait(ep->cm, &ls->e->policy);
+	cm_wait(ep->cm, engine_policy(ls));
 	cm_set_deadline(ep->cm, engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull);
 	return ep;
 }
@@ -372,7 +402,8 @@ static void requested(struct uw_ep *ep)
 
 	ep->e->stats.cm_requests++;
 	ep->state = EP_REQUESTED;
-	atomic_fetch_add_explicit(&ep->e->objects, 1, memory_order_relaxed);
+	if (!ep->rc) /* else it does not become the program's */
+		atomic_fetch_add_explicit(&ep->e->objects, 1, memory_order_relaxed);
 	if (!ep->cm->peer.enhanced)
 		ev.param.ird = ev.param.ord = (uint16_t)ep->e->cfg.ird;
 	emit(ls, &ev);
@@ -391,7 +422,7 @@ static void accepted(struct uw_ep *ep)
 	}
 	engine_ep_event(ep, UW_CM_ESTABLISHED, UW_OK);
 	forget_cm(ep);
-	ep->unheard = !(ep->l->flags & IO_P2P); /* there every peer is like us */
+	ep->unheard = !ep->rc && !(ep->l->flags & IO_P2P); /* there every peer is like us */
 	engine_pump(qp);
 }
 
@@ -505,7 +536,7 @@ static void on_closed(void *ctx, uw_status why)
 		if (!why && engine_rnr_fin(ep))
 			break;
 		if (ep->qp)
-			engine_qp_down(ep->qp, why ? UW_E_LLP_CLOSED : UW_OK);
+			engine_qp_lost(ep->qp, why ? UW_E_LLP_CLOSED : UW_OK);
 		break;
 	default:
 		end(ep);
@@ -608,6 +639,10 @@ void engine_ep_timers(struct uw_engine *e, uint64_t now_us)
 	e->impatient = false; /* unless one is refused again */
 	for (struct uw_ep *ep = e->eps; ep; ep = next) {
 		next = ep->next;
-		ep_timer(ep, now_us);
+		if (ep->rc && ep->state == EP_ENDED)
+			engine_ep_free(ep); /* nobody else will */
+		else
+			ep_timer(ep, now_us);
 	}
+	engine_rc_timers(e, now_us);
 }

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/finder.h"
+#include "engine/links.h"
 #include "engine/say.h"
 
 #ifndef UWARP_VERSION
@@ -93,6 +95,10 @@ static void make_policy(struct uw_engine *e)
 					 .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
 					 .ird_max = (uint16_t)c->ird,
 					 .ord_max = (uint16_t)c->ord };
+	/* Both sides are ours, and either may speak first (RFC 6581 §9.2). */
+	e->rc_policy = e->policy;
+	e->rc_policy.rev = 2;
+	e->rc_policy.p2p = true;
 }
 
 static uint64_t seed(void)
@@ -116,6 +122,8 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	}
 	e->cfg = *cfg;
 	make_policy(e);
+	engine_port_reserve(e, RC_PORT);
+	e->rc_due_us = UINT64_MAX;
 	mem_table_init(&e->mem, slots, MEM_SLOTS);
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
@@ -296,6 +304,7 @@ static void close_links(struct uw_engine *e)
 void uw_engine_close(struct uw_engine *e)
 {
 	if (uw_engine_started(e)) {
+		engine_finder_stop(e);
 		engine_thread_stop(e);
 		drain(e);
 		close_links(e);
@@ -321,27 +330,28 @@ void uw_engine_close(struct uw_engine *e)
 
 /* ---- query ------------------------------------------------------------------------------- */
 
-/* The same before and after the link is up, since programs compare: made from the configured
- * address, or from the process. */
-static uint64_t guid_of(const struct uw_engine *e)
+/* The same before and after the link is up, since programs compare, and tell each other. */
+static uint64_t guid_of(uint32_t addr)
 {
-	char addr[64];
-	struct in_addr in;
+	return 0x0275770000000000u | ntohl(addr);
+}
 
-	memcpy(addr, e->cfg.ip, sizeof(addr));
-	addr[strcspn(addr, "/")] = 0;
-	if (inet_pton(AF_INET, addr, &in) != 1)
-		in.s_addr = htonl((uint32_t)getpid());
-	return 0x0275770000000000u | ntohl(in.s_addr);
+static uint32_t own_address(const struct uw_engine *e, const struct io_link *l)
+{
+	struct link_addr a;
+
+	if (l)
+		return l->addr;
+	return link_read_ip(e->cfg.ip, &a) ? htonl((uint32_t)getpid()) : a.addr;
 }
 
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 {
 	bool open = uw_engine_started(e) || e->manual;
 	const struct io_link *l = open && e->n_links ? e->links[0] : NULL;
+	struct sockaddr_in *sin = (struct sockaddr_in *)&a->addr;
 
 	memset(a, 0, sizeof(*a));
-	a->guid = guid_of(e);
 	a->max_qp = 1u << 18;
 	a->max_qp_wr = 1u << 15;
 	a->max_sge = 32;
@@ -357,11 +367,9 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	a->mulpdu = (uint32_t)mpa_mulpdu(a->mtu - 40, false);
 	a->link_bps = l ? l->bps : 10000000000u;
 	a->link_up = true;
-	if (l) {
-		struct sockaddr_in *sin = (struct sockaddr_in *)&a->addr;
-
-		sin->sin_family = AF_INET;
-		sin->sin_addr.s_addr = l->addr;
-	}
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = own_address(e, l);
+	a->guid = guid_of(sin->sin_addr.s_addr);
+	a->roce = e->cfg.roce;
 	memcpy(a->fw_ver, UWARP_VERSION, sizeof(UWARP_VERSION));
 }

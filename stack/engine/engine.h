@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "cm/cm.h"
+#include "cm/rc.h"
 #include "engine/lock.h"
 #include "io/llp.h"
 #include "io/pcap.h"
@@ -70,6 +71,31 @@ struct uw_qp {
 	void *queues; /* one block: SQ slots, RQ slots */
 	void *stream; /* one block: read queues */
 	uint8_t *scratch;
+	struct uw_rc *rc; /* its peer was named: CM-less RC */
+};
+
+enum uw_rc_state {
+	RC_WAITING, /* the next try, or the peer's, is due */
+	RC_FINDING, /* the finder looks for the way, without the lock */
+	RC_CALLING, /* a connection is under way */
+	RC_UP,
+	RC_LOST, /* it was up */
+};
+
+/* A QP whose peer was named, rc.c. */
+struct uw_rc {
+	struct uw_qp *qp;
+	struct uw_rc *next, **link; /* e->rcs, until it is up */
+	enum uw_rc_state state;
+	struct io_link *l;
+	struct rc_end self, peer;
+	uint16_t ird;
+	uint64_t serial;      /* a QP number may come again */
+	struct uw_ep *call;   /* RC_CALLING */
+	uw_status last;	      /* why the last try failed */
+	uint64_t since_us;    /* the first try */
+	uint64_t next_us;     /* the next try */
+	uint64_t deadline_us; /* what is posted fails then; 0: nothing is */
 };
 
 enum ep_state {
@@ -93,6 +119,7 @@ struct uw_ep {
 	void *ctx;
 	bool owned;		/* has a ctx: events go out */
 	bool passive;		/* came in on a listener */
+	bool rc;		/* the engine's own: CM-less RC */
 	struct uw_ep *listener; /* ... which is still there */
 	struct llp_conn *c;
 	struct llp_listener *ls;
@@ -117,6 +144,9 @@ struct uw_ep {
 	struct uw_ep *next_stalled;
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
 	bool again;		   /* ... at the next tick */
+	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
+	struct rc_hello hello;	   /* ... and what it says */
+	uint64_t parked_until_us;  /* 0: not parked */
 	struct cm_param want;	   /* connect: kept until TCP is up */
 	uint8_t pd[UW_PRIVATE_DATA_MAX];
 };
@@ -128,7 +158,7 @@ struct idmap {
 
 struct uw_engine {
 	struct uw_config cfg;
-	struct mpa_policy policy;
+	struct mpa_policy policy, rc_policy;
 	struct uw_stats stats;
 
 	pthread_mutex_t lock; /* the stack lock */
@@ -148,6 +178,14 @@ struct uw_engine {
 	struct uw_ep *stalled_eps;
 	bool impatient; /* a refused connect is due again at the next tick */
 	uint64_t next_timer_us;
+
+	/* CM-less RC, rc.c */
+	struct uw_rc *rcs;
+	struct uw_ep *parked;
+	unsigned n_parked;
+	uint64_t rc_serial;
+	uint64_t rc_due_us; /* when its timers have something to do; UINT64_MAX never */
+	struct rc_finder *finder;
 	uint64_t rng;
 
 	/* progress.c */
@@ -198,6 +236,8 @@ bool engine_trylock(struct uw_engine *e);
 void engine_unlock(struct uw_engine *e);
 /* One round under the lock: receive, timers, what was stalled, flush. Returns the work done. */
 unsigned engine_run(struct uw_engine *e);
+/* A thread that leaves the program's signals alone. 0 or a positive errno. */
+int engine_spawn(pthread_t *thread, void *(*fn)(void *), void *arg);
 int engine_thread_start(struct uw_engine *e);
 void engine_thread_stop(struct uw_engine *e);
 /* A program thread found its CQ empty: let it do the stack's work. */
@@ -251,9 +291,36 @@ void engine_ep_unreachable(struct uw_ep *ep, uw_status why);
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator) UW_CHECK;
 uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW_CHECK;
 
+/* The peer ended the stream of a QP, or TCP did. */
+void engine_qp_lost(struct uw_qp *qp, uw_status why);
+
+/* ---- rc.c: CM-less RC, under the lock ------------------------------------------------------ */
+
+static inline const struct mpa_policy *engine_policy(const struct uw_ep *ep)
+{
+	return ep->rc ? &ep->e->rc_policy : &ep->e->policy;
+}
+/* It has no peer any more: reset, to error, destroyed. */
+void engine_rc_forget(struct uw_qp *qp);
+/* Something was posted and there is no stream. */
+void engine_rc_posted(struct uw_qp *qp);
+/* The stream ended without an error of its own. */
+void engine_rc_lost(struct uw_qp *qp);
+void engine_rc_timers(struct uw_engine *e, uint64_t now_us);
+void engine_rc_unpark(struct uw_ep *ep);
+uw_status engine_find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms);
+
 /* ---- ep.c -------------------------------------------------------------------------------- */
 
 struct uw_ep *engine_ep_new(struct uw_engine *e);
+bool engine_place_of(const struct sockaddr *sa, uint32_t *addr);
+bool engine_is_ours(const struct uw_engine *e, uint32_t addr, struct io_link **l);
+/* Give it a local port that is free. */
+bool engine_ep_any_port(struct uw_ep *ep);
+uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us) UW_CHECK;
+uw_status engine_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p) UW_CHECK;
+uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p) UW_CHECK;
+void engine_port_reserve(struct uw_engine *e, unsigned port);
 void engine_ep_free(struct uw_ep *ep);
 
 #endif

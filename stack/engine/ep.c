@@ -70,6 +70,16 @@ static bool take_port(struct uw_ep *ep, unsigned port)
 	return true;
 }
 
+bool engine_ep_any_port(struct uw_ep *ep)
+{
+	return take_port(ep, any_port(ep->e));
+}
+
+void engine_port_reserve(struct uw_engine *e, unsigned port)
+{
+	port_set(e, port, true);
+}
+
 static void release_port(struct uw_ep *ep)
 {
 	if (!ep->has_port)
@@ -83,6 +93,7 @@ void engine_ep_free(struct uw_ep *ep)
 	struct uw_engine *e = ep->e;
 
 	engine_ep_drop(ep);
+	engine_rc_unpark(ep);
 	if (ep->ls)
 		llp_unlisten(ep->ls);
 	release_port(ep);
@@ -129,7 +140,17 @@ static uw_status place_of(const struct sockaddr *sa, struct place *p)
 	return UW_OK;
 }
 
-static bool is_ours(const struct uw_engine *e, uint32_t addr, struct io_link **l)
+bool engine_place_of(const struct sockaddr *sa, uint32_t *addr)
+{
+	struct place p;
+
+	if (place_of(sa, &p))
+		return false;
+	*addr = p.addr;
+	return true;
+}
+
+bool engine_is_ours(const struct uw_engine *e, uint32_t addr, struct io_link **l)
 {
 	for (unsigned i = 0; i < e->n_links; i++) {
 		if (!addr || addr == e->links[i]->addr || addr == htonl(INADDR_LOOPBACK)) {
@@ -179,7 +200,7 @@ static uw_status bind_locked(struct uw_ep *ep, struct place p)
 
 	if (ep->state != EP_IDLE)
 		return UW_E_INVAL;
-	if (!is_ours(e, p.addr, &ep->l))
+	if (!engine_is_ours(e, p.addr, &ep->l))
 		return UW_E_ADDR;
 	if (!take_port(ep, port ? port : any_port(e)))
 		return UW_E_ADDR_IN_USE;
@@ -201,7 +222,7 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	return engine_errno(st);
 }
 
-static uw_status find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms)
+uw_status engine_find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms)
 {
 	if (!*addr || *addr == l->addr)
 		*addr = l->addr;
@@ -224,11 +245,11 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		st = place_of(src, &from);
 	if (st)
 		return engine_errno(st);
-	if (!is_ours(e, ep->state == EP_BOUND ? ep->local : from.addr, &l))
+	if (!engine_is_ours(e, ep->state == EP_BOUND ? ep->local : from.addr, &l))
 		return engine_errno(UW_E_ADDR);
 	ep->asked = to.addr;
 	ep->rport = to.port;
-	st = find_way(l, &to.addr, to.port, timeout_ms);
+	st = engine_find_way(l, &to.addr, to.port, timeout_ms);
 	/* As with any local address of a host: resolving succeeds, connecting tells. */
 	ep->unresolved = st && (l->flags & IO_P2P);
 	if (st && !ep->unresolved) {
@@ -326,14 +347,23 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 	struct uw_qp *qp;
 	uw_status st = free_qp(ep->e, qpn, &qp);
 
-	if (!st && ep->state != EP_RESOLVED)
+	if (!st && (ep->state != EP_RESOLVED || qp->rc))
 		st = UW_E_STATE;
 	if (!st)
 		st = take_param(ep, p, &ep->want);
 	if (!st && p->private_data_len > (ep->e->policy.rev >= 2 ? 508u : 512u))
 		st = UW_E_INVAL;
-	if (st)
-		return st;
+	if (!st)
+		st = engine_ep_connect(ep, ENGINE_PATIENCE_US);
+	if (!st)
+		ep->qp = qp; /* qp->ep only once the stream is agreed */
+	return st;
+}
+
+uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us)
+{
+	uw_status st;
+
 	ep->cm = calloc(1, sizeof(*ep->cm));
 	if (!ep->cm)
 		return UW_E_NOMEM;
@@ -343,10 +373,9 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 		ep->cm = NULL;
 		return st;
 	}
-	ep->qp = qp; /* qp->ep only once the stream is agreed */
 	ep->state = EP_CONNECTING;
 	ep->deadline_us = engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull;
-	ep->patient_until_us = engine_now_us(ep->e) + ENGINE_PATIENCE_US;
+	ep->patient_until_us = engine_now_us(ep->e) + patience_us;
 	return UW_OK;
 }
 
@@ -360,7 +389,7 @@ static uw_status look_again(struct uw_ep *ep)
 
 	for (;;) {
 		addr = ep->asked;
-		st = find_way(ep->l, &addr, ep->rport, ep->e->cfg.connect_ms);
+		st = engine_find_way(ep->l, &addr, ep->rport, ep->e->cfg.connect_ms);
 		if (st != UW_E_REFUSED || engine_now_us(ep->e) >= until)
 			break;
 		nanosleep(&pause, NULL);
@@ -388,6 +417,14 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	return engine_errno(st);
 }
 
+/* CM-less RC has it. */
+static bool qp_is_named(const struct uw_engine *e, uint32_t qpn)
+{
+	const struct uw_qp *qp = idmap_get(&e->qps, qpn);
+
+	return qp && qp->rc;
+}
+
 static uw_status answerable(const struct uw_ep *ep)
 {
 	if (ep->state == EP_ENDED && ep->passive)
@@ -395,7 +432,7 @@ static uw_status answerable(const struct uw_ep *ep)
 	return ep->state == EP_REQUESTED && ep->c ? UW_OK : UW_E_STATE;
 }
 
-static uw_status accept_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+uw_status engine_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
 	uint8_t frame[MPA_START_MAX];
 	struct cm_param param;
@@ -426,13 +463,13 @@ int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	uw_status st;
 
 	engine_lock(ep->e);
-	st = accept_locked(ep, qpn, p);
+	st = qp_is_named(ep->e, qpn) ? UW_E_STATE : engine_ep_accept(ep, qpn, p);
 	llp_flush_links();
 	engine_unlock(ep->e);
 	return engine_errno(st);
 }
 
-static uw_status reject_locked(struct uw_ep *ep, const struct uw_cm_param *p)
+uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 {
 	uint8_t frame[MPA_START_MAX];
 	struct cm_param param;
@@ -458,7 +495,7 @@ int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 	uw_status st;
 
 	engine_lock(ep->e);
-	st = reject_locked(ep, p);
+	st = engine_ep_reject(ep, p);
 	llp_flush_links();
 	engine_unlock(ep->e);
 	return engine_errno(st);

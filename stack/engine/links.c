@@ -15,7 +15,7 @@ static uint32_t own_address(void)
 	return htonl(0x7f400000u | ((uint32_t)getpid() & 0x3fffff));
 }
 
-uw_status link_parse_ip(const char *ip, struct link_addr *out)
+uw_status link_read_ip(const char *ip, struct link_addr *out)
 {
 	char buf[64];
 	char *slash, *end;
@@ -27,24 +27,31 @@ uw_status link_parse_ip(const char *ip, struct link_addr *out)
 		return UW_OK;
 	}
 	if (strlen(ip) >= sizeof(buf))
-		goto bad;
+		return UW_E_INVAL;
 	strcpy(buf, ip);
 	slash = strchr(buf, '/');
 	if (slash) {
 		*slash = 0;
 		bits = strtoul(slash + 1, &end, 10);
 		if (!slash[1] || *end || bits < 1 || bits > 32)
-			goto bad;
+			return UW_E_INVAL;
 	} else if (strncmp(buf, "127.", 4)) {
 		bits = 24;
 	}
 	if (inet_pton(AF_INET, buf, &in) != 1)
-		goto bad;
+		return UW_E_INVAL;
 	*out = (struct link_addr){ in.s_addr, htonl((uint32_t)(0xffffffffull << (32 - bits))) };
 	return UW_OK;
-bad:
-	engine_say("address %s is not of the form A.B.C.D or A.B.C.D/N (--ip, UWARP_IP)", ip);
-	return UW_E_INVAL;
+}
+
+uw_status link_parse_ip(const char *ip, struct link_addr *out)
+{
+	uw_status st = link_read_ip(ip, out);
+
+	if (st)
+		engine_say("address %s is not of the form A.B.C.D or A.B.C.D/N (--ip, UWARP_IP)",
+			   ip);
+	return st;
 }
 
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct io_link **out)

@@ -12,6 +12,8 @@ struct link_addr {
 /* "A" or "A/N" of cfg->ip; when it is empty an address of 127.0.0.0/8 made from the process id.
  * UW_E_INVAL, said on stderr. */
 uw_status link_parse_ip(const char *ip, struct link_addr *out) UW_CHECK;
+/* As above, but says nothing. */
+uw_status link_read_ip(const char *ip, struct link_addr *out) UW_CHECK;
 /* The link "loop": nobody else on it. */
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;

@@ -144,6 +144,8 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 		us = MAX_SLEEP_US;
 	if (t->e->impatient && us > TIMER_US)
 		us = TIMER_US;
+	if (t->e->rc_due_us < now + us)
+		us = t->e->rc_due_us > now + TIMER_US ? t->e->rc_due_us - now : TIMER_US;
 	if (now - t->drove_us < RECENT_US && us > WATCH_US)
 		us = WATCH_US;
 	return us;
@@ -275,7 +277,7 @@ static void *rx_main(void *arg)
 	return NULL;
 }
 
-int engine_thread_start(struct uw_engine *e)
+int engine_spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
 	int err;
@@ -283,9 +285,14 @@ int engine_thread_start(struct uw_engine *e)
 	/* The program's signals are the program's threads' business. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&e->thread, NULL, rx_main, e);
+	err = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -err;
+	return err;
+}
+
+int engine_thread_start(struct uw_engine *e)
+{
+	return -engine_spawn(&e->thread, rx_main, e);
 }
 
 void engine_thread_stop(struct uw_engine *e)

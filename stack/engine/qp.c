@@ -131,11 +131,18 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 
 /* ---- destroy ----------------------------------------------------------------------------- */
 
-static void forget_completions(struct uw_cq *cq, uint32_t num)
+static void forget_in_cq(struct uw_cq *cq, uint32_t num)
 {
 	spin_lock(&cq->lock);
 	cq_forget(&cq->cq, num);
 	spin_unlock(&cq->lock);
+}
+
+static void forget_completions(struct uw_qp *qp)
+{
+	forget_in_cq(qp->scq, qp->qp.num);
+	if (qp->rcq != qp->scq)
+		forget_in_cq(qp->rcq, qp->qp.num);
 }
 
 /* An endpoint may be about to connect with this QP. */
@@ -154,11 +161,10 @@ int uw_qp_destroy(struct uw_qp *qp)
 	engine_lock(e);
 	engine_drain_ring(e);
 	engine_qp_down(qp, UW_E_FLUSHED);
-	forget_in_eps(e, qp);
 	idmap_remove(&e->qps, qp->qp.num);
-	forget_completions(qp->scq, qp->qp.num);
-	if (qp->rcq != qp->scq)
-		forget_completions(qp->rcq, qp->qp.num);
+	engine_rc_forget(qp);
+	forget_in_eps(e, qp);
+	forget_completions(qp);
 	llp_flush_links();
 	engine_unlock(e);
 	atomic_fetch_sub(&qp->pd->users, 1);
@@ -192,8 +198,12 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 	engine_lock(qp->e);
 	if ((to == UW_QPS_ERR || to == UW_QPS_RESET) && qp->ep)
 		engine_qp_down(qp, UW_E_FLUSHED);
+	if (to == UW_QPS_ERR || to == UW_QPS_RESET)
+		engine_rc_forget(qp);
 	st = qp_modify(&qp->qp, to);
-	if (!st && to == UW_QPS_SQD)
+	if (!st && to == UW_QPS_RESET)
+		forget_completions(qp);
+	if (!st && (to == UW_QPS_SQD || to == UW_QPS_RTS))
 		engine_pump(qp);
 	llp_flush_links();
 	engine_unlock(qp->e);

@@ -92,7 +92,7 @@ void engine_feed(struct uw_qp *qp)
 	engine_rnr_forget(qp);
 	llp_resume(ep->c);
 	if (qp->ep == ep && ep->fin_waits && !ep->rnr_until_us)
-		engine_qp_down(qp, UW_OK);
+		engine_qp_lost(qp, UW_OK);
 }
 
 void engine_feed_srq(struct ring_entry *r)
@@ -112,7 +112,7 @@ bool engine_rnr_fin(struct uw_ep *ep)
 	if (!ep->rnr_until_us || ep->state != EP_STREAMING)
 		return false;
 	ep->fin_waits = true;
-	if (ep->rnr_until_us > until)
+	if (ep->rnr_until_us > until && !ep->rc)
 		ep->rnr_until_us = until;
 	return true;
 }

@@ -73,3 +73,49 @@ void engine_say_both_wait(const struct uw_ep *ep)
 		   "5044 7.1.2 forbids: UWARP_SPEAK_FIRST_MS=500 allows it",
 		   addr);
 }
+
+static void say_about(const struct uw_rc *rc, const char *what)
+{
+	char addr[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &rc->peer.addr, addr, sizeof(addr));
+	engine_say("QP %u has no connection to QP %u at %s: %s", rc->self.qpn, rc->peer.qpn, addr,
+		   what);
+}
+
+static const char *rc_advice(const struct uw_rc *rc)
+{
+	if (!rc_connects(&rc->self, &rc->peer))
+		return "it did not connect: is it a uwarp process, and has it named this QP (GID, "
+		       "QP number) in ibv_modify_qp? Other iWARP devices need rdma_cm";
+	switch (rc->last) {
+	case UW_E_REFUSED:
+		return "nothing there answers for QPs without rdma_cm: is it a uwarp process that "
+		       "got as far as ibv_modify_qp(RTR)? Other iWARP devices need rdma_cm";
+	case UW_E_REJECTED:
+		return "that QP never got as far as RTR: has its program called ibv_modify_qp?";
+	default:
+		return advice(rc->last);
+	}
+}
+
+void engine_say_no_peer(const struct uw_rc *rc)
+{
+	say_about(rc, rc_advice(rc));
+}
+
+void engine_say_refused(const struct uw_rc *rc, enum rc_refusal why)
+{
+	switch (why) {
+	case RC_NO_SUCH_QP:
+		say_about(rc, "there is no such QP: check the QP number and the GID");
+		break;
+	case RC_OTHER_PEER:
+		say_about(rc, "it names another peer in ibv_modify_qp: check the QP numbers and "
+			      "the GIDs on both sides");
+		break;
+	default:
+		say_about(rc, "the two sides do not agree on their addresses: check the GIDs");
+		break;
+	}
+}

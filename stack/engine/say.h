@@ -4,9 +4,11 @@
 #define UWARP_ENGINE_SAY_H
 
 #include "base/status.h"
+#include "cm/rc.h"
 
 struct uw_ep;
 struct uw_engine;
+struct uw_rc;
 
 /* "uwarp: " + the line + newline, in one write. */
 void engine_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -14,5 +16,9 @@ void engine_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void engine_say_connect_failed(const struct uw_ep *ep, uw_status why);
 /* Neither side may speak first; said once. */
 void engine_say_both_wait(const struct uw_ep *ep);
+
+/* CM-less RC: nobody was there in time; the peer says no. */
+void engine_say_no_peer(const struct uw_rc *rc);
+void engine_say_refused(const struct uw_rc *rc, enum rc_refusal why);
 
 #endif

@@ -189,7 +189,7 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	unsigned rights = qp->rd.remote_rights;
 	const struct mpa_agreed *a = s->agreed;
 
-	if (qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD || qp->state == UW_QPS_ERR)
+	if (qp->on || qp->state == UW_QPS_ERR)
 		return UW_E_STATE;
 	qp->mrx = (struct mpa_rx){
 		.crc = a->crc, .markers = a->rx_markers, .scratch = s->scratch, .stats = qp->stats
@@ -205,7 +205,9 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->gated = !s->initiator; /* RFC 5044 §7.1.2 */
 	qp->starved = qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
 	qp->cause = UW_OK;
-	qp->state = UW_QPS_RTS;
+	qp->on = true;
+	if (!qp->named)
+		qp->state = UW_QPS_RTS;
 	if (s->initiator && a->rtr)
 		rdmap_rtr(&qp->rd, (enum rdmap_rtr)a->rtr);
 	return UW_OK;
@@ -273,7 +275,7 @@ static void blame_inbound(struct qp *qp, uw_status why)
 
 void qp_fail(struct qp *qp, uw_status why)
 {
-	bool had_stream = qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD;
+	bool had_stream = qp->on;
 
 	if (qp->state == UW_QPS_ERR) {
 		qp_flush(qp);
@@ -285,6 +287,7 @@ void qp_fail(struct qp *qp, uw_status why)
 		blame_inbound(qp, why);
 	qp->state = UW_QPS_ERR;
 	qp->cause = why;
+	qp->on = false;
 	if (had_stream) {
 		qp->rd.tx.source = RDMAP_FROM_NONE;
 		qp->sending_sq = false;
@@ -295,25 +298,71 @@ void qp_fail(struct qp *qp, uw_status why)
 	qp_flush(qp);
 }
 
+void qp_unplug(struct qp *qp)
+{
+	qp->unheard = qp->gated;
+	qp->on = qp->gated = qp->sending_sq = false;
+	qp->rd.tx.source = RDMAP_FROM_NONE;
+}
+
+void qp_give_up(struct qp *qp, uw_status why)
+{
+	uint32_t i = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+
+	while (i != atomic_load_explicit(&qp->sq.tail, memory_order_acquire) &&
+	       sq_at(&qp->sq, i)->done)
+		i++;
+	if (i != atomic_load_explicit(&qp->sq.tail, memory_order_acquire))
+		complete(qp, sq_at(&qp->sq, i), why);
+	qp_fail(qp, UW_E_FLUSHED);
+}
+
+/* What was posted is gone without a trace. */
+static void forget_posted(struct qp *qp)
+{
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+
+	qp->sq.tx = tail;
+	atomic_store_explicit(&qp->sq.head, tail, memory_order_release);
+	while (!qp->shared_rq && rq_first(qp->rq))
+		rq_drop(qp->rq);
+	qp->rd.recv_open = false;
+}
+
+static uw_status to_sqd(struct qp *qp)
+{
+	if (qp->state == UW_QPS_ERR || qp->state == UW_QPS_SQD)
+		return UW_OK;
+	if (qp->state != UW_QPS_RTS)
+		return UW_E_STATE;
+	qp->state = UW_QPS_SQD;
+	qp->fin_wanted = !qp->named;
+	qp->drained = false;
+	return UW_OK;
+}
+
+bool qp_drained(struct qp *qp)
+{
+	if (!qp->named || qp->state != UW_QPS_SQD || qp->drained || qp->sending_sq ||
+	    qp->sq.tx != atomic_load_explicit(&qp->sq.head, memory_order_relaxed))
+		return false;
+	qp->drained = true;
+	return true;
+}
+
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 {
-	bool streaming = qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD;
-
 	switch (to) {
 	case UW_QPS_ERR:
 		qp_fail(qp, UW_E_FLUSHED);
 		return UW_OK;
 	case UW_QPS_SQD:
-		if (qp->state == UW_QPS_ERR || qp->state == UW_QPS_SQD)
-			return UW_OK;
-		if (qp->state != UW_QPS_RTS)
-			return UW_E_STATE;
-		qp->state = UW_QPS_SQD;
-		qp->fin_wanted = true;
-		return UW_OK;
+		return to_sqd(qp);
 	case UW_QPS_RESET:
-		if (streaming)
+		if (qp->on)
 			qp_fail(qp, UW_E_FLUSHED);
+		forget_posted(qp);
+		qp->named = false;
 		qp->state = UW_QPS_RESET;
 		return UW_OK;
 	case UW_QPS_INIT:
@@ -321,7 +370,9 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 	case UW_QPS_RTS:
 		/* The connection manager makes the real change; programs and librdmacm ask before
 		 * or after it. */
-		if (!streaming && qp->state != UW_QPS_ERR)
+		if (qp->named && qp->state != UW_QPS_ERR)
+			qp->state = to;
+		else if (!qp->named && !qp->on && qp->state != UW_QPS_ERR)
 			qp->state = to == UW_QPS_RTS ? UW_QPS_RTR : to;
 		return UW_OK;
 	default:

@@ -32,6 +32,7 @@ struct qp {
 	struct mpa_rx mrx;
 	struct mpa_tx mtx;
 	struct rdmap_stream rd;
+	bool on;	   /* there is one */
 	bool gated;	   /* RFC 5044 §7.1.2: the responder is silent until the first FPDU came */
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message in rd.tx is sq.tx's */
@@ -39,6 +40,9 @@ struct qp {
 	bool patient;	   /* a Send without a receive waits (doc/adr/0005) */
 	bool starved;	   /* ... and one does: qp_rx goes on when there is a receive */
 	bool fin_wanted;   /* close once everything posted is sent */
+	bool named;	   /* CM-less: the states are the program's, as with InfiniBand */
+	bool unheard;	   /* it was unplugged before the peer had said anything */
+	bool drained;	   /* ... SQD: all that was begun is done */
 	uw_status cause;   /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */
 
@@ -75,8 +79,18 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
  * to be sent afterwards is a Terminate: qp_tx_pending tells. */
 void qp_fail(struct qp *qp, uw_status why);
 
+/* The stream is gone without an error of its own; the state stays. With `named`. */
+void qp_unplug(struct qp *qp);
+
+/* What is posted cannot be carried out any more: the oldest request fails with `why`, the others
+ * are flushed. */
+void qp_give_up(struct qp *qp, uw_status why);
+
 /* Verbs modify: RESET, INIT, RTR, RTS, SQD, ERR; see uw_qp_modify. */
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
+
+/* named: SQD is reached, i.e. what was begun is done and nothing else is. True once. */
+bool qp_drained(struct qp *qp);
 
 /* Flush what was posted since the QP went to error. */
 void qp_flush(struct qp *qp);

@@ -4,18 +4,13 @@
 
 /* ---- receive ----------------------------------------------------------------------------- */
 
-static bool streaming(const struct qp *qp)
-{
-	return qp->state == UW_QPS_RTS || qp->state == UW_QPS_SQD;
-}
-
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 {
 	uw_status st = UW_OK;
 
 	*consumed = 0;
 	qp->starved = false;
-	while (in.len && streaming(qp)) {
+	while (in.len && qp->on) {
 		struct uw_rope ulpdu = { 0 };
 		size_t used;
 
@@ -41,7 +36,7 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 		in = uw_rope_sub(in, used, in.len - used);
 	}
 	/* RFC 5041 §7.1: after an error whatever else comes is dropped silently. */
-	if (!streaming(qp))
+	if (!qp->on)
 		*consumed += in.len;
 	return st;
 }
@@ -152,14 +147,21 @@ static bool start_request(struct qp *qp)
 	return qp->sending_sq;
 }
 
+/* SQD of a named QP begins nothing new; an Immediate Data behind its Write is not new. */
+static bool may_begin(const struct qp *qp)
+{
+	return qp->state == UW_QPS_RTS || (qp->state == UW_QPS_SQD && !qp->named) ||
+	       (qp->state == UW_QPS_SQD && sq_at(&qp->sq, qp->sq.tx)->written);
+}
+
 /* Make a message current if there is one that may go. */
 static bool next_message(struct qp *qp)
 {
-	bool due = rdmap_response_due(&qp->rd), ready = sq_ready(&qp->sq);
+	bool due = rdmap_response_due(&qp->rd), ready = sq_ready(&qp->sq) && may_begin(qp);
 
 	if (!rdmap_tx_idle(&qp->rd))
 		return true;
-	if (!streaming(qp))
+	if (!qp->on)
 		return false;
 	/* Take turns, so that neither direction of reading starves the other. */
 	if (ready && !(due && qp->respond_next) && start_request(qp)) {

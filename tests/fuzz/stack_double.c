@@ -250,9 +250,10 @@ uint64_t host_guid(void)
 	return 0x0275770000000001u;
 }
 
-uint64_t host_live_guid(void)
+bool host_device(struct uw_device_attr *attr)
 {
-	return 0x0275770000000002u;
+	*attr = (struct uw_device_attr){ .guid = 0x0275770000000002u };
+	return true;
 }
 
 void host_starting(void)

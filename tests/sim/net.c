@@ -16,7 +16,7 @@ static uint64_t sim_now(void *arg)
 	return s->real ? s->real(NULL) + s->real_offset_us : s->now_us;
 }
 
-static void on_event(void *ctx, const struct uw_cm_event *ev)
+void sim_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct sim_side *side = ctx;
 
@@ -168,7 +168,7 @@ void sim_listen(struct sim *s, uint16_t port)
 {
 	struct sockaddr_in any = sin_of(SIM_B, port);
 
-	assert_int_equal(uw_ep_create(s->e, on_event, &s->listener, &s->listener.ep), 0);
+	assert_int_equal(uw_ep_create(s->e, sim_event, &s->listener, &s->listener.ep), 0);
 	assert_int_equal(uw_ep_bind(s->listener.ep, (struct sockaddr *)&any), 0);
 	assert_int_equal(uw_ep_listen(s->listener.ep, 16), 0);
 }
@@ -209,7 +209,7 @@ void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uin
 	if (!s->listener.ep)
 		sim_listen(s, port);
 	s->listener.request = NULL;
-	assert_int_equal(uw_ep_create(s->e, on_event, a, &a->ep), 0);
+	assert_int_equal(uw_ep_create(s->e, sim_event, a, &a->ep), 0);
 	assert_int_equal(uw_ep_bind(a->ep, (struct sockaddr *)&from), 0);
 	assert_int_equal(uw_ep_resolve(a->ep, NULL, (struct sockaddr *)&to, 1000), 0);
 	assert_int_equal(uw_ep_connect(a->ep, uw_qp_num(a->qp), &p), 0);

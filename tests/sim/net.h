@@ -57,6 +57,8 @@ void sim_close(struct sim *s);
 bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit_us);
 void sim_run_us(struct sim *s, uint64_t us);
 
+/* Enters what happens into the struct sim_side ctx. */
+uw_cm_event_fn sim_event;
 void sim_listen(struct sim *s, uint16_t port);
 /* a connects to b; asserts that both are established. */
 void sim_connect(struct sim *s, uint16_t port);

@@ -55,6 +55,9 @@ struct uw_config {
 	unsigned ird, ord; /* upper limits, 1..0x3ffe; default 128 */
 	unsigned rnr_ms; /* a Send without a receive waits that long (doc/adr/0005); 0: not at all;
 			  * default 10000 */
+	unsigned
+		rc_wait_ms; /* CM-less: how long what is posted waits for the peer, default 60000 */
+	bool roce;	    /* the device is presented as InfiniBand over Ethernet; default false */
 	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
 	/* A responder is silent until the initiator's first FPDU came (RFC 5044 §7.1.2). Not 0:
 	 * only so long, if the initiator asked for no peer-to-peer; default 0 */
@@ -96,10 +99,11 @@ struct uw_device_attr {
 	uint32_t mulpdu;      /* MULPDU at that MTU, RFC 5044 §4.5 */
 	uint64_t link_bps;    /* nominal speed, bits per second */
 	bool link_up;
-	struct sockaddr_storage addr; /* the engine's address; family 0 before start */
+	struct sockaddr_storage addr; /* the engine's address; what it will be, before start */
+	bool roce;		      /* as configured */
 	char fw_ver[32];
 };
-/* Never fails; works before start (addr then unset, guid from the configured address or host). */
+/* Never fails; works before start. */
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *attr);
 
 /* ---- protection domains and memory ------------------------------------------------------ */
@@ -169,10 +173,25 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out);
 int uw_qp_destroy(struct uw_qp *qp);
 uint32_t uw_qp_num(const struct uw_qp *qp);
 enum uw_qp_state uw_qp_state(const struct uw_qp *qp);
-/* RESET, INIT and ERR are taken as asked; RTR and RTS are accepted and take effect when the
- * connection manager has the stream (iWARP: RFC 5040 has no QP states); SQD is taken as a graceful
- * close of the stream once what was posted is sent (rdma_disconnect). -EINVAL otherwise. */
+/* RESET, INIT and ERR are taken as asked (RESET forgets what is posted and its completions); RTR
+ * and RTS are accepted and take effect when the connection manager has the stream (iWARP: RFC 5040
+ * has no QP states); SQD is taken as a graceful close of the stream once what was posted is sent
+ * (rdma_disconnect). -EINVAL otherwise. */
 int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to);
+
+/* CM-less RC (doc/adr/0006-cm-less-rc.md): name the peer, to RTR. From now on the QP's states are
+ * the verbs' of InfiniBand: uw_qp_modify takes it to RTS at once, requests that are posted before
+ * the peer is there wait for it (cfg.rc_wait_ms, then the first fails with UW_WC_RETRY_EXC_ERR),
+ * SQD stops sending and back, and that the peer went away shows in the next request. A Send that
+ * finds no receive waits for one. Starts the link. peer: the address, any port; from: ours, NULL =
+ * the link's. -EINVAL not in INIT, or itself; -EAFNOSUPPORT, -EADDRNOTAVAIL, -EADDRINUSE, -ENOMEM.
+ */
+struct uw_peer {
+	const struct sockaddr *addr, *from;
+	uint32_t qpn;
+	uint16_t ird; /* reads and atomics that it may have under way here */
+};
+int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer);
 /* UW_ACCESS_REMOTE_* that the stream may use; default all (the MR decides). */
 int uw_qp_set_access(struct uw_qp *qp, unsigned access);
 
@@ -250,13 +269,14 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(engine_close)                                                                            \
 	X(engine_query)                                                                            \
 	X(pd_alloc)                                                                                \
-	X(pd_dealloc) X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy)     \
-		X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit)    \
+	X(pd_dealloc)                                                                              \
+	X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll)        \
+		X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit)               \
 			X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state)          \
-				X(qp_modify) X(qp_set_access) X(post_send) X(post_recv)            \
-					X(ep_create) X(ep_set_ctx) X(ep_bind) X(ep_resolve)        \
-						X(ep_listen) X(ep_connect) X(ep_accept)            \
-							X(ep_reject) X(ep_disconnect)              \
+				X(qp_modify) X(qp_name_peer) X(qp_set_access) X(post_send)         \
+					X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)         \
+						X(ep_resolve) X(ep_listen) X(ep_connect)           \
+							X(ep_accept) X(ep_reject) X(ep_disconnect) \
 								X(ep_destroy) X(ep_local_addr)     \
 									X(ep_peer_addr)
 
