@@ -195,25 +195,24 @@ struct uw_engine *host_engine(void)
 	return e;
 }
 
-uint64_t host_live_guid(void)
+bool host_device(struct uw_device_attr *attr)
 {
 	struct uw_engine *e = host_engine();
-	struct uw_device_attr attr;
 
-	if (!e)
-		return 0;
-	host_api()->engine_query(e, &attr);
-	return attr.guid;
+	if (e)
+		host_api()->engine_query(e, attr);
+	return e;
 }
 
 /* librdmacm compares what netlink said with what rdma_cm says later. */
 uint64_t host_guid(void)
 {
 	uint64_t none = 0, guid = atomic_load_explicit(&host.guid, memory_order_relaxed);
+	struct uw_device_attr attr;
 
 	if (guid)
 		return guid;
-	guid = host_live_guid();
+	guid = host_device(&attr) ? attr.guid : 0;
 	if (guid && !atomic_compare_exchange_strong(&host.guid, &none, guid))
 		guid = none;
 	return guid;

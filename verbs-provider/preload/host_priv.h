@@ -13,8 +13,8 @@ struct uw_engine *host_engine(void);
 
 /* The node GUID, host order; the same for the life of the process. 0: no libuwarp.so. */
 uint64_t host_guid(void);
-/* The engine's GUID now: it may follow the address once that is known. */
-uint64_t host_live_guid(void);
+/* What the engine says of the device now. False: no libuwarp.so. */
+bool host_device(struct uw_device_attr *attr);
 
 /* Note that this process is about to start its engine: a child will need its own. */
 void host_starting(void);

@@ -22,7 +22,7 @@
 
 #define NL_BUF 32768
 
-enum { NODE_TYPE_RNIC = 4, PORT_ACTIVE = 4, PORT_LINK_UP = 5 };
+enum { NODE_TYPE_CA = 1, NODE_TYPE_RNIC = 4, PORT_ACTIVE = 4, PORT_LINK_UP = 5 };
 enum { UVERBS_ABI = 1, UCMA_ABI = 4 };
 
 /* One request and where its answer goes. */
@@ -145,14 +145,17 @@ static void answer_finish(struct nl_call *c)
 
 static void answer_device(struct nl_call *c)
 {
+	struct uw_device_attr attr;
+	bool roce = host_device(&attr) && attr.roce;
+
 	answer_begin(c);
 	out_u32(c, RDMA_NLDEV_ATTR_DEV_INDEX, SHIM_DEV_INDEX);
 	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, SHIM_DEV_NAME);
 	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	out_u64(c, RDMA_NLDEV_ATTR_NODE_GUID, host_guid());
 	out_u64(c, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, host_guid());
-	out_u8(c, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_RNIC);
-	out_str(c, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "iw");
+	out_u8(c, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, roce ? NODE_TYPE_CA : NODE_TYPE_RNIC);
+	out_str(c, RDMA_NLDEV_ATTR_DEV_PROTOCOL, roce ? "roce" : "iw");
 	out_end(c);
 }
 

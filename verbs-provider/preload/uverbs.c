@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "uverbs.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,18 +20,24 @@
 
 void uverbs_gid(uint8_t gid[16])
 {
-	uint64_t guid = htobe64(host_live_guid());
+	struct uw_device_attr attr;
 
 	memset(gid, 0, 16);
-	memcpy(gid, &guid, sizeof(guid));
+	if (!host_device(&attr))
+		return;
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, &((struct sockaddr_in *)&attr.addr)->sin_addr, 4);
 }
 
 static void gid_entry(struct ib_uverbs_gid_entry *e)
 {
+	struct uw_device_attr attr;
+	bool roce = host_device(&attr) && attr.roce;
+
 	*e = (struct ib_uverbs_gid_entry){
 		.gid_index = 0,
 		.port_num = 1,
-		.gid_type = IB_UVERBS_GID_TYPE_IB,
+		.gid_type = roce ? IB_UVERBS_GID_TYPE_ROCE_V2 : IB_UVERBS_GID_TYPE_IB,
 	};
 	uverbs_gid((uint8_t *)e->gid);
 }

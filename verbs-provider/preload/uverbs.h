@@ -11,8 +11,8 @@
 /* A descriptor or a negative errno. */
 int uverbs_open(int flags);
 
-/* The one GID of port 1: the EUI-64 GUID in the first 8 octets, zeros after it. (Kernel iWARP
- * drivers put their MAC address there in the same way.) */
+/* The one GID of port 1: ::ffff:a.b.c.d, as RoCEv2 makes one of an IPv4 address. Zeros without an
+ * engine. */
 void uverbs_gid(uint8_t gid[16]);
 
 #endif

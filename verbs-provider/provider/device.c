@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registration with libibverbs, device matching, contexts, and the table of operations. */
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,18 @@ int uwarp_stack_get(struct uwarp_stack *stack)
 		return -ENODEV;
 	stack->engine = host->engine();
 	return stack->engine ? 0 : -ENODEV;
+}
+
+void uwarp_say(const char *fmt, ...)
+{
+	char line[256] = "uwarp: ";
+	const size_t at = strlen(line);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line + at, sizeof(line) - at, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s\n", line);
 }
 
 static void free_context(struct ibv_context *ibctx)
@@ -119,7 +132,7 @@ static __attribute__((constructor)) void register_driver(void)
 	*(void **)&get = dlsym(RTLD_DEFAULT, "uwarp_host");
 	host = get ? get(UWARP_HOST_VERSION) : NULL;
 	if (!host) {
-		fprintf(stderr, "uwarp: start the program with uwarp-run\n");
+		uwarp_say("start the program with uwarp-run");
 		return;
 	}
 	uwarp_abi_register(&uwarp_device_ops);

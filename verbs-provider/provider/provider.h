@@ -29,6 +29,9 @@ const struct uwarp_host *uwarp_provider_host(void);
 /* This process's engine; -ENODEV if there is none (the shim has said why). */
 int uwarp_stack_get(struct uwarp_stack *stack);
 
+/* One line on stderr that names what to fix. */
+void uwarp_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* ---- libibverbs' private ABI (abi.c) ---- */
 
 struct uwarp_context;
@@ -121,6 +124,9 @@ struct uwarp_qp {
 	struct ibv_qp_cap cap;
 	unsigned access;
 	bool sq_sig_all;
+	bool named;		   /* its program named the peer: CM-less RC */
+	bool tell_drained;	   /* raise IBV_EVENT_SQ_DRAINED */
+	struct ibv_qp_attr set;	   /* what ibv_modify_qp() set */
 	struct uwarp_batch *batch; /* of the ibv_wr_* interface; NULL unless asked for */
 };
 
@@ -186,7 +192,7 @@ int uwarp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 int uwarp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int uwarp_destroy_srq(struct ibv_srq *ibsrq);
 
-/* qp.c, qp_ex.c */
+/* qp.c, qp_state.c, qp_ex.c */
 struct ibv_qp *uwarp_create_qp(struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *uwarp_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr);
 int uwarp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);

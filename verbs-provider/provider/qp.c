@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: life and state. Posting is in post.c and qp_ex.c. */
+/* Queue pairs: life. State is in qp_state.c, posting in post.c and qp_ex.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,12 @@
 #define QP_ACCESS                                                                                  \
 	((unsigned)(UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC))
 
-/* Attributes by which a program without rdma_cm names its peer. */
-#define QP_RAW_EXCHANGE (IBV_QP_AV | IBV_QP_DEST_QPN)
-#define QP_NOT_HERE	(IBV_QP_CAP | IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_RATE_LIMIT)
-
 static void on_event(void *arg, enum uw_event ev)
 {
 	struct uwarp_qp *qp = arg;
 
-	uwarp_async_post(&qp->async, ev);
+	if (ev != UW_EVENT_SQ_DRAINED || qp->tell_drained)
+		uwarp_async_post(&qp->async, ev);
 }
 
 static void fill_attr(struct uw_qp_attr *to, const struct ibv_qp_init_attr_ex *from,
@@ -139,54 +136,6 @@ struct ibv_qp *uwarp_create_qp(struct ibv_pd *ibpd, struct ibv_qp_init_attr *att
 	if (qp)
 		attr->cap = ex.cap;
 	return qp;
-}
-
-/* Path and timer attributes of InfiniBand mean nothing here and are ignored, as iWARP devices do:
- * TCP has its own. */
-int uwarp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
-{
-	struct uwarp_qp *qp = to_uwarp_qp(ibqp);
-	int rc;
-
-	if (mask & QP_RAW_EXCHANGE) {
-		fprintf(stderr, "uwarp: connect this QP with rdma_cm (perftest and qperf: see "
-				"their options -R and -cm 1)\n");
-		return EOPNOTSUPP;
-	}
-	if (mask & QP_NOT_HERE)
-		return EOPNOTSUPP;
-	if (mask & IBV_QP_ACCESS_FLAGS) {
-		rc = qp->api->qp_set_access(qp->uw, attr->qp_access_flags & QP_ACCESS);
-		if (rc)
-			return -rc;
-		qp->access = attr->qp_access_flags & QP_ACCESS;
-	}
-	if (mask & IBV_QP_STATE)
-		return -qp->api->qp_modify(qp->uw, (enum uw_qp_state)attr->qp_state);
-	return 0;
-}
-
-int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
-		   struct ibv_qp_init_attr *init)
-{
-	struct uwarp_qp *qp = to_uwarp_qp(ibqp);
-
-	(void)mask; /* says what is wanted at least */
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = attr->cur_qp_state = (enum ibv_qp_state)qp->api->qp_state(qp->uw);
-	attr->qp_access_flags = qp->access;
-	attr->cap = qp->cap;
-	attr->port_num = 1;
-	*init = (struct ibv_qp_init_attr){
-		.qp_context = ibqp->qp_context,
-		.send_cq = ibqp->send_cq,
-		.recv_cq = ibqp->recv_cq,
-		.srq = ibqp->srq,
-		.cap = qp->cap,
-		.qp_type = ibqp->qp_type,
-		.sq_sig_all = qp->sq_sig_all,
-	};
-	return 0;
 }
 
 /* Segments are placed in the order of the stream, but each by memcpy(), which promises no order

@@ -2,6 +2,7 @@
 /* Device and port attributes, before and after the engine has started alike. */
 #include <endian.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -95,6 +96,13 @@ static void fill_speed(uint64_t bps, struct ibv_port_attr *attr)
 	attr->active_speed = steps[i].speed;
 }
 
+/* Ethernet has no LIDs. Programs that exchange QP numbers and LIDs alone find each other all the
+ * same, as long as the upper halves of the addresses are the same (qp_state.c). */
+static uint16_t lid_of(const struct uw_device_attr *dev)
+{
+	return (uint16_t)ntohl(((const struct sockaddr_in *)&dev->addr)->sin_addr.s_addr);
+}
+
 /* Sets members one by one: libibverbs has zeroed the structure, whose size it knows better. The
  * port counts as active before the link is up, else programs would refuse to start. iWARP has no
  * P_Keys, and libibverbs would look for them in sysfs. */
@@ -116,8 +124,10 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 	attr->max_mtu = IBV_MTU_4096;
 	attr->active_mtu = mtu_of(dev.mulpdu);
 	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = dev.roce;
 	attr->port_cap_flags = PORT_CM_SUP;
 	attr->max_msg_sz = MAX_MSG;
+	attr->lid = lid_of(&dev);
 	fill_speed(dev.link_bps, attr);
 	return 0;
 }

@@ -231,6 +231,9 @@ static void double_engine_query(struct uw_engine *e, struct uw_device_attr *attr
 	attr->max_rd_atom = 16;
 	attr->mtu = 1500;
 	attr->link_up = true;
+	attr->roce = getenv("UWARP_IDENTITY") && !strcmp(getenv("UWARP_IDENTITY"), "roce");
+	*(struct sockaddr_in *)&attr->addr =
+		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f070001) };
 }
 
 /* ---- endpoints -------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -191,6 +192,27 @@ static void one_device(void **state)
 	close(fd);
 }
 
+/* UWARP_IDENTITY: an InfiniBand device, which is node type 1, with RoCE as its protocol. */
+static void an_infiniband_device_if_asked(void **state)
+{
+	int fd = rdma_socket();
+	struct request q = req(RDMA_NLDEV_CMD_GET, 0);
+	struct reply r, before;
+	struct nlmsghdr *h;
+
+	(void)state;
+	put_index(&q, OUR_INDEX);
+	ask(fd, &q);
+	assert_string_equal(text(get(fd, &before), RDMA_NLDEV_ATTR_DEV_PROTOCOL), "iw");
+	setenv("UWARP_IDENTITY", "roce", 1);
+	ask(fd, &q);
+	h = get(fd, &r);
+	unsetenv("UWARP_IDENTITY");
+	assert_int_equal(number(h, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, 1), 1);
+	assert_string_equal(text(h, RDMA_NLDEV_ATTR_DEV_PROTOCOL), "roce");
+	close(fd);
+}
+
 static void chardevs(void **state)
 {
 	int fd = rdma_socket();
@@ -315,6 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(device_list),
 		cmocka_unit_test(one_device),
+		cmocka_unit_test(an_infiniband_device_if_asked),
 		cmocka_unit_test(chardevs),
 		cmocka_unit_test(unknown_requests),
 		cmocka_unit_test(port_and_system),

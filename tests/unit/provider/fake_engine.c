@@ -234,6 +234,19 @@ static int qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 	return rc;
 }
 
+static int qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer)
+{
+	int rc = failing();
+
+	if (rc)
+		return rc;
+	qp->peer = *(const struct sockaddr_in6 *)peer->addr;
+	qp->peer_qpn = peer->qpn;
+	qp->peer_ird = peer->ird;
+	qp->state = UW_QPS_RTR;
+	return 0;
+}
+
 static int qp_set_access(struct uw_qp *qp, unsigned access)
 {
 	qp->access = access;
@@ -310,6 +323,7 @@ static const struct uw_api the_api = {
 	.qp_num = qp_num,
 	.qp_state = qp_state,
 	.qp_modify = qp_modify,
+	.qp_name_peer = qp_name_peer,
 	.qp_set_access = qp_set_access,
 	.post_send = post_send,
 	.post_recv = post_recv,

@@ -6,6 +6,8 @@
 #ifndef UWARP_TEST_FAKE_ENGINE_H
 #define UWARP_TEST_FAKE_ENGINE_H
 
+#include <netinet/in.h>
+
 #include "host.h"
 
 #define FAKE_MAX	256u
@@ -40,6 +42,9 @@ struct uw_qp {
 	struct uw_qp_attr attr;
 	enum uw_qp_state state;
 	unsigned access;
+	struct sockaddr_in6 peer;
+	uint32_t peer_qpn;
+	unsigned peer_ird;
 };
 
 struct fake_send {

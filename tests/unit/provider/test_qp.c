@@ -117,30 +117,6 @@ static void modify_and_query(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* A program that names its peer in ibv_modify_qp() must not wait for a stream that never comes. */
-static void raw_exchange_is_refused_with_a_hint(void **state)
-{
-	struct ibv_qp *qp = world_qp(*state, 0);
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .dest_qp_num = 5 };
-	int fd[2], old = dup(STDERR_FILENO);
-	char line[256] = "";
-
-	assert_int_equal(pipe(fd), 0);
-	dup2(fd[1], STDERR_FILENO);
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN),
-			 EOPNOTSUPP);
-	dup2(old, STDERR_FILENO);
-	assert_true(read(fd[0], line, sizeof(line) - 1) > 0);
-	assert_int_equal(strncmp(line, "uwarp: ", 7), 0);
-	assert_non_null(strstr(line, "rdma_cm"));
-	close(fd[0]);
-	close(fd[1]);
-	close(old);
-	assert_int_equal(fake.qp->state, UW_QPS_RESET);
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_CAP), EOPNOTSUPP);
-	assert_int_equal(ibv_destroy_qp(qp), 0);
-}
-
 static void busy_qp_stays(void **state)
 {
 	struct ibv_qp *qp = world_qp(*state, IBV_QP_EX_WITH_SEND);
@@ -202,7 +178,6 @@ int main(void)
 		T(all_of_struct_ibv_qp_is_filled),
 		T(only_what_is_offered_is_created),
 		T(modify_and_query),
-		T(raw_exchange_is_refused_with_a_hint),
 		T(busy_qp_stays),
 		T(shared_receive_queues),
 	};
