@@ -310,7 +310,7 @@ void engine_pump(struct uw_qp *qp)
 /* While octets come in: once for all that the burst brings. */
 static void pump_later(struct uw_qp *qp)
 {
-	if (qp_tx_pending(&qp->qp) || qp->qp.fin_wanted || qp->qp.state == UW_QPS_ERR)
+	if (qp_tx_pending(&qp->qp) || qp->qp.state == UW_QPS_SQD || qp->qp.state == UW_QPS_ERR)
 		stall(qp->ep);
 }
 

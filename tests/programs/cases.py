@@ -5,6 +5,7 @@ what it runs."""
 import apps
 import bad_input
 import capture
+import cmless
 import lifecycle
 from alone import Alone, Watch
 from links import Loop, Memif, Veth
@@ -107,6 +108,9 @@ VETH_ALL = [perftest("ib_send_bw", "-R -a -n 20", 90)] + [
 ]
 
 GROUPS = {
+    "cmless": [(Memif, cmless.CASES)],
+    "cmless-more": [(Memif, cmless.MORE_CASES)],
+    "apps-cmless": [(Memif, cmless.APPS)],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
     "sockets": [(Memif, SOCKETS)],

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that exchange GIDs and QP numbers over a socket of their own (doc/adr/0006): pairs of
+stock programs without rdma_cm, as either kind of device."""
+
+import os
+import re
+
+from harness import START, Failed, check, read_bytes, wait_until
+from pairs import judge_perftest
+
+LISTENING = b"0A"
+
+
+def listening_inodes(pid):
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in read_bytes(f"/proc/{pid}/net/{name}").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENING:
+                found.add(fields[9].decode())
+    return found
+
+
+def listens(program):
+    """Does the program itself, or a child of it, listen on a socket of the kernel's?"""
+    inodes = {f"socket:[{n}]" for n in listening_inodes(program.pid)}
+    folder = f"/proc/{program.pid}/fd"
+    try:
+        return any(os.readlink(f"{folder}/{fd}") in inodes for fd in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def until_listening(program):
+    if not wait_until(lambda: listens(program) or program.poll() is not None, START):
+        raise Failed(f"{program.role} does not listen")
+    check(program.poll() is None, f"{program.role} ended at once with exit code {program.popen.returncode}")
+
+
+def judge_pingpong(_stage, server, client, command):
+    words = command.split()
+    wanted = words[words.index("-n") + 1] if "-n" in words else "1000"
+    for program in (server, client):
+        check(re.search(rf"^{wanted} iters in ", program.out, re.M), f"the {program.role} does not say that {wanted} iterations were done")
+
+
+def judge_qperf(_stage, _server, client, command):
+    for test in command.split()[1:]:
+        if test.startswith(("rc_", "ver_")):
+            check(re.search(rf"^{test}:\n +\w+ +=", client.out, re.M), f"{test} has no result")
+
+
+JUDGES = {"ibv_rc_pingpong": judge_pingpong, "ibv_srq_pingpong": judge_pingpong, "qperf": judge_qperf}
+
+
+class CmLess:
+    """Server and client take the same flags. identity None: the default."""
+
+    def __init__(self, program, flags="", identity=None, seconds=60):
+        self.program, self.words, self.identity, self.seconds = program, flags, identity, seconds
+        self.flags = flags + (f" [{identity}]" if identity else "")
+
+    # not the programs' own default, which others of this machine may use
+    port = 20000 + os.getpid() % 10000
+
+    def options(self, stage, role):
+        more = ["--identity", self.identity] if self.identity else []
+        return [*stage.link.options(role), *more]
+
+    def start(self, stage, role, command):
+        return stage.start(role, command, options=self.options(stage, role))
+
+    def commands(self):
+        both = f"{self.program} -p {self.port} {self.words}"
+        return both, f"{both} {{server}}"
+
+    def __call__(self, stage):
+        server_command, client_command = self.commands()
+        server = self.start(stage, "server", server_command)
+        until_listening(server)
+        client = self.start(stage, "client", client_command)
+        rc = client.wait(self.seconds)
+        check(rc == 0, f"the client ended with exit code {rc}")
+        self.end(server)
+        for program in (server, client):
+            check(not program.our_lines(), f"the {program.role} complains: {program.our_lines()}")
+        JUDGES.get(self.program, judge_perftest)(stage, server, client, client_command)
+
+    def end(self, server):
+        rc = server.wait(self.seconds)
+        check(rc == 0, f"the server ended with exit code {rc}")
+
+
+class Qperf(CmLess):
+    """One server, as many tests as there are; it is told to go."""
+
+    def commands(self):
+        return f"qperf -lp {self.port}", f"qperf -lp {self.port} -t 1 {{server}} {self.words}"
+
+    def end(self, server):
+        server.stop()
+
+
+def pingpongs(identity):
+    return [
+        CmLess("ibv_rc_pingpong", "", identity),
+        CmLess("ibv_rc_pingpong", "-g 0 -e -n 500", identity),
+        CmLess("ibv_rc_pingpong", "-g 0 -c -s 65536 -n 200", identity),
+        CmLess("ibv_rc_pingpong", "-g 0 -r 1", identity),
+        CmLess("ibv_srq_pingpong", "-g 0 -q 8", identity),
+        CmLess("ibv_srq_pingpong", "-e -q 16 -n 500", identity),
+    ]
+
+
+def perftests(identity, flags=""):
+    names = [f"ib_{op}_{what}" for op in ("send", "write", "read", "atomic") for what in ("lat", "bw")]
+    return [CmLess(name, flags, identity) for name in names if not (identity != "roce" and name == "ib_send_bw")]
+
+
+MORE = [
+    CmLess("ib_send_bw", "-b", "roce"),
+    CmLess("ib_send_bw", "-r 1 -n 200", "roce"),
+    CmLess("ib_send_bw", "--use-srq -q 4", "roce"),
+    CmLess("ib_write_bw", "-b -q 4", "roce"),
+    CmLess("ib_read_bw", "-q 4 -e", "roce"),
+    CmLess("ib_atomic_bw", "-A CMP_AND_SWAP", "roce"),
+    CmLess("ib_send_lat", "-I 64 -e", "roce"),
+    CmLess("ib_write_bw", "-a -n 100", "roce", 120),
+]
+QPERF = ["rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw", "rc_rdma_write_lat", "rc_rdma_write_bw",
+         "rc_compare_swap_mr", "rc_fetch_add_mr", "ver_rc_compare_swap", "ver_rc_fetch_add"]  # fmt: skip
+
+# As the kind of device that is not the default what differs is one name in two structures.
+CASES = [*pingpongs(None), *perftests(None), CmLess("ibv_rc_pingpong", "-g 0", "roce")]
+MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
+APPS = [Qperf("qperf", " ".join(QPERF), identity) for identity in ("iwarp", "roce")]
