@@ -184,7 +184,7 @@ static void destroy_takes_back_its_own_async_events(void **state)
 
 	qp_event(fake.qp, UW_EVENT_COMM_EST);
 	qp_event(uw_gone, UW_EVENT_COMM_EST);
-	qp_event(fake.qp, UW_EVENT_SQ_DRAINED);
+	qp_event(fake.qp, UW_EVENT_QP_REQ_ERR);
 	qp_event(uw_gone, UW_EVENT_QP_FATAL);
 	qp_event(fake.qp, UW_EVENT_QP_LAST_WQE_REACHED);
 	t = now_s();
@@ -195,7 +195,7 @@ static void destroy_takes_back_its_own_async_events(void **state)
 	assert_ptr_equal(ev.element.qp, qp);
 	ibv_ack_async_event(&ev);
 	assert_int_equal(ibv_get_async_event(w->ctx, &ev), 0);
-	assert_int_equal(ev.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_int_equal(ev.event_type, IBV_EVENT_QP_REQ_ERR);
 	ibv_ack_async_event(&ev);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_false(readable(w->ctx->async_fd));
