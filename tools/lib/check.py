@@ -22,8 +22,14 @@ from house import ROOT, Failed, say  # noqa: E402
 # Parts that are a command of their own; its figures are read from what it prints.
 COMMANDS = {
     "fresh": [os.path.join(house.LIB, "fresh")],
-    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "20"],
-    "interop": [os.path.join(ROOT, "tests", "interop", "run")],
+    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "5"],
+    "interop": [os.path.join(ROOT, "tests", "interop", "run"), "--quick"],
+    "captures": [os.path.join(ROOT, "tests", "programs", "run-cases"), "--captures"],
+}
+# Those that run what is in build/, and how they find it.
+OF_BUILD = {
+    "interop": {"UWARP_BUILD_DIR": "build"},
+    "captures": {"UWARP_BUILD_DIR": "build", "UWARP_PROGRAMS_SELF": "build/tests/programs/programs-self"},
 }
 CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")
 # The sanitizers' shadow memory needs address space that randomisation may have taken.
@@ -182,6 +188,10 @@ def run_tree(name, env, lane):
 
 def run_command(name, env, _lane):
     """What the command counts itself: steps of a new user, targets, programs with a peer."""
+    if name in OF_BUILD:
+        env = {**env, **{k: os.path.join(ROOT, v) for k, v in OF_BUILD[name].items()}}
+        house.configure(env["UWARP_BUILD_DIR"])
+        house.build(env["UWARP_BUILD_DIR"])
     p = subprocess.Popen(COMMANDS[name], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
     text = ""
     for line in p.stdout:

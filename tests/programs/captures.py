@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every program of a case writes what it sends and receives (UWARP_PCAP), and tshark judges it:
+nothing malformed, every CRC good, no opcode unknown. capture.py looks closer, at a few cases."""
+
+import collections
+import os
+import re
+import subprocess
+
+from harness import ROOT, Stage, check, need
+
+TSHARK = ["-n", "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct", "-o", "tcp.try_heuristic_first:TRUE"]
+LUA = os.path.join(ROOT, "tools", "wireshark", "uwarp.lua")
+SHOWN = ["-Y", "iwarp_mpa or iwarp_ddp_rdmap or _ws.malformed", "-O", "iwarp_mpa,iwarp_ddp_rdmap", "-X", f"lua_script:{LUA}"]
+# What tshark says, and what it means to us. Opcodes 8 and 9 are unknown to it; uwarp.lua names them,
+# and our 15.
+WORDS = {
+    "FPDUs": r"ULPDU length: ",
+    "good CRCs": r"\(Good CRC32\)",
+    "bad CRCs": r"\(Bad CRC32",
+    "malformed": r"Malformed Packet",
+    "unknown opcodes": r"OpCode: Unknown \(0x[^89f]\)",
+}
+# Captures are large and tshark wordy: grep picks the words out much faster than we could.
+GREP = ["grep", "-oE", "|".join(WORDS.values())]
+FAULTS = ("bad CRCs", "malformed", "unknown opcodes")
+# A program that was killed leaves half a record behind.
+CUT_SHORT = "cut short in the middle of a packet"
+
+
+class RecordingStage(Stage):
+    """One whose programs record."""
+
+    total = collections.Counter()
+
+    def start(self, role, command, env=None, options=None):
+        path = os.path.join(self.folder, f"{len(os.listdir(self.folder))}-{role}.pcap")
+        return super().start(role, command, {"UWARP_PCAP": path, **(env or {})}, options)
+
+    def captures(self):
+        return sorted(os.path.join(self.folder, n) for n in os.listdir(self.folder) if n.endswith(".pcap"))
+
+    def judge(self):
+        """Judge and forget what the case has recorded."""
+        for path in self.captures():
+            seen = tally(path)
+            RecordingStage.total.update(seen)
+            RecordingStage.total["files"] += 1
+            os.unlink(path)
+            name = os.path.basename(path)
+            bad = [f"{seen[f]} {f}" for f in FAULTS if seen[f]]
+            check(not bad, f"{name}: {', '.join(bad)}")
+            check(seen["good CRCs"] == seen["FPDUs"], f"{name}: {seen['FPDUs']} FPDUs, {seen['good CRCs']} good CRCs")
+
+    @classmethod
+    def summary(cls):
+        figures = ", ".join(f"{cls.total[name]} {name}" for name in ("files", *WORDS))
+        return f"captures: {figures}"
+
+
+def tally(path):
+    """How often tshark says what."""
+    seen = collections.Counter()
+    command = [need("tshark"), "-r", path, *TSHARK, *SHOWN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tshark:
+        grep = subprocess.run(GREP, stdin=tshark.stdout, stdout=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"})
+        said = tshark.stderr.read().decode(errors="replace")
+    found = collections.Counter(grep.stdout.decode().splitlines())
+    for text, n in found.items():
+        seen[next(what for what, words in WORDS.items() if re.fullmatch(words, text))] += n
+    check(tshark.returncode == 0 or CUT_SHORT in said, f"{os.path.basename(path)}: tshark ended with {tshark.returncode}: {said.strip()}")
+    return seen
