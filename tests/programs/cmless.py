@@ -50,7 +50,12 @@ def judge_qperf(_stage, _server, client, command):
             check(re.search(rf"^{test}:\n +\w+ +=", client.out, re.M), f"{test} has no result")
 
 
-JUDGES = {"ibv_rc_pingpong": judge_pingpong, "ibv_srq_pingpong": judge_pingpong, "qperf": judge_qperf}
+def judge_ucx(_stage, _server, client, command):
+    words = command.split()
+    check(re.search(rf"^Final: +{words[words.index('-n') + 1]} ", client.out, re.M), "it has no final figures")
+
+
+JUDGES = {"ucx_perftest": judge_ucx, "ibv_rc_pingpong": judge_pingpong, "ibv_srq_pingpong": judge_pingpong, "qperf": judge_qperf}
 
 
 class CmLess:
@@ -112,6 +117,7 @@ def pingpongs(identity):
     ]
 
 
+# As an RNIC without rdma_cm ib_send_bw does not run, by itself (doc/programs.md).
 def perftests(identity, flags=""):
     names = [f"ib_{op}_{what}" for op in ("send", "write", "read", "atomic") for what in ("lat", "bw")]
     return [CmLess(name, flags, identity) for name in names if not (identity != "roce" and name == "ib_send_bw")]
@@ -133,4 +139,9 @@ QPERF = ["rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw", "
 # As the kind of device that is not the default what differs is one name in two structures.
 CASES = [*pingpongs(None), *perftests(None), CmLess("ibv_rc_pingpong", "-g 0", "roce")]
 MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
-APPS = [Qperf("qperf", " ".join(QPERF), identity) for identity in ("iwarp", "roce")]
+# UCX takes no RNIC, but a RoCE device.
+UCX = [
+    CmLess("ucx_perftest", f"-t {test} -D {data} -s 64 -n 500 -w 10 -x rc_verbs -d uwarp0:1", "roce")
+    for test, data in (("am_lat", "bcopy"), ("am_bw", "zcopy"), ("put_lat", "short"), ("put_lat", "zcopy"), ("put_bw", "bcopy"))
+]
+APPS = UCX + [Qperf("qperf", " ".join(QPERF), identity) for identity in ("iwarp", "roce")]
