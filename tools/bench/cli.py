@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 
-from . import goals, icount, output, plan, plots, report, rounds
+from . import goals, icount, output, plan, plots, profile, report, rounds
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import Rig
@@ -79,16 +79,19 @@ def parser():
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))
     everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)
     add_measuring(everything)
+    everything.add_argument("--part", choices=list(plan.PARTS), help="of all, only this")
     everything.add_argument("--minutes", type=float, default=13, metavar="N", help="no round begins that would end later; default: 13")
     compare = commands.add_parser("compare", help="two files of --json beside each other")
     compare.add_argument("files", nargs=2, metavar="FILE")
     plot = commands.add_parser("plot", help="the report with its plots from a file of --json")
-    plot.add_argument("file", metavar="FILE")
+    plot.add_argument("files", nargs="+", metavar="FILE")
     plot.add_argument("--report", default="uwarp-bench-report", metavar="DIR")
     gate = commands.add_parser("gate", help="instructions per message against the baseline kept in the repository")
     gate.add_argument("--update", action="store_true", help="make what is counted now the baseline")
-    doc = commands.add_parser("doc", help="doc/performance.md from a file of --json")
-    doc.add_argument("file", metavar="FILE")
+    where = commands.add_parser("profile", help="instructions and CPU time of a message, layer by layer, for 64 B and 64 KiB")
+    where.add_argument("--mtu", type=int, metavar="N", help="of the link")
+    doc = commands.add_parser("doc", help="doc/performance.md from files of --json")
+    doc.add_argument("files", nargs="+", metavar="FILE")
     doc.add_argument("--output", default="doc/performance.md", metavar="FILE")
     return p
 
@@ -104,7 +107,8 @@ def check(options):
 def measure(options):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
-        probes = list(plan.TESTS[options.command](rig))
+        chosen_part = getattr(options, "part", None)
+        probes = list((plan.PARTS[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60)
 
 
@@ -132,8 +136,16 @@ def run(options):
     return 1 if failed else 0
 
 
+def merged(files):
+    """Several runs' files as one: each measured something else. Goals are judged anew."""
+    doc, series = output.read_json(files[0])
+    for more in files[1:]:
+        series.update(output.read_json(more)[1])
+    return {**doc, "goals": goals.verdicts(series)}, series
+
+
 def write_doc(options):
-    doc, series = output.read_json(options.file)
+    doc, series = merged(options.files)
     with open(options.output, "w", encoding="utf-8") as f:
         f.write(report.markdown(doc, series))
     return 0
@@ -154,9 +166,12 @@ def of_files(options):
         output.print_comparison(*(output.read_json(f)[1] for f in options.files))
     elif options.command == "plot":
         plots.pyplot()
-        report.write(options.report, *output.read_json(options.file))
+        report.write(options.report, *merged(options.files))
     elif options.command == "gate":
         return gate(options)
+    elif options.command == "profile":
+        with Rig(options) as rig:
+            return profile.run(rig)
     else:
         write_doc(options)
     return 0

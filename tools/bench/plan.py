@@ -266,17 +266,26 @@ def goal_throughput(rig):
         yield verified(rig, op)
 
 
-def everything(rig):
-    """What the goals need, and the plots."""
-    yield from goal_latency(rig)
-    yield from goal_throughput(rig)
-    yield from rate(rig)
-    yield from connections(rig)
-    for op in ("send",):
-        yield verbs_cpu(rig, op, 65_536)
+def goal_cpu(rig):
+    yield verbs_cpu(rig, "send", 65_536)
     yield tcp_cpu(rig, 65_536)
+
+
+def goal_schemes(rig):
     for value in TRANSPORTS:
         yield from turned(rig, "schemes", "transport", value, 10_000)
+
+
+PARTS = {
+    "latency": goal_latency, "throughput": goal_throughput, "rate": rate, "connections": connections,
+    "cpu": goal_cpu, "schemes": goal_schemes,
+}  # fmt: skip
+
+
+def everything(rig):
+    """What the goals need, and the plots."""
+    for part in PARTS.values():
+        yield from part(rig)
 
 
 TESTS = {
