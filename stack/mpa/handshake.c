@@ -124,8 +124,11 @@ static uw_status settle_rtr(const struct mpa_start *req, const struct mpa_start 
 	out->rtr = pick_rtr(req->rtr, rep->rtr);
 	if (!out->rtr)
 		return UW_E_MPA_RTR;
-	if (out->rtr == MPA_RTR_READ && !out->ord)
-		out->ord = 1;
+	if (out->rtr != MPA_RTR_READ || out->ord)
+		return UW_OK;
+	if (!rep->ird) /* RFC 6581 §9.1: not even the one Read that is to open the stream */
+		return UW_E_MPA_IRD;
+	out->ord = 1;
 	return UW_OK;
 }
 

@@ -122,16 +122,21 @@ static bool is_answered(const struct sqe *e)
 	       e->opcode == UW_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static struct sqe *oldest_read(struct qp *qp)
+static struct sqe *read_after(struct qp *qp, unsigned n)
 {
 	for (uint32_t i = atomic_load_explicit(&qp->sq.head, memory_order_relaxed); i != qp->sq.tx;
 	     i++) {
 		struct sqe *e = sq_at(&qp->sq, i);
 
-		if (is_answered(e) && !e->done)
+		if (is_answered(e) && !e->done && !n--)
 			return e;
 	}
 	return NULL;
+}
+
+static struct sqe *oldest_read(struct qp *qp)
+{
+	return read_after(qp, 0);
 }
 
 static void read_done(void *arg)
@@ -157,7 +162,7 @@ static bool about_read(const struct rdmap_term *t)
 static void terminated(void *arg, const struct rdmap_term *t)
 {
 	struct qp *qp = arg;
-	struct sqe *e = oldest_read(qp);
+	struct sqe *e = read_after(qp, rdmap_blamed(&qp->rd, t));
 
 	qp->peer_term = *t;
 	if (e && about_read(t))

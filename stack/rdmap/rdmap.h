@@ -97,6 +97,7 @@ struct rdmap_stream {
 	bool recv_open;
 	struct mem_sgl recv;
 	uint32_t recv_end;  /* highest octet placed so far */
+	uint64_t recv_sum;  /* octets placed so far */
 	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
 	bool write_open;    /* its last segment is still to come */
 	bool rtr_send;	    /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
@@ -169,6 +170,10 @@ uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, siz
 
 /* Drop what is being sent and begin the Terminate that reports `why` about the segment that failed
  * last. False: nothing is to be sent (one was sent or received already, or `why` stays local). */
+/* Which of the reads and atomics that the ULP knows of, 0 being the oldest, the peer's Terminate is
+ * about; 0 if it does not say (RFC 5040 §4.8: the headers come "if possible"). */
+unsigned rdmap_blamed(const struct rdmap_stream *s, const struct rdmap_term *t);
+
 bool rdmap_terminate(struct rdmap_stream *s, uw_status why);
 
 #endif

@@ -97,6 +97,7 @@ static uw_status open_recv(struct rdmap_stream *s)
 	}
 	s->recv_open = true;
 	s->recv_end = 0;
+	s->recv_sum = 0;
 	return UW_OK;
 }
 
@@ -121,8 +122,13 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	s->stats->payload_rx_copied += seg->payload.len;
 	if (end > s->recv_end)
 		s->recv_end = (uint32_t)end;
+	s->recv_sum += seg->payload.len;
 	if (!seg->hdr.last)
 		return UW_OK;
+	/* RFC 5041 §5.3: it is delivered when all of it is placed; a hole is never filled any more.
+	 */
+	if (s->recv_sum < s->recv_end)
+		return UW_E_DDP_MO;
 	/* RFC 5040 §8.1.1: what more than one stream may use cannot be invalidated remotely; plain
 	 * registrations belong to a whole protection domain. */
 	if (op->invalidates)

@@ -27,6 +27,35 @@ static void attach_headers(const struct rdmap_stream *s, struct rdmap_term *t)
 	}
 }
 
+/* A Read's own header names its sink; siw puts the size where the MSN belongs. */
+static bool names(const struct rdmap_term *t, const struct rdmap_orq_entry *e, uint32_t msn)
+{
+	struct rdmap_read r;
+	struct ddp_hdr h;
+
+	if (t->has_rdmap) {
+		rdmap_read_decode(t->rdmap_hdr, &r);
+		return !e->atomic && r.sink_stag == e->stag;
+	}
+	return t->has_ddp && !ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, &h) &&
+	       !h.tagged && h.msn == msn;
+}
+
+unsigned rdmap_blamed(const struct rdmap_stream *s, const struct rdmap_term *t)
+{
+	uint32_t oldest = s->ddp.tx_msn[RDMAP_QN_READ] - s->orq.count;
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < s->orq.count; i++) {
+		const struct rdmap_orq_entry *e = &s->orq.v[(s->orq.head + i) % s->orq.cap];
+
+		if (names(t, e, oldest + i))
+			return known;
+		known += !e->hidden;
+	}
+	return 0;
+}
+
 bool rdmap_terminate(struct rdmap_stream *s, uw_status why)
 {
 	struct uw_term_code c = uw_status_term(why);

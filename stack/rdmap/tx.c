@@ -165,6 +165,30 @@ void rdmap_respond(struct rdmap_stream *s)
 	s->tx.answers = true;
 }
 
+/* RFC 5040 §4.8: the Terminate about a Read that fails while it is answered brings its Request
+ * back, advanced by what has been answered. An Atomic Request comes without (RFC 7306 §8.1). */
+static void blame_request(struct rdmap_stream *s)
+{
+	const struct rdmap_irq_entry *e = &s->irq.v[s->irq.head];
+	unsigned opcode = e->atomic ? RDMAP_ATOMIC_REQUEST : RDMAP_READ_REQUEST;
+	struct ddp_hdr h = { .last = true,
+			     .rsvd_ulp = rdmap_ctrl(opcode),
+			     .qn = RDMAP_QN_READ,
+			     .msn = s->ddp.rx_msn[RDMAP_QN_READ] - s->irq.count };
+	struct rdmap_read r;
+
+	s->bad.hdr_len = (uint8_t)ddp_hdr_encode(&h, s->bad.raw);
+	s->bad.length = (uint16_t)(s->bad.hdr_len + rdmap_ops[opcode].hdr);
+	s->bad_read = !e->atomic;
+	if (e->atomic)
+		return;
+	r = e->r;
+	r.size -= (uint32_t)s->tx.off;
+	r.sink_to += s->tx.off;
+	r.src_to += s->tx.off;
+	rdmap_read_encode(&r, s->bad_hdr);
+}
+
 /* A Read Response reads what the peer named, so the check is the peer's rights, each time: the
  * region may have been deregistered since the Request came (RFC 5042 §6.2.2). */
 static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
@@ -178,7 +202,7 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 	enum mem_verdict v = n ? mem_check(s->mem, &a, &va) : MEM_OK;
 
 	if (v) {
-		s->bad.hdr_len = 0; /* no received segment is to blame */
+		blame_request(s);
 		return mem_verdict_status(v, MEM_FOR_RDMAP);
 	}
 	if (n)

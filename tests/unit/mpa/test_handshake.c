@@ -506,6 +506,32 @@ static void no_negotiation_leaves_the_initiators_values(void **state)
 	assert_int_equal(got.ird, 8);
 }
 
+/* RFC 6581 §9.1, §9.2: an initiator that asked for no reads raises its ORD for the Read RTR; the
+ * responder that wants one has to take it, or the stream ends with "insufficient IRD". */
+static void a_read_rtr_needs_the_responders_ird(void **state)
+{
+	struct mpa_policy p = policy();
+	struct mpa_start rep = { .reply = true,
+				 .rev = 2,
+				 .enhanced = true,
+				 .p2p = true,
+				 .rtr = MPA_RTR_READ,
+				 .ird = 1 },
+			 req;
+	struct mpa_agreed got;
+
+	(void)state;
+	for (uint16_t ord = 0; ord < 2; ord++) {
+		req = request(&p, 8, ord);
+		rep.ird = 1;
+		assert_status(mpa_reply_check(&p, &req, &rep, &got), UW_OK);
+		assert_int_equal(got.rtr, MPA_RTR_READ);
+		assert_int_equal(got.ord, 1);
+		rep.ird = 0;
+		assert_status(mpa_reply_check(&p, &req, &rep, &got), UW_E_MPA_IRD);
+	}
+}
+
 /* RFC 6581 §9.2: A must be answered with A. */
 static void an_unanswered_a_is_an_error(void **state)
 {
@@ -651,6 +677,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(the_initiators_ord_fits_the_responders_ird),
 	cmocka_unit_test(the_initiators_ird_holds_the_responders_ord),
 	cmocka_unit_test(no_negotiation_leaves_the_initiators_values),
+	cmocka_unit_test(a_read_rtr_needs_the_responders_ird),
 	cmocka_unit_test(an_unanswered_a_is_an_error),
 	cmocka_unit_test(a_that_was_not_asked_for_is_ignored),
 	cmocka_unit_test(the_initiator_takes_a_common_rtr_or_ends),

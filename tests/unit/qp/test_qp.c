@@ -500,10 +500,37 @@ static void a_terminate_without_headers_blames_the_oldest_read(void **state)
 	pair(NULL);
 	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
 	assert_status(node_carry(&a, &b, NODE_ROOM), UW_OK);
-	arena_drop(&b.mem, b.stag); /* gone before the Response */
+	b.qp.rd.bad.hdr_len = 0;
+	qp_fail(&b.qp, UW_E_RDMAP_STAG);
 	assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
 	assert_false(a.qp.peer_term.has_ddp);
 	assert_int_equal(node_wc(&a.scq, 1, UW_WC_REM_ACCESS_ERR).vendor_err, UW_E_RDMAP_STAG);
+}
+
+/* RFC 5040 §4.8: of several Reads the Terminate's headers name the one that failed; an Atomic by
+ * its MSN alone. The others are flushed. */
+static void a_terminate_blames_the_read_that_it_names(void **state)
+{
+	(void)state;
+	for (unsigned bad = 1; bad <= 3; bad++) {
+		for (unsigned atomic = 0; atomic < 2; atomic++) {
+			pair(NULL);
+			for (unsigned i = 1; i <= 3; i++) {
+				unsigned op = atomic && i == bad ? UW_WR_ATOMIC_FETCH_AND_ADD
+								 : UW_WR_RDMA_READ;
+				struct uw_send_wr wr = node_wr_to(&a, op, 0, 8, &b, 0);
+
+				if (i == bad)
+					wr.rkey = 0xdeadbeef;
+				node_post(&a, i, wr);
+			}
+			assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_RDMAP_STAG);
+			assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
+			for (unsigned i = 1; i <= 3; i++)
+				node_wc(&a.scq, i,
+					i == bad ? UW_WC_REM_ACCESS_ERR : UW_WC_WR_FLUSH_ERR);
+		}
+	}
 }
 
 /* RFC 5041 §7.2: a Send without a receive. */
@@ -712,6 +739,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_write_that_the_peer_refuses_ends_the_qp),
 	cmocka_unit_test(a_read_is_not_blamed_for_a_write),
 	cmocka_unit_test(a_terminate_without_headers_blames_the_oldest_read),
+	cmocka_unit_test(a_terminate_blames_the_read_that_it_names),
 	cmocka_unit_test(a_send_without_a_receive_ends_the_qp),
 	cmocka_unit_test(a_patient_qp_takes_a_send_when_it_has_a_receive),
 	cmocka_unit_test(an_rtr_with_octets_blames_no_receive),

@@ -250,6 +250,27 @@ static void a_send_without_a_receive_is_an_error(void **state)
 	assert_status(rx(&p, ulpdu_send(1, NULL, 0)), UW_E_DDP_NO_BUFFER);
 }
 
+/* RFC 5041 §5.3: a message is delivered when all of it is placed; segments that leave a hole never
+ * are. Twice the same octets is no hole. */
+static void a_send_with_a_hole_is_not_delivered(void **state)
+{
+	struct peer p;
+	uint32_t s;
+
+	(void)state;
+	for (uint32_t at = 3; at < 6; at++) {
+		s = with_memory(&p, MEM_LOCAL_WRITE);
+		post(&p, s, 0, 20);
+		assert_status(rx(&p, ulpdu_untagged(CTRL_UNTAGGED | 3,
+						    (const uint32_t[]){ 0, 1, 0 }, "abcd", 4)),
+			      UW_OK);
+		assert_status(rx(&p, ulpdu_untagged(CTRL_SEND, (const uint32_t[]){ 0, 1, at },
+						    "efgh", 4)),
+			      at > 4 ? UW_E_DDP_MO : UW_OK);
+		assert_int_equal(p.delivered, at <= 4);
+	}
+}
+
 /* RFC 5041 §5.3, §7.2: to the octet; offset beyond the buffer, or message longer than it. */
 static void a_send_stays_inside_its_buffer(void **state)
 {
@@ -699,6 +720,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(the_invalidate_field_of_a_send_is_ignored),
 	cmocka_unit_test(remote_invalidation_is_refused),
 	cmocka_unit_test(a_send_without_a_receive_is_an_error),
+	cmocka_unit_test(a_send_with_a_hole_is_not_delivered),
 	cmocka_unit_test(a_send_stays_inside_its_buffer),
 	cmocka_unit_test(a_receive_of_nothing_takes_nothing),
 	cmocka_unit_test(a_receive_with_a_bad_sge_is_our_error),

@@ -250,23 +250,37 @@ static void a_response_stops_when_the_memory_goes(void **state)
 	assert_status(rdmap_tx_segment(&x.a.s, out, 200, &n), UW_E_RDMAP_STAG);
 }
 
-/* RFC 5040 §4.8: the Terminate about it blames no segment that came in. */
-static void a_failed_response_blames_no_segment(void **state)
+/* RFC 5040 §4.8: the Terminate about it brings the Request back, advanced by what was answered: of
+ * the second of three, and not of what came in last. */
+static void a_failed_response_brings_its_request_back(void **state)
 {
-	struct ulpdu u;
+	struct ulpdu u, second;
 	uint8_t out[200];
 	size_t n;
 
 	(void)state;
 	pair_init();
-	u = ulpdu_read_request(1, 1, 500, x.as, to_of(x.am));
-	assert_status(peer_rx(&x.a, &u), UW_OK);
+	for (uint32_t msn = 1; msn <= 3; msn++) {
+		u = ulpdu_read_request(msn, 0x70 + msn, 500, x.as, to_of(x.am));
+		assert_status(peer_rx(&x.a, &u), UW_OK);
+	}
+	second = ulpdu_read_request(2, 0x72, 500, x.as, to_of(x.am));
 	rdmap_respond(&x.a.s);
+	while (!rdmap_tx_idle(&x.a.s))
+		peer_segment(&x.a, 200);
+	rdmap_respond(&x.a.s);
+	peer_segment(&x.a, 14 + 180);
 	arena_drop(&x.a.mem, x.as);
 	assert_status(rdmap_tx_segment(&x.a.s, out, 200, &n), UW_E_RDMAP_STAG);
 	u = peer_terminate(&x.a, UW_E_RDMAP_STAG);
-	assert_int_equal(u.n, 18 + 4);
-	assert_memory_equal(u.p + 18, "\x01\x00\x00\x00", 4);
+	assert_int_equal(u.n, 18 + 4 + 2 + 18 + 28);
+	assert_memory_equal(u.p + 18, "\x01\x00\xe0\x00\x00\x2e", 6);
+	assert_memory_equal(u.p + 24, second.p, 18);
+	assert_int_equal(octets(u.p + 42, 4), 0x72);			       /* sink STag */
+	assert_int_equal(octets(u.p + 46, 8), octets(second.p + 22, 8) + 180); /* sink TO */
+	assert_int_equal(octets(u.p + 54, 4), 500 - 180);		       /* size */
+	assert_int_equal(octets(u.p + 58, 4), x.as);			       /* source STag */
+	assert_int_equal(octets(u.p + 62, 8), to_of(x.am) + 180);	       /* source TO */
 }
 
 /* ---- back to back ------------------------------------------------------------------------ */
@@ -458,7 +472,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_ord_of_zero_reads_nothing),
 	cmocka_unit_test(a_bad_sge_stops_the_message),
 	cmocka_unit_test(a_response_stops_when_the_memory_goes),
-	cmocka_unit_test(a_failed_response_blames_no_segment),
+	cmocka_unit_test(a_failed_response_brings_its_request_back),
 	cmocka_unit_test(sends_arrive),
 	cmocka_unit_test(writes_arrive),
 	cmocka_unit_test(reads_are_answered),
