@@ -9,8 +9,14 @@
 
 static void restart(struct bed *b, struct speaker *s, struct feed *f)
 {
+	bool on = b->qp->on;
+
 	CHECK(!qp_modify(b->qp, UW_QPS_RESET));
 	bed_poll(b);
+	if (!on && !b->srq)
+		ledger_forget(&b->recvs);
+	if (!on)
+		ledger_forget(&b->sends);
 	if (!b->srq)
 		ledger_check_empty(&b->recvs);
 	ledger_check_empty(&b->sends);

@@ -54,6 +54,13 @@ void ledger_completed(struct ledger *l, const struct uw_wc *wc)
 	l->seen = (uint32_t)wc->wr_id + 1;
 }
 
+void ledger_forget(struct ledger *l)
+{
+	while (l->seen < l->posted)
+		l->v[l->seen++].done = true;
+	l->failed = 0;
+}
+
 void ledger_check_empty(const struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->posted && !l->lossy; i++)

@@ -28,6 +28,8 @@ static inline bool ledger_full(const struct ledger *l)
 }
 void ledger_posted(struct ledger *l, uint64_t length, bool signalled);
 void ledger_completed(struct ledger *l, const struct uw_wc *wc);
+/* What was posted is gone in silence: the verbs' RESET. */
+void ledger_forget(struct ledger *l);
 /* Nothing is outstanding any more. */
 void ledger_check_empty(const struct ledger *l);
 

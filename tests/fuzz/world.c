@@ -306,7 +306,11 @@ void world_reset(struct world *w)
 	bed_poll(&w->b);
 	CHECK(!uw_qp_modify(w->qp, UW_QPS_RESET));
 	bed_poll(&w->b);
-	w->b.sends.failed = w->b.recvs.failed = 0;
+	ledger_forget(&w->b.sends);
+	if (w->srq)
+		w->b.recvs.failed = 0;
+	else
+		ledger_forget(&w->b.recvs);
 	CHECK(!uw_qp_modify(w->qp, UW_QPS_INIT));
 }
 
