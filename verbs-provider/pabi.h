@@ -110,11 +110,18 @@ struct verbs_device_ops {
  * SINCE(version, name) is what versions before that one do not have. */
 /* clang-format off */
 #define PABI_OPS(USED, SKIP, SINCE) \
-	SKIP(advise_mr) SINCE(64, alloc_buf) SKIP(alloc_dm) SINCE(59, alloc_dmah) SKIP(alloc_mw) SKIP(alloc_null_mr) \
-	SKIP(alloc_parent_domain) \
+	USED(int, advise_mr, \
+	     (struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t, struct ibv_sge *, uint32_t)) \
+	SINCE(64, alloc_buf) SKIP(alloc_dm) SINCE(59, alloc_dmah) \
+	USED(struct ibv_mw *, alloc_mw, (struct ibv_pd *, enum ibv_mw_type)) \
+	USED(struct ibv_mr *, alloc_null_mr, (struct ibv_pd *)) \
+	USED(struct ibv_pd *, alloc_parent_domain, \
+	     (struct ibv_context *, struct ibv_parent_domain_init_attr *)) \
 	USED(struct ibv_pd *, alloc_pd, (struct ibv_context *)) \
-	SKIP(alloc_td) SKIP(async_event) SKIP(attach_counters_point_flow) SKIP(attach_mcast) \
-	SKIP(bind_mw) SKIP(close_xrcd) SKIP(cq_event) SKIP(create_ah) \
+	USED(struct ibv_td *, alloc_td, (struct ibv_context *, struct ibv_td_init_attr *)) \
+	SKIP(async_event) SKIP(attach_counters_point_flow) SKIP(attach_mcast) \
+	USED(int, bind_mw, (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)) \
+	SKIP(close_xrcd) SKIP(cq_event) SKIP(create_ah) \
 	SINCE(65, create_comp_cntr) SKIP(create_counters) \
 	USED(struct ibv_cq *, create_cq, \
 	     (struct ibv_context *, int, struct ibv_comp_channel *, int)) \
@@ -126,9 +133,12 @@ struct verbs_device_ops {
 	     (struct ibv_context *, struct ibv_qp_init_attr_ex *)) \
 	SKIP(create_rwq_ind_table) \
 	USED(struct ibv_srq *, create_srq, (struct ibv_pd *, struct ibv_srq_init_attr *)) \
-	SKIP(create_srq_ex) SKIP(create_wq) SINCE(59, dealloc_dmah) SKIP(dealloc_mw) \
+	USED(struct ibv_srq *, create_srq_ex, \
+	     (struct ibv_context *, struct ibv_srq_init_attr_ex *)) \
+	SKIP(create_wq) SINCE(59, dealloc_dmah) \
+	USED(int, dealloc_mw, (struct ibv_mw *)) \
 	USED(int, dealloc_pd, (struct ibv_pd *)) \
-	SKIP(dealloc_td) \
+	USED(int, dealloc_td, (struct ibv_td *)) \
 	USED(int, dereg_mr, (struct verbs_mr *)) \
 	SKIP(destroy_ah) SINCE(65, destroy_comp_cntr) SKIP(destroy_counters) \
 	USED(int, destroy_cq, (struct ibv_cq *)) \
@@ -140,7 +150,8 @@ struct verbs_device_ops {
 	USED(void, free_context, (struct ibv_context *)) \
 	SKIP(free_dm) SKIP(get_srq_num) SKIP(import_dm) SKIP(import_mr) SKIP(import_pd) \
 	SINCE(65, inc_comp_cntr) SINCE(65, inc_err_comp_cntr) \
-	SKIP(modify_cq) SKIP(modify_flow_action_esp) \
+	USED(int, modify_cq, (struct ibv_cq *, struct ibv_modify_cq_attr *)) \
+	SKIP(modify_flow_action_esp) \
 	USED(int, modify_qp, (struct ibv_qp *, struct ibv_qp_attr *, int)) \
 	SKIP(modify_qp_rate_limit) \
 	USED(int, modify_srq, (struct ibv_srq *, struct ibv_srq_attr *, int)) \
@@ -161,13 +172,13 @@ struct verbs_device_ops {
 	USED(int, query_qp, \
 	     (struct ibv_qp *, struct ibv_qp_attr *, int, struct ibv_qp_init_attr *)) \
 	USED(int, query_qp_data_in_order, (struct ibv_qp *, enum ibv_wr_opcode, uint32_t)) \
-	SKIP(query_rt_values) \
+	USED(int, query_rt_values, (struct ibv_context *, struct ibv_values_ex *)) \
 	USED(int, query_srq, (struct ibv_srq *, struct ibv_srq_attr *)) \
 	SINCE(65, read_comp_cntr) SKIP(read_counters) SINCE(65, read_err_comp_cntr) SKIP(reg_dm_mr) SKIP(reg_dmabuf_mr) \
 	USED(struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, uint64_t, int)) \
 	SINCE(59, reg_mr_ex) \
 	USED(int, req_notify_cq, (struct ibv_cq *, int)) \
-	SKIP(rereg_mr) \
+	USED(int, rereg_mr, (struct verbs_mr *, int, struct ibv_pd *, void *, size_t, int)) \
 	USED(int, resize_cq, (struct ibv_cq *, int)) \
 	SINCE(65, set_comp_cntr) SKIP(set_ece) SINCE(65, set_err_comp_cntr) \
 	SKIP(unimport_dm) SKIP(unimport_mr) SKIP(unimport_pd)

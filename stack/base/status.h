@@ -55,6 +55,7 @@ typedef enum uw_status {
 	/* local to this side: nothing is sent */
 	UW_E_LKEY,	 /* a request's own SGE fails the check */
 	UW_E_LEN,	 /* a request's length is out of range */
+	UW_E_BIND,	 /* a window cannot be bound or invalidated so */
 	UW_E_FLUSHED,	 /* the QP left RTS before the request was done */
 	UW_E_TERMINATED, /* the peer sent Terminate */
 	UW_E_INVAL,

@@ -357,7 +357,7 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	a->max_sge = 32;
 	a->max_cq = 1u << 18;
 	a->max_cqe = 1u << 22;
-	a->max_mr = 1u << 22;
+	a->max_mr = a->max_mw = 1u << 22;
 	a->max_pd = 1u << 20;
 	a->max_srq = 1u << 16;
 	a->max_srq_wr = 1u << 15;

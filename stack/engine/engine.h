@@ -31,8 +31,20 @@ struct uw_mr {
 	struct uw_pd *pd;
 };
 
+struct uw_mw {
+	struct mem_region r;
+	struct uw_pd *pd;
+	struct uw_mw *next, **link; /* e->mws */
+};
+
 struct uw_cq {
 	struct cq cq;
+	void (*notify)(void *ctx), (*error)(void *ctx); /* the program's */
+	void *ctx;
+	uint16_t mod_count, mod_us;
+	uint64_t due_us; /* a notify is held back until then; 0 none */
+	struct uw_cq *next_due;
+	bool failed; /* it overflowed and its QPs do not know yet */
 	struct uw_engine *e;
 	struct spin lock; /* among pollers; taken inside the stack lock too */
 	_Atomic unsigned users;
@@ -164,7 +176,10 @@ struct uw_engine {
 	pthread_mutex_t lock; /* the stack lock */
 	_Atomic unsigned waiters;
 	struct mem_table mem;
+	struct uw_mw *mws;
 	struct idmap qps;
+	struct uw_cq *due; /* CQs that hold a notify back */
+	bool cq_failed;	   /* one has: objects.c */
 	_Atomic uint32_t next_pd;
 	_Atomic uint32_t objects; /* PDs, CQs and endpoints that the program holds */
 
@@ -244,6 +259,16 @@ void engine_thread_stop(struct uw_engine *e);
 void engine_drive(struct uw_engine *e, bool again);
 /* It found something, or goes to sleep: the RX thread is needed again. */
 void engine_leave(struct uw_engine *e, bool to_sleep);
+
+/* ---- objects.c, memory.c: under the lock --------------------------------------------------- */
+
+/* Notifies that were held back and whose time has come; the time of the next, UINT64_MAX none. */
+void engine_due_cqs(struct uw_engine *e, uint64_t now_us);
+uint64_t engine_next_due_us(const struct uw_engine *e);
+/* The QPs of CQs that overflowed go to error. */
+void engine_failed_cqs(struct uw_engine *e);
+/* The windows of a stream that is no more. */
+void engine_unbind_all(struct uw_engine *e, uint32_t stream);
 
 /* ---- doorbell.c -------------------------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains, memory regions, completion queues, shared receive queues. */
+/* Protection domains, completion queues, shared receive queues. Memory: memory.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/bits.h"
 #include "engine/engine.h"
@@ -31,82 +32,122 @@ int uw_pd_dealloc(struct uw_pd *pd)
 	return 0;
 }
 
-/* ---- MRs --------------------------------------------------------------------------------- */
-
-static int make_room(struct uw_engine *e)
-{
-	struct mem_region **slots, **old = e->mem.slots;
-	uint32_t n = uw_pow2_above((e->mem.used + 1) * 4);
-
-	if (!mem_table_full(&e->mem))
-		return 0;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	mem_table_move(&e->mem, slots, n);
-	free(old);
-	return 0;
-}
-
-static int enter(struct uw_engine *e, struct uw_mr *mr)
-{
-	int err;
-
-	engine_lock(e);
-	err = make_room(e);
-	while (!err && mem_insert(&e->mem, &mr->r, engine_random(e)))
-		; /* taken: another random STag */
-	engine_unlock(e);
-	return err;
-}
-
-int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
-	      struct uw_mr **out)
-{
-	unsigned remote = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_ATOMIC;
-	struct uw_mr *mr;
-	int err;
-
-	if ((uintptr_t)addr + len < (uintptr_t)addr || iova + len < iova)
-		return -EINVAL;
-	if ((access & remote) && !(access & UW_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
-		return -ENOMEM;
-	mr->pd = pd;
-	mr->r = (struct mem_region){
-		.pd = pd->id, .base = addr, .to = iova, .len = len, .rights = access
-	};
-	err = enter(pd->e, mr);
-	if (err) {
-		free(mr);
-		return err;
-	}
-	atomic_fetch_add(&pd->users, 1);
-	*out = mr;
-	return 0;
-}
-
-int uw_mr_dereg(struct uw_mr *mr)
-{
-	struct uw_engine *e = mr->pd->e;
-
-	/* Placement happens under the stack lock: after this nothing reaches the memory. */
-	engine_lock(e);
-	mem_remove(&e->mem, &mr->r);
-	engine_unlock(e);
-	atomic_fetch_sub(&mr->pd->users, 1);
-	free(mr);
-	return 0;
-}
-
-uint32_t uw_mr_stag(const struct uw_mr *mr)
-{
-	return mr->r.stag;
-}
-
 /* ---- CQs --------------------------------------------------------------------------------- */
+
+/* In the midst of whatever fills the CQ: the QPs have to wait until that is done. */
+static void on_overflow(void *ctx)
+{
+	struct uw_cq *cq = ctx;
+
+	cq->failed = cq->e->cq_failed = true;
+	if (cq->error)
+		cq->error(cq->ctx);
+}
+
+void engine_failed_cqs(struct uw_engine *e)
+{
+	if (!e->cq_failed)
+		return;
+	e->cq_failed = false;
+	for (uint32_t i = 0; i < e->qps.n; i++) {
+		struct uw_qp *qp = e->qps.v[i];
+
+		if (qp && (qp->scq->failed || qp->rcq->failed))
+			engine_qp_down(qp, UW_E_NOMEM);
+	}
+}
+
+/* ---- moderation ---- */
+
+static bool enough(const struct uw_cq *cq)
+{
+	return !cq->mod_us || cq_count(&cq->cq) >= cq->mod_count;
+}
+
+static void on_notify(void *ctx)
+{
+	struct uw_cq *cq = ctx;
+
+	if (enough(cq)) {
+		cq->notify(cq->ctx);
+		return;
+	}
+	if (cq->due_us)
+		return;
+	cq->due_us = engine_now_us(cq->e) + cq->mod_us;
+	cq->next_due = cq->e->due;
+	cq->e->due = cq;
+}
+
+void engine_due_cqs(struct uw_engine *e, uint64_t now_us)
+{
+	struct uw_cq **p = &e->due, *cq;
+
+	while ((cq = *p)) {
+		if (now_us < cq->due_us && !enough(cq)) {
+			p = &cq->next_due;
+			continue;
+		}
+		*p = cq->next_due;
+		cq->due_us = 0;
+		cq->notify(cq->ctx);
+	}
+}
+
+uint64_t engine_next_due_us(const struct uw_engine *e)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (const struct uw_cq *cq = e->due; cq; cq = cq->next_due) {
+		if (cq->due_us < next)
+			next = cq->due_us;
+	}
+	return next;
+}
+
+static void forget_due(struct uw_cq *cq)
+{
+	struct uw_cq **p = &cq->e->due;
+
+	while (*p && *p != cq)
+		p = &(*p)->next_due;
+	if (*p)
+		*p = cq->next_due;
+}
+
+int uw_cq_moderate(struct uw_cq *cq, uint16_t count, uint16_t us)
+{
+	engine_lock(cq->e);
+	cq->mod_count = count;
+	cq->mod_us = count ? us : 0;
+	engine_unlock(cq->e);
+	return 0;
+}
+
+static uint64_t now_ns(void *arg)
+{
+	struct uw_engine *e = arg;
+	struct timespec t;
+
+	if (e->manual)
+		return engine_now_us(e) * 1000;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void set_up(struct uw_cq *cq, const struct uw_cq_attr *a)
+{
+	cq->notify = a->notify;
+	cq->error = a->error;
+	cq->ctx = a->ctx;
+	cq->cq.notify = a->notify ? on_notify : NULL;
+	cq->cq.error = on_overflow;
+	cq->cq.ctx = cq;
+	cq->cq.ignore_overrun = a->ignore_overrun;
+	cq->cq.now = a->stamps ? now_ns : NULL;
+	cq->cq.now_arg = cq->e;
+	cq->cq.stats = &cq->e->stats;
+}
 
 int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq **out)
 {
@@ -120,18 +161,15 @@ int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq *
 	if (!cq)
 		return -ENOMEM;
 	memset(cq, 0, sizeof(*cq));
-	cq->cq.ring = calloc(n, sizeof(struct uw_wc));
+	cq->cq.ring = calloc(n, sizeof(struct cqe));
 	if (!cq->cq.ring) {
 		free(cq);
 		return -ENOMEM;
 	}
 	cq->cq.mask = n - 1;
 	cq->cq.depth = a->depth;
-	cq->cq.notify = a->notify;
-	cq->cq.error = a->error;
-	cq->cq.ctx = a->ctx;
-	cq->cq.stats = &e->stats;
 	cq->e = e;
+	set_up(cq, a);
 	atomic_fetch_add_explicit(&e->objects, 1, memory_order_relaxed);
 	*out = cq;
 	return 0;
@@ -140,7 +178,7 @@ int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq *
 int uw_cq_resize(struct uw_cq *cq, uint32_t depth)
 {
 	uint32_t n = uw_pow2_above(depth);
-	struct uw_wc *ring, *old = cq->cq.ring;
+	struct cqe *ring, *old = cq->cq.ring;
 	int err = 0;
 
 	if (!depth || depth > 1u << 22)
@@ -166,6 +204,7 @@ int uw_cq_destroy(struct uw_cq *cq)
 		return -EBUSY;
 	/* A notify in progress runs under the stack lock. */
 	engine_lock(cq->e);
+	forget_due(cq);
 	engine_unlock(cq->e);
 	atomic_fetch_sub_explicit(&cq->e->objects, 1, memory_order_relaxed);
 	free(cq->cq.ring);
@@ -173,30 +212,30 @@ int uw_cq_destroy(struct uw_cq *cq)
 	return 0;
 }
 
-static unsigned take(struct uw_cq *cq, int n, struct uw_wc *wc)
+static unsigned take(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps)
 {
 	unsigned got;
 
 	if (!cq_count(&cq->cq))
 		return 0;
 	spin_lock(&cq->lock);
-	got = cq_take(&cq->cq, (unsigned)n, wc);
+	got = cq_take(&cq->cq, (unsigned)n, wc, stamps);
 	spin_unlock(&cq->lock);
 	return got;
 }
 
-int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
+static int poll_cq(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps)
 {
 	static __thread const struct uw_cq *last_empty;
 	unsigned got;
 
 	if (n <= 0)
 		return 0;
-	got = take(cq, n, wc);
+	got = take(cq, n, wc, stamps);
 	if (!got) {
 		engine_drive(cq->e, last_empty == cq);
 		last_empty = cq;
-		got = take(cq, n, wc);
+		got = take(cq, n, wc, stamps);
 	}
 	if (got) {
 		last_empty = NULL;
@@ -206,9 +245,19 @@ int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
 	return atomic_load_explicit(&cq->cq.overflown, memory_order_relaxed) ? -EOVERFLOW : 0;
 }
 
+int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
+{
+	return poll_cq(cq, n, wc, NULL);
+}
+
+int uw_cq_poll_stamped(struct uw_cq *cq, struct uw_wc *wc, uint64_t *stamp_ns)
+{
+	return poll_cq(cq, 1, wc, stamp_ns);
+}
+
 int uw_cq_arm(struct uw_cq *cq, bool solicited_only)
 {
-	if (!cq->cq.notify)
+	if (!cq->notify)
 		return -EINVAL;
 	cq_arm(&cq->cq, solicited_only);
 	engine_leave(cq->e, true);

@@ -88,6 +88,9 @@ static unsigned round_of(struct uw_engine *e)
 	for (unsigned i = 0; i < e->n_links; i++)
 		work += receive(e, e->links[i]);
 	work += llp_input_self();
+	engine_failed_cqs(e);
+	if (e->due)
+		engine_due_cqs(e, engine_now_us(e));
 	engine_pump_stalled(e);
 	llp_acks();
 	llp_flush_links();
@@ -146,6 +149,12 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 		us = TIMER_US;
 	if (t->e->rc_due_us < now + us)
 		us = t->e->rc_due_us > now + TIMER_US ? t->e->rc_due_us - now : TIMER_US;
+	if (t->e->due) { /* under the lock, as whoever adds one */
+		uint64_t due = engine_next_due_us(t->e);
+
+		due = due > now ? due - now : 1;
+		us = due < us ? due : us;
+	}
 	if (now - t->drove_us < RECENT_US && us > WATCH_US)
 		us = WATCH_US;
 	return us;

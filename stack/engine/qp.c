@@ -161,6 +161,7 @@ int uw_qp_destroy(struct uw_qp *qp)
 	engine_lock(e);
 	engine_drain_ring(e);
 	engine_qp_down(qp, UW_E_FLUSHED);
+	engine_unbind_all(e, qp->qp.num);
 	idmap_remove(&e->qps, qp->qp.num);
 	engine_rc_forget(qp);
 	forget_in_eps(e, qp);
@@ -220,6 +221,12 @@ int uw_qp_set_access(struct uw_qp *qp, unsigned access)
 
 /* ---- post -------------------------------------------------------------------------------- */
 
+/* A length that does not fit is a bad argument here, as verbs has it. */
+static int post_errno(uw_status st)
+{
+	return st == UW_E_LEN ? -EINVAL : engine_errno(st);
+}
+
 int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done)
 {
 	enum uw_qp_state state = qp->qp.state;
@@ -234,8 +241,22 @@ int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsi
 	spin_unlock(&qp->sq_lock);
 	if (*done)
 		engine_ring(qp->e, &qp->ring);
-	/* A length that does not fit is a bad argument here, as verbs has it. */
-	return st == UW_E_LEN ? -EINVAL : engine_errno(st);
+	return post_errno(st);
+}
+
+int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
+{
+	enum uw_qp_state state = qp->qp.state;
+	uw_status st;
+
+	if (state < UW_QPS_RTS)
+		return -EINVAL;
+	spin_lock(&qp->sq_lock);
+	st = sq_post_all(&qp->qp.sq, wr, n);
+	spin_unlock(&qp->sq_lock);
+	if (!st)
+		engine_ring(qp->e, &qp->ring);
+	return post_errno(st);
 }
 
 int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done)

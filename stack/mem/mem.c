@@ -14,9 +14,15 @@ void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 	t->used = t->dead = 0;
 }
 
+/* The lower 8 bits are no part of it: a window changes them and stays where it is. */
+static uint32_t slot_of(const struct mem_table *t, uint32_t stag)
+{
+	return (stag >> 8) & t->mask;
+}
+
 static void put(struct mem_table *t, struct mem_region *r)
 {
-	uint32_t i = r->stag & t->mask;
+	uint32_t i = slot_of(t, r->stag);
 
 	while (t->slots[i] && t->slots[i] != GONE)
 		i = (i + 1) & t->mask;
@@ -42,19 +48,26 @@ bool mem_table_full(const struct mem_table *t)
 	return (t->used + t->dead + 1) * 2 > t->mask;
 }
 
-struct mem_region *mem_find(const struct mem_table *t, uint32_t stag)
+struct mem_region *mem_find_index(const struct mem_table *t, uint32_t stag)
 {
-	for (uint32_t i = stag & t->mask; t->slots[i]; i = (i + 1) & t->mask) {
-		if (t->slots[i] != GONE && t->slots[i]->stag == stag)
+	for (uint32_t i = slot_of(t, stag); t->slots[i]; i = (i + 1) & t->mask) {
+		if (t->slots[i] != GONE && t->slots[i]->stag >> 8 == stag >> 8)
 			return t->slots[i];
 	}
 	return NULL;
 }
 
+struct mem_region *mem_find(const struct mem_table *t, uint32_t stag)
+{
+	struct mem_region *r = mem_find_index(t, stag);
+
+	return r && r->stag == stag ? r : NULL;
+}
+
 uw_status mem_insert(struct mem_table *t, struct mem_region *r, uint32_t random)
 {
 	/* STag 0 names nothing: some peers fault on it and zero-length frames carry it. */
-	if (!random || mem_find(t, random))
+	if (!(random >> 8) || mem_find_index(t, random))
 		return UW_E_BUSY;
 	r->stag = random;
 	put(t, r);
@@ -63,7 +76,7 @@ uw_status mem_insert(struct mem_table *t, struct mem_region *r, uint32_t random)
 
 void mem_remove(struct mem_table *t, const struct mem_region *r)
 {
-	for (uint32_t i = r->stag & t->mask; t->slots[i]; i = (i + 1) & t->mask) {
+	for (uint32_t i = slot_of(t, r->stag); t->slots[i]; i = (i + 1) & t->mask) {
 		if (t->slots[i] != r)
 			continue;
 		t->slots[i] = GONE;
@@ -77,9 +90,10 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 {
 	const struct mem_region *r = mem_find(t, a->stag);
 
-	if (!r)
+	if (!r || r->off || (r->kind >= MEM_WINDOW && !a->stream))
 		return MEM_NO_STAG;
-	if (r->pd != a->pd) /* RFC 5042 §6.1.1: other streams' memory is out of reach */
+	/* RFC 5042 §6.1.1: other streams' memory is out of reach */
+	if (r->pd != a->pd || (r->stream && r->stream != a->stream))
 		return MEM_NO_STREAM;
 	if (a->to + a->len < a->to) /* RFC 5041 §5.2: the 64-bit sum must not wrap */
 		return MEM_NO_WRAP;
@@ -87,8 +101,78 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 		return MEM_NO_BOUNDS;
 	if ((r->rights & a->need) != a->need)
 		return MEM_NO_RIGHTS;
-	*va = r->base + (a->to - r->to);
+	*va = r->kind == MEM_NOTHING ? NULL : r->base + (a->to - r->to);
 	return MEM_OK;
+}
+
+/* ---- windows ----------------------------------------------------------------------------- */
+
+void mem_unbind(struct mem_region *w)
+{
+	if (w->off)
+		return;
+	w->off = true;
+	w->parent->windows--;
+	w->parent = NULL;
+}
+
+/* IBTA 10.6.7.2.2: a window never allows more than its region does. */
+static bool may_show(const struct mem_region *r, const struct mem_bind *b)
+{
+	if (!r || r->kind != MEM_PLAIN || r->pd != b->pd || !(r->rights & MEM_WINDOWS))
+		return false;
+	if ((b->rights & (MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC)) && !(r->rights & MEM_LOCAL_WRITE))
+		return false;
+	return b->addr >= r->to && b->addr - r->to <= r->len &&
+	       b->len <= r->len - (b->addr - r->to);
+}
+
+uw_status mem_bind(struct mem_table *t, const struct mem_bind *b)
+{
+	struct mem_region *w = mem_find_index(t, b->stag), *r = mem_find(t, b->parent);
+
+	if (!w || w->kind < MEM_WINDOW || w->pd != b->pd)
+		return UW_E_BIND;
+	if (w->kind == MEM_STREAM_WINDOW && (!w->off || !b->len))
+		return UW_E_BIND;
+	if (b->len && !may_show(r, b))
+		return UW_E_BIND;
+	mem_unbind(w);
+	w->stag = b->stag;
+	if (!b->len)
+		return UW_OK;
+	w->off = false;
+	w->parent = r;
+	r->windows++;
+	w->base = r->base + (b->addr - r->to);
+	w->to = b->rights & MEM_ZERO_BASED ? 0 : b->addr;
+	w->len = b->len;
+	w->rights = b->rights & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
+	w->stream = w->kind == MEM_STREAM_WINDOW ? b->stream : 0;
+	return UW_OK;
+}
+
+uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd)
+{
+	struct mem_region *w = mem_find(t, stag);
+
+	if (!w || w->kind != MEM_STREAM_WINDOW || w->pd != pd || w->off)
+		return UW_E_BIND;
+	mem_unbind(w);
+	return UW_OK;
+}
+
+/* RFC 5040 §8.1.1: what more than one stream may use cannot be invalidated from afar; plain
+ * registrations belong to a whole protection domain. */
+uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,
+				uint32_t stream)
+{
+	struct mem_region *w = mem_find(t, stag);
+
+	if (!w || w->kind != MEM_STREAM_WINDOW || w->pd != pd || w->stream != stream || w->off)
+		return UW_E_RDMAP_NOT_INV;
+	mem_unbind(w);
+	return UW_OK;
 }
 
 uw_status mem_verdict_status(enum mem_verdict v, enum mem_layer layer)

@@ -18,16 +18,32 @@ enum mem_rights {
 	MEM_REMOTE_WRITE = 2,
 	MEM_REMOTE_READ = 4,
 	MEM_REMOTE_ATOMIC = 8,
+	MEM_WINDOWS = 16,    /* windows may be bound to it */
+	MEM_ZERO_BASED = 32, /* a window's TO begins with 0 */
+};
+
+enum mem_kind {
+	MEM_PLAIN,
+	MEM_NOTHING, /* any address: reads give zeros, what is written is dropped; local use only */
+	/* windows: RFC 5040 §3.2 has their STags created and invalidated by the ULP */
+	MEM_WINDOW,	   /* type 1: of a protection domain */
+	MEM_STREAM_WINDOW, /* type 2: of one stream, which may invalidate it from afar */
 };
 
 /* Registered memory: [base, base + len) is reached as TO to .. to + len. */
 struct mem_region {
-	uint32_t stag;
-	uint32_t pd; /* streams of this protection domain may use it */
+	uint32_t stag; /* the upper 24 bits are its alone; a window's lower 8 are the program's */
+	uint32_t pd;   /* streams of this protection domain may use it */
 	uint8_t *base;
 	uint64_t to;
 	uint64_t len;
 	unsigned rights;
+	enum mem_kind kind;
+	/* windows */
+	bool off;		   /* not bound: the STag names nothing */
+	uint32_t stream;	   /* the only one that may use it; 0 any of the domain */
+	struct mem_region *parent; /* what it shows a part of */
+	uint32_t windows;	   /* of the parent: bound to it */
 };
 
 /* Why an access was refused; each layer has its own status for each (mem_verdict_status). */
@@ -53,20 +69,47 @@ void mem_table_move(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 /* Time to mem_table_move: more than half of the slots are taken or dead. */
 bool mem_table_full(const struct mem_table *t);
 
-/* Enter r under the STag made from `random`; UW_E_BUSY: that STag is taken or 0, try another. */
+/* Enter r under the STag made from `random`; UW_E_BUSY: its upper 24 bits are taken or 0, try
+ * another. */
 uw_status mem_insert(struct mem_table *t, struct mem_region *r, uint32_t random) UW_CHECK;
 void mem_remove(struct mem_table *t, const struct mem_region *r);
 struct mem_region *mem_find(const struct mem_table *t, uint32_t stag);
 
+/* ---- windows ----------------------------------------------------------------------------- */
+
+/* The region whose STag has these upper 24 bits. */
+struct mem_region *mem_find_index(const struct mem_table *t, uint32_t stag);
+
+struct mem_bind {
+	uint32_t stag;	 /* the window's from now on: its upper 24 bits name the window */
+	uint32_t parent; /* STag of the region */
+	uint64_t addr, len;
+	unsigned rights;
+	uint32_t pd, stream;
+};
+/* UW_E_BIND: not a window of this domain, a stream window that is bound already, or the region does
+ * not allow it. len 0 turns a MEM_WINDOW off under its new STag. */
+uw_status mem_bind(struct mem_table *t, const struct mem_bind *b) UW_CHECK;
+/* By the program: any bound window of the domain. UW_E_BIND. */
+uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd) UW_CHECK;
+/* By the peer (RFC 5040 §8.1.1): only a window of this stream. UW_E_RDMAP_NOT_INV. */
+uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,
+				uint32_t stream) UW_CHECK;
+/* It shows nothing any more. */
+void mem_unbind(struct mem_region *window);
+
+/* ---- access ------------------------------------------------------------------------------ */
+
 struct mem_access {
 	uint32_t stag;
 	uint32_t pd;
+	uint32_t stream; /* 0: the program itself, which cannot use windows */
 	uint64_t to;
 	uint64_t len;
 	unsigned need; /* enum mem_rights; 0 = local read */
 };
-/* May it be done? *va is where (only for MEM_OK). len > 0: zero-length accesses are not checked at
- * all (RFC 5041 §5.2, RFC 5040 §5.2), so they must not come here. */
+/* May it be done? *va is where (only for MEM_OK; NULL: MEM_NOTHING). len > 0: zero-length accesses
+ * are not checked at all (RFC 5041 §5.2, RFC 5040 §5.2), so they must not come here. */
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va);
 
 enum mem_layer { MEM_FOR_DDP, MEM_FOR_RDMAP, MEM_FOR_LOCAL };

@@ -48,7 +48,10 @@ uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint6
 
 		if (st)
 			return st;
-		memcpy(dst, s.p, s.n);
+		if (s.p)
+			memcpy(dst, s.p, s.n);
+		else
+			memset(dst, 0, s.n);
 		dst += s.n;
 		off += s.n;
 		n -= s.n;
@@ -65,7 +68,8 @@ uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint
 
 		if (st)
 			return st;
-		uw_rope_copy(src, (uint8_t *)(uintptr_t)s.p, s.n);
+		if (s.p)
+			uw_rope_copy(src, (uint8_t *)(uintptr_t)s.p, s.n);
 		src = uw_rope_sub(src, s.n, src.len - s.n);
 		off += s.n;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "qp/cq.h"
 
+#include "qp/sq.h"
+
 static void wake(struct cq *cq, bool solicited)
 {
 	unsigned armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
@@ -15,13 +17,15 @@ static void wake(struct cq *cq, bool solicited)
 static void overflow(struct cq *cq)
 {
 	cq->stats->cq_overflows++;
+	if (cq->ignore_overrun)
+		return;
 	if (atomic_exchange(&cq->overflown, true))
 		return;
 	if (cq->error)
 		cq->error(cq->ctx);
 }
 
-bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
+static bool push(struct cq *cq, const struct cqe *e, bool solicited)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
@@ -30,17 +34,38 @@ bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
 		overflow(cq);
 		return false;
 	}
-	cq->ring[tail & cq->mask] = *wc;
+	cq->ring[tail & cq->mask] = *e;
+	if (cq->now)
+		cq->ring[tail & cq->mask].stamp = cq->now(cq->now_arg);
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	cq->stats->qp_completed++;
 	if (cq->notify) {
 		atomic_thread_fence(memory_order_seq_cst); /* pairs with cq_arm's */
-		wake(cq, solicited || wc->status != UW_WC_SUCCESS);
+		wake(cq, solicited || e->wc.status != UW_WC_SUCCESS);
 	}
 	return true;
 }
 
-unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc)
+bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
+{
+	const struct cqe e = { .wc = *wc };
+
+	return push(cq, &e, solicited);
+}
+
+bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto)
+{
+	const struct cqe e = { .wc = *wc, .sq = sq, .upto = upto };
+
+	/* Before it shows: whoever polls it counts down. */
+	atomic_fetch_add_explicit(&sq->told, 1, memory_order_relaxed);
+	if (push(cq, &e, false))
+		return true;
+	atomic_fetch_sub_explicit(&sq->told, 1, memory_order_relaxed);
+	return false;
+}
+
+unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t have = atomic_load_explicit(&cq->tail, memory_order_acquire) - head;
@@ -49,8 +74,15 @@ unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc)
 		n = have;
 	if (!n)
 		return 0;
-	for (unsigned i = 0; i < n; i++)
-		wc[i] = cq->ring[(head + i) & cq->mask];
+	for (unsigned i = 0; i < n; i++) {
+		const struct cqe *e = &cq->ring[(head + i) & cq->mask];
+
+		wc[i] = e->wc;
+		if (stamps)
+			stamps[i] = e->stamp;
+		if (e->sq)
+			sq_polled(e->sq, e->upto);
+	}
 	atomic_store_explicit(&cq->head, head + n, memory_order_release);
 	return n;
 }
@@ -72,13 +104,13 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	for (uint32_t r = head; r != tail; r++) {
-		if (cq->ring[r & cq->mask].qp_num != qp_num)
+		if (cq->ring[r & cq->mask].wc.qp_num != qp_num)
 			cq->ring[w++ & cq->mask] = cq->ring[r & cq->mask];
 	}
 	atomic_store_explicit(&cq->tail, w, memory_order_release);
 }
 
-void cq_move(struct cq *cq, struct uw_wc *ring, uint32_t mask, uint32_t depth)
+void cq_move(struct cq *cq, struct cqe *ring, uint32_t mask, uint32_t depth)
 {
 	uint32_t n = cq_count(cq), head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 

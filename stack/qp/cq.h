@@ -13,10 +13,19 @@
 #include "base/stats.h"
 #include "uwarp/types.h"
 
+struct sq;
+
+struct cqe {
+	struct uw_wc wc;
+	struct sq *sq; /* its slots up to `upto` are free once this is polled; NULL: a receive */
+	uint32_t upto;
+	uint64_t stamp; /* when it came */
+};
+
 enum cq_armed { CQ_UNARMED, CQ_SOLICITED, CQ_ANY };
 
 struct cq {
-	struct uw_wc *ring; /* mask + 1 entries */
+	struct cqe *ring; /* mask + 1 entries */
 	uint32_t mask;
 	uint32_t depth; /* what the program asked: <= mask + 1 */
 	/* producer's; its release pairs with cq_take's acquire */
@@ -28,14 +37,20 @@ struct cq {
 	void (*notify)(void *ctx); /* NULL: never armed */
 	void (*error)(void *ctx);
 	void *ctx;
+	uint64_t (*now)(void *arg); /* for the stamps; NULL: nobody wants them */
+	void *now_arg;
+	bool ignore_overrun; /* what does not fit is dropped, and that is all */
 	struct uw_stats *stats;
 };
 
 /* Producer. False: the queue is full; it is in error from then on and error() was called. */
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
+/* The same for a request of sq: the program has its slots back, up to `upto`, when it polls this.
+ */
+bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto);
 
-/* Consumer: up to n completions; returns how many. */
-unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc);
+/* Consumer: up to n completions; returns how many. stamps NULL, or room for n. */
+unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps);
 
 /* Consumer. A push that cq_take did not see after this call notifies (Dekker: both sides store,
  * fence, load). */
@@ -51,6 +66,6 @@ static inline uint32_t cq_count(const struct cq *cq)
 void cq_forget(struct cq *cq, uint32_t qp_num);
 
 /* Producer and consumer both excluded: move to a ring of mask + 1 entries that holds them all. */
-void cq_move(struct cq *cq, struct uw_wc *ring, uint32_t mask, uint32_t depth);
+void cq_move(struct cq *cq, struct cqe *ring, uint32_t mask, uint32_t depth);
 
 #endif

@@ -14,14 +14,15 @@ static uint32_t wc_opcode(unsigned wr_opcode)
 		[UW_WR_RDMA_READ] = UW_WC_RDMA_READ,
 		[UW_WR_ATOMIC_CMP_AND_SWP] = UW_WC_COMP_SWAP,
 		[UW_WR_ATOMIC_FETCH_AND_ADD] = UW_WC_FETCH_ADD,
+		[UW_WR_LOCAL_INV] = UW_WC_LOCAL_INV,
+		[UW_WR_BIND_MW] = UW_WC_BIND_MW,
 		[UW_WR_SEND_WITH_INV] = UW_WC_SEND,
 	};
 
 	return map[wr_opcode];
 }
 
-/* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. The
- * slot is free before the completion shows: whoever polls it may post at once. */
+/* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
 static void reap(struct qp *qp)
 {
 	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
@@ -45,8 +46,9 @@ static void reap(struct qp *qp)
 		if ((int32_t)(head - qp->sq.tx) > 0)
 			qp->sq.tx = head;
 		atomic_store_explicit(&qp->sq.head, head, memory_order_release);
-		if (tell)
-			cq_push(qp->scq, &wc, false);
+		if (tell && cq_push_sent(qp->scq, &wc, &qp->sq, head))
+			continue;
+		sq_settle(&qp->sq);
 	}
 }
 
@@ -72,6 +74,10 @@ static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct 
 		wc.imm_or_inv = d->imm_be;
 		if (d->write_imm)
 			wc.opcode = UW_WC_RECV_RDMA_WITH_IMM;
+	}
+	if (d && d->invalidated) {
+		wc.wc_flags = UW_WC_WITH_INV;
+		wc.imm_or_inv = d->inv_stag;
 	}
 	cq_push(qp->rcq, &wc, d && d->solicited);
 }
@@ -184,6 +190,7 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->patient = s->patient;
 	qp->stats = s->stats;
 	qp->state = UW_QPS_RESET;
+	qp->mem = s->mem;
 	qp->rd.mem = s->mem;
 	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
 }
@@ -203,6 +210,7 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	rdmap_stream_init(&qp->rd, &s->queues, qp->stats);
 	qp->rd.mem = mem;
 	qp->rd.pd = qp->pd;
+	qp->rd.num = qp->num;
 	qp->rd.remote_rights = rights;
 	qp->rd.ulp = &ulp;
 	qp->rd.ulp_arg = qp;
@@ -278,6 +286,12 @@ static void blame_inbound(struct qp *qp, uw_status why)
 	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
 }
 
+/* A request that names what it may not. */
+static bool own_fault(uw_status why)
+{
+	return why == UW_E_LKEY || why == UW_E_BIND;
+}
+
 void qp_fail(struct qp *qp, uw_status why)
 {
 	bool had_stream = qp->on;
@@ -286,7 +300,7 @@ void qp_fail(struct qp *qp, uw_status why)
 		qp_flush(qp);
 		return;
 	}
-	if (had_stream && qp->sending_sq && why == UW_E_LKEY)
+	if (had_stream && qp->sending_sq && own_fault(why))
 		complete(qp, sq_at(&qp->sq, qp->sq.tx), why);
 	else if (had_stream)
 		blame_inbound(qp, why);
@@ -298,7 +312,7 @@ void qp_fail(struct qp *qp, uw_status why)
 		qp->sending_sq = false;
 		/* Our own memory at fault: the peer only learns that the stream is over. */
 		if (why != UW_OK)
-			rdmap_terminate(&qp->rd, why == UW_E_LKEY ? UW_E_RDMAP_LOCAL : why);
+			rdmap_terminate(&qp->rd, own_fault(why) ? UW_E_RDMAP_LOCAL : why);
 	}
 	qp_flush(qp);
 }

@@ -25,6 +25,7 @@ struct qp {
 	struct rq *rq;	  /* own_rq, or the SRQ's */
 	struct rq own_rq; /* depth 0 with an SRQ */
 	bool shared_rq;
+	struct mem_table *mem;
 	struct uw_sge *taken; /* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
 	uint64_t taken_wr_id;
 
@@ -56,7 +57,7 @@ struct qp_setup {
 	struct cq *scq, *rcq;
 	struct rq *srq; /* or NULL */
 	bool patient;	/* see struct qp */
-	const struct mem_table *mem;
+	struct mem_table *mem;
 	struct uw_stats *stats;
 };
 

@@ -27,6 +27,8 @@ static const struct {
 	[UW_WR_RDMA_READ] = { true, false, false },
 	[UW_WR_ATOMIC_CMP_AND_SWP] = { true, false, true },
 	[UW_WR_ATOMIC_FETCH_AND_ADD] = { true, false, true },
+	[UW_WR_LOCAL_INV] = { true, false, false },
+	[UW_WR_BIND_MW] = { true, false, false },
 	[UW_WR_SEND_WITH_INV] = { true, true, false },
 };
 
@@ -41,6 +43,8 @@ static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_
 	if (ops[wr->opcode].atomic && length != 8)
 		return UW_E_INVAL;
 	if (!inl && wr->num_sge > sq->max_sge)
+		return UW_E_INVAL;
+	if ((wr->opcode == UW_WR_LOCAL_INV || wr->opcode == UW_WR_BIND_MW) && wr->num_sge)
 		return UW_E_INVAL;
 	if (length > UINT32_MAX || (inl && length > sq->max_inline))
 		return UW_E_LEN;
@@ -59,21 +63,25 @@ static void copy_inline(struct sqe *e, const struct uw_send_wr *wr)
 	}
 }
 
-uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr)
+static uint64_t length_of(const struct uw_send_wr *wr)
 {
-	uint32_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
-	struct sqe *e = sq_at(sq, tail);
 	uint64_t length = 0;
-	uw_status st;
 
-	/* pairs with the release of head in the reaper: the slot is free */
-	if (tail - atomic_load_explicit(&sq->head, memory_order_acquire) >= sq->depth)
-		return UW_E_NOMEM;
 	for (uint32_t i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
-	st = check(sq, wr, length);
-	if (st)
-		return st;
+	return length;
+}
+
+/* pairs with the release in sq_free: the slots before it are free */
+static uint32_t room(const struct sq *sq, uint32_t tail)
+{
+	return sq->depth - (tail - atomic_load_explicit(&sq->freed, memory_order_acquire));
+}
+
+static void put(struct sq *sq, uint32_t tail, const struct uw_send_wr *wr, uint64_t length)
+{
+	struct sqe *e = sq_at(sq, tail);
+
 	*e = (struct sqe){ .wr_id = wr->wr_id,
 			   .remote_addr = wr->remote_addr,
 			   .length = length,
@@ -88,6 +96,66 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr)
 		copy_inline(e, wr);
 	else if (wr->num_sge)
 		memcpy(sqe_sge(e), wr->sg_list, wr->num_sge * sizeof(struct uw_sge));
+}
+
+uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr)
+{
+	uint32_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
+	uint64_t length;
+	uw_status st;
+
+	if (!room(sq, tail))
+		return UW_E_NOMEM;
+	length = length_of(wr);
+	st = check(sq, wr, length);
+	if (st)
+		return st;
+	put(sq, tail, wr, length);
 	atomic_store_explicit(&sq->tail, tail + 1, memory_order_release);
 	return UW_OK;
+}
+
+uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n)
+{
+	uint32_t tail = atomic_load_explicit(&sq->tail, memory_order_relaxed);
+
+	if (room(sq, tail) < n)
+		return UW_E_NOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t length = length_of(&wr[i]);
+		uw_status st = check(sq, &wr[i], length);
+
+		if (st)
+			return st;
+		put(sq, tail + i, &wr[i], length); /* nobody sees it before tail moves */
+	}
+	atomic_store_explicit(&sq->tail, tail + n, memory_order_release);
+	return UW_OK;
+}
+
+/* ---- slots come back --------------------------------------------------------------------- */
+
+/* Forward only: the poller and the stack both come here. */
+static void sq_free(struct sq *sq, uint32_t upto)
+{
+	uint32_t freed = atomic_load_explicit(&sq->freed, memory_order_relaxed);
+
+	while ((int32_t)(upto - freed) > 0 &&
+	       !atomic_compare_exchange_weak_explicit(&sq->freed, &freed, upto,
+						      memory_order_release, memory_order_relaxed))
+		;
+}
+
+void sq_polled(struct sq *sq, uint32_t upto)
+{
+	sq_free(sq, upto);
+	atomic_fetch_sub_explicit(&sq->told, 1, memory_order_release);
+}
+
+void sq_settle(struct sq *sq)
+{
+	/* pairs with the release in sq_polled; while completions wait, theirs free these, too, or
+	 * the next request does */
+	if (!atomic_load_explicit(&sq->told, memory_order_acquire))
+		sq_free(sq, atomic_load_explicit(&sq->head, memory_order_relaxed));
 }

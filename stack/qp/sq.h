@@ -40,8 +40,13 @@ struct sq {
 	uint32_t tx; /* next to transmit; the stack's */
 	/* program's; its release pairs with sq_ready's acquire */
 	_Alignas(64) _Atomic uint32_t tail;
-	/* stack's; its release pairs with sq_post's acquire */
+	/* stack's: requests before it are done */
 	_Alignas(64) _Atomic uint32_t head;
+	/* As with hardware, the program may use a slot again once it has polled its completion, or
+	 * that of a later request: slots before `freed` are free (release; pairs with sq_post's
+	 * acquire), `told` completions are still to be polled. So who bounds a CQ by what the send
+	 * queue takes does so. */
+	_Atomic uint32_t freed, told;
 };
 
 /* Octets of slot memory for one request. */
@@ -63,6 +68,14 @@ static inline uint8_t *sqe_inline(struct sqe *e)
 /* Program: copy a request in. UW_E_NOMEM full, UW_E_INVAL opcode or number of SGEs, UW_E_LEN inline
  * data too long or message over 2^32-1 octets (RFC 5040 §5.2, RFC 5041 §5.1). */
 uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
+
+/* All or none of n. */
+uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n) UW_CHECK;
+
+/* Whoever polls, one at a time for each CQ: a completion was taken. */
+void sq_polled(struct sq *sq, uint32_t upto);
+/* Stack: requests up to head are done, and some of them did not ask for a completion. */
+void sq_settle(struct sq *sq);
 
 /* Stack: is there a request that has not been started? */
 static inline bool sq_ready(const struct sq *sq)

@@ -154,6 +154,45 @@ static bool may_begin(const struct qp *qp)
 	       (qp->state == UW_QPS_SQD && sq_at(&qp->sq, qp->sq.tx)->written);
 }
 
+/* ---- requests that send nothing ---- */
+
+static bool sends_nothing(const struct sqe *e)
+{
+	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
+}
+
+static uw_status bind_window(struct qp *qp, const struct sqe *e)
+{
+	const struct mem_bind b = { .stag = e->rkey,
+				    .parent = e->imm_or_inv,
+				    .addr = e->remote_addr,
+				    .len = e->swap,
+				    .rights = (unsigned)e->compare_add,
+				    .pd = qp->pd,
+				    .stream = qp->num };
+
+	return mem_bind(qp->mem, &b);
+}
+
+/* Carry out those that are next, in their order; the fence holds for them as well. */
+static void do_local(struct qp *qp)
+{
+	while (qp->on && rdmap_tx_idle(&qp->rd) && sq_ready(&qp->sq) && may_begin(qp)) {
+		struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
+		uw_status st;
+
+		if (!sends_nothing(e) || ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count))
+			return;
+		st = e->opcode == UW_WR_BIND_MW ? bind_window(qp, e)
+						: mem_invalidate(qp->mem, e->imm_or_inv, qp->pd);
+		qp->sending_sq = true;
+		if (st)
+			qp_fail(qp, st);
+		else
+			qp_sent(qp);
+	}
+}
+
 /* Make a message current if there is one that may go. */
 static bool next_message(struct qp *qp)
 {
@@ -163,6 +202,7 @@ static bool next_message(struct qp *qp)
 		return true;
 	if (!qp->on)
 		return false;
+	ready = ready && !sends_nothing(sq_at(&qp->sq, qp->sq.tx));
 	/* Take turns, so that neither direction of reading starves the other. */
 	if (ready && !(due && qp->respond_next) && start_request(qp)) {
 		qp->respond_next = true;
@@ -177,6 +217,7 @@ static bool next_message(struct qp *qp)
 
 bool qp_tx_pending(struct qp *qp)
 {
+	do_local(qp);
 	return !qp->gated && next_message(qp);
 }
 

@@ -84,7 +84,7 @@ struct rdmap_stream {
 	const struct rdmap_ulp *ulp;
 	void *ulp_arg;
 	const struct mem_table *mem;
-	uint32_t pd;
+	uint32_t pd, num;	/* num: what windows know the stream by; not 0 */
 	unsigned remote_rights; /* MEM_REMOTE_* that the QP allows at all */
 
 	struct rdmap_irq irq;

@@ -12,6 +12,7 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	struct mem_access a = { .stag = seg->hdr.stag,
 				.pd = s->pd,
+				.stream = s->num,
 				.to = seg->hdr.to,
 				.len = seg->payload.len,
 				.need = MEM_REMOTE_WRITE };
@@ -129,10 +130,13 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	 */
 	if (s->recv_sum < s->recv_end)
 		return UW_E_DDP_MO;
-	/* RFC 5040 §8.1.1: what more than one stream may use cannot be invalidated remotely; plain
-	 * registrations belong to a whole protection domain. */
-	if (op->invalidates)
-		return UW_E_RDMAP_NOT_INV;
+	if (op->invalidates) {
+		st = mem_invalidate_remote(s->mem, seg->hdr.rsvd_ulp32, s->pd, s->num);
+		if (st)
+			return st;
+		d.invalidated = true;
+		d.inv_stag = seg->hdr.rsvd_ulp32;
+	}
 	s->recv_open = false;
 	d.length = s->recv_end;
 	if (rdmap_ctrl_opcode(seg->hdr.rsvd_ulp) == RDMAP_SEND_IMM) {
@@ -151,7 +155,7 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	struct rdmap_read r;
-	struct mem_access a = { .pd = s->pd, .need = MEM_REMOTE_READ };
+	struct mem_access a = { .pd = s->pd, .stream = s->num, .need = MEM_REMOTE_READ };
 	uint8_t *va = NULL;
 	enum mem_verdict v;
 
@@ -181,7 +185,9 @@ static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *s
 static uw_status rx_atomic_request(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	uint8_t flat[sizeof(struct rdmap_atomic_wire)];
-	struct mem_access at = { .pd = s->pd, .len = 8, .need = MEM_REMOTE_ATOMIC };
+	struct mem_access at = {
+		.pd = s->pd, .stream = s->num, .len = 8, .need = MEM_REMOTE_ATOMIC
+	};
 	struct rdmap_irq_entry *e;
 	struct rdmap_atomic a;
 	uint8_t *va = NULL;

@@ -129,9 +129,12 @@ void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind)
 static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
 {
 	struct rdmap_atomic_resp r = { .req_id = a->req_id };
-	struct mem_access at = {
-		.stag = a->stag, .pd = s->pd, .to = a->to, .len = 8, .need = MEM_REMOTE_ATOMIC
-	};
+	struct mem_access at = { .stag = a->stag,
+				 .pd = s->pd,
+				 .stream = s->num,
+				 .to = a->to,
+				 .len = 8,
+				 .need = MEM_REMOTE_ATOMIC };
 	uint8_t *va = NULL;
 
 	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_ATOMIC,
@@ -195,6 +198,7 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 {
 	struct mem_access a = { .stag = s->tx.src_stag,
 				.pd = s->pd,
+				.stream = s->num,
 				.to = s->tx.src_to + s->tx.off,
 				.len = n,
 				.need = MEM_REMOTE_READ };

@@ -131,7 +131,7 @@ static void on_limit(void *ctx)
 
 static void make_cq(struct bed *b, struct cq *cq, uint32_t depth)
 {
-	*cq = (struct cq){ .ring = fuzz_alloc(BED_WC * sizeof(struct uw_wc)),
+	*cq = (struct cq){ .ring = fuzz_alloc(BED_WC * sizeof(struct cqe)),
 			   .mask = BED_WC - 1,
 			   .depth = depth,
 			   .stats = &b->stats };

@@ -158,7 +158,7 @@ static unsigned queue_take(struct bed *b, bool recv, unsigned n, struct uw_wc *w
 	/* What was posted to a QP in error, as the engine does. */
 	if (b->qp->state == UW_QPS_ERR)
 		qp_flush(b->qp);
-	return cq_take(recv ? &b->rcq : &b->scq, n, wc);
+	return cq_take(recv ? &b->rcq : &b->scq, n, wc, NULL);
 }
 
 void bed_use_queues(struct bed *b)

@@ -9,7 +9,7 @@ static void event(void *ctx, enum uw_event ev)
 	n->event[n->events++] = ev;
 }
 
-static void cq_over(struct cq *cq, struct uw_wc *ring, struct uw_stats *stats)
+static void cq_over(struct cq *cq, struct cqe *ring, struct uw_stats *stats)
 {
 	*cq = (struct cq){ .ring = ring, .mask = NODE_WC - 1, .depth = NODE_WC, .stats = stats };
 }
@@ -153,7 +153,7 @@ struct uw_wc node_wc(struct cq *cq, uint64_t wr_id, uint32_t status)
 {
 	struct uw_wc wc;
 
-	assert_int_equal(cq_take(cq, 1, &wc), 1);
+	assert_int_equal(cq_take(cq, 1, &wc, NULL), 1);
 	assert_int_equal(wc.wr_id, wr_id);
 	assert_int_equal(wc.status, status);
 	return wc;

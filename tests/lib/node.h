@@ -25,7 +25,7 @@ struct node {
 	struct cq scq, rcq;
 	struct arena mem;
 	struct uw_stats stats;
-	struct uw_wc swc[NODE_WC], rwc[NODE_WC];
+	struct cqe swc[NODE_WC], rwc[NODE_WC];
 	struct uw_sge taken[NODE_SGE];
 	struct rdmap_irq_entry irq[NODE_READS];
 	struct rdmap_orq_entry orq[NODE_READS];

@@ -47,6 +47,8 @@ int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, str
 	cq->async.ctx = to_uwarp_context(ibctx);
 	cq->async.element = (uintptr_t)&cq->vcq.cq;
 	cq->channel_fd = p->channel ? p->channel->fd : -1;
+	cq->stamps = attr.stamps = p->stamps;
+	attr.ignore_overrun = p->ignore_overrun;
 	attr.depth = p->cqe;
 	attr.ctx = cq;
 	rc = cq->api->cq_create(stack.engine, &attr, &cq->uw);
@@ -87,6 +89,15 @@ int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
 
 	return -cq->api->cq_arm(cq->uw, solicited_only);
+}
+
+int uwarp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
+
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	return -cq->api->cq_moderate(cq->uw, attr->moderate.cq_count, attr->moderate.cq_period);
 }
 
 int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe)

@@ -8,6 +8,7 @@
 struct uwarp_cq_params {
 	uint32_t cqe, comp_vector;
 	struct ibv_comp_channel *channel;
+	bool stamps, ignore_overrun;
 };
 
 int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, struct uwarp_cq **out);

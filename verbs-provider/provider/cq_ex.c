@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Extended completion queues: the start_poll/next_poll/end_poll iterator. */
+#include <time.h>
+
 #include "cq.h"
 
-#define WC_FLAGS_HERE  ((uint64_t)IBV_WC_STANDARD_FLAGS)
-#define COMP_MASK_HERE ((uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
-#define FLAGS_HERE     ((uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+#define STAMPS                                                                                     \
+	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                          \
+		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
+/* A VLAN, a flow tag or tag matching: a completion here never has one, and that is what is read. */
+#define WC_FLAGS_HERE                                                                              \
+	((uint64_t)(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |       \
+		    IBV_WC_EX_WITH_TM_INFO) |                                                      \
+	 STAMPS)
+/* Of a parent domain a CQ needs nothing. */
+#define COMP_MASK_HERE ((uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+#define FLAGS_HERE                                                                                 \
+	((uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 
 static struct uwarp_cq *of(struct ibv_cq_ex *ibcq)
 {
@@ -13,7 +24,8 @@ static struct uwarp_cq *of(struct ibv_cq_ex *ibcq)
 
 static int take_one(struct uwarp_cq *cq)
 {
-	int n = cq->api->cq_poll(cq->uw, 1, &cq->wc);
+	int n = cq->stamps ? cq->api->cq_poll_stamped(cq->uw, &cq->wc, &cq->stamp)
+			   : cq->api->cq_poll(cq->uw, 1, &cq->wc);
 
 	if (n < 0)
 		return -n;
@@ -74,6 +86,42 @@ READ(sl, uint8_t, sl)
 READ(dlid_path_bits, uint8_t, dlid_path_bits)
 #undef READ
 
+static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	return of(ibcq)->stamp;
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_wallclock_ns(struct ibv_cq_ex *ibcq)
+{
+	return of(ibcq)->stamp + (now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC));
+}
+
+static uint16_t read_cvlan(struct ibv_cq_ex *ibcq)
+{
+	(void)ibcq;
+	return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *ibcq)
+{
+	(void)ibcq;
+	return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *ibcq, struct ibv_wc_tm_info *info)
+{
+	(void)ibcq;
+	*info = (struct ibv_wc_tm_info){ 0 };
+}
+
 static void set_readers(struct ibv_cq_ex *cq)
 {
 	cq->start_poll = start_poll;
@@ -86,6 +134,11 @@ static void set_readers(struct ibv_cq_ex *cq)
 	cq->read_qp_num = read_qp_num;
 	cq->read_src_qp = read_src_qp;
 	cq->read_wc_flags = read_wc_flags;
+	cq->read_completion_ts = read_completion_ts;
+	cq->read_completion_wallclock_ns = read_wallclock_ns;
+	cq->read_cvlan = read_cvlan;
+	cq->read_flow_tag = read_flow_tag;
+	cq->read_tm_info = read_tm_info;
 	cq->read_slid = read_slid;
 	cq->read_sl = read_sl;
 	cq->read_dlid_path_bits = read_dlid_path_bits;
@@ -105,6 +158,8 @@ struct ibv_cq_ex *uwarp_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_in
 	if ((attr->wc_flags & ~WC_FLAGS_HERE) || (attr->comp_mask & ~COMP_MASK_HERE) ||
 	    (flags & ~FLAGS_HERE))
 		return uwarp_fail(-EOPNOTSUPP);
+	p.stamps = attr->wc_flags & STAMPS;
+	p.ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	rc = uwarp_cq_new(ibctx, &p, &cq);
 	if (rc)
 		return uwarp_fail(rc);

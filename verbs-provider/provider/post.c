@@ -4,7 +4,8 @@
 
 #define BATCH 16u
 
-static void fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
+/* False: it names no window. */
+static bool fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 {
 	to->wr_id = from->wr_id;
 	to->sg_list = (const struct uw_sge *)from->sg_list;
@@ -13,6 +14,9 @@ static void fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 	to->flags = from->send_flags;
 	to->imm_or_inv = from->imm_data;
 	switch (from->opcode) {
+	case IBV_WR_BIND_MW:
+		return uwarp_fill_bind(to, from->bind_mw.mw, from->bind_mw.rkey,
+				       &from->bind_mw.bind_info);
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		to->remote_addr = from->wr.atomic.remote_addr;
@@ -25,6 +29,7 @@ static void fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 		to->rkey = from->wr.rdma.rkey;
 		to->compare_add = to->swap = 0;
 	}
+	return true;
 }
 
 static void fill_recv(struct uw_recv_wr *to, const struct ibv_recv_wr *from)
@@ -42,11 +47,14 @@ int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 	while (wr) {
 		struct ibv_send_wr *first = wr;
 		unsigned n = 0, done = 0;
-		int rc;
+		int rc = 0;
 
-		for (; wr && n < BATCH; wr = wr->next)
-			fill_send(&batch[n++], wr);
-		rc = qp->api->post_send(qp->uw, batch, n, &done);
+		for (; wr && n < BATCH && fill_send(&batch[n], wr); wr = wr->next)
+			n++;
+		if (n)
+			rc = qp->api->post_send(qp->uw, batch, n, &done);
+		if (!rc && wr && n < BATCH) /* a bad one behind the good ones */
+			rc = -EINVAL;
 		if (rc) {
 			while (done--)
 				first = first->next;

@@ -84,7 +84,22 @@ bool uwarp_acked(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *co
 struct uwarp_pd {
 	struct ibv_pd pd;
 	const struct uw_api *api;
-	struct uw_pd *uw;
+	struct uw_pd *uw;	/* a parent domain shares that of its domain */
+	struct uwarp_pd *of;	/* a parent domain: of this one; else NULL */
+	struct uwarp_td *td;	/* its thread domain, or NULL */
+	_Atomic unsigned users; /* objects made with it, and parent domains of it */
+};
+
+/* A promise that one thread at a time uses what belongs to it. Nothing here is faster for it. */
+struct uwarp_td {
+	struct ibv_td td;
+	_Atomic unsigned users;
+};
+
+struct uwarp_mw {
+	struct ibv_mw mw;
+	const struct uw_api *api;
+	struct uw_mw *uw;
 };
 
 struct uwarp_mr {
@@ -102,6 +117,8 @@ struct uwarp_cq {
 	uint32_t comp_reported; /* as uwarp_source.reported */
 	/* extended polling: the current completion, held from start_poll to end_poll */
 	struct uw_wc wc;
+	uint64_t stamp; /* ns */
+	bool stamps;
 	pthread_mutex_t poll_lock;
 	bool poll_unlocked; /* the program said that it polls from one thread */
 };
@@ -142,6 +159,17 @@ static inline struct uwarp_pd *to_uwarp_pd(struct ibv_pd *pd)
 	return uwarp_container(pd, struct uwarp_pd, pd);
 }
 
+/* An object of this PD came to be, or is no more. */
+static inline void uwarp_pd_hold(struct ibv_pd *pd)
+{
+	atomic_fetch_add(&to_uwarp_pd(pd)->users, 1);
+}
+
+static inline void uwarp_pd_put(struct ibv_pd *pd)
+{
+	atomic_fetch_sub(&to_uwarp_pd(pd)->users, 1);
+}
+
 static inline struct uwarp_cq *to_uwarp_cq(struct ibv_cq *cq)
 {
 	return uwarp_container(cq, struct uwarp_cq, vcq.cq);
@@ -171,9 +199,30 @@ int uwarp_query_device(struct ibv_context *ibctx, const struct ibv_query_device_
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr);
 
-/* mr.c */
+int uwarp_query_rt_values(struct ibv_context *ibctx, struct ibv_values_ex *values);
+
+/* domain.c */
 struct ibv_pd *uwarp_alloc_pd(struct ibv_context *ibctx);
 int uwarp_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_td *uwarp_alloc_td(struct ibv_context *ibctx, struct ibv_td_init_attr *attr);
+int uwarp_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *uwarp_alloc_parent_domain(struct ibv_context *ibctx,
+					 struct ibv_parent_domain_init_attr *attr);
+
+/* mr.c */
+int uwarp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd, void *addr, size_t len,
+		   int access);
+struct ibv_mr *uwarp_alloc_null_mr(struct ibv_pd *ibpd);
+int uwarp_advise_mr(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		    struct ibv_sge *sge, uint32_t n);
+
+/* mw.c */
+struct ibv_mw *uwarp_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
+int uwarp_dealloc_mw(struct ibv_mw *ibmw);
+int uwarp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw, struct ibv_mw_bind *bind);
+/* The request that binds; false: no window or no region given. */
+bool uwarp_fill_bind(struct uw_send_wr *to, const struct ibv_mw *mw, uint32_t rkey,
+		     const struct ibv_mw_bind_info *info);
 struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova, int access);
 int uwarp_dereg_mr(struct verbs_mr *vmr);
 
@@ -183,11 +232,13 @@ struct ibv_cq *uwarp_create_cq(struct ibv_context *ibctx, int cqe, struct ibv_co
 struct ibv_cq_ex *uwarp_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_init_attr_ex *attr);
 int uwarp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc);
 int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+int uwarp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe);
 int uwarp_destroy_cq(struct ibv_cq *ibcq);
 
 /* srq.c */
 struct ibv_srq *uwarp_create_srq(struct ibv_pd *ibpd, struct ibv_srq_init_attr *attr);
+struct ibv_srq *uwarp_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *attr);
 int uwarp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask);
 int uwarp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int uwarp_destroy_srq(struct ibv_srq *ibsrq);

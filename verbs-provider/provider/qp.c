@@ -93,6 +93,7 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 		.max_recv_sge = uw.max_recv_sge,
 		.max_inline_data = uw.max_inline,
 	};
+	uwarp_pd_hold(attr->pd);
 	fill_ibv_qp(&qp->vqp.qp, attr, qp->api->qp_num(qp->uw));
 	*out = qp;
 	return 0;
@@ -156,6 +157,7 @@ int uwarp_destroy_qp(struct ibv_qp *ibqp)
 
 	if (rc)
 		return -rc;
+	uwarp_pd_put(ibqp->pd);
 	uwarp_batch_destroy(qp);
 	uwarp_async_drop(&qp->async);
 	if (!uwarp_acked(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, qp->async.reported))

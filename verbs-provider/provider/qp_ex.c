@@ -24,7 +24,8 @@ struct uwarp_batch {
 	((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                           \
 		    IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |                     \
 		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                \
-		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD))
+		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |      \
+		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW))
 
 static struct uwarp_qp *of(struct ibv_qp_ex *ibqp)
 {
@@ -47,17 +48,14 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 	b->last = &b->wr[b->max];
 }
 
-/* The engine refuses a full SQ only when it comes to the request that finds it full, so of a batch
- * that overruns the SQ (a mistake of the program) the first ones are posted. */
 static int wr_complete(struct ibv_qp_ex *ibqp)
 {
 	struct uwarp_qp *qp = of(ibqp);
 	struct uwarp_batch *b = qp->batch;
 	int error = b->error;
-	unsigned done = 0;
 
 	if (!error && b->n)
-		error = -qp->api->post_send(qp->uw, b->wr, b->n, &done);
+		error = -qp->api->post_send_all(qp->uw, b->wr, b->n);
 	pthread_mutex_unlock(&b->lock);
 	return error;
 }
@@ -99,6 +97,18 @@ static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm)
 static void wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
 	build(ibqp, UW_WR_SEND_WITH_INV)->imm_or_inv = invalidate_rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	build(ibqp, UW_WR_LOCAL_INV)->imm_or_inv = invalidate_rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	if (!uwarp_fill_bind(build(ibqp, UW_WR_BIND_MW), mw, rkey, info))
+		mistake(of(ibqp)->batch, EINVAL);
 }
 
 static struct uw_send_wr *build_rdma(struct ibv_qp_ex *ibqp, enum uw_wr_opcode op, uint32_t rkey,
@@ -207,6 +217,8 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_send = wr_send;
 	qp->wr_send_imm = wr_send_imm;
 	qp->wr_send_inv = wr_send_inv;
+	qp->wr_local_inv = wr_local_inv;
+	qp->wr_bind_mw = wr_bind_mw;
 	qp->wr_rdma_write = wr_rdma_write;
 	qp->wr_rdma_write_imm = wr_rdma_write_imm;
 	qp->wr_rdma_read = wr_rdma_read;

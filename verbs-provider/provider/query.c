@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "provider.h"
@@ -29,11 +30,13 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE);
 	to->max_qp = as_int(from->max_qp);
 	to->max_qp_wr = as_int(from->max_qp_wr);
-	to->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID;
+	to->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+			       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	to->max_sge = to->max_sge_rd = to->max_srq_sge = as_int(from->max_sge);
 	to->max_cq = as_int(from->max_cq);
 	to->max_cqe = as_int(from->max_cqe);
 	to->max_mr = as_int(from->max_mr);
+	to->max_mw = as_int(from->max_mw);
 	to->max_pd = as_int(from->max_pd);
 	to->max_qp_rd_atom = to->max_qp_init_rd_atom = as_int(from->max_rd_atom);
 	to->max_res_rd_atom = as_int((uint64_t)from->max_rd_atom * from->max_qp);
@@ -41,6 +44,30 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_srq = as_int(from->max_srq);
 	to->max_srq_wr = as_int(from->max_srq_wr);
 	to->phys_port_cnt = 1;
+}
+
+/* Structures of another age end earlier. */
+#define HAS(field) (size >= offsetof(struct ibv_device_attr_ex, field) + sizeof(attr->field))
+
+/* Memory is never pinned: every registration is on demand, but must stay mapped. */
+static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
+{
+	if (HAS(odp_caps)) {
+		attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+		attr->odp_caps.per_transport_caps.rc_odp_caps =
+			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+	}
+	if (HAS(hca_core_clock)) {
+		attr->completion_timestamp_mask = UINT64_MAX;
+		attr->hca_core_clock = 1000000; /* kHz: nanoseconds */
+	}
+	if (HAS(cq_mod_caps)) {
+		attr->cq_mod_caps.max_cq_count = UINT16_MAX;
+		attr->cq_mod_caps.max_cq_period = UINT16_MAX;
+	}
+	if (HAS(phys_port_cnt_ex))
+		attr->phys_port_cnt_ex = 1;
 }
 
 int uwarp_query_device(struct ibv_context *ibctx, const struct ibv_query_device_ex_input *input,
@@ -61,9 +88,17 @@ int uwarp_query_device(struct ibv_context *ibctx, const struct ibv_query_device_
 	/* Plain ibv_query_device() hands in the first member only. */
 	memset(attr, 0, attr_size);
 	fill_device(&dev, &attr->orig_attr);
-	if (attr_size >=
-	    offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex) + sizeof(attr->phys_port_cnt_ex))
-		attr->phys_port_cnt_ex = 1;
+	fill_extended(attr, attr_size);
+	return 0;
+}
+
+/* What completions are stamped with. */
+int uwarp_query_rt_values(struct ibv_context *ibctx, struct ibv_values_ex *values)
+{
+	(void)ibctx;
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }
 

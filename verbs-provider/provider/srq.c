@@ -33,9 +33,33 @@ struct ibv_srq *uwarp_create_srq(struct ibv_pd *ibpd, struct ibv_srq_init_attr *
 		free(srq);
 		return uwarp_fail(rc);
 	}
+	uwarp_pd_hold(ibpd);
 	srq->max_wr = uw.max_wr;
 	srq->max_sge = uw.max_sge;
 	return &srq->srq;
+}
+
+/* libibverbs leaves all of struct ibv_srq to the provider here. */
+struct ibv_srq *uwarp_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	struct ibv_srq_init_attr plain = { .srq_context = attr->srq_context, .attr = attr->attr };
+	struct ibv_srq *srq;
+
+	if ((attr->comp_mask & ~known) ||
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC))
+		return uwarp_fail(-EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return uwarp_fail(-EINVAL);
+	srq = uwarp_create_srq(attr->pd, &plain);
+	if (!srq)
+		return NULL;
+	srq->context = ibctx;
+	srq->srq_context = attr->srq_context;
+	srq->pd = attr->pd;
+	pthread_mutex_init(&srq->mutex, NULL);
+	pthread_cond_init(&srq->cond, NULL);
+	return srq;
 }
 
 /* The size is fixed (no IBV_DEVICE_SRQ_RESIZE); the limit is not. */
@@ -70,6 +94,7 @@ int uwarp_destroy_srq(struct ibv_srq *ibsrq)
 
 	if (rc)
 		return -rc;
+	uwarp_pd_put(ibsrq->pd);
 	uwarp_async_drop(&srq->async);
 	if (uwarp_acked(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, srq->async.reported))
 		free(srq);

@@ -15,6 +15,8 @@ enum uw_access {
 	UW_ACCESS_REMOTE_READ = 4,
 	UW_ACCESS_REMOTE_ATOMIC = 8,
 	UW_ACCESS_MW_BIND = 16,
+	UW_ACCESS_ZERO_BASED = 32,
+	UW_ACCESS_ON_DEMAND = 64,
 };
 
 /* = enum ibv_wc_status */
@@ -110,6 +112,8 @@ struct uw_send_wr {
 	uint32_t rkey;
 	uint64_t remote_addr;
 	uint64_t compare_add, swap; /* atomics */
+	/* UW_WR_BIND_MW: the window by its new rkey, imm_or_inv the region's lkey, remote_addr and
+	 * swap where and how long, compare_add the access. UW_WR_LOCAL_INV: imm_or_inv. */
 };
 
 struct uw_recv_wr {

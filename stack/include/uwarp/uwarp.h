@@ -34,6 +34,7 @@
 struct uw_engine;
 struct uw_pd;
 struct uw_mr;
+struct uw_mw;
 struct uw_cq;
 struct uw_srq;
 struct uw_qp;
@@ -92,7 +93,8 @@ void uw_engine_close(struct uw_engine *e);
 
 struct uw_device_attr {
 	uint64_t guid; /* EUI-64 made from the address; host order; never 0 */
-	uint32_t max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr;
+	uint32_t max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_srq,
+		max_srq_wr;
 	uint32_t max_inline;  /* octets */
 	uint32_t max_rd_atom; /* IRD = ORD limit per QP */
 	uint32_t mtu;	      /* IP MTU of the link */
@@ -113,12 +115,34 @@ int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, QPs or SRQs use it */
 
 /* Register [addr, addr+len) so that remote TO `iova` means addr. The memory is not pinned: it must
  * stay mapped until dereg. Unknown access bits are ignored. STags are random and not reused soon
- * (RFC 5040 §8.1.1). -EINVAL: wraps, or remote write/atomic without local write. -ENOMEM. */
+ * (RFC 5040 §8.1.1). -EINVAL: wraps, or remote write/atomic without local write. -EFAULT: not all
+ * of it is mapped (with UW_ACCESS_ON_DEMAND nobody looks). -ENOMEM. */
 int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
 	      struct uw_mr **out);
-/* After it returns no packet, however late, reaches the memory (RFC 5042 §6.2.2). */
+/* For any address: reads give zeros, what is written is dropped. Local use only. */
+int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out);
+struct uw_mr_change {
+	struct uw_pd *pd; /* NULL: the same */
+	bool move;	  /* to addr, len, iova */
+	void *addr;
+	size_t len;
+	uint64_t iova;
+	bool set_access; /* to access */
+	unsigned access;
+};
+/* All or nothing; the STag stays. Errors as uw_mr_reg; -EBUSY: windows are bound to it. */
+int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c);
+/* After it returns no packet, however late, reaches the memory (RFC 5042 §6.2.2). -EBUSY: windows
+ * are bound to it. */
 int uw_mr_dereg(struct uw_mr *mr);
 uint32_t uw_mr_stag(const struct uw_mr *mr); /* lkey = rkey = STag */
+
+/* Memory windows: type 1 belongs to the PD, type 2 to the QP that binds it, whose peer may
+ * invalidate it (SEND_WITH_INV). Not bound at first. The upper 24 bits of its rkey stay, the lower
+ * 8 are chosen with each UW_WR_BIND_MW. */
+int uw_mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out); /* -EINVAL type, -ENOMEM */
+int uw_mw_dealloc(struct uw_mw *mw);				      /* bound or not */
+uint32_t uw_mw_rkey(const struct uw_mw *mw);
 
 /* ---- completions ------------------------------------------------------------------------ */
 
@@ -129,6 +153,8 @@ struct uw_cq_attr {
 	void (*notify)(void *ctx);
 	void (*error)(void *ctx);
 	void *ctx;
+	bool stamps;	     /* uw_cq_poll_stamped will be asked */
+	bool ignore_overrun; /* completions that do not fit are dropped instead */
 };
 int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *attr, struct uw_cq **out);
 int uw_cq_resize(struct uw_cq *cq, uint32_t depth); /* -EINVAL: holds more than depth entries */
@@ -137,6 +163,13 @@ int uw_cq_destroy(struct uw_cq *cq);		    /* -EBUSY while QPs use it */
 /* Take up to n completions into wc; returns their number, or negative errno if the CQ is in error.
  * While it finds nothing it drives the stack (the `adaptive` thread model, doc/path.md). */
 int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc);
+
+/* One completion and when it came, in nanoseconds of CLOCK_MONOTONIC; else as uw_cq_poll. */
+int uw_cq_poll_stamped(struct uw_cq *cq, struct uw_wc *wc, uint64_t *stamp_ns);
+
+/* Notify only once `count` completions wait or `us` microseconds have passed since the first; 0 in
+ * either: at once. */
+int uw_cq_moderate(struct uw_cq *cq, uint16_t count, uint16_t us);
 
 /* Ask for one notify callback at the next completion (solicited_only: at the next solicited or
  * failed one). As with verbs: poll again after arming. Arming "any" is not weakened by a later
@@ -197,8 +230,11 @@ int uw_qp_set_access(struct uw_qp *qp, unsigned access);
 
 /* Post n requests in order, one doorbell for all; *done = how many were taken. The first refused
  * one gives the return value: -EINVAL state, opcode, too many SGEs or inline too long; -ENOMEM SQ
- * full. A posted request on a QP in error completes with UW_WC_WR_FLUSH_ERR. */
+ * full (a slot is free again when its completion, or a later one, was polled). A posted request on
+ * a QP in error completes with UW_WC_WR_FLUSH_ERR. */
 int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done);
+/* All n or none. */
+int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n);
 int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
 
 /* ---- connections (what rdma_cm needs; RFC 5044 §7, RFC 6581) ----------------------------- */
@@ -270,15 +306,18 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(engine_query)                                                                            \
 	X(pd_alloc)                                                                                \
 	X(pd_dealloc)                                                                              \
-	X(mr_reg) X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll)        \
-		X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit)               \
-			X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state)          \
-				X(qp_modify) X(qp_name_peer) X(qp_set_access) X(post_send)         \
-					X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)         \
-						X(ep_resolve) X(ep_listen) X(ep_connect)           \
-							X(ep_accept) X(ep_reject) X(ep_disconnect) \
-								X(ep_destroy) X(ep_local_addr)     \
-									X(ep_peer_addr)
+	X(mr_reg)                                                                                  \
+	X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(     \
+		srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv)          \
+		X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer)      \
+			X(qp_set_access) X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx)      \
+				X(ep_bind) X(ep_resolve) X(ep_listen) X(ep_connect) X(ep_accept)   \
+					X(ep_reject) X(ep_disconnect) X(ep_destroy)                \
+						X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)  \
+							X(mr_change) X(mw_alloc) X(mw_dealloc)     \
+								X(mw_rkey) X(cq_poll_stamped)      \
+									X(cq_moderate)             \
+										X(post_send_all)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

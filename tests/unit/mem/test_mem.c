@@ -39,6 +39,9 @@ static void an_stag_names_one_region(void **state)
 	assert_status(mem_insert(&a.t, &r, 0x1234), UW_OK);
 	assert_int_equal(r.stag, 0x1234);
 	assert_status(mem_insert(&a.t, &r, 0x1234), UW_E_BUSY);
+	/* nor with other lower 8 bits: these are a window's program's to choose */
+	assert_status(mem_insert(&a.t, &r, 0x1235), UW_E_BUSY);
+	assert_status(mem_insert(&a.t, &r, 0x35), UW_E_BUSY);
 	mem_remove(&a.t, &r);
 	assert_status(mem_insert(&a.t, &r, 0x1234), UW_OK);
 }
@@ -48,24 +51,24 @@ static void colliding_stags_are_told_apart(void **state)
 {
 	struct arena a;
 	struct mem_region r[5] = { 0 };
-	const uint32_t last = COUNT(a.slots) - 1;
+	const uint32_t last = (COUNT(a.slots) - 1) << 8;
 
 	(void)state;
 	arena_init(&a);
 	for (unsigned i = 0; i < 5; i++)
-		assert_status(mem_insert(&a.t, &r[i], last + i * 0x10000), UW_OK);
+		assert_status(mem_insert(&a.t, &r[i], last + i * 0x1000000), UW_OK);
 	for (unsigned i = 0; i < 5; i++)
-		assert_ptr_equal(mem_find(&a.t, last + i * 0x10000), &r[i]);
-	assert_null(mem_find(&a.t, last + 5 * 0x10000));
+		assert_ptr_equal(mem_find(&a.t, last + i * 0x1000000), &r[i]);
+	assert_null(mem_find(&a.t, last + 5 * 0x1000000));
 	/* one in the middle leaves: those behind it are still found, and its slot is used again */
 	mem_remove(&a.t, &r[2]);
-	assert_null(mem_find(&a.t, last + 2 * 0x10000));
-	assert_ptr_equal(mem_find(&a.t, last + 4 * 0x10000), &r[4]);
+	assert_null(mem_find(&a.t, last + 2 * 0x1000000));
+	assert_ptr_equal(mem_find(&a.t, last + 4 * 0x1000000), &r[4]);
 	assert_int_equal(a.t.dead, 1);
-	assert_status(mem_insert(&a.t, &r[2], last + 7 * 0x10000), UW_OK);
+	assert_status(mem_insert(&a.t, &r[2], last + 7 * 0x1000000), UW_OK);
 	assert_int_equal(a.t.dead, 0);
 	assert_int_equal(a.t.used, 5);
-	assert_ptr_equal(mem_find(&a.t, last + 7 * 0x10000), &r[2]);
+	assert_ptr_equal(mem_find(&a.t, last + 7 * 0x1000000), &r[2]);
 }
 
 /* The table never gets so full that a search would not end. */
@@ -78,7 +81,7 @@ static void it_says_when_it_is_full(void **state)
 	(void)state;
 	mem_table_init(&t, slots, 8);
 	while (!mem_table_full(&t)) {
-		assert_status(mem_insert(&t, &r[n], n + 1), UW_OK);
+		assert_status(mem_insert(&t, &r[n], (n + 1) << 8), UW_OK);
 		n++;
 	}
 	assert_in_range(n, 2, 4);
@@ -97,15 +100,15 @@ static void moving_keeps_the_living_only(void **state)
 	(void)state;
 	mem_table_init(&t, small, 8);
 	for (unsigned i = 0; i < 3; i++)
-		assert_status(mem_insert(&t, &r[i], 8 * (i + 1)), UW_OK);
+		assert_status(mem_insert(&t, &r[i], 0x800 * (i + 1)), UW_OK);
 	mem_remove(&t, &r[1]);
 	mem_table_move(&t, big, 64);
 	memset(small, 0xff, sizeof(small));
 	assert_int_equal(t.used, 2);
 	assert_int_equal(t.dead, 0);
-	assert_ptr_equal(mem_find(&t, 8), &r[0]);
-	assert_null(mem_find(&t, 16));
-	assert_ptr_equal(mem_find(&t, 24), &r[2]);
+	assert_ptr_equal(mem_find(&t, 0x800), &r[0]);
+	assert_null(mem_find(&t, 0x1000));
+	assert_ptr_equal(mem_find(&t, 0x1800), &r[2]);
 	assert_false(mem_table_full(&t));
 }
 
@@ -129,7 +132,7 @@ static void a_long_life(void **state)
 		} else {
 			if (mem_table_full(&t))
 				mem_table_move(&t, slots[which ^= 1], 512);
-			while (mem_insert(&t, &r[k], prng_below(&g, 2000)))
+			while (mem_insert(&t, &r[k], prng_below(&g, 2000) << 8))
 				;
 		}
 		in[k] = !in[k];
@@ -226,7 +229,7 @@ static void a_sum_that_wraps_is_refused(void **state)
 	assert_int_equal(judge(&a, access_of(s, UINT64_MAX - 5, 6, 0)), MEM_NO_WRAP);
 	assert_int_equal(judge(&a, access_of(s, UINT64_MAX - 5, 5, 0)), MEM_NO_BOUNDS);
 	/* a region that ends one octet below the end of the address space */
-	high = arena_put(&a, (struct mem_region){ .stag = 0x4712,
+	high = arena_put(&a, (struct mem_region){ .stag = 0x4811,
 						  .pd = ARENA_PD,
 						  .base = memory,
 						  .to = UINT64_MAX - 10,
@@ -294,6 +297,174 @@ static void each_layer_has_its_own_words(void **state)
 		assert_status(mem_verdict_status(MEM_OK, (enum mem_layer)layer), UW_OK);
 }
 
+/* ---- windows ----------------------------------------------------------------------------- */
+
+#define STREAM 20u
+#define WIN    0x77770000u
+
+struct windows {
+	struct arena a;
+	uint32_t region;
+	struct mem_region *w;
+};
+
+static void with_window(struct windows *x, enum mem_kind kind)
+{
+	arena_init(&x->a);
+	x->region = arena_add(&x->a, memory, 100, ARENA_ALL | MEM_REMOTE_ATOMIC | MEM_WINDOWS);
+	arena_put(&x->a,
+		  (struct mem_region){ .stag = WIN, .pd = ARENA_PD, .kind = kind, .off = true });
+	x->w = &x->a.r[1];
+}
+
+static struct mem_bind bind_of(const struct windows *x, size_t at, size_t len)
+{
+	return (struct mem_bind){ .stag = WIN + 1,
+				  .parent = x->region,
+				  .addr = to_of(memory) + at,
+				  .len = len,
+				  .rights = MEM_REMOTE_READ | MEM_REMOTE_WRITE,
+				  .pd = ARENA_PD,
+				  .stream = STREAM };
+}
+
+static enum mem_verdict peer_at(struct windows *x, uint32_t stag, uint64_t to, uint32_t stream)
+{
+	struct mem_access at = access_of(stag, to, 8, MEM_REMOTE_WRITE);
+
+	uint8_t *va;
+
+	at.stream = stream;
+	return mem_check(&x->a.t, &at, &va);
+}
+
+static void a_window_shows_its_part_and_no_more(void **state)
+{
+	const uint64_t at = to_of(memory) + 10;
+	struct windows x;
+	struct mem_bind b;
+
+	(void)state;
+	with_window(&x, MEM_STREAM_WINDOW);
+	assert_int_equal(peer_at(&x, WIN, at, STREAM), MEM_NO_STAG);
+	b = bind_of(&x, 10, 20);
+	assert_status(mem_bind(&x.a.t, &b), UW_OK);
+	assert_int_equal(peer_at(&x, WIN + 1, at, STREAM), MEM_OK);
+	assert_int_equal(peer_at(&x, WIN + 1, at + 12, STREAM), MEM_OK);
+	assert_int_equal(peer_at(&x, WIN + 1, at + 13, STREAM), MEM_NO_BOUNDS);
+	assert_int_equal(peer_at(&x, WIN + 1, at - 1, STREAM), MEM_NO_BOUNDS);
+	/* the old key, another stream, the program itself */
+	assert_int_equal(peer_at(&x, WIN, at, STREAM), MEM_NO_STAG);
+	assert_int_equal(peer_at(&x, WIN + 1, at, STREAM + 1), MEM_NO_STREAM);
+	assert_int_equal(peer_at(&x, WIN + 1, at, 0), MEM_NO_STAG);
+	assert_int_equal(x.a.r[0].windows, 1);
+}
+
+static void a_window_of_type_1_is_the_domains(void **state)
+{
+	const uint64_t at = to_of(memory) + 10;
+	struct windows x;
+	struct mem_bind b;
+
+	(void)state;
+	with_window(&x, MEM_WINDOW);
+	b = bind_of(&x, 10, 20);
+	assert_status(mem_bind(&x.a.t, &b), UW_OK);
+	assert_int_equal(peer_at(&x, WIN + 1, at, STREAM + 1), MEM_OK);
+	/* bound again, elsewhere; and with no length it shows nothing */
+	b = bind_of(&x, 50, 20);
+	b.stag = WIN + 2;
+	assert_status(mem_bind(&x.a.t, &b), UW_OK);
+	assert_int_equal(x.a.r[0].windows, 1);
+	assert_int_equal(peer_at(&x, WIN + 1, at, STREAM), MEM_NO_STAG);
+	assert_int_equal(peer_at(&x, WIN + 2, at + 40, STREAM), MEM_OK);
+	b.len = 0;
+	assert_status(mem_bind(&x.a.t, &b), UW_OK);
+	assert_int_equal(peer_at(&x, WIN + 2, at + 40, STREAM), MEM_NO_STAG);
+	assert_int_equal(x.a.r[0].windows, 0);
+	/* it cannot be invalidated, from here or there */
+	b.len = 8;
+	assert_status(mem_bind(&x.a.t, &b), UW_OK);
+	assert_status(mem_invalidate(&x.a.t, WIN + 2, ARENA_PD), UW_E_BIND);
+	assert_status(mem_invalidate_remote(&x.a.t, WIN + 2, ARENA_PD, STREAM), UW_E_RDMAP_NOT_INV);
+}
+
+static void a_zero_based_window_begins_with_0(void **state)
+{
+	struct windows x;
+	struct mem_bind b;
+
+	(void)state;
+	with_window(&x, MEM_STREAM_WINDOW);
+	b = bind_of(&x, 10, 20);
+	b.rights |= MEM_ZERO_BASED;
+	assert_status(mem_bind(&x.a.t, &b), UW_OK);
+	assert_int_equal(peer_at(&x, WIN + 1, 12, STREAM), MEM_OK);
+	assert_int_equal(peer_at(&x, WIN + 1, 13, STREAM), MEM_NO_BOUNDS);
+}
+
+static void what_may_not_be_bound(void **state)
+{
+	struct windows x;
+	struct mem_bind b, good;
+
+	(void)state;
+	with_window(&x, MEM_STREAM_WINDOW);
+	good = bind_of(&x, 10, 20);
+#define REFUSED(field, value)                                                                      \
+	b = good;                                                                                  \
+	b.field = value;                                                                           \
+	assert_status(mem_bind(&x.a.t, &b), UW_E_BIND)
+	REFUSED(stag, x.region + 1);
+	REFUSED(stag, 0x12345678);
+	REFUSED(parent, WIN);
+	REFUSED(parent, x.region + 1);
+	REFUSED(pd, ARENA_PD + 1);
+	REFUSED(len, 91);
+	REFUSED(len, 0);
+	REFUSED(addr, to_of(memory) - 1);
+	REFUSED(addr, to_of(memory) + 101);
+#undef REFUSED
+	x.a.r[0].rights = ARENA_ALL;
+	assert_status(mem_bind(&x.a.t, &good), UW_E_BIND);
+	x.a.r[0].rights = MEM_REMOTE_READ | MEM_WINDOWS;
+	assert_status(mem_bind(&x.a.t, &good), UW_E_BIND);
+	x.a.r[0].rights = ARENA_ALL | MEM_WINDOWS;
+	assert_status(mem_bind(&x.a.t, &good), UW_OK);
+	assert_status(mem_bind(&x.a.t, &good), UW_E_BIND); /* bound already */
+}
+
+/* RFC 5040 §8.1.1: its own stream alone may invalidate it; and then it names nothing. */
+static void a_stream_window_can_be_invalidated(void **state)
+{
+	const uint64_t at = to_of(memory) + 10;
+	struct windows x;
+	struct mem_bind b;
+
+	(void)state;
+	with_window(&x, MEM_STREAM_WINDOW);
+	b = bind_of(&x, 10, 20);
+	for (unsigned i = 0; i < 2; i++) {
+		b.stag = WIN + 1 + i;
+		assert_status(mem_bind(&x.a.t, &b), UW_OK);
+		assert_status(mem_invalidate_remote(&x.a.t, b.stag, ARENA_PD, STREAM + 1),
+			      UW_E_RDMAP_NOT_INV);
+		assert_status(mem_invalidate_remote(&x.a.t, b.stag + 1, ARENA_PD, STREAM),
+			      UW_E_RDMAP_NOT_INV);
+		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD + 1), UW_E_BIND);
+		assert_int_equal(peer_at(&x, b.stag, at, STREAM), MEM_OK);
+		if (i)
+			assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD), UW_OK);
+		else
+			assert_status(mem_invalidate_remote(&x.a.t, b.stag, ARENA_PD, STREAM),
+				      UW_OK);
+		assert_int_equal(peer_at(&x, b.stag, at, STREAM), MEM_NO_STAG);
+		assert_int_equal(x.a.r[0].windows, 0);
+		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD), UW_E_BIND);
+	}
+	assert_status(mem_invalidate(&x.a.t, x.region, ARENA_PD), UW_E_BIND);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_is_entered_is_found),
 	cmocka_unit_test(an_stag_names_one_region),
@@ -307,6 +478,11 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(stag_and_protection_domain_are_checked),
 	cmocka_unit_test(rights_are_separate),
 	cmocka_unit_test(each_layer_has_its_own_words),
+	cmocka_unit_test(a_window_shows_its_part_and_no_more),
+	cmocka_unit_test(a_window_of_type_1_is_the_domains),
+	cmocka_unit_test(a_zero_based_window_begins_with_0),
+	cmocka_unit_test(what_may_not_be_bound),
+	cmocka_unit_test(a_stream_window_can_be_invalidated),
 };
 
 UWTEST_MAIN(tests)

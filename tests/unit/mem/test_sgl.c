@@ -132,10 +132,11 @@ static void a_bad_sge_fails_when_it_is_touched(void **state)
 	(void)state;
 	arena_init(&a);
 	s = arena_add(&a, mem, 32, MEM_LOCAL_WRITE);
-	foreign = arena_put(
-		&a,
-		(struct mem_region){
-			.stag = 99, .pd = ARENA_PD + 1, .base = mem, .to = to_of(mem), .len = 32 });
+	foreign = arena_put(&a, (struct mem_region){ .stag = 0x9900,
+						     .pd = ARENA_PD + 1,
+						     .base = mem,
+						     .to = to_of(mem),
+						     .len = 32 });
 	const struct uw_sge bad[] = {
 		sge_of(mem, 8, 12345),
 		sge_of(mem, 8, foreign),
@@ -191,12 +192,37 @@ static void sges_are_in_the_regions_own_addresses(void **state)
 
 	(void)state;
 	arena_init(&a);
-	arena_put(&a, (struct mem_region){
-			      .stag = 77, .pd = ARENA_PD, .base = mem, .to = 0x5000, .len = 16 });
-	v = (struct uw_sge){ .addr = 0x5004, .length = 8, .lkey = 77 };
+	arena_put(&a,
+		  (struct mem_region){
+			  .stag = 0x7700, .pd = ARENA_PD, .base = mem, .to = 0x5000, .len = 16 });
+	v = (struct uw_sge){ .addr = 0x5004, .length = 8, .lkey = 0x7700 };
 	sgl = sgl_of(&v, 1);
 	assert_status(mem_gather(&a.t, &sgl, 2, got, 4), UW_OK);
 	assert_memory_equal(got, "6789", 4);
+}
+
+/* ibv_alloc_null_mr: whatever the address. */
+static void the_null_region_gives_zeros_and_takes_everything(void **state)
+{
+	uint8_t got[8] = "abcdefg";
+	const struct uw_span some = { got, sizeof(got) };
+	struct arena a;
+	struct uw_sge v;
+	struct mem_sgl sgl;
+
+	(void)state;
+	arena_init(&a);
+	arena_put(&a, (struct mem_region){ .stag = 0x7700,
+					   .pd = ARENA_PD,
+					   .len = UINT64_MAX,
+					   .rights = MEM_LOCAL_WRITE,
+					   .kind = MEM_NOTHING });
+	v = (struct uw_sge){ .addr = 0xdead0000, .length = 8, .lkey = 0x7700 };
+	sgl = sgl_of(&v, 1);
+	assert_status(mem_scatter(&a.t, &sgl, 0, uw_rope_of(&some)), UW_OK);
+	assert_status(mem_gather(&a.t, &sgl, 0, got, 8), UW_OK);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(got[i], 0);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -208,6 +234,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_bad_sge_fails_when_it_is_touched),
 	cmocka_unit_test(scatter_needs_local_write),
 	cmocka_unit_test(sges_are_in_the_regions_own_addresses),
+	cmocka_unit_test(the_null_region_gives_zeros_and_takes_everything),
 };
 
 UWTEST_MAIN(tests)

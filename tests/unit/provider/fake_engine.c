@@ -115,6 +115,49 @@ static uint32_t mr_stag(const struct uw_mr *mr)
 	return 0xabcd0123;
 }
 
+static int mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
+{
+	return mr_reg(pd, NULL, SIZE_MAX, 0, UW_ACCESS_LOCAL_WRITE, out);
+}
+
+static int mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
+{
+	int rc = failing();
+
+	if (rc)
+		return rc;
+	if (c->pd)
+		mr->pd = c->pd;
+	if (c->move) {
+		mr->addr = c->addr;
+		mr->len = c->len;
+		mr->iova = c->iova;
+	}
+	if (c->set_access)
+		mr->access = c->access;
+	return 0;
+}
+
+static int mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out)
+{
+	int rc = create(sizeof(**out), out, &fake.mw);
+
+	if (!rc)
+		*fake.mw = (struct uw_mw){ pd, type };
+	return rc;
+}
+
+static int mw_dealloc(struct uw_mw *mw)
+{
+	return destroy(mw);
+}
+
+static uint32_t mw_rkey(const struct uw_mw *mw)
+{
+	(void)mw;
+	return 0x77001200;
+}
+
 static int cq_create(struct uw_engine *e, const struct uw_cq_attr *attr, struct uw_cq **out)
 {
 	int rc = create(sizeof(**out), out, &fake.cq);
@@ -148,6 +191,19 @@ static int cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
 	while (got < n && cq->head != cq->tail)
 		wc[got++] = cq->ring[cq->head++ % FAKE_MAX];
 	return got;
+}
+
+static int cq_poll_stamped(struct uw_cq *cq, struct uw_wc *wc, uint64_t *stamp_ns)
+{
+	*stamp_ns = 1000 + cq->head;
+	return cq_poll(cq, 1, wc);
+}
+
+static int cq_moderate(struct uw_cq *cq, uint16_t count, uint16_t us)
+{
+	cq->mod_count = count;
+	cq->mod_us = us;
+	return failing();
 }
 
 static int cq_arm(struct uw_cq *cq, bool solicited_only)
@@ -275,6 +331,17 @@ static int post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, 
 	return 0;
 }
 
+static int post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
+{
+	unsigned done;
+
+	if (fake.room < n) {
+		fake.call_n[fake.doorbells++] = n;
+		return fake.full;
+	}
+	return post_send(qp, wr, n, &done);
+}
+
 static int take_recv(const struct uw_recv_wr *wr, unsigned n, unsigned *done)
 {
 	fake.call_n[fake.doorbells++] = n;
@@ -308,7 +375,15 @@ static const struct uw_api the_api = {
 	.mr_reg = mr_reg,
 	.mr_dereg = mr_dereg,
 	.mr_stag = mr_stag,
+	.mr_alloc_null = mr_alloc_null,
+	.mr_change = mr_change,
+	.mw_alloc = mw_alloc,
+	.mw_dealloc = mw_dealloc,
+	.mw_rkey = mw_rkey,
 	.cq_create = cq_create,
+	.cq_poll_stamped = cq_poll_stamped,
+	.cq_moderate = cq_moderate,
+	.post_send_all = post_send_all,
 	.cq_resize = cq_resize,
 	.cq_destroy = cq_destroy,
 	.cq_poll = cq_poll,

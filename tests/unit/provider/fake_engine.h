@@ -26,7 +26,13 @@ struct uw_mr {
 	unsigned access;
 };
 
+struct uw_mw {
+	struct uw_pd *pd;
+	unsigned type;
+};
+
 struct uw_cq {
+	uint16_t mod_count, mod_us;
 	struct uw_cq_attr attr;
 	struct uw_wc ring[FAKE_MAX];
 	unsigned head, tail;
@@ -60,6 +66,7 @@ struct fake {
 	unsigned engine_asked;
 
 	struct uw_mr *mr; /* the newest of each */
+	struct uw_mw *mw;
 	struct uw_cq *cq;
 	struct uw_srq *srq;
 	struct uw_qp *qp;

@@ -108,8 +108,54 @@ static void depth_is_the_limit(void **state)
 		assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 	atomic_store(&sq.head, 1);
+	sq_settle(&sq);
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+}
+
+/* A slot whose completion has not been polled is not free; those before it neither. */
+static void a_slot_is_free_once_its_completion_is_polled(void **state)
+{
+	struct sq sq = queue(3);
+	struct uw_send_wr wr = send_of(NULL, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_status(sq_post(&sq, &wr), UW_OK);
+	atomic_store(&sq.told, 1); /* the second asked for one */
+	atomic_store(&sq.head, 3);
+	sq_settle(&sq);
+	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+	sq_polled(&sq, 2);
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+	/* the third did not ask: the next that is done sees to it */
+	atomic_store(&sq.head, 4);
+	sq_settle(&sq);
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_status(sq_post(&sq, &wr), UW_OK);
+	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+	/* never backwards */
+	sq_polled(&sq, 1);
+	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
+}
+
+static void all_are_taken_or_none(void **state)
+{
+	struct sq sq = queue(3);
+	struct uw_send_wr wr[4] = { send_of(NULL, 0), send_of(NULL, 0), send_of(NULL, 0),
+				    send_of(NULL, 0) };
+
+	(void)state;
+	assert_status(sq_post_all(&sq, wr, 4), UW_E_NOMEM);
+	assert_false(sq_ready(&sq));
+	wr[2].opcode = 99;
+	assert_status(sq_post_all(&sq, wr, 3), UW_E_INVAL);
+	assert_false(sq_ready(&sq));
+	assert_status(sq_post_all(&sq, wr, 2), UW_OK);
+	assert_int_equal(sq.tail, 2);
+	assert_status(sq_post_all(&sq, wr, 2), UW_E_NOMEM);
 }
 
 static void more_sges_than_agreed_are_refused(void **state)
@@ -252,6 +298,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_read_is_not_inline),
 	cmocka_unit_test(sig_all_signals_all),
 	cmocka_unit_test(a_slot_holds_what_it_must),
+	cmocka_unit_test(a_slot_is_free_once_its_completion_is_polled),
+	cmocka_unit_test(all_are_taken_or_none),
 };
 
 UWTEST_MAIN(tests)

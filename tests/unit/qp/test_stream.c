@@ -583,7 +583,7 @@ static void reap_all(struct flow *f, struct flow *peer)
 {
 	struct uw_wc wc;
 
-	while (cq_take(&f->n->scq, 1, &wc)) {
+	while (cq_take(&f->n->scq, 1, &wc, NULL)) {
 		unsigned k = f->completed++ % DEPTH;
 
 		assert_int_equal(wc.status, UW_WC_SUCCESS);
@@ -593,7 +593,7 @@ static void reap_all(struct flow *f, struct flow *peer)
 			assert_memory_equal(f->n->m + READS_AT + 768 * k, peer->n->m + f->op[k].src,
 					    f->op[k].len);
 	}
-	while (cq_take(&f->n->rcq, 1, &wc)) {
+	while (cq_take(&f->n->rcq, 1, &wc, NULL)) {
 		unsigned k = f->received++ % DEPTH;
 
 		assert_int_equal(wc.status, UW_WC_SUCCESS);

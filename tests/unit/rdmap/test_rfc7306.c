@@ -376,13 +376,13 @@ static void immediate_data_is_delivered_behind_its_write(void **state)
 	post(&a, 3);
 	v = sge_of(data, 60, arena_add(&b.mem, data, sizeof(data), 0));
 	sgl = sgl_of(&v, 1);
-	arena_put(&a.mem, (struct mem_region){ .stag = 1,
+	arena_put(&a.mem, (struct mem_region){ .stag = 0x0100,
 					       .pd = ARENA_PD,
 					       .base = (void *)result,
 					       .to = 0,
 					       .len = 64,
 					       .rights = ARENA_ALL });
-	rdmap_write(&b.s, &sgl, 1, 0);
+	rdmap_write(&b.s, &sgl, 0x0100, 0);
 	assert_status(peer_carry(&b, &a, 40), UW_OK);
 	assert_int_equal(a.delivered, 0);
 	rdmap_imm(&b.s, IMM, true);

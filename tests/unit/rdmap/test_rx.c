@@ -100,7 +100,7 @@ static void a_write_that_fails_a_check_is_not_placed(void **state)
 	uint64_t to = to_of(memory);
 
 	(void)state;
-	other = arena_put(&p.mem, (struct mem_region){ .stag = 1,
+	other = arena_put(&p.mem, (struct mem_region){ .stag = 0x0100,
 						       .pd = ARENA_PD + 1,
 						       .base = memory,
 						       .to = to,
@@ -400,7 +400,7 @@ static void a_read_of_what_may_not_be_read_is_refused(void **state)
 	uint64_t to = to_of(memory);
 
 	(void)state;
-	other = arena_put(&p.mem, (struct mem_region){ .stag = 1,
+	other = arena_put(&p.mem, (struct mem_region){ .stag = 0x0100,
 						       .pd = ARENA_PD + 1,
 						       .base = memory,
 						       .to = to,

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Domains, memory regions and windows. */
+#include "fixture.h"
+
+static void memory_regions(void **state)
+{
+	struct world *w = *state;
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr_iova(w->pd, buf, sizeof(buf), 0x1000,
+					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+
+	assert_non_null(mr);
+	assert_ptr_equal(fake.mr->addr, buf);
+	assert_int_equal(fake.mr->len, sizeof(buf));
+	assert_int_equal(fake.mr->iova, 0x1000);
+	assert_int_equal(fake.mr->access, UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_READ);
+	assert_int_equal(mr->lkey, 0xabcd0123);
+	assert_int_equal(mr->rkey, 0xabcd0123);
+	assert_ptr_equal(mr->addr, buf);
+	fake.fail = -EBUSY;
+	assert_int_equal(ibv_dereg_mr(mr), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	mr = ibv_reg_mr(w->pd, buf, sizeof(buf), 0);
+	assert_non_null(mr);
+	assert_int_equal(fake.mr->iova, (uintptr_t)buf);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	fake.fail = -EINVAL;
+	errno = 0;
+	assert_null(ibv_reg_mr(w->pd, buf, sizeof(buf), IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void busy_protection_domain(void **state)
+{
+	struct world *w = *state;
+
+	fake.fail = -EBUSY;
+	assert_int_equal(ibv_dealloc_pd(w->pd), EBUSY);
+	fake.fail = -ENOMEM;
+	errno = 0;
+	assert_null(ibv_alloc_pd(w->ctx));
+	assert_int_equal(errno, ENOMEM);
+}
+
+static void parent_domains_hold_what_they_are_made_of(void **state)
+{
+	struct world *w = *state;
+	struct ibv_td_init_attr none = { 0 };
+	struct ibv_td *td = ibv_alloc_td(w->ctx, &none);
+	struct ibv_parent_domain_init_attr attr = { .pd = w->pd, .td = td };
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	char buf[8];
+
+	assert_non_null(td);
+	pd = ibv_alloc_parent_domain(w->ctx, &attr);
+	assert_non_null(pd);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(w->pd), EBUSY);
+	assert_int_equal(ibv_dealloc_td(td), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_dealloc_td(td), 0);
+	attr.pd = NULL;
+	assert_null(ibv_alloc_parent_domain(w->ctx, &attr));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void a_region_can_be_changed(void **state)
+{
+	struct world *w = *state;
+	char buf[64], other[128];
+	struct ibv_mr *mr = ibv_reg_mr(w->pd, buf, sizeof(buf), 0);
+
+	assert_non_null(mr);
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, sizeof(other), 0),
+		0);
+	assert_ptr_equal(fake.mr->addr, other);
+	assert_int_equal(fake.mr->len, sizeof(other));
+	assert_int_equal(fake.mr->iova, (uintptr_t)other);
+	assert_int_equal(fake.mr->access, 0);
+	assert_ptr_equal(mr->addr, other);
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+		0);
+	assert_int_equal(fake.mr->access, UW_ACCESS_LOCAL_WRITE);
+	assert_ptr_equal(fake.mr->addr, other);
+	fake.fail = -EBUSY;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void a_zero_based_region_begins_with_0(void **state)
+{
+	struct world *w = *state;
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr(w->pd, buf, sizeof(buf), IBV_ACCESS_ZERO_BASED);
+
+	assert_non_null(mr);
+	assert_int_equal(fake.mr->iova, 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void the_null_region(void **state)
+{
+	struct world *w = *state;
+	struct ibv_mr *mr = ibv_alloc_null_mr(w->pd);
+
+	assert_non_null(mr);
+	assert_int_equal(mr->lkey, 0xabcd0123);
+	assert_ptr_equal(mr->pd, w->pd);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void advice_is_taken(void **state)
+{
+	struct world *w = *state;
+	struct ibv_sge sge = { 0 };
+
+	assert_int_equal(ibv_advise_mr(w->pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
+				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+			 0);
+	assert_int_equal(ibv_advise_mr(w->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 0), EINVAL);
+}
+
+static void windows_of_type_1(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp *qp = world_qp(w, 0);
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr(w->pd, buf, sizeof(buf), IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(w->pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.wr_id = 7,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { mr, (uintptr_t)buf, 64, IBV_ACCESS_REMOTE_READ },
+	};
+
+	assert_non_null(mw);
+	assert_int_equal(fake.mw->type, 1);
+	assert_int_equal(mw->rkey, 0x77001200);
+	assert_int_equal(ibv_bind_mw(qp, mw, &bind), 0);
+	assert_int_equal(mw->rkey, 0x77001201);
+	assert_int_equal(fake.sent[0].wr.opcode, UW_WR_BIND_MW);
+	assert_int_equal(fake.sent[0].wr.rkey, 0x77001201);
+	assert_int_equal(fake.sent[0].wr.imm_or_inv, mr->lkey);
+	assert_int_equal(fake.sent[0].wr.remote_addr, (uintptr_t)buf);
+	assert_int_equal(fake.sent[0].wr.swap, 64);
+	assert_int_equal(fake.sent[0].wr.compare_add, UW_ACCESS_REMOTE_READ);
+	assert_int_equal(fake.sent[0].wr.flags, UW_SEND_SIGNALED);
+	/* refused: the key stays */
+	fake.room = 0;
+	fake.full = -ENOMEM;
+	assert_int_equal(ibv_bind_mw(qp, mw, &bind), ENOMEM);
+	assert_int_equal(mw->rkey, 0x77001201);
+	bind.bind_info.mr = NULL;
+	assert_int_equal(ibv_bind_mw(qp, mw, &bind), EINVAL);
+	assert_int_equal(ibv_dealloc_pd(w->pd), EBUSY);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void windows_of_type_2(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp *qp = world_qp(w, 0);
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr(w->pd, buf, sizeof(buf), IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(w->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr inv = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = 0x77001205 };
+	struct ibv_send_wr bind = { .next = &inv, .opcode = IBV_WR_BIND_MW }, *bad = NULL;
+
+	assert_non_null(mw);
+	assert_int_equal(fake.mw->type, 2);
+	bind.bind_mw.mw = mw;
+	bind.bind_mw.rkey = 0x77001205;
+	bind.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){ mr, (uintptr_t)buf, 64, IBV_ACCESS_REMOTE_READ };
+	assert_int_equal(ibv_post_send(qp, &bind, &bad), 0);
+	assert_int_equal(fake.sent[0].wr.rkey, 0x77001205);
+	assert_int_equal(fake.sent[1].wr.opcode, UW_WR_LOCAL_INV);
+	assert_int_equal(fake.sent[1].wr.imm_or_inv, 0x77001205);
+	/* no window: refused, and what stands before it is posted */
+	inv.next = &bind;
+	bind.next = NULL;
+	bind.bind_mw.mw = NULL;
+	assert_int_equal(ibv_post_send(qp, &inv, &bad), EINVAL);
+	assert_ptr_equal(bad, &bind);
+	assert_int_equal(fake.nsent, 3);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, world_up, world_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(memory_regions),
+		T(busy_protection_domain),
+		T(parent_domains_hold_what_they_are_made_of),
+		T(a_region_can_be_changed),
+		T(a_zero_based_region_begins_with_0),
+		T(the_null_region),
+		T(advice_is_taken),
+		T(windows_of_type_1),
+		T(windows_of_type_2),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
