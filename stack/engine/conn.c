@@ -203,6 +203,9 @@ void engine_qp_down(struct uw_qp *qp, uw_status why)
 		part(qp, ep);
 		engine_ep_event(ep, UW_CM_DISCONNECTED, UW_OK);
 	}
+	/* It takes no more of its SRQ's receives. */
+	if (qp->srq && ep && qp->qp.event)
+		qp->qp.event(qp->qp.event_ctx, UW_EVENT_QP_LAST_WQE_REACHED);
 	if (fatal && qp->qp.event)
 		qp->qp.event(qp->qp.event_ctx, (enum uw_event)fatal);
 }

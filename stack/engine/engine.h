@@ -217,6 +217,7 @@ struct uw_engine {
 	void *now_arg;
 
 	uint64_t ports[65536 / 64]; /* local ports in use */
+	unsigned next_port;	    /* ephemeral, counted from their first; 0: any */
 	struct llp_addrs unused;
 };
 

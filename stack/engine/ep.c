@@ -46,15 +46,19 @@ static void port_set(struct uw_engine *e, unsigned port, bool on)
 		e->ports[port / 64] &= ~bit;
 }
 
+/* One after the other from a random one on: the last connection from the same port has left
+ * TIME_WAIT by the time it comes round again. */
 static unsigned any_port(struct uw_engine *e)
 {
-	unsigned start = engine_random(e) % EPHEMERAL_COUNT;
+	unsigned start = e->next_port ? e->next_port : engine_random(e) % EPHEMERAL_COUNT;
 
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
 
-		if (!port_taken(e, port))
-			return port;
+		if (port_taken(e, port))
+			continue;
+		e->next_port = (start + i) % EPHEMERAL_COUNT + 1;
+		return port;
 	}
 	return 0;
 }

@@ -73,7 +73,7 @@ class Part:
 PARTS = {
     "unit": Part("build", ["house", "unit", "links"]),
     "sim": Part("build", ["sim"]),
-    "programs": Part("build", ["programs"]),
+    "programs": Part("build", ["programs", "verbs"]),
     "more": Part("build", ["more"]),
     "apps": Part("build", ["apps"]),
     "conform": Part("build", ["conform"]),

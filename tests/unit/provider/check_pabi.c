@@ -52,8 +52,11 @@ static void check(bool ok, const char *what)
 	      "place of verbs_context_ops." #f);
 #define OP_TYPE(ret, f, args)                                                                      \
 	OP_PLACE(f)                                                                                \
-	check(SAME_TYPE(((struct pabi_ops *)0)->f, ((struct verbs_context_ops *)0)->f) ||          \
-		      !strcmp(#f, "dereg_mr") /* takes a struct verbs_mr, here of two names */,    \
+	check(SAME_TYPE(((struct pabi_ops *)0)->f,                                                 \
+			((struct verbs_context_ops *)0)                                            \
+				->f) || /* take a struct verbs_mr, here of two names */            \
+		      !strcmp(#f, "dereg_mr") ||                                                   \
+		      !strcmp(#f, "rereg_mr"),                                                     \
 	      "type of verbs_context_ops." #f);
 #define OP_SINCE(version, f) OP_SINCE_##version(f)
 #define OP_NOT_HERE(f)

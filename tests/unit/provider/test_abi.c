@@ -118,7 +118,7 @@ static void the_oldest_table_is_as_in_its_driver_h(void **state)
 {
 	(void)state;
 	assert_true(seen[V36_ALLOC_PD] && seen[V36_FREE_CONTEXT] && seen[V36_RESIZE_CQ]);
-	assert_false(seen[V36_ALLOC_PD + 2] || seen[V36_FREE_CONTEXT + 2] || seen[0]);
+	assert_false(seen[V36_ALLOC_PD + 2] || seen[V36_FREE_CONTEXT + 2] || seen[1]);
 	assert_false(seen[OPS_OF_V36 - 1]);
 }
 

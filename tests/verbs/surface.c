@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rarer verbs, end to end. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "ends.h"
+
+static struct place here;
+static const struct qp_wish plain;
+
+/* ---- windows ----------------------------------------------------------------------------- */
+
+/* From `from` into window memory at b->m + at under `rkey`. */
+static int write_to(struct end *from, uint32_t rkey, uint64_t to)
+{
+	struct ibv_sge v = sge_at(from, 0, 64);
+	struct ibv_send_wr wr = { .sg_list = &v,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = to;
+	wr.wr.rdma.rkey = rkey;
+	return ibv_post_send(from->qp, &wr, &bad);
+}
+
+static void bind_2(struct end *e, struct ibv_mw *mw, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_wc wc;
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = rkey;
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ e->mr, (uintptr_t)e->m + 4096, 64,
+							  IBV_ACCESS_REMOTE_WRITE };
+	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
+	wc = next_wc(e->cq);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
+}
+
+/* A Send after the Writes, so that they have arrived. */
+static void say(struct end *from, struct end *to)
+{
+	assert_int_equal(post_recv(to, NULL, 0), 0);
+	assert_int_equal(post_send(from, IBV_WR_SEND, NULL, 0, NULL, 0), 0);
+	expect_wc(from->cq, IBV_WC_SUCCESS);
+	expect_wc(to->cq, IBV_WC_SUCCESS);
+}
+
+static void the_peer_invalidates_a_window(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(here.pd, IBV_MW_TYPE_2);
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	struct ibv_send_wr inv = { .opcode = IBV_WR_SEND_WITH_INV,
+				   .send_flags = IBV_SEND_SIGNALED,
+				   .invalidate_rkey = rkey },
+			   *bad;
+	struct end a, b;
+	struct ibv_wc wc;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	bind_2(&b, mw, rkey);
+	memset(a.m, 0x5a, 64);
+	assert_int_equal(write_to(&a, rkey, (uintptr_t)b.m + 4096), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(post_recv(&b, NULL, 0), 0);
+	assert_int_equal(ibv_post_send(a.qp, &inv, &bad), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	wc = next_wc(b.cq);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_true(wc.wc_flags & IBV_WC_WITH_INV);
+	assert_int_equal(wc.invalidated_rkey, rkey);
+	assert_memory_equal(b.m + 4096, a.m, 64);
+	/* bound anew it works under the new key; the old one ends the connection */
+	bind_2(&b, mw, ibv_inc_rkey(rkey));
+	assert_int_equal(write_to(&a, ibv_inc_rkey(rkey), (uintptr_t)b.m + 4096), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	say(&a, &b);
+	assert_int_equal(write_to(&a, rkey, (uintptr_t)b.m + 4096), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS); /* it left; the Terminate comes back */
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void a_window_of_type_1(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(here.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
+	struct end a, b;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	bind.bind_info =
+		(struct ibv_mw_bind_info){ b.mr, (uintptr_t)b.m, 64, IBV_ACCESS_REMOTE_WRITE };
+	assert_int_equal(ibv_bind_mw(b.qp, mw, &bind), 0);
+	expect_wc(b.cq, IBV_WC_SUCCESS);
+	memset(a.m, 0x33, 64);
+	assert_int_equal(write_to(&a, mw->rkey, (uintptr_t)b.m), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	say(&a, &b);
+	assert_memory_equal(b.m, a.m, 64);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	ends_close(&here, &a, &b);
+}
+
+static void a_window_beyond_its_region_is_a_bind_error(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(here.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
+	struct end a, b;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	bind.bind_info = (struct ibv_mw_bind_info){ b.mr, (uintptr_t)b.m, ROOM + 1,
+						    IBV_ACCESS_REMOTE_WRITE };
+	assert_int_equal(ibv_bind_mw(b.qp, mw, &bind), 0);
+	expect_wc(b.cq, IBV_WC_MW_BIND_ERR);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* ---- regions ----------------------------------------------------------------------------- */
+
+/* 2 GiB, over an anonymous mapping and over a file; nothing is locked in memory. */
+static void big_region(int fd)
+{
+	const size_t size = (size_t)2 << 30;
+	const struct rlimit none = { 0, 0 };
+	uint8_t *m =
+		mmap(NULL, size, PROT_READ | PROT_WRITE,
+		     (fd < 0 ? MAP_ANONYMOUS | MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, 0);
+	struct ibv_mr *mr;
+	struct end a, b;
+
+	assert_true(m != MAP_FAILED);
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+	mr = ibv_reg_mr(here.pd, m, size, ALL);
+	assert_non_null(mr);
+	ends_connect(&here, &plain, true, &a, &b);
+	memset(a.m, 0x77, 64);
+	assert_int_equal(write_to(&a, mr->rkey, (uintptr_t)m + size - 64), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	say(&a, &b);
+	assert_memory_equal(m + size - 64, a.m, 64);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(m, size);
+}
+
+static void a_region_of_2_gib(void **state)
+{
+	(void)state;
+	big_region(-1);
+}
+
+static void a_region_over_a_file(void **state)
+{
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(ftruncate(fileno(f), (off_t)2 << 30), 0);
+	big_region(fileno(f));
+	fclose(f);
+}
+
+static void a_region_that_moved(void **state)
+{
+	struct end a, b;
+	uint8_t *other = calloc(1, 4096);
+	uint32_t rkey;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	rkey = b.mr->rkey;
+	assert_int_equal(ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, 4096, 0),
+			 0);
+	memset(a.m, 0x11, 64);
+	assert_int_equal(write_to(&a, rkey, (uintptr_t)other), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	say(&a, &b);
+	assert_memory_equal(other, a.m, 64);
+	ends_close(&here, &a, &b);
+	free(other);
+}
+
+/* 16 SGEs on a Read's sink, the null region among them. */
+static void reads_scatter(void **state)
+{
+	const struct qp_wish w = { .sge = 16 };
+	struct ibv_mr *null = ibv_alloc_null_mr(here.pd);
+	struct ibv_sge v[16];
+	struct end a, b;
+
+	(void)state;
+	assert_non_null(null);
+	ends_connect(&here, &w, true, &a, &b);
+	for (unsigned i = 0; i < ROOM; i++)
+		b.m[i] = (uint8_t)(i * 7 + (i >> 8));
+	for (unsigned i = 0; i < 16; i++)
+		v[i] = sge_at(&a, i * 20000, 10001);
+	v[5] = (struct ibv_sge){ 0, 10001, null->lkey };
+	assert_int_equal(post_send(&a, IBV_WR_RDMA_READ, v, 16, &b, 3), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 16; i++)
+		if (i != 5)
+			assert_memory_equal(a.m + i * 20000, b.m + 3 + i * 10001, 10001);
+	assert_int_equal(a.m[5 * 20000], 0);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_dereg_mr(null), 0);
+}
+
+/* While the peer's Writes come in: afterwards not one octet more. */
+static void deregistering_under_traffic(void **state)
+{
+	struct end a, b;
+	struct ibv_sge v;
+	struct ibv_mr *mr;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	mr = ibv_reg_mr(here.pd, b.m, ROOM, ALL);
+	v = sge_at(&a, 0, ROOM);
+	memset(a.m, 0x42, ROOM);
+	for (unsigned i = 0; i < 16; i++) {
+		struct ibv_send_wr wr = { .sg_list = &v,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_WRITE },
+				   *bad;
+
+		wr.wr.rdma.remote_addr = (uintptr_t)b.m;
+		wr.wr.rdma.rkey = mr->rkey;
+		assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+	}
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	memset(b.m, 0, ROOM);
+	usleep(50000);
+	for (unsigned i = 0; i < ROOM; i++)
+		assert_int_equal(b.m[i], 0);
+	ends_close(&here, &a, &b);
+}
+
+/* ---- receives that come late ------------------------------------------------------------- */
+
+static void *post_late(void *arg)
+{
+	struct end *b = arg;
+	struct ibv_sge v = sge_at(b, 0, 64);
+
+	for (unsigned i = 0; i < 10; i++) {
+		usleep(20000);
+		v.addr = (uintptr_t)b->m + i * 64;
+		assert_int_equal(post_recv(b, &v, 1), 0);
+	}
+	return NULL;
+}
+
+static void a_send_waits_for_its_receive(void **state)
+{
+	struct end a, b;
+	struct ibv_sge v;
+	pthread_t t;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	for (unsigned i = 0; i < 10; i++) {
+		memset(a.m + i * 64, (int)i + 1, 64);
+		v = sge_at(&a, i * 64, 64);
+		assert_int_equal(post_send(&a, IBV_WR_SEND, &v, 1, NULL, 0), 0);
+	}
+	assert_int_equal(pthread_create(&t, NULL, post_late, &b), 0);
+	for (unsigned i = 0; i < 10; i++) {
+		expect_wc(a.cq, IBV_WC_SUCCESS);
+		expect_wc(b.cq, IBV_WC_SUCCESS);
+	}
+	pthread_join(t, NULL);
+	assert_memory_equal(a.m, b.m, 640);
+	ends_close(&here, &a, &b);
+}
+
+/* ---- completions ------------------------------------------------------------------------- */
+
+static void completions_are_stamped(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 64, .wc_flags = IBV_CREATE_CQ_SUP_WC_FLAGS };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(here.ctx, &attr);
+	struct qp_wish w = { .cq = ibv_cq_ex_to_cq(cq) };
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_values_ex now = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	uint64_t last = 0, at = 0, ns;
+	struct end a, b;
+	struct ibv_sge v;
+
+	(void)state;
+	assert_non_null(cq);
+	ends_connect(&here, &w, true, &a, &b);
+	v = sge_at(&a, 0, 8);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+		while (ibv_start_poll(cq, &none) == ENOENT)
+			;
+		assert_int_equal(cq->status, IBV_WC_SUCCESS);
+		at = ibv_wc_read_completion_ts(cq);
+		ibv_end_poll(cq);
+		assert_true(at > last);
+		last = at;
+	}
+	assert_int_equal(ibv_query_rt_values_ex(here.ctx, &now), 0);
+	ns = (uint64_t)now.raw_clock.tv_sec * 1000000000u + (uint64_t)now.raw_clock.tv_nsec;
+	assert_true(ns >= at && ns - at < 10000000000u);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* A notify comes for the fourth completion or after 300 ms, not before. */
+static void notifies_are_moderated(void **state)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(here.ctx);
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 64, NULL, ch, 0), *got;
+	struct ibv_modify_cq_attr attr = { IBV_CQ_ATTR_MODERATE, { 4, 60000 } };
+	struct qp_wish w = { .cq = cq };
+	struct end a, b;
+	struct ibv_sge v;
+	double from;
+	void *ctx;
+
+	(void)state;
+	ends_connect(&here, &w, true, &a, &b);
+	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	v = sge_at(&a, 0, 8);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	from = seconds();
+	assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	assert_int_equal(ibv_get_cq_event(ch, &got, &ctx), 0);
+	assert_true(seconds() - from >= 0.055);
+	expect_wc(cq, IBV_WC_SUCCESS);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	attr.moderate.cq_period = 65535;
+	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	assert_int_equal(ibv_get_cq_event(ch, &got, &ctx), 0);
+	ibv_ack_cq_events(cq, 1);
+	for (unsigned i = 0; i < 4; i++)
+		expect_wc(cq, IBV_WC_SUCCESS);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+}
+
+/* An SRQ's QP in error says when it will take no receive any more. */
+static void the_last_receive_is_announced(void **state)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(here.pd, &sa);
+	struct qp_wish w = { .srq = srq };
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_async_event ev;
+	struct end a, b;
+
+	(void)state;
+	ends_connect(&here, &w, true, &a, &b);
+	assert_int_equal(ibv_modify_qp(b.qp, &err, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_get_async_event(here.ctx, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	ibv_ack_async_event(&ev);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static int open_here(void **state)
+{
+	(void)state;
+	place_open(&here);
+	return 0;
+}
+
+static int close_here(void **state)
+{
+	(void)state;
+	place_close(&here);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_peer_invalidates_a_window),
+		cmocka_unit_test(a_window_of_type_1),
+		cmocka_unit_test(a_window_beyond_its_region_is_a_bind_error),
+		cmocka_unit_test(a_region_of_2_gib),
+		cmocka_unit_test(a_region_over_a_file),
+		cmocka_unit_test(a_region_that_moved),
+		cmocka_unit_test(reads_scatter),
+		cmocka_unit_test(deregistering_under_traffic),
+		cmocka_unit_test(a_send_waits_for_its_receive),
+		cmocka_unit_test(completions_are_stamped),
+		cmocka_unit_test(notifies_are_moderated),
+		cmocka_unit_test(the_last_receive_is_announced),
+	};
+
+	return cmocka_run_group_tests(tests, open_here, close_here);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program does wrong gets the errno or the status that the manual pages name. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ends.h"
+
+static struct place here;
+
+static void pair(struct end *a, struct end *b, const struct qp_wish *w)
+{
+	const struct qp_wish plain = { 0 };
+
+	ends_connect(&here, w ? w : &plain, true, a, b);
+}
+
+static void a_send_before_the_qp_is_ready_is_refused(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_qp *qp = ibv_create_qp(here.pd, &attr);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad = NULL;
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	(void)state;
+	assert_non_null(qp);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PORT), 0);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	/* in error it is taken, and flushed */
+	init.qp_state = IBV_QPS_ERR;
+	assert_int_equal(ibv_modify_qp(qp, &init, IBV_QP_STATE), 0);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	expect_wc(cq, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void bad_requests_are_refused(void **state)
+{
+	struct ibv_sge v[3];
+	struct end a, b;
+	struct ibv_send_wr wr = { .sg_list = v, .num_sge = 3, .opcode = IBV_WR_SEND }, *bad;
+
+	(void)state;
+	pair(&a, &b, NULL);
+	for (unsigned i = 0; i < 3; i++)
+		v[i] = sge_at(&a, 0, 8);
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), EINVAL); /* 2 agreed */
+	assert_int_equal(post_recv(&b, v, 3), EINVAL);
+	wr.num_sge = 1;
+	wr.opcode = (enum ibv_wr_opcode)99;
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = IBV_SEND_INLINE;
+	v[0].length = ROOM;
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_RDMA_READ;
+	v[0].length = 8;
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), EINVAL);
+	/* nothing of this harmed the connection */
+	assert_int_equal(post_recv(&b, v, 0), 0);
+	wr = (struct ibv_send_wr){ .opcode = IBV_WR_SEND };
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+	expect_wc(b.cq, IBV_WC_SUCCESS);
+	ends_close(&here, &a, &b);
+}
+
+/* The queues take what they were made for, and more once completions were polled. */
+static void full_queues_say_so(void **state)
+{
+	struct qp_wish w = { .send_wr = 4, .recv_wr = 4 };
+	struct end a, b;
+	struct ibv_sge v;
+
+	(void)state;
+	pair(&a, &b, &w);
+	v = sge_at(&a, 0, 8);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(post_recv(&b, NULL, 0), 0);
+		assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	}
+	assert_int_equal(post_recv(&b, NULL, 0), ENOMEM);
+	assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), ENOMEM);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), ENOMEM);
+	ends_close(&here, &a, &b);
+}
+
+static void send_fails(const struct ibv_sge *v, enum ibv_wc_status status)
+{
+	struct end a, b;
+	struct ibv_sge sge;
+
+	pair(&a, &b, NULL);
+	sge = sge_at(&a, 0, 64);
+	if (v->addr) /* relative to the region's end */
+		sge.addr = (uintptr_t)a.m + ROOM + v->addr;
+	if (v->lkey)
+		sge.lkey = v->lkey;
+	assert_int_equal(post_recv(&b, NULL, 0), 0);
+	assert_int_equal(post_send(&a, IBV_WR_SEND, &sge, 1, NULL, 0), 0);
+	expect_wc(a.cq, status);
+	expect_wc(b.cq, IBV_WC_WR_FLUSH_ERR);
+	ends_close(&here, &a, &b);
+}
+
+static void an_sge_outside_its_region_is_a_protection_error(void **state)
+{
+	(void)state;
+	send_fails(&(struct ibv_sge){ .addr = (uint64_t)-63 }, IBV_WC_LOC_PROT_ERR);
+	send_fails(&(struct ibv_sge){ .addr = 4096 }, IBV_WC_LOC_PROT_ERR);
+	send_fails(&(struct ibv_sge){ .lkey = 0x12345678 }, IBV_WC_LOC_PROT_ERR);
+}
+
+static void the_peer_refuses_what_it_does_not_allow(void **state)
+{
+	struct end a, b;
+	struct ibv_sge v;
+	uint32_t good;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		pair(&a, &b, NULL);
+		v = sge_at(&a, 0, 64);
+		good = b.mr->rkey;
+		if (i)
+			b.mr->rkey ^= 0x01010101;
+		assert_int_equal(post_send(&a, IBV_WR_RDMA_READ, &v, 1, &b, i ? 0 : ROOM - 63), 0);
+		b.mr->rkey = good;
+		expect_wc(a.cq, IBV_WC_REM_ACCESS_ERR);
+		ends_close(&here, &a, &b);
+	}
+}
+
+static void a_receive_that_is_too_short_is_a_length_error(void **state)
+{
+	struct end a, b;
+	struct ibv_sge v, r;
+
+	(void)state;
+	pair(&a, &b, NULL);
+	v = sge_at(&a, 0, 64);
+	r = sge_at(&b, 0, 63);
+	assert_int_equal(post_recv(&b, &r, 1), 0);
+	assert_int_equal(post_send(&a, IBV_WR_SEND, &v, 1, NULL, 0), 0);
+	expect_wc(b.cq, IBV_WC_LOC_LEN_ERR);
+	ends_close(&here, &a, &b);
+}
+
+static void what_is_in_use_stays(void **state)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(here.pd, &sa);
+	struct qp_wish w = { .srq = srq };
+	struct ibv_mw *mw = ibv_alloc_mw(here.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct end a, b;
+
+	(void)state;
+	assert_true(srq && mw);
+	pair(&a, &b, &w);
+	assert_int_equal(ibv_destroy_cq(a.cq), EBUSY);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(here.pd), EBUSY);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){ a.mr, (uintptr_t)a.m, 64, IBV_ACCESS_REMOTE_READ };
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dereg_mr(a.mr), EBUSY);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void regions_are_checked(void **state)
+{
+	uint8_t *m = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_int_equal(munmap(m + 4096, 4096), 0);
+	errno = 0;
+	assert_null(ibv_reg_mr(here.pd, m, 8192, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	assert_null(ibv_reg_mr(here.pd, m, 4096, IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+	mr = ibv_reg_mr(here.pd, m, 4096,
+			ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_RELAXED_ORDERING |
+				IBV_ACCESS_HUGETLB);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(m, 4096);
+}
+
+/* More than the device has. */
+static void limits_are_named(void **state)
+{
+	struct ibv_device_attr d;
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr sa = { .attr = { .max_sge = 1 } };
+
+	(void)state;
+	assert_int_equal(ibv_query_device(here.ctx, &d), 0);
+	assert_true(d.max_sge >= 16 && d.max_sge_rd >= 16);
+	errno = 0;
+	assert_null(ibv_create_cq(here.ctx, d.max_cqe + 1, NULL, NULL, 0));
+	assert_int_equal(errno, EINVAL);
+	for (unsigned i = 0; i < 5; i++) {
+		attr.cap = (struct ibv_qp_cap){ 1, 1, 1, 1, 0 };
+		*(uint32_t *[]){ &attr.cap.max_send_wr, &attr.cap.max_recv_wr,
+				 &attr.cap.max_send_sge, &attr.cap.max_recv_sge,
+				 &attr.cap.max_inline_data }[i] = 1u << 20;
+		errno = 0;
+		assert_null(ibv_create_qp(here.pd, &attr));
+		assert_int_equal(errno, EINVAL);
+	}
+	sa.attr.max_wr = (uint32_t)d.max_srq_wr + 1;
+	assert_null(ibv_create_srq(here.pd, &sa));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* A CQ that is too small: the event, the QP in error, and polling says so once it is empty. */
+static void a_cq_that_overflows_is_in_error(void **state)
+{
+	struct qp_wish w = { .cqe = 2 };
+	struct ibv_async_event ev;
+	struct ibv_wc wc[4];
+	struct ibv_sge v;
+	struct end a, b;
+	int n;
+
+	(void)state;
+	pair(&a, &b, &w);
+	v = sge_at(&a, 0, 8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	assert_int_equal(ibv_get_async_event(here.ctx, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(ev.element.cq, a.cq);
+	ibv_ack_async_event(&ev);
+	assert_int_equal(ibv_get_async_event(here.ctx, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_QP_FATAL);
+	ibv_ack_async_event(&ev);
+	while ((n = ibv_poll_cq(a.cq, 4, wc)) > 0)
+		;
+	assert_true(n < 0);
+	ends_close(&here, &a, &b);
+}
+
+static int open_here(void **state)
+{
+	(void)state;
+	place_open(&here);
+	return 0;
+}
+
+static int close_here(void **state)
+{
+	(void)state;
+	place_close(&here);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_send_before_the_qp_is_ready_is_refused),
+		cmocka_unit_test(bad_requests_are_refused),
+		cmocka_unit_test(full_queues_say_so),
+		cmocka_unit_test(an_sge_outside_its_region_is_a_protection_error),
+		cmocka_unit_test(the_peer_refuses_what_it_does_not_allow),
+		cmocka_unit_test(a_receive_that_is_too_short_is_a_length_error),
+		cmocka_unit_test(what_is_in_use_stays),
+		cmocka_unit_test(regions_are_checked),
+		cmocka_unit_test(limits_are_named),
+		cmocka_unit_test(a_cq_that_overflows_is_in_error),
+	};
+
+	return cmocka_run_group_tests(tests, open_here, close_here);
+}
