@@ -26,7 +26,9 @@ struct bed {
 /* Few different STags, so that they meet and wrap around in the table. */
 static uint32_t some_stag(struct feed *f)
 {
-	return (uint32_t)feed_below(f, 8) * (SLOTS / 4) + SLOTS - 3 + feed_below(f, 4);
+	uint32_t index = (uint32_t)feed_below(f, 8) * (SLOTS / 4) + SLOTS - 3 + feed_below(f, 4);
+
+	return index << 8 | feed_below(f, 2);
 }
 
 static struct mem_region *list_find(struct bed *b, uint32_t stag)
@@ -55,7 +57,7 @@ static void add(struct bed *b, unsigned i, struct feed *f)
 {
 	uint32_t stag = feed_rarely(f, 32) ? 0 : some_stag(f);
 	uint64_t len = feed_length(f, 300);
-	bool taken = !stag || list_find(b, stag);
+	bool taken = !(stag >> 8) || mem_find_index(&b->t, stag);
 	uw_status st;
 
 	b->v[i].mem = fuzz_alloc(len);

@@ -96,11 +96,11 @@ static void send_queue(struct feed *f, const uint8_t *data)
 
 	sq_make(&sq, f);
 	while (f->n && !feed_rarely(f, 32)) {
-		uint32_t tail = atomic_load(&sq.tail), count = tail - atomic_load(&sq.head);
+		uint32_t tail = atomic_load(&sq.tail), count = tail - atomic_load(&sq.freed);
 		uw_status st;
 
 		if (feed_rarely(f, 4) && count) {
-			atomic_fetch_add(&sq.head, 1 + feed_below(f, count));
+			atomic_fetch_add(&sq.freed, 1 + feed_below(f, count));
 			continue;
 		}
 		make(&r, f, data);

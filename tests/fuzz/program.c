@@ -122,7 +122,7 @@ static bool queue_send(struct bed *b, const struct uw_send_wr *wr)
 {
 	struct sq *sq = &b->qp->sq;
 	struct sqe *e = sq_at(sq, atomic_load(&sq->tail));
-	bool full = atomic_load(&sq->tail) - atomic_load(&sq->head) >= sq->depth;
+	bool full = atomic_load(&sq->tail) - atomic_load(&sq->freed) >= sq->depth;
 	bool inl = wr->flags & UW_SEND_INLINE;
 
 	if (full) {
