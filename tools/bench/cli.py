@@ -90,6 +90,7 @@ def parser():
     gate.add_argument("--update", action="store_true", help="make what is counted now the baseline")
     where = commands.add_parser("profile", help="instructions and CPU time of a message, layer by layer, for 64 B and 64 KiB")
     where.add_argument("--mtu", type=int, metavar="N", help="of the link")
+    where.set_defaults(device=None)
     doc = commands.add_parser("doc", help="doc/performance.md from files of --json")
     doc.add_argument("files", nargs="+", metavar="FILE")
     doc.add_argument("--output", default="doc/performance.md", metavar="FILE")

@@ -13,6 +13,10 @@ from .rounds import Series, ratio
 CSV_FIELDS = ("test", "scheme", "op", "size", "mtu", "post_list", "qps", "unit", "median", "low", "high", "rounds", "problem")
 
 
+# Processes that wanted to run besides, when this began.
+STARTED_WITH = round(os.getloadavg()[0], 1)
+
+
 class BadFile(Exception):
     """Not a file of ours; the text says why."""
 
@@ -27,7 +31,10 @@ def cpu_model():
 
 def machine():
     """The class of machine; nothing that tells which one it is."""
-    return {"cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(), "kernel": platform.release(), "arch": platform.machine()}
+    return {
+        "cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(), "kernel": platform.release(), "arch": platform.machine(),
+        "load": STARTED_WITH,
+    }  # fmt: skip
 
 
 def document(series, options, goals):

@@ -10,6 +10,7 @@ from .rig import LIMIT, echoes, helper
 
 FRAME_HEAD, SHORTEST = 14, 60
 SECONDS = 0.25
+ATTEMPTS = 30  # to reach a server that has just been started
 OFFLOADS = ("tso", "gso", "gro", "lro", "tx", "rx")
 VETH_NETWORK = "10.78.0"
 
@@ -24,12 +25,13 @@ def json_lines(text, what):
 # ---- the raw link -----------------------------------------------------------------------
 
 
-def wire(rig, mode, octets, mtu=None, env=None):
+def wire(rig, mode, octets, mtu=None, rate=None):
     """One run of link_bench."""
     argv = [helper("link_bench"), "-j", "-n", "1", "-t", str(SECONDS)]
     argv += ["-m", str(mtu)] if mtu else []
+    argv += ["-b", rate] if rate else []
     with Group() as group:
-        out = group.start([*argv, f"{mode}:{octets}"], env={**rig.env, **(env or {})}, cwd=rig.folder).wait(LIMIT)
+        out = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder).wait(LIMIT)
     return json_lines(out, "link_bench")[0]
 
 
@@ -39,9 +41,9 @@ def halved(sample):
     return {"value": sample["p50"] / 2, **half, "cdf": [[p, t / 2] for p, t in sample["cdf"]]}
 
 
-def wire_echo(rig, size, mtu=None, mode="echo", env=None):
+def wire_echo(rig, size, mtu=None, mode="echo", rate=None):
     """A message and its echo in raw frames: half the round trip."""
-    return halved(wire(rig, mode, max(size, SHORTEST), mtu, env))
+    return halved(wire(rig, mode, max(size, SHORTEST), mtu, rate))
 
 
 def wire_stream(rig, mtu, mode):
@@ -183,14 +185,14 @@ FI_ROW = re.compile(r"^([\d.]+[kmg]?)\s+(\S+)\s+.*?\s([0-9.]+)\s+([0-9.]+)\s*$",
 
 def repeat_until_there(group, server, start):
     """The client's output; it is started again while the server is not yet listening."""
-    for attempt in range(10):
+    for attempt in range(ATTEMPTS):
         client = start()
         try:
             return client.wait(LIMIT)
         except Failed:
-            if not server.running() or attempt == 9:
+            if not server.running() or attempt == ATTEMPTS - 1:
                 raise
-            wait_until(lambda: False, 0.05)
+            wait_until(lambda: False, 0.1)
     return None
 
 

@@ -11,7 +11,7 @@ THROUGHPUT_SIZES = (1024, 10_000, 65_536, 100_000, 1 << 20)
 POST_LISTS = (1, 4, 16, 32)
 MANY = (1, 1000, 10_000)
 MODELS, COPY_MODES, TRANSPORTS = ("c1", "c2", "c3", "adaptive"), (2, 1, 0), ("raw", "seq", "socket")
-TEN_GIGABIT = 10_000  # Mb/s
+TEN_GIGABIT = "10G"
 CRC_SIZE = VERIFIED_SIZE = 65_536
 MTU_SMALL, MTU_JUMBO, MTU_MOST = 1500, 9000, 65280
 OPS = ("send", "write", "read")
@@ -228,7 +228,7 @@ def crc(rig, on):
 def limited_latency(rig, size):
     """Over a link of 10 Gb/s: the wire, and SEND."""
     yield probe("limited", "wire", "echo", size, "us",
-                lambda: with_setting(rig, RATE, TEN_GIGABIT, lambda env: peers.wire_echo(rig, size, env=env)))  # fmt: skip
+                lambda: with_setting(rig, RATE, TEN_GIGABIT, lambda _: peers.wire_echo(rig, size, rate=TEN_GIGABIT)))  # fmt: skip
     yield probe("limited", "uwarp", "send", size, "us",
                 lambda: with_setting(rig, RATE, TEN_GIGABIT, lambda env: perftest.latency(rig, "send", size, env=env)))  # fmt: skip
 

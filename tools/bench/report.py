@@ -28,7 +28,8 @@ def print_goals(rows):
 
 def machine_line(doc):
     m = doc["machine"]
-    return f"{m['cores']} cores of {m['cpu']}, Linux {m['kernel']}, {doc['settings']['rounds']} rounds, {doc['when']}"
+    busy = f", beside other work (load average {m['load']})" if m["load"] > 1 else ""
+    return f"{m['cores']} cores of {m['cpu']}, Linux {m['kernel']}{busy}, up to {doc['settings']['rounds']} rounds, {doc['when']}"
 
 
 def html_table(head, rows, last_is_class=False):

@@ -12,6 +12,7 @@ from .process import Failed, Group, Unavailable, wait_until
 
 TOOLS = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 TOP = os.path.dirname(TOOLS)
+PREFIX = os.path.dirname(TOP)  # where installed: this is PREFIX/share/uwarp/bench
 START = 20.0  # seconds until a program has its link up, on a busy machine
 LIMIT = 20.0  # seconds that one measurement may take
 HERE, THERE = "127.0.0.3", "127.0.0.2"
@@ -23,7 +24,7 @@ def build_dir():
 
 def helper(name):
     """One of our own small programs."""
-    for place in (os.path.join(build_dir(), "tests", "perf"), os.path.join(TOP, "libexec", "uwarp")):
+    for place in (os.path.join(build_dir(), "tests", "perf"), os.path.join(PREFIX, "libexec", "uwarp")):
         path = os.path.join(place, name)
         if os.access(path, os.X_OK):
             return path
@@ -31,7 +32,7 @@ def helper(name):
 
 
 def uwarp_run():
-    for place in (TOOLS, os.path.join(TOP, "bin")):
+    for place in (TOOLS, os.path.join(PREFIX, "bin")):
         path = os.path.join(place, "uwarp-run")
         if os.path.isfile(path):
             return path

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings of uwarp's that a comparison turns. What this build does not know is not measured."""
 
+import glob
 import os
 
 from .process import Unavailable
-from .rig import TOP, build_dir
+from .rig import PREFIX, build_dir
 
-CRC, RATE, THREADS, COPIES, TRANSPORT = "UWARP_CRC", "UWARP_RATE", "UWARP_THREADS", "UWARP_COPIES", "UWARP_TRANSPORT"
+CRC, RATE, THREADS, COPIES, TRANSPORT = "UWARP_CRC", "UWARP_LINK_RATE", "UWARP_THREADS", "UWARP_COPIES", "UWARP_TRANSPORT"
 MEANING = {
     CRC: "MPA CRC", RATE: "a link rate", THREADS: "a choice of thread models", COPIES: "a choice of copies",
     TRANSPORT: "a choice of transports",
@@ -14,7 +15,8 @@ MEANING = {
 
 
 def library():
-    for folder in (os.path.join(build_dir(), "stack"), os.path.join(TOP, "lib", "uwarp")):
+    installed = glob.glob(os.path.join(PREFIX, "lib", "*", "uwarp"))
+    for folder in (os.path.join(build_dir(), "stack"), os.path.join(PREFIX, "lib", "uwarp"), *installed):
         path = os.path.join(folder, "libuwarp.so")
         if os.path.isfile(path):
             return path
