@@ -7,6 +7,7 @@ import bad_input
 import capture
 import cmless
 import lifecycle
+import pyverbs_cases
 from alone import Alone, Watch
 from links import Loop, Memif, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
@@ -116,6 +117,7 @@ GROUPS = {
     "cm": [(Memif, CM)],
     "sockets": [(Memif, SOCKETS)],
     "device": [(Memif, DEVICE)],
+    "pyverbs": [(Memif, pyverbs_cases.CASES)],
     "perftest": [(Memif, perftests("-R", 60))],
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],

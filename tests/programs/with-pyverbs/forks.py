@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that forks, as pyverbs' users do it: forks.py HOW...
+
+  opened   the parent has opened the device and registered memory; two children talk to each other
+  running  the parent has been connected itself; its children talk to each other, and then one of
+           them to the parent, which still uses what it made before
+  deep     a child of a child talks to the parent"""
+
+import multiprocessing
+import sys
+
+import pyverbs.device as d
+import traffic
+from constants import e
+from pyverbs.cq import CQ
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+
+ANY, ANYONE = "0.0.0.0", "127.0.0.1"
+LIMIT = 60
+forking = multiprocessing.get_context("fork")
+ports = iter(range(7600, 7700))
+
+
+def start(target, *args):
+    child = forking.Process(target=target, args=args)
+    child.start()
+    return child
+
+
+def await_all(*children):
+    for child in children:
+        child.join(LIMIT)
+        assert child.exitcode == 0, f"a child ended with {child.exitcode}"
+
+
+def server(port, kind="sync"):
+    # pyverbs takes an id that is bound to no device for one that is
+    return start(traffic.run, "server", kind, ANYONE if kind == "async" else ANY, port)
+
+
+def client(port):
+    return start(traffic.run, "client", "sync", ANYONE, port)
+
+
+def two_children():
+    for kind in ("sync", "async"):
+        port = str(next(ports))
+        await_all(server(port, kind), client(port))
+
+
+def parent_with_a_child():
+    port = str(next(ports))
+    child = server(port)
+    traffic.run("client", "sync", ANYONE, port)
+    await_all(child)
+    port = str(next(ports))
+    child = client(port)
+    traffic.run("server", "sync", ANY, port)
+    await_all(child)
+
+
+class Parent:
+    """What it has before it forks, and uses afterwards."""
+
+    def __init__(self):
+        self.ctx = d.Context(name="uwarp0")
+        self.pd = PD(self.ctx)
+        self.mr = MR(self.pd, 5000, e.IBV_ACCESS_LOCAL_WRITE)
+        self.cq = CQ(self.ctx, 10)
+        self.mr.write("parent", 6)
+
+    def check(self):
+        assert self.mr.read(6, 0) == b"parent" and self.cq.poll() == (0, [])
+        self.ctx.close()
+
+
+def grandchild(port):
+    await_all(client(port))
+
+
+def deep():
+    port = str(next(ports))
+    child = start(grandchild, port)
+    traffic.run("server", "sync", ANY, port)
+    await_all(child)
+
+
+WAYS = {
+    "opened": [two_children],
+    "running": [parent_with_a_child, two_children, parent_with_a_child],
+    "deep": [deep],
+}
+
+
+def main(ways):
+    for how in ways:
+        parent = Parent()
+        for step in WAYS[how]:
+            step()
+        parent.check()
+        print(f"{how}: done", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
