@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/say.h"
+#include "io/rate.h"
 #include "uwarp/uwarp.h"
 
 static void defaults(struct uw_config *c)
@@ -97,6 +98,15 @@ static int get_strings(struct uw_config *c)
 	return err;
 }
 
+static int get_rate(struct uw_config *c)
+{
+	const char *v = getenv("UWARP_LINK_RATE");
+
+	if (!v || !*v || rate_parse(v, &c->rate_bps))
+		return 0;
+	return bad("UWARP_LINK_RATE", v, "bits per second from 1M to 1000G, such as 10G");
+}
+
 static int get_addr_fd(struct uw_config *c)
 {
 	unsigned fd = UINT_MAX;
@@ -128,6 +138,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_addr_fd(c);
 	if (!err)
 		err = get_identity(c);
+	if (!err)
+		err = get_rate(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
 	if (!err)

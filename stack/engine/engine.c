@@ -204,6 +204,8 @@ static int start(struct uw_engine *e)
 	uw_status st = engine_link_open(e, &env, &e->links[0]);
 	int err;
 
+	if (!st)
+		st = link_limit(e, &e->links[0]);
 	if (st)
 		return engine_errno(st);
 	engine_lock(e);

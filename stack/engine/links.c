@@ -4,10 +4,12 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/say.h"
 #include "io/loop/loop.h"
+#include "io/rate.h"
 
 static uint32_t own_address(void)
 {
@@ -68,4 +70,24 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	cfg.addr[0] = a.addr;
 	cfg.mask = a.mask;
 	return loop_open_single(&cfg, env, out);
+}
+
+static uint64_t clock_ns(void *arg)
+{
+	struct timespec t;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uw_status link_limit(struct uw_engine *e, struct io_link **l)
+{
+	uw_status st = UW_OK;
+
+	if (e->cfg.rate_bps)
+		st = rate_open(*l, e->cfg.rate_bps, clock_ns, NULL, l);
+	if (st)
+		(*l)->ops->close(*l);
+	return st;
 }

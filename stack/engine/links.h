@@ -18,4 +18,7 @@ uw_status link_read_ip(const char *ip, struct link_addr *out) UW_CHECK;
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
+/* In front of *l a link that is no faster than the configuration says. */
+uw_status link_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
+
 #endif

@@ -22,6 +22,7 @@ static const char *const names[] = {
 	"UWARP_VERBOSE",
 	"UWARP_SPEAK_FIRST_MS",
 	"UWARP_IP_AUTO",
+	"UWARP_LINK_RATE",
 };
 
 static void check(const struct uw_config *c)

@@ -3,7 +3,7 @@
  * What a link carries between two processes with nothing above it: the "wire" that everything
  * else is compared with. Each process is one thread that polls, and yields when it finds nothing.
  *
- *   link_bench [-l LINK [-r LINK]] [-m MTU] [-t SECONDS] [-n RUNS] [-w WINDOW] [-j]
+ *   link_bench [-l LINK [-r LINK]] [-m MTU] [-t SECONDS] [-n RUNS] [-w WINDOW] [-b BPS] [-j]
  *              [MODE:OCTETS | FRAME_OCTETS]...
  *
  * rtt     one frame to and fro, half of nothing: the full round trip, p50 and p99
@@ -14,7 +14,8 @@
  *         it has arrived: the full round trip
  * moved   echo, with one copy into and out of other memory at each end
  * OCTETS are a frame's (header included) for the first three, which a bare number means, and a
- * message's for the others. With -j: one JSON object for each run, on a line of its own.
+ * message's for the others. -b 10G: no end sends faster. With -j: one JSON object for each run, on
+ * a line of its own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -31,6 +32,7 @@
 #include <arpa/inet.h>
 
 #include "io/dpdk/dpdk.h"
+#include "io/rate.h"
 #include "perf.h"
 
 enum {
@@ -76,6 +78,7 @@ struct options {
 	const char *dir;
 	unsigned mtu;
 	unsigned window; /* octets */
+	uint64_t bps;
 	double seconds;
 	unsigned runs;
 	bool json;
@@ -443,6 +446,12 @@ static void measure(struct end *e, const struct options *o)
 
 /* --- both --- */
 
+static uint64_t clock_ns(void *arg)
+{
+	(void)arg;
+	return now_ns();
+}
+
 static bool open_end(struct end *e, const struct options *o)
 {
 	struct dpdk_config cfg = { .link = o->link[e->me],
@@ -456,6 +465,8 @@ static bool open_end(struct end *e, const struct options *o)
 
 	e->memory = calloc(1, MEMORY);
 	if (!e->memory || dpdk_link_open(&cfg, &env, &e->l))
+		return false;
+	if (o->bps && rate_open(e->l, o->bps, clock_ns, NULL, &e->l))
 		return false;
 	memset(e->memory, e->me, MEMORY);
 	memcpy(e->sh->mac[e->me], e->l->mac, 6);
@@ -531,7 +542,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "l:r:m:t:n:w:j")) != -1) {
+	while ((c = getopt(argc, argv, "l:r:m:t:n:w:b:j")) != -1) {
 		switch (c) {
 		case 'l':
 			o->link[0] = o->link[1] = optarg;
@@ -550,6 +561,10 @@ static void parse(int argc, char **argv, struct options *o)
 			break;
 		case 'n':
 			o->runs = (unsigned)atoi(optarg);
+			break;
+		case 'b':
+			if (!rate_parse(optarg, &o->bps))
+				exit(2);
 			break;
 		case 'j':
 			o->json = true;

@@ -120,15 +120,17 @@ class Environment(Base):
         self.assertGreater(int(r.stdout), 0)
 
     def test_options_reach_the_environment(self):
-        got = self.show("--mtu", "9000", "--verbose", "--ip", "127.1.2.3")
+        got = self.show("--mtu", "9000", "--rate", "2.5G", "--verbose", "--ip", "127.1.2.3")
+        self.assertEqual(got["UWARP_LINK_RATE"], "2.5G")
         self.assertEqual((got["UWARP_MTU"], got["UWARP_VERBOSE"], got["UWARP_IP"]), ("9000", "1", "127.1.2.3/8"))
 
     def test_a_stale_setting_of_an_outer_run_is_not_inherited(self):
         for where in (["--link", "loop"], ["--ip", "127.0.0.9"]):
-            got = self.show(*where, env=self.env(UWARP_ADDR_FD="77", UWARP_IP_AUTO="1", UWARP_MTU="1234"))
+            got = self.show(*where, env=self.env(UWARP_ADDR_FD="77", UWARP_IP_AUTO="1", UWARP_MTU="1234", UWARP_LINK_RATE="1G"))
             self.assertNotEqual(got.get("UWARP_ADDR_FD"), "77")
             self.assertNotIn("UWARP_IP_AUTO", got)
             self.assertNotIn("UWARP_MTU", got)
+            self.assertNotIn("UWARP_LINK_RATE", got)
 
     def test_one_line_says_what_was_chosen(self):
         r = self.run_it("--", "true")

@@ -49,6 +49,7 @@ struct uw_config {
 	bool ip_auto;	   /* `ip` was not asked for: if another process has it, take a free one */
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
+	uint64_t rate_bps; /* no faster than this, bits per second; 0 = as fast as the link is */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
