@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Larger programs and the libraries behind them: qperf, libfabric, Open MPI, fio, DAPL, and stock TCP programs
+"""Larger programs and the libraries behind them: qperf, libfabric, Open MPI, fio, librpma, DAPL, and stock TCP programs
 over rsockets. doc/programs.md says of each how it is run."""
 
+import ctypes
 import glob
 import os
 import re
@@ -160,7 +161,24 @@ def fio(verb):
     return pair
 
 
-STORAGE = [fio(verb) for verb in ("write", "read", "send")]
+class Rpma(Pair):
+    """A pair of our own (rpma.py) over the stock library."""
+
+    needs = []
+
+    def __call__(self, stage):
+        try:
+            ctypes.CDLL("librpma.so.0")
+        except OSError:
+            raise Skipped("librpma0 is not installed") from None
+        super().__call__(stage)
+
+
+RPMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rpma.py")
+STORAGE = [
+    *(fio(verb) for verb in ("write", "read", "send")),
+    Rpma("librpma", "write, flush, read, atomic write, send", f"{RPMA} server {{server}}", f"{RPMA} client {{server}}"),
+]
 
 # ---- DAPL ---------------------------------------------------------------------------------------
 

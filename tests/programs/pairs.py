@@ -140,6 +140,7 @@ JUDGES = {
     "qperf": judge_qperf,
     "fi_pingpong": judge_pingpong,
     "fio": judge_fio,
+    "rpma.py": says(["all is there", "all came back"]),
     "dtest": says(["DAPL Test Complete. PASSED"] * 2),
     "dtestcm": says(["TOTAL: "] * 2),
     "dapltest": says(["Service Point Ready", "Total WQE"]),
@@ -147,7 +148,7 @@ JUDGES = {
 
 
 def judge(stage, server, client, command):
-    name = command.split()[0]
+    name = os.path.basename(command.split()[0])
     JUDGES.get(name, judge_perftest)(stage, server, client, command)
 
 
