@@ -207,6 +207,7 @@ def dapl(name, flags):
 DAPL = [
     dapl("dtest", "-b 65536 -B 100"),
     dapl("dtest", "-p -b 65536 -B 100"),
+    dapl("dtest", "-W -D -b 4096 -B 10"),
     dapl("dtestcm", "-c 20"),
     DaplEndless(
         "dapltest", "-T T, send, read, write", "dapltest -T S -D uw",
