@@ -32,6 +32,7 @@ def device(name):
     ctx = d.Context(name=name)
     attr, ex, port = ctx.query_device(), ctx.query_device_ex(), ctx.query_port(1)
     assert attr.max_qp > 1000 and attr.max_qp_wr > 1000 and attr.max_sge >= 16, str(attr)
+    assert attr.vendor_id, str(attr)
     assert ex.orig_attr.node_guid == attr.node_guid
     assert port.state == e.IBV_PORT_ACTIVE and port.gid_tbl_len >= 1, str(port)
     assert ctx.query_gid(1, 0).gid != ":".join(["0000"] * 8)

@@ -28,6 +28,7 @@ static void device_attributes(void **state)
 	assert_true(attr.orig_attr.node_guid == htobe64(0x0211223344556677));
 	assert_true(attr.orig_attr.sys_image_guid == attr.orig_attr.node_guid);
 	assert_string_equal(attr.orig_attr.fw_ver, "7.8.9");
+	assert_int_equal(attr.orig_attr.vendor_id, 0x027577);
 	assert_int_equal(attr.orig_attr.max_qp, 100);
 	assert_int_equal(attr.orig_attr.max_qp_wr, 200);
 	assert_int_equal(attr.orig_attr.max_sge, FAKE_MAX_SGE);
