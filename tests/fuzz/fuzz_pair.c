@@ -219,7 +219,7 @@ static bool queue_has_room(const struct side *s)
 {
 	const struct sq *sq = &s->b.qp->sq;
 
-	return atomic_load(&sq->tail) - atomic_load(&sq->head) < sq->depth &&
+	return atomic_load(&sq->tail) - atomic_load(&sq->freed) < sq->depth &&
 	       !ledger_full(&s->b.sends);
 }
 
