@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-from harness import ROOT, Stage, check, need
+from harness import ROOT, Program, Stage, check, need
 
 TSHARK = ["-n", "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct", "-o", "tcp.try_heuristic_first:TRUE"]
 LUA = os.path.join(ROOT, "tools", "wireshark", "uwarp.lua")
@@ -24,6 +24,8 @@ WORDS = {
 # Captures are large and tshark wordy: grep picks the words out much faster than we could.
 GREP = ["grep", "-oE", "|".join(WORDS.values())]
 FAULTS = ("bad CRCs", "malformed", "unknown opcodes")
+# Writing everything down takes its time.
+SLOWNESS = 4
 # A program that was killed leaves half a record behind.
 CUT_SHORT = "cut short in the middle of a packet"
 
@@ -32,6 +34,10 @@ class RecordingStage(Stage):
     """One whose programs record."""
 
     total = collections.Counter()
+
+    def __init__(self, link):
+        super().__init__(link)
+        Program.slowness = SLOWNESS
 
     def start(self, role, command, env=None, options=None):
         path = os.path.join(self.folder, f"{len(os.listdir(self.folder))}-{role}.pcap")

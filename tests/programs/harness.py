@@ -103,6 +103,7 @@ class Program:
     """A program that runs. Its output goes to files, so that no pipe ever fills."""
 
     count = 0
+    slowness = 1  # what to multiply limits by
 
     def __init__(self, argv, env, folder, role):
         Program.count += 1
@@ -124,7 +125,7 @@ class Program:
 
     def wait(self, seconds):
         """Its exit code; raises if there is none in time."""
-        if not wait_until(lambda: self.poll() is not None, seconds):
+        if not wait_until(lambda: self.poll() is not None, seconds * Program.slowness):
             raise Failed(f"{self.role} has not ended after {seconds:g} s")
         return self.popen.returncode
 
