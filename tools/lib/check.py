@@ -99,10 +99,23 @@ def isolation():
     return command if subprocess.run([*command, "true"], capture_output=True).returncode == 0 else []
 
 
+def introspect(tree, what):
+    return json.loads(house.run_quietly([toolsenv.tool("meson"), "introspect", what, tree], "looking into the tree"))
+
+
+def targets_of(part):
+    """What the part's tests need: with a sanitizer the rest of the tree is not worth its time."""
+    if not part.wrapper:
+        return []
+    tests = [t for t in introspect(part.tree, "--tests") if {s.rpartition(":")[2] for s in t["suite"]} & set(part.suites)]
+    wanted = {target for t in tests for target in t["depends"]}
+    files = [f for t in introspect(part.tree, "--targets") if t["id"] in wanted for f in t["filename"]]
+    return [os.path.relpath(f, part.tree) for f in files]
+
+
 def suites_of(tree):
     """The suites that have tests in this tree."""
-    listing = house.run_quietly([toolsenv.tool("meson"), "introspect", "--tests", tree], "listing the tests")
-    return {suite.rpartition(":")[2] for test in json.loads(listing) for suite in test["suite"]}
+    return {suite.rpartition(":")[2] for test in introspect(tree, "--tests") for suite in test["suite"]}
 
 
 def meson_test(log, part, env, what, lane):
@@ -173,7 +186,7 @@ def run_tree(name, env, lane):
     """Build a part's tree, run its suites and count."""
     part, count = PARTS[name], results.Count()
     house.configure(part.tree, *part.options)
-    house.build(part.tree, lane.nice())
+    house.build(part.tree, lane.nice(), targets_of(part))
     entries = run_tests(name, part, sanitizer_env(env), lane)
     print(results.table(entries), end="", flush=True)
     for entry in entries:

@@ -64,13 +64,13 @@ def configure(build_dir, *args):
         f.write(want)
 
 
-def build(build_dir, how=()):
-    """Run ninja (`how`: words before it, such as nice); says how far it is every few seconds, and what
+def build(build_dir, how=(), targets=()):
+    """Run ninja (`how`: words before it, such as nice) for these targets or all; says how far it is every few seconds, and what
     it printed if it fails."""
     start = told = time.monotonic()
     where, kept, status = os.path.relpath(build_dir, ROOT), [], re.compile(r"\[(\d+)/(\d+)\]")
     say(f"building {where}/ with {jobs()} jobs")
-    command = [*how, "ninja", "-C", build_dir, "-j", str(jobs())]
+    command = [*how, "ninja", "-C", build_dir, "-j", str(jobs()), *targets]
     p = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
