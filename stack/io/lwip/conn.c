@@ -37,6 +37,8 @@ static void conn_free(struct llp_conn *c)
 	conn_drop_held(c);
 	conn_drop_building(c);
 	conn_forget_ack(c);
+	conn_flow_remove(c);
+	c->pcb = NULL;
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
@@ -159,6 +161,7 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	if (!c)
 		return ERR_MEM; /* lwIP aborts the pcb */
 	attach(c, pcb);
+	conn_flow_add(c);
 	open_window(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
@@ -246,6 +249,7 @@ uw_status llp_connect(struct io_link *l, uint16_t lport, uint32_t addr, uint16_t
 		detach(pcb);
 		goto fail;
 	}
+	conn_flow_add(c);
 	*out = c;
 	return UW_OK;
 fail:

@@ -17,6 +17,15 @@ struct conn_held {
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 };
 
+#define FLOW_BITS    13
+#define FLOW_BUCKETS (1u << FLOW_BITS)
+
+/* Network order; all of it there is. */
+struct flow_key {
+	uint32_t local, remote;
+	uint16_t lport, rport;
+};
+
 struct llp_conn {
 	struct llp_conn *next, **link; /* edge.conns */
 	struct tcp_pcb *pcb;
@@ -27,6 +36,11 @@ struct llp_conn {
 	struct conn_held held;
 	struct llp_conn *next_ack; /* edge.acks */
 	bool ack_due;
+	/* flow.c */
+	struct flow_key flow;
+	struct llp_conn *flow_next; /* in its bucket */
+	struct llp_conn *before;    /* in front of it in lwIP's list, perhaps */
+	bool in_table;
 	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
 	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
 	uint32_t sent_end;
@@ -39,6 +53,10 @@ struct llp_conn {
 
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
 err_t conn_settle(struct llp_conn *c);
+
+/* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
+void conn_flow_add(struct llp_conn *c);
+void conn_flow_remove(struct llp_conn *c);
 
 /* send.c: give back what llp_tx_begin took */
 void conn_drop_building(struct llp_conn *c);

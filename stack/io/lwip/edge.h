@@ -53,6 +53,9 @@ struct pbuf *edge_wrap_tx(struct io_frame *f);
 /* Is p one of edge_wrap_tx's, alone? */
 bool edge_is_tx(const struct pbuf *p);
 
+/* flow.c: make it quick for lwIP to find whom a frame is for. */
+void edge_flow_find(const struct pbuf *p);
+
 /* netif.c */
 bool edge_netif_up(struct edge_link *el);
 

@@ -155,7 +155,12 @@ void llp_input(struct io_link *l, struct io_frame *f)
 	p = edge_wrap_rx(f);
 	/* lwIP reads ARP's fields without asking whether they are there. Nothing that it knows is
 	 * shorter. */
-	if (p->len < SIZEOF_ETH_HDR + SIZEOF_ETHARP_HDR || el->nif.input(p, &el->nif) != ERR_OK)
+	if (p->len < SIZEOF_ETH_HDR + SIZEOF_ETHARP_HDR) {
+		pbuf_free(p);
+		return;
+	}
+	edge_flow_find(p);
+	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
 }
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which connection is a segment for? lwIP looks through its list of all of them. It finds at once
+ * what is at the list's head, so we look the connection up in a table and put it there first.
+ * To take something out of lwIP's list one needs what is in front of it: each connection remembers
+ * that, and a hint that does not hold any more is repaired by walking the list.
+ */
+#include "io/lwip/conn.h"
+
+#include <string.h>
+
+#include "lwip/priv/tcp_priv.h"
+#include "lwip/prot/ethernet.h"
+#include "lwip/prot/ip.h"
+#include "lwip/prot/ip4.h"
+
+static struct llp_conn *table[FLOW_BUCKETS];
+
+static unsigned hash(const struct flow_key *k)
+{
+	uint64_t x = ((uint64_t)k->remote << 32 | (uint32_t)k->rport << 16 | k->lport) ^
+		     (uint64_t)k->local * 0x9e3779b1u;
+
+	return (unsigned)((x * 0x9e3779b97f4a7c15u) >> (64 - FLOW_BITS));
+}
+
+static bool same(const struct flow_key *a, const struct flow_key *b)
+{
+	return a->remote == b->remote && a->local == b->local && a->rport == b->rport &&
+	       a->lport == b->lport;
+}
+
+/* The connection of a pcb of ours; lwIP's own (closing ones, SYN_RCVD) have none. */
+static struct llp_conn *conn_of(const struct tcp_pcb *pcb)
+{
+	struct llp_conn *c = pcb && pcb->recv == conn_recv ? pcb->callback_arg : NULL;
+
+	return c && c->pcb == pcb ? c : NULL;
+}
+
+static void set_before(const struct tcp_pcb *pcb, struct llp_conn *before)
+{
+	struct llp_conn *c = conn_of(pcb);
+
+	if (c)
+		c->before = before;
+}
+
+void conn_flow_add(struct llp_conn *c)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+	struct llp_conn **bucket;
+
+	c->flow = (struct flow_key){ .local = ip_addr_get_ip4_u32(&pcb->local_ip),
+				     .remote = ip_addr_get_ip4_u32(&pcb->remote_ip),
+				     .lport = lwip_htons(pcb->local_port),
+				     .rport = lwip_htons(pcb->remote_port) };
+	bucket = &table[hash(&c->flow)];
+	c->flow_next = *bucket;
+	*bucket = c;
+	c->in_table = true;
+	set_before(pcb->next, c);
+}
+
+void conn_flow_remove(struct llp_conn *c)
+{
+	struct llp_conn **p = &table[hash(&c->flow)];
+
+	if (!c->in_table)
+		return;
+	while (*p != c)
+		p = &(*p)->flow_next;
+	*p = c->flow_next;
+	c->in_table = false;
+}
+
+/* What is in front of it in the list: by the hint, which is true if it points to a living pcb that
+ * has ours behind it; else by walking, which repairs the hints on the way. NULL: not in the list.
+ */
+static struct tcp_pcb *predecessor(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = tcp_active_pcbs;
+
+	if (c->before && c->before->pcb && c->before->pcb->next == c->pcb)
+		return c->before->pcb;
+	for (; pcb; pcb = pcb->next) {
+		set_before(pcb->next, conn_of(pcb));
+		if (pcb->next == c->pcb)
+			return pcb;
+	}
+	return NULL;
+}
+
+static void to_front(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb, *before;
+
+	/* In TIME_WAIT it is on another list. */
+	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
+		return;
+	before = predecessor(c);
+	if (!before)
+		return;
+	before->next = pcb->next;
+	set_before(pcb->next, conn_of(before));
+	pcb->next = tcp_active_pcbs;
+	set_before(pcb->next, c);
+	tcp_active_pcbs = pcb;
+	c->before = NULL;
+}
+
+/* p: a frame from its Ethernet header on, at least as long as Ethernet and ARP. */
+void edge_flow_find(const struct pbuf *p)
+{
+	const uint8_t *f = p->payload, *ip = f + SIZEOF_ETH_HDR;
+	size_t hl = (size_t)(ip[0] & 15) * 4;
+	struct flow_key k;
+	struct llp_conn *c;
+
+	if (f[12] != 0x08 || f[13] != 0x00 || ip[0] >> 4 != 4 || ip[9] != IP_PROTO_TCP ||
+	    hl < IP_HLEN || p->len < SIZEOF_ETH_HDR + hl + 4)
+		return;
+	memcpy(&k.remote, ip + 12, 4);
+	memcpy(&k.local, ip + 16, 4);
+	memcpy(&k.rport, ip + hl, 2);
+	memcpy(&k.lport, ip + hl + 2, 2);
+	for (c = table[hash(&k)]; c && !same(&c->flow, &k); c = c->flow_next)
+		;
+	if (c)
+		to_front(c);
+}
