@@ -28,7 +28,7 @@ def print_goals(rows):
 
 def machine_line(doc):
     m = doc["machine"]
-    busy = f", beside other work (load average {m['load']})" if m["load"] > 1 else ""
+    busy = f", beside other work (load average {m['load']})" if m.get("load", 0) > 1 else ""
     return f"{m['cores']} cores of {m['cpu']}, Linux {m['kernel']}{busy}, up to {doc['settings']['rounds']} rounds, {doc['when']}"
 
 
