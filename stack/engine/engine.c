@@ -372,6 +372,7 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	sin->sin_family = AF_INET;
 	sin->sin_addr.s_addr = own_address(e, l);
 	a->guid = guid_of(sin->sin_addr.s_addr);
+	a->addr_is_final = l || !e->cfg.ip_auto;
 	a->roce = e->cfg.roce;
 	memcpy(a->fw_ver, UWARP_VERSION, sizeof(UWARP_VERSION));
 }

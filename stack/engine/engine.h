@@ -141,6 +141,7 @@ struct uw_ep {
 	uint32_t local, remote; /* network order */
 	uint32_t asked;		/* the destination as the program named it */
 	uint16_t lport, rport;	/* network order */
+	bool shares;		/* its port with others that do */
 	bool has_port, claimed; /* lport is entered in the port table; at the link */
 	bool unresolved;	/* nobody was there yet: look again when connecting */
 	bool fin_waits;		/* the peer's FIN came behind a Send that waits for a receive */

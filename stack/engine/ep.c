@@ -63,10 +63,35 @@ static unsigned any_port(struct uw_engine *e)
 	return 0;
 }
 
+/* Another endpoint that has ep's port, or `port` in network order. */
+static const struct uw_ep *next_holder(const struct uw_ep *ep, uint16_t port,
+				       const struct uw_ep *from)
+{
+	for (; from; from = from->next) {
+		if (from != ep && from->has_port && from->lport == port)
+			return from;
+	}
+	return NULL;
+}
+
+/* It is taken by endpoints only, which all share it, and none listens on it. */
+static bool may_share(const struct uw_ep *ep, uint16_t port)
+{
+	const struct uw_ep *o = next_holder(ep, port, ep->e->eps);
+
+	if (!ep->shares || !o)
+		return false;
+	for (; o; o = next_holder(ep, port, o->next)) {
+		if (!o->shares || o->ls)
+			return false;
+	}
+	return true;
+}
+
 /* False: port is 0 (there was none to be had) or somebody else's. */
 static bool take_port(struct uw_ep *ep, unsigned port)
 {
-	if (!port || port_taken(ep->e, port))
+	if (!port || (port_taken(ep->e, port) && !may_share(ep, htons((uint16_t)port))))
 		return false;
 	port_set(ep->e, port, true);
 	ep->has_port = true;
@@ -88,7 +113,8 @@ static void release_port(struct uw_ep *ep)
 {
 	if (!ep->has_port)
 		return;
-	port_set(ep->e, ntohs(ep->lport), false);
+	if (!ep->shares || !next_holder(ep, ep->lport, ep->e->eps))
+		port_set(ep->e, ntohs(ep->lport), false);
 	ep->has_port = false;
 }
 
@@ -226,6 +252,19 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	return engine_errno(st);
 }
 
+int uw_ep_share_port(struct uw_ep *ep, bool on)
+{
+	int err = 0;
+
+	engine_lock(ep->e);
+	if (on && ep->state != EP_IDLE)
+		err = -EINVAL;
+	else if (!ep->has_port)
+		ep->shares = on;
+	engine_unlock(ep->e);
+	return err;
+}
+
 uw_status engine_find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms)
 {
 	if (!*addr || *addr == l->addr)
@@ -285,6 +324,9 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 		st = bind_locked(ep, (struct place){ 0, 0 });
 	if (!st && ep->state != EP_BOUND)
 		st = UW_E_INVAL;
+	/* Whoever listens shares with nobody. */
+	if (!st && ep->shares && next_holder(ep, ep->lport, ep->e->eps))
+		st = UW_E_ADDR_IN_USE;
 	if (!st)
 		st = llp_listen(ep->l, ep->lport, backlog, ep, &ep->ls);
 	if (!st)

@@ -119,6 +119,12 @@ static void ep_set_ctx(struct uw_ep *ep, void *ctx)
 	ep->fn = cm_on_event;
 }
 
+static int ep_share_port(struct uw_ep *ep, bool on)
+{
+	CHECK(is_ep(ep) && on);
+	return result();
+}
+
 static int ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 {
 	int err = result();
@@ -219,6 +225,7 @@ static const struct uw_api api = {
 	.version = UW_API_VERSION,
 	.ep_create = ep_create,
 	.ep_set_ctx = ep_set_ctx,
+	.ep_share_port = ep_share_port,
 	.ep_bind = ep_bind,
 	.ep_resolve = ep_resolve,
 	.ep_listen = ep_listen,
@@ -254,6 +261,11 @@ bool host_device(struct uw_device_attr *attr)
 {
 	*attr = (struct uw_device_attr){ .guid = 0x0275770000000002u };
 	return true;
+}
+
+bool host_device_settled(struct uw_device_attr *attr)
+{
+	return host_device(attr);
 }
 
 void host_starting(void)

@@ -204,6 +204,18 @@ bool host_device(struct uw_device_attr *attr)
 	return e;
 }
 
+bool host_device_settled(struct uw_device_attr *attr)
+{
+	if (!host_device(attr))
+		return false;
+	if (attr->addr_is_final)
+		return true;
+	host_starting();
+	/* If it does not start, that has been said; nobody will be reached either way. */
+	host_api()->engine_start(host_engine());
+	return host_device(attr);
+}
+
 /* librdmacm compares what netlink said with what rdma_cm says later. */
 uint64_t host_guid(void)
 {

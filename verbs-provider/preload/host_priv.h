@@ -15,6 +15,8 @@ struct uw_engine *host_engine(void);
 uint64_t host_guid(void);
 /* What the engine says of the device now. False: no libuwarp.so. */
 bool host_device(struct uw_device_attr *attr);
+/* The same, with the address that the device has or will have for good: this may start the link. */
+bool host_device_settled(struct uw_device_attr *attr);
 
 /* Note that this process is about to start its engine: a child will need its own. */
 void host_starting(void);

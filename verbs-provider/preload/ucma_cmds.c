@@ -93,16 +93,54 @@ static int destroy_id(const struct cm_call *c)
 	return err ? err : cm_answer(c, cmd->response, &resp, sizeof(resp), sizeof(resp));
 }
 
-/* An option of an id, by name: its length, and whether QPs of a kind have it. The stack has no use
- * for any of the values; programs want to be able to set them. */
+static enum cm_state state_of(struct cm_id *id)
+{
+	enum cm_state state;
+
+	pthread_mutex_lock(&cm.lock);
+	state = id->state;
+	pthread_mutex_unlock(&cm.lock);
+	return state;
+}
+
+static int set_reuseaddr(struct cm_id *id, const void *value)
+{
+	int on;
+
+	memcpy(&on, value, sizeof(on));
+	if (on && state_of(id) != CM_IDLE)
+		return -EINVAL;
+	id->shares_port = on;
+	return 0;
+}
+
+/* The stack has one family; what the kernel refuses is refused. */
+static int set_afonly(struct cm_id *id, const void *value)
+{
+	const enum cm_state state = state_of(id);
+
+	(void)value;
+	return state == CM_IDLE || state == CM_BOUND ? 0 : -EINVAL;
+}
+
+/* TCP has its own timers, and frames between processes no type of service. */
+static int set_nothing(struct cm_id *id, const void *value)
+{
+	(void)id;
+	(void)value;
+	return 0;
+}
+
+/* An option of an id, by name: its length, and whether QPs of a kind have it. */
 static const struct id_option {
 	uint32_t name, len;
 	bool rc_only;
+	int (*set)(struct cm_id *id, const void *value);
 } id_options[] = {
-	{ RDMA_OPTION_ID_TOS, sizeof(uint8_t), false },
-	{ RDMA_OPTION_ID_REUSEADDR, sizeof(int), false },
-	{ RDMA_OPTION_ID_AFONLY, sizeof(int), false },
-	{ RDMA_OPTION_ID_ACK_TIMEOUT, sizeof(uint8_t), true },
+	{ RDMA_OPTION_ID_TOS, sizeof(uint8_t), false, set_nothing },
+	{ RDMA_OPTION_ID_REUSEADDR, sizeof(int), false, set_reuseaddr },
+	{ RDMA_OPTION_ID_AFONLY, sizeof(int), false, set_afonly },
+	{ RDMA_OPTION_ID_ACK_TIMEOUT, sizeof(uint8_t), true, set_nothing },
 };
 
 static int set_option(const struct cm_call *c)
@@ -120,7 +158,9 @@ static int set_option(const struct cm_call *c)
 			continue;
 		if (o->len != cmd->optlen || (o->rc_only && c->id->qp_type != CM_QPT_RC))
 			return -EINVAL;
-		return cmd->optval ? 0 : -EFAULT;
+		if (!cmd->optval)
+			return -EFAULT;
+		return o->set(c->id, (const void *)(uintptr_t)cmd->optval);
 	}
 	return -ENOSYS;
 }

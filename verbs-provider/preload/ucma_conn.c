@@ -53,6 +53,8 @@ static int bind_to(struct cm_id *id, const void *addr)
 	memcpy(&src, addr, cm_addr_len(addr));
 	if (is_stream(id)) {
 		err = cm_id_endpoint(id);
+		if (!err && id->shares_port)
+			err = id->api->ep_share_port(id->ep, true);
 		if (!err)
 			err = id->api->ep_bind(id->ep, addr);
 		if (err)

@@ -23,7 +23,8 @@ void uverbs_gid(uint8_t gid[16])
 	struct uw_device_attr attr;
 
 	memset(gid, 0, 16);
-	if (!host_device(&attr))
+	/* Programs send it to others, who connect to it. */
+	if (!host_device_settled(&attr))
 		return;
 	gid[10] = gid[11] = 0xff;
 	memcpy(gid + 12, &((struct sockaddr_in *)&attr.addr)->sin_addr, 4);

@@ -103,6 +103,7 @@ struct uw_device_attr {
 	uint64_t link_bps;    /* nominal speed, bits per second */
 	bool link_up;
 	struct sockaddr_storage addr; /* the engine's address; what it will be, before start */
+	bool addr_is_final;	      /* it will not change: see uw_config.ip_auto */
 	bool roce;		      /* as configured */
 	char fw_ver[32];
 };
@@ -277,6 +278,9 @@ void uw_ep_set_ctx(struct uw_ep *ep, void *ctx);
 /* Claim a local address; port 0 = any free one; wildcard and 127.0.0.1 mean this engine's address.
  * -EADDRINUSE, -EADDRNOTAVAIL, -EAFNOSUPPORT, -EINVAL (bound already). */
 int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr);
+/* From bind on: share the local port with other endpoints that do, as long as none listens
+ * (SO_REUSEADDR, RDMA_OPTION_ID_REUSEADDR). -EINVAL: it has a port already. */
+int uw_ep_share_port(struct uw_ep *ep, bool on);
 /* Find the way to dst, joining a peer process if need be (blocks, at most timeout_ms), and choose
  * the local address. -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
@@ -308,12 +312,13 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(pd_alloc)                                                                                \
 	X(pd_dealloc)                                                                              \
 	X(mr_reg)                                                                                  \
-	X(mr_dereg) X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(     \
-		srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv)          \
-		X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer)      \
-			X(qp_set_access) X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx)      \
-				X(ep_bind) X(ep_resolve) X(ep_listen) X(ep_connect) X(ep_accept)   \
-					X(ep_reject) X(ep_disconnect) X(ep_destroy)                \
+	X(mr_dereg)                                                                                \
+	X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(   \
+		srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create)           \
+		X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_access)  \
+			X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)            \
+				X(ep_share_port) X(ep_resolve) X(ep_listen) X(ep_connect)          \
+					X(ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)   \
 						X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)  \
 							X(mr_change) X(mw_alloc) X(mw_dealloc)     \
 								X(mw_rkey) X(cq_poll_stamped)      \

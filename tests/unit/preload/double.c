@@ -53,6 +53,7 @@ struct uw_ep {
 	uw_cm_event_fn *fn;
 	void *ctx;
 	enum ep_state state;
+	bool shares;
 	struct uw_ep *peer;
 	struct sockaddr_in local, remote;
 	uint8_t data[UW_PRIVATE_DATA_MAX]; /* of a connect */
@@ -231,6 +232,7 @@ static void double_engine_query(struct uw_engine *e, struct uw_device_attr *attr
 	attr->max_rd_atom = 16;
 	attr->mtu = 1500;
 	attr->link_up = true;
+	attr->addr_is_final = e->started || !getenv("UWARP_IP_AUTO");
 	attr->roce = getenv("UWARP_IDENTITY") && !strcmp(getenv("UWARP_IDENTITY"), "roce");
 	*(struct sockaddr_in *)&attr->addr =
 		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f070001) };
@@ -280,6 +282,13 @@ static struct uw_ep *on_port(struct uw_engine *e, in_port_t port)
 	return NULL;
 }
 
+static int double_ep_share_port(struct uw_ep *ep, bool on)
+{
+	enter(ep);
+	ep->shares = on;
+	return 0;
+}
+
 static int double_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
@@ -294,7 +303,7 @@ static int double_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	pthread_mutex_lock(&stack);
 	if (ep->state != EP_NEW)
 		err = -EINVAL;
-	else if (in->sin_port && on_port(ep->engine, in->sin_port))
+	else if (in->sin_port && !ep->shares && on_port(ep->engine, in->sin_port))
 		err = -EADDRINUSE;
 	if (!err) {
 		ep->local = *in;
@@ -667,6 +676,7 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 		.qp_set_access = double_qp_set_access,
 		.ep_create = double_ep_create,
 		.ep_set_ctx = double_ep_set_ctx,
+		.ep_share_port = double_ep_share_port,
 		.ep_bind = double_ep_bind,
 		.ep_resolve = double_ep_resolve,
 		.ep_listen = double_ep_listen,

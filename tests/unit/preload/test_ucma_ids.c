@@ -382,6 +382,28 @@ static int option(int fd, uint32_t id, uint32_t level, uint32_t name, uint32_t l
 	return CM_CMD(fd, SET_OPTION, c);
 }
 
+/* As the kernel has it: REUSEADDR before the id is bound, AFONLY before it does more. */
+static void ids_share_a_port_if_they_all_say_so(void **state)
+{
+	int fd = cm_node();
+	uint32_t id[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		id[i] = cm_create(fd, RDMA_PS_TCP);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(option(fd, id[i], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 4), 0);
+		assert_int_equal(cm_bind(fd, id[i], INADDR_LOOPBACK, 7003), 0);
+	}
+	assert_int_equal(cm_bind(fd, id[2], INADDR_LOOPBACK, 7003), -EADDRINUSE);
+	assert_int_equal(cm_bind(fd, id[2], INADDR_LOOPBACK, 7004), 0);
+	assert_int_equal(option(fd, id[2], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 4), -EINVAL);
+	assert_int_equal(option(fd, id[2], RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, 4), 0);
+	assert_int_equal(cm_listen(fd, id[2], 1), 0);
+	assert_int_equal(option(fd, id[2], RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, 4), -EINVAL);
+	close(fd);
+}
+
 static void options(void **state)
 {
 	int fd = cm_node();
@@ -470,6 +492,7 @@ int main(void)
 		cmocka_unit_test(query_kinds),
 		cmocka_unit_test(qp_attributes),
 		cmocka_unit_test(options),
+		cmocka_unit_test(ids_share_a_port_if_they_all_say_so),
 		cmocka_unit_test(datagram_ids),
 		cmocka_unit_test(notices),
 	};

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -331,6 +332,23 @@ static void the_engine(void **state)
 	assert_int_equal(attr.guid, ENGINE_GUID);
 }
 
+/* An address that the link may still exchange for a free one is no name to tell others. */
+static void a_gid_is_final(void **state)
+{
+	struct ib_uverbs_gid_entry e;
+	int fd = node();
+
+	(void)state;
+	assert_int_equal(gid_entry(fd, 1, 0, &e), 0);
+	assert_false(host()->api()->engine_started(host()->engine()));
+	setenv("UWARP_IP_AUTO", "1", 1);
+	assert_int_equal(gid_entry(fd, 1, 0, &e), 0);
+	unsetenv("UWARP_IP_AUTO");
+	check_gid(&e);
+	assert_true(host()->api()->engine_started(host()->engine()));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +362,7 @@ int main(void)
 		cmocka_unit_test(closed_while_full),
 		cmocka_unit_test(channel_number_reused),
 		cmocka_unit_test(the_engine),
+		cmocka_unit_test(a_gid_is_final),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
