@@ -103,6 +103,7 @@ class Environment(Base):
         self.assertEqual(got["UWARP_DIR"], self.dir)
         self.assertNotIn("UWARP_MTU", got)
         self.assertNotIn("UWARP_VERBOSE", got)
+        self.assertNotIn("UWARP_IDENTITY", got)
         self.assertNotIn("RDMAV_DRIVERS", got)
 
     def test_the_preload_comes_last(self):
