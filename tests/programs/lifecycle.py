@@ -187,7 +187,7 @@ MEMIF = [
     Itself("{server}"),
     Itself("127.0.0.1"),
     Itself("-x {server}"),
-    TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 2000", "-C 20000"),
+    TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 500", "-C 8000"),
     TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
     Family(),
     Again(),
