@@ -20,6 +20,7 @@ static void defaults(struct uw_config *c)
 	c->ird = c->ord = 128;
 	c->connect_ms = 5000;
 	c->rnr_ms = 10000;
+	c->keepalive_ms = 4000;
 	c->rc_wait_ms = 60000;
 }
 
@@ -128,6 +129,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_CONNECT_MS", 10, 600000, &c->connect_ms },
 		{ "UWARP_RNR_MS", 0, 3600000, &c->rnr_ms },
 		{ "UWARP_SPEAK_FIRST_MS", 0, 600000, &c->speak_first_ms },
+		{ "UWARP_KEEPALIVE_MS", 0, 86400000, &c->keepalive_ms },
 		{ "UWARP_RC_WAIT_MS", 10, 86400000, &c->rc_wait_ms },
 	};
 	int err;

@@ -167,6 +167,7 @@ static void start_llp(struct uw_engine *e)
 				  .random = llp_random,
 				  .capture = e->pcap ? llp_capture : NULL,
 				  .arg = e,
+				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &e->stats };
 
 	llp_init(&llp);

@@ -37,6 +37,7 @@ struct llp_config {
 	/* Sees every frame that goes out or comes in; NULL: nobody looks. */
 	void (*capture)(void *arg, const struct io_frame *f);
 	void *arg;
+	uint32_t keepalive_ms; /* ask a peer that is silent for so long; 0: never */
 	struct uw_stats *stats;
 };
 

@@ -164,6 +164,36 @@ static void a_peer_that_spoke_is_not_nudged(void **state)
 	close_bench(t);
 }
 
+/* RFC 1122 §4.2.3.6: who only waits learns that the other host is gone. */
+static void a_peer_that_died_is_noticed_by_one_that_waits(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ 0 });
+
+	(void)state;
+	a_writes(t);
+	sim_run_us(&t->s, SECOND);
+	loop_set_drop(t->s.link[1], 1000000);
+	sim_run_us(&t->s, 2 * SECOND);
+	assert_int_equal(uw_qp_state(t->s.a.qp), UW_QPS_RTS);
+	sim_run_us(&t->s, 30 * SECOND);
+	assert_int_equal(uw_qp_state(t->s.a.qp), UW_QPS_ERR);
+	assert_true(sim_had(&t->s.a, UW_CM_DISCONNECTED));
+	loop_set_drop(t->s.link[1], 0);
+	close_bench(t);
+}
+
+static void a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead(void **state)
+{
+	struct bench *t = open_bench(&(struct sim_options){ 0 });
+
+	(void)state;
+	sim_run_us(&t->s, 600 * SECOND);
+	assert_int_equal(uw_qp_state(t->s.a.qp), UW_QPS_RTS);
+	b_sends(t);
+	a_received(t);
+	close_bench(t);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +203,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_peer_to_peer_responder_speaks_at_once),
 		cmocka_unit_test(a_silent_peer_is_nudged_a_few_times),
 		cmocka_unit_test(a_peer_that_spoke_is_not_nudged),
+		cmocka_unit_test(a_peer_that_died_is_noticed_by_one_that_waits),
+		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),
 	};
 
 	if (argc > 1) /* one test alone, for looking closely */

@@ -64,6 +64,9 @@ struct uw_config {
 	/* A responder is silent until the initiator's first FPDU came (RFC 5044 §7.1.2). Not 0:
 	 * only so long, if the initiator asked for no peer-to-peer; default 0 */
 	unsigned speak_first_ms;
+	/* Not 0: ask a peer that was silent for so long whether it is still there, and twice more
+	 * (RFC 1122 §4.2.3.6). Not asked where the link tells; default 4000 */
+	unsigned keepalive_ms;
 	bool verbose; /* say on stderr what was chosen */
 };
 
@@ -313,11 +316,12 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(pd_dealloc)                                                                              \
 	X(mr_reg)                                                                                  \
 	X(mr_dereg)                                                                                \
-	X(mr_stag) X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(   \
-		srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create)           \
-		X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_access)  \
-			X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind)            \
-				X(ep_share_port) X(ep_resolve) X(ep_listen) X(ep_connect)          \
+	X(mr_stag)                                                                                 \
+	X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy)  \
+		X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy)          \
+			X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_access)        \
+				X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind) X( \
+					ep_share_port) X(ep_resolve) X(ep_listen) X(ep_connect)    \
 					X(ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)   \
 						X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)  \
 							X(mr_change) X(mw_alloc) X(mw_dealloc)     \

@@ -181,6 +181,11 @@ static bool link_pending(struct io_link *l)
 	return ll->cable && ll->cable->at_us <= ll->cfg.now_us(ll->cfg.arg);
 }
 
+void loop_set_drop(struct io_link *l, uint32_t ppm)
+{
+	of(l)->cfg.drop_ppm = ppm;
+}
+
 uint64_t loop_next_us(const struct io_link *l)
 {
 	return of(l)->cable ? of(l)->cable->at_us : UINT64_MAX;

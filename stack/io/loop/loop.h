@@ -33,6 +33,9 @@ uw_status loop_open_pair(const struct loop_config *cfg, const struct io_env *env
 uw_status loop_open_single(const struct loop_config *cfg, const struct io_env *env,
 			   struct io_link **out) UW_CHECK;
 
+/* From now on so many frames that l sends are lost, per million; all: its end of the cable is cut.
+ */
+void loop_set_drop(struct io_link *l, uint32_t ppm);
 /* When the next frame arrives at l; UINT64_MAX: none is under way. */
 uint64_t loop_next_us(const struct io_link *l);
 struct loop_fault_stats loop_faults(const struct io_link *l);

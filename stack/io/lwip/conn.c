@@ -9,6 +9,7 @@
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
 #define MSS_MIN		 140u
+#define KEEPALIVES	 3u
 
 static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 {
@@ -129,6 +130,20 @@ static void open_window(struct llp_conn *c)
 	pcb->ssthresh = TCP_SND_BUF;
 }
 
+/* The link to another process tells when that dies. Of another host nothing tells but its silence,
+ * and who only waits for it would wait for ever. RFC 1122 §4.2.3.6 would have two hours here, for
+ * the sake of lines that are paid by the packet. */
+static void watch_peer(struct llp_conn *c)
+{
+	uint32_t ms = edge.cfg.keepalive_ms;
+
+	if (!ms || c->el->io->flags & IO_P2P)
+		return;
+	ip_set_option(c->pcb, SOF_KEEPALIVE);
+	c->pcb->keep_idle = c->pcb->keep_intvl = ms;
+	c->pcb->keep_cnt = KEEPALIVES;
+}
+
 static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 {
 	struct llp_conn *c = arg;
@@ -136,6 +151,7 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
 	open_window(c);
+	watch_peer(c);
 	c->connecting = false;
 	c->in_callback = true;
 	edge.cfg.user->connected(c->ctx);
@@ -163,6 +179,7 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	attach(c, pcb);
 	conn_flow_add(c);
 	open_window(c);
+	watch_peer(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
 	if (!c->ctx)
@@ -330,10 +347,10 @@ uint64_t llp_next_timer_us(void)
 		return UINT64_MAX;
 	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
 		if (finishing(pcb) || (pcb->flags & (TF_ACK_DELAY | TF_CLOSEPEND)) ||
-		    pcb->state != ESTABLISHED)
+		    ip_get_option(pcb, SOF_KEEPALIVE) || pcb->state != ESTABLISHED)
 			return tick;
 	}
-	return 25 * tick; /* idle connections: nothing runs that is finer than keepalive */
+	return 25 * tick; /* idle connections, and nobody to watch */
 }
 
 struct llp_addrs llp_addrs(const struct llp_conn *c)
