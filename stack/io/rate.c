@@ -216,8 +216,11 @@ bool rate_parse(const char *text, uint64_t *bps)
 		if (strcmp(end, units[i].unit))
 			continue;
 		x *= units[i].factor;
+		/* Only now: of a number that does not fit the conversion makes anything. */
+		if (!(x >= (double)RATE_MIN_BPS && x <= (double)RATE_MAX_BPS))
+			return false;
 		*bps = (uint64_t)x;
-		return x >= (double)RATE_MIN_BPS && x <= (double)RATE_MAX_BPS;
+		return true;
 	}
 	return false;
 }

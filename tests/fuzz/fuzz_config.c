@@ -23,6 +23,10 @@ static const char *const names[] = {
 	"UWARP_SPEAK_FIRST_MS",
 	"UWARP_IP_AUTO",
 	"UWARP_LINK_RATE",
+	"UWARP_RNR_MS",
+	"UWARP_KEEPALIVE_MS",
+	"UWARP_RC_WAIT_MS",
+	"UWARP_IDENTITY",
 };
 
 static void check(const struct uw_config *c)

@@ -133,8 +133,8 @@ static void what_still_waits_is_given_back_at_the_end(void **state)
 
 static void a_rate_is_a_number_with_a_unit(void **state)
 {
-	static const char *const bad[] = { "",	"G",   "10g",	"10GG", "-1G",
-					   "0", "999", "2000G", " 1G",	"nan" };
+	static const char *const bad[] = { "",	  "G",	   "10g", "10GG", "-1G", "0",
+					   "999", "2000G", " 1G", "nan",  "9e99" };
 	uint64_t bps = 0;
 
 	(void)state;
