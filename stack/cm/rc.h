@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * CM-less RC (doc/adr/0006-cm-less-rc.md): two programs tell each other their GIDs and QP numbers
- * by means of their own, then each names the other in ibv_modify_qp(). Underneath is an ordinary
+ * by means of their own, then each takes its QP to RTR, naming the other. Underneath is an ordinary
  * MPA connection to port RC_PORT of one of the two, whose Request says for which QP it is. Which of
  * the two connects, what the Request says, and what to do with one that came.
  */

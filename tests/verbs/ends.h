@@ -50,6 +50,10 @@ struct place {
 
 void place_open(struct place *p);
 void place_close(struct place *p);
+/* The place of a whole program: its set-up and tear-down. */
+extern struct place here;
+int open_here(void **state);
+int close_here(void **state);
 
 /* a connects to b. Without `memory` there is no m and no mr. */
 void ends_connect(struct place *p, const struct qp_wish *w, bool memory, struct end *a,

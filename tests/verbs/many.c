@@ -16,7 +16,6 @@
 #define WARM_UP 500u
 #define SLACK	(4u << 20)
 
-static struct place here;
 static unsigned count;
 
 static void transfer(struct end *a, struct end *b)
@@ -149,20 +148,6 @@ static void memory_runs_out(void **state)
 	setrlimit(RLIMIT_AS, &was);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	free(qp);
-}
-
-static int open_here(void **state)
-{
-	(void)state;
-	place_open(&here);
-	return 0;
-}
-
-static int close_here(void **state)
-{
-	(void)state;
-	place_close(&here);
-	return 0;
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,6 @@
 
 #include "ends.h"
 
-static struct place here;
 static const struct qp_wish plain;
 
 /* ---- windows ----------------------------------------------------------------------------- */
@@ -376,20 +375,6 @@ static void the_last_receive_is_announced(void **state)
 	ibv_ack_async_event(&ev);
 	ends_close(&here, &a, &b);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-}
-
-static int open_here(void **state)
-{
-	(void)state;
-	place_open(&here);
-	return 0;
-}
-
-static int close_here(void **state)
-{
-	(void)state;
-	place_close(&here);
-	return 0;
 }
 
 int main(void)

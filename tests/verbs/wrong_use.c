@@ -7,8 +7,6 @@
 
 #include "ends.h"
 
-static struct place here;
-
 static void pair(struct end *a, struct end *b, const struct qp_wish *w)
 {
 	const struct qp_wish plain = { 0 };
@@ -257,20 +255,6 @@ static void a_cq_that_overflows_is_in_error(void **state)
 		;
 	assert_true(n < 0);
 	ends_close(&here, &a, &b);
-}
-
-static int open_here(void **state)
-{
-	(void)state;
-	place_open(&here);
-	return 0;
-}
-
-static int close_here(void **state)
-{
-	(void)state;
-	place_close(&here);
-	return 0;
 }
 
 int main(void)
