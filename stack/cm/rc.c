@@ -36,7 +36,7 @@ bool rc_hello_decode(struct uw_span pd, struct rc_hello *h)
 
 static bool same(const struct rc_end *a, const struct rc_end *b)
 {
-	return a->addr == b->addr && a->qpn == b->qpn;
+	return uw_ip_eq(&a->addr, &b->addr) && a->qpn == b->qpn;
 }
 
 /* Both sides compare the same octets, so they come to the same result on every machine. */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ip.h"
 #include "base/span.h"
 
 /* TCP. The number that RoCEv2 has in UDP. */
@@ -19,7 +20,7 @@
 
 /* A QP in the network: numbers are unique per address. */
 struct rc_end {
-	uint32_t addr; /* IPv4, network order */
+	struct uw_ip addr;
 	uint32_t qpn;
 };
 

@@ -610,7 +610,7 @@ static void connect_again(struct uw_ep *ep)
 	uw_status st;
 
 	ep->again = false;
-	st = llp_connect(ep->l, ep->has_port ? ep->lport : 0, ep->remote, ep->rport, ep, &ep->c);
+	st = engine_ep_call(ep);
 	if (st)
 		startup_failed(ep, st);
 }

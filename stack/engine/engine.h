@@ -138,8 +138,8 @@ struct uw_ep {
 	struct cm_conn *cm; /* only while starting */
 	struct uw_qp *qp;
 	struct io_link *l;
-	uint32_t local, remote; /* network order */
-	uint32_t asked;		/* the destination as the program named it */
+	struct uw_ip local, remote;
+	struct uw_ip asked;	/* the destination as the program named it */
 	uint16_t lport, rport;	/* network order */
 	bool shares;		/* its port with others that do */
 	bool has_port, claimed; /* lport is entered in the port table; at the link */
@@ -335,15 +335,17 @@ void engine_rc_posted(struct uw_qp *qp);
 void engine_rc_lost(struct uw_qp *qp);
 void engine_rc_timers(struct uw_engine *e, uint64_t now_us);
 void engine_rc_unpark(struct uw_ep *ep);
-uw_status engine_find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms);
+uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms);
 
 /* ---- ep.c -------------------------------------------------------------------------------- */
 
 struct uw_ep *engine_ep_new(struct uw_engine *e);
-bool engine_place_of(const struct sockaddr *sa, uint32_t *addr);
-bool engine_is_ours(const struct uw_engine *e, uint32_t addr, struct io_link **l);
+bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr);
+bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l);
 /* Give it a local port that is free. */
 bool engine_ep_any_port(struct uw_ep *ep);
+/* TCP only. */
+uw_status engine_ep_call(struct uw_ep *ep) UW_CHECK;
 uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us) UW_CHECK;
 uw_status engine_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p) UW_CHECK;
 uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p) UW_CHECK;

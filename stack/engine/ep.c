@@ -142,7 +142,7 @@ void engine_ep_free(struct uw_ep *ep)
 /* ---- addresses --------------------------------------------------------------------------- */
 
 struct place {
-	uint32_t addr; /* network order; 0 wildcard */
+	struct uw_ip addr;
 	uint16_t port; /* network order */
 };
 
@@ -153,24 +153,24 @@ static uw_status place_of(const struct sockaddr *sa, struct place *p)
 	const struct sockaddr_in6 *s6 = (const struct sockaddr_in6 *)sa;
 
 	if (sa->sa_family == AF_INET) {
-		*p = (struct place){ s4->sin_addr.s_addr, s4->sin_port };
+		*p = (struct place){ uw_ip_v4(s4->sin_addr.s_addr), s4->sin_port };
 		return UW_OK;
 	}
 	if (sa->sa_family != AF_INET6)
 		return UW_E_AFAMILY;
 	p->port = s6->sin6_port;
 	if (IN6_IS_ADDR_UNSPECIFIED(&s6->sin6_addr))
-		p->addr = 0;
+		p->addr = uw_ip_v4(INADDR_ANY);
 	else if (IN6_IS_ADDR_LOOPBACK(&s6->sin6_addr))
-		p->addr = htonl(INADDR_LOOPBACK);
+		p->addr = uw_ip_v4(htonl(INADDR_LOOPBACK));
 	else if (IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr))
-		memcpy(&p->addr, s6->sin6_addr.s6_addr + 12, 4);
+		memcpy(&p->addr, &s6->sin6_addr, sizeof(p->addr));
 	else
 		return UW_E_AFAMILY;
 	return UW_OK;
 }
 
-bool engine_place_of(const struct sockaddr *sa, uint32_t *addr)
+bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr)
 {
 	struct place p;
 
@@ -180,10 +180,14 @@ bool engine_place_of(const struct sockaddr *sa, uint32_t *addr)
 	return true;
 }
 
-bool engine_is_ours(const struct uw_engine *e, uint32_t addr, struct io_link **l)
+bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l)
 {
+	bool every = uw_ip_is_any(addr) || uw_ip_is_loopback(addr);
+
 	for (unsigned i = 0; i < e->n_links; i++) {
-		if (!addr || addr == e->links[i]->addr || addr == htonl(INADDR_LOOPBACK)) {
+		struct uw_ip own = uw_ip_v4(e->links[i]->addr);
+
+		if (every || uw_ip_eq(addr, &own)) {
 			*l = e->links[i];
 			return true;
 		}
@@ -230,7 +234,7 @@ static uw_status bind_locked(struct uw_ep *ep, struct place p)
 
 	if (ep->state != EP_IDLE)
 		return UW_E_INVAL;
-	if (!engine_is_ours(e, p.addr, &ep->l))
+	if (!engine_is_ours(e, &p.addr, &ep->l))
 		return UW_E_ADDR;
 	if (!take_port(ep, port ? port : any_port(e)))
 		return UW_E_ADDR_IN_USE;
@@ -265,14 +269,16 @@ int uw_ep_share_port(struct uw_ep *ep, bool on)
 	return err;
 }
 
-uw_status engine_find_way(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms)
+uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms)
 {
-	if (!*addr || *addr == l->addr)
-		*addr = l->addr;
+	struct uw_ip own = uw_ip_v4(l->addr);
+
+	if (uw_ip_is_any(to) || uw_ip_eq(to, &own))
+		*to = own;
 	else if (l->ops->resolve)
-		return l->ops->resolve(l, addr, port, timeout_ms);
-	else if (*addr == htonl(INADDR_LOOPBACK))
-		*addr = l->addr;
+		return l->ops->resolve(l, to, port, timeout_ms);
+	else if (uw_ip_is_loopback(to))
+		*to = own;
 	return UW_OK;
 }
 
@@ -280,7 +286,7 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		  unsigned timeout_ms)
 {
 	struct uw_engine *e = ep->e;
-	struct place to, from = { 0 };
+	struct place to, from = { { { 0 } }, 0 };
 	struct io_link *l = NULL;
 	uw_status st = place_of(dst, &to);
 
@@ -288,7 +294,7 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		st = place_of(src, &from);
 	if (st)
 		return engine_errno(st);
-	if (!engine_is_ours(e, ep->state == EP_BOUND ? ep->local : from.addr, &l))
+	if (!engine_is_ours(e, ep->state == EP_BOUND ? &ep->local : &from.addr, &l))
 		return engine_errno(UW_E_ADDR);
 	ep->asked = to.addr;
 	ep->rport = to.port;
@@ -301,7 +307,7 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 	}
 	engine_lock(e);
 	ep->l = l;
-	ep->local = l->addr;
+	ep->local = uw_ip_v4(l->addr);
 	ep->remote = to.addr;
 	/* As with the kernel, the port is known from here on. */
 	if (!ep->has_port && !take_port(ep, any_port(e)))
@@ -321,7 +327,7 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 	uw_status st = UW_OK;
 
 	if (ep->state == EP_IDLE)
-		st = bind_locked(ep, (struct place){ 0, 0 });
+		st = bind_locked(ep, (struct place){ { { 0 } }, 0 });
 	if (!st && ep->state != EP_BOUND)
 		st = UW_E_INVAL;
 	/* Whoever listens shares with nobody. */
@@ -344,7 +350,7 @@ int uw_ep_listen(struct uw_ep *ep, int backlog)
 	if (st)
 		return engine_errno(st);
 	/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. */
-	if (ep->l->ops->claim_port && (!ep->local || ep->local == htonl(INADDR_LOOPBACK))) {
+	if (ep->l->ops->claim_port && (uw_ip_is_any(&ep->local) || uw_ip_is_loopback(&ep->local))) {
 		st = ep->l->ops->claim_port(ep->l, ep->lport);
 		ep->claimed = !st;
 	}
@@ -406,6 +412,16 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 	return st;
 }
 
+uw_status engine_ep_call(struct uw_ep *ep)
+{
+	const struct llp_addrs a = { .local = ep->local,
+				     .remote = ep->remote,
+				     .lport = ep->has_port ? ep->lport : 0,
+				     .rport = ep->rport };
+
+	return llp_connect(ep->l, &a, ep, &ep->c);
+}
+
 uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us)
 {
 	uw_status st;
@@ -413,7 +429,7 @@ uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us)
 	ep->cm = calloc(1, sizeof(*ep->cm));
 	if (!ep->cm)
 		return UW_E_NOMEM;
-	st = llp_connect(ep->l, ep->has_port ? ep->lport : 0, ep->remote, ep->rport, ep, &ep->c);
+	st = engine_ep_call(ep);
 	if (st) {
 		free(ep->cm);
 		ep->cm = NULL;
@@ -430,7 +446,7 @@ static uw_status look_again(struct uw_ep *ep)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
 	uint64_t until = engine_now_us(ep->e) + ENGINE_PATIENCE_US;
-	uint32_t addr;
+	struct uw_ip addr;
 	uw_status st;
 
 	for (;;) {
@@ -596,22 +612,22 @@ void uw_ep_destroy(struct uw_ep *ep)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static void name(struct sockaddr_storage *a, uint32_t addr, uint16_t port)
+static void name(struct sockaddr_storage *a, const struct uw_ip *addr, uint16_t port)
 {
 	struct sockaddr_in *sin = (struct sockaddr_in *)a;
 
 	memset(a, 0, sizeof(*a));
 	sin->sin_family = AF_INET;
-	sin->sin_addr.s_addr = addr;
+	sin->sin_addr.s_addr = uw_ip_v4_be(addr);
 	sin->sin_port = port;
 }
 
 void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
-	name(a, ep->local, ep->lport);
+	name(a, &ep->local, ep->lport);
 }
 
 void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
-	name(a, ep->asked, ep->rport);
+	name(a, &ep->asked, ep->rport);
 }

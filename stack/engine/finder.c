@@ -18,7 +18,8 @@ struct rc_finder {
 };
 
 struct way {
-	uint32_t qpn, addr;
+	uint32_t qpn;
+	struct uw_ip addr;
 	uint64_t serial;
 	struct io_link *l;
 };

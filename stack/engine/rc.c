@@ -359,18 +359,18 @@ static uw_status listen_on(struct uw_engine *e, struct io_link *l)
 static uw_status make(struct uw_qp *qp, const struct uw_peer *p, struct uw_rc *rc)
 {
 	struct uw_engine *e = qp->e;
-	uint32_t from = 0;
+	struct uw_ip from = { { 0 } };
 
 	if (!engine_place_of(p->addr, &rc->peer.addr) ||
 	    (p->from && !engine_place_of(p->from, &from)))
 		return UW_E_AFAMILY;
-	if (!engine_is_ours(e, from, &rc->l))
+	if (!engine_is_ours(e, &from, &rc->l))
 		return UW_E_ADDR;
-	if (!rc->peer.addr || rc->peer.addr == htonl(INADDR_LOOPBACK))
-		rc->peer.addr = rc->l->addr;
-	rc->self = (struct rc_end){ rc->l->addr, qp->qp.num };
+	rc->self = (struct rc_end){ uw_ip_v4(rc->l->addr), qp->qp.num };
+	if (uw_ip_is_any(&rc->peer.addr) || uw_ip_is_loopback(&rc->peer.addr))
+		rc->peer.addr = rc->self.addr;
 	rc->peer.qpn = p->qpn;
-	if (rc->peer.addr == rc->self.addr && rc->peer.qpn == rc->self.qpn)
+	if (uw_ip_eq(&rc->peer.addr, &rc->self.addr) && rc->peer.qpn == rc->self.qpn)
 		return UW_E_INVAL;
 	rc->qp = qp;
 	rc->ird = p->ird;

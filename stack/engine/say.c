@@ -26,6 +26,16 @@ void engine_say(const char *fmt, ...)
 		return; /* nobody to tell */
 }
 
+#define ADDR_TEXT INET6_ADDRSTRLEN
+
+static void print_addr(const struct uw_ip *a, char out[ADDR_TEXT])
+{
+	if (uw_ip_is_v4(a))
+		inet_ntop(AF_INET, a->b + 12, out, ADDR_TEXT);
+	else
+		inet_ntop(AF_INET6, a->b, out, ADDR_TEXT);
+}
+
 static const char *advice(uw_status why)
 {
 	switch (why) {
@@ -52,23 +62,23 @@ static const char *advice(uw_status why)
 void engine_say_connect_failed(const struct uw_ep *ep, uw_status why)
 {
 	static _Atomic uint64_t last;
-	uint64_t key = (uint64_t)ep->asked << 32 | (uint64_t)ep->rport << 16 | (uint16_t)why;
-	char addr[INET_ADDRSTRLEN];
+	uint64_t key = uw_ip_hash(&ep->asked) ^ (uint64_t)ep->rport << 16 ^ (uint16_t)why;
+	char addr[ADDR_TEXT];
 
 	if (atomic_exchange(&last, key) == key)
 		return;
-	inet_ntop(AF_INET, &ep->asked, addr, sizeof(addr));
+	print_addr(&ep->asked, addr);
 	engine_say("cannot connect to %s:%u: %s", addr, ntohs(ep->rport), advice(why));
 }
 
 void engine_say_both_wait(const struct uw_ep *ep)
 {
 	static _Atomic bool said;
-	char addr[INET_ADDRSTRLEN];
+	char addr[ADDR_TEXT];
 
 	if (atomic_exchange(&said, true))
 		return;
-	inet_ntop(AF_INET, &ep->remote, addr, sizeof(addr));
+	print_addr(&ep->remote, addr);
 	engine_say("%s connected and is silent, and this program wants to send first, which RFC "
 		   "5044 7.1.2 forbids: UWARP_SPEAK_FIRST_MS=500 allows it",
 		   addr);
@@ -76,9 +86,9 @@ void engine_say_both_wait(const struct uw_ep *ep)
 
 static void say_about(const struct uw_rc *rc, const char *what)
 {
-	char addr[INET_ADDRSTRLEN];
+	char addr[ADDR_TEXT];
 
-	inet_ntop(AF_INET, &rc->peer.addr, addr, sizeof(addr));
+	print_addr(&rc->peer.addr, addr);
 	engine_say("QP %u has no connection to QP %u at %s: %s", rc->self.qpn, rc->peer.qpn, addr,
 		   what);
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ip.h"
 #include "base/status.h"
 
 struct io_link;
@@ -63,10 +64,11 @@ struct io_ops {
 	/* Is anything waiting to be received? Exact or "maybe" (true): asked just before sleeping.
 	 */
 	bool (*pending)(struct io_link *l);
-	/* No lock held. Make dst reachable: *addr (in: what the program asked, network order; out:
-	 * what to use instead, e.g. for 127.0.0.1 the address of the process that listens on
-	 * `port`, network order). UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT. NULL = nothing to do. */
-	uw_status (*resolve)(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms);
+	/* No lock held. Make *to reachable (in: what the program asked; out: what to use instead,
+	 * e.g. for 127.0.0.1 the address of the process that listens on `port`, network order).
+	 * UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT. NULL = nothing to do. */
+	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
+			     unsigned timeout_ms);
 	/* No lock held. Tell the neighbourhood that this process listens on `port` (network order),
 	 * so that 127.0.0.1 finds it; UW_E_ADDR_IN_USE if another process has it. NULL = no-op. */
 	uw_status (*claim_port)(struct io_link *l, uint16_t port);

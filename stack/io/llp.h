@@ -6,6 +6,7 @@
 #ifndef UWARP_IO_LLP_H
 #define UWARP_IO_LLP_H
 
+#include "base/ip.h"
 #include "base/span.h"
 #include "base/stats.h"
 #include "base/status.h"
@@ -13,6 +14,11 @@
 
 struct llp_conn;
 struct llp_listener;
+
+struct llp_addrs {
+	struct uw_ip local, remote;
+	uint16_t lport, rport; /* network order */
+};
 
 /* What TCP tells its user. ctx is the connection's (or the listener's for `accepted`). */
 struct llp_user {
@@ -64,8 +70,8 @@ uint64_t llp_next_timer_us(void);
 uw_status llp_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
 		     struct llp_listener **out) UW_CHECK;
 void llp_unlisten(struct llp_listener *ls);
-/* lport 0: any. The outcome is `connected` or `closed`. */
-uw_status llp_connect(struct io_link *l, uint16_t lport, uint32_t addr, uint16_t port, void *ctx,
+/* a->local is an address of the link; a->lport 0: any. The outcome is `connected` or `closed`. */
+uw_status llp_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		      struct llp_conn **out) UW_CHECK;
 /* Orderly: FIN behind what is queued. No callback after it, the conn is no longer the caller's. */
 void llp_close(struct llp_conn *c);
@@ -96,10 +102,6 @@ void llp_tx_flush(struct llp_conn *c);
 /* Octets sent and not acknowledged. */
 uint32_t llp_in_flight(const struct llp_conn *c);
 
-struct llp_addrs {
-	uint32_t local, remote; /* network order */
-	uint16_t lport, rport;
-};
 struct llp_addrs llp_addrs(const struct llp_conn *c);
 
 #endif

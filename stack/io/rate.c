@@ -114,9 +114,10 @@ static unsigned frame_refs(const struct io_frame *f)
 	return f->link->ops->refs(f);
 }
 
-static uw_status rate_resolve(struct io_link *l, uint32_t *addr, uint16_t port, unsigned timeout_ms)
+static uw_status rate_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
+			      unsigned timeout_ms)
 {
-	return of(l)->under->ops->resolve(of(l)->under, addr, port, timeout_ms);
+	return of(l)->under->ops->resolve(of(l)->under, to, port, timeout_ms);
 }
 
 static uw_status rate_claim(struct io_link *l, uint16_t port)

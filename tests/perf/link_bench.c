@@ -461,7 +461,7 @@ static bool open_end(struct end *e, const struct options *o)
 				   .run_dir = o->dir,
 				   .addr_fd = -1 };
 	struct io_env env = { .lock = lock, .unlock = unlock };
-	uint32_t peer = htonl(0x7f000002u + (unsigned)!e->me);
+	struct uw_ip to = uw_ip_v4(htonl(0x7f000002u + (unsigned)!e->me));
 
 	e->memory = calloc(1, MEMORY);
 	if (!e->memory || dpdk_link_open(&cfg, &env, &e->l))
@@ -473,7 +473,7 @@ static bool open_end(struct end *e, const struct options *o)
 	atomic_fetch_add(&e->sh->up, 1);
 	for (int ms = 0; atomic_load(&e->sh->up) < 2 && ms < OPEN_MS; ms++)
 		usleep(1000);
-	if (e->me == 0 && e->l->ops->resolve && e->l->ops->resolve(e->l, &peer, 0, OPEN_MS))
+	if (e->me == 0 && e->l->ops->resolve && e->l->ops->resolve(e->l, &to, 0, OPEN_MS))
 		return false;
 	return atomic_load(&e->sh->up) == 2;
 }

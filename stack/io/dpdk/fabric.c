@@ -126,20 +126,22 @@ static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
 	return st == UW_E_BUSY ? UW_E_TIMEOUT : st;
 }
 
-static uw_status fabric_resolve(struct io_link *l, uint32_t *addr, uint16_t port,
+static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
 				unsigned timeout_ms)
 {
 	struct fabric *f = fabric_of(l);
+	uint32_t addr = uw_ip_v4_be(to);
 
 	if (f->pid != getpid())
 		return UW_E_STATE;
-	bool by_port = means_anybody(f, *addr);
-	uw_status st = by_port ? registry_owner(&f->registry, port, addr) : UW_OK;
-	if (st || *addr == l->addr)
+	bool by_port = means_anybody(f, addr);
+	uw_status st = by_port ? registry_owner(&f->registry, port, &addr) : UW_OK;
+	*to = uw_ip_v4(addr);
+	if (st || addr == l->addr)
 		return st;
-	if ((*addr ^ l->addr) & l->mask)
+	if ((addr ^ l->addr) & l->mask)
 		return UW_E_UNREACHABLE;
-	st = reach(f, *addr, registry_now() + timeout_ms);
+	st = reach(f, addr, registry_now() + timeout_ms);
 	/* The machine is there; it is the listener that has just gone. */
 	return by_port && st == UW_E_UNREACHABLE ? UW_E_REFUSED : st;
 }

@@ -243,25 +243,26 @@ void llp_unlisten(struct llp_listener *ls)
 
 /* ---- connecting and ending --------------------------------------------------------------- */
 
-uw_status llp_connect(struct io_link *l, uint16_t lport, uint32_t addr, uint16_t port, void *ctx,
+uw_status llp_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		      struct llp_conn **out)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct llp_conn *c = conn_new(el, ctx);
 	struct tcp_pcb *pcb = tcp_new();
-	ip_addr_t to = IPADDR4_INIT(addr), from = IPADDR4_INIT(l->addr);
+	ip_addr_t to = IPADDR4_INIT(uw_ip_v4_be(&a->remote));
+	ip_addr_t from = IPADDR4_INIT(uw_ip_v4_be(&a->local));
 	err_t err = ERR_MEM;
 
 	if (!c || !pcb)
 		goto fail;
 	tcp_bind_netif(pcb, &el->nif);
 	ip_set_option(pcb, SOF_REUSEADDR);
-	err = tcp_bind(pcb, &from, lwip_ntohs(lport));
+	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
 	if (err)
 		goto fail;
 	attach(c, pcb);
 	c->connecting = true;
-	err = tcp_connect(pcb, &to, lwip_ntohs(port), on_connected);
+	err = tcp_connect(pcb, &to, lwip_ntohs(a->rport), on_connected);
 	if (err) {
 		detach(pcb);
 		goto fail;
@@ -356,8 +357,8 @@ uint64_t llp_next_timer_us(void)
 struct llp_addrs llp_addrs(const struct llp_conn *c)
 {
 	return (struct llp_addrs){
-		.local = ip_addr_get_ip4_u32(&c->pcb->local_ip),
-		.remote = ip_addr_get_ip4_u32(&c->pcb->remote_ip),
+		.local = uw_ip_v4(ip_addr_get_ip4_u32(&c->pcb->local_ip)),
+		.remote = uw_ip_v4(ip_addr_get_ip4_u32(&c->pcb->remote_ip)),
 		.lport = lwip_htons(c->pcb->local_port),
 		.rport = lwip_htons(c->pcb->remote_port),
 	};

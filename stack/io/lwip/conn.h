@@ -22,7 +22,7 @@ struct conn_held {
 
 /* Network order; all of it there is. */
 struct flow_key {
-	uint32_t local, remote;
+	struct uw_ip local, remote;
 	uint16_t lport, rport;
 };
 

@@ -18,16 +18,18 @@ static struct llp_conn *table[FLOW_BUCKETS];
 
 static unsigned hash(const struct flow_key *k)
 {
-	uint64_t x = ((uint64_t)k->remote << 32 | (uint32_t)k->rport << 16 | k->lport) ^
-		     (uint64_t)k->local * 0x9e3779b1u;
+	/* The half of an IPv4 address that is the same for all of them has room for the ports. */
+	uint64_t x = uw_ip_half(&k->remote, 1) ^ ((uint32_t)k->rport << 16 | k->lport);
 
+	/* Of our own addresses there are few, and one peer's networks are told by less than all. */
+	x ^= uw_ip_half(&k->remote, 0) * 3 ^ uw_ip_v4_be(&k->local) * (uint64_t)0x9e3779b1u;
 	return (unsigned)((x * 0x9e3779b97f4a7c15u) >> (64 - FLOW_BITS));
 }
 
 static bool same(const struct flow_key *a, const struct flow_key *b)
 {
-	return a->remote == b->remote && a->local == b->local && a->rport == b->rport &&
-	       a->lport == b->lport;
+	return a->rport == b->rport && a->lport == b->lport && uw_ip_eq(&a->remote, &b->remote) &&
+	       uw_ip_eq(&a->local, &b->local);
 }
 
 /* The connection of a pcb of ours; lwIP's own (closing ones, SYN_RCVD) have none. */
@@ -51,8 +53,8 @@ void conn_flow_add(struct llp_conn *c)
 	const struct tcp_pcb *pcb = c->pcb;
 	struct llp_conn **bucket;
 
-	c->flow = (struct flow_key){ .local = ip_addr_get_ip4_u32(&pcb->local_ip),
-				     .remote = ip_addr_get_ip4_u32(&pcb->remote_ip),
+	c->flow = (struct flow_key){ .local = uw_ip_v4(ip_addr_get_ip4_u32(&pcb->local_ip)),
+				     .remote = uw_ip_v4(ip_addr_get_ip4_u32(&pcb->remote_ip)),
 				     .lport = lwip_htons(pcb->local_port),
 				     .rport = lwip_htons(pcb->remote_port) };
 	bucket = &table[hash(&c->flow)];
@@ -116,12 +118,15 @@ void edge_flow_find(const struct pbuf *p)
 	size_t hl = (size_t)(ip[0] & 15) * 4;
 	struct flow_key k;
 	struct llp_conn *c;
+	uint32_t addr;
 
 	if (f[12] != 0x08 || f[13] != 0x00 || ip[0] >> 4 != 4 || ip[9] != IP_PROTO_TCP ||
 	    hl < IP_HLEN || p->len < SIZEOF_ETH_HDR + hl + 4)
 		return;
-	memcpy(&k.remote, ip + 12, 4);
-	memcpy(&k.local, ip + 16, 4);
+	memcpy(&addr, ip + 12, 4);
+	k.remote = uw_ip_v4(addr);
+	memcpy(&addr, ip + 16, 4);
+	k.local = uw_ip_v4(addr);
 	memcpy(&k.rport, ip + hl, 2);
 	memcpy(&k.lport, ip + hl + 2, 2);
 	for (c = table[hash(&k)]; c && !same(&c->flow, &k); c = c->flow_next)

@@ -44,11 +44,23 @@ static void what_is_not_ours_is_no_hello(void **state)
 	assert_int_equal(got.refusal, RC_NOT_READY);
 }
 
+static struct rc_end end(uint32_t addr_be, uint32_t qpn)
+{
+	return (struct rc_end){ uw_ip_v4(addr_be), qpn };
+}
+
 static void exactly_one_of_two_connects(void **state)
 {
-	static const struct rc_end ends[] = {
-		{ 0x0100007f, 16 }, { 0x0100007f, 17 }, { 0x0200007f, 16 },
-		{ 0x0100017f, 2 },  { 0x0a00000a, 1 },	{ 0xff00000a, 0xffffff },
+	const struct rc_end ends[] = {
+		end(0x0100007f, 16),
+		end(0x0100007f, 17),
+		end(0x0200007f, 16),
+		end(0x0100017f, 2),
+		end(0x0a00000a, 1),
+		end(0xff00000a, 0xffffff),
+		{ { { 0xfd, [15] = 1 } }, 1 },
+		{ { { 0xfd, [15] = 2 } }, 1 },
+		{ { { 0xfe, 0x80, [15] = 1 } }, 1 },
 	};
 	const unsigned n = sizeof(ends) / sizeof(ends[0]);
 
@@ -63,8 +75,8 @@ static void exactly_one_of_two_connects(void **state)
 
 static void a_request_is_judged_by_what_its_qp_is(void **state)
 {
-	const struct rc_end low = { 0x0100007f, 16 }, high = { 0x0200007f, 16 },
-			    other = { 0x0100007f, 99 };
+	const struct rc_end low = end(0x0100007f, 16), high = end(0x0200007f, 16),
+			    other = end(0x0100007f, 99);
 	static const struct {
 		enum rc_phase phase;
 		bool wanted;

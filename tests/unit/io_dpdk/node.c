@@ -232,10 +232,20 @@ void node_close(struct node *n)
 	n->l = NULL;
 }
 
+uw_status node_way(struct node *n, uint32_t *addr, uint16_t port, unsigned timeout_ms)
+{
+	struct uw_ip to = uw_ip_v4(*addr);
+	uw_status st = n->l->ops->resolve(n->l, &to, port, timeout_ms);
+
+	CHECK(uw_ip_is_v4(&to));
+	*addr = uw_ip_v4_be(&to);
+	return st;
+}
+
 uw_status node_resolve(struct node *n, unsigned h)
 {
 	uint32_t addr = host(h);
-	uw_status st = n->l->ops->resolve(n->l, &addr, 0, WAIT_MS / 2);
+	uw_status st = node_way(n, &addr, 0, WAIT_MS / 2);
 
 	CHECK(st || addr == host(h));
 	return st;

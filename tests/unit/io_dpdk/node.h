@@ -75,6 +75,8 @@ uw_status node_open(struct node *n, unsigned h, unsigned mtu);
 uw_status node_open_with(struct node *n, const struct dpdk_config *cfg);
 void node_open_ok(struct node *n, unsigned h);
 void node_close(struct node *n);
+/* The link's resolve, for IPv4. */
+uw_status node_way(struct node *n, uint32_t *addr, uint16_t port, unsigned timeout_ms);
 uw_status node_resolve(struct node *n, unsigned h);
 
 /* Frames with a pattern that seed and length determine. parts > 1: a chain. */

@@ -226,7 +226,7 @@ static int lonely(struct node *n, int me)
 	uint64_t start = ms_now();
 	CHECK(node_resolve(n, 9) == UW_E_UNREACHABLE);
 	uint32_t outside = htonl(0x0a000001);
-	CHECK(n->l->ops->resolve(n->l, &outside, 0, 1000) == UW_E_UNREACHABLE);
+	CHECK(node_way(n, &outside, 0, 1000) == UW_E_UNREACHABLE);
 	CHECK(ms_now() - start < 100);
 	CHECK(node_resolve(n, (unsigned)me) == UW_OK); /* itself needs nothing */
 	CHECK(!n->l->ops->pending(n->l));

@@ -216,7 +216,7 @@ static int welcomer(struct node *n, int me)
 		uint32_t addr = host(3);
 
 		if (n->board->word[1])
-			n->l->ops->resolve(n->l, &addr, 0, 20);
+			node_way(n, &addr, 0, 20);
 		for (int i = 0; i < 50; i++)
 			node_receive(n, 3, 0);
 	}
@@ -273,7 +273,7 @@ static int forker(struct node *n, int me)
 		uint32_t addr = host(2);
 
 		/* The parent's link is not the child's, and cannot be harmed by it. */
-		CHECK(n->l->ops->resolve(n->l, &addr, 0, 100) == UW_E_STATE);
+		CHECK(node_way(n, &addr, 0, 100) == UW_E_STATE);
 		n->l->ops->close(n->l);
 		CHECK(node_open(n, 0, 0) != UW_OK);
 		pause();
@@ -297,7 +297,7 @@ static int forkers_peer(struct node *n, int me)
 	board_step(n->board, 2);
 	CHECK(node_wait_down(n, 3, 1000));
 	addr = htonl(INADDR_LOOPBACK);
-	CHECK(n->l->ops->resolve(n->l, &addr, htons(4001), 1000) == UW_E_REFUSED);
+	CHECK(node_way(n, &addr, htons(4001), 1000) == UW_E_REFUSED);
 	board_step(n->board, 3);
 	CHECK(board_wait(n->board, 4));
 	CHECK(node_receive(n, 3, WAIT_MS) == 6);
@@ -536,7 +536,7 @@ static int calls_stopped(struct node *n, int me)
 	node_open_ok(n, (unsigned)me);
 	stop((pid_t)n->board->word[0]);
 	uint64_t start = ms_now();
-	CHECK(n->l->ops->resolve(n->l, &addr, 0, 300) == UW_E_TIMEOUT);
+	CHECK(node_way(n, &addr, 0, 300) == UW_E_TIMEOUT);
 	CHECK(ms_now() - start >= 300 && ms_now() - start < 1000);
 	kill((pid_t)n->board->word[0], SIGCONT);
 	CHECK(node_resolve(n, 3) == UW_OK);

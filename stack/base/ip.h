@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An Internet address of either version: an IPv4 one in the form ::ffff:a.b.c.d (RFC 4291
+ * §2.5.5.2), so that there is one kind of address to keep, compare and look up. */
+#ifndef UWARP_BASE_IP_H
+#define UWARP_BASE_IP_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/be.h"
+
+struct uw_ip {
+	_Alignas(8) uint8_t b[16];
+};
+static_assert(sizeof(struct uw_ip) == 16, "octets as they go over the wire");
+
+/* An address and how many of its bits, counted as of 128, name the network. */
+struct uw_net {
+	struct uw_ip ip;
+	uint8_t bits;
+};
+
+#define UW_IP_V4_BITS 96u /* of ::ffff:0:0/96 */
+
+/* One half as a word, in memory order: to compare and to mix. */
+static inline uint64_t uw_ip_half(const struct uw_ip *a, unsigned i)
+{
+	uint64_t w;
+
+	memcpy(&w, a->b + 8 * i, sizeof(w));
+	return w;
+}
+
+static inline bool uw_ip_eq(const struct uw_ip *a, const struct uw_ip *b)
+{
+	return uw_ip_half(a, 1) == uw_ip_half(b, 1) && uw_ip_half(a, 0) == uw_ip_half(b, 0);
+}
+
+/* From and to IPv4's 32 bits in network order. Of an IPv6 address uw_ip_v4_be gives the last four
+ * octets, which on a link of processes tell the process (io.h). */
+static inline struct uw_ip uw_ip_v4(uint32_t be)
+{
+	struct uw_ip a = { .b = { [10] = 0xff, [11] = 0xff } };
+
+	memcpy(a.b + 12, &be, sizeof(be));
+	return a;
+}
+static inline uint32_t uw_ip_v4_be(const struct uw_ip *a)
+{
+	uint32_t be;
+
+	memcpy(&be, a->b + 12, sizeof(be));
+	return be;
+}
+
+static inline bool uw_ip_is_v4(const struct uw_ip *a)
+{
+	return !uw_ip_half(a, 0) && uw_be32(a->b + 8) == 0xffff;
+}
+
+/* :: and 0.0.0.0, any address of a host */
+static inline bool uw_ip_is_any(const struct uw_ip *a)
+{
+	return !uw_ip_half(a, 0) && !uw_ip_v4_be(a) &&
+	       (!uw_be32(a->b + 8) || uw_be32(a->b + 8) == 0xffff);
+}
+
+/* ::1 and 127.0.0.1, this host. The others of 127.0.0.0/8 are addresses like any. */
+static inline bool uw_ip_is_loopback(const struct uw_ip *a)
+{
+	uint64_t low = uw_be64(a->b + 8);
+
+	return !uw_ip_half(a, 0) && (low == 1 || low == 0xffff7f000001u);
+}
+
+/* fe80::/10 */
+static inline bool uw_ip_is_link_local(const struct uw_ip *a)
+{
+	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+}
+
+/* Well spread in its upper bits. */
+static inline uint64_t uw_ip_hash(const struct uw_ip *a)
+{
+	return (uw_ip_half(a, 0) * 0xff51afd7ed558ccdu ^ uw_ip_half(a, 1)) * 0x9e3779b97f4a7c15u;
+}
+
+/* The same version, and the same network. */
+static inline bool uw_net_has(const struct uw_net *n, const struct uw_ip *a)
+{
+	unsigned whole = n->bits / 8, rest = n->bits % 8;
+
+	return uw_ip_is_v4(&n->ip) == uw_ip_is_v4(a) && !memcmp(n->ip.b, a->b, whole) &&
+	       (!rest || !((n->ip.b[whole] ^ a->b[whole]) >> (8 - rest)));
+}
+
+#endif
