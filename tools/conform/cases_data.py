@@ -277,6 +277,15 @@ def read_empty(t):
     judge.frames(t, s)
 
 
+@TABLE.case("read/empty-behind-a-send", "P13", role=EITHER)
+def read_empty_behind_send(t):
+    """What the target sent before has no part in the answer."""
+    s = t.open()
+    t.alive(s)
+    t.read(s, 0xABCD, 0x4321, 0, 0x12345600, 0x1000)
+    t.check("P13", True, "an empty Read Response", "one")
+
+
 @TABLE.case("read/empty-with-forbidden-stag", "P13", role=EITHER, needs=("regions",))
 def read_empty_forbidden(t):
     s = t.open()
