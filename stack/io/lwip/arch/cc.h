@@ -27,7 +27,7 @@ uint32_t uw_lwip_random(void);
 	do {                                                                                       \
 	} while (0)
 
-/* At -O3 this file's loop beats lwIP's own by five (doc/adr/0001). */
+/* By vectors (doc/adr/0001). */
 uint16_t uw_lwip_checksum(const void *data, int len);
 #define LWIP_CHKSUM uw_lwip_checksum
 
