@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The parts of tools/check: build a tree, run suites in it, count. Called by tools/check, which
-has installed what is needed. What only computes is done beside the rest, at low priority: the
-programs wait a lot, for timers and for each other."""
+has installed what is needed. What only computes, or only waits, is done beside the rest, at low
+priority: the programs wait a lot, for timers and for each other."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -36,7 +37,7 @@ CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")
 NO_RANDOM_ADDRESSES = ["setarch", "-R"]
 # Optimised a little, so that the sanitized tests end in time, with frames that can be named.
 SANITIZE = ["--buildtype=debugoptimized", "-Doptimization=1", "-Dc_args=-g1", "-Db_lundef=false"]
-BESIDE = ("arm64", "asan", "tsan")
+BESIDE = ("conform", "arm64", "asan", "tsan")
 BESIDE_NICE = 10
 
 
@@ -263,8 +264,15 @@ def run_lanes(names, env):
     return lane.total
 
 
+def on_signal(number, _frame):
+    """End by way of what looks for things left behind, and removes them."""
+    raise SystemExit(128 + number)
+
+
 def main():
     total, watch = results.Count(), leftovers.Watch()
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGHUP, on_signal)
     try:
         total = run_lanes(sys.argv[1:], watch.env)
     finally:
