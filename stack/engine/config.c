@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/say.h"
+#include "engine/transport.h"
 #include "io/rate.h"
 #include "uwarp/uwarp.h"
 
@@ -88,6 +89,13 @@ static int get_identity(struct uw_config *c)
 	return 0;
 }
 
+static int get_transport(struct uw_config *c)
+{
+	int err = get_string("UWARP_TRANSPORT", c->transport, sizeof(c->transport));
+
+	return !err && !transport_find(c->transport) ? -EINVAL : err;
+}
+
 static int get_strings(struct uw_config *c)
 {
 	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
@@ -140,6 +148,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_addr_fd(c);
 	if (!err)
 		err = get_identity(c);
+	if (!err)
+		err = get_transport(c);
 	if (!err)
 		err = get_rate(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)

@@ -13,6 +13,7 @@
 #include "engine/finder.h"
 #include "engine/links.h"
 #include "engine/say.h"
+#include "engine/transport.h"
 
 #ifndef UWARP_VERSION
 #define UWARP_VERSION "0"
@@ -112,14 +113,20 @@ static uint64_t seed(void)
 
 static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 {
-	struct uw_engine *e = calloc(1, sizeof(*e));
-	struct mem_region **slots = calloc(MEM_SLOTS, sizeof(*slots));
+	const struct transport *transport = transport_find(cfg->transport);
+	struct uw_engine *e;
+	struct mem_region **slots;
 
+	if (!transport)
+		return -EINVAL;
+	e = calloc(1, sizeof(*e));
+	slots = calloc(MEM_SLOTS, sizeof(*slots));
 	if (!e || !slots) {
 		free(e);
 		free(slots);
 		return -ENOMEM;
 	}
+	llp_in_use = transport->ops;
 	e->cfg = *cfg;
 	make_policy(e);
 	engine_port_reserve(e, RC_PORT);

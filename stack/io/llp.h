@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lower layer protocol (TCP) as the engine sees it. io/lwip implements it; there is one
- * instance per process because lwIP's state is global. Everything here runs under the stack lock.
+ * The lower layer protocol (TCP) as the engine sees it: a table of functions that each transport
+ * fills in. One is in use per process, chosen when the engine is opened, because lwIP's state is
+ * global (doc/adr/0008-transports.md). Everything here runs under the stack lock unless it says
+ * otherwise.
  */
 #ifndef UWARP_IO_LLP_H
 #define UWARP_IO_LLP_H
@@ -47,61 +49,164 @@ struct llp_config {
 	struct uw_stats *stats;
 };
 
-/* Once per process. */
-void llp_init(const struct llp_config *cfg);
-void llp_add_link(struct io_link *l);
-void llp_remove_link(struct io_link *l);
+/* Ports in network order everywhere. */
+struct llp_ops {
+	/* Once per process, and again when another engine follows. */
+	void (*init)(const struct llp_config *cfg);
+	void (*add_link)(struct io_link *l);
+	void (*remove_link)(struct io_link *l);
 
-/* Take one received frame in (ownership passes). Callbacks come from within. */
-void llp_input(struct io_link *l, struct io_frame *f);
-/* Frames that this process sent to itself; returns how many were taken in. */
-unsigned llp_input_self(void);
-/* Acknowledge what came since the last call and has not been yet: after a burst, and after what it
- * made the user send. */
-void llp_acks(void);
-/* Hand what is queued to the links; true if something had to stay queued. */
-bool llp_flush_links(void);
-/* Run the timers that are due. */
-void llp_timers(void);
-/* Microseconds until the next timer that matters; UINT64_MAX when no connection exists. */
-uint64_t llp_next_timer_us(void);
+	/* Take one received frame in (ownership passes). Callbacks come from within. */
+	void (*input)(struct io_link *l, struct io_frame *f);
+	/* Take in what came other than as a link's frame: what this process sent to itself, what
+	 * another thread or the kernel has for it. Returns how much there was. */
+	unsigned (*poll)(void);
+	/* Acknowledge what came since the last call and has not been yet: after a burst, and after
+	 * what it made the user send. */
+	void (*acks)(void);
+	/* Hand what is queued to the links; true if something had to stay queued. */
+	bool (*flush_links)(void);
+	/* Run the timers that are due. */
+	void (*timers)(void);
+	/* Microseconds until the next timer that matters; UINT64_MAX when no connection exists. */
+	uint64_t (*next_timer_us)(void);
 
-/* port in network order everywhere. UW_E_ADDR_IN_USE. */
-uw_status llp_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
-		     struct llp_listener **out) UW_CHECK;
-void llp_unlisten(struct llp_listener *ls);
-/* a->local is an address of the link; a->lport 0: any. The outcome is `connected` or `closed`. */
-uw_status llp_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
-		      struct llp_conn **out) UW_CHECK;
-/* Orderly: FIN behind what is queued. No callback after it, the conn is no longer the caller's. */
-void llp_close(struct llp_conn *c);
-/* FIN behind what is queued; receiving goes on, `closed` follows. */
-void llp_shutdown(struct llp_conn *c);
-/* RST. No callback after it. */
-void llp_abort(struct llp_conn *c);
-/* Every connection to that address is dead (its process ended): closed(UW_E_LLP_CLOSED). */
-void llp_peer_down(struct io_link *l, uint32_t addr);
+	/* UW_E_ADDR_IN_USE. */
+	uw_status (*listen)(struct io_link *l, uint16_t port, int backlog, void *ctx,
+			    struct llp_listener **out);
+	void (*unlisten)(struct llp_listener *ls);
+	/* a->local is an address of the link; a->lport 0: any. The outcome is `connected` or
+	 * `closed`. */
+	uw_status (*connect)(struct io_link *l, const struct llp_addrs *a, void *ctx,
+			     struct llp_conn **out);
+	/* Orderly: FIN behind what is queued. No callback after it, the conn is no longer the
+	 * caller's. */
+	void (*close)(struct llp_conn *c);
+	/* FIN behind what is queued; receiving goes on, `closed` follows. */
+	void (*shutdown)(struct llp_conn *c);
+	/* RST. No callback after it. */
+	void (*abort)(struct llp_conn *c);
+	/* Every connection to that address is dead (its process ended): closed(UW_E_LLP_CLOSED). */
+	void (*peer_down)(struct io_link *l, uint32_t addr);
+	/* Connections that still have to finish closing (for a drain). */
+	unsigned (*lingering)(void);
 
-/* Connections that still have to finish closing (for a drain). */
-unsigned llp_lingering(void);
+	/* From within rx(): what it does not use up waits. Nothing is offered again until resume,
+	 * and the peer's window closes with what it sends meanwhile. */
+	void (*pause)(struct llp_conn *c);
+	/* Offer it all again; not from within a callback. */
+	void (*resume)(struct llp_conn *c);
 
-/* From within rx(): what it does not use up waits. Nothing is offered again until llp_resume, and
- * the peer's window closes with what it sends meanwhile. */
-void llp_pause(struct llp_conn *c);
-/* Offer it all again; not from within a callback. */
-void llp_resume(struct llp_conn *c);
+	/* Begin a segment: where its octets go and how many fit (the EMSS); NULL when the window,
+	 * the queue or the frame pool has no room (writable() comes later). */
+	uint8_t *(*tx_begin)(struct llp_conn *c, size_t *room);
+	/* The segment is n octets; 0 gives it back. Sent by tx_flush or with the next output. */
+	void (*tx_commit)(struct llp_conn *c, size_t n);
+	void (*tx_flush)(struct llp_conn *c);
+	struct llp_addrs (*addrs)(const struct llp_conn *c);
+};
 
-/* The EMSS: largest segment payload now. */
-uint32_t llp_emss(const struct llp_conn *c);
-/* Begin a segment: where its octets go and how many fit; NULL when the window, the queue or the
- * frame pool has no room (writable() comes later). */
-uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room);
-/* The segment is n octets; 0 gives it back. Sent by llp_tx_flush or with the next output. */
-void llp_tx_commit(struct llp_conn *c, size_t n);
-void llp_tx_flush(struct llp_conn *c);
-/* Octets sent and not acknowledged. */
-uint32_t llp_in_flight(const struct llp_conn *c);
+/* The transport in use; set when an engine is opened, before anything below is called. */
+extern const struct llp_ops *llp_in_use __attribute__((visibility("hidden")));
 
-struct llp_addrs llp_addrs(const struct llp_conn *c);
+/* io/lwip: lwIP's raw API, in the thread that drives. */
+extern const struct llp_ops llp_raw;
+
+/* ---- as the engine calls them ------------------------------------------------------------- */
+
+static inline void llp_init(const struct llp_config *cfg)
+{
+	llp_in_use->init(cfg);
+}
+static inline void llp_add_link(struct io_link *l)
+{
+	llp_in_use->add_link(l);
+}
+static inline void llp_remove_link(struct io_link *l)
+{
+	llp_in_use->remove_link(l);
+}
+static inline void llp_input(struct io_link *l, struct io_frame *f)
+{
+	llp_in_use->input(l, f);
+}
+static inline unsigned llp_poll(void)
+{
+	return llp_in_use->poll();
+}
+static inline void llp_acks(void)
+{
+	llp_in_use->acks();
+}
+static inline bool llp_flush_links(void)
+{
+	return llp_in_use->flush_links();
+}
+static inline void llp_timers(void)
+{
+	llp_in_use->timers();
+}
+static inline uint64_t llp_next_timer_us(void)
+{
+	return llp_in_use->next_timer_us();
+}
+static inline void llp_unlisten(struct llp_listener *ls)
+{
+	llp_in_use->unlisten(ls);
+}
+static inline void llp_close(struct llp_conn *c)
+{
+	llp_in_use->close(c);
+}
+static inline void llp_shutdown(struct llp_conn *c)
+{
+	llp_in_use->shutdown(c);
+}
+static inline void llp_abort(struct llp_conn *c)
+{
+	llp_in_use->abort(c);
+}
+static inline void llp_peer_down(struct io_link *l, uint32_t addr)
+{
+	llp_in_use->peer_down(l, addr);
+}
+static inline unsigned llp_lingering(void)
+{
+	return llp_in_use->lingering();
+}
+static inline void llp_pause(struct llp_conn *c)
+{
+	llp_in_use->pause(c);
+}
+static inline void llp_resume(struct llp_conn *c)
+{
+	llp_in_use->resume(c);
+}
+static inline uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
+{
+	return llp_in_use->tx_begin(c, room);
+}
+static inline void llp_tx_commit(struct llp_conn *c, size_t n)
+{
+	llp_in_use->tx_commit(c, n);
+}
+static inline void llp_tx_flush(struct llp_conn *c)
+{
+	llp_in_use->tx_flush(c);
+}
+static inline UW_CHECK uw_status llp_listen(struct io_link *l, uint16_t port, int backlog,
+					    void *ctx, struct llp_listener **out)
+{
+	return llp_in_use->listen(l, port, backlog, ctx, out);
+}
+static inline UW_CHECK uw_status llp_connect(struct io_link *l, const struct llp_addrs *a,
+					     void *ctx, struct llp_conn **out)
+{
+	return llp_in_use->connect(l, a, ctx, out);
+}
+static inline struct llp_addrs llp_addrs(const struct llp_conn *c)
+{
+	return llp_in_use->addrs(c);
+}
 
 #endif

@@ -43,6 +43,8 @@ struct uw_ep;
 /* ---- configuration ---------------------------------------------------------------------- */
 
 struct uw_config {
+	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives); "" = raw */
+	char transport[16];
 	char link[256];	   /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
 	char ip[64];	   /* "A" or "A/N"; "" = chosen by the link */
 	char run_dir[256]; /* rendezvous directory of this user's processes; "" = default */
@@ -317,17 +319,17 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(mr_reg)                                                                                  \
 	X(mr_dereg)                                                                                \
 	X(mr_stag)                                                                                 \
-	X(cq_create) X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy)  \
-		X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy)          \
-			X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_access)        \
-				X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind) X( \
-					ep_share_port) X(ep_resolve) X(ep_listen) X(ep_connect)    \
-					X(ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)   \
-						X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)  \
-							X(mr_change) X(mw_alloc) X(mw_dealloc)     \
-								X(mw_rkey) X(cq_poll_stamped)      \
-									X(cq_moderate)             \
-										X(post_send_all)
+	X(cq_create)                                                                               \
+	X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(            \
+		srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num)  \
+		X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_access) X(post_send)             \
+			X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port)        \
+				X(ep_resolve) X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) \
+					X(ep_disconnect) X(ep_destroy) X(ep_local_addr)            \
+						X(ep_peer_addr) X(mr_alloc_null) X(mr_change)      \
+							X(mw_alloc) X(mw_dealloc) X(mw_rkey)       \
+								X(cq_poll_stamped) X(cq_moderate)  \
+									X(post_send_all)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

@@ -203,8 +203,8 @@ static uw_status from_err(err_t err)
 	}
 }
 
-uw_status llp_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
-		     struct llp_listener **out)
+uw_status edge_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
+		      struct llp_listener **out)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct llp_listener *ls = malloc(sizeof(*ls));
@@ -235,7 +235,7 @@ fail:
 	return from_err(err);
 }
 
-void llp_unlisten(struct llp_listener *ls)
+void edge_unlisten(struct llp_listener *ls)
 {
 	tcp_close(ls->pcb);
 	free(ls);
@@ -243,8 +243,8 @@ void llp_unlisten(struct llp_listener *ls)
 
 /* ---- connecting and ending --------------------------------------------------------------- */
 
-uw_status llp_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
-		      struct llp_conn **out)
+uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
+		       struct llp_conn **out)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct llp_conn *c = conn_new(el, ctx);
@@ -278,7 +278,7 @@ fail:
 	return from_err(err);
 }
 
-void llp_close(struct llp_conn *c)
+void edge_close(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
@@ -292,12 +292,12 @@ void llp_close(struct llp_conn *c)
 	tcp_close(pcb);
 }
 
-void llp_shutdown(struct llp_conn *c)
+void edge_shutdown(struct llp_conn *c)
 {
 	tcp_shutdown(c->pcb, 0, 1);
 }
 
-void llp_abort(struct llp_conn *c)
+void edge_abort(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
@@ -310,7 +310,7 @@ void llp_abort(struct llp_conn *c)
 	tcp_abort(pcb);
 }
 
-void llp_peer_down(struct io_link *l, uint32_t addr)
+void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
 
@@ -331,7 +331,7 @@ static bool finishing(const struct tcp_pcb *pcb)
 	       pcb->state == LAST_ACK;
 }
 
-unsigned llp_lingering(void)
+unsigned edge_lingering(void)
 {
 	unsigned n = 0;
 
@@ -340,7 +340,7 @@ unsigned llp_lingering(void)
 	return n;
 }
 
-uint64_t llp_next_timer_us(void)
+uint64_t edge_next_timer_us(void)
 {
 	uint64_t tick = TCP_TMR_INTERVAL * 1000;
 
@@ -354,7 +354,7 @@ uint64_t llp_next_timer_us(void)
 	return 25 * tick; /* idle connections, and nobody to watch */
 }
 
-struct llp_addrs llp_addrs(const struct llp_conn *c)
+struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
 	return (struct llp_addrs){
 		.local = uw_ip_v4(ip_addr_get_ip4_u32(&c->pcb->local_ip)),

@@ -31,7 +31,7 @@ struct llp_conn {
 	struct tcp_pcb *pcb;
 	struct edge_link *el;
 	void *ctx;
-	struct io_frame *building; /* llp_tx_begin without its commit */
+	struct io_frame *building; /* edge_tx_begin without its commit */
 	struct tcp_seg *seg;	   /* for it */
 	struct conn_held held;
 	struct llp_conn *next_ack; /* edge.acks */
@@ -58,7 +58,7 @@ err_t conn_settle(struct llp_conn *c);
 void conn_flow_add(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);
 
-/* send.c: give back what llp_tx_begin took */
+/* send.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);
 
 /* recv.c */

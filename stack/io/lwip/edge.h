@@ -58,5 +58,36 @@ void edge_flow_find(const struct pbuf *p);
 
 /* netif.c */
 bool edge_netif_up(struct edge_link *el);
+void edge_init(const struct llp_config *cfg);
+void edge_add_link(struct io_link *l);
+void edge_remove_link(struct io_link *l);
+void edge_input(struct io_link *l, struct io_frame *f);
+unsigned edge_poll(void);
+bool edge_flush_links(void);
+void edge_timers(void);
+
+/* conn.c */
+uint64_t edge_next_timer_us(void);
+uw_status edge_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
+		      struct llp_listener **out) UW_CHECK;
+void edge_unlisten(struct llp_listener *ls);
+uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
+		       struct llp_conn **out) UW_CHECK;
+void edge_close(struct llp_conn *c);
+void edge_shutdown(struct llp_conn *c);
+void edge_abort(struct llp_conn *c);
+void edge_peer_down(struct io_link *l, uint32_t addr);
+unsigned edge_lingering(void);
+struct llp_addrs edge_addrs(const struct llp_conn *c);
+
+/* recv.c */
+void edge_acks(void);
+void edge_pause(struct llp_conn *c);
+void edge_resume(struct llp_conn *c);
+
+/* send.c */
+uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
+void edge_tx_commit(struct llp_conn *c, size_t n);
+void edge_tx_flush(struct llp_conn *c);
 
 #endif

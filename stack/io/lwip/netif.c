@@ -45,7 +45,7 @@ static unsigned flush(struct edge_link *el)
 	return el->tx_n;
 }
 
-bool llp_flush_links(void)
+bool edge_flush_links(void)
 {
 	unsigned left = 0;
 
@@ -146,7 +146,7 @@ static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 
 /* ---- in ---------------------------------------------------------------------------------- */
 
-void llp_input(struct io_link *l, struct io_frame *f)
+void edge_input(struct io_link *l, struct io_frame *f)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct pbuf *p;
@@ -164,7 +164,7 @@ void llp_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 }
 
-unsigned llp_input_self(void)
+unsigned edge_poll(void)
 {
 	unsigned total = 0;
 
@@ -176,7 +176,7 @@ unsigned llp_input_self(void)
 		memcpy(v, el->self, n * sizeof(v[0]));
 		el->self_n = 0;
 		for (unsigned k = 0; k < n; k++)
-			llp_input(el->io, v[k]);
+			edge_input(el->io, v[k]);
 		total += n;
 	}
 	return total;
@@ -216,7 +216,7 @@ bool edge_netif_up(struct edge_link *el)
 	return true;
 }
 
-void llp_init(const struct llp_config *cfg)
+void edge_init(const struct llp_config *cfg)
 {
 	static bool once;
 
@@ -227,7 +227,7 @@ void llp_init(const struct llp_config *cfg)
 	lwip_init();
 }
 
-void llp_add_link(struct io_link *l)
+void edge_add_link(struct io_link *l)
 {
 	struct edge_link *el = edge_link_of(NULL);
 
@@ -238,7 +238,7 @@ void llp_add_link(struct io_link *l)
 	edge_netif_up(el);
 }
 
-void llp_remove_link(struct io_link *l)
+void edge_remove_link(struct io_link *l)
 {
 	struct edge_link *el = edge_link_of(l);
 
@@ -252,7 +252,7 @@ void llp_remove_link(struct io_link *l)
 	memset(el, 0, sizeof(*el));
 }
 
-void llp_timers(void)
+void edge_timers(void)
 {
 	sys_check_timeouts();
 }

@@ -215,12 +215,12 @@ void conn_settle_window(struct llp_conn *c)
 	c->held.owed = 0;
 }
 
-void llp_pause(struct llp_conn *c)
+void edge_pause(struct llp_conn *c)
 {
 	c->paused = true;
 }
 
-void llp_resume(struct llp_conn *c)
+void edge_resume(struct llp_conn *c)
 {
 	c->paused = false;
 	c->in_callback = true;
@@ -246,7 +246,7 @@ static void take(struct llp_conn *c, struct pbuf *p)
 	if (too_many_frames(c) && !flatten(c)) {
 		void *ctx = c->ctx;
 
-		llp_abort(c);
+		edge_abort(c);
 		edge.cfg.user->closed(ctx, UW_E_LLP_CLOSED);
 		return;
 	}
@@ -286,7 +286,7 @@ void conn_forget_ack(struct llp_conn *c)
 	c->ack_due = false;
 }
 
-void llp_acks(void)
+void edge_acks(void)
 {
 	struct llp_conn *c;
 

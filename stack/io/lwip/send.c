@@ -15,12 +15,12 @@
 #define PROBE_MIN_US 250000u
 #define PROBE_MAX_US 8000000u
 
-uint32_t llp_emss(const struct llp_conn *c)
+static uint32_t emss(const struct llp_conn *c)
 {
 	return tcp_mss(c->pcb);
 }
 
-uint32_t llp_in_flight(const struct llp_conn *c)
+static uint32_t in_flight(const struct llp_conn *c)
 {
 	return c->pcb->snd_lbb - c->pcb->lastack;
 }
@@ -37,7 +37,7 @@ static bool window_open(const struct llp_conn *c, uint32_t n)
 		return false;
 	if (c->el->tx_n >= EDGE_TXQ / 2) /* the link is behind */
 		return false;
-	return llp_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
+	return in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
 	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
 }
 
@@ -48,7 +48,7 @@ static void probe_window(struct llp_conn *c, uint32_t n)
 {
 	uint64_t now;
 
-	if (c->pcb->snd_wnd >= n || llp_in_flight(c))
+	if (c->pcb->snd_wnd >= n || in_flight(c))
 		return;
 	now = edge.cfg.now_us(edge.cfg.arg);
 	if (!c->probe_us)
@@ -62,11 +62,11 @@ static void probe_window(struct llp_conn *c, uint32_t n)
 		c->probe_wait_us *= 2;
 }
 
-uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
+uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 {
 	struct io_link *l = c->el->io;
 	/* A peer whose whole window is less than a segment gets segments of that size. */
-	uint32_t n = LWIP_MIN(llp_emss(c), c->pcb->snd_wnd_max);
+	uint32_t n = LWIP_MIN(emss(c), c->pcb->snd_wnd_max);
 	struct io_frame *f;
 
 	if (!n || c->end != CONN_ON)
@@ -124,7 +124,7 @@ static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
 	pcb->snd_queuelen++;
 }
 
-void llp_tx_commit(struct llp_conn *c, size_t n)
+void edge_tx_commit(struct llp_conn *c, size_t n)
 {
 	struct io_frame *f = c->building;
 	struct tcp_seg *seg = c->seg;
@@ -175,7 +175,7 @@ static void output(struct llp_conn *c)
 	pcb->unacked = first;
 }
 
-void llp_tx_flush(struct llp_conn *c)
+void edge_tx_flush(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which TCP carries the streams (io/llp.h): one row for each that there is. */
+#ifndef UWARP_ENGINE_TRANSPORT_H
+#define UWARP_ENGINE_TRANSPORT_H
+
+#include "io/llp.h"
+
+struct transport {
+	const char *name;
+	const struct llp_ops *ops; /* NULL: this build does not have it */
+};
+
+/* "" is the first. NULL: there is none such, and stderr says which there are. */
+const struct transport *transport_find(const char *name);
+
+#endif
