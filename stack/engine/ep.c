@@ -299,6 +299,8 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 	ep->asked = to.addr;
 	ep->rport = to.port;
 	st = engine_find_way(l, &to.addr, to.port, timeout_ms);
+	if (st == UW_MORE)
+		return engine_errno(st);
 	/* As with any local address of a host: resolving succeeds, connecting tells. */
 	ep->unresolved = st && (l->flags & IO_P2P);
 	if (st && !ep->unresolved) {

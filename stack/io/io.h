@@ -66,7 +66,8 @@ struct io_ops {
 	bool (*pending)(struct io_link *l);
 	/* No lock held. Make *to reachable (in: what the program asked; out: what to use instead,
 	 * e.g. for 127.0.0.1 the address of the process that listens on `port`, network order).
-	 * UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT. NULL = nothing to do. */
+	 * UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT; with a timeout of 0 UW_MORE: one would have to
+	 * wait. NULL = nothing to do. */
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
 	/* No lock held. Tell the neighbourhood that this process listens on `port` (network order),

@@ -287,7 +287,8 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr);
  * (SO_REUSEADDR, RDMA_OPTION_ID_REUSEADDR). -EINVAL: it has a port already. */
 int uw_ep_share_port(struct uw_ep *ep, bool on);
 /* Find the way to dst, joining a peer process if need be (blocks, at most timeout_ms), and choose
- * the local address. -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
+ * the local address. With a timeout of 0 it does not block: -EAGAIN, it is not known yet.
+ * -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms);
 int uw_ep_listen(struct uw_ep *ep, int backlog);

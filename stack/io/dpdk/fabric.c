@@ -126,6 +126,19 @@ static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
 	return st == UW_E_BUSY ? UW_E_TIMEOUT : st;
 }
 
+/* Is addr up already? Asked without waiting. */
+static uw_status reached(struct fabric *f, uint32_t addr)
+{
+	const struct peer *p;
+	bool up;
+
+	pthread_mutex_lock(&f->lock);
+	p = peer_find(f, addr);
+	up = !f->closing && p && p->state == PEER_UP;
+	pthread_mutex_unlock(&f->lock);
+	return up ? UW_OK : UW_MORE;
+}
+
 static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
 				unsigned timeout_ms)
 {
@@ -141,7 +154,7 @@ static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t po
 		return st;
 	if ((addr ^ l->addr) & l->mask)
 		return UW_E_UNREACHABLE;
-	st = reach(f, addr, registry_now() + timeout_ms);
+	st = timeout_ms ? reach(f, addr, registry_now() + timeout_ms) : reached(f, addr);
 	/* The machine is there; it is the listener that has just gone. */
 	return by_port && st == UW_E_UNREACHABLE ? UW_E_REFUSED : st;
 }
