@@ -155,6 +155,8 @@ struct uw_ep {
 	uint64_t nudge_us; /* the next one; 0 none */
 	uint64_t gate_us;  /* responder: look whether the peer has spoken; 0 never */
 	struct uw_ep *next_stalled;
+	uint8_t *unsent; /* the rest of a start-up frame; it goes before the stream */
+	uint16_t unsent_len;
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
 	bool again;		   /* ... at the next tick */
 	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
@@ -316,6 +318,7 @@ void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why
 /* There is no way to the peer: the event that says so. */
 void engine_ep_unreachable(struct uw_ep *ep, uw_status why);
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator) UW_CHECK;
+/* Send a start-up frame, or keep it until there is room. */
 uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW_CHECK;
 
 /* The peer ended the stream of a QP, or TCP did. */

@@ -282,6 +282,23 @@ uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, un
 	return UW_OK;
 }
 
+static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_ip *to)
+{
+	uw_status st = UW_OK;
+
+	engine_lock(ep->e);
+	ep->l = l;
+	ep->local = uw_ip_v4(l->addr);
+	ep->remote = *to;
+	/* As with the kernel, the port is known from here on. */
+	if (!ep->has_port && !take_port(ep, any_port(ep->e)))
+		st = UW_E_ADDR_IN_USE;
+	if (!st && (ep->state == EP_IDLE || ep->state == EP_BOUND))
+		ep->state = EP_RESOLVED;
+	engine_unlock(ep->e);
+	return st;
+}
+
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms)
 {
@@ -307,19 +324,7 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		engine_say_connect_failed(ep, st);
 		return engine_errno(st);
 	}
-	engine_lock(e);
-	ep->l = l;
-	ep->local = uw_ip_v4(l->addr);
-	ep->remote = to.addr;
-	/* As with the kernel, the port is known from here on. */
-	if (!ep->has_port && !take_port(ep, any_port(e)))
-		st = UW_E_ADDR_IN_USE;
-	else
-		st = UW_OK;
-	if (!st && (ep->state == EP_IDLE || ep->state == EP_BOUND))
-		ep->state = EP_RESOLVED;
-	engine_unlock(e);
-	return engine_errno(st);
+	return engine_errno(take_way(ep, l, &to.addr));
 }
 
 /* ---- listening ---------------------------------------------------------------------------- */
@@ -544,6 +549,7 @@ uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 		st = take_param(ep, p, &param);
 	if (!st)
 		st = cm_reject(ep->cm, &param, frame, &n);
+	llp_flush_links(); /* room: what is not sent now will not be */
 	if (!st)
 		st = engine_send_frame(ep, frame, n);
 	if (st)
