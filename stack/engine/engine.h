@@ -142,6 +142,8 @@ struct uw_ep {
 	struct uw_ip asked;	/* the destination as the program named it */
 	uint16_t lport, rport;	/* network order */
 	bool shares;		/* its port with others that do */
+	bool joint;		/* others have its port, or had */
+	bool only6;		/* :: is not 0.0.0.0 as well */
 	bool has_port, claimed; /* lport is entered in the port table; at the link */
 	bool unresolved;	/* nobody was there yet: look again when connecting */
 	bool fin_waits;		/* the peer's FIN came behind a Send that waits for a receive */
@@ -345,6 +347,9 @@ uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, un
 struct uw_ep *engine_ep_new(struct uw_engine *e);
 bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr);
 bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l);
+/* The address of ours to speak to `to` from, if the program asked for `from`. */
+uw_status engine_local_for(const struct io_link *l, const struct uw_ip *from,
+			   const struct uw_ip *to, struct uw_ip *out) UW_CHECK;
 /* Give it a local port that is free. */
 bool engine_ep_any_port(struct uw_ep *ep);
 /* TCP only. */

@@ -17,6 +17,14 @@
 struct llp_conn;
 struct llp_listener;
 
+/* Where to listen. Any address and a loopback one mean all that the link has: 0.0.0.0 and 127.0.0.1
+ * of IPv4, ::1 of IPv6, :: of both, unless only6. */
+struct llp_place {
+	struct uw_ip addr;
+	uint16_t port; /* network order */
+	bool only6;
+};
+
 struct llp_addrs {
 	struct uw_ip local, remote;
 	uint16_t lport, rport; /* network order */
@@ -72,7 +80,7 @@ struct llp_ops {
 	uint64_t (*next_timer_us)(void);
 
 	/* UW_E_ADDR_IN_USE. */
-	uw_status (*listen)(struct io_link *l, uint16_t port, int backlog, void *ctx,
+	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 			    struct llp_listener **out);
 	void (*unlisten)(struct llp_listener *ls);
 	/* a->local is an address of the link; a->lport 0: any. The outcome is `connected` or
@@ -194,10 +202,10 @@ static inline void llp_tx_flush(struct llp_conn *c)
 {
 	llp_in_use->tx_flush(c);
 }
-static inline UW_CHECK uw_status llp_listen(struct io_link *l, uint16_t port, int backlog,
-					    void *ctx, struct llp_listener **out)
+static inline UW_CHECK uw_status llp_listen(struct io_link *l, const struct llp_place *at,
+					    int backlog, void *ctx, struct llp_listener **out)
 {
-	return llp_in_use->listen(l, port, backlog, ctx, out);
+	return llp_in_use->listen(l, at, backlog, ctx, out);
 }
 static inline UW_CHECK uw_status llp_connect(struct io_link *l, const struct llp_addrs *a,
 					     void *ctx, struct llp_conn **out)

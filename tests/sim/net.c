@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net.h"
 
+#include "io/addr.h"
+
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,6 +63,11 @@ void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq)
 	assert_int_equal(uw_qp_create(side->pd, &qa, &side->qp), 0);
 }
 
+static struct uw_ip ip6_of(uint32_t end)
+{
+	return (struct uw_ip){ .b = { 0xfd, [15] = (uint8_t)end } };
+}
+
 void sim_open(struct sim *s, const struct sim_options *o)
 {
 	struct loop_config lc = { .mtu = o->mtu ? o->mtu : 1500,
@@ -89,6 +96,11 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.speak_first_ms = o->speak_first_ms;
 	cfg.connect_ms = 30000; /* faults may cost several RTOs */
 	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
+	for (unsigned i = 0; o->ip6 && i < 2; i++) {
+		const struct uw_net six = { ip6_of(SIM_A + i), 64 };
+
+		io_set_ip6(s->link[i], &six, 1);
+	}
 	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);
 	sim_open_side(s, &s->a, NULL);
 	sim_open_side(s, &s->b, NULL);
@@ -157,16 +169,28 @@ bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-static struct sockaddr_in sin_of(uint32_t addr, uint16_t port)
+struct sockaddr_storage sim_addr(const struct sim *s, uint32_t end, uint16_t port)
 {
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(addr) };
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in *four = (struct sockaddr_in *)&a;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a;
+	struct uw_ip ip = ip6_of(end);
+
+	if (s->opt.ip6) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = htons(port);
+		memcpy(&six->sin6_addr, &ip, sizeof(ip));
+	} else {
+		four->sin_family = AF_INET;
+		four->sin_port = htons(port);
+		four->sin_addr.s_addr = htonl(end);
+	}
+	return a;
 }
 
 void sim_listen(struct sim *s, uint16_t port)
 {
-	struct sockaddr_in any = sin_of(SIM_B, port);
+	struct sockaddr_storage any = sim_addr(s, SIM_B, port);
 
 	assert_int_equal(uw_ep_create(s->e, sim_event, &s->listener, &s->listener.ep), 0);
 	assert_int_equal(uw_ep_bind(s->listener.ep, (struct sockaddr *)&any), 0);
@@ -199,7 +223,7 @@ void sim_connect(struct sim *s, uint16_t port)
 
 void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port)
 {
-	struct sockaddr_in from = sin_of(SIM_A, 0), to = sin_of(SIM_B, port);
+	struct sockaddr_storage from = sim_addr(s, SIM_A, 0), to = sim_addr(s, SIM_B, port);
 	struct uw_cm_param p = { .private_data = "hello",
 				 .private_data_len = 5,
 				 .ird = 4,

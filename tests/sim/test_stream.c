@@ -160,6 +160,22 @@ static void test_all_with_faults(void **state)
 						      .seed = seed });
 }
 
+/* The header is 20 octets longer, the neighbours find each other by ND, and that may get lost too.
+ */
+static void test_all_over_ip6(void **state)
+{
+	(void)state;
+	all_operations(&(struct sim_options){ .ip6 = true, .mtu = 1500 });
+	all_operations(&(struct sim_options){ .ip6 = true, .mtu = 1280, .markers = true });
+	for (uint64_t seed = 1; seed <= 4; seed++)
+		all_operations(&(struct sim_options){ .ip6 = true,
+						      .mtu = seed & 1 ? 1500 : 9000,
+						      .drop_ppm = 20000,
+						      .dup_ppm = 20000,
+						      .reorder_ppm = 50000,
+						      .seed = seed });
+}
+
 /* The same seed is the same run, to the microsecond. */
 static void test_repeats_exactly(void **state)
 {
@@ -204,7 +220,8 @@ static bool both_down(void *arg)
 	return sim_had(&s->a, UW_CM_DISCONNECTED) && sim_had(&s->b, UW_CM_DISCONNECTED);
 }
 
-/* What was posted before the disconnect arrives, then both sides hear of the end (RFC 5044 §7.2). */
+/* What was posted before the disconnect arrives, then both sides hear of the end (RFC 5044 §7.2).
+ */
 static void test_disconnect_drains(void **state)
 {
 	struct sim *s = calloc(1, sizeof(*s));
@@ -448,6 +465,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_all_with_markers),
 		cmocka_unit_test(test_all_rev1),
 		cmocka_unit_test(test_all_with_faults),
+		cmocka_unit_test(test_all_over_ip6),
 		cmocka_unit_test(test_repeats_exactly),
 		cmocka_unit_test(test_private_data),
 		cmocka_unit_test(test_disconnect_drains),
