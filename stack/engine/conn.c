@@ -42,6 +42,13 @@ static void forget_cm(struct uw_ep *ep)
 	ep->cm = NULL;
 }
 
+static void forget_unsent(struct uw_ep *ep)
+{
+	free(ep->unsent);
+	ep->unsent = NULL;
+	ep->unsent_len = 0;
+}
+
 static void end(struct uw_ep *ep)
 {
 	struct llp_conn *c = ep->c;
@@ -49,6 +56,7 @@ static void end(struct uw_ep *ep)
 	ep->c = NULL;
 	ep->state = EP_ENDED;
 	ep->deadline_us = 0;
+	forget_unsent(ep);
 	if (c)
 		llp_close(c);
 }
@@ -73,6 +81,7 @@ static void startup_failed(struct uw_ep *ep, uw_status why)
 	ep->c = NULL;
 	ep->state = EP_ENDED;
 	ep->deadline_us = 0;
+	forget_unsent(ep);
 	/* RFC 5044 §8: an invalid start-up frame closes TCP at once; a rejection is no error. */
 	if (c && why == UW_E_REJECTED)
 		llp_close(c);
@@ -139,23 +148,62 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	return UW_OK;
 }
 
-uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n)
+/* As much as there is room for. A peer may announce segments that are smaller than the frame. */
+static size_t put_frame(struct uw_ep *ep, const uint8_t *frame, size_t n)
 {
-	/* A peer may announce segments that are smaller than the frame. */
-	while (n) {
+	size_t done = 0;
+
+	while (done < n) {
 		size_t room, part;
 		uint8_t *p = llp_tx_begin(ep->c, &room);
 
 		if (!p)
-			return UW_E_NOMEM;
-		part = n < room ? n : room;
-		memcpy(p, frame, part);
+			break;
+		part = n - done < room ? n - done : room;
+		memcpy(p, frame + done, part);
 		llp_tx_commit(ep->c, part);
-		frame += part;
-		n -= part;
+		done += part;
 	}
-	llp_tx_flush(ep->c);
+	if (done)
+		llp_tx_flush(ep->c);
+	return done;
+}
+
+static void stall(struct uw_ep *ep);
+
+/* What does not fit now goes out when it does: many connections that come up at once have more to
+ * say than the link takes at a time. */
+uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n)
+{
+	size_t done = put_frame(ep, frame, n);
+
+	if (done == n)
+		return UW_OK;
+	ep->unsent = malloc(n - done);
+	if (!ep->unsent)
+		return UW_E_NOMEM;
+	ep->unsent_len = (uint16_t)(n - done);
+	memcpy(ep->unsent, frame + done, n - done);
+	stall(ep);
 	return UW_OK;
+}
+
+/* False: there is still some left, and nothing may overtake it. */
+static bool send_unsent(struct uw_ep *ep)
+{
+	size_t done;
+
+	if (!ep->unsent)
+		return true;
+	done = ep->c ? put_frame(ep, ep->unsent, ep->unsent_len) : ep->unsent_len;
+	ep->unsent_len = (uint16_t)(ep->unsent_len - done);
+	if (ep->unsent_len) {
+		memmove(ep->unsent, ep->unsent + done, ep->unsent_len);
+		stall(ep);
+		return false;
+	}
+	forget_unsent(ep);
+	return true;
 }
 
 /* Which asynchronous event the verbs have for it; 0: none, the completions tell. */
@@ -198,7 +246,7 @@ void engine_qp_down(struct uw_qp *qp, uw_status why)
 	engine_rnr_forget(qp);
 	qp_fail(&qp->qp, why);
 	if (ep) {
-		if (ep->c)
+		if (ep->c && send_unsent(ep))
 			transmit(qp); /* the Terminate */
 		part(qp, ep);
 		engine_ep_event(ep, UW_CM_DISCONNECTED, UW_OK);
@@ -295,6 +343,8 @@ void engine_pump(struct uw_qp *qp)
 			engine_rc_posted(qp);
 		return;
 	}
+	if (!send_unsent(ep))
+		return;
 	transmit(qp);
 	if (qp->qp.state == UW_QPS_ERR) {
 		engine_qp_down(qp, qp->qp.cause);
@@ -326,7 +376,7 @@ void engine_pump_stalled(struct uw_engine *e)
 	while ((ep = list)) {
 		list = ep->next_stalled;
 		ep->stalled = false;
-		if (!ep->qp)
+		if (!send_unsent(ep) || !ep->qp || ep->qp->ep != ep)
 			continue;
 		/* The others end up in front: they are first in the next round. */
 		if (turns++ < STALLED_TURNS)
@@ -512,6 +562,8 @@ static void on_writable(void *ctx)
 {
 	struct uw_ep *ep = ctx;
 
+	if (ep->unsent)
+		stall(ep);
 	if (ep->qp && (ep->state == EP_STREAMING || ep->state == EP_CLOSING))
 		pump_later(ep->qp);
 }

@@ -64,11 +64,6 @@ static void llp_capture(void *arg, const struct io_frame *f)
 	io_pcap_write(e->pcap, f, engine_now_us(e));
 }
 
-static void llp_wake(void *arg)
-{
-	engine_wake(arg);
-}
-
 static void env_lock(void *arg)
 {
 	engine_lock(arg);
@@ -178,7 +173,6 @@ static void start_llp(struct uw_engine *e)
 				  .now_us = llp_now,
 				  .random = llp_random,
 				  .capture = e->pcap ? llp_capture : NULL,
-				  .wake = llp_wake,
 				  .arg = e,
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &e->stats };
@@ -309,9 +303,9 @@ static void close_links(struct uw_engine *e)
 	engine_lock(e);
 	n = e->n_links;
 	e->n_links = 0;
+	e->doorbell = &e->own_doorbell;
 	for (unsigned i = 0; i < n; i++)
 		llp_remove_link(e->links[i]);
-	e->doorbell = &e->own_doorbell; /* nobody else looks at it any more (llp's wake) */
 	engine_unlock(e);
 	for (unsigned i = 0; i < n; i++)
 		e->links[i]->ops->close(e->links[i]);
@@ -352,20 +346,40 @@ static uint64_t guid_of(uint32_t addr)
 	return 0x0275770000000000u | ntohl(addr);
 }
 
-static uint32_t own_address(const struct uw_engine *e, const struct io_link *l)
+static void add_gid(struct uw_device_attr *a, const struct uw_ip *ip)
 {
-	struct link_addr a;
+	if (a->n_gids < UW_GIDS_MAX)
+		memcpy(a->gid[a->n_gids++], ip, sizeof(*ip));
+}
 
-	if (l)
-		return l->addr;
-	return link_read_ip(e->cfg.ip, &a) ? htonl((uint32_t)getpid()) : a.addr;
+static void fill_addresses(const struct io_link *l, struct uw_device_attr *a)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)&a->addr;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a->addr;
+	struct uw_ip four = uw_ip_v4(l->addr);
+
+	if (l->addr)
+		add_gid(a, &four);
+	for (unsigned i = 1; i < l->n_ip6; i++)
+		add_gid(a, &l->ip6[i].ip);
+	if (l->n_ip6)
+		add_gid(a, &l->ip6[0].ip);
+	if (l->addr || !a->n_gids) {
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = l->addr;
+	} else {
+		six->sin6_family = AF_INET6;
+		memcpy(&six->sin6_addr, a->gid[0], sizeof(six->sin6_addr));
+	}
+	memcpy(&four, a->gid[0], sizeof(four));
+	a->guid = guid_of(uw_ip_v4_be(&four));
 }
 
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 {
 	bool open = uw_engine_started(e) || e->manual;
 	const struct io_link *l = open && e->n_links ? e->links[0] : NULL;
-	struct sockaddr_in *sin = (struct sockaddr_in *)&a->addr;
+	struct io_link foreseen;
 
 	memset(a, 0, sizeof(*a));
 	a->max_qp = 1u << 18;
@@ -383,9 +397,9 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	a->mulpdu = (uint32_t)mpa_mulpdu(a->mtu - 40, false);
 	a->link_bps = l ? l->bps : 10000000000u;
 	a->link_up = true;
-	sin->sin_family = AF_INET;
-	sin->sin_addr.s_addr = own_address(e, l);
-	a->guid = guid_of(sin->sin_addr.s_addr);
+	if (!l)
+		link_foresee(&e->cfg, &foreseen);
+	fill_addresses(l ? l : &foreseen, a);
 	a->addr_is_final = l || !e->cfg.ip_auto;
 	a->roce = e->cfg.roce;
 	memcpy(a->fw_ver, UWARP_VERSION, sizeof(UWARP_VERSION));

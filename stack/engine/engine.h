@@ -142,6 +142,8 @@ struct uw_ep {
 	struct uw_ip asked;	/* the destination as the program named it */
 	uint16_t lport, rport;	/* network order */
 	bool shares;		/* its port with others that do */
+	bool joint;		/* others have its port, or had */
+	bool only6;		/* :: is not 0.0.0.0 as well */
 	bool has_port, claimed; /* lport is entered in the port table; at the link */
 	bool unresolved;	/* nobody was there yet: look again when connecting */
 	bool fin_waits;		/* the peer's FIN came behind a Send that waits for a receive */
@@ -155,6 +157,8 @@ struct uw_ep {
 	uint64_t nudge_us; /* the next one; 0 none */
 	uint64_t gate_us;  /* responder: look whether the peer has spoken; 0 never */
 	struct uw_ep *next_stalled;
+	uint8_t *unsent; /* the rest of a start-up frame; it goes before the stream */
+	uint16_t unsent_len;
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
 	bool again;		   /* ... at the next tick */
 	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
@@ -257,8 +261,6 @@ unsigned engine_run(struct uw_engine *e);
 int engine_spawn(pthread_t *thread, void *(*fn)(void *), void *arg);
 int engine_thread_start(struct uw_engine *e);
 void engine_thread_stop(struct uw_engine *e);
-/* Any thread, no lock needed: there is something to do that no link tells of. */
-void engine_wake(struct uw_engine *e);
 /* A program thread found its CQ empty: let it do the stack's work. */
 void engine_drive(struct uw_engine *e, bool again);
 /* It found something, or goes to sleep: the RX thread is needed again. */
@@ -318,6 +320,7 @@ void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why
 /* There is no way to the peer: the event that says so. */
 void engine_ep_unreachable(struct uw_ep *ep, uw_status why);
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator) UW_CHECK;
+/* Send a start-up frame, or keep it until there is room. */
 uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW_CHECK;
 
 /* The peer ended the stream of a QP, or TCP did. */
@@ -344,6 +347,9 @@ uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, un
 struct uw_ep *engine_ep_new(struct uw_engine *e);
 bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr);
 bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l);
+/* The address of ours to speak to `to` from, if the program asked for `from`. */
+uw_status engine_local_for(const struct io_link *l, const struct uw_ip *from,
+			   const struct uw_ip *to, struct uw_ip *out) UW_CHECK;
 /* Give it a local port that is free. */
 bool engine_ep_any_port(struct uw_ep *ep);
 /* TCP only. */

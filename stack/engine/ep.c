@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engine/say.h"
+#include "io/addr.h"
 
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u /* to 60999, as Linux does */
@@ -63,9 +64,18 @@ static unsigned any_port(struct uw_engine *e)
 	return 0;
 }
 
-/* Another endpoint that has ep's port, or `port` in network order. */
-static const struct uw_ep *next_holder(const struct uw_ep *ep, uint16_t port,
-				       const struct uw_ep *from)
+enum { IP4 = 1, IP6 = 2 };
+
+/* The versions of IP that its local address stands for: a port of each is a port of its own. */
+static unsigned versions(const struct uw_ep *ep)
+{
+	if (uw_ip_is_v4(&ep->local))
+		return IP4;
+	return uw_ip_is_any(&ep->local) && !ep->only6 ? IP4 | IP6 : IP6;
+}
+
+/* Another endpoint that has `port` (network order). */
+static struct uw_ep *next_holder(const struct uw_ep *ep, uint16_t port, struct uw_ep *from)
 {
 	for (; from; from = from->next) {
 		if (from != ep && from->has_port && from->lport == port)
@@ -74,28 +84,58 @@ static const struct uw_ep *next_holder(const struct uw_ep *ep, uint16_t port,
 	return NULL;
 }
 
-/* It is taken by endpoints only, which all share it, and none listens on it. */
-static bool may_share(const struct uw_ep *ep, uint16_t port)
+/* Two of a port: of different versions, or both share it and neither listens. */
+static bool may_both(const struct uw_ep *a, const struct uw_ep *b)
+{
+	return !(versions(a) & versions(b)) || (a->shares && b->shares && !a->ls && !b->ls);
+}
+
+/* A taken port may be ep's as well if it is taken by endpoints, and each of them allows it. */
+static bool may_join(const struct uw_ep *ep, uint16_t port)
 {
 	const struct uw_ep *o = next_holder(ep, port, ep->e->eps);
 
-	if (!ep->shares || !o)
+	if (!o)
 		return false;
 	for (; o; o = next_holder(ep, port, o->next)) {
-		if (!o->shares || o->ls)
+		if (!may_both(ep, o))
 			return false;
 	}
 	return true;
 }
 
-/* False: port is 0 (there was none to be had) or somebody else's. */
+/* Nobody has its port for the same version. */
+static bool is_alone(const struct uw_ep *ep)
+{
+	const struct uw_ep *o = next_holder(ep, ep->lport, ep->e->eps);
+
+	while (o && !(versions(o) & versions(ep)))
+		o = next_holder(ep, ep->lport, o->next);
+	return !o;
+}
+
+static void join(struct uw_ep *ep)
+{
+	struct uw_ep *o = next_holder(ep, ep->lport, ep->e->eps);
+
+	ep->joint = true;
+	for (; o; o = next_holder(ep, ep->lport, o->next))
+		o->joint = true;
+}
+
+/* For ep->local. False: port is 0 (there was none to be had) or somebody else's. */
 static bool take_port(struct uw_ep *ep, unsigned port)
 {
-	if (!port || (port_taken(ep->e, port) && !may_share(ep, htons((uint16_t)port))))
+	bool taken = port && port_taken(ep->e, port);
+
+	if (!port || (taken && !may_join(ep, htons((uint16_t)port))))
 		return false;
 	port_set(ep->e, port, true);
 	ep->has_port = true;
 	ep->lport = htons((uint16_t)port);
+	ep->joint = false;
+	if (taken)
+		join(ep);
 	return true;
 }
 
@@ -113,7 +153,7 @@ static void release_port(struct uw_ep *ep)
 {
 	if (!ep->has_port)
 		return;
-	if (!ep->shares || !next_holder(ep, ep->lport, ep->e->eps))
+	if (!ep->joint || !next_holder(ep, ep->lport, ep->e->eps))
 		port_set(ep->e, ntohs(ep->lport), false);
 	ep->has_port = false;
 }
@@ -146,7 +186,7 @@ struct place {
 	uint16_t port; /* network order */
 };
 
-/* IPv4, and the IPv6 forms that mean an IPv4 address: ::, ::1, ::ffff:a.b.c.d. */
+/* ::ffff:a.b.c.d is IPv4 as well. */
 static uw_status place_of(const struct sockaddr *sa, struct place *p)
 {
 	const struct sockaddr_in *s4 = (const struct sockaddr_in *)sa;
@@ -159,14 +199,7 @@ static uw_status place_of(const struct sockaddr *sa, struct place *p)
 	if (sa->sa_family != AF_INET6)
 		return UW_E_AFAMILY;
 	p->port = s6->sin6_port;
-	if (IN6_IS_ADDR_UNSPECIFIED(&s6->sin6_addr))
-		p->addr = uw_ip_v4(INADDR_ANY);
-	else if (IN6_IS_ADDR_LOOPBACK(&s6->sin6_addr))
-		p->addr = uw_ip_v4(htonl(INADDR_LOOPBACK));
-	else if (IN6_IS_ADDR_V4MAPPED(&s6->sin6_addr))
-		memcpy(&p->addr, &s6->sin6_addr, sizeof(p->addr));
-	else
-		return UW_E_AFAMILY;
+	memcpy(&p->addr, &s6->sin6_addr, sizeof(p->addr));
 	return UW_OK;
 }
 
@@ -180,14 +213,15 @@ bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr)
 	return true;
 }
 
+static bool means_all(const struct uw_ip *a)
+{
+	return uw_ip_is_any(a) || uw_ip_is_loopback(a);
+}
+
 bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l)
 {
-	bool every = uw_ip_is_any(addr) || uw_ip_is_loopback(addr);
-
 	for (unsigned i = 0; i < e->n_links; i++) {
-		struct uw_ip own = uw_ip_v4(e->links[i]->addr);
-
-		if (every || uw_ip_eq(addr, &own)) {
+		if (means_all(addr) || io_has(e->links[i], addr)) {
 			*l = e->links[i];
 			return true;
 		}
@@ -236,9 +270,9 @@ static uw_status bind_locked(struct uw_ep *ep, struct place p)
 		return UW_E_INVAL;
 	if (!engine_is_ours(e, &p.addr, &ep->l))
 		return UW_E_ADDR;
+	ep->local = p.addr;
 	if (!take_port(ep, port ? port : any_port(e)))
 		return UW_E_ADDR_IN_USE;
-	ep->local = p.addr;
 	ep->state = EP_BOUND;
 	return UW_OK;
 }
@@ -269,17 +303,55 @@ int uw_ep_share_port(struct uw_ep *ep, bool on)
 	return err;
 }
 
+int uw_ep_only6(struct uw_ep *ep, bool on)
+{
+	int err = 0;
+
+	engine_lock(ep->e);
+	if (ep->state == EP_IDLE || ep->state == EP_BOUND)
+		ep->only6 = on;
+	else
+		err = -EINVAL;
+	engine_unlock(ep->e);
+	return err;
+}
+
 uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms)
 {
-	struct uw_ip own = uw_ip_v4(l->addr);
-
-	if (uw_ip_is_any(to) || uw_ip_eq(to, &own))
-		*to = own;
-	else if (l->ops->resolve)
+	if (io_has(l, to))
+		return UW_OK;
+	if (l->ops->resolve && !uw_ip_is_any(to))
 		return l->ops->resolve(l, to, port, timeout_ms);
-	else if (uw_ip_is_loopback(to))
-		*to = own;
+	if (means_all(to) && !io_source_for(l, to, to))
+		return UW_E_UNREACHABLE;
 	return UW_OK;
+}
+
+uw_status engine_local_for(const struct io_link *l, const struct uw_ip *from,
+			   const struct uw_ip *to, struct uw_ip *out)
+{
+	if (means_all(from))
+		return io_source_for(l, to, out) ? UW_OK : UW_E_AFAMILY;
+	*out = *from;
+	return uw_ip_is_v4(from) == uw_ip_is_v4(to) ? UW_OK : UW_E_AFAMILY;
+}
+
+static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_ip *local,
+			  const struct uw_ip *to)
+{
+	uw_status st = UW_OK;
+
+	engine_lock(ep->e);
+	ep->l = l;
+	ep->local = *local;
+	ep->remote = *to;
+	/* As with the kernel, the port is known from here on. */
+	if (!ep->has_port && !take_port(ep, any_port(ep->e)))
+		st = UW_E_ADDR_IN_USE;
+	if (!st && (ep->state == EP_IDLE || ep->state == EP_BOUND))
+		ep->state = EP_RESOLVED;
+	engine_unlock(ep->e);
+	return st;
 }
 
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
@@ -288,53 +360,49 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 	struct uw_engine *e = ep->e;
 	struct place to, from = { { { 0 } }, 0 };
 	struct io_link *l = NULL;
+	struct uw_ip local;
 	uw_status st = place_of(dst, &to);
 
 	if (!st && src && src->sa_family)
 		st = place_of(src, &from);
 	if (st)
 		return engine_errno(st);
-	if (!engine_is_ours(e, ep->state == EP_BOUND ? &ep->local : &from.addr, &l))
+	if (ep->state == EP_BOUND)
+		from.addr = ep->local;
+	if (!engine_is_ours(e, &from.addr, &l))
 		return engine_errno(UW_E_ADDR);
 	ep->asked = to.addr;
 	ep->rport = to.port;
 	st = engine_find_way(l, &to.addr, to.port, timeout_ms);
+	if (st == UW_MORE)
+		return engine_errno(st);
 	/* As with any local address of a host: resolving succeeds, connecting tells. */
 	ep->unresolved = st && (l->flags & IO_P2P);
 	if (st && !ep->unresolved) {
 		engine_say_connect_failed(ep, st);
 		return engine_errno(st);
 	}
-	engine_lock(e);
-	ep->l = l;
-	ep->local = uw_ip_v4(l->addr);
-	ep->remote = to.addr;
-	/* As with the kernel, the port is known from here on. */
-	if (!ep->has_port && !take_port(ep, any_port(e)))
-		st = UW_E_ADDR_IN_USE;
-	else
-		st = UW_OK;
-	if (!st && (ep->state == EP_IDLE || ep->state == EP_BOUND))
-		ep->state = EP_RESOLVED;
-	engine_unlock(e);
-	return engine_errno(st);
+	st = engine_local_for(l, &from.addr, &to.addr, &local);
+	return engine_errno(st ? st : take_way(ep, l, &local, &to.addr));
 }
 
 /* ---- listening ---------------------------------------------------------------------------- */
 
 static uw_status listen_locked(struct uw_ep *ep, int backlog)
 {
+	struct llp_place at;
 	uw_status st = UW_OK;
 
 	if (ep->state == EP_IDLE)
-		st = bind_locked(ep, (struct place){ { { 0 } }, 0 });
+		st = bind_locked(ep, (struct place){ uw_ip_v4(INADDR_ANY), 0 });
 	if (!st && ep->state != EP_BOUND)
 		st = UW_E_INVAL;
 	/* Whoever listens shares with nobody. */
-	if (!st && ep->shares && next_holder(ep, ep->lport, ep->e->eps))
+	if (!st && ep->joint && !is_alone(ep))
 		st = UW_E_ADDR_IN_USE;
+	at = (struct llp_place){ ep->local, ep->lport, ep->only6 };
 	if (!st)
-		st = llp_listen(ep->l, ep->lport, backlog, ep, &ep->ls);
+		st = llp_listen(ep->l, &at, backlog, ep, &ep->ls);
 	if (!st)
 		ep->state = EP_LISTENING;
 	return st;
@@ -350,7 +418,7 @@ int uw_ep_listen(struct uw_ep *ep, int backlog)
 	if (st)
 		return engine_errno(st);
 	/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. */
-	if (ep->l->ops->claim_port && (uw_ip_is_any(&ep->local) || uw_ip_is_loopback(&ep->local))) {
+	if (ep->l->ops->claim_port && means_all(&ep->local)) {
 		st = ep->l->ops->claim_port(ep->l, ep->lport);
 		ep->claimed = !st;
 	}
@@ -542,6 +610,7 @@ uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 		st = take_param(ep, p, &param);
 	if (!st)
 		st = cm_reject(ep->cm, &param, frame, &n);
+	llp_flush_links(); /* room: what is not sent now will not be */
 	if (!st)
 		st = engine_send_frame(ep, frame, n);
 	if (st)
@@ -612,22 +681,32 @@ void uw_ep_destroy(struct uw_ep *ep)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static void name(struct sockaddr_storage *a, const struct uw_ip *addr, uint16_t port)
+static void name(struct sockaddr_storage *a, const struct uw_ep *ep, const struct uw_ip *addr,
+		 uint16_t port)
 {
 	struct sockaddr_in *sin = (struct sockaddr_in *)a;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)a;
 
 	memset(a, 0, sizeof(*a));
-	sin->sin_family = AF_INET;
-	sin->sin_addr.s_addr = uw_ip_v4_be(addr);
-	sin->sin_port = port;
+	if (uw_ip_is_v4(addr)) {
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = uw_ip_v4_be(addr);
+		sin->sin_port = port;
+		return;
+	}
+	six->sin6_family = AF_INET6;
+	memcpy(&six->sin6_addr, addr, sizeof(*addr));
+	six->sin6_port = port;
+	if (uw_ip_is_link_local(addr) && ep->l)
+		six->sin6_scope_id = ep->l->scope;
 }
 
 void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
-	name(a, &ep->local, ep->lport);
+	name(a, ep, &ep->local, ep->lport);
 }
 
 void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
-	name(a, &ep->asked, ep->rport);
+	name(a, ep, &ep->asked, ep->rport);
 }

@@ -2,12 +2,14 @@
 #include "engine/links.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/say.h"
+#include "io/addr.h"
 #include "io/loop/loop.h"
 #include "io/rate.h"
 
@@ -17,49 +19,141 @@ static uint32_t own_address(void)
 	return htonl(0x7f400000u | ((uint32_t)getpid() & 0x3fffff));
 }
 
-uw_status link_read_ip(const char *ip, struct link_addr *out)
+static bool between_processes(const struct uw_config *c)
 {
-	char buf[64];
-	char *slash, *end;
-	unsigned long bits = 8;
+	return !c->link[0] || !strcmp(c->link, "memif") || !strcmp(c->link, "loop");
+}
+
+/* False: it does not parse, or is none that a host can have. */
+static bool add_ip6(const char *text, unsigned long bits, struct link_addr *out)
+{
+	struct uw_net *n = &out->ip6[out->n_ip6];
+
+	if (out->n_ip6 == LINK_IP6_MAX || bits > 128 || inet_pton(AF_INET6, text, n->ip.b) != 1)
+		return false;
+	n->bits = (uint8_t)(bits ? bits : 64);
+	out->n_ip6++;
+	return n->ip.b[0] != 0xff && !uw_ip_is_v4(&n->ip) && !uw_ip_is_any(&n->ip) &&
+	       !uw_ip_is_loopback(&n->ip) && !uw_ip_is_link_local(&n->ip);
+}
+
+static bool add_ip4(const char *text, unsigned long bits, struct link_addr *out)
+{
 	struct in_addr in;
 
-	if (!*ip) {
-		*out = (struct link_addr){ own_address(), htonl(0xff000000u) };
-		return UW_OK;
-	}
-	if (strlen(ip) >= sizeof(buf))
-		return UW_E_INVAL;
-	strcpy(buf, ip);
-	slash = strchr(buf, '/');
+	if (out->addr || bits > 32 || inet_pton(AF_INET, text, &in) != 1 || !in.s_addr)
+		return false;
+	if (!bits)
+		bits = strncmp(text, "127.", 4) ? 24 : 8;
+	out->addr = in.s_addr;
+	out->mask = htonl((uint32_t)(0xffffffffull << (32 - bits)));
+	return true;
+}
+
+static bool add_one(char *text, struct link_addr *out)
+{
+	char *slash = strchr(text, '/'), *end;
+	unsigned long bits = 0;
+
 	if (slash) {
 		*slash = 0;
 		bits = strtoul(slash + 1, &end, 10);
-		if (!slash[1] || *end || bits < 1 || bits > 32)
-			return UW_E_INVAL;
-	} else if (strncmp(buf, "127.", 4)) {
-		bits = 24;
+		if (slash[1] < '0' || slash[1] > '9' || *end || !bits)
+			return false;
 	}
-	if (inet_pton(AF_INET, buf, &in) != 1)
-		return UW_E_INVAL;
-	*out = (struct link_addr){ in.s_addr, htonl((uint32_t)(0xffffffffull << (32 - bits))) };
-	return UW_OK;
+	return strchr(text, ':') ? add_ip6(text, bits, out) : add_ip4(text, bits, out);
 }
 
-uw_status link_parse_ip(const char *ip, struct link_addr *out)
+static bool read_list(const char *ip, struct link_addr *out)
 {
-	uw_status st = link_read_ip(ip, out);
+	char buf[sizeof(((struct uw_config *)0)->ip)], *rest = buf, *one;
 
-	if (st)
-		engine_say("address %s is not of the form A.B.C.D or A.B.C.D/N (--ip, UWARP_IP)",
-			   ip);
-	return st;
+	memset(out, 0, sizeof(*out));
+	snprintf(buf, sizeof(buf), "%s", ip);
+	while ((one = strsep(&rest, ","))) {
+		if (!add_one(one, out))
+			return false;
+	}
+	return true;
+}
+
+/* An address alone tells the process: all end in the same four octets, the IPv4 address. */
+static bool same_host(struct link_addr *a)
+{
+	uint8_t first;
+
+	if (!a->addr) {
+		a->addr = uw_ip_v4_be(&a->ip6[0].ip);
+		first = a->ip6[0].ip.b[12];
+		a->mask = htonl(first == 127 ? 0xff000000u : 0xffffff00u);
+		if (!first || first >= 224)
+			return false;
+	}
+	for (unsigned i = 0; i < a->n_ip6; i++) {
+		if (!io_ends_in(&a->ip6[i], a->addr))
+			return false;
+	}
+	return true;
+}
+
+enum problem { NONE, NO_FORM, NO_HOST };
+
+static enum problem read_ip(const struct uw_config *c, struct link_addr *out)
+{
+	if (!*c->ip)
+		*out = (struct link_addr){ .addr = own_address(), .mask = htonl(0xff000000u) };
+	else if (!read_list(c->ip, out))
+		return NO_FORM;
+	return between_processes(c) && !same_host(out) ? NO_HOST : NONE;
+}
+
+uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out)
+{
+	switch (read_ip(c, out)) {
+	case NONE:
+		return UW_OK;
+	case NO_FORM:
+		engine_say("address %s is not of the form A.B.C.D, A.B.C.D/N or A:B::C/N, or none "
+			   "that a "
+			   "host can have (--ip, UWARP_IP)",
+			   c->ip);
+		return UW_E_INVAL;
+	default:
+		engine_say("address %s: between processes an IPv6 address ends in the IPv4 one, "
+			   "such as fd00::127.0.0.5 (--ip, UWARP_IP)",
+			   c->ip);
+		return UW_E_INVAL;
+	}
+}
+
+void link_foresee(const struct uw_config *c, struct io_link *l)
+{
+	struct link_addr a = { 0 };
+
+	*l = (struct io_link){ .mtu = c->mtu ? c->mtu : 1500 };
+	if (between_processes(c))
+		l->flags = IO_P2P;
+	if (read_ip(c, &a))
+		a = (struct link_addr){ .addr = htonl((uint32_t)getpid()) };
+	l->addr = a.addr;
+	l->mask = a.mask;
+	io_set_ip6(l, a.ip6, a.n_ip6);
+}
+
+static uw_status check_mtu(struct uw_engine *e, const struct io_link *l)
+{
+	if (l->n_ip6 || !strchr(e->cfg.ip, ':'))
+		return UW_OK;
+	engine_say(
+		"IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",
+		IO_IP6_MIN_MTU, l->mtu);
+	return UW_E_INVAL;
 }
 
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
 	struct link_addr a;
-	uw_status st = link_parse_ip(e->cfg.ip, &a);
+	uw_status st = link_parse_ip(&e->cfg, &a);
 	struct loop_config cfg = { .mtu = e->cfg.mtu ? e->cfg.mtu : 9000,
 				   .flags = IO_P2P,
 				   .now_us = e->now_us,
@@ -69,7 +163,10 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 		return st;
 	cfg.addr[0] = a.addr;
 	cfg.mask = a.mask;
-	return loop_open_single(&cfg, env, out);
+	st = loop_open_single(&cfg, env, out);
+	if (!st)
+		io_set_ip6(*out, a.ip6, a.n_ip6);
+	return st;
 }
 
 static uint64_t clock_ns(void *arg)
@@ -83,9 +180,9 @@ static uint64_t clock_ns(void *arg)
 
 uw_status link_limit(struct uw_engine *e, struct io_link **l)
 {
-	uw_status st = UW_OK;
+	uw_status st = check_mtu(e, *l);
 
-	if (e->cfg.rate_bps)
+	if (!st && e->cfg.rate_bps)
 		st = rate_open(*l, e->cfg.rate_bps, clock_ns, NULL, l);
 	if (st)
 		(*l)->ops->close(*l);

@@ -22,11 +22,13 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 
 	if (!strcmp(link, "loop"))
 		return link_open_loop(e, env, out);
-	st = link_parse_ip(e->cfg.ip, &a);
+	st = link_parse_ip(&e->cfg, &a);
 	if (st)
 		return st;
 	cfg.addr = a.addr;
 	cfg.mask = a.mask;
+	cfg.ip6 = a.ip6;
+	cfg.n_ip6 = a.n_ip6;
 	if (!*cfg.run_dir) {
 		snprintf(run_dir, sizeof(run_dir), "/tmp/uwarp-%u", (unsigned)getuid());
 		cfg.run_dir = run_dir;

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/finder.h"
 #include "engine/say.h"
+#include "io/addr.h"
 
 #define TRY_US		10000u /* between two tries in the first second; a tenth of the time after it */
 #define TRY_MAX_US	500000u /* ... and at most this */
@@ -334,6 +335,7 @@ static struct uw_ep *listener_of(const struct uw_engine *e, const struct io_link
 /* One for each link, from the first QP on. */
 static uw_status listen_on(struct uw_engine *e, struct io_link *l)
 {
+	const struct llp_place at = { .port = htons(RC_PORT) };
 	struct uw_ep *ep;
 	uw_status st;
 
@@ -345,8 +347,8 @@ static uw_status listen_on(struct uw_engine *e, struct io_link *l)
 	ep->rc = ep->owned = true;
 	ep->fn = on_request;
 	ep->l = l;
-	ep->lport = htons(RC_PORT);
-	st = llp_listen(l, ep->lport, LISTEN_MAX, ep, &ep->ls);
+	ep->lport = at.port;
+	st = llp_listen(l, &at, LISTEN_MAX, ep, &ep->ls);
 	if (st)
 		engine_ep_free(ep);
 	else
@@ -360,15 +362,20 @@ static uw_status make(struct uw_qp *qp, const struct uw_peer *p, struct uw_rc *r
 {
 	struct uw_engine *e = qp->e;
 	struct uw_ip from = { { 0 } };
+	uw_status st;
 
 	if (!engine_place_of(p->addr, &rc->peer.addr) ||
 	    (p->from && !engine_place_of(p->from, &from)))
 		return UW_E_AFAMILY;
 	if (!engine_is_ours(e, &from, &rc->l))
 		return UW_E_ADDR;
-	rc->self = (struct rc_end){ uw_ip_v4(rc->l->addr), qp->qp.num };
-	if (uw_ip_is_any(&rc->peer.addr) || uw_ip_is_loopback(&rc->peer.addr))
-		rc->peer.addr = rc->self.addr;
+	if ((uw_ip_is_any(&rc->peer.addr) || uw_ip_is_loopback(&rc->peer.addr)) &&
+	    !io_source_for(rc->l, &rc->peer.addr, &rc->peer.addr))
+		return UW_E_UNREACHABLE;
+	st = engine_local_for(rc->l, &from, &rc->peer.addr, &rc->self.addr);
+	if (st)
+		return st;
+	rc->self.qpn = qp->qp.num;
 	rc->peer.qpn = p->qpn;
 	if (uw_ip_eq(&rc->peer.addr, &rc->self.addr) && rc->peer.qpn == rc->self.qpn)
 		return UW_E_INVAL;

@@ -7,7 +7,7 @@
 
 struct transport {
 	const char *name;
-	const struct llp_ops *ops;
+	const struct llp_ops *ops; /* NULL: this build does not have it */
 };
 
 /* "" is the first. NULL: there is none such, and stderr says which there are. */

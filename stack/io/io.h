@@ -19,6 +19,7 @@
 struct io_link;
 
 #define IO_LLP_ROOM 64
+#define IO_IP6_MAX  6u
 
 /* One buffer of a frame. It lives beside the octets (an mbuf's private area), so handing a frame
  * on costs nothing. A frame of several buffers is a chain; only the first counts as the frame. */
@@ -33,7 +34,7 @@ struct io_frame {
 };
 
 enum io_flags {
-	IO_P2P = 1,   /* no ARP: the destination MAC is io_mac_of(destination address) */
+	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
 	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
 };
 
@@ -66,7 +67,8 @@ struct io_ops {
 	bool (*pending)(struct io_link *l);
 	/* No lock held. Make *to reachable (in: what the program asked; out: what to use instead,
 	 * e.g. for 127.0.0.1 the address of the process that listens on `port`, network order).
-	 * UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT. NULL = nothing to do. */
+	 * UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT; with a timeout of 0 UW_MORE: one would have to
+	 * wait. NULL = nothing to do. */
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
 	/* No lock held. Tell the neighbourhood that this process listens on `port` (network order),
@@ -83,14 +85,17 @@ struct io_env {
 	void (*lock)(void *arg); /* the stack lock; excludes every op above that runs under it */
 	void (*unlock)(void *arg);
 	/* Under the stack lock: a peer went away (its process ended); its connections are dead.
-	 * addr in network order. */
+	 * addr: its IPv4 address, network order, in which all its addresses end. */
 	void (*peer_down)(void *arg, uint32_t addr);
 };
 
 struct io_link {
 	const struct io_ops *ops;
 	struct io_env env;
-	uint32_t addr, mask; /* network order */
+	uint32_t addr, mask;	       /* IPv4, network order; 0: it has none */
+	struct uw_net ip6[IO_IP6_MAX]; /* io_set_ip6; the first is the link-local one */
+	unsigned n_ip6;
+	uint32_t scope; /* sin6_scope_id of its link-local addresses */
 	uint8_t mac[6];
 	uint32_t mtu;	   /* IP octets per frame */
 	uint32_t headroom; /* of alloc() */
@@ -103,7 +108,8 @@ struct io_link {
 	struct io_stats stats;
 };
 
-/* MAC of an address on an IO_P2P link: locally administered, the address in the last 4 octets. */
+/* MAC of an address on an IO_P2P link: locally administered, the address's last 4 octets in its
+ * own. */
 static inline void io_mac_of(uint32_t addr_be, uint8_t mac[6])
 {
 	const uint8_t *a = (const uint8_t *)&addr_be;

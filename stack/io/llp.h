@@ -17,6 +17,14 @@
 struct llp_conn;
 struct llp_listener;
 
+/* Where to listen. Any address and a loopback one mean all that the link has: 0.0.0.0 and 127.0.0.1
+ * of IPv4, ::1 of IPv6, :: of both, unless only6. */
+struct llp_place {
+	struct uw_ip addr;
+	uint16_t port; /* network order */
+	bool only6;
+};
+
 struct llp_addrs {
 	struct uw_ip local, remote;
 	uint16_t lport, rport; /* network order */
@@ -44,8 +52,6 @@ struct llp_config {
 	uint32_t (*random)(void *arg); /* initial sequence numbers, ports */
 	/* Sees every frame that goes out or comes in; NULL: nobody looks. */
 	void (*capture)(void *arg, const struct io_frame *f);
-	/* Any thread, no lock needed: something waits for poll() or flush_links(). */
-	void (*wake)(void *arg);
 	void *arg;
 	uint32_t keepalive_ms; /* ask a peer that is silent for so long; 0: never */
 	struct uw_stats *stats;
@@ -63,9 +69,6 @@ struct llp_ops {
 	/* Take in what came other than as a link's frame: what this process sent to itself, what
 	 * another thread or the kernel has for it. Returns how much there was. */
 	unsigned (*poll)(void);
-	/* Does something wait for poll() or flush_links() that no link tells of? Asked just before
-	 * sleeping. NULL: never. */
-	bool (*pending)(void);
 	/* Acknowledge what came since the last call and has not been yet: after a burst, and after
 	 * what it made the user send. */
 	void (*acks)(void);
@@ -77,7 +80,7 @@ struct llp_ops {
 	uint64_t (*next_timer_us)(void);
 
 	/* UW_E_ADDR_IN_USE. */
-	uw_status (*listen)(struct io_link *l, uint16_t port, int backlog, void *ctx,
+	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 			    struct llp_listener **out);
 	void (*unlisten)(struct llp_listener *ls);
 	/* a->local is an address of the link; a->lport 0: any. The outcome is `connected` or
@@ -116,8 +119,6 @@ extern const struct llp_ops *llp_in_use __attribute__((visibility("hidden")));
 
 /* io/lwip: lwIP's raw API, in the thread that drives. */
 extern const struct llp_ops llp_raw;
-/* io/seq: lwIP's sequential API, with lwIP's own thread. */
-extern const struct llp_ops llp_seq;
 
 /* ---- as the engine calls them ------------------------------------------------------------- */
 
@@ -140,10 +141,6 @@ static inline void llp_input(struct io_link *l, struct io_frame *f)
 static inline unsigned llp_poll(void)
 {
 	return llp_in_use->poll();
-}
-static inline bool llp_pending(void)
-{
-	return llp_in_use->pending && llp_in_use->pending();
 }
 static inline void llp_acks(void)
 {
@@ -205,10 +202,10 @@ static inline void llp_tx_flush(struct llp_conn *c)
 {
 	llp_in_use->tx_flush(c);
 }
-static inline UW_CHECK uw_status llp_listen(struct io_link *l, uint16_t port, int backlog,
-					    void *ctx, struct llp_listener **out)
+static inline UW_CHECK uw_status llp_listen(struct io_link *l, const struct llp_place *at,
+					    int backlog, void *ctx, struct llp_listener **out)
 {
-	return llp_in_use->listen(l, port, backlog, ctx, out);
+	return llp_in_use->listen(l, at, backlog, ctx, out);
 }
 static inline UW_CHECK uw_status llp_connect(struct io_link *l, const struct llp_addrs *a,
 					     void *ctx, struct llp_conn **out)

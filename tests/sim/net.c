@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net.h"
 
+#include "io/addr.h"
+
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
-
-uint64_t sim_real_us(void *arg)
-{
-	struct timespec t;
-
-	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static uint64_t sim_now(void *arg)
 {
@@ -71,6 +63,11 @@ void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq)
 	assert_int_equal(uw_qp_create(side->pd, &qa, &side->qp), 0);
 }
 
+static struct uw_ip ip6_of(uint32_t end)
+{
+	return (struct uw_ip){ .b = { 0xfd, [15] = (uint8_t)end } };
+}
+
 void sim_open(struct sim *s, const struct sim_options *o)
 {
 	struct loop_config lc = { .mtu = o->mtu ? o->mtu : 1500,
@@ -90,11 +87,6 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	s->opt = *o;
 	s->now_us = 1000000;
 	assert_int_equal(uw_config_from_env(&cfg), 0);
-	s->wall = cfg.transport[0] && strcmp(cfg.transport, "raw");
-	if (s->wall) {
-		s->real = sim_real_us;
-		s->now_us = sim_real_us(NULL);
-	}
 	cfg.crc = !o->no_crc;
 	cfg.mpa_rev = o->rev1 ? 1 : 2;
 	cfg.p2p = !o->no_p2p;
@@ -104,9 +96,12 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.speak_first_ms = o->speak_first_ms;
 	cfg.connect_ms = 30000; /* faults may cost several RTOs */
 	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
+	for (unsigned i = 0; o->ip6 && i < 2; i++) {
+		const struct uw_net six = { ip6_of(SIM_A + i), 64 };
+
+		io_set_ip6(s->link[i], &six, 1);
+	}
 	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);
-	if (s->wall)
-		s->e->rng = s->now_us | 1; /* other ports than those that are in TIME_WAIT */
 	sim_open_side(s, &s->a, NULL);
 	sim_open_side(s, &s->b, NULL);
 }
@@ -122,27 +117,13 @@ void sim_close_side(struct sim_side *side)
 	assert_int_equal(uw_pd_dealloc(side->pd), 0);
 }
 
-static bool all_back(void *arg)
-{
-	struct sim *s = arg;
-	bool all;
-
-	engine_lock(s->e);
-	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]) && !llp_lingering();
-	engine_unlock(s->e);
-	return all;
-}
-
 void sim_close(struct sim *s)
 {
 	sim_close_side(&s->a);
 	sim_close_side(&s->b);
 	if (s->listener.ep)
 		uw_ep_destroy(s->listener.ep);
-	if (s->wall)
-		sim_until(s, all_back, s, 30000000);
-	else
-		sim_run_us(s, 30000000); /* FINs, TIME_WAIT */
+	sim_run_us(s, 30000000); /* FINs, TIME_WAIT */
 	assert_int_equal(loop_frames_out(s->link[0]), 0);
 	assert_int_equal(loop_frames_out(s->link[1]), 0);
 	uw_engine_close(s->e);
@@ -150,28 +131,14 @@ void sim_close(struct sim *s)
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-static void step_real(struct sim *s, bool idle)
-{
-	struct timespec t = { .tv_nsec = 20000 };
-
-	if (idle)
-		nanosleep(&t, NULL);
-	s->now_us = sim_now(s);
-}
-
 static void step(struct sim *s)
 {
 	uint64_t next = s->now_us + 1000, at;
-	bool idle = true;
 
 	engine_lock(s->e);
 	while (engine_run(s->e))
-		idle = false;
+		;
 	engine_unlock(s->e);
-	if (s->real) {
-		step_real(s, idle);
-		return;
-	}
 	for (unsigned i = 0; i < 2; i++) {
 		at = loop_next_us(s->link[i]);
 		if (at < next)
@@ -202,16 +169,28 @@ bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-static struct sockaddr_in sin_of(uint32_t addr, uint16_t port)
+struct sockaddr_storage sim_addr(const struct sim *s, uint32_t end, uint16_t port)
 {
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(port),
-				     .sin_addr.s_addr = htonl(addr) };
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in *four = (struct sockaddr_in *)&a;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a;
+	struct uw_ip ip = ip6_of(end);
+
+	if (s->opt.ip6) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = htons(port);
+		memcpy(&six->sin6_addr, &ip, sizeof(ip));
+	} else {
+		four->sin_family = AF_INET;
+		four->sin_port = htons(port);
+		four->sin_addr.s_addr = htonl(end);
+	}
+	return a;
 }
 
 void sim_listen(struct sim *s, uint16_t port)
 {
-	struct sockaddr_in any = sin_of(SIM_B, port);
+	struct sockaddr_storage any = sim_addr(s, SIM_B, port);
 
 	assert_int_equal(uw_ep_create(s->e, sim_event, &s->listener, &s->listener.ep), 0);
 	assert_int_equal(uw_ep_bind(s->listener.ep, (struct sockaddr *)&any), 0);
@@ -244,7 +223,7 @@ void sim_connect(struct sim *s, uint16_t port)
 
 void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port)
 {
-	struct sockaddr_in from = sin_of(SIM_A, 0), to = sin_of(SIM_B, port);
+	struct sockaddr_storage from = sim_addr(s, SIM_A, 0), to = sim_addr(s, SIM_B, port);
 	struct uw_cm_param p = { .private_data = "hello",
 				 .private_data_len = 5,
 				 .ird = 4,

@@ -38,6 +38,7 @@ struct sim_options {
 	unsigned rnr_ms; /* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
+	bool ip6; /* the ends have fd00::1 and fd00::2 too, and connect over them */
 };
 
 struct sim {
@@ -46,12 +47,12 @@ struct sim {
 	uint64_t now_us;
 	uint64_t (*real)(void *arg); /* not NULL: threads run, on this clock */
 	uint64_t real_offset_us;     /* what to add to it */
-	bool wall; /* UWARP_TRANSPORT names one with threads: on the real clock throughout */
 	struct sim_options opt;
 	struct sim_side a, b, listener;
 };
 
-uint64_t sim_real_us(void *arg);
+/* The address of an end (SIM_A, SIM_B), of the version that the ends connect over. */
+struct sockaddr_storage sim_addr(const struct sim *s, uint32_t end, uint16_t port);
 void sim_open(struct sim *s, const struct sim_options *o);
 /* Everything destroyed; asserts that no frame leaked. */
 void sim_close(struct sim *s);

@@ -123,7 +123,7 @@ struct resolve {
 	uint32_t timeout_ms;
 };
 
-static int resolve_now(struct resolve *r, struct sockaddr_storage *src)
+static int resolve_within(struct resolve *r, uint32_t timeout_ms, struct sockaddr_storage *src)
 {
 	const struct sockaddr *from = r->src.ss_family ? (struct sockaddr *)&r->src : NULL;
 	struct cm_id *id = r->id;
@@ -131,18 +131,15 @@ static int resolve_now(struct resolve *r, struct sockaddr_storage *src)
 
 	if (!is_stream(id))
 		return id->ps == RDMA_PS_IPOIB ? -EINVAL : -ENODEV;
-	err = id->api->ep_resolve(id->ep, from, (struct sockaddr *)&r->dst, r->timeout_ms);
+	err = id->api->ep_resolve(id->ep, from, (struct sockaddr *)&r->dst, timeout_ms);
 	if (!err)
 		cm_id_local_addr(id, r->dst.ss_family, src);
 	return err;
 }
 
-static void *resolve_run(void *arg)
+static void resolved(struct resolve *r, int err, const struct sockaddr_storage *src)
 {
-	struct resolve *r = arg;
 	struct cm_id *id = r->id;
-	struct sockaddr_storage src = { 0 };
-	int err = resolve_now(r, &src);
 	struct cm_event *e = cm_event_new(id, err ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED, err);
 
 	pthread_mutex_lock(&cm.lock);
@@ -150,7 +147,7 @@ static void *resolve_run(void *arg)
 		id->state = CM_BOUND; /* as in the kernel: it may be tried again */
 	} else {
 		id->state = CM_ADDR_RESOLVED;
-		id->src = src;
+		id->src = *src;
 		id->dst = r->dst;
 		id->has_dev = true;
 	}
@@ -161,7 +158,29 @@ static void *resolve_run(void *arg)
 	pthread_mutex_unlock(&cm.lock);
 	cm_id_put(id);
 	free(r);
+}
+
+static void *resolve_run(void *arg)
+{
+	struct resolve *r = arg;
+	struct sockaddr_storage src = { 0 };
+	/* 0 means something else to the stack */
+	int err = resolve_within(r, r->timeout_ms ? r->timeout_ms : 1, &src);
+
+	resolved(r, err, &src);
 	return NULL;
+}
+
+/* Most peers are known. A thread for each would cost more than the connection that follows. */
+static void resolve_soon(struct resolve *r)
+{
+	struct sockaddr_storage src = { 0 };
+	int err = resolve_within(r, 0, &src);
+
+	if (err != -EAGAIN)
+		resolved(r, err, &src);
+	else if (shim_spawn(resolve_run, r))
+		resolve_run(r); /* no thread to be had: then the caller waits */
 }
 
 /* A wildcard destination is this machine. */
@@ -199,8 +218,7 @@ static int resolve_start(struct cm_id *id, const void *src, const void *dst, uin
 	id->state = CM_ADDR_QUERY;
 	id->refs++;
 	pthread_mutex_unlock(&cm.lock);
-	if (shim_spawn(resolve_run, r))
-		resolve_run(r); /* no thread to be had: then the caller waits */
+	resolve_soon(r);
 	return 0;
 }
 

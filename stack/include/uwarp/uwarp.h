@@ -26,7 +26,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 1u
+#define UW_API_VERSION 2u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -45,8 +45,10 @@ struct uw_ep;
 struct uw_config {
 	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives); "" = raw */
 	char transport[16];
-	char link[256];	   /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
-	char ip[64];	   /* "A" or "A/N"; "" = chosen by the link */
+	char link[256]; /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
+	/* "A" or "A/N", several with commas between: one of IPv4, a few of IPv6; "" = chosen by the
+	 * link */
+	char ip[256];
 	char run_dir[256]; /* rendezvous directory of this user's processes; "" = default */
 	bool ip_auto;	   /* `ip` was not asked for: if another process has it, take a free one */
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
@@ -97,6 +99,8 @@ bool uw_engine_started(const struct uw_engine *e);
  * while the process exits come to no harm. */
 void uw_engine_close(struct uw_engine *e);
 
+#define UW_GIDS_MAX 8
+
 struct uw_device_attr {
 	uint64_t guid; /* EUI-64 made from the address; host order; never 0 */
 	uint32_t max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_srq,
@@ -108,8 +112,12 @@ struct uw_device_attr {
 	uint64_t link_bps;    /* nominal speed, bits per second */
 	bool link_up;
 	struct sockaddr_storage addr; /* the engine's address; what it will be, before start */
-	bool addr_is_final;	      /* it will not change: see uw_config.ip_auto */
-	bool roce;		      /* as configured */
+	/* All its addresses as GIDs are made of them in RoCEv2: IPv4 as ::ffff:a.b.c.d and first,
+	 * IPv6 as it is, the link-local one last. */
+	uint8_t gid[UW_GIDS_MAX][16];
+	unsigned n_gids;
+	bool addr_is_final; /* it will not change: see uw_config.ip_auto */
+	bool roce;	    /* as configured */
 	char fw_ver[32];
 };
 /* Never fails; works before start. */
@@ -280,14 +288,19 @@ typedef void uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
 int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);
 /* Give an endpoint that came with CONNECT_REQUEST its context. From then on it has its events. */
 void uw_ep_set_ctx(struct uw_ep *ep, void *ctx);
-/* Claim a local address; port 0 = any free one; wildcard and 127.0.0.1 mean this engine's address.
+/* Claim a local address; port 0 = any free one; wildcards, 127.0.0.1 and ::1 mean this engine's
+ * addresses, :: those of IPv4 too (but: uw_ep_only6), 0.0.0.0 and 127.0.0.1 that of IPv4 alone.
  * -EADDRINUSE, -EADDRNOTAVAIL, -EAFNOSUPPORT, -EINVAL (bound already). */
 int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr);
 /* From bind on: share the local port with other endpoints that do, as long as none listens
  * (SO_REUSEADDR, RDMA_OPTION_ID_REUSEADDR). -EINVAL: it has a port already. */
 int uw_ep_share_port(struct uw_ep *ep, bool on);
+/* Until listen: its :: stands for IPv6 alone (IPV6_V6ONLY, RDMA_OPTION_ID_AFONLY). -EINVAL later.
+ */
+int uw_ep_only6(struct uw_ep *ep, bool on);
 /* Find the way to dst, joining a peer process if need be (blocks, at most timeout_ms), and choose
- * the local address. -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
+ * the local address. With a timeout of 0 it does not block: -EAGAIN, it is not known yet.
+ * -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms);
 int uw_ep_listen(struct uw_ep *ep, int backlog);
@@ -329,7 +342,8 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 						X(ep_peer_addr) X(mr_alloc_null) X(mr_change)      \
 							X(mw_alloc) X(mw_dealloc) X(mw_rkey)       \
 								X(cq_poll_stamped) X(cq_moderate)  \
-									X(post_send_all)
+									X(post_send_all)           \
+										X(ep_only6)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

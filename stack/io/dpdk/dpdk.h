@@ -19,15 +19,18 @@
 
 struct dpdk_config {
 	const char *link;
-	/* Network order. 0: memif takes the first free 127.0.0.x, an interface its own address. */
+	/* Network order. 0: memif takes the first free 127.0.0.x, an interface its own address
+	 * unless there is one of IPv6. */
 	uint32_t addr, mask;
+	const struct uw_net *ip6; /* n_ip6 more, beside those that io_set_ip6 makes */
+	unsigned n_ip6;
 	unsigned mtu;	     /* IP octets per frame, 0: the link's own */
 	const char *run_dir; /* memif: where processes meet; made if missing, mode 0700 */
 	/* memif: an open descriptor of run_dir/ctl/ADDR.lock on which whoever started us holds an
 	 * flock, so that nobody took the address in between; -1: none. It stays the caller's. */
 	int addr_fd;
 	bool addr_auto; /* memif: nobody asked for addr, so if it is in use take another */
-	bool verbose; /* let DPDK speak on stderr */
+	bool verbose;	/* let DPDK speak on stderr */
 };
 
 /* Starts the EAL at the first call in a process. What is wrong is said in one line on stderr. */

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/addr.h"
+
 #include "eal.h"
 #include "fabric.h"
 #include "fds.h"
@@ -58,13 +60,28 @@ static bool fabric_pending(struct io_link *l)
 
 /* --- finding peers --- */
 
-/* Names for this machine rather than for a process: 0.0.0.0, localhost, and the one that Debian
+/* Names for this machine rather than for a process: 0.0.0.0, ::, localhost, and the one that Debian
  * gives the host's own name. */
-static bool means_anybody(const struct fabric *f, uint32_t addr)
+static bool means_anybody(const struct fabric *f, const struct uw_ip *to)
 {
-	return addr != f->link.addr &&
-	       (addr == htonl(INADDR_ANY) || addr == htonl(INADDR_LOOPBACK) ||
-		addr == htonl(0x7f000101));
+	if (io_has(&f->link, to))
+		return false;
+	return uw_ip_is_any(to) || uw_ip_is_loopback(to) ||
+	       (uw_ip_is_v4(to) && uw_ip_v4_be(to) == htonl(0x7f000101));
+}
+
+/* Is it an address that a process on this link can have? */
+static bool on_link(const struct fabric *f, const struct uw_ip *to)
+{
+	bool near = ((uw_ip_v4_be(to) ^ f->link.addr) & f->link.mask) == 0;
+
+	if (uw_ip_is_v4(to))
+		return near;
+	for (unsigned i = 0; i < f->link.n_ip6; i++) {
+		if (uw_net_has(&f->link.ip6[i], to))
+			return near;
+	}
+	return false;
 }
 
 /* With f->lock held. */
@@ -126,22 +143,46 @@ static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
 	return st == UW_E_BUSY ? UW_E_TIMEOUT : st;
 }
 
+/* Is addr up already? Asked without waiting. */
+static uw_status reached(struct fabric *f, uint32_t addr)
+{
+	const struct peer *p;
+	bool up;
+
+	pthread_mutex_lock(&f->lock);
+	p = peer_find(f, addr);
+	up = !f->closing && p && p->state == PEER_UP;
+	pthread_mutex_unlock(&f->lock);
+	return up ? UW_OK : UW_MORE;
+}
+
+/* The process that listens on the port, by an address of the same version. */
+static uw_status find_listener(struct fabric *f, struct uw_ip *to, uint16_t port)
+{
+	uint32_t addr;
+	uw_status st = registry_owner(&f->registry, port, &addr);
+
+	if (!st)
+		*to = uw_ip_is_v4(to) || !f->link.n_ip6 ? uw_ip_v4(addr) : io_local_of(addr).ip;
+	return st;
+}
+
 static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
 				unsigned timeout_ms)
 {
 	struct fabric *f = fabric_of(l);
-	uint32_t addr = uw_ip_v4_be(to);
 
 	if (f->pid != getpid())
 		return UW_E_STATE;
-	bool by_port = means_anybody(f, addr);
-	uw_status st = by_port ? registry_owner(&f->registry, port, &addr) : UW_OK;
-	*to = uw_ip_v4(addr);
-	if (st || addr == l->addr)
+	bool by_port = means_anybody(f, to);
+	uw_status st = by_port ? find_listener(f, to, port) : UW_OK;
+	if (st || io_has(l, to))
 		return st;
-	if ((addr ^ l->addr) & l->mask)
+	/* Nobody else's address ends as ours do. */
+	if (!on_link(f, to) || uw_ip_v4_be(to) == l->addr)
 		return UW_E_UNREACHABLE;
-	st = reach(f, addr, registry_now() + timeout_ms);
+	st = timeout_ms ? reach(f, uw_ip_v4_be(to), registry_now() + timeout_ms)
+			: reached(f, uw_ip_v4_be(to));
 	/* The machine is there; it is the listener that has just gone. */
 	return by_port && st == UW_E_UNREACHABLE ? UW_E_REFUSED : st;
 }
@@ -267,6 +308,7 @@ static uw_status open_parts(struct fabric *f, const struct dpdk_config *cfg)
 		return st;
 	f->link.addr = f->registry.addr;
 	io_mac_of(f->link.addr, f->link.mac);
+	io_set_ip6(&f->link, cfg->ip6, cfg->n_ip6);
 	st = open_doorbell(f);
 	if (st)
 		return st;

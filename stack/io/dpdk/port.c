@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 #include <rte_ethdev.h>
+
+#include "io/addr.h"
 
 #include "eal.h"
 #include "ethdev.h"
@@ -216,7 +219,8 @@ static uw_status spec_kernel_if(struct port_spec *s, struct port *p, const struc
 			   "no more than it has",
 			   s->device, kernel.mtu, cfg->mtu);
 	p->link.mtu = cfg->mtu ? cfg->mtu : RTE_MIN(kernel.mtu, (unsigned)MTU_MAX);
-	if (!cfg->addr) {
+	p->link.scope = if_nametoindex(s->device);
+	if (!cfg->addr && !cfg->n_ip6) {
 		p->link.addr = kernel.addr;
 		p->link.mask = kernel.mask;
 	}
@@ -336,8 +340,9 @@ static uw_status open_parts(struct port *p, struct port_spec *s, const struct dp
 	uw_status st = spec_fill(s, p, cfg);
 	if (st)
 		return st;
-	if (!p->link.addr)
+	if (!p->link.addr && !cfg->n_ip6)
 		return say(UW_E_INVAL, "link %s has no address: give it one", cfg->link);
+	io_set_ip6(&p->link, cfg->ip6, cfg->n_ip6);
 	p->frame_max = p->link.mtu + FRAME_ETHER;
 	p->pools.nrx = s->nrx;
 	p->pools.ntx = TX_FRAMES;

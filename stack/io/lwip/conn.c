@@ -24,7 +24,7 @@ static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	memset(c, 0, sizeof(*c));
 	c->el = el;
 	c->ctx = ctx;
-	held_init(&c->held);
+	c->held.last = &c->held.first;
 	c->next = edge.conns;
 	c->link = &edge.conns;
 	if (c->next)
@@ -35,7 +35,7 @@ static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 
 static void conn_free(struct llp_conn *c)
 {
-	held_drop(&c->held);
+	conn_drop_held(c);
 	conn_drop_building(c);
 	conn_forget_ack(c);
 	conn_flow_remove(c);
@@ -203,27 +203,42 @@ static uw_status from_err(err_t err)
 	}
 }
 
-uw_status edge_listen(struct io_link *l, uint16_t port, int backlog, void *ctx,
+/* What lwIP calls the place. */
+static ip_addr_t listen_addr(const struct io_link *l, const struct llp_place *at)
+{
+	ip_addr_t both = *IP_ANY_TYPE, six = *IP6_ADDR_ANY, four = IPADDR4_INIT(l->addr);
+
+	if (uw_ip_is_v4(&at->addr))
+		return four;
+	if (uw_ip_is_loopback(&at->addr) || (uw_ip_is_any(&at->addr) && at->only6))
+		return six;
+	return uw_ip_is_any(&at->addr) ? both : edge_addr(&at->addr);
+}
+
+uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 		      struct llp_listener **out)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct llp_listener *ls = malloc(sizeof(*ls));
 	struct tcp_pcb *pcb = tcp_new(), *lpcb;
-	ip_addr_t any = IPADDR4_INIT(l->addr);
+	ip_addr_t addr = listen_addr(l, at);
 	err_t err = ERR_MEM;
 
 	if (!ls || !pcb)
 		goto fail;
 	tcp_bind_netif(pcb, &el->nif);
-	ip_set_option(pcb, SOF_REUSEADDR); /* accepted pcbs inherit it */
-	err = tcp_bind(pcb, &any, lwip_ntohs(port));
+	ip_set_option(pcb, SOF_REUSEADDR);
+	err = tcp_bind(pcb, &addr, lwip_ntohs(at->port));
 	if (err)
 		goto fail;
+	/* It would see another link's listener for ours; ports are the engine's to give out. */
+	ip_reset_option(pcb, SOF_REUSEADDR);
 	lpcb = tcp_listen_with_backlog_and_err(
 		pcb, (u8_t)(backlog < 1 || backlog > 255 ? 255 : backlog), &err);
 	if (!lpcb)
 		goto fail;
 	*ls = (struct llp_listener){ .pcb = lpcb, .el = el, .ctx = ctx };
+	ip_set_option(lpcb, SOF_REUSEADDR); /* accepted pcbs inherit it */
 	tcp_arg(lpcb, ls);
 	tcp_accept(lpcb, on_accept);
 	*out = ls;
@@ -249,8 +264,7 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 	struct edge_link *el = edge_link_of(l);
 	struct llp_conn *c = conn_new(el, ctx);
 	struct tcp_pcb *pcb = tcp_new();
-	ip_addr_t to = IPADDR4_INIT(uw_ip_v4_be(&a->remote));
-	ip_addr_t from = IPADDR4_INIT(uw_ip_v4_be(&a->local));
+	ip_addr_t to = edge_addr(&a->remote), from = edge_addr(&a->local);
 	err_t err = ERR_MEM;
 
 	if (!c || !pcb)
@@ -313,11 +327,13 @@ void edge_abort(struct llp_conn *c)
 void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
+	struct uw_ip remote;
 
 	(void)l;
 	for (; pcb; pcb = next) {
 		next = pcb->next;
-		if (ip_addr_get_ip4_u32(&pcb->remote_ip) != addr)
+		remote = edge_ip(&pcb->remote_ip);
+		if (uw_ip_v4_be(&remote) != addr)
 			continue;
 		/* Quietly: there is nobody to send an RST to. on_err tells the user. */
 		tcp_abandon(pcb, 0);
@@ -357,8 +373,8 @@ uint64_t edge_next_timer_us(void)
 struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
 	return (struct llp_addrs){
-		.local = uw_ip_v4(ip_addr_get_ip4_u32(&c->pcb->local_ip)),
-		.remote = uw_ip_v4(ip_addr_get_ip4_u32(&c->pcb->remote_ip)),
+		.local = edge_ip(&c->pcb->local_ip),
+		.remote = edge_ip(&c->pcb->remote_ip),
 		.lport = lwip_htons(c->pcb->local_port),
 		.rport = lwip_htons(c->pcb->remote_port),
 	};

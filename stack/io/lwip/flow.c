@@ -13,6 +13,7 @@
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
 #include "lwip/prot/ip4.h"
+#include "lwip/prot/ip6.h"
 
 static struct llp_conn *table[FLOW_BUCKETS];
 
@@ -53,8 +54,8 @@ void conn_flow_add(struct llp_conn *c)
 	const struct tcp_pcb *pcb = c->pcb;
 	struct llp_conn **bucket;
 
-	c->flow = (struct flow_key){ .local = uw_ip_v4(ip_addr_get_ip4_u32(&pcb->local_ip)),
-				     .remote = uw_ip_v4(ip_addr_get_ip4_u32(&pcb->remote_ip)),
+	c->flow = (struct flow_key){ .local = edge_ip(&pcb->local_ip),
+				     .remote = edge_ip(&pcb->remote_ip),
 				     .lport = lwip_htons(pcb->local_port),
 				     .rport = lwip_htons(pcb->remote_port) };
 	bucket = &table[hash(&c->flow)];
@@ -111,22 +112,44 @@ static void to_front(struct llp_conn *c)
 	c->before = NULL;
 }
 
+/* The addresses of a TCP segment over IPv4, and where its TCP header is; 0: it is none. */
+static size_t key_of_ip4(const uint8_t *ip, struct flow_key *k)
+{
+	size_t hl = (size_t)(ip[0] & 15) * 4;
+	uint32_t addr;
+
+	if (ip[0] >> 4 != 4 || ip[9] != IP_PROTO_TCP || hl < IP_HLEN)
+		return 0;
+	memcpy(&addr, ip + 12, 4);
+	k->remote = uw_ip_v4(addr);
+	memcpy(&addr, ip + 16, 4);
+	k->local = uw_ip_v4(addr);
+	return hl;
+}
+
+static size_t key_of_ip6(const uint8_t *ip, struct flow_key *k)
+{
+	if (ip[0] >> 4 != 6 || ip[6] != IP6_NEXTH_TCP)
+		return 0;
+	memcpy(k->remote.b, ip + 8, 16);
+	memcpy(k->local.b, ip + 24, 16);
+	return IP6_HLEN;
+}
+
 /* p: a frame from its Ethernet header on, at least as long as Ethernet and ARP. */
 void edge_flow_find(const struct pbuf *p)
 {
 	const uint8_t *f = p->payload, *ip = f + SIZEOF_ETH_HDR;
-	size_t hl = (size_t)(ip[0] & 15) * 4;
 	struct flow_key k;
 	struct llp_conn *c;
-	uint32_t addr;
+	size_t hl = 0;
 
-	if (f[12] != 0x08 || f[13] != 0x00 || ip[0] >> 4 != 4 || ip[9] != IP_PROTO_TCP ||
-	    hl < IP_HLEN || p->len < SIZEOF_ETH_HDR + hl + 4)
+	if (f[12] == 0x08 && f[13] == 0x00)
+		hl = key_of_ip4(ip, &k);
+	else if (f[12] == 0x86 && f[13] == 0xdd && p->len >= SIZEOF_ETH_HDR + IP6_HLEN)
+		hl = key_of_ip6(ip, &k);
+	if (!hl || p->len < SIZEOF_ETH_HDR + hl + 4)
 		return;
-	memcpy(&addr, ip + 12, 4);
-	k.remote = uw_ip_v4(addr);
-	memcpy(&addr, ip + 16, 4);
-	k.local = uw_ip_v4(addr);
 	memcpy(&k.rport, ip + hl, 2);
 	memcpy(&k.lport, ip + hl + 2, 2);
 	for (c = table[hash(&k)]; c && !same(&c->flow, &k); c = c->flow_next)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/lwip/frame.h"
-
-#include "lwip/netif.h"
+/* Frames as pbufs: the pbuf lies in the frame's own memory, the octets stay where they are. */
+#include "io/lwip/edge.h"
 
 static void free_buffer(struct pbuf *p)
 {
-	edge_frame_done(edge_frame(p));
+	struct io_frame *f = edge_frame(p);
+
+	f->link->ops->free(f);
 }
 
 /* A function of its own only to tell the two kinds apart. */

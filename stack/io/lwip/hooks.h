@@ -8,4 +8,10 @@
 /* RFC 6528 asks for sequence numbers that cannot be guessed. */
 #define LWIP_HOOK_TCP_ISN(lip, lp, rip, rp) uw_lwip_random()
 
+/* lwIP takes every network for a /64. What is in one of ours is its own next hop; NULL: no way. */
+struct netif;
+struct ip6_addr;
+const struct ip6_addr *uw_lwip_next_hop(const struct netif *nif, const struct ip6_addr *to);
+#define LWIP_HOOK_ND6_GET_GW(netif, dest) uw_lwip_next_hop(netif, dest)
+
 #endif

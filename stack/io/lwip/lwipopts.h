@@ -11,7 +11,7 @@
 #define LWIP_TIMERS	     1
 
 #define LWIP_IPV4		  1
-#define LWIP_IPV6		  0
+#define LWIP_IPV6		  1
 #define LWIP_ARP		  1
 #define LWIP_ICMP		  1
 #define LWIP_RAW		  0
@@ -25,6 +25,26 @@
 #define ETHARP_TRUST_IP_MAC	  0
 #define LWIP_NETIF_LOOPBACK	  0 /* netif.c hands our own frames back itself */
 #define LWIP_NETIF_TX_SINGLE_PBUF 0
+
+/* IPv6 for hosts of the same link; the addresses are ours to choose. What else may come in (router
+ * advertisements, redirects, multicast listeners, extension headers, fragments) does not get as far
+ * as lwIP: netif.c. */
+#define LWIP_IPV6_SCOPES		0 /* every pcb is bound to its interface */
+#define LWIP_IPV6_NUM_ADDRESSES		6 /* = IO_IP6_MAX */
+#define LWIP_IPV6_FORWARD		0
+#define LWIP_IPV6_FRAG			0
+#define LWIP_IPV6_REASS			0
+#define LWIP_IPV6_MLD			0
+#define LWIP_IPV6_AUTOCONFIG		0
+#define LWIP_IPV6_ADDRESS_LIFETIMES	0
+#define LWIP_IPV6_SEND_ROUTER_SOLICIT	0
+#define LWIP_IPV6_DUP_DETECT_ATTEMPTS	0
+#define LWIP_ICMP6			1
+#define LWIP_ND6_ALLOW_RA_UPDATES	0
+#define LWIP_ND6_QUEUEING		0 /* one packet waits for its neighbour, as with ARP */
+#define LWIP_ND6_NUM_NEIGHBORS		127
+#define LWIP_ND6_NUM_DESTINATIONS	127
+#define LWIP_ND6_TCP_REACHABILITY_HINTS 0 /* would search for every segment */
 
 #define MEM_ALIGNMENT		 8
 #define MEM_LIBC_MALLOC		 1

@@ -48,8 +48,12 @@ static int pair(struct node *n, int me)
 		board_step(n->board, 1);
 	} else {
 		CHECK(board_wait(n->board, 1));
+		uint32_t addr = host(peer);
+
+		CHECK(node_way(n, &addr, 0, 0) == UW_MORE); /* would have to wait */
 		CHECK(node_resolve(n, peer) == UW_OK);
 		CHECK(node_resolve(n, peer) == UW_OK);
+		CHECK(node_way(n, &addr, 0, 0) == UW_OK);
 	}
 	for (unsigned round = 0; round < 50; round++) {
 		if (me == 2)

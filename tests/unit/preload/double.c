@@ -340,6 +340,8 @@ static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
 	if (in->sin_family != AF_INET)
 		return -EAFNOSUPPORT;
 	a = ntohl(in->sin_addr.s_addr);
+	if (!timeout_ms && (a == 0xc0000201 || a == 0xc0000203))
+		return -EAGAIN;
 	if (a == 0xc0000201 || a == 0xc0000203)
 		doze(timeout_ms);
 	if (a == 0xc0000201)

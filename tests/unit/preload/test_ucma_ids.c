@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -312,6 +313,21 @@ static void slow_resolve(void **state)
 	close(fd);
 }
 
+/* A peer that is known takes neither waiting nor a helper: the event is there when the command
+ * returns. */
+static void quick_resolve(void **state)
+{
+	int fd = cm_node();
+	uint32_t id = cm_create(fd, RDMA_PS_TCP);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	(void)state;
+	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 1, 600), 0);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(cm_expect(fd, EV_ADDR_RESOLVED, 0).id, id);
+	close(fd);
+}
+
 static void query_kinds(void **state)
 {
 	struct rdma_ucm_query_addr_resp a;
@@ -489,6 +505,7 @@ int main(void)
 		cmocka_unit_test(resolve_failures),
 		cmocka_unit_test(resolve_after_failure),
 		cmocka_unit_test(slow_resolve),
+		cmocka_unit_test(quick_resolve),
 		cmocka_unit_test(query_kinds),
 		cmocka_unit_test(qp_attributes),
 		cmocka_unit_test(options),
