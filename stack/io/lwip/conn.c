@@ -6,11 +6,6 @@
 
 #include "lwip/priv/tcp_priv.h"
 
-/* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
-#define INITIAL_SEGMENTS 10u
-#define MSS_MIN		 140u
-#define KEEPALIVES	 3u
-
 static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 {
 	struct llp_conn *c = edge.spare;
@@ -24,7 +19,7 @@ static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	memset(c, 0, sizeof(*c));
 	c->el = el;
 	c->ctx = ctx;
-	c->held.last = &c->held.first;
+	held_init(&c->held);
 	c->next = edge.conns;
 	c->link = &edge.conns;
 	if (c->next)
@@ -35,7 +30,7 @@ static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 
 static void conn_free(struct llp_conn *c)
 {
-	conn_drop_held(c);
+	held_drop(&c->held);
 	conn_drop_building(c);
 	conn_forget_ack(c);
 	conn_flow_remove(c);
@@ -115,43 +110,13 @@ static void attach(struct llp_conn *c, struct tcp_pcb *pcb)
 	tcp_nagle_disable(pcb);
 }
 
-static void open_window(struct llp_conn *c)
-{
-	struct tcp_pcb *pcb = c->pcb;
-
-	/* RFC 5044 §4.5: room for an FPDU of 128 octets whatever the peer announces. No path has an
-	 * MTU below this, and no TCP refuses a segment for its length. */
-	pcb->mss = LWIP_MAX(pcb->mss, MSS_MIN);
-	/* A link between two processes neither loses nor shares: nothing to probe. */
-	if (c->el->io->flags & IO_P2P)
-		pcb->cwnd = TCP_SND_BUF;
-	else
-		pcb->cwnd = INITIAL_SEGMENTS * (tcpwnd_size_t)pcb->mss;
-	pcb->ssthresh = TCP_SND_BUF;
-}
-
-/* The link to another process tells when that dies. Of another host nothing tells but its silence,
- * and who only waits for it would wait for ever. RFC 1122 §4.2.3.6 would have two hours here, for
- * the sake of lines that are paid by the packet. */
-static void watch_peer(struct llp_conn *c)
-{
-	uint32_t ms = edge.cfg.keepalive_ms;
-
-	if (!ms || c->el->io->flags & IO_P2P)
-		return;
-	ip_set_option(c->pcb, SOF_KEEPALIVE);
-	c->pcb->keep_idle = c->pcb->keep_intvl = ms;
-	c->pcb->keep_cnt = KEEPALIVES;
-}
-
 static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 {
 	struct llp_conn *c = arg;
 
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
-	open_window(c);
-	watch_peer(c);
+	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	c->connecting = false;
 	c->in_callback = true;
 	edge.cfg.user->connected(c->ctx);
@@ -178,41 +143,12 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 		return ERR_MEM; /* lwIP aborts the pcb */
 	attach(c, pcb);
 	conn_flow_add(c);
-	open_window(c);
-	watch_peer(c);
+	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
 	if (!c->ctx)
 		c->end = CONN_ABORT;
 	return conn_settle(c);
-}
-
-static uw_status from_err(err_t err)
-{
-	switch (err) {
-	case ERR_OK:
-		return UW_OK;
-	case ERR_USE:
-		return UW_E_ADDR_IN_USE;
-	case ERR_MEM:
-		return UW_E_NOMEM;
-	case ERR_RTE:
-		return UW_E_UNREACHABLE;
-	default:
-		return UW_E_INVAL;
-	}
-}
-
-/* What lwIP calls the place. */
-static ip_addr_t listen_addr(const struct io_link *l, const struct llp_place *at)
-{
-	ip_addr_t both = *IP_ANY_TYPE, six = *IP6_ADDR_ANY, four = IPADDR4_INIT(l->addr);
-
-	if (uw_ip_is_v4(&at->addr))
-		return four;
-	if (uw_ip_is_loopback(&at->addr) || (uw_ip_is_any(&at->addr) && at->only6))
-		return six;
-	return uw_ip_is_any(&at->addr) ? both : edge_addr(&at->addr);
 }
 
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
@@ -221,7 +157,7 @@ uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog
 	struct edge_link *el = edge_link_of(l);
 	struct llp_listener *ls = malloc(sizeof(*ls));
 	struct tcp_pcb *pcb = tcp_new(), *lpcb;
-	ip_addr_t addr = listen_addr(l, at);
+	ip_addr_t addr = edge_listen_addr(l, at);
 	err_t err = ERR_MEM;
 
 	if (!ls || !pcb)
@@ -247,7 +183,7 @@ fail:
 	if (pcb)
 		tcp_close(pcb);
 	free(ls);
-	return from_err(err);
+	return edge_status(err);
 }
 
 void edge_unlisten(struct llp_listener *ls)
@@ -289,7 +225,7 @@ fail:
 		tcp_close(pcb);
 	if (c)
 		conn_free(c);
-	return from_err(err);
+	return edge_status(err);
 }
 
 void edge_close(struct llp_conn *c)
@@ -326,25 +262,8 @@ void edge_abort(struct llp_conn *c)
 
 void edge_peer_down(struct io_link *l, uint32_t addr)
 {
-	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
-	struct uw_ip remote;
-
 	(void)l;
-	for (; pcb; pcb = next) {
-		next = pcb->next;
-		remote = edge_ip(&pcb->remote_ip);
-		if (uw_ip_v4_be(&remote) != addr)
-			continue;
-		/* Quietly: there is nobody to send an RST to. on_err tells the user. */
-		tcp_abandon(pcb, 0);
-		next = tcp_active_pcbs; /* the callback may have changed the list */
-	}
-}
-
-static bool finishing(const struct tcp_pcb *pcb)
-{
-	return pcb->unsent || pcb->unacked || pcb->state == FIN_WAIT_1 || pcb->state == CLOSING ||
-	       pcb->state == LAST_ACK;
+	edge_pcbs_lose(addr);
 }
 
 unsigned edge_lingering(void)
@@ -352,7 +271,7 @@ unsigned edge_lingering(void)
 	unsigned n = 0;
 
 	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		n += finishing(pcb);
+		n += edge_pcb_finishing(pcb);
 	return n;
 }
 
@@ -363,7 +282,7 @@ uint64_t edge_next_timer_us(void)
 	if (!tcp_active_pcbs && !tcp_tw_pcbs)
 		return UINT64_MAX;
 	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
-		if (finishing(pcb) || (pcb->flags & (TF_ACK_DELAY | TF_CLOSEPEND)) ||
+		if (edge_pcb_finishing(pcb) || (pcb->flags & (TF_ACK_DELAY | TF_CLOSEPEND)) ||
 		    ip_get_option(pcb, SOF_KEEPALIVE) || pcb->state != ESTABLISHED)
 			return tick;
 	}
@@ -372,10 +291,5 @@ uint64_t edge_next_timer_us(void)
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
-	return (struct llp_addrs){
-		.local = edge_ip(&c->pcb->local_ip),
-		.remote = edge_ip(&c->pcb->remote_ip),
-		.lport = lwip_htons(c->pcb->local_port),
-		.rport = lwip_htons(c->pcb->remote_port),
-	};
+	return edge_pcb_addrs(c->pcb);
 }

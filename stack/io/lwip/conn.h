@@ -3,19 +3,8 @@
 #ifndef UWARP_LWIP_CONN_H
 #define UWARP_LWIP_CONN_H
 
+#include "io/held.h"
 #include "io/lwip/edge.h"
-
-/* Frames that were received and not consumed: an FPDU that is not complete yet. */
-struct conn_held {
-	struct io_frame *first, **last;
-	unsigned count;
-	size_t bytes;
-	/* Only when a peer sends in crumbs, or the user pauses: octets flat_off to flat_len of a
-	 * copy, in front of the frames; its frames are given back. */
-	uint8_t *flat;
-	size_t flat_off, flat_len, flat_cap;
-	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
-};
 
 #define FLOW_BITS    13
 #define FLOW_BUCKETS (1u << FLOW_BITS)
@@ -33,7 +22,8 @@ struct llp_conn {
 	void *ctx;
 	struct io_frame *building; /* edge_tx_begin without its commit */
 	struct tcp_seg *seg;	   /* for it */
-	struct conn_held held;
+	struct io_held held;
+	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 	struct llp_conn *next_ack; /* edge.acks */
 	bool ack_due;
 	/* flow.c */
@@ -63,7 +53,6 @@ void conn_drop_building(struct llp_conn *c);
 
 /* recv.c */
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
-void conn_drop_held(struct llp_conn *c);
 void conn_forget_ack(struct llp_conn *c);
 /* Tell lwIP that everything was taken, as it wants before an orderly close. */
 void conn_settle_window(struct llp_conn *c);

@@ -3,15 +3,13 @@
 #ifndef UWARP_LWIP_EDGE_H
 #define UWARP_LWIP_EDGE_H
 
-#include <assert.h>
-
 #include "io/llp.h"
+#include "io/lwip/frame.h"
+#include "io/lwip/nif.h"
+#include "io/lwip/pcb.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
-
-static_assert(LWIP_IPV6_NUM_ADDRESSES == IO_IP6_MAX, "an interface has a link's addresses");
-static_assert(sizeof(struct pbuf_custom) <= IO_LLP_ROOM, "a pbuf lives in each frame");
 
 #define EDGE_TXQ   256u
 #define EDGE_SELF  256u
@@ -37,50 +35,12 @@ struct edge {
 };
 extern struct edge edge;
 
-static inline struct pbuf_custom *edge_pbuf(struct io_frame *f)
-{
-	return (struct pbuf_custom *)f->llp;
-}
-static inline struct io_frame *edge_frame(struct pbuf *p)
-{
-	return (struct io_frame *)((uint8_t *)p - offsetof(struct io_frame, llp));
-}
-
-static inline struct uw_ip edge_ip6(const ip6_addr_t *a)
-{
-	struct uw_ip ip;
-
-	memcpy(ip.b, a->addr, sizeof(ip.b));
-	return ip;
-}
-static inline struct uw_ip edge_ip(const ip_addr_t *a)
-{
-	return IP_IS_V6(a) ? edge_ip6(ip_2_ip6(a)) : uw_ip_v4(ip_addr_get_ip4_u32(a));
-}
-static inline ip_addr_t edge_addr(const struct uw_ip *ip)
-{
-	ip_addr_t a = IPADDR4_INIT(uw_ip_v4_be(ip));
-
-	if (!uw_ip_is_v4(ip)) {
-		IP_SET_TYPE_VAL(a, IPADDR_TYPE_V6);
-		memcpy(ip_2_ip6(&a)->addr, ip->b, sizeof(ip->b));
-	}
-	return a;
-}
-
 struct edge_link *edge_link_of(const struct io_link *l);
-
-/* frame.c: a frame's octets as a pbuf without copying; each frees its own buffer. */
-struct pbuf *edge_wrap_rx(struct io_frame *f);
-struct pbuf *edge_wrap_tx(struct io_frame *f);
-/* Is p one of edge_wrap_tx's, alone? */
-bool edge_is_tx(const struct pbuf *p);
 
 /* flow.c: make it quick for lwIP to find whom a frame is for. */
 void edge_flow_find(const struct pbuf *p);
 
 /* netif.c */
-bool edge_netif_up(struct edge_link *el);
 void edge_init(const struct llp_config *cfg);
 void edge_add_link(struct io_link *l);
 void edge_remove_link(struct io_link *l);

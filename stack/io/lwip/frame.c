@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames as pbufs: the pbuf lies in the frame's own memory, the octets stay where they are. */
-#include "io/lwip/edge.h"
+#include "io/lwip/frame.h"
+
+#include "lwip/netif.h"
 
 static void free_buffer(struct pbuf *p)
 {
-	struct io_frame *f = edge_frame(p);
-
-	f->link->ops->free(f);
+	edge_frame_done(edge_frame(p));
 }
 
 /* A function of its own only to tell the two kinds apart. */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/lwip/nif.h"
+
+#include <string.h>
+
+#include "io/addr.h"
+#include "io/lwip/hooks.h"
+#include "io/lwip/pcb.h"
+
+#include "lwip/etharp.h"
+#include "lwip/ethip6.h"
+#include "lwip/prot/icmp6.h"
+#include "lwip/prot/ip6.h"
+#include "netif/ethernet.h"
+
+/* ---- out --------------------------------------------------------------------------------- */
+
+/* ethernet_output would hand it to the link: put the header on by hand. */
+static err_t to_self(struct netif *nif, struct pbuf *p, u16_t type)
+{
+	if (pbuf_add_header(p, SIZEOF_ETH_HDR))
+		return ERR_BUF;
+	memcpy(p->payload, nif->hwaddr, 6);
+	memcpy((u8_t *)p->payload + 6, nif->hwaddr, 6);
+	((u8_t *)p->payload)[12] = (u8_t)(type >> 8);
+	((u8_t *)p->payload)[13] = (u8_t)type;
+	return edge_nif_send_self(nif, p);
+}
+
+static err_t to_process(struct netif *nif, struct pbuf *p, uint32_t host, u16_t type)
+{
+	struct eth_addr dst;
+
+	io_mac_of(host, dst.addr);
+	return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr, &dst, type);
+}
+
+static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
+{
+	const struct io_link *l = nif->state;
+
+	if (to->addr == l->addr)
+		return to_self(nif, p, ETHTYPE_IP);
+	if (l->flags & IO_P2P)
+		return to_process(nif, p, to->addr, ETHTYPE_IP);
+	return etharp_output(nif, p, to);
+}
+
+static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)
+{
+	const struct io_link *l = nif->state;
+	struct uw_ip dst = edge_ip6(to);
+
+	if (io_has(l, &dst))
+		return to_self(nif, p, ETHTYPE_IPV6);
+	if (l->flags & IO_P2P)
+		return to_process(nif, p, uw_ip_v4_be(&dst), ETHTYPE_IPV6);
+	return ethip6_output(nif, p, to);
+}
+
+const struct ip6_addr *uw_lwip_next_hop(const struct netif *nif, const struct ip6_addr *to)
+{
+	const struct io_link *l = nif->state;
+	struct uw_ip dst = edge_ip6(to);
+
+	for (unsigned i = 0; i < l->n_ip6; i++) {
+		if (uw_net_has(&l->ip6[i], &dst))
+			return to;
+	}
+	return NULL;
+}
+
+/* ---- in ---------------------------------------------------------------------------------- */
+
+/* ICMPv6 that a host without routers has a use for: its neighbours, and somebody who asks whether
+ * it is there. Between processes, whose MACs are known, neither. */
+static bool wants_icmp6(const struct io_link *l, u8_t type)
+{
+	return !(l->flags & IO_P2P) &&
+	       (type == ICMP6_TYPE_NS || type == ICMP6_TYPE_NA || type == ICMP6_TYPE_EREQ);
+}
+
+/* An IPv6 packet goes up if it is TCP or such ICMPv6, without any extension header. Routers, whose
+ * word would change where we send, and fragments and options, which no TCP needs, are not heard. */
+static bool wants_ip6(const struct io_link *l, const struct pbuf *p)
+{
+	const uint8_t *ip = (const uint8_t *)p->payload + SIZEOF_ETH_HDR;
+
+	if (p->len < SIZEOF_ETH_HDR + IP6_HLEN + ICMP6_HLEN)
+		return false;
+	return ip[6] == IP6_NEXTH_TCP || (ip[6] == IP6_NEXTH_ICMP6 && wants_icmp6(l, ip[IP6_HLEN]));
+}
+
+/* Nothing that lwIP knows is shorter than ARP, and it reads ARP's fields without asking whether
+ * they are there. */
+bool edge_nif_wants(const struct io_link *l, const struct pbuf *p)
+{
+	const uint8_t *f = p->payload;
+
+	if (p->len < SIZEOF_ETH_HDR + SIZEOF_ETHARP_HDR)
+		return false;
+	return f[12] != 0x86 || f[13] != 0xdd || wants_ip6(l, p);
+}
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+static err_t netif_setup(struct netif *nif)
+{
+	const struct io_link *l = nif->state;
+
+	nif->name[0] = 'u';
+	nif->name[1] = 'w';
+	nif->mtu = (u16_t)l->mtu;
+	nif->hwaddr_len = 6;
+	memcpy(nif->hwaddr, l->mac, 6);
+	nif->flags = NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET | NETIF_FLAG_LINK_UP;
+	if (!(l->flags & IO_P2P))
+		nif->flags |= NETIF_FLAG_BROADCAST;
+	nif->output = output;
+	nif->output_ip6 = output_ip6;
+	nif->linkoutput = edge_nif_send;
+	/* Shared memory does not flip bits, and MPA has its CRC: no TCP checksum on IO_P2P. */
+	NETIF_SET_CHECKSUM_CTRL(nif, l->flags & IO_P2P ? NETIF_CHECKSUM_DISABLE_ALL
+						       : NETIF_CHECKSUM_ENABLE_ALL);
+	return ERR_OK;
+}
+
+bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input)
+{
+	ip4_addr_t addr = { l->addr }, mask = { l->mask }, gw = { 0 };
+
+	if (!netif_add(nif, &addr, &mask, &gw, l, netif_setup, input))
+		return false;
+	for (unsigned i = 0; i < l->n_ip6; i++) {
+		ip_addr_t six = edge_addr(&l->ip6[i].ip);
+
+		/* No search for duplicates: the addresses are given out by whoever starts us. */
+		netif_ip6_addr_set(nif, (s8_t)i, ip_2_ip6(&six));
+		netif_ip6_addr_set_state(nif, (s8_t)i, IP6_ADDR_PREFERRED);
+	}
+	netif_set_up(nif);
+	if (!netif_default)
+		netif_set_default(nif);
+	return true;
+}
