@@ -64,6 +64,11 @@ static void llp_capture(void *arg, const struct io_frame *f)
 	io_pcap_write(e->pcap, f, engine_now_us(e));
 }
 
+static void llp_wake(void *arg)
+{
+	engine_wake(arg);
+}
+
 static void env_lock(void *arg)
 {
 	engine_lock(arg);
@@ -173,6 +178,7 @@ static void start_llp(struct uw_engine *e)
 				  .now_us = llp_now,
 				  .random = llp_random,
 				  .capture = e->pcap ? llp_capture : NULL,
+				  .wake = llp_wake,
 				  .arg = e,
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &e->stats };
@@ -303,9 +309,9 @@ static void close_links(struct uw_engine *e)
 	engine_lock(e);
 	n = e->n_links;
 	e->n_links = 0;
-	e->doorbell = &e->own_doorbell;
 	for (unsigned i = 0; i < n; i++)
 		llp_remove_link(e->links[i]);
+	e->doorbell = &e->own_doorbell; /* nobody else looks at it any more (llp's wake) */
 	engine_unlock(e);
 	for (unsigned i = 0; i < n; i++)
 		e->links[i]->ops->close(e->links[i]);

@@ -261,6 +261,8 @@ unsigned engine_run(struct uw_engine *e);
 int engine_spawn(pthread_t *thread, void *(*fn)(void *), void *arg);
 int engine_thread_start(struct uw_engine *e);
 void engine_thread_stop(struct uw_engine *e);
+/* Any thread, no lock needed: there is something to do that no link tells of. */
+void engine_wake(struct uw_engine *e);
 /* A program thread found its CQ empty: let it do the stack's work. */
 void engine_drive(struct uw_engine *e, bool again);
 /* It found something, or goes to sleep: the RX thread is needed again. */

@@ -118,6 +118,16 @@ static void futex_wake(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* The caller has left what there is to do where pending() finds it: Dekker with whoever announces
+ * its sleep. */
+void engine_wake(struct uw_engine *e)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP &&
+	    atomic_exchange(e->doorbell, IO_AWAKE) == IO_ASLEEP)
+		futex_wake(e->doorbell);
+}
+
 struct rx_thread {
 	struct uw_engine *e;
 	bool rings;
@@ -132,7 +142,7 @@ struct rx_thread {
 
 static bool pending(struct uw_engine *e)
 {
-	bool any = !engine_ring_empty(e);
+	bool any = !engine_ring_empty(e) || llp_pending();
 
 	for (unsigned i = 0; i < e->n_links && !any; i++)
 		any = e->links[i]->ops->pending(e->links[i]);
@@ -183,12 +193,17 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 		futex_wait(e->doorbell, IO_ASLEEP, us);
 }
 
-/* Links without a doorbell: nap, twice as long each time nothing came. */
+/* Links without a doorbell: nap, twice as long each time nothing came. Whoever is in this process
+ * can ring it. */
 static void nap(struct rx_thread *t)
 {
-	struct timespec d = { .tv_nsec = (long)t->nap_us * 1000 };
+	_Atomic uint32_t *doorbell = t->e->doorbell;
 
-	nanosleep(&d, NULL);
+	atomic_store_explicit(doorbell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!llp_pending())
+		futex_wait(doorbell, IO_ASLEEP, t->nap_us);
+	atomic_store_explicit(doorbell, IO_AWAKE, memory_order_relaxed);
 	t->nap_us = t->nap_us * 2 > NAP_MAX_US ? NAP_MAX_US : t->nap_us * 2;
 }
 

@@ -10,23 +10,20 @@ const struct llp_ops *llp_in_use;
 
 static const struct transport transports[] = {
 	{ "raw", &llp_raw },
-	{ "seq", NULL },
+	{ "seq", &llp_seq },
 };
 
 #define TRANSPORTS (sizeof(transports) / sizeof(transports[0]))
 
-static void say_known(const char *name, bool known)
+static void say_known(const char *name)
 {
 	char list[128] = "";
 	size_t n = 0;
 
-	for (unsigned i = 0; i < TRANSPORTS; i++) {
-		if (transports[i].ops && n < sizeof(list))
-			n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "",
-					      transports[i].name);
-	}
-	engine_say("UWARP_TRANSPORT=%s: %s; there is: %s", name,
-		   known ? "not in this build" : "no such transport", list);
+	for (unsigned i = 0; i < TRANSPORTS && n < sizeof(list); i++)
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "",
+				      transports[i].name);
+	engine_say("UWARP_TRANSPORT=%s: no such transport; there is: %s", name, list);
 }
 
 const struct transport *transport_find(const char *name)
@@ -35,8 +32,8 @@ const struct transport *transport_find(const char *name)
 
 	while (*name && t < transports + TRANSPORTS && strcmp(t->name, name))
 		t++;
-	if (t < transports + TRANSPORTS && t->ops)
+	if (t < transports + TRANSPORTS)
 		return t;
-	say_known(name, t < transports + TRANSPORTS);
+	say_known(name);
 	return NULL;
 }

@@ -7,7 +7,7 @@
 
 struct transport {
 	const char *name;
-	const struct llp_ops *ops; /* NULL: this build does not have it */
+	const struct llp_ops *ops;
 };
 
 /* "" is the first. NULL: there is none such, and stderr says which there are. */

@@ -52,6 +52,8 @@ struct llp_config {
 	uint32_t (*random)(void *arg); /* initial sequence numbers, ports */
 	/* Sees every frame that goes out or comes in; NULL: nobody looks. */
 	void (*capture)(void *arg, const struct io_frame *f);
+	/* Any thread, no lock needed: something waits for poll() or flush_links(). */
+	void (*wake)(void *arg);
 	void *arg;
 	uint32_t keepalive_ms; /* ask a peer that is silent for so long; 0: never */
 	struct uw_stats *stats;
@@ -69,6 +71,9 @@ struct llp_ops {
 	/* Take in what came other than as a link's frame: what this process sent to itself, what
 	 * another thread or the kernel has for it. Returns how much there was. */
 	unsigned (*poll)(void);
+	/* Does something wait for poll() or flush_links() that no link tells of? Asked just before
+	 * sleeping. NULL: never. */
+	bool (*pending)(void);
 	/* Acknowledge what came since the last call and has not been yet: after a burst, and after
 	 * what it made the user send. */
 	void (*acks)(void);
@@ -119,6 +124,8 @@ extern const struct llp_ops *llp_in_use __attribute__((visibility("hidden")));
 
 /* io/lwip: lwIP's raw API, in the thread that drives. */
 extern const struct llp_ops llp_raw;
+/* io/seq: lwIP's sequential API, with lwIP's own thread. */
+extern const struct llp_ops llp_seq;
 
 /* ---- as the engine calls them ------------------------------------------------------------- */
 
@@ -141,6 +148,10 @@ static inline void llp_input(struct io_link *l, struct io_frame *f)
 static inline unsigned llp_poll(void)
 {
 	return llp_in_use->poll();
+}
+static inline bool llp_pending(void)
+{
+	return llp_in_use->pending && llp_in_use->pending();
 }
 static inline void llp_acks(void)
 {

@@ -8,8 +8,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
+
+uint64_t sim_real_us(void *arg)
+{
+	struct timespec t;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 static uint64_t sim_now(void *arg)
 {
@@ -87,6 +97,11 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	s->opt = *o;
 	s->now_us = 1000000;
 	assert_int_equal(uw_config_from_env(&cfg), 0);
+	s->wall = cfg.transport[0] && strcmp(cfg.transport, "raw");
+	if (s->wall) {
+		s->real = sim_real_us;
+		s->now_us = sim_real_us(NULL);
+	}
 	cfg.crc = !o->no_crc;
 	cfg.mpa_rev = o->rev1 ? 1 : 2;
 	cfg.p2p = !o->no_p2p;
@@ -102,6 +117,8 @@ void sim_open(struct sim *s, const struct sim_options *o)
 		io_set_ip6(s->link[i], &six, 1);
 	}
 	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);
+	if (s->wall)
+		s->e->rng = s->now_us | 1; /* other ports than those that are in TIME_WAIT */
 	sim_open_side(s, &s->a, NULL);
 	sim_open_side(s, &s->b, NULL);
 }
@@ -117,13 +134,27 @@ void sim_close_side(struct sim_side *side)
 	assert_int_equal(uw_pd_dealloc(side->pd), 0);
 }
 
+static bool all_back(void *arg)
+{
+	struct sim *s = arg;
+	bool all;
+
+	engine_lock(s->e);
+	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]) && !llp_lingering();
+	engine_unlock(s->e);
+	return all;
+}
+
 void sim_close(struct sim *s)
 {
 	sim_close_side(&s->a);
 	sim_close_side(&s->b);
 	if (s->listener.ep)
 		uw_ep_destroy(s->listener.ep);
-	sim_run_us(s, 30000000); /* FINs, TIME_WAIT */
+	if (s->wall)
+		sim_until(s, all_back, s, 30000000);
+	else
+		sim_run_us(s, 30000000); /* FINs, TIME_WAIT */
 	assert_int_equal(loop_frames_out(s->link[0]), 0);
 	assert_int_equal(loop_frames_out(s->link[1]), 0);
 	uw_engine_close(s->e);
@@ -131,14 +162,28 @@ void sim_close(struct sim *s)
 
 /* ---- time -------------------------------------------------------------------------------- */
 
+static void step_real(struct sim *s, bool idle)
+{
+	struct timespec t = { .tv_nsec = 20000 };
+
+	if (idle)
+		nanosleep(&t, NULL);
+	s->now_us = sim_now(s);
+}
+
 static void step(struct sim *s)
 {
 	uint64_t next = s->now_us + 1000, at;
+	bool idle = true;
 
 	engine_lock(s->e);
 	while (engine_run(s->e))
-		;
+		idle = false;
 	engine_unlock(s->e);
+	if (s->real) {
+		step_real(s, idle);
+		return;
+	}
 	for (unsigned i = 0; i < 2; i++) {
 		at = loop_next_us(s->link[i]);
 		if (at < next)

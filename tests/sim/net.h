@@ -47,10 +47,12 @@ struct sim {
 	uint64_t now_us;
 	uint64_t (*real)(void *arg); /* not NULL: threads run, on this clock */
 	uint64_t real_offset_us;     /* what to add to it */
+	bool wall; /* UWARP_TRANSPORT names one with threads: on the real clock throughout */
 	struct sim_options opt;
 	struct sim_side a, b, listener;
 };
 
+uint64_t sim_real_us(void *arg);
 /* The address of an end (SIM_A, SIM_B), of the version that the ends connect over. */
 struct sockaddr_storage sim_addr(const struct sim *s, uint32_t end, uint16_t port);
 void sim_open(struct sim *s, const struct sim_options *o);

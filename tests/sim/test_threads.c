@@ -25,15 +25,6 @@ struct live {
 	struct uw_mr *ma, *mb;
 };
 
-static uint64_t real_us(void *arg)
-{
-	struct timespec t;
-
-	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* Connect on the virtual clock, then let the threads go on the real one. */
 static struct live *go_live(uint32_t depth)
 {
@@ -45,8 +36,9 @@ static struct live *go_live(uint32_t depth)
 	l->b = calloc(1, 1 << 20);
 	l->ma = sim_mr(&l->s.a, l->a, 1 << 20, ALL);
 	l->mb = sim_mr(&l->s.b, l->b, 1 << 20, ALL);
-	l->s.real = real_us;
-	l->s.real_offset_us = l->s.now_us - real_us(NULL);
+	l->s.real = sim_real_us;
+	if (!l->s.wall)
+		l->s.real_offset_us = l->s.now_us - sim_real_us(NULL);
 	assert_int_equal(engine_thread_start(l->s.e), 0);
 	atomic_store(&l->s.e->started, true);
 	return l;
@@ -56,8 +48,9 @@ static void land(struct live *l)
 {
 	engine_thread_stop(l->s.e);
 	atomic_store(&l->s.e->started, false);
-	l->s.now_us = real_us(NULL) + l->s.real_offset_us;
-	l->s.real = NULL;
+	l->s.now_us = sim_real_us(NULL) + l->s.real_offset_us;
+	if (!l->s.wall)
+		l->s.real = NULL;
 	assert_int_equal(uw_mr_dereg(l->ma), 0);
 	assert_int_equal(uw_mr_dereg(l->mb), 0);
 	sim_close(&l->s);

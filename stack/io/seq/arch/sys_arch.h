@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lwIP's operating system layer on POSIX threads: semaphores, mailboxes, threads. */
+#ifndef UWARP_SEQ_SYS_ARCH_H
+#define UWARP_SEQ_SYS_ARCH_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct seq_sem {
+	pthread_mutex_t lock;
+	pthread_cond_t there;
+	unsigned count;
+	bool valid;
+} sys_sem_t;
+
+typedef struct seq_mbox *sys_mbox_t;
+typedef pthread_t sys_thread_t;
+typedef int sys_prot_t;
+
+#define sys_mbox_valid(m)	(*(m) != NULL)
+#define sys_mbox_valid_val(m)	((m) != NULL)
+#define sys_mbox_set_invalid(m) (*(m) = NULL)
+#define sys_sem_valid(s)	((s)->valid)
+#define sys_sem_valid_val(s)	((s).valid)
+#define sys_sem_set_invalid(s)	((s)->valid = false)
+
+/* The calling thread's own semaphore, for its calls into lwIP's thread. */
+sys_sem_t *seq_thread_sem(void);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: made and ended. Listeners: listen.c, octets: stream.c. */
+#include <stdlib.h>
+
+#include "io/lwip/pcb.h"
+#include "io/seq/seq.h"
+
+#include "lwip/priv/tcp_priv.h"
+
+#define TICK_US (TCP_TMR_INTERVAL * 1000u)
+
+/* ---- in lwIP's thread -------------------------------------------------------------------- */
+
+void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
+{
+	static const unsigned events[] = { [NETCONN_EVT_RCVPLUS] = SEQ_READ,
+					   [NETCONN_EVT_SENDPLUS] = SEQ_WRITE,
+					   [NETCONN_EVT_ERROR] = SEQ_ERROR };
+	struct seq_end *x;
+	unsigned e;
+
+	(void)len;
+	/* Of what we took or wrote ourselves: in our thread. */
+	if (evt == NETCONN_EVT_RCVMINUS || evt == NETCONN_EVT_SENDMINUS)
+		return;
+	/* It was accepted and nobody has taken it yet; whoever does looks at everything. */
+	if (nc->callback_arg.socket == -1)
+		return;
+	x = nc->callback_arg.ptr;
+	e = events[evt];
+	if (evt == NETCONN_EVT_SENDPLUS && nc->pcb.tcp) {
+		e |= SEQ_UP;
+		atomic_store_explicit(&x->acked, nc->pcb.tcp->lastack, memory_order_relaxed);
+	}
+	seq_ring(x, e);
+}
+
+static err_t swallow(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
+{
+	(void)arg;
+	(void)err;
+	if (p) {
+		tcp_recved(pcb, p->tot_len);
+		pbuf_free(p);
+	}
+	return ERR_OK;
+}
+
+/* lwIP answers data that was not read with a reset, which would take from the peer what we sent
+ * last: from now on everything counts as read. */
+static err_t read_no_more(void *netconn)
+{
+	struct tcp_pcb *pcb = ((struct netconn *)netconn)->pcb.tcp;
+
+	if (!pcb || pcb->state == LISTEN)
+		return ERR_OK;
+	pcb->rcv_wnd = TCP_WND_MAX(pcb);
+	tcp_recv(pcb, swallow);
+	return ERR_OK;
+}
+
+static err_t reset(void *netconn)
+{
+	struct tcp_pcb *pcb = ((struct netconn *)netconn)->pcb.tcp;
+
+	if (pcb)
+		tcp_abort(pcb); /* the netconn forgets it */
+	return ERR_OK;
+}
+
+static err_t lose_peer(void *addr)
+{
+	edge_pcbs_lose(*(uint32_t *)addr);
+	return ERR_OK;
+}
+
+static err_t count_finishing(void *n)
+{
+	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
+		*(unsigned *)n += edge_pcb_finishing(pcb);
+	return ERR_OK;
+}
+
+/* ---- its record -------------------------------------------------------------------------- */
+
+static void connected(struct llp_conn *c)
+{
+	struct seq_setup s = { c, c->x.nc };
+
+	if (seq_call(seq_came_up, &s)) {
+		seq_conn_gone(c, UW_E_LLP_CLOSED);
+		return;
+	}
+	c->connecting = false;
+	seq.cfg.user->connected(c->ctx);
+}
+
+static void refused(struct llp_conn *c)
+{
+	/* ERR_RST, or lwIP gave up asking */
+	seq_conn_gone(c, netconn_err(c->x.nc) == ERR_RST ? UW_E_REFUSED : UW_E_TIMEOUT);
+}
+
+static void on_ready(struct seq_end *x, unsigned events)
+{
+	struct llp_conn *c = (struct llp_conn *)x;
+
+	c->in_callback = true;
+	if (c->connecting && events & SEQ_UP)
+		connected(c);
+	else if (c->connecting && events & SEQ_ERROR)
+		refused(c);
+	if (x->dead || c->connecting)
+		goto out;
+	seq_read(c);
+	if (!x->dead && events & SEQ_ERROR && netconn_err(x->nc) != ERR_OK)
+		seq_conn_gone(c, UW_E_LLP_CLOSED);
+	if (!x->dead && events & SEQ_WRITE) {
+		seq_write_rest(c);
+		if (c->ctx && c->end == SEQ_ON)
+			seq.cfg.user->writable(c->ctx);
+	}
+out:
+	c->in_callback = false;
+	if (!x->dead)
+		seq_settle(c);
+}
+
+struct llp_conn *seq_conn_new(struct seq_link *sl, void *ctx)
+{
+	struct llp_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->x.handle = on_ready;
+	c->sl = sl;
+	c->ctx = ctx;
+	held_init(&c->held);
+	c->next = seq.conns;
+	c->link = &seq.conns;
+	if (c->next)
+		c->next->link = &c->next;
+	seq.conns = c;
+	return c;
+}
+
+/* The record goes, and what is left of the netconn with it. */
+static void conn_free(struct llp_conn *c)
+{
+	held_drop(&c->held);
+	seq_tx_forget(c);
+	free(c->rest);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	if (c->x.nc)
+		netconn_delete(c->x.nc);
+	seq_end_free(&c->x);
+}
+
+void seq_conn_gone(struct llp_conn *c, uw_status why)
+{
+	void *ctx = c->end == SEQ_ON ? c->ctx : NULL;
+
+	conn_free(c);
+	if (ctx)
+		seq.cfg.user->closed(ctx, why);
+}
+
+void seq_conn_drop(struct llp_conn *c)
+{
+	seq_call(reset, c->x.nc);
+	conn_free(c);
+}
+
+/* ---- ending ------------------------------------------------------------------------------ */
+
+void seq_settle(struct llp_conn *c)
+{
+	if (c->end == SEQ_ABORT) {
+		seq_conn_drop(c);
+	} else if (c->end == SEQ_CLOSE && !c->rest_n) {
+		seq_call(read_no_more, c->x.nc);
+		conn_free(c);
+	} else if (c->shut && !c->fin_sent && !c->rest_n) {
+		c->fin_sent = true;
+		netconn_shutdown(c->x.nc, 0, 1);
+	}
+}
+
+void seq_close(struct llp_conn *c)
+{
+	seq_tx_flush(c);
+	c->end = SEQ_CLOSE;
+	if (!c->in_callback)
+		seq_settle(c);
+}
+
+void seq_shutdown(struct llp_conn *c)
+{
+	seq_tx_flush(c);
+	c->shut = true;
+	if (!c->in_callback)
+		seq_settle(c);
+}
+
+void seq_abort(struct llp_conn *c)
+{
+	c->end = SEQ_ABORT;
+	if (!c->in_callback)
+		seq_settle(c);
+}
+
+void seq_peer_down(struct io_link *l, uint32_t addr)
+{
+	(void)l;
+	seq_call(lose_peer, &addr);
+}
+
+unsigned seq_lingering(void)
+{
+	unsigned n = 0;
+
+	for (const struct llp_conn *c = seq.conns; c; c = c->next)
+		n += c->rest_n != 0;
+	seq_call(count_finishing, &n);
+	return n;
+}
+
+/* lwIP's own timers are its thread's. The engine's matter between hosts: there somebody watches
+ * the peer. */
+uint64_t seq_next_timer_us(void)
+{
+	for (const struct llp_conn *c = seq.conns; c; c = c->next) {
+		if (c->connecting || c->rest_n || !(c->sl->io->flags & IO_P2P))
+			return TICK_US;
+	}
+	return seq.conns ? 25 * TICK_US : UINT64_MAX;
+}
+
+/* ---- connecting -------------------------------------------------------------------------- */
+
+uw_status seq_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
+		      struct llp_conn **out)
+{
+	ip_addr_t to = edge_addr(&a->remote), from = edge_addr(&a->local);
+	struct llp_conn *c = seq_conn_new(seq_link_of(l), ctx);
+	err_t err = ERR_MEM;
+
+	if (!c)
+		return UW_E_NOMEM;
+	c->x.nc = netconn_new_with_callback(NETCONN_TCP, seq_on_event);
+	if (!c->x.nc)
+		goto fail;
+	c->connecting = true;
+	c->x.nc->callback_arg.ptr = &c->x;
+	seq_call(seq_prepare, c->x.nc);
+	err = netconn_bind_if(c->x.nc, netif_get_index(&c->sl->nif));
+	if (!err)
+		err = netconn_bind(c->x.nc, &from, lwip_ntohs(a->lport));
+	if (!err)
+		err = netconn_connect(c->x.nc, &to, lwip_ntohs(a->rport));
+	if (err && err != ERR_INPROGRESS)
+		goto fail;
+	*out = c;
+	return UW_OK;
+fail:
+	conn_free(c);
+	return edge_status(err);
+}
+
+struct llp_addrs seq_addrs(const struct llp_conn *c)
+{
+	return c->addrs;
+}

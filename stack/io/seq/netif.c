@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Links as lwIP interfaces. The link is the engine's: received frames go to lwIP's thread through
+ * its mailbox, and what that one sends comes back through a ring. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/lwip/frame.h"
+#include "io/lwip/nif.h"
+#include "io/seq/seq.h"
+
+#define INPUT_TRIES 100000u /* lwIP's thread empties its mailbox; who finds it full waits */
+
+struct seq_link *seq_link_of(const struct io_link *l)
+{
+	for (unsigned i = 0; i < SEQ_LINKS; i++) {
+		if (seq.links[i].io == l)
+			return &seq.links[i];
+	}
+	return NULL;
+}
+
+/* ---- frames that lwIP has done with ------------------------------------------------------ */
+
+/* Whatever thread that is. */
+void edge_frame_done(struct io_frame *f)
+{
+	struct io_frame *head = atomic_load_explicit(&seq.freed, memory_order_relaxed);
+
+	do {
+		f->next = head;
+		/* release: pairs with the acquire in seq_give_back; next is visible */
+	} while (!atomic_compare_exchange_weak_explicit(&seq.freed, &head, f, memory_order_release,
+							memory_order_relaxed));
+}
+
+void seq_give_back(void)
+{
+	struct io_frame *f;
+
+	if (!atomic_load_explicit(&seq.freed, memory_order_relaxed))
+		return;
+	f = atomic_exchange_explicit(&seq.freed, NULL, memory_order_acquire);
+	while (f) {
+		struct io_frame *next = f->next;
+
+		f->next = NULL;
+		f->link->ops->free(f);
+		f = next;
+	}
+}
+
+/* ---- in lwIP's thread: out --------------------------------------------------------------- */
+
+static err_t put(struct seq_link *sl, struct pbuf *p, bool self)
+{
+	struct seq_out *o = &sl->out;
+	unsigned at = atomic_load_explicit(&o->put, memory_order_relaxed);
+
+	/* lwIP leaves the segment queued on an error and tries again later. */
+	if (at - atomic_load_explicit(&o->got, memory_order_acquire) == SEQ_OUT)
+		return ERR_MEM;
+	/* It stays as it is while it is referenced: lwIP does not send it again meanwhile. */
+	pbuf_ref(p);
+	o->v[at % SEQ_OUT] = p;
+	o->self[at % SEQ_OUT] = self;
+	atomic_store_explicit(&o->put, at + 1, memory_order_release);
+	seq.cfg.wake(seq.cfg.arg);
+	return ERR_OK;
+}
+
+static struct seq_link *link_of_nif(struct netif *nif)
+{
+	return (struct seq_link *)((uint8_t *)nif - offsetof(struct seq_link, nif));
+}
+
+err_t edge_nif_send(struct netif *nif, struct pbuf *p)
+{
+	return put(link_of_nif(nif), p, false);
+}
+
+err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
+{
+	return put(link_of_nif(nif), p, true);
+}
+
+/* ---- the engine: out --------------------------------------------------------------------- */
+
+static void capture(const struct io_frame *f)
+{
+	if (seq.cfg.capture)
+		seq.cfg.capture(seq.cfg.arg, f);
+}
+
+/* The next packet, copied into a frame; NULL: none, or no frame for it. */
+static struct io_frame *take(struct seq_link *sl, bool *self)
+{
+	struct seq_out *o = &sl->out;
+	struct io_link *l = sl->io;
+	unsigned at = atomic_load_explicit(&o->got, memory_order_relaxed);
+	struct pbuf *p;
+	struct io_frame *f;
+
+	if (at == atomic_load_explicit(&o->put, memory_order_acquire))
+		return NULL;
+	f = l->ops->alloc(l);
+	if (!f)
+		return NULL;
+	p = o->v[at % SEQ_OUT];
+	*self = o->self[at % SEQ_OUT];
+	if (p->tot_len <= f->room - (uint32_t)(f->data - f->buf))
+		f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
+	else
+		l->stats.tx_drops++;
+	seq.cfg.stats->tcp_tx_copied += f->len;
+	pbuf_free(p);
+	atomic_store_explicit(&o->got, at + 1, memory_order_release);
+	return f;
+}
+
+static void fill(struct seq_link *sl)
+{
+	while (sl->tx_n < SEQ_BURST) {
+		bool self;
+		struct io_frame *f = take(sl, &self);
+
+		if (!f)
+			return;
+		if (!f->len) {
+			sl->io->ops->free(f);
+		} else if (self) {
+			seq_input(sl->io, f);
+		} else {
+			capture(f);
+			sl->txq[sl->tx_n++] = f;
+		}
+	}
+}
+
+static bool flush(struct seq_link *sl)
+{
+	unsigned n;
+
+	do {
+		fill(sl);
+		if (!sl->tx_n)
+			return false;
+		n = sl->io->ops->tx(sl->io, sl->txq, sl->tx_n);
+		sl->tx_n -= n;
+		memmove(sl->txq, sl->txq + n, sl->tx_n * sizeof(sl->txq[0]));
+	} while (n);
+	return true;
+}
+
+bool seq_flush_links(void)
+{
+	bool left = false;
+
+	seq_give_back();
+	for (unsigned i = 0; i < SEQ_LINKS; i++) {
+		if (seq.links[i].io)
+			left |= flush(&seq.links[i]);
+	}
+	return left;
+}
+
+/* ---- in ---------------------------------------------------------------------------------- */
+
+void seq_input(struct io_link *l, struct io_frame *f)
+{
+	struct seq_link *sl = seq_link_of(l);
+	struct pbuf *p;
+
+	capture(f);
+	p = edge_wrap_rx(f);
+	if (!edge_nif_wants(l, p)) {
+		seq.cfg.stats->ip_rx_unwanted++;
+		pbuf_free(p);
+		return;
+	}
+	for (unsigned i = 0; i < INPUT_TRIES; i++) {
+		if (sl->nif.input(p, &sl->nif) == ERR_OK)
+			return;
+		sched_yield();
+	}
+	pbuf_free(p);
+}
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+static err_t netif_up(void *arg)
+{
+	struct seq_link *sl = arg;
+
+	return edge_nif_up(&sl->nif, sl->io, tcpip_input) ? ERR_OK : ERR_IF;
+}
+
+/* Its connections end with it. */
+static err_t netif_down(void *arg)
+{
+	struct seq_link *sl = arg;
+
+	netif_remove(&sl->nif);
+	return ERR_OK;
+}
+
+void seq_add_link(struct io_link *l)
+{
+	struct seq_link *sl = seq_link_of(NULL);
+
+	if (!sl)
+		return;
+	sl->io = l;
+	seq_call(netif_up, sl);
+}
+
+static void drop_out(struct seq_link *sl)
+{
+	struct seq_out *o = &sl->out;
+	unsigned at = atomic_load(&o->got), end = atomic_load(&o->put);
+
+	for (; at != end; at++)
+		pbuf_free(o->v[at % SEQ_OUT]);
+	for (unsigned i = 0; i < sl->tx_n; i++)
+		sl->io->ops->free(sl->txq[i]);
+}
+
+void seq_remove_link(struct io_link *l)
+{
+	struct seq_link *sl = seq_link_of(l);
+	struct llp_conn *c, *next;
+
+	if (!sl)
+		return;
+	for (c = seq.conns; c; c = next) {
+		next = c->next;
+		if (c->sl == sl)
+			seq_conn_drop(c);
+	}
+	seq_call(netif_down, sl);
+	drop_out(sl);
+	seq_poll(); /* records of what has ended, and frames */
+	memset(sl, 0, sizeof(*sl));
+}
