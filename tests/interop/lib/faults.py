@@ -78,8 +78,8 @@ FAULTS = (
           (("D12", "error/write-wraps", ""), ("P9", "error/response-nobody-asked-for", ""))),
     Fault("Read without the right to read served", "RFC 5040 §7.2", READ, "The right is not looked at for inbound Reads: memory that is local, or for Writes only, is sent.",
           (("P12", "error/read-without-right", ""), ("P12", "error/read-local-memory", ""))),
-    Fault("empty Read answered with the last message", "RFC 5040 §5.2", FOUND, "A Read of 0 octets behind a message of siw's own gets as many octets as that had,"
-          " from its buffer.", (("P13", "read/empty-*", "a Read Response of 0 octets; "),)),
+    Fault("empty Read answered with octets", "RFC 5040 §5.2", FOUND, "Now and then a Read of 0 octets gets as many as some earlier message had (seen in one run"
+          " of three).", (("P13", "read/empty-*", "a Read Response of 0 octets; "),), always=False),
     Fault("Read of 4 GB called an invalid STag", "RFC 5040 §7.2", FOUND, "0/1/00 where base or bounds is meant.",
           (("P12", "error/read-4-gigabytes", ""),)),
     Fault("shared STag invalidated by the peer", "RFC 5040 §8.1.1", FOUND, "A Send with Invalidate takes away memory that other streams use, too.",
