@@ -106,6 +106,7 @@ def isolate():
     """Go on in a network namespace of our own: nothing that happens there touches the machine, and
     it ends with us. Does not return unless we are there."""
     if os.environ.get(INSIDE):
+        subprocess.run(["ip", "link", "set", "lo", "up"], capture_output=True)
         return
     how = ["unshare", "--net"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
     if not shutil.which("unshare") or subprocess.run([*how, "true"], capture_output=True).returncode:
