@@ -2,11 +2,23 @@
 #include "io/pcap.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#define BUFFER	 (256u * 1024)
+#define PATH_LEN 4096
+
+/* Not stdio: what a forked child inherits of its buffer would be written twice. Records go out
+ * whole, so a process that is killed leaves a file that can be read. */
 struct io_pcap {
-	FILE *f;
+	int fd;
+	size_t n;
+	uint8_t buf[BUFFER];
 };
 
 struct file_header {
@@ -21,6 +33,56 @@ struct record_header {
 };
 static_assert(sizeof(struct record_header) == 16, "pcap record header");
 
+static void flush(struct io_pcap *p)
+{
+	for (size_t at = 0; at < p->n;) {
+		ssize_t n = write(p->fd, p->buf + at, p->n - at);
+
+		if (n <= 0 && errno != EINTR)
+			break; /* the disk is full: what came before can be read */
+		at += n > 0 ? (size_t)n : 0;
+	}
+	p->n = 0;
+}
+
+static void put(struct io_pcap *p, const void *what, size_t n)
+{
+	memcpy(p->buf + p->n, what, n);
+	p->n += n;
+}
+
+/* The file with its lock, empty; -1 with errno, EWOULDBLOCK if another process writes it. */
+static int open_alone(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666), err;
+
+	if (fd < 0)
+		return -1;
+	if (!flock(fd, LOCK_EX | LOCK_NB) && !ftruncate(fd, 0))
+		return fd;
+	/* a pipe or the like takes neither, and needs neither */
+	if (errno == EINVAL || errno == EOPNOTSUPP)
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+static int open_ours(const char *path)
+{
+	char own[PATH_LEN];
+	int fd = open_alone(path);
+
+	if (fd >= 0 || errno != EWOULDBLOCK)
+		return fd;
+	if (snprintf(own, sizeof(own), "%s.%d", path, (int)getpid()) >= (int)sizeof(own)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return open_alone(own);
+}
+
 struct io_pcap *io_pcap_open(const char *path)
 {
 	const struct file_header h = {
@@ -30,13 +92,14 @@ struct io_pcap *io_pcap_open(const char *path)
 
 	if (!p)
 		return NULL;
-	p->f = fopen(path, "we");
-	if (!p->f || fwrite(&h, sizeof(h), 1, p->f) != 1) {
-		if (p->f)
-			fclose(p->f);
+	p->n = 0;
+	p->fd = open_ours(path);
+	if (p->fd < 0) {
 		free(p);
 		return NULL;
 	}
+	put(p, &h, sizeof(h));
+	flush(p);
 	return p;
 }
 
@@ -48,13 +111,18 @@ void io_pcap_write(struct io_pcap *p, const struct io_frame *f, uint64_t now_us)
 	for (const struct io_frame *b = f; b; b = b->next)
 		h.len += b->len;
 	h.caplen = h.len;
-	fwrite(&h, sizeof(h), 1, p->f);
+	if (sizeof(h) + h.len > BUFFER) /* no link has such frames */
+		return;
+	if (p->n + sizeof(h) + h.len > BUFFER)
+		flush(p);
+	put(p, &h, sizeof(h));
 	for (; f; f = f->next)
-		fwrite(f->data, 1, f->len, p->f);
+		put(p, f->data, f->len);
 }
 
 void io_pcap_close(struct io_pcap *p)
 {
-	fclose(p->f);
+	flush(p);
+	close(p->fd);
 	free(p);
 }

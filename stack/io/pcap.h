@@ -7,7 +7,8 @@
 
 struct io_pcap;
 
-/* NULL with errno when the file cannot be made. */
+/* NULL with errno when the file cannot be made. One that another process writes (a program that
+ * forks) is left to it: ours is then called PATH.PID. */
 struct io_pcap *io_pcap_open(const char *path);
 /* One frame, all of its buffers; under the stack lock. */
 void io_pcap_write(struct io_pcap *p, const struct io_frame *f, uint64_t now_us);

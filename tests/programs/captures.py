@@ -44,7 +44,7 @@ class RecordingStage(Stage):
         return super().start(role, command, {"UWARP_PCAP": path, **(env or {})}, options)
 
     def captures(self):
-        return sorted(os.path.join(self.folder, n) for n in os.listdir(self.folder) if n.endswith(".pcap"))
+        return sorted(os.path.join(self.folder, n) for n in os.listdir(self.folder) if ".pcap" in n)
 
     def judge(self):
         """Judge and forget what the case has recorded."""
