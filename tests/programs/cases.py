@@ -43,7 +43,8 @@ CM = [
     rping_to("0.0.0.0", "127.0.0.1"),
     rping_to("{server}", "::ffff:{server}"),
     rping_to("::", "::1"),
-    rping_to("::1", "{server}"),
+    rping_to("::", "{server}"),
+    rping_to("::1", "{server6}"),
     Pair("rping", "-q", "rping -s -V -q -C 50", "rping -c -a {server} -V -v -q -C 50"),
     Pair("rping", "RDMAV_FORK_SAFE=1", "rping -s -V -C 50", "rping -c -a {server} -V -v -C 50").with_env(RDMAV_FORK_SAFE="1"),
     Endless("rping", "-s -P", "rping -s -P -V -C 50", "rping -c -a {server} -V -v -C 50"),
@@ -97,6 +98,20 @@ PERFTEST_FLAGS = [
 ]
 PERFTEST_MORE = [perftest(name, flags, 30) for names, flags in PERFTEST_FLAGS for name in names.split()]
 
+
+
+def over_ip6(program, server, client, seconds=30):
+    return Pair(program, client.partition(" ")[2], server, client, seconds)
+
+
+IP6 = [
+    rping_to("{server6}", "{server6}"),
+    rping_to("::", "{server6}"),
+    over_ip6("ucmatose", "ucmatose -f ip6 -b {server6} -c 10 -C 50", "ucmatose -f ip6 -s {server6} -c 10 -C 50"),
+    over_ip6("rstream", "rstream -f ip6 -b {server6} -T v -S 65536 -I 20 -C 20", "rstream -f ip6 -s {server6} -T v -S 65536 -I 20 -C 20", 60),
+]
+IP6_MEMIF = [*IP6, rping_to("::", "{local6}")]
+
 # Addresses in other forms are memif's; and cmtime of rdma-core 56 reaches its peer by the kernel's TCP,
 # too, at the same address.
 CM_VETH = [case for case in CM if case.program not in ("rping", "cmtime")]
@@ -116,6 +131,7 @@ GROUPS = {
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
     "sockets": [(Memif, SOCKETS)],
+    "ip6": [(Memif, IP6_MEMIF), (Veth, IP6)],
     "device": [(Memif, DEVICE)],
     "pyverbs": [(Memif, pyverbs_cases.CASES)],
     "perftest": [(Memif, perftests("-R", 60))],

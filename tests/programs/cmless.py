@@ -137,7 +137,14 @@ QPERF = ["rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw", "
          "rc_compare_swap_mr", "rc_fetch_add_mr", "ver_rc_compare_swap", "ver_rc_fetch_add"]  # fmt: skip
 
 # As the kind of device that is not the default what differs is one name in two structures.
-CASES = [*pingpongs(None), *perftests(None), CmLess("ibv_rc_pingpong", "-g 0", "roce")]
+# By GIDs that are IPv6 addresses: that of processes, and the link-local one.
+IP6 = [
+    CmLess("ibv_rc_pingpong", "-g 1 -c -s 65536 -n 200"),
+    CmLess("ibv_rc_pingpong", "-g 2 -e -n 500", "roce"),
+    CmLess("ib_write_bw", "-x 1 -n 500"),
+    CmLess("ib_send_lat", "--ipv6"),
+]
+CASES = [*pingpongs(None), *perftests(None), *IP6, CmLess("ibv_rc_pingpong", "-g 0", "roce")]
 MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
 # UCX takes no RNIC, but a RoCE device.
 UCX = [

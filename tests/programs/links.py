@@ -15,7 +15,10 @@ class Memif:
     """Processes of this machine, each with an address of its own."""
 
     name = "memif"
-    addresses = {"server": "127.0.0.2", "client": "127.0.0.3", "third": "127.0.0.4"}
+    addresses = {
+        "server": "127.0.0.2", "client": "127.0.0.3", "third": "127.0.0.4",
+        "server6": "fd75:7761:7270::127.0.0.2", "local6": "fe80::7577:127.0.0.2%1",
+    }  # fmt: skip
 
     def options(self, role):
         return ["--ip", self.addresses[role]]
@@ -49,7 +52,10 @@ class Veth:
     and that ends with this one."""
 
     name = "af_packet"
-    addresses = {"server": "10.77.0.1", "client": "10.77.0.2", "third": "10.77.0.3"}
+    addresses = {
+        "server": "10.77.0.1", "client": "10.77.0.2", "third": "10.77.0.3",
+        "server6": "fd77::1", "client6": "fd77::2", "third6": "fd77::3",
+    }  # fmt: skip
     silent, kernel = "10.77.0.8", "10.77.0.9"
     ends = {"server": "veth-a", "client": "veth-b", "third": "veth-b"}
     unavailable = None  # why there can be none here
@@ -90,7 +96,7 @@ class Veth:
         self.ip_do("client", f"address replace {self.kernel}/24 dev veth-b")
 
     def options(self, role):
-        return ["--link", f"af_packet:{self.ends[role]}", "--ip", f"{self.addresses[role]}/24"]
+        return ["--link", f"af_packet:{self.ends[role]}", "--ip", f"{self.addresses[role]}/24,{self.addresses[role + '6']}/64"]
 
     def prefix(self, role):
         if self.ends[role] == "veth-a":

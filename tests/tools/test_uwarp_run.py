@@ -282,6 +282,31 @@ class Addresses(Base):
                 self.refused(2, r"--ip \S*: not an", "--ip", bad, "--", "true")
         self.refused(1, "127.0.0.1: .*none can own it", "--ip", "127.0.0.1", "--", "true")
 
+    def test_ip6_addresses(self):
+        def chosen(*ip, link="memif"):
+            options = [x for one in ip for x in ("--ip", one)]
+            r = self.run_it("--quiet", "--link", link, *options, "--", "sh", "-c", "echo $UWARP_IP")
+            return r.stdout.strip()
+
+        both = "127.0.0.5/8,fd00::7f00:5/64"
+        self.assertEqual(chosen("fd00::127.0.0.5"), both)  # the IPv4 one is its end
+        self.assertEqual(chosen("fd00::127.0.0.5", "127.0.0.5"), both)
+        self.assertEqual(chosen("127.0.0.5/16,fd00::127.0.0.5/48"), "127.0.0.5/16,fd00::7f00:5/48")
+        self.assertEqual(chosen("fd00::127.0.0.6", link="loop"), "127.0.0.6/8,fd00::7f00:6/64")
+        self.assertEqual(chosen("2001:db8::1", link="net_tap0,iface=x"), "2001:db8::1/64")
+
+    def test_bad_ip6_addresses(self):
+        ends = "ends in (the|an) IPv4 one"
+        for bad, why in (
+            ("fd00::5", ends), ("127.0.0.5,fd00::127.0.0.6", ends), ("fd00::127.0.0.5,fd01::127.0.0.6", ends),
+            ("fe80::127.0.0.5", "link-local address of its own"), ("ff02::1", "not an address"),
+            ("::ffff:127.0.0.5", "not an address"), ("fd00::127.0.0.5/129", "not an address"), ("fd00::1%lo", "not an address"),
+            ("127.0.0.5,127.0.0.6", "at most one IPv4"), (",".join(f"fd0{n}::127.0.0.5" for n in range(5)), "and 4 of IPv6"),
+            ("127.0.0.5,", "not an address"),
+        ):  # fmt: skip
+            with self.subTest(bad):
+                self.refused(2, f"--ip \\S*: .*{why}", "--ip", bad, "--", "true")
+
     def test_bad_mtu(self):
         for bad in ("0", "575", "65281", "x", "-5", "1e3"):
             with self.subTest(bad):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An RNIC's address is one of a network interface, and libfabric finds RNICs by trying the
- * addresses of all interfaces. getifaddrs() therefore also lists the address that uwarp-run chose.
+ * addresses of all interfaces. getifaddrs() therefore also lists those that uwarp-run chose.
  */
 #include <ifaddrs.h>
 
@@ -13,56 +13,112 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/addr.h"
 #include "next.h"
 #include "shim.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define MAX 8
+
 struct entry {
 	struct ifaddrs ifa;
-	struct sockaddr_in addr, mask;
+	struct sockaddr_in6 addr, mask; /* or a sockaddr_in */
 };
 
-/* An entry is ours if its name is this very array. */
+/* All of ours are one block, and an entry is ours if its name is this very array. */
 static char own_name[] = SHIM_DEV_NAME;
 
-/* UWARP_IP is A/N. */
-static bool parse(const char *text, struct in_addr *addr, unsigned *bits)
+static void set_bits(uint8_t *mask, unsigned bits)
 {
-	char quad[INET_ADDRSTRLEN];
-
-	return text && sscanf(text, "%15[0-9.]/%u", quad, bits) == 2 && *bits >= 1 && *bits <= 32 &&
-	       inet_pton(AF_INET, quad, addr) == 1;
+	for (unsigned i = 0; i < bits; i++)
+		mask[i / 8] |= (uint8_t)(0x80 >> i % 8);
 }
 
-static struct ifaddrs *make_entry(struct in_addr addr, unsigned bits)
+static void fill_ip4(struct entry *e, const struct in_addr *addr, unsigned bits)
 {
-	struct entry *e = calloc(1, sizeof(*e));
+	struct sockaddr_in *a = (struct sockaddr_in *)&e->addr, *m = (struct sockaddr_in *)&e->mask;
 
-	if (!e)
-		return NULL;
-	e->addr = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = addr };
-	e->mask = (struct sockaddr_in){ .sin_family = AF_INET };
-	e->mask.sin_addr.s_addr = htonl(UINT32_MAX << (32 - bits));
-	e->ifa.ifa_name = own_name;
-	e->ifa.ifa_flags = IFF_UP | IFF_RUNNING;
-	e->ifa.ifa_addr = (struct sockaddr *)&e->addr;
-	e->ifa.ifa_netmask = (struct sockaddr *)&e->mask;
-	return &e->ifa;
+	a->sin_family = m->sin_family = AF_INET;
+	a->sin_addr = *addr;
+	set_bits((uint8_t *)&m->sin_addr, bits);
+}
+
+static void fill_ip6(struct entry *e, const void *addr, unsigned bits)
+{
+	e->addr.sin6_family = e->mask.sin6_family = AF_INET6;
+	memcpy(&e->addr.sin6_addr, addr, sizeof(e->addr.sin6_addr));
+	set_bits(e->mask.sin6_addr.s6_addr, bits);
+}
+
+/* "A/N"; false: it is none. */
+static bool parse(const char *text, struct entry *e)
+{
+	char addr[INET6_ADDRSTRLEN], end;
+	unsigned bits;
+	struct in6_addr in;
+
+	if (sscanf(text, "%45[0-9a-fA-F.:]/%u%c", addr, &bits, &end) != 2 || !bits)
+		return false;
+	if (bits <= 32 && inet_pton(AF_INET, addr, &in) == 1)
+		fill_ip4(e, (struct in_addr *)&in, bits);
+	else if (bits <= 128 && inet_pton(AF_INET6, addr, &in) == 1)
+		fill_ip6(e, &in, bits);
+	else
+		return false;
+	return true;
+}
+
+/* What a process has besides: io/addr.c. */
+static unsigned add_made(struct entry *first, unsigned n)
+{
+	const char *link = secure_getenv("UWARP_LINK"), *mtu = secure_getenv("UWARP_MTU");
+	const struct sockaddr_in *four = (struct sockaddr_in *)&first->addr;
+	struct uw_net made;
+
+	if (!n || n == MAX || four->sin_family != AF_INET || (link && strcmp(link, "memif")) ||
+	    (mtu && strtoul(mtu, NULL, 10) < IO_IP6_MIN_MTU))
+		return n;
+	made = io_local_of(four->sin_addr.s_addr);
+	fill_ip6(&first[n], &made.ip, made.bits);
+	return n + 1;
+}
+
+/* UWARP_IP is such as uwarp-run writes it. *own: NULL if there is none. False: no memory. */
+static bool make_entries(struct ifaddrs **own)
+{
+	const char *ip = secure_getenv("UWARP_IP");
+	char *list = strdup(ip ? ip : ""), *rest = list, *one;
+	struct entry *v = calloc(MAX, sizeof(*v));
+	unsigned n = 0;
+	bool ok;
+
+	while (v && list && n < MAX && (one = strsep(&rest, ",")) && parse(one, &v[n]))
+		n++;
+	if (v)
+		n = add_made(v, n);
+	for (unsigned i = 0; i < n; i++) {
+		v[i].ifa = (struct ifaddrs){ .ifa_next = i + 1 < n ? &v[i + 1].ifa : NULL,
+					     .ifa_name = own_name,
+					     .ifa_flags = IFF_UP | IFF_RUNNING,
+					     .ifa_addr = (struct sockaddr *)&v[i].addr,
+					     .ifa_netmask = (struct sockaddr *)&v[i].mask };
+	}
+	ok = v && list;
+	*own = n ? &v->ifa : NULL;
+	if (!n)
+		free(v);
+	free(list);
+	return ok;
 }
 
 EXPORT int getifaddrs(struct ifaddrs **list)
 {
 	struct ifaddrs **end = list, *own;
-	struct in_addr addr;
-	unsigned bits;
 
 	if (next_fn()->getifaddrs(list))
 		return -1;
-	if (!parse(secure_getenv("UWARP_IP"), &addr, &bits))
-		return 0;
-	own = make_entry(addr, bits);
-	if (!own) {
+	if (!make_entries(&own)) {
 		next_fn()->freeifaddrs(*list);
 		errno = ENOMEM;
 		return -1;
@@ -80,8 +136,7 @@ EXPORT void freeifaddrs(struct ifaddrs *list)
 	while (*p && (*p)->ifa_name != own_name)
 		p = &(*p)->ifa_next;
 	own = *p;
-	if (own)
-		*p = own->ifa_next;
+	*p = NULL;
 	next_fn()->freeifaddrs(list);
 	free(own);
 }

@@ -93,6 +93,7 @@ struct cm_id {
 	bool connecting;	  /* CONNECT or ACCEPT has no outcome yet */
 	bool stands;		  /* the connection, until either side ends it */
 	bool shares_port;	  /* RDMA_OPTION_ID_REUSEADDR */
+	bool only6;		  /* RDMA_OPTION_ID_AFONLY */
 	bool has_dev;		  /* bound to an address that is not a wildcard */
 	uint32_t events_reported; /* fetched by the program */
 	uint32_t backlog;	  /* requests that may still be queued */

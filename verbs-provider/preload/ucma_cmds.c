@@ -114,13 +114,16 @@ static int set_reuseaddr(struct cm_id *id, const void *value)
 	return 0;
 }
 
-/* The stack has one family; what the kernel refuses is refused. */
 static int set_afonly(struct cm_id *id, const void *value)
 {
 	const enum cm_state state = state_of(id);
+	int on;
 
-	(void)value;
-	return state == CM_IDLE || state == CM_BOUND ? 0 : -EINVAL;
+	if (state != CM_IDLE && state != CM_BOUND)
+		return -EINVAL;
+	memcpy(&on, value, sizeof(on));
+	id->only6 = on;
+	return id->ep ? id->api->ep_only6(id->ep, on) : 0;
 }
 
 /* TCP has its own timers, and frames between processes no type of service. */

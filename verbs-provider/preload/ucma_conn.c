@@ -55,6 +55,8 @@ static int bind_to(struct cm_id *id, const void *addr)
 		err = cm_id_endpoint(id);
 		if (!err && id->shares_port)
 			err = id->api->ep_share_port(id->ep, true);
+		if (!err && id->only6)
+			err = id->api->ep_only6(id->ep, true);
 		if (!err)
 			err = id->api->ep_bind(id->ep, addr);
 		if (err)

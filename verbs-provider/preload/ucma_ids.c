@@ -114,8 +114,8 @@ int cm_id_endpoint(struct cm_id *id)
 	return 0;
 }
 
-/* The stack speaks IPv4; an IPv6 program sees it as ::ffff:a.b.c.d, and never two families at one
- * id. */
+/* An IPv6 program that speaks IPv4 sees that as ::ffff:a.b.c.d, and never two families at one id.
+ */
 void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_storage *a)
 {
 	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6 };

@@ -48,7 +48,7 @@ int cm_cmd_query_route(const struct cm_call *c)
 	if (a.has_dev) {
 		r.node_guid = htobe64(host_guid());
 		r.port_num = 1;
-		uverbs_gid(r.ib_route[0].sgid);
+		uverbs_gid_of(&a.src, r.ib_route[0].sgid);
 	}
 	return cm_answer(c, cmd->response, &r, sizeof(r),
 			 offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
@@ -101,7 +101,7 @@ static int query_gid(const struct cm_call *c, uint64_t to)
 	if (a.has_dev) {
 		r.node_guid = htobe64(host_guid());
 		r.port_num = 1;
-		uverbs_gid(ib.gid);
+		uverbs_gid_of(&a.src, ib.gid);
 	}
 	memcpy(&r.src_addr, &ib, sizeof(ib));
 	return cm_answer(c, to, &r, sizeof(r),

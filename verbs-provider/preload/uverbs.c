@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,29 +19,36 @@
 #include "host_priv.h"
 #include "shim.h"
 
-void uverbs_gid(uint8_t gid[16])
+void uverbs_gid_of(const struct sockaddr_storage *addr, uint8_t gid[16])
 {
+	const struct in6_addr *six = &((const struct sockaddr_in6 *)addr)->sin6_addr;
 	struct uw_device_attr attr;
 
 	memset(gid, 0, 16);
-	/* Programs send it to others, who connect to it. */
 	if (!host_device_settled(&attr))
 		return;
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, &((struct sockaddr_in *)&attr.addr)->sin_addr, 4);
+	memcpy(gid, attr.gid[0], 16);
+	for (unsigned i = 0; addr->ss_family == AF_INET6 && i < attr.n_gids; i++) {
+		if (!memcmp(attr.gid[i], six, 16))
+			memcpy(gid, six, 16);
+	}
 }
 
-static void gid_entry(struct ib_uverbs_gid_entry *e)
+/* Programs send GIDs to others, who connect to them: they have to be final. False: no such index.
+ */
+static bool gid_entry(unsigned i, struct ib_uverbs_gid_entry *e)
 {
 	struct uw_device_attr attr;
-	bool roce = host_device(&attr) && attr.roce;
 
+	if (!host_device_settled(&attr) || i >= attr.n_gids)
+		return false;
 	*e = (struct ib_uverbs_gid_entry){
-		.gid_index = 0,
+		.gid_index = i,
 		.port_num = 1,
-		.gid_type = roce ? IB_UVERBS_GID_TYPE_ROCE_V2 : IB_UVERBS_GID_TYPE_IB,
+		.gid_type = attr.roce ? IB_UVERBS_GID_TYPE_ROCE_V2 : IB_UVERBS_GID_TYPE_IB,
 	};
-	uverbs_gid((uint8_t *)e->gid);
+	memcpy(e->gid, attr.gid[i], sizeof(e->gid));
+	return true;
 }
 
 /* ---- ioctl ------------------------------------------------------------------------------ */
@@ -84,11 +92,13 @@ static int query_gid_entry(struct ib_uverbs_ioctl_hdr *h)
 {
 	struct ib_uverbs_gid_entry e;
 
+	uint64_t i = attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX), UINT_MAX);
+
 	if (attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_PORT), 0) != 1 ||
-	    attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX), 1) != 0 ||
 	    attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS), 0) != 0)
 		return -EINVAL;
-	gid_entry(&e);
+	if (i >= UINT_MAX || !gid_entry((unsigned)i, &e))
+		return -EINVAL;
 	return attr_put(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY), &e, sizeof(e));
 }
 
@@ -96,18 +106,20 @@ static int query_gid_table(struct ib_uverbs_ioctl_hdr *h)
 {
 	struct ib_uverbs_attr *entries = find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES);
 	uint64_t size = attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE), 0);
-	uint64_t count = 1;
+	uint64_t count = 0;
 	struct ib_uverbs_gid_entry e;
 
-	if (attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS), 0) || !size || !entries)
+	if (attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS), 0) || !size || !entries ||
+	    !entries->data)
 		return -EINVAL;
-	if (entries->len < size)
-		return -EINVAL; /* no room for all */
-	gid_entry(&e);
-	if (!entries->data)
-		return -EINVAL;
-	memset((void *)(uintptr_t)entries->data, 0, size);
-	memcpy((void *)(uintptr_t)entries->data, &e, size < sizeof(e) ? size : sizeof(e));
+	for (; gid_entry((unsigned)count, &e); count++) {
+		uint8_t *to = (uint8_t *)(uintptr_t)entries->data + count * size;
+
+		if (entries->len / size <= count)
+			return -EINVAL; /* no room for all */
+		memset(to, 0, size);
+		memcpy(to, &e, size < sizeof(e) ? size : sizeof(e));
+	}
 	entries->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
 	return attr_put(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES), &count,
 			sizeof(count));

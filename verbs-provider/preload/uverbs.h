@@ -7,12 +7,13 @@
 #define UWARP_UVERBS_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 /* A descriptor or a negative errno. */
 int uverbs_open(int flags);
 
-/* The one GID of port 1: ::ffff:a.b.c.d, as RoCEv2 makes one of an IPv4 address. Zeros without an
- * engine. */
-void uverbs_gid(uint8_t gid[16]);
+/* The GID of port 1 that is this address of ours, as RoCEv2 makes one: ::ffff:a.b.c.d of IPv4, IPv6
+ * as it is. The first one for a wildcard; zeros without an engine. */
+void uverbs_gid_of(const struct sockaddr_storage *addr, uint8_t gid[16]);
 
 #endif

@@ -63,11 +63,26 @@ static bool step_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 
 /* ---- the peer ------------------------------------------------------------------------------ */
 
-static bool gid_to_ip(const union ibv_gid *gid, struct sockaddr_in6 *a)
+static bool gid_to_ip(const uint8_t gid[16], struct sockaddr_in6 *a)
 {
 	*a = (struct sockaddr_in6){ .sin6_family = AF_INET6 };
-	memcpy(&a->sin6_addr, gid->raw, sizeof(gid->raw));
-	return IN6_IS_ADDR_V4MAPPED(&a->sin6_addr);
+	memcpy(&a->sin6_addr, gid, sizeof(a->sin6_addr));
+	return !IN6_IS_ADDR_UNSPECIFIED(&a->sin6_addr) && !IN6_IS_ADDR_MULTICAST(&a->sin6_addr);
+}
+
+/* Both ends are of one version, as an address and its GID index are with RoCEv2. */
+static int name_own(const struct uw_device_attr *dev, uint8_t index, const struct sockaddr_in6 *to,
+		    struct sockaddr_in6 *own)
+{
+	if (index >= dev->n_gids)
+		return -EINVAL;
+	gid_to_ip(dev->gid[index], own);
+	if (!IN6_IS_ADDR_V4MAPPED(&own->sin6_addr) == !IN6_IS_ADDR_V4MAPPED(&to->sin6_addr))
+		return 0;
+	uwarp_say("ibv_modify_qp: one of the peer's GID and the own (index %u) is IPv4, the other "
+		  "IPv6: let both sides use the same GID index",
+		  index);
+	return -EINVAL;
 }
 
 /* Programs that name no GID have a LID: the lower half of the address (query.c), the upper is that
@@ -75,12 +90,14 @@ static bool gid_to_ip(const union ibv_gid *gid, struct sockaddr_in6 *a)
 static bool lid_to_ip(const struct uw_device_attr *dev, uint16_t lid, struct sockaddr_in6 *a)
 {
 	const struct sockaddr_in *own = (const struct sockaddr_in *)&dev->addr;
-	uint32_t ip = htonl((ntohl(own->sin_addr.s_addr) & 0xffff0000u) | lid);
+	uint32_t ip = own->sin_family != AF_INET
+			      ? 0
+			      : htonl((ntohl(own->sin_addr.s_addr) & 0xffff0000u) | lid);
 
 	*a = (struct sockaddr_in6){ .sin6_family = AF_INET6 };
 	a->sin6_addr.s6_addr[10] = a->sin6_addr.s6_addr[11] = 0xff;
 	memcpy(&a->sin6_addr.s6_addr[12], &ip, sizeof(ip));
-	return lid != 0;
+	return lid != 0 && own->sin_family == AF_INET;
 }
 
 static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
@@ -88,7 +105,7 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 	const struct ibv_ah_attr *ah = &attr->ah_attr;
 	struct uw_device_attr dev;
 	struct uwarp_stack stack;
-	struct sockaddr_in6 a;
+	struct sockaddr_in6 a, own;
 	struct uw_peer peer = { .addr = (struct sockaddr *)&a,
 				.qpn = attr->dest_qp_num,
 				.ird = attr->max_dest_rd_atomic };
@@ -100,14 +117,21 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 	stack.api->engine_query(stack.engine, &dev);
 	if (attr->max_dest_rd_atomic > dev.max_rd_atom)
 		return -EINVAL;
-	if (ah->port_num != 1 || (ah->is_global && ah->grh.sgid_index))
+	if (ah->port_num != 1)
 		return -EINVAL;
-	ok = ah->is_global ? gid_to_ip(&ah->grh.dgid, &a) : lid_to_ip(&dev, ah->dlid, &a);
+	ok = ah->is_global ? gid_to_ip(ah->grh.dgid.raw, &a) : lid_to_ip(&dev, ah->dlid, &a);
 	if (!ok) {
 		uwarp_say("ibv_modify_qp: the peer's %s is not that of a uwarp device",
 			  ah->is_global ? "GID" : "LID");
 		return -EINVAL;
 	}
+	if (ah->is_global) {
+		rc = name_own(&dev, ah->grh.sgid_index, &a, &own);
+		if (rc)
+			return rc;
+	}
+	if (ah->is_global && ah->grh.sgid_index) /* else the address may be chosen by the start */
+		peer.from = (struct sockaddr *)&own;
 	return qp->api->qp_name_peer(qp->uw, &peer);
 }
 

@@ -14,8 +14,8 @@ enum { WIDTH_1X = 1, WIDTH_4X = 2 };
 enum { SPEED_SDR = 1, SPEED_FDR10 = 8, SPEED_EDR = 32, SPEED_HDR = 64, SPEED_NDR = 128 };
 enum { PHYS_STATE_LINK_UP = 5 };
 
-/* The first octets of our GUIDs: an identifier that nobody is given, as there is no vendor. Programs
- * and libibverbs' own tests take 0 for a device that could not be asked. */
+/* The first octets of our GUIDs: an identifier that nobody is given, as there is no vendor.
+ * Programs and libibverbs' own tests take 0 for a device that could not be asked. */
 #define VENDOR_ID 0x027577
 
 #define PORT_CM_SUP (1u << 16)
@@ -140,7 +140,9 @@ static void fill_speed(uint64_t bps, struct ibv_port_attr *attr)
  * same, as long as the upper halves of the addresses are the same (qp_state.c). */
 static uint16_t lid_of(const struct uw_device_attr *dev)
 {
-	return (uint16_t)ntohl(((const struct sockaddr_in *)&dev->addr)->sin_addr.s_addr);
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)&dev->addr;
+
+	return sin->sin_family == AF_INET ? (uint16_t)ntohl(sin->sin_addr.s_addr) : 0;
 }
 
 /* Sets members one by one: libibverbs has zeroed the structure, whose size it knows better. The
@@ -163,7 +165,7 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->max_mtu = IBV_MTU_4096;
 	attr->active_mtu = mtu_of(dev.mulpdu);
-	attr->gid_tbl_len = 1;
+	attr->gid_tbl_len = (int)dev.n_gids;
 	attr->pkey_tbl_len = dev.roce;
 	attr->port_cap_flags = PORT_CM_SUP;
 	attr->max_msg_sz = MAX_MSG;

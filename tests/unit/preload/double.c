@@ -236,6 +236,9 @@ static void double_engine_query(struct uw_engine *e, struct uw_device_attr *attr
 	attr->roce = getenv("UWARP_IDENTITY") && !strcmp(getenv("UWARP_IDENTITY"), "roce");
 	*(struct sockaddr_in *)&attr->addr =
 		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f070001) };
+	attr->n_gids = 2;
+	memcpy(attr->gid[0], "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\x07\0\1", 16);
+	memcpy(attr->gid[1], "\xfd\0\0\0\0\0\0\0\0\0\0\0\x7f\x07\0\1", 16);
 }
 
 /* ---- endpoints -------------------------------------------------------------------------- */
@@ -286,6 +289,13 @@ static int double_ep_share_port(struct uw_ep *ep, bool on)
 {
 	enter(ep);
 	ep->shares = on;
+	return 0;
+}
+
+static int double_ep_only6(struct uw_ep *ep, bool on)
+{
+	(void)on;
+	enter(ep);
 	return 0;
 }
 
@@ -679,6 +689,7 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 		.ep_create = double_ep_create,
 		.ep_set_ctx = double_ep_set_ctx,
 		.ep_share_port = double_ep_share_port,
+		.ep_only6 = double_ep_only6,
 		.ep_bind = double_ep_bind,
 		.ep_resolve = double_ep_resolve,
 		.ep_listen = double_ep_listen,

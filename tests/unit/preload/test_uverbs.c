@@ -82,28 +82,31 @@ static int gid_entry(int fd, unsigned port, unsigned index, struct ib_uverbs_gid
 	return ask(fd, &r);
 }
 
-static void check_gid(const struct ib_uverbs_gid_entry *e)
+/* As RoCEv2 makes them of the addresses, 127.7.0.1 and fd00::127.7.0.1. */
+static void check_gid(const struct ib_uverbs_gid_entry *e, unsigned index)
 {
 	uint64_t words[2];
 
 	memcpy(words, e->gid, sizeof(words));
-	/* as RoCEv2 makes it of the address, 127.7.0.1 */
-	assert_int_equal(words[0], 0);
-	assert_int_equal(be64toh(words[1]), 0x0000ffff7f070001);
+	assert_int_equal(be64toh(words[0]), index ? 0xfd00000000000000 : 0);
+	assert_int_equal(be64toh(words[1]), index ? 0x000000007f070001 : 0x0000ffff7f070001);
 	assert_int_equal(e->port_num, 1);
-	assert_int_equal(e->gid_index, 0);
+	assert_int_equal(e->gid_index, index);
 }
 
-static void one_gid(void **state)
+static void each_gid(void **state)
 {
 	struct ib_uverbs_gid_entry e;
 	int fd = node();
 
 	(void)state;
 	memset(&e, 0xa5, sizeof(e));
-	assert_int_equal(gid_entry(fd, 1, 0, &e), 0);
-	check_gid(&e);
-	assert_int_equal(gid_entry(fd, 1, 1, &e), -EINVAL);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(gid_entry(fd, 1, i, &e), 0);
+		check_gid(&e, i);
+	}
+	assert_int_equal(gid_entry(fd, 1, 2, &e), -EINVAL);
+	assert_int_equal(gid_entry(fd, 1, UINT32_MAX, &e), -EINVAL);
 	assert_int_equal(gid_entry(fd, 2, 0, &e), -EINVAL);
 	close(fd);
 }
@@ -133,13 +136,16 @@ static void all_gids(void **state)
 	(void)state;
 	memset(e, 0xa5, sizeof(e));
 	assert_int_equal(gid_table(fd, e, sizeof(e[0]), 3, &n), 0);
-	assert_int_equal(n, 1);
-	check_gid(&e[0]);
-	assert_int_equal(e[1].port_num, 0xa5a5a5a5); /* not touched */
+	assert_int_equal(n, 2);
+	check_gid(&e[0], 0);
+	check_gid(&e[1], 1);
+	assert_int_equal(e[2].port_num, 0xa5a5a5a5); /* not touched */
 	memset(larger, 0xa5, sizeof(larger));
 	assert_int_equal(gid_table(fd, larger, sizeof(larger[0]), 2, &n), 0);
-	check_gid(&larger[0].e);
+	check_gid(&larger[0].e, 0);
+	check_gid(&larger[1].e, 1);
 	assert_int_equal(larger[0].newer[0], 0); /* a field we do not know reads as zero */
+	assert_int_equal(gid_table(fd, e, sizeof(e[0]), 1, &n), -EINVAL); /* no room for all */
 	assert_int_equal(gid_table(fd, e, 0, 3, &n), -EINVAL);
 	assert_int_equal(gid_table(fd, e, sizeof(e[0]), 0, &n), -EINVAL);
 	close(fd);
@@ -344,7 +350,7 @@ static void a_gid_is_final(void **state)
 	setenv("UWARP_IP_AUTO", "1", 1);
 	assert_int_equal(gid_entry(fd, 1, 0, &e), 0);
 	unsetenv("UWARP_IP_AUTO");
-	check_gid(&e);
+	check_gid(&e, 0);
 	assert_true(host()->api()->engine_started(host()->engine()));
 	close(fd);
 }
@@ -352,7 +358,7 @@ static void a_gid_is_final(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_gid),
+		cmocka_unit_test(each_gid),
 		cmocka_unit_test(all_gids),
 		cmocka_unit_test(other_methods),
 		cmocka_unit_test(creating),

@@ -35,6 +35,8 @@ void fake_reset(void)
 		.mtu = 1500,
 		.mulpdu = 1444,
 		.link_bps = 10000000000u,
+		.n_gids = 2,
+		.gid = { { [10] = 0xff, 0xff, 127, 9, 8, 7 }, { [0] = 0xfd, [12] = 127, 9, 8, 7 } },
 		.fw_ver = "7.8.9",
 	};
 	fake.room = FAKE_MAX;
@@ -297,6 +299,8 @@ static int qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer)
 	if (rc)
 		return rc;
 	qp->peer = *(const struct sockaddr_in6 *)peer->addr;
+	qp->from =
+		peer->from ? *(const struct sockaddr_in6 *)peer->from : (struct sockaddr_in6){ 0 };
 	qp->peer_qpn = peer->qpn;
 	qp->peer_ird = peer->ird;
 	qp->state = UW_QPS_RTR;

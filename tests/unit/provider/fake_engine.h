@@ -50,6 +50,7 @@ struct uw_qp {
 	unsigned access;
 	struct sockaddr_in6 peer;
 	uint32_t peer_qpn;
+	struct sockaddr_in6 from; /* zeros: any */
 	unsigned peer_ird;
 };
 

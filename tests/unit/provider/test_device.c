@@ -106,7 +106,7 @@ static void port_attributes(void **state)
 	assert_int_equal(port.state, IBV_PORT_ACTIVE);
 	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(port.phys_state, 5);
-	assert_int_equal(port.gid_tbl_len, 1);
+	assert_int_equal(port.gid_tbl_len, 2);
 	assert_int_equal(port.pkey_tbl_len, 0);
 }
 

@@ -64,6 +64,23 @@ static void the_peer_is_named_by_gid_and_qp_number(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+static void or_by_ip6(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp_attr a = rtr;
+	char ip[INET6_ADDRSTRLEN];
+
+	assert_int_equal(modify(qp, init, INIT), 0);
+	a.ah_attr.grh.dgid = (union ibv_gid){ .raw = { 0xfd, [12] = 127, 0, 0, 3 } };
+	a.ah_attr.grh.sgid_index = 1;
+	assert_int_equal(modify(qp, a, RTR), 0);
+	inet_ntop(AF_INET6, &fake.qp->peer.sin6_addr, ip, sizeof(ip));
+	assert_string_equal(ip, "fd00::7f00:3");
+	inet_ntop(AF_INET6, &fake.qp->from.sin6_addr, ip, sizeof(ip));
+	assert_string_equal(ip, "fd00::7f09:807");
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 /* The engine's address is 127.9.8.7: a LID is the lower half of one. */
 static void or_by_lid_and_qp_number(void **state)
 {
@@ -166,13 +183,19 @@ static void values_out_of_range_are_refused(void **state)
 	a.max_dest_rd_atomic = 17;
 	assert_int_equal(modify(qp, a, RTR), EINVAL);
 	a = rtr;
-	a.ah_attr.grh.sgid_index = 1;
+	a.ah_attr.grh.sgid_index = 2; /* there are two */
+	assert_int_equal(modify(qp, a, RTR), EINVAL);
+	a.ah_attr.grh.sgid_index = 1; /* which is IPv6, and the peer's is IPv4 */
 	assert_int_equal(modify(qp, a, RTR), EINVAL);
 	a = rtr;
 	a.ah_attr.port_num = 0;
 	assert_int_equal(modify(qp, a, RTR), EINVAL);
 	a = rtr;
-	a.ah_attr.grh.dgid.raw[0] = 0xfe; /* no IPv4 address in it */
+	a.ah_attr.grh.dgid.raw[0] = 0xfe; /* IPv6, and ours is IPv4 */
+	assert_int_equal(modify(qp, a, RTR), EINVAL);
+	memset(&a.ah_attr.grh.dgid, 0, 16);
+	assert_int_equal(modify(qp, a, RTR), EINVAL);
+	a.ah_attr.grh.dgid.raw[0] = 0xff; /* multicast */
 	assert_int_equal(modify(qp, a, RTR), EINVAL);
 	a = rtr;
 	a.qp_state = 99;
@@ -236,9 +259,13 @@ static void the_drain_is_told_to_who_asks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(the_peer_is_named_by_gid_and_qp_number), T(or_by_lid_and_qp_number),
-		T(what_was_set_is_what_is_queried),	   T(each_step_wants_its_attributes),
-		T(values_out_of_range_are_refused),	   T(rdma_cm_needs_next_to_none),
+		T(the_peer_is_named_by_gid_and_qp_number),
+		T(or_by_ip6),
+		T(or_by_lid_and_qp_number),
+		T(what_was_set_is_what_is_queried),
+		T(each_step_wants_its_attributes),
+		T(values_out_of_range_are_refused),
+		T(rdma_cm_needs_next_to_none),
 		T(the_drain_is_told_to_who_asks),
 	};
 
