@@ -109,6 +109,13 @@ static uint64_t gate_period_us(const struct uw_ep *ep)
 	return ep->e->cfg.speak_first_ms ? ep->e->cfg.speak_first_ms * 1000ull : HINT_US;
 }
 
+/* Who presents itself as InfiniBand is to behave so, and its peer, too: without rdma_cm that is
+ * certain (doc/adr/0008). */
+static bool is_infiniband(const struct uw_ep *ep)
+{
+	return ep->rc || ep->e->cfg.roce;
+}
+
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)
 {
 	const struct mpa_agreed *a = &ep->cm->agreed;
@@ -131,11 +138,14 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	s.queues.ird = ird;
 	s.queues.ord = ord;
 	s.queues.first_sink = engine_random(ep->e);
+	s.confirmed = is_infiniband(ep) && llp_knows_in_flight();
 	st = qp_start(&qp->qp, &s);
 	if (st) {
 		free(block);
 		return st;
 	}
+	if (is_infiniband(ep))
+		llp_ack_promptly(ep->c);
 	free(qp->stream);
 	qp->stream = block;
 	qp->ep = ep;
@@ -558,14 +568,38 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	return used;
 }
 
+static void settle_later(struct uw_ep *ep)
+{
+	if (ep->settles)
+		return;
+	ep->settles = true;
+	ep->next_settling = ep->e->settling_eps;
+	ep->e->settling_eps = ep;
+}
+
+void engine_settle(struct uw_engine *e)
+{
+	struct uw_ep *ep;
+
+	while ((ep = e->settling_eps)) {
+		e->settling_eps = ep->next_settling;
+		ep->settles = false;
+		if (ep->qp)
+			qp_settle(&ep->qp->qp);
+	}
+}
+
 static void on_writable(void *ctx)
 {
 	struct uw_ep *ep = ctx;
 
 	if (ep->unsent)
 		stall(ep);
-	if (ep->qp && (ep->state == EP_STREAMING || ep->state == EP_CLOSING))
-		pump_later(ep->qp);
+	if (!ep->qp || (ep->state != EP_STREAMING && ep->state != EP_CLOSING))
+		return;
+	if (qp_acked(&ep->qp->qp, llp_in_flight(ep->c)))
+		settle_later(ep);
+	pump_later(ep->qp);
 }
 
 /* RFC 5044 §7.2: the end of the TCP stream goes up, graceful (UW_OK, a FIN) or not. */

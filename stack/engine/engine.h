@@ -159,6 +159,8 @@ struct uw_ep {
 	struct uw_ep *next_stalled;
 	uint8_t *unsent; /* the rest of a start-up frame; it goes before the stream */
 	uint16_t unsent_len;
+	bool settles; /* the peer has acknowledged requests of its QP: e->settling_eps */
+	struct uw_ep *next_settling;
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
 	bool again;		   /* ... at the next tick */
 	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
@@ -195,7 +197,7 @@ struct uw_engine {
 	unsigned n_links;
 	struct io_pcap *pcap;
 	struct uw_ep *eps;
-	struct uw_ep *stalled_eps;
+	struct uw_ep *stalled_eps, *settling_eps;
 	bool impatient; /* a refused connect is due again at the next tick */
 	uint64_t next_timer_us;
 
@@ -310,6 +312,8 @@ bool engine_rnr_fin(struct uw_ep *ep);
 extern const struct llp_user engine_llp_user;
 void engine_pump(struct uw_qp *qp);
 void engine_pump_stalled(struct uw_engine *e);
+/* Completions for what the burst has acknowledged. */
+void engine_settle(struct uw_engine *e);
 void engine_ep_timers(struct uw_engine *e, uint64_t now_us);
 /* The QP cannot go on (or its connection ended): flush, tell the program, end the connection. */
 void engine_qp_down(struct uw_qp *qp, uw_status why);

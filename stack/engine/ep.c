@@ -158,21 +158,29 @@ static void release_port(struct uw_ep *ep)
 	ep->has_port = false;
 }
 
+static void unlist(const struct uw_ep *ep)
+{
+	struct uw_ep **p;
+
+	for (p = &ep->e->stalled_eps; *p && *p != ep;)
+		p = &(*p)->next_stalled;
+	if (*p)
+		*p = ep->next_stalled;
+	for (p = &ep->e->settling_eps; *p && *p != ep;)
+		p = &(*p)->next_settling;
+	if (*p)
+		*p = ep->next_settling;
+}
+
 void engine_ep_free(struct uw_ep *ep)
 {
-	struct uw_engine *e = ep->e;
 
 	engine_ep_drop(ep);
 	engine_rc_unpark(ep);
 	if (ep->ls)
 		llp_unlisten(ep->ls);
 	release_port(ep);
-	for (struct uw_ep **p = &e->stalled_eps; *p; p = &(*p)->next_stalled) {
-		if (*p == ep) {
-			*p = ep->next_stalled;
-			break;
-		}
-	}
+	unlist(ep);
 	*ep->link = ep->next;
 	if (ep->next)
 		ep->next->link = ep->link;

@@ -88,6 +88,7 @@ static unsigned round_of(struct uw_engine *e)
 	for (unsigned i = 0; i < e->n_links; i++)
 		work += receive(e, e->links[i]);
 	work += llp_poll();
+	engine_settle(e);
 	engine_failed_cqs(e);
 	if (e->due)
 		engine_due_cqs(e, engine_now_us(e));

@@ -116,6 +116,12 @@ struct llp_ops {
 	/* The segment is n octets; 0 gives it back. Sent by tx_flush or with the next output. */
 	void (*tx_commit)(struct llp_conn *c, size_t n);
 	void (*tx_flush)(struct llp_conn *c);
+	/* Octets of tx_commit's that the peer has not acknowledged; NULL: this transport does not
+	 * know. */
+	uint32_t (*in_flight)(const struct llp_conn *c);
+	/* The peer's program waits for our ACK: none is to wait for a timer, or for the next
+	 * segment. NULL: none does. */
+	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
 };
 
@@ -212,6 +218,19 @@ static inline void llp_tx_commit(struct llp_conn *c, size_t n)
 static inline void llp_tx_flush(struct llp_conn *c)
 {
 	llp_in_use->tx_flush(c);
+}
+static inline bool llp_knows_in_flight(void)
+{
+	return llp_in_use->in_flight != NULL;
+}
+static inline uint32_t llp_in_flight(const struct llp_conn *c)
+{
+	return llp_in_use->in_flight ? llp_in_use->in_flight(c) : 0;
+}
+static inline void llp_ack_promptly(struct llp_conn *c)
+{
+	if (llp_in_use->ack_promptly)
+		llp_in_use->ack_promptly(c);
 }
 static inline UW_CHECK uw_status llp_listen(struct io_link *l, const struct llp_place *at,
 					    int backlog, void *ctx, struct llp_listener **out)

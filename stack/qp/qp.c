@@ -23,7 +23,7 @@ static uint32_t wc_opcode(unsigned wr_opcode)
 }
 
 /* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
-static void reap(struct qp *qp)
+void qp_reap(struct qp *qp)
 {
 	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
 
@@ -56,7 +56,7 @@ static void complete(struct qp *qp, struct sqe *e, uw_status st)
 {
 	e->done = 1;
 	e->status = (uint8_t)st;
-	reap(qp);
+	qp_reap(qp);
 }
 
 static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct rdmap_delivery *d)
@@ -121,20 +121,13 @@ static void recv_done(void *arg, const struct rdmap_delivery *d)
 	push_recv(qp, qp->taken_wr_id, UW_OK, d);
 }
 
-/* Done when the answer is here, not when TCP took the request. */
-static bool is_answered(const struct sqe *e)
-{
-	return e->opcode == UW_WR_RDMA_READ || e->opcode == UW_WR_ATOMIC_CMP_AND_SWP ||
-	       e->opcode == UW_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 static struct sqe *read_after(struct qp *qp, unsigned n)
 {
 	for (uint32_t i = atomic_load_explicit(&qp->sq.head, memory_order_relaxed); i != qp->sq.tx;
 	     i++) {
 		struct sqe *e = sq_at(&qp->sq, i);
 
-		if (is_answered(e) && !e->done && !n--)
+		if (sqe_is_answered(e) && !e->done && !n--)
 			return e;
 	}
 	return NULL;
@@ -163,15 +156,17 @@ static bool about_read(const struct rdmap_term *t)
 	       (!t->has_ddp || opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST);
 }
 
-/* A Terminate about a read names the request that is to blame; anything else was complete when
- * TCP took it, so the program hears of it by the state of the QP. */
+/* A Terminate names the request that is to blame. One that was complete when our TCP took it cannot
+ * fail any more: then the program hears of it by the state of the QP. */
 static void terminated(void *arg, const struct rdmap_term *t)
 {
 	struct qp *qp = arg;
-	struct sqe *e = read_after(qp, rdmap_blamed(&qp->rd, t));
+	struct sqe *e = about_read(t) ? read_after(qp, rdmap_blamed(&qp->rd, t)) : NULL;
 
 	qp->peer_term = *t;
-	if (e && about_read(t))
+	if (!e)
+		e = qp_blamed(qp, t);
+	if (e)
 		complete(qp, e, uw_status_from_term(t->layer, t->etype, t->code));
 }
 
@@ -218,6 +213,8 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->gated = !s->initiator; /* RFC 5044 §7.1.2 */
 	qp->starved = qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
 	qp->cause = UW_OK;
+	qp->confirmed = s->confirmed;
+	qp->out = qp->acked = 0;
 	qp->on = true;
 	if (!qp->named)
 		qp->state = UW_QPS_RTS;
@@ -260,7 +257,7 @@ void qp_flush(struct qp *qp)
 		e->status = UW_E_FLUSHED;
 		qp->stats->qp_flushed++;
 	}
-	reap(qp);
+	qp_reap(qp);
 	flush_rq(qp);
 }
 
@@ -300,6 +297,9 @@ void qp_fail(struct qp *qp, uw_status why)
 		qp_flush(qp);
 		return;
 	}
+	if (own_fault(why))
+		qp->acked = qp->out; /* what TCP has it delivers: the end is orderly */
+	qp_settle(qp);
 	if (had_stream && qp->sending_sq && own_fault(why))
 		complete(qp, sq_at(&qp->sq, qp->sq.tx), why);
 	else if (had_stream)
@@ -319,6 +319,7 @@ void qp_fail(struct qp *qp, uw_status why)
 
 void qp_unplug(struct qp *qp)
 {
+	qp_settle(qp);
 	qp->unheard = qp->gated;
 	qp->on = qp->gated = qp->sending_sq = false;
 	qp->rd.tx.source = RDMAP_FROM_NONE;
@@ -409,7 +410,9 @@ void qp_sent(struct qp *qp)
 		return;
 	}
 	qp->sq.tx++;
-	/* RFC 5040 §5.5: a read is done when its Response is, everything else when TCP took it. */
-	if (!is_answered(e))
+	e->end = qp->out;
+	/* RFC 5040 §5.5: a read is done when its Response is, everything else when TCP took it: our
+	 * TCP, or the peer's. */
+	if (sqe_is_local(e) || !(sqe_is_answered(e) || qp->confirmed))
 		complete(qp, e, UW_OK);
 }

@@ -44,7 +44,11 @@ struct qp {
 	bool named;	   /* CM-less: the states are the program's, as with InfiniBand */
 	bool unheard;	   /* it was unplugged before the peer had said anything */
 	bool drained;	   /* ... SQD: all that was begun is done */
-	uw_status cause;   /* why it went to error; UW_OK: it was closed */
+	bool confirmed;	   /* a request is done when the peer's TCP has it: confirm.c */
+	/* Octets of the stream modulo 2^32: given to TCP, and acknowledged. */
+	uint32_t out, acked;
+	uint32_t settled; /* the first request that may not be acknowledged; sq.head or later */
+	uw_status cause;  /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */
 
 	void (*event)(void *ctx, enum uw_event ev);
@@ -71,6 +75,9 @@ struct qp_stream {
 	struct rdmap_queues queues;
 	uint8_t *scratch; /* MPA_FPDU_MAX octets when markers are received, else NULL */
 	bool initiator;
+	/* A Send or a Write completes when the peer's TCP has acknowledged it, not when ours has
+	 * taken it (doc/adr/0008): then it is in the peer's memory. */
+	bool confirmed;
 };
 /* The MPA start-up is done: the stream is ours; state becomes RTS. UW_E_STATE: it has one, or is in
  * error. An initiator that agreed on it opens with the RTR (RFC 6581 §9.2). */
@@ -117,7 +124,20 @@ bool qp_nudge(struct qp *qp);
 /* Responder: do not wait any longer for the first FPDU (RFC 5044 §7.1.2). */
 void qp_open_gate(struct qp *qp);
 
-/* stream.c tells qp.c: the request in transmission has been handed to TCP whole. */
+/* Of what qp_tx gave out the last in_flight octets are not acknowledged. True: requests wait for
+ * qp_settle, which is called when all that came in the same segment has been taken in: a Terminate
+ * in it may be about one of them. */
+bool qp_acked(struct qp *qp, uint32_t in_flight);
+void qp_settle(struct qp *qp);
+
+/* ---- between the files of this folder ----------------------------------------------------- */
+
+/* The request in transmission has been handed to TCP whole. */
 void qp_sent(struct qp *qp);
+/* Completions for what is done, in the order of posting. */
+void qp_reap(struct qp *qp);
+/* The Send or Write, of those that are not complete, that the peer's Terminate is about; or NULL.
+ * Those before it are done: the peer took them. */
+struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t);
 
 #endif

@@ -25,7 +25,8 @@ struct sqe {
 	uint8_t done;
 	uint8_t status;	 /* enum uw_status, of a done request */
 	uint8_t written; /* WRITE_WITH_IMM: the Write is out, the Immediate Data is next */
-	uint8_t pad[5];
+	uint8_t pad;
+	uint32_t end; /* sent: where the stream stood behind it, see struct qp */
 	uint64_t compare_add, swap;
 	/* struct uw_sge[] or inline octets follow */
 };
@@ -48,6 +49,18 @@ struct sq {
 	 * queue takes does so. */
 	_Atomic uint32_t freed, told;
 };
+
+/* It sends nothing: a window is bound, a key invalidated. */
+static inline bool sqe_is_local(const struct sqe *e)
+{
+	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
+}
+/* RFC 5040 §5.5: done when the answer is here. */
+static inline bool sqe_is_answered(const struct sqe *e)
+{
+	return e->opcode == UW_WR_RDMA_READ || e->opcode == UW_WR_ATOMIC_CMP_AND_SWP ||
+	       e->opcode == UW_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 /* Octets of slot memory for one request. */
 uint32_t sq_slot_size(uint32_t max_sge, uint32_t max_inline);

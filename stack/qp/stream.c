@@ -156,11 +156,6 @@ static bool may_begin(const struct qp *qp)
 
 /* ---- requests that send nothing ---- */
 
-static bool sends_nothing(const struct sqe *e)
-{
-	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
-}
-
 static uw_status bind_window(struct qp *qp, const struct sqe *e)
 {
 	const struct mem_bind b = { .stag = e->rkey,
@@ -181,7 +176,7 @@ static void do_local(struct qp *qp)
 		struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
 		uw_status st;
 
-		if (!sends_nothing(e) || ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count))
+		if (!sqe_is_local(e) || ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count))
 			return;
 		st = e->opcode == UW_WR_BIND_MW ? bind_window(qp, e)
 						: mem_invalidate(qp->mem, e->imm_or_inv, qp->pd);
@@ -202,7 +197,7 @@ static bool next_message(struct qp *qp)
 		return true;
 	if (!qp->on)
 		return false;
-	ready = ready && !sends_nothing(sq_at(&qp->sq, qp->sq.tx));
+	ready = ready && !sqe_is_local(sq_at(&qp->sq, qp->sq.tx));
 	/* Take turns, so that neither direction of reading starves the other. */
 	if (ready && !(due && qp->respond_next) && start_request(qp)) {
 		qp->respond_next = true;
@@ -261,7 +256,9 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 			qp_fail(qp, st);
 			continue; /* its Terminate is next */
 		}
-		at += mpa_tx_finish(&qp->mtx, out + at, n);
+		n = mpa_tx_finish(&qp->mtx, out + at, n);
+		at += n;
+		qp->out += (uint32_t)n;
 		if (rdmap_tx_idle(&qp->rd) && qp->sending_sq)
 			qp_sent(qp);
 	}

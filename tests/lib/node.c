@@ -30,6 +30,7 @@ void node_init(struct node *n, uint32_t num, const struct node_opts *opts)
 
 	memset(n, 0, sizeof(*n));
 	arena_init(&n->mem);
+	n->confirmed = o->confirmed;
 	n->stag = arena_add(&n->mem, n->m, sizeof(n->m), ARENA_ALL);
 	cq_over(&n->scq, n->swc, &n->stats);
 	cq_over(&n->rcq, n->rwc, &n->stats);
@@ -70,6 +71,7 @@ void node_start(struct node *n, bool initiator, const struct mpa_agreed *a)
 						 .ord = a->ord,
 						 .first_sink = 0x5100 },
 				     .scratch = n->scratch,
+				     .confirmed = n->confirmed,
 				     .initiator = initiator };
 
 	assert_status(qp_start(&n->qp, &s), UW_OK);

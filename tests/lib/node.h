@@ -17,6 +17,7 @@
 struct node_opts {
 	uint32_t sq_depth, rq_depth; /* 0: NODE_WR */
 	bool sig_all;
+	bool confirmed; /* see struct qp_stream */
 	struct rq *srq;
 };
 
@@ -34,6 +35,7 @@ struct node {
 	uint8_t m[NODE_MEMORY]; /* registered for everything under: */
 	uint32_t stag;
 	uint8_t scratch[MPA_FPDU_MAX]; /* for markers */
+	bool confirmed;
 	enum uw_event event[8];
 	unsigned events, notified;
 };

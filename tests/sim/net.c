@@ -106,6 +106,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.mpa_rev = o->rev1 ? 1 : 2;
 	cfg.p2p = !o->no_p2p;
 	cfg.markers = o->markers;
+	cfg.roce = o->roce;
 	if (o->rnr_ms)
 		cfg.rnr_ms = o->rnr_ms;
 	cfg.speak_first_ms = o->speak_first_ms;

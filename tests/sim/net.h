@@ -34,7 +34,7 @@ struct sim_options {
 	uint64_t seed;
 	uint32_t depth;	   /* SQ and RQ entries; 0 = 64 */
 	uint32_t cq_depth; /* 0 = 4 times depth */
-	bool no_crc, rev1, no_p2p, markers;
+	bool no_crc, rev1, no_p2p, markers, roce;
 	unsigned rnr_ms; /* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;

@@ -101,6 +101,8 @@ static void all_operations(const struct sim_options *o)
 
 		fill(b.a, n, i + 101);
 		one_sided(s, &b, UW_WR_RDMA_WRITE, n);
+		if (o->roce) /* doc/adr/0008 */
+			assert_memory_equal(b.a, b.b, n);
 		send_and_recv(s, &b, 0);
 		assert_memory_equal(b.a, b.b, n);
 
@@ -174,6 +176,41 @@ static void test_all_over_ip6(void **state)
 						      .dup_ppm = 20000,
 						      .reorder_ppm = 50000,
 						      .seed = seed });
+}
+
+/* doc/adr/0008: at a Write's completion its octets are in the peer's memory, whatever was lost. */
+static void test_a_completed_write_is_there(void **state)
+{
+	(void)state;
+	all_operations(&(struct sim_options){ .roce = true });
+	for (uint64_t seed = 1; seed <= 6; seed++)
+		all_operations(&(struct sim_options){ .roce = true,
+						      .drop_ppm = 20000,
+						      .dup_ppm = 20000,
+						      .reorder_ppm = 50000,
+						      .seed = seed });
+}
+
+/* ... and its ACK comes at once: no timer of TCP's is waited for. */
+static void test_a_completion_takes_a_round_trip(void **state)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+	struct buffers b;
+
+	(void)state;
+	sim_open(s, &(struct sim_options){ .roce = true });
+	sim_connect(s, 7471);
+	b = make(s, 100);
+	for (unsigned i = 0; i < 5; i++) {
+		uint64_t start = s->now_us;
+
+		one_sided(s, &b, UW_WR_RDMA_WRITE, 100);
+		/* 50 us each way; the clock is a step further when it is seen */
+		assert_in_range(s->now_us - start, 100, 1200);
+	}
+	drop(&b);
+	sim_close(s);
+	free(s);
 }
 
 /* The same seed is the same run, to the microsecond. */
@@ -255,16 +292,18 @@ static bool a_down(void *arg)
 	return sim_had(&((struct sim *)arg)->a, UW_CM_DISCONNECTED);
 }
 
-/* A Write outside the region: Terminate 1/1/01 (RFC 5041 §7.1), both QPs to error, memory whole. */
-static void test_bad_write_terminates(void **state)
+/* A Write outside the region: Terminate 1/1/01 (RFC 5041 §7.1), both QPs to error, memory whole. It
+ * fails itself where it waits for the peer, and is complete by then where it does not. */
+static void bad_write(bool roce)
 {
 	struct sim *s = calloc(1, sizeof(*s));
 	struct buffers b;
 	struct uw_sge sge;
-	struct uw_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = UW_WR_RDMA_WRITE };
+	struct uw_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = UW_WR_RDMA_WRITE, .flags = UW_SEND_SIGNALED
+	};
 
-	(void)state;
-	sim_open(s, &(struct sim_options){ 0 });
+	sim_open(s, &(struct sim_options){ .roce = roce });
 	sim_connect(s, 7471);
 	b = make(s, 64);
 	fill(b.a, 64, 9);
@@ -277,11 +316,19 @@ static void test_bad_write_terminates(void **state)
 	assert_int_equal(s->a.qp->qp.peer_term.etype, 1);
 	assert_int_equal(s->a.qp->qp.peer_term.code, 1);
 	assert_int_equal(s->b.async[UW_EVENT_QP_ACCESS_ERR], 1);
+	assert_int_equal(sim_wc(s, s->a.scq).status, roce ? UW_WC_REM_ACCESS_ERR : UW_WC_SUCCESS);
 	for (unsigned i = 0; i < 64; i++)
 		assert_int_equal(b.b[i], 0);
 	drop(&b);
 	sim_close(s);
 	free(s);
+}
+
+static void test_bad_write_terminates(void **state)
+{
+	(void)state;
+	bad_write(false);
+	bad_write(true);
 }
 
 /* A read of foreign memory fails the very request (RFC 5040 §5.2). */
@@ -468,6 +515,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_all_rev1),
 		cmocka_unit_test(test_all_with_faults),
 		cmocka_unit_test(test_all_over_ip6),
+		cmocka_unit_test(test_a_completed_write_is_there),
+		cmocka_unit_test(test_a_completion_takes_a_round_trip),
 		cmocka_unit_test(test_repeats_exactly),
 		cmocka_unit_test(test_private_data),
 		cmocka_unit_test(test_disconnect_drains),

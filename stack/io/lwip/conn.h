@@ -25,7 +25,7 @@ struct llp_conn {
 	struct io_held held;
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 	struct llp_conn *next_ack; /* edge.acks */
-	bool ack_due;
+	bool ack_due, prompt;
 	/* flow.c */
 	struct flow_key flow;
 	struct llp_conn *flow_next; /* in its bucket */

@@ -61,6 +61,8 @@ void edge_shutdown(struct llp_conn *c);
 void edge_abort(struct llp_conn *c);
 void edge_peer_down(struct io_link *l, uint32_t addr);
 unsigned edge_lingering(void);
+uint32_t edge_in_flight(const struct llp_conn *c);
+void edge_ack_promptly(struct llp_conn *c);
 struct llp_addrs edge_addrs(const struct llp_conn *c);
 
 /* recv.c */

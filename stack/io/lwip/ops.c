@@ -25,5 +25,7 @@ const struct llp_ops llp_raw = {
 	.tx_begin = edge_tx_begin,
 	.tx_commit = edge_tx_commit,
 	.tx_flush = edge_tx_flush,
+	.in_flight = edge_in_flight,
+	.ack_promptly = edge_ack_promptly,
 	.addrs = edge_addrs,
 };

@@ -106,17 +106,21 @@ static void take(struct llp_conn *c, struct pbuf *p)
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
 
-/* lwIP acknowledges every second segment. On a link that neither loses nor shares, and where every
- * peer is like us, once for all that came in one burst is enough; and what the burst makes the user
- * send may carry it. */
+/* lwIP acknowledges every second segment, and one that stays alone after a quarter of a second. On
+ * a link that neither loses nor shares, and where every peer is like us, once for all that came in
+ * one burst is enough; and what the burst makes the user send may carry it. */
 static void postpone_ack(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
-	if (!(c->el->io->flags & IO_P2P) || !(pcb->flags & TF_ACK_NOW))
+	if (c->el->io->flags & IO_P2P) {
+		if (!(pcb->flags & TF_ACK_NOW))
+			return;
+		tcp_clear_flags(pcb, TF_ACK_NOW);
+		tcp_set_flags(pcb, TF_ACK_DELAY);
+	} else if (!c->prompt || !(pcb->flags & TF_ACK_DELAY)) {
 		return;
-	tcp_clear_flags(pcb, TF_ACK_NOW);
-	tcp_set_flags(pcb, TF_ACK_DELAY);
+	}
 	if (c->ack_due)
 		return;
 	c->ack_due = true;
@@ -134,6 +138,11 @@ void conn_forget_ack(struct llp_conn *c)
 		p = &(*p)->next_ack;
 	*p = c->next_ack;
 	c->ack_due = false;
+}
+
+void edge_ack_promptly(struct llp_conn *c)
+{
+	c->prompt = true;
 }
 
 void edge_acks(void)

@@ -20,7 +20,7 @@ static uint32_t emss(const struct llp_conn *c)
 	return tcp_mss(c->pcb);
 }
 
-static uint32_t in_flight(const struct llp_conn *c)
+uint32_t edge_in_flight(const struct llp_conn *c)
 {
 	return c->pcb->snd_lbb - c->pcb->lastack;
 }
@@ -37,7 +37,7 @@ static bool window_open(const struct llp_conn *c, uint32_t n)
 		return false;
 	if (c->el->tx_n >= EDGE_TXQ / 2) /* the link is behind */
 		return false;
-	return in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
+	return edge_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
 	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
 }
 
@@ -48,7 +48,7 @@ static void probe_window(struct llp_conn *c, uint32_t n)
 {
 	uint64_t now;
 
-	if (c->pcb->snd_wnd >= n || in_flight(c))
+	if (c->pcb->snd_wnd >= n || edge_in_flight(c))
 		return;
 	now = edge.cfg.now_us(edge.cfg.arg);
 	if (!c->probe_us)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that wait for the peer's TCP (doc/adr/0008): which of them the acknowledgements cover,
+ * and which of them a Terminate is about.
+ */
+#include "qp/qp.h"
+
+static bool after(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+static uint32_t oldest(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+}
+
+bool qp_acked(struct qp *qp, uint32_t in_flight)
+{
+	uint32_t acked = qp->out - in_flight;
+
+	if (after(acked, qp->acked))
+		qp->acked = acked;
+	return qp->confirmed && qp->settled != qp->sq.tx;
+}
+
+/* Everything before `upto` that has no answer to wait for is done. */
+static void settle_before(struct qp *qp, uint32_t upto)
+{
+	for (; qp->settled != upto; qp->settled++) {
+		struct sqe *e = sq_at(&qp->sq, qp->settled);
+
+		if (!sqe_is_answered(e))
+			e->done = 1;
+	}
+	qp_reap(qp);
+}
+
+static void catch_up(struct qp *qp)
+{
+	if (after(oldest(qp), qp->settled))
+		qp->settled = oldest(qp);
+}
+
+void qp_settle(struct qp *qp)
+{
+	uint32_t i;
+
+	catch_up(qp);
+	i = qp->settled;
+	while (i != qp->sq.tx && !after(sq_at(&qp->sq, i)->end, qp->acked))
+		i++;
+	if (i != qp->settled)
+		settle_before(qp, i);
+}
+
+/* ---- a Terminate's request --------------------------------------------------------------- */
+
+/* Requests that have sent something: the one in transmission, too. */
+static uint32_t begun(const struct qp *qp)
+{
+	return qp->sq.tx + qp->sending_sq;
+}
+
+static bool writes_there(const struct sqe *e, const struct ddp_hdr *h)
+{
+	return (e->opcode == UW_WR_RDMA_WRITE || e->opcode == UW_WR_RDMA_WRITE_WITH_IMM) &&
+	       e->rkey == h->stag && h->to - e->remote_addr <= e->length;
+}
+
+static bool find_write(const struct qp *qp, const struct ddp_hdr *h, uint32_t *at)
+{
+	for (*at = qp->settled; *at != begun(qp); ++*at) {
+		if (writes_there(sq_at(&qp->sq, *at), h))
+			return true;
+	}
+	return false;
+}
+
+/* It has taken a number of the Send queue (RFC 5040 §5.1; an Immediate Data does, RFC 7306 §6). */
+static bool is_numbered(const struct qp *qp, uint32_t i)
+{
+	const struct sqe *e = sq_at(&qp->sq, i);
+
+	if (e->opcode == UW_WR_RDMA_WRITE_WITH_IMM)
+		return e->written;
+	return !sqe_is_local(e) && !sqe_is_answered(e) && e->opcode != UW_WR_RDMA_WRITE;
+}
+
+/* From the last one, whose number is known, backwards. */
+static bool find_send(const struct qp *qp, uint32_t msn, uint32_t *at)
+{
+	uint32_t n = qp->rd.ddp.tx_msn[RDMAP_QN_SEND];
+
+	for (*at = begun(qp); *at != qp->settled;) {
+		--*at;
+		if (is_numbered(qp, *at) && --n == msn)
+			return true;
+	}
+	return false;
+}
+
+struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
+{
+	struct ddp_hdr h;
+	uint32_t i;
+	bool found;
+
+	if (!t->has_ddp || ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, &h))
+		return NULL;
+	catch_up(qp);
+	found = h.tagged ? find_write(qp, &h, &i)
+			 : h.qn == RDMAP_QN_SEND && find_send(qp, h.msn, &i);
+	if (!found || sq_at(&qp->sq, i)->done)
+		return NULL;
+	settle_before(qp, i);
+	return sq_at(&qp->sq, i);
+}
