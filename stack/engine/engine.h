@@ -97,7 +97,7 @@ enum uw_rc_state {
 /* A QP whose peer was named, rc.c. */
 struct uw_rc {
 	struct uw_qp *qp;
-	struct uw_rc *next, **link; /* e->rcs, until it is up */
+	struct uw_rc *next, **link; /* e->rcs, unless it is up */
 	enum uw_rc_state state;
 	struct io_link *l;
 	struct rc_end self, peer;

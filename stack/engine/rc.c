@@ -19,6 +19,9 @@
 #define PARK_BRIEFLY_US 1000000u
 #define PARKED_MAX	16384u
 #define LISTEN_MAX	255
+/* A request to a peer that has left fails after about the time that InfiniBand's retries take. A
+ * program whose peer goes as soon as it has what it wanted is done by then (ibv_srq_pingpong). */
+#define RETRIES_US 500000u
 
 static void due_at(struct uw_engine *e, uint64_t us)
 {
@@ -77,22 +80,22 @@ static void drop_call(struct uw_rc *rc)
 static void waited_long_enough(struct uw_rc *rc)
 {
 	drop_call(rc);
-	engine_say_no_peer(rc);
+	if (rc->state != RC_LOST)
+		engine_say_no_peer(rc);
 	give_up(rc->qp, false);
 }
 
 void engine_rc_posted(struct uw_qp *qp)
 {
 	struct uw_rc *rc = qp->rc;
+	uint64_t wait = (uint64_t)qp->e->cfg.rc_wait_ms * 1000;
 
 	if (sq_empty(&qp->qp.sq) || qp->qp.state == UW_QPS_ERR)
 		return;
-	if (rc->state == RC_LOST) {
-		give_up(qp, false);
-	} else if (!rc->deadline_us) {
-		rc->deadline_us = engine_now_us(qp->e) + (uint64_t)qp->e->cfg.rc_wait_ms * 1000;
-		due_at(qp->e, rc->deadline_us);
-	}
+	if (rc->deadline_us)
+		return;
+	rc->deadline_us = engine_now_us(qp->e) + (rc->state == RC_LOST ? RETRIES_US : wait);
+	due_at(qp->e, rc->deadline_us);
 }
 
 /* ---- calling ------------------------------------------------------------------------------ */
@@ -450,11 +453,12 @@ void engine_rc_lost(struct uw_qp *qp)
 {
 	struct uw_rc *rc = qp->rc;
 
+	list(rc);
 	if (qp->qp.unheard) {
 		rc->state = RC_WAITING;
-		list(rc);
 	} else {
 		rc->state = RC_LOST;
+		rc->deadline_us = 0;
 	}
 	engine_rc_posted(qp);
 }

@@ -116,6 +116,8 @@ static void recv_done(void *arg, const struct rdmap_delivery *d)
 {
 	struct qp *qp = arg;
 
+	/* An answer may bring the ACK of its question: first things first. */
+	qp_settle(qp);
 	if (!qp->shared_rq)
 		rq_drop(qp->rq);
 	push_recv(qp, qp->taken_wr_id, UW_OK, d);
@@ -143,6 +145,7 @@ static void read_done(void *arg)
 	struct qp *qp = arg;
 	struct sqe *e = oldest_read(qp);
 
+	qp_settle(qp);
 	if (e)
 		complete(qp, e, UW_OK);
 }

@@ -108,6 +108,26 @@ static void a_read_keeps_its_place(void **state)
 	node_wc(&a.scq, 3, UW_WC_SUCCESS);
 }
 
+/* The ACK of a question may come with the answer: the question is done first. */
+static void an_answer_does_not_overtake(void **state)
+{
+	(void)state;
+	for (unsigned op = UW_WR_SEND; op <= UW_WR_RDMA_READ; op += UW_WR_RDMA_READ - UW_WR_SEND) {
+		pair();
+		a.qp.rcq = &a.scq; /* one CQ: it shows the order */
+		node_post_recv(&a, 50, 0, 100);
+		node_post_recv(&b, 60, 0, 100);
+		node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
+		if (op == UW_WR_RDMA_READ)
+			node_post(&a, 2, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
+		assert_true(sent());
+		node_post(&b, 3, node_wr(&b, UW_WR_SEND, 0, 10));
+		qp_acked(&a.qp, 0);
+		assert_status(node_carry(&b, &a, NODE_ROOM), UW_OK);
+		node_wc(&a.scq, 1, UW_WC_SUCCESS);
+	}
+}
+
 static void slots_come_round(void **state)
 {
 	(void)state;
@@ -265,6 +285,7 @@ int main(void)
 		cmocka_unit_test(acknowledgements_cover_what_they_cover),
 		cmocka_unit_test(the_count_of_octets_may_wrap),
 		cmocka_unit_test(a_read_keeps_its_place),
+		cmocka_unit_test(an_answer_does_not_overtake),
 		cmocka_unit_test(slots_come_round),
 		cmocka_unit_test(the_unacknowledged_is_flushed),
 		cmocka_unit_test(a_lost_peer_fails_the_oldest),
