@@ -13,8 +13,10 @@
 	X(tcp_rx_bytes)                                                                            \
 	X(tcp_tx_segments)                                                                         \
 	X(tcp_tx_bytes)                                                                            \
+	X(tcp_syn_dropped)                                                                         \
 	X(tcp_tx_copied)                                                                           \
-	X(mpa_rx_fpdus) X(mpa_rx_straddling) X(mpa_rx_crc_errors) X(mpa_tx_fpdus) X(ddp_rx_tagged) \
+	X(mpa_rx_fpdus)                                                                            \
+	X(mpa_rx_straddling) X(mpa_rx_crc_errors) X(mpa_tx_fpdus) X(ddp_rx_tagged)                 \
 		X(ddp_rx_untagged) X(ddp_rx_errors) X(ddp_tx_tagged) X(ddp_tx_untagged) X(         \
 			rdmap_rx_messages) X(rdmap_tx_messages) X(rdmap_rx_terminates)             \
 			X(rdmap_tx_terminates) X(payload_rx_bytes) X(payload_rx_copied) X(         \

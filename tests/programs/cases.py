@@ -54,6 +54,7 @@ CM = [
     Pair("rdma_client", "", "rdma_server", "rdma_client -s {server}"),
     Pair("rdma_xclient", "-c r", "rdma_xserver -c r", "rdma_xclient -s {server} -c r"),
     ConnectionTimes("cmtime", "-c 100", "cmtime -c 100", "cmtime -c 100 -s {server}"),
+    ConnectionTimes("cmtime", "-c 1000", "cmtime -c 1000", "cmtime -c 1000 -s {server}"),
 ]
 
 

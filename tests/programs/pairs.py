@@ -199,6 +199,7 @@ class ConnectionTimes(Endless):
 
     def ended(self, client):
         count = self.flags.split()[-1]
+        check("CONNECT_ERROR" not in client.out and "UNREACHABLE" not in client.out, "not every connection was made")
         rows = re.findall(rf"^qp_conn\s+{count}$", client.out, re.M)
         if rows and "no QPs" in client.out:
             check(client.popen.returncode == 1 and "rdma_connect: Invalid argument" in client.err, "it ended otherwise")

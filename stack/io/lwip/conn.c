@@ -6,7 +6,7 @@
 
 #include "lwip/priv/tcp_priv.h"
 
-static struct llp_conn *conn_new(struct edge_link *el, void *ctx)
+struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 {
 	struct llp_conn *c = edge.spare;
 
@@ -34,6 +34,9 @@ static void conn_free(struct llp_conn *c)
 	conn_drop_building(c);
 	conn_forget_ack(c);
 	conn_flow_remove(c);
+	conn_forget_idle(c);
+	if (c->half)
+		conn_whole(c);
 	c->pcb = NULL;
 	*c->link = c->next;
 	if (c->next)
@@ -100,7 +103,7 @@ static void on_err(void *arg, err_t err)
 		edge.cfg.user->closed(ctx, why);
 }
 
-static void attach(struct llp_conn *c, struct tcp_pcb *pcb)
+void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
 {
 	c->pcb = pcb;
 	tcp_arg(pcb, c);
@@ -125,24 +128,14 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 
 /* ---- listeners --------------------------------------------------------------------------- */
 
-struct llp_listener {
-	struct tcp_pcb *pcb;
-	struct edge_link *el;
-	void *ctx;
-};
-
 static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 {
-	struct llp_listener *ls = arg;
-	struct llp_conn *c;
+	struct llp_conn *c = arg;
+	struct llp_listener *ls;
 
 	if (err != ERR_OK || !pcb)
-		return ERR_VAL;
-	c = conn_new(ls->el, NULL);
-	if (!c)
-		return ERR_MEM; /* lwIP aborts the pcb */
-	attach(c, pcb);
-	conn_flow_add(c);
+		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
+	ls = conn_whole(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
@@ -169,8 +162,8 @@ uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog
 		goto fail;
 	/* It would see another link's listener for ours; ports are the engine's to give out. */
 	ip_reset_option(pcb, SOF_REUSEADDR);
-	lpcb = tcp_listen_with_backlog_and_err(
-		pcb, (u8_t)(backlog < 1 || backlog > 255 ? 255 : backlog), &err);
+	(void)backlog; /* of those that ask; the user has them. The others: half.c */
+	lpcb = tcp_listen_with_backlog_and_err(pcb, UINT8_MAX, &err);
 	if (!lpcb)
 		goto fail;
 	*ls = (struct llp_listener){ .pcb = lpcb, .el = el, .ctx = ctx };
@@ -210,13 +203,22 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
 	if (err)
 		goto fail;
-	attach(c, pcb);
+	err = ERR_USE;
+	if (conn_flow_taken(&(struct flow_key){ a->local, a->remote, a->lport, a->rport }))
+		goto fail;
+	conn_attach(c, pcb);
 	c->connecting = true;
+	/* lwIP would search for it among those that have ended, too; from another process nothing
+	 * of the last one can come any more. */
+	if (l->flags & IO_P2P)
+		ip_reset_option(pcb, SOF_REUSEADDR);
 	err = tcp_connect(pcb, &to, lwip_ntohs(a->rport), on_connected);
+	ip_set_option(pcb, SOF_REUSEADDR);
 	if (err) {
 		detach(pcb);
 		goto fail;
 	}
+	c->listed = true;
 	conn_flow_add(c);
 	*out = c;
 	return UW_OK;
@@ -236,6 +238,7 @@ void edge_close(struct llp_conn *c)
 		c->end = CONN_CLOSE;
 		return;
 	}
+	conn_wake(c);
 	conn_settle_window(c);
 	conn_free(c);
 	detach(pcb);
@@ -244,6 +247,7 @@ void edge_close(struct llp_conn *c)
 
 void edge_shutdown(struct llp_conn *c)
 {
+	conn_wake(c);
 	tcp_shutdown(c->pcb, 0, 1);
 }
 
@@ -255,6 +259,7 @@ void edge_abort(struct llp_conn *c)
 		c->end = CONN_ABORT;
 		return;
 	}
+	conn_wake(c);
 	conn_free(c);
 	detach(pcb);
 	tcp_abort(pcb);
@@ -263,6 +268,8 @@ void edge_abort(struct llp_conn *c)
 void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	(void)l;
+	for (struct llp_conn *c = edge.conns; c; c = c->next)
+		conn_wake(c);
 	edge_pcbs_lose(addr);
 }
 
@@ -279,14 +286,11 @@ uint64_t edge_next_timer_us(void)
 {
 	uint64_t tick = TCP_TMR_INTERVAL * 1000;
 
-	if (!tcp_active_pcbs && !tcp_tw_pcbs)
+	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
 		return UINT64_MAX;
-	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
-		if (edge_pcb_finishing(pcb) || (pcb->flags & (TF_ACK_DELAY | TF_CLOSEPEND)) ||
-		    ip_get_option(pcb, SOF_KEEPALIVE) || pcb->state != ESTABLISHED)
-			return tick;
-	}
-	return 25 * tick; /* idle connections, and nobody to watch */
+	if (tcp_active_pcbs)
+		return tick;
+	return LWIP_MIN(25 * tick, edge_idle_next_us());
 }
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)

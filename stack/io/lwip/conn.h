@@ -15,6 +15,12 @@ struct flow_key {
 	uint16_t lport, rport;
 };
 
+struct llp_listener {
+	struct tcp_pcb *pcb;
+	struct edge_link *el;
+	void *ctx;
+};
+
 struct llp_conn {
 	struct llp_conn *next, **link; /* edge.conns */
 	struct tcp_pcb *pcb;
@@ -31,10 +37,15 @@ struct llp_conn {
 	struct llp_conn *flow_next; /* in its bucket */
 	struct llp_conn *before;    /* in front of it in lwIP's list, perhaps */
 	bool in_table;
-	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
-	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
+	/* idle.c */
+	bool listed;				/* its pcb is on lwIP's list of active ones */
+	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
+	uint64_t idle_us;			/* since */
+	struct tcp_seg *queued;			/* send.c: the last segment that was queued, ... */
+	struct tcp_seg *sent; /* ... the last that was sent, NULL: not known, and where it ends */
 	uint32_t sent_end;
 	bool connecting;
+	struct llp_listener *half; /* half.c: not accepted yet */
 	bool paused;
 	uint64_t probe_us, probe_wait_us; /* the peer's window is closed: when to ask; 0 not yet */
 	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
@@ -44,9 +55,25 @@ struct llp_conn {
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
 err_t conn_settle(struct llp_conn *c);
 
+/* A record for a connection; its pcb's callbacks are ours from now on; no more. */
+struct llp_conn *conn_new(struct edge_link *el, void *ctx);
+void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
+/* The connection of a pcb of ours; lwIP's own (closing ones) have none. */
+struct llp_conn *conn_of(const struct tcp_pcb *pcb);
+
 /* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
 void conn_flow_add(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);
+bool conn_flow_taken(const struct flow_key *k);
+/* before, NULL: nothing of ours, is in front of pcb in lwIP's list. */
+void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);
+
+/* idle.c: lwIP's timers see it again. Before anything that lwIP may have to repeat or to end. */
+void conn_wake(struct llp_conn *c);
+void conn_forget_idle(struct llp_conn *c);
+
+/* half.c: it is accepted, or will not be. */
+struct llp_listener *conn_whole(struct llp_conn *c);
 
 /* send.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);

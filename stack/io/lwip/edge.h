@@ -32,13 +32,25 @@ struct edge {
 	struct llp_conn *conns; /* all that have a pcb and a user */
 	struct llp_conn *spare; /* freed ones */
 	struct llp_conn *acks;	/* have an ACK due at the end of the burst */
+	/* idle.c: those that are asked when they are silent, the longest silent first */
+	struct llp_conn *idle, *idle_last;
+	unsigned half_open; /* half.c */
 };
 extern struct edge edge;
 
 struct edge_link *edge_link_of(const struct io_link *l);
 
-/* flow.c: make it quick for lwIP to find whom a frame is for. */
-void edge_flow_find(const struct pbuf *p);
+/* flow.c: make it quick for lwIP to find whom a frame is for. False: a SYN that nobody knows. */
+bool edge_flow_find(const struct pbuf *p);
+
+/* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
+ * been silent for too long. */
+void edge_idle_timer(void);
+uint64_t edge_idle_next_us(void);
+
+/* half.c: may one more be half open? After a SYN: what it opened. */
+bool edge_half_room(void);
+void edge_half_opened(void);
 
 /* netif.c */
 void edge_init(const struct llp_config *cfg);

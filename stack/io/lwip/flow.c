@@ -15,6 +15,8 @@
 #include "lwip/prot/ip4.h"
 #include "lwip/prot/ip6.h"
 
+#define TCP_FLAGS_AT 13u /* in its header */
+
 static struct llp_conn *table[FLOW_BUCKETS];
 
 static unsigned hash(const struct flow_key *k)
@@ -33,15 +35,14 @@ static bool same(const struct flow_key *a, const struct flow_key *b)
 	       uw_ip_eq(&a->local, &b->local);
 }
 
-/* The connection of a pcb of ours; lwIP's own (closing ones, SYN_RCVD) have none. */
-static struct llp_conn *conn_of(const struct tcp_pcb *pcb)
+struct llp_conn *conn_of(const struct tcp_pcb *pcb)
 {
 	struct llp_conn *c = pcb && pcb->recv == conn_recv ? pcb->callback_arg : NULL;
 
 	return c && c->pcb == pcb ? c : NULL;
 }
 
-static void set_before(const struct tcp_pcb *pcb, struct llp_conn *before)
+void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
 {
 	struct llp_conn *c = conn_of(pcb);
 
@@ -62,7 +63,7 @@ void conn_flow_add(struct llp_conn *c)
 	c->flow_next = *bucket;
 	*bucket = c;
 	c->in_table = true;
-	set_before(pcb->next, c);
+	conn_flow_before(pcb->next, c);
 }
 
 void conn_flow_remove(struct llp_conn *c)
@@ -87,7 +88,7 @@ static struct tcp_pcb *predecessor(struct llp_conn *c)
 	if (c->before && c->before->pcb && c->before->pcb->next == c->pcb)
 		return c->before->pcb;
 	for (; pcb; pcb = pcb->next) {
-		set_before(pcb->next, conn_of(pcb));
+		conn_flow_before(pcb->next, conn_of(pcb));
 		if (pcb->next == c->pcb)
 			return pcb;
 	}
@@ -98,6 +99,7 @@ static void to_front(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb, *before;
 
+	conn_wake(c);
 	/* In TIME_WAIT it is on another list. */
 	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
 		return;
@@ -105,9 +107,9 @@ static void to_front(struct llp_conn *c)
 	if (!before)
 		return;
 	before->next = pcb->next;
-	set_before(pcb->next, conn_of(before));
+	conn_flow_before(pcb->next, conn_of(before));
 	pcb->next = tcp_active_pcbs;
-	set_before(pcb->next, c);
+	conn_flow_before(pcb->next, c);
 	tcp_active_pcbs = pcb;
 	c->before = NULL;
 }
@@ -136,8 +138,22 @@ static size_t key_of_ip6(const uint8_t *ip, struct flow_key *k)
 	return IP6_HLEN;
 }
 
+static struct llp_conn *lookup(const struct flow_key *k)
+{
+	struct llp_conn *c = table[hash(k)];
+
+	while (c && !same(&c->flow, k))
+		c = c->flow_next;
+	return c;
+}
+
+bool conn_flow_taken(const struct flow_key *k)
+{
+	return lookup(k) != NULL;
+}
+
 /* p: a frame from its Ethernet header on, at least as long as Ethernet and ARP. */
-void edge_flow_find(const struct pbuf *p)
+bool edge_flow_find(const struct pbuf *p)
 {
 	const uint8_t *f = p->payload, *ip = f + SIZEOF_ETH_HDR;
 	struct flow_key k;
@@ -148,12 +164,12 @@ void edge_flow_find(const struct pbuf *p)
 		hl = key_of_ip4(ip, &k);
 	else if (f[12] == 0x86 && f[13] == 0xdd && p->len >= SIZEOF_ETH_HDR + IP6_HLEN)
 		hl = key_of_ip6(ip, &k);
-	if (!hl || p->len < SIZEOF_ETH_HDR + hl + 4)
-		return;
+	if (!hl || p->len < SIZEOF_ETH_HDR + hl + TCP_HLEN)
+		return true;
 	memcpy(&k.rport, ip + hl, 2);
 	memcpy(&k.lport, ip + hl + 2, 2);
-	for (c = table[hash(&k)]; c && !same(&c->flow, &k); c = c->flow_next)
-		;
+	c = lookup(&k);
 	if (c)
 		to_front(c);
+	return c || (ip[hl + TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;
 }

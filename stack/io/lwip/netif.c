@@ -132,6 +132,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct pbuf *p;
+	bool known;
 
 	capture(f);
 	p = edge_wrap_rx(f);
@@ -140,9 +141,15 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
-	edge_flow_find(p);
+	known = edge_flow_find(p);
+	if (!known && !edge_half_room()) {
+		pbuf_free(p);
+		return;
+	}
 	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
+	if (!known)
+		edge_half_opened();
 }
 
 unsigned edge_poll(void)
@@ -204,4 +211,5 @@ void edge_remove_link(struct io_link *l)
 void edge_timers(void)
 {
 	sys_check_timeouts();
+	edge_idle_timer();
 }

@@ -62,6 +62,7 @@ void edge_pause(struct llp_conn *c)
 
 void edge_resume(struct llp_conn *c)
 {
+	conn_wake(c);
 	c->paused = false;
 	c->in_callback = true;
 	offer(c);

@@ -181,6 +181,7 @@ void edge_tx_flush(struct llp_conn *c)
 
 	if (c->end != CONN_ON || !pcb->unsent)
 		return;
+	conn_wake(c);
 	output(c);
 	c->sent = pcb->unsent ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;
