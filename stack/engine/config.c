@@ -92,8 +92,11 @@ static int get_identity(struct uw_config *c)
 static int get_transport(struct uw_config *c)
 {
 	int err = get_string("UWARP_TRANSPORT", c->transport, sizeof(c->transport));
+	const struct transport *t = err ? NULL : transport_find(c->transport);
 
-	return !err && !transport_find(c->transport) ? -EINVAL : err;
+	if (t && t->open_link && !c->link[0])
+		strcpy(c->link, LINK_HOST);
+	return err || t ? err : -EINVAL;
 }
 
 static int get_strings(struct uw_config *c)

@@ -215,7 +215,8 @@ int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links
 static int start(struct uw_engine *e)
 {
 	struct io_env env = { e, env_lock, env_unlock, env_peer_down };
-	uw_status st = engine_link_open(e, &env, &e->links[0]);
+	const struct transport *t = transport_find(e->cfg.transport);
+	uw_status st = (t->open_link ? t->open_link : engine_link_open)(e, &env, &e->links[0]);
 	int err;
 
 	if (!st)

@@ -56,7 +56,7 @@ static unsigned any_port(struct uw_engine *e)
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
 
-		if (port_taken(e, port))
+		if (port_taken(e, port) || !llp_port_free(htons((uint16_t)port)))
 			continue;
 		e->next_port = (start + i) % EPHEMERAL_COUNT + 1;
 		return port;
@@ -408,7 +408,7 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 	/* Whoever listens shares with nobody. */
 	if (!st && ep->joint && !is_alone(ep))
 		st = UW_E_ADDR_IN_USE;
-	at = (struct llp_place){ ep->local, ep->lport, ep->only6 };
+	at = (struct llp_place){ .addr = ep->local, .port = ep->lport, .only6 = ep->only6 };
 	if (!st)
 		st = llp_listen(ep->l, &at, backlog, ep, &ep->ls);
 	if (!st)

@@ -12,6 +12,7 @@
 #include "io/addr.h"
 #include "io/loop/loop.h"
 #include "io/rate.h"
+#include "io/socket/host.h"
 
 static uint32_t own_address(void)
 {
@@ -137,7 +138,8 @@ void link_foresee(const struct uw_config *c, struct io_link *l)
 		a = (struct link_addr){ .addr = htonl((uint32_t)getpid()) };
 	l->addr = a.addr;
 	l->mask = a.mask;
-	io_set_ip6(l, a.ip6, a.n_ip6);
+	if (strcmp(c->link, LINK_HOST))
+		io_set_ip6(l, a.ip6, a.n_ip6);
 }
 
 static uw_status check_mtu(struct uw_engine *e, const struct io_link *l)
@@ -166,6 +168,40 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	st = loop_open_single(&cfg, env, out);
 	if (!st)
 		io_set_ip6(*out, a.ip6, a.n_ip6);
+	return st;
+}
+
+uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct io_link **out)
+{
+	struct link_addr a;
+	uw_status st = link_parse_ip(&e->cfg, &a);
+	struct host_config cfg = { .mtu = e->cfg.mtu, .addr_auto = e->cfg.ip_auto };
+	const char *pcap = getenv("UWARP_PCAP");
+
+	if (st)
+		return st;
+	if (strcmp(e->cfg.link, LINK_HOST)) {
+		engine_say("UWARP_LINK=%s: the transport socket has the link host only",
+			   e->cfg.link);
+		return UW_E_NO_LINK;
+	}
+	if (!a.addr || a.n_ip6) {
+		engine_say(
+			"address %s: over the transport socket the device has one of IPv4 (--ip, "
+			"UWARP_IP)",
+			e->cfg.ip);
+		return UW_E_INVAL;
+	}
+	if (e->cfg.rate_bps || (pcap && *pcap)) {
+		engine_say("%s: the transport socket has no frames; use tc or tcpdump",
+			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_PCAP");
+		return UW_E_UNSUPPORTED;
+	}
+	cfg.addr = a.addr;
+	cfg.mask = a.mask;
+	st = host_link_open(&cfg, env, out);
+	if (st == UW_E_ADDR)
+		engine_say("address %s is none of this host's (--ip, UWARP_IP)", e->cfg.ip);
 	return st;
 }
 

@@ -7,6 +7,8 @@
 
 #define LINK_IP6_MAX (IO_IP6_MAX - 2) /* the other two are made: io/addr.h */
 
+#define LINK_HOST "host" /* of the transport socket: the kernel's network */
+
 struct link_addr {
 	uint32_t addr, mask; /* IPv4, network order; 0: none */
 	struct uw_net ip6[LINK_IP6_MAX];
@@ -21,6 +23,10 @@ uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out) UW_CHE
 void link_foresee(const struct uw_config *c, struct io_link *l);
 /* The link "loop": nobody else on it. */
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
+			 struct io_link **out) UW_CHECK;
+
+/* LINK_HOST. Frames, and what limits or records them, it does not have. */
+uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
 /* In front of *l a link that is no faster than the configuration says. Closes *l on an error, also

@@ -194,6 +194,20 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 		futex_wait(e->doorbell, IO_ASLEEP, us);
 }
 
+/* The transport knows when something comes, and forgets nothing that came before. */
+static void sleep_in_transport(struct rx_thread *t, uint64_t now)
+{
+	struct uw_engine *e = t->e;
+	uint64_t us = WATCH_US;
+
+	if (engine_trylock(e)) {
+		us = sleep_us(t, now);
+		e->stats.rx_sleeps++;
+		engine_unlock(e);
+	}
+	llp_sleep(us);
+}
+
 /* Links without a doorbell: nap, twice as long each time nothing came. Whoever is in this process
  * can ring it. */
 static void nap(struct rx_thread *t)
@@ -238,7 +252,9 @@ static void idle(struct rx_thread *t)
 	}
 	if (!spun_enough(t, now))
 		return;
-	if (t->rings)
+	if (llp_sleeps())
+		sleep_in_transport(t, now);
+	else if (t->rings)
 		sleep_on_doorbell(t, now);
 	else
 		nap(t);
@@ -325,6 +341,7 @@ void engine_thread_stop(struct uw_engine *e)
 	atomic_store_explicit(&e->stop, true, memory_order_release);
 	atomic_store(e->doorbell, IO_AWAKE + 2); /* neither value anybody waits for */
 	futex_wake(e->doorbell);
+	llp_rouse();
 	pthread_join(e->thread, NULL);
 }
 
@@ -370,6 +387,8 @@ void engine_leave(struct uw_engine *e, bool to_sleep)
 	 * is looked at once more (Dekker as in sleep_on_doorbell). */
 	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
+	if (llp_sleeps()) /* no peer rings: it has to go to where it is told */
+		futex_wake(e->doorbell);
 	if (!engine_trylock(e))
 		return;
 	any = pending(e);

@@ -338,7 +338,7 @@ static struct uw_ep *listener_of(const struct uw_engine *e, const struct io_link
 /* One for each link, from the first QP on. */
 static uw_status listen_on(struct uw_engine *e, struct io_link *l)
 {
-	const struct llp_place at = { .port = htons(RC_PORT) };
+	const struct llp_place at = { .port = htons(RC_PORT), .own = true };
 	struct uw_ep *ep;
 	uw_status st;
 

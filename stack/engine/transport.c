@@ -9,8 +9,9 @@
 const struct llp_ops *llp_in_use;
 
 static const struct transport transports[] = {
-	{ "raw", &llp_raw },
-	{ "seq", &llp_seq },
+	{ "raw", &llp_raw, NULL },
+	{ "seq", &llp_seq, NULL },
+	{ "socket", &llp_socket, link_open_host },
 };
 
 #define TRANSPORTS (sizeof(transports) / sizeof(transports[0]))

@@ -3,11 +3,14 @@
 #ifndef UWARP_ENGINE_TRANSPORT_H
 #define UWARP_ENGINE_TRANSPORT_H
 
+#include "engine/links.h"
 #include "io/llp.h"
 
 struct transport {
 	const char *name;
 	const struct llp_ops *ops;
+	/* It has a link of its own, without frames; NULL: it takes any. */
+	uw_status (*open_link)(struct uw_engine *e, const struct io_env *env, struct io_link **out);
 };
 
 /* "" is the first. NULL: there is none such, and stderr says which there are. */

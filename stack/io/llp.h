@@ -23,6 +23,8 @@ struct llp_place {
 	struct uw_ip addr;
 	uint16_t port; /* network order */
 	bool only6;
+	/* Of any address: not what the host has besides the link's own. */
+	bool own;
 };
 
 struct llp_addrs {
@@ -74,6 +76,10 @@ struct llp_ops {
 	/* Does something wait for poll() or flush_links() that no link tells of? Asked just before
 	 * sleeping. NULL: never. */
 	bool (*pending)(void);
+	/* No lock held: wait until poll() has something to do, so many microseconds at most, or
+	 * until rouse(). NULL: only links know, see io.h. */
+	void (*sleep)(uint64_t us);
+	void (*rouse)(void); /* any thread, no lock needed */
 	/* Acknowledge what came since the last call and has not been yet: after a burst, and after
 	 * what it made the user send. */
 	void (*acks)(void);
@@ -84,6 +90,8 @@ struct llp_ops {
 	/* Microseconds until the next timer that matters; UINT64_MAX when no connection exists. */
 	uint64_t (*next_timer_us)(void);
 
+	/* Has no other process the port? NULL: there are no others. */
+	bool (*port_free)(uint16_t port);
 	/* UW_E_ADDR_IN_USE. */
 	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 			    struct llp_listener **out);
@@ -132,6 +140,8 @@ extern const struct llp_ops *llp_in_use __attribute__((visibility("hidden")));
 extern const struct llp_ops llp_raw;
 /* io/seq: lwIP's sequential API, with lwIP's own thread. */
 extern const struct llp_ops llp_seq;
+/* io/socket: the kernel's TCP. */
+extern const struct llp_ops llp_socket;
 
 /* ---- as the engine calls them ------------------------------------------------------------- */
 
@@ -241,6 +251,23 @@ static inline UW_CHECK uw_status llp_connect(struct io_link *l, const struct llp
 					     void *ctx, struct llp_conn **out)
 {
 	return llp_in_use->connect(l, a, ctx, out);
+}
+static inline bool llp_sleeps(void)
+{
+	return llp_in_use->sleep != NULL;
+}
+static inline void llp_sleep(uint64_t us)
+{
+	llp_in_use->sleep(us);
+}
+static inline void llp_rouse(void)
+{
+	if (llp_in_use->rouse)
+		llp_in_use->rouse();
+}
+static inline bool llp_port_free(uint16_t port)
+{
+	return !llp_in_use->port_free || llp_in_use->port_free(port);
 }
 static inline struct llp_addrs llp_addrs(const struct llp_conn *c)
 {

@@ -9,7 +9,7 @@ import cmless
 import lifecycle
 import pyverbs_cases
 from alone import Alone, Watch
-from links import Loop, Memif, Veth
+from links import Host, Loop, Memif, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 
 # rping takes 23 (room for its greeting) to 65535: the ends, powers of two or a neighbour of each,
@@ -125,12 +125,20 @@ VETH_ALL = [perftest("ib_send_bw", "-R -a -n 20", 90)] + [
     for name in ("write_lat", "write_bw", "send_lat", "read_lat", "read_bw")
 ]
 
+# The transport alone is another: a little of everything that a stream carries. The device has an IPv4 address there.
+CM_SOCKET = [case for case in CM if "-a ::1" not in case.flags]
+SOCKET = (
+    [rping(n) for n in (23, 1439, 65535)] + CM_SOCKET + perftests("-R", 60)
+    + [perftest("ib_write_bw", "-R -q 4 -s 1048576 -n 100", 60), perftest("ib_read_bw", "-R -e -n 500", 60)] + cmless.CASES
+)  # fmt: skip
+
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
     "apps-cmless": [(Memif, cmless.APPS)],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
+    "socket": [(Host, SOCKET)],
     "sockets": [(Memif, SOCKETS)],
     "ip6": [(Memif, IP6_MEMIF), (Veth, IP6)],
     "device": [(Memif, DEVICE)],

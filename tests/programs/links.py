@@ -46,6 +46,22 @@ class Loop:
         pass
 
 
+class Host:
+    """The kernel's TCP over its loopback, of which every process has an address of its own."""
+
+    name = "socket"
+    addresses = Memif.addresses
+
+    def options(self, role):
+        return ["--transport", "socket", "--ip", self.addresses[role]]
+
+    def prefix(self, _role):
+        return []
+
+    def close(self):
+        pass
+
+
 class Veth:
     """Two network namespaces with a cable between them; the kernel has no address on it. The first
     namespace is this process's own (see isolate), the second ends with the process that holds it,

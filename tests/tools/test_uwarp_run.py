@@ -454,6 +454,20 @@ class Links(Base):
         self.assertIn("UWARP_IP=127.0.0.2/8\n", r.stdout)
         self.assertEqual(r.stderr, f"uwarp: 127.0.0.2 on loop (run dir {self.dir})\n")
 
+    def test_transports(self):
+        r = self.run_it("--transport", "socket", "--", "env")
+        self.assertIn("UWARP_TRANSPORT=socket\n", r.stdout)
+        self.assertIn("UWARP_LINK=host\n", r.stdout)
+        self.assertIn("UWARP_IP=127.0.0.2/8\n", r.stdout)
+        self.assertEqual(r.stderr, f"uwarp: 127.0.0.2 on host (run dir {self.dir})\n")
+        r = self.run_it("--transport", "raw", "--", "env")
+        self.assertIn("UWARP_LINK=memif\n", r.stdout)
+        self.refused(2, "invalid choice: 'udp'", "--transport", "udp", "--", "true")
+        self.refused(2, "--link memif does not go with", "--transport", "socket", "--link", "memif", "--", "true")
+        self.refused(2, "--rate does not go with", "--transport", "socket", "--rate", "10G", "--", "true")
+        self.refused(1, "192.0.2.1 is none of this host's", "--transport", "socket", "--ip", "192.0.2.1", "--", "true")
+        self.refused(1, "unknown link 'host'", "--link", "host", "--", "true")
+
     def test_devices(self):
         self.refused(1, "has no address of its own; give one with --ip", "--link", "net_tap0,iface=x", "--", "true")
         self.refused(1, "no PCI device ffff:ff:1f.7", "--link", "ffff:ff:1f.7", "--ip", "10.0.0.1", "--", "true")

@@ -43,7 +43,8 @@ struct uw_ep;
 /* ---- configuration ---------------------------------------------------------------------- */
 
 struct uw_config {
-	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives); "" = raw */
+	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives), "socket" (the kernel's, over
+	 * the link "host"); "" = raw */
 	char transport[16];
 	char link[256]; /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
 	/* "A" or "A/N", several with commas between: one of IPv4, a few of IPv6; "" = chosen by the

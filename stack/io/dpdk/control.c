@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fabric.h"
-#include "fds.h"
+#include "io/fds.h"
 #include "say.h"
 
 /* Bounds, in ms: for a caller to say HELLO; for our engine to take the last words of a peer that

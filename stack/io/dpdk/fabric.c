@@ -11,7 +11,7 @@
 
 #include "eal.h"
 #include "fabric.h"
-#include "fds.h"
+#include "io/fds.h"
 #include "say.h"
 
 /* MTU_MAX: a frame with its headroom fits an mbuf and a memif buffer, whose sizes are 16 bit. */

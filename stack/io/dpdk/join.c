@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "fabric.h"
-#include "fds.h"
+#include "io/fds.h"
 #include "say.h"
 
 /* How long a caller may take from our WELCOME to its READY. */

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fds.h"
+#include "io/fds.h"
 #include "registry.h"
 #include "say.h"
 

@@ -69,7 +69,8 @@ static void an_unknown_name_is_refused_and_the_known_ones_are_named(void **state
 
 	(void)state;
 	assert_int_equal(config_of("udp", &c), -EINVAL);
-	assert_non_null(strstr(said, "UWARP_TRANSPORT=udp: no such transport; there is: raw, seq"));
+	assert_non_null(
+		strstr(said, "UWARP_TRANSPORT=udp: no such transport; there is: raw, seq, socket"));
 	assert_int_equal(config_of("a-name-that-fits-nowhere", &c), -EINVAL);
 	assert_non_null(strstr(said, "UWARP_TRANSPORT"));
 }

@@ -5,8 +5,8 @@
  * closed in every forked child (close-on-exec does the rest). Children made by other means
  * (vfork, clone) are expected to exec.
  */
-#ifndef UWARP_IO_DPDK_FDS_H
-#define UWARP_IO_DPDK_FDS_H
+#ifndef UWARP_IO_FDS_H
+#define UWARP_IO_FDS_H
 
 /* Returns fd, or -1 with fd closed if there is no memory to remember it. */
 int fds_keep(int fd);
