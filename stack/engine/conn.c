@@ -11,9 +11,6 @@
 #define PUMP_OCTETS   16384u /* then the link gets them: the peer works while we go on */
 #define STALLED_TURNS 16u
 #define CLOSE_US      3000000u /* for the peer's FIN after ours */
-#define NUDGES	      5u
-#define NUDGE_US      10000u /* the first; each of the others waits four times as long */
-#define HINT_US	      2000000u
 
 /* ---- events ------------------------------------------------------------------------------ */
 
@@ -56,6 +53,7 @@ static void end(struct uw_ep *ep)
 	ep->c = NULL;
 	ep->state = EP_ENDED;
 	ep->deadline_us = 0;
+	engine_ep_arm(ep);
 	forget_unsent(ep);
 	if (c)
 		llp_close(c);
@@ -81,6 +79,7 @@ static void startup_failed(struct uw_ep *ep, uw_status why)
 	ep->c = NULL;
 	ep->state = EP_ENDED;
 	ep->deadline_us = 0;
+	engine_ep_arm(ep);
 	forget_unsent(ep);
 	/* RFC 5044 §8: an invalid start-up frame closes TCP at once; a rejection is no error. */
 	if (c && why == UW_E_REJECTED)
@@ -103,11 +102,6 @@ void engine_ep_unreachable(struct uw_ep *ep, uw_status why)
 }
 
 /* ---- the stream -------------------------------------------------------------------------- */
-
-static uint64_t gate_period_us(const struct uw_ep *ep)
-{
-	return ep->e->cfg.speak_first_ms ? ep->e->cfg.speak_first_ms * 1000ull : HINT_US;
-}
 
 /* Who presents itself as InfiniBand is to behave so, and its peer, too: without rdma_cm that is
  * certain (doc/adr/0008). */
@@ -153,7 +147,8 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	ep->state = EP_STREAMING;
 	ep->deadline_us = 0;
 	if (!initiator && !a->p2p)
-		ep->gate_us = engine_now_us(ep->e) + gate_period_us(ep);
+		ep->gate_us = engine_now_us(ep->e) + engine_gate_period_us(ep);
+	engine_ep_arm(ep);
 	ep->e->stats.cm_established++;
 	return UW_OK;
 }
@@ -332,6 +327,8 @@ static void transmit(struct uw_qp *qp)
 	if (sent) {
 		llp_tx_flush(ep->c);
 		ep->spoke = true;
+		if (ep->unheard)
+			engine_ep_arm(ep);
 	}
 	if (qp_tx_pending(&qp->qp))
 		stall(ep);
@@ -366,6 +363,7 @@ void engine_pump(struct uw_qp *qp)
 		ep->shut = true;
 		ep->state = EP_CLOSING;
 		ep->deadline_us = engine_now_us(ep->e) + CLOSE_US;
+		engine_ep_arm(ep);
 		llp_shutdown(ep->c);
 	}
 }
@@ -420,6 +418,7 @@ static void on_connected(void *ctx)
 	ep->state = EP_STARTING;
 	ep->lport = llp_addrs(ep->c).lport;
 	cm_set_deadline(ep->cm, engine_now_us(ep->e) + reply_us(ep));
+	engine_ep_arm(ep);
 }
 
 static void *on_accepted(void *listener_ctx, struct llp_conn *c)
@@ -447,6 +446,7 @@ static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 	ep->state = EP_STARTING;
 	cm_wait(ep->cm, engine_policy(ls));
 	cm_set_deadline(ep->cm, engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull);
+	engine_ep_arm(ep);
 	return ep;
 }
 
@@ -472,12 +472,27 @@ static void requested(struct uw_ep *ep)
 	emit(ls, &ev);
 }
 
-static void accepted(struct uw_ep *ep)
+void engine_ep_claim(struct uw_ep *ep, struct uw_qp *qp)
+{
+	ep->qp = qp; /* qp->ep only once the stream is agreed */
+	qp->claims++;
+}
+
+static struct uw_qp *claimed(struct uw_ep *ep)
 {
 	struct uw_qp *qp = ep->qp;
-	uw_status st;
 
 	ep->qp = NULL;
+	if (qp)
+		qp->claims--;
+	return qp;
+}
+
+static void accepted(struct uw_ep *ep)
+{
+	struct uw_qp *qp = claimed(ep);
+	uw_status st;
+
 	st = qp ? engine_ep_start_stream(ep, qp, true) : UW_E_NOENT;
 	if (st) {
 		startup_failed(ep, st);
@@ -492,9 +507,8 @@ static void accepted(struct uw_ep *ep)
 /* RFC 6581 §9: the peer learns in the stream why it cannot be. */
 static void refuse_in_stream(struct uw_ep *ep, uw_status why)
 {
-	struct uw_qp *qp = ep->qp;
+	struct uw_qp *qp = claimed(ep);
 
-	ep->qp = NULL;
 	ep->cm->agreed.p2p = false;
 	if (qp && !engine_ep_start_stream(ep, qp, true)) {
 		qp->ep = ep;
@@ -602,6 +616,12 @@ static void on_writable(void *ctx)
 	pump_later(ep->qp);
 }
 
+static void ask_again(struct uw_ep *ep)
+{
+	ep->again = true;
+	engine_ep_arm(ep);
+}
+
 /* RFC 5044 §7.2: the end of the TCP stream goes up, graceful (UW_OK, a FIN) or not. */
 static void on_closed(void *ctx, uw_status why)
 {
@@ -612,7 +632,7 @@ static void on_closed(void *ctx, uw_status why)
 	switch (ep->state) {
 	case EP_CONNECTING:
 		if (why == UW_E_REFUSED && engine_now_us(ep->e) < ep->patient_until_us)
-			ep->again = ep->e->impatient = true;
+			ask_again(ep);
 		else
 			startup_failed(ep, why ? why : UW_E_LLP_CLOSED);
 		break;
@@ -640,98 +660,3 @@ const struct llp_user engine_llp_user = {
 	.writable = on_writable,
 	.closed = on_closed,
 };
-
-/* ---- time -------------------------------------------------------------------------------- */
-
-/* A responder may look at its stream for the first time only some moments after its Reply, and then
- * again only when more comes (Linux's siw does): the first FPDUs lie there, acknowledged and
- * unread. So while we are silent and it is, too, give it something to look at; a few times at most.
- */
-static void nudge(struct uw_ep *ep, uint64_t now)
-{
-	if (ep->spoke) {
-		ep->spoke = false;
-		ep->nudge_us = now + ((uint64_t)NUDGE_US << 2 * ep->nudges);
-		return;
-	}
-	if (!ep->nudge_us || now < ep->nudge_us)
-		return;
-	ep->nudge_us = 0;
-	if (ep->nudges++ < NUDGES && qp_nudge(&ep->qp->qp))
-		engine_pump(ep->qp);
-}
-
-/* A responder is silent until the first FPDU came (RFC 5044 §7.1.2). If its program speaks first
- * and the initiator knows no peer-to-peer (RFC 6581 §9.2) or does not ask for it (Linux's siw),
- * both wait for ever. So the administrator may allow it to speak; if he did not, tell him once. */
-static void look_at_gate(struct uw_ep *ep, uint64_t now)
-{
-	struct uw_qp *qp = ep->qp;
-
-	ep->gate_us = 0;
-	if (!qp->qp.gated)
-		return;
-	if (!sq_ready(&qp->qp.sq)) {
-		ep->gate_us = now + gate_period_us(ep);
-		return;
-	}
-	if (!ep->e->cfg.speak_first_ms) {
-		engine_say_both_wait(ep);
-		return;
-	}
-	qp_open_gate(&qp->qp);
-	engine_pump(qp);
-}
-
-static void stream_timer(struct uw_ep *ep, uint64_t now)
-{
-	if (ep->unheard)
-		nudge(ep, now);
-	if (ep->gate_us && now >= ep->gate_us)
-		look_at_gate(ep, now);
-}
-
-static void connect_again(struct uw_ep *ep)
-{
-	uw_status st;
-
-	ep->again = false;
-	st = engine_ep_call(ep);
-	if (st)
-		startup_failed(ep, st);
-}
-
-static void ep_timer(struct uw_ep *ep, uint64_t now)
-{
-	if (ep->again && ep->state == EP_CONNECTING)
-		connect_again(ep);
-	if (ep->state == EP_STREAMING && ep->qp)
-		stream_timer(ep, now);
-	if (ep->state == EP_STARTING && ep->cm && cm_timer(ep->cm, now) == CM_FAILED) {
-		startup_failed(ep, ep->cm->why);
-		return;
-	}
-	engine_rnr_timer(ep, now);
-	if (!ep->deadline_us || now < ep->deadline_us)
-		return;
-	ep->deadline_us = 0;
-	if (ep->state == EP_CONNECTING)
-		startup_failed(ep, UW_E_TIMEOUT);
-	else if (ep->state == EP_CLOSING && ep->qp)
-		engine_qp_down(ep->qp, UW_OK);
-}
-
-void engine_ep_timers(struct uw_engine *e, uint64_t now_us)
-{
-	struct uw_ep *next;
-
-	e->impatient = false; /* unless one is refused again */
-	for (struct uw_ep *ep = e->eps; ep; ep = next) {
-		next = ep->next;
-		if (ep->rc && ep->state == EP_ENDED)
-			engine_ep_free(ep); /* nobody else will */
-		else
-			ep_timer(ep, now_us);
-	}
-	engine_rc_timers(e, now_us);
-}

@@ -11,6 +11,7 @@
 
 #include "cm/cm.h"
 #include "cm/rc.h"
+#include "engine/deadlines.h"
 #include "engine/lock.h"
 #include "io/llp.h"
 #include "io/pcap.h"
@@ -76,6 +77,7 @@ struct uw_qp {
 	struct uw_cq *scq, *rcq;
 	struct uw_srq *srq;
 	struct uw_ep *ep;	      /* its connection */
+	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
 	struct spin sq_lock, rq_lock; /* among posters */
 	struct ring_entry ring;
 	_Atomic bool hungry; /* rnr.c: a Send waits for a receive */
@@ -163,6 +165,7 @@ struct uw_ep {
 	struct uw_ep *next_settling;
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
 	bool again;		   /* ... at the next tick */
+	struct deadline timer;	   /* ep_timer.c: no later than the first of all these times */
 	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
 	struct rc_hello hello;	   /* ... and what it says */
 	uint64_t parked_until_us;  /* 0: not parked */
@@ -198,7 +201,8 @@ struct uw_engine {
 	struct io_pcap *pcap;
 	struct uw_ep *eps;
 	struct uw_ep *stalled_eps, *settling_eps;
-	bool impatient; /* a refused connect is due again at the next tick */
+	struct deadlines deadlines; /* the endpoints' timers */
+	uint64_t timers_us;	    /* when they ran last */
 	uint64_t next_timer_us;
 
 	/* CM-less RC, rc.c */
@@ -310,11 +314,12 @@ bool engine_rnr_fin(struct uw_ep *ep);
 /* ---- conn.c: under the lock --------------------------------------------------------------- */
 
 extern const struct llp_user engine_llp_user;
+/* ep connects on behalf of qp. */
+void engine_ep_claim(struct uw_ep *ep, struct uw_qp *qp);
 void engine_pump(struct uw_qp *qp);
 void engine_pump_stalled(struct uw_engine *e);
 /* Completions for what the burst has acknowledged. */
 void engine_settle(struct uw_engine *e);
-void engine_ep_timers(struct uw_engine *e, uint64_t now_us);
 /* The QP cannot go on (or its connection ended): flush, tell the program, end the connection. */
 void engine_qp_down(struct uw_qp *qp, uw_status why);
 /* End the connection now; no event. */
@@ -331,6 +336,13 @@ uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW
 
 /* The peer ended the stream of a QP, or TCP did. */
 void engine_qp_lost(struct uw_qp *qp, uw_status why);
+
+/* ---- ep_timer.c: under the lock ------------------------------------------------------------ */
+
+/* After setting any of an endpoint's times, or a state in which another of them counts. */
+void engine_ep_arm(struct uw_ep *ep);
+void engine_ep_timers(struct uw_engine *e, uint64_t now_us);
+uint64_t engine_gate_period_us(const struct uw_ep *ep);
 
 /* ---- rc.c: CM-less RC, under the lock ------------------------------------------------------ */
 

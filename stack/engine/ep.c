@@ -174,13 +174,13 @@ static void unlist(const struct uw_ep *ep)
 
 void engine_ep_free(struct uw_ep *ep)
 {
-
 	engine_ep_drop(ep);
 	engine_rc_unpark(ep);
 	if (ep->ls)
 		llp_unlisten(ep->ls);
 	release_port(ep);
 	unlist(ep);
+	deadline_clear(&ep->e->deadlines, &ep->timer);
 	*ep->link = ep->next;
 	if (ep->next)
 		ep->next->link = ep->link;
@@ -484,7 +484,7 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 	if (!st)
 		st = engine_ep_connect(ep, ENGINE_PATIENCE_US);
 	if (!st)
-		ep->qp = qp; /* qp->ep only once the stream is agreed */
+		engine_ep_claim(ep, qp);
 	return st;
 }
 
@@ -514,6 +514,7 @@ uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us)
 	ep->state = EP_CONNECTING;
 	ep->deadline_us = engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull;
 	ep->patient_until_us = engine_now_us(ep->e) + patience_us;
+	engine_ep_arm(ep);
 	return UW_OK;
 }
 
@@ -626,6 +627,7 @@ uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 	llp_close(ep->c);
 	ep->c = NULL;
 	ep->state = EP_ENDED;
+	engine_ep_arm(ep);
 	return UW_OK;
 }
 

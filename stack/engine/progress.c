@@ -150,16 +150,22 @@ static bool pending(struct uw_engine *e)
 	return any;
 }
 
+/* Timers run no more often than that. */
+static uint64_t until(uint64_t now, uint64_t at)
+{
+	return at > now + TIMER_US ? at - now : TIMER_US;
+}
+
 static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 {
 	uint64_t us = llp_next_timer_us();
 
 	if (us > MAX_SLEEP_US)
 		us = MAX_SLEEP_US;
-	if (t->e->impatient && us > TIMER_US)
-		us = TIMER_US;
+	if (deadline_next_us(&t->e->deadlines) < now + us)
+		us = until(now, deadline_next_us(&t->e->deadlines));
 	if (t->e->rc_due_us < now + us)
-		us = t->e->rc_due_us > now + TIMER_US ? t->e->rc_due_us - now : TIMER_US;
+		us = until(now, t->e->rc_due_us);
 	if (t->e->due) { /* under the lock, as whoever adds one */
 		uint64_t due = engine_next_due_us(t->e);
 

@@ -148,6 +148,8 @@ static void forget_completions(struct uw_qp *qp)
 /* An endpoint may be about to connect with this QP. */
 static void forget_in_eps(struct uw_engine *e, const struct uw_qp *qp)
 {
+	if (!qp->claims)
+		return;
 	for (struct uw_ep *ep = e->eps; ep; ep = ep->next) {
 		if (ep->qp == qp)
 			ep->qp = NULL;

@@ -182,7 +182,7 @@ static uw_status call(struct uw_rc *rc)
 		engine_ep_free(ep);
 		return st;
 	}
-	ep->qp = rc->qp;
+	engine_ep_claim(ep, rc->qp);
 	rc->call = ep;
 	rc->state = RC_CALLING;
 	return UW_OK;

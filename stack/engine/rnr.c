@@ -66,6 +66,7 @@ bool engine_starve(struct uw_qp *qp)
 		join(qp->srq, qp);
 	if (!ep->rnr_until_us) {
 		ep->rnr_until_us = wait_limit(ep);
+		engine_ep_arm(ep);
 		ep->e->stats.rnr_waits++;
 	}
 	llp_pause(ep->c);
@@ -114,6 +115,7 @@ bool engine_rnr_fin(struct uw_ep *ep)
 	ep->fin_waits = true;
 	if (ep->rnr_until_us > until && !ep->rc)
 		ep->rnr_until_us = until;
+	engine_ep_arm(ep);
 	return true;
 }
 
