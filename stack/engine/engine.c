@@ -121,18 +121,22 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	const struct transport *transport = transport_find(cfg->transport);
 	struct uw_engine *e;
 	struct mem_region **slots;
+	uint8_t *bounce;
 
 	if (!transport)
 		return -EINVAL;
 	e = calloc(1, sizeof(*e));
 	slots = calloc(MEM_SLOTS, sizeof(*slots));
-	if (!e || !slots) {
+	bounce = cfg->copies > 1 ? malloc(RDMAP_BOUNCE) : NULL;
+	if (!e || !slots || (cfg->copies > 1 && !bounce)) {
 		free(e);
 		free(slots);
+		free(bounce);
 		return -ENOMEM;
 	}
 	llp_in_use = transport->ops;
 	e->cfg = *cfg;
+	e->bounce = bounce;
 	make_policy(e);
 	engine_port_reserve(e, RC_PORT);
 	e->rc_due_us = UINT64_MAX;
@@ -325,6 +329,8 @@ void uw_engine_close(struct uw_engine *e)
 		engine_thread_stop(e);
 		drain(e);
 		close_links(e);
+		if (e->cfg.verbose)
+			engine_say_copies(&e->stats);
 	} else if (e->manual) {
 		while (e->eps)
 			engine_ep_free(e->eps);
@@ -341,6 +347,7 @@ void uw_engine_close(struct uw_engine *e)
 	pthread_mutex_destroy(&e->lock);
 	pthread_mutex_destroy(&e->start_lock);
 	free(e->mem.slots);
+	free(e->bounce);
 	free(e->qps.v);
 	free(e);
 }

@@ -187,6 +187,7 @@ struct uw_engine {
 	_Atomic unsigned waiters;
 	struct mem_table mem;
 	struct uw_mw *mws;
+	uint8_t *bounce; /* copies = 2: what all payload passes through */
 	struct idmap qps;
 	struct uw_cq *due; /* CQs that hold a notify back */
 	bool cq_failed;	   /* one has: objects.c */

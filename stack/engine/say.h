@@ -3,6 +3,7 @@
 #ifndef UWARP_ENGINE_SAY_H
 #define UWARP_ENGINE_SAY_H
 
+#include "base/stats.h"
 #include "base/status.h"
 #include "cm/rc.h"
 
@@ -16,6 +17,9 @@ void engine_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void engine_say_connect_failed(const struct uw_ep *ep, uw_status why);
 /* Neither side may speak first; said once. */
 void engine_say_both_wait(const struct uw_ep *ep);
+
+/* verbose: how often payload was copied. */
+void engine_say_copies(const struct uw_stats *st);
 
 /* CM-less RC: nobody was there in time; the peer says no. */
 void engine_say_no_peer(const struct uw_rc *rc);

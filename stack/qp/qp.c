@@ -189,6 +189,7 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->stats = s->stats;
 	qp->state = UW_QPS_RESET;
 	qp->mem = s->mem;
+	qp->bounce = s->bounce;
 	qp->rd.mem = s->mem;
 	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
 }
@@ -207,6 +208,7 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->mtx = (struct mpa_tx){ .crc = a->crc, .markers = a->tx_markers, .stats = qp->stats };
 	rdmap_stream_init(&qp->rd, &s->queues, qp->stats);
 	qp->rd.mem = mem;
+	qp->rd.bounce = qp->bounce;
 	qp->rd.pd = qp->pd;
 	qp->rd.num = qp->num;
 	qp->rd.remote_rights = rights;

@@ -26,6 +26,7 @@ struct qp {
 	struct rq own_rq; /* depth 0 with an SRQ */
 	bool shared_rq;
 	struct mem_table *mem;
+	uint8_t *bounce;
 	struct uw_sge *taken; /* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
 	uint64_t taken_wr_id;
 
@@ -62,6 +63,7 @@ struct qp_setup {
 	struct rq *srq; /* or NULL */
 	bool patient;	/* see struct qp */
 	struct mem_table *mem;
+	uint8_t *bounce; /* RDMAP_BOUNCE octets or NULL: see struct rdmap_stream */
 	struct uw_stats *stats;
 };
 

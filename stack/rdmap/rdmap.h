@@ -108,8 +108,15 @@ struct rdmap_stream {
 	uint8_t bad_hdr[sizeof(struct rdmap_read_wire)];
 	bool term_sent, term_rcvd;
 
+	/* RDMAP_BOUNCE octets of the caller's that all payload passes through, NULL: it does not.
+	 */
+	uint8_t *bounce;
+	struct uw_span bounced;
+
 	struct uw_stats *stats;
 };
+
+#define RDMAP_BOUNCE 65536u
 
 struct rdmap_queues {
 	struct rdmap_irq_entry *irq;

@@ -214,15 +214,31 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 	return UW_OK;
 }
 
+static uw_status fetch(struct rdmap_stream *s, uint8_t *out, size_t n)
+{
+	s->stats->payload_tx_copied += n;
+	if (s->tx.source == RDMAP_FROM_STAG)
+		return from_stag(s, out, n);
+	return n ? mem_gather(s->mem, &s->tx.sgl, s->tx.off, out, n) : UW_OK;
+}
+
+static uw_status fetch_bounced(struct rdmap_stream *s, uint8_t *out, size_t n)
+{
+	uw_status st = fetch(s, s->bounce, n);
+
+	if (st)
+		return st;
+	memcpy(out, s->bounce, n);
+	s->stats->payload_tx_copied += n;
+	return UW_OK;
+}
+
 static uw_status payload(struct rdmap_stream *s, uint8_t *out, size_t n)
 {
 	switch (s->tx.source) {
 	case RDMAP_FROM_SGL:
-		s->stats->payload_tx_copied += n;
-		return n ? mem_gather(s->mem, &s->tx.sgl, s->tx.off, out, n) : UW_OK;
 	case RDMAP_FROM_STAG:
-		s->stats->payload_tx_copied += n;
-		return from_stag(s, out, n);
+		return s->bounce ? fetch_bounced(s, out, n) : fetch(s, out, n);
 	case RDMAP_FROM_BYTES:
 		memcpy(out, s->tx.bytes + s->tx.off, n);
 		return UW_OK;

@@ -198,6 +198,7 @@ MEMIF = [
     WhileServing("rping", "-c -a {server} -p 7777", NOT_LISTENING, CONNECT),
     WhileServing("ib_send_lat", "-R {server}", NOT_LISTENING, CONNECT),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IRD=0: must be a number", env={"UWARP_IRD": "0"}),
+    Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_COPIES=3: must be a number in range", env={"UWARP_COPIES": "3"}),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),
     Static("program", "(static)", r"^uwarp-run: .*/program: is statically linked.*link it dynamically", code=126),
     NoProgram("program", "(text)", r"^uwarp-run: .*/program: is neither an ELF program nor a script", code=126),

@@ -209,10 +209,18 @@ def threads(rig):
             yield from turned(rig, "threads", "model", value, size)
 
 
+def copied(rig, value, size):
+    def count(env):
+        return perftest.copied(rig, "send", size, rig.options.mtu, env)
+
+    return probe("copies", f"copies {value}", "copies of an octet, both sides", size, "x", lambda: with_setting(rig, COPIES, value, count))
+
+
 def copies(rig):
-    for size in rig.options.sizes or (1024, 10_000, 65_536):
+    for size in rig.options.sizes or (1024, 10_000, 65_536, 1 << 20):
         for value in COPY_MODES:
             yield from turned(rig, "copies", "copies", value, size)
+            yield few(copied(rig, value, size))
 
 
 # ---- all of the goals -------------------------------------------------------------------

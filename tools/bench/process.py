@@ -95,6 +95,9 @@ class Program:
     def out(self):
         return self.text(self.out_file)
 
+    def err(self):
+        return self.text(self.err_file)
+
     def last_words(self):
         lines = [x.strip() for x in (self.text(self.err_file) + "\n" + self.out()).splitlines() if x.strip(" -")]
         told = [x for x in lines if not x.startswith("uwarp: 127.")]

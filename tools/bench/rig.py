@@ -76,13 +76,16 @@ class Rig:
             raise self.made[name]
         return self.made[name]
 
-    def uwarp(self, ip, words, mtu=None):
+    def uwarp(self, ip, words, mtu=None, rate=None):
         argv = [uwarp_run(), "--quiet", "--ip", ip]
         argv += ["--mtu", str(mtu)] if mtu else []
+        argv += ["--rate", rate] if rate else []
         return [*argv, "--", *words]
 
     def start_uwarp(self, group, ip, words, mtu=None, env=None):
-        return group.start(self.uwarp(ip, words, mtu), env={**self.env, **(env or {})}, cwd=self.folder)
+        """uwarp-run passes on no rate that it was not asked for."""
+        env = dict(env or {})
+        return group.start(self.uwarp(ip, words, mtu, env.pop("UWARP_LINK_RATE", None)), env={**self.env, **env}, cwd=self.folder)
 
 
 def until_up(program):
@@ -92,14 +95,17 @@ def until_up(program):
         raise Failed(f"{program.name()} has not brought its link up{program.last_words()}")
 
 
-def uwarp_pair(rig, server_words, client_words, mtu=None, env=None):
-    """A server and a client over uwarp: what the client printed, and both programs' CPU seconds."""
+def uwarp_pair(rig, server_words, client_words, mtu=None, env=None, said=None):
+    """A server and a client over uwarp: what the client printed, and both programs' CPU seconds. What both wrote to
+    standard error, client first, is put into the list `said`."""
     with Group() as group:
         server = rig.start_uwarp(group, THERE, server_words, mtu, env)
         until_up(server)
         client = rig.start_uwarp(group, HERE, client_words, mtu, env)
         out = client.wait(LIMIT)
         wait_until(lambda: not server.running(), 2)
+        if said is not None:
+            said += [client.err(), server.err()]
         return out, client.cpu + server.cpu_seconds()
 
 
