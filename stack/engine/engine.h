@@ -152,6 +152,7 @@ struct uw_ep {
 	bool patient;		/* such a Send may wait for ever */
 	uint64_t rnr_until_us;	/* ... it may wait until then; 0 none does */
 	bool stalled;		/* has something to send and no room: e->stalled_eps */
+	bool refers;		/* zero copy */
 	bool shut;		/* FIN sent */
 	uint64_t deadline_us;	/* closing: then abort; 0 none */
 	bool unheard, spoke;	/* conn.c, nudge: nothing came from the peer; we sent something */

@@ -109,6 +109,13 @@ int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 	return add(pd, &r, out);
 }
 
+/* Zero copy: what is on its way refers to it no longer. */
+static void let_go(const struct mem_region *r)
+{
+	if (r->kind == MEM_PLAIN && llp_in_use)
+		llp_own_all(r->base, r->len);
+}
+
 int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 {
 	struct uw_engine *e = mr->pd->e;
@@ -128,10 +135,12 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	if (err)
 		return err;
 	engine_lock(e);
-	if (mr->r.windows)
+	if (mr->r.windows) {
 		err = -EBUSY;
-	else
+	} else {
+		let_go(&mr->r);
 		mr->r = r;
+	}
 	engine_unlock(e);
 	if (!err && c->pd) {
 		atomic_fetch_add(&c->pd->users, 1);
@@ -148,10 +157,12 @@ int uw_mr_dereg(struct uw_mr *mr)
 
 	/* Placement happens under the stack lock: after this nothing reaches the memory. */
 	engine_lock(e);
-	if (mr->r.windows)
+	if (mr->r.windows) {
 		err = -EBUSY;
-	else
+	} else {
 		mem_remove(&e->mem, &mr->r);
+		let_go(&mr->r);
+	}
 	engine_unlock(e);
 	if (err)
 		return err;

@@ -36,6 +36,7 @@ struct io_frame {
 enum io_flags {
 	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
 	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
+	IO_REFERS = 4, /* has `refer` */
 };
 
 enum io_doorbell { IO_AWAKE = 0, IO_ASLEEP = 1 };
@@ -60,6 +61,11 @@ struct io_ops {
 	struct io_frame *(*alloc)(struct io_link *l);
 	/* Drop one reference of this buffer alone (not of the chain). */
 	void (*free)(struct io_frame *f);
+	/* IO_REFERS: a buffer whose octets are the n at p, where they stay as they are until it is
+	 * free or `own` was called; n is at most what alloc() has room for. NULL: no buffer. */
+	struct io_frame *(*refer)(struct io_link *l, const uint8_t *p, uint32_t n);
+	/* Copy them into the buffer's own memory: whoever holds it sends the copy from now on. */
+	void (*own)(struct io_frame *f);
 	void (*ref)(struct io_frame *f);
 	unsigned (*refs)(const struct io_frame *f);
 	/* Is anything waiting to be received? Exact or "maybe" (true): asked just before sleeping.
@@ -107,6 +113,17 @@ struct io_link {
 	_Atomic uint32_t *doorbell;
 	struct io_stats stats;
 };
+
+/* Drop one reference of every buffer of a frame. */
+static inline void io_free_chain(struct io_frame *f)
+{
+	while (f) {
+		struct io_frame *next = f->next;
+
+		f->link->ops->free(f);
+		f = next;
+	}
+}
 
 /* MAC of an address on an IO_P2P link: locally administered, the address's last 4 octets in its
  * own. */

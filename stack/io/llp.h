@@ -61,6 +61,13 @@ struct llp_config {
 	struct uw_stats *stats;
 };
 
+/* Octets that stay where they are, in the middle of a segment: `at` of its own stand before them.
+ */
+struct llp_ref {
+	size_t at;
+	struct uw_span octets;
+};
+
 /* Ports in network order everywhere. */
 struct llp_ops {
 	/* Once per process, and again when another engine follows. */
@@ -131,6 +138,16 @@ struct llp_ops {
 	 * segment. NULL: none does. */
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
+
+	/* Zero copy; NULL where there is none. May tx_commit_around be called? */
+	bool (*refers)(const struct llp_conn *c);
+	/* As tx_commit: of the n octets those behind r->at follow on r->octets, which have to stay
+	 * as they are until they are acknowledged or copied by one of the two below. */
+	void (*tx_commit_around)(struct llp_conn *c, size_t n, const struct llp_ref *r);
+	/* Copy what is still referred to: by this connection (close() does it, too), or by any and
+	 * within the n octets at p. */
+	void (*own)(struct llp_conn *c);
+	void (*own_all)(const void *p, size_t n);
 };
 
 /* The transport in use; set when an engine is opened, before anything below is called. */
@@ -224,6 +241,24 @@ static inline uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
 static inline void llp_tx_commit(struct llp_conn *c, size_t n)
 {
 	llp_in_use->tx_commit(c, n);
+}
+static inline bool llp_refers(const struct llp_conn *c)
+{
+	return llp_in_use->refers && llp_in_use->refers(c);
+}
+static inline void llp_tx_commit_around(struct llp_conn *c, size_t n, const struct llp_ref *r)
+{
+	llp_in_use->tx_commit_around(c, n, r);
+}
+static inline void llp_own(struct llp_conn *c)
+{
+	if (llp_in_use->own)
+		llp_in_use->own(c);
+}
+static inline void llp_own_all(const void *p, size_t n)
+{
+	if (llp_in_use->own_all)
+		llp_in_use->own_all(p, n);
 }
 static inline void llp_tx_flush(struct llp_conn *c)
 {

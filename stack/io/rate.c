@@ -99,6 +99,16 @@ static struct io_frame *rate_alloc(struct io_link *l)
 	return of(l)->under->ops->alloc(of(l)->under);
 }
 
+static struct io_frame *rate_refer(struct io_link *l, const uint8_t *p, uint32_t n)
+{
+	return of(l)->under->ops->refer(of(l)->under, p, n);
+}
+
+static void frame_own(struct io_frame *f)
+{
+	f->link->ops->own(f);
+}
+
 static void frame_free(struct io_frame *f)
 {
 	f->link->ops->free(f);
@@ -130,16 +140,6 @@ static void rate_release(struct io_link *l, uint16_t port)
 	of(l)->under->ops->release_port(of(l)->under, port);
 }
 
-static void free_chain(struct io_frame *f)
-{
-	while (f) {
-		struct io_frame *next = f->next;
-
-		frame_free(f);
-		f = next;
-	}
-}
-
 static void rate_close(struct io_link *l)
 {
 	struct rate_link *r = of(l);
@@ -147,7 +147,7 @@ static void rate_close(struct io_link *l)
 	if (l->env.lock)
 		l->env.lock(l->env.arg);
 	for (; r->count; r->count--) {
-		free_chain(r->frame[r->head]);
+		io_free_chain(r->frame[r->head]);
 		r->head = (r->head + 1) % QUEUE;
 	}
 	if (l->env.unlock)
@@ -170,6 +170,8 @@ static struct io_ops *ops_over(const struct io_ops *under)
 		.tx = rate_tx,
 		.alloc = rate_alloc,
 		.free = frame_free,
+		.refer = rate_refer,
+		.own = frame_own,
 		.ref = frame_ref,
 		.refs = frame_refs,
 		.pending = rate_pending,

@@ -264,3 +264,28 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 	}
 	return at;
 }
+
+/* Smaller messages are copied sooner than the memory is kept still for them. */
+#define REFER_MIN 16384u
+
+size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r)
+{
+	struct rdmap_stream *rd = &qp->rd;
+	size_t fit = mpa_tx_fit(&qp->mtx, room), n;
+	uw_status st = UW_MORE;
+
+	r->octets = (struct uw_span){ NULL, 0 };
+	if (fit > DDP_HDR_MAX && !qp->mtx.markers && qp_tx_pending(qp) &&
+	    rd->tx.sgl.len >= REFER_MIN)
+		st = rdmap_tx_refer(rd, mpa_tx_ulpdu(out), fit, &n, &r->octets);
+	if (st) { /* whatever it is, it comes again */
+		r->octets.n = 0;
+		return qp_tx(qp, out, room);
+	}
+	r->at = MPA_LENGTH_SIZE + n;
+	n = mpa_tx_finish_around(&qp->mtx, out, n, r->octets);
+	qp->out += (uint32_t)(n + r->octets.n);
+	if (rdmap_tx_idle(rd) && qp->sending_sq)
+		qp_sent(qp);
+	return n;
+}

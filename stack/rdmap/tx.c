@@ -259,6 +259,15 @@ static void finished(struct rdmap_stream *s)
 	s->stats->rdmap_tx_messages++;
 }
 
+static void advance(struct rdmap_stream *s, size_t len)
+{
+	s->tx.off += len;
+	if (s->tx.source != RDMAP_FROM_BYTES)
+		s->stats->payload_tx_bytes += len;
+	if (ddp_msg_done(&s->tx.msg))
+		finished(s);
+}
+
 uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n)
 {
 	size_t len;
@@ -267,11 +276,26 @@ uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, siz
 
 	if (st)
 		return st;
-	s->tx.off += len;
-	if (s->tx.source != RDMAP_FROM_BYTES)
-		s->stats->payload_tx_bytes += len;
 	*n = hdr + len;
-	if (ddp_msg_done(&s->tx.msg))
-		finished(s);
+	advance(s, len);
+	return UW_OK;
+}
+
+/* A Read Response is copied in any case: its memory is not ours to keep still. The program may change
+ * it when it likes, and nothing tells it that the peer has it. */
+uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n,
+			 struct uw_span *payload)
+{
+	const struct ddp_msg *m = &s->tx.msg;
+	size_t room = max - ddp_hdr_size(m->hdr.tagged), len = m->left < room ? m->left : room;
+	uw_status st;
+
+	if (s->tx.source != RDMAP_FROM_SGL || s->bounce || len < RDMAP_REFER_MIN)
+		return UW_MORE;
+	st = mem_refer(s->mem, &s->tx.sgl, s->tx.off, len, payload);
+	if (st)
+		return st;
+	*n = ddp_tx_segment(&s->ddp, &s->tx.msg, out, max, &len);
+	advance(s, len);
 	return UW_OK;
 }

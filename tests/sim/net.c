@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "io/rate.h"
+
 uint64_t sim_real_us(void *arg)
 {
 	struct timespec t;
@@ -26,6 +28,11 @@ static uint64_t sim_now(void *arg)
 	struct sim *s = arg;
 
 	return s->real ? s->real(NULL) + s->real_offset_us : s->now_us;
+}
+
+static uint64_t sim_now_ns(void *arg)
+{
+	return sim_now(arg) * 1000;
 }
 
 void sim_event(void *ctx, const struct uw_cm_event *ev)
@@ -91,6 +98,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 				  .reorder_ppm = o->reorder_ppm,
 				  .reorder_us = 400,
 				  .seed = o->seed };
+	struct io_link *shown[2];
 	struct uw_config cfg;
 
 	memset(s, 0, sizeof(*s));
@@ -118,7 +126,13 @@ void sim_open(struct sim *s, const struct sim_options *o)
 
 		io_set_ip6(s->link[i], &six, 1);
 	}
-	assert_int_equal(engine_open_manual(&cfg, s->link, 2, sim_now, s, &s->e), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		shown[i] = s->link[i];
+		if (o->bps)
+			assert_int_equal(rate_open(s->link[i], o->bps, sim_now_ns, s, &shown[i]),
+					 UW_OK);
+	}
+	assert_int_equal(engine_open_manual(&cfg, shown, 2, sim_now, s, &s->e), 0);
 	if (s->wall)
 		s->e->rng = s->now_us | 1; /* other ports than those that are in TIME_WAIT */
 	sim_open_side(s, &s->a, NULL);

@@ -36,6 +36,7 @@ struct sim_options {
 	uint32_t cq_depth; /* 0 = 4 times depth */
 	bool no_crc, rev1, no_p2p, markers, roce;
 	bool bounce, zero_copy; /* copies: 2, 0 */
+	uint64_t bps;		/* each end sends no faster; 0: as it likes */
 	unsigned rnr_ms;	/* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;

@@ -53,6 +53,14 @@ static struct io_frame *fabric_alloc(struct io_link *l)
 	return f;
 }
 
+static struct io_frame *fabric_refer(struct io_link *l, const uint8_t *p, uint32_t n)
+{
+	struct io_frame *f = frame_refer(fabric_of(l)->pools.tx, p, n);
+
+	l->stats.no_frame += !f;
+	return f;
+}
+
 static bool fabric_pending(struct io_link *l)
 {
 	return lane_pending(&fabric_of(l)->lanes);
@@ -234,6 +242,8 @@ static const struct io_ops fabric_ops = {
 	.tx = fabric_tx,
 	.alloc = fabric_alloc,
 	.free = frame_free,
+	.refer = fabric_refer,
+	.own = frame_own,
 	.ref = frame_ref,
 	.refs = frame_refs,
 	.pending = fabric_pending,
@@ -267,7 +277,7 @@ static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_
 				    .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
 				    .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
 				    .headroom = FRAME_HEADROOM,
-				    .flags = IO_P2P | IO_RINGS,
+				    .flags = IO_P2P | IO_RINGS | IO_REFERS,
 				    .bps = nominal_bps };
 	f->lanes.link = &f->link;
 	for (unsigned i = 0; i < PEER_MAX; i++)

@@ -95,19 +95,11 @@ static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 	return head;
 }
 
-/* Drop one reference of every buffer of the chain. */
-static inline void frame_free_chain(struct io_frame *f)
-{
-	while (f) {
-		struct io_frame *next = f->next;
-
-		rte_pktmbuf_free_seg(mbuf_of(f));
-		f = next;
-	}
-}
-
 /* io_ops */
 struct io_frame *frame_alloc(struct rte_mempool *mp);
+/* See struct io_ops. */
+struct io_frame *frame_refer(struct rte_mempool *mp, const uint8_t *p, uint32_t n);
+void frame_own(struct io_frame *f);
 void frame_free(struct io_frame *f);
 void frame_ref(struct io_frame *f);
 unsigned frame_refs(const struct io_frame *f);

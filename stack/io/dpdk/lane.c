@@ -167,7 +167,7 @@ void lane_clear(struct lane_set *s)
 	while (s->count)
 		lane_remove(s, s->lane[0].addr, &mark);
 	while (stash_take(s, &f, 1))
-		frame_free_chain(f);
+		io_free_chain(f);
 }
 
 /* --- sending --- */
@@ -220,7 +220,7 @@ static bool lane_take(struct lane_set *s, struct io_frame *f, uint64_t *touched)
 
 	if (!l || len > l->frame_max) {
 		s->link->stats.tx_drops++;
-		frame_free_chain(f);
+		io_free_chain(f);
 		return true;
 	}
 	if (l->nqueue == LANE_QUEUE) {

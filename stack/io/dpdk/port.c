@@ -111,14 +111,14 @@ static unsigned send_burst(struct port *p, struct io_frame **v, unsigned n)
 		if (i < sent)
 			p->link.stats.tx_bytes += len[i];
 		if (copied && i < sent)
-			frame_free_chain(v[i]);
+			io_free_chain(v[i]);
 		else if (copied)
 			rte_pktmbuf_free(m[i]);
 	}
 	p->link.stats.tx_frames += sent;
 	if (sent == ready && ready < n && len[ready] > p->frame_max) {
 		p->link.stats.tx_drops++;
-		frame_free_chain(v[sent++]);
+		io_free_chain(v[sent++]);
 	}
 	return sent;
 }
@@ -138,6 +138,14 @@ static unsigned port_tx(struct io_link *l, struct io_frame **v, unsigned n)
 static struct io_frame *port_alloc(struct io_link *l)
 {
 	struct io_frame *f = frame_alloc(port_of(l)->pools.tx);
+
+	l->stats.no_frame += !f;
+	return f;
+}
+
+static struct io_frame *port_refer(struct io_link *l, const uint8_t *p, uint32_t n)
+{
+	struct io_frame *f = frame_refer(port_of(l)->pools.tx, p, n);
 
 	l->stats.no_frame += !f;
 	return f;
@@ -175,6 +183,8 @@ static const struct io_ops port_ops = {
 	.tx = port_tx,
 	.alloc = port_alloc,
 	.free = frame_free,
+	.refer = port_refer,
+	.own = frame_own,
 	.ref = frame_ref,
 	.refs = frame_refs,
 	.pending = port_pending,
@@ -362,6 +372,9 @@ static uw_status open_parts(struct port *p, struct port_spec *s, const struct dp
 		return say(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,
 			   "cannot open link %s: %s", cfg->link, why[0] ? why : strerror(-rc));
 	}
+	/* A card would need to have the program's memory mapped; this driver copies. */
+	if (s->kind == PORT_AF_PACKET && p->chains)
+		p->link.flags |= IO_REFERS;
 	wait_link(p, s->device);
 	return UW_OK;
 }

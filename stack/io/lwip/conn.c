@@ -234,6 +234,7 @@ void edge_close(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
+	edge_own(c); /* it goes on sending when nobody knows it any more */
 	if (c->in_callback) {
 		c->end = CONN_CLOSE;
 		return;

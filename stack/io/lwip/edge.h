@@ -31,6 +31,7 @@ struct edge {
 	struct edge_link links[EDGE_LINKS];
 	struct llp_conn *conns; /* all that have a pcb and a user */
 	struct llp_conn *spare; /* freed ones */
+	unsigned refers;	/* pbufs that refer to octets elsewhere: refer.c */
 	struct llp_conn *acks;	/* have an ACK due at the end of the burst */
 	/* idle.c: those that are asked when they are silent, the longest silent first */
 	struct llp_conn *idle, *idle_last;
@@ -51,6 +52,14 @@ uint64_t edge_idle_next_us(void);
 /* half.c: may one more be half open? After a SYN: what it opened. */
 bool edge_half_room(void);
 void edge_half_opened(void);
+
+/* refer.c: segments that refer to octets elsewhere. */
+/* Is p a buffer of a segment of ours? */
+bool edge_is_segment(const struct pbuf *p);
+bool edge_refers(const struct llp_conn *c);
+void edge_tx_commit_around(struct llp_conn *c, size_t n, const struct llp_ref *r);
+void edge_own(struct llp_conn *c);
+void edge_own_all(const void *p, size_t n);
 
 /* netif.c */
 void edge_init(const struct llp_config *cfg);

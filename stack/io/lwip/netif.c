@@ -66,6 +66,30 @@ static void capture(const struct io_frame *f)
 		edge.cfg.capture(edge.cfg.arg, f);
 }
 
+static bool ours_alone(struct pbuf *p)
+{
+	for (; p; p = p->next) {
+		if (!edge_is_segment(p) || edge_frame(p)->link->ops->refs(edge_frame(p)) != 1)
+			return false;
+	}
+	return true;
+}
+
+static struct io_frame *lend(struct pbuf *p)
+{
+	struct io_frame *first = edge_frame(p);
+
+	for (; p; p = p->next) {
+		struct io_frame *f = edge_frame(p);
+
+		f->link->ops->ref(f);
+		f->data = p->payload;
+		f->len = p->len;
+		f->next = p->next ? edge_frame(p->next) : NULL;
+	}
+	return first;
+}
+
 /* A segment of ours goes as it is while nobody else holds it; everything else (SYN, ACK, FIN, a
  * retransmission still in the card's hands) is copied into a frame of its own. */
 static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
@@ -73,15 +97,8 @@ static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
 	struct io_link *l = el->io;
 	struct io_frame *f;
 
-	if (edge_is_tx(p)) {
-		f = edge_frame(p);
-		if (l->ops->refs(f) == 1) {
-			l->ops->ref(f);
-			f->data = p->payload;
-			f->len = p->len;
-			return f;
-		}
-	}
+	if (ours_alone(p))
+		return lend(p);
 	f = l->ops->alloc(l);
 	if (!f)
 		return NULL;
@@ -202,7 +219,7 @@ void edge_remove_link(struct io_link *l)
 		return;
 	netif_remove(&el->nif);
 	for (unsigned i = 0; i < el->tx_n; i++)
-		l->ops->free(el->txq[i]);
+		io_free_chain(el->txq[i]);
 	for (unsigned i = 0; i < el->self_n; i++)
 		l->ops->free(el->self[i]);
 	memset(el, 0, sizeof(*el));

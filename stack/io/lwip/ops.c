@@ -28,4 +28,8 @@ const struct llp_ops llp_raw = {
 	.in_flight = edge_in_flight,
 	.ack_promptly = edge_ack_promptly,
 	.addrs = edge_addrs,
+	.refers = edge_refers,
+	.tx_commit_around = edge_tx_commit_around,
+	.own = edge_own,
+	.own_all = edge_own_all,
 };

@@ -97,12 +97,12 @@ void conn_drop_building(struct llp_conn *c)
 	c->seg = NULL;
 }
 
-static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct io_frame *f)
+static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct pbuf *p)
 {
-	seg->p = edge_wrap_tx(f);
+	seg->p = p;
 	seg->next = NULL;
 	seg->flags = 0;
-	seg->len = (u16_t)f->len;
+	seg->len = p->tot_len;
 	pbuf_add_header(seg->p, TCP_HLEN);
 	seg->tcphdr = seg->p->payload;
 	seg->tcphdr->src = lwip_htons(pcb->local_port);
@@ -121,26 +121,32 @@ static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
 	*tail = seg;
 	pcb->snd_lbb += seg->len;
 	pcb->snd_buf -= seg->len;
-	pcb->snd_queuelen++;
+	pcb->snd_queuelen = (u16_t)(pcb->snd_queuelen + pbuf_clen(seg->p));
+}
+
+void conn_queue(struct llp_conn *c, struct pbuf *p)
+{
+	struct tcp_seg *seg = c->seg;
+
+	c->building = NULL;
+	c->seg = NULL;
+	edge.cfg.stats->tcp_tx_segments++;
+	edge.cfg.stats->tcp_tx_bytes += p->tot_len;
+	fill_segment(seg, c->pcb, p);
+	append(c->pcb, seg);
+	c->queued = seg;
 }
 
 void edge_tx_commit(struct llp_conn *c, size_t n)
 {
 	struct io_frame *f = c->building;
-	struct tcp_seg *seg = c->seg;
 
 	if (!n) {
 		conn_drop_building(c);
 		return;
 	}
-	c->building = NULL;
-	c->seg = NULL;
 	f->len = (uint32_t)n;
-	fill_segment(seg, c->pcb, f);
-	append(c->pcb, seg);
-	c->queued = seg;
-	edge.cfg.stats->tcp_tx_segments++;
-	edge.cfg.stats->tcp_tx_bytes += n;
+	conn_queue(c, edge_wrap_tx(f));
 }
 
 /* Is c->sent the last of lwIP's unacked queue, and all that is unsent new? */
