@@ -141,6 +141,7 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	engine_port_reserve(e, RC_PORT);
 	e->rc_due_us = UINT64_MAX;
 	mem_table_init(&e->mem, slots, MEM_SLOTS);
+	e->mem.reachable = engine_is_reachable;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	atomic_init(&e->next_pd, 1);

@@ -283,6 +283,8 @@ void engine_due_cqs(struct uw_engine *e, uint64_t now_us);
 uint64_t engine_next_due_us(const struct uw_engine *e);
 /* The QPs of CQs that overflowed go to error. */
 void engine_failed_cqs(struct uw_engine *e);
+/* For mem_table.reachable. */
+bool engine_is_reachable(const void *va, uint64_t len, bool write);
 /* The windows of a stream that is no more. */
 void engine_unbind_all(struct uw_engine *e, uint32_t stream);
 

@@ -57,6 +57,43 @@ static bool is_mapped(const void *addr, size_t len)
 	       errno != ENOMEM;
 }
 
+/* The kernel's answer to "could this page be touched", with the page: as with hardware, which pins
+ * it. Older kernels do not know the question. */
+static bool is_touchable(const void *addr, size_t len, bool write)
+{
+#ifdef MADV_POPULATE_READ
+	static _Thread_local char own; /* a page that surely is */
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1);
+	int how = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (!len || !madvise((void *)from, (uintptr_t)addr + len - from, how))
+		return true;
+	if (errno == EAGAIN || errno == EINTR)
+		return true;
+	return errno == EINVAL && madvise((void *)((uintptr_t)&own & ~(page - 1)), 1, how);
+#else
+	(void)write;
+	return is_mapped(addr, len);
+#endif
+}
+
+#define PROBE_MAX 65536u /* one FPDU: longer ones are asked for in pieces later */
+
+bool engine_is_reachable(const void *va, uint64_t len, bool write)
+{
+	return len > PROBE_MAX ? is_mapped(va, len)
+			       : is_touchable(va, len, write) && is_mapped(va, len);
+}
+
+/* Its first and its last page stand for all: memory of one kind, as nearly all is. */
+static bool is_usable(const struct mem_region *r)
+{
+	bool write = r->rights & MEM_LOCAL_WRITE;
+
+	return !r->len || (is_mapped(r->base, r->len) && is_touchable(r->base, 1, write) &&
+			   is_touchable(r->base + r->len - 1, 1, write));
+}
+
 static int check(const struct mem_region *r)
 {
 	const unsigned remote = MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC;
@@ -65,7 +102,7 @@ static int check(const struct mem_region *r)
 		return -EINVAL;
 	if ((r->rights & remote) && !(r->rights & MEM_LOCAL_WRITE))
 		return -EINVAL;
-	if (!(r->rights & UW_ACCESS_ON_DEMAND) && !is_mapped(r->base, r->len))
+	if (!(r->rights & UW_ACCESS_ON_DEMAND) && !is_usable(r))
 		return -EFAULT;
 	return 0;
 }
@@ -92,9 +129,12 @@ static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
 	      struct uw_mr **out)
 {
-	const struct mem_region r = {
-		.pd = pd->id, .base = addr, .to = iova, .len = len, .rights = access
-	};
+	const struct mem_region r = { .pd = pd->id,
+				      .base = addr,
+				      .to = iova,
+				      .len = len,
+				      .rights = access,
+				      .probed = access & UW_ACCESS_ON_DEMAND };
 	int err = check(&r);
 
 	return err ? err : add(pd, &r, out);
@@ -131,6 +171,7 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	}
 	if (c->set_access)
 		r.rights = c->access;
+	r.probed = r.rights & UW_ACCESS_ON_DEMAND;
 	err = r.kind == MEM_PLAIN ? check(&r) : -EINVAL;
 	if (err)
 		return err;

@@ -319,6 +319,47 @@ int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit)
 	return 0;
 }
 
+/* What is posted moves over; the stack holds no pointer into an SRQ's slots (recv_take in qp.c). */
+static int move_receives(struct rq *rq, uint8_t **slots, uint32_t n)
+{
+	struct rq to = { .slots = *slots, .slot_size = rq->slot_size, .mask = n - 1 };
+	uint32_t count = rq_count(rq);
+
+	if (count > n)
+		return -EINVAL;
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(rq_at(&to, i), rq_at(rq, rq->head + i), rq->slot_size);
+	*slots = rq->slots;
+	rq->slots = to.slots;
+	rq->mask = n - 1;
+	rq->depth = n;
+	atomic_store_explicit(&rq->head, 0, memory_order_relaxed);
+	atomic_store_explicit(&rq->tail, count, memory_order_release);
+	return 0;
+}
+
+int uw_srq_resize(struct uw_srq *srq, uint32_t *max_wr)
+{
+	uint32_t n = uw_pow2_above(*max_wr ? *max_wr : 1);
+	uint8_t *slots;
+	int err;
+
+	if (*max_wr > 1u << 15)
+		return -EINVAL;
+	slots = calloc(n, srq->rq.slot_size);
+	if (!slots)
+		return -ENOMEM;
+	engine_lock(srq->pd->e);
+	spin_lock(&srq->lock);
+	err = move_receives(&srq->rq, &slots, n);
+	spin_unlock(&srq->lock);
+	engine_unlock(srq->pd->e);
+	free(slots);
+	if (!err)
+		*max_wr = n;
+	return err;
+}
+
 uint32_t uw_srq_limit(const struct uw_srq *srq)
 {
 	return srq->rq.limit;

@@ -12,6 +12,7 @@ void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 	t->slots = slots;
 	t->mask = n_slots - 1;
 	t->used = t->dead = 0;
+	t->reachable = NULL;
 }
 
 /* The lower 8 bits are no part of it: a window changes them and stays where it is. */
@@ -37,6 +38,7 @@ void mem_table_move(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 	struct mem_table old = *t;
 
 	mem_table_init(t, slots, n_slots);
+	t->reachable = old.reachable;
 	for (uint32_t i = 0; i <= old.mask; i++) {
 		if (old.slots[i] && old.slots[i] != GONE)
 			put(t, old.slots[i]);
@@ -86,6 +88,8 @@ void mem_remove(struct mem_table *t, const struct mem_region *r)
 	}
 }
 
+#define MEM_WRITES (MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC)
+
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va)
 {
 	const struct mem_region *r = mem_find(t, a->stag);
@@ -102,6 +106,8 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 	if ((r->rights & a->need) != a->need)
 		return MEM_NO_RIGHTS;
 	*va = r->kind == MEM_NOTHING ? NULL : r->base + (a->to - r->to);
+	if (r->probed && !t->reachable(*va, a->len, a->need & MEM_WRITES))
+		return MEM_NO_BOUNDS;
 	return MEM_OK;
 }
 
@@ -147,6 +153,7 @@ uw_status mem_bind(struct mem_table *t, const struct mem_bind *b)
 	w->base = r->base + (b->addr - r->to);
 	w->to = b->rights & MEM_ZERO_BASED ? 0 : b->addr;
 	w->len = b->len;
+	w->probed = r->probed;
 	w->rights = b->rights & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
 	w->stream = w->kind == MEM_STREAM_WINDOW ? b->stream : 0;
 	return UW_OK;

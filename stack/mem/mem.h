@@ -39,6 +39,7 @@ struct mem_region {
 	uint64_t len;
 	unsigned rights;
 	enum mem_kind kind;
+	bool probed; /* on demand: it may have holes, so each access asks mem_table.reachable */
 	/* windows */
 	bool off;		   /* not bound: the STag names nothing */
 	uint32_t stream;	   /* the only one that may use it; 0 any of the domain */
@@ -61,6 +62,8 @@ struct mem_table {
 	struct mem_region **slots;
 	uint32_t mask;
 	uint32_t used, dead;
+	/* Can the process read (or write) there now? For regions that are `probed`. */
+	bool (*reachable)(const void *va, uint64_t len, bool write);
 };
 
 void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_slots);

@@ -100,18 +100,34 @@ static bool find_send(const struct qp *qp, uint32_t msn, uint32_t *at)
 	return false;
 }
 
-struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
+/* The first that may have met the receive that is at fault. */
+static bool find_first_send(const struct qp *qp, uint32_t *at)
+{
+	for (*at = qp->settled; *at != begun(qp); ++*at) {
+		if (is_numbered(qp, *at))
+			return true;
+	}
+	return false;
+}
+
+static bool find_blamed(const struct qp *qp, const struct rdmap_term *t, uint32_t *at)
 {
 	struct ddp_hdr h;
-	uint32_t i;
-	bool found;
 
+	if (rdmap_is_local(t))
+		return find_first_send(qp, at);
 	if (!t->has_ddp || ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, &h))
-		return NULL;
+		return false;
+	return h.tagged ? find_write(qp, &h, at)
+			: h.qn == RDMAP_QN_SEND && find_send(qp, h.msn, at);
+}
+
+struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
+{
+	uint32_t i;
+
 	catch_up(qp);
-	found = h.tagged ? find_write(qp, &h, &i)
-			 : h.qn == RDMAP_QN_SEND && find_send(qp, h.msn, &i);
-	if (!found || sq_at(&qp->sq, i)->done)
+	if (!find_blamed(qp, t, &i) || sq_at(&qp->sq, i)->done)
 		return NULL;
 	settle_before(qp, i);
 	return sq_at(&qp->sq, i);

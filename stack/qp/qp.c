@@ -178,7 +178,9 @@ static void terminated(void *arg, const struct rdmap_term *t)
 	if (!e)
 		e = qp_blamed(qp, t);
 	if (e)
-		complete(qp, e, uw_status_from_term(t->layer, t->etype, t->code));
+		complete(qp, e,
+			 rdmap_is_local(t) ? UW_E_TERMINATED
+					   : uw_status_from_term(t->layer, t->etype, t->code));
 }
 
 static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated };

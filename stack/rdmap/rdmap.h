@@ -189,6 +189,12 @@ uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_
  * about; 0 if it does not say (RFC 5040 §4.8: the headers come "if possible"). */
 unsigned rdmap_blamed(const struct rdmap_stream *s, const struct rdmap_term *t);
 
+/* The peer's own memory is at fault, its receive's for instance: there are no headers then. */
+static inline bool rdmap_is_local(const struct rdmap_term *t)
+{
+	return !t->layer && !t->etype;
+}
+
 bool rdmap_terminate(struct rdmap_stream *s, uw_status why);
 
 #endif

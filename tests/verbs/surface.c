@@ -13,6 +13,12 @@
 
 static const struct qp_wish plain;
 
+/* --identity roce: InfiniBand's completions (doc/adr/0008), and a P_Key. */
+static bool is_roce(void)
+{
+	return here.ctx->device->node_type == IBV_NODE_CA;
+}
+
 /* ---- windows ----------------------------------------------------------------------------- */
 
 /* From `from` into window memory at b->m + at under `rkey`. */
@@ -85,7 +91,8 @@ static void the_peer_invalidates_a_window(void **state)
 	expect_wc(a.cq, IBV_WC_SUCCESS);
 	say(&a, &b);
 	assert_int_equal(write_to(&a, rkey, (uintptr_t)b.m + 4096), 0);
-	expect_wc(a.cq, IBV_WC_SUCCESS); /* it left; the Terminate comes back */
+	/* it left; the Terminate comes back */
+	expect_wc(a.cq, is_roce() ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
 	ends_close(&here, &a, &b);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
@@ -170,6 +177,69 @@ static void a_region_over_a_file(void **state)
 	assert_int_equal(ftruncate(fileno(f), (off_t)2 << 30), 0);
 	big_region(fileno(f));
 	fclose(f);
+}
+
+/* On-demand memory may come and go. What is not there is an error, not the end of the program. */
+static void all_memory_on_demand(void **state)
+{
+	uint8_t *page =
+		mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+	struct ibv_mr *all = ibv_reg_mr(here.pd, NULL, SIZE_MAX, ALL | IBV_ACCESS_ON_DEMAND);
+	struct end a, b;
+
+	(void)state;
+	assert_true(page != MAP_FAILED);
+	assert_non_null(all);
+	ends_connect(&here, &plain, true, &a, &b);
+	memset(a.m, 0x66, 64);
+	assert_int_equal(write_to(&a, all->rkey, (uintptr_t)page + 4096 - 32), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	say(&a, &b);
+	assert_memory_equal(page + 4096 - 32, a.m, 64);
+	/* a hole in the middle of what is read */
+	assert_int_equal(munmap(page + 4096, 4096), 0);
+	{
+		struct ibv_sge v = sge_at(&a, 0, 64);
+		struct ibv_send_wr wr = { .sg_list = &v,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_READ,
+					  .send_flags = IBV_SEND_SIGNALED },
+				   *bad;
+
+		wr.wr.rdma.remote_addr = (uintptr_t)page + 4096 - 32;
+		wr.wr.rdma.rkey = all->rkey;
+		assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+		expect_wc(a.cq, IBV_WC_REM_ACCESS_ERR);
+	}
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_dereg_mr(all), 0);
+	munmap(page, 4096);
+}
+
+static void a_region_of_huge_pages(void **state)
+{
+	const size_t size = (size_t)4 << 20;
+	uint8_t *m = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_ANONYMOUS | MAP_PRIVATE | MAP_HUGETLB, -1, 0);
+	struct ibv_mr *mr;
+	struct end a, b;
+
+	(void)state;
+	if (m == MAP_FAILED) {
+		print_message("no huge pages are set aside here\n");
+		skip();
+	}
+	mr = ibv_reg_mr(here.pd, m, size, ALL);
+	assert_non_null(mr);
+	ends_connect(&here, &plain, true, &a, &b);
+	memset(a.m, 0x44, 64);
+	assert_int_equal(write_to(&a, mr->rkey, (uintptr_t)m + size / 2 - 32), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	say(&a, &b);
+	assert_memory_equal(m + size / 2 - 32, a.m, 64);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(m, size);
 }
 
 static void a_region_that_moved(void **state)
@@ -377,6 +447,55 @@ static void the_last_receive_is_announced(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+/* What is posted stays posted, in its order. */
+static void an_srq_grows_and_shrinks(void **state)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(here.pd, &sa);
+	struct ibv_srq_attr attr = { .max_wr = 16 };
+	struct ibv_recv_wr wr = { .wr_id = 0 }, *bad;
+	struct qp_wish w = { .srq = srq };
+	struct end a, b;
+
+	(void)state;
+	ends_connect(&here, &w, true, &a, &b);
+	for (; wr.wr_id < 4; wr.wr_id++)
+		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+	assert_int_equal(post_send(&a, IBV_WR_SEND, NULL, 0, NULL, 0), 0);
+	assert_int_equal(next_wc(b.cq).wr_id, 0);
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_in_range(attr.max_wr, 16, 32);
+	for (; wr.wr_id < 16; wr.wr_id++)
+		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	attr.max_wr = 2;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	for (unsigned i = 1; i < 15; i++) {
+		expect_wc(a.cq, IBV_WC_SUCCESS);
+		assert_int_equal(post_send(&a, IBV_WR_SEND, NULL, 0, NULL, 0), 0);
+		assert_int_equal(next_wc(b.cq).wr_id, i);
+	}
+	attr.max_wr = 2;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	expect_wc(a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(post_send(&a, IBV_WR_SEND, NULL, 0, NULL, 0), 0);
+	assert_int_equal(next_wc(b.cq).wr_id, 15);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+/* Where iWARP has none. */
+static void the_p_key_is_the_default(void **state)
+{
+	uint16_t key = 0;
+
+	(void)state;
+	assert_int_equal(ibv_query_pkey(here.ctx, 1, 0, &key), is_roce() ? 0 : -1);
+	assert_int_equal(key, is_roce() ? 0xffff : 0);
+	assert_int_equal(ibv_query_pkey(here.ctx, 1, 1, &key), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +504,8 @@ int main(void)
 		cmocka_unit_test(a_window_beyond_its_region_is_a_bind_error),
 		cmocka_unit_test(a_region_of_2_gib),
 		cmocka_unit_test(a_region_over_a_file),
+		cmocka_unit_test(all_memory_on_demand),
+		cmocka_unit_test(a_region_of_huge_pages),
 		cmocka_unit_test(a_region_that_moved),
 		cmocka_unit_test(reads_scatter),
 		cmocka_unit_test(deregistering_under_traffic),
@@ -392,6 +513,8 @@ int main(void)
 		cmocka_unit_test(completions_are_stamped),
 		cmocka_unit_test(notifies_are_moderated),
 		cmocka_unit_test(the_last_receive_is_announced),
+		cmocka_unit_test(an_srq_grows_and_shrinks),
+		cmocka_unit_test(the_p_key_is_the_default),
 	};
 
 	return cmocka_run_group_tests(tests, open_here, close_here);

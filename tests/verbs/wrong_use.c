@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "ends.h"
 
@@ -180,6 +181,32 @@ static void what_is_in_use_stays(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+/* Hardware would fail to pin it; here the stack would be the one to write. */
+static void what_cannot_be_written_is_not_registered_for_it(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *m = mmap(NULL, 2 * page, PROT_READ, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_true(m != MAP_FAILED);
+	mr = ibv_reg_mr(here.pd, m, 2 * page, IBV_ACCESS_REMOTE_READ);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_null(ibv_reg_mr(here.pd, m, 2 * page, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(mprotect(m, page, PROT_READ | PROT_WRITE), 0);
+	assert_null(ibv_reg_mr(here.pd, m, 2 * page, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	mr = ibv_reg_mr(here.pd, m, page, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(mprotect(m, page, PROT_NONE), 0);
+	assert_null(ibv_reg_mr(here.pd, m, page, 0));
+	assert_int_equal(errno, EFAULT);
+	munmap(m, 2 * page);
+}
+
 static void regions_are_checked(void **state)
 {
 	uint8_t *m = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -267,6 +294,7 @@ int main(void)
 		cmocka_unit_test(the_peer_refuses_what_it_does_not_allow),
 		cmocka_unit_test(a_receive_that_is_too_short_is_a_length_error),
 		cmocka_unit_test(what_is_in_use_stays),
+		cmocka_unit_test(what_cannot_be_written_is_not_registered_for_it),
 		cmocka_unit_test(regions_are_checked),
 		cmocka_unit_test(limits_are_named),
 		cmocka_unit_test(a_cq_that_overflows_is_in_error),

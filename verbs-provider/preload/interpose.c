@@ -107,7 +107,7 @@ WRAP_OPEN_2(__open64_2)
 #define WRAP_STAT(name, type)                                                                      \
 	EXPORT int name(const char *path, struct type *st)                                         \
 	{                                                                                          \
-		if (SHIM_UNLIKELY(node_is(path))) {                                                \
+		if (SHIM_UNLIKELY(node_is_device(path))) {                                         \
 			node_stat((struct stat *)st);                                              \
 			return 0;                                                                  \
 		}                                                                                  \
@@ -142,7 +142,7 @@ WRAP_FSTAT(fstat64, stat64)
 
 EXPORT int access(const char *path, int mode)
 {
-	if (SHIM_UNLIKELY(node_is(path)))
+	if (SHIM_UNLIKELY(node_is_device(path)))
 		return (int)result(mode & X_OK ? -EACCES : 0);
 	return next_fn()->access(path, mode);
 }

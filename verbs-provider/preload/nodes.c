@@ -2,10 +2,14 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include "host_priv.h"
 #include "shim.h"
 #include "ucma.h"
 #include "uverbs.h"
@@ -18,10 +22,37 @@ static const struct node {
 	{ SHIM_UVERBS_NODE, uverbs_open },
 };
 
+/* libibverbs reads P_Keys here and nowhere else. As RoCE the device has one, the default. */
+#define PKEY_FILE "/sys/class/infiniband/" SHIM_DEV_NAME "/ports/1/pkeys/0"
+
+static int pkey_open(int flags)
+{
+	static const char text[] = "0xffff\n";
+	struct uw_device_attr attr;
+	int fd;
+
+	if (!host_device(&attr) || !attr.roce)
+		return -ENOENT;
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		return -EACCES;
+	fd = memfd_create("pkey", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	if (fd < 0)
+		return -errno;
+	if (pwrite(fd, text, sizeof(text) - 1, 0) != sizeof(text) - 1) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+static const struct node pkey = { PKEY_FILE, pkey_open };
+
 static const struct node *node_find(const char *path)
 {
 	const size_t dir = sizeof(SHIM_NODE_DIR) - 1;
 
+	if (path && !strcmp(path, PKEY_FILE))
+		return &pkey;
 	if (!path || strncmp(path, SHIM_NODE_DIR, dir))
 		return NULL;
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
@@ -33,6 +64,13 @@ static const struct node *node_find(const char *path)
 bool node_is(const char *path)
 {
 	return node_find(path) != NULL;
+}
+
+bool node_is_device(const char *path)
+{
+	const struct node *n = node_find(path);
+
+	return n && n != &pkey;
 }
 
 int node_open(const char *path, int flags)

@@ -9,6 +9,9 @@
 /* Is path one of ours? NULL is not. */
 bool node_is(const char *path);
 
+/* ... and a device node, for which node_stat speaks. */
+bool node_is_device(const char *path);
+
 /* open() it: a descriptor or a negative errno. -ENOENT if it is not ours. */
 int node_open(const char *path, int flags);
 

@@ -36,7 +36,8 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_qp = as_int(from->max_qp);
 	to->max_qp_wr = as_int(from->max_qp_wr);
 	to->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-			       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+			       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			       IBV_DEVICE_SRQ_RESIZE;
 	to->max_sge = to->max_sge_rd = to->max_srq_sge = as_int(from->max_sge);
 	to->max_cq = as_int(from->max_cq);
 	to->max_cqe = as_int(from->max_cqe);
@@ -49,6 +50,7 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_srq = as_int(from->max_srq);
 	to->max_srq_wr = as_int(from->max_srq_wr);
 	to->phys_port_cnt = 1;
+	to->max_pkeys = from->roce;
 }
 
 /* Structures of another age end earlier. */
@@ -58,7 +60,7 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
 {
 	if (HAS(odp_caps)) {
-		attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+		attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 		attr->odp_caps.per_transport_caps.rc_odp_caps =
 			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
 			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -71,6 +73,9 @@ static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
 		attr->cq_mod_caps.max_cq_count = UINT16_MAX;
 		attr->cq_mod_caps.max_cq_period = UINT16_MAX;
 	}
+	if (HAS(pci_atomic_caps)) /* UCX asks this way whether the CPU's atomics and ours mix */
+		attr->pci_atomic_caps.fetch_add = attr->pci_atomic_caps.compare_swap =
+			IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
 	if (HAS(phys_port_cnt_ex))
 		attr->phys_port_cnt_ex = 1;
 }

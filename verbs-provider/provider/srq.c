@@ -62,17 +62,24 @@ struct ibv_srq *uwarp_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_in
 	return srq;
 }
 
-/* The size is fixed (no IBV_DEVICE_SRQ_RESIZE); the limit is not. */
 int uwarp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct uwarp_srq *srq = to_uwarp_srq(ibsrq);
+	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr;
+	int rc;
 
-	if (mask & ~IBV_SRQ_LIMIT)
-		return EOPNOTSUPP;
+	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR))
+		return EINVAL;
+	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR) {
+		rc = srq->api->srq_resize(srq->uw, &max_wr);
+		if (rc)
+			return -rc;
+		srq->max_wr = max_wr;
+	}
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
-	if (attr->srq_limit > srq->max_wr)
-		return EINVAL;
 	return -srq->api->srq_set_limit(srq->uw, attr->srq_limit);
 }
 

@@ -26,7 +26,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 2u
+#define UW_API_VERSION 3u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -133,7 +133,8 @@ int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, QPs or SRQs use it */
 /* Register [addr, addr+len) so that remote TO `iova` means addr. The memory is not pinned: it must
  * stay mapped until dereg. Unknown access bits are ignored. STags are random and not reused soon
  * (RFC 5040 §8.1.1). -EINVAL: wraps, or remote write/atomic without local write. -EFAULT: not all
- * of it is mapped (with UW_ACCESS_ON_DEMAND nobody looks). -ENOMEM. */
+ * of it is mapped, or it is to be written and cannot be. With UW_ACCESS_ON_DEMAND nobody looks, but
+ * every access does: all of the address space may be registered so (NULL, SIZE_MAX). -ENOMEM. */
 int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
 	      struct uw_mr **out);
 /* For any address: reads give zeros, what is written is dropped. Local use only. */
@@ -204,6 +205,9 @@ int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_sr
 int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use it */
 /* Raise SRQ_LIMIT_REACHED once when fewer than `limit` receives are left; 0 disarms. */
 int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit);
+/* *max_wr: at least what is wanted; what was granted comes back. -EINVAL: more receives are posted
+ * than that, or too many are wanted. -ENOMEM. */
+int uw_srq_resize(struct uw_srq *srq, uint32_t *max_wr);
 uint32_t uw_srq_limit(const struct uw_srq *srq);
 /* Post n receives; *done = how many were taken. -ENOMEM full, -EINVAL too many SGEs. */
 int uw_srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
@@ -335,17 +339,16 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(mr_dereg)                                                                                \
 	X(mr_stag)                                                                                 \
 	X(cq_create)                                                                               \
-	X(cq_resize) X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(            \
-		srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num)  \
-		X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_access) X(post_send)             \
-			X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port)        \
-				X(ep_resolve) X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) \
-					X(ep_disconnect) X(ep_destroy) X(ep_local_addr)            \
-						X(ep_peer_addr) X(mr_alloc_null) X(mr_change)      \
-							X(mw_alloc) X(mw_dealloc) X(mw_rkey)       \
-								X(cq_poll_stamped) X(cq_moderate)  \
-									X(post_send_all)           \
-										X(ep_only6)
+	X(cq_resize)                                                                               \
+	X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(        \
+		srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state)       \
+		X(qp_modify) X(qp_name_peer) X(qp_set_access) X(post_send) X(post_recv) X(         \
+			ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve)         \
+			X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect)      \
+				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \
+					X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey)          \
+						X(cq_poll_stamped) X(cq_moderate) X(post_send_all) \
+							X(ep_only6) X(srq_resize)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

@@ -245,6 +245,13 @@ static int srq_set_limit(struct uw_srq *srq, uint32_t limit)
 	return failing();
 }
 
+static int srq_resize(struct uw_srq *srq, uint32_t *max_wr)
+{
+	(void)srq;
+	*max_wr += 1; /* more than was wanted */
+	return failing();
+}
+
 static uint32_t srq_limit(const struct uw_srq *srq)
 {
 	return srq->limit;
@@ -395,6 +402,7 @@ static const struct uw_api the_api = {
 	.srq_create = srq_create,
 	.srq_destroy = srq_destroy,
 	.srq_set_limit = srq_set_limit,
+	.srq_resize = srq_resize,
 	.srq_limit = srq_limit,
 	.srq_post_recv = srq_post_recv,
 	.qp_create = qp_create,

@@ -147,7 +147,7 @@ static void shared_receive_queues(void **state)
 	assert_int_equal(fake.srq->attr.max_sge, 2);
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(fake.srq->limit, 10);
-	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_srq(srq, &attr, 1 << 7), EINVAL);
 	attr.srq_limit = 65;
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
 	memset(&attr, 0, sizeof(attr));
@@ -155,6 +155,12 @@ static void shared_receive_queues(void **state)
 	assert_int_equal(attr.max_wr, 64);
 	assert_int_equal(attr.max_sge, 2);
 	assert_int_equal(attr.srq_limit, 10);
+	attr.max_wr = 128;
+	attr.srq_limit = 100;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_int_equal(attr.max_wr, 129);
+	assert_int_equal(attr.srq_limit, 100);
 
 	qp = ibv_create_qp(w->pd, &qpi);
 	assert_non_null(qp);

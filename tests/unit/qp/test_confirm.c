@@ -264,6 +264,30 @@ static void a_send_without_a_receive_fails_itself(void **state)
 	node_wc(&a.scq, 1, UW_WC_RNR_RETRY_EXC_ERR);
 }
 
+/* RFC 5040 §4.8: a local error comes without headers. The Send that met the bad receive is the
+ * first that is not known to be done. */
+static void a_receive_at_fault_fails_its_send(void **state)
+{
+	struct uw_sge sge = { .addr = to_of(b.m), .length = 10, .lkey = 0xdeadbeef };
+	const struct uw_recv_wr bad = { .wr_id = 51, .sg_list = &sge, .num_sge = 1 };
+
+	(void)state;
+	pair();
+	node_post_recv(&b, 50, 0, 100);
+	assert_status(rq_post(b.qp.rq, &bad), UW_OK);
+	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
+	assert_true(sent());
+	acked(0);
+	node_wc(&a.scq, 1, UW_WC_SUCCESS);
+	post_write(2, 0);
+	node_post(&a, 3, node_wr(&a, UW_WR_SEND, 0, 10));
+	refused(UW_E_LKEY);
+	node_wc(&b.rcq, 50, UW_WC_SUCCESS);
+	node_wc(&b.rcq, 51, UW_WC_LOC_PROT_ERR);
+	node_wc(&a.scq, 2, UW_WC_SUCCESS);
+	node_wc(&a.scq, 3, UW_WC_REM_OP_ERR);
+}
+
 /* SQD is reached when everything has been acknowledged. */
 static void draining_waits_for_the_last_acknowledgement(void **state)
 {
@@ -294,6 +318,7 @@ int main(void)
 		cmocka_unit_test(a_write_that_leaves_its_memory_fails_itself),
 		cmocka_unit_test(a_refused_send_fails_itself),
 		cmocka_unit_test(a_send_without_a_receive_fails_itself),
+		cmocka_unit_test(a_receive_at_fault_fails_its_send),
 		cmocka_unit_test(draining_waits_for_the_last_acknowledgement),
 	};
 
