@@ -90,6 +90,12 @@ void mem_remove(struct mem_table *t, const struct mem_region *r)
 
 #define MEM_WRITES (MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC)
 
+static bool is_there(const struct mem_table *t, const struct mem_region *r, const uint8_t *va,
+		     const struct mem_access *a)
+{
+	return !r->probed || t->reachable(va, a->len, a->need & MEM_WRITES);
+}
+
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va)
 {
 	const struct mem_region *r = mem_find(t, a->stag);
@@ -106,9 +112,7 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 	if ((r->rights & a->need) != a->need)
 		return MEM_NO_RIGHTS;
 	*va = r->kind == MEM_NOTHING ? NULL : r->base + (a->to - r->to);
-	if (r->probed && !t->reachable(*va, a->len, a->need & MEM_WRITES))
-		return MEM_NO_BOUNDS;
-	return MEM_OK;
+	return is_there(t, r, *va, a) ? MEM_OK : MEM_NO_BOUNDS;
 }
 
 /* ---- windows ----------------------------------------------------------------------------- */

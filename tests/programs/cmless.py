@@ -148,7 +148,17 @@ CASES = [*pingpongs(None), *perftests(None), *IP6, CmLess("ibv_rc_pingpong", "-g
 MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
 # UCX takes no RNIC, but a RoCE device.
 UCX = [
-    CmLess("ucx_perftest", f"-t {test} -D {data} -s 64 -n 500 -w 10 -x rc_verbs -d uwarp0:1", "roce")
-    for test, data in (("am_lat", "bcopy"), ("am_bw", "zcopy"), ("put_lat", "short"), ("put_lat", "zcopy"), ("put_bw", "bcopy"))
+    CmLess("ucx_perftest", f"-t {test} -D {data} -s {size} -n 500 -w 10 -x rc_verbs -d uwarp0:1", "roce")
+    for test, data, size in (
+        ("am_lat", "bcopy", 64),
+        ("am_bw", "zcopy", 64),
+        ("put_lat", "short", 64),
+        ("put_lat", "zcopy", 64),
+        ("put_bw", "bcopy", 64),
+        ("get", "zcopy", 64),
+        ("add_mr", "short", 8),
+        ("fadd", "short", 8),
+        ("cswap", "short", 8),
+    )
 ]
 APPS = UCX + [Qperf("qperf", " ".join(QPERF), identity) for identity in ("iwarp", "roce")]

@@ -46,7 +46,9 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_pd = as_int(from->max_pd);
 	to->max_qp_rd_atom = to->max_qp_init_rd_atom = as_int(from->max_rd_atom);
 	to->max_res_rd_atom = as_int((uint64_t)from->max_rd_atom * from->max_qp);
-	to->atomic_cap = IBV_ATOMIC_GLOB; /* the CPU's own instructions */
+	/* The CPU's own instructions. InfiniBand's devices say HCA even so, and programs look for
+	 * that (UCX); what mixes with the CPU's is in pci_atomic_caps then. */
+	to->atomic_cap = from->roce ? IBV_ATOMIC_HCA : IBV_ATOMIC_GLOB;
 	to->max_srq = as_int(from->max_srq);
 	to->max_srq_wr = as_int(from->max_srq_wr);
 	to->phys_port_cnt = 1;
@@ -73,7 +75,7 @@ static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
 		attr->cq_mod_caps.max_cq_count = UINT16_MAX;
 		attr->cq_mod_caps.max_cq_period = UINT16_MAX;
 	}
-	if (HAS(pci_atomic_caps)) /* UCX asks this way whether the CPU's atomics and ours mix */
+	if (HAS(pci_atomic_caps))
 		attr->pci_atomic_caps.fetch_add = attr->pci_atomic_caps.compare_swap =
 			IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP;
 	if (HAS(phys_port_cnt_ex))

@@ -43,7 +43,8 @@ static void device_attributes(void **state)
 	assert_int_equal(attr.orig_attr.atomic_cap, IBV_ATOMIC_GLOB);
 	assert_int_equal(attr.orig_attr.phys_port_cnt, 1);
 	assert_int_equal(attr.phys_port_cnt_ex, 1);
-	/* on demand it is, but what is registered must be there: no implicit regions */
+	assert_int_equal(attr.pci_atomic_caps.fetch_add, IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP);
+	assert_int_equal(attr.pci_atomic_caps.swap, 0);
 	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	assert_int_equal(attr.hca_core_clock, 1000000);
 	assert_true(attr.completion_timestamp_mask == UINT64_MAX);
