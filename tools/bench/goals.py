@@ -5,7 +5,7 @@ alone), and whether they were."""
 import os
 
 from .numbers import digits, median, size_name, spread
-from .plan import MTU_JUMBO, MTU_MOST, MTU_SMALL
+from .plan import LATENCY_SIZES, MTU_JUMBO, MTU_MOST, MTU_SMALL, SCHEMES, STREAM_FROM
 from .rounds import ratio
 
 PASS, MISS, NOT_AVAILABLE, FAILED = "pass", "MISS", "not available", "FAILED"
@@ -95,9 +95,13 @@ def scale_goals():
 
 
 def scheme_goals():
-    at = "schemes/transport {}/latency/10000"
-    yield Goal("latency, raw / seq, 10 KB", at.format("raw"), at.format("seq"), MOST, 1.0)
-    yield Goal("latency, seq / socket, 10 KB", at.format("seq"), at.format("socket"), MOST, 1.0)
+    """Each before the next, at every size, in latency and where messages fill segments in throughput."""
+    pairs = [("raw", "seq"), *(("seq", s) for s in SCHEMES if s.startswith("socket"))]
+    for what, bound in (("latency", MOST), ("throughput", LEAST)):
+        for size in (n for n in LATENCY_SIZES if what == "latency" or n >= STREAM_FROM):
+            at = "schemes/{}/" + f"{what}/{size}"
+            for a, b in pairs:
+                yield Goal(f"{what}, {size_name(size)}: {a} / {b}", at.format(a), at.format(b), bound, 1.0)
 
 
 def verified_goals():

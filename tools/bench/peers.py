@@ -73,7 +73,7 @@ class Veth:
     """Two namespaces with a cable between them. Works as root, and as a user where the kernel lets
     users make namespaces."""
 
-    server = VETH_NETWORK + ".1"
+    server, client = VETH_NETWORK + ".1", VETH_NETWORK + ".2"
 
     def __init__(self, rig, mtu, offloads):
         self.name = f"veth {mtu}{'' if offloads else ', offloads off'}"

@@ -4,7 +4,7 @@
 import re
 
 from .process import Failed, Group, need
-from .rig import LIMIT, THERE, echoes, last_row, uwarp_pair
+from .rig import LIMIT, THERE, echoes, last_row, uwarp_pair, uwarp_pair_at
 
 LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
 COPIED = re.compile(r"payload sent: \d+ octets, copied ([0-9.]+) times; received: \d+ octets, copied ([0-9.]+) times")
@@ -19,12 +19,14 @@ def stream_messages(size, post_list):
     return -(-n // post_list) * post_list
 
 
-def pair(rig, words, mtu, env):
+def pair(rig, words, mtu, env, where=None):
     """The same words at both ends; the client's also say where the server is. What the client
     printed, and the CPU seconds of both."""
     device = rig.options.device
     if device:
         return device_pair(rig, words)
+    if where:
+        return uwarp_pair_at(rig, where, words, env)
     return uwarp_pair(rig, words, [*words, THERE], mtu, env)
 
 
@@ -49,12 +51,12 @@ def cdf(samples):
     return [[p, samples[int((len(samples) - 1) * p / 100)]] for p in PERCENTS]
 
 
-def latency(rig, op, size, mtu=None, env=None, distribution=False):
+def latency(rig, op, size, mtu=None, env=None, distribution=False, where=None):
     """Half a round trip of SEND and WRITE, a whole one of READ, as perftest counts: the median."""
     # two programs that spin without calling anything, on few cores: each echo may cost a time slice
     n = echoes(size) // 5 if op == "write" else echoes(size)
     words = [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n)]
-    out, _ = pair(rig, words + (["-U"] if distribution else []), mtu, env)
+    out, _ = pair(rig, words + (["-U"] if distribution else []), mtu, env, where)
     row = last_row(out, LATENCY_COLUMNS)
     sample = {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
     if distribution:
@@ -62,13 +64,13 @@ def latency(rig, op, size, mtu=None, env=None, distribution=False):
     return sample
 
 
-def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None, n=None):
+def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None, n=None, where=None):
     """Gb/s of payload, millions of messages per second, and CPU seconds of it all."""
     n = n or stream_messages(size, post_list)
     words = [need(f"ib_{op}_bw"), "-R", "-F", "-N", "--report_gbits", "-s", str(size), "-n", str(n)]
     words += ["-l", str(post_list)] if post_list > 1 else []
     words += ["-q", str(qps)] if qps > 1 else []
-    out, cpu = pair(rig, words, mtu, env)
+    out, cpu = pair(rig, words, mtu, env, where)
     row = last_row(out, RATE_COLUMNS)
     return {"gbps": row[3], "mps": row[4], "messages": n, "cpu_s": cpu}
 

@@ -10,10 +10,11 @@ LATENCY_SIZES = (64, 1000, 10_000, 100_000, 500_000)
 THROUGHPUT_SIZES = (1024, 10_000, 65_536, 100_000, 1 << 20)
 POST_LISTS = (1, 4, 16, 32)
 MANY = (1, 1000, 10_000)
-MODELS, COPY_MODES, TRANSPORTS = ("c1", "c2", "c3", "adaptive"), (2, 1, 0), ("raw", "seq", "socket")
+MODELS, COPY_MODES = ("c1", "c2", "c3", "adaptive"), (2, 1, 0)
 TEN_GIGABIT = "10G"
 CRC_SIZE = VERIFIED_SIZE = 65_536
 MTU_SMALL, MTU_JUMBO, MTU_MOST = 1500, 9000, 65280
+STREAM_FROM = 1024  # octets: throughput of less is a message rate
 OPS = ("send", "write", "read")
 
 
@@ -188,18 +189,36 @@ def turned(rig, test, name, value, size):
         yield probe(test, f"{name} {value}", "throughput", size, "Gb/s", lambda: with_setting(rig, TURNED[test], value, bw))
 
 
-TURNED = {"schemes": TRANSPORT, "threads": THREADS, "copies": COPIES}
+TURNED = {"threads": THREADS, "copies": COPIES}
 
 
 def wire_beside(rig, test, size):
     return probe(test, "wire", "latency", size, "us", lambda: peers.wire_echo(rig, size, rig.options.mtu))
 
 
+# As the goals name them: UWARP_TRANSPORT, and whether the interface has offloads, if it is the kernel's.
+SCHEMES = {"raw": ("raw", None), "seq": ("seq", None), "socket, offloads off": ("socket", False), "socket, offloads on": ("socket", True)}
+
+
+def scheme(rig, name, size):
+    """Latency and throughput of SEND over one of them. The kernel's TCP runs over a veth pair of the same MTU."""
+    transport, offloads = SCHEMES[name]
+    mtu = rig.options.mtu or MTU_JUMBO
+
+    def over(measure):
+        where = None if offloads is None else peers.place(rig, mtu, offloads)
+        return with_setting(rig, TRANSPORT, transport, lambda env: measure(rig, "send", size, mtu=mtu, env=env, where=where))
+
+    yield probe("schemes", name, "latency", size, "us", lambda: over(perftest.latency))
+    if size >= STREAM_FROM:
+        yield probe("schemes", name, "throughput", size, "Gb/s", lambda: over(perftest.throughput))
+
+
 def schemes(rig):
     for size in rig.options.sizes or LATENCY_SIZES:
         yield wire_beside(rig, "schemes", size)
-        for value in TRANSPORTS:
-            yield from turned(rig, "schemes", "transport", value, size)
+        for name in SCHEMES:
+            yield from scheme(rig, name, size)
 
 
 def threads(rig):
@@ -280,8 +299,10 @@ def goal_cpu(rig):
 
 
 def goal_schemes(rig):
-    for value in TRANSPORTS:
-        yield from turned(rig, "schemes", "transport", value, 10_000)
+    for size in LATENCY_SIZES:
+        for name in SCHEMES:
+            for p in scheme(rig, name, size):
+                yield few(p)
 
 
 PARTS = {

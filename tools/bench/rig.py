@@ -109,6 +109,19 @@ def uwarp_pair(rig, server_words, client_words, mtu=None, env=None, said=None):
         return out, client.cpu + server.cpu_seconds()
 
 
+def uwarp_pair_at(rig, where, words, env):
+    """The same over the kernel's network at a place of peers.py: words at both ends, and the client's say where
+    the server is."""
+    env = {**rig.env, **env}
+    with Group() as group:
+        server = group.start([*where.at("server"), *rig.uwarp(where.server, words)], env=env, cwd=rig.folder)
+        until_up(server)
+        client = group.start([*where.at("client"), *rig.uwarp(where.client, [*words, where.server])], env=env, cwd=rig.folder)
+        out = client.wait(LIMIT)
+        wait_until(lambda: not server.running(), 2)
+        return out, client.cpu + server.cpu_seconds()
+
+
 def last_row(text, columns):
     """The last line that is nothing but numbers, at least so many."""
     for line in reversed(text.splitlines()):
