@@ -132,6 +132,24 @@ SOCKET = (
     + [perftest("ib_write_bw", "-R -q 4 -s 1048576 -n 100", 60), perftest("ib_read_bw", "-R -e -n 500", 60)] + cmless.CASES
 )  # fmt: skip
 
+# Other TCPs than lwIP's raw API, over the same links.
+def over(transport, case):
+    case.flags = f"{transport}: {case.flags}"
+    return case.with_env(UWARP_TRANSPORT=transport)
+
+
+SEQ = [
+    *(over("seq", rping(n)) for n in (64, 1000, 65535)),
+    over("seq", rping_to("::", "::1")),
+    *(over("seq", perftest(f"ib_{name}", "-R -n 300", 60)) for name in ("send_lat", "read_lat", "write_lat")),
+    *(over("seq", perftest(f"ib_{name}", "-R -s 65536 -n 300", 60)) for name in ("send_bw", "write_bw", "read_bw")),
+    over("seq", Pair("ucmatose", "-c 10 -C 100 -S 5000", "ucmatose -c 10 -C 100 -S 5000", "ucmatose -s {server} -c 10 -C 100 -S 5000")),
+]
+SEQ_VETH = [
+    over("seq", rping_to("{server}", "{server}")),
+    over("seq", perftest("ib_send_bw", "-R -s 65536 -n 100", 60)),
+]
+
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -148,6 +166,7 @@ GROUPS = {
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
     "af_packet-all": [(Veth, VETH_ALL)],
+    "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
     "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],
     "apps-sockets": [(Memif, apps.SOCKETS)],

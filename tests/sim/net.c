@@ -14,6 +14,18 @@
 
 #include "io/rate.h"
 
+#ifdef __SANITIZE_THREAD__
+/* lwIP's sequential API: netconn.flags has one bit that lwIP's thread clears and another that its
+ * users read, which never changes; and whether anybody else still holds a segment is asked without
+ * its lock: who finds one held sends it again later. */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race_top:sent_tcp\nrace_top:netconn_write_vectors_partly\n"
+	       "race_top:tcp_output_segment_busy\n";
+}
+#endif
+
 uint64_t sim_real_us(void *arg)
 {
 	struct timespec t;
