@@ -59,9 +59,15 @@ static void any_frame(struct world *w, struct feed *f)
 	size_t n = feed_length(f, sizeof(p));
 
 	feed_fill(f, p, n);
-	switch (how % 6) {
+	switch (how % 8) {
 	case 0:
 		raw_send(&w->raw, p, n);
+		break;
+	case 6: /* neighbours, routers and all the rest */
+		raw_icmp6(&w->raw, p, n < 4 ? 4 : n);
+		break;
+	case 7:
+		raw_ip6(&w->raw, how & 0x80 ? feed_u8(f) : 6, p, n);
 		break;
 	case 1:
 		raw_arp(&w->raw, feed_u16(f) & 3, RAW_THEIRS + feed_below(f, 4),
@@ -79,29 +85,48 @@ static void any_frame(struct world *w, struct feed *f)
 	world_run(w);
 }
 
+/* From the EtherType on, for n octets of packet. */
+static void header4(uint8_t *p, uint16_t n)
+{
+	uw_put16(p, 0x0800);
+	p[2] = 0x45;
+	uw_put16(p + 4, n);
+	p[10] = 64;
+	p[11] = 6;
+	uw_put32(p + 14, RAW_THEIRS);
+	uw_put32(p + 18, RAW_OURS);
+}
+
+static void header6(uint8_t *p, uint16_t n)
+{
+	uw_put16(p, 0x86dd);
+	p[2] = 0x60;
+	uw_put16(p + 6, (uint16_t)(n - 40));
+	p[8] = 6;
+	p[9] = 64;
+	memcpy(p + 10, RAW_NET6, 12);
+	uw_put32(p + 22, RAW_THEIRS);
+	memcpy(p + 26, RAW_NET6, 12);
+	uw_put32(p + 38, RAW_OURS);
+}
+
 /* A well-formed frame with some octets changed: headers that nearly fit. */
 static void bent_frame(struct world *w, struct feed *f)
 {
-	uint8_t p[14 + 1500] = { 0 };
-	size_t n = 14 + 20 + 20 + feed_length(f, 1400);
+	uint8_t p[14 + 1500] = { 0 }, *tcp = p + 14 + (w->raw.six ? 40 : 20);
+	size_t n = (size_t)(tcp - p) + 20 + feed_length(f, 1400);
 	const struct flow *fl = some_flow(w, f);
 	unsigned changes = 1 + feed_below(f, 4);
 
 	memcpy(p, w->raw.link.mac, 6);
-	p[12] = 8;
-	p[14] = 0x45;
-	uw_put16(p + 16, (uint16_t)(n - 14));
-	p[22] = 64;
-	p[23] = 6;
-	uw_put32(p + 26, RAW_THEIRS);
-	uw_put32(p + 30, RAW_OURS);
-	uw_put16(p + 34, fl->theirs);
-	uw_put16(p + 36, fl->ours);
-	uw_put32(p + 38, fl->seq);
-	uw_put32(p + 42, fl->ack);
-	p[46] = 0x50;
-	p[47] = RAW_ACK;
-	uw_put16(p + 48, fl->window);
+	(w->raw.six ? header6 : header4)(p + 12, (uint16_t)(n - 14));
+	uw_put16(tcp, fl->theirs);
+	uw_put16(tcp + 2, fl->ours);
+	uw_put32(tcp + 4, fl->seq);
+	uw_put32(tcp + 8, fl->ack);
+	tcp[12] = 0x50;
+	tcp[13] = RAW_ACK;
+	uw_put16(tcp + 14, fl->window);
 	while (changes--)
 		p[feed_below(f, 64)] = feed_u8(f);
 	raw_send(&w->raw, p, feed_rarely(f, 4) ? feed_length(f, (uint32_t)n) : n);

@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include "io/addr.h"
 #include "lwip/priv/memp_priv.h"
 #include "lwip/priv/tcp_priv.h"
 
@@ -168,6 +169,7 @@ static const struct io_ops ops = {
 void raw_open(struct raw *r, const struct uw_config *cfg, bool p2p)
 {
 	struct io_link *l = &r->link;
+	struct uw_net six = { .bits = 64 };
 
 	memset(r, 0, sizeof(*r));
 	clock_us += 1000000;
@@ -182,6 +184,9 @@ void raw_open(struct raw *r, const struct uw_config *cfg, bool p2p)
 	l->bps = 10000000000u;
 	l->doorbell = &r->doorbell;
 	io_mac_of(l->addr, l->mac);
+	memcpy(six.ip.b, RAW_NET6, 12);
+	uw_put32(six.ip.b + 12, RAW_OURS);
+	io_set_ip6(l, &six, 1);
 	CHECK(!engine_open_manual(cfg, &l, 1, now, NULL, &r->e));
 }
 
@@ -285,15 +290,56 @@ void raw_ip(struct raw *r, uint8_t proto, const uint8_t *p, size_t n)
 	raw_send(r, frame, ETH + 20 + n);
 }
 
+static void address6(uint8_t *to, uint32_t host)
+{
+	memcpy(to, RAW_NET6, 12);
+	uw_put32(to + 12, host);
+}
+
+void raw_ip6(struct raw *r, uint8_t next, const uint8_t *p, size_t n)
+{
+	uint8_t frame[ETH + RAW_MTU] = { 0 }, *ip = frame + ETH;
+
+	if (n > RAW_MTU - 40)
+		n = RAW_MTU - 40;
+	ethernet(r, 0x86dd, frame);
+	ip[0] = 0x60;
+	uw_put16(ip + 4, (uint16_t)n);
+	ip[6] = next;
+	ip[7] = 255;
+	address6(ip + 8, RAW_THEIRS);
+	address6(ip + 24, RAW_OURS);
+	if (n)
+		memcpy(ip + 40, p, n);
+	raw_send(r, frame, ETH + 40 + n);
+}
+
+/* Of the two addresses, whichever way, and the protocol. */
+static uint32_t pseudo(bool six, uint8_t proto)
+{
+	return (RAW_OURS >> 16) + (RAW_OURS & 0xffff) + (RAW_THEIRS >> 16) + (RAW_THEIRS & 0xffff) +
+	       (six ? 2u * 0xfd00 : 0) + proto;
+}
+
+void raw_icmp6(struct raw *r, const uint8_t *p, size_t n)
+{
+	uint8_t m[RAW_MTU - 40];
+
+	if (n > sizeof(m))
+		n = sizeof(m);
+	memcpy(m, p, n);
+	uw_put16(m + 2, 0);
+	uw_put16(m + 2, sum(m, n, pseudo(true, 58) + (uint32_t)n));
+	raw_ip6(r, 58, m, n);
+}
+
 void raw_tcp(struct raw *r, const struct raw_tcp *t)
 {
 	uint8_t seg[RAW_MTU - 20] = { 0 };
-	uint32_t pseudo = (RAW_OURS >> 16) + (RAW_OURS & 0xffff) + (RAW_THEIRS >> 16) +
-			  (RAW_THEIRS & 0xffff) + 6;
-	size_t head = 20 + t->options_n, n = t->n;
+	size_t head = 20 + t->options_n, n = t->n, room = RAW_MTU - (r->six ? 40 : 20);
 
-	if (n > sizeof(seg) - head)
-		n = sizeof(seg) - head;
+	if (n > room - head)
+		n = room - head;
 	uw_put16(seg, t->sport);
 	uw_put16(seg + 2, t->dport);
 	uw_put32(seg + 4, t->seq);
@@ -306,8 +352,8 @@ void raw_tcp(struct raw *r, const struct raw_tcp *t)
 		memcpy(seg + 20, t->options, t->options_n);
 	if (n)
 		memcpy(seg + head, t->data, n);
-	uw_put16(seg + 16, sum(seg, head + n, pseudo + (uint32_t)(head + n)));
-	raw_ip(r, 6, seg, head + n);
+	uw_put16(seg + 16, sum(seg, head + n, pseudo(r->six, 6) + (uint32_t)(head + n)));
+	(r->six ? raw_ip6 : raw_ip)(r, 6, seg, head + n);
 }
 
 void raw_arp(struct raw *r, uint16_t op, uint32_t sender, uint32_t target)
@@ -346,10 +392,40 @@ static void hear_tcp(struct raw *r, const uint8_t *p, size_t n)
 		r->on_tcp(r->arg, &t);
 }
 
+/* It is who the engine asks for, whoever that is. */
+static void answer_solicitation(struct raw *r, const uint8_t *target)
+{
+	uint8_t m[32] = { 136, [4] = 0x60, [24] = 2, [25] = 1 };
+
+	memcpy(m + 8, target, 16);
+	io_mac_of(htobe32(RAW_THEIRS), m + 26);
+	raw_icmp6(r, m, sizeof(m));
+}
+
+static void hear_ip6(struct raw *r, const uint8_t *ip, size_t n)
+{
+	size_t payload = uw_be16(ip + 4);
+	bool from_pair = !memcmp(ip + 8, RAW_NET6, 12) && !memcmp(ip + 24, RAW_NET6, 12);
+
+	CHECK(n >= 40 && ip[0] >> 4 == 6 && payload <= n - 40);
+	CHECK(ip[6] == 6 || ip[6] == 58);
+	if (ip[6] == 58 && r->answers_arp && ip[40] == 135 && payload >= 24)
+		answer_solicitation(r, ip + 48);
+	if (ip[6] != 6 || !from_pair)
+		return;
+	CHECK(r->link.flags & IO_P2P ||
+	      !sum(ip + 8, 32 + payload, 6 + (uint32_t)payload)); /* RFC 8200 §8.1 */
+	hear_tcp(r, ip + 40, payload);
+}
+
 static void hear(struct raw *r, const struct io_frame *f)
 {
 	const uint8_t *p = f->data, *ip = p + ETH;
 
+	if (uw_be16(p + 12) == 0x86dd) {
+		hear_ip6(r, ip, f->len - ETH);
+		return;
+	}
 	if (uw_be16(p + 12) == 0x0806) {
 		CHECK(f->len >= ETH + 28);
 		if (r->answers_arp && uw_be16(ip + 6) == 1)

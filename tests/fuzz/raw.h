@@ -13,6 +13,7 @@
 #define RAW_MTU	   1500u
 #define RAW_OURS   0x0a000001u /* the engine's address, 10.0.0.1 */
 #define RAW_THEIRS 0x0a000002u
+#define RAW_NET6   "\xfd\0\0\0\0\0\0\0\0\0\0" /* ... and fd00::10.0.0.1; 12 octets */
 
 enum { RAW_FIN = 1, RAW_SYN = 2, RAW_RST = 4, RAW_PSH = 8, RAW_ACK = 16, RAW_URG = 32 };
 
@@ -36,8 +37,9 @@ struct raw {
 	struct raw_frame *in, *out; /* on their way; oldest first */
 	unsigned frames;	    /* that exist */
 	unsigned pool;		    /* and no more than these */
-	unsigned split; /* frames that go in are chains: the first buffer's octets, 0 whole */
-	bool answers_arp;
+	unsigned split;	  /* frames that go in are chains: the first buffer's octets, 0 whole */
+	bool answers_arp; /* and neighbour solicitations */
+	bool six;	  /* raw_tcp speaks IPv6 */
 	/* A TCP segment from the engine. */
 	void (*on_tcp)(void *arg, const struct raw_tcp *t);
 	void *arg;
@@ -52,6 +54,9 @@ void raw_close(struct raw *r);
 void raw_send(struct raw *r, const uint8_t *p, size_t n);
 /* An IP packet with a right header around n octets of protocol `proto`. */
 void raw_ip(struct raw *r, uint8_t proto, const uint8_t *p, size_t n);
+void raw_ip6(struct raw *r, uint8_t next, const uint8_t *p, size_t n);
+/* n octets of ICMPv6, at least 4, with a right checksum. */
+void raw_icmp6(struct raw *r, const uint8_t *p, size_t n);
 void raw_tcp(struct raw *r, const struct raw_tcp *t);
 void raw_arp(struct raw *r, uint16_t op, uint32_t sender, uint32_t target);
 

@@ -48,9 +48,26 @@ static struct sockaddr_in at(uint32_t addr, uint16_t port)
 				     .sin_addr.s_addr = htonl(addr) };
 }
 
+/* Of the version that the peers speak. */
+static struct sockaddr_storage place(const struct world *w, uint32_t addr, uint16_t port)
+{
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a;
+
+	if (w->raw.six) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = htons(port);
+		memcpy(&six->sin6_addr, RAW_NET6, 12);
+		uw_put32(six->sin6_addr.s6_addr + 12, addr);
+	} else {
+		*(struct sockaddr_in *)&a = at(addr, port);
+	}
+	return a;
+}
+
 void world_listen(struct world *w)
 {
-	struct sockaddr_in any = at(RAW_OURS, WORLD_PORT);
+	struct sockaddr_storage any = place(w, RAW_OURS, WORLD_PORT);
 	struct slot *s = world_free_slot(w);
 
 	if (w->listener || !s)
@@ -75,7 +92,8 @@ static struct uw_cm_param param(struct feed *f, uint8_t *pd)
 void world_connect(struct world *w, struct feed *f)
 {
 	bool self = feed_rarely(f, 8); /* a program may talk to itself */
-	struct sockaddr_in to = self ? at(RAW_OURS, WORLD_PORT) : at(RAW_THEIRS, WORLD_THEIRS);
+	struct sockaddr_storage to =
+		self ? place(w, RAW_OURS, WORLD_PORT) : place(w, RAW_THEIRS, WORLD_THEIRS);
 	struct slot *s = world_free_slot(w);
 	uint8_t pd[520];
 	struct uw_cm_param p = param(f, pd);
@@ -159,7 +177,8 @@ void world_any_endpoint(struct world *w, struct feed *f)
 		(void)uw_ep_connect(s->ep, feed_u8(f), &(struct uw_cm_param){ 0 });
 	uw_ep_local_addr(s->ep, &a);
 	uw_ep_peer_addr(s->ep, &b);
-	CHECK(a.ss_family == AF_INET && b.ss_family == AF_INET);
+	CHECK(a.ss_family == AF_INET || a.ss_family == AF_INET6);
+	CHECK(b.ss_family == AF_INET || b.ss_family == AF_INET6);
 	if (what & 32)
 		world_drop(s);
 }
@@ -359,12 +378,14 @@ void world_open(struct world *w, struct feed *f)
 				 .ord = 1 + (bits >> 5 & 3),
 				 .connect_ms = 1000 };
 	struct uw_cq_attr ca = { .depth = BED_WC, .notify = on_notify, .ctx = w };
-	bool shared = feed_rarely(f, 4);
+	uint8_t more = feed_u8(f);
+	bool shared = more >= 192;
 
 	memset(w, 0, sizeof(*w));
 	raw_open(&w->raw, &cfg, bits & 128);
 	w->raw.on_tcp = world_hear;
 	w->raw.arg = w;
+	w->raw.six = more & 1;
 	w->next_port = 40000;
 	w->heard = fuzz_alloc(WORLD_HEARD);
 	w->b.in = fuzz_alloc(BED_IN);
