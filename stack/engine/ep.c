@@ -22,6 +22,7 @@ struct uw_ep *engine_ep_new(struct uw_engine *e)
 	if (!ep)
 		return NULL;
 	ep->e = e;
+	ep->local = ep->remote = ep->asked = uw_ip_v4(INADDR_ANY);
 	ep->next = e->eps;
 	ep->link = &e->eps;
 	if (ep->next)

@@ -246,6 +246,59 @@ static void nobody_is_unreachable(void **state)
 	assert_int_equal(files_left(b), 0);
 }
 
+/* --- IPv6 --- */
+
+static uw_status way6(struct node *n, const char *to, uint16_t port, const char *found)
+{
+	struct uw_ip a, want;
+
+	CHECK(inet_pton(AF_INET6, to, a.b) == 1 && inet_pton(AF_INET6, found, want.b) == 1);
+	uw_status st = n->l->ops->resolve(n->l, &a, port, WAIT_MS);
+	CHECK(st || uw_ip_eq(&a, &want));
+	return st;
+}
+
+/* The first is called by whatever ends as its IPv4 address does, and found by a port. */
+static int called6(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	CHECK(n->l->ops->claim_port(n->l, htons(18515)) == UW_OK);
+	CHECK(way6(n, "::1", htons(18515), "fd75:7761:7270::127.0.0.2") == UW_OK);
+	all_ready(n->board, 0, 2);
+	CHECK(node_receive(n, 3, WAIT_MS) == 1);
+	CHECK(board_wait(n->board, 1));
+	node_close(n);
+	return 0;
+}
+
+static int caller6(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	all_ready(n->board, 0, 2);
+	CHECK(way6(n, "fd75:7761:7270::127.0.0.2", 0, "fd75:7761:7270::127.0.0.2") == UW_OK);
+	CHECK(way6(n, "fe80::7577:127.0.0.2", 0, "fe80::7577:127.0.0.2") == UW_OK);
+	CHECK(way6(n, "::", htons(18515), "fd75:7761:7270::127.0.0.2") == UW_OK);
+	CHECK(way6(n, "::1", htons(18516), "::") == UW_E_REFUSED);
+	CHECK(way6(n, "fd75:7761:7270::127.0.0.9", 0, "::") == UW_E_UNREACHABLE);
+	CHECK(way6(n, "fd00::127.0.0.2", 0, "::") == UW_E_UNREACHABLE); /* not our network */
+	CHECK(way6(n, "fe80::127.0.0.3", 0, "::") == UW_E_UNREACHABLE); /* ends as we do */
+	CHECK(way6(n, "fd75:7761:7270::10.0.0.2", 0, "::") == UW_E_UNREACHABLE);
+	CHECK(node_send(n, 2, 60, 1, 1));
+	board_step(n->board, 1);
+	node_close(n);
+	return 0;
+}
+
+static void processes_are_found_by_ip6(void **state)
+{
+	struct board *b = *state;
+	pid_t a = spawn(b, called6, 2), c = spawn(b, caller6, 3);
+
+	assert_int_equal(reap(c, 3 * WAIT_MS), 0);
+	assert_int_equal(reap(a, 3 * WAIT_MS), 0);
+	assert_int_equal(files_left(b), 0);
+}
+
 /* --- sizes --- */
 
 static int sized(struct node *n, int me)
@@ -471,6 +524,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_burst_for_two, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_call_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_is_unreachable, setup, teardown),
+		cmocka_unit_test_setup_teardown(processes_are_found_by_ip6, setup, teardown),
 		cmocka_unit_test_setup_teardown(unequal_mtus, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_largest_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(buffers_run_out, setup, teardown),
