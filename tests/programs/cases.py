@@ -156,7 +156,7 @@ GROUPS = {
     "apps-cmless": [(Memif, cmless.APPS)],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
-    "socket": [(Host, SOCKET)],
+    "socket": [(Host, SOCKET + lifecycle.SOCKET)],
     "sockets": [(Memif, SOCKETS)],
     "ip6": [(Memif, IP6_MEMIF), (Veth, IP6)],
     "device": [(Memif, DEVICE)],

@@ -200,6 +200,15 @@ MEMIF = [
     perftest(KilledClient, "ib_write_bw"),
     perftest(KilledClient, "ib_send_bw"),
 ]
+SOCKET = [
+    Itself("{server}"),
+    Itself("-x {server}"),
+    TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
+    Family(),
+    Again(),
+    perftest(KilledServer, "ib_write_bw"),
+    KilledClient("rping", "-s -P", f"{SERVER} -P", CLIENT, f"{CLIENT} -C 10"),
+]
 LOOP = [Itself("{server}"), Itself("-x {server}")]
 VETH = [
     Itself("{server}"),
