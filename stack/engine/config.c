@@ -100,6 +100,25 @@ static int get_transport(struct uw_config *c)
 	return err || t ? err : -EINVAL;
 }
 
+static int get_threads(struct uw_config *c)
+{
+	static const char *const names[] = { [UW_THREADS_ADAPTIVE] = "adaptive",
+					     [UW_THREADS_C1] = "c1",
+					     [UW_THREADS_C2] = "c2",
+					     [UW_THREADS_C3] = "c3" };
+	const char *v = getenv("UWARP_THREADS");
+
+	if (!v || !*v)
+		return 0;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(v, names[i]))
+			continue;
+		c->threads = (enum uw_threads)i;
+		return 0;
+	}
+	return bad("UWARP_THREADS", v, "c1, c2, c3 or adaptive");
+}
+
 static int get_strings(struct uw_config *c)
 {
 	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
@@ -155,6 +174,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_identity(c);
 	if (!err)
 		err = get_transport(c);
+	if (!err)
+		err = get_threads(c);
 	if (!err)
 		err = get_rate(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)

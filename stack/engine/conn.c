@@ -351,6 +351,7 @@ static void transmit(struct uw_qp *qp)
 		if (held >= PUMP_OCTETS) {
 			llp_tx_flush(ep->c);
 			llp_flush_links();
+			engine_wake_peers(ep->e);
 			held = 0;
 		}
 	}

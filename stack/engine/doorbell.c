@@ -33,6 +33,7 @@ void engine_drain_ring(struct uw_engine *e)
 
 		/* acq_rel: what is posted from here on rings again, what was before is seen */
 		atomic_exchange_explicit(&r->rung, false, memory_order_acq_rel);
+		e->stats.post_ring++;
 		r->fn(r);
 		r = next;
 	}
@@ -40,8 +41,17 @@ void engine_drain_ring(struct uw_engine *e)
 
 void engine_ring(struct uw_engine *e, struct ring_entry *r)
 {
+	if (!e->model->posts_inline && atomic_load_explicit(&e->started, memory_order_acquire)) {
+		push(e, r);
+		if (llp_sleeps())
+			llp_rouse();
+		else
+			engine_wake(e);
+		return;
+	}
 	if (engine_ring_empty(e) && engine_trylock(e)) {
 		e->stats.post_inline++;
+		atomic_store_explicit(&e->post_cpu, (uint32_t)sched_getcpu(), memory_order_relaxed);
 		r->fn(r);
 		llp_flush_links();
 		engine_unlock(e);

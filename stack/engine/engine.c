@@ -87,6 +87,11 @@ static void env_peer_down(void *arg, uint32_t addr)
 		llp_peer_down(e->links[i], addr);
 }
 
+static void env_wake(void *arg, _Atomic uint32_t *bell)
+{
+	engine_wake_later(arg, bell);
+}
+
 /* ---- life -------------------------------------------------------------------------------- */
 
 static void make_policy(struct uw_engine *e)
@@ -137,6 +142,7 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	llp_in_use = transport->ops;
 	e->cfg = *cfg;
 	e->bounce = bounce;
+	e->model = engine_thread_model(cfg->threads);
 	make_policy(e);
 	engine_port_reserve(e, RC_PORT);
 	e->rc_due_us = UINT64_MAX;
@@ -209,7 +215,8 @@ int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links
 	}
 	for (unsigned i = 0; i < n; i++) {
 		e->links[i] = links[i];
-		e->links[i]->env = (struct io_env){ e, env_lock, env_unlock, env_peer_down };
+		e->links[i]->env =
+			(struct io_env){ e, env_lock, env_unlock, env_peer_down, env_wake };
 	}
 	e->n_links = n;
 	open_pcap(e);
@@ -219,7 +226,7 @@ int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links
 
 static int start(struct uw_engine *e)
 {
-	struct io_env env = { e, env_lock, env_unlock, env_peer_down };
+	struct io_env env = { e, env_lock, env_unlock, env_peer_down, env_wake };
 	const struct transport *t = transport_find(e->cfg.transport);
 	uw_status st = (t->open_link ? t->open_link : engine_link_open)(e, &env, &e->links[0]);
 	int err;

@@ -20,6 +20,7 @@
 #include "uwarp/uwarp.h"
 
 #define ENGINE_BURST 32u
+#define ENGINE_WAKES 8u
 
 struct uw_pd {
 	struct uw_engine *e;
@@ -179,13 +180,24 @@ struct idmap {
 	uint32_t n, next, used;
 };
 
+/* Who may do the stack's work (doc/adr/0010). */
+struct thread_model {
+	bool posts_inline; /* a post transmits if the lock is free; else they all go on the ring */
+	bool polls_drive;  /* a poll that finds nothing does a round */
+	bool caller_alone; /* while it does so, the RX thread keeps out of it */
+};
+
 struct uw_engine {
 	struct uw_config cfg;
+	const struct thread_model *model;
 	struct mpa_policy policy, rc_policy;
 	struct uw_stats stats;
 
 	pthread_mutex_t lock; /* the stack lock */
 	_Atomic unsigned waiters;
+	_Atomic bool look; /* a sleeper-to-be wants whoever has the lock to look for frames */
+	_Atomic uint32_t *wakes[ENGINE_WAKES];
+	unsigned n_wakes;
 	struct mem_table mem;
 	struct uw_mw *mws;
 	uint8_t *bounce; /* copies = 2: what all payload passes through */
@@ -223,7 +235,9 @@ struct uw_engine {
 	pthread_mutex_t start_lock;
 	_Atomic uint32_t *doorbell;
 	_Atomic uint32_t own_doorbell;
+	_Atomic bool rx_far; /* the RX thread sleeps for longer than a program may vanish */
 	_Atomic uint32_t drive_tick;
+	_Atomic uint32_t post_cpu; /* where the program last posted */
 	_Atomic bool driving;
 	_Atomic bool steady; /* ... and does nothing else: written by the RX thread */
 	uint64_t (*now_us)(void *arg);
@@ -257,12 +271,21 @@ void idmap_remove(struct idmap *m, uint32_t id);
 
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out);
 
-/* ---- progress.c -------------------------------------------------------------------------- */
+/* ---- stacklock.c ------------------------------------------------------------------------- */
 
 void engine_lock(struct uw_engine *e);
 bool engine_trylock(struct uw_engine *e);
-/* Drains the post ring first. */
+/* Before sleeping, with the doorbell word set: if false, whoever has the lock looks for frames. */
+bool engine_trylock_or_ask(struct uw_engine *e);
+/* Drains the post ring first; wakes peers afterwards. */
 void engine_unlock(struct uw_engine *e);
+/* Under the lock: a sleeper of another process, to be woken when the lock is free, or all now. */
+void engine_wake_later(struct uw_engine *e, _Atomic uint32_t *bell);
+void engine_wake_peers(struct uw_engine *e);
+void engine_futex_wake(_Atomic uint32_t *word);
+
+/* ---- progress.c -------------------------------------------------------------------------- */
+
 /* One round under the lock: receive, timers, what was stalled, flush. Returns the work done. */
 unsigned engine_run(struct uw_engine *e);
 /* A thread that leaves the program's signals alone. 0 or a positive errno. */
@@ -271,6 +294,7 @@ int engine_thread_start(struct uw_engine *e);
 void engine_thread_stop(struct uw_engine *e);
 /* Any thread, no lock needed: there is something to do that no link tells of. */
 void engine_wake(struct uw_engine *e);
+const struct thread_model *engine_thread_model(enum uw_threads t);
 /* A program thread found its CQ empty: let it do the stack's work. */
 void engine_drive(struct uw_engine *e, bool again);
 /* It found something, or goes to sleep: the RX thread is needed again. */

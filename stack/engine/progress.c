@@ -7,8 +7,8 @@
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,32 +27,22 @@
 #define EMPTY_POLLS_TO_DRIVE 4u
 #define DRIVES_PER_CLOCK     16u
 #define EMPTY_POLLS_TO_YIELD 64u
+#define TURN_NS		     100000u /* the least that Linux takes */
+#define NO_MOVE_US	     10000u
+#define DOZE_US		     50u /* for what no peer rings */
 
-/* ---- the stack lock ---------------------------------------------------------------------- */
-
-void engine_lock(struct uw_engine *e)
+const struct thread_model *engine_thread_model(enum uw_threads t)
 {
-	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
-	pthread_mutex_lock(&e->lock);
-	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
-}
+	static const struct thread_model models[] = {
+		[UW_THREADS_ADAPTIVE] = { .posts_inline = true, .polls_drive = true },
+		[UW_THREADS_C1] = { 0 },
+		[UW_THREADS_C2] = { .posts_inline = true,
+				    .polls_drive = true,
+				    .caller_alone = true },
+		[UW_THREADS_C3] = { .posts_inline = true },
+	};
 
-bool engine_trylock(struct uw_engine *e)
-{
-	return pthread_mutex_trylock(&e->lock) == 0;
-}
-
-void engine_unlock(struct uw_engine *e)
-{
-	do {
-		if (!engine_ring_empty(e)) {
-			engine_drain_ring(e);
-			llp_flush_links();
-		}
-		pthread_mutex_unlock(&e->lock);
-		/* Whoever rang after the drain found the lock taken and relies on this look. */
-		atomic_thread_fence(memory_order_seq_cst);
-	} while (!engine_ring_empty(e) && engine_trylock(e));
+	return &models[t];
 }
 
 /* ---- one round --------------------------------------------------------------------------- */
@@ -114,11 +104,6 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t expect, uint64_t us)
 	syscall(SYS_futex, word, FUTEX_WAIT, expect, &t, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
 /* The caller has left what there is to do where pending() finds it: Dekker with whoever announces
  * its sleep. */
 void engine_wake(struct uw_engine *e)
@@ -126,7 +111,7 @@ void engine_wake(struct uw_engine *e)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP &&
 	    atomic_exchange(e->doorbell, IO_AWAKE) == IO_ASLEEP)
-		futex_wake(e->doorbell);
+		engine_futex_wake(e->doorbell);
 }
 
 struct rx_thread {
@@ -139,6 +124,7 @@ struct rx_thread {
 	uint64_t drove_us;	      /* when a program was last seen driving */
 	uint64_t no_yield_us;	      /* until then */
 	uint64_t nap_us;
+	uint64_t no_move_us; /* until then */
 };
 
 static bool pending(struct uw_engine *e)
@@ -177,6 +163,29 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 	return us;
 }
 
+/* Who rang does so from a core of its own, and then waits like our program: to take that core for
+ * a moment costs nobody anything, and the kernel less than to interrupt ours. So if we got in the
+ * way of our program, go over there. */
+static void follow_ringer(struct rx_thread *t, uint64_t now)
+{
+	uint32_t rung = atomic_load_explicit(t->e->doorbell, memory_order_relaxed);
+	unsigned here = (unsigned)sched_getcpu(), there = rung - IO_RUNG;
+	cpu_set_t all, one;
+
+	if (rung < IO_RUNG || there == here || now < t->no_move_us ||
+	    here != atomic_load_explicit(&t->e->post_cpu, memory_order_relaxed))
+		return;
+	t->no_move_us = now + NO_MOVE_US;
+	if (sched_getaffinity(0, sizeof(all), &all) || there >= CPU_SETSIZE ||
+	    !CPU_ISSET(there, &all))
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(there, &one);
+	if (!sched_setaffinity(0, sizeof(one), &one))
+		sched_setaffinity(0, sizeof(all), &all);
+	t->e->stats.rx_moves++;
+}
+
 /* Announce the sleep, look once more, sleep. Dekker with the ringing peer: it stores its frames,
  * fences, reads the word; we store the word, fence, look for frames. */
 static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
@@ -185,19 +194,27 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 	uint64_t us;
 	bool any;
 
+	follow_ringer(t, now);
 	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!engine_trylock(e)) {
-		/* Somebody else is at work and may leave something: look again soon. */
+	if (!engine_trylock_or_ask(e)) {
+		/* Whoever is at work looks; what it leaves is our timers'. */
 		futex_wait(e->doorbell, IO_ASLEEP, WATCH_US);
 		return;
 	}
 	any = pending(e);
 	us = sleep_us(t, now);
+	atomic_store_explicit(&e->rx_far, us > WATCH_US, memory_order_relaxed);
 	e->stats.rx_sleeps += !any;
 	engine_unlock(e);
 	if (!any)
 		futex_wait(e->doorbell, IO_ASLEEP, us);
+}
+
+/* A program drives; it may doze, too. */
+static void watch(struct uw_engine *e)
+{
+	futex_wait(e->doorbell, atomic_load_explicit(e->doorbell, memory_order_relaxed), WATCH_US);
 }
 
 /* The transport knows when something comes, and forgets nothing that came before. */
@@ -222,7 +239,7 @@ static void nap(struct rx_thread *t)
 
 	atomic_store_explicit(doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!llp_pending())
+	if (engine_ring_empty(t->e) && !llp_pending())
 		futex_wait(doorbell, IO_ASLEEP, t->nap_us);
 	atomic_store_explicit(doorbell, IO_AWAKE, memory_order_relaxed);
 	t->nap_us = t->nap_us * 2 > NAP_MAX_US ? NAP_MAX_US : t->nap_us * 2;
@@ -250,9 +267,9 @@ static void idle(struct rx_thread *t)
 
 	if (tick != t->seen_tick) {
 		t->seen_tick = tick;
-		t->drove_us = now;
 		if (atomic_load_explicit(&e->driving, memory_order_acquire)) {
-			futex_wait(e->doorbell, IO_AWAKE, WATCH_US);
+			t->drove_us = now;
+			watch(e);
 			return;
 		}
 	}
@@ -264,6 +281,25 @@ static void idle(struct rx_thread *t)
 		sleep_on_doorbell(t, now);
 	else
 		nap(t);
+}
+
+/* c2: it drives, and did so within WATCH_US. If not, its doorbell is ours until it drives again. */
+static bool driven_alone(struct rx_thread *t)
+{
+	struct uw_engine *e = t->e;
+	uint32_t tick = atomic_load_explicit(&e->drive_tick, memory_order_relaxed);
+	uint64_t now = engine_now_us(e);
+
+	if (!atomic_load_explicit(&e->driving, memory_order_acquire))
+		return false;
+	if (tick != t->judged_tick) {
+		t->judged_tick = tick;
+		t->judged_us = now;
+	}
+	if (now - t->judged_us < WATCH_US)
+		return true;
+	atomic_store_explicit(&e->driving, false, memory_order_release);
+	return false;
 }
 
 /* Does a program thread drive, and without a pause? Then it is to be left alone: every look at the
@@ -291,20 +327,43 @@ static bool driven_steadily(struct rx_thread *t)
 	return steady && atomic_load_explicit(&e->driving, memory_order_acquire);
 }
 
+/* What sched_setattr(2) takes; libc has no name for it here. */
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+	uint32_t util_min, util_max;
+};
+
+/* Short turns, and soon: woken it takes the core from a program that spins on memory, where the
+ * kernel knows the wish (Linux 6.12). It gets no more of the core for it. */
+static void ask_for_short_turns(void)
+{
+	struct sched_attributes a = { .size = sizeof(a) };
+
+	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) || a.policy != SCHED_OTHER)
+		return;
+	a.runtime = TURN_NS;
+	syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
 static void *rx_main(void *arg)
 {
 	struct rx_thread t = { .e = arg, .nap_us = NAP_MIN_US, .rings = true };
 	struct uw_engine *e = arg;
 
 	pthread_setname_np(pthread_self(), "uwarp-rx");
+	ask_for_short_turns();
 	for (unsigned i = 0; i < e->n_links; i++)
 		t.rings = t.rings && (e->links[i]->flags & IO_RINGS);
 	while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
 		unsigned work = 0;
 
-		if (driven_steadily(&t)) {
+		if (e->model->caller_alone ? driven_alone(&t) : driven_steadily(&t)) {
 			t.drove_us = engine_now_us(e);
-			futex_wait(e->doorbell, IO_AWAKE, WATCH_US);
+			watch(e);
 			continue;
 		}
 		if (engine_trylock(e)) {
@@ -346,12 +405,61 @@ void engine_thread_stop(struct uw_engine *e)
 {
 	atomic_store_explicit(&e->stop, true, memory_order_release);
 	atomic_store(e->doorbell, IO_AWAKE + 2); /* neither value anybody waits for */
-	futex_wake(e->doorbell);
+	engine_futex_wake(e->doorbell);
 	llp_rouse();
 	pthread_join(e->thread, NULL);
 }
 
 /* ---- a program thread drives -------------------------------------------------------------- */
+
+/* The program waits by polling, and somebody else has the core for longer than a look takes: to
+ * yield again would cost a time slice each time. Asleep it is woken as soon as something comes. */
+static void doze(struct uw_engine *e)
+{
+	bool any;
+
+	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst); /* Dekker as in sleep_on_doorbell */
+	if (!engine_trylock(e))
+		return;
+	any = pending(e);
+	e->stats.app_doze += !any;
+	engine_unlock(e);
+	if (!any)
+		futex_wait(e->doorbell, IO_ASLEEP, DOZE_US);
+}
+
+static __thread uint64_t no_yield_us; /* until then */
+
+static void yield(struct uw_engine *e, uint64_t now)
+{
+	uint64_t after;
+
+	sched_yield();
+	after = engine_now_us(e);
+	if (after - now > LONG_YIELD_US)
+		no_yield_us = after + NO_YIELD_US;
+}
+
+static void make_way(struct uw_engine *e)
+{
+	uint64_t now = engine_now_us(e);
+
+	if (now < no_yield_us)
+		doze(e);
+	else
+		yield(e, now);
+}
+
+/* The RX thread does it, and may need this core. Where a yield costs a time slice it comes by
+ * preemption. */
+static void stand_back(struct uw_engine *e)
+{
+	uint64_t now = engine_now_us(e);
+
+	if (now >= no_yield_us)
+		yield(e, now);
+}
 
 void engine_drive(struct uw_engine *e, bool again)
 {
@@ -359,6 +467,10 @@ void engine_drive(struct uw_engine *e, bool again)
 
 	if (!atomic_load_explicit(&e->started, memory_order_acquire))
 		return;
+	if (!e->model->polls_drive) {
+		stand_back(e);
+		return;
+	}
 	if (engine_trylock(e)) {
 		/* Reading the clock costs as much as looking for frames. */
 		if (++e->stats.drive_app % DRIVES_PER_CLOCK == 0)
@@ -368,15 +480,19 @@ void engine_drive(struct uw_engine *e, bool again)
 	}
 	atomic_fetch_add_explicit(&e->drive_tick, 1, memory_order_relaxed);
 	empty = again ? empty + 1 : 1;
-	if (empty < EMPTY_POLLS_TO_DRIVE)
+	if (empty < EMPTY_POLLS_TO_DRIVE && !e->model->caller_alone)
 		return;
 	/* From here on it evidently waits by polling: no need to be rung. */
 	if (!atomic_load_explicit(&e->driving, memory_order_relaxed))
 		atomic_store_explicit(&e->driving, true, memory_order_release);
-	if (atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP)
+	if (atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP) {
 		atomic_store_explicit(e->doorbell, IO_AWAKE, memory_order_relaxed);
+		/* Should we vanish, only the RX thread can notice: it must not sleep for long. */
+		if (atomic_exchange_explicit(&e->rx_far, false, memory_order_relaxed))
+			engine_futex_wake(e->doorbell);
+	}
 	if (empty % EMPTY_POLLS_TO_YIELD == 0)
-		sched_yield();
+		make_way(e);
 }
 
 void engine_leave(struct uw_engine *e, bool to_sleep)
@@ -385,8 +501,9 @@ void engine_leave(struct uw_engine *e, bool to_sleep)
 
 	if (!atomic_load_explicit(&e->driving, memory_order_relaxed))
 		return;
-	/* It comes back at once; if not, the RX thread notices (driven_steadily). */
-	if (!to_sleep && atomic_load_explicit(&e->steady, memory_order_relaxed))
+	/* It comes back at once; if not, the RX thread notices (driven_steadily, driven_alone). */
+	if (!to_sleep &&
+	    (e->model->caller_alone || atomic_load_explicit(&e->steady, memory_order_relaxed)))
 		return;
 	atomic_store_explicit(&e->driving, false, memory_order_release);
 	/* The RX thread is asleep or will be: peers have to ring again, and what came in between
@@ -394,8 +511,8 @@ void engine_leave(struct uw_engine *e, bool to_sleep)
 	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (llp_sleeps()) /* no peer rings: it has to go to where it is told */
-		futex_wake(e->doorbell);
-	if (!engine_trylock(e))
+		engine_futex_wake(e->doorbell);
+	if (!engine_trylock_or_ask(e))
 		return;
 	any = pending(e);
 	if (any)

@@ -39,7 +39,11 @@ enum io_flags {
 	IO_REFERS = 4, /* has `refer` */
 };
 
-enum io_doorbell { IO_AWAKE = 0, IO_ASLEEP = 1 };
+enum io_doorbell {
+	IO_AWAKE = 0,
+	IO_ASLEEP = 1,
+	IO_RUNG = 16, /* and more: awake since it was rung, from CPU (value - IO_RUNG) */
+};
 
 struct io_stats {
 	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;
@@ -93,6 +97,8 @@ struct io_env {
 	/* Under the stack lock: a peer went away (its process ended); its connections are dead.
 	 * addr: its IPv4 address, network order, in which all its addresses end. */
 	void (*peer_down)(void *arg, uint32_t addr);
+	/* Under the stack lock: futex-wake this word once the lock is free. NULL: do it at once. */
+	void (*wake)(void *arg, _Atomic uint32_t *word);
 };
 
 struct io_link {
@@ -108,8 +114,9 @@ struct io_link {
 	unsigned flags;	   /* enum io_flags */
 	uint64_t bps;	   /* nominal speed */
 	/* One word that says whether the engine sleeps; a peer that stores frames for us and finds
-	 * IO_ASLEEP here swaps in IO_AWAKE and futex-wakes it (FUTEX_WAKE, not private: the word is
-	 * shared between processes). Without IO_RINGS it is private and nobody rings. */
+	 * IO_ASLEEP here swaps in IO_RUNG + its CPU and futex-wakes it (FUTEX_WAKE, not private:
+	 * the word is shared between processes). Without IO_RINGS it is private and nobody rings.
+	 */
 	_Atomic uint32_t *doorbell;
 	struct io_stats stats;
 };

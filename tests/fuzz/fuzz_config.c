@@ -28,6 +28,8 @@ static const char *const names[] = {
 	"UWARP_RC_WAIT_MS",
 	"UWARP_IDENTITY",
 	"UWARP_COPIES",
+	if (!err)
+	"UWARP_THREADS",
 };
 
 static void check(const struct uw_config *c)
@@ -39,6 +41,7 @@ static void check(const struct uw_config *c)
 	CHECK(c->mpa_rev == 1 || c->mpa_rev == 2);
 	CHECK(c->ird >= 1 && c->ird <= 0x3ffe && c->ord >= 1 && c->ord <= 0x3ffe);
 	CHECK(c->connect_ms >= 10 && c->connect_ms <= 600000);
+	CHECK(c->threads <= UW_THREADS_C3);
 	CHECK(c->speak_first_ms <= 600000 && c->addr_fd >= -1);
 }
 

@@ -197,6 +197,7 @@ MEMIF = [
     Refused("rping", "-c -a 127.0.0.1", NOT_LISTENING, CONNECT),
     WhileServing("rping", "-c -a {server} -p 7777", NOT_LISTENING, CONNECT),
     WhileServing("ib_send_lat", "-R {server}", NOT_LISTENING, CONNECT),
+    Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_THREADS=4: must be c1, c2, c3 or adaptive", env={"UWARP_THREADS": "4"}),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IRD=0: must be a number", env={"UWARP_IRD": "0"}),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_COPIES=3: must be a number in range", env={"UWARP_COPIES": "3"}),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),

@@ -112,6 +112,22 @@ IP6 = [
     over_ip6("rstream", "rstream -f ip6 -b {server6} -T v -S 65536 -I 20 -C 20", "rstream -f ip6 -s {server6} -T v -S 65536 -I 20 -C 20", 60),
 ]
 IP6_MEMIF = [*IP6, rping_to("::", "{local6}")]
+# Each thread model: a program that sleeps between messages, one that polls, one that spins on memory, a stream.
+MODELS = ("c1", "c2", "c3", "adaptive")
+MODEL_CASES = [
+    lambda: Pair("rping", "-C 50", "rping -s -V -C 50", "rping -c -a {server} -V -v -C 50"),
+    lambda: perftest("ib_send_lat", "-R -n 200", 60),
+    lambda: perftest("ib_write_lat", "-R -n 200", 60),
+    lambda: perftest("ib_send_bw", "-R -n 3200 -s 64 -l 32", 60),
+]
+
+
+def in_model(case, model):
+    case.flags += f", UWARP_THREADS={model}"
+    return case.with_env(UWARP_THREADS=model)
+
+
+THREADS = [in_model(case(), model) for model in MODELS for case in MODEL_CASES]
 
 # Addresses in other forms are memif's; and cmtime of rdma-core 56 reaches its peer by the kernel's TCP,
 # too, at the same address.
@@ -160,6 +176,7 @@ GROUPS = {
     "sockets": [(Memif, SOCKETS)],
     "ip6": [(Memif, IP6_MEMIF), (Veth, IP6)],
     "device": [(Memif, DEVICE)],
+    "threads": [(Memif, THREADS)],
     "pyverbs": [(Memif, pyverbs_cases.CASES)],
     "perftest": [(Memif, perftests("-R", 60))],
     "perftest-more": [(Memif, PERFTEST_MORE)],

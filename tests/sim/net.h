@@ -41,6 +41,7 @@ struct sim_options {
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
 	bool ip6; /* the ends have fd00::1 and fd00::2 too, and connect over them */
+	enum uw_threads threads;
 };
 
 struct sim {

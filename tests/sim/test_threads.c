@@ -4,6 +4,8 @@
  * ring, the doorbell. Made to be run under TSan as well; no timing is asserted.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +20,8 @@
 #define ALL    (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
 #define ROUNDS 2000u
 #define SIZE   256u
+/* A turn costs a time slice where threads are many and cores are few and busy. */
+#define TURNS (threads == UW_THREADS_ADAPTIVE ? ROUNDS : ROUNDS / 10)
 
 struct live {
 	struct sim s;
@@ -25,12 +29,15 @@ struct live {
 	struct uw_mr *ma, *mb;
 };
 
+static enum uw_threads threads; /* the model under test */
+
 /* Connect on the virtual clock, then let the threads go on the real one. */
 static struct live *go_live(uint32_t depth)
 {
 	struct live *l = calloc(1, sizeof(*l));
 
-	sim_open(&l->s, &(struct sim_options){ .depth = depth, .cq_depth = 2 * ROUNDS });
+	sim_open(&l->s, &(struct sim_options){
+				.depth = depth, .cq_depth = 2 * ROUNDS, .threads = threads });
 	sim_connect(&l->s, 7471);
 	l->a = calloc(1, 1 << 20);
 	l->b = calloc(1, 1 << 20);
@@ -85,7 +92,7 @@ static void *echo(void *arg)
 {
 	struct live *l = arg;
 
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < TURNS; i++) {
 		struct uw_wc wc = poll_one(l->s.b.rcq);
 
 		assert_int_equal(wc.status, UW_WC_SUCCESS);
@@ -96,15 +103,13 @@ static void *echo(void *arg)
 	return NULL;
 }
 
-static void test_ping_pong(void **state)
+static void ping_pong(struct live *l)
 {
-	struct live *l = go_live(64);
 	pthread_t t;
 
-	(void)state;
 	sim_post_recv(&l->s.b, 0, l->b, SIZE, l->mb);
 	pthread_create(&t, NULL, echo, l);
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < TURNS; i++) {
 		uint8_t *got = l->a + 4096;
 
 		memset(l->a, (int)(i & 0xff), SIZE);
@@ -115,7 +120,50 @@ static void test_ping_pong(void **state)
 		assert_memory_equal(got, l->a, SIZE);
 	}
 	pthread_join(t, NULL);
+}
+
+static void test_ping_pong(void **state)
+{
+	struct live *l = go_live(64);
+
+	(void)state;
+	ping_pong(l);
 	land(l);
+}
+
+static _Atomic bool hog_stop;
+
+static void *hog(void *arg)
+{
+	while (!atomic_load_explicit(&hog_stop, memory_order_relaxed))
+		;
+	return arg;
+}
+
+/* One core, and somebody who never gives it up: who polls sleeps instead of yielding a time slice
+ * each time, and nothing is lost. */
+static void test_ping_pong_beside_a_hog(void **state)
+{
+	cpu_set_t all, one;
+	struct live *l;
+	pthread_t t;
+	int cpu = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	l = go_live(64);
+	assert_int_equal(pthread_create(&t, NULL, hog, NULL), 0);
+	ping_pong(l);
+	atomic_store(&hog_stop, true);
+	pthread_join(t, NULL);
+	assert_true(l->s.e->stats.app_doze > 0);
+	land(l);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 /* The receiver posts each receive only after its Send may long be there: none is lost. */
@@ -226,16 +274,94 @@ static void test_memory_is_written_without_polling(void **state)
 	land(l);
 }
 
+/* Asleep on a notify: whoever's turn it is then brings the data. */
+static void on_notify(void *ctx)
+{
+	sem_post(ctx);
+}
+
+static void test_asleep_until_a_notify(void **state)
+{
+	struct live *l = go_live(32);
+	struct uw_cq *cq = l->s.b.rcq;
+	struct uw_wc wc;
+	sem_t bell;
+
+	(void)state;
+	sem_init(&bell, 0, 0);
+	engine_lock(l->s.e);
+	cq->notify = on_notify;
+	cq->ctx = &bell;
+	cq->cq.notify = on_notify;
+	cq->cq.ctx = &bell;
+	engine_unlock(l->s.e);
+	for (unsigned i = 0; i < 50; i++) {
+		sim_post_recv(&l->s.b, i, l->b, SIZE, l->mb);
+		while (uw_cq_poll(cq, 1, &wc))
+			;
+		assert_int_equal(uw_cq_arm(cq, false), 0);
+		send_one(&l->s.a, l->a, SIZE, l->ma);
+		sem_wait(&bell);
+		assert_int_equal(poll_one(l->s.a.scq).status, UW_WC_SUCCESS);
+		assert_int_equal(poll_one(cq).wr_id, i);
+	}
+	land(l);
+	sem_destroy(&bell);
+}
+
+/* Each model leaves to whom it says what it says. */
+static void test_who_works(void **state)
+{
+	struct live *l = go_live(64);
+	uint64_t inlined = l->s.e->stats.post_inline;
+	const struct uw_stats *st = &l->s.e->stats;
+
+	(void)state;
+	ping_pong(l);
+	engine_lock(l->s.e);
+	switch (threads) {
+	case UW_THREADS_C1:
+		assert_int_equal(st->post_inline, inlined);
+		assert_int_equal(st->drive_app, 0);
+		assert_true(st->post_ring > 0);
+		break;
+	case UW_THREADS_C2:
+		assert_true(st->drive_app > 0);
+		break;
+	case UW_THREADS_C3:
+		assert_true(st->post_inline > inlined);
+		assert_int_equal(st->drive_app, 0);
+		break;
+	case UW_THREADS_ADAPTIVE:
+		assert_true(st->drive_app > 0 && st->post_inline > inlined);
+		break;
+	}
+	engine_unlock(l->s.e);
+	land(l);
+}
+
 int main(int argc, char **argv)
 {
+	static const char *const names[] = { "adaptive", "c1", "c2", "c3" };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ping_pong),
 		cmocka_unit_test(test_two_posters),
 		cmocka_unit_test(test_receives_posted_late),
 		cmocka_unit_test(test_memory_is_written_without_polling),
+		cmocka_unit_test(test_asleep_until_a_notify),
+		cmocka_unit_test(test_who_works),
 	};
+	const struct CMUnitTest once[] = {
+		cmocka_unit_test(test_ping_pong_beside_a_hog),
+	};
+	int failed = 0;
 
 	if (argc > 1) /* one test alone, for looking closely */
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed += cmocka_run_group_tests(once, NULL, NULL);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		threads = (enum uw_threads)i;
+		failed += cmocka_run_group_tests_name(names[i], tests, NULL, NULL);
+	}
+	return failed;
 }

@@ -42,6 +42,14 @@ struct uw_ep;
 
 /* ---- configuration ---------------------------------------------------------------------- */
 
+/* Which threads do the stack's work (doc/adr/0010). */
+enum uw_threads {
+	UW_THREADS_ADAPTIVE, /* programs that poll; else the RX thread */
+	UW_THREADS_C1,	     /* the RX thread does everything */
+	UW_THREADS_C2,	     /* the program; the thread only where the program does not call */
+	UW_THREADS_C3,	     /* the RX thread receives, the program sends */
+};
+
 struct uw_config {
 	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives), "socket" (the kernel's, over
 	 * the link "host"); "" = raw */
@@ -73,6 +81,7 @@ struct uw_config {
 	/* Not 0: ask a peer that was silent for so long whether it is still there, and twice more
 	 * (RFC 1122 §4.2.3.6). Not asked where the link tells; default 4000 */
 	unsigned keepalive_ms;
+	enum uw_threads threads; /* default UW_THREADS_ADAPTIVE */
 	bool verbose; /* say on stderr what was chosen */
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -172,15 +174,34 @@ void lane_clear(struct lane_set *s)
 
 /* --- sending --- */
 
-bool lane_ring(_Atomic uint32_t *bell)
+static bool was_asleep(_Atomic uint32_t *bell)
 {
 	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
 		return false;
 	/* Of several that see it asleep, the one that swaps wakes. */
-	if (atomic_exchange_explicit(bell, IO_AWAKE, memory_order_relaxed) != IO_ASLEEP)
+	return atomic_exchange_explicit(bell, IO_RUNG + (uint32_t)sched_getcpu(),
+					memory_order_relaxed) == IO_ASLEEP;
+}
+
+bool lane_ring(_Atomic uint32_t *bell)
+{
+	if (!was_asleep(bell))
 		return false;
-	syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	return true;
+}
+
+/* Under the stack lock. */
+static void ring_peer(struct lane_set *s, const struct lane *l)
+{
+	const struct io_env *env = &s->link->env;
+
+	if (!env->wake) {
+		s->link->stats.rings += lane_ring(l->bell);
+	} else if (was_asleep(l->bell)) {
+		s->link->stats.rings++;
+		env->wake(env->arg, l->bell);
+	}
 }
 
 /* Move what is queued into the ring; true if anything went. */
@@ -258,7 +279,7 @@ unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n)
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < s->count; i++)
 		if (touched >> i & 1)
-			s->link->stats.rings += lane_ring(s->lane[i].bell);
+			ring_peer(s, &s->lane[i]);
 	return taken;
 }
 
@@ -275,7 +296,7 @@ static void flush_queues(struct lane_set *s)
 		return;
 	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
 	for (unsigned i = 0; i < s->count; i++)
-		s->link->stats.rings += lane_ring(s->lane[i].bell);
+		ring_peer(s, &s->lane[i]);
 }
 
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n)
