@@ -118,7 +118,8 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 bool qp_tx_pending(struct qp *qp);
 
 /* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small
- * messages that were posted together share it; a message is never cut just to fill it. */
+ * messages that were posted together share it, and one that takes several segments may begin behind
+ * another; one that does not is never cut just to fill it. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 
 /* Octets that stay where they are and belong behind the first `at` of a segment. */

@@ -229,16 +229,23 @@ void qp_open_gate(struct qp *qp)
 	qp->gated = false;
 }
 
-/* May the current message go behind what is in the segment already? Only whole: a cut would make
- * one more segment of it and gain nothing. */
-static bool fits_behind(const struct qp *qp, size_t fit)
+static bool fits(const struct qp *qp, size_t fit)
 {
 	const struct ddp_msg *m = &qp->rd.tx.msg;
 
 	return ddp_hdr_size(m->hdr.tagged) + m->left <= fit;
 }
 
-size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
+/* May the current message go behind what is in the segment already? Whole; or its beginning, if it
+ * takes several segments anyhow and this is no small part of one. A smaller one that is cut would
+ * gain nothing. */
+static bool goes_behind(const struct qp *qp, size_t fit, size_t room)
+{
+	return fits(qp, fit) || (fit >= room / 4 && !fits(qp, mpa_tx_fit(&qp->mtx, room)));
+}
+
+/* large: the beginning of a large message may fill a segment up. */
+static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
 {
 	size_t at = 0;
 
@@ -247,9 +254,10 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 		uw_status st;
 
 		/* A message of headers alone is one segment: the peer takes no other. */
-		bool whole = at || qp->rd.tx.source == RDMAP_FROM_BYTES;
+		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES || (at && !large);
 
-		if (fit <= DDP_HDR_MAX || (whole && !fits_behind(qp, fit)))
+		if (fit <= DDP_HDR_MAX || (whole && !fits(qp, fit)) ||
+		    (at && !goes_behind(qp, fit, room)))
 			break;
 		st = rdmap_tx_segment(&qp->rd, mpa_tx_ulpdu(out + at), fit, &n);
 		if (st) {
@@ -263,6 +271,11 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 			qp_sent(qp);
 	}
 	return at;
+}
+
+size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
+{
+	return fill(qp, out, room, true);
 }
 
 /* Smaller messages are copied sooner than the memory is kept still for them. */
@@ -280,7 +293,7 @@ size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r)
 		st = rdmap_tx_refer(rd, mpa_tx_ulpdu(out), fit, &n, &r->octets);
 	if (st) { /* whatever it is, it comes again */
 		r->octets.n = 0;
-		return qp_tx(qp, out, room);
+		return fill(qp, out, room, false);
 	}
 	r->at = MPA_LENGTH_SIZE + n;
 	n = mpa_tx_finish_around(&qp->mtx, out, n, r->octets);

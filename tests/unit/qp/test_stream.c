@@ -168,6 +168,27 @@ static void a_room_that_is_too_small_waits(void **state)
 	node_wc(&b.rcq, 50, UW_WC_SUCCESS);
 }
 
+/* One that takes several segments begins where there is room, if it is a quarter of a segment. */
+static void a_long_message_begins_behind_another(void **state)
+{
+	struct segment s;
+
+	(void)state;
+	pair();
+	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 1000));
+	node_post(&a, 2, node_wr(&a, UW_WR_SEND, 0, 3000));
+	s = segment(&a, NODE_ROOM);
+	assert_int_equal(s.size, NODE_ROOM);
+	assert_int_equal(s.ctrl[1] & CTRL_LAST, 0);
+	while (segment(&a, NODE_ROOM).size)
+		;
+	/* 1100 octets and what goes around them leave less than that quarter */
+	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 1100));
+	node_post(&a, 2, node_wr(&a, UW_WR_SEND, 0, 3000));
+	s = segment(&a, NODE_ROOM);
+	assert_int_equal(s.fpdus, 1);
+}
+
 /* RFC 5040 §4.4, §4.8: a Read Request is one segment, and so is a Terminate: they wait for room. */
 static void a_message_of_headers_is_not_cut(void **state)
 {
@@ -755,6 +776,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_long_message_fills_its_segments),
 	cmocka_unit_test(segments_keep_to_their_room),
 	cmocka_unit_test(a_room_that_is_too_small_waits),
+	cmocka_unit_test(a_long_message_begins_behind_another),
 	cmocka_unit_test(a_message_of_headers_is_not_cut),
 	cmocka_unit_test(inline_and_lists_are_sent),
 	cmocka_unit_test(a_send_with_invalidate_names_its_stag),
