@@ -14,8 +14,9 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, goals, icount, numbers, output, peers, plan, report, rounds  # noqa: E402
+from bench import cli, goals, icount, numbers, output, peers, perftest, plan, report, rounds  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
+from bench.rig import Rig  # noqa: E402
 
 
 class Clock:
@@ -114,6 +115,21 @@ class Goals(unittest.TestCase):
         for g in goals.every_goal():
             for key in [k for k in (g.over, g.under) if k and g.over]:
                 self.assertIn(key, keys, g.what)
+
+
+class Surroundings(unittest.TestCase):
+    def test_a_rate_is_an_option_since_uwarp_run_passes_on_no_other(self):
+        started = []
+        group = type("Group", (), {"start": lambda _, argv, **how: started.append((argv, how["env"]))})()
+        with Rig(None) as rig:
+            rig.start_uwarp(group, "127.0.0.3", ["true"], env={"UWARP_LINK_RATE": "10G", "UWARP_CRC": "0"})
+        argv, env = started[0]
+        self.assertEqual(argv[argv.index("--rate") + 1], "10G")
+        self.assertEqual((env["UWARP_CRC"], env.get("UWARP_LINK_RATE")), ("0", None))
+
+    def test_copies_are_read_from_what_a_verbose_process_says(self):
+        said = "uwarp: payload sent: 10 octets, copied 1.250 times; received: 0 octets, copied 2.000 times"
+        self.assertEqual(perftest.COPIED.search(said).groups(), ("1.250", "2.000"))
 
 
 class Output(unittest.TestCase):
