@@ -220,11 +220,11 @@ class Self(Captured):
         judge_capture(path, self.wanted)
 
 
-def rping(kind, pings, size):
+def rping(kind, pings, size, server="{server}"):
     """Each ping is four Sends, one Read and one Write; a zero-length Write opens the stream."""
     flags = f"-V -v -C {pings} -S {size}"
     wanted = {SEND: 4 * pings, READ_REQUEST: pings, READ_RESPONSE: pings, WRITE: pings + 1}
-    return kind("rping", flags, f"rping -s {flags}", f"rping -c -a {{server}} {flags}", wanted)
+    return kind("rping", f"{flags} -a {server}", f"rping -s -a {server} {flags}", f"rping -c -a {server} {flags}", wanted)
 
 
 def perftest(kind, name, flags, **more):
@@ -237,6 +237,7 @@ def perftest(kind, name, flags, **more):
 
 MEMIF = [
     rping(Captured, 30, 40000),
+    rping(Captured, 30, 30000, "{server6}"),
     perftest(Captured, "ib_write_bw", "-R -n 20 -s 65536", write=20),
     perftest(Captured, "ib_send_lat", "-R -n 100 -s 100", send=200),
     perftest(Captured, "ib_read_bw", "-R -n 20 -s 65536", read=20, answer=20),
@@ -246,6 +247,7 @@ MEMIF = [
 VETH = [
     rping(Listened, 100, 23),
     rping(Listened, 50, 10001),
+    rping(Listened, 50, 9000, "{server6}"),
     rping(Captured, 50, 3000),
     perftest(Listened, "ib_send_bw", "-R -n 50 -s 4096", send=50),
     perftest(Listened, "ib_read_lat", "-R -n 50 -s 5000", read=50, answer=50),
