@@ -108,10 +108,10 @@ def over_ip6(program, server, client, seconds=30):
 IP6 = [
     rping_to("{server6}", "{server6}"),
     rping_to("::", "{server6}"),
+    rping_to("::", "{local6}"),
     over_ip6("ucmatose", "ucmatose -f ip6 -b {server6} -c 10 -C 50", "ucmatose -f ip6 -s {server6} -c 10 -C 50"),
     over_ip6("rstream", "rstream -f ip6 -b {server6} -T v -S 65536 -I 20 -C 20", "rstream -f ip6 -s {server6} -T v -S 65536 -I 20 -C 20", 60),
 ]
-IP6_MEMIF = [*IP6, rping_to("::", "{local6}")]
 # Each thread model: a program that sleeps between messages, one that polls, one that spins on memory, a stream.
 MODELS = ("c1", "c2", "c3", "adaptive")
 MODEL_CASES = [
@@ -174,7 +174,7 @@ GROUPS = {
     "cm": [(Memif, CM)],
     "socket": [(Host, SOCKET + lifecycle.SOCKET)],
     "sockets": [(Memif, SOCKETS)],
-    "ip6": [(Memif, IP6_MEMIF), (Veth, IP6)],
+    "ip6": [(Memif, IP6), (Veth, IP6)],
     "device": [(Memif, DEVICE)],
     "threads": [(Memif, THREADS)],
     "pyverbs": [(Memif, pyverbs_cases.CASES)],

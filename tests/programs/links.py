@@ -71,6 +71,7 @@ class Veth:
     addresses = {
         "server": "10.77.0.1", "client": "10.77.0.2", "third": "10.77.0.3",
         "server6": "fd77::1", "client6": "fd77::2", "third6": "fd77::3",
+        "local6": "fe80::7577:10.77.0.1%veth-b",
     }  # fmt: skip
     silent, kernel = "10.77.0.8", "10.77.0.9"
     ends = {"server": "veth-a", "client": "veth-b", "third": "veth-b"}
