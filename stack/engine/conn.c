@@ -605,6 +605,8 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	if (!qp)
 		return in.len;
 	ep->unheard = false;
+	if (qp->qp.state == UW_QPS_RTR)
+		engine_rc_heard(qp);
 	st = stream_rx(qp, in, &used);
 	if (st)
 		engine_qp_down(qp, st);

@@ -102,6 +102,7 @@ struct uw_rc {
 	struct uw_qp *qp;
 	struct uw_rc *next, **link; /* e->rcs, unless it is up */
 	enum uw_rc_state state;
+	bool heard; /* the program was told that the peer has spoken */
 	struct io_link *l;
 	struct rc_end self, peer;
 	uint16_t ird;
@@ -382,6 +383,8 @@ static inline const struct mpa_policy *engine_policy(const struct uw_ep *ep)
 void engine_rc_forget(struct uw_qp *qp);
 /* Something was posted and there is no stream. */
 void engine_rc_posted(struct uw_qp *qp);
+/* Something came while the QP is in RTR. */
+void engine_rc_heard(struct uw_qp *qp);
 /* The stream ended without an error of its own. */
 void engine_rc_lost(struct uw_qp *qp);
 void engine_rc_timers(struct uw_engine *e, uint64_t now_us);

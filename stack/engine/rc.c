@@ -446,6 +446,16 @@ void engine_rc_forget(struct uw_qp *qp)
 	judge_parked(qp->e, qp->qp.num);
 }
 
+/* InfiniBand's affiliated event: a program in RTR may go to RTS on it. */
+void engine_rc_heard(struct uw_qp *qp)
+{
+	if (!qp->rc || qp->rc->heard)
+		return;
+	qp->rc->heard = true;
+	if (qp->qp.event)
+		qp->qp.event(qp->qp.event_ctx, UW_EVENT_COMM_EST);
+}
+
 /* A caller that ended before it said anything may have begun anew: it never learned that it was
  * taken. Any other end is the peer's leave, and as with InfiniBand nobody hears of that until there
  * is something to send. */

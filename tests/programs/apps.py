@@ -161,6 +161,17 @@ def fio(verb):
     return pair
 
 
+def fio_jobs():
+    """Four jobs of one process, each on a port of its own."""
+    jobs = " ".join(f"--name=job{i} --port={7780 + i}" for i in range(4))
+    common = "--ioengine=rdma --bs=64k --size=4m --thread"
+    server = f"fio {common} --rw=read --iodepth=16 {jobs}"
+    client = f"fio {common} --rw=write --iodepth=4 --iodepth_batch_complete=1 --hostname={{server}} --verb=write {jobs}"
+    pair = Pair("fio", "ioengine=rdma, 4 jobs", server, client, 60)
+    pair.ready = printed("waiting for connection", 4)
+    return pair
+
+
 class Rpma(Pair):
     """A pair of our own (rpma.py) over the stock library."""
 
@@ -177,6 +188,7 @@ class Rpma(Pair):
 RPMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rpma.py")
 STORAGE = [
     *(fio(verb) for verb in ("write", "read", "send")),
+    fio_jobs(),
     Rpma("librpma", "write, flush, read, atomic write, send", f"{RPMA} server {{server}}", f"{RPMA} client {{server}}"),
 ]
 
@@ -209,6 +221,7 @@ DAPL = [
     dapl("dtest", "-p -b 65536 -B 100"),
     dapl("dtest", "-W -D -b 4096 -B 10"),
     dapl("dtestcm", "-c 20"),
+    Dapl("dtestsrq", "-c 4 -B 10", "dtestsrq -P uw -s -c 4 -B 10", "dtestsrq -P uw -h {server} -c 4 -B 10", 60),
     DaplEndless(
         "dapltest", "-T T, send, read, write", "dapltest -T S -D uw",
         "dapltest -T T -s {server} -D uw -i 100 -t 1 -w 1 client SR 4096 server SR 4096 client RR 65536 client RW 65536",

@@ -132,6 +132,7 @@ MORE = [
     CmLess("ib_atomic_bw", "-A CMP_AND_SWAP", "roce"),
     CmLess("ib_send_lat", "-I 64 -e", "roce"),
     CmLess("ib_write_bw", "-a -n 100", "roce", 120),
+    CmLess("ib_write_bw", "-q 200 -t 8 -n 20", None, 120),
 ]
 QPERF = ["rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw", "rc_rdma_write_lat", "rc_rdma_write_bw",
          "rc_compare_swap_mr", "rc_fetch_add_mr", "ver_rc_compare_swap", "ver_rc_fetch_add"]  # fmt: skip

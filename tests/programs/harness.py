@@ -75,12 +75,12 @@ def listens(port):
     return wait
 
 
-def printed(text):
-    """Waits until the program has printed it."""
+def printed(text, times=1):
+    """Waits until the program has printed it, so many times."""
 
     def wait(program):
-        wait_until(lambda: text in program.out or program.poll() is not None, START)
-        check(text in program.out, f"{program.role} does not say '{text}'")
+        wait_until(lambda: program.out.count(text) >= times or program.poll() is not None, START)
+        check(program.out.count(text) >= times, f"{program.role} does not say '{text}' {times} times")
 
     return wait
 

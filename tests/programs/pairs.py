@@ -143,6 +143,7 @@ JUDGES = {
     "rpma.py": says(["all is there", "all came back"]),
     "dtest": says(["DAPL Test Complete. PASSED"] * 2),
     "dtestcm": says(["TOTAL: "] * 2),
+    "dtestsrq": says(["ALL 4 CONNECTED on server!\n\n DAPL RC SRQ Test Complete.", "ALL 4 CONNECTED on client!\n\n DAPL RC SRQ Test Complete."]),
     "dapltest": says(["Service Point Ready", "Total WQE"]),
 }
 

@@ -125,6 +125,27 @@ static void one_long_after_the_other(void **state)
 	}
 }
 
+static bool b_heard(void *arg)
+{
+	return ((struct sim *)arg)->b.async[UW_EVENT_COMM_EST];
+}
+
+/* InfiniBand's COMM_EST: who is still in RTR hears that the peer has spoken, once. */
+static void who_waits_in_rtr_is_told_of_the_peer(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+
+	(void)state;
+	assert_int_equal(name(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
+	a_names_b(s);
+	assert_true(sim_until(s, b_heard, s, 60000000));
+	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RTS), 0);
+	both_ways(s);
+	assert_int_equal(s->b.async[UW_EVENT_COMM_EST], 1);
+	assert_int_equal(s->a.async[UW_EVENT_COMM_EST], 0); /* it was in RTS */
+	close_sim(s);
+}
+
 /* With revision 1 and without peer-to-peer configured, either side may still speak first. */
 static void start_up_options_are_its_own(void **state)
 {
@@ -418,6 +439,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_at_once),
 		cmocka_unit_test(one_long_after_the_other),
+		cmocka_unit_test(who_waits_in_rtr_is_told_of_the_peer),
 		cmocka_unit_test(start_up_options_are_its_own),
 		cmocka_unit_test(what_is_posted_waits_for_the_peer_but_not_for_ever),
 		cmocka_unit_test(wrong_numbers_are_refused),

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ends.h"
@@ -485,6 +486,44 @@ static void an_srq_grows_and_shrinks(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+/* A child may hold what its parent is connected with, and even use it: that is flushed, and the
+ * parent goes on as if nothing had been. */
+static void a_child_cannot_disturb_its_parent(void **state)
+{
+	struct end a, b;
+	int status;
+	pid_t child;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	say(&a, &b);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		struct ibv_sge v = sge_at(&a, 0, 64);
+		int bad = 0;
+
+		for (unsigned i = 0; i < 8; i++) {
+			bad |= post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0);
+			bad |= post_recv(&b, NULL, 0);
+		}
+		for (unsigned i = 0; i < 8; i++) {
+			bad |= next_wc(a.cq).status != IBV_WC_WR_FLUSH_ERR;
+			bad |= next_wc(b.cq).status != IBV_WC_WR_FLUSH_ERR;
+		}
+		bad |= ibv_destroy_qp(a.qp);
+		bad |= ibv_dereg_mr(b.mr);
+		_exit(bad ? 1 : 0);
+	}
+	for (unsigned i = 0; i < 200; i++)
+		say(&a, &b);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (unsigned i = 0; i < 200; i++)
+		say(&b, &a);
+	ends_close(&here, &a, &b);
+}
+
 /* Where iWARP has none. */
 static void the_p_key_is_the_default(void **state)
 {
@@ -514,6 +553,7 @@ int main(void)
 		cmocka_unit_test(notifies_are_moderated),
 		cmocka_unit_test(the_last_receive_is_announced),
 		cmocka_unit_test(an_srq_grows_and_shrinks),
+		cmocka_unit_test(a_child_cannot_disturb_its_parent),
 		cmocka_unit_test(the_p_key_is_the_default),
 	};
 

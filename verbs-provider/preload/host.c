@@ -26,10 +26,11 @@ static struct {
 	pthread_mutex_t lock;
 	_Atomic(const struct uw_api *) api;
 	_Atomic(struct uw_engine *) engine;
-	bool failed;	      /* said so already: do not try again */
-	bool copy;	      /* this child needs a library of its own */
-	bool was_started;     /* as fork() found it */
-	atomic_bool starting; /* an endpoint has been asked for */
+	bool failed;		   /* said so already: do not try again */
+	bool copy;		   /* this child needs a library of its own */
+	bool was_started;	   /* as fork() found it */
+	struct uw_engine *forking; /* ... and its engine, if it runs */
+	atomic_bool starting;	   /* an endpoint has been asked for */
 	atomic_bool ended;
 	_Atomic uint64_t guid;
 	pid_t owner;
@@ -318,12 +319,22 @@ void host_fork_prepare(void)
 	pthread_mutex_lock(&host.lock);
 	e = atomic_load_explicit(&host.engine, memory_order_relaxed);
 	api = atomic_load_explicit(&host.api, memory_order_relaxed);
-	host.was_started = atomic_load_explicit(&host.starting, memory_order_relaxed) ||
-			   (e && api->engine_started(e));
+	host.forking = e && api->engine_started(e) ? e : NULL;
+	host.was_started =
+		atomic_load_explicit(&host.starting, memory_order_relaxed) || host.forking;
+	if (host.forking)
+		api->engine_fork(host.forking, UW_FORK_PREPARE);
+}
+
+static void forked(enum uw_fork where)
+{
+	if (host.forking)
+		host.api->engine_fork(host.forking, where);
 }
 
 void host_fork_parent(void)
 {
+	forked(UW_FORK_PARENT);
 	pthread_mutex_unlock(&host.lock);
 }
 
@@ -331,6 +342,7 @@ bool host_fork_child(void)
 {
 	bool lost = host.was_started;
 
+	forked(UW_FORK_CHILD);
 	if (lost) {
 		atomic_store_explicit(&host.api, NULL, memory_order_relaxed);
 		atomic_store_explicit(&host.engine, NULL, memory_order_relaxed);

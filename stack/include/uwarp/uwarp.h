@@ -26,7 +26,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 3u
+#define UW_API_VERSION 4u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -111,6 +111,11 @@ bool uw_engine_started(const struct uw_engine *e);
 void uw_engine_close(struct uw_engine *e);
 
 #define UW_GIDS_MAX 8
+
+/* Around fork(), of an engine that has started. The child's copies of the objects are dead: what is posted
+ * on its QPs is flushed, silently; they can be destroyed. The parent's are none the wiser. */
+enum uw_fork { UW_FORK_PREPARE, UW_FORK_PARENT, UW_FORK_CHILD };
+void uw_engine_fork(struct uw_engine *e, enum uw_fork when);
 
 struct uw_device_attr {
 	uint64_t guid; /* EUI-64 made from the address; host order; never 0 */
@@ -357,7 +362,7 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \
 					X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey)          \
 						X(cq_poll_stamped) X(cq_moderate) X(post_send_all) \
-							X(ep_only6) X(srq_resize)
+							X(ep_only6) X(srq_resize) X(engine_fork)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

@@ -205,6 +205,12 @@ static bool double_engine_started(const struct uw_engine *e)
 	return e->started;
 }
 
+static void double_engine_fork(struct uw_engine *e, enum uw_fork when)
+{
+	(void)e;
+	(void)when;
+}
+
 static void double_engine_close(struct uw_engine *e)
 {
 	const char *told = getenv("DOUBLE_CLOSE_FD"); /* gets an octet for every end */
@@ -674,6 +680,7 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 		.engine_start = double_engine_start,
 		.engine_started = double_engine_started,
 		.engine_close = double_engine_close,
+		.engine_fork = double_engine_fork,
 		.engine_query = double_engine_query,
 		.pd_alloc = double_pd_alloc,
 		.pd_dealloc = double_pd_dealloc,
