@@ -158,7 +158,9 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 		due = due > now ? due - now : 1;
 		us = due < us ? due : us;
 	}
-	if (now - t->drove_us < RECENT_US && us > WATCH_US)
+	/* Nobody rings while a program drives; a transport that sleeps itself wakes all the same.
+	 */
+	if (!llp_sleeps() && now - t->drove_us < RECENT_US && us > WATCH_US)
 		us = WATCH_US;
 	return us;
 }
@@ -221,13 +223,14 @@ static void watch(struct uw_engine *e)
 static void sleep_in_transport(struct rx_thread *t, uint64_t now)
 {
 	struct uw_engine *e = t->e;
-	uint64_t us = WATCH_US;
+	uint64_t us;
 
-	if (engine_trylock(e)) {
-		us = sleep_us(t, now);
-		e->stats.rx_sleeps++;
-		engine_unlock(e);
-	}
+	/* Not trylock: what waits there wakes at once, again and again while another has the lock.
+	 */
+	engine_lock(e);
+	us = sleep_us(t, now);
+	e->stats.rx_sleeps++;
+	engine_unlock(e);
 	llp_sleep(us);
 }
 
