@@ -513,7 +513,9 @@ void engine_leave(struct uw_engine *e, bool to_sleep)
 	 * is looked at once more (Dekker as in sleep_on_doorbell). */
 	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (llp_sleeps()) /* no peer rings: it has to go to where it is told */
+	/* No peer rings: it has to go to where it is told. (If the program comes back after all, it
+	 * would only be in its way.) */
+	if (to_sleep && llp_sleeps())
 		engine_futex_wake(e->doorbell);
 	if (!engine_trylock_or_ask(e))
 		return;
