@@ -121,6 +121,17 @@ static uint64_t seed(void)
 	return s | 1;
 }
 
+/* It is held for as long as a frame takes, and somebody who sleeps for it takes longer to wake. */
+static void make_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 {
 	const struct transport *transport = transport_find(cfg->transport);
@@ -148,7 +159,7 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	e->rc_due_us = UINT64_MAX;
 	mem_table_init(&e->mem, slots, MEM_SLOTS);
 	e->mem.reachable = engine_is_reachable;
-	pthread_mutex_init(&e->lock, NULL);
+	make_lock(&e->lock);
 	pthread_mutex_init(&e->start_lock, NULL);
 	atomic_init(&e->next_pd, 1);
 	e->now_us = clock_us;

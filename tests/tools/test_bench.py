@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, goals, icount, numbers, output, peers, perftest, plan, report, rounds  # noqa: E402
+from bench import cli, goals, icount, numbers, output, peers, perftest, plan, report, rounds, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
 from bench.rig import Rig  # noqa: E402
 
@@ -130,6 +130,29 @@ class Surroundings(unittest.TestCase):
     def test_copies_are_read_from_what_a_verbose_process_says(self):
         said = "uwarp: payload sent: 10 octets, copied 1.250 times; received: 0 octets, copied 2.000 times"
         self.assertEqual(perftest.COPIED.search(said).groups(), ("1.250", "2.000"))
+
+
+CMTIME = """step              total ms     max ms     min us  us / conn
+create id    :        0.18       0.01       0.00       0.93
+bind addr    :      101.82     100.00       1.00    1297.89
+resolve addr :       50.00      47.20     239.00     275.24
+resolve route:        5.00       0.28      48.00      25.95
+create qp    :        1.00       0.28       1.00       7.41
+connect      :       40.00      21.70    6469.00     267.05
+disconnect   :        1.00       6.33       8.00      59.94
+destroy      :        1.00       0.05       1.00       1.81
+"""
+
+
+class Cmtime(unittest.TestCase):
+    def test_every_step_counts_but_for_the_start_of_the_process(self):
+        sample = verbs.cmtime_rate(CMTIME)
+        self.assertAlmostEqual(sample["value"], verbs.CMTIME_CONNECTIONS / 0.1)
+        self.assertEqual(sample["start_ms"], 100)
+
+    def test_a_connection_that_failed_is_no_rate(self):
+        for out in ("event: RDMA_CM_EVENT_CONNECT_ERROR, error: -12\n" + CMTIME, CMTIME.replace("connect", "con")):
+            self.assertRaises(Failed, verbs.cmtime_rate, out)
 
 
 class Output(unittest.TestCase):
