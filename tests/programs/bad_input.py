@@ -185,7 +185,7 @@ NOT_MPA = r"^uwarp: cannot connect to [\d.]+:\d+: .*(does not speak iWARP|is it 
 
 MEMIF = [
     Refused("rping", "-c -a 127.0.0.2", r"^uwarp-run: unknown link 'nope'; known are: memif", options=["--link", "nope"], code=1),
-    Refused("rping", "-c -a 127.0.0.2", r"^uwarp-run: --ip 300.1.1.1: not an IPv4 address", options=["--ip", "300.1.1.1"], code=2),
+    Refused("rping", "-c -a 127.0.0.2", r"^uwarp-run: --ip 300.1.1.1: not an address of the form", options=["--ip", "300.1.1.1"], code=2),
     Refused("rping", "-c -a 127.0.0.2", r"^uwarp-run: --ip 127.0.0.1: .*take 127.0.0.2", options=["--ip", "127.0.0.1"], code=1),
     WhileServing("rping", "-c -a {server}", r"^uwarp-run: address 127.0.0.2 is in use by process \d+ \(rping\); choose another",
                  options=["--ip", "127.0.0.2"], code=1),
