@@ -55,6 +55,9 @@ void engine_ring(struct uw_engine *e, struct ring_entry *r)
 		r->fn(r);
 		llp_flush_links();
 		engine_unlock(e);
+		/* What completes at once may be another thread's to poll. */
+		if (atomic_load_explicit(&e->dozing, memory_order_relaxed))
+			engine_wake(e);
 		return;
 	}
 	push(e, r);

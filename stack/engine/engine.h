@@ -236,7 +236,9 @@ struct uw_engine {
 	pthread_mutex_t start_lock;
 	_Atomic uint32_t *doorbell;
 	_Atomic uint32_t own_doorbell;
-	_Atomic bool rx_far; /* the RX thread sleeps for longer than a program may vanish */
+	_Atomic unsigned dozing; /* programs' threads that polled in vain and sleep */
+	bool rings;		 /* peers wake who sleeps on the doorbell */
+	_Atomic bool rx_far;	 /* the RX thread sleeps for longer than a program may vanish */
 	_Atomic uint32_t drive_tick;
 	_Atomic uint32_t post_cpu; /* where the program last posted */
 	_Atomic bool driving;

@@ -29,7 +29,11 @@
 #define EMPTY_POLLS_TO_YIELD 64u
 #define TURN_NS		     100000u /* the least that Linux takes */
 #define NO_MOVE_US	     10000u
-#define DOZE_US		     50u /* for what no peer rings */
+#define DOZE_US		     50u /* where no peer rings */
+/* A time that ends before the scheduler's next tick (4 ms) makes the kernel set the core's timer,
+ * and set it back on a wake-up: in a virtual machine 15 us each. */
+#define LOOK_US	    5000u
+#define YIELD_SHARE 16u /* of the time, at most, is spent on yielding to others */
 
 const struct thread_model *engine_thread_model(enum uw_threads t)
 {
@@ -116,7 +120,6 @@ void engine_wake(struct uw_engine *e)
 
 struct rx_thread {
 	struct uw_engine *e;
-	bool rings;
 	unsigned empty;
 	uint32_t seen_tick;
 	uint32_t judged_tick;	      /* steady or not: at judged_us */
@@ -160,8 +163,8 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 	}
 	/* Nobody rings while a program drives; a transport that sleeps itself wakes all the same.
 	 */
-	if (!llp_sleeps() && now - t->drove_us < RECENT_US && us > WATCH_US)
-		us = WATCH_US;
+	if (!llp_sleeps() && now - t->drove_us < RECENT_US && us > LOOK_US)
+		us = LOOK_US;
 	return us;
 }
 
@@ -201,12 +204,12 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!engine_trylock_or_ask(e)) {
 		/* Whoever is at work looks; what it leaves is our timers'. */
-		futex_wait(e->doorbell, IO_ASLEEP, WATCH_US);
+		futex_wait(e->doorbell, IO_ASLEEP, LOOK_US);
 		return;
 	}
 	any = pending(e);
 	us = sleep_us(t, now);
-	atomic_store_explicit(&e->rx_far, us > WATCH_US, memory_order_relaxed);
+	atomic_store_explicit(&e->rx_far, us > LOOK_US, memory_order_relaxed);
 	e->stats.rx_sleeps += !any;
 	engine_unlock(e);
 	if (!any)
@@ -280,7 +283,7 @@ static void idle(struct rx_thread *t)
 		return;
 	if (llp_sleeps())
 		sleep_in_transport(t, now);
-	else if (t->rings)
+	else if (e->rings)
 		sleep_on_doorbell(t, now);
 	else
 		nap(t);
@@ -354,13 +357,11 @@ static void ask_for_short_turns(void)
 
 static void *rx_main(void *arg)
 {
-	struct rx_thread t = { .e = arg, .nap_us = NAP_MIN_US, .rings = true };
+	struct rx_thread t = { .e = arg, .nap_us = NAP_MIN_US };
 	struct uw_engine *e = arg;
 
 	pthread_setname_np(pthread_self(), "uwarp-rx");
 	ask_for_short_turns();
-	for (unsigned i = 0; i < e->n_links; i++)
-		t.rings = t.rings && (e->links[i]->flags & IO_RINGS);
 	while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
 		unsigned work = 0;
 
@@ -401,6 +402,9 @@ int engine_spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
 
 int engine_thread_start(struct uw_engine *e)
 {
+	e->rings = !llp_sleeps();
+	for (unsigned i = 0; i < e->n_links; i++)
+		e->rings = e->rings && (e->links[i]->flags & IO_RINGS);
 	return -engine_spawn(&e->thread, rx_main, e);
 }
 
@@ -421,15 +425,17 @@ static void doze(struct uw_engine *e)
 {
 	bool any;
 
+	atomic_fetch_add_explicit(&e->dozing, 1, memory_order_relaxed);
 	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst); /* Dekker as in sleep_on_doorbell */
-	if (!engine_trylock(e))
-		return;
-	any = pending(e);
-	e->stats.app_doze += !any;
-	engine_unlock(e);
-	if (!any)
-		futex_wait(e->doorbell, IO_ASLEEP, DOZE_US);
+	if (engine_trylock(e)) {
+		any = pending(e);
+		e->stats.app_doze += !any;
+		engine_unlock(e);
+		if (!any)
+			futex_wait(e->doorbell, IO_ASLEEP, e->rings ? LOOK_US : DOZE_US);
+	}
+	atomic_fetch_sub_explicit(&e->dozing, 1, memory_order_relaxed);
 }
 
 static __thread uint64_t no_yield_us; /* until then */
@@ -441,7 +447,7 @@ static void yield(struct uw_engine *e, uint64_t now)
 	sched_yield();
 	after = engine_now_us(e);
 	if (after - now > LONG_YIELD_US)
-		no_yield_us = after + NO_YIELD_US;
+		no_yield_us = after + YIELD_SHARE * (after - now);
 }
 
 static void make_way(struct uw_engine *e)
