@@ -347,7 +347,7 @@ static bool engine_sleeps(struct node *n, unsigned ms)
 	pthread_mutex_unlock(&n->lock);
 	if (!more)
 		syscall(SYS_futex, bell, FUTEX_WAIT, IO_ASLEEP, &t, NULL, 0);
-	return atomic_exchange(bell, IO_AWAKE) == IO_AWAKE || more;
+	return atomic_exchange(bell, IO_AWAKE) != IO_ASLEEP || more;
 }
 
 enum { WAKE_UPS = 200 };
