@@ -16,7 +16,7 @@ sys.path.insert(0, TOOLS)
 
 from bench import cli, goals, icount, numbers, output, peers, perftest, plan, report, rounds, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
-from bench.rig import Rig  # noqa: E402
+from bench.rig import Rig, last_row  # noqa: E402
 
 
 class Clock:
@@ -38,6 +38,15 @@ def probe(key, *values, **facts):
 
 def run(*probes, n=3):
     return rounds.run(list(probes), n, quiet=True)
+
+
+class Rows(unittest.TestCase):
+    def test_the_last_row_of_numbers_counts_even_if_one_is_none(self):
+        text = "#bytes t_min\n 64 200 5.25 97.1 7.3 8.4 -nan 9.5 9.9\n--------\n"
+        row = last_row(text, 9)
+        self.assertEqual((row[4], row[5], row[8]), (7.3, 8.4, 9.9))
+        with self.assertRaisesRegex(Failed, "no figures"):
+            last_row("64 200 none\n", 2)
 
 
 class Numbers(unittest.TestCase):

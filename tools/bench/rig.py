@@ -123,10 +123,10 @@ def uwarp_pair_at(rig, where, words, env):
 
 
 def last_row(text, columns):
-    """The last line that is nothing but numbers, at least so many."""
+    """The last line that is nothing but numbers, at least so many. (Perftest's deviation may be -nan.)"""
     for line in reversed(text.splitlines()):
         words = line.split()
-        if len(words) >= columns and all(re.fullmatch(r"-?\d+(\.\d+)?", w) for w in words):
+        if len(words) >= columns and all(re.fullmatch(r"-?(\d+(\.\d+)?|nan)", w) for w in words):
             return [float(w) for w in words]
     raise Failed("printed no figures")
 
