@@ -30,7 +30,10 @@ void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
 	e = events[evt];
 	if (evt == NETCONN_EVT_SENDPLUS && nc->pcb.tcp) {
 		e |= SEQ_UP;
-		atomic_store_explicit(&x->acked, nc->pcb.tcp->lastack, memory_order_relaxed);
+		/* seq_cst: Dekker with seq_tx_begin */
+		atomic_store(&x->acked, nc->pcb.tcp->lastack);
+		if (!atomic_exchange(&x->wants, false))
+			return;
 	}
 	seq_ring(x, e);
 }
@@ -252,7 +255,7 @@ uw_status seq_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 	c->x.nc = netconn_new_with_callback(NETCONN_TCP, seq_on_event);
 	if (!c->x.nc)
 		goto fail;
-	c->connecting = true;
+	c->connecting = c->x.wants = true;
 	c->x.nc->callback_arg.ptr = &c->x;
 	seq_call(seq_prepare, c->x.nc);
 	err = netconn_bind_if(c->x.nc, netif_get_index(&c->sl->nif));

@@ -65,7 +65,9 @@ static err_t put(struct seq_link *sl, struct pbuf *p, bool self)
 	o->v[at % SEQ_OUT] = p;
 	o->self[at % SEQ_OUT] = self;
 	atomic_store_explicit(&o->put, at + 1, memory_order_release);
-	seq.cfg.wake(seq.cfg.arg);
+	atomic_thread_fence(memory_order_seq_cst); /* see try_write() in stream.c */
+	if (!atomic_load_explicit(&seq.calling, memory_order_relaxed))
+		seq.cfg.wake(seq.cfg.arg);
 	return ERR_OK;
 }
 
@@ -178,6 +180,7 @@ void seq_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
+	seq.handed = true;
 	for (unsigned i = 0; i < INPUT_TRIES; i++) {
 		if (sl->nif.input(p, &sl->nif) == ERR_OK)
 			return;

@@ -47,6 +47,7 @@ struct seq_end {
 	_Atomic bool queued;
 	_Atomic unsigned events;
 	_Atomic uint32_t acked; /* sequence number, of a connection */
+	_Atomic bool wants;	/* it waits for room to send, or to be connected */
 	bool busy, dead;
 };
 
@@ -76,6 +77,9 @@ struct seq {
 	struct llp_conn *conns;
 	_Atomic(struct seq_end *) ready;  /* who has something new */
 	_Atomic(struct io_frame *) freed; /* frames that lwIP has done with */
+	/* The engine waits in a netconn call, and sees to what goes out when it has returned. */
+	_Atomic bool calling;
+	bool handed; /* lwIP's thread was given a frame since somebody looked for events */
 };
 extern struct seq seq;
 

@@ -164,11 +164,18 @@ static struct {
 static size_t try_write(struct llp_conn *c, const uint8_t *p, size_t n)
 {
 	size_t done = 0;
+	err_t err;
 
+	atomic_store(&c->x.wants, true); /* if it does not take all: before it says so */
+	atomic_store_explicit(&seq.calling, true, memory_order_relaxed);
+	err = netconn_write_partly(c->x.nc, p, n, NETCONN_COPY, &done);
+	atomic_store_explicit(&seq.calling, false, memory_order_relaxed);
+	/* Dekker with put() in netif.c: who flushes next sees what it did not wake us for. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (err == ERR_OK && done == n)
+		atomic_store(&c->x.wants, false);
 	/* An error that is no lack of room comes as an event, too. */
-	if (netconn_write_partly(c->x.nc, p, n, NETCONN_COPY, &done) != ERR_OK)
-		return 0;
-	return done;
+	return err == ERR_OK ? done : 0;
 }
 
 static void keep_rest(struct llp_conn *c, const uint8_t *p, size_t n)
@@ -213,7 +220,7 @@ void seq_write_rest(struct llp_conn *c)
 static bool window_open(const struct llp_conn *c)
 {
 	uint32_t cap = c->sl->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
-	uint32_t acked = atomic_load_explicit(&c->x.acked, memory_order_relaxed);
+	uint32_t acked = atomic_load(&c->x.acked);
 
 	return c->end == SEQ_ON && !c->connecting && !c->shut && !c->rest_n &&
 	       c->sent - acked + c->emss <= cap;
@@ -223,8 +230,12 @@ uint8_t *seq_tx_begin(struct llp_conn *c, size_t *room)
 {
 	if (out.n && (out.c != c || out.n + c->emss > sizeof(out.v)))
 		write_out();
-	if (!window_open(c))
-		return NULL;
+	if (!window_open(c)) {
+		/* Dekker with seq_on_event: say so, look once more. */
+		atomic_store(&c->x.wants, true);
+		if (!window_open(c))
+			return NULL;
+	}
 	out.c = c;
 	*room = c->emss;
 	return out.v + out.n;

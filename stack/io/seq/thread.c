@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From lwIP's thread to the engine and back: calls into it, and who has something new. */
+#include <sched.h>
 #include <stdlib.h>
 
 #include "io/seq/seq.h"
@@ -114,8 +115,13 @@ unsigned seq_poll(void)
 	unsigned n = 0;
 
 	seq_give_back();
-	if (!atomic_load_explicit(&seq.ready, memory_order_relaxed))
+	if (!atomic_load_explicit(&seq.ready, memory_order_relaxed)) {
+		/* What came is lwIP's now: its thread may need this core. */
+		if (seq.handed)
+			sched_yield();
+		seq.handed = false;
 		return 0;
+	}
 	x = atomic_exchange_explicit(&seq.ready, NULL, memory_order_acquire);
 	for (; x; x = next, n++) {
 		next = x->next;
