@@ -207,6 +207,15 @@ static void what_cannot_be_written_is_not_registered_for_it(void **state)
 	munmap(m, 2 * page);
 }
 
+/* Nothing of a process here can be another's. */
+static void contexts_are_not_imported(void **state)
+{
+	(void)state;
+	errno = 0;
+	assert_null(ibv_import_device(here.ctx->cmd_fd));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
 static void regions_are_checked(void **state)
 {
 	uint8_t *m = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -295,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_receive_that_is_too_short_is_a_length_error),
 		cmocka_unit_test(what_is_in_use_stays),
 		cmocka_unit_test(what_cannot_be_written_is_not_registered_for_it),
+		cmocka_unit_test(contexts_are_not_imported),
 		cmocka_unit_test(regions_are_checked),
 		cmocka_unit_test(limits_are_named),
 		cmocka_unit_test(a_cq_that_overflows_is_in_error),

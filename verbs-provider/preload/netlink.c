@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 
 #include <linux/netlink.h>
@@ -170,12 +171,12 @@ static void answer_port(struct nl_call *c)
 	out_end(c);
 }
 
-static void answer_chardev(struct nl_call *c, const char *name, uint64_t abi)
+static void answer_chardev(struct nl_call *c, const char *name, uint64_t abi, dev_t number)
 {
 	answer_begin(c);
 	out_str(c, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
 	out_u64(c, RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
-	out_u64(c, RDMA_NLDEV_ATTR_CHARDEV, 0); /* 0: the name is all there is to check */
+	out_u64(c, RDMA_NLDEV_ATTR_CHARDEV, number); /* 0: the name is all there is to check */
 	out_end(c);
 }
 
@@ -268,9 +269,10 @@ static void req_port(struct nl_call *c)
 static void req_chardev(struct nl_call *c)
 {
 	if (!strcmp(c->type, "rdma_cm"))
-		answer_chardev(c, SHIM_UCMA_NODE, UCMA_ABI);
+		answer_chardev(c, SHIM_UCMA_NODE, UCMA_ABI, 0);
 	else if (!strcmp(c->type, "uverbs"))
-		answer_chardev(c, SHIM_UVERBS_NODE, UVERBS_ABI);
+		/* what fstat() says of the open node, by which ibv_import_device() finds it */
+		answer_chardev(c, SHIM_UVERBS_NODE, UVERBS_ABI, makedev(1, 3));
 	else
 		answer_error(c, -EOPNOTSUPP);
 	answer_finish(c);

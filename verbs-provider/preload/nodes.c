@@ -80,7 +80,7 @@ int node_open(const char *path, int flags)
 	return n ? n->open(flags) : -ENOENT;
 }
 
-/* rdma-core compares st_rdev only if netlink named a device number; ours names none. */
+/* rdma-core compares st_rdev if netlink.c names a device number. */
 void node_stat(struct stat *st)
 {
 	memset(st, 0, sizeof(*st));
