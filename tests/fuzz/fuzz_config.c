@@ -28,7 +28,6 @@ static const char *const names[] = {
 	"UWARP_RC_WAIT_MS",
 	"UWARP_IDENTITY",
 	"UWARP_COPIES",
-	if (!err)
 	"UWARP_THREADS",
 };
 

@@ -206,6 +206,15 @@ static struct uw_qp *some_qp(struct world *w, struct feed *f)
 	return pick & 1 ? w->other : w->qp;
 }
 
+/* With a reset what is posted is forgotten. */
+static void change_state(struct world *w, enum uw_qp_state to)
+{
+	if (to == UW_QPS_RESET)
+		world_reset(w);
+	else
+		(void)uw_qp_modify(w->qp, to);
+}
+
 static void program(struct world *w, struct feed *f)
 {
 	struct slot *s = some_slot(w, f);
@@ -237,7 +246,7 @@ static void program(struct world *w, struct feed *f)
 			world_connect(w, f);
 		break;
 	case 7:
-		(void)uw_qp_modify(w->qp, (enum uw_qp_state)feed_below(f, 7));
+		change_state(w, (enum uw_qp_state)feed_below(f, 7));
 		break;
 	case 8:
 		CHECK(!uw_qp_set_access(w->qp, feed_u8(f)));
