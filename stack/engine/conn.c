@@ -104,7 +104,7 @@ void engine_ep_unreachable(struct uw_ep *ep, uw_status why)
 /* ---- the stream -------------------------------------------------------------------------- */
 
 /* Who presents itself as InfiniBand is to behave so, and its peer, too: without rdma_cm that is
- * certain (doc/adr/0008). */
+ * certain (doc/adr/0014). */
 static bool is_infiniband(const struct uw_ep *ep)
 {
 	return ep->rc || ep->e->cfg.roce;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that wait for the peer's TCP (doc/adr/0008): which of them the acknowledgements cover,
+ * Requests that wait for the peer's TCP (doc/adr/0014): which of them the acknowledgements cover,
  * and which of them a Terminate is about.
  */
 #include "qp/qp.h"

@@ -80,7 +80,7 @@ struct qp_stream {
 	uint8_t *scratch; /* MPA_FPDU_MAX octets when markers are received, else NULL */
 	bool initiator;
 	/* A Send or a Write completes when the peer's TCP has acknowledged it, not when ours has
-	 * taken it (doc/adr/0008): then it is in the peer's memory. */
+	 * taken it (doc/adr/0014): then it is in the peer's memory. */
 	bool confirmed;
 };
 /* The MPA start-up is done: the stream is ours; state becomes RTS. UW_E_STATE: it has one, or is in

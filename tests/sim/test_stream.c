@@ -101,7 +101,7 @@ static void all_operations(const struct sim_options *o)
 
 		fill(b.a, n, i + 101);
 		one_sided(s, &b, UW_WR_RDMA_WRITE, n);
-		if (o->roce && llp_knows_in_flight()) /* doc/adr/0008 */
+		if (o->roce && llp_knows_in_flight()) /* doc/adr/0014 */
 			assert_memory_equal(b.a, b.b, n);
 		send_and_recv(s, &b, 0);
 		assert_memory_equal(b.a, b.b, n);
@@ -189,7 +189,7 @@ static void test_all_over_ip6(void **state)
 						      .seed = seed });
 }
 
-/* doc/adr/0008: at a Write's completion its octets are in the peer's memory, whatever was lost. */
+/* doc/adr/0014: at a Write's completion its octets are in the peer's memory, whatever was lost. */
 static void test_a_completed_write_is_there(void **state)
 {
 	(void)state;

@@ -14,7 +14,7 @@
 
 static const struct qp_wish plain;
 
-/* --identity roce: InfiniBand's completions (doc/adr/0008), and a P_Key. */
+/* --identity roce: InfiniBand's completions (doc/adr/0014), and a P_Key. */
 static bool is_roce(void)
 {
 	return here.ctx->device->node_type == IBV_NODE_CA;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that complete when the peer's TCP has them (doc/adr/0008). */
+/* Requests that complete when the peer's TCP has them (doc/adr/0014). */
 #include "node.h"
 #include "qp/qp.h"
 
