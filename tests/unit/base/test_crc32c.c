@@ -101,6 +101,45 @@ static void the_state_continues_over_any_split(void **state)
 	}
 }
 
+#ifdef __x86_64__
+#include <cpuid.h>
+
+#define XINUSE_YMM 4u /* the upper halves: bit 2 of what XGETBV says of the state in use */
+
+static bool can_tell(void)
+{
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
+		return false;
+	return __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 4;
+}
+
+static uint32_t in_use(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+	return low;
+}
+
+/* All SSE code behind it would be slow. */
+static void the_upper_halves_of_the_registers_are_left_unused(void **state)
+{
+	static uint8_t octets[4096];
+	uint32_t after;
+
+	(void)state;
+	if (!can_tell())
+		skip();
+	for (size_t n = 16; n <= sizeof(octets); n *= 2) {
+		(void)uw_crc32c_add(UW_CRC32C_START, octets, n);
+		after = in_use();
+		assert_int_equal(after & XINUSE_YMM, 0);
+	}
+}
+#endif
+
 static void no_octets_leave_the_state_alone(void **state)
 {
 	(void)state;
@@ -115,6 +154,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(equals_the_definition_for_the_largest_fpdu),
 	cmocka_unit_test(the_state_continues_over_any_split),
 	cmocka_unit_test(no_octets_leave_the_state_alone),
+#ifdef __x86_64__
+	cmocka_unit_test(the_upper_halves_of_the_registers_are_left_unused),
+#endif
 };
 
 UWTEST_MAIN(tests)
