@@ -17,8 +17,10 @@ from pairs import judge, run_pair
 WRITE, READ_REQUEST, READ_RESPONSE, SEND, TERMINATE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 7, 10, 11
 # The heuristic for RPC-over-RDMA takes short Sends for its own and then calls them malformed; MPA is
 # known by a heuristic, too, which must come before what the (arbitrary) ports may be registered for.
-TSHARK = ["-l", "-T", "pdml", "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE"]
+# Its analysis of sequence numbers is off: see Ranges.
+TSHARK = ["-l", "-T", "pdml", "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE", "-o", "tcp.analyze_sequence_numbers:FALSE"]
 TCP = ("tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len")
+HALF = 1 << 31  # of the sequence numbers
 STARTUP_LENGTH = 20
 # More than a frame; the ring has slots of this size.
 SNAP = "2048"
@@ -29,13 +31,16 @@ QUIET_LOOKS, QUIET_PAUSE = 10, 0.02
 class Ranges:
     """Which octets of a direction were seen: disjoint ranges in order. tshark's own word on what comes
     again is not taken: in a capture merged from two interfaces it calls a segment that its
-    acknowledgement seems to precede a retransmission."""
+    acknowledgement seems to precede a retransmission, and does not look into it."""
 
     def __init__(self):
-        self.have = []
+        self.have, self.first = [], None
 
-    def add(self, start, end):
+    def add(self, seq, octets):
         """False if all of it was there before."""
+        self.first = seq if self.first is None else self.first
+        start = (seq - self.first + HALF) % (2 * HALF)  # the first need not be the lowest
+        end = start + octets
         if any(a <= start and end <= b for a, b in self.have):
             return False
         touched = [r for r in self.have if r[0] <= end and start <= r[1]]
@@ -88,8 +93,8 @@ class Judgement:
 
     def take_tcp(self, show):
         """False: a segment that came again."""
-        start, octets = int(show["tcp.seq"]), int(show["tcp.len"])
-        if octets and not self.seen[show["tcp.stream"], show["tcp.srcport"]].add(start, start + octets):
+        seq, octets = int(show["tcp.seq"]), int(show["tcp.len"])
+        if octets and not self.seen[show["tcp.stream"], show["tcp.srcport"]].add(seq, octets):
             return False
         self.streams.add(show["tcp.stream"])
         self.tcp_octets += octets

@@ -32,7 +32,7 @@ def cpu_model():
 def machine():
     """The class of machine; nothing that tells which one it is."""
     return {
-        "cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(), "kernel": platform.release(), "arch": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)), "cpu": cpu_model(), "kernel": platform.release().split("-")[0], "arch": platform.machine(),
         "load": STARTED_WITH,
     }  # fmt: skip
 
