@@ -156,7 +156,7 @@ UCX = [
         ("put_lat", "short", 64),
         ("put_lat", "zcopy", 64),
         ("put_bw", "bcopy", 64),
-        ("get", "zcopy", 64),
+        ("get", "zcopy", 4096),
         ("add_mr", "short", 8),
         ("fadd", "short", 8),
         ("cswap", "short", 8),
