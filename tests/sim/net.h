@@ -40,7 +40,8 @@ struct sim_options {
 	unsigned rnr_ms;	/* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
-	bool ip6; /* the ends have fd00::1 and fd00::2 too, and connect over them */
+	bool ip6;    /* the ends have fd00::1 and fd00::2 too, and connect over them */
+	bool direct; /* the link of memif's kind: no ARP, acknowledged by the burst */
 	enum uw_threads threads;
 };
 

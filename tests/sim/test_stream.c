@@ -203,13 +203,12 @@ static void test_a_completed_write_is_there(void **state)
 }
 
 /* ... and its ACK comes at once: no timer of TCP's is waited for. */
-static void test_a_completion_takes_a_round_trip(void **state)
+static void round_trips(bool direct)
 {
 	struct sim *s = calloc(1, sizeof(*s));
 	struct buffers b;
 
-	(void)state;
-	sim_open(s, &(struct sim_options){ .roce = true });
+	sim_open(s, &(struct sim_options){ .roce = true, .direct = direct });
 	if (!llp_knows_in_flight()) {
 		sim_close(s);
 		free(s);
@@ -227,6 +226,18 @@ static void test_a_completion_takes_a_round_trip(void **state)
 	drop(&b);
 	sim_close(s);
 	free(s);
+}
+
+static void test_a_completion_takes_a_round_trip(void **state)
+{
+	(void)state;
+	round_trips(false);
+}
+
+static void test_a_completion_takes_a_round_trip_between_processes(void **state)
+{
+	(void)state;
+	round_trips(true);
 }
 
 /* The same seed is the same run, to the microsecond. */
@@ -535,6 +546,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_all_over_ip6),
 		cmocka_unit_test(test_a_completed_write_is_there),
 		cmocka_unit_test(test_a_completion_takes_a_round_trip),
+		cmocka_unit_test(test_a_completion_takes_a_round_trip_between_processes),
 		cmocka_unit_test(test_repeats_exactly),
 		cmocka_unit_test(test_private_data),
 		cmocka_unit_test(test_disconnect_drains),

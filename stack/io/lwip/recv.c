@@ -114,9 +114,7 @@ static void postpone_ack(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
-	if (c->el->io->flags & IO_P2P) {
-		if (!(pcb->flags & TF_ACK_NOW))
-			return;
+	if (c->el->io->flags & IO_P2P && pcb->flags & TF_ACK_NOW) {
 		tcp_clear_flags(pcb, TF_ACK_NOW);
 		tcp_set_flags(pcb, TF_ACK_DELAY);
 	} else if (!c->prompt || !(pcb->flags & TF_ACK_DELAY)) {

@@ -255,7 +255,8 @@ uw_status seq_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 	c->x.nc = netconn_new_with_callback(NETCONN_TCP, seq_on_event);
 	if (!c->x.nc)
 		goto fail;
-	c->connecting = c->x.wants = true;
+	c->x.wants = true;
+	c->connecting = true;
 	c->x.nc->callback_arg.ptr = &c->x;
 	seq_call(seq_prepare, c->x.nc);
 	err = netconn_bind_if(c->x.nc, netif_get_index(&c->sl->nif));
