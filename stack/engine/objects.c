@@ -325,7 +325,7 @@ static int move_receives(struct rq *rq, uint8_t **slots, uint32_t n)
 	struct rq to = { .slots = *slots, .slot_size = rq->slot_size, .mask = n - 1 };
 	uint32_t count = rq_count(rq);
 
-	if (count > n)
+	if (rq_outstanding(rq) > n)
 		return -EINVAL;
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(rq_at(&to, i), rq_at(rq, rq->head + i), rq->slot_size);
@@ -333,6 +333,8 @@ static int move_receives(struct rq *rq, uint8_t **slots, uint32_t n)
 	rq->slots = to.slots;
 	rq->mask = n - 1;
 	rq->depth = n;
+	/* pollers add to `freed` meanwhile */
+	atomic_fetch_sub_explicit(&rq->freed, rq->tail - count, memory_order_relaxed);
 	atomic_store_explicit(&rq->head, 0, memory_order_relaxed);
 	atomic_store_explicit(&rq->tail, count, memory_order_release);
 	return 0;

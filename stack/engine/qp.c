@@ -205,8 +205,10 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 	if (to == UW_QPS_ERR || to == UW_QPS_RESET)
 		engine_rc_forget(qp);
 	st = qp_modify(&qp->qp, to);
-	if (!st && to == UW_QPS_RESET)
+	if (!st && to == UW_QPS_RESET) {
 		forget_completions(qp);
+		sq_settle(&qp->qp.sq);
+	}
 	if (!st && (to == UW_QPS_SQD || to == UW_QPS_RTS))
 		engine_pump(qp);
 	llp_flush_links();

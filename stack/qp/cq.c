@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "qp/cq.h"
 
+#include "qp/rq.h"
 #include "qp/sq.h"
 
 static void wake(struct cq *cq, bool solicited)
@@ -65,6 +66,25 @@ bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t
 	return false;
 }
 
+bool cq_push_received(struct cq *cq, const struct uw_wc *wc, struct rq *rq, bool solicited)
+{
+	const struct cqe e = { .wc = *wc, .rq = rq };
+
+	if (push(cq, &e, solicited))
+		return true;
+	rq_free(rq);
+	return false;
+}
+
+/* Its slots are the program's again. */
+static void polled(const struct cqe *e)
+{
+	if (e->sq)
+		sq_polled(e->sq, e->upto);
+	else if (e->rq)
+		rq_free(e->rq);
+}
+
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
@@ -80,8 +100,7 @@ unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 		wc[i] = e->wc;
 		if (stamps)
 			stamps[i] = e->stamp;
-		if (e->sq)
-			sq_polled(e->sq, e->upto);
+		polled(e);
 	}
 	atomic_store_explicit(&cq->head, head + n, memory_order_release);
 	return n;
@@ -106,6 +125,8 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
 	for (uint32_t r = head; r != tail; r++) {
 		if (cq->ring[r & cq->mask].wc.qp_num != qp_num)
 			cq->ring[w++ & cq->mask] = cq->ring[r & cq->mask];
+		else
+			polled(&cq->ring[r & cq->mask]);
 	}
 	atomic_store_explicit(&cq->tail, w, memory_order_release);
 }

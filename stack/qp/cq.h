@@ -14,10 +14,13 @@
 #include "uwarp/types.h"
 
 struct sq;
+struct rq;
 
 struct cqe {
 	struct uw_wc wc;
-	struct sq *sq; /* its slots up to `upto` are free once this is polled; NULL: a receive */
+	/* What is free once this is polled: the slots of sq up to `upto`, one of rq's. Or NULL. */
+	struct sq *sq;
+	struct rq *rq;
 	uint32_t upto;
 	uint64_t stamp; /* when it came */
 };
@@ -48,6 +51,8 @@ bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
 /* The same for a request of sq: the program has its slots back, up to `upto`, when it polls this.
  */
 bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto);
+/* The same for a receive that was taken from rq; one that does not fit is free at once. */
+bool cq_push_received(struct cq *cq, const struct uw_wc *wc, struct rq *rq, bool solicited);
 
 /* Consumer: up to n completions; returns how many. stamps NULL, or room for n. */
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps);
@@ -62,7 +67,7 @@ static inline uint32_t cq_count(const struct cq *cq)
 	       atomic_load_explicit(&cq->head, memory_order_relaxed);
 }
 
-/* Producer and consumer both excluded: drop the completions of one QP. */
+/* Producer and consumer both excluded: drop the completions of one QP, as if they were polled. */
 void cq_forget(struct cq *cq, uint32_t qp_num);
 
 /* Producer and consumer both excluded: move to a ring of mask + 1 entries that holds them all. */

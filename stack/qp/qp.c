@@ -79,7 +79,7 @@ static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct 
 		wc.wc_flags = UW_WC_WITH_INV;
 		wc.imm_or_inv = d->inv_stag;
 	}
-	cq_push(qp->rcq, &wc, d && d->solicited);
+	cq_push_received(qp->rcq, &wc, qp->rq, d && d->solicited);
 }
 
 /* ---- what the RDMAP stream calls --------------------------------------------------------- */
@@ -360,8 +360,12 @@ static void forget_posted(struct qp *qp)
 
 	qp->sq.tx = tail;
 	atomic_store_explicit(&qp->sq.head, tail, memory_order_release);
-	while (!qp->shared_rq && rq_first(qp->rq))
+	while (!qp->shared_rq && rq_first(qp->rq)) {
 		rq_drop(qp->rq);
+		rq_free(qp->rq);
+	}
+	if (qp->shared_rq && qp->rd.recv_open && !qp->rd.rtr_send)
+		rq_free(qp->rq);
 	qp->rd.recv_open = false;
 }
 

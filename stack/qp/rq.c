@@ -13,8 +13,8 @@ uw_status rq_post(struct rq *rq, const struct uw_recv_wr *wr)
 	uint32_t tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
 	struct rqe *e = rq_at(rq, tail);
 
-	/* pairs with the release of head in rq_drop */
-	if (tail - atomic_load_explicit(&rq->head, memory_order_acquire) >= rq->depth)
+	/* pairs with the release in rq_free, which comes behind that of head in rq_drop */
+	if (rq_outstanding(rq) >= rq->depth)
 		return UW_E_NOMEM;
 	if (wr->num_sge > rq->max_sge)
 		return UW_E_INVAL;

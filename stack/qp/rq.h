@@ -30,7 +30,11 @@ struct rq {
 	void *ctx;
 	/* program's; its release pairs with rq_first's acquire */
 	_Alignas(64) _Atomic uint32_t tail;
-	/* stack's; its release pairs with rq_post's acquire */
+	/* How many were taken and are the program's again: as with hardware, a receive has its
+	 * place until its completion is polled (release; pairs with rq_post's acquire). So who
+	 * bounds a CQ by what the receive queues take does so. */
+	_Atomic uint32_t freed;
+	/* stack's; receives before it are taken */
 	_Alignas(64) _Atomic uint32_t head;
 };
 
@@ -48,14 +52,26 @@ static inline struct uw_sge *rqe_sge(struct rqe *e)
 /* Program. UW_E_NOMEM full, UW_E_INVAL too many SGEs. */
 uw_status rq_post(struct rq *rq, const struct uw_recv_wr *wr) UW_CHECK;
 
-/* Stack: the oldest receive, NULL when there is none. It stays in the queue until rq_drop. */
+/* Stack: the oldest receive, NULL when there is none. It is the first until rq_drop, and takes up
+ * its place until rq_free. */
 struct rqe *rq_first(const struct rq *rq);
 void rq_drop(struct rq *rq);
+/* The completion of one that was dropped has been polled, or there will be none. Any thread. */
+static inline void rq_free(struct rq *rq)
+{
+	atomic_fetch_add_explicit(&rq->freed, 1, memory_order_release);
+}
 
 static inline uint32_t rq_count(const struct rq *rq)
 {
 	return atomic_load_explicit(&rq->tail, memory_order_acquire) -
 	       atomic_load_explicit(&rq->head, memory_order_relaxed);
+}
+/* Posted, and its completion not polled yet. Program. */
+static inline uint32_t rq_outstanding(const struct rq *rq)
+{
+	return atomic_load_explicit(&rq->tail, memory_order_relaxed) -
+	       atomic_load_explicit(&rq->freed, memory_order_acquire);
 }
 
 #endif

@@ -249,7 +249,7 @@ static void post_recv(struct side *s, struct feed *f)
 	struct uw_sge v[2];
 	struct uw_recv_wr wr = { .wr_id = s->b.recvs.posted, .sg_list = v, .num_sge = 2 };
 
-	if (s->recvs == RECVS || rq_count(s->b.qp->rq) == BED_WR || !local_room(s, n, &at))
+	if (s->recvs == RECVS || rq_outstanding(s->b.qp->rq) == BED_WR || !local_room(s, n, &at))
 		return;
 	v[0] = local_sge(s, at, n / 3);
 	v[1] = local_sge(s, at + n / 3, n - n / 3);

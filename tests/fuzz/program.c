@@ -142,7 +142,7 @@ static bool queue_recv(struct bed *b, const struct uw_recv_wr *wr)
 	struct rq *rq = b->qp->rq;
 	struct rqe *e = rq_at(rq, atomic_load(&rq->tail));
 
-	if (rq_count(rq) >= rq->depth) {
+	if (rq_outstanding(rq) >= rq->depth) {
 		CHECK(rq_post(rq, wr) == UW_E_NOMEM);
 		return false;
 	}

@@ -15,6 +15,7 @@
 /* Free lists and tables grow at first. */
 #define WARM_UP 500u
 #define SLACK	(4u << 20)
+#define OBJECTS (1u << 21)
 
 static unsigned count;
 
@@ -111,10 +112,70 @@ static void all_at_once(void **state)
 	free(e);
 }
 
+static void *new_srq(void)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4096, .max_sge = 16 } };
+
+	return ibv_create_srq(here.pd, &attr);
+}
+
+static void *new_cq(void)
+{
+	return ibv_create_cq(here.ctx, 4096, NULL, NULL, 0);
+}
+
+static void *new_mr(void)
+{
+	static uint8_t m[64];
+
+	return ibv_reg_mr(here.pd, m, sizeof(m), IBV_ACCESS_LOCAL_WRITE);
+}
+
+static void *new_mw(void)
+{
+	return ibv_alloc_mw(here.pd, IBV_MW_TYPE_2);
+}
+
+static void *new_pd(void)
+{
+	return ibv_alloc_pd(here.ctx);
+}
+
+static const struct kind {
+	const char *name;
+	void *(*make)(void);
+	int (*destroy)(void *);
+} kinds[] = {
+	{ "SRQs", new_srq, (int (*)(void *))ibv_destroy_srq },
+	{ "CQs", new_cq, (int (*)(void *))ibv_destroy_cq },
+	{ "MRs", new_mr, (int (*)(void *))ibv_dereg_mr },
+	{ "MWs", new_mw, (int (*)(void *))ibv_dealloc_mw },
+	{ "PDs", new_pd, (int (*)(void *))ibv_dealloc_pd },
+};
+
+/* As many as there is memory for, then ENOMEM; one more once one has gone. */
+static void make_all(const struct kind *k, void **made, unsigned room)
+{
+	unsigned n = 0;
+
+	errno = 0;
+	while (n < room && (made[n] = k->make()))
+		n++;
+	printf("%u %s\n", n, k->name);
+	assert_in_range(n, 1, room - 1);
+	assert_int_equal(errno, ENOMEM);
+	while (n)
+		assert_int_equal(k->destroy(made[--n]), 0);
+	made[0] = k->make();
+	assert_non_null(made[0]);
+	assert_int_equal(k->destroy(made[0]), 0);
+}
+
 /* No memory left: ENOMEM, and everything works again once some is there. */
 static void memory_runs_out(void **state)
 {
 	struct ibv_qp **qp = calloc(count, sizeof(struct ibv_qp *));
+	void **made = calloc(OBJECTS, sizeof(void *));
 	struct ibv_cq *cq = ibv_create_cq(here.ctx, 64, NULL, NULL, 0);
 	struct ibv_qp_init_attr attr = { .send_cq = cq,
 					 .recv_cq = cq,
@@ -145,7 +206,10 @@ static void memory_runs_out(void **state)
 	qp[0] = ibv_create_qp(here.pd, &attr);
 	assert_non_null(qp[0]);
 	assert_int_equal(ibv_destroy_qp(qp[0]), 0);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		make_all(&kinds[i], made, OBJECTS);
 	setrlimit(RLIMIT_AS, &was);
+	free(made);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	free(qp);
 }

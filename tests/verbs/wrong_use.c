@@ -93,6 +93,145 @@ static void full_queues_say_so(void **state)
 	ends_close(&here, &a, &b);
 }
 
+/* ... of a receive, too: so a CQ that holds what the queues do cannot overflow. */
+static void a_receive_has_its_place_until_it_is_polled(void **state)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+
+	(void)state;
+	for (unsigned shared = 0; shared < 2; shared++) {
+		struct ibv_srq *srq = shared ? ibv_create_srq(here.pd, &sa) : NULL;
+		struct qp_wish w = { .recv_wr = 4, .srq = srq };
+		struct end a, b;
+
+		pair(&a, &b, &w);
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(srq ? ibv_post_srq_recv(srq, &wr, &bad)
+					     : ibv_post_recv(b.qp, &wr, &bad),
+					 0);
+		for (unsigned i = 0; i < 4; i++) {
+			assert_int_equal(post_send(&a, IBV_WR_SEND, NULL, 0, NULL, 0), 0);
+			expect_wc(a.cq, IBV_WC_SUCCESS);
+		}
+		for (unsigned i = 0; i < 4; i++) {
+			assert_int_equal(srq ? ibv_post_srq_recv(srq, &wr, &bad)
+					     : ibv_post_recv(b.qp, &wr, &bad),
+					 ENOMEM);
+			assert_ptr_equal(bad, &wr);
+			expect_wc(b.cq, IBV_WC_SUCCESS);
+			assert_int_equal(srq ? ibv_post_srq_recv(srq, &wr, &bad)
+					     : ibv_post_recv(b.qp, &wr, &bad),
+					 0);
+		}
+		ends_close(&here, &a, &b);
+		if (srq)
+			assert_int_equal(ibv_destroy_srq(srq), 0);
+	}
+}
+
+/* RESET empties the queues: as much fits as into new ones, and no completion of before comes. */
+static void a_reset_qp_is_as_new(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 64, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 8, 8, 1, 1, 0 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_qp *qp = ibv_create_qp(here.pd, &attr);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_recv_wr rwr = { .wr_id = 1 }, *rbad;
+	struct ibv_qp_attr to = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc;
+
+	(void)state;
+	for (unsigned life = 0; life < 3; life++) {
+		to.qp_state = IBV_QPS_ERR;
+		assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+		for (unsigned i = 0; i < attr.cap.max_send_wr; i++)
+			assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+		for (unsigned i = 0; i < attr.cap.max_recv_wr; i++)
+			assert_int_equal(ibv_post_recv(qp, &rwr, &rbad), 0);
+		assert_int_equal(ibv_post_send(qp, &wr, &bad), ENOMEM);
+		assert_int_equal(ibv_post_recv(qp, &rwr, &rbad), ENOMEM);
+		to.qp_state = IBV_QPS_RESET;
+		assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+	}
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* Objects that are gone already. */
+static void what_is_gone_is_not_destroyed_again(void **state)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_pd *pd = ibv_alloc_pd(here.ctx);
+	struct ibv_td_init_attr ta = { 0 };
+	struct ibv_td *td = ibv_alloc_td(here.ctx, &ta);
+	struct ibv_parent_domain_init_attr da = { .pd = pd, .td = td };
+	struct ibv_pd *both = ibv_alloc_parent_domain(here.ctx, &da);
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 8, NULL, NULL, 0);
+	struct ibv_qp_init_attr qa = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &qa);
+	struct ibv_srq *srq = ibv_create_srq(pd, &sa);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	uint8_t m[64];
+	struct ibv_mr *mr = ibv_reg_mr(pd, m, sizeof(m), IBV_ACCESS_LOCAL_WRITE);
+
+	(void)state;
+	assert_true(td && both && qp && srq && mw && mr);
+	for (unsigned again = 0; again < 3; again++) {
+		int expected = again ? EINVAL : 0;
+
+		assert_int_equal(ibv_destroy_qp(qp), expected);
+		assert_int_equal(ibv_destroy_srq(srq), expected);
+		assert_int_equal(ibv_dealloc_mw(mw), expected);
+		assert_int_equal(ibv_dereg_mr(mr), expected);
+		assert_int_equal(ibv_destroy_cq(cq), expected);
+		assert_int_equal(ibv_dealloc_pd(both), expected);
+		assert_int_equal(ibv_dealloc_td(td), expected);
+		assert_int_equal(ibv_dealloc_pd(pd), expected);
+	}
+}
+
+/* What comes after a bad request in a list is not posted, what comes before it is. */
+static void a_list_stops_at_its_bad_request(void **state)
+{
+	struct ibv_send_wr wr[3] = { 0 }, *bad;
+	struct ibv_recv_wr rwr[3] = { 0 }, *rbad;
+	struct ibv_sge v[3];
+	struct end a, b;
+
+	(void)state;
+	pair(&a, &b, NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		v[i] = sge_at(&a, 0, 8);
+		wr[i] = (struct ibv_send_wr){ .wr_id = i,
+					      .next = i < 2 ? &wr[i + 1] : NULL,
+					      .sg_list = v,
+					      .num_sge = i == 1 ? 3 : 1,
+					      .opcode = IBV_WR_SEND,
+					      .send_flags = IBV_SEND_SIGNALED };
+		rwr[i] = (struct ibv_recv_wr){ .wr_id = i,
+					       .next = i < 2 ? &rwr[i + 1] : NULL,
+					       .sg_list = v,
+					       .num_sge = i == 1 ? 3 : 1 };
+	}
+	for (unsigned i = 0; i < 3; i++)
+		v[i] = sge_at(&b, 0, 8);
+	assert_int_equal(ibv_post_recv(b.qp, rwr, &rbad), EINVAL);
+	assert_ptr_equal(rbad, &rwr[1]);
+	for (unsigned i = 0; i < 3; i++)
+		v[i] = sge_at(&a, 0, 8);
+	assert_int_equal(ibv_post_send(a.qp, wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(next_wc(a.cq).wr_id, 0);
+	assert_int_equal(next_wc(b.cq).wr_id, 0);
+	ends_close(&here, &a, &b);
+}
+
 static void send_fails(const struct ibv_sge *v, enum ibv_wc_status status)
 {
 	struct end a, b;
@@ -299,6 +438,10 @@ int main(void)
 		cmocka_unit_test(a_send_before_the_qp_is_ready_is_refused),
 		cmocka_unit_test(bad_requests_are_refused),
 		cmocka_unit_test(full_queues_say_so),
+		cmocka_unit_test(a_receive_has_its_place_until_it_is_polled),
+		cmocka_unit_test(a_reset_qp_is_as_new),
+		cmocka_unit_test(what_is_gone_is_not_destroyed_again),
+		cmocka_unit_test(a_list_stops_at_its_bad_request),
 		cmocka_unit_test(an_sge_outside_its_region_is_a_protection_error),
 		cmocka_unit_test(the_peer_refuses_what_it_does_not_allow),
 		cmocka_unit_test(a_receive_that_is_too_short_is_a_length_error),

@@ -30,12 +30,13 @@ struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_
 int uwarp_dereg_mr(struct verbs_mr *vmr)
 {
 	struct uwarp_mr *mr = uwarp_container(vmr, struct uwarp_mr, vmr);
-	int rc = mr->api->mr_dereg(mr->uw);
+	int rc = mr->uw ? mr->api->mr_dereg(mr->uw) : -EINVAL;
 
 	if (rc)
 		return -rc;
+	mr->uw = NULL;
 	uwarp_pd_put(mr->vmr.ibv_mr.pd);
-	free(mr);
+	uwarp_bury(mr);
 	return 0;
 }
 

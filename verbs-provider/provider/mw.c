@@ -29,12 +29,13 @@ struct ibv_mw *uwarp_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 int uwarp_dealloc_mw(struct ibv_mw *ibmw)
 {
 	struct uwarp_mw *mw = uwarp_container(ibmw, struct uwarp_mw, mw);
-	int rc = mw->api->mw_dealloc(mw->uw);
+	int rc = mw->uw ? mw->api->mw_dealloc(mw->uw) : -EINVAL;
 
 	if (rc)
 		return -rc;
+	mw->uw = NULL;
 	uwarp_pd_put(ibmw->pd);
-	free(mw);
+	uwarp_bury(mw);
 	return 0;
 }
 

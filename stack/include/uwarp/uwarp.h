@@ -270,6 +270,7 @@ int uw_qp_set_access(struct uw_qp *qp, unsigned access);
 int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done);
 /* All n or none. */
 int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n);
+/* The same of receives; -ENOMEM RQ full. */
 int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
 
 /* ---- connections (what rdma_cm needs; RFC 5044 §7, RFC 6581) ----------------------------- */

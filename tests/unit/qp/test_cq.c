@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "qp/cq.h"
+#include "qp/rq.h"
 
 #include "uwtest.h"
 
@@ -234,6 +235,24 @@ static void a_qp_that_goes_takes_its_completions_along(void **state)
 	expect(&b, 30);
 }
 
+/* ... and the places of its receives. */
+static void what_is_forgotten_is_free(void **state)
+{
+	const struct uw_wc wc = { .qp_num = 7 };
+	struct rq rq = { .depth = 4 };
+	struct box b;
+
+	(void)state;
+	box_init(&b, 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(cq_push_received(&b.cq, &wc, &rq, false));
+	assert_int_equal(rq.freed, 0);
+	assert_false(cq_push_received(&b.cq, &wc, &rq, false)); /* nobody will poll it */
+	assert_int_equal(rq.freed, 1);
+	cq_forget(&b.cq, 7);
+	assert_int_equal(rq.freed, 3);
+}
+
 static void moving_keeps_what_is_there(void **state)
 {
 	struct box b;
@@ -266,6 +285,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(solicited_only_waits_for_such),
 	cmocka_unit_test(any_is_the_stronger),
 	cmocka_unit_test(a_qp_that_goes_takes_its_completions_along),
+	cmocka_unit_test(what_is_forgotten_is_free),
 	cmocka_unit_test(moving_keeps_what_is_there),
 };
 
