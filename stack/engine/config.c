@@ -100,23 +100,46 @@ static int get_transport(struct uw_config *c)
 	return err || t ? err : -EINVAL;
 }
 
+/* *out: which of the names it is. */
+static int get_choice(const char *name, const char *const *names, const char *want, unsigned *out)
+{
+	const char *v = getenv(name);
+
+	if (!v || !*v)
+		return 0;
+	for (unsigned i = 0; names[i]; i++) {
+		if (strcmp(v, names[i]))
+			continue;
+		*out = i;
+		return 0;
+	}
+	return bad(name, v, want);
+}
+
 static int get_threads(struct uw_config *c)
 {
 	static const char *const names[] = { [UW_THREADS_ADAPTIVE] = "adaptive",
 					     [UW_THREADS_C1] = "c1",
 					     [UW_THREADS_C2] = "c2",
-					     [UW_THREADS_C3] = "c3" };
-	const char *v = getenv("UWARP_THREADS");
+					     [UW_THREADS_C3] = "c3",
+					     NULL };
+	unsigned i = c->threads;
+	int err = get_choice("UWARP_THREADS", names, "c1, c2, c3 or adaptive", &i);
 
-	if (!v || !*v)
-		return 0;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(v, names[i]))
-			continue;
-		c->threads = (enum uw_threads)i;
-		return 0;
-	}
-	return bad("UWARP_THREADS", v, "c1, c2, c3 or adaptive");
+	c->threads = (enum uw_threads)i;
+	return err;
+}
+
+static int get_tso(struct uw_config *c)
+{
+	static const char *const names[] = {
+		[UW_TSO_AUTO] = "auto", [UW_TSO_ON] = "on", [UW_TSO_OFF] = "off", NULL
+	};
+	unsigned i = c->tso;
+	int err = get_choice("UWARP_TSO", names, "on, off or auto", &i);
+
+	c->tso = (enum uw_tso)i;
+	return err;
 }
 
 static int get_strings(struct uw_config *c)
@@ -176,6 +199,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_transport(c);
 	if (!err)
 		err = get_threads(c);
+	if (!err)
+		err = get_tso(c);
 	if (!err)
 		err = get_rate(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)

@@ -337,8 +337,11 @@ static void close_links(struct uw_engine *e)
 		llp_remove_link(e->links[i]);
 	e->doorbell = &e->own_doorbell; /* nobody else looks at it any more (llp's wake) */
 	engine_unlock(e);
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		if (e->cfg.verbose && e->links[i]->flags & IO_TSO)
+			engine_say_tso(&e->links[i]->stats);
 		e->links[i]->ops->close(e->links[i]);
+	}
 }
 
 void uw_engine_close(struct uw_engine *e)

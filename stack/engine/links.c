@@ -214,10 +214,21 @@ static uint64_t clock_ns(void *arg)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* A link of DPDK's that cannot has said why, and is not open. */
+static uw_status check_tso(const struct uw_engine *e, const struct io_link *l)
+{
+	if (e->cfg.tso != UW_TSO_ON || l->flags & IO_TSO)
+		return UW_OK;
+	engine_say("no TSO on link %s: it has no port that cuts (--tso, UWARP_TSO)", l->ops->name);
+	return UW_E_UNSUPPORTED;
+}
+
 uw_status link_limit(struct uw_engine *e, struct io_link **l)
 {
 	uw_status st = check_mtu(e, *l);
 
+	if (!st)
+		st = check_tso(e, *l);
 	if (!st && e->cfg.rate_bps)
 		st = rate_open(*l, e->cfg.rate_bps, clock_ns, NULL, l);
 	if (st)

@@ -30,7 +30,7 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
 /* In front of *l a link that is no faster than the configuration says. Closes *l on an error, also
- * if it cannot have the addresses that were asked for. */
+ * if it cannot have the addresses or the TSO that were asked for. */
 uw_status link_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
 
 #endif

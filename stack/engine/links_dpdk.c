@@ -10,6 +10,9 @@
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
 	const char *link = e->cfg.link[0] ? e->cfg.link : "memif";
+	static const enum dpdk_tso tso[] = { [UW_TSO_AUTO] = DPDK_TSO_AUTO,
+					     [UW_TSO_ON] = DPDK_TSO_ON,
+					     [UW_TSO_OFF] = DPDK_TSO_OFF };
 	char run_dir[32];
 	struct link_addr a;
 	struct dpdk_config cfg = { .link = link,
@@ -17,6 +20,7 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 				   .run_dir = e->cfg.run_dir,
 				   .addr_fd = e->cfg.addr_fd,
 				   .addr_auto = e->cfg.ip_auto,
+				   .tso = tso[e->cfg.tso],
 				   .verbose = e->cfg.verbose };
 	uw_status st;
 

@@ -74,6 +74,13 @@ void engine_say_copies(const struct uw_stats *st)
 		   per_octet(st->payload_rx_copied, st->payload_rx_bytes));
 }
 
+void engine_say_tso(const struct io_stats *st)
+{
+	engine_say("TSO: of %llu frames sent %llu went in %llu chains; %llu singly after all",
+		   (unsigned long long)st->tx_frames, (unsigned long long)st->tx_merged,
+		   (unsigned long long)st->tx_chains, (unsigned long long)st->tx_unmerged);
+}
+
 void engine_say_connect_failed(const struct uw_ep *ep, uw_status why)
 {
 	static _Atomic uint64_t last;

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cm/rc.h"
 
+struct io_stats;
 struct uw_ep;
 struct uw_engine;
 struct uw_rc;
@@ -20,6 +21,8 @@ void engine_say_both_wait(const struct uw_ep *ep);
 
 /* verbose: how often payload was copied. */
 void engine_say_copies(const struct uw_stats *st);
+/* What went to a port that cuts. */
+void engine_say_tso(const struct io_stats *st);
 
 /* CM-less RC: nobody was there in time; the peer says no. */
 void engine_say_no_peer(const struct uw_rc *rc);

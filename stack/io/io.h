@@ -34,9 +34,10 @@ struct io_frame {
 };
 
 enum io_flags {
-	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
-	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
+	IO_P2P = 1,    /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
+	IO_RINGS = 2,  /* peers ring our doorbell: when idle the engine may sleep until then */
 	IO_REFERS = 4, /* has `refer` */
+	IO_TSO = 8,    /* TCP segments go to a port that cuts them */
 };
 
 enum io_doorbell {
@@ -51,6 +52,9 @@ struct io_stats {
 	uint64_t no_frame; /* alloc() found the pool empty */
 	uint64_t rx_drops, tx_drops;
 	uint64_t rings; /* doorbells rung at peers */
+	/* IO_TSO: of tx_frames, those that went as part of one of so many chains, and those that
+	 * had to go singly since the port did not take their chain */
+	uint64_t tx_merged, tx_chains, tx_unmerged;
 };
 
 struct io_ops {

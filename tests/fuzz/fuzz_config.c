@@ -29,6 +29,7 @@ static const char *const names[] = {
 	"UWARP_IDENTITY",
 	"UWARP_COPIES",
 	"UWARP_THREADS",
+	"UWARP_TSO",
 };
 
 static void check(const struct uw_config *c)
@@ -40,7 +41,7 @@ static void check(const struct uw_config *c)
 	CHECK(c->mpa_rev == 1 || c->mpa_rev == 2);
 	CHECK(c->ird >= 1 && c->ird <= 0x3ffe && c->ord >= 1 && c->ord <= 0x3ffe);
 	CHECK(c->connect_ms >= 10 && c->connect_ms <= 600000);
-	CHECK(c->threads <= UW_THREADS_C3);
+	CHECK(c->threads <= UW_THREADS_C3 && c->tso <= UW_TSO_OFF);
 	CHECK(c->speak_first_ms <= 600000 && c->addr_fd >= -1);
 }
 

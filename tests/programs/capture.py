@@ -22,6 +22,7 @@ TSHARK = ["-l", "-T", "pdml", "--disable-protocol", "rpcordma", "-o", "tcp.try_h
 TCP = ("tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len")
 HALF = 1 << 31  # of the sequence numbers
 STARTUP_LENGTH = 20
+MTU, ETHER = 1500, 14
 # More than a frame; the ring has slots of this size.
 SNAP = "2048"
 # A capture is complete when its file has not grown over so many looks.
@@ -60,6 +61,7 @@ class Judgement:
         self.streams = set()
         self.seen = collections.defaultdict(Ranges)  # stream and sender -> octets
         self.repeated = 0  # segments that came again
+        self.longest = 0  # octets of a frame
         self.faults = []  # the first ones
 
     def fault(self, number, text):
@@ -106,6 +108,7 @@ class Judgement:
             protos[proto.get("name")].append(proto)
         fields = {f.get("name"): f for f in packet.iter("field")}
         number = fields["num"].get("show")
+        self.longest = max(self.longest, int(fields["frame.len"].get("show")))
         if protos["_ws.malformed"] or "_ws.malformed" in fields:
             self.fault(number, "malformed")
         for name in ("iwarp_mpa", "iwarp_ddp_rdmap"):
@@ -175,6 +178,7 @@ class Listened(Captured):
     the queueing layer shows up only where it arrives."""
 
     needs = ["tshark", "tcpdump", "mergecap"]
+    env = None
 
     def listen(self, stage, role):
         path = os.path.join(stage.folder, f"{role}-wire.pcap")
@@ -202,13 +206,39 @@ class Listened(Captured):
 
     def __call__(self, stage):
         listeners = [self.listen(stage, role) for role in ("server", "client")]
-        server, client = run_pair(stage, self.server, self.client, 30)
+        server, client = run_pair(stage, self.server, self.client, 30, env=self.env)
         judge(stage, server, client, self.client)
+        self.judge_more(server, client)
         for tcpdump, path in listeners:
             self.stop(tcpdump, path)
         both = os.path.join(stage.folder, "wire.pcapng")
         subprocess.run([need("mergecap"), "-w", both, *(path for _, path in listeners)], check=True)
-        judge_capture(both, self.wanted)
+        longest = judge_capture(both, self.wanted).longest
+        check(longest <= MTU + ETHER, f"wire.pcapng: a frame of {longest} octets")
+
+    def judge_more(self, server, client):
+        pass
+
+
+class Cut(Listened):
+    """The same where the port cuts: whoever has sent much has sent it in chains, and on the wire is none of them."""
+
+    env = {role: {"UWARP_VERBOSE": "1"} for role in ("server", "client")}
+    figures = re.compile(r"uwarp: TSO: of (\d+) frames sent (\d+) went in (\d+) chains; (\d+) singly after all")
+
+    def __init__(self, program, flags, server, client, wanted, cutters=("server", "client")):
+        super().__init__(program, flags, server, client, wanted)
+        self.cutters = cutters
+
+    def judge_more(self, server, client):
+        for program in (server, client):
+            found = self.figures.search(program.err)
+            check(found, f"the {program.role} does not say what it sent in chains")
+            sent, merged, chains, singly = map(int, found.groups())
+            check(not singly, f"the {program.role}'s port refused chains")
+            check(sent >= merged >= 2 * chains, f"the {program.role}'s figures cannot be: {found[0]}")
+            if program.role in self.cutters:
+                check(merged > sent / 4, f"the {program.role} sent {merged} of {sent} frames in chains")
 
 
 class Self(Captured):
@@ -256,4 +286,10 @@ VETH = [
     rping(Captured, 50, 3000),
     perftest(Listened, "ib_send_bw", "-R -n 50 -s 4096", send=50),
     perftest(Listened, "ib_read_lat", "-R -n 50 -s 5000", read=50, answer=50),
+]
+# Reads and Writes take turns; one-sided, the other side sends little. IPv6 goes uncut: the port can only IPv4.
+TAP = [
+    rping(Cut, 30, 60000),
+    perftest(Cut, "ib_send_bw", "-R -n 30 -s 65536 -b", send=60),
+    rping(Listened, 10, 9000, "{server6}"),
 ]

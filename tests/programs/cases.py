@@ -11,7 +11,7 @@ import cmless
 import lifecycle
 import pyverbs_cases
 from alone import Alone, Watch
-from links import Host, Loop, Memif, Veth
+from links import Host, Loop, Memif, Tap, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 
 # rping takes 23 (room for its greeting) to 65535: the ends, powers of two or a neighbour of each,
@@ -190,6 +190,7 @@ GROUPS = {
     "af_packet-all": [(Veth, VETH_ALL)],
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
     "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
+    "tso": [(Tap, capture.TAP)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],
     "apps-sockets": [(Memif, apps.SOCKETS)],
     "apps-qperf": [(Memif, apps.QPERF)],

@@ -23,6 +23,8 @@ GRACE = 3.0
 START = 15.0
 PR_SET_PDEATHSIG = 1
 SHOWN_LINES, SHOWN_WIDTH = 6, 120
+# What a verbose process says at its end.
+FIGURES = ("uwarp: TSO: ", "uwarp: payload sent: ")
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -154,8 +156,9 @@ class Program:
         return read_bytes(self.err_path).decode(errors="replace")
 
     def our_lines(self):
-        """What uwarp itself said."""
-        return [x for x in self.err.splitlines() if x.startswith(("uwarp: ", "uwarp-run: "))]
+        """What uwarp itself said, figures apart."""
+        lines = [x for x in self.err.splitlines() if x.startswith(("uwarp: ", "uwarp-run: "))]
+        return [x for x in lines if not x.startswith(FIGURES)]
 
     def has_thread(self, name):
         tasks = f"/proc/{self.pid}/task"
@@ -231,7 +234,8 @@ class Stage:
         """Start `uwarp-run OPTIONS -- command` at the role's place and with its address."""
         if options is None:
             options = self.link.options(role)
-        argv = [UWARP_RUN, "--quiet", *options, "--", *self.fill_in(command)]
+        wrapper = self.link.wrapper(role) if hasattr(self.link, "wrapper") else []
+        argv = [*wrapper, UWARP_RUN, "--quiet", *options, "--", *self.fill_in(command)]
         return self.start_plain(role, argv, env)
 
     def start_plain(self, role, argv, env=None):

@@ -17,6 +17,13 @@
 #include "base/status.h"
 #include "io/io.h"
 
+/* Whether segments go merged to a port that cuts them (tso.h). */
+enum dpdk_tso {
+	DPDK_TSO_AUTO, /* where the port does */
+	DPDK_TSO_ON,   /* else the link does not open */
+	DPDK_TSO_OFF,
+};
+
 struct dpdk_config {
 	const char *link;
 	/* Network order. 0: memif takes the first free 127.0.0.x, an interface its own address
@@ -30,7 +37,8 @@ struct dpdk_config {
 	 * flock, so that nobody took the address in between; -1: none. It stays the caller's. */
 	int addr_fd;
 	bool addr_auto; /* memif: nobody asked for addr, so if it is in use take another */
-	bool verbose;	/* let DPDK speak on stderr */
+	enum dpdk_tso tso;
+	bool verbose; /* let DPDK speak on stderr */
 };
 
 /* Starts the EAL at the first call in a process. What is wrong is said in one line on stderr. */

@@ -6,6 +6,7 @@
 #include <rte_ethdev.h>
 
 #include "ethdev.h"
+#include "tso.h"
 
 int ethdev_plug(struct ethdev_plug *p)
 {
@@ -31,7 +32,7 @@ int ethdev_unplug(uint16_t port)
 	return rte_dev_remove(info.device);
 }
 
-int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu)
+int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu, bool tso)
 {
 	struct rte_eth_conf conf = { 0 };
 	struct rte_eth_dev_info info;
@@ -42,6 +43,8 @@ int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu)
 		return rc;
 	conf.rxmode.mtu = mtu;
 	conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (tso)
+		conf.txmode.offloads |= tso_offloads(&info);
 	rc = rte_eth_dev_configure(port, 1, 1, &conf);
 	if (rc < 0)
 		return rc;

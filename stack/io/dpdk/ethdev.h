@@ -14,8 +14,9 @@ struct ethdev_plug {
 int ethdev_plug(struct ethdev_plug *p);
 int ethdev_unplug(uint16_t port);
 
-/* One queue each way; rx into p->rx. mtu 0: leave what the driver has. 0 or -errno. */
-int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu);
+/* One queue each way; rx into p->rx. mtu 0: leave what the driver has. tso: have it cut TCP
+ * segments if it can. 0 or -errno. */
+int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu, bool tso);
 
 enum { ETHDEV_NAME_LEN = 64 };
 

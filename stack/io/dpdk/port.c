@@ -13,6 +13,7 @@
 
 #include "io/addr.h"
 
+#include "burst.h"
 #include "eal.h"
 #include "ethdev.h"
 #include "kernel_if.h"
@@ -44,8 +45,7 @@ struct port {
 	struct frame_pools pools;
 	uint16_t id;
 	bool made;
-	bool chains; /* the driver sends frames of several buffers */
-	uint32_t frame_max;
+	struct sender sender;
 	_Atomic uint32_t awake; /* a doorbell that nobody rings */
 };
 
@@ -72,67 +72,9 @@ static unsigned port_rx(struct io_link *l, struct io_frame **v, unsigned n)
 	return got;
 }
 
-/* The mbuf to send for a frame: its own, or a copy in one buffer for drivers that see no more. */
-static struct rte_mbuf *to_send(struct port *p, struct io_frame *f, uint32_t len)
-{
-	if (p->chains || !f->next)
-		return frame_to_mbuf(f, len);
-	struct io_frame *flat = frame_alloc(p->pools.tx);
-
-	if (!flat)
-		return NULL;
-	for (; f; f = f->next) {
-		memcpy(flat->data + flat->len, f->data, f->len);
-		flat->len += f->len;
-	}
-	return frame_to_mbuf(flat, len);
-}
-
-/* Up to a burst. A frame that is too long for the port is dropped once its turn comes. */
-static unsigned send_burst(struct port *p, struct io_frame **v, unsigned n)
-{
-	struct rte_mbuf *m[FRAME_BURST];
-	uint32_t len[FRAME_BURST];
-	unsigned ready;
-
-	for (ready = 0; ready < n; ready++) {
-		len[ready] = frame_len(v[ready]);
-		if (len[ready] > p->frame_max)
-			break;
-		m[ready] = to_send(p, v[ready], len[ready]);
-		if (!m[ready])
-			break;
-	}
-	unsigned sent = ready ? rte_eth_tx_burst(p->id, 0, m, (uint16_t)ready) : 0;
-
-	for (unsigned i = 0; i < ready; i++) {
-		bool copied = m[i] != mbuf_of(v[i]);
-
-		if (i < sent)
-			p->link.stats.tx_bytes += len[i];
-		if (copied && i < sent)
-			io_free_chain(v[i]);
-		else if (copied)
-			rte_pktmbuf_free(m[i]);
-	}
-	p->link.stats.tx_frames += sent;
-	if (sent == ready && ready < n && len[ready] > p->frame_max) {
-		p->link.stats.tx_drops++;
-		io_free_chain(v[sent++]);
-	}
-	return sent;
-}
-
 static unsigned port_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
-	unsigned sent = 0, got = 1;
-
-	while (got && sent < n) {
-		got = send_burst(port_of(l), v + sent, RTE_MIN(n - sent, (unsigned)FRAME_BURST));
-		sent += got;
-	}
-	l->stats.tx_full += sent < n;
-	return sent;
+	return burst_send(&port_of(l)->sender, v, n);
 }
 
 static struct io_frame *port_alloc(struct io_link *l)
@@ -202,6 +144,8 @@ struct port_spec {
 	unsigned room; /* of a buffer, behind the headroom */
 	unsigned nrx;
 	unsigned set_mtu; /* in the device; 0: it has it or needs none */
+	enum dpdk_tso tso;
+	const char *no_tso; /* out: what stands against it */
 };
 
 /* A packet socket's ring is cut into frames of a power of two, or they would straddle blocks. */
@@ -290,8 +234,27 @@ static uw_status spec_fill(struct port_spec *s, struct port *p, const struct dpd
 
 struct port_job {
 	struct port *p;
-	const struct port_spec *spec;
+	struct port_spec *spec;
 };
+
+static void fill_sender(struct port *p, struct port_spec *spec, const struct rte_eth_dev_info *info)
+{
+	struct sender *s = &p->sender;
+	uint16_t mtu = 0;
+
+	*s = (struct sender){ .port = p->id,
+			      .chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
+			      .frame_max = p->link.mtu + FRAME_ETHER,
+			      .mp = p->pools.tx,
+			      .stats = &p->link.stats };
+	rte_eth_dev_get_mtu(p->id, &mtu);
+	spec->no_tso = tso_read(&s->tso, info, mtu, s->frame_max);
+	s->tso.mp = p->pools.tx;
+	s->tso.on = !spec->no_tso &&
+		    (spec->tso == DPDK_TSO_ON || (spec->tso == DPDK_TSO_AUTO && !tso_uncut(info)));
+	if (s->tso.on)
+		p->link.flags |= IO_TSO;
+}
 
 static int job_plug(void *arg)
 {
@@ -308,7 +271,7 @@ static int job_plug(void *arg)
 		return rc;
 	p->id = plug.port;
 	p->made = true;
-	rc = ethdev_configure(p->id, &p->pools, j->spec->set_mtu);
+	rc = ethdev_configure(p->id, &p->pools, j->spec->set_mtu, j->spec->tso != DPDK_TSO_OFF);
 	if (rc < 0)
 		return rc;
 	rc = rte_eth_dev_start(p->id);
@@ -320,7 +283,8 @@ static int job_plug(void *arg)
 		return rc;
 	memcpy(p->link.mac, mac.addr_bytes, sizeof(p->link.mac));
 	rc = rte_eth_dev_info_get(p->id, &info);
-	p->chains = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (rc == 0)
+		fill_sender(p, j->spec, &info);
 	return rc;
 }
 
@@ -353,7 +317,6 @@ static uw_status open_parts(struct port *p, struct port_spec *s, const struct dp
 	if (!p->link.addr && !cfg->n_ip6)
 		return say(UW_E_INVAL, "link %s has no address: give it one", cfg->link);
 	io_set_ip6(&p->link, cfg->ip6, cfg->n_ip6);
-	p->frame_max = p->link.mtu + FRAME_ETHER;
 	p->pools.nrx = s->nrx;
 	p->pools.ntx = TX_FRAMES;
 	struct eal_need need = { .bytes = frame_pools_bytes(s->nrx, TX_FRAMES, s->room),
@@ -372,8 +335,10 @@ static uw_status open_parts(struct port *p, struct port_spec *s, const struct dp
 		return say(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,
 			   "cannot open link %s: %s", cfg->link, why[0] ? why : strerror(-rc));
 	}
+	if (s->tso == DPDK_TSO_ON && s->no_tso)
+		return say(UW_E_UNSUPPORTED, "no TSO on link %s: %s", cfg->link, s->no_tso);
 	/* A card would need to have the program's memory mapped; this driver copies. */
-	if (s->kind == PORT_AF_PACKET && p->chains)
+	if (s->kind == PORT_AF_PACKET && p->sender.chains)
 		p->link.flags |= IO_REFERS;
 	wait_link(p, s->device);
 	return UW_OK;
@@ -382,7 +347,7 @@ static uw_status open_parts(struct port *p, struct port_spec *s, const struct dp
 uw_status port_open(enum port_kind kind, const char *device, const struct dpdk_config *cfg,
 		    const struct io_env *env, struct io_link **out)
 {
-	struct port_spec spec = { .kind = kind, .device = device };
+	struct port_spec spec = { .kind = kind, .device = device, .tso = cfg->tso };
 	struct port *p = calloc(1, sizeof(*p));
 
 	if (!p)

@@ -66,7 +66,7 @@ static int slot_make(struct slot_set *set, struct slot *s, bool server)
 		return rc;
 	s->port = plug.port;
 	s->made = true;
-	rc = ethdev_configure(s->port, set->pools, 0);
+	rc = ethdev_configure(s->port, set->pools, 0, false);
 	if (rc < 0)
 		slot_unmake(s);
 	return rc;

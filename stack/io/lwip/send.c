@@ -112,12 +112,17 @@ static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct 
 	TCPH_HDRLEN_FLAGS_SET(seg->tcphdr, TCP_HLEN / 4, TCP_PSH);
 }
 
+/* PSH is the last segment's that is queued (RFC 9293 §3.9.1.2): a port that cuts puts it there
+ * only, and so may be given those before it (io/dpdk/tso.h). */
 static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
 {
 	struct tcp_seg **tail = &pcb->unsent;
 
-	while (*tail)
+	while (*tail) {
+		if (!(*tail)->next)
+			TCPH_UNSET_FLAG((*tail)->tcphdr, TCP_PSH);
 		tail = &(*tail)->next;
+	}
 	*tail = seg;
 	pcb->snd_lbb += seg->len;
 	pcb->snd_buf -= seg->len;
