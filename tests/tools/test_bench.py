@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, goals, icount, numbers, output, peers, perftest, plan, report, rounds, verbs  # noqa: E402
+from bench import cli, goals, icount, numbers, output, peers, perftest, plan, qperf, report, rounds, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
 from bench.rig import Rig, last_row  # noqa: E402
 
@@ -194,6 +194,28 @@ class Printed(unittest.TestCase):
     def test_libfabrics_rows_are_found_whatever_the_size(self):
         text = "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n9.7k    300     =300     5.7m        2.00s      2.99    3339.82       0.00\n"
         self.assertEqual(peers.FI_ROW.findall(text)[-1][2], "3339.82")
+
+
+class Qperf(unittest.TestCase):
+    def test_figures_are_microseconds_and_gigabits(self):
+        self.assertAlmostEqual(qperf.value("rc_lat:\n    latency  =  4844.35 ns\n"), 4.84435)
+        self.assertAlmostEqual(qperf.value("rc_bw:\n    bw  =  1250000000 bytes/sec\n"), 10)
+        self.assertRaises(Failed, qperf.value, "rc_lat:\nfailed to receive synchronization\n")
+
+    def test_verbs_stand_beside_tcps_test_of_the_same_kind_and_size(self):
+        facts = {"test": "qperf", "size": 65536}
+        s = run(
+            probe("qperf/uwarp/rc_bw/65536", 8, 9, 10, op="rc_bw", **facts), probe("qperf/tcp/tcp_bw/65536", 4, 3, 5, op="tcp_bw", scheme="tcp", **facts),
+            probe("qperf/uwarp/rc_lat, polling/65536", 1, 1, 1, op="rc_lat, polling", **facts), probe("qperf/tcp/tcp_lat/65536", 4, 4, 4, op="tcp_lat", scheme="tcp", **facts),
+        )  # fmt: skip
+        self.assertEqual([r[-1] for r in output.rows(s, "qperf")], ["against TCP", "2.00 x", "", "0.25 x", ""])
+
+    def test_another_device_has_its_server_at_the_peer(self):
+        options = cli.parser().parse_args(["qperf", "--device", "siw0", "--peer", "192.0.2.7", "--remote", "sh -c"])
+        rig = type("Rig", (), {"options": options})
+        self.assertIn("qperf/siw0/rc_lat/64", {p.key for p in plan.qperfs(rig)})
+        words = qperf.client_words("21000", options.peer, "rc_lat", 64, ["-cm", "1"])
+        self.assertEqual((words[1:3], words[-3:]), (["-lp", "21000"], ["-cm", "1", "rc_lat"]))
 
 
 class Instructions(unittest.TestCase):

@@ -75,6 +75,7 @@ def parser():
         ("schemes", "uwarp's transports beside each other and the raw link"),
         ("threads", "uwarp's thread models beside each other"),
         ("copies", "uwarp's copy modes beside each other"),
+        ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
     ):
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))
     everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)

@@ -93,10 +93,12 @@ def reference(s):
         return f"throughput/wire/copied/0/{f['mtu']}"
     if f["test"] == "rate":
         return f"rate/wire/raw/{f['size']}"
+    if f["test"] == "qperf":
+        return f"qperf/tcp/{'tcp_bw' if '_bw' in f['op'] else 'tcp_lat'}/{f['size']}"
     return None
 
 
-def against_wire(series, s):
+def against_reference(series, s):
     key = reference(s)
     quotients = ratio(series, s.key, key) if key and key != s.key else []
     # READ counts whole round trips, the others half ones
@@ -111,12 +113,12 @@ def more_facts(s):
 
 
 def rows(series, test):
-    found = [("scheme", "what", "size", "", "median (spread)", "against wire")]
+    found = [("scheme", "what", "size", "", "median (spread)", "against TCP" if test == "qperf" else "against wire")]
     for s in series.values():
         f = s.facts
         if f["test"] == test:
             size = size_name(f["size"]) if f.get("size") else ""
-            found.append((f["scheme"], str(f["op"]), size, more_facts(s), s.text(), against_wire(series, s)))
+            found.append((f["scheme"], str(f["op"]), size, more_facts(s), s.text(), against_reference(series, s)))
     return found
 
 

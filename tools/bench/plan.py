@@ -2,12 +2,13 @@
 """What each subcommand measures: lists of probes in the order of a round. A probe's neighbours are
 what it is compared with."""
 
-from . import peers, perftest, verbs
+from . import peers, perftest, qperf, verbs
 from .rounds import probe
 from .settings import COPIES, CRC, RATE, THREADS, TRANSPORT, with_setting
 
 LATENCY_SIZES = (64, 1000, 10_000, 100_000, 500_000)
 THROUGHPUT_SIZES = (1024, 10_000, 65_536, 100_000, 1 << 20)
+QPERF_SIZES = (64, 65_536)
 POST_LISTS = (1, 4, 16, 32)
 MANY = (1, 1000, 10_000)
 MODELS, COPY_MODES = ("c1", "c2", "c3", "adaptive"), (2, 1, 0)
@@ -172,6 +173,30 @@ def cpu(rig):
             yield tcp_cpu(rig, size)
 
 
+# ---- qperf ------------------------------------------------------------------------------
+
+
+def qperf_verbs(rig, test, size, unit):
+    yield probe("qperf", own(rig), test, size, unit, lambda: qperf.verbs(rig, test, size, mtu=rig.options.mtu))
+    if unit == "us":
+        yield probe("qperf", own(rig), f"{test}, polling", size, unit, lambda: qperf.verbs(rig, test, size, poll=True, mtu=rig.options.mtu))
+
+
+def qperf_at(rig, size, tests, unit, tcp):
+    """The tests of one kind at one size, beside TCP's of that kind."""
+    for test in tests:
+        yield from qperf_verbs(rig, test, size, unit)
+    if wants(rig, "tcp"):
+        yield probe("qperf", "tcp", tcp, size, unit, lambda: qperf.tcp(rig, tcp, size))
+
+
+def qperfs(rig):
+    for size in rig.options.sizes or QPERF_SIZES:
+        yield from qperf_at(rig, size, qperf.LATENCY, "us", qperf.TCP_LATENCY)
+        if size >= STREAM_FROM:
+            yield from qperf_at(rig, size, qperf.BANDWIDTH, "Gb/s", qperf.TCP_BANDWIDTH)
+
+
 # ---- settings turned --------------------------------------------------------------------
 
 
@@ -293,6 +318,14 @@ def goal_throughput(rig):
         yield verified(rig, op)
 
 
+def goal_qperf(rig):
+    """Each test lasts a second, and its start one more."""
+    at_small = qperf_at(rig, QPERF_SIZES[0], qperf.LATENCY, "us", qperf.TCP_LATENCY)
+    at_large = qperf_at(rig, QPERF_SIZES[1], qperf.BANDWIDTH, "Gb/s", qperf.TCP_BANDWIDTH)
+    for p in (*at_small, *at_large):
+        yield few(p)
+
+
 def goal_cpu(rig):
     yield verbs_cpu(rig, "send", 65_536)
     yield tcp_cpu(rig, 65_536)
@@ -307,7 +340,7 @@ def goal_schemes(rig):
 
 PARTS = {
     "latency": goal_latency, "throughput": goal_throughput, "rate": rate, "connections": connections,
-    "cpu": goal_cpu, "schemes": goal_schemes,
+    "cpu": goal_cpu, "schemes": goal_schemes, "qperf": goal_qperf,
 }  # fmt: skip
 
 
@@ -319,5 +352,5 @@ def everything(rig):
 
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "copies": copies, "all": everything,
+    "schemes": schemes, "threads": threads, "copies": copies, "qperf": qperfs, "all": everything,
 }  # fmt: skip

@@ -84,6 +84,10 @@ class Program:
             raise Failed(f"{self.name()} ended with {self.popen.returncode}{self.last_words()}")
         return self.out()
 
+    def finish(self, seconds):
+        """Let it end, well or not."""
+        wait_until(lambda: not self.running(), seconds)
+
     def name(self):
         words = self.argv[self.argv.index("--") + 1 :] if "--" in self.argv else self.argv
         return os.path.basename(words[0])
