@@ -165,8 +165,9 @@ static void test_all_rev1(void **state)
 static void test_all_with_faults(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 6; seed++)
+	for (uint64_t seed = 1; seed <= 12; seed++)
 		all_operations(&(struct sim_options){ .mtu = seed & 1 ? 1500 : 9000,
+						      .direct = seed > 6,
 						      .drop_ppm = 20000,
 						      .dup_ppm = 20000,
 						      .reorder_ppm = 50000,
@@ -194,8 +195,9 @@ static void test_a_completed_write_is_there(void **state)
 {
 	(void)state;
 	all_operations(&(struct sim_options){ .roce = true });
-	for (uint64_t seed = 1; seed <= 6; seed++)
+	for (uint64_t seed = 1; seed <= 12; seed++)
 		all_operations(&(struct sim_options){ .roce = true,
+						      .direct = seed > 6,
 						      .drop_ppm = 20000,
 						      .dup_ppm = 20000,
 						      .reorder_ppm = 50000,

@@ -120,6 +120,7 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_go_direct(c);
 	c->connecting = false;
 	c->in_callback = true;
 	edge.cfg.user->connected(c->ctx);
@@ -137,6 +138,7 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
 	ls = conn_whole(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_go_direct(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
 	if (!c->ctx)

@@ -9,6 +9,8 @@
 #define FLOW_BITS    13
 #define FLOW_BUCKETS (1u << FLOW_BITS)
 
+#define CONN_HEAD 34 /* octets in front of a TCP header */
+
 /* Network order; all of it there is. */
 struct flow_key {
 	struct uw_ip local, remote;
@@ -47,6 +49,8 @@ struct llp_conn {
 	bool connecting;
 	struct llp_listener *half; /* half.c: not accepted yet */
 	bool paused;
+	bool direct;			  /* direct.c: may go to the link without lwIP, ... */
+	uint8_t head[CONN_HEAD];	  /* ... behind this */
 	uint64_t probe_us, probe_wait_us; /* the peer's window is closed: when to ask; 0 not yet */
 	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
 	enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT } end;
@@ -65,6 +69,7 @@ struct llp_conn *conn_of(const struct tcp_pcb *pcb);
 void conn_flow_add(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);
 bool conn_flow_taken(const struct flow_key *k);
+struct llp_conn *conn_flow_lookup(const struct flow_key *k);
 /* before, NULL: nothing of ours, is in front of pcb in lwIP's list. */
 void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);
 
@@ -80,7 +85,16 @@ void conn_queue(struct llp_conn *c, struct pbuf *p);
 /* send.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);
 
+/* direct.c: it is up. */
+void conn_go_direct(struct llp_conn *c);
+/* Send what is unsent, as far as nothing about it is special; last: the end of pcb->unacked. */
+void conn_send_direct(struct llp_conn *c, struct tcp_seg *last);
+/* An acknowledgement; false: lwIP has to do it. */
+bool conn_ack_direct(struct llp_conn *c);
+
 /* recv.c */
+/* One frame's octets more; lwIP's window knows. */
+void conn_take(struct llp_conn *c, struct io_frame *f);
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
 void conn_forget_ack(struct llp_conn *c);
 /* Tell lwIP that everything was taken, as it wants before an orderly close. */

@@ -36,6 +36,7 @@ struct edge {
 	/* idle.c: those that are asked when they are silent, the longest silent first */
 	struct llp_conn *idle, *idle_last;
 	unsigned half_open; /* half.c */
+	uint16_t ip_id;	    /* direct.c */
 };
 extern struct edge edge;
 
@@ -61,7 +62,15 @@ void edge_tx_commit_around(struct llp_conn *c, size_t n, const struct llp_ref *r
 void edge_own(struct llp_conn *c);
 void edge_own_all(const void *p, size_t n);
 
+/* expected.c: take a frame in if it is the next of a connection and nothing else. False: it is
+ * lwIP's.
+ */
+bool edge_expected(const struct edge_link *el, struct io_frame *f);
+
 /* netif.c */
+/* A segment of ours as a frame, and a reference of it for the link; and a frame to send. */
+struct io_frame *edge_lend(struct pbuf *p);
+void edge_queue(struct edge_link *el, struct io_frame *f);
 void edge_init(const struct llp_config *cfg);
 void edge_add_link(struct io_link *l);
 void edge_remove_link(struct io_link *l);

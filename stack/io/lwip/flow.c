@@ -138,7 +138,7 @@ static size_t key_of_ip6(const uint8_t *ip, struct flow_key *k)
 	return IP6_HLEN;
 }
 
-static struct llp_conn *lookup(const struct flow_key *k)
+struct llp_conn *conn_flow_lookup(const struct flow_key *k)
 {
 	struct llp_conn *c = table[hash(k)];
 
@@ -149,7 +149,7 @@ static struct llp_conn *lookup(const struct flow_key *k)
 
 bool conn_flow_taken(const struct flow_key *k)
 {
-	return lookup(k) != NULL;
+	return conn_flow_lookup(k) != NULL;
 }
 
 /* p: a frame from its Ethernet header on, at least as long as Ethernet and ARP. */
@@ -168,7 +168,7 @@ bool edge_flow_find(const struct pbuf *p)
 		return true;
 	memcpy(&k.rport, ip + hl, 2);
 	memcpy(&k.lport, ip + hl + 2, 2);
-	c = lookup(&k);
+	c = conn_flow_lookup(&k);
 	if (c)
 		to_front(c);
 	return c || (ip[hl + TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;

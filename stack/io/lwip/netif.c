@@ -75,7 +75,7 @@ static bool ours_alone(struct pbuf *p)
 	return true;
 }
 
-static struct io_frame *lend(struct pbuf *p)
+struct io_frame *edge_lend(struct pbuf *p)
 {
 	struct io_frame *first = edge_frame(p);
 
@@ -98,7 +98,7 @@ static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
 	struct io_frame *f;
 
 	if (ours_alone(p))
-		return lend(p);
+		return edge_lend(p);
 	f = l->ops->alloc(l);
 	if (!f)
 		return NULL;
@@ -109,6 +109,12 @@ static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
 	f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
 	edge.cfg.stats->tcp_tx_copied += f->len;
 	return f;
+}
+
+void edge_queue(struct edge_link *el, struct io_frame *f)
+{
+	capture(f);
+	el->txq[el->tx_n++] = f;
 }
 
 err_t edge_nif_send(struct netif *nif, struct pbuf *p)
@@ -122,8 +128,7 @@ err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 	f = to_frame(el, p);
 	if (!f)
 		return ERR_MEM;
-	capture(f);
-	el->txq[el->tx_n++] = f;
+	edge_queue(el, f);
 	return ERR_OK;
 }
 
@@ -152,6 +157,8 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	bool known;
 
 	capture(f);
+	if (edge_expected(el, f))
+		return;
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
 		edge.cfg.stats->ip_rx_unwanted++;

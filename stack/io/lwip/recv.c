@@ -71,40 +71,6 @@ void edge_resume(struct llp_conn *c)
 	conn_settle(c);
 }
 
-/* Take a chain apart: each pbuf is one frame buffer and is freed alone. */
-static void hold(struct io_held *h, struct pbuf *p)
-{
-	while (p) {
-		struct pbuf *next = p->next;
-		struct io_frame *f = edge_frame(p);
-
-		f->data = p->payload;
-		f->len = p->len;
-		held_add(h, f);
-		p = next;
-	}
-}
-
-static void take(struct llp_conn *c, struct pbuf *p)
-{
-	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
-	if (c->paused)
-		c->owed += p->tot_len;
-	else
-		tcp_recved(c->pcb, p->tot_len);
-	hold(&c->held, p);
-	if (held_too_many(&c->held, c->paused) &&
-	    !held_flatten(&c->held, c->paused ? TCP_WND : 0)) {
-		void *ctx = c->ctx;
-
-		edge_abort(c);
-		edge.cfg.user->closed(ctx, UW_E_LLP_CLOSED);
-		return;
-	}
-	if (!c->paused)
-		offer(c);
-}
-
 /* ---- acknowledging ----------------------------------------------------------------------- */
 
 /* lwIP acknowledges every second segment, and one that stays alone after a quarter of a second. On
@@ -153,9 +119,67 @@ void edge_acks(void)
 		c->ack_due = false;
 		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
 			continue;
+		if (conn_ack_direct(c))
+			continue;
 		tcp_ack_now(c->pcb);
 		tcp_output(c->pcb);
 	}
+}
+
+/* ---- what comes -------------------------------------------------------------------------- */
+
+/* Take a chain apart: each pbuf is one frame buffer and is freed alone. */
+static void hold(struct io_held *h, struct pbuf *p)
+{
+	while (p) {
+		struct pbuf *next = p->next;
+		struct io_frame *f = edge_frame(p);
+
+		f->data = p->payload;
+		f->len = p->len;
+		held_add(h, f);
+		p = next;
+	}
+}
+
+/* More is held than was. */
+static void look(struct llp_conn *c)
+{
+	if (held_too_many(&c->held, c->paused) &&
+	    !held_flatten(&c->held, c->paused ? TCP_WND : 0)) {
+		void *ctx = c->ctx;
+
+		edge_abort(c);
+		edge.cfg.user->closed(ctx, UW_E_LLP_CLOSED);
+		return;
+	}
+	if (!c->paused)
+		offer(c);
+}
+
+static void take(struct llp_conn *c, struct pbuf *p)
+{
+	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
+	if (c->paused)
+		c->owed += p->tot_len;
+	else
+		tcp_recved(c->pcb, p->tot_len);
+	hold(&c->held, p);
+	look(c);
+	postpone_ack(c);
+}
+
+void conn_take(struct llp_conn *c, struct io_frame *f)
+{
+	bool any = f->len;
+
+	edge.cfg.stats->tcp_rx_bytes += f->len;
+	held_add(&c->held, f);
+	if (!any)
+		return;
+	if (c->end == CONN_ON)
+		look(c);
+	postpone_ack(c);
 }
 
 /* ---- lwIP's callback --------------------------------------------------------------------- */
@@ -169,7 +193,6 @@ err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 	c->in_callback = true;
 	if (p) {
 		take(c, p);
-		postpone_ack(c);
 	} else {
 		edge.cfg.user->closed(c->ctx, UW_OK);
 	}

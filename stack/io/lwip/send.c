@@ -103,8 +103,11 @@ static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct 
 	seg->next = NULL;
 	seg->flags = 0;
 	seg->len = p->tot_len;
-	pbuf_add_header(seg->p, TCP_HLEN);
-	seg->tcphdr = seg->p->payload;
+	/* pbuf_add_header, less its doubts: edge_tx_begin's buffers have the room. */
+	p->payload = (uint8_t *)p->payload - TCP_HLEN;
+	p->len = (u16_t)(p->len + TCP_HLEN);
+	p->tot_len = (u16_t)(p->tot_len + TCP_HLEN);
+	seg->tcphdr = p->payload;
 	seg->tcphdr->src = lwip_htons(pcb->local_port);
 	seg->tcphdr->dest = lwip_htons(pcb->remote_port);
 	seg->tcphdr->seqno = lwip_htonl(pcb->snd_lbb);
@@ -170,20 +173,32 @@ static bool knows_last(const struct llp_conn *c)
 
 /* tcp_output walks to the end of what is not acknowledged. We know where that is: give it an empty
  * queue and join the two afterwards. */
-static void output(struct llp_conn *c)
+static void output_behind(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	struct tcp_seg *first = pcb->unacked;
 
-	if (!knows_last(c)) {
-		tcp_output(pcb);
-		return;
-	}
 	assert(!c->sent->next);
 	pcb->unacked = NULL;
 	tcp_output(pcb);
 	c->sent->next = pcb->unacked;
 	pcb->unacked = first;
+}
+
+static void output(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	bool knows = knows_last(c);
+
+	if (c->direct && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
+		conn_send_direct(c, knows ? c->sent : NULL);
+		if (pcb->unsent)
+			tcp_output(pcb);
+	} else if (knows) {
+		output_behind(c);
+	} else {
+		tcp_output(pcb);
+	}
 }
 
 void edge_tx_flush(struct llp_conn *c)
