@@ -21,6 +21,7 @@
 
 #define MEM_SLOTS 256u
 #define DRAIN_US  2000000u
+#define LOCK_US	  1000000u /* to wait for the stack lock when the process ends */
 
 /* ---- what the layers below ask for -------------------------------------------------------- */
 
@@ -344,8 +345,24 @@ static void close_links(struct uw_engine *e)
 	}
 }
 
+/* A program may leave from a signal handler, by exit() or longjmp(), that interrupted this very
+ * thread with the lock taken: nobody gives it back. The peers see then that the process is gone, as
+ * with one that was killed. */
+static bool lock_is_lost(struct uw_engine *e)
+{
+	if (!engine_lock_within(e, LOCK_US))
+		return true;
+	engine_unlock(e);
+	return false;
+}
+
 void uw_engine_close(struct uw_engine *e)
 {
+	if (uw_engine_started(e) && lock_is_lost(e)) {
+		engine_say("the program ended in the middle of a call: its connections were not "
+			   "closed");
+		return;
+	}
 	if (uw_engine_started(e)) {
 		engine_finder_stop(e);
 		engine_thread_stop(e);

@@ -278,6 +278,7 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 
 void engine_lock(struct uw_engine *e);
 bool engine_trylock(struct uw_engine *e);
+bool engine_lock_within(struct uw_engine *e, uint32_t us);
 /* Before sleeping, with the doorbell word set: if false, whoever has the lock looks for frames. */
 bool engine_trylock_or_ask(struct uw_engine *e);
 /* Drains the post ring first; wakes peers afterwards. */

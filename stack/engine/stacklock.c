@@ -60,6 +60,21 @@ bool engine_trylock(struct uw_engine *e)
 	return pthread_mutex_trylock(&e->lock) == 0;
 }
 
+bool engine_lock_within(struct uw_engine *e, uint32_t us)
+{
+	struct timespec until;
+	int err;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)us % 1000000 * 1000;
+	until.tv_sec += us / 1000000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+	err = pthread_mutex_timedlock(&e->lock, &until);
+	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+	return !err;
+}
+
 bool engine_trylock_or_ask(struct uw_engine *e)
 {
 	if (engine_trylock(e))

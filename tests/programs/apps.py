@@ -116,14 +116,14 @@ PYTHON = "/usr/bin/python3"  # the one that Debian's python3-mpi4py is for
 class Mpi:
     """mpirun starts the ranks, each in a uwarp-run of its own."""
 
-    def __init__(self, program, flags, ranks, *command, wanted):
+    def __init__(self, program, flags, ranks, *command, wanted, options=()):
         self.program, self.flags, self.ranks, self.command, self.wanted = program, flags, ranks, command, wanted
-        self.needs = ["mpirun", command[0]]
+        self.needs, self.options = ["mpirun", command[0]], options
 
     def __call__(self, stage):
         env = {"TMPDIR": stage.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         argv = [need("mpirun"), "--oversubscribe", "-n", str(self.ranks), *OVER_VERBS.split()]
-        program = stage.start_plain("server", [*argv, UWARP_RUN, "--quiet", "--", *self.command], env)
+        program = stage.start_plain("server", [*argv, UWARP_RUN, "--quiet", *self.options, "--", *self.command], env)
         rc = program.wait(90)
         check(rc == 0, f"exit code {rc}")
         check(not program.our_lines(), f"it complains: {program.our_lines()}")
@@ -145,6 +145,9 @@ class Mpi4py(Mpi):
 MPI = [
     netpipe_mpi("-u 300000"),
     Mpi4py("mpi4py", "collectives, windows; 4 ranks", 4, PYTHON, "-c", COLLECTIVES, wanted="^rank . agrees$"),
+    Mpi4py(
+        "mpi4py", "the same, as roce", 4, PYTHON, "-c", COLLECTIVES, wanted="^rank . agrees$", options=["--identity", "roce"]
+    ),
 ]
 
 # ---- storage ------------------------------------------------------------------------------------

@@ -340,6 +340,19 @@ static void test_who_works(void **state)
 	land(l);
 }
 
+/* A signal handler that calls exit() may have interrupted whoever has the lock. */
+static void test_an_end_in_the_middle_of_a_call(void **state)
+{
+	struct live *l = go_live(16);
+
+	(void)state;
+	engine_lock(l->s.e);
+	uw_engine_close(l->s.e);
+	assert_true(uw_engine_started(l->s.e));
+	engine_unlock(l->s.e);
+	land(l);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const names[] = { "adaptive", "c1", "c2", "c3" };
@@ -353,6 +366,7 @@ int main(int argc, char **argv)
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(test_ping_pong_beside_a_hog),
+		cmocka_unit_test(test_an_end_in_the_middle_of_a_call),
 	};
 	int failed = 0;
 

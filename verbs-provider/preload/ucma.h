@@ -94,7 +94,7 @@ struct cm_id {
 	bool stands;		  /* the connection, until either side ends it */
 	bool shares_port;	  /* RDMA_OPTION_ID_REUSEADDR */
 	bool only6;		  /* RDMA_OPTION_ID_AFONLY */
-	bool has_dev;		  /* bound to an address that is not a wildcard */
+	bool has_dev;		  /* bound to an address of its own */
 	uint32_t events_reported; /* fetched by the program */
 	uint32_t backlog;	  /* requests that may still be queued */
 	struct uw_ep *ep;
@@ -173,5 +173,6 @@ int cm_answer(const struct cm_call *c, uint64_t to, const void *resp, size_t len
 /* Length of an IP socket address; 0: another family. */
 socklen_t cm_addr_len(const void *addr);
 bool cm_addr_is_any(const void *addr);
+bool cm_addr_is_loopback(const void *addr); /* 127.0.0.1, ::1 */
 
 #endif

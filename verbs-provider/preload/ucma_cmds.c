@@ -43,6 +43,16 @@ int cm_answer(const struct cm_call *c, uint64_t to, const void *resp, size_t len
 	return 0;
 }
 
+bool cm_addr_is_loopback(const void *addr)
+{
+	const struct sockaddr_in *in = addr;
+	const struct sockaddr_in6 *in6 = addr;
+
+	if (in->sin_family == AF_INET)
+		return in->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+	return in->sin_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
 /* ---- commands without a protocol side --------------------------------------------------- */
 
 static int qp_type_of(const struct rdma_ucm_create_id *cmd)

@@ -42,7 +42,9 @@ static in_port_t *port_of(struct sockaddr_storage *a)
 }
 
 /* The address stays the one that the program named (a wildcard, a loopback address); the port may
- * be the stack's choice. Datagram ids are for show: nothing will come of them on iWARP. */
+ * be the stack's choice. As with kernels, a loopback address is no device's: whoever looks for one
+ * by an address (libfabric) finds it by an address that others know, too. Datagram ids are for
+ * show: nothing will come of them on iWARP. */
 static int bind_to(struct cm_id *id, const void *addr)
 {
 	struct sockaddr_storage src = { 0 }, chosen;
@@ -66,7 +68,7 @@ static int bind_to(struct cm_id *id, const void *addr)
 	}
 	pthread_mutex_lock(&cm.lock);
 	id->src = src;
-	id->has_dev = !cm_addr_is_any(addr);
+	id->has_dev = !cm_addr_is_any(addr) && !cm_addr_is_loopback(addr);
 	id->state = CM_BOUND;
 	pthread_mutex_unlock(&cm.lock);
 	return 0;

@@ -119,6 +119,7 @@ static void bound_addresses(void **state)
 	struct rdma_ucm_query_route_resp r;
 	int fd = cm_node();
 	uint32_t any = cm_create(fd, RDMA_PS_TCP), lo = cm_create(fd, RDMA_PS_TCP);
+	uint32_t own = cm_create(fd, RDMA_PS_TCP);
 
 	(void)state;
 	assert_int_equal(cm_bind(fd, any, INADDR_ANY, 0), 0);
@@ -131,6 +132,10 @@ static void bound_addresses(void **state)
 	assert_int_equal(cm_query(fd, lo, &r), 0);
 	assert_int_equal(ntohl(in4(&r.src_addr)->sin_addr.s_addr), INADDR_LOOPBACK);
 	assert_int_equal(ntohs(in4(&r.src_addr)->sin_port), 7003);
+	assert_int_equal(r.node_guid, 0); /* nor does what every host has */
+	assert_int_equal(cm_bind(fd, own, 0x7f070001, 7009), 0);
+	assert_int_equal(cm_query(fd, own, &r), 0);
+	assert_int_equal(ntohl(in4(&r.src_addr)->sin_addr.s_addr), 0x7f070001);
 	assert_int_equal(be64toh(r.node_guid), ENGINE_GUID);
 	assert_int_equal(r.port_num, 1);
 	assert_int_equal(r.ibdev_index, UINT32_MAX);
@@ -449,7 +454,7 @@ static void datagram_ids(void **state)
 	(void)state;
 	j.id = ud;
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -EINVAL);
-	assert_int_equal(cm_bind(fd, ud, INADDR_LOOPBACK, 7007), 0);
+	assert_int_equal(cm_bind(fd, ud, 0x7f070001, 7007), 0);
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -ENOSYS);
 	assert_int_equal(cm_listen(fd, ud, 1), 0);
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), 4), -EINVAL);
