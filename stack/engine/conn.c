@@ -268,7 +268,7 @@ void engine_qp_down(struct uw_qp *qp, uw_status why)
 	engine_rnr_forget(qp);
 	qp_fail(&qp->qp, why);
 	if (ep) {
-		if (ep->c && send_unsent(ep))
+		if (ep->c)
 			transmit(qp); /* the Terminate */
 		part(qp, ep);
 		engine_ep_event(ep, UW_CM_DISCONNECTED, UW_OK);
@@ -331,12 +331,15 @@ static size_t one_segment(const struct uw_ep *ep, struct qp *qp, uint8_t *p, siz
 	return n + r.octets.n;
 }
 
+/* Behind what is left of a start-up frame, which a small window may have cut in two. */
 static void transmit(struct uw_qp *qp)
 {
 	struct uw_ep *ep = qp->ep;
 	unsigned sent = 0;
 	size_t held = 0;
 
+	if (!send_unsent(ep))
+		return;
 	while (sent < PUMP_SEGMENTS && qp_tx_pending(&qp->qp)) {
 		size_t room, n;
 		uint8_t *p = llp_tx_begin(ep->c, &room);
