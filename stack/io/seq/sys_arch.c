@@ -73,12 +73,19 @@ static struct timespec in_ms(u32_t ms)
 	return t;
 }
 
-/* until NULL: for ever. False: the time is over. */
-static bool wait_on(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
+/* Until there is one, or the time is over; 0 ms: for ever. False: there is none. */
+static bool wait_for(const unsigned *n, pthread_cond_t *c, pthread_mutex_t *m, u32_t ms)
 {
-	if (!until)
-		return !pthread_cond_wait(c, m);
-	return pthread_cond_timedwait(c, m, until) != ETIMEDOUT;
+	struct timespec until = in_ms(ms);
+	bool over = false;
+
+	while (!*n && !over) {
+		if (ms)
+			over = pthread_cond_timedwait(c, m, &until) == ETIMEDOUT;
+		else
+			pthread_cond_wait(c, m);
+	}
+	return *n;
 }
 
 /* ---- semaphores -------------------------------------------------------------------------- */
@@ -110,15 +117,10 @@ void sys_sem_signal(sys_sem_t *s)
 
 u32_t sys_arch_sem_wait(sys_sem_t *s, u32_t timeout)
 {
-	struct timespec until = in_ms(timeout);
-	u32_t res = 0;
+	u32_t res = SYS_ARCH_TIMEOUT;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->count && res != SYS_ARCH_TIMEOUT) {
-		if (!wait_on(&s->there, &s->lock, timeout ? &until : NULL))
-			res = SYS_ARCH_TIMEOUT;
-	}
-	if (s->count) {
+	if (wait_for(&s->count, &s->there, &s->lock, timeout)) {
 		s->count--;
 		res = 0;
 	}
@@ -211,7 +213,7 @@ void sys_mbox_post(sys_mbox_t *mbox, void *msg)
 
 	pthread_mutex_lock(&m->lock);
 	while (!put(m, msg))
-		wait_on(&m->emptied, &m->lock, NULL);
+		pthread_cond_wait(&m->emptied, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -242,22 +244,22 @@ static void *get(struct seq_mbox *m)
 	return msg;
 }
 
+static void take(struct seq_mbox *m, void **msg)
+{
+	void *x = get(m);
+
+	if (msg)
+		*msg = x;
+}
+
 u32_t sys_arch_mbox_fetch(sys_mbox_t *mbox, void **msg, u32_t timeout)
 {
 	struct seq_mbox *m = *mbox;
-	struct timespec until = in_ms(timeout);
-	u32_t res = 0;
+	u32_t res = SYS_ARCH_TIMEOUT;
 
 	pthread_mutex_lock(&m->lock);
-	while (!m->n && res != SYS_ARCH_TIMEOUT) {
-		if (!wait_on(&m->filled, &m->lock, timeout ? &until : NULL))
-			res = SYS_ARCH_TIMEOUT;
-	}
-	if (m->n) {
-		void *x = get(m);
-
-		if (msg)
-			*msg = x;
+	if (wait_for(&m->n, &m->filled, &m->lock, timeout)) {
+		take(m, msg);
 		res = 0;
 	}
 	pthread_mutex_unlock(&m->lock);
@@ -271,10 +273,7 @@ u32_t sys_arch_mbox_tryfetch(sys_mbox_t *mbox, void **msg)
 
 	pthread_mutex_lock(&m->lock);
 	if (m->n) {
-		void *x = get(m);
-
-		if (msg)
-			*msg = x;
+		take(m, msg);
 		res = 0;
 	}
 	pthread_mutex_unlock(&m->lock);
