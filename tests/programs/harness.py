@@ -2,7 +2,6 @@
 """What the tests of programs share: starting programs over uwarp, waiting for them, and finding
 out whether anything is left of them."""
 
-import ctypes
 import fcntl
 import os
 import secrets
@@ -10,23 +9,23 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+from bench.process import die_with_parent, wait_until  # noqa: E402
+
 UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
 MARK = "UWARP_CASE"
-POLL = 0.01
 # What was told to end gets this long to do so.
 GRACE = 3.0
 # From a program's start until its link is up; on a busy machine starting DPDK takes a while.
 START = 15.0
-PR_SET_PDEATHSIG = 1
 SHOWN_LINES, SHOWN_WIDTH = 6, 120
 # What a verbose process says at its end.
 FIGURES = ("uwarp: TSO: ", "uwarp: payload sent: ")
-
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(Exception):
@@ -48,16 +47,6 @@ def need(program):
     if not path:
         raise Skipped(f"{program} is not installed")
     return path
-
-
-def wait_until(condition, seconds):
-    """True as soon as condition() is, False when the time is over."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(POLL)
-    return True
 
 
 def kernel_listens(port):
@@ -85,11 +74,6 @@ def printed(text, times=1):
         check(program.out.count(text) >= times, f"{program.role} does not say '{text}' {times} times")
 
     return wait
-
-
-def die_with_parent():
-    """Whatever kills this process kills what it started."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def read_bytes(path, size=-1):

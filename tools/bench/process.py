@@ -32,6 +32,7 @@ def need(program):
 
 
 def wait_until(condition, seconds):
+    """True as soon as condition() is, False when the time is over."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -41,6 +42,7 @@ def wait_until(condition, seconds):
 
 
 def die_with_parent():
+    """Whatever kills this process kills what it started."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
