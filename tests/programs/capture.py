@@ -5,14 +5,13 @@ FPDU with a good CRC, and nothing is malformed."""
 import collections
 import os
 import re
-import signal
 import subprocess
-import time
 import xml.etree.ElementTree as ElementTree
 
 import lifecycle
-from harness import Skipped, check, need, wait_until
+from harness import check, need
 from pairs import judge, run_pair
+from tcpdump import Tcpdump
 
 WRITE, READ_REQUEST, READ_RESPONSE, SEND, TERMINATE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 7, 10, 11
 # The heuristic for RPC-over-RDMA takes short Sends for its own and then calls them malformed; MPA is
@@ -25,8 +24,6 @@ STARTUP_LENGTH = 20
 MTU, ETHER = 1500, 14
 # More than a frame; the ring has slots of this size.
 SNAP = "2048"
-# A capture is complete when its file has not grown over so many looks.
-QUIET_LOOKS, QUIET_PAUSE = 10, 0.02
 
 
 class Ranges:
@@ -180,39 +177,16 @@ class Listened(Captured):
     needs = ["tshark", "tcpdump", "mergecap"]
     env = None
 
-    def listen(self, stage, role):
-        path = os.path.join(stage.folder, f"{role}-wire.pcap")
-        words = ["-Z", "root", "-B", "16384", "--immediate-mode", "-U", "-s", SNAP, "-Q", "in", "-w", path]
-        tcpdump = stage.start_plain(role, [need("tcpdump"), "-i", stage.link.ends[role], *words])
-        wait_until(lambda: "listening on" in tcpdump.err or tcpdump.poll() is not None, 10)
-        if "Couldn't change to" in tcpdump.err:  # in a user namespace there is nothing to change to
-            raise Skipped(f"only root can run it: {tcpdump.err.strip()}")
-        check("listening on" in tcpdump.err, "tcpdump does not start")
-        return tcpdump, path
-
-    def stop(self, tcpdump, path):
-        """It has written what there was once its file stops growing."""
-        sizes = [-1] * QUIET_LOOKS
-
-        def settled():
-            sizes.append(os.stat(path).st_size)
-            time.sleep(QUIET_PAUSE)
-            return sizes[-1] > 24 and sizes[-1] == sizes[-QUIET_LOOKS]
-
-        check(wait_until(settled, 10), "tcpdump captures nothing or does not come to an end")
-        tcpdump.kill(signal.SIGINT)
-        tcpdump.wait(10)
-        check("0 packets dropped by kernel" in tcpdump.err, "tcpdump has not captured everything")
-
     def __call__(self, stage):
-        listeners = [self.listen(stage, role) for role in ("server", "client")]
+        words = ["-B", "16384", "--immediate-mode", "-s", SNAP, "-Q", "in"]
+        listeners = [Tcpdump(stage, role, stage.link.ends[role], words) for role in ("server", "client")]
         server, client = run_pair(stage, self.server, self.client, 30, env=self.env)
         judge(stage, server, client, self.client)
         self.judge_more(server, client)
-        for tcpdump, path in listeners:
-            self.stop(tcpdump, path)
+        for tcpdump in listeners:
+            tcpdump.stop()
         both = os.path.join(stage.folder, "wire.pcapng")
-        subprocess.run([need("mergecap"), "-w", both, *(path for _, path in listeners)], check=True)
+        subprocess.run([need("mergecap"), "-w", both, *(t.path for t in listeners)], check=True)
         longest = judge_capture(both, self.wanted).longest
         check(longest <= MTU + ETHER, f"wire.pcapng: a frame of {longest} octets")
 
