@@ -95,7 +95,8 @@ class Judgement:
         seq, octets = int(show["tcp.seq"]), int(show["tcp.len"])
         if octets and not self.seen[show["tcp.stream"], show["tcp.srcport"]].add(seq, octets):
             return False
-        self.streams.add(show["tcp.stream"])
+        if octets:  # else it may have been refused: the client tries again
+            self.streams.add(show["tcp.stream"])
         self.tcp_octets += octets
         return True
 
