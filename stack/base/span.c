@@ -1,35 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/span.h"
 
-#include <string.h>
-
 #include "base/crc32c.h"
 
-struct uw_rope uw_rope_sub(struct uw_rope r, size_t off, size_t n)
-{
-	r.skip += off;
-	while (n && r.skip >= r.v->n) {
-		r.skip -= r.v->n;
-		r.v++;
-	}
-	r.len = n;
-	return r;
-}
-
-struct uw_span uw_rope_head(struct uw_rope r)
-{
-	struct uw_span s = { NULL, 0 };
-
-	if (!r.len)
-		return s;
-	s.p = r.v->p + r.skip;
-	s.n = r.v->n - r.skip;
-	if (s.n > r.len)
-		s.n = r.len;
-	return s;
-}
-
-void uw_rope_copy(struct uw_rope r, void *dst, size_t n)
+void uw_rope_gather(struct uw_rope r, void *dst, size_t n)
 {
 	uint8_t *d = dst;
 

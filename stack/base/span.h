@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct uw_span {
 	const uint8_t *p;
@@ -26,13 +27,43 @@ static inline struct uw_rope uw_rope_of(const struct uw_span *one)
 }
 
 /* The part that starts at off (<= r->len) and is n octets long (off + n <= r->len). */
-struct uw_rope uw_rope_sub(struct uw_rope r, size_t off, size_t n);
-
-/* Copy the first n (<= r.len) octets to dst. */
-void uw_rope_copy(struct uw_rope r, void *dst, size_t n);
+static inline struct uw_rope uw_rope_sub(struct uw_rope r, size_t off, size_t n)
+{
+	r.skip += off;
+	while (n && r.skip >= r.v->n) {
+		r.skip -= r.v->n;
+		r.v++;
+	}
+	r.len = n;
+	return r;
+}
 
 /* The first piece as a span, cut to the rope's length: all of it when the rope is contiguous. */
-struct uw_span uw_rope_head(struct uw_rope r);
+static inline struct uw_span uw_rope_head(struct uw_rope r)
+{
+	struct uw_span s = { NULL, 0 };
+
+	if (!r.len)
+		return s;
+	s.p = r.v->p + r.skip;
+	s.n = r.v->n - r.skip;
+	if (s.n > r.len)
+		s.n = r.len;
+	return s;
+}
+
+/* The slow way of uw_rope_copy, piece by piece. */
+void uw_rope_gather(struct uw_rope r, void *dst, size_t n);
+
+/* Copy the first n (<= r.len) octets to dst. A few, of a length that the compiler knows, are a move
+ * or two: nearly always they are in one piece. */
+static inline void uw_rope_copy(struct uw_rope r, void *dst, size_t n)
+{
+	if (n && n <= r.v->n - r.skip)
+		memcpy(dst, r.v->p + r.skip, n);
+	else
+		uw_rope_gather(r, dst, n);
+}
 
 /* CRC32c state continued over the whole rope; see crc32c.h. */
 uint32_t uw_rope_crc32c(uint32_t crc, struct uw_rope r);

@@ -30,7 +30,10 @@ uw_status ddp_rx(struct ddp_stream *s, struct uw_rope ulpdu, struct ddp_seg *seg
 
 	seg->hdr_len = 0;
 	seg->length = (uint16_t)ulpdu.len;
-	uw_rope_copy(ulpdu, seg->raw, n);
+	if (n == DDP_HDR_MAX) /* nearly always: a length that the compiler knows */
+		uw_rope_copy(ulpdu, seg->raw, DDP_HDR_MAX);
+	else
+		uw_rope_copy(ulpdu, seg->raw, n);
 	st = ddp_hdr_decode((struct uw_span){ seg->raw, n }, &seg->hdr);
 	if (!st) {
 		seg->hdr_len = (uint8_t)ddp_hdr_size(seg->hdr.tagged);

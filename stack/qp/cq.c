@@ -26,69 +26,92 @@ static void overflow(struct cq *cq)
 		cq->error(cq->ctx);
 }
 
-static bool push(struct cq *cq, const struct cqe *e, bool solicited)
+/* The place of the next completion; NULL: there is none. */
+static struct cqe *place(struct cq *cq)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	/* pairs with the release of head in cq_take: the slot has been read */
 	if (tail - atomic_load_explicit(&cq->head, memory_order_acquire) >= cq->depth) {
 		overflow(cq);
-		return false;
+		return NULL;
 	}
-	cq->ring[tail & cq->mask] = *e;
+	return &cq->ring[tail & cq->mask];
+}
+
+static void show(struct cq *cq, struct cqe *e, bool solicited)
+{
+	bool failed = e->wc.status != UW_WC_SUCCESS;
+
 	if (cq->now)
-		cq->ring[tail & cq->mask].stamp = cq->now(cq->now_arg);
-	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+		e->stamp = cq->now(cq->now_arg);
+	atomic_store_explicit(&cq->tail, atomic_load_explicit(&cq->tail, memory_order_relaxed) + 1,
+			      memory_order_release);
 	cq->stats->qp_completed++;
 	if (cq->notify) {
 		atomic_thread_fence(memory_order_seq_cst); /* pairs with cq_arm's */
-		wake(cq, solicited || e->wc.status != UW_WC_SUCCESS);
+		wake(cq, solicited || failed);
 	}
-	return true;
 }
 
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
 {
-	const struct cqe e = { .wc = *wc };
+	struct cqe *e = place(cq);
 
-	return push(cq, &e, solicited);
+	if (!e)
+		return false;
+	e->wc = *wc;
+	e->sq = NULL;
+	e->rq = NULL;
+	show(cq, e, solicited);
+	return true;
 }
 
 bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto)
 {
-	const struct cqe e = { .wc = *wc, .sq = sq, .upto = upto };
+	struct cqe *e = place(cq);
 
-	/* Before it shows: whoever polls it counts down. */
-	atomic_fetch_add_explicit(&sq->told, 1, memory_order_relaxed);
-	if (push(cq, &e, false))
-		return true;
-	atomic_fetch_sub_explicit(&sq->told, 1, memory_order_relaxed);
-	return false;
+	if (!e)
+		return false;
+	e->wc = *wc;
+	e->sq = sq;
+	e->rq = NULL;
+	e->upto = upto;
+	sq_told(sq);
+	show(cq, e, false);
+	return true;
 }
 
 bool cq_push_received(struct cq *cq, const struct uw_wc *wc, struct rq *rq, bool solicited)
 {
-	const struct cqe e = { .wc = *wc, .rq = rq };
+	struct cqe *e = place(cq);
 
-	if (push(cq, &e, solicited))
-		return true;
-	rq_free(rq);
-	return false;
+	if (!e) {
+		rq_free(rq, 1);
+		return false;
+	}
+	e->wc = *wc;
+	e->sq = NULL;
+	e->rq = rq;
+	show(cq, e, solicited);
+	return true;
 }
 
-/* Its slots are the program's again. */
-static void polled(const struct cqe *e)
+/* The slots of n completions are the program's again: all of one queue, e the last of them. */
+static void polled(const struct cqe *e, uint32_t n)
 {
 	if (e->sq)
-		sq_polled(e->sq, e->upto);
+		sq_polled(e->sq, e->upto, n);
 	else if (e->rq)
-		rq_free(e->rq);
+		rq_free(e->rq, n);
 }
 
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t have = atomic_load_explicit(&cq->tail, memory_order_acquire) - head;
+	const struct cqe *last = NULL;
+	uint32_t run = 0;
 
 	if (n > have)
 		n = have;
@@ -100,8 +123,14 @@ unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 		wc[i] = e->wc;
 		if (stamps)
 			stamps[i] = e->stamp;
-		polled(e);
+		if (run && (e->sq != last->sq || e->rq != last->rq)) {
+			polled(last, run);
+			run = 0;
+		}
+		last = e;
+		run++;
 	}
+	polled(last, run);
 	atomic_store_explicit(&cq->head, head + n, memory_order_release);
 	return n;
 }
@@ -126,7 +155,7 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
 		if (cq->ring[r & cq->mask].wc.qp_num != qp_num)
 			cq->ring[w++ & cq->mask] = cq->ring[r & cq->mask];
 		else
-			polled(&cq->ring[r & cq->mask]);
+			polled(&cq->ring[r & cq->mask], 1);
 	}
 	atomic_store_explicit(&cq->tail, w, memory_order_release);
 }

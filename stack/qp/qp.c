@@ -362,10 +362,10 @@ static void forget_posted(struct qp *qp)
 	atomic_store_explicit(&qp->sq.head, tail, memory_order_release);
 	while (!qp->shared_rq && rq_first(qp->rq)) {
 		rq_drop(qp->rq);
-		rq_free(qp->rq);
+		rq_free(qp->rq, 1);
 	}
 	if (qp->shared_rq && qp->rd.recv_open && !qp->rd.rtr_send)
-		rq_free(qp->rq);
+		rq_free(qp->rq, 1);
 	qp->rd.recv_open = false;
 }
 

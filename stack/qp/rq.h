@@ -56,10 +56,10 @@ uw_status rq_post(struct rq *rq, const struct uw_recv_wr *wr) UW_CHECK;
  * its place until rq_free. */
 struct rqe *rq_first(const struct rq *rq);
 void rq_drop(struct rq *rq);
-/* The completion of one that was dropped has been polled, or there will be none. Any thread. */
-static inline void rq_free(struct rq *rq)
+/* The completions of n that were dropped have been polled, or there will be none. Any thread. */
+static inline void rq_free(struct rq *rq, uint32_t n)
 {
-	atomic_fetch_add_explicit(&rq->freed, 1, memory_order_release);
+	atomic_fetch_add_explicit(&rq->freed, n, memory_order_release);
 }
 
 static inline uint32_t rq_count(const struct rq *rq)

@@ -45,9 +45,10 @@ struct sq {
 	_Alignas(64) _Atomic uint32_t head;
 	/* As with hardware, the program may use a slot again once it has polled its completion, or
 	 * that of a later request: slots before `freed` are free (release; pairs with sq_post's
-	 * acquire), `told` completions are still to be polled. So who bounds a CQ by what the send
-	 * queue takes does so. */
-	_Atomic uint32_t freed, told;
+	 * acquire). So who bounds a CQ by what the send queue takes does so. */
+	_Atomic uint32_t freed;
+	uint32_t told;		/* completions that the stack has pushed, ever */
+	_Atomic uint32_t heard; /* ... and that were polled: the poller's */
 };
 
 /* It sends nothing: a window is bound, a key invalidated. */
@@ -85,8 +86,13 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
 /* All or none of n. */
 uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n) UW_CHECK;
 
-/* Whoever polls, one at a time for each CQ: a completion was taken. */
-void sq_polled(struct sq *sq, uint32_t upto);
+/* Stack: a completion is about to show. */
+static inline void sq_told(struct sq *sq)
+{
+	sq->told++;
+}
+/* Whoever polls, one at a time for each CQ: n completions were taken, the last of `upto`. */
+void sq_polled(struct sq *sq, uint32_t upto, uint32_t n);
 /* Stack: requests up to head are done, and some of them did not ask for a completion. */
 void sq_settle(struct sq *sq);
 

@@ -191,13 +191,14 @@ static void do_local(struct qp *qp)
 /* Make a message current if there is one that may go. */
 static bool next_message(struct qp *qp)
 {
-	bool due = rdmap_response_due(&qp->rd), ready = sq_ready(&qp->sq) && may_begin(qp);
+	bool due, ready;
 
 	if (!rdmap_tx_idle(&qp->rd))
 		return true;
 	if (!qp->on)
 		return false;
-	ready = ready && !sqe_is_local(sq_at(&qp->sq, qp->sq.tx));
+	due = rdmap_response_due(&qp->rd);
+	ready = sq_ready(&qp->sq) && may_begin(qp) && !sqe_is_local(sq_at(&qp->sq, qp->sq.tx));
 	/* Take turns, so that neither direction of reading starves the other. */
 	if (ready && !(due && qp->respond_next) && start_request(qp)) {
 		qp->respond_next = true;
@@ -210,8 +211,16 @@ static bool next_message(struct qp *qp)
 	return true;
 }
 
+/* Asked after every segment, and mostly so. */
+static bool has_nothing(const struct qp *qp)
+{
+	return rdmap_tx_idle(&qp->rd) && !sq_ready(&qp->sq) && !rdmap_response_due(&qp->rd);
+}
+
 bool qp_tx_pending(struct qp *qp)
 {
+	if (has_nothing(qp))
+		return false;
 	do_local(qp);
 	return !qp->gated && next_message(qp);
 }

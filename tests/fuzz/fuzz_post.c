@@ -141,7 +141,7 @@ static void recv_queue(struct feed *f, const uint8_t *data)
 			continue;
 		}
 		if (feed_rarely(f, 3) && taken) {
-			rq_free(&rq);
+			rq_free(&rq, 1);
 			continue;
 		}
 		make(&r, f, data);

@@ -13,8 +13,6 @@ static void on_completion(void *arg)
 	struct uwarp_cq *cq = arg;
 	struct ib_uverbs_comp_event_desc d = { .cq_handle = (uintptr_t)&cq->vcq.cq };
 
-	if (cq->channel_fd < 0)
-		return;
 	if (!uwarp_provider_host()->channel_post(cq->channel_fd, &d, sizeof(d)))
 		cq->comp_reported++;
 }
@@ -28,7 +26,8 @@ static void on_error(void *arg)
 
 int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, struct uwarp_cq **out)
 {
-	struct uw_cq_attr attr = { .notify = on_completion, .error = on_error };
+	/* Without a channel nobody hears of a completion: none is looked for. */
+	struct uw_cq_attr attr = { .notify = p->channel ? on_completion : NULL, .error = on_error };
 	struct uwarp_stack stack;
 	struct uwarp_cq *cq;
 	int rc;
@@ -88,7 +87,7 @@ int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
 
-	return -cq->api->cq_arm(cq->uw, solicited_only);
+	return cq->channel_fd < 0 ? 0 : -cq->api->cq_arm(cq->uw, solicited_only);
 }
 
 int uwarp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)

@@ -212,7 +212,8 @@ static bool lane_flush(struct lane_set *s, struct lane *l)
 	if (sent) {
 		l->stuck_since = 0;
 		l->nqueue -= sent;
-		memmove(l->queue, l->queue + sent, l->nqueue * sizeof(l->queue[0]));
+		if (l->nqueue)
+			memmove(l->queue, l->queue + sent, l->nqueue * sizeof(l->queue[0]));
 		return true;
 	}
 	if (!l->stuck_since)

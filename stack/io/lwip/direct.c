@@ -79,7 +79,7 @@ static bool may_go(const struct llp_conn *c, const struct tcp_seg *seg)
 
 	return seg->tcphdr->seqno == lwip_htonl(pcb->snd_nxt) &&
 	       pcb->snd_nxt - pcb->lastack + seg->len <= wnd && !seg->flags && seg->len &&
-	       TCPH_FLAGS(seg->tcphdr) == TCP_PSH && seg->p->payload == seg->tcphdr &&
+	       !(TCPH_FLAGS(seg->tcphdr) & ~TCP_PSH) && seg->p->payload == seg->tcphdr &&
 	       seg->p->ref == 1 && edge_is_tx(seg->p) && c->el->tx_n < EDGE_TXQ;
 }
 

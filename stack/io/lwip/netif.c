@@ -45,7 +45,8 @@ static unsigned flush(struct edge_link *el)
 		return 0;
 	n = el->io->ops->tx(el->io, el->txq, el->tx_n);
 	el->tx_n -= n;
-	memmove(el->txq, el->txq + n, el->tx_n * sizeof(el->txq[0]));
+	if (el->tx_n)
+		memmove(el->txq, el->txq + n, el->tx_n * sizeof(el->txq[0]));
 	return el->tx_n;
 }
 
@@ -185,6 +186,8 @@ unsigned edge_poll(void)
 		struct io_frame *v[EDGE_SELF];
 		unsigned n = el->self_n;
 
+		if (!n)
+			continue;
 		memcpy(v, el->self, n * sizeof(v[0]));
 		el->self_n = 0;
 		for (unsigned k = 0; k < n; k++)

@@ -633,7 +633,7 @@ static void receives_come_from_the_shared_queue(void **state)
 	/* another QP is faster with the next one, and what is posted for that goes into this slot
 	 */
 	rq_drop(&srq);
-	rq_free(&srq);
+	rq_free(&srq, 1);
 	for (unsigned i = 0; i < NODE_WR - 1; i++)
 		node_post_recv(&b, 90, 9000, 10);
 	assert_int_equal(rq_outstanding(&srq), NODE_WR);

@@ -84,7 +84,7 @@ static void depth_is_the_limit(void **state)
 	rq_drop(&rq);
 	assert_int_equal(rq_count(&rq), 3);
 	assert_status(post(&rq, 5, NULL, 0), UW_E_NOMEM);
-	rq_free(&rq);
+	rq_free(&rq, 1);
 	assert_status(post(&rq, 5, NULL, 0), UW_OK);
 	assert_status(post(&rq, 6, NULL, 0), UW_E_NOMEM);
 	assert_int_equal(rq_outstanding(&rq), 5);
@@ -119,7 +119,7 @@ static void the_ring_goes_round(void **state)
 		} else if (in > out) {
 			assert_int_equal(rq_first(&rq)->wr_id, out++);
 			rq_drop(&rq);
-			rq_free(&rq);
+			rq_free(&rq, 1);
 		}
 		assert_int_equal(rq_count(&rq), in - out);
 	}

@@ -122,11 +122,11 @@ static void a_slot_is_free_once_its_completion_is_polled(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		assert_status(sq_post(&sq, &wr), UW_OK);
-	atomic_store(&sq.told, 1); /* the second asked for one */
+	sq_told(&sq); /* the second asked for one */
 	atomic_store(&sq.head, 3);
 	sq_settle(&sq);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
-	sq_polled(&sq, 2);
+	sq_polled(&sq, 2, 1);
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
@@ -137,7 +137,7 @@ static void a_slot_is_free_once_its_completion_is_polled(void **state)
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 	/* never backwards */
-	sq_polled(&sq, 1);
+	sq_polled(&sq, 1, 1);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 }
 

@@ -27,6 +27,12 @@ uint32_t uw_lwip_random(void);
 	do {                                                                                       \
 	} while (0)
 
+/* One instruction each, not a call. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define lwip_htons(x) ((u16_t)__builtin_bswap16(x))
+#define lwip_htonl(x) ((u32_t)__builtin_bswap32(x))
+#endif
+
 /* By vectors (doc/adr/0001). */
 uint16_t uw_lwip_checksum(const void *data, int len);
 #define LWIP_CHKSUM uw_lwip_checksum
