@@ -4,7 +4,9 @@
  * arguments execute the same instructions every time, so that counting them (tools/icount) shows
  * what a message costs and when that changes.
  *
- *   icount send|write|read OCTETS N
+ *   icount send|list|write|read OCTETS N
+ *
+ * list: Sends that are posted together, so that small ones share segments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +26,7 @@ struct run {
 	uint8_t *buf[2];
 	struct uw_mr *mr[2];
 	uint32_t op, octets;
+	bool list;
 	unsigned n;
 };
 
@@ -55,6 +58,16 @@ static void expect(struct run *r, struct uw_cq *cq, unsigned n)
 		assert_int_equal(sim_wc(&r->s, cq).status, UW_WC_SUCCESS);
 }
 
+static void post_list(struct run *r, const struct uw_send_wr *wr, unsigned n)
+{
+	struct uw_send_wr v[AT_ONCE];
+	unsigned done;
+
+	for (unsigned i = 0; i < n; i++)
+		v[i] = *wr;
+	assert_int_equal(uw_post_send(r->s.a.qp, v, n, &done), 0);
+}
+
 static void some(struct run *r, unsigned n)
 {
 	struct uw_sge sge = { (uintptr_t)r->buf[0], r->octets, uw_mr_stag(r->mr[0]) };
@@ -68,8 +81,11 @@ static void some(struct run *r, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (r->op == UW_WR_SEND)
 			sim_post_recv(&r->s.b, i, r->buf[1], r->octets, r->mr[1]);
-		sim_post_send(&r->s.a, &wr);
+		if (!r->list)
+			sim_post_send(&r->s.a, &wr);
 	}
+	if (r->list)
+		post_list(r, &wr, n);
 	if (r->op == UW_WR_SEND)
 		expect(r, r->s.b.rcq, n);
 	expect(r, r->s.a.scq, n);
@@ -95,6 +111,7 @@ static int op_of(const char *name, uint32_t *op)
 		const char *name;
 		uint32_t op;
 	} ops[] = { { "send", UW_WR_SEND },
+		    { "list", UW_WR_SEND },
 		    { "write", UW_WR_RDMA_WRITE },
 		    { "read", UW_WR_RDMA_READ } };
 
@@ -112,9 +129,10 @@ int main(int argc, char **argv)
 	int failed;
 
 	if (!r || argc != 4 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
-		fprintf(stderr, "usage: icount send|write|read OCTETS N\n");
+		fprintf(stderr, "usage: icount send|list|write|read OCTETS N\n");
 		return 2;
 	}
+	r->list = !strcmp(argv[1], "list");
 	r->octets = (uint32_t)atoi(argv[2]);
 	r->n = (unsigned)atoi(argv[3]);
 	const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_run, r) };

@@ -14,7 +14,7 @@ from .output import columns
 from .process import Failed, Group, need
 from .rig import TOP, helper
 
-CASES = [(op, size) for size in (64, 65_536) for op in ("send", "write", "read")]
+CASES = [("list", 64), *((op, size) for size in (64, 65_536) for op in ("send", "write", "read"))]
 FEW, MANY = 32, 96
 LIMIT = 120.0
 BASELINE = os.path.join(TOP, "tests", "perf", "icount.json")
