@@ -122,17 +122,6 @@ static uint64_t seed(void)
 	return s | 1;
 }
 
-/* It is held for as long as a frame takes, and somebody who sleeps for it takes longer to wake. */
-static void make_lock(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
 static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 {
 	const struct transport *transport = transport_find(cfg->transport);
@@ -160,7 +149,6 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	e->rc_due_us = UINT64_MAX;
 	mem_table_init(&e->mem, slots, MEM_SLOTS);
 	e->mem.reachable = engine_is_reachable;
-	make_lock(&e->lock);
 	pthread_mutex_init(&e->start_lock, NULL);
 	atomic_init(&e->next_pd, 1);
 	e->now_us = clock_us;
@@ -383,7 +371,6 @@ void uw_engine_close(struct uw_engine *e)
 		return;
 	while (e->eps)
 		engine_ep_free(e->eps);
-	pthread_mutex_destroy(&e->lock);
 	pthread_mutex_destroy(&e->start_lock);
 	free(e->mem.slots);
 	free(e->bounce);

@@ -188,13 +188,21 @@ struct thread_model {
 	bool caller_alone; /* while it does so, the RX thread keeps out of it */
 };
 
+/* A word, not a mutex of pthread's: every poll and every post takes it, nearly always without a
+ * rival, and that is one instruction then, and one to let it go. */
+enum engine_lock {
+	ENGINE_FREE,
+	ENGINE_TAKEN,
+	ENGINE_WANTED, /* taken, and somebody may sleep for it: a futex */
+};
+
 struct uw_engine {
 	struct uw_config cfg;
 	const struct thread_model *model;
 	struct mpa_policy policy, rc_policy;
 	struct uw_stats stats;
 
-	pthread_mutex_t lock; /* the stack lock */
+	_Atomic uint32_t lock; /* the stack lock: enum engine_lock */
 	_Atomic unsigned waiters;
 	_Atomic bool look; /* a sleeper-to-be wants whoever has the lock to look for frames */
 	_Atomic uint32_t *wakes[ENGINE_WAKES];
@@ -277,7 +285,14 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 /* ---- stacklock.c ------------------------------------------------------------------------- */
 
 void engine_lock(struct uw_engine *e);
-bool engine_trylock(struct uw_engine *e);
+static inline bool engine_trylock(struct uw_engine *e)
+{
+	uint32_t free = ENGINE_FREE;
+
+	/* seq_cst: whoever leaves something for the holder and then fails here relies on
+	 * engine_unlock, which stores and looks in the same order */
+	return atomic_compare_exchange_strong(&e->lock, &free, ENGINE_TAKEN);
+}
 bool engine_lock_within(struct uw_engine *e, uint32_t us);
 /* Before sleeping, with the doorbell word set: if false, whoever has the lock looks for frames. */
 bool engine_trylock_or_ask(struct uw_engine *e);

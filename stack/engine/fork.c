@@ -67,7 +67,7 @@ static void orphan_qp(struct uw_qp *qp)
 
 static void orphan(struct uw_engine *e)
 {
-	pthread_mutex_init(&e->lock, NULL);
+	atomic_store(&e->lock, ENGINE_FREE);
 	atomic_store(&e->waiters, 0);
 	atomic_store(&e->started, false);
 	atomic_store(&e->rung, NULL);

@@ -485,9 +485,11 @@ void engine_drive(struct uw_engine *e, bool again)
 		if (++e->stats.drive_app % DRIVES_PER_CLOCK == 0)
 			timers(e);
 		round_of(e);
+		/* Written under the lock alone. */
+		atomic_store_explicit(&e->drive_tick, (uint32_t)e->stats.drive_app,
+				      memory_order_relaxed);
 		engine_unlock(e);
 	}
-	atomic_fetch_add_explicit(&e->drive_tick, 1, memory_order_relaxed);
 	empty = again ? empty + 1 : 1;
 	if (empty < EMPTY_POLLS_TO_DRIVE && !e->model->caller_alone)
 		return;

@@ -6,10 +6,13 @@
  */
 #include "engine/engine.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define SPINS 100u
 
 void engine_futex_wake(_Atomic uint32_t *word)
 {
@@ -41,38 +44,73 @@ static void release(struct uw_engine *e)
 	for (unsigned i = 0; i < n; i++)
 		v[i] = e->wakes[i];
 	e->n_wakes = 0;
-	pthread_mutex_unlock(&e->lock);
+	if (atomic_exchange(&e->lock, ENGINE_FREE) == ENGINE_WANTED)
+		syscall(SYS_futex, &e->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	for (unsigned i = 0; i < n; i++)
 		engine_futex_wake(v[i]);
 }
 
 /* ---- the lock ---------------------------------------------------------------------------- */
 
-void engine_lock(struct uw_engine *e)
+static void relax(void)
 {
-	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
-	pthread_mutex_lock(&e->lock);
-	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
 }
 
-bool engine_trylock(struct uw_engine *e)
+/* until NULL: for as long as it takes. False: it is until. */
+static bool sleep_for(struct uw_engine *e, const struct timespec *until)
 {
-	return pthread_mutex_trylock(&e->lock) == 0;
+	return !syscall(SYS_futex, &e->lock, FUTEX_WAIT_BITSET_PRIVATE, ENGINE_WANTED, until, NULL,
+			FUTEX_BITSET_MATCH_ANY) ||
+	       errno != ETIMEDOUT;
+}
+
+/* It is held for as long as a frame takes, and somebody who sleeps for it takes longer to wake. */
+static bool lock_until(struct uw_engine *e, const struct timespec *until)
+{
+	for (unsigned i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&e->lock, memory_order_relaxed) == ENGINE_FREE &&
+		    engine_trylock(e))
+			return true;
+		relax();
+	}
+	while (atomic_exchange(&e->lock, ENGINE_WANTED) != ENGINE_FREE) {
+		if (!sleep_for(e, until))
+			return false;
+	}
+	return true;
+}
+
+static bool wait_for_lock(struct uw_engine *e, const struct timespec *until)
+{
+	bool got;
+
+	if (engine_trylock(e))
+		return true;
+	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+	got = lock_until(e, until);
+	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+	return got;
+}
+
+void engine_lock(struct uw_engine *e)
+{
+	wait_for_lock(e, NULL);
 }
 
 bool engine_lock_within(struct uw_engine *e, uint32_t us)
 {
 	struct timespec until;
-	int err;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += (long)us % 1000000 * 1000;
 	until.tv_sec += us / 1000000 + until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
-	err = pthread_mutex_timedlock(&e->lock, &until);
-	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
-	return !err;
+	return wait_for_lock(e, &until);
 }
 
 bool engine_trylock_or_ask(struct uw_engine *e)
@@ -87,7 +125,7 @@ bool engine_trylock_or_ask(struct uw_engine *e)
 
 static bool asked(struct uw_engine *e)
 {
-	return atomic_load_explicit(&e->look, memory_order_relaxed);
+	return atomic_load(&e->look);
 }
 
 void engine_unlock(struct uw_engine *e)
@@ -103,7 +141,7 @@ void engine_unlock(struct uw_engine *e)
 			llp_flush_links();
 		}
 		release(e);
-		/* Whoever rang or asked after that found the lock taken and relies on this. */
-		atomic_thread_fence(memory_order_seq_cst);
-	} while ((!engine_ring_empty(e) || asked(e)) && engine_trylock(e));
+		/* Whoever rang or asked before that and found the lock taken relies on this (all
+		 * of it seq_cst: they leave it and try, we let go and look). */
+	} while ((atomic_load(&e->rung) || asked(e)) && engine_trylock(e));
 }
