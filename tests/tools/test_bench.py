@@ -47,6 +47,8 @@ class Rows(unittest.TestCase):
         self.assertEqual((row[4], row[5], row[8]), (7.3, 8.4, 9.9))
         with self.assertRaisesRegex(Failed, "no figures"):
             last_row("64 200 none\n", 2)
+        with self.assertRaisesRegex(Failed, "clock rate"):
+            last_row(" 64 200 inf inf inf inf -nan inf inf\n", 9)
 
 
 class Numbers(unittest.TestCase):
@@ -93,6 +95,39 @@ class Rounds(unittest.TestCase):
         p = probe("a", 1)
         p.most = 1
         self.assertEqual(run(p)["a"].values(), [1])
+
+
+class Device(unittest.TestCase):
+    def rig(self, *words):
+        return Rig(cli.parser().parse_args([*words, "--device", "siw0", "--peer", "192.0.2.7", "--remote", "ssh 192.0.2.7"]))
+
+    def test_only_tcp_stands_beside_it_and_the_mtu_is_its_own(self):
+        for command in cli.WITH_DEVICE:
+            with self.rig(command) as rig:
+                made = list(plan.TESTS[command](rig))
+            self.assertEqual({p.facts["scheme"] for p in made}, {"siw0", "tcp"}, command)
+            self.assertEqual(len({p.key for p in made}), len(made))
+            self.assertTrue(all(p.facts.get("mtu") is None for p in made))
+
+    def test_its_speed_is_found_out_once_by_a_few_messages(self):
+        asked = []
+        with self.rig("rate") as rig:
+            for _ in range(2):
+                n = perftest.affordable(rig, "send", 5000, lambda few: asked.append(few) or 1000.0)
+                self.assertEqual(n, 500)
+            self.assertEqual(perftest.affordable(rig, "slow", 5000, lambda few: 2.0), perftest.FEW)
+            self.assertEqual(perftest.affordable(rig, "fast", 5000, lambda few: 1e6), 5000)
+        self.assertEqual(asked, [perftest.FEW])
+        with Rig(cli.parser().parse_args(["rate"])) as rig:
+            self.assertEqual(perftest.affordable(rig, "send", 5000, None), 5000)
+
+    def test_a_slow_ones_throughput_is_told_by_its_messages(self):
+        self.assertEqual(perftest.gigabits([1024, 200, 0, 0.0, 0.000250], 1000), 0.002)
+        self.assertEqual(perftest.gigabits([65536, 200, 9.5, 9.41, 0.017], 65536), 9.41)
+
+    def test_every_pair_has_a_port_of_its_own(self):
+        with self.rig("rate") as rig:
+            self.assertNotEqual(rig.new_port(), rig.new_port())
 
 
 class Goals(unittest.TestCase):
@@ -252,6 +287,10 @@ class CommandLine(unittest.TestCase):
         self.assertIn("'1.5' is not a size", self.wrong("latency", "--sizes", "1.5"))
         self.assertIn("'both' is none of", self.wrong("rate", "--ops", "both"))
         self.assertIn("go together", self.wrong("rate", "--device", "siw0"))
+        device = ("--device", "siw0", "--peer", "192.0.2.7")
+        self.assertIn("--device goes with latency", self.wrong("schemes", *device))
+        self.assertIn("beside another device only tcp", self.wrong("latency", *device, "--against", "wire"))
+        self.assertIn("has its own", self.wrong("throughput", *device, "--mtu", "9000"))
 
     def test_programs_end_with_their_group(self):
         with Group() as group:

@@ -9,7 +9,7 @@ import time
 from . import goals, icount, output, plan, plots, profile, report, rounds
 from .numbers import parse_size
 from .process import Failed, Unavailable
-from .rig import Rig
+from .rig import LIMIT, Rig
 
 PROG = "uwarp-bench"
 DESCRIPTION = """\
@@ -26,7 +26,8 @@ examples:
   uwarp-bench compare before.json after.json
 """
 SKIPPED = 77  # as Meson counts it: cannot be measured here
-PEERS = ("wire", "tcp", "libfabric", "ucx")
+# What the others measure is uwarp's; a driver's threads are on nobody's CPU time.
+WITH_DEVICE = ("latency", "throughput", "rate", "qperf")
 
 
 def sizes(text):
@@ -50,12 +51,13 @@ def chosen(known):
 def add_measuring(p):
     p.add_argument("--sizes", type=sizes, metavar="N,N...", help="message sizes, such as 64,10K,64Ki")
     p.add_argument("--ops", type=chosen(plan.OPS), default=list(plan.OPS), metavar="OP,OP", help="of send, write, read; default: all")
-    p.add_argument("--against", type=chosen(PEERS), default=list(PEERS), metavar="PEER,...", help="of wire, tcp, libfabric, ucx; default: all")
+    p.add_argument("--against", type=chosen(plan.PEERS), metavar="PEER,...", help="of wire, tcp, libfabric, ucx; default: all, with --device tcp")
     p.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
     p.add_argument("--mtu", type=int, metavar="N", help="of the link; default: the link's own, for throughput 1500, 9000 and 65280")
     p.add_argument("--json", metavar="FILE", help="write everything measured there")
     p.add_argument("--csv", metavar="FILE", help="write a table there")
     p.add_argument("--report", nargs="?", const="uwarp-bench-report", metavar="DIR", help="write a report with plots there")
+    p.add_argument("--limit", type=float, default=LIMIT, metavar="N", help="seconds that one measurement may take; default: 20")
     p.add_argument("--quiet", action="store_true", help="show no progress")
     p.add_argument("--device", metavar="DEV", help="run the verbs programs over this RDMA device (siw0, rxe0, mlx5_0) instead of uwarp")
     p.add_argument("--peer", metavar="ADDR", help="with --device: the address of the server's host")
@@ -103,6 +105,12 @@ def check(options):
         return "--rounds: at least 1"
     if bool(options.device) != bool(options.peer):
         return "--device and --peer go together"
+    if options.device and options.command not in WITH_DEVICE:
+        return f"--device goes with {', '.join(WITH_DEVICE)}"
+    if options.device and options.mtu:
+        return "--mtu: the device's interface has its own"
+    if options.device and not set(options.against or ()) <= set(plan.BESIDE_DEVICE):
+        return f"--against: beside another device only {', '.join(plan.BESIDE_DEVICE)}"
     return None
 
 

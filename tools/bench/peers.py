@@ -4,9 +4,10 @@
 import json
 import os
 import re
+import socket
 
 from .process import Failed, Group, Unavailable, need, wait_until
-from .rig import LIMIT, echoes, helper
+from .rig import START, echoes, helper
 
 FRAME_HEAD, SHORTEST = 14, 60
 SECONDS = 0.25
@@ -31,7 +32,7 @@ def wire(rig, mode, octets, mtu=None, rate=None):
     argv += ["-m", str(mtu)] if mtu else []
     argv += ["-b", rate] if rate else []
     with Group() as group:
-        out = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder).wait(LIMIT)
+        out = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder).wait(rig.limit)
     return json_lines(out, "link_bench")[0]
 
 
@@ -67,6 +68,25 @@ class Loopback:
 
     def at(self, _role):
         return []
+
+
+class Peer:
+    """From here to where the device's peer is. Our program must be there, too, at the same path."""
+
+    name = "to the peer"
+
+    def __init__(self, options):
+        self.server, self.remote = options.peer, options.remote
+
+    def at(self, role):
+        return self.remote if role == "server" else []
+
+    def listens(self, port):
+        try:
+            socket.create_connection((self.server, port), 1).close()
+        except OSError:
+            return False
+        return True
 
 
 class Veth:
@@ -125,6 +145,8 @@ class Veth:
 
 def place(rig, mtu=None, offloads=True):
     """Where TCP runs: the loopback, or a veth pair of that MTU."""
+    if rig.options.device:
+        return rig.once("peer", lambda: Peer(rig.options))
     if not mtu:
         return rig.once("loopback", Loopback)
     return rig.once(f"veth {mtu} {offloads}", lambda: Veth(rig, mtu, offloads))
@@ -137,7 +159,10 @@ def tcp_server(rig, where):
         group = rig.closing.enter_context(Group())
         port = 18600 + os.getpid() % 1000
         program = group.start([*where.at("server"), helper("tcp_bench"), "-S", "-a", where.server, "-p", str(port)], cwd=rig.folder)
-        wait_until(lambda: not program.running(), 0.3)
+        if isinstance(where, Peer):
+            wait_until(lambda: not program.running() or where.listens(port), START)
+        else:
+            wait_until(lambda: not program.running(), 0.3)
         if not program.running():
             raise Unavailable(f"no TCP server{program.last_words()}")
         return port, program
@@ -151,7 +176,7 @@ def tcp(rig, mode, octets, where, *more):
     before = server.cpu_seconds()
     with Group() as group:
         client = group.start([*argv, f"{mode}:{octets}"], cwd=rig.folder)
-        out = client.wait(LIMIT)
+        out = client.wait(rig.limit)
     return {**json_lines(out, "tcp_bench")[0], "cpu_s": client.cpu + server.cpu_seconds() - before}
 
 
@@ -183,12 +208,12 @@ def tcp_rate(rig, size, where):
 FI_ROW = re.compile(r"^([\d.]+[kmg]?)\s+(\S+)\s+.*?\s([0-9.]+)\s+([0-9.]+)\s*$", re.MULTILINE)
 
 
-def repeat_until_there(group, server, start):
+def repeat_until_there(rig, server, start):
     """The client's output; it is started again while the server is not yet listening."""
     for attempt in range(ATTEMPTS):
         client = start()
         try:
-            return client.wait(LIMIT)
+            return client.wait(rig.limit)
         except Failed:
             if not server.running() or attempt == ATTEMPTS - 1:
                 raise
@@ -203,7 +228,7 @@ def ofi_latency(rig, size):
     words = [need("fi_pingpong"), "-p", "tcp", "-e", "msg", "-I", str(n), "-S", str(size)]
     with Group() as group:
         server = group.start([*words, "-B", port], cwd=rig.folder)
-        out = repeat_until_there(group, server, lambda: group.start([*words, "-P", port, "127.0.0.1"], cwd=rig.folder))
+        out = repeat_until_there(rig, server, lambda: group.start([*words, "-P", port, "127.0.0.1"], cwd=rig.folder))
     rows = FI_ROW.findall(out)
     if not rows:
         raise Failed("fi_pingpong printed no figures")
@@ -217,7 +242,7 @@ def ucx(rig, test, size, n):
     more = ["-t", test, "-s", str(size), "-n", str(n), "-w", str(max(10, n // 20)), "-f"]
     with Group() as group:
         server = group.start(words, env=env, cwd=rig.folder)
-        out = repeat_until_there(group, server, lambda: group.start([*words, "127.0.0.1", *more], env=env, cwd=rig.folder))
+        out = repeat_until_there(rig, server, lambda: group.start([*words, "127.0.0.1", *more], env=env, cwd=rig.folder))
     rows = [r for r in re.findall(r"^(?:Final:)?\s*(\d+)\s+([0-9. ]+)$", out, re.MULTILINE)]
     if not rows:
         raise Failed("ucx_perftest printed no figures")

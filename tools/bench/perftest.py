@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stock perftest programs, over uwarp or over any other RDMA device."""
 
+import os
 import re
+import time
 
 from .process import Failed, Group, need
-from .rig import LIMIT, THERE, echoes, last_row, uwarp_pair, uwarp_pair_at
+from .rig import THERE, echoes, last_row, uwarp_pair, uwarp_pair_at
 
 LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
+FEW, PAUSE = 200, 0.3
 COPIED = re.compile(r"payload sent: \d+ octets, copied ([0-9.]+) times; received: \d+ octets, copied ([0-9.]+) times")
 SAMPLE = re.compile(r"^\s*(\d+)\s*,\s*([0-9.]+)\s*$", re.MULTILINE)
 PERCENTS = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100)
@@ -31,19 +34,34 @@ def pair(rig, words, mtu, env, where=None):
 
 
 def device_pair(rig, words):
-    """Over a device of the kernel's: the server's host is reached by a command such as `ssh host`."""
-    o = rig.options
-    words = [*words, "-d", o.device]
+    """Over a device of the kernel's: the server's host is reached by a command such as `ssh host`. What is
+    ended here may go on there: so each pair has a port of its own, and its server a limit."""
+    o, how = rig.options, {"env": rig.env, "cwd": rig.folder}
+    words = [*words, "-d", o.device, "-p", rig.new_port()]
     with Group() as group:
-        server = group.start([*o.remote, *words], env=rig.env, cwd=rig.folder)
-        for _ in range(5):  # it says nowhere that it listens
-            client = group.start([*words, o.peer], env=rig.env, cwd=rig.folder)
+        server = group.start([*rig.at_peer(2 * rig.limit), os.path.basename(words[0]), *words[1:]], **how)
+        deadline = time.monotonic() + rig.limit
+        while True:  # it says nowhere that it listens
+            client = group.start([*words, o.peer], **how)
             try:
-                return client.wait(LIMIT), client.cpu + server.cpu_seconds()
-            except Failed:
-                if not server.running():
-                    raise
-        raise Failed(f"no connection to {o.peer}{client.last_words()}")
+                return client.wait(rig.limit), client.cpu + server.cpu_seconds()
+            except Failed as e:
+                if not server.running() or time.monotonic() > deadline or client.running():
+                    raise Failed(f"{e}; the server at {o.peer}{server.last_words() or ' said nothing'}") from None
+            time.sleep(PAUSE)
+
+
+def affordable(rig, key, most, per_second):
+    """So many messages, or as many as a device of unknown speed does in half a second: a few tell, once."""
+    if not rig.options.device:
+        return most
+    few = min(most, FEW)
+    return max(few, min(most, int(rig.once(f"speed {key}", lambda: per_second(few)) / 2)))
+
+
+def gigabits(row, size):
+    """Two decimals are what it prints, and of the message rate six, which say more about a slow device."""
+    return row[3] if row[3] >= 1 else row[4] * size * 8 / 1000
 
 
 def cdf(samples):
@@ -54,10 +72,14 @@ def cdf(samples):
 def latency(rig, op, size, mtu=None, env=None, distribution=False, where=None):
     """Half a round trip of SEND and WRITE, a whole one of READ, as perftest counts: the median."""
     # two programs that spin without calling anything, on few cores: each echo may cost a time slice
-    n = echoes(size) // 5 if op == "write" else echoes(size)
-    words = [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n)]
-    out, _ = pair(rig, words + (["-U"] if distribution else []), mtu, env, where)
-    row = last_row(out, LATENCY_COLUMNS)
+    most = echoes(size) // 5 if op == "write" else echoes(size)
+
+    def run(n, *more):
+        out, _ = pair(rig, [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n), *more], mtu, env, where)
+        return out, last_row(out, LATENCY_COLUMNS)
+
+    n = affordable(rig, f"{op}_lat {size}", most, lambda n: 5e5 / run(n)[1][4])
+    out, row = run(n, *(["-U"] if distribution else []))
     sample = {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
     if distribution:
         sample["cdf"] = cdf([float(v) for _, v in SAMPLE.findall(out)])
@@ -66,13 +88,18 @@ def latency(rig, op, size, mtu=None, env=None, distribution=False, where=None):
 
 def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None, n=None, where=None):
     """Gb/s of payload, millions of messages per second, and CPU seconds of it all."""
-    n = n or stream_messages(size, post_list)
-    words = [need(f"ib_{op}_bw"), "-R", "-F", "-N", "--report_gbits", "-s", str(size), "-n", str(n)]
+    words = [need(f"ib_{op}_bw"), "-R", "-F", "-N", "--report_gbits", "-s", str(size)]
     words += ["-l", str(post_list)] if post_list > 1 else []
     words += ["-q", str(qps)] if qps > 1 else []
-    out, cpu = pair(rig, words, mtu, env, where)
-    row = last_row(out, RATE_COLUMNS)
-    return {"gbps": row[3], "mps": row[4], "messages": n, "cpu_s": cpu}
+
+    def run(n):
+        n = -(-n // post_list) * post_list
+        out, cpu = pair(rig, [*words, "-n", str(n)], mtu, env, where)
+        row = last_row(out, RATE_COLUMNS)
+        return {"gbps": gigabits(row, size), "mps": row[4], "messages": n, "cpu_s": cpu}
+
+    key = f"{op}_bw {size} {post_list} {qps}"
+    return run(n or affordable(rig, key, stream_messages(size, post_list), lambda n: run(n)["mps"] * 1e6))
 
 
 def throughput(rig, op, size, **how):

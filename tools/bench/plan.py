@@ -17,6 +17,7 @@ CRC_SIZE = VERIFIED_SIZE = 65_536
 MTU_SMALL, MTU_JUMBO, MTU_MOST = 1500, 9000, 65280
 STREAM_FROM = 1024  # octets: throughput of less is a message rate
 OPS = ("send", "write", "read")
+PEERS, BESIDE_DEVICE = ("wire", "tcp", "libfabric", "ucx"), ("tcp",)
 
 
 def own(rig):
@@ -25,7 +26,12 @@ def own(rig):
 
 
 def wants(rig, scheme):
-    return scheme in rig.options.against
+    o = rig.options
+    return scheme in (o.against or (BESIDE_DEVICE if o.device else PEERS))
+
+
+def tcp_way(rig):
+    return "to the peer" if rig.options.device else "loopback"
 
 
 # ---- latency ----------------------------------------------------------------------------
@@ -80,6 +86,8 @@ def wire_throughput(rig, mtu):
 
 def tcp_places(mtu):
     """(name, arguments of peers.place) of what TCP runs over beside a link of that MTU."""
+    if mtu is None:
+        return [("to the peer", {})]
     if mtu > MTU_JUMBO:
         return [("loopback", {})]
     return [("veth, offloads off", {"mtu": mtu, "offloads": False}), ("veth", {"mtu": mtu})]
@@ -90,8 +98,15 @@ def tcp_throughput(rig, size, mtu):
         yield probe("throughput", "tcp", name, size, "Gb/s", lambda h=how: peers.tcp_stream(rig, size, peers.place(rig, **h)), mtu=mtu)
 
 
+def link_mtus(rig):
+    """A device has the one that it has."""
+    if rig.options.device or rig.options.mtu:
+        return [rig.options.mtu]
+    return [MTU_SMALL, MTU_JUMBO, MTU_MOST]
+
+
 def throughput(rig):
-    for mtu in [rig.options.mtu] if rig.options.mtu else (MTU_SMALL, MTU_JUMBO, MTU_MOST):
+    for mtu in link_mtus(rig):
         if wants(rig, "wire"):
             yield from wire_throughput(rig, mtu)
         for size in rig.options.sizes or THROUGHPUT_SIZES:
@@ -114,7 +129,7 @@ def wire_rate(rig, size):
 
 
 def tcp_rate(rig, size):
-    return probe("rate", "tcp", "loopback", size, "M/s", lambda: peers.tcp_rate(rig, size, peers.place(rig)))
+    return probe("rate", "tcp", tcp_way(rig), size, "M/s", lambda: peers.tcp_rate(rig, size, peers.place(rig)))
 
 
 def rate(rig):

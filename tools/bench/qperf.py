@@ -5,7 +5,7 @@ import os
 import re
 
 from .process import Failed, Group, need
-from .rig import HERE, LIMIT, THERE
+from .rig import HERE, THERE
 
 # What a user would compare: the tests wait for events unless they are told to poll.
 LATENCY = ("rc_lat", "rc_rdma_write_lat", "rc_rdma_read_lat")
@@ -37,11 +37,11 @@ def client_words(port, host, test, size, more):
     return [*words, "-m", str(size), *more, test]
 
 
-def measured(server, client):
+def measured(rig, server, client):
     """What the client says; its server serves until it is stopped."""
     with Group() as group:
         group.start(server[0], **server[1])
-        return {"value": value(group.start(client[0], **client[1]).wait(LIMIT))}
+        return {"value": value(group.start(client[0], **client[1]).wait(rig.limit))}
 
 
 def verbs(rig, test, size, poll=False, mtu=None):
@@ -51,7 +51,7 @@ def verbs(rig, test, size, poll=False, mtu=None):
         return at_peer(rig, port, client_words(port, o.peer, test, size, [*more, "-i", f"{o.device}:1"]))
     how = {"env": rig.env, "cwd": rig.folder}
     server = rig.uwarp(THERE, [need("qperf"), "-lp", port], mtu)
-    return measured((server, how), (rig.uwarp(HERE, client_words(port, THERE, test, size, more), mtu), how))
+    return measured(rig, (server, how), (rig.uwarp(HERE, client_words(port, THERE, test, size, more), mtu), how))
 
 
 def tcp(rig, test, size):
@@ -60,16 +60,16 @@ def tcp(rig, test, size):
     if o.device:
         return at_peer(rig, port, client_words(port, o.peer, test, size, []))
     how = {"env": rig.env, "cwd": rig.folder}
-    return measured(([need("qperf"), "-lp", port], how), (client_words(port, LOOPBACK, test, size, []), how))
+    return measured(rig, ([need("qperf"), "-lp", port], how), (client_words(port, LOOPBACK, test, size, []), how))
 
 
 def at_peer(rig, port, words):
     """The server at the other host is told to quit: what started it there may not end it."""
     o, how = rig.options, {"env": rig.env, "cwd": rig.folder}
     with Group() as group:
-        server = group.start([*o.remote, "qperf", "-lp", port], **how)
+        server = group.start([*rig.at_peer(WAIT + rig.limit), "qperf", "-lp", port], **how)
         try:
-            return {"value": value(group.start(words, **how).wait(LIMIT))}
+            return {"value": value(group.start(words, **how).wait(rig.limit))}
         except Failed as e:
             raise Failed(f"{e}; the server{server.last_words() or ' said nothing'}") from None
         finally:

@@ -2,6 +2,7 @@
 """Where things are, and the surroundings that programs are started in."""
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -55,6 +56,8 @@ class Rig:
         self.env.update(UWARP_DIR=os.path.join(self.folder, "run"), PATH=process.PATH)
         if "UWARP_BUILD_DIR" in os.environ:
             self.env["UWARP_BUILD_DIR"] = os.environ["UWARP_BUILD_DIR"]
+        self.limit = getattr(options, "limit", LIMIT)
+        self.ports = itertools.count(20000 + os.getpid() % 20000)
         self.closing = contextlib.ExitStack()
         self.made = {}
 
@@ -64,6 +67,13 @@ class Rig:
     def __exit__(self, *_):
         self.closing.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_port(self):
+        return str(next(self.ports))
+
+    def at_peer(self, seconds):
+        """What comes before a command for the device's other host."""
+        return [*self.options.remote, "timeout", str(round(seconds))]
 
     def once(self, name, make):
         """What make() gives, made once; a failure is remembered as well."""
@@ -102,7 +112,7 @@ def uwarp_pair(rig, server_words, client_words, mtu=None, env=None, said=None):
         server = rig.start_uwarp(group, THERE, server_words, mtu, env)
         until_up(server)
         client = rig.start_uwarp(group, HERE, client_words, mtu, env)
-        out = client.wait(LIMIT)
+        out = client.wait(rig.limit)
         wait_until(lambda: not server.running(), 2)
         if said is not None:
             said += [client.err(), server.err()]
@@ -117,7 +127,7 @@ def uwarp_pair_at(rig, where, words, env):
         server = group.start([*where.at("server"), *rig.uwarp(where.server, words)], env=env, cwd=rig.folder)
         until_up(server)
         client = group.start([*where.at("client"), *rig.uwarp(where.client, [*words, where.server])], env=env, cwd=rig.folder)
-        out = client.wait(LIMIT)
+        out = client.wait(rig.limit)
         wait_until(lambda: not server.running(), 2)
         return out, client.cpu + server.cpu_seconds()
 
@@ -128,5 +138,7 @@ def last_row(text, columns):
         words = line.split()
         if len(words) >= columns and all(re.fullmatch(r"-?(\d+(\.\d+)?|nan)", w) for w in words):
             return [float(w) for w in words]
+    if re.search(r"\binf\b", text):
+        raise Failed("printed infinite times: perftest could not tell the CPU's clock rate")
     raise Failed("printed no figures")
 
