@@ -9,6 +9,7 @@
 
 #define PUMP_SEGMENTS 16u    /* then others get a turn */
 #define PUMP_OCTETS   16384u /* then the link gets them: the peer works while we go on */
+#define PUMP_FIRST    4096u  /* ... and soon what is first, so that it begins */
 #define STALLED_TURNS 16u
 #define CLOSE_US      3000000u /* for the peer's FIN after ours */
 
@@ -336,7 +337,7 @@ static void transmit(struct uw_qp *qp)
 {
 	struct uw_ep *ep = qp->ep;
 	unsigned sent = 0;
-	size_t held = 0;
+	size_t held = PUMP_OCTETS - PUMP_FIRST;
 
 	if (!send_unsent(ep))
 		return;

@@ -7,6 +7,8 @@
  */
 #include "engine/engine.h"
 
+#define POSTS_PER_LOOK 16u
+
 static void push(struct uw_engine *e, struct ring_entry *r)
 {
 	struct ring_entry *head = atomic_load_explicit(&e->rung, memory_order_relaxed);
@@ -50,8 +52,10 @@ void engine_ring(struct uw_engine *e, struct ring_entry *r)
 		return;
 	}
 	if (engine_ring_empty(e) && engine_trylock(e)) {
-		e->stats.post_inline++;
-		atomic_store_explicit(&e->post_cpu, (uint32_t)sched_getcpu(), memory_order_relaxed);
+		/* Programs seldom move. */
+		if (e->stats.post_inline++ % POSTS_PER_LOOK == 0)
+			atomic_store_explicit(&e->post_cpu, (uint32_t)sched_getcpu(),
+					      memory_order_relaxed);
 		r->fn(r);
 		llp_flush_links();
 		engine_unlock(e);
