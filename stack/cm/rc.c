@@ -11,7 +11,9 @@ static const uint8_t key[4] = { 'u', 'w', 'R', 'C' };
 
 void rc_hello_encode(const struct rc_hello *h, uint8_t out[sizeof(struct rc_wire)])
 {
-	struct rc_wire w = { .version = VERSION, .refusal = (uint8_t)h->refusal };
+	struct rc_wire w = { .version = VERSION,
+			     .refusal = (uint8_t)h->refusal,
+			     .rnr = (uint8_t)((h->rnr_retry & RC_RNR_FOR_EVER) + 1) };
 
 	memcpy(w.key, key, sizeof(key));
 	uw_put32(w.from, h->from);
@@ -30,8 +32,24 @@ bool rc_hello_decode(struct uw_span pd, struct rc_hello *h)
 		return false;
 	h->from = uw_be32(w.from);
 	h->to = uw_be32(w.to);
+	h->rnr_retry = w.rnr ? (w.rnr - 1) & RC_RNR_FOR_EVER : RC_RNR_FOR_EVER;
 	h->refusal = w.refusal <= RC_WRONG_SIDE ? (enum rc_refusal)w.refusal : RC_NOT_READY;
 	return true;
+}
+
+uint64_t rc_rnr_wait_us(uint8_t min_rnr_timer, uint8_t peer_rnr_retry)
+{
+	static const uint32_t timer_us[32] = {
+		655360, 10,    20,    30,    40,    60,	    80,	    120,    160,    240,    320,
+		480,	640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240,  15360,
+		20480,	30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+	};
+	uint64_t us;
+
+	if (peer_rnr_retry >= RC_RNR_FOR_EVER)
+		return UINT64_MAX;
+	us = (peer_rnr_retry + 1ull) * timer_us[min_rnr_timer & 31];
+	return us > RC_RNR_LEAST_US ? us : RC_RNR_LEAST_US;
 }
 
 static bool same(const struct rc_end *a, const struct rc_end *b)

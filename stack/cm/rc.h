@@ -24,12 +24,13 @@ struct rc_end {
 	uint32_t qpn;
 };
 
-/* The private data of the Request, and of a Reply that rejects. */
+/* The private data of the Request and of the Reply. */
 struct rc_wire {
 	uint8_t key[4]; /* "uwRC" */
 	uint8_t version;
 	uint8_t refusal; /* enum rc_refusal */
-	uint8_t zero[2];
+	uint8_t rnr;	 /* the sender's RNR retry count and 1; 0: it does not say */
+	uint8_t zero;
 	uint8_t from[4], to[4]; /* QP numbers */
 };
 static_assert(sizeof(struct rc_wire) == 16, "private data of CM-less RC");
@@ -42,14 +43,25 @@ enum rc_refusal {
 	RC_WRONG_SIDE,	/* it is the other side that connects: the two do not agree on addresses */
 };
 
+#define RC_RNR_FOR_EVER 7u /* InfiniBand specification, volume 1, §9.7.5.2.8 */
+
 struct rc_hello {
 	uint32_t from, to; /* QP numbers */
 	enum rc_refusal refusal;
+	/* How often its Sends that find no receive would be tried again; RC_RNR_FOR_EVER: no limit,
+	 * and what those mean that do not say. */
+	uint8_t rnr_retry;
 };
 
 void rc_hello_encode(const struct rc_hello *h, uint8_t out[sizeof(struct rc_wire)]);
 /* False: it is not ours, or of another version. */
 bool rc_hello_decode(struct uw_span pd, struct rc_hello *h);
+
+/* How long a Send that finds no receive waits for one: what InfiniBand's retries would take, by
+ * this side's RNR NAK timer (its encoding, §9.7.5.2.8 table 45) and the peer's retry count. Never
+ * less than RC_RNR_LEAST_US; UINT64_MAX: for ever. */
+#define RC_RNR_LEAST_US 3000000u
+uint64_t rc_rnr_wait_us(uint8_t min_rnr_timer, uint8_t peer_rnr_retry);
 
 /* Does `self` connect, rather than wait to be connected? For any two ends it is exactly one; an end
  * that names itself does not. */

@@ -294,6 +294,18 @@ void engine_qp_lost(struct uw_qp *qp, uw_status why)
 	engine_rc_lost(qp);
 }
 
+void engine_qp_refuse(struct uw_qp *qp, uw_status why)
+{
+	struct uw_ep *ep = qp->ep;
+
+	engine_rnr_forget(qp);
+	qp_refuse(&qp->qp, why);
+	if (send_unsent(ep))
+		transmit(qp); /* the Terminate */
+	part(qp, ep);
+	engine_rc_lost(qp);
+}
+
 void engine_ep_drop(struct uw_ep *ep)
 {
 	struct uw_qp *qp = ep->qp;
@@ -374,11 +386,18 @@ static bool all_sent(const struct qp *qp)
 	return sq_empty(&qp->sq) && rdmap_tx_idle(&qp->rd) && !rdmap_response_due(&qp->rd);
 }
 
+static void tell_drained(struct uw_qp *qp)
+{
+	if (qp_drained(&qp->qp) && qp->qp.event)
+		qp->qp.event(qp->qp.event_ctx, UW_EVENT_SQ_DRAINED);
+}
+
 void engine_pump(struct uw_qp *qp)
 {
 	struct uw_ep *ep = qp->ep;
 
 	if (!ep || !ep->c) {
+		tell_drained(qp);
 		if (qp->qp.state == UW_QPS_ERR)
 			qp_flush(&qp->qp);
 		else if (qp->rc)
@@ -392,8 +411,7 @@ void engine_pump(struct uw_qp *qp)
 		engine_qp_down(qp, qp->qp.cause);
 		return;
 	}
-	if (qp_drained(&qp->qp) && qp->qp.event)
-		qp->qp.event(qp->qp.event_ctx, UW_EVENT_SQ_DRAINED);
+	tell_drained(qp);
 	if (qp->qp.fin_wanted && !ep->shut && all_sent(&qp->qp)) {
 		ep->shut = true;
 		ep->state = EP_CLOSING;

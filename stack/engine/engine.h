@@ -87,6 +87,7 @@ struct uw_qp {
 	void *stream; /* one block: read queues */
 	uint8_t *scratch;
 	struct uw_rc *rc; /* its peer was named: CM-less RC */
+	struct uw_path path;
 };
 
 enum uw_rc_state {
@@ -103,12 +104,15 @@ struct uw_rc {
 	struct uw_rc *next, **link; /* e->rcs, unless it is up */
 	enum uw_rc_state state;
 	bool heard; /* the program was told that the peer has spoken */
+	bool ready; /* it says what the peer wants to know, or has had the time to */
+	uint8_t peer_rnr_retry;
 	struct io_link *l;
 	struct rc_end self, peer;
 	uint16_t ird;
 	uint64_t serial;      /* a QP number may come again */
 	struct uw_ep *call;   /* RC_CALLING */
 	uw_status last;	      /* why the last try failed */
+	uint64_t ready_us;    /* then it is */
 	uint64_t since_us;    /* the first try */
 	uint64_t next_us;     /* the next try */
 	uint64_t deadline_us; /* what is posted fails then; 0: nothing is */
@@ -381,6 +385,8 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 /* Send a start-up frame, or keep it until there is room. */
 uw_status engine_send_frame(struct uw_ep *ep, const uint8_t *frame, size_t n) UW_CHECK;
 
+/* The peer's request cannot be carried out, which is no fault of the QP's: its stream ends. */
+void engine_qp_refuse(struct uw_qp *qp, uw_status why);
 /* The peer ended the stream of a QP, or TCP did. */
 void engine_qp_lost(struct uw_qp *qp, uw_status why);
 
@@ -401,6 +407,10 @@ static inline const struct mpa_policy *engine_policy(const struct uw_ep *ep)
 void engine_rc_forget(struct uw_qp *qp);
 /* Something was posted and there is no stream. */
 void engine_rc_posted(struct uw_qp *qp);
+/* The program has taken it to RTS. */
+void engine_rc_ready(struct uw_qp *qp);
+/* Until when a Send that finds no receive now may wait. */
+uint64_t engine_rc_rnr_limit(const struct uw_qp *qp, uint64_t now_us);
 /* Something came while the QP is in RTR. */
 void engine_rc_heard(struct uw_qp *qp);
 /* The stream ended without an error of its own. */

@@ -93,6 +93,7 @@ static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr 
 	qp->qp.event = a->event;
 	qp->qp.event_ctx = a->ctx;
 	qp->ring.fn = on_rung;
+	qp->path.rnr_retry = RC_RNR_FOR_EVER;
 	atomic_fetch_add(&pd->users, 1);
 	atomic_fetch_add(&a->send_cq->users, 1);
 	atomic_fetch_add(&a->recv_cq->users, 1);
@@ -209,11 +210,21 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 		forget_completions(qp);
 		sq_settle(&qp->qp.sq);
 	}
+	if (!st && to == UW_QPS_RTS)
+		engine_rc_ready(qp);
 	if (!st && (to == UW_QPS_SQD || to == UW_QPS_RTS))
 		engine_pump(qp);
 	llp_flush_links();
 	engine_unlock(qp->e);
 	return engine_errno(st);
+}
+
+int uw_qp_set_path(struct uw_qp *qp, const struct uw_path *path)
+{
+	engine_lock(qp->e);
+	qp->path = *path;
+	engine_unlock(qp->e);
+	return 0;
 }
 
 int uw_qp_set_access(struct uw_qp *qp, unsigned access)

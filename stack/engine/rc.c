@@ -22,6 +22,9 @@
 /* A request to a peer that has left fails after about the time that InfiniBand's retries take. A
  * program whose peer goes as soon as it has what it wanted is done by then (ibv_srq_pingpong). */
 #define RETRIES_US 500000u
+/* Between RTR and RTS, where the program says how patient its Sends are. One that only receives may
+ * stay in RTR. */
+#define READY_US 20000u
 
 static void due_at(struct uw_engine *e, uint64_t us)
 {
@@ -127,6 +130,15 @@ static void refused(struct uw_rc *rc, const struct uw_cm_event *ev)
 	give_up(rc->qp, true);
 }
 
+/* What the Reply says. */
+static void heed(struct uw_rc *rc, const struct uw_cm_event *ev)
+{
+	struct uw_span pd = { ev->param.private_data, ev->param.private_data_len };
+	struct rc_hello h;
+
+	rc->peer_rnr_retry = rc_hello_decode(pd, &h) ? h.rnr_retry : RC_RNR_FOR_EVER;
+}
+
 static void on_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct uw_rc *rc = ((struct uw_qp *)ctx)->rc;
@@ -135,6 +147,7 @@ static void on_event(void *ctx, const struct uw_cm_event *ev)
 		return;
 	switch (ev->type) {
 	case UW_CM_ESTABLISHED:
+		heed(rc, ev);
 		rc->call = NULL;
 		rc->state = RC_UP;
 		unlist(rc);
@@ -159,13 +172,15 @@ static void on_event(void *ctx, const struct uw_cm_event *ev)
 /* The way to the peer is known. */
 static uw_status call(struct uw_rc *rc)
 {
-	struct rc_hello hello = { .from = rc->self.qpn, .to = rc->peer.qpn };
+	struct rc_hello hello = { .from = rc->self.qpn,
+				  .to = rc->peer.qpn,
+				  .rnr_retry = rc->qp->path.rnr_retry };
 	struct uw_ep *ep = engine_ep_new(rc->qp->e);
 	uw_status st = UW_E_ADDR_IN_USE;
 
 	if (!ep)
 		return UW_E_NOMEM;
-	ep->rc = ep->owned = ep->patient = true;
+	ep->rc = ep->owned = true;
 	ep->fn = on_event;
 	ep->ctx = rc->qp;
 	ep->l = rc->l;
@@ -258,11 +273,18 @@ static void park(struct uw_ep *ep, uint64_t us)
 
 static void take(struct uw_ep *ep, struct uw_qp *qp)
 {
-	struct uw_cm_param p = { .ird = qp->rc->ird,
-				 .ord = (uint16_t)ep->e->cfg.ord,
-				 .rnr_for_ever = true };
+	struct rc_hello h = { .from = ep->hello.to,
+			      .to = ep->hello.from,
+			      .rnr_retry = qp->path.rnr_retry };
+	uint8_t pd[sizeof(struct rc_wire)];
+	struct uw_cm_param p = { .private_data = pd,
+				 .private_data_len = sizeof(pd),
+				 .ird = qp->rc->ird,
+				 .ord = (uint16_t)ep->e->cfg.ord };
 
 	engine_rc_unpark(ep);
+	rc_hello_encode(&h, pd);
+	qp->rc->peer_rnr_retry = ep->hello.rnr_retry;
 	if (engine_ep_accept(ep, qp->qp.num, &p)) {
 		engine_ep_drop(ep); /* the caller has gone: it will call again */
 		return;
@@ -275,7 +297,7 @@ static enum rc_phase phase_of(const struct uw_qp *qp)
 {
 	if (!qp)
 		return RC_NO_QP;
-	if (!qp->rc)
+	if (!qp->rc || !qp->rc->ready)
 		return RC_NAMES_NOBODY;
 	return qp->rc->state == RC_UP || qp->rc->state == RC_LOST ? RC_HAS_HAD_ONE : RC_AWAITS;
 }
@@ -412,10 +434,28 @@ static uw_status name_peer(struct uw_qp *qp, const struct uw_peer *p)
 	}
 	qp->rc = rc;
 	list(rc);
+	rc->ready_us = engine_now_us(qp->e) + READY_US;
+	due_at(qp->e, rc->ready_us);
+	return UW_OK;
+}
+
+void engine_rc_ready(struct uw_qp *qp)
+{
+	struct uw_rc *rc = qp->rc;
+
+	if (!rc || rc->ready)
+		return;
+	rc->ready = true;
 	judge_parked(qp->e, qp->qp.num);
 	if (rc->state == RC_WAITING && rc_connects(&rc->self, &rc->peer))
 		try(rc);
-	return UW_OK;
+}
+
+uint64_t engine_rc_rnr_limit(const struct uw_qp *qp, uint64_t now_us)
+{
+	uint64_t wait = rc_rnr_wait_us(qp->path.min_rnr_timer, qp->rc->peer_rnr_retry);
+
+	return wait == UINT64_MAX ? wait : now_us + wait;
 }
 
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *p)
@@ -427,8 +467,8 @@ int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *p)
 		return err;
 	engine_lock(qp->e);
 	st = name_peer(qp, p);
-	llp_flush_links();
 	engine_unlock(qp->e);
+	engine_wake(qp->e); /* it may have to be ready before anything else happens */
 	return engine_errno(st);
 }
 
@@ -483,7 +523,12 @@ static void rc_timer(struct uw_rc *rc, uint64_t now)
 		waited_long_enough(rc);
 		return;
 	}
-	if (rc->state == RC_WAITING && rc_connects(&rc->self, &rc->peer)) {
+	if (!rc->ready) {
+		if (now >= rc->ready_us)
+			engine_rc_ready(rc->qp);
+		else
+			due_at(e, rc->ready_us);
+	} else if (rc->state == RC_WAITING && rc_connects(&rc->self, &rc->peer)) {
 		if (now >= rc->next_us)
 			try(rc);
 		else

@@ -44,6 +44,8 @@ static void leave(struct uw_srq *srq, const struct uw_qp *qp)
 
 static uint64_t wait_limit(const struct uw_ep *ep)
 {
+	if (ep->rc)
+		return engine_rc_rnr_limit(ep->qp, engine_now_us(ep->e));
 	if (ep->patient)
 		return UINT64_MAX;
 	return engine_now_us(ep->e) + ep->e->cfg.rnr_ms * 1000ull;
@@ -125,5 +127,8 @@ void engine_rnr_timer(struct uw_ep *ep, uint64_t now_us)
 	if (!ep->rnr_until_us || now_us < ep->rnr_until_us)
 		return;
 	ep->e->stats.rnr_timeouts++;
-	engine_qp_down(ep->qp, UW_E_DDP_NO_BUFFER);
+	if (ep->rc)
+		engine_qp_refuse(ep->qp, UW_E_DDP_NO_BUFFER);
+	else
+		engine_qp_down(ep->qp, UW_E_DDP_NO_BUFFER);
 }

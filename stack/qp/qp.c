@@ -341,6 +341,12 @@ void qp_unplug(struct qp *qp)
 	qp->rd.tx.source = RDMAP_FROM_NONE;
 }
 
+void qp_refuse(struct qp *qp, uw_status why)
+{
+	qp_unplug(qp);
+	rdmap_terminate(&qp->rd, why);
+}
+
 void qp_give_up(struct qp *qp, uw_status why)
 {
 	uint32_t i = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
@@ -383,7 +389,7 @@ static uw_status to_sqd(struct qp *qp)
 
 bool qp_drained(struct qp *qp)
 {
-	if (!qp->named || qp->state != UW_QPS_SQD || qp->drained || qp->sending_sq ||
+	if (qp->state != UW_QPS_SQD || qp->drained || qp->sending_sq ||
 	    qp->sq.tx != atomic_load_explicit(&qp->sq.head, memory_order_relaxed))
 		return false;
 	qp->drained = true;

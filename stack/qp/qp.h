@@ -94,6 +94,9 @@ void qp_fail(struct qp *qp, uw_status why);
 /* The stream is gone without an error of its own; the state stays. With `named`. */
 void qp_unplug(struct qp *qp);
 
+/* The same, and the peer is told why: its Terminate waits in qp_tx. */
+void qp_refuse(struct qp *qp, uw_status why);
+
 /* What is posted cannot be carried out any more: the oldest request fails with `why`, the others
  * are flushed. */
 void qp_give_up(struct qp *qp, uw_status why);
@@ -101,7 +104,7 @@ void qp_give_up(struct qp *qp, uw_status why);
 /* Verbs modify: RESET, INIT, RTR, RTS, SQD, ERR; see uw_qp_modify. */
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
 
-/* named: SQD is reached, i.e. what was begun is done and nothing else is. True once. */
+/* SQD is reached, i.e. what was begun is done and nothing else is. True once. */
 bool qp_drained(struct qp *qp);
 
 /* Flush what was posted since the QP went to error. */

@@ -340,6 +340,73 @@ static void sends_wait_for_receives(void **state)
 	close_sim(s);
 }
 
+static bool is_in_error(void *qp)
+{
+	return uw_qp_state(qp) == UW_QPS_ERR;
+}
+
+/* How long a Send that finds no receive waits until the sender hears of it; -1: for ever. */
+static int64_t rnr_wait_ms(uint8_t a_retries, uint8_t b_retries, bool a_sends)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	struct sim_side *from = a_sends ? &s->a : &s->b, *to = a_sends ? &s->b : &s->a;
+	uint64_t since;
+	bool done;
+
+	/* 491.52 ms each */
+	uw_qp_set_path(s->a.qp, &(struct uw_path){ .rnr_retry = a_retries, .min_rnr_timer = 31 });
+	uw_qp_set_path(s->b.qp, &(struct uw_path){ .rnr_retry = b_retries, .min_rnr_timer = 31 });
+	a_names_b(s);
+	b_names_a(s);
+	both_ways(s);
+	post(from, UW_WR_SEND, 7);
+	since = s->now_us;
+	done = sim_until(s, is_in_error, from->qp, 30000000);
+	since = (s->now_us - since) / 1000;
+	assert_int_equal(s->e->stats.rnr_timeouts, done);
+	/* InfiniBand's responder stays as it is: it is not at fault */
+	assert_int_equal(uw_qp_state(to->qp), UW_QPS_RTS);
+	assert_int_equal(to->async[UW_EVENT_QP_FATAL], 0);
+	if (done) /* the Send is complete: the peer's TCP had it (doc/adr/0014) */
+		assert_int_equal(from->async[UW_EVENT_QP_FATAL], 1);
+	close_sim(s);
+	return done ? (int64_t)since : -1;
+}
+
+/* min_rnr_timer is the receiver's, the number of retries the sender's; 7 are for ever. */
+static void a_send_without_a_receive_fails_after_its_retries(void **state)
+{
+	(void)state;
+	for (unsigned a_sends = 0; a_sends < 2; a_sends++) {
+		assert_in_range(rnr_wait_ms(a_sends ? 6 : 0, a_sends ? 0 : 6, a_sends), 3440, 3470);
+		assert_in_range(rnr_wait_ms(a_sends ? 1 : 6, a_sends ? 6 : 1, a_sends), 3000, 3030);
+		assert_in_range(rnr_wait_ms(a_sends ? 0 : 7, a_sends ? 7 : 0, a_sends), 3000, 3030);
+		assert_int_equal(rnr_wait_ms(a_sends ? 7 : 0, a_sends ? 0 : 7, a_sends), -1);
+	}
+}
+
+/* A receive in time, and nothing has happened. */
+static void a_late_receive_ends_the_retries(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	uint8_t at_b[64];
+	struct uw_mr *m = sim_mr(&s->b, at_b, 64, ALL);
+
+	(void)state;
+	uw_qp_set_path(s->a.qp, &(struct uw_path){ .rnr_retry = 0, .min_rnr_timer = 1 });
+	a_names_b(s);
+	b_names_a(s);
+	for (unsigned i = 0; i < 5; i++) {
+		post(&s->a, UW_WR_SEND, i);
+		sim_run_us(s, 2500000);
+		sim_post_recv(&s->b, i, at_b, 64, m);
+		assert_int_equal(sim_wc(s, s->b.rcq).status, UW_WC_SUCCESS);
+		assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	}
+	assert_int_equal(uw_mr_dereg(m), 0);
+	close_sim(s);
+}
+
 /* What was sent before the sender left is received all the same. */
 static void a_stream_that_waits_outlives_its_sender(void **state)
 {
@@ -448,6 +515,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(qps_are_reset_and_meet_again),
 		cmocka_unit_test(a_call_is_taken_back),
 		cmocka_unit_test(sends_wait_for_receives),
+		cmocka_unit_test(a_send_without_a_receive_fails_after_its_retries),
+		cmocka_unit_test(a_late_receive_ends_the_retries),
 		cmocka_unit_test(a_stream_that_waits_outlives_its_sender),
 		cmocka_unit_test(sqd_holds_requests_back),
 		cmocka_unit_test(reset_forgets_what_was_posted),

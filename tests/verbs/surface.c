@@ -448,6 +448,29 @@ static void the_last_receive_is_announced(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+/* SQD of a connection of rdma_cm's: what was posted is sent, then the event that was asked for. */
+static void the_drain_is_told(void **state)
+{
+	struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_async_event ev;
+	struct end a, b;
+	struct ibv_sge v;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	v = sge_at(&a, 0, ROOM / 2);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	assert_int_equal(ibv_modify_qp(a.qp, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	assert_int_equal(ibv_get_async_event(here.ctx, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_ptr_equal(ev.element.qp, a.qp);
+	ibv_ack_async_event(&ev);
+	for (unsigned i = 0; i < 8; i++)
+		expect_wc(a.cq, IBV_WC_SUCCESS);
+	ends_close(&here, &a, &b);
+}
+
 /* What is posted stays posted, in its order. */
 static void an_srq_grows_and_shrinks(void **state)
 {
@@ -552,6 +575,7 @@ int main(void)
 		cmocka_unit_test(completions_are_stamped),
 		cmocka_unit_test(notifies_are_moderated),
 		cmocka_unit_test(the_last_receive_is_announced),
+		cmocka_unit_test(the_drain_is_told),
 		cmocka_unit_test(an_srq_grows_and_shrinks),
 		cmocka_unit_test(a_child_cannot_disturb_its_parent),
 		cmocka_unit_test(the_p_key_is_the_default),

@@ -145,6 +145,7 @@ struct uwarp_qp {
 	bool named;		   /* its program named the peer: CM-less RC */
 	bool tell_drained;	   /* raise IBV_EVENT_SQ_DRAINED */
 	struct ibv_qp_attr set;	   /* what ibv_modify_qp() set */
+	struct uw_path path;	   /* ... of it, what the stack wants to know */
 	struct uwarp_batch *batch; /* of the ibv_wr_* interface; NULL unless asked for */
 };
 
@@ -251,6 +252,7 @@ int uwarp_destroy_srq(struct ibv_srq *ibsrq);
 /* qp.c, qp_state.c, qp_ex.c */
 struct ibv_qp *uwarp_create_qp(struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *uwarp_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr);
+extern const struct uw_path uwarp_new_path;
 int uwarp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
 int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);

@@ -79,6 +79,7 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 	qp->async.ctx = to_uwarp_context(attr->pd->context);
 	qp->async.element = (uintptr_t)&qp->vqp.qp;
 	qp->access = QP_ACCESS;
+	qp->path = uwarp_new_path;
 	qp->sq_sig_all = attr->sq_sig_all;
 	fill_attr(&uw, attr, qp);
 	rc = qp->api->qp_create(pd->uw, &uw, &qp->uw);

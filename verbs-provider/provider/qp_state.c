@@ -12,6 +12,9 @@
 #define QP_ACCESS                                                                                  \
 	((unsigned)(UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC))
 
+/* Nothing is said: who finds no receive waits for ever. */
+const struct uw_path uwarp_new_path = { .rnr_retry = 7 };
+
 /* ---- which attributes a step takes --------------------------------------------------------- */
 
 #define TO_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
@@ -168,6 +171,18 @@ static int check(const struct uwarp_qp *qp, enum ibv_qp_state now, const struct 
 	return step_is_ok(now, to, mask) ? 0 : -EINVAL;
 }
 
+/* What the stack is told of InfiniBand's timers. */
+static int set_path(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (!(mask & (IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER)))
+		return 0;
+	if (mask & IBV_QP_RNR_RETRY)
+		qp->path.rnr_retry = attr->rnr_retry & 7;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		qp->path.min_rnr_timer = attr->min_rnr_timer & 31;
+	return qp->api->qp_set_path(qp->uw, &qp->path);
+}
+
 static int move(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	int rc;
@@ -180,11 +195,12 @@ static int move(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return rc;
 	}
 	if (attr->qp_state == IBV_QPS_SQD)
-		qp->tell_drained = !qp->named || ((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
-						  attr->en_sqd_async_notify);
+		qp->tell_drained = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
 	rc = qp->api->qp_modify(qp->uw, (enum uw_qp_state)attr->qp_state);
-	if (!rc && attr->qp_state == IBV_QPS_RESET)
+	if (!rc && attr->qp_state == IBV_QPS_RESET) {
 		qp->named = false;
+		qp->path = uwarp_new_path;
+	}
 	return rc;
 }
 
@@ -225,6 +241,8 @@ int uwarp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		if (!rc)
 			qp->access = attr->qp_access_flags & QP_ACCESS;
 	}
+	if (!rc)
+		rc = set_path(qp, attr, mask);
 	if (!rc)
 		rc = move(qp, attr, mask);
 	if (!rc)

@@ -268,6 +268,16 @@ struct uw_peer {
 	uint16_t ird; /* reads and atomics that it may have under way here */
 };
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer);
+/* What InfiniBand's programs say of timers, in its encodings; at any time. The peer hears of
+ * rnr_retry if it is known before RTS, or 20 ms after RTR. */
+struct uw_path {
+	/* A Send that finds no receive here waits for one as long as the peer's retries, of which
+	 * each would take min_rnr_timer, and not less than 3 s: then the peer's QP goes to error,
+	 * and a request that it has no acknowledgement of fails with UW_WC_RNR_RETRY_EXC_ERR. 7
+	 * retries: for ever (the default). */
+	uint8_t rnr_retry, min_rnr_timer;
+};
+int uw_qp_set_path(struct uw_qp *qp, const struct uw_path *path);
 /* UW_ACCESS_REMOTE_* that the stream may use; default all (the MR decides). */
 int uw_qp_set_access(struct uw_qp *qp, unsigned access);
 
@@ -365,7 +375,7 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(cq_resize)                                                                               \
 	X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(        \
 		srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state)       \
-		X(qp_modify) X(qp_name_peer) X(qp_set_access) X(post_send) X(post_recv) X(         \
+		X(qp_modify) X(qp_name_peer) X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(         \
 			ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve)         \
 			X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect)      \
 				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \

@@ -11,17 +11,49 @@
 
 static void a_hello_is_read_as_it_was_written(void **state)
 {
-	struct rc_hello h = { .from = 0x00abcdef, .to = 17, .refusal = RC_OTHER_PEER }, got;
+	struct rc_hello h = {
+		.from = 0x00abcdef, .to = 17, .refusal = RC_OTHER_PEER, .rnr_retry = 3
+	};
+	struct rc_hello got;
 	uint8_t pd[sizeof(struct rc_wire) + 4] = { 0 };
 
 	(void)state;
 	rc_hello_encode(&h, pd);
-	assert_memory_equal(pd, "uwRC\1\2\0\0\0\xab\xcd\xef\0\0\0\x11", sizeof(struct rc_wire));
+	assert_memory_equal(pd, "uwRC\1\2\4\0\0\xab\xcd\xef\0\0\0\x11", sizeof(struct rc_wire));
 	assert_true(rc_hello_decode((struct uw_span){ pd, sizeof(struct rc_wire) }, &got));
 	assert_int_equal(got.from, h.from);
 	assert_int_equal(got.to, h.to);
 	assert_int_equal(got.refusal, h.refusal);
+	assert_int_equal(got.rnr_retry, 3);
 	assert_true(rc_hello_decode((struct uw_span){ pd, sizeof(pd) }, &got));
+	for (unsigned n = 0; n <= RC_RNR_FOR_EVER; n++) {
+		h.rnr_retry = (uint8_t)n;
+		rc_hello_encode(&h, pd);
+		assert_true(rc_hello_decode((struct uw_span){ pd, sizeof(pd) }, &got));
+		assert_int_equal(got.rnr_retry, n);
+	}
+	pd[6] = 0; /* one that does not say */
+	assert_true(rc_hello_decode((struct uw_span){ pd, sizeof(pd) }, &got));
+	assert_int_equal(got.rnr_retry, RC_RNR_FOR_EVER);
+}
+
+/* InfiniBand specification, volume 1, §9.7.5.2.8, table 45: in milliseconds. */
+static void a_wait_is_as_long_as_the_retries(void **state)
+{
+	const struct {
+		uint8_t timer, retry;
+		double ms;
+	} rows[] = {
+		{ 0, 5, 6 * 655.36 }, { 0, 6, 7 * 655.36 }, { 31, 6, 7 * 491.52 }, { 30, 6, 3000 },
+		{ 12, 6, 3000 },      { 1, 0, 3000 },	    { 31, 0, 3000 },	   { 0, 0, 3000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(rc_rnr_wait_us(rows[i].timer, rows[i].retry),
+				 (uint64_t)(rows[i].ms * 1000));
+	for (unsigned timer = 0; timer < 32; timer++)
+		assert_true(rc_rnr_wait_us((uint8_t)timer, RC_RNR_FOR_EVER) == UINT64_MAX);
 }
 
 static void what_is_not_ours_is_no_hello(void **state)
@@ -112,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hello_is_read_as_it_was_written),
+		cmocka_unit_test(a_wait_is_as_long_as_the_retries),
 		cmocka_unit_test(what_is_not_ours_is_no_hello),
 		cmocka_unit_test(exactly_one_of_two_connects),
 		cmocka_unit_test(a_request_is_judged_by_what_its_qp_is),

@@ -299,6 +299,12 @@ static int qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 	return rc;
 }
 
+static int qp_set_path(struct uw_qp *qp, const struct uw_path *path)
+{
+	qp->path = *path;
+	return failing();
+}
+
 static int qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer)
 {
 	int rc = failing();
@@ -411,6 +417,7 @@ static const struct uw_api the_api = {
 	.qp_state = qp_state,
 	.qp_modify = qp_modify,
 	.qp_name_peer = qp_name_peer,
+	.qp_set_path = qp_set_path,
 	.qp_set_access = qp_set_access,
 	.post_send = post_send,
 	.post_recv = post_recv,

@@ -52,6 +52,7 @@ struct uw_qp {
 	uint32_t peer_qpn;
 	struct sockaddr_in6 from; /* zeros: any */
 	unsigned peer_ird;
+	struct uw_path path;
 };
 
 struct fake_send {

@@ -107,7 +107,11 @@ static void what_was_set_is_what_is_queried(void **state)
 	struct ibv_qp_init_attr ia;
 	struct ibv_qp_attr a;
 
+	assert_int_equal(fake.qp->path.min_rnr_timer, 12);
+	assert_int_equal(fake.qp->path.rnr_retry, 7); /* not said so far */
 	assert_int_equal(modify(qp, rts, RTS), 0);
+	assert_int_equal(fake.qp->path.min_rnr_timer, 12);
+	assert_int_equal(fake.qp->path.rnr_retry, 6);
 	memset(&a, 0xee, sizeof(a));
 	assert_int_equal(ibv_query_qp(qp, &a, ~0, &ia), 0);
 	assert_int_equal(a.qp_state, IBV_QPS_RTS);
