@@ -5,8 +5,11 @@
  * what a message costs and when that changes.
  *
  *   icount send|list|write|read OCTETS N
+ *   icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]
  *
  * list: Sends that are posted together, so that small ones share segments.
+ * CONNECTIONS: the messages go over each of them in turn, AT_ONCE under way in all, and what one
+ * took of the CPU's time is told: what cold memory costs is not in the instructions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -21,22 +25,71 @@
 
 enum { AT_ONCE = 16, PORT = 7471 };
 
+struct pair {
+	struct sim_side a, b;
+};
+
 struct run {
 	struct sim s;
 	uint8_t *buf[2];
 	struct uw_mr *mr[2];
 	uint32_t op, octets;
 	bool list;
-	unsigned n;
+	unsigned n, at_once;
+	unsigned pairs; /* 0: one, that of s */
+	struct pair *pair;
+	unsigned turn;
 };
+
+/* All that are at one end share its objects. */
+static void open_side(struct sim_side *side, const struct sim_side *with)
+{
+	struct uw_qp_attr qa = { .max_send_wr = 64,
+				 .max_recv_wr = 64,
+				 .max_send_sge = 1,
+				 .max_recv_sge = 1,
+				 .send_cq = with->scq,
+				 .recv_cq = with->rcq };
+
+	assert_int_equal(uw_qp_create(with->pd, &qa, &side->qp), 0);
+}
+
+static void open_pairs(struct run *r)
+{
+	r->pair = calloc(r->pairs, sizeof(*r->pair));
+	assert_non_null(r->pair);
+	for (unsigned i = 0; i < r->pairs; i++) {
+		open_side(&r->pair[i].a, &r->s.a);
+		open_side(&r->pair[i].b, &r->s.b);
+		sim_connect_pair(&r->s, &r->pair[i].a, &r->pair[i].b, PORT);
+	}
+}
+
+static void close_pairs(struct run *r)
+{
+	for (unsigned i = 0; i < r->pairs; i++) {
+		assert_int_equal(uw_qp_destroy(r->pair[i].a.qp), 0);
+		assert_int_equal(uw_qp_destroy(r->pair[i].b.qp), 0);
+		uw_ep_destroy(r->pair[i].a.ep);
+		uw_ep_destroy(r->pair[i].b.ep);
+	}
+	free(r->pair);
+}
 
 static void open_run(struct run *r)
 {
 	struct sim_options o = { .mtu = 9000, .seed = 1, .direct = true };
 	unsigned all = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ;
 
+	if (r->pairs) {
+		o.delay_us = 1;
+		o.cq_depth = 4096;
+	}
 	sim_open(&r->s, &o);
-	sim_connect(&r->s, PORT);
+	if (r->pairs)
+		open_pairs(r);
+	else
+		sim_connect(&r->s, PORT);
 	for (int i = 0; i < 2; i++) {
 		r->buf[i] = calloc(1, r->octets);
 		r->mr[i] = sim_mr(i ? &r->s.b : &r->s.a, r->buf[i], r->octets, all);
@@ -45,6 +98,7 @@ static void open_run(struct run *r)
 
 static void close_run(struct run *r)
 {
+	close_pairs(r);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(uw_mr_dereg(r->mr[i]), 0);
 		free(r->buf[i]);
@@ -79,10 +133,12 @@ static void some(struct run *r, unsigned n)
 				 .rkey = uw_mr_stag(r->mr[1]) };
 
 	for (unsigned i = 0; i < n; i++) {
+		struct pair *p = r->pairs ? &r->pair[r->turn++ % r->pairs] : NULL;
+
 		if (r->op == UW_WR_SEND)
-			sim_post_recv(&r->s.b, i, r->buf[1], r->octets, r->mr[1]);
+			sim_post_recv(p ? &p->b : &r->s.b, i, r->buf[1], r->octets, r->mr[1]);
 		if (!r->list)
-			sim_post_send(&r->s.a, &wr);
+			sim_post_send(p ? &p->a : &r->s.a, &wr);
 	}
 	if (r->list)
 		post_list(r, &wr, n);
@@ -93,15 +149,27 @@ static void some(struct run *r, unsigned n)
 		sim_run_us(&r->s, 500);
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void test_run(void **state)
 {
 	struct run *r = *state;
 	unsigned n = r->n;
+	uint64_t since;
 
 	open_run(r);
-	for (; n > AT_ONCE; n -= AT_ONCE)
-		some(r, AT_ONCE);
+	since = cpu_ns();
+	for (; n > r->at_once; n -= r->at_once)
+		some(r, r->at_once);
 	some(r, n);
+	if (r->pairs)
+		print_message("%.1f ns\n", (double)(cpu_ns() - since) / r->n);
 	close_run(r);
 }
 
@@ -128,13 +196,17 @@ int main(int argc, char **argv)
 	struct run *r = calloc(1, sizeof(*r));
 	int failed;
 
-	if (!r || argc != 4 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
-		fprintf(stderr, "usage: icount send|list|write|read OCTETS N\n");
+	if (!r || argc < 4 || argc > 6 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 ||
+	    atoi(argv[3]) < 1 || (argc > 4 && !strcmp(argv[1], "list"))) {
+		fprintf(stderr, "usage: icount send|list|write|read OCTETS N\n"
+				"       icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]\n");
 		return 2;
 	}
 	r->list = !strcmp(argv[1], "list");
 	r->octets = (uint32_t)atoi(argv[2]);
 	r->n = (unsigned)atoi(argv[3]);
+	r->pairs = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
+	r->at_once = argc > 5 ? (unsigned)atoi(argv[5]) : AT_ONCE;
 	const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_run, r) };
 	failed = cmocka_run_group_tests_name("icount", tests, NULL, NULL);
 	free(r);

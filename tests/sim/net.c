@@ -105,7 +105,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 				  .now_us = sim_now,
 				  .arg = s,
 				  .flags = o->direct ? IO_P2P : 0,
-				  .delay_us = 50,
+				  .delay_us = o->delay_us ? o->delay_us : 50,
 				  .drop_ppm = o->drop_ppm,
 				  .dup_ppm = o->dup_ppm,
 				  .reorder_ppm = o->reorder_ppm,

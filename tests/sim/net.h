@@ -37,6 +37,7 @@ struct sim_options {
 	bool no_crc, rev1, no_p2p, markers, roce;
 	bool bounce, zero_copy; /* copies: 2, 0 */
 	uint64_t bps;		/* each end sends no faster; 0: as it likes */
+	uint64_t delay_us;	/* of a frame on the link; 0 = 50 */
 	unsigned rnr_ms;	/* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;

@@ -18,8 +18,8 @@ struct loop_frame {
 struct loop_link {
 	struct io_link l;
 	struct loop_config cfg;
-	struct loop_link *peer;	  /* NULL: single */
-	struct loop_frame *cable; /* towards this end, by arrival */
+	struct loop_link *peer;		 /* NULL: single */
+	struct loop_frame *cable, *last; /* towards this end, by arrival */
 	struct loop_frame *pool;
 	unsigned out, made;
 	uint64_t rng;
@@ -122,10 +122,14 @@ static void put_on_cable(struct loop_link *to, struct loop_frame *f, uint64_t at
 	struct loop_frame **p = &to->cable;
 
 	f->at_us = at;
+	if (to->cable && to->last->at_us <= at)
+		p = &to->last->next;
 	while (*p && (*p)->at_us <= at)
 		p = &(*p)->next;
 	f->next = *p;
 	*p = f;
+	if (!f->next)
+		to->last = f;
 }
 
 /* A copy in the receiver's pool: the sender may change its own buffer afterwards. */
