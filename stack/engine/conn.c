@@ -158,6 +158,9 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	if (is_infiniband(ep))
 		llp_ack_promptly(ep->c);
 	qp->qp.let_go = let_go;
+	uw_warm_set(&qp->warm, 0, qp, offsetof(struct qp, taken));
+	uw_warm_set(&qp->warm, 1, ep, offsetof(struct uw_ep, next));
+	llp_touches(ep->c, &qp->warm);
 	free(qp->stream);
 	qp->stream = block;
 	qp->ep = ep;

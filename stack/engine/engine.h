@@ -74,14 +74,15 @@ struct uw_srq {
 struct uw_qp {
 	struct qp qp;
 	struct uw_engine *e;
+	struct uw_ep *ep;	      /* its connection */
+	struct uw_warm warm;	      /* ... and what its messages touch */
+	struct spin sq_lock, rq_lock; /* among posters */
+	_Atomic bool hungry;	      /* rnr.c: a Send waits for a receive */
+	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
+	struct ring_entry ring;
 	struct uw_pd *pd;
 	struct uw_cq *scq, *rcq;
 	struct uw_srq *srq;
-	struct uw_ep *ep;	      /* its connection */
-	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
-	struct spin sq_lock, rq_lock; /* among posters */
-	struct ring_entry ring;
-	_Atomic bool hungry; /* rnr.c: a Send waits for a receive */
 	struct uw_qp *next_starved;
 	void *queues; /* one block: SQ slots, RQ slots */
 	void *stream; /* one block: read queues */
@@ -131,20 +132,31 @@ enum ep_state {
 	EP_ENDED,
 };
 
+/* The first cache line has all that a message touches. */
 struct uw_ep {
 	struct uw_engine *e;
+	struct uw_qp *qp;
+	struct llp_conn *c;
+	struct uw_ep *next_stalled;
+	struct uw_ep *next_settling;
+	uint8_t *unsent; /* the rest of a start-up frame; it goes before the stream */
+	uint16_t unsent_len;
+	uint8_t state;	     /* enum ep_state */
+	bool rc;	     /* the engine's own: CM-less RC */
+	bool stalled;	     /* has something to send and no room: e->stalled_eps */
+	bool settles;	     /* the peer has acknowledged requests of its QP: e->settling_eps */
+	bool refers;	     /* zero copy */
+	bool shut;	     /* FIN sent */
+	bool unheard, spoke; /* conn.c, nudge: nothing came from the peer; we sent something */
+	bool owned;	     /* has a ctx: events go out */
+	bool passive;	     /* came in on a listener */
+
 	struct uw_ep *next, **link; /* e->eps */
-	enum ep_state state;
 	uw_cm_event_fn *fn;
 	void *ctx;
-	bool owned;		/* has a ctx: events go out */
-	bool passive;		/* came in on a listener */
-	bool rc;		/* the engine's own: CM-less RC */
-	struct uw_ep *listener; /* ... which is still there */
-	struct llp_conn *c;
+	struct uw_ep *listener; /* passive: which is still there */
 	struct llp_listener *ls;
 	struct cm_conn *cm; /* only while starting */
-	struct uw_qp *qp;
 	struct io_link *l;
 	struct uw_ip local, remote;
 	struct uw_ip asked;	/* the destination as the program named it */
@@ -156,22 +168,13 @@ struct uw_ep {
 	bool unresolved;	/* nobody was there yet: look again when connecting */
 	bool fin_waits;		/* the peer's FIN came behind a Send that waits for a receive */
 	bool patient;		/* such a Send may wait for ever */
-	uint64_t rnr_until_us;	/* ... it may wait until then; 0 none does */
-	bool stalled;		/* has something to send and no room: e->stalled_eps */
-	bool refers;		/* zero copy */
-	bool shut;		/* FIN sent */
-	uint64_t deadline_us;	/* closing: then abort; 0 none */
-	bool unheard, spoke;	/* conn.c, nudge: nothing came from the peer; we sent something */
+	bool again;		/* a refused connect is tried again at the next tick */
 	uint8_t nudges;
-	uint64_t nudge_us; /* the next one; 0 none */
-	uint64_t gate_us;  /* responder: look whether the peer has spoken; 0 never */
-	struct uw_ep *next_stalled;
-	uint8_t *unsent; /* the rest of a start-up frame; it goes before the stream */
-	uint16_t unsent_len;
-	bool settles; /* the peer has acknowledged requests of its QP: e->settling_eps */
-	struct uw_ep *next_settling;
+	uint64_t rnr_until_us;	   /* a Send may wait until then; 0 none does */
+	uint64_t deadline_us;	   /* closing: then abort; 0 none */
+	uint64_t nudge_us;	   /* the next one; 0 none */
+	uint64_t gate_us;	   /* responder: look whether the peer has spoken; 0 never */
 	uint64_t patient_until_us; /* connecting: a refusal before this is tried again */
-	bool again;		   /* ... at the next tick */
 	struct deadline timer;	   /* ep_timer.c: no later than the first of all these times */
 	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
 	struct rc_hello hello;	   /* ... and what it says */
@@ -179,6 +182,8 @@ struct uw_ep {
 	struct cm_param want;	   /* connect: kept until TCP is up */
 	uint8_t pd[UW_PRIVATE_DATA_MAX];
 };
+
+static_assert(offsetof(struct uw_ep, next) == 64, "a message touches one line of it");
 
 struct idmap {
 	void **v;

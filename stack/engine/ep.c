@@ -17,10 +17,11 @@
 
 struct uw_ep *engine_ep_new(struct uw_engine *e)
 {
-	struct uw_ep *ep = calloc(1, sizeof(*ep));
+	struct uw_ep *ep = aligned_alloc(UW_LINE, UW_LINES(sizeof(*ep)));
 
 	if (!ep)
 		return NULL;
+	memset(ep, 0, sizeof(*ep));
 	ep->e = e;
 	ep->local = ep->remote = ep->asked = uw_ip_v4(INADDR_ANY);
 	ep->next = e->eps;

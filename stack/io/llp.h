@@ -12,6 +12,7 @@
 #include "base/span.h"
 #include "base/stats.h"
 #include "base/status.h"
+#include "base/warm.h"
 #include "io/io.h"
 
 struct llp_conn;
@@ -139,6 +140,12 @@ struct llp_ops {
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
 
+	/* These frames come to input() next: fetch what their connections keep. NULL: no use. */
+	void (*expect)(struct io_frame *const *v, unsigned n);
+	/* What a message of c touches: w has its user's places, 0 and 1; 2 and 3 are filled in.
+	 * NULL: not known. */
+	void (*touches)(struct llp_conn *c, struct uw_warm *w);
+
 	/* Zero copy; NULL where there is none. May tx_commit_around be called? */
 	bool (*refers)(const struct llp_conn *c);
 	/* As tx_commit: of the n octets those behind r->at follow on r->octets, which have to stay
@@ -177,6 +184,16 @@ static inline void llp_remove_link(struct io_link *l)
 static inline void llp_input(struct io_link *l, struct io_frame *f)
 {
 	llp_in_use->input(l, f);
+}
+static inline void llp_expect(struct io_frame *const *v, unsigned n)
+{
+	if (llp_in_use->expect)
+		llp_in_use->expect(v, n);
+}
+static inline void llp_touches(struct llp_conn *c, struct uw_warm *w)
+{
+	if (llp_in_use->touches)
+		llp_in_use->touches(c, w);
 }
 static inline unsigned llp_poll(void)
 {

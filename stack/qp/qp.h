@@ -16,25 +16,12 @@
 
 enum qp_why { QP_ALIVE, QP_CLOSED_BY_PEER, QP_CLOSED_BY_US, QP_FAILED };
 
+/* In the order of the cache lines that a message touches; what few need is behind. */
 struct qp {
 	uint32_t num;
 	uint32_t pd;
 	_Atomic enum uw_qp_state state; /* written by the stack, read by posting threads */
-	struct cq *scq, *rcq;
-	struct sq sq;
-	struct rq *rq;	  /* own_rq, or the SRQ's */
-	struct rq own_rq; /* depth 0 with an SRQ */
-	bool shared_rq;
-	struct mem_table *mem;
-	uint8_t *bounce;
-	struct uw_sge *taken; /* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
-	uint64_t taken_wr_id;
-
-	/* the stream */
-	struct mpa_rx mrx;
-	struct mpa_tx mtx;
-	struct rdmap_stream rd;
-	bool on;	   /* there is one */
+	bool on;			/* there is a stream */
 	bool gated;	   /* RFC 5044 §7.1.2: the responder is silent until the first FPDU came */
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message in rd.tx is sq.tx's */
@@ -46,12 +33,28 @@ struct qp {
 	bool unheard;	   /* it was unplugged before the peer had said anything */
 	bool drained;	   /* ... SQD: all that was begun is done */
 	bool confirmed;	   /* a request is done when the peer's TCP has it: confirm.c */
+	bool shared_rq;
+	struct cq *scq, *rcq;
+	struct rq *rq; /* own_rq, or the SRQ's */
 	/* Octets of the stream modulo 2^32: given to TCP, and acknowledged. */
 	uint32_t out, acked;
 	uint32_t settled; /* the first request that may not be acknowledged; sq.head or later */
-	uw_status cause;  /* why it went to error; UW_OK: it was closed */
-	struct rdmap_term peer_term; /* what the peer's Terminate said */
+	/* (a line) */
+	_Alignas(64) struct sq sq;
+	/* depth 0 with an SRQ */
+	_Alignas(64) struct rq own_rq;
+	/* the stream */
+	_Alignas(64) struct rdmap_stream rd;
+	struct mpa_rx mrx;
+	struct mpa_tx mtx;
+	uint64_t taken_wr_id;
 
+	/* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
+	struct uw_sge *taken;
+	struct mem_table *mem;
+	uint8_t *bounce;
+	uw_status cause;	     /* why it went to error; UW_OK: it was closed */
+	struct rdmap_term peer_term; /* what the peer's Terminate said */
 	/* With qp_tx_around: requests are about to complete whose octets the peer may not have. */
 	void (*let_go)(struct qp *qp);
 	void (*event)(void *ctx, enum uw_event ev);

@@ -28,14 +28,13 @@ struct rq {
 	uint32_t limit;			  /* SRQ: event when fewer are left; 0 unarmed */
 	void (*limit_reached)(void *ctx); /* NULL: nobody wants to know */
 	void *ctx;
-	/* program's; its release pairs with rq_first's acquire */
-	_Alignas(64) _Atomic uint32_t tail;
+	/* All in one cache line: with thousands of QPs each line more is one more to fetch. */
+	_Atomic uint32_t tail; /* program's; its release pairs with rq_first's acquire */
 	/* How many were taken and are the program's again: as with hardware, a receive has its
 	 * place until its completion is polled (release; pairs with rq_post's acquire). So who
 	 * bounds a CQ by what the receive queues take does so. */
 	_Atomic uint32_t freed;
-	/* stack's; receives before it are taken */
-	_Alignas(64) _Atomic uint32_t head;
+	_Atomic uint32_t head; /* stack's; receives before it are taken */
 };
 
 uint32_t rq_slot_size(uint32_t max_sge);

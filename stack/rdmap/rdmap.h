@@ -70,15 +70,16 @@ enum rdmap_source { RDMAP_FROM_NONE, RDMAP_FROM_SGL, RDMAP_FROM_STAG, RDMAP_FROM
 struct rdmap_tx {
 	struct ddp_msg msg;
 	enum rdmap_source source;
+	uint8_t opcode;
+	bool answers;	    /* the oldest entry of the IRQ */
 	struct mem_sgl sgl; /* RDMAP_FROM_SGL: the request's own buffers */
+	uint64_t off;	    /* payload octets already in segments */
 	uint32_t src_stag;  /* RDMAP_FROM_STAG: a Read Response's memory */
 	uint64_t src_to;
 	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: headers without payload */
-	uint64_t off;		       /* payload octets already in segments */
-	uint8_t opcode;
-	bool answers; /* the oldest entry of the IRQ */
 };
 
+/* In the order in which a message touches it; what few need is behind. */
 struct rdmap_stream {
 	struct ddp_stream ddp;
 	const struct rdmap_ulp *ulp;
@@ -86,34 +87,33 @@ struct rdmap_stream {
 	const struct mem_table *mem;
 	uint32_t pd, num;	/* num: what windows know the stream by; not 0 */
 	unsigned remote_rights; /* MEM_REMOTE_* that the QP allows at all */
+	struct uw_stats *stats;
+	/* RDMAP_BOUNCE octets of the caller's that all payload passes through, NULL: it does not.
+	 */
+	uint8_t *bounce;
 
 	struct rdmap_irq irq;
 	struct rdmap_orq orq;
 	uint32_t next_sink; /* the private STag of the next read; never 0 */
 
-	struct rdmap_tx tx;
-
 	/* the Send being placed */
 	bool recv_open;
+	bool rtr_send;	 /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
+	bool write_open; /* an RDMA Write's last segment is still to come */
+	bool bad_read;	 /* bad_hdr is a Read Request's header */
+	bool term_sent, term_rcvd;
 	struct mem_sgl recv;
 	uint32_t recv_end;  /* highest octet placed so far */
-	uint64_t recv_sum;  /* octets placed so far */
 	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
-	bool write_open;    /* its last segment is still to come */
-	bool rtr_send;	    /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
+	uint64_t recv_sum;  /* octets placed so far */
 
-	/* the segment that failed, for Terminate (RFC 5040 §4.8) */
+	/* the segment that came last; one that failed is for Terminate (RFC 5040 §4.8) */
 	struct ddp_seg bad;
-	bool bad_read; /* bad_hdr is a Read Request's header */
+
+	struct rdmap_tx tx;
+
 	uint8_t bad_hdr[sizeof(struct rdmap_read_wire)];
-	bool term_sent, term_rcvd;
-
-	/* RDMAP_BOUNCE octets of the caller's that all payload passes through, NULL: it does not.
-	 */
-	uint8_t *bounce;
 	struct uw_span bounced;
-
-	struct uw_stats *stats;
 };
 
 #define RDMAP_BOUNCE 65536u
@@ -176,8 +176,8 @@ void rdmap_respond(struct rdmap_stream *s);
  * rdmap_tx_idle tells whether that was the last one. */
 uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n) UW_CHECK;
 
-/* As rdmap_tx_segment, but only the headers go to out, *n octets of them: the payload stays where it
- * is, at *payload. UW_MORE, and nothing was done: this segment's has to be copied. */
+/* As rdmap_tx_segment, but only the headers go to out, *n octets of them: the payload stays where
+ * it is, at *payload. UW_MORE, and nothing was done: this segment's has to be copied. */
 uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n,
 			 struct uw_span *payload) UW_CHECK;
 

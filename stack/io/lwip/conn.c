@@ -13,7 +13,7 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	if (c)
 		edge.spare = c->next;
 	else
-		c = malloc(sizeof(*c));
+		c = aligned_alloc(UW_LINE, UW_LINES(sizeof(*c)));
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));

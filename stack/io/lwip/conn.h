@@ -6,9 +6,6 @@
 #include "io/held.h"
 #include "io/lwip/edge.h"
 
-#define FLOW_BITS    13
-#define FLOW_BUCKETS (1u << FLOW_BITS)
-
 #define CONN_HEAD 34 /* octets in front of a TCP header */
 
 /* Network order; all of it there is. */
@@ -23,37 +20,41 @@ struct llp_listener {
 	void *ctx;
 };
 
+enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT };
+
+/* In the order in which a segment touches it; what few need is behind. */
 struct llp_conn {
-	struct llp_conn *next, **link; /* edge.conns */
 	struct tcp_pcb *pcb;
-	struct edge_link *el;
 	void *ctx;
-	struct io_frame *building; /* edge_tx_begin without its commit */
-	struct tcp_seg *seg;	   /* for it */
+	struct flow_key flow;
+	uint32_t hash; /* flow.c: of its key */
+	bool in_table;
+	bool listed;	  /* idle.c: its pcb is on lwIP's list of active ones */
+	bool watched;	  /* idle.c: it is on edge.idle */
+	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
+	uint8_t end;	  /* enum conn_end */
+
+	struct uw_warm warm; /* what its segments touch */
+	struct edge_link *el;
+	struct llp_conn *before;   /* in front of it in lwIP's list, perhaps */
+	struct llp_conn *next_ack; /* edge.acks */
+	bool ack_due, prompt, paused, connecting;
+	uint32_t sent_end; /* see sent */
 	struct io_held held;
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
-	struct llp_conn *next_ack; /* edge.acks */
-	bool ack_due, prompt;
-	/* flow.c */
-	struct flow_key flow;
-	struct llp_conn *flow_next; /* in its bucket */
-	struct llp_conn *before;    /* in front of it in lwIP's list, perhaps */
-	bool in_table;
-	/* idle.c */
-	bool listed;				/* its pcb is on lwIP's list of active ones */
+	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
+	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
+	struct io_frame *building; /* edge_tx_begin without its commit */
+	struct tcp_seg *seg;	   /* for it */
+	uint64_t probe_us;	   /* the peer's window is closed: when to ask; 0 not yet */
+	bool direct;		   /* direct.c: may go to the link without lwIP, ... */
+	uint8_t head[CONN_HEAD];   /* ... behind this */
+
+	uint64_t probe_wait_us;
+	struct llp_conn *next, **link;		/* edge.conns */
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
-	struct tcp_seg *queued;			/* send.c: the last segment that was queued, ... */
-	struct tcp_seg *sent; /* ... the last that was sent, NULL: not known, and where it ends */
-	uint32_t sent_end;
-	bool connecting;
-	struct llp_listener *half; /* half.c: not accepted yet */
-	bool paused;
-	bool direct;			  /* direct.c: may go to the link without lwIP, ... */
-	uint8_t head[CONN_HEAD];	  /* ... behind this */
-	uint64_t probe_us, probe_wait_us; /* the peer's window is closed: when to ask; 0 not yet */
-	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
-	enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT } end;
+	struct llp_listener *half;		/* half.c: not accepted yet */
 };
 
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */

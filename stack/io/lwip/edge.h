@@ -14,6 +14,7 @@
 #define EDGE_TXQ   256u
 #define EDGE_SELF  256u
 #define EDGE_LINKS 4u
+#define EDGE_SOON  32u
 
 /* One link with its lwIP interface. */
 struct edge_link {
@@ -35,8 +36,13 @@ struct edge {
 	struct llp_conn *acks;	/* have an ACK due at the end of the burst */
 	/* idle.c: those that are asked when they are silent, the longest silent first */
 	struct llp_conn *idle, *idle_last;
-	unsigned half_open; /* half.c */
-	uint16_t ip_id;	    /* direct.c */
+	unsigned half_open;	     /* half.c */
+	uint16_t ip_id;		     /* direct.c */
+	unsigned flows;		     /* in the table */
+	const struct llp_conn *warm; /* whose memory was fetched last */
+	/* whose frames come next: soon[soon_at] to soon[soon_n - 1] */
+	const struct llp_conn *soon[EDGE_SOON];
+	unsigned soon_at, soon_n;
 };
 extern struct edge edge;
 
@@ -94,6 +100,10 @@ unsigned edge_lingering(void);
 uint32_t edge_in_flight(const struct llp_conn *c);
 void edge_ack_promptly(struct llp_conn *c);
 struct llp_addrs edge_addrs(const struct llp_conn *c);
+
+/* flow.c */
+void edge_expect(struct io_frame *const *v, unsigned n);
+void edge_touches(struct llp_conn *c, struct uw_warm *w);
 
 /* recv.c */
 void edge_acks(void);

@@ -17,16 +17,45 @@
 
 #define TCP_FLAGS_AT 13u /* in its header */
 
-static struct llp_conn *table[FLOW_BUCKETS];
+/* Twice as many as there can be pcbs: there is always a free one, and it is not far. */
+#define FLOW_BITS 15
+#define FLOWS	  (1u << FLOW_BITS)
+#define TAGS	  UW_LINE
 
-static unsigned hash(const struct flow_key *k)
+static_assert(FLOWS >= 2 * MEMP_NUM_TCP_PCB, "the table is at most half full");
+
+/* Each in the first free slot from its home on: the address of a connection, whose lowest bits are
+ * free for some of its hash. So hardly any other connection is looked at than the one meant. */
+static uintptr_t table[FLOWS];
+
+static uint32_t hash(const struct flow_key *k)
 {
 	/* The half of an IPv4 address that is the same for all of them has room for the ports. */
 	uint64_t x = uw_ip_half(&k->remote, 1) ^ ((uint32_t)k->rport << 16 | k->lport);
 
 	/* Of our own addresses there are few, and one peer's networks are told by less than all. */
 	x ^= uw_ip_half(&k->remote, 0) * 3 ^ uw_ip_v4_be(&k->local) * (uint64_t)0x9e3779b1u;
-	return (unsigned)((x * 0x9e3779b97f4a7c15u) >> (64 - FLOW_BITS));
+	return (uint32_t)((x * 0x9e3779b97f4a7c15u) >> 32);
+}
+
+static unsigned home(uint32_t h)
+{
+	return h >> (32 - FLOW_BITS);
+}
+
+static unsigned next_slot(unsigned i)
+{
+	return (i + 1) & (FLOWS - 1);
+}
+
+static struct llp_conn *conn_at(unsigned i)
+{
+	return (struct llp_conn *)(table[i] & ~(uintptr_t)(TAGS - 1));
+}
+
+static bool maybe(unsigned i, uint32_t h)
+{
+	return ((table[i] ^ h) & (TAGS - 1)) == 0;
 }
 
 static bool same(const struct flow_key *a, const struct flow_key *b)
@@ -53,29 +82,41 @@ void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
 void conn_flow_add(struct llp_conn *c)
 {
 	const struct tcp_pcb *pcb = c->pcb;
-	struct llp_conn **bucket;
+	unsigned i;
 
 	c->flow = (struct flow_key){ .local = edge_ip(&pcb->local_ip),
 				     .remote = edge_ip(&pcb->remote_ip),
 				     .lport = lwip_htons(pcb->local_port),
 				     .rport = lwip_htons(pcb->remote_port) };
-	bucket = &table[hash(&c->flow)];
-	c->flow_next = *bucket;
-	*bucket = c;
+	c->hash = hash(&c->flow);
+	for (i = home(c->hash); table[i];)
+		i = next_slot(i);
+	table[i] = (uintptr_t)c | (c->hash & (TAGS - 1));
 	c->in_table = true;
+	edge.flows++;
 	conn_flow_before(pcb->next, c);
 }
 
 void conn_flow_remove(struct llp_conn *c)
 {
-	struct llp_conn **p = &table[hash(&c->flow)];
+	unsigned i, k;
 
 	if (!c->in_table)
 		return;
-	while (*p != c)
-		p = &(*p)->flow_next;
-	*p = c->flow_next;
+	for (i = home(c->hash); conn_at(i) != c;)
+		i = next_slot(i);
+	/* What is behind it and had to go past this slot moves up. */
+	for (k = next_slot(i); table[k]; k = next_slot(k)) {
+		unsigned from_home = (k - home(conn_at(k)->hash)) & (FLOWS - 1);
+
+		if (from_home < ((k - i) & (FLOWS - 1)))
+			continue;
+		table[i] = table[k];
+		i = k;
+	}
+	table[i] = 0;
 	c->in_table = false;
+	edge.flows--;
 }
 
 /* What is in front of it in the list: by the hint, which is true if it points to a living pcb that
@@ -138,38 +179,108 @@ static size_t key_of_ip6(const uint8_t *ip, struct flow_key *k)
 	return IP6_HLEN;
 }
 
-struct llp_conn *conn_flow_lookup(const struct flow_key *k)
+static struct llp_conn *find(const struct flow_key *k)
 {
-	struct llp_conn *c = table[hash(k)];
+	uint32_t h = hash(k);
 
-	while (c && !same(&c->flow, k))
-		c = c->flow_next;
-	return c;
+	for (unsigned i = home(h); table[i]; i = next_slot(i)) {
+		if (maybe(i, h) && same(&conn_at(i)->flow, k))
+			return conn_at(i);
+	}
+	return NULL;
 }
 
 bool conn_flow_taken(const struct flow_key *k)
 {
-	return conn_flow_lookup(k) != NULL;
+	return find(k) != NULL;
 }
 
-/* p: a frame from its Ethernet header on, at least as long as Ethernet and ARP. */
-bool edge_flow_find(const struct pbuf *p)
+/* Of a frame from its Ethernet header on, at least as long as Ethernet and ARP: the TCP header,
+ * NULL if it has none. */
+static const uint8_t *key_of(const uint8_t *f, size_t len, struct flow_key *k)
 {
-	const uint8_t *f = p->payload, *ip = f + SIZEOF_ETH_HDR;
-	struct flow_key k;
-	struct llp_conn *c;
+	const uint8_t *ip = f + SIZEOF_ETH_HDR;
 	size_t hl = 0;
 
 	if (f[12] == 0x08 && f[13] == 0x00)
-		hl = key_of_ip4(ip, &k);
-	else if (f[12] == 0x86 && f[13] == 0xdd && p->len >= SIZEOF_ETH_HDR + IP6_HLEN)
-		hl = key_of_ip6(ip, &k);
-	if (!hl || p->len < SIZEOF_ETH_HDR + hl + TCP_HLEN)
+		hl = key_of_ip4(ip, k);
+	else if (f[12] == 0x86 && f[13] == 0xdd && len >= SIZEOF_ETH_HDR + IP6_HLEN)
+		hl = key_of_ip6(ip, k);
+	if (!hl || len < SIZEOF_ETH_HDR + hl + TCP_HLEN)
+		return NULL;
+	memcpy(&k->rport, ip + hl, 2);
+	memcpy(&k->lport, ip + hl + 2, 2);
+	return ip + hl;
+}
+
+/* ---- many connections: cold memory (base/warm.h) ------------------------------------------ */
+
+static void fetch(const struct llp_conn *c)
+{
+	if (!c || c == edge.warm)
+		return;
+	edge.warm = c;
+	uw_warm_fetch(&c->warm);
+}
+
+/* First the table's slots for all of them, then the connections' own first lines; what the latter
+ * name while the frame before is taken in. A connection that is over by then is a spare one. */
+void edge_expect(struct io_frame *const *v, unsigned n)
+{
+	uint32_t h[EDGE_SOON];
+
+	edge.soon_at = edge.soon_n = 0;
+	if (edge.flows < UW_WARM_FROM || n < 2 || n > EDGE_SOON)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		struct flow_key k = { 0 };
+
+		if (v[i]->len >= SIZEOF_ETH_HDR + IP_HLEN + TCP_HLEN)
+			key_of(v[i]->data, v[i]->len, &k);
+		h[i] = hash(&k);
+		__builtin_prefetch(&table[home(h[i])]);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		unsigned at = home(h[i]);
+
+		while (table[at] && !maybe(at, h[i]))
+			at = next_slot(at);
+		edge.soon[i] = conn_at(at);
+		__builtin_prefetch(edge.soon[i]);
+		__builtin_prefetch((const void *)((uintptr_t)edge.soon[i] + UW_LINE));
+	}
+	edge.soon_n = n;
+}
+
+struct llp_conn *conn_flow_lookup(const struct flow_key *k)
+{
+	struct llp_conn *c = find(k);
+
+	if (edge.flows < UW_WARM_FROM)
+		return c;
+	fetch(c);
+	if (edge.soon_at + 1 < edge.soon_n && c == edge.soon[edge.soon_at])
+		fetch(edge.soon[++edge.soon_at]);
+	return c;
+}
+
+void edge_touches(struct llp_conn *c, struct uw_warm *w)
+{
+	uw_warm_set(w, 2, c->pcb, sizeof(*c->pcb));
+	uw_warm_set(w, 3, c, offsetof(struct llp_conn, probe_wait_us));
+	c->warm = *w;
+}
+
+bool edge_flow_find(const struct pbuf *p)
+{
+	struct flow_key k;
+	const uint8_t *tcp = key_of(p->payload, p->len, &k);
+	struct llp_conn *c;
+
+	if (!tcp)
 		return true;
-	memcpy(&k.rport, ip + hl, 2);
-	memcpy(&k.lport, ip + hl + 2, 2);
 	c = conn_flow_lookup(&k);
 	if (c)
 		to_front(c);
-	return c || (ip[hl + TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;
+	return c || (tcp[TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;
 }

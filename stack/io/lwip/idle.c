@@ -40,6 +40,7 @@ static void sleep_now(struct llp_conn *c, uint64_t now_us)
 	c->pcb->next = NULL;
 	if (!is_watched(c))
 		return;
+	c->watched = true;
 	c->idle_us = now_us;
 	c->idle_next = NULL;
 	c->idle_prev = edge.idle_last;
@@ -52,8 +53,9 @@ static void sleep_now(struct llp_conn *c, uint64_t now_us)
 
 void conn_forget_idle(struct llp_conn *c)
 {
-	if (c != edge.idle && !c->idle_prev)
+	if (!c->watched)
 		return;
+	c->watched = false;
 	if (c->idle_prev)
 		c->idle_prev->idle_next = c->idle_next;
 	else
