@@ -493,6 +493,7 @@ static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 	ep->l = ls->l;
 	ep->passive = true;
 	ep->rc = ls->rc;
+	ep->tos = ls->tos;
 	ep->listener = ls;
 	ep->fn = ls->fn;
 	ep->local = a.local;

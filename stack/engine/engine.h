@@ -110,6 +110,7 @@ struct uw_rc {
 	struct io_link *l;
 	struct rc_end self, peer;
 	uint16_t ird;
+	uint8_t tos;
 	uint64_t serial;      /* a QP number may come again */
 	struct uw_ep *call;   /* RC_CALLING */
 	uw_status last;	      /* why the last try failed */
@@ -170,6 +171,7 @@ struct uw_ep {
 	bool patient;		/* such a Send may wait for ever */
 	bool again;		/* a refused connect is tried again at the next tick */
 	uint8_t nudges;
+	uint8_t tos;		   /* as llp_ops.set_tos */
 	uint64_t rnr_until_us;	   /* a Send may wait until then; 0 none does */
 	uint64_t deadline_us;	   /* closing: then abort; 0 none */
 	uint64_t nudge_us;	   /* the next one; 0 none */
@@ -439,6 +441,8 @@ uw_status engine_ep_call(struct uw_ep *ep) UW_CHECK;
 uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us) UW_CHECK;
 uw_status engine_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p) UW_CHECK;
 uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p) UW_CHECK;
+/* As uw_ep_set_tos. */
+void engine_ep_set_tos(struct uw_ep *ep, uint8_t tos);
 void engine_port_reserve(struct uw_engine *e, unsigned port);
 void engine_ep_free(struct uw_ep *ep);
 

@@ -326,6 +326,26 @@ int uw_ep_only6(struct uw_ep *ep, bool on)
 	return err;
 }
 
+/* RFC 3168 §5: the other two bits are ECN's, which no TCP of ours asks for. */
+#define DSCP_MASK 0xfc
+
+void engine_ep_set_tos(struct uw_ep *ep, uint8_t tos)
+{
+	if (ep->state != EP_IDLE && ep->state != EP_BOUND && ep->state != EP_RESOLVED &&
+	    ep->state != EP_REQUESTED)
+		return;
+	ep->tos = tos & DSCP_MASK;
+	if (ep->c)
+		llp_set_tos(ep->c, ep->tos);
+}
+
+void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos)
+{
+	engine_lock(ep->e);
+	engine_ep_set_tos(ep, tos);
+	engine_unlock(ep->e);
+}
+
 uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms)
 {
 	if (io_has(l, to))
@@ -410,7 +430,9 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 	/* Whoever listens shares with nobody. */
 	if (!st && ep->joint && !is_alone(ep))
 		st = UW_E_ADDR_IN_USE;
-	at = (struct llp_place){ .addr = ep->local, .port = ep->lport, .only6 = ep->only6 };
+	at = (struct llp_place){
+		.addr = ep->local, .port = ep->lport, .only6 = ep->only6, .tos = ep->tos
+	};
 	if (!st)
 		st = llp_listen(ep->l, &at, backlog, ep, &ep->ls);
 	if (!st)
@@ -495,7 +517,8 @@ uw_status engine_ep_call(struct uw_ep *ep)
 	const struct llp_addrs a = { .local = ep->local,
 				     .remote = ep->remote,
 				     .lport = ep->has_port ? ep->lport : 0,
-				     .rport = ep->rport };
+				     .rport = ep->rport,
+				     .tos = ep->tos };
 
 	return llp_connect(ep->l, &a, ep, &ep->c);
 }

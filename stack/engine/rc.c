@@ -187,6 +187,7 @@ static uw_status call(struct uw_rc *rc)
 	ep->local = rc->self.addr;
 	ep->remote = ep->asked = rc->peer.addr;
 	ep->rport = htons(RC_PORT);
+	engine_ep_set_tos(ep, rc->tos);
 	rc_hello_encode(&hello, ep->pd);
 	ep->want = (struct cm_param){ .pd = { ep->pd, sizeof(struct rc_wire) },
 				      .ird = rc->ird,
@@ -285,6 +286,8 @@ static void take(struct uw_ep *ep, struct uw_qp *qp)
 	engine_rc_unpark(ep);
 	rc_hello_encode(&h, pd);
 	qp->rc->peer_rnr_retry = ep->hello.rnr_retry;
+	if (qp->rc->tos)
+		engine_ep_set_tos(ep, qp->rc->tos);
 	if (engine_ep_accept(ep, qp->qp.num, &p)) {
 		engine_ep_drop(ep); /* the caller has gone: it will call again */
 		return;
@@ -406,6 +409,7 @@ static uw_status make(struct uw_qp *qp, const struct uw_peer *p, struct uw_rc *r
 		return UW_E_INVAL;
 	rc->qp = qp;
 	rc->ird = p->ird;
+	rc->tos = p->tos;
 	rc->serial = ++e->rc_serial;
 	rc->since_us = rc->next_us = engine_now_us(e);
 	return listen_on(e, rc->l);

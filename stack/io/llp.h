@@ -26,11 +26,13 @@ struct llp_place {
 	bool only6;
 	/* Of any address: not what the host has besides the link's own. */
 	bool own;
+	uint8_t tos; /* of connections that come in, as set_tos */
 };
 
 struct llp_addrs {
 	struct uw_ip local, remote;
 	uint16_t lport, rport; /* network order */
+	uint8_t tos;	       /* to connect with, as set_tos; addrs() leaves it 0 */
 };
 
 /* What TCP tells its user. ctx is the connection's (or the listener's for `accepted`). */
@@ -139,6 +141,9 @@ struct llp_ops {
 	 * segment. NULL: none does. */
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
+	/* What is sent from now on has this DS field, or traffic class (IPv6); its lower two bits
+	 * are 0: they are ECN's (RFC 3168 §5). */
+	void (*set_tos)(struct llp_conn *c, uint8_t tos);
 
 	/* These frames come to input() next: fetch what their connections keep. NULL: no use. */
 	void (*expect)(struct io_frame *const *v, unsigned n);
@@ -324,6 +329,10 @@ static inline bool llp_port_free(uint16_t port)
 static inline struct llp_addrs llp_addrs(const struct llp_conn *c)
 {
 	return llp_in_use->addrs(c);
+}
+static inline void llp_set_tos(struct llp_conn *c, uint8_t tos)
+{
+	llp_in_use->set_tos(c, tos);
 }
 
 #endif

@@ -125,6 +125,19 @@ static int ep_share_port(struct uw_ep *ep, bool on)
 	return result();
 }
 
+static int ep_only6(struct uw_ep *ep, bool on)
+{
+	(void)on;
+	CHECK(is_ep(ep));
+	return result();
+}
+
+static void ep_set_tos(struct uw_ep *ep, uint8_t tos)
+{
+	(void)tos;
+	CHECK(is_ep(ep));
+}
+
 static int ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 {
 	int err = result();
@@ -226,6 +239,8 @@ static const struct uw_api api = {
 	.ep_create = ep_create,
 	.ep_set_ctx = ep_set_ctx,
 	.ep_share_port = ep_share_port,
+	.ep_only6 = ep_only6,
+	.ep_set_tos = ep_set_tos,
 	.ep_bind = ep_bind,
 	.ep_resolve = ep_resolve,
 	.ep_listen = ep_listen,

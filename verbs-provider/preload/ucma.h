@@ -94,6 +94,7 @@ struct cm_id {
 	bool stands;		  /* the connection, until either side ends it */
 	bool shares_port;	  /* RDMA_OPTION_ID_REUSEADDR */
 	bool only6;		  /* RDMA_OPTION_ID_AFONLY */
+	uint8_t tos;		  /* RDMA_OPTION_ID_TOS */
 	bool has_dev;		  /* bound to an address of its own */
 	uint32_t events_reported; /* fetched by the program */
 	uint32_t backlog;	  /* requests that may still be queued */

@@ -136,7 +136,15 @@ static int set_afonly(struct cm_id *id, const void *value)
 	return id->ep ? id->api->ep_only6(id->ep, on) : 0;
 }
 
-/* TCP has its own timers, and frames between processes no type of service. */
+static int set_tos(struct cm_id *id, const void *value)
+{
+	id->tos = *(const uint8_t *)value;
+	if (id->ep)
+		id->api->ep_set_tos(id->ep, id->tos);
+	return 0;
+}
+
+/* TCP has its own timers. */
 static int set_nothing(struct cm_id *id, const void *value)
 {
 	(void)id;
@@ -150,7 +158,7 @@ static const struct id_option {
 	bool rc_only;
 	int (*set)(struct cm_id *id, const void *value);
 } id_options[] = {
-	{ RDMA_OPTION_ID_TOS, sizeof(uint8_t), false, set_nothing },
+	{ RDMA_OPTION_ID_TOS, sizeof(uint8_t), false, set_tos },
 	{ RDMA_OPTION_ID_REUSEADDR, sizeof(int), false, set_reuseaddr },
 	{ RDMA_OPTION_ID_AFONLY, sizeof(int), false, set_afonly },
 	{ RDMA_OPTION_ID_ACK_TIMEOUT, sizeof(uint8_t), true, set_nothing },

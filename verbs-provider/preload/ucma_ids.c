@@ -111,6 +111,8 @@ int cm_id_endpoint(struct cm_id *id)
 	if (err)
 		return err;
 	id->api = api;
+	if (id->tos)
+		api->ep_set_tos(id->ep, id->tos);
 	return 0;
 }
 

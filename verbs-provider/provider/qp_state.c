@@ -111,7 +111,8 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 	struct sockaddr_in6 a, own;
 	struct uw_peer peer = { .addr = (struct sockaddr *)&a,
 				.qpn = attr->dest_qp_num,
-				.ird = attr->max_dest_rd_atomic };
+				.ird = attr->max_dest_rd_atomic,
+				.tos = ah->is_global ? ah->grh.traffic_class : 0 };
 	int rc = uwarp_stack_get(&stack);
 	bool ok;
 

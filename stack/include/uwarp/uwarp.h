@@ -266,6 +266,7 @@ struct uw_peer {
 	const struct sockaddr *addr, *from;
 	uint32_t qpn;
 	uint16_t ird; /* reads and atomics that it may have under way here */
+	uint8_t tos;  /* as uw_ep_set_tos */
 };
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer);
 /* What InfiniBand's programs say of timers, in its encodings; at any time. The peer hears of
@@ -337,6 +338,11 @@ int uw_ep_share_port(struct uw_ep *ep, bool on);
 /* Until listen: its :: stands for IPv6 alone (IPV6_V6ONLY, RDMA_OPTION_ID_AFONLY). -EINVAL later.
  */
 int uw_ep_only6(struct uw_ep *ep, bool on);
+/* The DS field of every IPv4 packet that it sends, the traffic class of every IPv6 one
+ * (RDMA_OPTION_ID_TOS); the lower two bits are ECN's and count as 0. Before connect, listen or
+ * accept; later it has no effect. What a listener has when it begins to listen its
+ * CONNECT_REQUESTs' endpoints have, from the SYN-ACK on. 0 at first. */
+void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos);
 /* Find the way to dst, joining a peer process if need be (blocks, at most timeout_ms), and choose
  * the local address. With a timeout of 0 it does not block: -EAGAIN, it is not known yet.
  * -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
@@ -381,7 +387,8 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \
 					X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey)          \
 						X(cq_poll_stamped) X(cq_moderate) X(post_send_all) \
-							X(ep_only6) X(srq_resize) X(engine_fork)
+							X(ep_only6) X(srq_resize) X(engine_fork)   \
+								X(ep_set_tos)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

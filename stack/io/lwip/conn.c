@@ -165,6 +165,7 @@ uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog
 	/* It would see another link's listener for ours; ports are the engine's to give out. */
 	ip_reset_option(pcb, SOF_REUSEADDR);
 	(void)backlog; /* of those that ask; the user has them. The others: half.c */
+	pcb->tos = at->tos;
 	lpcb = tcp_listen_with_backlog_and_err(pcb, UINT8_MAX, &err);
 	if (!lpcb)
 		goto fail;
@@ -210,6 +211,7 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		goto fail;
 	conn_attach(c, pcb);
 	c->connecting = true;
+	pcb->tos = a->tos;
 	/* lwIP would search for it among those that have ended, too; from another process nothing
 	 * of the last one can come any more. */
 	if (l->flags & IO_P2P)
@@ -299,4 +301,10 @@ uint64_t edge_next_timer_us(void)
 struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
 	return edge_pcb_addrs(c->pcb);
+}
+
+void edge_set_tos(struct llp_conn *c, uint8_t tos)
+{
+	c->pcb->tos = tos;
+	conn_remake_head(c);
 }

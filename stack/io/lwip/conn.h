@@ -88,6 +88,8 @@ void conn_drop_building(struct llp_conn *c);
 
 /* direct.c: it is up. */
 void conn_go_direct(struct llp_conn *c);
+/* Something in the pcb that its headers have is another now. */
+void conn_remake_head(struct llp_conn *c);
 /* Send what is unsent, as far as nothing about it is special; last: the end of pcb->unacked. */
 void conn_send_direct(struct llp_conn *c, struct tcp_seg *last);
 /* An acknowledgement; false: lwIP has to do it. */

@@ -46,6 +46,12 @@ void conn_go_direct(struct llp_conn *c)
 	c->direct = true;
 }
 
+void conn_remake_head(struct llp_conn *c)
+{
+	if (c->direct)
+		make_head(c);
+}
+
 /* tcp: octets from the TCP header on. */
 static void put_head(const struct llp_conn *c, uint8_t *at, size_t tcp)
 {

@@ -100,6 +100,7 @@ unsigned edge_lingering(void);
 uint32_t edge_in_flight(const struct llp_conn *c);
 void edge_ack_promptly(struct llp_conn *c);
 struct llp_addrs edge_addrs(const struct llp_conn *c);
+void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
 /* flow.c */
 void edge_expect(struct io_frame *const *v, unsigned n);

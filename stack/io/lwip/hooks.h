@@ -5,8 +5,11 @@
 
 #include "arch/cc.h"
 
-/* RFC 6528 asks for sequence numbers that cannot be guessed. */
-#define LWIP_HOOK_TCP_ISN(lip, lp, rip, rp) uw_lwip_random()
+/* RFC 6528 asks for sequence numbers that cannot be guessed. Where lwIP asks, `pcb` is whose it
+ * is. */
+struct tcp_pcb;
+uint32_t uw_lwip_isn(struct tcp_pcb *pcb);
+#define LWIP_HOOK_TCP_ISN(lip, lp, rip, rp) uw_lwip_isn(pcb)
 
 /* lwIP takes every network for a /64. What is in one of ours is its own next hop; NULL: no way. */
 struct netif;

@@ -28,6 +28,7 @@ const struct llp_ops llp_raw = {
 	.in_flight = edge_in_flight,
 	.ack_promptly = edge_ack_promptly,
 	.addrs = edge_addrs,
+	.set_tos = edge_set_tos,
 	.expect = edge_expect,
 	.touches = edge_touches,
 	.refers = edge_refers,

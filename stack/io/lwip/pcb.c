@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/lwip/pcb.h"
 
+#include "io/lwip/hooks.h"
+
 #include "lwip/priv/tcp_priv.h"
 
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
@@ -31,6 +33,15 @@ static void watch_peer(struct tcp_pcb *pcb, const struct io_link *l, uint32_t ms
 	ip_set_option(pcb, SOF_KEEPALIVE);
 	pcb->keep_idle = pcb->keep_intvl = ms;
 	pcb->keep_cnt = KEEPALIVES;
+}
+
+/* A SYN opens a pcb, and this is the one place where we see it before its SYN-ACK: lwIP 2.2.1 hands
+ * the DS field of a listener on to nobody. The listener that a SYN is for is the first one then. */
+uint32_t uw_lwip_isn(struct tcp_pcb *pcb)
+{
+	if (pcb->state == SYN_RCVD)
+		pcb->tos = tcp_listen_pcbs.listen_pcbs->tos;
+	return uw_lwip_random();
 }
 
 void edge_pcb_came_up(struct tcp_pcb *pcb, const struct io_link *l, uint32_t keepalive_ms)

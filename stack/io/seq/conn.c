@@ -259,6 +259,8 @@ uw_status seq_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 	c->connecting = true;
 	c->x.nc->callback_arg.ptr = &c->x;
 	seq_call(seq_prepare, c->x.nc);
+	if (a->tos)
+		seq_set_tos(c, a->tos);
 	err = netconn_bind_if(c->x.nc, netif_get_index(&c->sl->nif));
 	if (!err)
 		err = netconn_bind(c->x.nc, &from, lwip_ntohs(a->lport));
@@ -276,4 +278,9 @@ fail:
 struct llp_addrs seq_addrs(const struct llp_conn *c)
 {
 	return c->addrs;
+}
+
+void seq_set_tos(struct llp_conn *c, uint8_t tos)
+{
+	seq_call(seq_mark, &(struct seq_tos){ c->x.nc, tos });
 }

@@ -98,6 +98,8 @@ uw_status seq_listen(struct io_link *l, const struct llp_place *at, int backlog,
 	if (!ls->x.nc)
 		goto fail;
 	ls->x.nc->callback_arg.ptr = &ls->x;
+	if (at->tos)
+		seq_call(seq_mark, &(struct seq_tos){ ls->x.nc, at->tos });
 	err = start(ls, &addr, lwip_ntohs(at->port), backlog);
 	if (err)
 		goto fail;

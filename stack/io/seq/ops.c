@@ -32,4 +32,5 @@ const struct llp_ops llp_seq = {
 	.tx_commit = seq_tx_commit,
 	.tx_flush = seq_tx_flush,
 	.addrs = seq_addrs,
+	.set_tos = seq_set_tos,
 };

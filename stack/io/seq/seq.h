@@ -121,6 +121,7 @@ void seq_peer_down(struct io_link *l, uint32_t addr);
 unsigned seq_lingering(void);
 uint64_t seq_next_timer_us(void);
 struct llp_addrs seq_addrs(const struct llp_conn *c);
+void seq_set_tos(struct llp_conn *c, uint8_t tos);
 
 /* listen.c */
 uw_status seq_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
@@ -134,6 +135,11 @@ struct seq_setup {
 };
 /* A netconn that is new: options of its pcb. */
 err_t seq_prepare(void *netconn);
+struct seq_tos {
+	struct netconn *nc;
+	uint8_t tos;
+};
+err_t seq_mark(void *tos);
 /* A connection that has come up: from now on its events are c's. */
 err_t seq_came_up(void *setup);
 

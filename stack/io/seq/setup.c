@@ -15,6 +15,15 @@ err_t seq_prepare(void *netconn)
 	return ERR_OK;
 }
 
+err_t seq_mark(void *tos)
+{
+	const struct seq_tos *t = tos;
+
+	if (t->nc->pcb.tcp)
+		t->nc->pcb.tcp->tos = t->tos;
+	return ERR_OK;
+}
+
 err_t seq_came_up(void *setup)
 {
 	struct seq_setup *s = setup;

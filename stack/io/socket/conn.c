@@ -187,6 +187,8 @@ uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		fds_close(fd);
 		return UW_E_NOMEM;
 	}
+	if (a->tos)
+		sock_mark(fd, a->tos);
 	c->error = start(fd, a);
 	/* What failed at once is reported like what fails later: epoll finds such a socket ready.
 	 */
@@ -253,4 +255,9 @@ unsigned sock_lingering(void)
 struct llp_addrs sock_addrs(const struct llp_conn *c)
 {
 	return c->addrs;
+}
+
+void sock_set_tos(struct llp_conn *c, uint8_t tos)
+{
+	sock_mark(c->w.fd, tos);
 }

@@ -63,6 +63,13 @@ int sock_new(int family, const struct io_link *l)
 	return fd;
 }
 
+/* Sockets of IPv6 speak IPv4, too, and have a field for each; those of IPv4 refuse the other. */
+void sock_mark(int fd, uint8_t tos)
+{
+	set(fd, IPPROTO_IP, IP_TOS, tos);
+	set(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
 uw_status sock_status(int error)
 {
 	switch (error) {
@@ -128,6 +135,8 @@ uw_status sock_listen(struct io_link *l, const struct llp_place *at, int backlog
 		return UW_E_NOMEM;
 	*ls = (struct llp_listener){ .w = { .listens = true }, .l = l, .ctx = ctx };
 	ls->w.fd = bound(&ip, at->port, at->only6, l);
+	if (ls->w.fd >= 0 && at->tos)
+		sock_mark(ls->w.fd, at->tos); /* accepted ones inherit it */
 	if (ls->w.fd < 0 || listen(ls->w.fd, backlog > 0 ? backlog : SOMAXCONN) ||
 	    !sock_watch(&ls->w, EPOLLIN)) {
 		st = sock_status(errno);

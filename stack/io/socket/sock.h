@@ -114,10 +114,12 @@ void sock_shutdown(struct llp_conn *c);
 void sock_abort(struct llp_conn *c);
 unsigned sock_lingering(void);
 struct llp_addrs sock_addrs(const struct llp_conn *c);
+void sock_set_tos(struct llp_conn *c, uint8_t tos);
 
 /* listen.c */
 /* A socket of that family with what all have; -1: errno says why. */
 int sock_new(int family, const struct io_link *l);
+void sock_mark(int fd, uint8_t tos);
 uw_status sock_status(int error);
 uw_status sock_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 		      struct llp_listener **out) UW_CHECK;

@@ -273,6 +273,44 @@ static void processes_that_share_a_chosen_address_get_one_each(void **state)
 	b->ops->close(b);
 }
 
+static int field(const struct llp_conn *c, int level, int name)
+{
+	socklen_t n = sizeof(int);
+	int value = -1;
+
+	assert_int_equal(getsockopt(c->w.fd, level, name, &value, &n), 0);
+	return value;
+}
+
+static void type_of_service(struct world *w, struct uw_ip ip, int level, int name)
+{
+	struct llp_place at = { .addr = ip, .tos = 0x20 };
+	struct llp_addrs a = { .local = ip, .remote = ip, .tos = 0x68 };
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof(bound);
+
+	assert_status(llp_listen(w->link, &at, 8, &w->server, &w->server.ls), UW_OK);
+	assert_int_equal(getsockname(w->server.ls->w.fd, (struct sockaddr *)&bound, &len), 0);
+	sock_addr_read(&bound, &ip, &a.rport);
+	assert_status(llp_connect(w->link, &a, &w->client, &w->client.c), UW_OK);
+	assert_int_equal(field(w->client.c, level, name), 0x68); /* the SYN has it */
+	world_until(w, &w->client.connected);
+	world_until(w, &w->accepted.connected);
+	assert_int_equal(field(w->accepted.c, level, name), 0x20);
+	llp_set_tos(w->accepted.c, 0x48);
+	assert_int_equal(field(w->accepted.c, level, name), 0x48);
+}
+
+static void the_kernel_hears_of_the_type_of_service(void **state)
+{
+	type_of_service(*state, uw_ip_v4(htonl(INADDR_LOOPBACK)), IPPROTO_IP, IP_TOS);
+}
+
+static void and_of_the_traffic_class(void **state)
+{
+	type_of_service(*state, (struct uw_ip){ .b = { [15] = 1 } }, IPPROTO_IPV6, IPV6_TCLASS);
+}
+
 /* ---- processes ------------------------------------------------------------------------------ */
 
 /* Else the peer would not hear of our end before the child's. */
@@ -324,6 +362,8 @@ int main(void)
 		TEST(a_port_belongs_to_one_listener),
 		cmocka_unit_test(an_address_of_another_host_is_refused),
 		cmocka_unit_test(processes_that_share_a_chosen_address_get_one_each),
+		TEST(the_kernel_hears_of_the_type_of_service),
+		TEST(and_of_the_traffic_class),
 		TEST(a_forked_child_holds_no_connection),
 		TEST(who_sleeps_can_be_roused),
 	};

@@ -298,6 +298,15 @@ static int double_ep_share_port(struct uw_ep *ep, bool on)
 	return 0;
 }
 
+/* What an endpoint was told last. */
+__attribute__((visibility("default"))) _Atomic uint8_t double_tos;
+
+static void double_ep_set_tos(struct uw_ep *ep, uint8_t tos)
+{
+	enter(ep);
+	double_tos = tos;
+}
+
 static int double_ep_only6(struct uw_ep *ep, bool on)
 {
 	(void)on;
@@ -697,6 +706,7 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 		.ep_set_ctx = double_ep_set_ctx,
 		.ep_share_port = double_ep_share_port,
 		.ep_only6 = double_ep_only6,
+		.ep_set_tos = double_ep_set_tos,
 		.ep_bind = double_ep_bind,
 		.ep_resolve = double_ep_resolve,
 		.ep_listen = double_ep_listen,

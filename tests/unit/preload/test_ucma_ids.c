@@ -3,6 +3,7 @@
 #include "abi.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -443,6 +444,46 @@ static void options(void **state)
 	close(fd);
 }
 
+static uint8_t told_tos(void)
+{
+	void *stack = dlopen(getenv("UWARP_LIB"), RTLD_NOW | RTLD_NOLOAD);
+	const _Atomic uint8_t *tos;
+
+	assert_non_null(stack);
+	tos = dlsym(stack, "double_tos");
+	assert_non_null(tos);
+	dlclose(stack);
+	return *tos;
+}
+
+static int set_tos(int fd, uint32_t id, uint8_t tos)
+{
+	struct rdma_ucm_set_option c = { .id = id,
+					 .level = RDMA_OPTION_ID,
+					 .optname = RDMA_OPTION_ID_TOS,
+					 .optlen = 1,
+					 .optval = (uintptr_t)&tos };
+
+	return CM_CMD(fd, SET_OPTION, c);
+}
+
+static void the_stack_hears_of_the_type_of_service(void **state)
+{
+	int fd = cm_node();
+	uint32_t id = cm_create(fd, RDMA_PS_TCP), ud = cm_create(fd, RDMA_PS_UDP);
+
+	(void)state;
+	assert_int_equal(set_tos(fd, id, 0x68), 0);
+	assert_int_equal(told_tos(), 0); /* there is no endpoint yet */
+	assert_int_equal(cm_bind(fd, id, INADDR_LOOPBACK, 7010), 0);
+	assert_int_equal(told_tos(), 0x68);
+	assert_int_equal(set_tos(fd, id, 0x20), 0);
+	assert_int_equal(told_tos(), 0x20);
+	assert_int_equal(set_tos(fd, ud, 0x30), 0); /* for show, as all of them */
+	assert_int_equal(told_tos(), 0x20);
+	close(fd);
+}
+
 static void datagram_ids(void **state)
 {
 	struct rdma_ucm_create_id_resp resp;
@@ -514,6 +555,7 @@ int main(void)
 		cmocka_unit_test(query_kinds),
 		cmocka_unit_test(qp_attributes),
 		cmocka_unit_test(options),
+		cmocka_unit_test(the_stack_hears_of_the_type_of_service),
 		cmocka_unit_test(ids_share_a_port_if_they_all_say_so),
 		cmocka_unit_test(datagram_ids),
 		cmocka_unit_test(notices),

@@ -316,6 +316,7 @@ static int qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer)
 		peer->from ? *(const struct sockaddr_in6 *)peer->from : (struct sockaddr_in6){ 0 };
 	qp->peer_qpn = peer->qpn;
 	qp->peer_ird = peer->ird;
+	qp->peer_tos = peer->tos;
 	qp->state = UW_QPS_RTR;
 	return 0;
 }

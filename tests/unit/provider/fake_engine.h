@@ -51,7 +51,7 @@ struct uw_qp {
 	struct sockaddr_in6 peer;
 	uint32_t peer_qpn;
 	struct sockaddr_in6 from; /* zeros: any */
-	unsigned peer_ird;
+	unsigned peer_ird, peer_tos;
 	struct uw_path path;
 };
 

@@ -26,7 +26,9 @@ static const struct ibv_qp_attr rtr = {
 	.min_rnr_timer = 12,
 	.ah_attr = { .is_global = 1,
 		     .port_num = 1,
-		     .grh = { .dgid.raw = { [10] = 0xff, 0xff, 127, 0, 5, 6 }, .hop_limit = 1 } },
+		     .grh = { .dgid.raw = { [10] = 0xff, 0xff, 127, 0, 5, 6 },
+			      .hop_limit = 1,
+			      .traffic_class = 0x68 } },
 };
 static const struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS,
 					.timeout = 14,
@@ -59,6 +61,7 @@ static void the_peer_is_named_by_gid_and_qp_number(void **state)
 	assert_string_equal(ip, "::ffff:127.0.5.6");
 	assert_int_equal(fake.qp->peer_qpn, 0x1234);
 	assert_int_equal(fake.qp->peer_ird, 4);
+	assert_int_equal(fake.qp->peer_tos, 0x68);
 	assert_int_equal(modify(qp, rts, RTS), 0);
 	assert_int_equal(fake.qp->state, UW_QPS_RTS);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
