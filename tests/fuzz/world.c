@@ -114,15 +114,19 @@ void world_answer(struct slot *s, struct feed *f, struct uw_qp *qp)
 	if (feed_rarely(f, 8))
 		p.private_data_len = (uint16_t)(p.private_data_len % 8);
 	uw_ep_set_ctx(s->ep, s);
-	if (!qp)
+	s->request = false;
+	if (!qp) {
 		(void)uw_ep_reject(s->ep, &p);
-	else if (!uw_ep_accept(s->ep, uw_qp_num(qp), &p) && qp == s->w->qp)
+		return;
+	}
+	if (uw_ep_accept(s->ep, uw_qp_num(qp), &p))
+		return;
+	if (qp == s->w->qp) {
 		s->w->main = s;
-	if (qp && qp == s->w->other) {
+	} else {
 		speak_init(&s->w->other_speaker);
 		s->w->other_port = ntohs(s->ep->rport);
 	}
-	s->request = false;
 }
 
 struct slot *world_requested(struct world *w)
