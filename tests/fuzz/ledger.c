@@ -25,6 +25,7 @@ static bool known_status(uint32_t status)
 	case UW_WC_REM_ACCESS_ERR:
 	case UW_WC_REM_OP_ERR:
 	case UW_WC_RETRY_EXC_ERR:
+	case UW_WC_RNR_RETRY_EXC_ERR:
 	case UW_WC_FATAL_ERR:
 	case UW_WC_GENERAL_ERR:
 		return true;
