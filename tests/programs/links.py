@@ -9,6 +9,7 @@ import sys
 from harness import Skipped, die_with_parent, need, wait_until
 
 INSIDE = "UWARP_PROGRAMS_INSIDE"
+TUN = "/dev/net/tun"
 
 
 class Memif:
@@ -136,6 +137,10 @@ class Tap(Veth):
     shim = 'while kill -0 $$ && sleep 0.05; do ip link set "$0" address 02:00:00:00:00:01; done 2>/dev/null & exec "$@"'
 
     def build(self):
+        try:
+            os.close(os.open(TUN, os.O_RDWR))
+        except OSError as e:
+            raise Skipped(f"no tap port can be made here: {TUN}: {e.strerror}") from None
         super().build()
         for role, tap in self.taps.items():
             self.ip_do(role, f"tuntap add {tap} mode tap multi_queue")
