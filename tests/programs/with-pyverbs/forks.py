@@ -50,8 +50,9 @@ def own_address():
 
 def async_server(told, port):
     """On an address of its own: pyverbs takes an id that is bound to no device for one that is."""
-    told.put(own_address())
-    traffic.run("server", "async", own_address(), port)
+    address = own_address()
+    told.put(address)
+    traffic.run("server", "async", address, port)
 
 
 def client_of(told, port):
