@@ -57,7 +57,7 @@ static void end(struct uw_ep *ep)
 	engine_ep_arm(ep);
 	forget_unsent(ep);
 	if (c)
-		llp_close(c);
+		llp_close(ep->e->llp, c);
 }
 
 /* Start-up failed. The initiator hears of it; a responder's program has not seen it yet, or finds
@@ -84,9 +84,9 @@ static void startup_failed(struct uw_ep *ep, uw_status why)
 	forget_unsent(ep);
 	/* RFC 5044 §8: an invalid start-up frame closes TCP at once; a rejection is no error. */
 	if (c && why == UW_E_REJECTED)
-		llp_close(c);
+		llp_close(ep->e->llp, c);
 	else if (c)
-		llp_abort(c);
+		llp_abort(ep->e->llp, c);
 	if (initiator) {
 		if (why != UW_E_REJECTED && !ep->rc)
 			engine_say_connect_failed(ep, why);
@@ -114,7 +114,7 @@ static bool is_infiniband(const struct uw_ep *ep)
 /* Do requests wait for the peer's TCP? */
 static bool waits_for_ack(const struct uw_ep *ep)
 {
-	return ep->refers || (is_infiniband(ep) && llp_knows_in_flight());
+	return ep->refers || (is_infiniband(ep) && llp_knows_in_flight(ep->e->llp));
 }
 
 /* Zero copy: TCP may go on sending what the program will take for its own again. */
@@ -123,7 +123,7 @@ static void let_go(struct qp *qp)
 	struct uw_qp *u = (struct uw_qp *)((uint8_t *)qp - offsetof(struct uw_qp, qp));
 
 	if (u->ep && u->ep->c)
-		llp_own(u->ep->c);
+		llp_own(u->e->llp, u->ep->c);
 }
 
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)
@@ -148,7 +148,7 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	s.queues.ird = ird;
 	s.queues.ord = ord;
 	s.queues.first_sink = engine_random(ep->e);
-	ep->refers = ep->e->cfg.copies == 0 && llp_refers(ep->c);
+	ep->refers = ep->e->cfg.copies == 0 && llp_refers(ep->e->llp, ep->c);
 	s.confirmed = waits_for_ack(ep);
 	st = qp_start(&qp->qp, &s);
 	if (st) {
@@ -156,11 +156,11 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 		return st;
 	}
 	if (is_infiniband(ep))
-		llp_ack_promptly(ep->c);
+		llp_ack_promptly(ep->e->llp, ep->c);
 	qp->qp.let_go = let_go;
 	uw_warm_set(&qp->warm, 0, qp, offsetof(struct qp, taken));
 	uw_warm_set(&qp->warm, 1, ep, offsetof(struct uw_ep, next));
-	llp_touches(ep->c, &qp->warm);
+	llp_touches(ep->e->llp, ep->c, &qp->warm);
 	free(qp->stream);
 	qp->stream = block;
 	qp->ep = ep;
@@ -181,17 +181,17 @@ static size_t put_frame(struct uw_ep *ep, const uint8_t *frame, size_t n)
 
 	while (done < n) {
 		size_t room, part;
-		uint8_t *p = llp_tx_begin(ep->c, &room);
+		uint8_t *p = llp_tx_begin(ep->e->llp, ep->c, &room);
 
 		if (!p)
 			break;
 		part = n - done < room ? n - done : room;
 		memcpy(p, frame + done, part);
-		llp_tx_commit(ep->c, part);
+		llp_tx_commit(ep->e->llp, ep->c, part);
 		done += part;
 	}
 	if (done)
-		llp_tx_flush(ep->c);
+		llp_tx_flush(ep->e->llp, ep->c);
 	return done;
 }
 
@@ -341,9 +341,9 @@ static size_t one_segment(const struct uw_ep *ep, struct qp *qp, uint8_t *p, siz
 	const struct llp_ref around = { r.at, r.octets };
 
 	if (r.octets.n)
-		llp_tx_commit_around(ep->c, n, &around);
+		llp_tx_commit_around(ep->e->llp, ep->c, n, &around);
 	else
-		llp_tx_commit(ep->c, n);
+		llp_tx_commit(ep->e->llp, ep->c, n);
 	return n + r.octets.n;
 }
 
@@ -358,7 +358,7 @@ static void transmit(struct uw_qp *qp)
 		return;
 	while (sent < PUMP_SEGMENTS && qp_tx_pending(&qp->qp)) {
 		size_t room, n;
-		uint8_t *p = llp_tx_begin(ep->c, &room);
+		uint8_t *p = llp_tx_begin(ep->e->llp, ep->c, &room);
 
 		if (!p)
 			break;
@@ -368,14 +368,14 @@ static void transmit(struct uw_qp *qp)
 		sent++;
 		held += n;
 		if (held >= PUMP_OCTETS) {
-			llp_tx_flush(ep->c);
-			llp_flush_links();
+			llp_tx_flush(ep->e->llp, ep->c);
+			llp_flush_links(ep->e->llp);
 			engine_wake_peers(ep->e);
 			held = 0;
 		}
 	}
 	if (sent) {
-		llp_tx_flush(ep->c);
+		llp_tx_flush(ep->e->llp, ep->c);
 		ep->spoke = true;
 		if (ep->unheard)
 			engine_ep_arm(ep);
@@ -420,7 +420,7 @@ void engine_pump(struct uw_qp *qp)
 		ep->state = EP_CLOSING;
 		ep->deadline_us = engine_now_us(ep->e) + CLOSE_US;
 		engine_ep_arm(ep);
-		llp_shutdown(ep->c);
+		llp_shutdown(ep->e->llp, ep->c);
 	}
 }
 
@@ -472,7 +472,7 @@ static void on_connected(void *ctx)
 		return;
 	}
 	ep->state = EP_STARTING;
-	ep->lport = llp_addrs(ep->c).lport;
+	ep->lport = llp_addrs(ep->e->llp, ep->c).lport;
 	cm_set_deadline(ep->cm, engine_now_us(ep->e) + reply_us(ep));
 	engine_ep_arm(ep);
 }
@@ -480,7 +480,7 @@ static void on_connected(void *ctx)
 static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 {
 	struct uw_ep *ls = listener_ctx, *ep = engine_ep_new(ls->e);
-	struct llp_addrs a = llp_addrs(c);
+	struct llp_addrs a = llp_addrs(ls->e->llp, c);
 
 	if (!ep)
 		return NULL;
@@ -670,7 +670,7 @@ static void on_writable(void *ctx)
 		stall(ep);
 	if (!ep->qp || (ep->state != EP_STREAMING && ep->state != EP_CLOSING))
 		return;
-	if (qp_acked(&ep->qp->qp, llp_in_flight(ep->c)))
+	if (qp_acked(&ep->qp->qp, llp_in_flight(ep->e->llp, ep->c)))
 		settle_later(ep);
 	pump_later(ep->qp);
 }

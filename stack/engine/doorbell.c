@@ -45,8 +45,8 @@ void engine_ring(struct uw_engine *e, struct ring_entry *r)
 {
 	if (!e->model->posts_inline && atomic_load_explicit(&e->started, memory_order_acquire)) {
 		push(e, r);
-		if (llp_sleeps())
-			llp_rouse();
+		if (llp_sleeps(e->llp))
+			llp_rouse(e->llp);
 		else
 			engine_wake(e);
 		return;
@@ -57,7 +57,7 @@ void engine_ring(struct uw_engine *e, struct ring_entry *r)
 			atomic_store_explicit(&e->post_cpu, (uint32_t)sched_getcpu(),
 					      memory_order_relaxed);
 		r->fn(r);
-		llp_flush_links();
+		llp_flush_links(e->llp);
 		engine_unlock(e);
 		/* What completes at once may be another thread's to poll. */
 		if (atomic_load_explicit(&e->dozing, memory_order_relaxed))

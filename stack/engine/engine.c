@@ -85,7 +85,7 @@ static void env_peer_down(void *arg, uint32_t addr)
 	struct uw_engine *e = arg;
 
 	for (unsigned i = 0; i < e->n_links; i++)
-		llp_peer_down(e->links[i], addr);
+		llp_peer_down(e->llp, e->links[i], addr);
 }
 
 static void env_wake(void *arg, _Atomic uint32_t *bell)
@@ -140,7 +140,7 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 		free(bounce);
 		return -ENOMEM;
 	}
-	llp_in_use = transport->ops;
+	e->llp = transport->ops;
 	e->cfg = *cfg;
 	e->bounce = bounce;
 	e->model = engine_thread_model(cfg->threads);
@@ -194,9 +194,9 @@ static void start_llp(struct uw_engine *e)
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &e->stats };
 
-	llp_init(&llp);
+	llp_init(e->llp, &llp);
 	for (unsigned i = 0; i < e->n_links; i++)
-		llp_add_link(e->links[i]);
+		llp_add_link(e->llp, e->links[i]);
 }
 
 int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links, unsigned n,
@@ -284,7 +284,7 @@ static void retire(struct uw_engine *e)
 	for (struct uw_ep *ep = e->eps; ep; ep = ep->next) {
 		engine_ep_drop(ep);
 		if (ep->ls)
-			llp_unlisten(ep->ls);
+			llp_unlisten(e->llp, ep->ls);
 		ep->ls = NULL;
 		ep->claimed = ep->unresolved = false; /* the link will be gone */
 	}
@@ -305,8 +305,8 @@ static void drain(struct uw_engine *e)
 			retire(e);
 			closed = true;
 		}
-		left = llp_lingering();
-		llp_flush_links();
+		left = llp_lingering(e->llp);
+		llp_flush_links(e->llp);
 		engine_unlock(e);
 		if ((closed && !left) || engine_now_us(e) > until)
 			return;
@@ -323,7 +323,7 @@ static void close_links(struct uw_engine *e)
 	n = e->n_links;
 	e->n_links = 0;
 	for (unsigned i = 0; i < n; i++)
-		llp_remove_link(e->links[i]);
+		llp_remove_link(e->llp, e->links[i]);
 	e->doorbell = &e->own_doorbell; /* nobody else looks at it any more (llp's wake) */
 	engine_unlock(e);
 	for (unsigned i = 0; i < n; i++) {

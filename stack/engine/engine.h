@@ -209,6 +209,7 @@ enum engine_lock {
 
 struct uw_engine {
 	struct uw_config cfg;
+	const struct llp_ops *llp; /* its transport */
 	const struct thread_model *model;
 	struct mpa_policy policy, rc_policy;
 	struct uw_stats stats;

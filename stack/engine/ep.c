@@ -58,7 +58,7 @@ static unsigned any_port(struct uw_engine *e)
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
 
-		if (port_taken(e, port) || !llp_port_free(htons((uint16_t)port)))
+		if (port_taken(e, port) || !llp_port_free(e->llp, htons((uint16_t)port)))
 			continue;
 		e->next_port = (start + i) % EPHEMERAL_COUNT + 1;
 		return port;
@@ -179,7 +179,7 @@ void engine_ep_free(struct uw_ep *ep)
 	engine_ep_drop(ep);
 	engine_rc_unpark(ep);
 	if (ep->ls)
-		llp_unlisten(ep->ls);
+		llp_unlisten(ep->e->llp, ep->ls);
 	release_port(ep);
 	unlist(ep);
 	deadline_clear(&ep->e->deadlines, &ep->timer);
@@ -336,7 +336,7 @@ void engine_ep_set_tos(struct uw_ep *ep, uint8_t tos)
 		return;
 	ep->tos = tos & DSCP_MASK;
 	if (ep->c)
-		llp_set_tos(ep->c, ep->tos);
+		llp_set_tos(ep->e->llp, ep->c, ep->tos);
 }
 
 void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos)
@@ -434,7 +434,7 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 		.addr = ep->local, .port = ep->lport, .only6 = ep->only6, .tos = ep->tos
 	};
 	if (!st)
-		st = llp_listen(ep->l, &at, backlog, ep, &ep->ls);
+		st = llp_listen(ep->e->llp, ep->l, &at, backlog, ep, &ep->ls);
 	if (!st)
 		ep->state = EP_LISTENING;
 	return st;
@@ -456,7 +456,7 @@ int uw_ep_listen(struct uw_ep *ep, int backlog)
 	}
 	if (st) {
 		engine_lock(ep->e);
-		llp_unlisten(ep->ls);
+		llp_unlisten(ep->e->llp, ep->ls);
 		ep->ls = NULL;
 		ep->state = EP_BOUND;
 		engine_unlock(ep->e);
@@ -520,7 +520,7 @@ uw_status engine_ep_call(struct uw_ep *ep)
 				     .rport = ep->rport,
 				     .tos = ep->tos };
 
-	return llp_connect(ep->l, &a, ep, &ep->c);
+	return llp_connect(ep->e->llp, ep->l, &a, ep, &ep->c);
 }
 
 uw_status engine_ep_connect(struct uw_ep *ep, uint64_t patience_us)
@@ -576,7 +576,7 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	} else {
 		st = connect_locked(ep, qpn, p);
 	}
-	llp_flush_links();
+	llp_flush_links(ep->e->llp);
 	engine_unlock(ep->e);
 	return engine_errno(st);
 }
@@ -628,7 +628,7 @@ int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 
 	engine_lock(ep->e);
 	st = qp_is_named(ep->e, qpn) ? UW_E_STATE : engine_ep_accept(ep, qpn, p);
-	llp_flush_links();
+	llp_flush_links(ep->e->llp);
 	engine_unlock(ep->e);
 	return engine_errno(st);
 }
@@ -644,12 +644,12 @@ uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 		st = take_param(ep, p, &param);
 	if (!st)
 		st = cm_reject(ep->cm, &param, frame, &n);
-	llp_flush_links(); /* room: what is not sent now will not be */
+	llp_flush_links(ep->e->llp); /* room: what is not sent now will not be */
 	if (!st)
 		st = engine_send_frame(ep, frame, n);
 	if (st)
 		return st;
-	llp_close(ep->c);
+	llp_close(ep->e->llp, ep->c);
 	ep->c = NULL;
 	ep->state = EP_ENDED;
 	engine_ep_arm(ep);
@@ -662,7 +662,7 @@ int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 
 	engine_lock(ep->e);
 	st = engine_ep_reject(ep, p);
-	llp_flush_links();
+	llp_flush_links(ep->e->llp);
 	engine_unlock(ep->e);
 	return engine_errno(st);
 }
@@ -675,7 +675,7 @@ int uw_ep_disconnect(struct uw_ep *ep)
 	if (ep->state == EP_STREAMING && ep->qp) {
 		err = engine_errno(qp_modify(&ep->qp->qp, UW_QPS_SQD));
 		engine_pump(ep->qp);
-		llp_flush_links();
+		llp_flush_links(ep->e->llp);
 	} else if (ep->state == EP_CLOSING) {
 		err = 0;
 	}
@@ -710,7 +710,7 @@ void uw_ep_destroy(struct uw_ep *ep)
 		drop_children(ep);
 	engine_ep_free(ep);
 	atomic_fetch_sub_explicit(&e->objects, 1, memory_order_relaxed);
-	llp_flush_links();
+	llp_flush_links(e->llp);
 	engine_unlock(e);
 }
 

@@ -45,7 +45,7 @@ static void found(struct uw_engine *e, const struct way *w, uw_status st)
 	qp = idmap_get(&e->qps, w->qpn);
 	if (qp && qp->rc && qp->rc->serial == w->serial)
 		engine_rc_found(qp->rc, st);
-	llp_flush_links();
+	llp_flush_links(e->llp);
 	engine_unlock(e);
 }
 

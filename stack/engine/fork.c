@@ -77,7 +77,7 @@ static void orphan(struct uw_engine *e)
 	e->stalled_eps = e->settling_eps = e->parked = NULL;
 	e->rcs = NULL;
 	e->pcap = NULL;
-	llp_in_use = &nowhere;
+	e->llp = &nowhere;
 	for (struct uw_ep *ep = e->eps; ep; ep = ep->next)
 		orphan_ep(ep);
 	for (uint32_t i = 0; i < e->qps.n; i++) {

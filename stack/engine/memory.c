@@ -150,10 +150,10 @@ int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 }
 
 /* Zero copy: what is on its way refers to it no longer. */
-static void let_go(const struct mem_region *r)
+static void let_go(struct uw_engine *e, const struct mem_region *r)
 {
-	if (r->kind == MEM_PLAIN && llp_in_use)
-		llp_own_all(r->base, r->len);
+	if (r->kind == MEM_PLAIN)
+		llp_own_all(e->llp, r->base, r->len);
 }
 
 int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
@@ -179,7 +179,7 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	if (mr->r.windows) {
 		err = -EBUSY;
 	} else {
-		let_go(&mr->r);
+		let_go(e, &mr->r);
 		mr->r = r;
 	}
 	engine_unlock(e);
@@ -202,7 +202,7 @@ int uw_mr_dereg(struct uw_mr *mr)
 		err = -EBUSY;
 	} else {
 		mem_remove(&e->mem, &mr->r);
-		let_go(&mr->r);
+		let_go(e, &mr->r);
 	}
 	engine_unlock(e);
 	if (err)

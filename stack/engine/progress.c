@@ -56,9 +56,9 @@ static unsigned receive(struct uw_engine *e, struct io_link *l)
 	struct io_frame *v[ENGINE_BURST];
 	unsigned n = l->ops->rx(l, v, ENGINE_BURST);
 
-	llp_expect(v, n);
+	llp_expect(e->llp, v, n);
 	for (unsigned i = 0; i < n; i++) {
-		llp_input(l, v[i]);
+		llp_input(e->llp, l, v[i]);
 		/* After every frame, never per burst: a post waits 2 us that way, not 13. */
 		engine_drain_ring(e);
 	}
@@ -72,7 +72,7 @@ static void timers(struct uw_engine *e)
 	if (now < e->next_timer_us)
 		return;
 	e->next_timer_us = now + TIMER_US;
-	llp_timers();
+	llp_timers(e->llp);
 	engine_ep_timers(e, now);
 }
 
@@ -82,14 +82,14 @@ static unsigned round_of(struct uw_engine *e)
 
 	for (unsigned i = 0; i < e->n_links; i++)
 		work += receive(e, e->links[i]);
-	work += llp_poll();
+	work += llp_poll(e->llp);
 	engine_settle(e);
 	engine_failed_cqs(e);
 	if (e->due)
 		engine_due_cqs(e, engine_now_us(e));
 	engine_pump_stalled(e);
-	llp_acks();
-	llp_flush_links();
+	llp_acks(e->llp);
+	llp_flush_links(e->llp);
 	return work;
 }
 
@@ -133,7 +133,7 @@ struct rx_thread {
 
 static bool pending(struct uw_engine *e)
 {
-	bool any = !engine_ring_empty(e) || llp_pending();
+	bool any = !engine_ring_empty(e) || llp_pending(e->llp);
 
 	for (unsigned i = 0; i < e->n_links && !any; i++)
 		any = e->links[i]->ops->pending(e->links[i]);
@@ -148,7 +148,7 @@ static uint64_t until(uint64_t now, uint64_t at)
 
 static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 {
-	uint64_t us = llp_next_timer_us();
+	uint64_t us = llp_next_timer_us(t->e->llp);
 
 	if (us > MAX_SLEEP_US)
 		us = MAX_SLEEP_US;
@@ -164,7 +164,7 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 	}
 	/* Nobody rings while a program drives; a transport that sleeps itself wakes all the same.
 	 */
-	if (!llp_sleeps() && now - t->drove_us < RECENT_US && us > LOOK_US)
+	if (!llp_sleeps(t->e->llp) && now - t->drove_us < RECENT_US && us > LOOK_US)
 		us = LOOK_US;
 	return us;
 }
@@ -235,7 +235,7 @@ static void sleep_in_transport(struct rx_thread *t, uint64_t now)
 	us = sleep_us(t, now);
 	e->stats.rx_sleeps++;
 	engine_unlock(e);
-	llp_sleep(us);
+	llp_sleep(e->llp, us);
 }
 
 /* Links without a doorbell: nap, twice as long each time nothing came. Whoever is in this process
@@ -246,7 +246,7 @@ static void nap(struct rx_thread *t)
 
 	atomic_store_explicit(doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (engine_ring_empty(t->e) && !llp_pending())
+	if (engine_ring_empty(t->e) && !llp_pending(t->e->llp))
 		futex_wait(doorbell, IO_ASLEEP, t->nap_us);
 	atomic_store_explicit(doorbell, IO_AWAKE, memory_order_relaxed);
 	t->nap_us = t->nap_us * 2 > NAP_MAX_US ? NAP_MAX_US : t->nap_us * 2;
@@ -282,7 +282,7 @@ static void idle(struct rx_thread *t)
 	}
 	if (!spun_enough(t, now))
 		return;
-	if (llp_sleeps())
+	if (llp_sleeps(e->llp))
 		sleep_in_transport(t, now);
 	else if (e->rings)
 		sleep_on_doorbell(t, now);
@@ -403,7 +403,7 @@ int engine_spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
 
 int engine_thread_start(struct uw_engine *e)
 {
-	e->rings = !llp_sleeps();
+	e->rings = !llp_sleeps(e->llp);
 	for (unsigned i = 0; i < e->n_links; i++)
 		e->rings = e->rings && (e->links[i]->flags & IO_RINGS);
 	return -engine_spawn(&e->thread, rx_main, e);
@@ -414,7 +414,7 @@ void engine_thread_stop(struct uw_engine *e)
 	atomic_store_explicit(&e->stop, true, memory_order_release);
 	atomic_store(e->doorbell, IO_AWAKE + 2); /* neither value anybody waits for */
 	engine_futex_wake(e->doorbell);
-	llp_rouse();
+	llp_rouse(e->llp);
 	pthread_join(e->thread, NULL);
 }
 
@@ -524,7 +524,7 @@ void engine_leave(struct uw_engine *e, bool to_sleep)
 	atomic_thread_fence(memory_order_seq_cst);
 	/* No peer rings: it has to go to where it is told. (If the program comes back after all, it
 	 * would only be in its way.) */
-	if (to_sleep && llp_sleeps())
+	if (to_sleep && llp_sleeps(e->llp))
 		engine_futex_wake(e->doorbell);
 	if (!engine_trylock_or_ask(e))
 		return;

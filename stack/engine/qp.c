@@ -170,7 +170,7 @@ int uw_qp_destroy(struct uw_qp *qp)
 	engine_rc_forget(qp);
 	forget_in_eps(e, qp);
 	forget_completions(qp);
-	llp_flush_links();
+	llp_flush_links(qp->e->llp);
 	engine_unlock(e);
 	atomic_fetch_sub(&qp->pd->users, 1);
 	atomic_fetch_sub(&qp->scq->users, 1);
@@ -214,7 +214,7 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 		engine_rc_ready(qp);
 	if (!st && (to == UW_QPS_SQD || to == UW_QPS_RTS))
 		engine_pump(qp);
-	llp_flush_links();
+	llp_flush_links(qp->e->llp);
 	engine_unlock(qp->e);
 	return engine_errno(st);
 }

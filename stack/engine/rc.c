@@ -376,7 +376,7 @@ static uw_status listen_on(struct uw_engine *e, struct io_link *l)
 	ep->fn = on_request;
 	ep->l = l;
 	ep->lport = at.port;
-	st = llp_listen(l, &at, LISTEN_MAX, ep, &ep->ls);
+	st = llp_listen(e->llp, l, &at, LISTEN_MAX, ep, &ep->ls);
 	if (st)
 		engine_ep_free(ep);
 	else

@@ -71,7 +71,7 @@ bool engine_starve(struct uw_qp *qp)
 		engine_ep_arm(ep);
 		ep->e->stats.rnr_waits++;
 	}
-	llp_pause(ep->c);
+	llp_pause(ep->e->llp, ep->c);
 	return true;
 }
 
@@ -93,7 +93,7 @@ void engine_feed(struct uw_qp *qp)
 	if (!ep || !ep->rnr_until_us || !rq_count(qp->qp.rq))
 		return;
 	engine_rnr_forget(qp);
-	llp_resume(ep->c);
+	llp_resume(ep->e->llp, ep->c);
 	if (qp->ep == ep && ep->fin_waits && !ep->rnr_until_us)
 		engine_qp_lost(qp, UW_OK);
 }

@@ -138,7 +138,7 @@ void engine_unlock(struct uw_engine *e)
 		}
 		if (!engine_ring_empty(e)) {
 			engine_drain_ring(e);
-			llp_flush_links();
+			llp_flush_links(e->llp);
 		}
 		release(e);
 		/* Whoever rang or asked before that and found the lock taken relies on this (all

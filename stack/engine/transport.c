@@ -6,8 +6,6 @@
 
 #include "engine/say.h"
 
-const struct llp_ops *llp_in_use;
-
 static const struct transport transports[] = {
 	{ "raw", &llp_raw, NULL },
 	{ "seq", &llp_seq, NULL },

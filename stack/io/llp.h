@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The lower layer protocol (TCP) as the engine sees it: a table of functions that each transport
- * fills in. One is in use per process, chosen when the engine is opened, because lwIP's state is
+ * fills in. Each stack of an engine has one, and no other has the same, because lwIP's state is
  * global (doc/adr/0008-transports.md). Everything here runs under the stack lock unless it says
  * otherwise.
  */
@@ -162,9 +162,6 @@ struct llp_ops {
 	void (*own_all)(const void *p, size_t n);
 };
 
-/* The transport in use; set when an engine is opened, before anything below is called. */
-extern const struct llp_ops *llp_in_use __attribute__((visibility("hidden")));
-
 /* io/lwip: lwIP's raw API, in the thread that drives. */
 extern const struct llp_ops llp_raw;
 /* io/seq: lwIP's sequential API, with lwIP's own thread. */
@@ -174,165 +171,168 @@ extern const struct llp_ops llp_socket;
 
 /* ---- as the engine calls them ------------------------------------------------------------- */
 
-static inline void llp_init(const struct llp_config *cfg)
+static inline void llp_init(const struct llp_ops *t, const struct llp_config *cfg)
 {
-	llp_in_use->init(cfg);
+	t->init(cfg);
 }
-static inline void llp_add_link(struct io_link *l)
+static inline void llp_add_link(const struct llp_ops *t, struct io_link *l)
 {
-	llp_in_use->add_link(l);
+	t->add_link(l);
 }
-static inline void llp_remove_link(struct io_link *l)
+static inline void llp_remove_link(const struct llp_ops *t, struct io_link *l)
 {
-	llp_in_use->remove_link(l);
+	t->remove_link(l);
 }
-static inline void llp_input(struct io_link *l, struct io_frame *f)
+static inline void llp_input(const struct llp_ops *t, struct io_link *l, struct io_frame *f)
 {
-	llp_in_use->input(l, f);
+	t->input(l, f);
 }
-static inline void llp_expect(struct io_frame *const *v, unsigned n)
+static inline void llp_expect(const struct llp_ops *t, struct io_frame *const *v, unsigned n)
 {
-	if (llp_in_use->expect)
-		llp_in_use->expect(v, n);
+	if (t->expect)
+		t->expect(v, n);
 }
-static inline void llp_touches(struct llp_conn *c, struct uw_warm *w)
+static inline void llp_touches(const struct llp_ops *t, struct llp_conn *c, struct uw_warm *w)
 {
-	if (llp_in_use->touches)
-		llp_in_use->touches(c, w);
+	if (t->touches)
+		t->touches(c, w);
 }
-static inline unsigned llp_poll(void)
+static inline unsigned llp_poll(const struct llp_ops *t)
 {
-	return llp_in_use->poll();
+	return t->poll();
 }
-static inline bool llp_pending(void)
+static inline bool llp_pending(const struct llp_ops *t)
 {
-	return llp_in_use->pending && llp_in_use->pending();
+	return t->pending && t->pending();
 }
-static inline void llp_acks(void)
+static inline void llp_acks(const struct llp_ops *t)
 {
-	llp_in_use->acks();
+	t->acks();
 }
-static inline bool llp_flush_links(void)
+static inline bool llp_flush_links(const struct llp_ops *t)
 {
-	return llp_in_use->flush_links();
+	return t->flush_links();
 }
-static inline void llp_timers(void)
+static inline void llp_timers(const struct llp_ops *t)
 {
-	llp_in_use->timers();
+	t->timers();
 }
-static inline uint64_t llp_next_timer_us(void)
+static inline uint64_t llp_next_timer_us(const struct llp_ops *t)
 {
-	return llp_in_use->next_timer_us();
+	return t->next_timer_us();
 }
-static inline void llp_unlisten(struct llp_listener *ls)
+static inline void llp_unlisten(const struct llp_ops *t, struct llp_listener *ls)
 {
-	llp_in_use->unlisten(ls);
+	t->unlisten(ls);
 }
-static inline void llp_close(struct llp_conn *c)
+static inline void llp_close(const struct llp_ops *t, struct llp_conn *c)
 {
-	llp_in_use->close(c);
+	t->close(c);
 }
-static inline void llp_shutdown(struct llp_conn *c)
+static inline void llp_shutdown(const struct llp_ops *t, struct llp_conn *c)
 {
-	llp_in_use->shutdown(c);
+	t->shutdown(c);
 }
-static inline void llp_abort(struct llp_conn *c)
+static inline void llp_abort(const struct llp_ops *t, struct llp_conn *c)
 {
-	llp_in_use->abort(c);
+	t->abort(c);
 }
-static inline void llp_peer_down(struct io_link *l, uint32_t addr)
+static inline void llp_peer_down(const struct llp_ops *t, struct io_link *l, uint32_t addr)
 {
-	llp_in_use->peer_down(l, addr);
+	t->peer_down(l, addr);
 }
-static inline unsigned llp_lingering(void)
+static inline unsigned llp_lingering(const struct llp_ops *t)
 {
-	return llp_in_use->lingering();
+	return t->lingering();
 }
-static inline void llp_pause(struct llp_conn *c)
+static inline void llp_pause(const struct llp_ops *t, struct llp_conn *c)
 {
-	llp_in_use->pause(c);
+	t->pause(c);
 }
-static inline void llp_resume(struct llp_conn *c)
+static inline void llp_resume(const struct llp_ops *t, struct llp_conn *c)
 {
-	llp_in_use->resume(c);
+	t->resume(c);
 }
-static inline uint8_t *llp_tx_begin(struct llp_conn *c, size_t *room)
+static inline uint8_t *llp_tx_begin(const struct llp_ops *t, struct llp_conn *c, size_t *room)
 {
-	return llp_in_use->tx_begin(c, room);
+	return t->tx_begin(c, room);
 }
-static inline void llp_tx_commit(struct llp_conn *c, size_t n)
+static inline void llp_tx_commit(const struct llp_ops *t, struct llp_conn *c, size_t n)
 {
-	llp_in_use->tx_commit(c, n);
+	t->tx_commit(c, n);
 }
-static inline bool llp_refers(const struct llp_conn *c)
+static inline bool llp_refers(const struct llp_ops *t, const struct llp_conn *c)
 {
-	return llp_in_use->refers && llp_in_use->refers(c);
+	return t->refers && t->refers(c);
 }
-static inline void llp_tx_commit_around(struct llp_conn *c, size_t n, const struct llp_ref *r)
+static inline void llp_tx_commit_around(const struct llp_ops *t, struct llp_conn *c, size_t n,
+					const struct llp_ref *r)
 {
-	llp_in_use->tx_commit_around(c, n, r);
+	t->tx_commit_around(c, n, r);
 }
-static inline void llp_own(struct llp_conn *c)
+static inline void llp_own(const struct llp_ops *t, struct llp_conn *c)
 {
-	if (llp_in_use->own)
-		llp_in_use->own(c);
+	if (t->own)
+		t->own(c);
 }
-static inline void llp_own_all(const void *p, size_t n)
+static inline void llp_own_all(const struct llp_ops *t, const void *p, size_t n)
 {
-	if (llp_in_use->own_all)
-		llp_in_use->own_all(p, n);
+	if (t->own_all)
+		t->own_all(p, n);
 }
-static inline void llp_tx_flush(struct llp_conn *c)
+static inline void llp_tx_flush(const struct llp_ops *t, struct llp_conn *c)
 {
-	llp_in_use->tx_flush(c);
+	t->tx_flush(c);
 }
-static inline bool llp_knows_in_flight(void)
+static inline bool llp_knows_in_flight(const struct llp_ops *t)
 {
-	return llp_in_use->in_flight != NULL;
+	return t->in_flight != NULL;
 }
-static inline uint32_t llp_in_flight(const struct llp_conn *c)
+static inline uint32_t llp_in_flight(const struct llp_ops *t, const struct llp_conn *c)
 {
-	return llp_in_use->in_flight ? llp_in_use->in_flight(c) : 0;
+	return t->in_flight ? t->in_flight(c) : 0;
 }
-static inline void llp_ack_promptly(struct llp_conn *c)
+static inline void llp_ack_promptly(const struct llp_ops *t, struct llp_conn *c)
 {
-	if (llp_in_use->ack_promptly)
-		llp_in_use->ack_promptly(c);
+	if (t->ack_promptly)
+		t->ack_promptly(c);
 }
-static inline UW_CHECK uw_status llp_listen(struct io_link *l, const struct llp_place *at,
-					    int backlog, void *ctx, struct llp_listener **out)
+static inline UW_CHECK uw_status llp_listen(const struct llp_ops *t, struct io_link *l,
+					    const struct llp_place *at, int backlog, void *ctx,
+					    struct llp_listener **out)
 {
-	return llp_in_use->listen(l, at, backlog, ctx, out);
+	return t->listen(l, at, backlog, ctx, out);
 }
-static inline UW_CHECK uw_status llp_connect(struct io_link *l, const struct llp_addrs *a,
-					     void *ctx, struct llp_conn **out)
+static inline UW_CHECK uw_status llp_connect(const struct llp_ops *t, struct io_link *l,
+					     const struct llp_addrs *a, void *ctx,
+					     struct llp_conn **out)
 {
-	return llp_in_use->connect(l, a, ctx, out);
+	return t->connect(l, a, ctx, out);
 }
-static inline bool llp_sleeps(void)
+static inline bool llp_sleeps(const struct llp_ops *t)
 {
-	return llp_in_use->sleep != NULL;
+	return t->sleep != NULL;
 }
-static inline void llp_sleep(uint64_t us)
+static inline void llp_sleep(const struct llp_ops *t, uint64_t us)
 {
-	llp_in_use->sleep(us);
+	t->sleep(us);
 }
-static inline void llp_rouse(void)
+static inline void llp_rouse(const struct llp_ops *t)
 {
-	if (llp_in_use->rouse)
-		llp_in_use->rouse();
+	if (t->rouse)
+		t->rouse();
 }
-static inline bool llp_port_free(uint16_t port)
+static inline bool llp_port_free(const struct llp_ops *t, uint16_t port)
 {
-	return !llp_in_use->port_free || llp_in_use->port_free(port);
+	return !t->port_free || t->port_free(port);
 }
-static inline struct llp_addrs llp_addrs(const struct llp_conn *c)
+static inline struct llp_addrs llp_addrs(const struct llp_ops *t, const struct llp_conn *c)
 {
-	return llp_in_use->addrs(c);
+	return t->addrs(c);
 }
-static inline void llp_set_tos(struct llp_conn *c, uint8_t tos)
+static inline void llp_set_tos(const struct llp_ops *t, struct llp_conn *c, uint8_t tos)
 {
-	llp_in_use->set_tos(c, tos);
+	t->set_tos(c, tos);
 }
 
 #endif

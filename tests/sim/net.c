@@ -170,7 +170,8 @@ static bool all_back(void *arg)
 	bool all;
 
 	engine_lock(s->e);
-	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]) && !llp_lingering();
+	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]) &&
+	      !llp_lingering(s->e->llp);
 	engine_unlock(s->e);
 	return all;
 }

@@ -101,7 +101,7 @@ static void all_operations(const struct sim_options *o)
 
 		fill(b.a, n, i + 101);
 		one_sided(s, &b, UW_WR_RDMA_WRITE, n);
-		if (o->roce && llp_knows_in_flight()) /* doc/adr/0014 */
+		if (o->roce && llp_knows_in_flight(s->e->llp)) /* doc/adr/0014 */
 			assert_memory_equal(b.a, b.b, n);
 		send_and_recv(s, &b, 0);
 		assert_memory_equal(b.a, b.b, n);
@@ -211,7 +211,7 @@ static void round_trips(bool direct)
 	struct buffers b;
 
 	sim_open(s, &(struct sim_options){ .roce = true, .direct = direct });
-	if (!llp_knows_in_flight()) {
+	if (!llp_knows_in_flight(s->e->llp)) {
 		sim_close(s);
 		free(s);
 		skip(); /* nor does a completion wait */
@@ -345,8 +345,9 @@ static void bad_write(bool roce)
 	assert_int_equal(s->a.qp->qp.peer_term.etype, 1);
 	assert_int_equal(s->a.qp->qp.peer_term.code, 1);
 	assert_int_equal(s->b.async[UW_EVENT_QP_ACCESS_ERR], 1);
-	assert_int_equal(sim_wc(s, s->a.scq).status,
-			 roce && llp_knows_in_flight() ? UW_WC_REM_ACCESS_ERR : UW_WC_SUCCESS);
+	assert_int_equal(sim_wc(s, s->a.scq).status, roce && llp_knows_in_flight(s->e->llp)
+							     ? UW_WC_REM_ACCESS_ERR
+							     : UW_WC_SUCCESS);
 	for (unsigned i = 0; i < 64; i++)
 		assert_int_equal(b.b[i], 0);
 	drop(&b);

@@ -266,7 +266,7 @@ static void test_aborted_while_the_link_holds_it(void **state)
 	post(w, UW_WR_RDMA_WRITE, SIZE);
 	sim_run_us(&w->s, 1000); /* a frame takes 7 ms */
 	engine_lock(w->s.e);
-	llp_peer_down(w->s.e->links[0], htonl(SIM_B));
+	llp_peer_down(w->s.e->llp, w->s.e->links[0], htonl(SIM_B));
 	engine_unlock(w->s.e);
 	assert_int_equal(sim_wc(&w->s, w->s.a.scq).status, UW_WC_WR_FLUSH_ERR);
 	drop_source(w);
