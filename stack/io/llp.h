@@ -164,6 +164,10 @@ struct llp_ops {
 
 /* io/lwip: lwIP's raw API, in the thread that drives. */
 extern const struct llp_ops llp_raw;
+/* The same several times in one process, each with an lwIP and a lock of its own: what one does, no
+ * other sees. 0 is llp_raw; NULL: there are no more. */
+#define LLP_RAW_INSTANCES 8u
+const struct llp_ops *llp_raw_instance(unsigned i);
 /* io/seq: lwIP's sequential API, with lwIP's own thread. */
 extern const struct llp_ops llp_seq;
 /* io/socket: the kernel's TCP. */
