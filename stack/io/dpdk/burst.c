@@ -68,8 +68,8 @@ static unsigned push(const struct sender *s, struct burst *b)
 	unsigned n = b->n;
 
 	if (b->merged) /* some drivers have a hand in the header */
-		n = rte_eth_tx_prepare(s->port, 0, b->m, (uint16_t)n);
-	return n ? rte_eth_tx_burst(s->port, 0, b->m, (uint16_t)n) : 0;
+		n = rte_eth_tx_prepare(s->port, s->queue, b->m, (uint16_t)n);
+	return n ? rte_eth_tx_burst(s->port, s->queue, b->m, (uint16_t)n) : 0;
 }
 
 /* After which a copy that went stands for its frame, and what did not go is frames again. The

@@ -7,7 +7,7 @@
 #include "tso.h"
 
 struct sender {
-	uint16_t port;
+	uint16_t port, queue;
 	bool chains; /* the driver sends frames of several buffers */
 	uint32_t frame_max;
 	struct tso tso;

@@ -38,11 +38,26 @@ struct dpdk_config {
 	int addr_fd;
 	bool addr_auto; /* memif: nobody asked for addr, so if it is in use take another */
 	enum dpdk_tso tso;
-	bool verbose; /* let DPDK speak on stderr */
+	bool verbose;	 /* let DPDK speak on stderr */
+	unsigned queues; /* of dpdk_links_open; 0: one */
 };
 
 /* Starts the EAL at the first call in a process. What is wrong is said in one line on stderr. */
 UW_CHECK uw_status dpdk_link_open(const struct dpdk_config *cfg, const struct io_env *env,
 				  struct io_link **out);
+
+enum { DPDK_QUEUES_MAX = 16 };
+
+/*
+ * cfg->queues links at once, of as many RX and TX queues of one port: out[i] receives and sends on
+ * queues i, with the lock and all else of envs[i]. Addresses, MAC and MTU are the same for all.
+ * Each is used under its own stack's lock, by several threads at once. A frame of one may be freed,
+ * and sent on another, under any of these locks. Frames of a connection come on one queue if the
+ * port can be told so; which one is its own affair. Each link is closed for itself, in any order;
+ * the port goes with the last, before which every frame is free again. A port that has not so many
+ * queues: UW_E_UNSUPPORTED.
+ */
+UW_CHECK uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *envs,
+				   struct io_link **out);
 
 #endif

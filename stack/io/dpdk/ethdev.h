@@ -14,9 +14,15 @@ struct ethdev_plug {
 int ethdev_plug(struct ethdev_plug *p);
 int ethdev_unplug(uint16_t port);
 
-/* One queue each way; rx into p->rx. mtu 0: leave what the driver has. tso: have it cut TCP
- * segments if it can. 0 or -errno. */
-int ethdev_configure(uint16_t port, const struct frame_pools *p, unsigned mtu, bool tso);
+struct ethdev_setup {
+	struct rte_mempool *const *rx; /* into which each queue receives */
+	unsigned queues;	       /* each way */
+	unsigned mtu;		       /* 0: leave what the driver has */
+	bool tso;		       /* have it cut TCP segments if it can */
+};
+
+/* Several queues: the driver spreads connections over them if it can be told to. 0 or -errno. */
+int ethdev_configure(uint16_t port, const struct ethdev_setup *s);
 
 enum { ETHDEV_NAME_LEN = 64 };
 

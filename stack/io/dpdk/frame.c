@@ -18,11 +18,17 @@ _Static_assert(RTE_PKTMBUF_HEADROOM >= 128, "io.h promises 128 octets of headroo
 
 /* mempool header, trailer and the spread over memory channels */
 #define OBJECT_EXTRA 256
+#define SMALL_PAGE   4096u
 
+/* Without huge pages no object crosses a page unless it is longer than one. */
 size_t frame_pools_bytes(unsigned nrx, unsigned ntx, unsigned room)
 {
 	size_t one = OBJECT_EXTRA + sizeof(struct rte_mbuf) + FRAME_PRIV + FRAME_HEADROOM + room;
 
+	if (one > SMALL_PAGE)
+		one = RTE_ALIGN_CEIL(one, SMALL_PAGE);
+	else
+		one = SMALL_PAGE / (SMALL_PAGE / one);
 	return (nrx + ntx) * (one + sizeof(void *));
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -17,6 +19,17 @@ static uint32_t ask_addr(int fd, struct ifreq *r, unsigned long what)
 	return ((struct sockaddr_in *)(void *)&r->ifr_addr)->sin_addr.s_addr;
 }
 
+/* As DPDK's driver counts them: what says nothing of combined channels has one. */
+static unsigned ask_queues(int fd, struct ifreq *r)
+{
+	struct ethtool_channels c = { .cmd = ETHTOOL_GCHANNELS };
+
+	r->ifr_data = (char *)&c;
+	if (ioctl(fd, SIOCETHTOOL, r) || c.max_combined == 0)
+		return 1;
+	return c.combined_count;
+}
+
 static uw_status ask(int fd, const char *name, struct kernel_if *out)
 {
 	struct ifreq r = { 0 };
@@ -26,6 +39,7 @@ static uw_status ask(int fd, const char *name, struct kernel_if *out)
 		return say(UW_E_NO_LINK, "no interface %s: %s", name, strerror(errno));
 	out->mtu = (unsigned)r.ifr_mtu;
 	out->up = ioctl(fd, SIOCGIFFLAGS, &r) == 0 && r.ifr_flags & IFF_UP;
+	out->queues = ask_queues(fd, &r);
 	out->addr = ask_addr(fd, &r, SIOCGIFADDR);
 	out->mask = out->addr ? ask_addr(fd, &r, SIOCGIFNETMASK) : 0;
 	return UW_OK;

@@ -10,6 +10,7 @@
 
 struct kernel_if {
 	unsigned mtu;
+	unsigned queues; /* of both directions together, for XDP */
 	bool up;
 	uint32_t addr, mask; /* network order; 0: it has none */
 };

@@ -5,6 +5,7 @@
 #include "fabric.h"
 #include "port.h"
 #include "say.h"
+#include "spec.h"
 
 static const struct {
 	const char *prefix;
@@ -17,21 +18,34 @@ static const struct {
 	{ "net_", PORT_DEVARGS, true },
 };
 
-uw_status dpdk_link_open(const struct dpdk_config *cfg, const struct io_env *env,
-			 struct io_link **out)
+uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *envs,
+			  struct io_link **out)
 {
 	const char *link = cfg->link ? cfg->link : "";
 
+	if (cfg->queues > DPDK_QUEUES_MAX)
+		return say(UW_E_UNSUPPORTED, "%u queues are asked for: there are %d at most",
+			   cfg->queues, DPDK_QUEUES_MAX);
 	if (strcmp(link, "memif") == 0)
-		return fabric_open(cfg, env, out);
+		return cfg->queues > 1 ? spec_say_queues(link, 1, cfg->queues)
+				       : fabric_open(cfg, envs, out);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		size_t len = strlen(kinds[i].prefix);
 
 		if (strncmp(link, kinds[i].prefix, len) == 0)
 			return port_open(kinds[i].kind, kinds[i].whole ? link : link + len, cfg,
-					 env, out);
+					 envs, out);
 	}
 	return say(UW_E_INVAL,
 		   "unknown link \"%s\": use memif, af_packet:IF, af_xdp:IF, pci:ADDR or net_...",
 		   link);
+}
+
+uw_status dpdk_link_open(const struct dpdk_config *cfg, const struct io_env *env,
+			 struct io_link **out)
+{
+	struct dpdk_config one = *cfg;
+
+	one.queues = 1;
+	return dpdk_links_open(&one, env, out);
 }

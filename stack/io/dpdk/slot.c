@@ -49,6 +49,7 @@ static int slot_make(struct slot_set *set, struct slot *s, bool server)
 {
 	char name[RTE_ETH_NAME_MAX_LEN], args[SLOT_PATH + 96];
 	struct ethdev_plug plug = { .bus = "vdev", .name = name, .args = args };
+	const struct ethdev_setup setup = { .rx = &set->pools->rx, .queues = 1 };
 
 	s->server = server;
 	socket_path(set, set->addr, s->index, s->path);
@@ -66,7 +67,7 @@ static int slot_make(struct slot_set *set, struct slot *s, bool server)
 		return rc;
 	s->port = plug.port;
 	s->made = true;
-	rc = ethdev_configure(s->port, set->pools, 0, false);
+	rc = ethdev_configure(s->port, &setup);
 	if (rc < 0)
 		slot_unmake(s);
 	return rc;

@@ -129,15 +129,43 @@ void wrap_close_listener(struct wrap_listener *w)
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 
+static struct {
+	bool shared;
+	int id; /* of the group, -1: it is still to be made */
+} fanout;
+
+void wrap_packet_sockets(unsigned n)
+{
+	fanout.shared = n > 1;
+	fanout.id = -1;
+}
+
+/* Which of them a frame goes to follows from its addresses and ports alone: with DPDK's choice one
+ * whose ring is full would hand its frames to another, and their order would be lost. */
+static int join_group(int fd)
+{
+	int arg = PACKET_FANOUT_HASH << 16;
+	socklen_t len = sizeof(arg);
+
+	arg |= fanout.id < 0 ? PACKET_FANOUT_FLAG_UNIQUEID << 16 : fanout.id;
+	if (__real_setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)))
+		return -1;
+	if (fanout.id < 0 && getsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, &len))
+		return -1;
+	fanout.id = arg & 0xffff;
+	return 0;
+}
+
 /*
  * DPDK puts the sockets of a port into a fan-out group, even a single one, and numbers the groups
  * by process and interface so that two may get the same number: then the second does not open,
- * or takes half of the first one's frames. We read one queue and need no group.
+ * or takes half of the first one's frames. A single one needs no group, and for several the kernel
+ * has a number that nobody else has.
  */
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	if (level == SOL_PACKET && name == PACKET_FANOUT)
-		return 0;
+		return fanout.shared ? join_group(fd) : 0;
 	return __real_setsockopt(fd, level, name, value, len);
 }
 

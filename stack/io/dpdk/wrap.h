@@ -28,4 +28,8 @@ struct wrap_listener wrap_take_listener(void);
  * memif itself never does. */
 void wrap_close_listener(struct wrap_listener *w);
 
+/* In the interrupt thread: the packet sockets that are made from now on are so many that share what
+ * comes, connection by connection. 1: each gets all of it. */
+void wrap_packet_sockets(unsigned n);
+
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -178,6 +179,18 @@ void capture_stderr(void (*fn)(void *arg), void *arg, char *out, size_t size)
 	ssize_t n = pread(file, out, size - 1, 0);
 	out[n > 0 ? n : 0] = '\0';
 	close(file);
+}
+
+bool run(const char *command)
+{
+	return system(command) == 0;
+}
+
+bool own_namespace(void)
+{
+	if (geteuid() == 0)
+		return unshare(CLONE_NEWNET) == 0;
+	return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
 }
 
 /* --- a node --- */

@@ -17,6 +17,8 @@
 #include "io/dpdk/dpdk.h"
 
 enum { NODE_MAX = 40, DOWN_MAX = 4096, WAIT_MS = 10000 };
+/* A child's exit code: it may not do here what it has to. */
+enum { SKIPPED = 77 };
 
 /* Shared by the test and its children. */
 struct board {
@@ -58,6 +60,11 @@ uint64_t ms_now(void);
 void ms_sleep(unsigned ms);
 /* What fn prints on stderr, up to size. */
 void capture_stderr(void (*fn)(void *arg), void *arg, char *out, size_t size);
+
+/* A shell's command went well. */
+bool run(const char *command);
+/* From here on this process has network interfaces of its own; false: it may not. */
+bool own_namespace(void);
 
 /* In a child: a failed check ends it. */
 #define CHECK(cond)                                                                                \

@@ -9,8 +9,6 @@
 
 #include "node.h"
 
-enum { SKIPPED = 77 };
-
 static int setup(void **state)
 {
 	*state = board_new();
@@ -33,18 +31,6 @@ struct kind {
 static const struct kind kinds[] = { { "af_packet", 1500 },
 				     { "af_packet", 9000 },
 				     { "af_xdp", 1500 } };
-
-static bool run(const char *command)
-{
-	return system(command) == 0;
-}
-
-static bool own_namespace(void)
-{
-	if (geteuid() == 0)
-		return unshare(CLONE_NEWNET) == 0;
-	return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
-}
 
 static bool lay_cable(pid_t other, unsigned mtu)
 {

@@ -168,13 +168,14 @@ static void bed_open(void)
 {
 	static const struct io_ops ops = { .free = frame_free };
 	struct ethdev_plug plug = { .bus = "vdev", .name = "net_null0", .args = "no-rx=1" };
+	const struct ethdev_setup how = { .rx = &bed.pools.rx, .queues = 1, .tso = true };
 	struct eal_need need = { .bytes = 4 * frame_pools_bytes(POOL, POOL, ROOM) };
 
 	bed.link.ops = &ops;
 	bed.pools = (struct frame_pools){ .nrx = POOL, .ntx = POOL };
 	CHECK(eal_start(&need) == UW_OK);
 	CHECK(frame_pools_open(&bed.pools, &bed.link, ROOM) == UW_OK);
-	CHECK(ethdev_plug(&plug) == 0 && ethdev_configure(plug.port, &bed.pools, 0, true) == 0);
+	CHECK(ethdev_plug(&plug) == 0 && ethdev_configure(plug.port, &how) == 0);
 	CHECK(rte_eth_dev_start(plug.port) == 0);
 	CHECK(rte_eth_add_tx_callback(plug.port, 0, on_tx, &bed.wire));
 	bed.wire.limit = UINT32_MAX;
