@@ -37,6 +37,7 @@ enum {
 	PATIENCE = 4000, /* empty polls before a server sleeps */
 	CM_MS = 10000,
 	LONGEST_S = 60,
+	LINE = 64,
 };
 
 enum mode { MODE_SEND, MODE_WRITE, MODE_READ, MODE_PLAIN, MODE_ECHO, MODE_IDLE, MODE_COUNT };
@@ -53,17 +54,20 @@ struct offer {
 	uint32_t rkey;
 };
 
+/* What a message touches is one cache line. */
 struct conn {
-	struct rdma_cm_id *id;
-	struct hello h;
-	struct offer peer;
-	struct ibv_mr *mr;
+	struct ibv_qp *qp;
 	/* depth slots that go out, depth slots that come in, one note each way behind them */
 	uint8_t *room;
-	uint32_t slot;
+	uint32_t slot, lkey;
+	struct hello h;
+	unsigned index;
 	uint64_t sent, done; /* messages begun; messages known to have arrived */
 	uint64_t seen;	     /* a server's: messages that arrived */
-	unsigned index;
+
+	struct rdma_cm_id *id;
+	struct ibv_mr *mr;
+	struct offer peer;
 };
 
 struct bench {
@@ -157,16 +161,16 @@ static uint64_t wr_id(const struct conn *c, enum kind kind, uint64_t n)
 
 static void post_recv(struct conn *c, uint64_t n)
 {
-	struct ibv_sge s = { (uintptr_t)in_slot(c, n), c->slot, c->mr->lkey };
+	struct ibv_sge s = { (uintptr_t)in_slot(c, n), c->slot, c->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id(c, KIND_RECV, n), .sg_list = &s, .num_sge = 1 },
 			   *bad;
 
-	must(ibv_post_recv(c->id->qp, &wr, &bad), "post_recv");
+	must(ibv_post_recv(c->qp, &wr, &bad), "post_recv");
 }
 
 static void post_send(struct conn *c, enum kind kind, void *from, uint32_t len, uint64_t n)
 {
-	struct ibv_sge s = { (uintptr_t)from, len, c->mr->lkey };
+	struct ibv_sge s = { (uintptr_t)from, len, c->lkey };
 	struct ibv_send_wr wr = { .wr_id = wr_id(c, kind, n),
 				  .sg_list = &s,
 				  .num_sge = 1,
@@ -174,7 +178,7 @@ static void post_send(struct conn *c, enum kind kind, void *from, uint32_t len, 
 				  .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
 
-	must(ibv_post_send(c->id->qp, &wr, &bad), "post_send");
+	must(ibv_post_send(c->qp, &wr, &bad), "post_send");
 }
 
 /* A WRITE of slot n of the peer's room with a notice behind it, or a READ of it. */
@@ -183,7 +187,7 @@ static void post_rdma(struct conn *c, uint64_t n)
 	uint64_t remote = c->peer.addr + n % c->h.depth * c->slot;
 	bool reads = c->h.mode == MODE_READ;
 	struct ibv_sge s = { (uintptr_t)(reads ? in_slot(c, n) : out_slot(c, n)), c->h.octets,
-			     c->mr->lkey };
+			     c->lkey };
 	struct ibv_send_wr wr = { .wr_id = wr_id(c, KIND_READ, n),
 				  .sg_list = &s,
 				  .num_sge = 1,
@@ -192,7 +196,7 @@ static void post_rdma(struct conn *c, uint64_t n)
 				  .wr.rdma = { remote, c->peer.rkey } },
 			   *bad;
 
-	must(ibv_post_send(c->id->qp, &wr, &bad), "post_send");
+	must(ibv_post_send(c->qp, &wr, &bad), "post_send");
 	if (!reads)
 		post_send(c, KIND_NOTE, note(c, n), 8, n);
 }
@@ -300,12 +304,15 @@ static void open_device(struct bench *b, struct ibv_context *verbs)
 
 static struct conn *add(struct bench *b, struct rdma_cm_id *id, const struct hello *h)
 {
-	struct conn *c = calloc(1, sizeof(*c));
+	struct conn *c = aligned_alloc(LINE, (sizeof(*c) + LINE - 1) & ~(size_t)(LINE - 1));
 
 	if (b->conns == b->room) {
 		b->room = b->room ? 2 * b->room : 64;
 		b->conn = realloc(b->conn, b->room * sizeof(*b->conn));
 	}
+	if (!c || !b->conn)
+		die("memory");
+	memset(c, 0, sizeof(*c));
 	c->id = id;
 	c->h = *h;
 	c->index = b->conns;
@@ -333,7 +340,9 @@ static void prepare(struct bench *b, struct conn *c)
 				   IBV_ACCESS_REMOTE_READ);
 	if (!c->mr)
 		die("reg_mr");
+	c->lkey = c->mr->lkey;
 	must(rdma_create_qp(c->id, b->pd, &attr), "create_qp");
+	c->qp = c->id->qp;
 	for (unsigned i = 0; i < c->h.depth; i++) {
 		if (b->serves && c->h.mode == MODE_READ)
 			fill(out_slot(c, i), c->h.octets, i);
