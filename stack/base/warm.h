@@ -16,28 +16,48 @@
 /* With fewer connections than that all of them stay in the cache by themselves. */
 #define UW_WARM_FROM 24u
 
-/* Places: of each the address of its first line, whose lowest bits are free for how many more lines
- * follow. 0: none. They may be of memory that is no more: fetching reads nothing. */
-struct uw_warm {
-	uintptr_t v[4];
-};
+/* A place: the address of its first line, whose lowest bits are free for how many more lines
+ * follow. 0: none. It may be of memory that is no more: fetching reads nothing. */
+typedef uintptr_t uw_warm;
 
-static inline void uw_warm_set(struct uw_warm *w, unsigned i, const void *p, size_t n)
+/* n octets at p, n > 0. */
+static inline uw_warm uw_warm_of(const void *p, size_t n)
 {
 	uintptr_t first = (uintptr_t)p & ~(uintptr_t)(UW_LINE - 1);
 	uintptr_t last = ((uintptr_t)p + n - 1) & ~(uintptr_t)(UW_LINE - 1);
 
-	w->v[i] = first | (last - first) / UW_LINE;
+	return first | (last - first) / UW_LINE;
 }
 
-static inline void uw_warm_fetch(const struct uw_warm *w)
+static inline void uw_warm_fetch(uw_warm w)
 {
-	for (unsigned i = 0; i < sizeof(w->v) / sizeof(w->v[0]); i++) {
-		uintptr_t more = w->v[i] & (UW_LINE - 1);
+	uintptr_t more = w & (UW_LINE - 1);
 
-		for (uintptr_t k = 0; k <= more; k++)
-			__builtin_prefetch((const void *)(w->v[i] - more + k * UW_LINE));
-	}
+	for (uintptr_t k = 0; k <= more; k++)
+		__builtin_prefetch((const void *)(w - more + k * UW_LINE));
+}
+
+/* What a segment of a connection touches, a line of its own. The first is what is touched first. */
+enum uw_touched {
+	UW_TOUCH_PCB,
+	UW_TOUCH_CONN,
+	UW_TOUCH_EP,
+	UW_TOUCH_QP,
+	UW_TOUCH_RECV,	 /* the receive that comes next */
+	UW_TOUCH_REGION, /* the memory region of the last message */
+	UW_TOUCH_SEND,	 /* where the next request goes */
+	UW_TOUCH_USER,	 /* what the program knows the QP by */
+	UW_TOUCH_COUNT
+};
+
+struct uw_touches {
+	_Alignas(UW_LINE) uw_warm v[UW_TOUCH_COUNT];
+};
+
+static inline void uw_touches_fetch(const struct uw_touches *t)
+{
+	for (unsigned i = 0; i < UW_TOUCH_COUNT; i++)
+		uw_warm_fetch(t->v[i]);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/say.h"
+#include "engine/warm.h"
 
 #define PUMP_SEGMENTS 16u    /* then others get a turn */
 #define PUMP_OCTETS   16384u /* then the link gets them: the peer works while we go on */
@@ -158,13 +159,11 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	if (is_infiniband(ep))
 		llp_ack_promptly(ep->e->llp, ep->c);
 	qp->qp.let_go = let_go;
-	uw_warm_set(&qp->warm, 0, qp, offsetof(struct qp, taken));
-	uw_warm_set(&qp->warm, 1, ep, offsetof(struct uw_ep, next));
-	llp_touches(ep->e->llp, ep->c, &qp->warm);
 	free(qp->stream);
 	qp->stream = block;
 	qp->ep = ep;
 	ep->qp = qp;
+	engine_warm_start(qp);
 	ep->state = EP_STREAMING;
 	ep->deadline_us = 0;
 	if (!initiator && !a->p2p)
@@ -259,6 +258,7 @@ static void transmit(struct uw_qp *qp);
 static void part(struct uw_qp *qp, struct uw_ep *ep)
 {
 	qp->ep = NULL;
+	qp->at_llp = NULL;
 	ep->qp = NULL;
 	end(ep);
 	ep->e->stats.cm_closed++;
@@ -409,7 +409,9 @@ void engine_pump(struct uw_qp *qp)
 	}
 	if (!send_unsent(ep))
 		return;
+	engine_warm_send(qp);
 	transmit(qp);
+	engine_warm_next(qp);
 	if (qp->qp.state == UW_QPS_ERR) {
 		engine_qp_down(qp, qp->qp.cause);
 		return;
@@ -572,6 +574,7 @@ static void refuse_in_stream(struct uw_ep *ep, uw_status why)
 		qp_fail(&qp->qp, why);
 		transmit(qp);
 		qp->ep = NULL;
+		qp->at_llp = NULL;
 		ep->qp = NULL;
 	}
 	engine_say_connect_failed(ep, why);
@@ -631,13 +634,16 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	if (!qp)
 		return in.len;
 	ep->unheard = false;
+	engine_warm_recv(qp);
 	if (qp->qp.state == UW_QPS_RTR)
 		engine_rc_heard(qp);
 	st = stream_rx(qp, in, &used);
-	if (st)
+	if (st) {
 		engine_qp_down(qp, st);
-	else
-		pump_later(qp);
+		return used;
+	}
+	engine_warm_next(qp);
+	pump_later(qp);
 	return used;
 }
 

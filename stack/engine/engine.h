@@ -71,18 +71,20 @@ struct uw_srq {
 	void *ctx;
 };
 
+/* In front what leads a post to all else that it touches. */
 struct uw_qp {
-	struct qp qp;
 	struct uw_engine *e;
-	struct uw_ep *ep;	      /* its connection */
-	struct uw_warm warm;	      /* ... and what its messages touch */
+	struct uw_ep *ep; /* its connection */
+	struct uw_srq *srq;
 	struct spin sq_lock, rq_lock; /* among posters */
 	_Atomic bool hungry;	      /* rnr.c: a Send waits for a receive */
 	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
 	struct ring_entry ring;
+	struct uw_touches *at_llp; /* warm.c: the transport's copy of the next; NULL: none */
+	struct uw_touches touches; /* what its messages touch */
+	struct qp qp;
 	struct uw_pd *pd;
 	struct uw_cq *scq, *rcq;
-	struct uw_srq *srq;
 	struct uw_qp *next_starved;
 	void *queues; /* one block: SQ slots, RQ slots */
 	void *stream; /* one block: read queues */
@@ -90,6 +92,8 @@ struct uw_qp {
 	struct uw_rc *rc; /* its peer was named: CM-less RC */
 	struct uw_path path;
 };
+
+static_assert(offsetof(struct uw_qp, touches) == UW_LINE, "a post finds its way by two lines");
 
 enum uw_rc_state {
 	RC_WAITING, /* the next try, or the peer's, is due */

@@ -109,7 +109,7 @@ static int check(const struct mem_region *r)
 
 static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 {
-	struct uw_mr *mr = calloc(1, sizeof(*mr));
+	struct uw_mr *mr = aligned_alloc(UW_LINE, UW_LINES(sizeof(*mr)));
 	int err;
 
 	if (!mr)

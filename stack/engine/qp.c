@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
+#include "engine/warm.h"
 
 /* ---- create ------------------------------------------------------------------------------ */
 
@@ -243,26 +244,14 @@ static int post_errno(uw_status st)
 	return st == UW_E_LEN ? -EINVAL : engine_errno(st);
 }
 
-/* Other QPs' turns came since its last one. */
-static void warm_up(const struct uw_qp *qp)
-{
-	static __thread const struct uw_qp *last;
-
-	if (last == qp || qp->e->qps.used < UW_WARM_FROM)
-		return;
-	last = qp;
-	uw_warm_fetch(&qp->warm);
-}
-
 int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done)
 {
-	enum uw_qp_state state = qp->qp.state;
 	uw_status st = UW_OK;
 
 	*done = 0;
-	if (state < UW_QPS_RTS)
+	engine_warm_post(qp);
+	if (qp->qp.state < UW_QPS_RTS)
 		return -EINVAL;
-	warm_up(qp);
 	spin_lock(&qp->sq_lock);
 	while (*done < n && !(st = sq_post(&qp->qp.sq, &wr[*done])))
 		++*done;
@@ -274,12 +263,11 @@ int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsi
 
 int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
 {
-	enum uw_qp_state state = qp->qp.state;
 	uw_status st;
 
-	if (state < UW_QPS_RTS)
+	engine_warm_post(qp);
+	if (qp->qp.state < UW_QPS_RTS)
 		return -EINVAL;
-	warm_up(qp);
 	spin_lock(&qp->sq_lock);
 	st = sq_post_all(&qp->qp.sq, wr, n);
 	spin_unlock(&qp->sq_lock);
@@ -290,13 +278,14 @@ int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
 
 int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done)
 {
-	enum uw_qp_state state = qp->qp.state;
+	enum uw_qp_state state;
 	uw_status st = UW_OK;
 
 	*done = 0;
 	if (qp->srq)
 		return -EINVAL;
-	warm_up(qp);
+	engine_warm_post(qp);
+	state = qp->qp.state;
 	spin_lock(&qp->rq_lock);
 	while (*done < n && !(st = rq_post(&qp->qp.own_rq, &wr[*done])))
 		++*done;

@@ -147,9 +147,9 @@ struct llp_ops {
 
 	/* These frames come to input() next: fetch what their connections keep. NULL: no use. */
 	void (*expect)(struct io_frame *const *v, unsigned n);
-	/* What a message of c touches: w has its user's places, 0 and 1; 2 and 3 are filled in.
-	 * NULL: not known. */
-	void (*touches)(struct llp_conn *c, struct uw_warm *w);
+	/* What a segment of c touches: t has its user's places, this side's are filled in. Returns
+	 * a copy, which the user keeps right as long as c lives. NULL: no use. */
+	struct uw_touches *(*touches)(struct llp_conn *c, struct uw_touches *t);
 
 	/* Zero copy; NULL where there is none. May tx_commit_around be called? */
 	bool (*refers)(const struct llp_conn *c);
@@ -196,10 +196,10 @@ static inline void llp_expect(const struct llp_ops *t, struct io_frame *const *v
 	if (t->expect)
 		t->expect(v, n);
 }
-static inline void llp_touches(const struct llp_ops *t, struct llp_conn *c, struct uw_warm *w)
+static inline struct uw_touches *llp_touches(const struct llp_ops *t, struct llp_conn *c,
+					     struct uw_touches *w)
 {
-	if (t->touches)
-		t->touches(c, w);
+	return t->touches ? t->touches(c, w) : NULL;
 }
 static inline unsigned llp_poll(const struct llp_ops *t)
 {

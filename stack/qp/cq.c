@@ -48,6 +48,7 @@ static void show(struct cq *cq, struct cqe *e, bool solicited)
 	atomic_store_explicit(&cq->tail, atomic_load_explicit(&cq->tail, memory_order_relaxed) + 1,
 			      memory_order_release);
 	cq->stats->qp_completed++;
+	__builtin_prefetch(e + 1, 1); /* the next one, or nothing */
 	if (cq->notify) {
 		atomic_thread_fence(memory_order_seq_cst); /* pairs with cq_arm's */
 		wake(cq, solicited || failed);

@@ -34,20 +34,20 @@ struct qp {
 	bool drained;	   /* ... SQD: all that was begun is done */
 	bool confirmed;	   /* a request is done when the peer's TCP has it: confirm.c */
 	bool shared_rq;
+	uint32_t settled; /* the first request that may not be acknowledged; sq.head or later */
 	struct cq *scq, *rcq;
 	struct rq *rq; /* own_rq, or the SRQ's */
 	/* Octets of the stream modulo 2^32: given to TCP, and acknowledged. */
 	uint32_t out, acked;
-	uint32_t settled; /* the first request that may not be acknowledged; sq.head or later */
 	/* (a line) */
 	_Alignas(64) struct sq sq;
+	uint64_t taken_wr_id;
 	/* depth 0 with an SRQ */
 	_Alignas(64) struct rq own_rq;
 	/* the stream */
-	_Alignas(64) struct rdmap_stream rd;
-	struct mpa_rx mrx;
+	_Alignas(64) struct mpa_rx mrx;
 	struct mpa_tx mtx;
-	uint64_t taken_wr_id;
+	_Alignas(64) struct rdmap_stream rd;
 
 	/* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
 	struct uw_sge *taken;

@@ -134,10 +134,11 @@ struct uwarp_srq {
 
 struct uwarp_batch;
 
+/* What a post touches is in its first cache line, which is why vqp is not in front. */
 struct uwarp_qp {
-	struct verbs_qp vqp;
 	const struct uw_api *api;
 	struct uw_qp *uw;
+	struct verbs_qp vqp;
 	struct uwarp_source async;
 	struct ibv_qp_cap cap;
 	unsigned access;

@@ -9,6 +9,8 @@
 #define QP_ACCESS                                                                                  \
 	((unsigned)(UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC))
 
+#define LINE ((size_t)64)
+
 static void on_event(void *arg, enum uw_event ev)
 {
 	struct uwarp_qp *qp = arg;
@@ -72,9 +74,10 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 	struct uwarp_qp *qp;
 	int rc;
 
-	qp = calloc(1, sizeof(*qp));
+	qp = aligned_alloc(LINE, (sizeof(*qp) + LINE - 1) & ~(LINE - 1));
 	if (!qp)
 		return -ENOMEM;
+	memset(qp, 0, sizeof(*qp));
 	qp->api = pd->api;
 	qp->async.ctx = to_uwarp_context(attr->pd->context);
 	qp->async.element = (uintptr_t)&qp->vqp.qp;

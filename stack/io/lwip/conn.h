@@ -32,23 +32,24 @@ struct llp_conn {
 	bool listed;	  /* idle.c: its pcb is on lwIP's list of active ones */
 	bool watched;	  /* idle.c: it is on edge.idle */
 	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
-	uint8_t end;	  /* enum conn_end */
 
-	struct uw_warm warm; /* what its segments touch */
+	struct uw_touches touches; /* what its segments touch */
+
 	struct edge_link *el;
 	struct llp_conn *before;   /* in front of it in lwIP's list, perhaps */
 	struct llp_conn *next_ack; /* edge.acks */
+	uint8_t end;		   /* enum conn_end */
 	bool ack_due, prompt, paused, connecting;
+	bool direct;	   /* direct.c: may go to the link without lwIP, behind head */
 	uint32_t sent_end; /* see sent */
-	struct io_held held;
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
 	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
+	struct io_held held;
 	struct io_frame *building; /* edge_tx_begin without its commit */
 	struct tcp_seg *seg;	   /* for it */
 	uint64_t probe_us;	   /* the peer's window is closed: when to ask; 0 not yet */
-	bool direct;		   /* direct.c: may go to the link without lwIP, ... */
-	uint8_t head[CONN_HEAD];   /* ... behind this */
+	uint8_t head[CONN_HEAD];
 
 	uint64_t probe_wait_us;
 	struct llp_conn *next, **link;		/* edge.conns */

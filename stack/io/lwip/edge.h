@@ -104,7 +104,7 @@ void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
 /* flow.c */
 void edge_expect(struct io_frame *const *v, unsigned n);
-void edge_touches(struct llp_conn *c, struct uw_warm *w);
+struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *w);
 
 /* recv.c */
 void edge_acks(void);

@@ -25,8 +25,10 @@
 static_assert(FLOWS >= 2 * MEMP_NUM_TCP_PCB, "the table is at most half full");
 
 /* Each in the first free slot from its home on: the address of a connection, whose lowest bits are
- * free for some of its hash. So hardly any other connection is looked at than the one meant. */
+ * free for some of its hash. So hardly any other connection is looked at than the one meant. Only
+ * the first 2^bits slots are used, so that what is used lies close together. */
 static uintptr_t table[FLOWS];
+static unsigned bits = 8, mask = (1u << 8) - 1;
 
 static uint32_t hash(const struct flow_key *k)
 {
@@ -40,12 +42,12 @@ static uint32_t hash(const struct flow_key *k)
 
 static unsigned home(uint32_t h)
 {
-	return h >> (32 - FLOW_BITS);
+	return h >> (32 - bits);
 }
 
 static unsigned next_slot(unsigned i)
 {
-	return (i + 1) & (FLOWS - 1);
+	return (i + 1) & mask;
 }
 
 static struct llp_conn *conn_at(unsigned i)
@@ -79,19 +81,39 @@ void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
 		c->before = before;
 }
 
+static void enter(struct llp_conn *c)
+{
+	unsigned i = home(c->hash);
+
+	while (table[i])
+		i = next_slot(i);
+	table[i] = (uintptr_t)c | (c->hash & (TAGS - 1));
+}
+
+static void double_table(void)
+{
+	memset(table, 0, sizeof(*table) << bits);
+	bits++;
+	mask = (1u << bits) - 1;
+	for (struct llp_conn *c = edge.conns; c; c = c->next) {
+		if (c->in_table)
+			enter(c);
+	}
+}
+
 void conn_flow_add(struct llp_conn *c)
 {
 	const struct tcp_pcb *pcb = c->pcb;
-	unsigned i;
+
+	if (edge.flows >= 1u << (bits - 1) && bits < FLOW_BITS)
+		double_table();
 
 	c->flow = (struct flow_key){ .local = edge_ip(&pcb->local_ip),
 				     .remote = edge_ip(&pcb->remote_ip),
 				     .lport = lwip_htons(pcb->local_port),
 				     .rport = lwip_htons(pcb->remote_port) };
 	c->hash = hash(&c->flow);
-	for (i = home(c->hash); table[i];)
-		i = next_slot(i);
-	table[i] = (uintptr_t)c | (c->hash & (TAGS - 1));
+	enter(c);
 	c->in_table = true;
 	edge.flows++;
 	conn_flow_before(pcb->next, c);
@@ -107,9 +129,9 @@ void conn_flow_remove(struct llp_conn *c)
 		i = next_slot(i);
 	/* What is behind it and had to go past this slot moves up. */
 	for (k = next_slot(i); table[k]; k = next_slot(k)) {
-		unsigned from_home = (k - home(conn_at(k)->hash)) & (FLOWS - 1);
+		unsigned from_home = (k - home(conn_at(k)->hash)) & mask;
 
-		if (from_home < ((k - i) & (FLOWS - 1)))
+		if (from_home < ((k - i) & mask))
 			continue;
 		table[i] = table[k];
 		i = k;
@@ -220,7 +242,7 @@ static void fetch(const struct llp_conn *c)
 	if (!c || c == edge.warm)
 		return;
 	edge.warm = c;
-	uw_warm_fetch(&c->warm);
+	uw_touches_fetch(&c->touches);
 }
 
 /* First the table's slots for all of them, then the connections' own first lines; what the latter
@@ -264,11 +286,12 @@ struct llp_conn *conn_flow_lookup(const struct flow_key *k)
 	return c;
 }
 
-void edge_touches(struct llp_conn *c, struct uw_warm *w)
+struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *t)
 {
-	uw_warm_set(w, 2, c->pcb, sizeof(*c->pcb));
-	uw_warm_set(w, 3, c, offsetof(struct llp_conn, probe_wait_us));
-	c->warm = *w;
+	t->v[UW_TOUCH_PCB] = uw_warm_of(c->pcb, sizeof(*c->pcb));
+	t->v[UW_TOUCH_CONN] = uw_warm_of(c, offsetof(struct llp_conn, probe_wait_us));
+	c->touches = *t;
+	return &c->touches;
 }
 
 bool edge_flow_find(const struct pbuf *p)

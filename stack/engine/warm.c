@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Many QPs: what the next message of each touches is kept beside it, to be fetched in one go. */
+#include "engine/engine.h"
+
+#include "engine/warm.h"
+
+#define SLOT_MOST 128u /* octets of a slot; what is behind are SGEs that few have */
+
+void engine_warm_start(struct uw_qp *qp)
+{
+	struct uw_touches *t = &qp->touches;
+	struct uw_ep *ep = qp->ep;
+
+	t->v[UW_TOUCH_QP] = uw_warm_of(qp, offsetof(struct uw_qp, qp.rd.tx.src_stag));
+	t->v[UW_TOUCH_EP] = uw_warm_of(ep, offsetof(struct uw_ep, next));
+	t->v[UW_TOUCH_USER] = (uw_warm)qp->qp.event_ctx & ~(uw_warm)(UW_LINE - 1);
+	qp->at_llp = llp_touches(ep->e->llp, ep->c, t);
+	engine_warm_next(qp);
+}
+
+static uw_warm slot(const void *p, uint32_t size)
+{
+	return uw_warm_of(p, size < SLOT_MOST ? size : SLOT_MOST);
+}
+
+void engine_warm_next_slots(struct uw_qp *qp)
+{
+	const struct sq *sq = &qp->qp.sq;
+	const struct rq *rq = qp->qp.rq;
+	struct uw_touches *there = qp->at_llp;
+	uint32_t next = atomic_load_explicit(&sq->tail, memory_order_relaxed);
+
+	there->v[UW_TOUCH_SEND] = slot(sq_at(sq, next), sq->slot_size);
+	qp->touches.v[UW_TOUCH_SEND] = there->v[UW_TOUCH_SEND];
+	next = atomic_load_explicit(&rq->head, memory_order_relaxed);
+	there->v[UW_TOUCH_RECV] = slot(rq_at(rq, next), rq->slot_size);
+}
+
+void engine_warm_own(const struct uw_qp *qp)
+{
+	static __thread const struct uw_qp *last;
+	const struct uw_touches *t = &qp->touches;
+
+	if (last == qp)
+		return;
+	last = qp;
+	uw_warm_fetch(t->v[UW_TOUCH_QP]);
+	uw_warm_fetch(t->v[UW_TOUCH_SEND]);
+	uw_warm_fetch(t->v[UW_TOUCH_PCB]);
+	uw_warm_fetch(t->v[UW_TOUCH_CONN]);
+	uw_warm_fetch(t->v[UW_TOUCH_EP]);
+	uw_warm_fetch(t->v[UW_TOUCH_REGION]);
+}
+
+/* Where the octets of an SGE are, and who allows it. Nothing waits for what is found here. */
+static uw_warm fetch_buffer(const struct uw_qp *qp, const struct uw_sge *s)
+{
+	const struct mem_region *r = mem_find_index(&qp->e->mem, s->lkey);
+
+	__builtin_prefetch((const void *)(uintptr_t)s->addr);
+	return r ? uw_warm_of(r, offsetof(struct mem_region, parent)) : 0;
+}
+
+void engine_warm_recv_buffer(struct uw_qp *qp)
+{
+	struct rqe *e = rq_first(qp->qp.rq);
+
+	if (e && e->num_sge)
+		qp->at_llp->v[UW_TOUCH_REGION] = fetch_buffer(qp, rqe_sge(e));
+}
+
+void engine_warm_send_buffer(struct uw_qp *qp)
+{
+	struct sqe *e;
+
+	if (!sq_ready(&qp->qp.sq))
+		return;
+	e = sq_at(&qp->qp.sq, qp->qp.sq.tx);
+	if (e->num_sge && !(e->flags & UW_SEND_INLINE))
+		qp->touches.v[UW_TOUCH_REGION] = fetch_buffer(qp, sqe_sge(e));
+}
