@@ -327,6 +327,8 @@ static void close_links(struct uw_engine *e)
 	e->doorbell = &e->own_doorbell; /* nobody else looks at it any more (llp's wake) */
 	engine_unlock(e);
 	for (unsigned i = 0; i < n; i++) {
+		if (e->cfg.verbose)
+			engine_say_link(e->links[i]);
 		if (e->cfg.verbose && e->links[i]->flags & IO_TSO)
 			engine_say_tso(&e->links[i]->stats);
 		e->links[i]->ops->close(e->links[i]);
@@ -356,8 +358,10 @@ void uw_engine_close(struct uw_engine *e)
 		engine_thread_stop(e);
 		drain(e);
 		close_links(e);
-		if (e->cfg.verbose)
+		if (e->cfg.verbose) {
 			engine_say_copies(&e->stats);
+			engine_say_counters(&e->stats);
+		}
 	} else if (e->manual) {
 		while (e->eps)
 			engine_ep_free(e->eps);
