@@ -15,6 +15,7 @@ static void defaults(struct uw_config *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->addr_fd = -1;
+	c->stacks = 1;
 	c->copies = 1;
 	c->crc = true;
 	c->mpa_rev = 2;
@@ -179,6 +180,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_MTU", 576, 65280, &c->mtu },
 		{ "UWARP_MPA_REV", 1, 2, &c->mpa_rev },
 		{ "UWARP_COPIES", 0, 2, &c->copies },
+		{ "UWARP_STACKS", 1, UW_STACKS_MAX, &c->stacks },
 		{ "UWARP_IRD", 1, 0x3ffe, &c->ird },
 		{ "UWARP_ORD", 1, 0x3ffe, &c->ord },
 		{ "UWARP_CONNECT_MS", 10, 600000, &c->connect_ms },

@@ -16,8 +16,10 @@
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void emit(struct uw_ep *ep, const struct uw_cm_event *ev)
+static void emit(const struct uw_ep *ep, const struct uw_cm_event *ev)
 {
+	if (ep->master)
+		ep = ep->master;
 	if (ep->owned && ep->fn)
 		ep->fn(ep->ctx, ev);
 }
@@ -124,7 +126,7 @@ static void let_go(struct qp *qp)
 	struct uw_qp *u = (struct uw_qp *)((uint8_t *)qp - offsetof(struct uw_qp, qp));
 
 	if (u->ep && u->ep->c)
-		llp_own(u->e->llp, u->ep->c);
+		llp_own(engine_of(u)->llp, u->ep->c);
 }
 
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)
@@ -525,7 +527,7 @@ static void requested(struct uw_ep *ep)
 	ep->e->stats.cm_requests++;
 	ep->state = EP_REQUESTED;
 	if (!ep->rc) /* else it does not become the program's */
-		atomic_fetch_add_explicit(&ep->e->objects, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&ep->e->lead->objects, 1, memory_order_relaxed);
 	if (!ep->cm->peer.enhanced)
 		ev.param.ird = ev.param.ord = (uint16_t)ep->e->cfg.ird;
 	emit(ls, &ev);

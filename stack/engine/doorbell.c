@@ -23,6 +23,21 @@ static void push(struct uw_engine *e, struct ring_entry *r)
 							memory_order_relaxed));
 }
 
+static void leave_it(struct uw_engine *e, struct ring_entry *r)
+{
+	push(e, r);
+	if (llp_sleeps(e->llp))
+		llp_rouse(e->llp);
+	else
+		engine_wake(e);
+}
+
+/* Under another stack's lock: whoever has its own sees to it. */
+static void leave_to_home(struct ring_entry *r)
+{
+	leave_it(atomic_load_explicit(&r->home, memory_order_acquire), r);
+}
+
 void engine_drain_ring(struct uw_engine *e)
 {
 	struct ring_entry *r;
@@ -36,22 +51,44 @@ void engine_drain_ring(struct uw_engine *e)
 		/* acq_rel: what is posted from here on rings again, what was before is seen */
 		atomic_exchange_explicit(&r->rung, false, memory_order_acq_rel);
 		e->stats.post_ring++;
-		r->fn(r);
+		if (atomic_load_explicit(&r->home, memory_order_relaxed) == e)
+			r->fn(r);
+		else /* it moved meanwhile */
+			leave_to_home(r);
 		r = next;
 	}
 }
 
-void engine_ring(struct uw_engine *e, struct ring_entry *r)
+void engine_drain_rings(struct uw_engine *lead)
 {
+	/* Once more: what had moved went to the ring of its home. */
+	for (unsigned i = 0; i < 2; i++) {
+		for (struct uw_engine *e = lead; e; e = e->next)
+			engine_drain_ring(e);
+	}
+}
+
+/* Lock e unless somebody has the lock, or the entry is another's by now. */
+static bool take(struct uw_engine *e, const struct ring_entry *r)
+{
+	if (!engine_ring_empty(e) || !engine_trylock(e))
+		return false;
+	if (atomic_load_explicit(&r->home, memory_order_relaxed) == e)
+		return true;
+	engine_unlock(e);
+	return false;
+}
+
+void engine_ring(struct ring_entry *r)
+{
+	/* acquire: pairs with the release in engine_qp_move */
+	struct uw_engine *e = atomic_load_explicit(&r->home, memory_order_acquire);
+
 	if (!e->model->posts_inline && atomic_load_explicit(&e->started, memory_order_acquire)) {
-		push(e, r);
-		if (llp_sleeps(e->llp))
-			llp_rouse(e->llp);
-		else
-			engine_wake(e);
+		leave_it(e, r);
 		return;
 	}
-	if (engine_ring_empty(e) && engine_trylock(e)) {
+	if (take(e, r)) {
 		/* Programs seldom move. */
 		if (e->stats.post_inline++ % POSTS_PER_LOOK == 0)
 			atomic_store_explicit(&e->post_cpu, (uint32_t)sched_getcpu(),

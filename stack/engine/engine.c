@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,6 +16,7 @@
 #include "engine/links.h"
 #include "engine/say.h"
 #include "engine/transport.h"
+#include "io/steer.h"
 
 #ifndef UWARP_VERSION
 #define UWARP_VERSION "0"
@@ -140,8 +143,11 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 		free(bounce);
 		return -ENOMEM;
 	}
+	e->lead = e;
 	e->llp = transport->ops;
 	e->cfg = *cfg;
+	if (!e->cfg.stacks)
+		e->cfg.stacks = 1;
 	e->bounce = bounce;
 	e->model = engine_thread_model(cfg->threads);
 	make_policy(e);
@@ -158,6 +164,16 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	return 0;
 }
 
+static void free_engine(struct uw_engine *e)
+{
+	engine_free_stacks(e);
+	pthread_mutex_destroy(&e->start_lock);
+	free(e->mem.slots);
+	free(e->bounce);
+	free(e->qps.v);
+	free(e);
+}
+
 int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out)
 {
 	struct uw_config env;
@@ -169,18 +185,26 @@ int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out)
 			return err;
 		cfg = &env;
 	}
-	return new_engine(cfg, out);
+	err = new_engine(cfg, out);
+	if (err)
+		return err;
+	err = engine_add_stacks(*out);
+	if (err)
+		free_engine(*out);
+	return err;
 }
 
 static void open_pcap(struct uw_engine *e)
 {
 	const char *path = getenv("UWARP_PCAP");
+	char own[PATH_MAX];
 
 	if (!path || !*path)
 		return;
-	e->pcap = io_pcap_open(path);
+	snprintf(own, sizeof(own), e->index ? "%s.%u" : "%s", path, e->index);
+	e->pcap = io_pcap_open(own);
 	if (!e->pcap)
-		engine_say("UWARP_PCAP=%s: %s", path, strerror(errno));
+		engine_say("UWARP_PCAP=%s: %s", own, strerror(errno));
 }
 
 static void start_llp(struct uw_engine *e)
@@ -199,6 +223,68 @@ static void start_llp(struct uw_engine *e)
 		llp_add_link(e->llp, e->links[i]);
 }
 
+static struct io_env env_of(struct uw_engine *e)
+{
+	return (struct io_env){ e, env_lock, env_unlock, env_peer_down, env_wake };
+}
+
+/* Under its lock. */
+static void use_links(struct uw_engine *e, struct io_link *const *links, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		e->links[i] = links[i];
+	e->n_links = n;
+	open_pcap(e);
+	start_llp(e);
+}
+
+static void wake_stack(void *arg)
+{
+	engine_wake(arg);
+}
+
+/* Of one port, for each stack one: and what puts them together in front of them. */
+static uw_status steer_links(struct uw_engine *lead, struct io_link *const *under,
+			     struct io_link **out)
+{
+	void *stack[UW_STACKS_MAX];
+	const struct steer_config c = { .under = under,
+					.n = lead->cfg.stacks,
+					.wake = wake_stack,
+					.arg = stack,
+					.ports = lead->steer };
+
+	for (struct uw_engine *e = lead; e; e = e->next)
+		stack[e->index] = e;
+	return steer_open(&c, out);
+}
+
+/* links: those of the first stack, then those of the next. */
+static int use_manual(struct uw_engine *lead, struct io_link *const *links, unsigned n)
+{
+	struct io_link *mine[UW_STACKS_MAX][2] = { 0 }, *under[UW_STACKS_MAX], *over[UW_STACKS_MAX];
+	uw_status st;
+
+	for (struct uw_engine *e = lead; e; e = e->next) {
+		for (unsigned i = 0; i < n; i++) {
+			mine[e->index][i] = links[e->index * n + i];
+			mine[e->index][i]->env = env_of(e);
+		}
+	}
+	for (unsigned i = 0; i < n && lead->next; i++) {
+		for (unsigned k = 0; k < lead->cfg.stacks; k++)
+			under[k] = mine[k][i];
+		st = steer_links(lead, under, over);
+		if (st)
+			return engine_errno(st);
+		for (unsigned k = 0; k < lead->cfg.stacks; k++)
+			mine[k][i] = over[k];
+	}
+	for (struct uw_engine *e = lead; e; e = e->next)
+		use_links(e, mine[e->index], n);
+	return 0;
+}
+
 int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links, unsigned n,
 		       uint64_t (*now_us)(void *arg), void *arg, struct uw_engine **out)
 {
@@ -213,39 +299,66 @@ int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links
 		e->now_us = now_us;
 		e->now_arg = arg;
 	}
-	for (unsigned i = 0; i < n; i++) {
-		e->links[i] = links[i];
-		e->links[i]->env =
-			(struct io_env){ e, env_lock, env_unlock, env_peer_down, env_wake };
+	err = engine_add_stacks(e);
+	if (err) {
+		free_engine(e);
+		return err;
 	}
-	e->n_links = n;
-	open_pcap(e);
-	start_llp(e);
-	return 0;
+	return use_manual(e, links, n);
 }
 
-static int start(struct uw_engine *e)
+static uw_status open_one_link(struct uw_engine *e, struct io_link **out)
 {
-	struct io_env env = { e, env_lock, env_unlock, env_peer_down, env_wake };
 	const struct transport *t = transport_find(e->cfg.transport);
-	uw_status st = (t->open_link ? t->open_link : engine_link_open)(e, &env, &e->links[0]);
-	int err;
+	struct io_env env = env_of(e);
+	uw_status st = (t->open_link ? t->open_link : engine_link_open)(e, &env, out);
 
+	return st ? st : link_limit(e, out);
+}
+
+/* One for each stack. */
+static uw_status open_links(struct uw_engine *lead, struct io_link **out)
+{
+	struct io_env env[UW_STACKS_MAX];
+	struct io_link *under[UW_STACKS_MAX];
+	uw_status st;
+
+	if (!lead->next)
+		return open_one_link(lead, out);
+	for (struct uw_engine *e = lead; e; e = e->next)
+		env[e->index] = env_of(e);
+	st = links_open(lead, env, under);
 	if (!st)
-		st = link_limit(e, &e->links[0]);
+		st = links_limit(lead, under);
+	if (st)
+		return st;
+	st = steer_links(lead, under, out);
+	for (unsigned i = 0; st && i < lead->cfg.stacks; i++)
+		under[i]->ops->close(under[i]);
+	return st;
+}
+
+static int start(struct uw_engine *lead)
+{
+	struct io_link *links[UW_STACKS_MAX];
+	uw_status st = open_links(lead, links);
+	int err = 0;
+
 	if (st)
 		return engine_errno(st);
-	engine_lock(e);
-	e->n_links = 1;
-	if (e->links[0]->flags & IO_RINGS)
-		e->doorbell = e->links[0]->doorbell;
-	open_pcap(e);
-	start_llp(e);
-	engine_unlock(e);
-	err = engine_thread_start(e);
+	engine_lock_all(lead);
+	for (struct uw_engine *e = lead; e; e = e->next) {
+		if (links[e->index]->flags & IO_RINGS)
+			e->doorbell = links[e->index]->doorbell;
+		use_links(e, &links[e->index], 1);
+	}
+	engine_unlock_all(lead);
+	for (struct uw_engine *e = lead; e && !err; e = e->next)
+		err = engine_thread_start(e);
 	if (err)
 		return err;
-	atomic_store_explicit(&e->started, true, memory_order_release);
+	for (struct uw_engine *e = lead; e; e = e->next)
+		atomic_store_explicit(&e->started, true, memory_order_release);
 	return 0;
 }
 
@@ -291,9 +404,8 @@ static void retire(struct uw_engine *e)
 }
 
 /* What was posted is sent, what was sent is acknowledged, every FIN too; all within the limit. */
-static void drain(struct uw_engine *e)
+static void drain(struct uw_engine *e, uint64_t until)
 {
-	uint64_t until = engine_now_us(e) + DRAIN_US;
 	bool closed = false;
 
 	for (;;) {
@@ -315,24 +427,41 @@ static void drain(struct uw_engine *e)
 }
 
 /* Whoever takes the lock after this finds an engine without links. */
-static void close_links(struct uw_engine *e)
+static unsigned remove_links(struct uw_engine *e)
 {
-	unsigned n;
+	unsigned n = e->n_links;
 
-	engine_lock(e);
-	n = e->n_links;
 	e->n_links = 0;
 	for (unsigned i = 0; i < n; i++)
 		llp_remove_link(e->llp, e->links[i]);
 	e->doorbell = &e->own_doorbell; /* nobody else looks at it any more (llp's wake) */
-	engine_unlock(e);
+	return n;
+}
+
+static void close_links(struct uw_engine *e, unsigned n)
+{
 	for (unsigned i = 0; i < n; i++) {
-		if (e->cfg.verbose)
-			engine_say_link(e->links[i]);
 		if (e->cfg.verbose && e->links[i]->flags & IO_TSO)
 			engine_say_tso(&e->links[i]->stats);
 		e->links[i]->ops->close(e->links[i]);
 	}
+}
+
+/* What one stack has of another's link goes before any link does. */
+static void close_all_links(struct uw_engine *lead)
+{
+	unsigned n = 0;
+
+	engine_lock_all(lead);
+	for (struct uw_engine *e = lead; e; e = e->next)
+		n = remove_links(e);
+	for (struct uw_engine *e = lead; e && lead->steer; e = e->next) {
+		for (unsigned i = 0; i < n; i++)
+			steer_stop(e->links[i]);
+	}
+	engine_unlock_all(lead);
+	for (struct uw_engine *e = lead; e; e = e->next)
+		close_links(e, n);
 }
 
 /* A program may leave from a signal handler, by exit() or longjmp(), that interrupted this very
@@ -340,10 +469,32 @@ static void close_links(struct uw_engine *e)
  * with one that was killed. */
 static bool lock_is_lost(struct uw_engine *e)
 {
-	if (!engine_lock_within(e, LOCK_US))
-		return true;
-	engine_unlock(e);
+	for (e = e->lead; e; e = e->next) {
+		if (!engine_lock_within(e, LOCK_US))
+			return true;
+		engine_unlock(e);
+	}
 	return false;
+}
+
+static void stop(struct uw_engine *lead)
+{
+	uint64_t until = engine_now_us(lead) + DRAIN_US;
+
+	engine_finder_stop(lead);
+	for (struct uw_engine *e = lead; e; e = e->next)
+		engine_thread_stop(e);
+	for (struct uw_engine *e = lead; e; e = e->next)
+		drain(e, until);
+	close_all_links(lead);
+}
+
+static void free_eps(struct uw_engine *lead)
+{
+	for (struct uw_engine *e = lead; e; e = e->next) {
+		while (e->eps)
+			engine_ep_free(e->eps);
+	}
 }
 
 void uw_engine_close(struct uw_engine *e)
@@ -354,32 +505,23 @@ void uw_engine_close(struct uw_engine *e)
 		return;
 	}
 	if (uw_engine_started(e)) {
-		engine_finder_stop(e);
-		engine_thread_stop(e);
-		drain(e);
-		close_links(e);
-		if (e->cfg.verbose) {
-			engine_say_copies(&e->stats);
-			engine_say_counters(&e->stats);
-		}
+		stop(e);
+		for (struct uw_engine *s = e; s && s->cfg.verbose; s = s->next)
+			engine_say_copies(&s->stats);
 	} else if (e->manual) {
-		while (e->eps)
-			engine_ep_free(e->eps);
-		close_links(e);
+		free_eps(e);
+		close_all_links(e);
 	}
-	if (e->pcap)
-		io_pcap_close(e->pcap);
+	for (struct uw_engine *s = e; s; s = s->next) {
+		if (s->pcap)
+			io_pcap_close(s->pcap);
+	}
 	/* The process ends, and until it has, its other threads may go on: they find nothing here,
 	 * but they must find it. */
 	if (atomic_load_explicit(&e->objects, memory_order_acquire) && !e->manual)
 		return;
-	while (e->eps)
-		engine_ep_free(e->eps);
-	pthread_mutex_destroy(&e->start_lock);
-	free(e->mem.slots);
-	free(e->bounce);
-	free(e->qps.v);
-	free(e);
+	free_eps(e);
+	free_engine(e);
 }
 
 /* ---- query ------------------------------------------------------------------------------- */
@@ -431,7 +573,8 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	a->max_sge = 32;
 	a->max_cq = 1u << 18;
 	a->max_cqe = 1u << 22;
-	a->max_mr = a->max_mw = 1u << 22;
+	a->max_mr = 1u << 22;
+	a->max_mw = engine_is_one_of_several(e) ? 0 : 1u << 22; /* uw_mw_alloc */
 	a->max_pd = 1u << 20;
 	a->max_srq = 1u << 16;
 	a->max_srq_wr = 1u << 15;

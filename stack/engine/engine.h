@@ -46,9 +46,10 @@ struct uw_cq {
 	uint16_t mod_count, mod_us;
 	uint64_t due_us; /* a notify is held back until then; 0 none */
 	struct uw_cq *next_due;
-	bool failed; /* it overflowed and its QPs do not know yet */
+	_Atomic bool failed; /* it overflowed and its QPs do not know yet */
 	struct uw_engine *e;
-	struct spin lock; /* among pollers; taken inside the stack lock too */
+	struct spin lock;   /* among pollers; taken inside the stack lock too */
+	struct spin pushes; /* among stacks, where there are several */
 	_Atomic unsigned users;
 };
 
@@ -56,7 +57,8 @@ struct uw_cq {
 struct ring_entry {
 	_Atomic bool rung;
 	struct ring_entry *next;
-	void (*fn)(struct ring_entry *); /* under the stack lock */
+	void (*fn)(struct ring_entry *);  /* under the lock of: */
+	_Atomic(struct uw_engine *) home; /* changes under the locks of all stacks */
 };
 
 struct uw_srq {
@@ -65,7 +67,8 @@ struct uw_srq {
 	_Atomic bool hungry; /* rnr.c: QPs wait for a receive, the first and where the next goes */
 	struct uw_qp *starved, **starved_last;
 	struct uw_pd *pd;
-	struct spin lock; /* among posters */
+	struct spin lock;  /* among posters */
+	struct spin takes; /* among stacks, where there are several: receives, and who starves */
 	_Atomic unsigned users;
 	void (*event)(void *ctx, enum uw_event ev);
 	void *ctx;
@@ -73,13 +76,12 @@ struct uw_srq {
 
 /* In front what leads a post to all else that it touches. */
 struct uw_qp {
-	struct uw_engine *e;
-	struct uw_ep *ep; /* its connection */
+	struct ring_entry ring; /* its home is the QP's stack */
+	struct uw_ep *ep;	/* its connection */
 	struct uw_srq *srq;
 	struct spin sq_lock, rq_lock; /* among posters */
 	_Atomic bool hungry;	      /* rnr.c: a Send waits for a receive */
 	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
-	struct ring_entry ring;
 	struct uw_touches *at_llp; /* warm.c: the transport's copy of the next; NULL: none */
 	struct uw_touches touches; /* what its messages touch */
 	struct qp qp;
@@ -157,9 +159,11 @@ struct uw_ep {
 	bool passive;	     /* came in on a listener */
 
 	struct uw_ep *next, **link; /* e->eps */
+	/* A listener has a twin on each other stack, which hands what comes in to its master. */
+	struct uw_ep *twin, *master;
 	uw_cm_event_fn *fn;
 	void *ctx;
-	struct uw_ep *listener; /* passive: which is still there */
+	struct uw_ep *listener; /* passive: which is still there, on the same stack */
 	struct llp_listener *ls;
 	struct cm_conn *cm; /* only while starting */
 	struct io_link *l;
@@ -211,7 +215,17 @@ enum engine_lock {
 	ENGINE_WANTED, /* taken, and somebody may sleep for it: a futex */
 };
 
+/*
+ * One stack: links, a transport and all that a connection needs, under one lock. A process has one,
+ * or several (doc/adr/0016), of which the first is what the program holds as its engine. What they
+ * share is in that one alone, and changes only under the locks of all; so does what a thread
+ * without a lock may look at: a QP's home, an endpoint's listener. Calls that make, change or end
+ * something take all locks; those that post, send and receive their own stack's.
+ */
 struct uw_engine {
+	struct uw_engine *lead, *next; /* the first of them; the one after this */
+	unsigned index;
+
 	struct uw_config cfg;
 	const struct llp_ops *llp; /* its transport */
 	const struct thread_model *model;
@@ -223,14 +237,18 @@ struct uw_engine {
 	_Atomic bool look; /* a sleeper-to-be wants whoever has the lock to look for frames */
 	_Atomic uint32_t *wakes[ENGINE_WAKES];
 	unsigned n_wakes;
+	uint8_t *bounce;	/* copies = 2: what all payload passes through */
+	struct uw_cq *due;	/* CQs that hold a notify back; with several stacks none does */
+	_Atomic bool cq_failed; /* one has: objects.c */
+
+	/* the lead's, for all stacks */
 	struct mem_table mem;
 	struct uw_mw *mws;
-	uint8_t *bounce; /* copies = 2: what all payload passes through */
 	struct idmap qps;
-	struct uw_cq *due; /* CQs that hold a notify back */
-	bool cq_failed;	   /* one has: objects.c */
 	_Atomic uint32_t next_pd;
-	_Atomic uint32_t objects; /* PDs, CQs and endpoints that the program holds */
+	_Atomic uint32_t objects;  /* PDs, CQs and endpoints that the program holds */
+	unsigned next_home;	   /* where the next endpoint goes: counts up */
+	struct steer_ports *steer; /* whose frames are whose; NULL: one stack */
 
 	/* the post ring, doorbell.c */
 	_Atomic(struct ring_entry *) rung;
@@ -260,12 +278,11 @@ struct uw_engine {
 	pthread_mutex_t start_lock;
 	_Atomic uint32_t *doorbell;
 	_Atomic uint32_t own_doorbell;
-	_Atomic unsigned dozing;     /* programs' threads that polled in vain and sleep */
-	bool rings;		     /* peers wake who sleeps on the doorbell */
-	_Atomic bool rx_far;	     /* the RX thread sleeps for longer than a program may vanish */
-	_Atomic uint32_t drive_tick; /* rounds of programs, and frames that they found */
-	_Atomic uint32_t left;	     /* a futex: counts up when one that drove steadily leaves */
-	_Atomic uint32_t post_cpu;   /* where the program last posted */
+	_Atomic unsigned dozing; /* programs' threads that polled in vain and sleep */
+	bool rings;		 /* peers wake who sleeps on the doorbell */
+	_Atomic bool rx_far;	 /* the RX thread sleeps for longer than a program may vanish */
+	_Atomic uint32_t drive_tick;
+	_Atomic uint32_t post_cpu; /* where the program last posted */
 	_Atomic bool driving;
 	_Atomic bool steady; /* ... and does nothing else: written by the RX thread */
 	uint64_t (*now_us)(void *arg);
@@ -320,6 +337,34 @@ void engine_wake_later(struct uw_engine *e, _Atomic uint32_t *bell);
 void engine_wake_peers(struct uw_engine *e);
 void engine_futex_wake(_Atomic uint32_t *word);
 
+/* ---- stacks.c ---------------------------------------------------------------------------- */
+
+/* Make the stacks beside the lead, as many as its configuration says. -EINVAL, said: not with this
+ * transport or these threads. */
+int engine_add_stacks(struct uw_engine *lead);
+/* All but the lead. */
+void engine_free_stacks(struct uw_engine *lead);
+static inline bool engine_is_one_of_several(const struct uw_engine *e)
+{
+	return e->lead->next != NULL;
+}
+/* The locks of all stacks of e's process, in their order. */
+void engine_lock_all(struct uw_engine *e);
+void engine_unlock_all(struct uw_engine *e);
+/* Inside the lead's lock: those of all others. */
+void engine_lock_others(struct uw_engine *lead);
+void engine_unlock_others(struct uw_engine *lead);
+/* Under all locks: where the next connection is to be. */
+struct uw_engine *engine_next_home(struct uw_engine *e);
+/* Under all locks: a QP without a stream goes to another stack; an endpoint that has nothing yet
+ * does. */
+void engine_qp_move(struct uw_qp *qp, struct uw_engine *to);
+void engine_ep_move(struct uw_ep *ep, struct uw_engine *to);
+/* Somebody listens on ep's port: what comes is its on whose queue it came. */
+void engine_steer_any(const struct uw_ep *ep);
+/* All that comes to this port is the lead's. */
+void engine_steer_lead(struct uw_engine *lead, uint16_t port);
+
 /* ---- progress.c -------------------------------------------------------------------------- */
 
 /* One round under the lock: receive, timers, what was stalled, flush. Returns the work done. */
@@ -351,9 +396,20 @@ void engine_unbind_all(struct uw_engine *e, uint32_t stream);
 /* ---- doorbell.c -------------------------------------------------------------------------- */
 
 /* Something was posted: see to it at once if nobody else is at it, else leave it on the ring. */
-void engine_ring(struct uw_engine *e, struct ring_entry *r);
+void engine_ring(struct ring_entry *r);
+/* Any thread: whose it is at this moment. */
+static inline struct uw_engine *engine_home(const struct ring_entry *r)
+{
+	return atomic_load_explicit(&r->home, memory_order_relaxed);
+}
+static inline struct uw_engine *engine_of(const struct uw_qp *qp)
+{
+	return engine_home(&qp->ring);
+}
 /* Under the lock. */
 void engine_drain_ring(struct uw_engine *e);
+/* Under all locks, all rings: nothing of what was there before is left on any. */
+void engine_drain_rings(struct uw_engine *lead);
 static inline bool engine_ring_empty(const struct uw_engine *e)
 {
 	return !atomic_load_explicit(&e->rung, memory_order_acquire);
@@ -435,6 +491,12 @@ uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, un
 /* ---- ep.c -------------------------------------------------------------------------------- */
 
 struct uw_ep *engine_ep_new(struct uw_engine *e);
+/* Any address, or a loopback one: all that the link has. */
+bool engine_means_all(const struct uw_ip *a);
+/* To one of our addresses; port in network order, 0: any. */
+uw_status engine_ep_bind(struct uw_ep *ep, const struct uw_ip *addr, uint16_t port) UW_CHECK;
+/* Nobody has its port for the same version of IP. */
+bool engine_ep_is_alone(const struct uw_ep *ep);
 bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr);
 bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l);
 /* The address of ours to speak to `to` from, if the program asked for `from`. */
@@ -449,6 +511,8 @@ uw_status engine_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_pa
 uw_status engine_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p) UW_CHECK;
 /* As uw_ep_set_tos. */
 void engine_ep_set_tos(struct uw_ep *ep, uint8_t tos);
+/* listen.c. With all that came in and the program has not seen. */
+void engine_ep_unlisten(struct uw_ep *ep);
 void engine_port_reserve(struct uw_engine *e, unsigned port);
 void engine_ep_free(struct uw_ep *ep);
 

@@ -9,11 +9,36 @@
 #include "engine/engine.h"
 #include "engine/say.h"
 #include "io/addr.h"
+#include "io/steer.h"
 
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u /* to 60999, as Linux does */
 
 /* ---- records ----------------------------------------------------------------------------- */
+
+static void list(struct uw_ep *ep)
+{
+	struct uw_engine *e = ep->e;
+
+	ep->next = e->eps;
+	ep->link = &e->eps;
+	if (ep->next)
+		ep->next->link = &ep->next;
+	e->eps = ep;
+}
+
+void engine_ep_move(struct uw_ep *ep, struct uw_engine *to)
+{
+	*ep->link = ep->next;
+	if (ep->next)
+		ep->next->link = ep->link;
+	for (unsigned i = 0; i < to->n_links; i++) {
+		if (ep->l == ep->e->links[i])
+			ep->l = to->links[i];
+	}
+	ep->e = to;
+	list(ep);
+}
 
 struct uw_ep *engine_ep_new(struct uw_engine *e)
 {
@@ -24,11 +49,7 @@ struct uw_ep *engine_ep_new(struct uw_engine *e)
 	memset(ep, 0, sizeof(*ep));
 	ep->e = e;
 	ep->local = ep->remote = ep->asked = uw_ip_v4(INADDR_ANY);
-	ep->next = e->eps;
-	ep->link = &e->eps;
-	if (ep->next)
-		ep->next->link = &ep->next;
-	e->eps = ep;
+	list(ep);
 	return ep;
 }
 
@@ -36,7 +57,7 @@ struct uw_ep *engine_ep_new(struct uw_engine *e)
 
 static bool port_taken(const struct uw_engine *e, unsigned port)
 {
-	return e->ports[port / 64] >> (port % 64) & 1;
+	return e->lead->ports[port / 64] >> (port % 64) & 1;
 }
 
 static void port_set(struct uw_engine *e, unsigned port, bool on)
@@ -44,23 +65,24 @@ static void port_set(struct uw_engine *e, unsigned port, bool on)
 	uint64_t bit = (uint64_t)1 << (port % 64);
 
 	if (on)
-		e->ports[port / 64] |= bit;
+		e->lead->ports[port / 64] |= bit;
 	else
-		e->ports[port / 64] &= ~bit;
+		e->lead->ports[port / 64] &= ~bit;
 }
 
 /* One after the other from a random one on: the last connection from the same port has left
  * TIME_WAIT by the time it comes round again. */
 static unsigned any_port(struct uw_engine *e)
 {
-	unsigned start = e->next_port ? e->next_port : engine_random(e) % EPHEMERAL_COUNT;
+	unsigned *next = &e->lead->next_port;
+	unsigned start = *next ? *next : engine_random(e) % EPHEMERAL_COUNT;
 
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
 
 		if (port_taken(e, port) || !llp_port_free(e->llp, htons((uint16_t)port)))
 			continue;
-		e->next_port = (start + i) % EPHEMERAL_COUNT + 1;
+		*next = (start + i) % EPHEMERAL_COUNT + 1;
 		return port;
 	}
 	return 0;
@@ -76,7 +98,30 @@ static unsigned versions(const struct uw_ep *ep)
 	return uw_ip_is_any(&ep->local) && !ep->only6 ? IP4 | IP6 : IP6;
 }
 
-/* Another endpoint that has `port` (network order). */
+/* It stays so when the port is free again: connections that had it may still be closing. */
+static void steer(const struct uw_ep *ep, uint8_t to)
+{
+	struct steer_ports *s = ep->e->lead->steer;
+	unsigned v = versions(ep);
+
+	if (s && v & IP4)
+		steer_port(s, STEER_IP4, ep->lport, to);
+	if (s && v & IP6)
+		steer_port(s, STEER_IP6, ep->lport, to);
+}
+
+void engine_steer_lead(struct uw_engine *lead, uint16_t port)
+{
+	steer_port(lead->steer, STEER_IP4, htons(port), (uint8_t)lead->index);
+	steer_port(lead->steer, STEER_IP6, htons(port), (uint8_t)lead->index);
+}
+
+void engine_steer_any(const struct uw_ep *ep)
+{
+	steer(ep, STEER_ANY);
+}
+
+/* Another endpoint that has `port` (network order): from the first of a stack's on. */
 static struct uw_ep *next_holder(const struct uw_ep *ep, uint16_t port, struct uw_ep *from)
 {
 	for (; from; from = from->next) {
@@ -84,6 +129,16 @@ static struct uw_ep *next_holder(const struct uw_ep *ep, uint16_t port, struct u
 			return from;
 	}
 	return NULL;
+}
+
+/* All that have a port are on one stack. */
+static struct uw_ep *first_holder(const struct uw_ep *ep, uint16_t port)
+{
+	struct uw_ep *o = next_holder(ep, port, ep->e->eps);
+
+	for (struct uw_engine *e = ep->e->lead; e && !o; e = e->next)
+		o = next_holder(ep, port, e->eps);
+	return o;
 }
 
 /* Two of a port: of different versions, or both share it and neither listens. */
@@ -95,7 +150,7 @@ static bool may_both(const struct uw_ep *a, const struct uw_ep *b)
 /* A taken port may be ep's as well if it is taken by endpoints, and each of them allows it. */
 static bool may_join(const struct uw_ep *ep, uint16_t port)
 {
-	const struct uw_ep *o = next_holder(ep, port, ep->e->eps);
+	const struct uw_ep *o = first_holder(ep, port);
 
 	if (!o)
 		return false;
@@ -107,9 +162,9 @@ static bool may_join(const struct uw_ep *ep, uint16_t port)
 }
 
 /* Nobody has its port for the same version. */
-static bool is_alone(const struct uw_ep *ep)
+bool engine_ep_is_alone(const struct uw_ep *ep)
 {
-	const struct uw_ep *o = next_holder(ep, ep->lport, ep->e->eps);
+	const struct uw_ep *o = first_holder(ep, ep->lport);
 
 	while (o && !(versions(o) & versions(ep)))
 		o = next_holder(ep, ep->lport, o->next);
@@ -118,8 +173,10 @@ static bool is_alone(const struct uw_ep *ep)
 
 static void join(struct uw_ep *ep)
 {
-	struct uw_ep *o = next_holder(ep, ep->lport, ep->e->eps);
+	struct uw_ep *o = first_holder(ep, ep->lport);
 
+	if (o->e != ep->e)
+		engine_ep_move(ep, o->e);
 	ep->joint = true;
 	for (; o; o = next_holder(ep, ep->lport, o->next))
 		o->joint = true;
@@ -155,7 +212,7 @@ static void release_port(struct uw_ep *ep)
 {
 	if (!ep->has_port)
 		return;
-	if (!ep->joint || !next_holder(ep, ep->lport, ep->e->eps))
+	if (!ep->joint || !first_holder(ep, ep->lport))
 		port_set(ep->e, ntohs(ep->lport), false);
 	ep->has_port = false;
 }
@@ -223,7 +280,7 @@ bool engine_place_of(const struct sockaddr *sa, struct uw_ip *addr)
 	return true;
 }
 
-static bool means_all(const struct uw_ip *a)
+bool engine_means_all(const struct uw_ip *a)
 {
 	return uw_ip_is_any(a) || uw_ip_is_loopback(a);
 }
@@ -231,7 +288,7 @@ static bool means_all(const struct uw_ip *a)
 bool engine_is_ours(const struct uw_engine *e, const struct uw_ip *addr, struct io_link **l)
 {
 	for (unsigned i = 0; i < e->n_links; i++) {
-		if (means_all(addr) || io_has(e->links[i], addr)) {
+		if (engine_means_all(addr) || io_has(e->links[i], addr)) {
 			*l = e->links[i];
 			return true;
 		}
@@ -248,15 +305,15 @@ int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_e
 
 	if (err)
 		return err;
-	engine_lock(e);
-	ep = engine_ep_new(e);
+	engine_lock_all(e);
+	ep = engine_ep_new(engine_next_home(e));
 	if (ep) {
 		ep->fn = fn;
 		ep->ctx = ctx;
 		ep->owned = true;
-		atomic_fetch_add_explicit(&e->objects, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&e->lead->objects, 1, memory_order_relaxed);
 	}
-	engine_unlock(e);
+	engine_unlock_all(e);
 	*out = ep;
 	return ep ? 0 : -ENOMEM;
 }
@@ -265,22 +322,22 @@ void uw_ep_set_ctx(struct uw_ep *ep, void *ctx)
 {
 	struct uw_engine *e = ep->e;
 
-	engine_lock(e);
+	engine_lock_all(e);
 	ep->ctx = ctx;
 	ep->owned = true;
-	engine_unlock(e);
+	engine_unlock_all(e);
 }
 
-static uw_status bind_locked(struct uw_ep *ep, struct place p)
+uw_status engine_ep_bind(struct uw_ep *ep, const struct uw_ip *addr, uint16_t at)
 {
 	struct uw_engine *e = ep->e;
-	unsigned port = ntohs(p.port);
+	unsigned port = ntohs(at);
 
 	if (ep->state != EP_IDLE)
 		return UW_E_INVAL;
-	if (!engine_is_ours(e, &p.addr, &ep->l))
+	if (!engine_is_ours(e, addr, &ep->l))
 		return UW_E_ADDR;
-	ep->local = p.addr;
+	ep->local = *addr;
 	if (!take_port(ep, port ? port : any_port(e)))
 		return UW_E_ADDR_IN_USE;
 	ep->state = EP_BOUND;
@@ -294,9 +351,9 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 
 	if (st)
 		return engine_errno(st);
-	engine_lock(ep->e);
-	st = bind_locked(ep, p);
-	engine_unlock(ep->e);
+	engine_lock_all(ep->e);
+	st = engine_ep_bind(ep, &p.addr, p.port);
+	engine_unlock_all(ep->e);
 	return engine_errno(st);
 }
 
@@ -304,12 +361,12 @@ int uw_ep_share_port(struct uw_ep *ep, bool on)
 {
 	int err = 0;
 
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	if (on && ep->state != EP_IDLE)
 		err = -EINVAL;
 	else if (!ep->has_port)
 		ep->shares = on;
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return err;
 }
 
@@ -317,12 +374,12 @@ int uw_ep_only6(struct uw_ep *ep, bool on)
 {
 	int err = 0;
 
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	if (ep->state == EP_IDLE || ep->state == EP_BOUND)
 		ep->only6 = on;
 	else
 		err = -EINVAL;
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return err;
 }
 
@@ -341,9 +398,9 @@ void engine_ep_set_tos(struct uw_ep *ep, uint8_t tos)
 
 void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos)
 {
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	engine_ep_set_tos(ep, tos);
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 }
 
 uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms)
@@ -352,7 +409,7 @@ uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, un
 		return UW_OK;
 	if (l->ops->resolve && !uw_ip_is_any(to))
 		return l->ops->resolve(l, to, port, timeout_ms);
-	if (means_all(to) && !io_source_for(l, to, to))
+	if (engine_means_all(to) && !io_source_for(l, to, to))
 		return UW_E_UNREACHABLE;
 	return UW_OK;
 }
@@ -360,7 +417,7 @@ uw_status engine_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, un
 uw_status engine_local_for(const struct io_link *l, const struct uw_ip *from,
 			   const struct uw_ip *to, struct uw_ip *out)
 {
-	if (means_all(from))
+	if (engine_means_all(from))
 		return io_source_for(l, to, out) ? UW_OK : UW_E_AFAMILY;
 	*out = *from;
 	return uw_ip_is_v4(from) == uw_ip_is_v4(to) ? UW_OK : UW_E_AFAMILY;
@@ -371,7 +428,7 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 {
 	uw_status st = UW_OK;
 
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	ep->l = l;
 	ep->local = *local;
 	ep->remote = *to;
@@ -380,7 +437,7 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 		st = UW_E_ADDR_IN_USE;
 	if (!st && (ep->state == EP_IDLE || ep->state == EP_BOUND))
 		ep->state = EP_RESOLVED;
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return st;
 }
 
@@ -416,57 +473,6 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 	return engine_errno(st ? st : take_way(ep, l, &local, &to.addr));
 }
 
-/* ---- listening ---------------------------------------------------------------------------- */
-
-static uw_status listen_locked(struct uw_ep *ep, int backlog)
-{
-	struct llp_place at;
-	uw_status st = UW_OK;
-
-	if (ep->state == EP_IDLE)
-		st = bind_locked(ep, (struct place){ uw_ip_v4(INADDR_ANY), 0 });
-	if (!st && ep->state != EP_BOUND)
-		st = UW_E_INVAL;
-	/* Whoever listens shares with nobody. */
-	if (!st && ep->joint && !is_alone(ep))
-		st = UW_E_ADDR_IN_USE;
-	at = (struct llp_place){
-		.addr = ep->local, .port = ep->lport, .only6 = ep->only6, .tos = ep->tos
-	};
-	if (!st)
-		st = llp_listen(ep->e->llp, ep->l, &at, backlog, ep, &ep->ls);
-	if (!st)
-		ep->state = EP_LISTENING;
-	return st;
-}
-
-int uw_ep_listen(struct uw_ep *ep, int backlog)
-{
-	uw_status st;
-
-	engine_lock(ep->e);
-	st = listen_locked(ep, backlog);
-	engine_unlock(ep->e);
-	if (st)
-		return engine_errno(st);
-	/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. */
-	if (ep->l->ops->claim_port && means_all(&ep->local)) {
-		st = ep->l->ops->claim_port(ep->l, ep->lport);
-		ep->claimed = !st;
-	}
-	if (st) {
-		engine_lock(ep->e);
-		llp_unlisten(ep->e->llp, ep->ls);
-		ep->ls = NULL;
-		ep->state = EP_BOUND;
-		engine_unlock(ep->e);
-		engine_say(
-			"cannot listen on port %u: another uwarp process does; choose another port",
-			ntohs(ep->lport));
-	}
-	return engine_errno(st);
-}
-
 /* ---- connecting, answering, ending ---------------------------------------------------------- */
 
 static uw_status take_param(struct uw_ep *ep, const struct uw_cm_param *p, struct cm_param *out)
@@ -484,7 +490,7 @@ static uw_status take_param(struct uw_ep *ep, const struct uw_cm_param *p, struc
 
 static uw_status free_qp(struct uw_engine *e, uint32_t qpn, struct uw_qp **out)
 {
-	struct uw_qp *qp = idmap_get(&e->qps, qpn);
+	struct uw_qp *qp = idmap_get(&e->lead->qps, qpn);
 
 	if (!qp)
 		return UW_E_NOENT;
@@ -503,6 +509,8 @@ static uw_status connect_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_
 		st = UW_E_STATE;
 	if (!st)
 		st = take_param(ep, p, &ep->want);
+	if (!st)
+		engine_qp_move(qp, ep->e);
 	if (!st && p->private_data_len > (ep->e->policy.rev >= 2 ? 508u : 512u))
 		st = UW_E_INVAL;
 	if (!st)
@@ -520,6 +528,7 @@ uw_status engine_ep_call(struct uw_ep *ep)
 				     .rport = ep->rport,
 				     .tos = ep->tos };
 
+	steer(ep, (uint8_t)ep->e->index);
 	return llp_connect(ep->e->llp, ep->l, &a, ep, &ep->c);
 }
 
@@ -569,22 +578,22 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
 	uw_status st = ep->unresolved ? look_again(ep) : UW_OK;
 
-	engine_lock(ep->e);
-	if (st && idmap_get(&ep->e->qps, qpn)) {
+	engine_lock_all(ep->e);
+	if (st && idmap_get(&ep->e->lead->qps, qpn)) {
 		engine_ep_unreachable(ep, st);
 		st = UW_OK;
 	} else {
 		st = connect_locked(ep, qpn, p);
 	}
 	llp_flush_links(ep->e->llp);
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return engine_errno(st);
 }
 
 /* CM-less RC has it. */
 static bool qp_is_named(const struct uw_engine *e, uint32_t qpn)
 {
-	const struct uw_qp *qp = idmap_get(&e->qps, qpn);
+	const struct uw_qp *qp = idmap_get(&e->lead->qps, qpn);
 
 	return qp && qp->rc;
 }
@@ -609,6 +618,8 @@ uw_status engine_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_pa
 	if (!st)
 		st = take_param(ep, p, &param);
 	if (!st)
+		engine_qp_move(qp, ep->e);
+	if (!st)
 		st = cm_accept(ep->cm, &param, frame, &n);
 	if (!st)
 		st = engine_send_frame(ep, frame, n);
@@ -626,10 +637,10 @@ int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
 	uw_status st;
 
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	st = qp_is_named(ep->e, qpn) ? UW_E_STATE : engine_ep_accept(ep, qpn, p);
 	llp_flush_links(ep->e->llp);
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return engine_errno(st);
 }
 
@@ -660,10 +671,10 @@ int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 {
 	uw_status st;
 
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	st = engine_ep_reject(ep, p);
 	llp_flush_links(ep->e->llp);
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return engine_errno(st);
 }
 
@@ -671,7 +682,7 @@ int uw_ep_disconnect(struct uw_ep *ep)
 {
 	int err = -ENOTCONN;
 
-	engine_lock(ep->e);
+	engine_lock_all(ep->e);
 	if (ep->state == EP_STREAMING && ep->qp) {
 		err = engine_errno(qp_modify(&ep->qp->qp, UW_QPS_SQD));
 		engine_pump(ep->qp);
@@ -679,24 +690,8 @@ int uw_ep_disconnect(struct uw_ep *ep)
 	} else if (ep->state == EP_CLOSING) {
 		err = 0;
 	}
-	engine_unlock(ep->e);
+	engine_unlock_all(ep->e);
 	return err;
-}
-
-static void drop_children(struct uw_ep *ls)
-{
-	struct uw_ep *next;
-
-	for (struct uw_ep *ep = ls->e->eps; ep; ep = next) {
-		next = ep->next;
-		if (ep->listener != ls)
-			continue;
-		if (ep->state == EP_STARTING) {
-			engine_ep_free(ep);
-			continue;
-		}
-		ep->listener = NULL; /* handed to the program already */
-	}
 }
 
 void uw_ep_destroy(struct uw_ep *ep)
@@ -705,13 +700,12 @@ void uw_ep_destroy(struct uw_ep *ep)
 
 	if (ep->claimed)
 		ep->l->ops->release_port(ep->l, ep->lport);
-	engine_lock(e);
-	if (ep->ls)
-		drop_children(ep);
+	engine_lock_all(e);
+	engine_ep_unlisten(ep);
 	engine_ep_free(ep);
-	atomic_fetch_sub_explicit(&e->objects, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&e->lead->objects, 1, memory_order_relaxed);
 	llp_flush_links(e->llp);
-	engine_unlock(e);
+	engine_unlock_all(e);
 }
 
 /* ---- names ------------------------------------------------------------------------------- */

@@ -80,8 +80,14 @@ static void orphan(struct uw_engine *e)
 	e->llp = &nowhere;
 	for (struct uw_ep *ep = e->eps; ep; ep = ep->next)
 		orphan_ep(ep);
-	for (uint32_t i = 0; i < e->qps.n; i++) {
-		struct uw_qp *qp = idmap_get(&e->qps, i);
+}
+
+static void orphan_all(struct uw_engine *lead)
+{
+	for (struct uw_engine *e = lead; e; e = e->next)
+		orphan(e);
+	for (uint32_t i = 0; i < lead->qps.n; i++) {
+		struct uw_qp *qp = idmap_get(&lead->qps, i);
 
 		if (qp)
 			orphan_qp(qp);
@@ -92,13 +98,13 @@ void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 {
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
-		engine_lock(e);
+		engine_lock_all(e);
 		break;
 	case UW_FORK_PARENT:
-		engine_unlock(e);
+		engine_unlock_all(e);
 		break;
 	case UW_FORK_CHILD:
-		orphan(e);
+		orphan_all(e);
 		break;
 	}
 }

@@ -223,6 +223,22 @@ static uw_status check_tso(const struct uw_engine *e, const struct io_link *l)
 	return UW_E_UNSUPPORTED;
 }
 
+uw_status links_limit(struct uw_engine *lead, struct io_link **l)
+{
+	uw_status st = check_mtu(lead, l[0]);
+
+	if (!st)
+		st = check_tso(lead, l[0]);
+	if (!st && lead->cfg.rate_bps) {
+		engine_say("UWARP_LINK_RATE: a link that several stacks share cannot be limited "
+			   "(--stacks, UWARP_STACKS)");
+		st = UW_E_UNSUPPORTED;
+	}
+	for (unsigned i = 0; st && i < lead->cfg.stacks; i++)
+		l[i]->ops->close(l[i]);
+	return st;
+}
+
 uw_status link_limit(struct uw_engine *e, struct io_link **l)
 {
 	uw_status st = check_mtu(e, *l);

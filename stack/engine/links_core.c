@@ -13,3 +13,11 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 	}
 	return link_open_loop(e, env, out);
 }
+
+uw_status links_open(struct uw_engine *lead, const struct io_env *env, struct io_link **out)
+{
+	(void)env;
+	(void)out;
+	engine_say("UWARP_STACKS=%u: the link loop has one queue (--stacks)", lead->cfg.stacks);
+	return UW_E_UNSUPPORTED;
+}

@@ -5,37 +5,71 @@
 #include <unistd.h>
 
 #include "engine/links.h"
+#include "engine/say.h"
 #include "io/dpdk/dpdk.h"
 
-uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
+struct parts {
+	struct link_addr a;
+	char run_dir[32];
+};
+
+static const char *link_of(const struct uw_engine *e)
 {
-	const char *link = e->cfg.link[0] ? e->cfg.link : "memif";
+	return e->cfg.link[0] ? e->cfg.link : "memif";
+}
+
+/* What the configuration asks for; p is what it points into. */
+static uw_status read_config(const struct uw_engine *e, struct parts *p, struct dpdk_config *out)
+{
 	static const enum dpdk_tso tso[] = { [UW_TSO_AUTO] = DPDK_TSO_AUTO,
 					     [UW_TSO_ON] = DPDK_TSO_ON,
 					     [UW_TSO_OFF] = DPDK_TSO_OFF };
-	char run_dir[32];
-	struct link_addr a;
-	struct dpdk_config cfg = { .link = link,
-				   .mtu = e->cfg.mtu,
-				   .run_dir = e->cfg.run_dir,
-				   .addr_fd = e->cfg.addr_fd,
-				   .addr_auto = e->cfg.ip_auto,
-				   .tso = tso[e->cfg.tso],
-				   .verbose = e->cfg.verbose };
-	uw_status st;
+	uw_status st = link_parse_ip(&e->cfg, &p->a);
 
-	if (!strcmp(link, "loop"))
-		return link_open_loop(e, env, out);
-	st = link_parse_ip(&e->cfg, &a);
 	if (st)
 		return st;
-	cfg.addr = a.addr;
-	cfg.mask = a.mask;
-	cfg.ip6 = a.ip6;
-	cfg.n_ip6 = a.n_ip6;
-	if (!*cfg.run_dir) {
-		snprintf(run_dir, sizeof(run_dir), "/tmp/uwarp-%u", (unsigned)getuid());
-		cfg.run_dir = run_dir;
+	*out = (struct dpdk_config){ .link = link_of(e),
+				     .addr = p->a.addr,
+				     .mask = p->a.mask,
+				     .ip6 = p->a.ip6,
+				     .n_ip6 = p->a.n_ip6,
+				     .mtu = e->cfg.mtu,
+				     .run_dir = e->cfg.run_dir,
+				     .addr_fd = e->cfg.addr_fd,
+				     .addr_auto = e->cfg.ip_auto,
+				     .tso = tso[e->cfg.tso],
+				     .queues = e->cfg.stacks,
+				     .verbose = e->cfg.verbose };
+	if (!*out->run_dir) {
+		snprintf(p->run_dir, sizeof(p->run_dir), "/tmp/uwarp-%u", (unsigned)getuid());
+		out->run_dir = p->run_dir;
 	}
-	return dpdk_link_open(&cfg, env, out);
+	return UW_OK;
+}
+
+uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
+{
+	struct dpdk_config cfg;
+	struct parts p;
+	uw_status st;
+
+	if (!strcmp(link_of(e), "loop"))
+		return link_open_loop(e, env, out);
+	st = read_config(e, &p, &cfg);
+	return st ? st : dpdk_link_open(&cfg, env, out);
+}
+
+uw_status links_open(struct uw_engine *lead, const struct io_env *env, struct io_link **out)
+{
+	struct dpdk_config cfg;
+	struct parts p;
+	uw_status st;
+
+	if (!strcmp(link_of(lead), "loop")) {
+		engine_say("UWARP_STACKS=%u: the link loop has one queue (--stacks)",
+			   lead->cfg.stacks);
+		return UW_E_UNSUPPORTED;
+	}
+	st = read_config(lead, &p, &cfg);
+	return st ? st : dpdk_links_open(&cfg, env, out);
 }

@@ -40,9 +40,9 @@ static int enter(struct uw_engine *e, struct mem_region *r)
 {
 	int err;
 
-	engine_lock(e);
+	engine_lock_all(e);
 	err = enter_locked(e, r);
-	engine_unlock(e);
+	engine_unlock_all(e);
 	return err;
 }
 
@@ -152,7 +152,7 @@ int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 /* Zero copy: what is on its way refers to it no longer. */
 static void let_go(struct uw_engine *e, const struct mem_region *r)
 {
-	if (r->kind == MEM_PLAIN)
+	for (; e && r->kind == MEM_PLAIN; e = e->next)
 		llp_own_all(e->llp, r->base, r->len);
 }
 
@@ -175,14 +175,14 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	err = r.kind == MEM_PLAIN ? check(&r) : -EINVAL;
 	if (err)
 		return err;
-	engine_lock(e);
+	engine_lock_all(e);
 	if (mr->r.windows) {
 		err = -EBUSY;
 	} else {
 		let_go(e, &mr->r);
 		mr->r = r;
 	}
-	engine_unlock(e);
+	engine_unlock_all(e);
 	if (!err && c->pd) {
 		atomic_fetch_add(&c->pd->users, 1);
 		atomic_fetch_sub(&mr->pd->users, 1);
@@ -197,14 +197,14 @@ int uw_mr_dereg(struct uw_mr *mr)
 	int err = 0;
 
 	/* Placement happens under the stack lock: after this nothing reaches the memory. */
-	engine_lock(e);
+	engine_lock_all(e);
 	if (mr->r.windows) {
 		err = -EBUSY;
 	} else {
 		mem_remove(&e->mem, &mr->r);
 		let_go(e, &mr->r);
 	}
-	engine_unlock(e);
+	engine_unlock_all(e);
 	if (err)
 		return err;
 	atomic_fetch_sub(&mr->pd->users, 1);
@@ -227,6 +227,8 @@ int uw_mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out)
 
 	if (type != 1 && type != 2)
 		return -EINVAL;
+	if (engine_is_one_of_several(e))
+		return -EOPNOTSUPP;
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return -ENOMEM;
@@ -234,7 +236,7 @@ int uw_mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out)
 	mw->r = (struct mem_region){ .pd = pd->id,
 				     .kind = type == 1 ? MEM_WINDOW : MEM_STREAM_WINDOW,
 				     .off = true };
-	engine_lock(e);
+	engine_lock_all(e);
 	err = enter_locked(e, &mw->r);
 	if (!err) {
 		mw->next = e->mws;
@@ -243,7 +245,7 @@ int uw_mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out)
 			mw->next->link = &mw->next;
 		e->mws = mw;
 	}
-	engine_unlock(e);
+	engine_unlock_all(e);
 	if (err) {
 		free(mw);
 		return err;
@@ -257,13 +259,13 @@ int uw_mw_dealloc(struct uw_mw *mw)
 {
 	struct uw_engine *e = mw->pd->e;
 
-	engine_lock(e);
+	engine_lock_all(e);
 	mem_unbind(&mw->r);
 	mem_remove(&e->mem, &mw->r);
 	*mw->link = mw->next;
 	if (mw->next)
 		mw->next->link = mw->link;
-	engine_unlock(e);
+	engine_unlock_all(e);
 	atomic_fetch_sub(&mw->pd->users, 1);
 	free(mw);
 	return 0;

@@ -39,7 +39,9 @@ static void on_overflow(void *ctx)
 {
 	struct uw_cq *cq = ctx;
 
-	cq->failed = cq->e->cq_failed = true;
+	cq->failed = true;
+	for (struct uw_engine *e = cq->e; e; e = e->next)
+		e->cq_failed = true;
 	if (cq->error)
 		cq->error(cq->ctx);
 }
@@ -49,19 +51,20 @@ void engine_failed_cqs(struct uw_engine *e)
 	if (!e->cq_failed)
 		return;
 	e->cq_failed = false;
-	for (uint32_t i = 0; i < e->qps.n; i++) {
-		struct uw_qp *qp = e->qps.v[i];
+	for (uint32_t i = 0; i < e->lead->qps.n; i++) {
+		struct uw_qp *qp = e->lead->qps.v[i];
 
-		if (qp && (qp->scq->failed || qp->rcq->failed))
+		if (qp && engine_of(qp) == e && (qp->scq->failed || qp->rcq->failed))
 			engine_qp_down(qp, UW_E_NOMEM);
 	}
 }
 
 /* ---- moderation ---- */
 
+/* Where several stacks fill it nobody waits for more. */
 static bool enough(const struct uw_cq *cq)
 {
-	return !cq->mod_us || cq_count(&cq->cq) >= cq->mod_count;
+	return !cq->mod_us || engine_is_one_of_several(cq->e) || cq_count(&cq->cq) >= cq->mod_count;
 }
 
 static void on_notify(void *ctx)
@@ -117,10 +120,10 @@ static void forget_due(struct uw_cq *cq)
 
 int uw_cq_moderate(struct uw_cq *cq, uint16_t count, uint16_t us)
 {
-	engine_lock(cq->e);
+	engine_lock_all(cq->e);
 	cq->mod_count = count;
 	cq->mod_us = count ? us : 0;
-	engine_unlock(cq->e);
+	engine_unlock_all(cq->e);
 	return 0;
 }
 
@@ -135,6 +138,17 @@ static uint64_t now_ns(void *arg)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Inside a stack's lock. */
+static void guard_pushes(void *ctx, bool on)
+{
+	struct uw_cq *cq = ctx;
+
+	if (on)
+		spin_lock(&cq->pushes);
+	else
+		spin_unlock(&cq->pushes);
+}
+
 static void set_up(struct uw_cq *cq, const struct uw_cq_attr *a)
 {
 	cq->notify = a->notify;
@@ -146,7 +160,7 @@ static void set_up(struct uw_cq *cq, const struct uw_cq_attr *a)
 	cq->cq.ignore_overrun = a->ignore_overrun;
 	cq->cq.now = a->stamps ? now_ns : NULL;
 	cq->cq.now_arg = cq->e;
-	cq->cq.stats = &cq->e->stats;
+	cq->cq.guard = engine_is_one_of_several(cq->e) ? guard_pushes : NULL;
 }
 
 int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq **out)
@@ -186,14 +200,14 @@ int uw_cq_resize(struct uw_cq *cq, uint32_t depth)
 	ring = calloc(n, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
-	engine_lock(cq->e);
+	engine_lock_all(cq->e);
 	spin_lock(&cq->lock);
 	if (cq_count(&cq->cq) > depth)
 		err = -EINVAL;
 	else
 		cq_move(&cq->cq, ring, n - 1, depth);
 	spin_unlock(&cq->lock);
-	engine_unlock(cq->e);
+	engine_unlock_all(cq->e);
 	free(err ? ring : old);
 	return err;
 }
@@ -203,9 +217,9 @@ int uw_cq_destroy(struct uw_cq *cq)
 	if (atomic_load(&cq->users))
 		return -EBUSY;
 	/* A notify in progress runs under the stack lock. */
-	engine_lock(cq->e);
+	engine_lock_all(cq->e);
 	forget_due(cq);
-	engine_unlock(cq->e);
+	engine_unlock_all(cq->e);
 	atomic_fetch_sub_explicit(&cq->e->objects, 1, memory_order_relaxed);
 	free(cq->cq.ring);
 	free(cq);
@@ -266,6 +280,14 @@ int uw_cq_arm(struct uw_cq *cq, bool solicited_only)
 
 /* ---- SRQs -------------------------------------------------------------------------------- */
 
+static void on_limit(void *ctx)
+{
+	struct uw_srq *srq = ctx;
+
+	if (srq->event)
+		srq->event(srq->ctx, UW_EVENT_SRQ_LIMIT_REACHED);
+}
+
 int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *a, struct uw_srq **out)
 {
 	uint32_t n = uw_pow2_above(a->max_wr ? a->max_wr : 1);
@@ -289,7 +311,10 @@ int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *a, struct uw_srq *
 	srq->pd = pd;
 	srq->event = a->event;
 	srq->ctx = a->ctx;
+	srq->rq.limit_reached = on_limit;
+	srq->rq.ctx = srq;
 	srq->ring.fn = engine_feed_srq;
+	srq->ring.home = pd->e;
 	atomic_fetch_add(&pd->users, 1);
 	*out = srq;
 	return 0;
@@ -300,9 +325,9 @@ int uw_srq_destroy(struct uw_srq *srq)
 	if (atomic_load(&srq->users))
 		return -EBUSY;
 	/* It may still be on the post ring. */
-	engine_lock(srq->pd->e);
-	engine_drain_ring(srq->pd->e);
-	engine_unlock(srq->pd->e);
+	engine_lock_all(srq->pd->e);
+	engine_drain_rings(srq->pd->e);
+	engine_unlock_all(srq->pd->e);
 	atomic_fetch_sub(&srq->pd->users, 1);
 	free(srq->rq.slots);
 	free(srq);
@@ -313,9 +338,9 @@ int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit)
 {
 	if (limit > srq->rq.depth)
 		return -EINVAL;
-	engine_lock(srq->pd->e);
+	engine_lock_all(srq->pd->e);
 	srq->rq.limit = limit;
-	engine_unlock(srq->pd->e);
+	engine_unlock_all(srq->pd->e);
 	return 0;
 }
 
@@ -351,11 +376,11 @@ int uw_srq_resize(struct uw_srq *srq, uint32_t *max_wr)
 	slots = calloc(n, srq->rq.slot_size);
 	if (!slots)
 		return -ENOMEM;
-	engine_lock(srq->pd->e);
+	engine_lock_all(srq->pd->e);
 	spin_lock(&srq->lock);
 	err = move_receives(&srq->rq, &slots, n);
 	spin_unlock(&srq->lock);
-	engine_unlock(srq->pd->e);
+	engine_unlock_all(srq->pd->e);
 	free(slots);
 	if (!err)
 		*max_wr = n;
@@ -377,6 +402,6 @@ int uw_srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n
 		++*done;
 	spin_unlock(&srq->lock);
 	if (*done && engine_hungry(&srq->hungry))
-		engine_ring(srq->pd->e, &srq->ring);
+		engine_ring(&srq->ring);
 	return engine_errno(st);
 }

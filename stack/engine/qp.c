@@ -74,6 +74,17 @@ static void on_rung(struct ring_entry *r)
 	engine_pump(qp);
 }
 
+/* Inside a stack's lock. */
+static void guard_takes(struct rq *rq, bool on)
+{
+	struct uw_srq *srq = (struct uw_srq *)((uint8_t *)rq - offsetof(struct uw_srq, rq));
+
+	if (on)
+		spin_lock(&srq->takes);
+	else
+		spin_unlock(&srq->takes);
+}
+
 static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *a)
 {
 	struct qp_setup s = { .num = qp->qp.num,
@@ -84,7 +95,8 @@ static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr 
 			      .patient = pd->e->cfg.rnr_ms != 0,
 			      .mem = &pd->e->mem,
 			      .bounce = pd->e->bounce,
-			      .stats = &pd->e->stats };
+			      .stats = &pd->e->stats,
+			      .guard = engine_is_one_of_several(pd->e) ? guard_takes : NULL };
 
 	qp->pd = pd;
 	qp->scq = a->send_cq;
@@ -115,12 +127,12 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 	if (!qp)
 		return -ENOMEM;
 	memset(qp, 0, sizeof(*qp));
-	qp->e = e;
+	atomic_init(&qp->ring.home, e);
 	err = make_queues(qp, a);
 	if (!err) {
-		engine_lock(e);
+		engine_lock_all(e);
 		err = idmap_add(&e->qps, qp, &qp->qp.num);
-		engine_unlock(e);
+		engine_unlock_all(e);
 	}
 	if (err) {
 		free(qp->queues);
@@ -161,18 +173,18 @@ static void forget_in_eps(struct uw_engine *e, const struct uw_qp *qp)
 
 int uw_qp_destroy(struct uw_qp *qp)
 {
-	struct uw_engine *e = qp->e;
+	struct uw_engine *e = qp->pd->e;
 
-	engine_lock(e);
-	engine_drain_ring(e);
+	engine_lock_all(e);
+	engine_drain_rings(e);
 	engine_qp_down(qp, UW_E_FLUSHED);
 	engine_unbind_all(e, qp->qp.num);
 	idmap_remove(&e->qps, qp->qp.num);
 	engine_rc_forget(qp);
-	forget_in_eps(e, qp);
+	forget_in_eps(engine_of(qp), qp);
 	forget_completions(qp);
-	llp_flush_links(qp->e->llp);
-	engine_unlock(e);
+	llp_flush_links(engine_of(qp)->llp);
+	engine_unlock_all(e);
 	atomic_fetch_sub(&qp->pd->users, 1);
 	atomic_fetch_sub(&qp->scq->users, 1);
 	atomic_fetch_sub(&qp->rcq->users, 1);
@@ -201,7 +213,7 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 {
 	uw_status st = UW_OK;
 
-	engine_lock(qp->e);
+	engine_lock_all(qp->pd->e);
 	if ((to == UW_QPS_ERR || to == UW_QPS_RESET) && qp->ep)
 		engine_qp_down(qp, UW_E_FLUSHED);
 	if (to == UW_QPS_ERR || to == UW_QPS_RESET)
@@ -215,24 +227,24 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 		engine_rc_ready(qp);
 	if (!st && (to == UW_QPS_SQD || to == UW_QPS_RTS))
 		engine_pump(qp);
-	llp_flush_links(qp->e->llp);
-	engine_unlock(qp->e);
+	llp_flush_links(engine_of(qp)->llp);
+	engine_unlock_all(qp->pd->e);
 	return engine_errno(st);
 }
 
 int uw_qp_set_path(struct uw_qp *qp, const struct uw_path *path)
 {
-	engine_lock(qp->e);
+	engine_lock_all(qp->pd->e);
 	qp->path = *path;
-	engine_unlock(qp->e);
+	engine_unlock_all(qp->pd->e);
 	return 0;
 }
 
 int uw_qp_set_access(struct uw_qp *qp, unsigned access)
 {
-	engine_lock(qp->e);
+	engine_lock_all(qp->pd->e);
 	qp->qp.rd.remote_rights = access & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
-	engine_unlock(qp->e);
+	engine_unlock_all(qp->pd->e);
 	return 0;
 }
 
@@ -257,7 +269,7 @@ int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsi
 		++*done;
 	spin_unlock(&qp->sq_lock);
 	if (*done)
-		engine_ring(qp->e, &qp->ring);
+		engine_ring(&qp->ring);
 	return post_errno(st);
 }
 
@@ -272,7 +284,7 @@ int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
 	st = sq_post_all(&qp->qp.sq, wr, n);
 	spin_unlock(&qp->sq_lock);
 	if (!st)
-		engine_ring(qp->e, &qp->ring);
+		engine_ring(&qp->ring);
 	return post_errno(st);
 }
 
@@ -292,6 +304,6 @@ int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsi
 	spin_unlock(&qp->rq_lock);
 	/* to be flushed, or waited for */
 	if (*done && (state == UW_QPS_ERR || engine_hungry(&qp->hungry)))
-		engine_ring(qp->e, &qp->ring);
+		engine_ring(&qp->ring);
 	return engine_errno(st);
 }

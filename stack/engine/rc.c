@@ -34,7 +34,7 @@ static void due_at(struct uw_engine *e, uint64_t us)
 
 static void list(struct uw_rc *rc)
 {
-	struct uw_engine *e = rc->qp->e;
+	struct uw_engine *e = engine_of(rc->qp);
 
 	rc->next = e->rcs;
 	rc->link = &e->rcs;
@@ -91,21 +91,21 @@ static void waited_long_enough(struct uw_rc *rc)
 void engine_rc_posted(struct uw_qp *qp)
 {
 	struct uw_rc *rc = qp->rc;
-	uint64_t wait = (uint64_t)qp->e->cfg.rc_wait_ms * 1000;
+	uint64_t wait = (uint64_t)engine_of(qp)->cfg.rc_wait_ms * 1000;
 
 	if (sq_empty(&qp->qp.sq) || qp->qp.state == UW_QPS_ERR)
 		return;
 	if (rc->deadline_us)
 		return;
-	rc->deadline_us = engine_now_us(qp->e) + (rc->state == RC_LOST ? RETRIES_US : wait);
-	due_at(qp->e, rc->deadline_us);
+	rc->deadline_us = engine_now_us(engine_of(qp)) + (rc->state == RC_LOST ? RETRIES_US : wait);
+	due_at(engine_of(qp), rc->deadline_us);
 }
 
 /* ---- calling ------------------------------------------------------------------------------ */
 
 static void try_later(struct uw_rc *rc, uw_status why)
 {
-	uint64_t now = engine_now_us(rc->qp->e), wait = (now - rc->since_us) / 10;
+	uint64_t now = engine_now_us(engine_of(rc->qp)), wait = (now - rc->since_us) / 10;
 
 	rc->call = NULL; /* it has ended, and goes with the next timer */
 	rc->last = why;
@@ -113,7 +113,7 @@ static void try_later(struct uw_rc *rc, uw_status why)
 	if (now - rc->since_us < 100 * TRY_US || wait < TRY_US)
 		wait = TRY_US;
 	rc->next_us = now + (wait < TRY_MAX_US ? wait : TRY_MAX_US);
-	due_at(rc->qp->e, rc->next_us);
+	due_at(engine_of(rc->qp), rc->next_us);
 }
 
 static void refused(struct uw_rc *rc, const struct uw_cm_event *ev)
@@ -175,7 +175,7 @@ static uw_status call(struct uw_rc *rc)
 	struct rc_hello hello = { .from = rc->self.qpn,
 				  .to = rc->peer.qpn,
 				  .rnr_retry = rc->qp->path.rnr_retry };
-	struct uw_ep *ep = engine_ep_new(rc->qp->e);
+	struct uw_ep *ep = engine_ep_new(engine_of(rc->qp));
 	uw_status st = UW_E_ADDR_IN_USE;
 
 	if (!ep)
@@ -210,7 +210,7 @@ static void try(struct uw_rc *rc)
 
 	if (rc->l->ops->resolve) {
 		rc->state = RC_FINDING;
-		engine_finder_kick(rc->qp->e);
+		engine_finder_kick(engine_of(rc->qp));
 		return;
 	}
 	st = call(rc);
@@ -307,7 +307,7 @@ static enum rc_phase phase_of(const struct uw_qp *qp)
 
 static void judge(struct uw_ep *ep)
 {
-	struct uw_qp *qp = idmap_get(&ep->e->qps, ep->hello.to);
+	struct uw_qp *qp = idmap_get(&ep->e->lead->qps, ep->hello.to);
 	struct rc_end caller = { ep->remote, ep->hello.from }, self = { ep->local, ep->hello.to };
 	enum rc_refusal why;
 
@@ -388,7 +388,7 @@ static uw_status listen_on(struct uw_engine *e, struct io_link *l)
 
 static uw_status make(struct uw_qp *qp, const struct uw_peer *p, struct uw_rc *rc)
 {
-	struct uw_engine *e = qp->e;
+	struct uw_engine *e = engine_of(qp);
 	struct uw_ip from = { { 0 } };
 	uw_status st;
 
@@ -425,9 +425,10 @@ static uw_status name_peer(struct uw_qp *qp, const struct uw_peer *p)
 	rc = calloc(1, sizeof(*rc));
 	if (!rc)
 		return UW_E_NOMEM;
+	engine_qp_move(qp, qp->pd->e); /* RC_PORT is the lead's */
 	st = make(qp, p, rc);
 	if (!st && rc->l->ops->resolve)
-		st = engine_finder_start(qp->e);
+		st = engine_finder_start(engine_of(qp));
 	if (!st) {
 		qp->qp.named = qp->qp.patient = true;
 		st = qp_modify(&qp->qp, UW_QPS_RTR);
@@ -438,8 +439,8 @@ static uw_status name_peer(struct uw_qp *qp, const struct uw_peer *p)
 	}
 	qp->rc = rc;
 	list(rc);
-	rc->ready_us = engine_now_us(qp->e) + READY_US;
-	due_at(qp->e, rc->ready_us);
+	rc->ready_us = engine_now_us(engine_of(qp)) + READY_US;
+	due_at(engine_of(qp), rc->ready_us);
 	return UW_OK;
 }
 
@@ -450,7 +451,7 @@ void engine_rc_ready(struct uw_qp *qp)
 	if (!rc || rc->ready)
 		return;
 	rc->ready = true;
-	judge_parked(qp->e, qp->qp.num);
+	judge_parked(engine_of(qp), qp->qp.num);
 	if (rc->state == RC_WAITING && rc_connects(&rc->self, &rc->peer))
 		try(rc);
 }
@@ -464,15 +465,16 @@ uint64_t engine_rc_rnr_limit(const struct uw_qp *qp, uint64_t now_us)
 
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *p)
 {
-	int err = uw_engine_start(qp->e);
+	struct uw_engine *e = qp->pd->e;
+	int err = uw_engine_start(e);
 	uw_status st;
 
 	if (err)
 		return err;
-	engine_lock(qp->e);
+	engine_lock_all(e);
 	st = name_peer(qp, p);
-	engine_unlock(qp->e);
-	engine_wake(qp->e); /* it may have to be ready before anything else happens */
+	engine_unlock_all(e);
+	engine_wake(e); /* it may have to be ready before anything else happens */
 	return engine_errno(st);
 }
 
@@ -485,9 +487,9 @@ void engine_rc_forget(struct uw_qp *qp)
 	drop_call(rc);
 	unlist(rc);
 	qp->rc = NULL;
-	qp->qp.patient = qp->e->cfg.rnr_ms != 0;
+	qp->qp.patient = engine_of(qp)->cfg.rnr_ms != 0;
 	free(rc);
-	judge_parked(qp->e, qp->qp.num);
+	judge_parked(engine_of(qp), qp->qp.num);
 }
 
 /* InfiniBand's affiliated event: a program in RTR may go to RTS on it. */
@@ -521,7 +523,7 @@ void engine_rc_lost(struct uw_qp *qp)
 
 static void rc_timer(struct uw_rc *rc, uint64_t now)
 {
-	struct uw_engine *e = rc->qp->e;
+	struct uw_engine *e = engine_of(rc->qp);
 
 	if (rc->deadline_us && now >= rc->deadline_us) {
 		waited_long_enough(rc);
@@ -544,7 +546,7 @@ static void rc_timer(struct uw_rc *rc, uint64_t now)
 
 static void parked_timer(struct uw_ep *ep, uint64_t now)
 {
-	struct uw_qp *qp = idmap_get(&ep->e->qps, ep->hello.to);
+	struct uw_qp *qp = idmap_get(&ep->e->lead->qps, ep->hello.to);
 
 	if (now < ep->parked_until_us)
 		due_at(ep->e, ep->parked_until_us);

@@ -40,6 +40,38 @@ static void leave(struct uw_srq *srq, const struct uw_qp *qp)
 		atomic_store_explicit(&srq->hungry, false, memory_order_relaxed);
 }
 
+/* Is there still no receive? If so, who posts one hears of it. */
+static bool none_left(_Atomic bool *hungry, const struct rq *rq)
+{
+	atomic_store_explicit(hungry, true, memory_order_relaxed);
+	/* Dekker with engine_hungry: say so, fence, look once more. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return !rq_count(rq);
+}
+
+static bool starve_alone(struct uw_qp *qp)
+{
+	bool none = none_left(&qp->hungry, &qp->qp.own_rq);
+
+	if (!none)
+		atomic_store_explicit(&qp->hungry, false, memory_order_relaxed);
+	return none;
+}
+
+static bool starve_shared(struct uw_srq *srq, struct uw_qp *qp)
+{
+	bool none;
+
+	spin_lock(&srq->takes);
+	none = none_left(&srq->hungry, &srq->rq);
+	if (none)
+		join(srq, qp);
+	else if (!srq->starved)
+		atomic_store_explicit(&srq->hungry, false, memory_order_relaxed);
+	spin_unlock(&srq->takes);
+	return none;
+}
+
 /* ---- waiting ----------------------------------------------------------------------------- */
 
 static uint64_t wait_limit(const struct uw_ep *ep)
@@ -55,17 +87,8 @@ bool engine_starve(struct uw_qp *qp)
 {
 	struct uw_ep *ep = qp->ep;
 
-	atomic_store_explicit(qp->srq ? &qp->srq->hungry : &qp->hungry, true, memory_order_relaxed);
-	/* Dekker with engine_hungry: say so, fence, look once more. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (rq_count(qp->qp.rq)) {
-		if (!qp->srq || !qp->srq->starved)
-			atomic_store_explicit(qp->srq ? &qp->srq->hungry : &qp->hungry, false,
-					      memory_order_relaxed);
+	if (!(qp->srq ? starve_shared(qp->srq, qp) : starve_alone(qp)))
 		return false;
-	}
-	if (qp->srq)
-		join(qp->srq, qp);
 	if (!ep->rnr_until_us) {
 		ep->rnr_until_us = wait_limit(ep);
 		engine_ep_arm(ep);
@@ -80,10 +103,13 @@ void engine_rnr_forget(struct uw_qp *qp)
 	if (!qp->ep || !qp->ep->rnr_until_us)
 		return;
 	qp->ep->rnr_until_us = 0;
-	if (qp->srq)
-		leave(qp->srq, qp);
-	else
+	if (!qp->srq) {
 		atomic_store_explicit(&qp->hungry, false, memory_order_relaxed);
+		return;
+	}
+	spin_lock(&qp->srq->takes);
+	leave(qp->srq, qp);
+	spin_unlock(&qp->srq->takes);
 }
 
 void engine_feed(struct uw_qp *qp)
@@ -102,8 +128,10 @@ void engine_feed_srq(struct ring_entry *r)
 {
 	struct uw_srq *srq = (struct uw_srq *)((uint8_t *)r - offsetof(struct uw_srq, ring));
 
+	engine_lock_others(srq->pd->e);
 	while (srq->starved && rq_count(&srq->rq))
 		engine_feed(srq->starved);
+	engine_unlock_others(srq->pd->e);
 }
 
 /* ---- the end of waiting ------------------------------------------------------------------ */

@@ -7,9 +7,9 @@
 #include "engine/say.h"
 
 static const struct transport transports[] = {
-	{ "raw", &llp_raw, NULL },
-	{ "seq", &llp_seq, NULL },
-	{ "socket", &llp_socket, link_open_host },
+	{ "raw", &llp_raw, llp_raw_instance, NULL },
+	{ "seq", &llp_seq, NULL, NULL },
+	{ "socket", &llp_socket, NULL, link_open_host },
 };
 
 #define TRANSPORTS (sizeof(transports) / sizeof(transports[0]))

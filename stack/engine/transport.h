@@ -9,6 +9,8 @@
 struct transport {
 	const char *name;
 	const struct llp_ops *ops;
+	/* Several of it in one process, the first is `ops`; NULL: there are not. */
+	const struct llp_ops *(*instance)(unsigned i);
 	/* It has a link of its own, without frames; NULL: it takes any. */
 	uw_status (*open_link)(struct uw_engine *e, const struct io_env *env, struct io_link **out);
 };

@@ -55,7 +55,7 @@ void engine_warm_own(const struct uw_qp *qp)
 /* Where the octets of an SGE are, and who allows it. Nothing waits for what is found here. */
 static uw_warm fetch_buffer(const struct uw_qp *qp, const struct uw_sge *s)
 {
-	const struct mem_region *r = mem_find_index(&qp->e->mem, s->lkey);
+	const struct mem_region *r = mem_find_index(qp->qp.mem, s->lkey);
 
 	__builtin_prefetch((const void *)(uintptr_t)s->addr);
 	return r ? uw_warm_of(r, offsetof(struct mem_region, parent)) : 0;

@@ -19,7 +19,7 @@ void engine_warm_send_buffer(struct uw_qp *qp);
 
 static inline bool engine_is_warmed(const struct uw_qp *qp)
 {
-	return qp->at_llp && qp->e->qps.used >= UW_WARM_FROM;
+	return qp->at_llp && engine_of(qp)->lead->qps.used >= UW_WARM_FROM;
 }
 
 /* Any thread, no lock: something is about to be posted, and other QPs' turns came since the last.
@@ -27,7 +27,7 @@ static inline bool engine_is_warmed(const struct uw_qp *qp)
 static inline void engine_warm_post(const struct uw_qp *qp)
 {
 	__builtin_prefetch(&qp->touches);
-	if (qp->e->qps.used >= UW_WARM_FROM)
+	if (engine_of(qp)->lead->qps.used >= UW_WARM_FROM)
 		engine_warm_own(qp);
 }
 /* The slots that come next are others now. */

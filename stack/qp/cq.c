@@ -17,7 +17,6 @@ static void wake(struct cq *cq, bool solicited)
 
 static void overflow(struct cq *cq)
 {
-	cq->stats->cq_overflows++;
 	if (cq->ignore_overrun)
 		return;
 	if (atomic_exchange(&cq->overflown, true))
@@ -47,7 +46,6 @@ static void show(struct cq *cq, struct cqe *e, bool solicited)
 		e->stamp = cq->now(cq->now_arg);
 	atomic_store_explicit(&cq->tail, atomic_load_explicit(&cq->tail, memory_order_relaxed) + 1,
 			      memory_order_release);
-	cq->stats->qp_completed++;
 	__builtin_prefetch(e + 1, 1); /* the next one, or nothing */
 	if (cq->notify) {
 		atomic_thread_fence(memory_order_seq_cst); /* pairs with cq_arm's */
@@ -55,47 +53,66 @@ static void show(struct cq *cq, struct cqe *e, bool solicited)
 	}
 }
 
+static void enter(struct cq *cq)
+{
+	if (cq->guard)
+		cq->guard(cq->ctx, true);
+}
+
+static bool leave(struct cq *cq, bool pushed)
+{
+	if (cq->guard)
+		cq->guard(cq->ctx, false);
+	return pushed;
+}
+
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
 {
-	struct cqe *e = place(cq);
+	struct cqe *e;
 
+	enter(cq);
+	e = place(cq);
 	if (!e)
-		return false;
+		return leave(cq, false);
 	e->wc = *wc;
 	e->sq = NULL;
 	e->rq = NULL;
 	show(cq, e, solicited);
-	return true;
+	return leave(cq, true);
 }
 
 bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto)
 {
-	struct cqe *e = place(cq);
+	struct cqe *e;
 
+	enter(cq);
+	e = place(cq);
 	if (!e)
-		return false;
+		return leave(cq, false);
 	e->wc = *wc;
 	e->sq = sq;
 	e->rq = NULL;
 	e->upto = upto;
 	sq_told(sq);
 	show(cq, e, false);
-	return true;
+	return leave(cq, true);
 }
 
 bool cq_push_received(struct cq *cq, const struct uw_wc *wc, struct rq *rq, bool solicited)
 {
-	struct cqe *e = place(cq);
+	struct cqe *e;
 
+	enter(cq);
+	e = place(cq);
 	if (!e) {
 		rq_free(rq, 1);
-		return false;
+		return leave(cq, false);
 	}
 	e->wc = *wc;
 	e->sq = NULL;
 	e->rq = rq;
 	show(cq, e, solicited);
-	return true;
+	return leave(cq, true);
 }
 
 /* The slots of n completions are the program's again: all of one queue, e the last of them. */

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/stats.h"
 #include "uwarp/types.h"
 
 struct sq;
@@ -43,10 +42,12 @@ struct cq {
 	uint64_t (*now)(void *arg); /* for the stamps; NULL: nobody wants them */
 	void *now_arg;
 	bool ignore_overrun; /* what does not fit is dropped, and that is all */
-	struct uw_stats *stats;
+	/* Around each push, so that several stacks may push; NULL: only one does. */
+	void (*guard)(void *ctx, bool on);
 };
 
-/* Producer. False: the queue is full; it is in error from then on and error() was called. */
+/* Producer: one at a time unless there is a guard. False: the queue is full; it is in error from
+ * then on and error() was called. */
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
 /* The same for a request of sq: the program has its slots back, up to `upto`, when it polls this.
  */

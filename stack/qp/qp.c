@@ -22,6 +22,15 @@ static uint32_t wc_opcode(unsigned wr_opcode)
 	return map[wr_opcode];
 }
 
+static bool count(struct qp *qp, bool pushed)
+{
+	if (pushed)
+		qp->stats->qp_completed++;
+	else
+		qp->stats->cq_overflows++;
+	return pushed;
+}
+
 /* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
 void qp_reap(struct qp *qp)
 {
@@ -46,7 +55,7 @@ void qp_reap(struct qp *qp)
 		if ((int32_t)(head - qp->sq.tx) > 0)
 			qp->sq.tx = head;
 		atomic_store_explicit(&qp->sq.head, head, memory_order_release);
-		if (tell && cq_push_sent(qp->scq, &wc, &qp->sq, head))
+		if (tell && count(qp, cq_push_sent(qp->scq, &wc, &qp->sq, head)))
 			continue;
 		sq_settle(&qp->sq);
 	}
@@ -79,7 +88,7 @@ static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct 
 		wc.wc_flags = UW_WC_WITH_INV;
 		wc.imm_or_inv = d->inv_stag;
 	}
-	cq_push_received(qp->rcq, &wc, qp->rq, d && d->solicited);
+	count(qp, cq_push_received(qp->rcq, &wc, qp->rq, d && d->solicited));
 }
 
 /* ---- what the RDMAP stream calls --------------------------------------------------------- */
@@ -93,9 +102,8 @@ static void raise_limit(struct qp *qp)
 		qp->rq->limit_reached(qp->rq->ctx);
 }
 
-static uw_status recv_take(void *arg, struct mem_sgl *sgl)
+static uw_status take_first(struct qp *qp, struct mem_sgl *sgl)
 {
-	struct qp *qp = arg;
 	struct rqe *e = rq_first(qp->rq);
 
 	if (!e)
@@ -110,6 +118,19 @@ static uw_status recv_take(void *arg, struct mem_sgl *sgl)
 		raise_limit(qp);
 	}
 	return UW_OK;
+}
+
+static uw_status recv_take(void *arg, struct mem_sgl *sgl)
+{
+	struct qp *qp = arg;
+	uw_status st;
+
+	if (!qp->shared_rq || !qp->guard)
+		return take_first(qp, sgl);
+	qp->guard(qp->rq, true);
+	st = take_first(qp, sgl);
+	qp->guard(qp->rq, false);
+	return st;
 }
 
 static void recv_done(void *arg, const struct rdmap_delivery *d)
@@ -200,8 +221,15 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->state = UW_QPS_RESET;
 	qp->mem = s->mem;
 	qp->bounce = s->bounce;
+	qp->guard = s->guard;
 	qp->rd.mem = s->mem;
 	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
+}
+
+void qp_move(struct qp *qp, struct uw_stats *stats, uint8_t *bounce)
+{
+	qp->stats = stats;
+	qp->bounce = bounce;
 }
 
 uw_status qp_start(struct qp *qp, const struct qp_stream *s)

@@ -60,6 +60,8 @@ struct qp {
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
+	/* Around each taking from an SRQ that several stacks take from; NULL: only one does. */
+	void (*guard)(struct rq *srq, bool on);
 };
 
 struct qp_setup {
@@ -70,10 +72,14 @@ struct qp_setup {
 	struct mem_table *mem;
 	uint8_t *bounce; /* RDMAP_BOUNCE octets or NULL: see struct rdmap_stream */
 	struct uw_stats *stats;
+	void (*guard)(struct rq *srq, bool on); /* see struct qp */
 };
 
 /* sq and own_rq (or srq and taken) are set up by the caller before. */
 void qp_init(struct qp *qp, const struct qp_setup *s);
+
+/* Without a stream: another stack's from now on, with its counters and its bounce buffer. */
+void qp_move(struct qp *qp, struct uw_stats *stats, uint8_t *bounce);
 
 /* ---- life -------------------------------------------------------------------------------- */
 

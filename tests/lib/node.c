@@ -9,9 +9,9 @@ static void event(void *ctx, enum uw_event ev)
 	n->event[n->events++] = ev;
 }
 
-static void cq_over(struct cq *cq, struct cqe *ring, struct uw_stats *stats)
+static void cq_over(struct cq *cq, struct cqe *ring)
 {
-	*cq = (struct cq){ .ring = ring, .mask = NODE_WC - 1, .depth = NODE_WC, .stats = stats };
+	*cq = (struct cq){ .ring = ring, .mask = NODE_WC - 1, .depth = NODE_WC };
 }
 
 void node_rq(struct rq *rq, uint8_t *slots, uint32_t depth)
@@ -32,8 +32,8 @@ void node_init(struct node *n, uint32_t num, const struct node_opts *opts)
 	arena_init(&n->mem);
 	n->confirmed = o->confirmed;
 	n->stag = arena_add(&n->mem, n->m, sizeof(n->m), ARENA_ALL);
-	cq_over(&n->scq, n->swc, &n->stats);
-	cq_over(&n->rcq, n->rwc, &n->stats);
+	cq_over(&n->scq, n->swc);
+	cq_over(&n->rcq, n->rwc);
 	n->qp.sq = (struct sq){ .slots = n->sq_slots,
 				.slot_size = sq_slot_size(NODE_SGE, NODE_INLINE),
 				.mask = NODE_WR - 1,

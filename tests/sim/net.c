@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "io/rate.h"
+#include "queues.h"
 
 #ifdef __SANITIZE_THREAD__
 /* lwIP's sequential API: netconn.flags has one bit that lwIP's thread clears and another that its
@@ -97,6 +98,22 @@ static struct uw_ip ip6_of(uint32_t end)
 	return (struct uw_ip){ .b = { 0xfd, [15] = (uint8_t)end } };
 }
 
+/* UWARP_STACKS: each has a queue of each end. */
+static void show_all(struct io_link *const *links, struct io_link *const *shown, unsigned stacks,
+		     struct io_link **all)
+{
+	struct io_link *queue[QUEUES_MAX];
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (stacks == 1)
+			queue[0] = shown[i];
+		else
+			queues_open(shown[i], links[i], stacks, queue);
+		for (unsigned k = 0; k < stacks; k++)
+			all[2 * k + i] = queue[k];
+	}
+}
+
 void sim_open(struct sim *s, const struct sim_options *o)
 {
 	struct loop_config lc = { .mtu = o->mtu ? o->mtu : 1500,
@@ -111,7 +128,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 				  .reorder_ppm = o->reorder_ppm,
 				  .reorder_us = 400,
 				  .seed = o->seed };
-	struct io_link *shown[2];
+	struct io_link *shown[2], *all[2 * QUEUES_MAX];
 	struct uw_config cfg;
 
 	memset(s, 0, sizeof(*s));
@@ -146,7 +163,8 @@ void sim_open(struct sim *s, const struct sim_options *o)
 			assert_int_equal(rate_open(s->link[i], o->bps, sim_now_ns, s, &shown[i]),
 					 UW_OK);
 	}
-	assert_int_equal(engine_open_manual(&cfg, shown, 2, sim_now, s, &s->e), 0);
+	show_all(s->link, shown, cfg.stacks, all);
+	assert_int_equal(engine_open_manual(&cfg, all, 2, sim_now, s, &s->e), 0);
 	if (s->wall)
 		s->e->rng = s->now_us | 1; /* other ports than those that are in TIME_WAIT */
 	sim_open_side(s, &s->a, NULL);
@@ -169,10 +187,11 @@ static bool all_back(void *arg)
 	struct sim *s = arg;
 	bool all;
 
-	engine_lock(s->e);
-	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]) &&
-	      !llp_lingering(s->e->llp);
-	engine_unlock(s->e);
+	engine_lock_all(s->e);
+	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]);
+	for (struct uw_engine *e = s->e; e; e = e->next)
+		all = all && !llp_lingering(e->llp);
+	engine_unlock_all(s->e);
 	return all;
 }
 
@@ -191,6 +210,19 @@ void sim_close(struct sim *s)
 	uw_engine_close(s->e);
 }
 
+struct uw_stats sim_stats(const struct sim *s)
+{
+	struct uw_stats sum = { 0 };
+	uint64_t *to = (uint64_t *)&sum;
+
+	static_assert(sizeof(sum) % sizeof(*to) == 0, "counters alone");
+	for (const struct uw_engine *e = s->e; e; e = e->next) {
+		for (size_t i = 0; i < sizeof(sum) / sizeof(*to); i++)
+			to[i] += ((const uint64_t *)&e->stats)[i];
+	}
+	return sum;
+}
+
 /* ---- time -------------------------------------------------------------------------------- */
 
 static void step_real(struct sim *s, bool idle)
@@ -202,15 +234,26 @@ static void step_real(struct sim *s, bool idle)
 	s->now_us = sim_now(s);
 }
 
+/* What one stack does may be another's to go on with. */
+static unsigned run_all(struct sim *s)
+{
+	unsigned work = 0;
+
+	for (struct uw_engine *e = s->e; e; e = e->next) {
+		engine_lock(e);
+		work += engine_run(e);
+		engine_unlock(e);
+	}
+	return work;
+}
+
 static void step(struct sim *s)
 {
 	uint64_t next = s->now_us + 1000, at;
 	bool idle = true;
 
-	engine_lock(s->e);
-	while (engine_run(s->e))
+	while (run_all(s))
 		idle = false;
-	engine_unlock(s->e);
 	if (s->real) {
 		step_real(s, idle);
 		return;

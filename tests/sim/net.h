@@ -83,6 +83,8 @@ struct uw_mr *sim_mr(struct sim_side *side, void *p, size_t n, unsigned access);
 struct uw_wc sim_wc(struct sim *s, struct uw_cq *cq);
 void sim_post_send(struct sim_side *side, const struct uw_send_wr *wr);
 void sim_post_recv(struct sim_side *side, uint64_t id, void *p, uint32_t n, struct uw_mr *mr);
+/* Of all stacks. */
+struct uw_stats sim_stats(const struct sim *s);
 bool sim_had(const struct sim_side *side, enum uw_cm_event_type type);
 
 #endif

@@ -313,7 +313,7 @@ static void only_tcp_and_neighbours_are_heard(void **state)
 		put(s, f);
 	}
 	sim_run_us(s, 1000000);
-	assert_int_equal(s->e->stats.ip_rx_unwanted, n);
+	assert_int_equal(sim_stats(s).ip_rx_unwanted, n);
 	assert_int_equal(s->link[1]->stats.tx_frames, sent); /* no answer either */
 	assert_true(reaches(s, "fd00::2", "fd00::1"));
 	uw_ep_destroy(ls);

@@ -363,7 +363,7 @@ static int64_t rnr_wait_ms(uint8_t a_retries, uint8_t b_retries, bool a_sends)
 	since = s->now_us;
 	done = sim_until(s, is_in_error, from->qp, 30000000);
 	since = (s->now_us - since) / 1000;
-	assert_int_equal(s->e->stats.rnr_timeouts, done);
+	assert_int_equal(sim_stats(s).rnr_timeouts, done);
 	/* InfiniBand's responder stays as it is: it is not at fault */
 	assert_int_equal(uw_qp_state(to->qp), UW_QPS_RTS);
 	assert_int_equal(to->async[UW_EVENT_QP_FATAL], 0);

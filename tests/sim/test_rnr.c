@@ -80,8 +80,8 @@ static void late_receives(struct sim_options o)
 		sim_post_recv(&t->s.b, i, t->b + i * 5000, 5000, t->mb);
 		recv_good(t, i, i * 5000, 5000);
 	}
-	assert_int_equal(t->s.e->stats.rnr_timeouts, 0);
-	assert_true(t->s.e->stats.rnr_waits > 0);
+	assert_int_equal(sim_stats(&t->s).rnr_timeouts, 0);
+	assert_true(sim_stats(&t->s).rnr_waits > 0);
 	stop(t);
 }
 
@@ -109,7 +109,7 @@ static void test_with_all_faults(void **state)
 static void test_what_waits_is_counted_once(void **state)
 {
 	struct bench *t = start((struct sim_options){ 0 });
-	struct uw_stats before = t->s.e->stats;
+	struct uw_stats before = sim_stats(&t->s);
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++)
@@ -119,11 +119,11 @@ static void test_what_waits_is_counted_once(void **state)
 		sim_post_recv(&t->s.b, i, t->b + i * 100, 100, t->mb);
 		recv_good(t, i, i * 100, 100);
 	}
-	assert_int_equal(t->s.e->stats.ddp_rx_untagged - before.ddp_rx_untagged, 4);
+	assert_int_equal(sim_stats(&t->s).ddp_rx_untagged - before.ddp_rx_untagged, 4);
 	/* the Writes are what a silent responder gets to see: qp_nudge */
-	assert_int_equal(t->s.e->stats.mpa_rx_fpdus - before.mpa_rx_fpdus,
-			 4 + t->s.e->stats.ddp_rx_tagged - before.ddp_rx_tagged);
-	assert_int_equal(t->s.e->stats.payload_rx_bytes - before.payload_rx_bytes, 400);
+	assert_int_equal(sim_stats(&t->s).mpa_rx_fpdus - before.mpa_rx_fpdus,
+			 4 + sim_stats(&t->s).ddp_rx_tagged - before.ddp_rx_tagged);
+	assert_int_equal(sim_stats(&t->s).payload_rx_bytes - before.payload_rx_bytes, 400);
 	stop(t);
 }
 
@@ -136,7 +136,7 @@ static void more_than_the_window(struct sim_options o)
 	for (unsigned i = 0; i < 16; i++)
 		send_at(t, i, i % 4 * n, n);
 	sim_run_us(&t->s, 5 * SECOND);
-	assert_true(t->s.e->stats.tcp_rx_bytes < SIZE + 65536);
+	assert_true(sim_stats(&t->s).tcp_rx_bytes < SIZE + 65536);
 	assert_in_range(loop_frames_out(t->s.link[0]) + loop_frames_out(t->s.link[1]), 0, 64);
 	for (unsigned i = 0; i < 16; i++) {
 		memset(t->b + i % 4 * n, 0, n);
@@ -237,7 +237,7 @@ static void test_the_wait_has_a_limit(void **state)
 	assert_int_equal(t->s.a.qp->qp.peer_term.etype, 2);
 	assert_int_equal(t->s.a.qp->qp.peer_term.code, 2);
 	assert_int_equal(t->s.b.async[UW_EVENT_QP_FATAL], 1);
-	assert_int_equal(t->s.e->stats.rnr_timeouts, 1);
+	assert_int_equal(sim_stats(&t->s).rnr_timeouts, 1);
 	stop(t);
 }
 

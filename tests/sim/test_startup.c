@@ -71,7 +71,7 @@ static void a_received(struct bench *t)
 
 static uint64_t fpdus(const struct bench *t)
 {
-	return t->s.e->stats.mpa_tx_fpdus;
+	return sim_stats(&t->s).mpa_tx_fpdus;
 }
 
 /* RFC 5044 §7.1.2: the responder sends nothing before it has validated one FPDU. */

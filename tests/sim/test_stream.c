@@ -110,12 +110,12 @@ static void all_operations(const struct sim_options *o)
 		one_sided(s, &b, UW_WR_RDMA_READ, n);
 		assert_memory_equal(b.a, b.b, n);
 	}
-	assert_int_equal(s->e->stats.mpa_rx_crc_errors, 0);
+	assert_int_equal(sim_stats(s).mpa_rx_crc_errors, 0);
 	/* one copy in, one copy out (design: the payload is touched once on each side) */
-	assert_int_equal(s->e->stats.payload_rx_copied,
-			 (o->bounce ? 2 : 1) * s->e->stats.payload_rx_bytes);
-	assert_int_equal(s->e->stats.payload_tx_copied,
-			 (o->bounce ? 2 : 1) * s->e->stats.payload_tx_bytes);
+	assert_int_equal(sim_stats(s).payload_rx_copied,
+			 (o->bounce ? 2 : 1) * sim_stats(s).payload_rx_bytes);
+	assert_int_equal(sim_stats(s).payload_tx_copied,
+			 (o->bounce ? 2 : 1) * sim_stats(s).payload_tx_bytes);
 	drop(&b);
 	sim_close(s);
 	free(s);

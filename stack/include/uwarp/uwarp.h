@@ -57,6 +57,8 @@ enum uw_tso {
 	UW_TSO_OFF,
 };
 
+#define UW_STACKS_MAX 8
+
 struct uw_config {
 	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives), "socket" (the kernel's, over
 	 * the link "host"); "" = raw */
@@ -89,7 +91,10 @@ struct uw_config {
 	/* Not 0: ask a peer that was silent for so long whether it is still there, and twice more
 	 * (RFC 1122 §4.2.3.6). Not asked where the link tells; default 4000 */
 	unsigned keepalive_ms;
-	enum uw_threads threads; /* default UW_THREADS_ADAPTIVE */
+	enum uw_threads threads; /* default UW_THREADS_ADAPTIVE; with several stacks that is C3 */
+	/* Stacks, each with a lock, a thread and a queue of the link of its own, 1..UW_STACKS_MAX
+	 * (doc/adr/0016); default 1. More than one: transport raw, no memory windows */
+	unsigned stacks;
 	bool verbose; /* say on stderr what was chosen */
 };
 

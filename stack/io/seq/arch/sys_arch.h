@@ -4,9 +4,7 @@
 #define UWARP_SEQ_SYS_ARCH_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef struct seq_sem {
 	pthread_mutex_t lock;
@@ -14,11 +12,6 @@ typedef struct seq_sem {
 	unsigned count;
 	bool valid;
 } sys_sem_t;
-
-/* lwIP's core lock. */
-typedef struct seq_mutex {
-	_Atomic uint32_t word;
-} sys_mutex_t;
 
 typedef struct seq_mbox *sys_mbox_t;
 typedef pthread_t sys_thread_t;
@@ -31,11 +24,7 @@ typedef int sys_prot_t;
 #define sys_sem_valid_val(s)	((s).valid)
 #define sys_sem_set_invalid(s)	((s)->valid = false)
 
-/* The calling thread's own semaphore, for calls that wait. */
+/* The calling thread's own semaphore, for its calls into lwIP's thread. */
 sys_sem_t *seq_thread_sem(void);
-
-/* The calling thread is lwIP's own. Is it? */
-void seq_mark_thread(void);
-bool seq_is_lwips(void);
 
 #endif

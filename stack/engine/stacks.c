@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several stacks in one process: made, locked together, and what moves between them. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/engine.h"
+#include "engine/say.h"
+#include "engine/transport.h"
+#include "io/steer.h"
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static struct uw_engine *copy_of(const struct uw_engine *lead, unsigned index)
+{
+	struct uw_engine *e = calloc(1, sizeof(*e));
+	uint8_t *bounce = lead->bounce ? malloc(RDMAP_BOUNCE) : NULL;
+
+	if (!e || (lead->bounce && !bounce)) {
+		free(e);
+		free(bounce);
+		return NULL;
+	}
+	e->index = index;
+	e->cfg = lead->cfg;
+	e->bounce = bounce;
+	e->model = lead->model;
+	e->policy = lead->policy;
+	e->rc_policy = lead->rc_policy;
+	e->rc_due_us = UINT64_MAX;
+	e->now_us = lead->now_us;
+	e->now_arg = lead->now_arg;
+	e->manual = lead->manual;
+	e->rng = lead->rng + 2 * index; /* odd, so not 0 */
+	e->doorbell = &e->own_doorbell;
+	return e;
+}
+
+int engine_add_stacks(struct uw_engine *lead)
+{
+	const struct transport *t = transport_find(lead->cfg.transport);
+	struct uw_engine *last = lead;
+
+	if (lead->cfg.stacks > 1 && !t->instance) {
+		engine_say("UWARP_STACKS=%u: the transport %s has one stack only", lead->cfg.stacks,
+			   t->name);
+		return -EINVAL;
+	}
+	if (lead->cfg.stacks > 1 && lead->model->caller_alone) {
+		engine_say("UWARP_STACKS=%u: each stack has a thread of its own, so "
+			   "UWARP_THREADS=c2 cannot be",
+			   lead->cfg.stacks);
+		return -EINVAL;
+	}
+	/* A program that polls cannot know which stack has something for it: their threads do. */
+	if (lead->cfg.stacks > 1 && lead->model->polls_drive)
+		lead->model = engine_thread_model(UW_THREADS_C3);
+	if (lead->cfg.stacks > 1) {
+		lead->steer = steer_ports_new();
+		if (!lead->steer)
+			return -ENOMEM;
+		engine_steer_lead(lead, RC_PORT);
+	}
+	for (unsigned i = 1; i < lead->cfg.stacks; i++) {
+		struct uw_engine *e = copy_of(lead, i);
+
+		if (!e)
+			return -ENOMEM;
+		e->lead = lead;
+		e->llp = t->instance(i);
+		last->next = e;
+		last = e;
+	}
+	return 0;
+}
+
+void engine_free_stacks(struct uw_engine *lead)
+{
+	struct uw_engine *e;
+
+	free(lead->steer);
+	while ((e = lead->next)) {
+		lead->next = e->next;
+		free(e->bounce);
+		free(e);
+	}
+}
+
+/* ---- locks ------------------------------------------------------------------------------- */
+
+void engine_lock_others(struct uw_engine *lead)
+{
+	for (struct uw_engine *e = lead->next; e; e = e->next)
+		engine_lock(e);
+}
+
+void engine_unlock_others(struct uw_engine *lead)
+{
+	for (struct uw_engine *e = lead->next; e; e = e->next) {
+		llp_flush_links(e->llp);
+		engine_unlock(e);
+	}
+}
+
+void engine_lock_all(struct uw_engine *e)
+{
+	engine_lock(e->lead);
+	engine_lock_others(e->lead);
+}
+
+void engine_unlock_all(struct uw_engine *e)
+{
+	engine_unlock_others(e->lead);
+	if (e->lead->next)
+		llp_flush_links(e->lead->llp);
+	engine_unlock(e->lead);
+}
+
+/* ---- what moves -------------------------------------------------------------------------- */
+
+struct uw_engine *engine_next_home(struct uw_engine *e)
+{
+	struct uw_engine *home = e->lead;
+
+	if (!home->next)
+		return home;
+	for (unsigned i = e->lead->next_home++ % e->lead->cfg.stacks; i; i--)
+		home = home->next;
+	return home;
+}
+
+void engine_qp_move(struct uw_qp *qp, struct uw_engine *to)
+{
+	if (engine_of(qp) == to)
+		return;
+	qp_move(&qp->qp, &to->stats, to->bounce);
+	/* release: pairs with the acquire in engine_ring */
+	atomic_store_explicit(&qp->ring.home, to, memory_order_release);
+}
