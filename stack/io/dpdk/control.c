@@ -206,12 +206,14 @@ static void serve_once(struct fabric *f)
 /* What was taken from the stack goes out, and then our last word. */
 static void say_bye(struct fabric *f)
 {
-	const struct io_env *env = &f->link.env;
 	struct msg bye = join_msg(f, MSG_BYE);
 
-	env->lock(env->arg);
-	lane_pending(&f->lanes);
-	env->unlock(env->arg);
+	for (unsigned i = 0; i < f->n; i++) {
+		if (!fabric_enter(f, i))
+			continue;
+		lane_pending(&f->link[i].lanes);
+		fabric_leave(f, i);
+	}
 	for (unsigned i = 0; i < PEER_MAX; i++) {
 		struct peer *p = &f->peer[i];
 		enum peer_state s = our_state(f, p);

@@ -56,6 +56,10 @@ enum { DPDK_QUEUES_MAX = 16 };
  * port can be told so; which one is its own affair. Each link is closed for itself, in any order;
  * the port goes with the last, before which every frame is free again. A port that has not so many
  * queues: UW_E_UNSUPPORTED.
+ *
+ * memif: out[i] has queue i of every peer that has as many. Of a peer that has fewer, c, those from
+ * out[c] on receive nothing and send what its queue i % c takes in. peer_down comes to each link
+ * that is open, under its lock, once all of them have given out what the peer sent.
  */
 UW_CHECK uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *envs,
 				   struct io_link **out);

@@ -28,26 +28,31 @@ static const uint64_t nominal_bps = UINT64_C(10000000000);
  * lock to take. */
 static _Atomic pid_t opener;
 
+static struct fabric_link *member_of(struct io_link *l)
+{
+	return (struct fabric_link *)l;
+}
+
 static struct fabric *fabric_of(struct io_link *l)
 {
-	return (struct fabric *)l;
+	return member_of(l)->f;
 }
 
 /* --- the ops under the stack lock --- */
 
 static unsigned fabric_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
-	return lane_rx(&fabric_of(l)->lanes, v, n);
+	return lane_rx(&member_of(l)->lanes, v, n);
 }
 
 static unsigned fabric_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
-	return lane_tx(&fabric_of(l)->lanes, v, n);
+	return lane_tx(&member_of(l)->lanes, v, n);
 }
 
 static struct io_frame *fabric_alloc(struct io_link *l)
 {
-	struct io_frame *f = frame_alloc(fabric_of(l)->pools.tx);
+	struct io_frame *f = frame_alloc(member_of(l)->pools.tx);
 
 	l->stats.no_frame += !f;
 	return f;
@@ -55,7 +60,7 @@ static struct io_frame *fabric_alloc(struct io_link *l)
 
 static struct io_frame *fabric_refer(struct io_link *l, const uint8_t *p, uint32_t n)
 {
-	struct io_frame *f = frame_refer(fabric_of(l)->pools.tx, p, n);
+	struct io_frame *f = frame_refer(member_of(l)->pools.tx, p, n);
 
 	l->stats.no_frame += !f;
 	return f;
@@ -63,7 +68,7 @@ static struct io_frame *fabric_refer(struct io_link *l, const uint8_t *p, uint32
 
 static bool fabric_pending(struct io_link *l)
 {
-	return lane_pending(&fabric_of(l)->lanes);
+	return lane_pending(&member_of(l)->lanes);
 }
 
 /* --- finding peers --- */
@@ -72,7 +77,7 @@ static bool fabric_pending(struct io_link *l)
  * gives the host's own name. */
 static bool means_anybody(const struct fabric *f, const struct uw_ip *to)
 {
-	if (io_has(&f->link, to))
+	if (io_has(&f->link[0].io, to))
 		return false;
 	return uw_ip_is_any(to) || uw_ip_is_loopback(to) ||
 	       (uw_ip_is_v4(to) && uw_ip_v4_be(to) == htonl(0x7f000101));
@@ -81,12 +86,12 @@ static bool means_anybody(const struct fabric *f, const struct uw_ip *to)
 /* Is it an address that a process on this link can have? */
 static bool on_link(const struct fabric *f, const struct uw_ip *to)
 {
-	bool near = ((uw_ip_v4_be(to) ^ f->link.addr) & f->link.mask) == 0;
+	bool near = ((uw_ip_v4_be(to) ^ f->link[0].io.addr) & f->link[0].io.mask) == 0;
 
 	if (uw_ip_is_v4(to))
 		return near;
-	for (unsigned i = 0; i < f->link.n_ip6; i++) {
-		if (uw_net_has(&f->link.ip6[i], to))
+	for (unsigned i = 0; i < f->link[0].io.n_ip6; i++) {
+		if (uw_net_has(&f->link[0].io.ip6[i], to))
 			return near;
 	}
 	return false;
@@ -171,7 +176,8 @@ static uw_status find_listener(struct fabric *f, struct uw_ip *to, uint16_t port
 	uw_status st = registry_owner(&f->registry, port, &addr);
 
 	if (!st)
-		*to = uw_ip_is_v4(to) || !f->link.n_ip6 ? uw_ip_v4(addr) : io_local_of(addr).ip;
+		*to = uw_ip_is_v4(to) || !f->link[0].io.n_ip6 ? uw_ip_v4(addr)
+							      : io_local_of(addr).ip;
 	return st;
 }
 
@@ -209,31 +215,92 @@ static void fabric_release(struct io_link *l, uint16_t port)
 
 static void fabric_free(struct fabric *f)
 {
-	bell_unmap(f->link.doorbell);
+	bell_unmap(f->bell);
 	fds_close(f->bell_fd);
 	pthread_cond_destroy(&f->changed);
+	pthread_mutex_destroy(&f->open_lock);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 	opener = 0;
 }
 
+bool fabric_enter(struct fabric *f, unsigned i)
+{
+	const struct io_env *env = &f->link[i].io.env;
+
+	pthread_mutex_lock(&f->open_lock);
+	if (f->link[i].closed) {
+		pthread_mutex_unlock(&f->open_lock);
+		return false;
+	}
+	env->lock(env->arg);
+	return true;
+}
+
+void fabric_leave(struct fabric *f, unsigned i)
+{
+	const struct io_env *env = &f->link[i].io.env;
+
+	env->unlock(env->arg);
+	pthread_mutex_unlock(&f->open_lock);
+}
+
+void fabric_rouse(struct fabric *f)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		lane_ring(f->link[i].io.doorbell);
+}
+
+static void pass_all(void *arg)
+{
+	struct fabric *f = arg;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		if (fabric_enter(f, i))
+			fabric_leave(f, i);
+	}
+}
+
+/* What it was given to send goes out as far as there is room, what it received and nobody took is
+ * dropped. */
+static void drop_lanes(struct fabric *f, unsigned i)
+{
+	if (!fabric_enter(f, i))
+		return;
+	lane_pending(&f->link[i].lanes);
+	lane_clear(&f->link[i].lanes);
+	f->link[i].closed = true;
+	fabric_leave(f, i);
+}
+
 /* Nobody polls us any more: the peers first, then their ports, then the memory. */
+static void fabric_end(struct fabric *f)
+{
+	control_stop(f);
+	if (f->slots.run_dir)
+		slot_close_all(&f->slots);
+	wrap_unmap_after(NULL);
+	for (unsigned i = 0; i < f->n; i++)
+		drop_lanes(f, i);
+	registry_close(&f->registry);
+	for (unsigned i = 0; i < f->n; i++)
+		frame_pools_close(&f->link[i].pools);
+	fabric_free(f);
+}
+
 static void fabric_close(struct io_link *l)
 {
 	struct fabric *f = fabric_of(l);
 
 	if (f->pid != getpid())
 		return; /* a forked child has nothing of it: everything is its parent's */
-	control_stop(f);
-	if (f->slots.pools)
-		slot_close_all(&f->slots);
-	wrap_unmap_under(NULL);
-	l->env.lock(l->env.arg);
-	lane_clear(&f->lanes);
-	l->env.unlock(l->env.arg);
-	registry_close(&f->registry);
-	frame_pools_close(&f->pools);
-	fabric_free(f);
+	pthread_mutex_lock(&f->open_lock);
+	bool last = --f->open == 0;
+	pthread_mutex_unlock(&f->open_lock);
+	if (last)
+		fabric_end(f);
+	else
+		drop_lanes(f, (unsigned)(member_of(l) - f->link));
 }
 
 static const struct io_ops fabric_ops = {
@@ -260,29 +327,42 @@ static unsigned frame_room(unsigned mtu)
 	return RTE_MIN(slot_buffer(mtu) + RTE_CACHE_LINE_SIZE, (unsigned)FRAME_ROOM_MAX);
 }
 
-static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_env *env)
+static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cfg,
+		      const struct io_env *env)
 {
-	struct fabric *f = calloc(1, sizeof(*f));
+	struct fabric_link *m = &f->link[i];
+
+	m->f = f;
+	m->lanes.link = &m->io;
+	m->io = (struct io_link){ .ops = &fabric_ops,
+				  .env = *env,
+				  .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
+				  .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
+				  .headroom = FRAME_HEADROOM,
+				  .flags = IO_P2P | IO_RINGS | IO_REFERS,
+				  .bps = nominal_bps };
+}
+
+static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_env *envs)
+{
+	unsigned n = RTE_MAX(cfg->queues, 1U);
+	struct fabric *f = calloc(1, sizeof(*f) + n * sizeof(f->link[0]));
 	pthread_condattr_t attr;
 
 	if (!f)
 		return NULL;
 	f->pid = getpid();
+	f->n = f->open = n;
 	if (getrandom(&f->instance, sizeof(f->instance), 0) != sizeof(f->instance))
 		f->instance = (uint32_t)registry_now();
 	f->wake_fd = f->bell_fd = -1;
 	f->registry.lock_fd = f->registry.listen_fd = -1;
-	f->link = (struct io_link){ .ops = &fabric_ops,
-				    .env = *env,
-				    .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
-				    .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
-				    .headroom = FRAME_HEADROOM,
-				    .flags = IO_P2P | IO_RINGS | IO_REFERS,
-				    .bps = nominal_bps };
-	f->lanes.link = &f->link;
+	for (unsigned i = 0; i < n; i++)
+		fill_link(f, i, cfg, &envs[i]);
 	for (unsigned i = 0; i < PEER_MAX; i++)
 		f->peer[i].fd = -1;
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_mutex_init(&f->open_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&f->changed, &attr);
@@ -290,25 +370,47 @@ static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_
 	return f;
 }
 
-static uw_status open_doorbell(struct fabric *f)
+static uw_status open_doorbells(struct fabric *f)
 {
-	f->link.doorbell = bell_make(&f->bell_fd);
+	f->bell = bell_make(&f->bell_fd);
 	f->bell_fd = fds_keep(f->bell_fd);
-	if (f->link.doorbell && f->bell_fd >= 0)
-		return UW_OK;
-	return say(UW_E_NO_LINK, "no page for the doorbell: %s", strerror(errno));
+	if (!f->bell || f->bell_fd < 0)
+		return say(UW_E_NO_LINK, "no page for the doorbells: %s", strerror(errno));
+	for (unsigned i = 0; i < f->n; i++)
+		f->link[i].io.doorbell = bell_word(f->bell, i);
+	return UW_OK;
 }
 
 static uw_status open_memory(struct fabric *f, const struct dpdk_config *cfg)
 {
-	unsigned room = frame_room(f->link.mtu);
+	unsigned room = frame_room(f->link[0].io.mtu);
+	unsigned ntx = RTE_MIN((unsigned)TX_FRAMES, (unsigned)TX_OCTETS / room);
 
-	f->pools.nrx = RX_FRAMES;
-	f->pools.ntx = RTE_MIN((unsigned)TX_FRAMES, (unsigned)TX_OCTETS / room);
-	struct eal_need need = { .bytes = frame_pools_bytes(f->pools.nrx, f->pools.ntx, room),
+	/* Several stacks share what is under way. */
+	ntx = f->n > 1 ? ntx / 2 : ntx;
+	struct eal_need need = { .bytes = f->n * frame_pools_bytes(RX_FRAMES, ntx, room),
 				 .verbose = cfg->verbose };
 	uw_status st = eal_start(&need);
-	return st ? st : frame_pools_open(&f->pools, &f->link, room);
+	for (unsigned i = 0; !st && i < f->n; i++) {
+		struct fabric_link *m = &f->link[i];
+
+		m->pools.nrx = RX_FRAMES;
+		m->pools.ntx = ntx;
+		st = frame_pools_open(&m->pools, &m->io, room);
+		f->slots.rx[i] = m->pools.rx;
+	}
+	return st;
+}
+
+static void name_links(struct fabric *f, const struct dpdk_config *cfg)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		struct io_link *l = &f->link[i].io;
+
+		l->addr = f->registry.addr;
+		io_mac_of(l->addr, l->mac);
+		io_set_ip6(l, cfg->ip6, cfg->n_ip6);
+	}
 }
 
 static uw_status open_parts(struct fabric *f, const struct dpdk_config *cfg)
@@ -316,24 +418,25 @@ static uw_status open_parts(struct fabric *f, const struct dpdk_config *cfg)
 	uw_status st = registry_open(&f->registry, cfg);
 	if (st)
 		return st;
-	f->link.addr = f->registry.addr;
-	io_mac_of(f->link.addr, f->link.mac);
-	io_set_ip6(&f->link, cfg->ip6, cfg->n_ip6);
-	st = open_doorbell(f);
+	name_links(f, cfg);
+	st = open_doorbells(f);
 	if (st)
 		return st;
 	st = open_memory(f, cfg);
 	if (st)
 		return st;
 	f->slots.run_dir = f->registry.dir;
-	f->slots.addr = f->link.addr;
-	f->slots.mtu = f->link.mtu;
-	f->slots.pools = &f->pools;
-	wrap_unmap_under(&f->link.env);
+	f->slots.addr = f->registry.addr;
+	f->slots.mtu = f->link[0].io.mtu;
+	for (unsigned i = 0; i < SLOT_MAX; i++)
+		slot_init(&f->slots.slot[i]);
+	f->barrier = (struct wrap_barrier){ .pass = pass_all, .arg = f };
+	wrap_unmap_after(&f->barrier);
 	return control_start(f);
 }
 
-uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *env, struct io_link **out)
+uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *envs,
+		      struct io_link **out)
 {
 	if (cfg->mtu && (cfg->mtu < MTU_MIN || cfg->mtu > MTU_MAX))
 		return say(UW_E_INVAL, "an MTU of %u does not fit memif: choose %d to %d", cfg->mtu,
@@ -344,16 +447,17 @@ uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *env, s
 					      ? "this process has a memif link already"
 					      : "this process was forked with a memif link open, "
 						"which is its parent's");
-	struct fabric *f = fabric_new(cfg, env);
+	struct fabric *f = fabric_new(cfg, envs);
 	if (!f) {
 		opener = 0;
 		return UW_E_NOMEM;
 	}
 	uw_status st = open_parts(f, cfg);
 	if (st) {
-		fabric_close(&f->link);
+		fabric_end(f);
 		return st;
 	}
-	*out = &f->link;
+	for (unsigned i = 0; i < f->n; i++)
+		out[i] = &f->link[i].io;
 	return UW_OK;
 }

@@ -8,8 +8,13 @@
  *   join.c      both sides of a join, and the end of one
  *   lane.c      the data path
  *
- * Locks, in the order they may be nested: `lock` (control plane), then the stack lock. The stack
- * lock is held only to publish or unpublish a lane; never while a port is made or a socket used.
+ * Each stack of the process has a link of its own, with its queue to and from every peer that has
+ * as many stacks; of a peer that has fewer, those that are too many send over the others' queues,
+ * and receive nothing.
+ *
+ * Locks, in the order they may be nested: `lock` (control plane), `open_lock` (which links are
+ * there), then one stack's lock. A stack lock is held only to publish or unpublish a lane; never
+ * while a port is made or a socket used.
  */
 #ifndef UWARP_IO_DPDK_FABRIC_H
 #define UWARP_IO_DPDK_FABRIC_H
@@ -37,12 +42,12 @@ struct peer {
 	uint32_t addr; /* network order */
 	uint32_t instance;
 	uint32_t mtu;
-	int fd;		      /* control connection, -1 while CALLING or GONE */
-	unsigned call;	      /* which call it is that CALLING is about */
-	uint64_t deadline_ms; /* ANSWERING, BYE, GONE */
-	uint64_t mark;	      /* GONE: for lane_passed */
+	int fd;				/* control connection, -1 while CALLING or GONE */
+	unsigned call;			/* which call it is that CALLING is about */
+	uint64_t deadline_ms;		/* ANSWERING, BYE, GONE */
+	uint64_t mark[DPDK_QUEUES_MAX]; /* GONE: for lane_passed, of each link */
 	struct slot *slot;
-	_Atomic uint32_t *bell;
+	_Atomic uint32_t *bell; /* the page */
 };
 
 enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
@@ -53,15 +58,24 @@ struct visitor {
 	uint64_t deadline_ms;
 };
 
+struct fabric_link {
+	struct io_link io; /* first: an io_link * is a fabric_link * */
+	struct fabric *f;
+	bool closed; /* under open_lock */
+	struct frame_pools pools;
+	struct lane_set lanes; /* under its stack's lock */
+};
+
 struct fabric {
-	struct io_link link; /* first: an io_link * is a fabric * */
 	pid_t pid;
 	uint32_t instance;
-	struct frame_pools pools;
 	struct registry registry;
 	struct slot_set slots;
 	int bell_fd;
-	struct lane_set lanes; /* under the stack lock */
+	_Atomic uint32_t *bell; /* the page of our doorbells */
+	struct wrap_barrier barrier;
+	pthread_mutex_t open_lock;
+	unsigned open; /* links, under open_lock */
 
 	pthread_mutex_t lock; /* peers, calls */
 	pthread_cond_t changed;
@@ -75,6 +89,9 @@ struct fabric {
 	int wake_fd;
 	struct visitor visitor[VISITOR_MAX];
 	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need */
+
+	unsigned n; /* links; addresses and MTU are the same for all */
+	struct fabric_link link[];
 };
 
 /* join.c */
@@ -108,7 +125,14 @@ void control_stop(struct fabric *f);
 void control_wake(struct fabric *f);
 
 /* fabric.c */
-UW_CHECK uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *env,
+/* envs and out have an entry for each of cfg->queues. */
+UW_CHECK uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *envs,
 			       struct io_link **out);
+/* Take the stack lock of link i until fabric_leave, before which it stays open. False: it is
+ * closed, and nothing is locked. */
+bool fabric_enter(struct fabric *f, unsigned i);
+void fabric_leave(struct fabric *f, unsigned i);
+/* Any thread: whoever sleeps looks once more. The caller has fenced. */
+void fabric_rouse(struct fabric *f);
 
 #endif

@@ -40,27 +40,40 @@ struct msg join_msg(const struct fabric *f, enum msg_type type)
 	return (struct msg){ .magic = MSG_MAGIC,
 			     .version = MSG_VERSION,
 			     .type = (uint8_t)type,
-			     .addr = f->link.addr,
+			     .addr = f->link[0].io.addr,
 			     .pid = (uint32_t)f->pid,
 			     .instance = f->instance,
-			     .mtu = f->link.mtu };
+			     .mtu = f->link[0].io.mtu };
+}
+
+/* The way from our link i to a peer. */
+static struct lane lane_to(const struct fabric *f, const struct peer *p, unsigned i)
+{
+	unsigned queue = i % p->slot->queues;
+
+	return (struct lane){ .addr = p->addr,
+			      .port = p->slot->port,
+			      .queue = (uint16_t)queue,
+			      .receives = i == queue,
+			      .shared = p->slot->queues < f->n ? &p->slot->shared[queue] : NULL,
+			      .frame_max = RTE_MIN(p->mtu, f->link[0].io.mtu) + FRAME_ETHER,
+			      .bell = bell_word(p->bell, queue) };
 }
 
 /* What they are about to send, or sent before we looked, must not wait for a ring that came too
  * early: so whoever sleeps looks once more. */
-static void publish(struct fabric *f, uint32_t addr, const struct slot *slot, uint32_t mtu,
-		    _Atomic uint32_t *bell)
+static void publish(struct fabric *f, const struct peer *p)
 {
-	struct lane l = { .addr = addr,
-			  .port = slot->port,
-			  .frame_max = RTE_MIN(mtu, f->link.mtu) + FRAME_ETHER,
-			  .bell = bell };
+	for (unsigned i = 0; i < f->n; i++) {
+		struct lane l = lane_to(f, p, i);
 
-	f->link.env.lock(f->link.env.arg);
-	lane_add(&f->lanes, &l);
-	f->link.env.unlock(f->link.env.arg);
+		if (!fabric_enter(f, i))
+			continue;
+		lane_add(&f->link[i].lanes, &l);
+		fabric_leave(f, i);
+	}
 	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
-	lane_ring(f->link.doorbell);
+	fabric_rouse(f);
 }
 
 /* --- calling --- */
@@ -113,6 +126,7 @@ static uw_status call_hello(struct call *c)
 	struct msg hello = join_msg(c->f, MSG_HELLO);
 	int passed;
 
+	hello.more = (uint8_t)(c->f->n - 1);
 	uw_status st = registry_connect(&c->f->registry, c->addr, c->deadline_ms, &c->fd);
 	if (st)
 		return st;
@@ -146,21 +160,25 @@ static uw_status call_link_once(struct call *c)
 
 static uw_status call_link(struct call *c)
 {
+	unsigned queues = RTE_MIN(c->welcome.more + 1U, c->f->n);
 	uw_status st = UW_MORE;
 
 	while (st == UW_MORE) {
 		if (c->slot)
 			slot_release(&c->f->slots, c->slot);
-		c->slot = slot_dial(&c->f->slots, c->addr, c->welcome.slot);
+		c->slot = slot_dial(&c->f->slots, c->addr, c->welcome.slot, queues);
 		if (!c->slot)
 			return slot_complain(&c->f->slots, c->addr);
 		st = call_link_once(c);
 	}
 	if (st)
 		return st;
-	c->f->link.env.lock(c->f->link.env.arg);
-	lane_prime(c->slot->port);
-	c->f->link.env.unlock(c->f->link.env.arg);
+	for (unsigned i = 0; i < queues; i++) {
+		if (!fabric_enter(c->f, i))
+			continue;
+		lane_prime(c->slot->port, (uint16_t)i);
+		fabric_leave(c->f, i);
+	}
 	return UW_OK;
 }
 
@@ -195,7 +213,7 @@ static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
 		p->bell = c->bell;
 		p->instance = c->welcome.instance;
 		p->mtu = c->welcome.mtu;
-		publish(f, p->addr, p->slot, p->mtu, p->bell);
+		publish(f, p);
 		p->state = PEER_UP;
 		st = UW_OK;
 	}
@@ -240,8 +258,8 @@ static void refuse(struct fabric *f, int fd, enum msg_why why)
 
 static bool fits(const struct fabric *f, const struct msg *hello)
 {
-	return hello->version == MSG_VERSION && hello->addr != f->link.addr &&
-	       ((hello->addr ^ f->link.addr) & f->link.mask) == 0;
+	return hello->version == MSG_VERSION && hello->addr != f->link[0].io.addr &&
+	       ((hello->addr ^ f->link[0].io.addr) & f->link[0].io.mask) == 0;
 }
 
 /*
@@ -252,7 +270,7 @@ static bool fits(const struct fabric *f, const struct msg *hello)
 static bool crossed(const struct fabric *f, const struct peer *p, const struct msg *hello)
 {
 	if (p->state == PEER_CALLING)
-		return ntohl(f->link.addr) < ntohl(p->addr);
+		return ntohl(f->link[0].io.addr) < ntohl(p->addr);
 	return p->state == PEER_UP && p->instance == hello->instance;
 }
 
@@ -302,7 +320,8 @@ void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd)
 	p->bell = bell;
 	p->mtu = hello->mtu;
 	p->deadline_ms = registry_now() + ANSWER_MS;
-	p->slot = slot_serve(&f->slots);
+	unsigned queues = RTE_MIN(hello->more + 1U, f->n);
+	p->slot = slot_serve(&f->slots, queues);
 	if (!p->slot) {
 		slot_complain(&f->slots, p->addr);
 		p->fd = -1;
@@ -312,6 +331,7 @@ void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd)
 	}
 	struct msg welcome = join_msg(f, MSG_WELCOME);
 	welcome.slot = p->slot->index;
+	welcome.more = (uint8_t)(queues - 1);
 	if (msg_send(fd, &welcome, f->bell_fd))
 		join_end(f, p);
 }
@@ -324,7 +344,7 @@ void join_ready(struct fabric *f, struct peer *p)
 		join_end(f, p);
 		return;
 	}
-	publish(f, p->addr, p->slot, p->mtu, p->bell);
+	publish(f, p);
 	pthread_mutex_lock(&f->lock);
 	p->state = PEER_UP;
 	pthread_cond_broadcast(&f->changed);
@@ -345,16 +365,27 @@ static void set_state(struct fabric *f, struct peer *p, enum peer_state state)
 	pthread_mutex_unlock(&f->lock);
 }
 
+/* Was there any? */
+static bool unpublish(struct fabric *f, struct peer *p)
+{
+	bool was_up = false;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		p->mark[i] = 0;
+		if (!fabric_enter(f, i))
+			continue;
+		was_up |= lane_remove(&f->link[i].lanes, p->addr, &p->mark[i]);
+		fabric_leave(f, i);
+	}
+	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
+	fabric_rouse(f);			   /* somebody should look at what is left */
+	return was_up;
+}
+
 void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms)
 {
-	const struct io_env *env = &f->link.env;
-
 	set_state(f, p, PEER_GONE); /* first, so that nobody finds it up */
-	env->lock(env->arg);
-	bool was_up = lane_remove(&f->lanes, p->addr, &p->mark);
-	env->unlock(env->arg);
-	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
-	lane_ring(f->link.doorbell);		   /* somebody should look at what is left */
+	bool was_up = unpublish(f, p);
 
 	if (p->slot)
 		slot_release(&f->slots, p->slot);
@@ -370,16 +401,39 @@ void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms)
 		set_state(f, p, PEER_NONE);
 }
 
+static bool all_passed(struct fabric *f, const struct peer *p)
+{
+	bool passed = true;
+
+	for (unsigned i = 0; i < f->n && passed; i++) {
+		if (!fabric_enter(f, i))
+			continue;
+		passed = lane_passed(&f->link[i].lanes, p->mark[i]);
+		fabric_leave(f, i);
+	}
+	return passed;
+}
+
+/* What one stack took may have gone on to another: so none hears of it before all have taken it. */
+static void tell_down(struct fabric *f, const struct peer *p)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		const struct io_env *env = &f->link[i].io.env;
+
+		if (!fabric_enter(f, i))
+			continue;
+		if (env->peer_down)
+			env->peer_down(env->arg, p->addr);
+		fabric_leave(f, i);
+	}
+}
+
 void join_settle(struct fabric *f, struct peer *p)
 {
-	const struct io_env *env = &f->link.env;
+	bool done = f->closing || registry_now() >= p->deadline_ms || all_passed(f, p);
 
-	env->lock(env->arg);
-	bool done =
-		f->closing || lane_passed(&f->lanes, p->mark) || registry_now() >= p->deadline_ms;
-	if (done && !f->closing && env->peer_down)
-		env->peer_down(env->arg, p->addr);
-	env->unlock(env->arg);
+	if (done && !f->closing)
+		tell_down(f, p);
 	if (done)
 		set_state(f, p, PEER_NONE);
 }

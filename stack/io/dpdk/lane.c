@@ -69,7 +69,7 @@ static unsigned lane_take_in(struct lane_set *s, const struct lane *l, struct io
 			     unsigned n)
 {
 	struct rte_mbuf *m[FRAME_BURST];
-	unsigned got = rte_eth_rx_burst(l->port, 0, m, (uint16_t)n);
+	unsigned got = rte_eth_rx_burst(l->port, l->queue, m, (uint16_t)n);
 
 	for (unsigned i = 0; i < got; i++) {
 		uint32_t len;
@@ -87,6 +87,8 @@ static unsigned lane_poll(struct lane_set *s, const struct lane *l, struct io_fr
 	uint64_t full = s->link->stats.rx_bytes + RX_OCTETS;
 	unsigned got = 0, more;
 
+	if (!l->receives)
+		return 0;
 	do {
 		more = lane_take_in(s, l, v + got, RTE_MIN(n - got, (unsigned)RX_FEW));
 		got += more;
@@ -124,20 +126,20 @@ void lane_add(struct lane_set *s, const struct lane *l)
 	s->lane[s->count++] = *l;
 }
 
-void lane_prime(uint16_t port)
+void lane_prime(uint16_t port, uint16_t queue)
 {
 	struct rte_mbuf *m;
 
-	if (rte_eth_rx_burst(port, 0, &m, 1))
+	if (rte_eth_rx_burst(port, queue, &m, 1))
 		rte_pktmbuf_free(m); /* from a peer that did not wait for our READY */
 }
 
 static void queue_drop(struct lane_set *s, struct lane *l)
 {
-	s->link->stats.tx_drops += l->nqueue;
-	for (unsigned i = 0; i < l->nqueue; i++)
-		rte_pktmbuf_free(l->queue[i]);
-	l->nqueue = 0;
+	s->link->stats.tx_drops += l->nheld;
+	for (unsigned i = 0; i < l->nheld; i++)
+		rte_pktmbuf_free(l->held[i]);
+	l->nheld = 0;
 }
 
 bool lane_remove(struct lane_set *s, uint32_t addr, uint64_t *mark)
@@ -204,16 +206,33 @@ static void ring_peer(struct lane_set *s, const struct lane *l)
 	}
 }
 
+/* A ring that is full by what others send is not stuck as long as it moves. */
+static unsigned lane_burst(struct lane *l)
+{
+	unsigned sent;
+
+	if (!l->shared)
+		return rte_eth_tx_burst(l->port, l->queue, l->held, (uint16_t)l->nheld);
+	pthread_mutex_lock(&l->shared->lock);
+	sent = rte_eth_tx_burst(l->port, l->queue, l->held, (uint16_t)l->nheld);
+	l->shared->moved += sent > 0;
+	if (l->moved != l->shared->moved)
+		l->stuck_since = 0;
+	l->moved = l->shared->moved;
+	pthread_mutex_unlock(&l->shared->lock);
+	return sent;
+}
+
 /* Move what is queued into the ring; true if anything went. */
 static bool lane_flush(struct lane_set *s, struct lane *l)
 {
-	unsigned sent = rte_eth_tx_burst(l->port, 0, l->queue, (uint16_t)l->nqueue);
+	unsigned sent = lane_burst(l);
 
 	if (sent) {
 		l->stuck_since = 0;
-		l->nqueue -= sent;
-		if (l->nqueue)
-			memmove(l->queue, l->queue + sent, l->nqueue * sizeof(l->queue[0]));
+		l->nheld -= sent;
+		if (l->nheld)
+			memmove(l->held, l->held + sent, l->nheld * sizeof(l->held[0]));
 		return true;
 	}
 	if (!l->stuck_since)
@@ -245,12 +264,12 @@ static bool lane_take(struct lane_set *s, struct io_frame *f, uint64_t *touched)
 		io_free_chain(f);
 		return true;
 	}
-	if (l->nqueue == LANE_QUEUE) {
+	if (l->nheld == LANE_QUEUE) {
 		*touched |= lane_flush(s, l) ? UINT64_C(1) << (l - s->lane) : 0;
-		if (l->nqueue == LANE_QUEUE)
+		if (l->nheld == LANE_QUEUE)
 			return false;
 	}
-	l->queue[l->nqueue++] = frame_to_mbuf(f, len);
+	l->held[l->nheld++] = frame_to_mbuf(f, len);
 	*touched |= UINT64_C(1) << (l - s->lane);
 	s->link->stats.tx_frames++;
 	s->link->stats.tx_bytes += len;
@@ -271,7 +290,7 @@ unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n)
 		return taken;
 
 	for (unsigned i = 0; i < s->count; i++)
-		if (touched >> i & 1 && s->lane[i].nqueue)
+		if (touched >> i & 1 && s->lane[i].nheld)
 			lane_flush(s, &s->lane[i]);
 	/*
 	 * Pairs with the fence between the sleeper's store of IO_ASLEEP and its look at the ring
@@ -291,7 +310,7 @@ static void flush_queues(struct lane_set *s)
 	bool moved = false;
 
 	for (unsigned i = 0; i < s->count; i++)
-		if (s->lane[i].nqueue)
+		if (s->lane[i].nheld)
 			moved |= lane_flush(s, &s->lane[i]);
 	if (!moved)
 		return;
@@ -320,7 +339,7 @@ bool lane_pending(struct lane_set *s)
 	if (got)
 		return true;
 	for (unsigned i = 0; i < s->count; i++)
-		if (s->lane[i].nqueue) /* nobody rings when a full ring gets room */
+		if (s->lane[i].nheld) /* nobody rings when a full ring gets room */
 			return true;
 	return false;
 }

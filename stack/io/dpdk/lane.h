@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data path of the fabric: one lane per joined peer. Everything here runs under the stack
- * lock and knows nothing of how peers come and go.
+ * The data path of the fabric: one lane per joined peer, for each of our stacks. Everything here
+ * runs under that stack's lock and knows nothing of how peers come and go.
  */
 #ifndef UWARP_IO_DPDK_LANE_H
 #define UWARP_IO_DPDK_LANE_H
+
+#include <pthread.h>
 
 #include "frame.h"
 
@@ -14,14 +16,23 @@ enum {
 	LANE_STASH = 1024, /* no fewer than there are buffers to receive into */
 };
 
+/* A queue that several stacks send on. */
+struct lane_shared {
+	pthread_mutex_t lock; /* while sending */
+	uint64_t moved;	      /* how often anything went; under the lock */
+};
+
 struct lane {
-	uint32_t addr; /* the peer, network order */
-	uint16_t port;
-	uint32_t frame_max;	/* octets the peer takes in one frame */
-	_Atomic uint32_t *bell; /* the peer's doorbell */
-	uint64_t stuck_since;	/* ms, 0: the ring has room as far as we know */
-	unsigned nqueue;	/* frames taken that the ring had no room for yet */
-	struct rte_mbuf *queue[LANE_QUEUE];
+	uint32_t addr;		    /* the peer, network order */
+	uint16_t port, queue;	    /* to send to */
+	bool receives;		    /* from that queue; else another stack does */
+	struct lane_shared *shared; /* other stacks send to it, too; NULL: none does */
+	uint64_t moved;		    /* shared->moved when we looked */
+	uint32_t frame_max;	    /* octets the peer takes in one frame */
+	_Atomic uint32_t *bell;	    /* of the peer's stack that receives */
+	uint64_t stuck_since;	    /* ms, 0: the ring has room as far as we know */
+	unsigned nheld;		    /* frames taken that the ring had no room for yet */
+	struct rte_mbuf *held[LANE_QUEUE];
 };
 
 struct lane_set {
@@ -48,7 +59,7 @@ bool lane_remove(struct lane_set *s, uint32_t addr, uint64_t *mark);
 bool lane_passed(const struct lane_set *s, uint64_t mark);
 /* Offer buffers to the peer of a port that is not published yet: memif does so only in rx, and
  * until then a server has nowhere to send to. */
-void lane_prime(uint16_t port);
+void lane_prime(uint16_t port, uint16_t queue);
 struct lane *lane_find(struct lane_set *s, uint32_t addr);
 /* Drop all that is held. */
 void lane_clear(struct lane_set *s);

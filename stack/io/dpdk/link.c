@@ -5,7 +5,6 @@
 #include "fabric.h"
 #include "port.h"
 #include "say.h"
-#include "spec.h"
 
 static const struct {
 	const char *prefix;
@@ -27,8 +26,7 @@ uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *en
 		return say(UW_E_UNSUPPORTED, "%u queues are asked for: there are %d at most",
 			   cfg->queues, DPDK_QUEUES_MAX);
 	if (strcmp(link, "memif") == 0)
-		return cfg->queues > 1 ? spec_say_queues(link, 1, cfg->queues)
-				       : fabric_open(cfg, envs, out);
+		return fabric_open(cfg, envs, out);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		size_t len = strlen(kinds[i].prefix);
 

@@ -11,8 +11,6 @@
 #include "msg.h"
 #include "registry.h"
 
-enum { BELL_SIZE = 4096 };
-
 union one_fd {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(int))];

@@ -4,8 +4,8 @@
  * message. The connection lives as long as the pair: its end is the peer's end.
  *
  *   caller                            callee
- *   HELLO who mtu + doorbell      ->
- *                                 <-  WELCOME who mtu slot + doorbell, or REFUSE why
+ *   HELLO who mtu more + doorbells ->
+ *                                 <-  WELCOME who mtu slot more + doorbells, or REFUSE why
  *   (its memif client comes up)
  *   READY                         ->
  *                                 <-  READY: both may send
@@ -33,7 +33,11 @@ enum msg_why {
 struct msg {
 	uint32_t magic;
 	uint16_t version;
-	uint8_t type, why;
+	uint8_t type;
+	union {
+		uint8_t why;  /* REFUSE */
+		uint8_t more; /* HELLO: queues beyond the first; WELCOME: that both have */
+	};
 	uint32_t addr; /* the sender's, network order */
 	uint32_t pid;
 	uint32_t instance; /* of the sender's link: a number drawn when it was opened */
@@ -52,10 +56,18 @@ int msg_receive(int fd, struct msg *m, int *passed);
 /* The same, waiting for it until deadline_ms (registry_now's clock): -ETIMEDOUT. */
 int msg_await(int fd, uint64_t deadline_ms, struct msg *m, int *passed);
 
-/* A doorbell: one word in a page that peers map. NULL if it cannot be had. */
+/* Doorbells: a page that peers map, with a word for each queue. NULL if it cannot be had. */
 _Atomic uint32_t *bell_make(int *fd);
 /* Map the peer's; takes fd, which may be -1. */
 _Atomic uint32_t *bell_map(int fd);
 void bell_unmap(_Atomic uint32_t *bell);
+
+enum { BELL_SIZE = 4096, BELL_LINE = 64 };
+
+/* Of one queue; each has a line of its own. */
+static inline _Atomic uint32_t *bell_word(_Atomic uint32_t *bell, unsigned queue)
+{
+	return bell + queue * (BELL_LINE / sizeof(*bell));
+}
 
 #endif

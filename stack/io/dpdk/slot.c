@@ -24,6 +24,12 @@ unsigned slot_ring(unsigned mtu)
 	return mtu <= 9216 ? 8 : mtu <= 18432 ? 7 : 6;
 }
 
+void slot_init(struct slot *s)
+{
+	for (unsigned i = 0; i < DPDK_QUEUES_MAX; i++)
+		pthread_mutex_init(&s->shared[i].lock, NULL);
+}
+
 static void socket_path(const struct slot_set *set, uint32_t addr, unsigned index, char *out)
 {
 	snprintf(out, SLOT_PATH, "%s/memif/%s-%u.sock", set->run_dir, say_addr(addr), index);
@@ -34,6 +40,7 @@ struct slot_job {
 	struct slot_set *set;
 	struct slot *slot;
 	bool server;
+	unsigned queues;
 	char target[SLOT_PATH];
 };
 
@@ -45,13 +52,14 @@ static void slot_unmake(struct slot *s)
 	s->made = false;
 }
 
-static int slot_make(struct slot_set *set, struct slot *s, bool server)
+static int slot_make(struct slot_set *set, struct slot *s, bool server, unsigned queues)
 {
 	char name[RTE_ETH_NAME_MAX_LEN], args[SLOT_PATH + 96];
 	struct ethdev_plug plug = { .bus = "vdev", .name = name, .args = args };
-	const struct ethdev_setup setup = { .rx = &set->pools->rx, .queues = 1 };
+	const struct ethdev_setup setup = { .rx = set->rx, .queues = queues };
 
 	s->server = server;
+	s->queues = queues;
 	socket_path(set, set->addr, s->index, s->path);
 	if (!server)
 		strcpy(strrchr(s->path, '.'), ".to");
@@ -74,7 +82,7 @@ static int slot_make(struct slot_set *set, struct slot *s, bool server)
 }
 
 /* A stopped port of the right kind, else a new one, else one of the other kind is given up. */
-static struct slot *slot_find(struct slot_set *set, bool server)
+static struct slot *slot_find(struct slot_set *set, bool server, unsigned queues)
 {
 	struct slot *empty = NULL, *other = NULL;
 
@@ -82,25 +90,25 @@ static struct slot *slot_find(struct slot_set *set, bool server)
 		struct slot *s = &set->slot[i];
 
 		s->index = i;
-		if (s->made && !s->busy && s->server == server)
+		if (s->made && !s->busy && s->server == server && s->queues == queues)
 			return s;
 		if (!s->made && !empty)
 			empty = s;
-		if (s->made && !s->busy && s->server != server)
+		if (s->made && !s->busy)
 			other = s;
 	}
-	if (empty && slot_make(set, empty, server) == 0)
+	if (empty && slot_make(set, empty, server, queues) == 0)
 		return empty;
 	if (!other)
 		return NULL;
 	slot_unmake(other);
-	return slot_make(set, other, server) == 0 ? other : NULL;
+	return slot_make(set, other, server, queues) == 0 ? other : NULL;
 }
 
 static int job_start(void *arg)
 {
 	struct slot_job *j = arg;
-	struct slot *s = slot_find(j->set, j->server);
+	struct slot *s = slot_find(j->set, j->server, j->queues);
 
 	if (!s)
 		return -ENOSPC;
@@ -119,17 +127,17 @@ static int job_start(void *arg)
 	return 0;
 }
 
-struct slot *slot_serve(struct slot_set *set)
+struct slot *slot_serve(struct slot_set *set, unsigned queues)
 {
-	struct slot_job j = { .set = set, .server = true };
+	struct slot_job j = { .set = set, .server = true, .queues = queues };
 
 	eal_forget();
 	return eal_run(job_start, &j) == 0 ? j.slot : NULL;
 }
 
-struct slot *slot_dial(struct slot_set *set, uint32_t addr, unsigned index)
+struct slot *slot_dial(struct slot_set *set, uint32_t addr, unsigned index, unsigned queues)
 {
-	struct slot_job j = { .set = set };
+	struct slot_job j = { .set = set, .queues = queues };
 
 	socket_path(set, addr, index, j.target);
 	eal_forget();

@@ -11,24 +11,27 @@
 
 #include <sys/un.h>
 
+#include "dpdk.h"
 #include "frame.h"
+#include "lane.h"
 #include "wrap.h"
 
 enum { SLOT_MAX = RTE_MAX_ETHPORTS, SLOT_PATH = sizeof(((struct sockaddr_un *)0)->sun_path) };
 
 struct slot {
 	bool made, server, busy;
-	unsigned index;
+	unsigned index, queues;
 	uint16_t port;
 	char path[SLOT_PATH];
 	struct wrap_listener listener;
+	struct lane_shared shared[DPDK_QUEUES_MAX]; /* of each queue */
 };
 
 struct slot_set {
 	const char *run_dir;
 	uint32_t addr; /* ours, network order */
 	unsigned mtu;
-	const struct frame_pools *pools;
+	struct rte_mempool *rx[DPDK_QUEUES_MAX]; /* of each queue */
 	struct slot slot[SLOT_MAX];
 };
 
@@ -36,10 +39,13 @@ struct slot_set {
 unsigned slot_buffer(unsigned mtu);
 unsigned slot_ring(unsigned mtu);
 
-/* A started server port, or NULL: say why not with slot_complain. */
-struct slot *slot_serve(struct slot_set *set);
+/* Once, before anything else. */
+void slot_init(struct slot *s);
+
+/* A started server port with so many queues each way, or NULL: say why not with slot_complain. */
+struct slot *slot_serve(struct slot_set *set, unsigned queues);
 /* A started client port that connects to the server port `index` of the process at addr. */
-struct slot *slot_dial(struct slot_set *set, uint32_t addr, unsigned index);
+struct slot *slot_dial(struct slot_set *set, uint32_t addr, unsigned index, unsigned queues);
 uw_status slot_complain(const struct slot_set *set, uint32_t addr);
 
 bool slot_up(const struct slot *s);

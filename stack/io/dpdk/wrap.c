@@ -18,36 +18,33 @@
 #include "eal.h"
 #include "wrap.h"
 
-/* --- unmapping under the stack lock --- */
+/* --- unmapping behind the stack locks --- */
 
 int __real_munmap(void *addr, size_t len);
 int __wrap_munmap(void *addr, size_t len);
 
-static _Atomic(const struct io_env *) unmap_env;
+static _Atomic(const struct wrap_barrier *) barrier;
 
-void wrap_unmap_under(const struct io_env *env)
+void wrap_unmap_after(const struct wrap_barrier *b)
 {
-	/* Pairs with the acquire in __wrap_munmap: env is filled in before it is seen. */
-	atomic_store_explicit(&unmap_env, env, memory_order_release);
+	/* Pairs with the acquire in __wrap_munmap: it is filled in before it is seen. */
+	atomic_store_explicit(&barrier, b, memory_order_release);
 }
 
 /*
  * When a peer dies, memif's control socket ends and the interrupt thread clears the port's
  * connected flag, then unmaps the rings, then forgets the region, while rx and tx may be copying
- * from and into them. They run under the stack lock and look at the flag first. So if the
- * unmapping waits for that lock, whoever was inside has left, and whoever comes later sees the
+ * from and into them. They run under a stack lock and look at the flag first. So once each of
+ * these locks was ours for a moment, whoever was inside has left, and whoever comes later sees the
  * flag and does not enter.
  */
 int __wrap_munmap(void *addr, size_t len)
 {
-	const struct io_env *env = atomic_load_explicit(&unmap_env, memory_order_acquire);
+	const struct wrap_barrier *b = atomic_load_explicit(&barrier, memory_order_acquire);
 
-	if (!env || !rte_thread_is_intr())
-		return __real_munmap(addr, len);
-	env->lock(env->arg);
-	int rc = __real_munmap(addr, len);
-	env->unlock(env->arg);
-	return rc;
+	if (b && rte_thread_is_intr())
+		b->pass(b->arg);
+	return __real_munmap(addr, len);
 }
 
 /* --- a caller that hangs up at once --- */

@@ -9,10 +9,13 @@
 
 #include <rte_interrupts.h>
 
-#include "io/io.h"
-
-/* From now on the interrupt thread unmaps memory only under env's lock. NULL: no more. */
-void wrap_unmap_under(const struct io_env *env);
+/* From now on the interrupt thread unmaps memory only after pass(arg), which comes back once each
+ * stack lock was free, one after the other. NULL: no more. */
+struct wrap_barrier {
+	void (*pass)(void *arg);
+	void *arg;
+};
+void wrap_unmap_after(const struct wrap_barrier *b);
 
 /* A socket that a driver listens on by the interrupt thread. */
 struct wrap_listener {

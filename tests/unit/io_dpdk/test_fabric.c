@@ -184,7 +184,7 @@ static void a_burst_for_two(void **state)
 
 static unsigned busy_slots(const struct node *n)
 {
-	const struct fabric *f = (const struct fabric *)n->l;
+	const struct fabric *f = ((const struct fabric_link *)n->l)->f;
 	unsigned busy = 0;
 
 	for (unsigned i = 0; i < SLOT_MAX; i++)
@@ -204,7 +204,7 @@ static int cross(struct node *n, int me)
 		CHECK(node_receive(n, peer, WAIT_MS) == round);
 		CHECK(busy_slots(n) == 1);
 		pthread_mutex_lock(&n->lock);
-		CHECK(((struct fabric *)n->l)->lanes.count == 1);
+		CHECK(((struct fabric_link *)n->l)->lanes.count == 1);
 		pthread_mutex_unlock(&n->lock);
 		all_ready(n->board, round * 2 + 1, 2);
 		node_close(n);

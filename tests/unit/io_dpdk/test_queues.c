@@ -415,7 +415,7 @@ static int too_many(struct node *n, int arg)
 	char link[128];
 
 	(void)arg;
-	CHECK(refused("memif", 2, "memif has 1 queue and 2 are asked for"));
+	CHECK(refused("memif", DPDK_QUEUES_MAX + 1, "at most"));
 	CHECK(refused("net_null0", DPDK_QUEUES_MAX + 1, "at most"));
 	snprintf(link, sizeof(link), "net_vhost0,queues=1,iface=%s/vhost", n->board->dir);
 	CHECK(refused(link, 2, "has 1 queue and 2 are asked for"));
