@@ -10,6 +10,8 @@
 
 #include "net.h"
 
+#include "lwip/priv/tcp_priv.h"
+
 #define ALL	     (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
 #define PAIRS	     100u
 #define PORT	     7471
@@ -27,12 +29,13 @@ struct idle {
 	struct pair pair[PAIRS];
 };
 
-static struct idle *open_all(void)
+static struct idle *open_with(struct sim_options o)
 {
 	struct idle *t = calloc(1, sizeof(*t));
 
 	setenv("UWARP_KEEPALIVE_MS", "2000", 1);
-	sim_open(&t->s, &(struct sim_options){ .depth = 4 });
+	o.depth = 4;
+	sim_open(&t->s, &o);
 	sim_listen(&t->s, PORT);
 	for (unsigned i = 0; i < PAIRS; i++) {
 		struct pair *p = &t->pair[i];
@@ -44,6 +47,11 @@ static struct idle *open_all(void)
 		p->mb = sim_mr(&p->b, &p->in, sizeof(p->in), ALL);
 	}
 	return t;
+}
+
+static struct idle *open_all(void)
+{
+	return open_with((struct sim_options){ 0 });
 }
 
 static void close_all(struct idle *t)
@@ -126,6 +134,36 @@ static void one_that_sends_is_timed_again(void **state)
 	close_all(t);
 }
 
+static unsigned listed(void)
+{
+	unsigned n = 0;
+
+	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
+		n++;
+	return n;
+}
+
+/* At lwIP's next slow tick most of those that had their turn since the last would be in cold
+ * memory. */
+static void of_those_that_take_turns_lwip_lists_the_last_ones(void **state)
+{
+	struct idle *t = open_with((struct sim_options){ .direct = true, .delay_us = 1 });
+	unsigned most = 0;
+
+	(void)state;
+	sim_run_us(&t->s, 500000);
+	assert_int_equal(listed(), 0);
+	for (unsigned i = 0; i < PAIRS; i++) {
+		post(&t->pair[i], i + 1);
+		expect(t, &t->pair[i], i + 1);
+		most = listed() > most ? listed() : most;
+	}
+	assert_in_range(most, 2, 32); /* 50 that way */
+	sim_run_us(&t->s, 100000);
+	assert_int_equal(listed(), 0);
+	close_all(t);
+}
+
 /* RFC 1122 §4.2.3.6: one question for each time of silence, and none for those who speak. */
 static void a_silent_peer_is_asked_and_stays(void **state)
 {
@@ -164,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_need_no_timer),
 		cmocka_unit_test(one_that_sends_is_timed_again),
+		cmocka_unit_test(of_those_that_take_turns_lwip_lists_the_last_ones),
 		cmocka_unit_test(a_silent_peer_is_asked_and_stays),
 		cmocka_unit_test(a_dead_peer_is_found_out),
 	};

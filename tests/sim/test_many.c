@@ -11,7 +11,7 @@
 #include "net.h"
 
 #define ALL   (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
-#define PAIRS 60u
+#define PAIRS 150u /* two ends each: the table grows */
 #define PORT  7471
 
 struct pair {
@@ -99,14 +99,17 @@ static void connections_come_and_go_among_others(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 4; seed++)
-		run((struct sim_options){ .seed = seed });
+		run((struct sim_options){ .seed = seed, .direct = seed % 2 });
 }
 
 static void they_do_under_loss_and_reordering_too(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 2; seed++)
-		run((struct sim_options){ .seed = seed, .drop_ppm = 10000, .reorder_ppm = 20000 });
+	for (uint64_t seed = 0; seed < 4; seed++)
+		run((struct sim_options){ .seed = seed,
+					  .direct = seed % 2,
+					  .drop_ppm = 10000,
+					  .reorder_ppm = 20000 });
 }
 
 int main(void)

@@ -40,6 +40,7 @@ struct llp_conn {
 	struct llp_conn *next_ack; /* edge.acks */
 	uint8_t end;		   /* enum conn_end */
 	bool ack_due, prompt, paused, connecting;
+	bool late;	   /* idle.c: is in edge.late */
 	bool direct;	   /* direct.c: may go to the link without lwIP, behind head */
 	uint32_t sent_end; /* see sent */
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
@@ -69,6 +70,8 @@ struct llp_conn *conn_of(const struct tcp_pcb *pcb);
 
 /* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
 void conn_flow_add(struct llp_conn *c);
+/* Off that list. */
+void conn_flow_unlist(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);
 bool conn_flow_taken(const struct flow_key *k);
 struct llp_conn *conn_flow_lookup(const struct flow_key *k);
@@ -78,6 +81,8 @@ void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);
 /* idle.c: lwIP's timers see it again. Before anything that lwIP may have to repeat or to end. */
 void conn_wake(struct llp_conn *c);
 void conn_forget_idle(struct llp_conn *c);
+/* Something came for it. */
+void conn_came(struct llp_conn *c);
 
 /* half.c: it is accepted, or will not be. */
 struct llp_listener *conn_whole(struct llp_conn *c);

@@ -15,6 +15,7 @@
 #define EDGE_SELF  256u
 #define EDGE_LINKS 4u
 #define EDGE_SOON  32u
+#define EDGE_LATE  64u
 
 /* One link with its lwIP interface. */
 struct edge_link {
@@ -36,6 +37,10 @@ struct edge {
 	struct llp_conn *acks;	/* have an ACK due at the end of the burst */
 	/* idle.c: those that are asked when they are silent, the longest silent first */
 	struct llp_conn *idle, *idle_last;
+	/* idle.c: many connections: those that something came for, the last EDGE_LATE at most */
+	struct llp_conn *late[EDGE_LATE];
+	unsigned late_first, late_n;
+	bool came;		     /* something did, in this round */
 	unsigned half_open;	     /* half.c */
 	uint16_t ip_id;		     /* direct.c */
 	unsigned flows;		     /* in the table */
@@ -54,6 +59,8 @@ bool edge_flow_find(const struct pbuf *p);
 /* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
  * been silent for too long. */
 void edge_idle_timer(void);
+/* At the end of a round: what is due for those of which nothing came for a while. */
+void edge_idle_round(void);
 uint64_t edge_idle_next_us(void);
 
 /* half.c: may one more be half open? After a SYN: what it opened. */

@@ -211,6 +211,8 @@ bool edge_expected(const struct edge_link *el, struct io_frame *f)
 	    !is_expected(c->pcb, &s))
 		return false;
 	conn_wake(c);
+	if (edge.flows >= UW_WARM_FROM)
+		conn_came(c);
 	hand_over(c, f, &s);
 	return true;
 }

@@ -177,6 +177,17 @@ static void to_front(struct llp_conn *c)
 	c->before = NULL;
 }
 
+void conn_flow_unlist(struct llp_conn *c)
+{
+	struct tcp_pcb *before = c->pcb == tcp_active_pcbs ? NULL : predecessor(c);
+
+	if (before)
+		before->next = c->pcb->next;
+	else
+		tcp_active_pcbs = c->pcb->next;
+	conn_flow_before(c->pcb->next, conn_of(before));
+}
+
 /* The addresses of a TCP segment over IPv4, and where its TCP header is; 0: it is none. */
 static size_t key_of_ip4(const uint8_t *ip, struct flow_key *k)
 {

@@ -5,6 +5,10 @@
  * taken off that list, and put back by the first segment that comes or goes (doc/adr/0012). All
  * that lwIP would have done for it meanwhile is to ask after a silent peer: those that want it wait
  * here in the order in which they fell silent, so that only the first has to be looked at.
+ *
+ * With many connections, each of which has its turn now and then, lwIP's timers would come to every
+ * one of them when its memory is in no near cache any more. So it is left off the list soon after
+ * its turn, and an acknowledgement that it owes goes out before that.
  */
 #include "io/lwip/conn.h"
 
@@ -33,7 +37,7 @@ static bool quiet(const struct llp_conn *c)
 	       !(is_watched(c) && tcp_ticks - pcb->tmr > keep_ticks(c));
 }
 
-static void sleep_now(struct llp_conn *c, uint64_t now_us)
+static void sleep_now(struct llp_conn *c)
 {
 	c->listed = false;
 	c->before = NULL;
@@ -41,7 +45,7 @@ static void sleep_now(struct llp_conn *c, uint64_t now_us)
 	if (!is_watched(c))
 		return;
 	c->watched = true;
-	c->idle_us = now_us;
+	c->idle_us = edge.cfg.now_us(edge.cfg.arg);
 	c->idle_next = NULL;
 	c->idle_prev = edge.idle_last;
 	if (edge.idle_last)
@@ -51,7 +55,7 @@ static void sleep_now(struct llp_conn *c, uint64_t now_us)
 	edge.idle_last = c;
 }
 
-void conn_forget_idle(struct llp_conn *c)
+static void forget_watched(struct llp_conn *c)
 {
 	if (!c->watched)
 		return;
@@ -67,18 +71,33 @@ void conn_forget_idle(struct llp_conn *c)
 	c->idle_next = c->idle_prev = NULL;
 }
 
+static void forget_late(struct llp_conn *c)
+{
+	for (unsigned i = 0; c->late && i < EDGE_LATE; i++) {
+		if (edge.late[i] == c)
+			edge.late[i] = NULL;
+	}
+	c->late = false;
+}
+
+void conn_forget_idle(struct llp_conn *c)
+{
+	forget_watched(c);
+	forget_late(c);
+}
+
 void conn_wake(struct llp_conn *c)
 {
 	if (c->listed || !c->pcb)
 		return;
-	conn_forget_idle(c);
+	forget_watched(c);
 	conn_flow_before(tcp_active_pcbs, c);
 	c->before = NULL;
 	c->listed = true;
 	TCP_REG_ACTIVE(c->pcb);
 }
 
-static void put_to_sleep(uint64_t now_us)
+static void put_to_sleep(void)
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *before = NULL, *next;
 
@@ -95,9 +114,54 @@ static void put_to_sleep(uint64_t now_us)
 		else
 			tcp_active_pcbs = next;
 		conn_flow_before(next, conn_of(before));
-		sleep_now(c, now_us);
+		sleep_now(c);
 	}
 }
+
+/* ---- many connections -------------------------------------------------------------------- */
+
+#define LATE_KEPT 16u /* so many that came later: an answer has had its time to bring the ACK */
+
+static void finish_first(void)
+{
+	struct llp_conn *c = edge.late[edge.late_first % EDGE_LATE];
+
+	edge.late_first++;
+	edge.late_n--;
+	if (!c)
+		return;
+	c->late = false;
+	if (c->end != CONN_ON || !c->listed)
+		return;
+	if (c->pcb->flags & TF_ACK_DELAY)
+		conn_ack_direct(c);
+	if (!quiet(c))
+		return;
+	conn_flow_unlist(c);
+	sleep_now(c);
+}
+
+void conn_came(struct llp_conn *c)
+{
+	edge.came = true;
+	if (c->late)
+		return;
+	if (edge.late_n == EDGE_LATE)
+		finish_first();
+	c->late = true;
+	edge.late[(edge.late_first + edge.late_n++) % EDGE_LATE] = c;
+}
+
+void edge_idle_round(void)
+{
+	bool busy = edge.came;
+
+	edge.came = false;
+	if (!busy && edge.late_n > LATE_KEPT)
+		finish_first();
+}
+
+/* ---- lwIP's ticks ------------------------------------------------------------------------ */
 
 static uint64_t limit_us(void)
 {
@@ -122,7 +186,7 @@ void edge_idle_timer(void)
 	if (tcp_ticks == swept)
 		return;
 	swept = tcp_ticks;
-	put_to_sleep(now);
+	put_to_sleep();
 }
 
 uint64_t edge_idle_next_us(void)

@@ -124,6 +124,7 @@ void edge_acks(void)
 		tcp_ack_now(c->pcb);
 		tcp_output(c->pcb);
 	}
+	edge_idle_round();
 }
 
 /* ---- what comes -------------------------------------------------------------------------- */
