@@ -32,6 +32,8 @@ void engine_warm_next_slots(struct uw_qp *qp)
 
 	there->v[UW_TOUCH_SEND] = slot(sq_at(sq, next), sq->slot_size);
 	qp->touches.v[UW_TOUCH_SEND] = there->v[UW_TOUCH_SEND];
+	if (qp->srq) /* other QPs go on taking */
+		return;
 	next = atomic_load_explicit(&rq->head, memory_order_relaxed);
 	there->v[UW_TOUCH_RECV] = slot(rq_at(rq, next), rq->slot_size);
 }
@@ -63,7 +65,7 @@ static uw_warm fetch_buffer(const struct uw_qp *qp, const struct uw_sge *s)
 
 void engine_warm_recv_buffer(struct uw_qp *qp)
 {
-	struct rqe *e = rq_first(qp->qp.rq);
+	struct rqe *e = qp->srq ? NULL : rq_first(qp->qp.rq);
 
 	if (e && e->num_sge)
 		qp->at_llp->v[UW_TOUCH_REGION] = fetch_buffer(qp, rqe_sge(e));
