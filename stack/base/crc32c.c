@@ -17,6 +17,10 @@ static inline uint32_t step8(uint32_t c, uint64_t v)
 {
 	return (uint32_t)_mm_crc32_u64(c, v);
 }
+static inline uint32_t step4(uint32_t c, uint32_t v)
+{
+	return _mm_crc32_u32(c, v);
+}
 static inline uint32_t step1(uint32_t c, uint8_t v)
 {
 	return _mm_crc32_u8(c, v);
@@ -28,6 +32,10 @@ static inline uint32_t step8(uint32_t c, uint64_t v)
 {
 	return __crc32cd(c, v);
 }
+static inline uint32_t step4(uint32_t c, uint32_t v)
+{
+	return __crc32cw(c, v);
+}
 static inline uint32_t step1(uint32_t c, uint8_t v)
 {
 	return __crc32cb(c, v);
@@ -35,13 +43,31 @@ static inline uint32_t step1(uint32_t c, uint8_t v)
 #endif
 
 #ifdef CRC_HW
+static inline uint32_t step_at(uint32_t c, const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return step8(c, v);
+}
+
 static uint32_t crc_short(uint32_t c, const uint8_t *p, size_t n)
 {
-	for (; n >= 8; n -= 8, p += 8) {
-		uint64_t v;
+	for (; n >= 32; n -= 32, p += 32) {
+		c = step_at(c, p);
+		c = step_at(c, p + 8);
+		c = step_at(c, p + 16);
+		c = step_at(c, p + 24);
+	}
+	for (; n >= 8; n -= 8, p += 8)
+		c = step_at(c, p);
+	if (n >= 4) { /* an FPDU without its CRC is a multiple of 4 */
+		uint32_t v;
 
-		memcpy(&v, p, 8);
-		c = step8(c, v);
+		memcpy(&v, p, 4);
+		c = step4(c, v);
+		n -= 4;
+		p += 4;
 	}
 	while (n--)
 		c = step1(c, *p++);

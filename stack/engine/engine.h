@@ -302,7 +302,7 @@ int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links
 		       uint64_t (*now_us)(void *arg), void *arg, struct uw_engine **out);
 static inline int engine_errno(uw_status st)
 {
-	return -uw_status_errno(st);
+	return st ? -uw_status_errno(st) : 0;
 }
 
 int idmap_add(struct idmap *m, void *what, uint32_t *id);

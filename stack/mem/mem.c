@@ -96,9 +96,17 @@ static bool is_there(const struct mem_table *t, const struct mem_region *r, cons
 	return !r->probed || t->reachable(va, a->len, a->need & MEM_WRITES);
 }
 
+/* Nearly always it is where the search begins. */
+static const struct mem_region *find_soon(const struct mem_table *t, uint32_t stag)
+{
+	const struct mem_region *r = t->slots[slot_of(t, stag)];
+
+	return r && r != GONE && r->stag == stag ? r : mem_find(t, stag);
+}
+
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va)
 {
-	const struct mem_region *r = mem_find(t, a->stag);
+	const struct mem_region *r = find_soon(t, a->stag);
 
 	if (!r || r->off || (r->kind >= MEM_WINDOW && !a->stream))
 		return MEM_NO_STAG;

@@ -12,6 +12,14 @@ static uw_status fail(struct mpa_rx *rx, uw_status st)
 	return st;
 }
 
+static uw_status judge_crc(struct mpa_rx *rx, uint32_t state, const uint8_t *field)
+{
+	if (uw_crc32c_end(state) == mpa_get_crc(field))
+		return UW_OK;
+	rx->stats->mpa_rx_crc_errors++;
+	return fail(rx, UW_E_MPA_CRC);
+}
+
 /* RFC 5044 §4.4: the CRC covers ULPDU_Length to the last pad octet, markers included. `covered` is
  * that part, `field` the CRC as received. */
 static uw_status check_crc(struct mpa_rx *rx, struct uw_rope covered, struct uw_rope field)
@@ -21,10 +29,30 @@ static uw_status check_crc(struct mpa_rx *rx, struct uw_rope covered, struct uw_
 	if (!rx->crc)
 		return UW_OK;
 	uw_rope_copy(field, got, sizeof(got));
-	if (uw_crc32c_end(uw_rope_crc32c(UW_CRC32C_START, covered)) == mpa_get_crc(got))
-		return UW_OK;
-	rx->stats->mpa_rx_crc_errors++;
-	return fail(rx, UW_E_MPA_CRC);
+	return judge_crc(rx, uw_rope_crc32c(UW_CRC32C_START, covered), got);
+}
+
+/* An FPDU that lies in one piece, as nearly all do. UW_MORE: not this one. */
+static uw_status next_whole(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpdu,
+			    size_t *used)
+{
+	struct uw_span head = uw_rope_head(in);
+	size_t n, size, covered;
+	uw_status st = UW_OK;
+
+	if (head.n < MPA_LENGTH_SIZE)
+		return UW_MORE;
+	n = uw_be16(head.p);
+	size = mpa_fpdu_size(n);
+	if (head.n < size)
+		return UW_MORE;
+	covered = size - MPA_CRC_SIZE;
+	if (rx->crc)
+		st = judge_crc(rx, uw_crc32c_add(UW_CRC32C_START, head.p, covered),
+			       head.p + covered);
+	*ulpdu = (struct uw_rope){ .v = in.v, .skip = in.skip + MPA_LENGTH_SIZE, .len = n };
+	*used = st ? 0 : size;
+	return st;
 }
 
 static uw_status next_plain(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpdu,
@@ -32,10 +60,10 @@ static uw_status next_plain(struct mpa_rx *rx, struct uw_rope in, struct uw_rope
 {
 	uint8_t lenf[MPA_LENGTH_SIZE];
 	size_t n, size;
-	uw_status st;
+	uw_status st = next_whole(rx, in, ulpdu, used);
 
-	if (in.len < sizeof(lenf))
-		return UW_MORE;
+	if (st != UW_MORE || in.len < sizeof(lenf))
+		return st;
 	uw_rope_copy(in, lenf, sizeof(lenf));
 	n = uw_be16(lenf);
 	size = mpa_fpdu_size(n);
@@ -47,6 +75,7 @@ static uw_status next_plain(struct mpa_rx *rx, struct uw_rope in, struct uw_rope
 		return st;
 	*ulpdu = uw_rope_sub(in, MPA_LENGTH_SIZE, n);
 	*used = size;
+	rx->stats->mpa_rx_straddling += uw_rope_head(*ulpdu).n != n;
 	return UW_OK;
 }
 
@@ -92,8 +121,6 @@ uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpd
 	if (st)
 		return st;
 	rx->stats->mpa_rx_fpdus++;
-	if (uw_rope_head(*ulpdu).n != ulpdu->len)
-		rx->stats->mpa_rx_straddling++;
 	return UW_OK;
 }
 

@@ -31,22 +31,34 @@ static bool count(struct qp *qp, bool pushed)
 	return pushed;
 }
 
+static uint32_t wc_status(uw_status st)
+{
+	return st ? uw_status_wc(st) : UW_WC_SUCCESS;
+}
+
+static bool push_sent(struct qp *qp, const struct sqe *e, uw_status st, uint32_t upto)
+{
+	struct uw_wc wc = { .wr_id = e->wr_id,
+			    .status = wc_status(st),
+			    .vendor_err = st,
+			    .opcode = wc_opcode(e->opcode),
+			    .byte_len = (uint32_t)e->length,
+			    .qp_num = qp->num };
+
+	return count(qp, cq_push_sent(qp->scq, &wc, &qp->sq, upto));
+}
+
 /* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
 void qp_reap(struct qp *qp)
 {
 	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	bool silent = false;
 
-	while (head != atomic_load_explicit(&qp->sq.tail, memory_order_acquire)) {
-		struct sqe *e = sq_at(&qp->sq, head);
+	while (head != tail) {
+		const struct sqe *e = sq_at(&qp->sq, head);
 		/* Behind one that failed all are flushed, those too that TCP took meanwhile. */
 		uw_status st = qp->sq_failed && !e->status ? UW_E_FLUSHED : (uw_status)e->status;
-		struct uw_wc wc = { .wr_id = e->wr_id,
-				    .status = uw_status_wc(st),
-				    .vendor_err = st,
-				    .opcode = wc_opcode(e->opcode),
-				    .byte_len = (uint32_t)e->length,
-				    .qp_num = qp->num };
-		bool tell = st || (e->flags & UW_SEND_SIGNALED);
 
 		if (!e->done)
 			break;
@@ -55,10 +67,10 @@ void qp_reap(struct qp *qp)
 		if ((int32_t)(head - qp->sq.tx) > 0)
 			qp->sq.tx = head;
 		atomic_store_explicit(&qp->sq.head, head, memory_order_release);
-		if (tell && count(qp, cq_push_sent(qp->scq, &wc, &qp->sq, head)))
-			continue;
-		sq_settle(&qp->sq);
+		silent = !((st || (e->flags & UW_SEND_SIGNALED)) && push_sent(qp, e, st, head));
 	}
+	if (silent) /* the last; what comes before a completion is free when that is polled */
+		sq_settle(&qp->sq);
 }
 
 static void complete(struct qp *qp, struct sqe *e, uw_status st)
@@ -71,7 +83,7 @@ static void complete(struct qp *qp, struct sqe *e, uw_status st)
 static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct rdmap_delivery *d)
 {
 	struct uw_wc wc = { .wr_id = wr_id,
-			    .status = uw_status_wc(st),
+			    .status = wc_status(st),
 			    .vendor_err = st,
 			    .opcode = UW_WC_RECV,
 			    .qp_num = qp->num };
@@ -468,5 +480,5 @@ void qp_sent(struct qp *qp)
 	/* RFC 5040 §5.5: a read is done when its Response is, everything else when TCP took it: our
 	 * TCP, or the peer's. */
 	if (sqe_is_local(e) || !(sqe_is_answered(e) || qp->confirmed))
-		complete(qp, e, UW_OK);
+		e->done = 1;
 }

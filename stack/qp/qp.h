@@ -160,7 +160,7 @@ void qp_settle(struct qp *qp);
 
 /* ---- between the files of this folder ----------------------------------------------------- */
 
-/* The request in transmission has been handed to TCP whole. */
+/* The request in transmission has been handed to TCP whole; qp_reap completes it. */
 void qp_sent(struct qp *qp);
 /* Completions for what is done, in the order of posting. */
 void qp_reap(struct qp *qp);

@@ -181,11 +181,18 @@ static void do_local(struct qp *qp)
 		st = e->opcode == UW_WR_BIND_MW ? bind_window(qp, e)
 						: mem_invalidate(qp->mem, e->imm_or_inv, qp->pd);
 		qp->sending_sq = true;
-		if (st)
+		if (st) {
 			qp_fail(qp, st);
-		else
-			qp_sent(qp);
+			return;
+		}
+		qp_sent(qp);
+		qp_reap(qp);
 	}
+}
+
+static bool is_local_next(const struct qp *qp)
+{
+	return sq_ready(&qp->sq) && sqe_is_local(sq_at(&qp->sq, qp->sq.tx));
 }
 
 /* Make a message current if there is one that may go. */
@@ -221,7 +228,8 @@ bool qp_tx_pending(struct qp *qp)
 {
 	if (has_nothing(qp))
 		return false;
-	do_local(qp);
+	if (is_local_next(qp))
+		do_local(qp);
 	return !qp->gated && next_message(qp);
 }
 
@@ -279,6 +287,7 @@ static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
 		if (rdmap_tx_idle(&qp->rd) && qp->sending_sq)
 			qp_sent(qp);
 	}
+	qp_reap(qp);
 	return at;
 }
 
@@ -309,5 +318,6 @@ size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r)
 	qp->out += (uint32_t)(n + r->octets.n);
 	if (rdmap_tx_idle(rd) && qp->sending_sq)
 		qp_sent(qp);
+	qp_reap(qp);
 	return n;
 }

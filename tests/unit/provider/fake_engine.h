@@ -10,7 +10,7 @@
 
 #include "host.h"
 
-#define FAKE_MAX	256u
+#define FAKE_MAX	512u
 #define FAKE_MAX_SGE	4u
 #define FAKE_MAX_INLINE 64u
 
