@@ -441,6 +441,8 @@ static unsigned remove_links(struct uw_engine *e)
 static void close_links(struct uw_engine *e, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
+		if (e->cfg.verbose)
+			engine_say_link(e->links[i]);
 		if (e->cfg.verbose && e->links[i]->flags & IO_TSO)
 			engine_say_tso(&e->links[i]->stats);
 		e->links[i]->ops->close(e->links[i]);
@@ -506,8 +508,10 @@ void uw_engine_close(struct uw_engine *e)
 	}
 	if (uw_engine_started(e)) {
 		stop(e);
-		for (struct uw_engine *s = e; s && s->cfg.verbose; s = s->next)
+		for (struct uw_engine *s = e; s && s->cfg.verbose; s = s->next) {
 			engine_say_copies(&s->stats);
+			engine_say_counters(&s->stats);
+		}
 	} else if (e->manual) {
 		free_eps(e);
 		close_all_links(e);

@@ -278,11 +278,12 @@ struct uw_engine {
 	pthread_mutex_t start_lock;
 	_Atomic uint32_t *doorbell;
 	_Atomic uint32_t own_doorbell;
-	_Atomic unsigned dozing; /* programs' threads that polled in vain and sleep */
-	bool rings;		 /* peers wake who sleeps on the doorbell */
-	_Atomic bool rx_far;	 /* the RX thread sleeps for longer than a program may vanish */
-	_Atomic uint32_t drive_tick;
-	_Atomic uint32_t post_cpu; /* where the program last posted */
+	_Atomic unsigned dozing;     /* programs' threads that polled in vain and sleep */
+	bool rings;		     /* peers wake who sleeps on the doorbell */
+	_Atomic bool rx_far;	     /* the RX thread sleeps for longer than a program may vanish */
+	_Atomic uint32_t drive_tick; /* rounds of programs, and frames that they found */
+	_Atomic uint32_t left;	     /* a futex: counts up when one that drove steadily leaves */
+	_Atomic uint32_t post_cpu;   /* where the program last posted */
 	_Atomic bool driving;
 	_Atomic bool steady; /* ... and does nothing else: written by the RX thread */
 	uint64_t (*now_us)(void *arg);

@@ -19,7 +19,7 @@
 #define LONG_YIELD_US	     200u    /* somebody else needs this core */
 #define NO_YIELD_US	     100000u /* ... so do not spin for that long */
 #define WATCH_US	     1000u   /* a program drives: look in at this pace */
-#define STEADY_ROUNDS	     128u    /* in WATCH_US */
+#define STEADY_LOOKS	     32u     /* in WATCH_US, and frames that they found */
 #define RECENT_US	     100000u /* a program that drove within this may vanish */
 #define MAX_SLEEP_US	     250000u
 #define NAP_MIN_US	     20u /* links that do not ring: nap and look, longer and longer */
@@ -28,6 +28,8 @@
 #define EMPTY_POLLS_TO_DRIVE 4u
 #define DRIVES_PER_CLOCK     16u
 #define EMPTY_POLLS_TO_YIELD 64u
+#define EMPTY_POLLS_TO_DOZE  512u /* at most: what a wake-up from another core takes */
+#define SOON_US		     100u
 #define TURN_NS		     100000u /* the least that Linux takes */
 #define NO_MOVE_US	     10000u
 #define DOZE_US		     50u /* where no peer rings */
@@ -218,7 +220,7 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 		futex_wait(e->doorbell, IO_ASLEEP, us);
 }
 
-/* A program drives; it may doze, too. */
+/* A program drives, but not so that it could be trusted; it may doze, too. */
 static void watch(struct uw_engine *e)
 {
 	futex_wait(e->doorbell, atomic_load_explicit(e->doorbell, memory_order_relaxed), WATCH_US);
@@ -312,8 +314,9 @@ static bool driven_alone(struct rx_thread *t)
 
 /* Does a program thread drive, and without a pause? Then it is to be left alone: every look at the
  * stack from here takes the lock from it, and every doorbell time from its peers. It is judged by
- * how often it looked for completions and found none. One that then stays away is found out within
- * WATCH_US, and not trusted again for a while. */
+ * how often it looked for completions and found none, and by the frames that it took in then: one
+ * that is busy with many looks seldom. One that dozes is woken by any frame. One that then stays
+ * away is found out within WATCH_US, and not trusted again for a while. */
 static bool driven_steadily(struct rx_thread *t)
 {
 	struct uw_engine *e = t->e;
@@ -322,8 +325,9 @@ static bool driven_steadily(struct rx_thread *t)
 
 	if (elapsed >= WATCH_US) {
 		uint32_t tick = atomic_load_explicit(&e->drive_tick, memory_order_relaxed);
-		uint64_t rounds = tick - t->judged_tick;
-		bool enough = rounds * WATCH_US >= STEADY_ROUNDS * elapsed;
+		uint64_t looks = tick - t->judged_tick;
+		bool enough = looks * WATCH_US >= STEADY_LOOKS * elapsed ||
+			      atomic_load_explicit(&e->dozing, memory_order_relaxed);
 
 		if (steady && !enough)
 			t->doubt_us = now + RECENT_US;
@@ -367,11 +371,13 @@ static void *rx_main(void *arg)
 	pthread_setname_np(pthread_self(), name);
 	ask_for_short_turns();
 	while (!atomic_load_explicit(&e->stop, memory_order_acquire)) {
+		uint32_t left = atomic_load_explicit(&e->left, memory_order_acquire);
 		unsigned work = 0;
 
 		if (e->model->caller_alone ? driven_alone(&t) : driven_steadily(&t)) {
 			t.drove_us = engine_now_us(e);
-			watch(e);
+			/* Not on the doorbell: who rings there means the program. */
+			futex_wait(&e->left, left, WATCH_US);
 			continue;
 		}
 		if (engine_trylock(e)) {
@@ -412,20 +418,42 @@ int engine_thread_start(struct uw_engine *e)
 	return -engine_spawn(&e->thread, rx_main, e);
 }
 
+/* Whoever drove does not any more: the RX thread is to look now. */
+static void relieve(struct uw_engine *e)
+{
+	atomic_fetch_add_explicit(&e->left, 1, memory_order_release);
+	engine_futex_wake(&e->left);
+}
+
 void engine_thread_stop(struct uw_engine *e)
 {
 	atomic_store_explicit(&e->stop, true, memory_order_release);
 	atomic_store(e->doorbell, IO_AWAKE + 2); /* neither value anybody waits for */
 	engine_futex_wake(e->doorbell);
+	relieve(e);
 	llp_rouse(e->llp);
 	pthread_join(e->thread, NULL);
 }
 
 /* ---- a program thread drives -------------------------------------------------------------- */
 
+static __thread unsigned patience = EMPTY_POLLS_TO_YIELD; /* empty polls before a doze */
+
+/* If it was woken at once, and by somebody who has a core of his own, it had better gone on
+ * looking. */
+static void learn(struct uw_engine *e, uint64_t slept_us)
+{
+	uint32_t rung = atomic_load_explicit(e->doorbell, memory_order_relaxed);
+
+	if (slept_us < SOON_US && rung >= IO_RUNG && rung - IO_RUNG != (uint32_t)sched_getcpu())
+		patience = patience < EMPTY_POLLS_TO_DOZE ? patience * 2 : patience;
+	else
+		patience = EMPTY_POLLS_TO_YIELD;
+}
+
 /* The program waits by polling, and somebody else has the core for longer than a look takes: to
  * yield again would cost a time slice each time. Asleep it is woken as soon as something comes. */
-static void doze(struct uw_engine *e)
+static void doze(struct uw_engine *e, uint64_t now)
 {
 	bool any;
 
@@ -436,8 +464,10 @@ static void doze(struct uw_engine *e)
 		any = pending(e);
 		e->stats.app_doze += !any;
 		engine_unlock(e);
-		if (!any)
+		if (!any) {
 			futex_wait(e->doorbell, IO_ASLEEP, e->rings ? LOOK_US : DOZE_US);
+			learn(e, engine_now_us(e) - now);
+		}
 	}
 	atomic_fetch_sub_explicit(&e->dozing, 1, memory_order_relaxed);
 }
@@ -454,14 +484,14 @@ static void yield(struct uw_engine *e, uint64_t now)
 		no_yield_us = after + YIELD_SHARE * (after - now);
 }
 
-static void make_way(struct uw_engine *e)
+static void make_way(struct uw_engine *e, unsigned empty)
 {
 	uint64_t now = engine_now_us(e);
 
-	if (now < no_yield_us)
-		doze(e);
-	else
+	if (now >= no_yield_us)
 		yield(e, now);
+	else if (empty % patience == 0)
+		doze(e, now);
 }
 
 /* The RX thread does it, and may need this core. Where a yield costs a time slice it comes by
@@ -477,6 +507,7 @@ static void stand_back(struct uw_engine *e)
 void engine_drive(struct uw_engine *e, bool again)
 {
 	static __thread unsigned empty;
+	uint32_t tick;
 
 	if (!atomic_load_explicit(&e->started, memory_order_acquire))
 		return;
@@ -488,10 +519,9 @@ void engine_drive(struct uw_engine *e, bool again)
 		/* Reading the clock costs as much as looking for frames. */
 		if (++e->stats.drive_app % DRIVES_PER_CLOCK == 0)
 			timers(e);
-		round_of(e);
 		/* Written under the lock alone. */
-		atomic_store_explicit(&e->drive_tick, (uint32_t)e->stats.drive_app,
-				      memory_order_relaxed);
+		tick = atomic_load_explicit(&e->drive_tick, memory_order_relaxed);
+		atomic_store_explicit(&e->drive_tick, tick + 1 + round_of(e), memory_order_relaxed);
 		engine_unlock(e);
 	}
 	empty = again ? empty + 1 : 1;
@@ -507,7 +537,7 @@ void engine_drive(struct uw_engine *e, bool again)
 			engine_futex_wake(e->doorbell);
 	}
 	if (empty % EMPTY_POLLS_TO_YIELD == 0)
-		make_way(e);
+		make_way(e, empty);
 }
 
 void engine_leave(struct uw_engine *e, bool to_sleep)
@@ -525,6 +555,9 @@ void engine_leave(struct uw_engine *e, bool to_sleep)
 	 * is looked at once more (Dekker as in sleep_on_doorbell). */
 	atomic_store_explicit(e->doorbell, IO_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
+	if (to_sleep &&
+	    (e->model->caller_alone || atomic_load_explicit(&e->steady, memory_order_relaxed)))
+		relieve(e);
 	/* No peer rings: it has to go to where it is told. (If the program comes back after all, it
 	 * would only be in its way.) */
 	if (to_sleep && llp_sleeps(e->llp))

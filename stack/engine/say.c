@@ -26,7 +26,8 @@ void engine_say(const char *fmt, ...)
 		return; /* nobody to tell */
 }
 
-#define ADDR_TEXT INET6_ADDRSTRLEN
+#define ADDR_TEXT    INET6_ADDRSTRLEN
+#define COUNTER_TEXT 48 /* a name and twenty digits */
 
 static void print_addr(const struct uw_ip *a, char out[ADDR_TEXT])
 {
@@ -72,6 +73,56 @@ void engine_say_copies(const struct uw_stats *st)
 		   per_octet(st->payload_tx_copied, st->payload_tx_bytes),
 		   (unsigned long long)st->payload_rx_bytes,
 		   per_octet(st->payload_rx_copied, st->payload_rx_bytes));
+}
+
+struct counter {
+	const char *name;
+	uint64_t n;
+};
+
+/* Those that counted anything, in as many lines as it takes. */
+static void say_counted(const char *what, const struct counter *c, size_t n)
+{
+	char line[400];
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!c[i].n)
+			continue;
+		at += (size_t)snprintf(line + at, sizeof(line) - at, " %s %llu", c[i].name,
+				       (unsigned long long)c[i].n);
+		if (at > sizeof(line) - COUNTER_TEXT) {
+			engine_say("%s:%s", what, line);
+			at = 0;
+		}
+	}
+	if (at)
+		engine_say("%s:%s", what, line);
+}
+
+void engine_say_counters(const struct uw_stats *st)
+{
+	const struct counter c[] = {
+#define UW_STAT(name) { #name, st->name },
+		UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+	};
+
+	say_counted("counters", c, sizeof(c) / sizeof(c[0]));
+}
+
+void engine_say_link(const struct io_link *l)
+{
+	const struct io_stats *st = &l->stats;
+	const struct counter c[] = {
+		{ "rx_frames", st->rx_frames }, { "rx_bytes", st->rx_bytes },
+		{ "rx_drops", st->rx_drops },	{ "tx_frames", st->tx_frames },
+		{ "tx_bytes", st->tx_bytes },	{ "tx_drops", st->tx_drops },
+		{ "tx_full", st->tx_full },	{ "no_frame", st->no_frame },
+		{ "rings", st->rings },
+	};
+
+	say_counted(l->ops->name, c, sizeof(c) / sizeof(c[0]));
 }
 
 void engine_say_tso(const struct io_stats *st)

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cm/rc.h"
 
+struct io_link;
 struct io_stats;
 struct uw_ep;
 struct uw_engine;
@@ -21,6 +22,9 @@ void engine_say_both_wait(const struct uw_ep *ep);
 
 /* verbose: how often payload was copied. */
 void engine_say_copies(const struct uw_stats *st);
+/* verbose: what every layer counted, and a link. */
+void engine_say_counters(const struct uw_stats *st);
+void engine_say_link(const struct io_link *l);
 /* What went to a port that cuts. */
 void engine_say_tso(const struct io_stats *st);
 
