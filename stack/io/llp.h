@@ -100,7 +100,7 @@ struct llp_ops {
 	/* Microseconds until the next timer that matters; UINT64_MAX when no connection exists. */
 	uint64_t (*next_timer_us)(void);
 
-	/* Has no other process the port? NULL: there are no others. */
+	/* Has nobody the port but those that the engine knows of? NULL: so it is. */
 	bool (*port_free)(uint16_t port);
 	/* UW_E_ADDR_IN_USE. */
 	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,

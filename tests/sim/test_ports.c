@@ -98,12 +98,37 @@ static void sharing_is_for_ports_to_come(void **state)
 	assert_int_equal(bind_to(p->ep[1], RC_PORT), -EADDRINUSE);
 }
 
+static bool parted(void *arg)
+{
+	struct sim *s = arg;
+
+	return sim_had(&s->a, UW_CM_DISCONNECTED) && sim_had(&s->b, UW_CM_DISCONNECTED);
+}
+
+/* TIME_WAIT outlasts the engine, and the next one may begin with the same port. */
+static void a_port_is_not_taken_before_its_last_connection_is_over(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim *s = calloc(1, sizeof(*s));
+
+		sim_open(s, &(struct sim_options){ 0 });
+		s->e->next_port = 1000;
+		sim_connect(s, 7471);
+		assert_int_equal(uw_ep_disconnect(s->a.ep), 0);
+		assert_true(sim_until(s, parted, s, 1000000));
+		sim_close(s);
+		free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_port_has_one_holder, up, down),
 		cmocka_unit_test_setup_teardown(those_that_share_do, up, down),
 		cmocka_unit_test_setup_teardown(sharing_is_for_ports_to_come, up, down),
+		cmocka_unit_test(a_port_is_not_taken_before_its_last_connection_is_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

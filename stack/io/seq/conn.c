@@ -9,7 +9,7 @@
 
 #define TICK_US (TCP_TMR_INTERVAL * 1000u)
 
-/* ---- in lwIP's thread -------------------------------------------------------------------- */
+/* ---- under the core lock ----------------------------------------------------------------- */
 
 void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
 {
@@ -82,6 +82,20 @@ static err_t count_finishing(void *n)
 	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
 		*(unsigned *)n += edge_pcb_finishing(pcb);
 	return ERR_OK;
+}
+
+static bool has_port(const struct tcp_pcb *pcb, u16_t port)
+{
+	while (pcb && pcb->local_port != port)
+		pcb = pcb->next;
+	return pcb;
+}
+
+static err_t look_for_port(void *port)
+{
+	u16_t n = *(u16_t *)port;
+
+	return has_port(tcp_active_pcbs, n) || has_port(tcp_tw_pcbs, n) ? ERR_USE : ERR_OK;
 }
 
 /* ---- its record -------------------------------------------------------------------------- */
@@ -239,6 +253,14 @@ uint64_t seq_next_timer_us(void)
 			return TICK_US;
 	}
 	return seq.conns ? 25 * TICK_US : UINT64_MAX;
+}
+
+/* Of what was closed lwIP knows for a while longer. */
+bool seq_port_free(uint16_t port)
+{
+	u16_t n = lwip_ntohs(port);
+
+	return !seq_call(look_for_port, &n);
 }
 
 /* ---- connecting -------------------------------------------------------------------------- */

@@ -6,18 +6,20 @@
 
 #include "io/lwip/lwipopts.h"
 
-/* A thread of its own, which all others speak to through its mailbox. Calls that take lwIP's lock
- * instead (LWIP_TCPIP_CORE_LOCKING) are the raw API under a lock, which we have (doc/adr/0009). */
+/* A thread of its own, and the core lock, as lwIP has it by default: a call runs in the thread that
+ * makes it. So does what comes in (doc/adr/0009). */
 #undef NO_SYS
 #define NO_SYS 0
 #undef SYS_LIGHTWEIGHT_PROT
 #define SYS_LIGHTWEIGHT_PROT 1
 #undef LWIP_NETCONN
-#define LWIP_NETCONN		      1
-#define LWIP_TCPIP_CORE_LOCKING	      0
-#define LWIP_TCPIP_CORE_LOCKING_INPUT 0
-#define LWIP_COMPAT_MUTEX	      1 /* no core lock: nobody uses one */
-#define LWIP_COMPAT_MUTEX_ALLOWED     1
+#define LWIP_NETCONN		1
+#define LWIP_TCPIP_CORE_LOCKING 1
+#ifndef LWIP_TCPIP_CORE_LOCKING_INPUT
+#define LWIP_TCPIP_CORE_LOCKING_INPUT 1
+#endif
+#define LWIP_COMPAT_MUTEX	 0
+#define LWIP_MARK_TCPIP_THREAD() seq_mark_thread()
 
 #define LWIP_NETCONN_SEM_PER_THREAD   1
 #define LWIP_NETCONN_THREAD_SEM_GET() seq_thread_sem()

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links as lwIP interfaces. The link is the engine's: received frames go to lwIP's thread through
- * its mailbox, and what that one sends comes back through a ring. */
-#include <sched.h>
+/* Links as lwIP interfaces. The link is the engine's, so what lwIP's own thread sends waits in a
+ * ring until the engine takes it; everybody else has the stack lock. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
 #include "io/seq/seq.h"
-
-#define INPUT_TRIES 100000u /* lwIP's thread empties its mailbox; who finds it full waits */
 
 struct seq_link *seq_link_of(const struct io_link *l)
 {
@@ -22,11 +19,14 @@ struct seq_link *seq_link_of(const struct io_link *l)
 
 /* ---- frames that lwIP has done with ------------------------------------------------------ */
 
-/* Whatever thread that is. */
 void edge_frame_done(struct io_frame *f)
 {
 	struct io_frame *head = atomic_load_explicit(&seq.freed, memory_order_relaxed);
 
+	if (!seq_is_lwips()) {
+		f->link->ops->free(f);
+		return;
+	}
 	do {
 		f->next = head;
 		/* release: pairs with the acquire in seq_give_back; next is visible */
@@ -50,8 +50,9 @@ void seq_give_back(void)
 	}
 }
 
-/* ---- in lwIP's thread: out --------------------------------------------------------------- */
+/* ---- out, by the ring -------------------------------------------------------------------- */
 
+/* Under the core lock. */
 static err_t put(struct seq_link *sl, struct pbuf *p, bool self)
 {
 	struct seq_out *o = &sl->out;
@@ -65,28 +66,50 @@ static err_t put(struct seq_link *sl, struct pbuf *p, bool self)
 	o->v[at % SEQ_OUT] = p;
 	o->self[at % SEQ_OUT] = self;
 	atomic_store_explicit(&o->put, at + 1, memory_order_release);
-	atomic_thread_fence(memory_order_seq_cst); /* see try_write() in stream.c */
-	if (!atomic_load_explicit(&seq.calling, memory_order_relaxed))
+	/* Of others who send whoever has the stack lock sees to it. */
+	if (self || seq_is_lwips())
 		seq.cfg.wake(seq.cfg.arg);
 	return ERR_OK;
 }
 
-static struct seq_link *link_of_nif(struct netif *nif)
+/* A packet, copied into a frame, which is empty if it does not fit; NULL: there is no frame. */
+static struct io_frame *copy_of(struct io_link *l, const struct pbuf *p)
 {
-	return (struct seq_link *)((uint8_t *)nif - offsetof(struct seq_link, nif));
+	struct io_frame *f = l->ops->alloc(l);
+
+	if (!f)
+		return NULL;
+	if (p->tot_len <= f->room - (uint32_t)(f->data - f->buf))
+		f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
+	else
+		l->stats.tx_drops++;
+	seq.cfg.stats->tcp_tx_copied += f->len;
+	return f;
 }
 
-err_t edge_nif_send(struct netif *nif, struct pbuf *p)
+static bool ring_empty(const struct seq_out *o)
 {
-	return put(link_of_nif(nif), p, false);
+	return atomic_load_explicit(&o->put, memory_order_acquire) ==
+	       atomic_load_explicit(&o->got, memory_order_relaxed);
 }
 
-err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
+/* The next packet; NULL: none, or no frame for it. */
+static struct io_frame *take(struct seq_link *sl, bool *self)
 {
-	return put(link_of_nif(nif), p, true);
-}
+	struct seq_out *o = &sl->out;
+	unsigned at = atomic_load_explicit(&o->got, memory_order_relaxed);
+	struct io_frame *f;
 
-/* ---- the engine: out --------------------------------------------------------------------- */
+	if (ring_empty(o))
+		return NULL;
+	f = copy_of(sl->io, o->v[at % SEQ_OUT]);
+	if (!f)
+		return NULL;
+	*self = o->self[at % SEQ_OUT];
+	pbuf_free(o->v[at % SEQ_OUT]);
+	atomic_store_explicit(&o->got, at + 1, memory_order_release);
+	return f;
+}
 
 static void capture(const struct io_frame *f)
 {
@@ -94,30 +117,14 @@ static void capture(const struct io_frame *f)
 		seq.cfg.capture(seq.cfg.arg, f);
 }
 
-/* The next packet, copied into a frame; NULL: none, or no frame for it. */
-static struct io_frame *take(struct seq_link *sl, bool *self)
+static void queue(struct seq_link *sl, struct io_frame *f)
 {
-	struct seq_out *o = &sl->out;
-	struct io_link *l = sl->io;
-	unsigned at = atomic_load_explicit(&o->got, memory_order_relaxed);
-	struct pbuf *p;
-	struct io_frame *f;
-
-	if (at == atomic_load_explicit(&o->put, memory_order_acquire))
-		return NULL;
-	f = l->ops->alloc(l);
-	if (!f)
-		return NULL;
-	p = o->v[at % SEQ_OUT];
-	*self = o->self[at % SEQ_OUT];
-	if (p->tot_len <= f->room - (uint32_t)(f->data - f->buf))
-		f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
-	else
-		l->stats.tx_drops++;
-	seq.cfg.stats->tcp_tx_copied += f->len;
-	pbuf_free(p);
-	atomic_store_explicit(&o->got, at + 1, memory_order_release);
-	return f;
+	if (!f->len) {
+		sl->io->ops->free(f);
+		return;
+	}
+	capture(f);
+	sl->txq[sl->tx_n++] = f;
 }
 
 static void fill(struct seq_link *sl)
@@ -128,29 +135,32 @@ static void fill(struct seq_link *sl)
 
 		if (!f)
 			return;
-		if (!f->len) {
-			sl->io->ops->free(f);
-		} else if (self) {
+		if (self && f->len) {
 			seq_input(sl->io, f);
+			seq.cfg.wake(seq.cfg.arg); /* who flushes does not look */
 		} else {
-			capture(f);
-			sl->txq[sl->tx_n++] = f;
+			queue(sl, f);
 		}
 	}
 }
 
+/* How many the link took. */
+static unsigned offer(struct seq_link *sl)
+{
+	unsigned n = sl->io->ops->tx(sl->io, sl->txq, sl->tx_n);
+
+	sl->tx_n -= n;
+	memmove(sl->txq, sl->txq + n, sl->tx_n * sizeof(sl->txq[0]));
+	return n;
+}
+
 static bool flush(struct seq_link *sl)
 {
-	unsigned n;
-
 	do {
 		fill(sl);
 		if (!sl->tx_n)
 			return false;
-		n = sl->io->ops->tx(sl->io, sl->txq, sl->tx_n);
-		sl->tx_n -= n;
-		memmove(sl->txq, sl->txq + n, sl->tx_n * sizeof(sl->txq[0]));
-	} while (n);
+	} while (offer(sl));
 	return true;
 }
 
@@ -164,6 +174,39 @@ bool seq_flush_links(void)
 			left |= flush(&seq.links[i]);
 	}
 	return left;
+}
+
+/* ---- out, at once ------------------------------------------------------------------------ */
+
+/* False: it has to go by the ring. */
+static bool send_now(struct seq_link *sl, const struct pbuf *p)
+{
+	struct io_frame *f;
+
+	if (seq_is_lwips() || !ring_empty(&sl->out) || (sl->tx_n == SEQ_BURST && !offer(sl)))
+		return false;
+	f = copy_of(sl->io, p);
+	if (f)
+		queue(sl, f);
+	return f;
+}
+
+static struct seq_link *link_of_nif(struct netif *nif)
+{
+	return (struct seq_link *)((uint8_t *)nif - offsetof(struct seq_link, nif));
+}
+
+err_t edge_nif_send(struct netif *nif, struct pbuf *p)
+{
+	struct seq_link *sl = link_of_nif(nif);
+
+	return send_now(sl, p) ? ERR_OK : put(sl, p, false);
+}
+
+/* lwIP is at work and takes nothing in. */
+err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
+{
+	return put(link_of_nif(nif), p, true);
 }
 
 /* ---- in ---------------------------------------------------------------------------------- */
@@ -180,13 +223,10 @@ void seq_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
-	seq.handed = true;
-	for (unsigned i = 0; i < INPUT_TRIES; i++) {
-		if (sl->nif.input(p, &sl->nif) == ERR_OK)
-			return;
-		sched_yield();
-	}
-	pbuf_free(p);
+	seq.taking = true;
+	if (sl->nif.input(p, &sl->nif) != ERR_OK)
+		pbuf_free(p);
+	seq.taking = false;
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */

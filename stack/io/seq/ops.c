@@ -18,6 +18,7 @@ const struct llp_ops llp_seq = {
 	.flush_links = seq_flush_links,
 	.timers = nothing,
 	.next_timer_us = seq_next_timer_us,
+	.port_free = seq_port_free,
 	.listen = seq_listen,
 	.unlisten = seq_unlisten,
 	.connect = seq_connect,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of this folder share. Two sides meet here: lwIP's own thread, and whoever holds
- * the stack lock (the engine). The engine's side calls netconn functions and waits for lwIP's
- * thread; that one waits for nobody: it leaves frames and events behind and wakes the engine.
+ * the stack lock (the engine). Both run lwIP under its core lock, which is taken after the stack
+ * lock. lwIP's thread never waits for that one: it leaves frames and events behind and wakes the
+ * engine.
  */
 #ifndef UWARP_SEQ_H
 #define UWARP_SEQ_H
@@ -20,9 +21,9 @@
 #define SEQ_BURST 64u
 #define SEQ_OUT	  8192u
 
-/* Packets on their way out: lwIP's thread puts, the engine takes. */
+/* Packets on their way out: who has the core lock puts, who has the stack lock takes. */
 struct seq_out {
-	_Alignas(64) _Atomic unsigned put; /* release by lwIP's thread, acquire by the engine */
+	_Alignas(64) _Atomic unsigned put; /* release by who puts, acquire by who takes */
 	_Alignas(64) _Atomic unsigned got; /* the other way round */
 	struct pbuf *v[SEQ_OUT];
 	bool self[SEQ_OUT]; /* to our own address */
@@ -77,15 +78,13 @@ struct seq {
 	struct llp_conn *conns;
 	_Atomic(struct seq_end *) ready;  /* who has something new */
 	_Atomic(struct io_frame *) freed; /* frames that lwIP has done with */
-	/* The engine waits in a netconn call, and sees to what goes out when it has returned. */
-	_Atomic bool calling;
-	bool handed; /* lwIP's thread was given a frame since somebody looked for events */
+	bool taking;			  /* a frame is given to lwIP */
 };
 extern struct seq seq;
 
 struct seq_link *seq_link_of(const struct io_link *l);
 
-/* Run fn(arg) in lwIP's thread and wait for it. */
+/* Run fn(arg) under the core lock. */
 err_t seq_call(err_t (*fn)(void *arg), void *arg);
 
 /* thread.c */
@@ -112,6 +111,7 @@ void seq_conn_gone(struct llp_conn *c, uw_status why);
 void seq_conn_drop(struct llp_conn *c);
 /* Carry out what the user asked for, now that nobody is at work on it. It may be no more. */
 void seq_settle(struct llp_conn *c);
+bool seq_port_free(uint16_t port);
 uw_status seq_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		      struct llp_conn **out) UW_CHECK;
 void seq_close(struct llp_conn *c);
@@ -128,7 +128,7 @@ uw_status seq_listen(struct io_link *l, const struct llp_place *at, int backlog,
 		     struct llp_listener **out) UW_CHECK;
 void seq_unlisten(struct llp_listener *ls);
 
-/* setup.c: in lwIP's thread. */
+/* setup.c: under the core lock. */
 struct seq_setup {
 	struct llp_conn *c;
 	struct netconn *nc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a pcb is told that netconn has no function for; in lwIP's thread. */
+/* What a pcb is told that netconn has no function for; under the core lock. */
 #include "io/lwip/pcb.h"
 #include "io/seq/seq.h"
 

@@ -22,7 +22,7 @@ struct room {
 	size_t n;
 };
 
-/* In lwIP's thread: netconn_tcp_recvd, and an ACK if the window was nearly shut. */
+/* Under the core lock: netconn_tcp_recvd, and an ACK if the window was nearly shut. */
 static err_t tell_room(void *room)
 {
 	struct room *r = room;
@@ -167,11 +167,7 @@ static size_t try_write(struct llp_conn *c, const uint8_t *p, size_t n)
 	err_t err;
 
 	atomic_store(&c->x.wants, true); /* if it does not take all: before it says so */
-	atomic_store_explicit(&seq.calling, true, memory_order_relaxed);
 	err = netconn_write_partly(c->x.nc, p, n, NETCONN_COPY, &done);
-	atomic_store_explicit(&seq.calling, false, memory_order_relaxed);
-	/* Dekker with put() in netif.c: who flushes next sees what it did not wake us for. */
-	atomic_thread_fence(memory_order_seq_cst);
 	if (err == ERR_OK && done == n)
 		atomic_store(&c->x.wants, false);
 	/* An error that is no lack of room comes as an event, too. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lwip/err.h"
 #include "lwip/sys.h"
@@ -19,7 +22,7 @@ u32_t sys_now(void)
 	return (u32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
 }
 
-/* lwIP's thread asks, so the engine's generator is not there for it. */
+/* lwIP's thread asks, too, so the engine's generator is not there for it. */
 uint32_t uw_lwip_random(void)
 {
 	uint32_t r = 0;
@@ -45,6 +48,48 @@ void sys_arch_unprotect(sys_prot_t pval)
 
 void sys_init(void)
 {
+}
+
+/* ---- the core lock ----------------------------------------------------------------------- */
+
+enum { MUTEX_FREE, MUTEX_HELD, MUTEX_WANTED };
+
+#define SPINS 100u
+
+err_t sys_mutex_new(sys_mutex_t *m)
+{
+	atomic_init(&m->word, MUTEX_FREE);
+	return ERR_OK;
+}
+
+void sys_mutex_free(sys_mutex_t *m)
+{
+	(void)m;
+}
+
+/* acquire: pairs with the release in sys_mutex_unlock */
+static bool try_mutex(sys_mutex_t *m)
+{
+	uint32_t is = MUTEX_FREE;
+
+	return atomic_compare_exchange_strong_explicit(&m->word, &is, MUTEX_HELD,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+void sys_mutex_lock(sys_mutex_t *m)
+{
+	for (unsigned i = 0; i < SPINS; i++) {
+		if (try_mutex(m))
+			return;
+	}
+	while (atomic_exchange_explicit(&m->word, MUTEX_WANTED, memory_order_acquire) != MUTEX_FREE)
+		syscall(SYS_futex, &m->word, FUTEX_WAIT_PRIVATE, MUTEX_WANTED, NULL, NULL, 0);
+}
+
+void sys_mutex_unlock(sys_mutex_t *m)
+{
+	if (atomic_exchange_explicit(&m->word, MUTEX_FREE, memory_order_release) == MUTEX_WANTED)
+		syscall(SYS_futex, &m->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
@@ -281,6 +326,18 @@ u32_t sys_arch_mbox_tryfetch(sys_mbox_t *mbox, void **msg)
 }
 
 /* ---- threads ----------------------------------------------------------------------------- */
+
+static __thread bool is_lwips;
+
+void seq_mark_thread(void)
+{
+	is_lwips = true;
+}
+
+bool seq_is_lwips(void)
+{
+	return is_lwips;
+}
 
 struct start {
 	lwip_thread_fn fn;

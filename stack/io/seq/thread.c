@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From lwIP's thread to the engine and back: calls into it, and who has something new. */
-#include <sched.h>
+/* Calls into lwIP's core, and out of it: who has something new. */
 #include <stdlib.h>
 
 #include "io/seq/seq.h"
@@ -9,7 +8,7 @@
 
 struct seq seq;
 
-/* ---- into lwIP's thread ------------------------------------------------------------------ */
+/* ---- into lwIP's core -------------------------------------------------------------------- */
 
 struct call {
 	struct tcpip_api_call_data lwip; /* first: lwIP hands it on */
@@ -63,7 +62,9 @@ void seq_ring(struct seq_end *x, unsigned events)
 		/* release: pairs with the acquire in seq_poll; next is visible */
 	} while (!atomic_compare_exchange_weak_explicit(&seq.ready, &head, x, memory_order_release,
 							memory_order_relaxed));
-	seq.cfg.wake(seq.cfg.arg);
+	/* Who takes frames in looks afterwards. */
+	if (seq_is_lwips() || !seq.taking)
+		seq.cfg.wake(seq.cfg.arg);
 }
 
 static void free_unless_queued(struct seq_end *x)
@@ -115,13 +116,8 @@ unsigned seq_poll(void)
 	unsigned n = 0;
 
 	seq_give_back();
-	if (!atomic_load_explicit(&seq.ready, memory_order_relaxed)) {
-		/* What came is lwIP's now: its thread may need this core. */
-		if (seq.handed)
-			sched_yield();
-		seq.handed = false;
+	if (!atomic_load_explicit(&seq.ready, memory_order_relaxed))
 		return 0;
-	}
 	x = atomic_exchange_explicit(&seq.ready, NULL, memory_order_acquire);
 	for (; x; x = next, n++) {
 		next = x->next;

@@ -4,7 +4,9 @@
 #define UWARP_SEQ_SYS_ARCH_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct seq_sem {
 	pthread_mutex_t lock;
@@ -12,6 +14,11 @@ typedef struct seq_sem {
 	unsigned count;
 	bool valid;
 } sys_sem_t;
+
+/* lwIP's core lock. */
+typedef struct seq_mutex {
+	_Atomic uint32_t word;
+} sys_mutex_t;
 
 typedef struct seq_mbox *sys_mbox_t;
 typedef pthread_t sys_thread_t;
@@ -24,7 +31,11 @@ typedef int sys_prot_t;
 #define sys_sem_valid_val(s)	((s).valid)
 #define sys_sem_set_invalid(s)	((s)->valid = false)
 
-/* The calling thread's own semaphore, for its calls into lwIP's thread. */
+/* The calling thread's own semaphore, for calls that wait. */
 sys_sem_t *seq_thread_sem(void);
+
+/* The calling thread is lwIP's own. Is it? */
+void seq_mark_thread(void);
+bool seq_is_lwips(void);
 
 #endif
