@@ -6,6 +6,7 @@
 #ifndef UWARP_BASE_SPAN_H
 #define UWARP_BASE_SPAN_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,26 +16,31 @@ struct uw_span {
 	size_t n;
 };
 
+/* It goes from function to function in two registers: through memory each of them would wait for
+ * what the one before has stored. */
 struct uw_rope {
 	const struct uw_span *v; /* the pieces; v[0] is entered at `skip` */
-	size_t skip;
-	size_t len; /* octets from there on that belong to the rope */
+	uint32_t skip;
+	uint32_t len; /* octets from there on that belong to the rope */
 };
+
+static_assert(sizeof(struct uw_rope) <= 16, "two registers");
 
 static inline struct uw_rope uw_rope_of(const struct uw_span *one)
 {
-	return (struct uw_rope){ .v = one, .skip = 0, .len = one->n };
+	return (struct uw_rope){ .v = one, .skip = 0, .len = (uint32_t)one->n };
 }
 
 /* The part that starts at off (<= r->len) and is n octets long (off + n <= r->len). */
 static inline struct uw_rope uw_rope_sub(struct uw_rope r, size_t off, size_t n)
 {
-	r.skip += off;
-	while (n && r.skip >= r.v->n) {
-		r.skip -= r.v->n;
+	off += r.skip;
+	while (n && off >= r.v->n) {
+		off -= r.v->n;
 		r.v++;
 	}
-	r.len = n;
+	r.skip = (uint32_t)off;
+	r.len = (uint32_t)n;
 	return r;
 }
 

@@ -50,7 +50,9 @@ static uw_status next_whole(struct mpa_rx *rx, struct uw_rope in, struct uw_rope
 	if (rx->crc)
 		st = judge_crc(rx, uw_crc32c_add(UW_CRC32C_START, head.p, covered),
 			       head.p + covered);
-	*ulpdu = (struct uw_rope){ .v = in.v, .skip = in.skip + MPA_LENGTH_SIZE, .len = n };
+	*ulpdu = (struct uw_rope){ .v = in.v,
+				   .skip = in.skip + MPA_LENGTH_SIZE,
+				   .len = (uint32_t)n };
 	*used = st ? 0 : size;
 	return st;
 }
