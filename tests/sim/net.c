@@ -342,7 +342,8 @@ void sim_connect(struct sim *s, uint16_t port)
 
 void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port)
 {
-	struct sockaddr_storage from = sim_addr(s, SIM_A, 0), to = sim_addr(s, SIM_B, port);
+	struct sockaddr_storage from = sim_addr(s, SIM_A, s->opt.from_port),
+				to = sim_addr(s, SIM_B, port);
 	struct uw_cm_param p = { .private_data = "hello",
 				 .private_data_len = 5,
 				 .ird = 4,

@@ -41,8 +41,9 @@ struct sim_options {
 	unsigned rnr_ms;	/* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
-	bool ip6;    /* the ends have fd00::1 and fd00::2 too, and connect over them */
-	bool direct; /* the link of memif's kind: no ARP, acknowledged by the burst */
+	bool ip6;	    /* the ends have fd00::1 and fd00::2 too, and connect over them */
+	bool direct;	    /* the link of memif's kind: no ARP, acknowledged by the burst */
+	uint16_t from_port; /* of the connecting end; 0: any */
 	enum uw_threads threads;
 };
 

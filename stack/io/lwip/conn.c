@@ -6,6 +6,22 @@
 
 #include "lwip/priv/tcp_priv.h"
 
+static void list(struct llp_conn *c, struct llp_conn **head)
+{
+	c->next = *head;
+	c->link = head;
+	if (c->next)
+		c->next->link = &c->next;
+	*head = c;
+}
+
+static void unlist(struct llp_conn *c)
+{
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+}
+
 struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 {
 	struct llp_conn *c = edge.spare;
@@ -20,29 +36,35 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	c->el = el;
 	c->ctx = ctx;
 	held_init(&c->held);
-	c->next = edge.conns;
-	c->link = &edge.conns;
-	if (c->next)
-		c->next->link = &c->next;
-	edge.conns = c;
+	list(c, &edge.conns);
 	return c;
 }
 
-static void conn_free(struct llp_conn *c)
+/* It has no user any more. */
+static void leave(struct llp_conn *c)
 {
 	held_drop(&c->held);
 	conn_drop_building(c);
 	conn_forget_ack(c);
-	conn_flow_remove(c);
 	conn_forget_idle(c);
 	if (c->half)
 		conn_whole(c);
+	c->ctx = NULL;
+}
+
+void conn_over(struct llp_conn *c)
+{
+	conn_flow_remove(c);
+	unlist(c);
 	c->pcb = NULL;
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
 	c->next = edge.spare;
 	edge.spare = c;
+}
+
+static void conn_free(struct llp_conn *c)
+{
+	leave(c);
+	conn_over(c);
 }
 
 static void detach(struct tcp_pcb *pcb)
@@ -51,6 +73,22 @@ static void detach(struct tcp_pcb *pcb)
 	tcp_recv(pcb, NULL);
 	tcp_sent(pcb, NULL);
 	tcp_err(pcb, NULL);
+	conn_flow_own(pcb, NULL);
+}
+
+/* What lwIP has yet to do, it does without us; until the pcb is freed its segments are found. */
+static void part(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	leave(c);
+	unlist(c);
+	list(c, &edge.parted);
+	detach(pcb);
+	c->end = CONN_PARTED;
+	c->touches = (struct uw_touches){ 0 };
+	conn_flow_own(pcb, c);
+	tcp_close(pcb);
 }
 
 /* ---- lwIP's callbacks -------------------------------------------------------------------- */
@@ -63,14 +101,13 @@ err_t conn_settle(struct llp_conn *c)
 	c->in_callback = false;
 	if (end == CONN_ON)
 		return ERR_OK;
-	if (end == CONN_CLOSE)
-		conn_settle_window(c);
-	conn_free(c);
-	detach(pcb);
 	if (end == CONN_CLOSE) {
-		tcp_close(pcb);
+		conn_settle_window(c);
+		part(c);
 		return ERR_OK;
 	}
+	conn_free(c);
+	detach(pcb);
 	tcp_abort(pcb);
 	return ERR_ABRT;
 }
@@ -111,6 +148,7 @@ void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
 	tcp_sent(pcb, on_sent);
 	tcp_err(pcb, on_err);
 	tcp_nagle_disable(pcb);
+	conn_flow_own(pcb, c);
 }
 
 static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
@@ -190,32 +228,57 @@ void edge_unlisten(struct llp_listener *ls)
 
 /* ---- connecting and ending --------------------------------------------------------------- */
 
+/* Ports are the engine's to give out: only for one of its own lwIP has to look who has which. */
+static err_t bind_pcb(struct tcp_pcb *pcb, const struct llp_addrs *a)
+{
+	ip_addr_t from = edge_addr(&a->local);
+	struct edge_lists all = { 0 };
+	err_t err;
+
+	ip_set_option(pcb, SOF_REUSEADDR);
+	if (a->lport)
+		all = edge_hide_lists();
+	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
+	edge_show_lists(&all);
+	return err;
+}
+
+/* Of a connection that has ended, and waits in case something of it comes, nothing can come any
+ * more from another process. */
+static bool is_free(const struct io_link *l, const struct flow_key *k)
+{
+	struct llp_conn *c = conn_flow_find(k);
+
+	if (c && l->flags & IO_P2P && c->pcb->state == TIME_WAIT) {
+		tcp_abandon(c->pcb, 0);
+		return true;
+	}
+	return !c;
+}
+
 uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		       struct llp_conn **out)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct llp_conn *c = conn_new(el, ctx);
 	struct tcp_pcb *pcb = tcp_new();
-	ip_addr_t to = edge_addr(&a->remote), from = edge_addr(&a->local);
+	ip_addr_t to = edge_addr(&a->remote);
 	err_t err = ERR_MEM;
 
 	if (!c || !pcb)
 		goto fail;
 	tcp_bind_netif(pcb, &el->nif);
-	ip_set_option(pcb, SOF_REUSEADDR);
-	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
+	err = bind_pcb(pcb, a);
 	if (err)
 		goto fail;
 	err = ERR_USE;
-	if (conn_flow_taken(&(struct flow_key){ a->local, a->remote, a->lport, a->rport }))
+	if (!is_free(l, &(struct flow_key){ a->local, a->remote, a->lport, a->rport }))
 		goto fail;
 	conn_attach(c, pcb);
 	c->connecting = true;
 	pcb->tos = a->tos;
-	/* lwIP would search for it among those that have ended, too; from another process nothing
-	 * of the last one can come any more. */
-	if (l->flags & IO_P2P)
-		ip_reset_option(pcb, SOF_REUSEADDR);
+	/* lwIP would search all lists for it. */
+	ip_reset_option(pcb, SOF_REUSEADDR);
 	err = tcp_connect(pcb, &to, lwip_ntohs(a->rport), on_connected);
 	ip_set_option(pcb, SOF_REUSEADDR);
 	if (err) {
@@ -236,8 +299,6 @@ fail:
 
 void edge_close(struct llp_conn *c)
 {
-	struct tcp_pcb *pcb = c->pcb;
-
 	edge_own(c); /* it goes on sending when nobody knows it any more */
 	if (c->in_callback) {
 		c->end = CONN_CLOSE;
@@ -245,9 +306,7 @@ void edge_close(struct llp_conn *c)
 	}
 	conn_wake(c);
 	conn_settle_window(c);
-	conn_free(c);
-	detach(pcb);
-	tcp_close(pcb);
+	part(c);
 }
 
 void edge_shutdown(struct llp_conn *c)

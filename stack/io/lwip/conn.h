@@ -20,7 +20,7 @@ struct llp_listener {
 	void *ctx;
 };
 
-enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT };
+enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT, CONN_PARTED };
 
 /* In the order in which a segment touches it; what few need is behind. */
 struct llp_conn {
@@ -53,7 +53,7 @@ struct llp_conn {
 	uint8_t head[CONN_HEAD];
 
 	uint64_t probe_wait_us;
-	struct llp_conn *next, **link;		/* edge.conns */
+	struct llp_conn *next, **link;		/* edge.conns or edge.parted */
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
@@ -65,15 +65,21 @@ err_t conn_settle(struct llp_conn *c);
 /* A record for a connection; its pcb's callbacks are ours from now on; no more. */
 struct llp_conn *conn_new(struct edge_link *el, void *ctx);
 void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
-/* The connection of a pcb of ours; lwIP's own (closing ones) have none. */
+/* The connection of a pcb, NULL before it has one. One that its user has closed keeps its record
+ * until lwIP frees it: nobody is to be told anything (CONN_PARTED), but its segments are still
+ * found. */
 struct llp_conn *conn_of(const struct tcp_pcb *pcb);
+/* lwIP has freed the pcb of one that had parted. */
+void conn_over(struct llp_conn *c);
 
 /* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
 void conn_flow_add(struct llp_conn *c);
 /* Off that list. */
 void conn_flow_unlist(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);
-bool conn_flow_taken(const struct flow_key *k);
+struct llp_conn *conn_flow_find(const struct flow_key *k);
+/* The record of a pcb is c, NULL: nobody's. */
+void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c);
 struct llp_conn *conn_flow_lookup(const struct flow_key *k);
 /* before, NULL: nothing of ours, is in front of pcb in lwIP's list. */
 void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);

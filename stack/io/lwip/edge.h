@@ -31,10 +31,11 @@ struct edge_link {
 struct edge {
 	struct llp_config cfg;
 	struct edge_link links[EDGE_LINKS];
-	struct llp_conn *conns; /* all that have a pcb and a user */
-	struct llp_conn *spare; /* freed ones */
-	unsigned refers;	/* pbufs that refer to octets elsewhere: refer.c */
-	struct llp_conn *acks;	/* have an ACK due at the end of the burst */
+	struct llp_conn *conns;	 /* all that have a pcb and a user */
+	struct llp_conn *parted; /* ... only a pcb any more */
+	struct llp_conn *spare;	 /* freed ones */
+	unsigned refers;	 /* pbufs that refer to octets elsewhere: refer.c */
+	struct llp_conn *acks;	 /* have an ACK due at the end of the burst */
 	/* idle.c: those that are asked when they are silent, the longest silent first */
 	struct llp_conn *idle, *idle_last;
 	/* idle.c: many connections: those that something came for, the last EDGE_LATE at most */
@@ -108,6 +109,13 @@ uint32_t edge_in_flight(const struct llp_conn *c);
 void edge_ack_promptly(struct llp_conn *c);
 struct llp_addrs edge_addrs(const struct llp_conn *c);
 void edge_set_tos(struct llp_conn *c, uint8_t tos);
+
+/* flow.c: what the table does not know needs no search: lwIP's lists are empty meanwhile. */
+struct edge_lists {
+	struct tcp_pcb *active, *ended;
+};
+struct edge_lists edge_hide_lists(void);
+void edge_show_lists(const struct edge_lists *l);
 
 /* flow.c */
 void edge_expect(struct io_frame *const *v, unsigned n);

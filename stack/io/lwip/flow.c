@@ -66,12 +66,31 @@ static bool same(const struct flow_key *a, const struct flow_key *b)
 	       uw_ip_eq(&a->local, &b->local);
 }
 
+/* ---- whose is a pcb? ---------------------------------------------------------------------- */
+
 struct llp_conn *conn_of(const struct tcp_pcb *pcb)
 {
-	struct llp_conn *c = pcb && pcb->recv == conn_recv ? pcb->callback_arg : NULL;
-
-	return c && c->pcb == pcb ? c : NULL;
+	return pcb ? pcb->ext_args[0].data : NULL;
 }
+
+static void on_freed(u8_t id, void *data)
+{
+	struct llp_conn *c = data;
+
+	(void)id;
+	if (c && c->end == CONN_PARTED)
+		conn_over(c);
+}
+
+void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c)
+{
+	static const struct tcp_ext_arg_callbacks callbacks = { .destroy = on_freed };
+
+	tcp_ext_arg_set_callbacks(pcb, 0, &callbacks);
+	tcp_ext_arg_set(pcb, 0, c);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
 
 void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
 {
@@ -90,15 +109,21 @@ static void enter(struct llp_conn *c)
 	table[i] = (uintptr_t)c | (c->hash & (TAGS - 1));
 }
 
+static void enter_all(struct llp_conn *c)
+{
+	for (; c; c = c->next) {
+		if (c->in_table)
+			enter(c);
+	}
+}
+
 static void double_table(void)
 {
 	memset(table, 0, sizeof(*table) << bits);
 	bits++;
 	mask = (1u << bits) - 1;
-	for (struct llp_conn *c = edge.conns; c; c = c->next) {
-		if (c->in_table)
-			enter(c);
-	}
+	enter_all(edge.conns);
+	enter_all(edge.parted);
 }
 
 void conn_flow_add(struct llp_conn *c)
@@ -212,7 +237,7 @@ static size_t key_of_ip6(const uint8_t *ip, struct flow_key *k)
 	return IP6_HLEN;
 }
 
-static struct llp_conn *find(const struct flow_key *k)
+struct llp_conn *conn_flow_find(const struct flow_key *k)
 {
 	uint32_t h = hash(k);
 
@@ -221,11 +246,6 @@ static struct llp_conn *find(const struct flow_key *k)
 			return conn_at(i);
 	}
 	return NULL;
-}
-
-bool conn_flow_taken(const struct flow_key *k)
-{
-	return find(k) != NULL;
 }
 
 /* Of a frame from its Ethernet header on, at least as long as Ethernet and ARP: the TCP header,
@@ -287,7 +307,7 @@ void edge_expect(struct io_frame *const *v, unsigned n)
 
 struct llp_conn *conn_flow_lookup(const struct flow_key *k)
 {
-	struct llp_conn *c = find(k);
+	struct llp_conn *c = conn_flow_find(k);
 
 	if (edge.flows < UW_WARM_FROM)
 		return c;
@@ -317,4 +337,35 @@ bool edge_flow_find(const struct pbuf *p)
 	if (c)
 		to_front(c);
 	return c || (tcp[TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;
+}
+
+/* ---- what lwIP need not search ------------------------------------------------------------ */
+
+/* It looks into them for room as well when there is none. */
+static bool has_room(void)
+{
+	return edge.flows < MEMP_NUM_TCP_PCB - 1;
+}
+
+struct edge_lists edge_hide_lists(void)
+{
+	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs };
+
+	if (!has_room())
+		return (struct edge_lists){ 0 };
+	tcp_active_pcbs = tcp_tw_pcbs = NULL;
+	return l;
+}
+
+/* Behind what came in between. */
+void edge_show_lists(const struct edge_lists *l)
+{
+	struct tcp_pcb **p = &tcp_active_pcbs;
+
+	for (; l->active && *p; p = &(*p)->next)
+		continue;
+	if (l->active)
+		*p = l->active;
+	if (l->ended)
+		tcp_tw_pcbs = l->ended;
 }

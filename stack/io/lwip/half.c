@@ -27,7 +27,7 @@ void edge_half_opened(void)
 	struct llp_listener *ls;
 	struct llp_conn *c;
 
-	if (!pcb || pcb->state != SYN_RCVD || pcb->errf)
+	if (!pcb || pcb->state != SYN_RCVD || conn_of(pcb))
 		return;
 	ls = pcb->callback_arg;
 	c = conn_new(ls->el, NULL);

@@ -78,6 +78,7 @@
 #define TCP_TMR_INTERVAL	   10 /* ms; lwIP counts RTO in ticks of twice that */
 #define LWIP_TCP_RTO_TIME	   200
 #define TCP_MSL			   2000
+#define LWIP_TCP_PCB_NUM_EXT_ARGS  1 /* flow.c: whose it is, and that it is freed */
 #define TCP_SYNMAXRTX		   6
 
 #define LWIP_CHECKSUM_CTRL_PER_NETIF 1

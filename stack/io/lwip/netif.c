@@ -151,6 +151,17 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 
 /* ---- in ---------------------------------------------------------------------------------- */
 
+/* A SYN of a connection that there is not. */
+static void open_half(struct edge_link *el, struct pbuf *p)
+{
+	struct edge_lists all = edge_hide_lists();
+
+	if (el->nif.input(p, &el->nif) != ERR_OK)
+		pbuf_free(p);
+	edge_show_lists(&all);
+	edge_half_opened();
+}
+
 void edge_input(struct io_link *l, struct io_frame *f)
 {
 	struct edge_link *el = edge_link_of(l);
@@ -171,10 +182,12 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
+	if (!known) {
+		open_half(el, p);
+		return;
+	}
 	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
-	if (!known)
-		edge_half_opened();
 }
 
 unsigned edge_poll(void)
