@@ -530,7 +530,9 @@ static void requested(struct uw_ep *ep)
 		atomic_fetch_add_explicit(&ep->e->lead->objects, 1, memory_order_relaxed);
 	if (!ep->cm->peer.enhanced)
 		ev.param.ird = ev.param.ord = (uint16_t)ep->e->cfg.ird;
+	engine_look_elsewhere(ep->e);
 	emit(ls, &ev);
+	engine_looked_elsewhere(ep->e);
 }
 
 void engine_ep_claim(struct uw_ep *ep, struct uw_qp *qp)

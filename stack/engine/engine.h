@@ -82,8 +82,8 @@ struct uw_qp {
 	struct spin sq_lock, rq_lock; /* among posters */
 	_Atomic bool hungry;	      /* rnr.c: a Send waits for a receive */
 	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
-	struct uw_touches *at_llp; /* warm.c: the transport's copy of the next; NULL: none */
-	struct uw_touches touches; /* what its messages touch */
+	struct uw_touches *at_llp;    /* warm.c: the transport's copy of the next; NULL: none */
+	struct uw_touches touches;    /* what its messages touch */
 	struct qp qp;
 	struct uw_pd *pd;
 	struct uw_cq *scq, *rcq;
@@ -239,6 +239,7 @@ struct uw_engine {
 	unsigned n_wakes;
 	uint8_t *bounce;	/* copies = 2: what all payload passes through */
 	struct uw_cq *due;	/* CQs that hold a notify back; with several stacks none does */
+	_Atomic uint64_t shows; /* a Request, the so many-th; 0 none: engine_look_elsewhere */
 	_Atomic bool cq_failed; /* one has: objects.c */
 
 	/* the lead's, for all stacks */
@@ -247,6 +248,7 @@ struct uw_engine {
 	struct idmap qps;
 	_Atomic uint32_t next_pd;
 	_Atomic uint32_t objects;  /* PDs, CQs and endpoints that the program holds */
+	_Atomic uint64_t turns;	   /* Requests that were shown */
 	unsigned next_home;	   /* where the next endpoint goes: counts up */
 	struct steer_ports *steer; /* whose frames are whose; NULL: one stack */
 
@@ -355,6 +357,13 @@ void engine_unlock_all(struct uw_engine *e);
 /* Inside the lead's lock: those of all others. */
 void engine_lock_others(struct uw_engine *lead);
 void engine_unlock_others(struct uw_engine *lead);
+/* Connections that were begun one after the other are the program's in that order, as on a device
+ * with one queue (perftest's and others' sides pair them so). Under e's lock, before a Request is
+ * shown: the other stacks look what came to them before. */
+void engine_look_elsewhere(struct uw_engine *e);
+void engine_looked_elsewhere(struct uw_engine *e); /* it is shown */
+/* No lock held: after a connect, wait a moment until its Request is out. */
+void engine_await_request(struct uw_ep *ep);
 /* Under all locks: where the next connection is to be. */
 struct uw_engine *engine_next_home(struct uw_engine *e);
 /* Under all locks: a QP without a stream goes to another stack; an endpoint that has nothing yet

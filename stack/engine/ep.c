@@ -587,6 +587,8 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	}
 	llp_flush_links(ep->e->llp);
 	engine_unlock_all(ep->e);
+	if (!st)
+		engine_await_request(ep);
 	return engine_errno(st);
 }
 

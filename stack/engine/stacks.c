@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several stacks in one process: made, locked together, and what moves between them. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "engine/engine.h"
 #include "engine/say.h"
@@ -113,6 +115,76 @@ void engine_unlock_all(struct uw_engine *e)
 	if (e->lead->next)
 		llp_flush_links(e->lead->llp);
 	engine_unlock(e->lead);
+}
+
+/* ---- order ------------------------------------------------------------------------------- */
+
+#define LOOKS	      2000u
+#define REQUEST_LOOKS 200u
+#define PAUSE_NS      50000
+
+/* Whoever has its lock is looking, and is done soon; unless it waits for us in here, which is then
+ * the other way round only for the earlier of the two. 0: for nobody. */
+static void look(struct uw_engine *e, uint64_t turn)
+{
+	for (unsigned i = 0; i < LOOKS; i++) {
+		uint64_t its = atomic_load(&e->shows);
+
+		if (engine_trylock(e)) {
+			engine_run(e);
+			engine_unlock(e);
+			return;
+		}
+		if (its && its > turn)
+			return;
+		sched_yield();
+	}
+}
+
+void engine_look_elsewhere(struct uw_engine *e)
+{
+	static __thread bool in_here;
+	uint64_t turn;
+
+	if (!engine_is_one_of_several(e) || in_here) /* what another found comes first */
+		return;
+	in_here = true;
+	turn = 1 + atomic_fetch_add(&e->lead->turns, 1);
+	atomic_store(&e->shows, turn);
+	for (struct uw_engine *s = e->lead; s; s = s->next) {
+		if (s != e)
+			look(s, turn);
+	}
+	in_here = false;
+}
+
+void engine_looked_elsewhere(struct uw_engine *e)
+{
+	atomic_store(&e->shows, 0);
+}
+
+static bool connecting(struct uw_ep *ep)
+{
+	bool yes;
+
+	engine_lock(ep->e);
+	yes = ep->state == EP_CONNECTING && !ep->again;
+	engine_unlock(ep->e);
+	return yes;
+}
+
+void engine_await_request(struct uw_ep *ep)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	if (!engine_is_one_of_several(ep->e) || ep->e->manual)
+		return;
+	for (unsigned i = 0; i < REQUEST_LOOKS && connecting(ep); i++) {
+		for (struct uw_engine *e = ep->e->lead; e; e = e->next)
+			look(e, 0);
+		if (connecting(ep))
+			nanosleep(&pause, NULL);
+	}
 }
 
 /* ---- what moves -------------------------------------------------------------------------- */
