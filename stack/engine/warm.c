@@ -31,7 +31,8 @@ void engine_warm_next_slots(struct uw_qp *qp)
 	uint32_t next = atomic_load_explicit(&sq->tail, memory_order_relaxed);
 
 	there->v[UW_TOUCH_SEND] = slot(sq_at(sq, next), sq->slot_size);
-	qp->touches.v[UW_TOUCH_SEND] = there->v[UW_TOUCH_SEND];
+	/* relaxed: a hint, which posting threads read without a lock */
+	__atomic_store_n(&qp->touches.v[UW_TOUCH_SEND], there->v[UW_TOUCH_SEND], __ATOMIC_RELAXED);
 	if (qp->srq) /* other QPs go on taking */
 		return;
 	next = atomic_load_explicit(&rq->head, memory_order_relaxed);
@@ -47,7 +48,7 @@ void engine_warm_own(const struct uw_qp *qp)
 		return;
 	last = qp;
 	uw_warm_fetch(t->v[UW_TOUCH_QP]);
-	uw_warm_fetch(t->v[UW_TOUCH_SEND]);
+	uw_warm_fetch(__atomic_load_n(&t->v[UW_TOUCH_SEND], __ATOMIC_RELAXED));
 	uw_warm_fetch(t->v[UW_TOUCH_PCB]);
 	uw_warm_fetch(t->v[UW_TOUCH_CONN]);
 	uw_warm_fetch(t->v[UW_TOUCH_EP]);
