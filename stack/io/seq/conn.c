@@ -11,6 +11,21 @@
 
 /* ---- under the core lock ----------------------------------------------------------------- */
 
+/* Below it lwIP refers to nothing: a segment that is acknowledged in part stays whole. */
+static uint32_t first_kept(const struct tcp_pcb *pcb)
+{
+	const struct tcp_seg *heads[] = { pcb->unacked, pcb->unsent };
+	uint32_t at = pcb->lastack;
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t seqno = heads[i] ? lwip_ntohl(heads[i]->tcphdr->seqno) : at;
+
+		if (TCP_SEQ_LT(seqno, at))
+			at = seqno;
+	}
+	return at;
+}
+
 void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
 {
 	static const unsigned events[] = { [NETCONN_EVT_RCVPLUS] = SEQ_READ,
@@ -32,6 +47,9 @@ void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
 		e |= SEQ_UP;
 		/* seq_cst: Dekker with seq_tx_begin */
 		atomic_store(&x->acked, nc->pcb.tcp->lastack);
+		/* lwIP's thread, which has no ACKs, only looks in. */
+		if (!seq_is_lwips())
+			seq_tx_acked((struct llp_conn *)x, first_kept(nc->pcb.tcp));
 		if (!atomic_exchange(&x->wants, false))
 			return;
 	}
@@ -165,13 +183,15 @@ struct llp_conn *seq_conn_new(struct seq_link *sl, void *ctx)
 static void conn_free(struct llp_conn *c)
 {
 	held_drop(&c->held);
-	seq_tx_forget(c);
-	free(c->rest);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
+	/* Of what was not acknowledged lwIP knows as long as it has the connection. */
+	if (c->x.nc && c->tx_first)
+		seq_call(reset, c->x.nc);
 	if (c->x.nc)
 		netconn_delete(c->x.nc);
+	seq_tx_forget(c);
 	seq_end_free(&c->x);
 }
 
@@ -192,14 +212,30 @@ void seq_conn_drop(struct llp_conn *c)
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
+static void listen_no_more(struct llp_conn *c)
+{
+	if (!c->deaf)
+		seq_call(read_no_more, c->x.nc);
+	c->deaf = true;
+}
+
+/* With our FIN netconn lets go of what tells us of acknowledgements, and until all is acknowledged
+ * lwIP refers to our frames. So the FIN comes after that. */
 void seq_settle(struct llp_conn *c)
 {
 	if (c->end == SEQ_ABORT) {
 		seq_conn_drop(c);
-	} else if (c->end == SEQ_CLOSE && !c->rest_n) {
-		seq_call(read_no_more, c->x.nc);
+		return;
+	}
+	if (c->end == SEQ_CLOSE)
+		listen_no_more(c);
+	else if (!c->shut || c->fin_sent)
+		return;
+	if (c->tx_first) {
+		atomic_store(&c->x.wants, true);
+	} else if (c->end == SEQ_CLOSE) {
 		conn_free(c);
-	} else if (c->shut && !c->fin_sent && !c->rest_n) {
+	} else {
 		c->fin_sent = true;
 		netconn_shutdown(c->x.nc, 0, 1);
 	}
@@ -239,7 +275,7 @@ unsigned seq_lingering(void)
 	unsigned n = 0;
 
 	for (const struct llp_conn *c = seq.conns; c; c = c->next)
-		n += c->rest_n != 0;
+		n += c->tx_first != NULL;
 	seq_call(count_finishing, &n);
 	return n;
 }
@@ -249,7 +285,7 @@ unsigned seq_lingering(void)
 uint64_t seq_next_timer_us(void)
 {
 	for (const struct llp_conn *c = seq.conns; c; c = c->next) {
-		if (c->connecting || c->rest_n || !(c->sl->io->flags & IO_P2P))
+		if (c->connecting || c->stuck || !(c->sl->io->flags & IO_P2P))
 			return TICK_US;
 	}
 	return seq.conns ? 25 * TICK_US : UINT64_MAX;

@@ -8,6 +8,8 @@
 #include "io/lwip/nif.h"
 #include "io/seq/seq.h"
 
+#define LOOK_AHEAD 8u
+
 struct seq_link *seq_link_of(const struct io_link *l)
 {
 	for (unsigned i = 0; i < SEQ_LINKS; i++) {
@@ -61,8 +63,13 @@ static err_t put(struct seq_link *sl, struct pbuf *p, bool self)
 	/* lwIP leaves the segment queued on an error and tries again later. */
 	if (at - atomic_load_explicit(&o->got, memory_order_acquire) == SEQ_OUT)
 		return ERR_MEM;
-	/* It stays as it is while it is referenced: lwIP does not send it again meanwhile. */
-	pbuf_ref(p);
+	/* Its octets are another's, who may be told that they have arrived. */
+	if (p->next)
+		p = pbuf_clone(PBUF_RAW, PBUF_RAM, p);
+	else
+		pbuf_ref(p);
+	if (!p)
+		return ERR_MEM;
 	o->v[at % SEQ_OUT] = p;
 	o->self[at % SEQ_OUT] = self;
 	atomic_store_explicit(&o->put, at + 1, memory_order_release);
@@ -178,6 +185,41 @@ bool seq_flush_links(void)
 
 /* ---- out, at once ------------------------------------------------------------------------ */
 
+/* A segment that is all of a frame and has not been sent before, which is the rule: NULL else. */
+static struct io_frame *whole_frame(const struct pbuf *p)
+{
+	const struct pbuf *octets = p->next;
+	struct io_frame *f = seq.fresh;
+
+	if (!octets || octets->next)
+		return NULL;
+	for (unsigned i = 0; f && i < LOOK_AHEAD; i++, f = seq_tx(f)->next) {
+		if (seq_tx(f)->p == octets->payload && seq_tx(f)->n == octets->len) {
+			seq.fresh = seq_tx(f)->next;
+			return f;
+		}
+	}
+	return NULL;
+}
+
+/* The headers go in front of the octets. */
+static struct io_frame *in_place(struct io_frame *f, const struct pbuf *headers)
+{
+	f->link->ops->ref(f);
+	f->data = seq_tx(f)->p - headers->len;
+	f->len = headers->len + seq_tx(f)->n;
+	f->next = NULL;
+	memcpy(f->data, headers->payload, headers->len);
+	return f;
+}
+
+static struct io_frame *to_frame(struct io_link *l, const struct pbuf *p)
+{
+	struct io_frame *f = whole_frame(p);
+
+	return f && p->len <= l->headroom ? in_place(f, p) : copy_of(l, p);
+}
+
 /* False: it has to go by the ring. */
 static bool send_now(struct seq_link *sl, const struct pbuf *p)
 {
@@ -185,7 +227,7 @@ static bool send_now(struct seq_link *sl, const struct pbuf *p)
 
 	if (seq_is_lwips() || !ring_empty(&sl->out) || (sl->tx_n == SEQ_BURST && !offer(sl)))
 		return false;
-	f = copy_of(sl->io, p);
+	f = to_frame(sl->io, p);
 	if (f)
 		queue(sl, f);
 	return f;

@@ -8,6 +8,7 @@
 #ifndef UWARP_SEQ_H
 #define UWARP_SEQ_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "io/held.h"
@@ -59,17 +60,34 @@ struct llp_conn {
 	void *ctx;
 	struct llp_addrs addrs;
 	uint32_t emss;
-	uint32_t sent; /* sequence number behind what was written */
+	/* Sequence numbers: behind what the user has committed, and behind what lwIP was given. */
+	uint32_t sent, taken;
+	/* What lwIP refers to or will: it is freed when it was acknowledged. lwIP was not given all
+	 * of the one at tx_new. */
+	struct io_frame *building, *tx_first, *tx_last, *tx_new;
 	struct io_held held;
 	size_t owed; /* taken from lwIP, which was not told yet that there is room again */
-	/* What netconn_write did not take. */
-	uint8_t *rest;
-	size_t rest_n, rest_off;
+	bool stuck;  /* lwIP did not take all: it says when it has room */
+	bool deaf;   /* what comes is thrown away */
 	bool connecting, paused, in_callback;
 	bool fin;	     /* the peer's came */
 	bool shut, fin_sent; /* ours is wanted; it is out */
 	enum seq_conn_end { SEQ_ON, SEQ_CLOSE, SEQ_ABORT } end;
 };
+
+/* A frame that the user fills and lwIP refers to (NETCONN_NOCOPY), in its llp[]. */
+struct seq_tx {
+	struct io_frame *next;
+	uint8_t *p; /* the octets, wherever the frame begins */
+	uint32_t n;
+	uint32_t end; /* sequence number behind them */
+};
+static_assert(sizeof(struct seq_tx) <= IO_LLP_ROOM, "it lies in each frame");
+
+static inline struct seq_tx *seq_tx(struct io_frame *f)
+{
+	return (struct seq_tx *)f->llp;
+}
 
 /* The instance: lwIP's state is global, so this is too. The stack lock's, but for the two lists. */
 struct seq {
@@ -79,6 +97,8 @@ struct seq {
 	_Atomic(struct seq_end *) ready;  /* who has something new */
 	_Atomic(struct io_frame *) freed; /* frames that lwIP has done with */
 	bool taking;			  /* a frame is given to lwIP */
+	/* What lwIP is being given now: frames from here on have not been sent yet. */
+	struct io_frame *fresh;
 };
 extern struct seq seq;
 
@@ -151,6 +171,8 @@ void seq_resume(struct llp_conn *c);
 uint8_t *seq_tx_begin(struct llp_conn *c, size_t *room);
 void seq_tx_commit(struct llp_conn *c, size_t n);
 void seq_tx_flush(struct llp_conn *c);
+/* lwIP refers to nothing before that sequence number any more; or to nothing at all. */
+void seq_tx_acked(struct llp_conn *c, uint32_t to);
 void seq_tx_forget(struct llp_conn *c);
 
 #endif

@@ -36,7 +36,7 @@ err_t seq_came_up(void *setup)
 	edge_pcb_came_up(pcb, c->sl->io, seq.cfg.keepalive_ms);
 	c->addrs = edge_pcb_addrs(pcb);
 	c->emss = tcp_mss(pcb);
-	c->sent = pcb->snd_lbb;
+	c->sent = c->taken = pcb->snd_lbb;
 	atomic_store_explicit(&c->x.acked, pcb->lastack, memory_order_relaxed);
 	s->nc->callback_arg.ptr = &c->x;
 	return ERR_OK;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Octets out of and into netconns. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "io/lwip/frame.h"
 #include "io/seq/seq.h"
 
@@ -154,63 +151,86 @@ void seq_resume(struct llp_conn *c)
 
 /* ---- out --------------------------------------------------------------------------------- */
 
-/* Where segments are built; one connection at a time. What a turn of the engine's makes fits. */
-static struct {
-	struct llp_conn *c;
-	size_t n;
-	uint8_t v[128 * 1024];
-} out;
+#define VECTORS 64u
 
-static size_t try_write(struct llp_conn *c, const uint8_t *p, size_t n)
+static void free_frame(struct io_frame *f)
 {
-	size_t done = 0;
+	f->link->ops->free(f);
+}
+
+void seq_tx_acked(struct llp_conn *c, uint32_t to)
+{
+	struct io_frame *f;
+
+	while ((f = c->tx_first) && f != c->tx_new && (int32_t)(to - seq_tx(f)->end) >= 0) {
+		c->tx_first = seq_tx(f)->next;
+		free_frame(f);
+	}
+}
+
+void seq_tx_forget(struct llp_conn *c)
+{
+	c->tx_new = NULL;
+	while (c->tx_first)
+		seq_tx_acked(c, seq_tx(c->tx_first)->end);
+	if (c->building)
+		free_frame(c->building);
+	c->building = NULL;
+}
+
+/* What lwIP has not taken yet, as far as each frame becomes a segment of its own: behind one that
+ * is not full lwIP would go on in the same. */
+static u16_t gather(const struct llp_conn *c, struct netvector *v, size_t *octets)
+{
+	uint32_t at = c->taken;
+	u16_t n = 0;
+
+	for (struct io_frame *f = c->tx_new; f && n < VECTORS; f = seq_tx(f)->next) {
+		struct seq_tx *t = seq_tx(f);
+
+		v[n].len = t->end - at;
+		v[n].ptr = t->p + t->n - v[n].len;
+		*octets += v[n++].len;
+		at = t->end;
+		if (t->n < c->emss)
+			break;
+	}
+	return n;
+}
+
+/* False: not all of it. An error that is no lack of room comes as an event, too. */
+static bool write_run(struct llp_conn *c)
+{
+	struct netvector v[VECTORS];
+	size_t octets = 0, done = 0;
+	u16_t n = gather(c, v, &octets);
 	err_t err;
 
+	seq.fresh = c->tx_new;
+	err = netconn_write_vectors_partly(c->x.nc, v, n, NETCONN_NOCOPY, &done);
+	seq.fresh = NULL;
+	if (err)
+		return false;
+	c->taken += (uint32_t)done;
+	while (c->tx_new && (int32_t)(c->taken - seq_tx(c->tx_new)->end) >= 0)
+		c->tx_new = seq_tx(c->tx_new)->next;
+	return done == octets;
+}
+
+static void write_out(struct llp_conn *c)
+{
 	atomic_store(&c->x.wants, true); /* if it does not take all: before it says so */
-	err = netconn_write_partly(c->x.nc, p, n, NETCONN_COPY, &done);
-	if (err == ERR_OK && done == n)
+	do {
+		c->stuck = !write_run(c);
+	} while (c->tx_new && !c->stuck);
+	if (!c->stuck)
 		atomic_store(&c->x.wants, false);
-	/* An error that is no lack of room comes as an event, too. */
-	return err == ERR_OK ? done : 0;
-}
-
-static void keep_rest(struct llp_conn *c, const uint8_t *p, size_t n)
-{
-	c->rest = malloc(n);
-	if (!c->rest) {
-		c->end = SEQ_ABORT;
-		seq_ring(&c->x, SEQ_ERROR);
-		return;
-	}
-	memcpy(c->rest, p, n);
-	c->rest_n = n;
-	c->rest_off = 0;
-}
-
-static void write_out(void)
-{
-	struct llp_conn *c = out.c;
-	size_t n = out.n, done;
-
-	out.n = 0;
-	if (!n || c->end != SEQ_ON)
-		return;
-	done = try_write(c, out.v, n);
-	seq.cfg.stats->tcp_tx_copied += done;
-	if (done < n)
-		keep_rest(c, out.v + done, n - done);
 }
 
 void seq_write_rest(struct llp_conn *c)
 {
-	if (!c->rest_n)
-		return;
-	c->rest_off += try_write(c, c->rest + c->rest_off, c->rest_n - c->rest_off);
-	if (c->rest_off < c->rest_n)
-		return;
-	free(c->rest);
-	c->rest = NULL;
-	c->rest_n = 0;
+	if (c->stuck)
+		write_out(c);
 }
 
 static bool window_open(const struct llp_conn *c)
@@ -218,45 +238,51 @@ static bool window_open(const struct llp_conn *c)
 	uint32_t cap = c->sl->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
 	uint32_t acked = atomic_load(&c->x.acked);
 
-	return c->end == SEQ_ON && !c->connecting && !c->shut && !c->rest_n &&
+	return c->end == SEQ_ON && !c->connecting && !c->shut && !c->stuck &&
 	       c->sent - acked + c->emss <= cap;
 }
 
 uint8_t *seq_tx_begin(struct llp_conn *c, size_t *room)
 {
-	if (out.n && (out.c != c || out.n + c->emss > sizeof(out.v)))
-		write_out();
+	struct io_link *l = c->sl->io;
+
 	if (!window_open(c)) {
 		/* Dekker with seq_on_event: say so, look once more. */
 		atomic_store(&c->x.wants, true);
 		if (!window_open(c))
 			return NULL;
 	}
-	out.c = c;
+	c->building = l->ops->alloc(l);
+	if (!c->building)
+		return NULL;
 	*room = c->emss;
-	return out.v + out.n;
+	return c->building->data;
 }
 
 void seq_tx_commit(struct llp_conn *c, size_t n)
 {
-	if (!n)
+	struct io_frame *f = c->building;
+
+	c->building = NULL;
+	if (!n) {
+		free_frame(f);
 		return;
-	out.n += n;
+	}
 	c->sent += (uint32_t)n;
+	*seq_tx(f) = (struct seq_tx){ .p = f->data, .n = (uint32_t)n, .end = c->sent };
+	if (c->tx_first)
+		seq_tx(c->tx_last)->next = f;
+	else
+		c->tx_first = f;
+	c->tx_last = f;
+	if (!c->tx_new)
+		c->tx_new = f;
 	seq.cfg.stats->tcp_tx_segments++;
 	seq.cfg.stats->tcp_tx_bytes += n;
 }
 
 void seq_tx_flush(struct llp_conn *c)
 {
-	if (out.c == c)
-		write_out();
-}
-
-void seq_tx_forget(struct llp_conn *c)
-{
-	if (out.c != c)
-		return;
-	out.c = NULL;
-	out.n = 0;
+	if (c->tx_new && !c->stuck && c->end == SEQ_ON)
+		write_out(c);
 }
