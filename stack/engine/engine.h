@@ -89,6 +89,7 @@ struct uw_qp {
 	struct uw_cq *scq, *rcq;
 	struct uw_qp *next_starved;
 	void *queues; /* one block: SQ slots, RQ slots */
+	size_t queue_octets;
 	void *stream; /* one block: read queues */
 	uint8_t *scratch;
 	struct uw_rc *rc; /* its peer was named: CM-less RC */

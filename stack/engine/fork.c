@@ -5,6 +5,7 @@
  * posts on them is flushed, and what it destroys is gone for it alone.
  */
 #include "engine/engine.h"
+#include "io/dense.h"
 
 static bool nothing_queued(void)
 {
@@ -99,11 +100,14 @@ void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
 		engine_lock_all(e);
+		dense_hold();
 		break;
 	case UW_FORK_PARENT:
+		dense_let_go();
 		engine_unlock_all(e);
 		break;
 	case UW_FORK_CHILD:
+		dense_let_go();
 		orphan_all(e);
 		break;
 	}

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "io/dense.h"
+
 #include "lwip/priv/tcp_priv.h"
 
 static void list(struct llp_conn *c, struct llp_conn **head)
@@ -29,7 +31,7 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	if (c)
 		edge.spare = c->next;
 	else
-		c = aligned_alloc(UW_LINE, UW_LINES(sizeof(*c)));
+		c = dense_alloc(sizeof(*c));
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));

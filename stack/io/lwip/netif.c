@@ -4,7 +4,11 @@
 
 #include <string.h>
 
+#include "io/dense.h"
+
 #include "lwip/init.h"
+#include "lwip/priv/memp_priv.h"
+#include "lwip/priv/tcp_priv.h"
 #include "lwip/sys.h"
 #include "lwip/timeouts.h"
 #include "netif/ethernet.h"
@@ -220,6 +224,8 @@ void edge_init(const struct llp_config *cfg)
 	if (once)
 		return;
 	once = true;
+	dense_advise(memp_pools[MEMP_TCP_PCB]->base,
+		     (size_t)MEMP_NUM_TCP_PCB * sizeof(struct tcp_pcb));
 	lwip_init();
 }
 
