@@ -87,6 +87,8 @@ static void env_peer_down(void *arg, uint32_t addr)
 {
 	struct uw_engine *e = arg;
 
+	if (engine_is_one_of_several(e)) /* what others have handed over was sent before */
+		engine_run(e);
 	for (unsigned i = 0; i < e->n_links; i++)
 		llp_peer_down(e->llp, e->links[i], addr);
 }

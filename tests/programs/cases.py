@@ -171,6 +171,20 @@ SEQ_VETH = [
     over("seq", perftest("ib_send_bw", "-R -s 65536 -n 100", 60)),
 ]
 
+# On two stacks: connections spread over them, and a program's CQ is filled by both.
+def on_stacks(case):
+    case.flags += ", UWARP_STACKS=2"
+    return case.with_env(UWARP_STACKS="2")
+
+
+STACKS_VETH = [
+    *(on_stacks(rping(n)) for n in (64, 65535)),
+    *(on_stacks(perftest(f"ib_{name}", "-R -n 300", 60)) for name in ("send_lat", "read_lat", "write_lat")),
+    *(on_stacks(perftest(f"ib_{name}", "-R -q 4 -s 65536 -n 100", 60)) for name in ("send_bw", "write_bw", "read_bw")),
+    on_stacks(Pair("ucmatose", "-c 10 -C 100 -S 5000", "ucmatose -c 10 -C 100 -S 5000", "ucmatose -s {server} -c 10 -C 100 -S 5000")),
+]
+STACKS = [*STACKS_VETH, cmless.OnStacks("ib_write_bw", "-q 4 -n 1000"), cmless.OnStacks("ibv_rc_pingpong", "-g 0")]
+
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -189,6 +203,7 @@ GROUPS = {
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
     "af_packet-all": [(Veth, VETH_ALL)],
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
+    "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],
     "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
     "tso": [(Tap, capture.TAP)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],

@@ -96,6 +96,17 @@ class CmLess:
         check(rc == 0, f"the server ended with exit code {rc}")
 
 
+class OnStacks(CmLess):
+    """Processes of two stacks each; the QPs are all on the first."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.flags += ", --stacks 2"
+
+    def options(self, stage, role):
+        return [*super().options(stage, role), "--stacks", "2"]
+
+
 class Qperf(CmLess):
     """One server, as many tests as there are; it is told to go."""
 
