@@ -26,6 +26,7 @@ static uw_status check(const struct ddp_stream *s, const struct ddp_hdr *h)
 uw_status ddp_rx(struct ddp_stream *s, struct uw_rope ulpdu, struct ddp_seg *seg)
 {
 	size_t n = ulpdu.len < DDP_HDR_MAX ? ulpdu.len : DDP_HDR_MAX;
+	struct uw_span head = uw_rope_head(ulpdu);
 	uw_status st;
 
 	seg->hdr_len = 0;
@@ -34,7 +35,8 @@ uw_status ddp_rx(struct ddp_stream *s, struct uw_rope ulpdu, struct ddp_seg *seg
 		uw_rope_copy(ulpdu, seg->raw, DDP_HDR_MAX);
 	else
 		uw_rope_copy(ulpdu, seg->raw, n);
-	st = ddp_hdr_decode((struct uw_span){ seg->raw, n }, &seg->hdr);
+	/* From where it was for longer: what was just stored cannot be loaded in other pieces. */
+	st = ddp_hdr_decode((struct uw_span){ head.n < n ? seg->raw : head.p, n }, &seg->hdr);
 	if (!st) {
 		seg->hdr_len = (uint8_t)ddp_hdr_size(seg->hdr.tagged);
 		st = check(s, &seg->hdr);

@@ -59,60 +59,56 @@ static void enter(struct cq *cq)
 		cq->guard(cq->ctx, true);
 }
 
-static bool leave(struct cq *cq, bool pushed)
+static void leave(struct cq *cq)
 {
 	if (cq->guard)
 		cq->guard(cq->ctx, false);
-	return pushed;
+}
+
+struct cqe *cq_begin(struct cq *cq)
+{
+	struct cqe *e;
+
+	enter(cq);
+	e = place(cq);
+	if (!e)
+		leave(cq);
+	return e;
+}
+
+static void end(struct cq *cq, struct cqe *e, bool solicited)
+{
+	show(cq, e, solicited);
+	leave(cq);
 }
 
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
 {
-	struct cqe *e;
+	struct cqe *e = cq_begin(cq);
 
-	enter(cq);
-	e = place(cq);
 	if (!e)
-		return leave(cq, false);
+		return false;
 	e->wc = *wc;
 	e->sq = NULL;
 	e->rq = NULL;
-	show(cq, e, solicited);
-	return leave(cq, true);
+	end(cq, e, solicited);
+	return true;
 }
 
-bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto)
+void cq_end_sent(struct cq *cq, struct cqe *e, struct sq *sq, uint32_t upto)
 {
-	struct cqe *e;
-
-	enter(cq);
-	e = place(cq);
-	if (!e)
-		return leave(cq, false);
-	e->wc = *wc;
 	e->sq = sq;
 	e->rq = NULL;
 	e->upto = upto;
 	sq_told(sq);
-	show(cq, e, false);
-	return leave(cq, true);
+	end(cq, e, false);
 }
 
-bool cq_push_received(struct cq *cq, const struct uw_wc *wc, struct rq *rq, bool solicited)
+void cq_end_received(struct cq *cq, struct cqe *e, struct rq *rq, bool solicited)
 {
-	struct cqe *e;
-
-	enter(cq);
-	e = place(cq);
-	if (!e) {
-		rq_free(rq, 1);
-		return leave(cq, false);
-	}
-	e->wc = *wc;
 	e->sq = NULL;
 	e->rq = rq;
-	show(cq, e, solicited);
-	return leave(cq, true);
+	end(cq, e, solicited);
 }
 
 /* The slots of n completions are the program's again: all of one queue, e the last of them. */

@@ -49,11 +49,14 @@ struct cq {
 /* Producer: one at a time unless there is a guard. False: the queue is full; it is in error from
  * then on and error() was called. */
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
-/* The same for a request of sq: the program has its slots back, up to `upto`, when it polls this.
- */
-bool cq_push_sent(struct cq *cq, const struct uw_wc *wc, struct sq *sq, uint32_t upto);
-/* The same for a receive that was taken from rq; one that does not fit is free at once. */
-bool cq_push_received(struct cq *cq, const struct uw_wc *wc, struct rq *rq, bool solicited);
+
+/* The same in steps, so that it is written once and where it stays. The place of the next
+ * completion, whose wc is to be filled in, all of it; NULL as false above. Then one of the ends:
+ * for a request of sq (the program has its slots back, up to `upto`, when it polls this), or for a
+ * receive that was taken from rq. */
+struct cqe *cq_begin(struct cq *cq);
+void cq_end_sent(struct cq *cq, struct cqe *e, struct sq *sq, uint32_t upto);
+void cq_end_received(struct cq *cq, struct cqe *e, struct rq *rq, bool solicited);
 
 /* Consumer: up to n completions; returns how many. stamps NULL, or room for n. */
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps);

@@ -36,16 +36,27 @@ static uint32_t wc_status(uw_status st)
 	return st ? uw_status_wc(st) : UW_WC_SUCCESS;
 }
 
+/* What the QP writes of every completion. */
+static void fill_wc(const struct qp *qp, struct uw_wc *wc, uint64_t wr_id, uw_status st)
+{
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = wr_id;
+	wc->status = wc_status(st);
+	wc->vendor_err = st;
+	wc->qp_num = qp->num;
+}
+
 static bool push_sent(struct qp *qp, const struct sqe *e, uw_status st, uint32_t upto)
 {
-	struct uw_wc wc = { .wr_id = e->wr_id,
-			    .status = wc_status(st),
-			    .vendor_err = st,
-			    .opcode = wc_opcode(e->opcode),
-			    .byte_len = (uint32_t)e->length,
-			    .qp_num = qp->num };
+	struct cqe *c = cq_begin(qp->scq);
 
-	return count(qp, cq_push_sent(qp->scq, &wc, &qp->sq, upto));
+	if (!c)
+		return count(qp, false);
+	fill_wc(qp, &c->wc, e->wr_id, st);
+	c->wc.opcode = wc_opcode(e->opcode);
+	c->wc.byte_len = (uint32_t)e->length;
+	cq_end_sent(qp->scq, c, &qp->sq, upto);
+	return count(qp, true);
 }
 
 /* RFC 5040 §5.5: completions in the order of posting, so a done request waits for older ones. */
@@ -80,27 +91,36 @@ static void complete(struct qp *qp, struct sqe *e, uw_status st)
 	qp_reap(qp);
 }
 
+static void tell_delivery(struct uw_wc *wc, const struct rdmap_delivery *d)
+{
+	wc->byte_len = d->length;
+	if (d->has_imm) {
+		wc->wc_flags = UW_WC_WITH_IMM;
+		wc->imm_or_inv = d->imm_be;
+		if (d->write_imm)
+			wc->opcode = UW_WC_RECV_RDMA_WITH_IMM;
+	}
+	if (d->invalidated) {
+		wc->wc_flags = UW_WC_WITH_INV;
+		wc->imm_or_inv = d->inv_stag;
+	}
+}
+
 static void push_recv(struct qp *qp, uint64_t wr_id, uw_status st, const struct rdmap_delivery *d)
 {
-	struct uw_wc wc = { .wr_id = wr_id,
-			    .status = wc_status(st),
-			    .vendor_err = st,
-			    .opcode = UW_WC_RECV,
-			    .qp_num = qp->num };
+	struct cqe *c = cq_begin(qp->rcq);
 
+	if (!c) {
+		rq_free(qp->rq, 1); /* nobody will poll it */
+		count(qp, false);
+		return;
+	}
+	fill_wc(qp, &c->wc, wr_id, st);
+	c->wc.opcode = UW_WC_RECV;
 	if (d)
-		wc.byte_len = d->length;
-	if (d && d->has_imm) {
-		wc.wc_flags = UW_WC_WITH_IMM;
-		wc.imm_or_inv = d->imm_be;
-		if (d->write_imm)
-			wc.opcode = UW_WC_RECV_RDMA_WITH_IMM;
-	}
-	if (d && d->invalidated) {
-		wc.wc_flags = UW_WC_WITH_INV;
-		wc.imm_or_inv = d->inv_stag;
-	}
-	count(qp, cq_push_received(qp->rcq, &wc, qp->rq, d && d->solicited));
+		tell_delivery(&c->wc, d);
+	cq_end_received(qp->rcq, c, qp->rq, d && d->solicited);
+	count(qp, true);
 }
 
 /* ---- what the RDMAP stream calls --------------------------------------------------------- */
