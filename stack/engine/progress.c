@@ -312,6 +312,13 @@ static bool driven_alone(struct rx_thread *t)
 	return false;
 }
 
+/* A program's thread sleeps, and nothing has come that it would have to be up for. */
+static bool dozes(const struct uw_engine *e)
+{
+	return atomic_load_explicit(&e->dozing, memory_order_relaxed) &&
+	       atomic_load_explicit(e->doorbell, memory_order_relaxed) == IO_ASLEEP;
+}
+
 /* Does a program thread drive, and without a pause? Then it is to be left alone: every look at the
  * stack from here takes the lock from it, and every doorbell time from its peers. It is judged by
  * how often it looked for completions and found none, and by the frames that it took in then: one
@@ -326,8 +333,7 @@ static bool driven_steadily(struct rx_thread *t)
 	if (elapsed >= WATCH_US) {
 		uint32_t tick = atomic_load_explicit(&e->drive_tick, memory_order_relaxed);
 		uint64_t looks = tick - t->judged_tick;
-		bool enough = looks * WATCH_US >= STEADY_LOOKS * elapsed ||
-			      atomic_load_explicit(&e->dozing, memory_order_relaxed);
+		bool enough = looks * WATCH_US >= STEADY_LOOKS * elapsed || dozes(e);
 
 		if (steady && !enough)
 			t->doubt_us = now + RECENT_US;
