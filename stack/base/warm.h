@@ -41,10 +41,10 @@ static inline void uw_warm_fetch(uw_warm w)
 enum uw_touched {
 	UW_TOUCH_PCB,
 	UW_TOUCH_CONN,
-	UW_TOUCH_EP,
 	UW_TOUCH_QP,
 	UW_TOUCH_RECV,	 /* the receive that comes next */
-	UW_TOUCH_REGION, /* the memory region of the last message */
+	UW_TOUCH_ENTRY,	 /* of the memory region of the last message, in the table */
+	UW_TOUCH_REGION, /* the region */
 	UW_TOUCH_SEND,	 /* where the next request goes */
 	UW_TOUCH_USER,	 /* what the program knows the QP by */
 	UW_TOUCH_COUNT

@@ -14,7 +14,7 @@
 static int make_room(struct uw_engine *e)
 {
 	struct mem_region **slots, **old = e->mem.slots;
-	uint32_t n = uw_pow2_above((e->mem.used + 1) * 4);
+	uint32_t n = uw_pow2_above((e->mem.used + 1) * 3);
 
 	if (!mem_table_full(&e->mem))
 		return 0;

@@ -12,7 +12,6 @@ void engine_warm_start(struct uw_qp *qp)
 	struct uw_ep *ep = qp->ep;
 
 	t->v[UW_TOUCH_QP] = uw_warm_of(qp, offsetof(struct uw_qp, qp.rd.tx.src_stag));
-	t->v[UW_TOUCH_EP] = uw_warm_of(ep, offsetof(struct uw_ep, next));
 	t->v[UW_TOUCH_USER] = (uw_warm)qp->qp.event_ctx & ~(uw_warm)(UW_LINE - 1);
 	qp->at_llp = llp_touches(ep->e->llp, ep->c, t);
 	engine_warm_next(qp);
@@ -51,17 +50,20 @@ void engine_warm_own(const struct uw_qp *qp)
 	uw_warm_fetch(__atomic_load_n(&t->v[UW_TOUCH_SEND], __ATOMIC_RELAXED));
 	uw_warm_fetch(t->v[UW_TOUCH_PCB]);
 	uw_warm_fetch(t->v[UW_TOUCH_CONN]);
-	uw_warm_fetch(t->v[UW_TOUCH_EP]);
+	__builtin_prefetch(qp->ep); /* one line of it */
+	uw_warm_fetch(t->v[UW_TOUCH_ENTRY]);
 	uw_warm_fetch(t->v[UW_TOUCH_REGION]);
 }
 
 /* Where the octets of an SGE are, and who allows it. Nothing waits for what is found here. */
-static uw_warm fetch_buffer(const struct uw_qp *qp, const struct uw_sge *s)
+static void fetch_buffer(const struct mem_table *mem, const struct uw_sge *s, struct uw_touches *t)
 {
-	const struct mem_region *r = mem_find_index(qp->qp.mem, s->lkey);
+	const struct mem_region *r = mem_find_index(mem, s->lkey);
 
 	__builtin_prefetch((const void *)(uintptr_t)s->addr);
-	return r ? uw_warm_of(r, offsetof(struct mem_region, parent)) : 0;
+	t->v[UW_TOUCH_ENTRY] = uw_warm_of(mem_entry(mem, s->lkey), sizeof(void *));
+	if (r)
+		t->v[UW_TOUCH_REGION] = uw_warm_of(r, offsetof(struct mem_region, parent));
 }
 
 void engine_warm_recv_buffer(struct uw_qp *qp)
@@ -69,7 +71,7 @@ void engine_warm_recv_buffer(struct uw_qp *qp)
 	struct rqe *e = qp->srq ? NULL : rq_first(qp->qp.rq);
 
 	if (e && e->num_sge)
-		qp->at_llp->v[UW_TOUCH_REGION] = fetch_buffer(qp, rqe_sge(e));
+		fetch_buffer(qp->qp.mem, rqe_sge(e), qp->at_llp);
 }
 
 void engine_warm_send_buffer(struct uw_qp *qp)
@@ -80,5 +82,5 @@ void engine_warm_send_buffer(struct uw_qp *qp)
 		return;
 	e = sq_at(&qp->qp.sq, qp->qp.sq.tx);
 	if (e->num_sge && !(e->flags & UW_SEND_INLINE))
-		qp->touches.v[UW_TOUCH_REGION] = fetch_buffer(qp, sqe_sge(e));
+		fetch_buffer(qp->qp.mem, sqe_sge(e), &qp->touches);
 }

@@ -59,6 +59,11 @@ struct mem_region *mem_find_index(const struct mem_table *t, uint32_t stag)
 	return NULL;
 }
 
+const void *mem_entry(const struct mem_table *t, uint32_t stag)
+{
+	return &t->slots[slot_of(t, stag)];
+}
+
 struct mem_region *mem_find(const struct mem_table *t, uint32_t stag)
 {
 	struct mem_region *r = mem_find_index(t, stag);

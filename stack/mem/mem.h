@@ -77,6 +77,8 @@ bool mem_table_full(const struct mem_table *t);
 uw_status mem_insert(struct mem_table *t, struct mem_region *r, uint32_t random) UW_CHECK;
 void mem_remove(struct mem_table *t, const struct mem_region *r);
 struct mem_region *mem_find(const struct mem_table *t, uint32_t stag);
+/* Where the search for an STag begins. */
+const void *mem_entry(const struct mem_table *t, uint32_t stag);
 
 /* ---- windows ----------------------------------------------------------------------------- */
 

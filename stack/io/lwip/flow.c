@@ -273,6 +273,7 @@ static void fetch(const struct llp_conn *c)
 	if (!c || c == edge.warm)
 		return;
 	edge.warm = c;
+	__builtin_prefetch(c->ctx); /* of the user's record the first line is enough */
 	uw_touches_fetch(&c->touches);
 }
 
