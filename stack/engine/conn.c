@@ -355,10 +355,11 @@ static void transmit(struct uw_qp *qp)
 	struct uw_ep *ep = qp->ep;
 	unsigned sent = 0;
 	size_t held = PUMP_OCTETS - PUMP_FIRST;
+	bool more;
 
 	if (!send_unsent(ep))
 		return;
-	while (sent < PUMP_SEGMENTS && qp_tx_pending(&qp->qp)) {
+	while ((more = qp_tx_pending(&qp->qp)) && sent < PUMP_SEGMENTS) {
 		size_t room, n;
 		uint8_t *p = llp_tx_begin(ep->e->llp, ep->c, &room);
 
@@ -382,7 +383,7 @@ static void transmit(struct uw_qp *qp)
 		if (ep->unheard)
 			engine_ep_arm(ep);
 	}
-	if (qp_tx_pending(&qp->qp))
+	if (more && qp_tx_pending(&qp->qp)) /* no room, or others' turn */
 		stall(ep);
 }
 
