@@ -13,7 +13,8 @@ _Atomic(struct fd_obj *) fdtab[FDTAB_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int top; /* no entry at or above */
-/* A vfork()ed child runs on our memory with descriptors of its own: the table is not its. */
+/* A vfork()ed child runs on our memory with descriptors of its own: the table is not its to change.
+ */
 static pid_t owner;
 
 void fdtab_lock(void)
@@ -111,12 +112,10 @@ struct fd_obj *fdtab_get_slow(int fd)
 {
 	struct fd_obj *o, *stale = NULL;
 
-	if (!ours())
-		return NULL;
 	fdtab_lock();
 	o = entry(fd);
 	if (o && !mark_matches(o, fd)) {
-		stale = forget_locked(fd);
+		stale = ours() ? forget_locked(fd) : NULL;
 		o = NULL;
 	}
 	if (o)
@@ -133,7 +132,7 @@ void fdtab_closing(int fd)
 
 	if (SHIM_LIKELY(!o))
 		return;
-	if (o->cls->closing) {
+	if (o->cls->closing && ours()) {
 		int was = shim_enter();
 
 		o->cls->closing(o);
@@ -176,7 +175,8 @@ void fdtab_dup(int fd, int copy)
 			fdtab_closed(last);
 		return;
 	}
-	fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
+	if (ours())
+		fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
 	fd_obj_put(o);
 }
 

@@ -109,8 +109,9 @@ struct cm {
 	pthread_cond_t changed; /* a reference was dropped, a connection has an outcome */
 	struct cm_id **ids;	/* by handle */
 	uint32_t room, first_free;
-	struct cm_events drops; /* endpoints to be refused and destroyed */
-	bool dropping;		/* a helper is at it */
+	struct cm_events drops;			      /* endpoints to be refused and destroyed */
+	bool dropping;				      /* a helper is at it */
+	TAILQ_HEAD(cm_resolves, cm_resolve) resolves; /* each with a helper that waits */
 };
 extern struct cm cm;
 

@@ -120,14 +120,17 @@ int cm_cmd_listen(const struct cm_call *c)
 
 /* ---- resolve ---------------------------------------------------------------------------- */
 
-/* Resolving may take as long as the program allows, and other ids must not wait for it. */
-struct resolve {
+/* Resolving may take as long as the program allows, and other ids must not wait for it: a helper
+ * does. Those that want to know the same go after it. */
+struct cm_resolve {
+	TAILQ_ENTRY(cm_resolve) link; /* of cm.resolves, or of the one that it goes after */
+	struct cm_resolves after;
 	struct cm_id *id; /* held */
 	struct sockaddr_storage src, dst;
 	uint32_t timeout_ms;
 };
 
-static int resolve_within(struct resolve *r, uint32_t timeout_ms, struct sockaddr_storage *src)
+static int resolve_within(struct cm_resolve *r, uint32_t timeout_ms, struct sockaddr_storage *src)
 {
 	const struct sockaddr *from = r->src.ss_family ? (struct sockaddr *)&r->src : NULL;
 	struct cm_id *id = r->id;
@@ -141,7 +144,7 @@ static int resolve_within(struct resolve *r, uint32_t timeout_ms, struct sockadd
 	return err;
 }
 
-static void resolved(struct resolve *r, int err, const struct sockaddr_storage *src)
+static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storage *src)
 {
 	struct cm_id *id = r->id;
 	struct cm_event *e = cm_event_new(id, err ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED, err);
@@ -164,27 +167,76 @@ static void resolved(struct resolve *r, int err, const struct sockaddr_storage *
 	free(r);
 }
 
+static void resolve_soon(struct cm_resolve *r);
+static void resolve_alone(struct cm_resolve *r);
+
 static void *resolve_run(void *arg)
 {
-	struct resolve *r = arg;
+	struct cm_resolve *r = arg, *next;
+	struct cm_resolves after = TAILQ_HEAD_INITIALIZER(after);
 	struct sockaddr_storage src = { 0 };
 	/* 0 means something else to the stack */
 	int err = resolve_within(r, r->timeout_ms ? r->timeout_ms : 1, &src);
 
+	pthread_mutex_lock(&cm.lock);
+	TAILQ_REMOVE(&cm.resolves, r, link);
+	TAILQ_CONCAT(&after, &r->after, link);
+	pthread_mutex_unlock(&cm.lock);
 	resolved(r, err, &src);
+	while ((next = TAILQ_FIRST(&after))) {
+		TAILQ_REMOVE(&after, next, link);
+		if (err)
+			resolve_alone(next); /* each has its own time */
+		else
+			resolve_soon(next);
+	}
 	return NULL;
 }
 
+static void resolve_alone(struct cm_resolve *r)
+{
+	TAILQ_INIT(&r->after);
+	pthread_mutex_lock(&cm.lock);
+	TAILQ_INSERT_TAIL(&cm.resolves, r, link);
+	pthread_mutex_unlock(&cm.lock);
+	if (shim_spawn(resolve_run, r))
+		resolve_run(r); /* no thread to be had: then the caller waits */
+}
+
+/* One that is waited for, for no longer than r would. */
+static struct cm_resolve *the_same(const struct cm_resolve *r)
+{
+	struct cm_resolve *o;
+
+	TAILQ_FOREACH(o, &cm.resolves, link)
+	if (o->timeout_ms <= r->timeout_ms && !memcmp(&o->dst, &r->dst, sizeof(r->dst)) &&
+	    !memcmp(&o->src, &r->src, sizeof(r->src)))
+		return o;
+	return NULL;
+}
+
+static bool goes_after_another(struct cm_resolve *r)
+{
+	struct cm_resolve *o;
+
+	pthread_mutex_lock(&cm.lock);
+	o = the_same(r);
+	if (o)
+		TAILQ_INSERT_TAIL(&o->after, r, link);
+	pthread_mutex_unlock(&cm.lock);
+	return o;
+}
+
 /* Most peers are known. A thread for each would cost more than the connection that follows. */
-static void resolve_soon(struct resolve *r)
+static void resolve_soon(struct cm_resolve *r)
 {
 	struct sockaddr_storage src = { 0 };
 	int err = resolve_within(r, 0, &src);
 
 	if (err != -EAGAIN)
 		resolved(r, err, &src);
-	else if (shim_spawn(resolve_run, r))
-		resolve_run(r); /* no thread to be had: then the caller waits */
+	else if (!goes_after_another(r))
+		resolve_alone(r);
 }
 
 /* A wildcard destination is this machine. */
@@ -199,7 +251,7 @@ static void name_loopback(struct sockaddr_storage *a)
 static int resolve_start(struct cm_id *id, const void *src, const void *dst, uint32_t timeout_ms)
 {
 	const enum cm_state state = state_of(id);
-	struct resolve *r;
+	struct cm_resolve *r;
 	int err;
 
 	if (state != CM_IDLE && state != CM_BOUND)

@@ -10,6 +10,7 @@ struct cm cm = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.drops = TAILQ_HEAD_INITIALIZER(cm.drops),
+	.resolves = TAILQ_HEAD_INITIALIZER(cm.resolves),
 	.first_free = 1,
 };
 
@@ -212,6 +213,7 @@ void ucma_fork_child(bool lost)
 	/* Only the forking thread came along: nobody else holds an id or waits. */
 	pthread_cond_init(&cm.changed, NULL);
 	cm.dropping = false;
+	TAILQ_INIT(&cm.resolves);
 	for (uint32_t h = 0; h < cm.room; h++) {
 		struct cm_id *id = cm.ids[h];
 

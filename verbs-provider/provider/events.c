@@ -77,6 +77,8 @@ void uwarp_async_drop(struct uwarp_source *src)
 	struct ib_uverbs_async_event_desc d;
 	int unread = 0;
 
+	if (!src->reported)
+		return; /* and under the stack lock it has just ended: nothing will be */
 	pthread_mutex_lock(&ctx->async_lock);
 	if (sock_is_ours(&ctx->async_rd) && sock_is_ours(&ctx->async_wr))
 		syscall(SYS_ioctl, ctx->async_rd.fd, FIONREAD, &unread);
