@@ -26,7 +26,7 @@ static void emit(const struct uw_ep *ep, const struct uw_cm_event *ev)
 
 void engine_ep_event(struct uw_ep *ep, enum uw_cm_event_type type, uw_status why)
 {
-	struct uw_cm_event ev = { .type = type, .error = -uw_status_errno(why) };
+	struct uw_cm_event ev = { .type = type, .error = -uw_status_errno(why), .stack = ep->e };
 
 	if (ep->cm && (type == UW_CM_ESTABLISHED || type == UW_CM_REJECTED)) {
 		ev.param.private_data = ep->cm->peer.pd.p;
@@ -523,6 +523,7 @@ static void requested(struct uw_ep *ep)
 			   .private_data_len = (uint16_t)ep->cm->peer.pd.n,
 			   .ird = ep->cm->peer.ird,
 			   .ord = ep->cm->peer.ord },
+		.stack = ep->e,
 	};
 
 	ep->e->stats.cm_requests++;

@@ -21,6 +21,7 @@
 
 #define ENGINE_BURST 32u
 #define ENGINE_WAKES 8u
+#define ENGINE_LATER 8u
 
 struct uw_pd {
 	struct uw_engine *e;
@@ -223,6 +224,11 @@ enum engine_lock {
  * without a lock may look at: a QP's home, an endpoint's listener. Calls that make, change or end
  * something take all locks; those that post, send and receive their own stack's.
  */
+struct engine_later {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
 struct uw_engine {
 	struct uw_engine *lead, *next; /* the first of them; the one after this */
 	unsigned index;
@@ -238,6 +244,8 @@ struct uw_engine {
 	_Atomic bool look; /* a sleeper-to-be wants whoever has the lock to look for frames */
 	_Atomic uint32_t *wakes[ENGINE_WAKES];
 	unsigned n_wakes;
+	struct engine_later later[ENGINE_LATER]; /* uw_later() */
+	unsigned n_later;
 	uint8_t *bounce;	/* copies = 2: what all payload passes through */
 	struct uw_cq *due;	/* CQs that hold a notify back; with several stacks none does */
 	_Atomic uint64_t shows; /* a Request, the so many-th; 0 none: engine_look_elsewhere */

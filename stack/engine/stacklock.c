@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The stack lock, and what is seen to when it is let go: the post ring, a look for frames that a
- * sleeper asked for, and last, without it, the wake-ups of peers. A peer that is woken may take
- * this very core, and would keep the lock from everybody for that long.
+ * sleeper asked for, and last, without it, the wake-ups of peers and of the program's threads. Who
+ * is woken may take this very core, and would keep the lock from everybody for that long.
  */
 #include "engine/engine.h"
 
@@ -35,19 +35,32 @@ void engine_wake_later(struct uw_engine *e, _Atomic uint32_t *bell)
 	e->wakes[e->n_wakes++] = bell;
 }
 
+bool uw_later(struct uw_engine *stack, void (*fn)(void *arg), void *arg)
+{
+	if (stack->n_later == ENGINE_LATER)
+		return false;
+	stack->later[stack->n_later++] = (struct engine_later){ fn, arg };
+	return true;
+}
+
 /* Let the lock go, then wake. A page that is unmapped meanwhile is no address to the kernel. */
 static void release(struct uw_engine *e)
 {
+	struct engine_later later[ENGINE_LATER];
 	_Atomic uint32_t *v[ENGINE_WAKES];
-	unsigned n = e->n_wakes;
+	unsigned n = e->n_wakes, n_later = e->n_later;
 
 	for (unsigned i = 0; i < n; i++)
 		v[i] = e->wakes[i];
-	e->n_wakes = 0;
+	for (unsigned i = 0; i < n_later; i++)
+		later[i] = e->later[i];
+	e->n_wakes = e->n_later = 0;
 	if (atomic_exchange(&e->lock, ENGINE_FREE) == ENGINE_WANTED)
 		syscall(SYS_futex, &e->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	for (unsigned i = 0; i < n; i++)
 		engine_futex_wake(v[i]);
+	for (unsigned i = 0; i < n_later; i++)
+		later[i].fn(later[i].arg);
 }
 
 /* ---- the lock ---------------------------------------------------------------------------- */

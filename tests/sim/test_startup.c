@@ -194,6 +194,56 @@ static void a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead(void **sta
 	close_bench(t);
 }
 
+/* ---- what a callback leaves for later ------------------------------------------------------ */
+
+struct left {
+	struct uw_engine *stack;
+	unsigned asked, done, while_locked;
+};
+
+static void done_later(void *arg)
+{
+	struct left *l = arg;
+
+	l->done++;
+	if (atomic_load(&l->stack->lock) != ENGINE_FREE)
+		l->while_locked++;
+}
+
+static void leave_it(void *ctx, const struct uw_cm_event *ev)
+{
+	struct left *l = ctx;
+
+	l->stack = ev->stack;
+	assert_true(atomic_load(&ev->stack->lock) != ENGINE_FREE);
+	while (uw_later(ev->stack, done_later, l))
+		l->asked++;
+	assert_int_equal(l->done, 0);
+}
+
+/* As often as it was asked for, and as many as there is room for. */
+static void what_a_callback_leaves_is_done_without_the_lock(void **state)
+{
+	struct sim s;
+	struct left l = { 0 };
+	struct sockaddr_storage to;
+	struct uw_cm_param p = { 0 };
+	struct uw_ep *ep;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ 0 });
+	to = sim_addr(&s, SIM_B, 1); /* nobody listens there */
+	assert_int_equal(uw_ep_create(s.e, leave_it, &l, &ep), 0);
+	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(uw_ep_connect(ep, uw_qp_num(s.a.qp), &p), 0);
+	sim_run_us(&s, 10 * SECOND);
+	assert_int_equal(l.asked, ENGINE_LATER);
+	assert_int_equal(l.done, l.asked);
+	assert_int_equal(l.while_locked, 0);
+	uw_ep_destroy(ep);
+	sim_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +254,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_silent_peer_is_nudged_a_few_times),
 		cmocka_unit_test(a_peer_that_spoke_is_not_nudged),
 		cmocka_unit_test(a_peer_that_died_is_noticed_by_one_that_waits),
+		cmocka_unit_test(what_a_callback_leaves_is_done_without_the_lock),
 		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),
 	};
 

@@ -69,8 +69,9 @@ struct cm_file {
 	struct fd_obj obj;
 	struct cm_events events;
 	LIST_HEAD(, cm_id) ids;
-	bool lit;    /* there is an octet in the socket: events is not empty */
-	bool closed; /* takes no more ids */
+	bool lit;      /* there is an octet in the socket: events is not empty */
+	bool lighting; /* there will be one, if it is not */
+	bool closed;   /* takes no more ids */
 	/* cm_file_linger() */
 	pid_t ender;	   /* the thread that was told last that a connection ended, or 0 */
 	uint64_t ended_ms; /* when */

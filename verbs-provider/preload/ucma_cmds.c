@@ -412,7 +412,7 @@ static void ucma_forked(struct fd_obj *o)
 {
 	struct cm_file *file = (struct cm_file *)o;
 
-	file->lit = false; /* the socket is new */
+	file->lit = file->lighting = false; /* the socket is new */
 	cm_file_light(file);
 }
 

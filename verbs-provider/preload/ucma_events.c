@@ -25,12 +25,44 @@ struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int sta
 	return e;
 }
 
-void cm_event_queue(struct cm_event *e)
+static void insert(struct cm_event *e)
 {
 	e->resp.uid = e->id->uid;
 	e->resp.id = e->id->handle;
 	TAILQ_INSERT_TAIL(&e->id->file->events, e, link);
+}
+
+void cm_event_queue(struct cm_event *e)
+{
+	insert(e);
 	cm_file_light(e->id->file);
+}
+
+static void light(void *arg)
+{
+	struct cm_file *file = arg;
+
+	pthread_mutex_lock(&cm.lock);
+	file->lighting = false;
+	cm_file_light(file);
+	pthread_mutex_unlock(&cm.lock);
+	fd_obj_put(&file->obj);
+}
+
+/* In a callback of `stack`: who waits for events is woken when the stack has reported all that
+ * it has, and holds no lock that he would wait for. */
+static void queue_in_callback(struct cm_event *e, struct uw_engine *stack)
+{
+	struct cm_file *file = e->id->file;
+
+	insert(e);
+	if (file->lit || file->lighting)
+		return;
+	file->lighting = e->id->api->later(stack, light, file);
+	if (file->lighting) /* its reference; the id's file is open, and has another */
+		atomic_fetch_add_explicit(&file->obj.refs, 1, memory_order_relaxed);
+	else
+		cm_file_light(file);
 }
 
 void cm_events_take(struct cm_id *id, struct cm_events *to)
@@ -138,7 +170,7 @@ static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	e->resp.event = CM_EV_CONNECT_REQUEST;
 	copy_data(&e->resp.param.conn, &ev->param);
 	copy_depths(&e->resp.param.conn, &ev->param);
-	cm_event_queue(e);
+	queue_in_callback(e, ev->stack);
 }
 
 /* The kernel's cma tells these apart by the errno value of the connect reply. */
@@ -187,7 +219,7 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 		copy_data(&e->resp.param.conn, &ev->param);
 	if (ev->type == UW_CM_ESTABLISHED)
 		copy_depths(&e->resp.param.conn, &ev->param);
-	cm_event_queue(e);
+	queue_in_callback(e, ev->stack);
 	return true;
 }
 

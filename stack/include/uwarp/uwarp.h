@@ -26,7 +26,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 4u
+#define UW_API_VERSION 5u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -60,8 +60,8 @@ enum uw_tso {
 #define UW_STACKS_MAX 8
 
 struct uw_config {
-	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives), "socket" (the kernel's, over
-	 * the link "host"); "" = raw */
+	/* Which TCP: "raw" (lwIP's raw API, in the thread that drives), "socket" (the kernel's,
+	 * over the link "host"); "" = raw */
 	char transport[16];
 	char link[256]; /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
 	/* "A" or "A/N", several with commas between: one of IPv4, a few of IPv6; "" = chosen by the
@@ -125,8 +125,9 @@ void uw_engine_close(struct uw_engine *e);
 
 #define UW_GIDS_MAX 8
 
-/* Around fork(), of an engine that has started. The child's copies of the objects are dead: what is posted
- * on its QPs is flushed, silently; they can be destroyed. The parent's are none the wiser. */
+/* Around fork(), of an engine that has started. The child's copies of the objects are dead: what is
+ * posted on its QPs is flushed, silently; they can be destroyed. The parent's are none the wiser.
+ */
 enum uw_fork { UW_FORK_PREPARE, UW_FORK_PARENT, UW_FORK_CHILD };
 void uw_engine_fork(struct uw_engine *e, enum uw_fork when);
 
@@ -324,10 +325,16 @@ struct uw_cm_event {
 	int error;	  /* negative errno for the failures, else 0 */
 	struct uw_ep *ep; /* UW_CM_CONNECT_REQUEST: the new endpoint */
 	struct uw_cm_param param;
+	struct uw_engine *stack; /* for uw_later() */
 };
 
 /* Called in the order in which things happened on each endpoint. `ctx` is the endpoint's. */
 typedef void uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
+
+/* Within a callback: fn(arg) as soon as the stack lets its lock go, which it may have taken for
+ * many events. A thread that is woken before that takes this very core, and then waits for the
+ * lock. fn may call nothing of the stack. False: too many wait already. */
+bool uw_later(struct uw_engine *stack, void (*fn)(void *arg), void *arg);
 
 /* An endpoint is what a TCP socket is below a rdma_cm_id. Starts the engine's link. */
 int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);
@@ -384,16 +391,17 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(mr_stag)                                                                                 \
 	X(cq_create)                                                                               \
 	X(cq_resize)                                                                               \
-	X(cq_destroy) X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(        \
-		srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state)       \
-		X(qp_modify) X(qp_name_peer) X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(         \
+	X(cq_destroy)                                                                              \
+	X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(         \
+		srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify)       \
+		X(qp_name_peer) X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(       \
 			ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve)         \
 			X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect)      \
 				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \
 					X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey)          \
 						X(cq_poll_stamped) X(cq_moderate) X(post_send_all) \
 							X(ep_only6) X(srq_resize) X(engine_fork)   \
-								X(ep_set_tos)
+								X(ep_set_tos) X(later)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

@@ -90,6 +90,36 @@ static struct uw_ep *ready_ep(struct uw_engine *e)
 	return NULL;
 }
 
+/* What callbacks wanted done when the lock is let go, which it is here. */
+static struct {
+	void (*fn)(void *arg);
+	void *arg;
+} later;
+
+static bool double_later(struct uw_engine *stack_of, void (*fn)(void *arg), void *arg)
+{
+	(void)stack_of;
+	if (!in_callback)
+		broken("uw_later() is for callbacks");
+	if (later.fn)
+		return false;
+	later.fn = fn;
+	later.arg = arg;
+	return true;
+}
+
+static void run_later(void)
+{
+	void (*fn)(void *arg) = later.fn;
+
+	if (!fn)
+		return;
+	later.fn = NULL;
+	pthread_mutex_unlock(&stack);
+	fn(later.arg);
+	pthread_mutex_lock(&stack);
+}
+
 static void *deliver(void *arg)
 {
 	struct uw_engine *e = arg;
@@ -107,8 +137,10 @@ static void *deliver(void *arg)
 		TAILQ_REMOVE(&ep->notes, n, link);
 		n->ev.param.private_data = n->data;
 		in_callback = true;
+		n->ev.stack = e;
 		ep->fn(ep->ctx, &n->ev);
 		in_callback = false;
+		run_later();
 		if (n->done)
 			*n->done = NULL;
 		pthread_cond_broadcast(&idle);
@@ -717,6 +749,7 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 		.ep_destroy = double_ep_destroy,
 		.ep_local_addr = double_ep_local_addr,
 		.ep_peer_addr = double_ep_peer_addr,
+		.later = double_later,
 	};
 
 	return version == UW_API_VERSION ? &api : NULL;
