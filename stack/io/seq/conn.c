@@ -26,6 +26,15 @@ static uint32_t first_kept(const struct tcp_pcb *pcb)
 	return at;
 }
 
+/* Is that worth telling? lwIP's thread, which has no ACKs, only looks in. */
+static bool acked(struct llp_conn *c, const struct tcp_pcb *pcb)
+{
+	if (seq_is_lwips())
+		return true;
+	seq_tx_acked(c, first_kept(pcb));
+	return c->end != SEQ_ON || c->shut || c->stuck || !c->full || !seq_tx_full(c);
+}
+
 void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
 {
 	static const unsigned events[] = { [NETCONN_EVT_RCVPLUS] = SEQ_READ,
@@ -45,11 +54,9 @@ void seq_on_event(struct netconn *nc, enum netconn_evt evt, u16_t len)
 	e = events[evt];
 	if (evt == NETCONN_EVT_SENDPLUS && nc->pcb.tcp) {
 		e |= SEQ_UP;
-		/* seq_cst: Dekker with seq_tx_begin */
 		atomic_store(&x->acked, nc->pcb.tcp->lastack);
-		/* lwIP's thread, which has no ACKs, only looks in. */
-		if (!seq_is_lwips())
-			seq_tx_acked((struct llp_conn *)x, first_kept(nc->pcb.tcp));
+		if (!acked((struct llp_conn *)x, nc->pcb.tcp))
+			return;
 		if (!atomic_exchange(&x->wants, false))
 			return;
 	}

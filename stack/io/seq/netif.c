@@ -9,6 +9,7 @@
 #include "io/seq/seq.h"
 
 #define LOOK_AHEAD 8u
+#define MANY	   256u /* frames; every pool has more */
 
 struct seq_link *seq_link_of(const struct io_link *l)
 {
@@ -52,6 +53,47 @@ void seq_give_back(void)
 	}
 }
 
+/* ---- frames that connections fill -------------------------------------------------------- */
+
+static bool ring_empty(const struct seq_out *o)
+{
+	return atomic_load_explicit(&o->put, memory_order_acquire) ==
+	       atomic_load_explicit(&o->got, memory_order_relaxed);
+}
+
+/* Connections keep frames until they are acknowledged: not all, or nothing would be. */
+static bool keep_spares(struct seq_link *sl)
+{
+	while (sl->held >= MANY && sl->spares < SEQ_SPARE) {
+		struct io_frame *f = sl->io->ops->alloc(sl->io);
+
+		if (!f)
+			return false;
+		sl->spare[sl->spares++] = f;
+	}
+	return true;
+}
+
+struct io_frame *seq_frame(struct seq_link *sl)
+{
+	struct io_frame *f;
+
+	if (sl->tx_n >= SEQ_BURST / 2 || !ring_empty(&sl->out) || !keep_spares(sl))
+		return NULL;
+	f = sl->io->ops->alloc(sl->io);
+	sl->held += f != NULL;
+	return f;
+}
+
+void seq_frame_done(struct seq_link *sl, struct io_frame *f)
+{
+	f->link->ops->free(f);
+	if (--sl->held)
+		return;
+	while (sl->spares)
+		sl->io->ops->free(sl->spare[--sl->spares]);
+}
+
 /* ---- out, by the ring -------------------------------------------------------------------- */
 
 /* Under the core lock. */
@@ -80,10 +122,13 @@ static err_t put(struct seq_link *sl, struct pbuf *p, bool self)
 }
 
 /* A packet, copied into a frame, which is empty if it does not fit; NULL: there is no frame. */
-static struct io_frame *copy_of(struct io_link *l, const struct pbuf *p)
+static struct io_frame *copy_of(struct seq_link *sl, const struct pbuf *p)
 {
+	struct io_link *l = sl->io;
 	struct io_frame *f = l->ops->alloc(l);
 
+	if (!f && sl->spares)
+		f = sl->spare[--sl->spares];
 	if (!f)
 		return NULL;
 	if (p->tot_len <= f->room - (uint32_t)(f->data - f->buf))
@@ -92,12 +137,6 @@ static struct io_frame *copy_of(struct io_link *l, const struct pbuf *p)
 		l->stats.tx_drops++;
 	seq.cfg.stats->tcp_tx_copied += f->len;
 	return f;
-}
-
-static bool ring_empty(const struct seq_out *o)
-{
-	return atomic_load_explicit(&o->put, memory_order_acquire) ==
-	       atomic_load_explicit(&o->got, memory_order_relaxed);
 }
 
 /* The next packet; NULL: none, or no frame for it. */
@@ -109,7 +148,7 @@ static struct io_frame *take(struct seq_link *sl, bool *self)
 
 	if (ring_empty(o))
 		return NULL;
-	f = copy_of(sl->io, o->v[at % SEQ_OUT]);
+	f = copy_of(sl, o->v[at % SEQ_OUT]);
 	if (!f)
 		return NULL;
 	*self = o->self[at % SEQ_OUT];
@@ -213,21 +252,21 @@ static struct io_frame *in_place(struct io_frame *f, const struct pbuf *headers)
 	return f;
 }
 
-static struct io_frame *to_frame(struct io_link *l, const struct pbuf *p)
+static struct io_frame *to_frame(struct seq_link *sl, const struct pbuf *p)
 {
 	struct io_frame *f = whole_frame(p);
 
-	return f && p->len <= l->headroom ? in_place(f, p) : copy_of(l, p);
+	return f && p->len <= sl->io->headroom ? in_place(f, p) : copy_of(sl, p);
 }
 
-/* False: it has to go by the ring. */
+/* False: the link is full, or has no frame. */
 static bool send_now(struct seq_link *sl, const struct pbuf *p)
 {
 	struct io_frame *f;
 
-	if (seq_is_lwips() || !ring_empty(&sl->out) || (sl->tx_n == SEQ_BURST && !offer(sl)))
+	if (sl->tx_n == SEQ_BURST && !offer(sl))
 		return false;
-	f = to_frame(sl->io, p);
+	f = to_frame(sl, p);
 	if (f)
 		queue(sl, f);
 	return f;
@@ -242,7 +281,10 @@ err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 {
 	struct seq_link *sl = link_of_nif(nif);
 
-	return send_now(sl, p) ? ERR_OK : put(sl, p, false);
+	if (seq_is_lwips() || !ring_empty(&sl->out))
+		return put(sl, p, false);
+	/* lwIP keeps a segment that met an error, and remembers that an ACK is due. */
+	return send_now(sl, p) ? ERR_OK : ERR_MEM;
 }
 
 /* lwIP is at work and takes nothing in. */

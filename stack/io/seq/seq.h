@@ -19,8 +19,9 @@
 #include "lwip/tcpip.h"
 
 #define SEQ_LINKS 4u
-#define SEQ_BURST 64u
+#define SEQ_BURST 256u
 #define SEQ_OUT	  8192u
+#define SEQ_SPARE 32u
 
 /* Packets on their way out: who has the core lock puts, who has the stack lock takes. */
 struct seq_out {
@@ -36,6 +37,10 @@ struct seq_link {
 	struct seq_out out;
 	struct io_frame *txq[SEQ_BURST];
 	unsigned tx_n;
+	unsigned held; /* frames that connections have */
+	/* For ACKs and what is sent again when they have all others. */
+	struct io_frame *spare[SEQ_SPARE];
+	unsigned spares;
 };
 
 enum seq_event { SEQ_READ = 1, SEQ_WRITE = 2, SEQ_ERROR = 4, SEQ_UP = 8 };
@@ -67,6 +72,7 @@ struct llp_conn {
 	struct io_frame *building, *tx_first, *tx_last, *tx_new;
 	struct io_held held;
 	size_t owed; /* taken from lwIP, which was not told yet that there is room again */
+	bool full;   /* so much is in flight that it waits for room worth speaking of */
 	bool stuck;  /* lwIP did not take all: it says when it has room */
 	bool deaf;   /* what comes is thrown away */
 	bool connecting, paused, in_callback;
@@ -120,6 +126,9 @@ void seq_add_link(struct io_link *l);
 void seq_remove_link(struct io_link *l);
 void seq_input(struct io_link *l, struct io_frame *f);
 bool seq_flush_links(void);
+/* A frame for a connection's octets; NULL: there is none, or the link is behind. */
+struct io_frame *seq_frame(struct seq_link *sl);
+void seq_frame_done(struct seq_link *sl, struct io_frame *f);
 void seq_give_back(void);
 
 /* conn.c */
@@ -172,6 +181,7 @@ uint8_t *seq_tx_begin(struct llp_conn *c, size_t *room);
 void seq_tx_commit(struct llp_conn *c, size_t n);
 void seq_tx_flush(struct llp_conn *c);
 /* lwIP refers to nothing before that sequence number any more; or to nothing at all. */
+bool seq_tx_full(struct llp_conn *c);
 void seq_tx_acked(struct llp_conn *c, uint32_t to);
 void seq_tx_forget(struct llp_conn *c);
 

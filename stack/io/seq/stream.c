@@ -153,18 +153,13 @@ void seq_resume(struct llp_conn *c)
 
 #define VECTORS 64u
 
-static void free_frame(struct io_frame *f)
-{
-	f->link->ops->free(f);
-}
-
 void seq_tx_acked(struct llp_conn *c, uint32_t to)
 {
 	struct io_frame *f;
 
 	while ((f = c->tx_first) && f != c->tx_new && (int32_t)(to - seq_tx(f)->end) >= 0) {
 		c->tx_first = seq_tx(f)->next;
-		free_frame(f);
+		seq_frame_done(c->sl, f);
 	}
 }
 
@@ -174,7 +169,7 @@ void seq_tx_forget(struct llp_conn *c)
 	while (c->tx_first)
 		seq_tx_acked(c, seq_tx(c->tx_first)->end);
 	if (c->building)
-		free_frame(c->building);
+		seq_frame_done(c->sl, c->building);
 	c->building = NULL;
 }
 
@@ -233,26 +228,29 @@ void seq_write_rest(struct llp_conn *c)
 		write_out(c);
 }
 
-static bool window_open(const struct llp_conn *c)
+/* Once it was full, some room is not enough: lwIP goes through all that is in flight for each
+ * write, and half a write for every ACK would cost as much as all of it. */
+bool seq_tx_full(struct llp_conn *c)
 {
 	uint32_t cap = c->sl->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
 	uint32_t acked = atomic_load(&c->x.acked);
 
-	return c->end == SEQ_ON && !c->connecting && !c->shut && !c->stuck &&
-	       c->sent - acked + c->emss <= cap;
+	c->full = c->sent - acked + c->emss > (c->full ? cap - cap / 8 : cap);
+	return c->full;
+}
+
+static bool window_open(struct llp_conn *c)
+{
+	return c->end == SEQ_ON && !c->connecting && !c->shut && !c->stuck && !seq_tx_full(c);
 }
 
 uint8_t *seq_tx_begin(struct llp_conn *c, size_t *room)
 {
-	struct io_link *l = c->sl->io;
-
 	if (!window_open(c)) {
-		/* Dekker with seq_on_event: say so, look once more. */
 		atomic_store(&c->x.wants, true);
-		if (!window_open(c))
-			return NULL;
+		return NULL;
 	}
-	c->building = l->ops->alloc(l);
+	c->building = seq_frame(c->sl);
 	if (!c->building)
 		return NULL;
 	*room = c->emss;
@@ -265,7 +263,7 @@ void seq_tx_commit(struct llp_conn *c, size_t n)
 
 	c->building = NULL;
 	if (!n) {
-		free_frame(f);
+		seq_frame_done(c->sl, f);
 		return;
 	}
 	c->sent += (uint32_t)n;
