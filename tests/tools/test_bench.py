@@ -120,6 +120,7 @@ class Device(unittest.TestCase):
         self.assertEqual(asked, [perftest.FEW])
         with Rig(cli.parser().parse_args(["rate"])) as rig:
             self.assertEqual(perftest.affordable(rig, "send", 5000, None), 5000)
+        self.assertEqual([perftest.few_of(size) for size in (64, 65_536, 1 << 20)], [perftest.FEW, 16, perftest.FEWEST])
 
     def test_a_slow_ones_throughput_is_told_by_its_messages(self):
         self.assertEqual(perftest.gigabits([1024, 200, 0, 0.0, 0.000250], 1000), 0.002)

@@ -9,7 +9,8 @@ from .process import Failed, Group, need
 from .rig import THERE, echoes, last_row, uwarp_pair, uwarp_pair_at
 
 LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
-FEW, PAUSE = 200, 0.3
+# What a device of unknown speed gets first: so many messages, or so many octets of large ones.
+FEW, FEW_OCTETS, FEWEST, PAUSE = 200, 1 << 20, 16, 0.3
 COPIED = re.compile(r"payload sent: \d+ octets, copied ([0-9.]+) times; received: \d+ octets, copied ([0-9.]+) times")
 SAMPLE = re.compile(r"^\s*(\d+)\s*,\s*([0-9.]+)\s*$", re.MULTILINE)
 PERCENTS = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100)
@@ -51,11 +52,15 @@ def device_pair(rig, words):
             time.sleep(PAUSE)
 
 
-def affordable(rig, key, most, per_second):
+def few_of(size):
+    return max(FEWEST, min(FEW, FEW_OCTETS // size))
+
+
+def affordable(rig, key, most, per_second, few=FEW):
     """So many messages, or as many as a device of unknown speed does in half a second: a few tell, once."""
     if not rig.options.device:
         return most
-    few = min(most, FEW)
+    few = min(most, few)
     return max(few, min(most, int(rig.once(f"speed {key}", lambda: per_second(few)) / 2)))
 
 
@@ -78,7 +83,7 @@ def latency(rig, op, size, mtu=None, env=None, distribution=False, where=None):
         out, _ = pair(rig, [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n), *more], mtu, env, where)
         return out, last_row(out, LATENCY_COLUMNS)
 
-    n = affordable(rig, f"{op}_lat {size}", most, lambda n: 5e5 / run(n)[1][4])
+    n = affordable(rig, f"{op}_lat {size}", most, lambda n: 5e5 / run(n)[1][4], few_of(size))
     out, row = run(n, *(["-U"] if distribution else []))
     sample = {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
     if distribution:
@@ -99,7 +104,7 @@ def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None, n=None, where=
         return {"gbps": gigabits(row, size), "mps": row[4], "messages": n, "cpu_s": cpu}
 
     key = f"{op}_bw {size} {post_list} {qps}"
-    return run(n or affordable(rig, key, stream_messages(size, post_list), lambda n: run(n)["mps"] * 1e6))
+    return run(n or affordable(rig, key, stream_messages(size, post_list), lambda n: run(n)["mps"] * 1e6, few_of(size)))
 
 
 def throughput(rig, op, size, **how):
