@@ -7,6 +7,7 @@
 #ifndef UWARP_BASE_WARM_H
 #define UWARP_BASE_WARM_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,18 +47,35 @@ enum uw_touched {
 	UW_TOUCH_ENTRY,	 /* of the memory region of the last message, in the table */
 	UW_TOUCH_REGION, /* the region */
 	UW_TOUCH_SEND,	 /* where the next request goes */
-	UW_TOUCH_USER,	 /* what the program knows the QP by */
+	UW_TOUCH_OTHER,	 /* the QP's copy: its endpoint; the transport's: the program's own QP */
 	UW_TOUCH_COUNT
 };
 
+/* Read without a lock by who posts, relaxed: any value will do. */
 struct uw_touches {
-	_Alignas(UW_LINE) uw_warm v[UW_TOUCH_COUNT];
+	_Alignas(UW_LINE) _Atomic uw_warm v[UW_TOUCH_COUNT];
 };
+
+static inline void uw_touches_set(struct uw_touches *t, enum uw_touched i, uw_warm w)
+{
+	atomic_store_explicit(&t->v[i], w, memory_order_relaxed);
+}
+
+static inline void uw_touches_fetch_one(const struct uw_touches *t, enum uw_touched i)
+{
+	uw_warm_fetch(atomic_load_explicit(&t->v[i], memory_order_relaxed));
+}
+
+static inline void uw_touches_copy(struct uw_touches *to, const struct uw_touches *from)
+{
+	for (unsigned i = 0; i < UW_TOUCH_COUNT; i++)
+		uw_touches_set(to, i, atomic_load_explicit(&from->v[i], memory_order_relaxed));
+}
 
 static inline void uw_touches_fetch(const struct uw_touches *t)
 {
 	for (unsigned i = 0; i < UW_TOUCH_COUNT; i++)
-		uw_warm_fetch(t->v[i]);
+		uw_touches_fetch_one(t, i);
 }
 
 #endif

@@ -11,9 +11,10 @@ void engine_warm_start(struct uw_qp *qp)
 	struct uw_touches *t = &qp->touches;
 	struct uw_ep *ep = qp->ep;
 
-	t->v[UW_TOUCH_QP] = uw_warm_of(qp, offsetof(struct uw_qp, qp.rd.tx.src_stag));
-	t->v[UW_TOUCH_USER] = (uw_warm)qp->qp.event_ctx & ~(uw_warm)(UW_LINE - 1);
+	uw_touches_set(t, UW_TOUCH_QP, uw_warm_of(qp, offsetof(struct uw_qp, qp.rd.tx.src_stag)));
+	uw_touches_set(t, UW_TOUCH_OTHER, (uw_warm)qp->qp.event_ctx & ~(uw_warm)(UW_LINE - 1));
 	qp->at_llp = llp_touches(ep->e->llp, ep->c, t);
+	uw_touches_set(t, UW_TOUCH_OTHER, uw_warm_of(ep, offsetof(struct uw_ep, next)));
 	engine_warm_next(qp);
 }
 
@@ -28,14 +29,14 @@ void engine_warm_next_slots(struct uw_qp *qp)
 	const struct rq *rq = qp->qp.rq;
 	struct uw_touches *there = qp->at_llp;
 	uint32_t next = atomic_load_explicit(&sq->tail, memory_order_relaxed);
+	uw_warm send = slot(sq_at(sq, next), sq->slot_size);
 
-	there->v[UW_TOUCH_SEND] = slot(sq_at(sq, next), sq->slot_size);
-	/* relaxed: a hint, which posting threads read without a lock */
-	__atomic_store_n(&qp->touches.v[UW_TOUCH_SEND], there->v[UW_TOUCH_SEND], __ATOMIC_RELAXED);
+	uw_touches_set(there, UW_TOUCH_SEND, send);
+	uw_touches_set(&qp->touches, UW_TOUCH_SEND, send);
 	if (qp->srq) /* other QPs go on taking */
 		return;
 	next = atomic_load_explicit(&rq->head, memory_order_relaxed);
-	there->v[UW_TOUCH_RECV] = slot(rq_at(rq, next), rq->slot_size);
+	uw_touches_set(there, UW_TOUCH_RECV, slot(rq_at(rq, next), rq->slot_size));
 }
 
 void engine_warm_own(const struct uw_qp *qp)
@@ -46,13 +47,13 @@ void engine_warm_own(const struct uw_qp *qp)
 	if (last == qp)
 		return;
 	last = qp;
-	uw_warm_fetch(t->v[UW_TOUCH_QP]);
-	uw_warm_fetch(__atomic_load_n(&t->v[UW_TOUCH_SEND], __ATOMIC_RELAXED));
-	uw_warm_fetch(t->v[UW_TOUCH_PCB]);
-	uw_warm_fetch(t->v[UW_TOUCH_CONN]);
-	__builtin_prefetch(qp->ep); /* one line of it */
-	uw_warm_fetch(t->v[UW_TOUCH_ENTRY]);
-	uw_warm_fetch(t->v[UW_TOUCH_REGION]);
+	uw_touches_fetch_one(t, UW_TOUCH_QP);
+	uw_touches_fetch_one(t, UW_TOUCH_SEND);
+	uw_touches_fetch_one(t, UW_TOUCH_PCB);
+	uw_touches_fetch_one(t, UW_TOUCH_CONN);
+	uw_touches_fetch_one(t, UW_TOUCH_OTHER);
+	uw_touches_fetch_one(t, UW_TOUCH_ENTRY);
+	uw_touches_fetch_one(t, UW_TOUCH_REGION);
 }
 
 /* Where the octets of an SGE are, and who allows it. Nothing waits for what is found here. */
@@ -61,9 +62,10 @@ static void fetch_buffer(const struct mem_table *mem, const struct uw_sge *s, st
 	const struct mem_region *r = mem_find_index(mem, s->lkey);
 
 	__builtin_prefetch((const void *)(uintptr_t)s->addr);
-	t->v[UW_TOUCH_ENTRY] = uw_warm_of(mem_entry(mem, s->lkey), sizeof(void *));
+	uw_touches_set(t, UW_TOUCH_ENTRY, uw_warm_of(mem_entry(mem, s->lkey), sizeof(void *)));
 	if (r)
-		t->v[UW_TOUCH_REGION] = uw_warm_of(r, offsetof(struct mem_region, parent));
+		uw_touches_set(t, UW_TOUCH_REGION,
+			       uw_warm_of(r, offsetof(struct mem_region, parent)));
 }
 
 void engine_warm_recv_buffer(struct uw_qp *qp)

@@ -14,7 +14,9 @@
 
 /* Free lists and tables grow at first. */
 #define WARM_UP 500u
-#define SLACK	(4u << 20)
+/* Connections in TIME_WAIT, more of them than after the warm-up, and pieces of 2 MiB (io/dense.c).
+ */
+#define SLACK	(8u << 20)
 #define OBJECTS (1u << 21)
 
 static unsigned count;

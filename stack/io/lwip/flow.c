@@ -320,9 +320,9 @@ struct llp_conn *conn_flow_lookup(const struct flow_key *k)
 
 struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *t)
 {
-	t->v[UW_TOUCH_PCB] = uw_warm_of(c->pcb, sizeof(*c->pcb));
-	t->v[UW_TOUCH_CONN] = uw_warm_of(c, offsetof(struct llp_conn, probe_wait_us));
-	c->touches = *t;
+	uw_touches_set(t, UW_TOUCH_PCB, uw_warm_of(c->pcb, sizeof(*c->pcb)));
+	uw_touches_set(t, UW_TOUCH_CONN, uw_warm_of(c, offsetof(struct llp_conn, probe_wait_us)));
+	uw_touches_copy(&c->touches, t);
 	return &c->touches;
 }
 
