@@ -505,6 +505,7 @@ static void *on_accepted(void *listener_ctx, struct llp_conn *c)
 	ep->remote = ep->asked = a.remote;
 	ep->lport = a.lport;
 	ep->rport = a.rport;
+	ep->serial = a.serial;
 	ep->state = EP_STARTING;
 	cm_wait(ep->cm, engine_policy(ls));
 	cm_set_deadline(ep->cm, engine_now_us(ep->e) + ep->e->cfg.connect_ms * 1000ull);
@@ -532,9 +533,9 @@ static void requested(struct uw_ep *ep)
 		atomic_fetch_add_explicit(&ep->e->lead->objects, 1, memory_order_relaxed);
 	if (!ep->cm->peer.enhanced)
 		ev.param.ird = ev.param.ord = (uint16_t)ep->e->cfg.ird;
-	engine_look_elsewhere(ep->e);
+	engine_look_elsewhere(ep);
 	emit(ls, &ev);
-	engine_looked_elsewhere(ep->e);
+	engine_looked_elsewhere(ep);
 }
 
 void engine_ep_claim(struct uw_ep *ep, struct uw_qp *qp)

@@ -68,6 +68,13 @@ static void llp_capture(void *arg, const struct io_frame *f)
 	io_pcap_write(e->pcap, f, engine_now_us(e));
 }
 
+static uint64_t llp_serial(void *arg)
+{
+	struct uw_engine *e = arg;
+
+	return 1 + atomic_fetch_add(&e->lead->syns, 1);
+}
+
 static void llp_wake(void *arg)
 {
 	engine_wake(arg);
@@ -216,6 +223,7 @@ static void start_llp(struct uw_engine *e)
 				  .random = llp_random,
 				  .capture = e->pcap ? llp_capture : NULL,
 				  .wake = llp_wake,
+				  .serial = engine_is_one_of_several(e) ? llp_serial : NULL,
 				  .arg = e,
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &e->stats };

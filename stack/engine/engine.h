@@ -191,6 +191,7 @@ struct uw_ep {
 	struct uw_ep *next_parked; /* rc: a Request whose QP is not ready */
 	struct rc_hello hello;	   /* ... and what it says */
 	uint64_t parked_until_us;  /* 0: not parked */
+	uint64_t serial;	   /* llp_addrs.serial */
 	struct cm_param want;	   /* connect: kept until TCP is up */
 	uint8_t pd[UW_PRIVATE_DATA_MAX];
 };
@@ -248,7 +249,7 @@ struct uw_engine {
 	unsigned n_later;
 	uint8_t *bounce;	/* copies = 2: what all payload passes through */
 	struct uw_cq *due;	/* CQs that hold a notify back; with several stacks none does */
-	_Atomic uint64_t shows; /* a Request, the so many-th; 0 none: engine_look_elsewhere */
+	_Atomic uint64_t shows; /* the Request of that SYN; 0 none: engine_look_elsewhere */
 	_Atomic bool cq_failed; /* one has: objects.c */
 
 	/* the lead's, for all stacks */
@@ -257,7 +258,7 @@ struct uw_engine {
 	struct idmap qps;
 	_Atomic uint32_t next_pd;
 	_Atomic uint32_t objects;  /* PDs, CQs and endpoints that the program holds */
-	_Atomic uint64_t turns;	   /* Requests that were shown */
+	_Atomic uint64_t syns;	   /* that came, with several stacks */
 	unsigned next_home;	   /* where the next endpoint goes: counts up */
 	struct steer_ports *steer; /* whose frames are whose; NULL: one stack */
 
@@ -369,8 +370,8 @@ void engine_unlock_others(struct uw_engine *lead);
 /* Connections that were begun one after the other are the program's in that order, as on a device
  * with one queue (perftest's and others' sides pair them so). Under e's lock, before a Request is
  * shown: the other stacks look what came to them before. */
-void engine_look_elsewhere(struct uw_engine *e);
-void engine_looked_elsewhere(struct uw_engine *e); /* it is shown */
+void engine_look_elsewhere(const struct uw_ep *ep);
+void engine_looked_elsewhere(const struct uw_ep *ep); /* it is shown */
 /* No lock held: after a connect, wait a moment until its Request is out. */
 void engine_await_request(struct uw_ep *ep);
 /* Under all locks: where the next connection is to be. */

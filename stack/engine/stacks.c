@@ -119,48 +119,56 @@ void engine_unlock_all(struct uw_engine *e)
 
 /* ---- order ------------------------------------------------------------------------------- */
 
-#define LOOKS	      2000u
+#define LOOKS	      100u
+#define LOOK_MAX_US   50000u /* a thread that has the lock and not the core is back by then */
 #define REQUEST_LOOKS 200u
-#define PAUSE_NS      50000
 
-/* Whoever has its lock is looking, and is done soon; unless it waits for us in here, which is then
- * the other way round only for the earlier of the two. 0: for nobody. */
-static void look(struct uw_engine *e, uint64_t turn)
+static void pause_us(unsigned us)
 {
-	for (unsigned i = 0; i < LOOKS; i++) {
-		uint64_t its = atomic_load(&e->shows);
+	const struct timespec t = { .tv_nsec = (long)us * 1000 };
 
-		if (engine_trylock(e)) {
-			engine_run(e);
-			engine_unlock(e);
-			return;
-		}
-		if (its && its > turn)
-			return;
-		sched_yield();
-	}
+	nanosleep(&t, NULL);
 }
 
-void engine_look_elsewhere(struct uw_engine *e)
+/* Whoever has its lock is looking, and is done soon. It may wait for us in here: then whose SYN
+ * came first goes first. turn 0: nobody is waited for. */
+static void look(struct uw_engine *e, uint64_t turn)
+{
+	uint64_t until = engine_now_us(e) + LOOK_MAX_US;
+
+	for (unsigned i = 0; !engine_trylock(e); i++) {
+		uint64_t its = atomic_load(&e->shows);
+
+		if ((its && its > turn) || engine_now_us(e) > until)
+			return;
+		if (i < LOOKS)
+			sched_yield();
+		else
+			pause_us(50);
+	}
+	engine_run(e);
+	engine_unlock(e);
+}
+
+void engine_look_elsewhere(const struct uw_ep *ep)
 {
 	static __thread bool in_here;
-	uint64_t turn;
+	struct uw_engine *e = ep->e;
 
 	if (!engine_is_one_of_several(e) || in_here) /* what another found comes first */
 		return;
 	in_here = true;
-	turn = 1 + atomic_fetch_add(&e->lead->turns, 1);
-	atomic_store(&e->shows, turn);
+	atomic_store(&e->shows, ep->serial);
 	for (struct uw_engine *s = e->lead; s; s = s->next) {
 		if (s != e)
-			look(s, turn);
+			look(s, ep->serial);
 	}
 	in_here = false;
 }
 
-void engine_looked_elsewhere(struct uw_engine *e)
+void engine_looked_elsewhere(const struct uw_ep *ep)
 {
-	atomic_store(&e->shows, 0);
+	atomic_store(&ep->e->shows, 0);
 }
 
 static bool connecting(struct uw_ep *ep)
@@ -175,15 +183,13 @@ static bool connecting(struct uw_ep *ep)
 
 void engine_await_request(struct uw_ep *ep)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-
 	if (!engine_is_one_of_several(ep->e) || ep->e->manual)
 		return;
 	for (unsigned i = 0; i < REQUEST_LOOKS && connecting(ep); i++) {
 		for (struct uw_engine *e = ep->e->lead; e; e = e->next)
 			look(e, 0);
 		if (connecting(ep))
-			nanosleep(&pause, NULL);
+			pause_us(50);
 	}
 }
 

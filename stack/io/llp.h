@@ -33,6 +33,7 @@ struct llp_addrs {
 	struct uw_ip local, remote;
 	uint16_t lport, rport; /* network order */
 	uint8_t tos;	       /* to connect with, as set_tos; addrs() leaves it 0 */
+	uint64_t serial;       /* addrs(): of a connection that came in, of its SYN, or 0 */
 };
 
 /* What TCP tells its user. ctx is the connection's (or the listener's for `accepted`). */
@@ -59,6 +60,8 @@ struct llp_config {
 	void (*capture)(void *arg, const struct io_frame *f);
 	/* Any thread, no lock needed: something waits for poll() or flush_links(). */
 	void (*wake)(void *arg);
+	/* The number of a SYN that came: they count up, in all stacks. NULL: nobody asks. */
+	uint64_t (*serial)(void *arg);
 	void *arg;
 	uint32_t keepalive_ms; /* ask a peer that is silent for so long; 0: never */
 	struct uw_stats *stats;

@@ -361,7 +361,10 @@ uint64_t edge_next_timer_us(void)
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
-	return edge_pcb_addrs(c->pcb);
+	struct llp_addrs a = edge_pcb_addrs(c->pcb);
+
+	a.serial = c->serial;
+	return a;
 }
 
 void edge_set_tos(struct llp_conn *c, uint8_t tos)
