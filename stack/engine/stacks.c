@@ -120,6 +120,7 @@ void engine_unlock_all(struct uw_engine *e)
 /* ---- order ------------------------------------------------------------------------------- */
 
 #define LOOKS	      100u
+#define ROUNDS	      64u
 #define LOOK_MAX_US   50000u /* a thread that has the lock and not the core is back by then */
 #define REQUEST_LOOKS 200u
 
@@ -146,7 +147,9 @@ static void look(struct uw_engine *e, uint64_t turn)
 		else
 			pause_us(50);
 	}
-	engine_run(e);
+	/* A round takes one burst. */
+	for (unsigned i = 0; i < ROUNDS && engine_run(e); i++)
+		;
 	engine_unlock(e);
 }
 
