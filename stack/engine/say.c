@@ -119,7 +119,7 @@ void engine_say_link(const struct io_link *l)
 		{ "rx_drops", st->rx_drops },	{ "tx_frames", st->tx_frames },
 		{ "tx_bytes", st->tx_bytes },	{ "tx_drops", st->tx_drops },
 		{ "tx_full", st->tx_full },	{ "no_frame", st->no_frame },
-		{ "rings", st->rings },
+		{ "rings", st->rings },		{ "handed", st->handed },
 	};
 
 	say_counted(l->ops->name, c, sizeof(c) / sizeof(c[0]));

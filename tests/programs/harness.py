@@ -4,6 +4,7 @@ out whether anything is left of them."""
 
 import fcntl
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -25,7 +26,8 @@ GRACE = 3.0
 START = 15.0
 SHOWN_LINES, SHOWN_WIDTH = 6, 120
 # What a verbose process says at its end.
-FIGURES = ("uwarp: TSO: ", "uwarp: payload sent: ")
+# what --verbose counts: of every layer, and of the link by its name
+FIGURES = re.compile(r"uwarp: (TSO|payload sent|counters|\w+: [a-z_]+ \d+\b)")
 
 
 class Failed(Exception):
@@ -142,7 +144,7 @@ class Program:
     def our_lines(self):
         """What uwarp itself said, figures apart."""
         lines = [x for x in self.err.splitlines() if x.startswith(("uwarp: ", "uwarp-run: "))]
-        return [x for x in lines if not x.startswith(FIGURES)]
+        return [x for x in lines if not FIGURES.match(x)]
 
     def has_thread(self, name):
         tasks = f"/proc/{self.pid}/task"
