@@ -129,12 +129,11 @@ static void on_limit(void *ctx)
 	((struct bed *)ctx)->events++;
 }
 
-static void make_cq(struct bed *b, struct cq *cq, uint32_t depth)
+static void make_cq(struct cq *cq, uint32_t depth)
 {
 	*cq = (struct cq){ .ring = fuzz_alloc(BED_WC * sizeof(struct cqe)),
 			   .mask = BED_WC - 1,
-			   .depth = depth,
-			   .stats = &b->stats };
+			   .depth = depth };
 }
 
 static void make_rq(struct rq *rq)
@@ -194,8 +193,8 @@ void bed_make(struct bed *b, struct feed *f)
 	bed_use_queues(b);
 	/* Seldom a CQ that overflows: then completions are lost, nothing else. */
 	b->sends.lossy = b->recvs.lossy = (bits & 0xe0) == 0xe0;
-	make_cq(b, &b->scq, b->sends.lossy ? 3 : BED_WC);
-	make_cq(b, &b->rcq, b->recvs.lossy ? 3 : BED_WC);
+	make_cq(&b->scq, b->sends.lossy ? 3 : BED_WC);
+	make_cq(&b->rcq, b->recvs.lossy ? 3 : BED_WC);
 	make_qp(b, bits & 1, bits & 2);
 	CHECK(!qp_modify(b->qp, UW_QPS_INIT));
 }
