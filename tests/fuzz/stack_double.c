@@ -21,6 +21,33 @@ static struct feed *feed;
 
 #define EPS_MAX 64u
 
+/* ---- what a callback leaves for when it is over ---- */
+
+static struct {
+	void (*fn)(void *arg);
+	void *arg;
+} left[8];
+static unsigned left_n;
+
+/* The input may say that there is no room for it. */
+static bool later(struct uw_engine *stack, void (*fn)(void *arg), void *arg)
+{
+	(void)stack;
+	if (left_n == COUNT(left) || feed_rarely(feed, 8))
+		return false;
+	left[left_n].fn = fn;
+	left[left_n++].arg = arg;
+	return true;
+}
+
+static void do_left(void)
+{
+	while (left_n) {
+		left_n--;
+		left[left_n].fn(left[left_n].arg);
+	}
+}
+
 /* ---- events ------------------------------------------------------------------------------ */
 
 static struct uw_ep *new_ep(uw_cm_event_fn *fn, void *ctx)
@@ -52,6 +79,7 @@ static void deliver(struct uw_ep *ep, enum uw_cm_event_type type)
 		ev.ep->requested = true;
 	}
 	ep->fn(ep->ctx, &ev);
+	do_left();
 	free((void *)(uintptr_t)ev.param.private_data);
 }
 
@@ -251,6 +279,7 @@ static const struct uw_api api = {
 	.ep_destroy = ep_destroy,
 	.ep_local_addr = ep_local_addr,
 	.ep_peer_addr = ep_peer_addr,
+	.later = later,
 };
 
 /* ---- the host ---------------------------------------------------------------------------- */
