@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/over.h"
+
 /* Preamble, FCS and inter-frame gap: what a frame takes on an Ethernet beside its octets. */
 #define WIRE_EXTRA 24u
 #define WIRE_MIN   (60u + WIRE_EXTRA)
@@ -11,8 +13,7 @@
 #define QUEUE 128u
 
 struct rate_link {
-	struct io_link l; /* first: an io_link * is a rate_link * */
-	struct io_link *under;
+	struct io_over over; /* first: an io_link * is a rate_link * */
 	uint64_t (*now_ns)(void *arg);
 	void *arg;
 	struct io_frame *frame[QUEUE];
@@ -34,7 +35,7 @@ static uint64_t duration_ns(const struct rate_link *r, const struct io_frame *f)
 		octets += f->len;
 	if (octets < WIRE_MIN)
 		octets = WIRE_MIN;
-	return octets * 8 * 1000000000 / r->l.bps;
+	return octets * 8 * 1000000000 / r->over.l.bps;
 }
 
 /* Those whose time has come go to the link. */
@@ -49,7 +50,7 @@ static void release(struct rate_link *r, uint64_t now)
 	}
 	if (!n)
 		return;
-	sent = r->under->ops->tx(r->under, v, n);
+	sent = r->over.under->ops->tx(r->over.under, v, n);
 	r->head = (r->head + sent) % QUEUE;
 	r->count -= sent;
 }
@@ -70,74 +71,28 @@ static unsigned rate_tx(struct io_link *l, struct io_frame **v, unsigned n)
 		r->leaves_ns[at] = r->free_ns;
 		r->frame[at] = v[taken++];
 	}
-	r->l.stats.tx_full += taken < n;
+	r->over.l.stats.tx_full += taken < n;
 	return taken;
 }
 
 static unsigned rate_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct rate_link *r = of(l);
-	uint64_t full = r->l.stats.tx_full;
+	uint64_t full = r->over.l.stats.tx_full;
 	unsigned got;
 
 	if (r->count)
 		release(r, r->now_ns(r->arg));
-	got = r->under->ops->rx(r->under, v, n);
-	r->l.stats = r->under->stats;
-	r->l.stats.tx_full = full;
+	got = r->over.under->ops->rx(r->over.under, v, n);
+	r->over.l.stats = r->over.under->stats;
+	r->over.l.stats.tx_full = full;
 	return got;
 }
 
 /* Nobody rings when a frame's time comes. */
 static bool rate_pending(struct io_link *l)
 {
-	return of(l)->count || of(l)->under->ops->pending(of(l)->under);
-}
-
-static struct io_frame *rate_alloc(struct io_link *l)
-{
-	return of(l)->under->ops->alloc(of(l)->under);
-}
-
-static struct io_frame *rate_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	return of(l)->under->ops->refer(of(l)->under, p, n);
-}
-
-static void frame_own(struct io_frame *f)
-{
-	f->link->ops->own(f);
-}
-
-static void frame_free(struct io_frame *f)
-{
-	f->link->ops->free(f);
-}
-
-static void frame_ref(struct io_frame *f)
-{
-	f->link->ops->ref(f);
-}
-
-static unsigned frame_refs(const struct io_frame *f)
-{
-	return f->link->ops->refs(f);
-}
-
-static uw_status rate_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
-			      unsigned timeout_ms)
-{
-	return of(l)->under->ops->resolve(of(l)->under, to, port, timeout_ms);
-}
-
-static uw_status rate_claim(struct io_link *l, uint16_t port)
-{
-	return of(l)->under->ops->claim_port(of(l)->under, port);
-}
-
-static void rate_release(struct io_link *l, uint16_t port)
-{
-	of(l)->under->ops->release_port(of(l)->under, port);
+	return of(l)->count || io_under(l)->ops->pending(io_under(l));
 }
 
 static void rate_close(struct io_link *l)
@@ -152,34 +107,22 @@ static void rate_close(struct io_link *l)
 	}
 	if (l->env.unlock)
 		l->env.unlock(l->env.arg);
-	r->under->ops->close(r->under);
+	r->over.under->ops->close(r->over.under);
 	free((void *)(uintptr_t)l->ops);
 	free(r);
 }
 
-/* What the link does not have, we have not either. */
 static struct io_ops *ops_over(const struct io_ops *under)
 {
 	struct io_ops *o = malloc(sizeof(*o));
 
 	if (!o)
 		return NULL;
-	*o = (struct io_ops){
-		.name = under->name,
-		.rx = rate_rx,
-		.tx = rate_tx,
-		.alloc = rate_alloc,
-		.free = frame_free,
-		.refer = rate_refer,
-		.own = frame_own,
-		.ref = frame_ref,
-		.refs = frame_refs,
-		.pending = rate_pending,
-		.resolve = under->resolve ? rate_resolve : NULL,
-		.claim_port = under->claim_port ? rate_claim : NULL,
-		.release_port = under->release_port ? rate_release : NULL,
-		.close = rate_close,
-	};
+	*o = io_over_ops(under);
+	o->rx = rate_rx;
+	o->tx = rate_tx;
+	o->pending = rate_pending;
+	o->close = rate_close;
 	return o;
 }
 
@@ -194,13 +137,13 @@ uw_status rate_open(struct io_link *under, uint64_t bps, uint64_t (*now_ns)(void
 		free(ops);
 		return UW_E_NOMEM;
 	}
-	r->l = *under;
-	r->l.ops = ops;
-	r->l.bps = bps;
-	r->under = under;
+	r->over.l = *under;
+	r->over.l.ops = ops;
+	r->over.l.bps = bps;
+	r->over.under = under;
 	r->now_ns = now_ns;
 	r->arg = arg;
-	*out = &r->l;
+	*out = &r->over.l;
 	return UW_OK;
 }
 

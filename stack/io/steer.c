@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/be.h"
+#include "io/over.h"
 
 #define RING 2048u /* frames on their way from one stack to another; more are dropped */
 
@@ -27,8 +28,7 @@ struct ring {
 };
 
 struct steer_link {
-	struct io_link l; /* first: an io_link * is a steer_link * */
-	struct io_link *under;
+	struct io_over over; /* first: an io_link * is a steer_link * */
 	struct steer *s;
 	unsigned index;
 	unsigned touched; /* a bit for each stack that has got something */
@@ -129,14 +129,14 @@ static void give(struct steer_link *from, unsigned to, struct io_frame *f)
 
 static void give_copy(struct steer_link *from, unsigned to, const struct io_frame *f)
 {
-	struct io_frame *copy = from->under->ops->alloc(from->under);
+	struct io_frame *copy = from->over.under->ops->alloc(from->over.under);
 	size_t room;
 
 	if (!copy)
 		return;
 	room = copy->room - (size_t)(copy->data - copy->buf);
 	if (f->next || f->len > room) {
-		from->under->ops->free(copy);
+		from->over.under->ops->free(copy);
 		return;
 	}
 	memcpy(copy->data, f->data, f->len);
@@ -191,9 +191,9 @@ static unsigned take(struct steer_link *k, struct io_frame **v, unsigned n)
 
 static void take_stats(struct steer_link *k)
 {
-	k->l.stats = k->under->stats;
-	k->l.stats.handed = k->handed;
-	k->l.stats.rx_drops += k->dropped;
+	k->over.l.stats = k->over.under->stats;
+	k->over.l.stats.handed = k->handed;
+	k->over.l.stats.rx_drops += k->dropped;
 }
 
 static unsigned steer_rx(struct io_link *l, struct io_frame **v, unsigned n)
@@ -201,7 +201,7 @@ static unsigned steer_rx(struct io_link *l, struct io_frame **v, unsigned n)
 	struct steer_link *k = of(l);
 	unsigned got = take(k, v, n), came, kept = got;
 
-	came = k->under->ops->rx(k->under, v + got, n - got);
+	came = k->over.under->ops->rx(k->over.under, v + got, n - got);
 	for (unsigned i = got; i < got + came; i++) {
 		if (keep(k, v[i]))
 			v[kept++] = v[i];
@@ -213,37 +213,7 @@ static unsigned steer_rx(struct io_link *l, struct io_frame **v, unsigned n)
 
 static unsigned steer_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
-	return of(l)->under->ops->tx(of(l)->under, v, n);
-}
-
-static struct io_frame *steer_alloc(struct io_link *l)
-{
-	return of(l)->under->ops->alloc(of(l)->under);
-}
-
-static struct io_frame *steer_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	return of(l)->under->ops->refer(of(l)->under, p, n);
-}
-
-static void frame_own(struct io_frame *f)
-{
-	f->link->ops->own(f);
-}
-
-static void frame_free(struct io_frame *f)
-{
-	f->link->ops->free(f);
-}
-
-static void frame_ref(struct io_frame *f)
-{
-	f->link->ops->ref(f);
-}
-
-static unsigned frame_refs(const struct io_frame *f)
-{
-	return f->link->ops->refs(f);
+	return io_under(l)->ops->tx(io_under(l), v, n);
 }
 
 /* Before a sleep. The giver rings after it has put, so none is missed. */
@@ -256,23 +226,7 @@ static bool steer_pending(struct io_link *l)
 		    atomic_load_explicit(&k->in[i].got, memory_order_relaxed))
 			return true;
 	}
-	return k->under->ops->pending(k->under);
-}
-
-static uw_status steer_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
-			       unsigned timeout_ms)
-{
-	return of(l)->under->ops->resolve(of(l)->under, to, port, timeout_ms);
-}
-
-static uw_status steer_claim(struct io_link *l, uint16_t port)
-{
-	return of(l)->under->ops->claim_port(of(l)->under, port);
-}
-
-static void steer_release(struct io_link *l, uint16_t port)
-{
-	of(l)->under->ops->release_port(of(l)->under, port);
+	return k->over.under->ops->pending(k->over.under);
 }
 
 static void free_all(struct steer *s)
@@ -286,7 +240,7 @@ static void steer_close(struct io_link *l)
 {
 	struct steer *s = of(l)->s;
 
-	of(l)->under->ops->close(of(l)->under);
+	io_under(l)->ops->close(io_under(l));
 	/* acq_rel: whoever is last frees what the others have used */
 	if (atomic_fetch_sub_explicit(&s->open, 1, memory_order_acq_rel) == 1)
 		free_all(s);
@@ -296,22 +250,13 @@ static void steer_close(struct io_link *l)
 
 static struct io_ops ops_over(const struct io_ops *under)
 {
-	return (struct io_ops){
-		.name = under->name,
-		.rx = steer_rx,
-		.tx = steer_tx,
-		.alloc = steer_alloc,
-		.free = frame_free,
-		.refer = under->refer ? steer_refer : NULL,
-		.own = frame_own,
-		.ref = frame_ref,
-		.refs = frame_refs,
-		.pending = steer_pending,
-		.resolve = under->resolve ? steer_resolve : NULL,
-		.claim_port = under->claim_port ? steer_claim : NULL,
-		.release_port = under->release_port ? steer_release : NULL,
-		.close = steer_close,
-	};
+	struct io_ops o = io_over_ops(under);
+
+	o.rx = steer_rx;
+	o.tx = steer_tx;
+	o.pending = steer_pending;
+	o.close = steer_close;
+	return o;
 }
 
 static struct steer_link *new_link(struct steer *s, struct io_link *under, unsigned i)
@@ -321,9 +266,9 @@ static struct steer_link *new_link(struct steer *s, struct io_link *under, unsig
 	if (!k)
 		return NULL;
 	memset(k, 0, sizeof(*k));
-	k->l = *under;
-	k->l.ops = &s->ops;
-	k->under = under;
+	k->over.l = *under;
+	k->over.l.ops = &s->ops;
+	k->over.under = under;
 	k->s = s;
 	k->index = i;
 	return k;
@@ -358,7 +303,7 @@ uw_status steer_open(const struct steer_config *c, struct io_link **out)
 		}
 	}
 	for (unsigned i = 0; i < c->n; i++)
-		out[i] = &s->link[i]->l;
+		out[i] = &s->link[i]->over.l;
 	return UW_OK;
 }
 

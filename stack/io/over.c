@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/over.h"
+
+static struct io_frame *over_alloc(struct io_link *l)
+{
+	return io_under(l)->ops->alloc(io_under(l));
+}
+
+static struct io_frame *over_refer(struct io_link *l, const uint8_t *p, uint32_t n)
+{
+	return io_under(l)->ops->refer(io_under(l), p, n);
+}
+
+static void frame_own(struct io_frame *f)
+{
+	f->link->ops->own(f);
+}
+
+static void frame_free(struct io_frame *f)
+{
+	f->link->ops->free(f);
+}
+
+static void frame_ref(struct io_frame *f)
+{
+	f->link->ops->ref(f);
+}
+
+static unsigned frame_refs(const struct io_frame *f)
+{
+	return f->link->ops->refs(f);
+}
+
+static uw_status over_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
+			      unsigned timeout_ms)
+{
+	return io_under(l)->ops->resolve(io_under(l), to, port, timeout_ms);
+}
+
+static uw_status over_claim(struct io_link *l, uint16_t port)
+{
+	return io_under(l)->ops->claim_port(io_under(l), port);
+}
+
+static void over_release(struct io_link *l, uint16_t port)
+{
+	io_under(l)->ops->release_port(io_under(l), port);
+}
+
+struct io_ops io_over_ops(const struct io_ops *under)
+{
+	return (struct io_ops){
+		.name = under->name,
+		.alloc = over_alloc,
+		.free = frame_free,
+		.refer = under->refer ? over_refer : NULL,
+		.own = frame_own,
+		.ref = frame_ref,
+		.refs = frame_refs,
+		.resolve = under->resolve ? over_resolve : NULL,
+		.claim_port = under->claim_port ? over_claim : NULL,
+		.release_port = under->release_port ? over_release : NULL,
+	};
+}
