@@ -23,7 +23,7 @@
 			X(payload_rx_copied) X(payload_tx_bytes) X(payload_tx_copied) X(           \
 				qp_posted_send) X(qp_posted_recv) X(qp_completed) X(qp_flushed)    \
 				X(cq_overflows) X(rnr_waits) X(rnr_timeouts) X(cm_requests)        \
-					X(cm_established) X(cm_failed) X(cm_closed) X(post_inline) \
+					X(cm_established) X(cm_failed) X(cm_closed) X(conn_bad_state) X(post_inline) \
 						X(post_ring) X(drive_app) X(drive_rx) X(rx_sleeps) \
 							X(app_doze) X(rx_moves) X(look_taken)
 

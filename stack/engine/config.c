@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/say.h"
+#include "base/log.h"
 #include "engine/transport.h"
 #include "io/rate.h"
 #include "uwarp/uwarp.h"
@@ -29,7 +29,7 @@ static void defaults(struct uw_config *c)
 
 static int bad(const char *name, const char *value, const char *want)
 {
-	engine_say("%s=%s: must be %s", name, value, want);
+	uw_log("%s=%s: must be %s", name, value, want);
 	return -EINVAL;
 }
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/say.h"
+#include "base/log.h"
 #include "io/addr.h"
 #include "io/loop/loop.h"
 #include "io/rate.h"
@@ -114,13 +114,13 @@ uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out)
 	case NONE:
 		return UW_OK;
 	case NO_FORM:
-		engine_say("address %s is not of the form A.B.C.D, A.B.C.D/N or A:B::C/N, or none "
+		uw_log("address %s is not of the form A.B.C.D, A.B.C.D/N or A:B::C/N, or none "
 			   "that a "
 			   "host can have (--ip, UWARP_IP)",
 			   c->ip);
 		return UW_E_INVAL;
 	default:
-		engine_say("address %s: between processes an IPv6 address ends in the IPv4 one, "
+		uw_log("address %s: between processes an IPv6 address ends in the IPv4 one, "
 			   "such as fd00::127.0.0.5 (--ip, UWARP_IP)",
 			   c->ip);
 		return UW_E_INVAL;
@@ -146,7 +146,7 @@ static uw_status check_mtu(struct uw_engine *e, const struct io_link *l)
 {
 	if (l->n_ip6 || !strchr(e->cfg.ip, ':'))
 		return UW_OK;
-	engine_say(
+	uw_log(
 		"IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",
 		IO_IP6_MIN_MTU, l->mtu);
 	return UW_E_INVAL;
@@ -158,8 +158,8 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	uw_status st = link_parse_ip(&e->cfg, &a);
 	struct loop_config cfg = { .mtu = e->cfg.mtu ? e->cfg.mtu : 9000,
 				   .flags = IO_P2P,
-				   .now_us = e->now_us,
-				   .arg = e->now_arg };
+				   .now_us = e->stack[0]->sched.now_us,
+				   .arg = e->stack[0]->sched.now_arg };
 
 	if (st)
 		return st;
@@ -181,19 +181,19 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 	if (st)
 		return st;
 	if (strcmp(e->cfg.link, LINK_HOST)) {
-		engine_say("UWARP_LINK=%s: the transport socket has the link host only",
+		uw_log("UWARP_LINK=%s: the transport socket has the link host only",
 			   e->cfg.link);
 		return UW_E_NO_LINK;
 	}
 	if (!a.addr || a.n_ip6) {
-		engine_say(
+		uw_log(
 			"address %s: over the transport socket the device has one of IPv4 (--ip, "
 			"UWARP_IP)",
 			e->cfg.ip);
 		return UW_E_INVAL;
 	}
 	if (e->cfg.rate_bps || (pcap && *pcap)) {
-		engine_say("%s: the transport socket has no frames; use tc or tcpdump",
+		uw_log("%s: the transport socket has no frames; use tc or tcpdump",
 			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_PCAP");
 		return UW_E_UNSUPPORTED;
 	}
@@ -201,7 +201,7 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 	cfg.mask = a.mask;
 	st = host_link_open(&cfg, env, out);
 	if (st == UW_E_ADDR)
-		engine_say("address %s is none of this host's (--ip, UWARP_IP)", e->cfg.ip);
+		uw_log("address %s is none of this host's (--ip, UWARP_IP)", e->cfg.ip);
 	return st;
 }
 
@@ -219,22 +219,22 @@ static uw_status check_tso(const struct uw_engine *e, const struct io_link *l)
 {
 	if (e->cfg.tso != UW_TSO_ON || l->flags & IO_TSO)
 		return UW_OK;
-	engine_say("no TSO on link %s: it has no port that cuts (--tso, UWARP_TSO)", l->ops->name);
+	uw_log("no TSO on link %s: it has no port that cuts (--tso, UWARP_TSO)", l->ops->name);
 	return UW_E_UNSUPPORTED;
 }
 
-uw_status links_limit(struct uw_engine *lead, struct io_link **l)
+uw_status links_limit(struct uw_engine *e, struct io_link **l)
 {
-	uw_status st = check_mtu(lead, l[0]);
+	uw_status st = check_mtu(e, l[0]);
 
 	if (!st)
-		st = check_tso(lead, l[0]);
-	if (!st && lead->cfg.rate_bps) {
-		engine_say("UWARP_LINK_RATE: a link that several stacks share cannot be limited "
+		st = check_tso(e, l[0]);
+	if (!st && e->cfg.rate_bps) {
+		uw_log("UWARP_LINK_RATE: a link that several stacks share cannot be limited "
 			   "(--stacks, UWARP_STACKS)");
 		st = UW_E_UNSUPPORTED;
 	}
-	for (unsigned i = 0; st && i < lead->cfg.stacks; i++)
+	for (unsigned i = 0; st && i < e->cfg.stacks; i++)
 		l[i]->ops->close(l[i]);
 	return st;
 }

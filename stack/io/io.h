@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/doorbell.h"
 #include "base/ip.h"
 #include "base/status.h"
 
@@ -38,12 +39,6 @@ enum io_flags {
 	IO_RINGS = 2,  /* peers ring our doorbell: when idle the engine may sleep until then */
 	IO_REFERS = 4, /* has `refer` */
 	IO_TSO = 8,    /* TCP segments go to a port that cuts them */
-};
-
-enum io_doorbell {
-	IO_AWAKE = 0,
-	IO_ASLEEP = 1,
-	IO_RUNG = 16, /* and more: awake since it was rung, from CPU (value - IO_RUNG) */
 };
 
 struct io_stats {

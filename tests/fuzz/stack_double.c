@@ -30,7 +30,7 @@ static struct {
 static unsigned left_n;
 
 /* The input may say that there is no room for it. */
-static bool later(struct uw_engine *stack, void (*fn)(void *arg), void *arg)
+static bool later(struct uw_stack *stack, void (*fn)(void *arg), void *arg)
 {
 	(void)stack;
 	if (left_n == COUNT(left) || feed_rarely(feed, 8))

@@ -227,7 +227,7 @@ static void test_deregistered_under_way(void **state)
 	loop_set_drop(w->s.link[0], 1000000);
 	post(w, UW_WR_RDMA_WRITE, n);
 	sim_run_us(&w->s, 10000);
-	assert_true(sq_empty(&w->s.a.qp->qp.sq) == false);
+	assert_true(sq_empty(&w->s.a.qp->c.qp.sq) == false);
 	drop_source(w);
 	assert_true(stats(w).payload_tx_copied > 0);
 	loop_set_drop(w->s.link[0], 0);
@@ -265,10 +265,10 @@ static void test_aborted_while_the_link_holds_it(void **state)
 	(void)state;
 	post(w, UW_WR_RDMA_WRITE, SIZE);
 	sim_run_us(&w->s, 1000); /* a frame takes 7 ms */
-	engine_lock(w->s.e);
-	for (struct uw_engine *e = w->s.e; e; e = e->next)
-		llp_peer_down(e->llp, e->links[0], htonl(SIM_B));
-	engine_unlock(w->s.e);
+	sched_lock(&w->s.e->stack[0]->sched);
+	for (unsigned i = 0; i < w->s.e->n_stacks; i++)
+		w->s.e->stack[i]->llp->peer_down(w->s.e->stack[i]->links[0], htonl(SIM_B));
+	sched_unlock(&w->s.e->stack[0]->sched);
 	assert_int_equal(sim_wc(&w->s, w->s.a.scq).status, UW_WC_WR_FLUSH_ERR);
 	drop_source(w);
 	sim_run_us(&w->s, 2000000);

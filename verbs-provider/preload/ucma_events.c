@@ -51,7 +51,7 @@ static void light(void *arg)
 
 /* In a callback of `stack`: who waits for events is woken when the stack has reported all that
  * it has, and holds no lock that he would wait for. */
-static void queue_in_callback(struct cm_event *e, struct uw_engine *stack)
+static void queue_in_callback(struct cm_event *e, struct uw_stack *stack)
 {
 	struct cm_file *file = e->id->file;
 

@@ -32,6 +32,7 @@
 #define UW_PRIVATE_DATA_MAX 512u
 
 struct uw_engine;
+struct uw_stack; /* a part of the engine with a lock of its own */
 struct uw_pd;
 struct uw_mr;
 struct uw_mw;
@@ -325,7 +326,7 @@ struct uw_cm_event {
 	int error;	  /* negative errno for the failures, else 0 */
 	struct uw_ep *ep; /* UW_CM_CONNECT_REQUEST: the new endpoint */
 	struct uw_cm_param param;
-	struct uw_engine *stack; /* for uw_later() */
+	struct uw_stack *stack; /* for uw_later() */
 };
 
 /* Called in the order in which things happened on each endpoint. `ctx` is the endpoint's. */
@@ -334,7 +335,7 @@ typedef void uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
 /* Within a callback: fn(arg) as soon as the stack lets its lock go, which it may have taken for
  * many events. A thread that is woken before that takes this very core, and then waits for the
  * lock. fn may call nothing of the stack. False: too many wait already. */
-bool uw_later(struct uw_engine *stack, void (*fn)(void *arg), void *arg);
+bool uw_later(struct uw_stack *stack, void (*fn)(void *arg), void *arg);
 
 /* An endpoint is what a TCP socket is below a rdma_cm_id. Starts the engine's link. */
 int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);

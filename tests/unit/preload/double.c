@@ -96,7 +96,7 @@ static struct {
 	void *arg;
 } later;
 
-static bool double_later(struct uw_engine *stack_of, void (*fn)(void *arg), void *arg)
+static bool double_later(struct uw_stack *stack_of, void (*fn)(void *arg), void *arg)
 {
 	(void)stack_of;
 	if (!in_callback)
@@ -137,7 +137,7 @@ static void *deliver(void *arg)
 		TAILQ_REMOVE(&ep->notes, n, link);
 		n->ev.param.private_data = n->data;
 		in_callback = true;
-		n->ev.stack = e;
+		n->ev.stack = (struct uw_stack *)e;
 		ep->fn(ep->ctx, &n->ev);
 		in_callback = false;
 		run_later();
