@@ -139,17 +139,14 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	const struct transport *transport = transport_find(cfg->transport);
 	struct uw_engine *e;
 	struct mem_region **slots;
-	uint8_t *bounce;
 
 	if (!transport)
 		return -EINVAL;
 	e = calloc(1, sizeof(*e));
 	slots = calloc(MEM_SLOTS, sizeof(*slots));
-	bounce = cfg->copies > 1 ? malloc(RDMAP_BOUNCE) : NULL;
-	if (!e || !slots || (cfg->copies > 1 && !bounce)) {
+	if (!e || !slots) {
 		free(e);
 		free(slots);
-		free(bounce);
 		return -ENOMEM;
 	}
 	e->lead = e;
@@ -157,7 +154,6 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 	e->cfg = *cfg;
 	if (!e->cfg.stacks)
 		e->cfg.stacks = 1;
-	e->bounce = bounce;
 	e->model = engine_thread_model(cfg->threads);
 	make_policy(e);
 	engine_port_reserve(e, RC_PORT);
@@ -178,7 +174,6 @@ static void free_engine(struct uw_engine *e)
 	engine_free_stacks(e);
 	pthread_mutex_destroy(&e->start_lock);
 	free(e->mem.slots);
-	free(e->bounce);
 	free(e->qps.v);
 	free(e);
 }

@@ -247,7 +247,6 @@ struct uw_engine {
 	unsigned n_wakes;
 	struct engine_later later[ENGINE_LATER]; /* uw_later() */
 	unsigned n_later;
-	uint8_t *bounce;	/* copies = 2: what all payload passes through */
 	struct uw_cq *due;	/* CQs that hold a notify back; with several stacks none does */
 	_Atomic uint64_t shows; /* the Request of that SYN; 0 none: engine_look_elsewhere */
 	_Atomic bool cq_failed; /* one has: objects.c */

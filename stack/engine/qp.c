@@ -96,7 +96,6 @@ static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr 
 			      .srq = a->srq ? &a->srq->rq : NULL,
 			      .patient = pd->e->cfg.rnr_ms != 0,
 			      .mem = &pd->e->mem,
-			      .bounce = pd->e->bounce,
 			      .stats = &pd->e->stats,
 			      .guard = engine_is_one_of_several(pd->e) ? guard_takes : NULL };
 

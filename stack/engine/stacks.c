@@ -15,16 +15,11 @@
 static struct uw_engine *copy_of(const struct uw_engine *lead, unsigned index)
 {
 	struct uw_engine *e = calloc(1, sizeof(*e));
-	uint8_t *bounce = lead->bounce ? malloc(RDMAP_BOUNCE) : NULL;
 
-	if (!e || (lead->bounce && !bounce)) {
-		free(e);
-		free(bounce);
+	if (!e)
 		return NULL;
-	}
 	e->index = index;
 	e->cfg = lead->cfg;
-	e->bounce = bounce;
 	e->model = lead->model;
 	e->policy = lead->policy;
 	e->rc_policy = lead->rc_policy;
@@ -82,7 +77,6 @@ void engine_free_stacks(struct uw_engine *lead)
 	free(lead->steer);
 	while ((e = lead->next)) {
 		lead->next = e->next;
-		free(e->bounce);
 		free(e);
 	}
 }
@@ -213,7 +207,7 @@ void engine_qp_move(struct uw_qp *qp, struct uw_engine *to)
 {
 	if (engine_of(qp) == to)
 		return;
-	qp_move(&qp->qp, &to->stats, to->bounce);
+	qp_move(&qp->qp, &to->stats);
 	/* release: pairs with the acquire in engine_ring */
 	atomic_store_explicit(&qp->ring.home, to, memory_order_release);
 }

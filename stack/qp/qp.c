@@ -252,16 +252,14 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->stats = s->stats;
 	qp->state = UW_QPS_RESET;
 	qp->mem = s->mem;
-	qp->bounce = s->bounce;
 	qp->guard = s->guard;
 	qp->rd.mem = s->mem;
 	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
 }
 
-void qp_move(struct qp *qp, struct uw_stats *stats, uint8_t *bounce)
+void qp_move(struct qp *qp, struct uw_stats *stats)
 {
 	qp->stats = stats;
-	qp->bounce = bounce;
 }
 
 uw_status qp_start(struct qp *qp, const struct qp_stream *s)
@@ -278,7 +276,6 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->mtx = (struct mpa_tx){ .crc = a->crc, .markers = a->tx_markers, .stats = qp->stats };
 	rdmap_stream_init(&qp->rd, &s->queues, qp->stats);
 	qp->rd.mem = mem;
-	qp->rd.bounce = qp->bounce;
 	qp->rd.pd = qp->pd;
 	qp->rd.num = qp->num;
 	qp->rd.remote_rights = rights;

@@ -52,7 +52,6 @@ struct qp {
 	/* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
 	struct uw_sge *taken;
 	struct mem_table *mem;
-	uint8_t *bounce;
 	uw_status cause;	     /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */
 	/* With qp_tx_around: requests are about to complete whose octets the peer may not have. */
@@ -70,7 +69,6 @@ struct qp_setup {
 	struct rq *srq; /* or NULL */
 	bool patient;	/* see struct qp */
 	struct mem_table *mem;
-	uint8_t *bounce; /* RDMAP_BOUNCE octets or NULL: see struct rdmap_stream */
 	struct uw_stats *stats;
 	void (*guard)(struct rq *srq, bool on); /* see struct qp */
 };
@@ -78,8 +76,8 @@ struct qp_setup {
 /* sq and own_rq (or srq and taken) are set up by the caller before. */
 void qp_init(struct qp *qp, const struct qp_setup *s);
 
-/* Without a stream: another stack's from now on, with its counters and its bounce buffer. */
-void qp_move(struct qp *qp, struct uw_stats *stats, uint8_t *bounce);
+/* Without a stream: another stack's from now on, with its counters. */
+void qp_move(struct qp *qp, struct uw_stats *stats);
 
 /* ---- life -------------------------------------------------------------------------------- */
 

@@ -88,9 +88,6 @@ struct rdmap_stream {
 	uint32_t pd, num;	/* num: what windows know the stream by; not 0 */
 	unsigned remote_rights; /* MEM_REMOTE_* that the QP allows at all */
 	struct uw_stats *stats;
-	/* RDMAP_BOUNCE octets of the caller's that all payload passes through, NULL: it does not.
-	 */
-	uint8_t *bounce;
 
 	struct rdmap_irq irq;
 	struct rdmap_orq orq;
@@ -113,10 +110,7 @@ struct rdmap_stream {
 	struct rdmap_tx tx;
 
 	uint8_t bad_hdr[sizeof(struct rdmap_read_wire)];
-	struct uw_span bounced;
 };
-
-#define RDMAP_BOUNCE 65536u
 
 /* Less than this in a segment is copied sooner than referred to. */
 #define RDMAP_REFER_MIN 1024u

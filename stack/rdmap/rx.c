@@ -7,17 +7,6 @@
 
 /* ---- tagged ------------------------------------------------------------------------------ */
 
-/* The payload as it is to be placed: where it lies, or by way of the bounce buffer. */
-static struct uw_rope incoming(struct rdmap_stream *s, struct uw_rope payload)
-{
-	if (!s->bounce)
-		return payload;
-	uw_rope_copy(payload, s->bounce, payload.len);
-	s->stats->payload_rx_copied += payload.len;
-	s->bounced = (struct uw_span){ s->bounce, payload.len };
-	return uw_rope_of(&s->bounced);
-}
-
 /* RFC 5040 §5.1, RFC 5041 §5.2: check, place, never deliver. */
 static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
@@ -39,7 +28,7 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_DDP);
-	uw_rope_copy(incoming(s, seg->payload), va, seg->payload.len);
+	uw_rope_copy(seg->payload, va, seg->payload.len);
 	s->stats->payload_rx_copied += a.len;
 	return UW_OK;
 }
@@ -79,7 +68,7 @@ static uw_status rx_read_response(struct rdmap_stream *s, const struct ddp_seg *
 			return UW_E_DDP_WRAP;
 		if (seg->hdr.to + n > e->sink.len)
 			return UW_E_DDP_BOUNDS;
-		st = mem_scatter(s->mem, &e->sink, seg->hdr.to, incoming(s, seg->payload));
+		st = mem_scatter(s->mem, &e->sink, seg->hdr.to, seg->payload);
 		if (st)
 			return st;
 		e->placed += n;
@@ -128,7 +117,7 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	/* RFC 5040 §5.2: 2^32-1 octets at most, even if the receive holds more. */
 	if (end > s->recv.len || end > UINT32_MAX)
 		return UW_E_DDP_TOO_LONG;
-	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, incoming(s, seg->payload));
+	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, seg->payload);
 	if (st)
 		return st;
 	s->stats->payload_rx_copied += seg->payload.len;

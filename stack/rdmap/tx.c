@@ -222,23 +222,12 @@ static uw_status fetch(struct rdmap_stream *s, uint8_t *out, size_t n)
 	return n ? mem_gather(s->mem, &s->tx.sgl, s->tx.off, out, n) : UW_OK;
 }
 
-static uw_status fetch_bounced(struct rdmap_stream *s, uint8_t *out, size_t n)
-{
-	uw_status st = fetch(s, s->bounce, n);
-
-	if (st)
-		return st;
-	memcpy(out, s->bounce, n);
-	s->stats->payload_tx_copied += n;
-	return UW_OK;
-}
-
 static uw_status payload(struct rdmap_stream *s, uint8_t *out, size_t n)
 {
 	switch (s->tx.source) {
 	case RDMAP_FROM_SGL:
 	case RDMAP_FROM_STAG:
-		return s->bounce ? fetch_bounced(s, out, n) : fetch(s, out, n);
+		return fetch(s, out, n);
 	case RDMAP_FROM_BYTES:
 		memcpy(out, s->tx.bytes + s->tx.off, n);
 		return UW_OK;
@@ -290,7 +279,7 @@ uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_
 	size_t room = max - ddp_hdr_size(m->hdr.tagged), len = m->left < room ? m->left : room;
 	uw_status st;
 
-	if (s->tx.source != RDMAP_FROM_SGL || s->bounce || len < RDMAP_REFER_MIN)
+	if (s->tx.source != RDMAP_FROM_SGL || len < RDMAP_REFER_MIN)
 		return UW_MORE;
 	st = mem_refer(s->mem, &s->tx.sgl, s->tx.off, len, payload);
 	if (st)

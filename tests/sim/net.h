@@ -35,7 +35,7 @@ struct sim_options {
 	uint32_t depth;	   /* SQ and RQ entries; 0 = 64 */
 	uint32_t cq_depth; /* 0 = 4 times depth */
 	bool no_crc, rev1, no_p2p, markers, roce;
-	bool bounce, zero_copy; /* copies: 2, 0 */
+	bool zero_copy; /* copies: 0 */
 	uint64_t bps;		/* each end sends no faster; 0: as it likes */
 	uint64_t delay_us;	/* of a frame on the link; 0 = 50 */
 	unsigned rnr_ms;	/* 0 = the default */

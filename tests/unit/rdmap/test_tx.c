@@ -368,36 +368,6 @@ static void reads_are_answered(void **state)
 	}
 }
 
-/* By way of the bounce buffer each octet is copied once more on each side, and arrives the same. */
-static void what_is_bounced_arrives(void **state)
-{
-	static uint8_t bounce[2][RDMAP_BOUNCE];
-	struct mem_sgl sgl, recv, sink;
-
-	(void)state;
-	pair_init();
-	x.a.s.bounce = bounce[0];
-	x.b.s.bounce = bounce[1];
-	sgl = a_part(10, 5000);
-	recv = b_part(0, 5000);
-	peer_post(&x.b, &recv);
-	rdmap_send(&x.a.s, RDMAP_SEND, &sgl, 0);
-	assert_status(peer_carry(&x.a, &x.b, 1400), UW_OK);
-	assert_memory_equal(x.bm, x.am + 10, 5000);
-	rdmap_write(&x.a.s, &sgl, x.bs, to_of(x.bm) + 6000);
-	assert_status(peer_carry(&x.a, &x.b, 1400), UW_OK);
-	assert_memory_equal(x.bm + 6000, x.am + 10, 5000);
-	sink = b_part(12000, 3000);
-	assert_status(rdmap_read(&x.b.s, &sink, x.as, to_of(x.am)), UW_OK);
-	assert_status(peer_carry(&x.b, &x.a, 1400), UW_OK);
-	rdmap_respond(&x.a.s);
-	assert_status(peer_carry(&x.a, &x.b, 1400), UW_OK);
-	assert_memory_equal(x.bm + 12000, x.am, 3000);
-	assert_int_equal(x.a.stats.payload_tx_bytes, 13000);
-	assert_int_equal(x.a.stats.payload_tx_copied, 26000);
-	assert_int_equal(x.b.stats.payload_rx_copied, 26000);
-}
-
 /* A sink of many SGEs is filled across all of them. */
 static void a_read_fills_a_list(void **state)
 {
@@ -506,7 +476,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(sends_arrive),
 	cmocka_unit_test(writes_arrive),
 	cmocka_unit_test(reads_are_answered),
-	cmocka_unit_test(what_is_bounced_arrives),
 	cmocka_unit_test(a_read_fills_a_list),
 	cmocka_unit_test(the_three_rtrs_are_invisible),
 	cmocka_unit_test(a_read_behind_a_read_rtr_completes),
