@@ -117,16 +117,7 @@ static bool is_infiniband(const struct uw_ep *ep)
 /* Do requests wait for the peer's TCP? */
 static bool waits_for_ack(const struct uw_ep *ep)
 {
-	return ep->refers || (is_infiniband(ep) && llp_knows_in_flight(ep->e->llp));
-}
-
-/* Zero copy: TCP may go on sending what the program will take for its own again. */
-static void let_go(struct qp *qp)
-{
-	struct uw_qp *u = (struct uw_qp *)((uint8_t *)qp - offsetof(struct uw_qp, qp));
-
-	if (u->ep && u->ep->c)
-		llp_own(engine_of(u)->llp, u->ep->c);
+	return is_infiniband(ep) && llp_knows_in_flight(ep->e->llp);
 }
 
 uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initiator)
@@ -151,7 +142,6 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	s.queues.ird = ird;
 	s.queues.ord = ord;
 	s.queues.first_sink = engine_random(ep->e);
-	ep->refers = ep->e->cfg.copies == 0 && llp_refers(ep->e->llp, ep->c);
 	s.confirmed = waits_for_ack(ep);
 	st = qp_start(&qp->qp, &s);
 	if (st) {
@@ -160,7 +150,6 @@ uw_status engine_ep_start_stream(struct uw_ep *ep, struct uw_qp *qp, bool initia
 	}
 	if (is_infiniband(ep))
 		llp_ack_promptly(ep->e->llp, ep->c);
-	qp->qp.let_go = let_go;
 	free(qp->stream);
 	qp->stream = block;
 	qp->ep = ep;
@@ -335,20 +324,6 @@ static void stall(struct uw_ep *ep)
 	ep->e->stalled_eps = ep;
 }
 
-/* Returns its octets. */
-static size_t one_segment(const struct uw_ep *ep, struct qp *qp, uint8_t *p, size_t room)
-{
-	struct qp_ref r = { 0 };
-	size_t n = ep->refers ? qp_tx_around(qp, p, room, &r) : qp_tx(qp, p, room);
-	const struct llp_ref around = { r.at, r.octets };
-
-	if (r.octets.n)
-		llp_tx_commit_around(ep->e->llp, ep->c, n, &around);
-	else
-		llp_tx_commit(ep->e->llp, ep->c, n);
-	return n + r.octets.n;
-}
-
 /* Behind what is left of a start-up frame, which a small window may have cut in two. */
 static void transmit(struct uw_qp *qp)
 {
@@ -365,7 +340,8 @@ static void transmit(struct uw_qp *qp)
 
 		if (!p)
 			break;
-		n = one_segment(ep, &qp->qp, p, room);
+		n = qp_tx(&qp->qp, p, room);
+		llp_tx_commit(ep->e->llp, ep->c, n);
 		if (!n)
 			break;
 		sent++;

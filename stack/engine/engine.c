@@ -513,10 +513,8 @@ void uw_engine_close(struct uw_engine *e)
 	}
 	if (uw_engine_started(e)) {
 		stop(e);
-		for (struct uw_engine *s = e; s && s->cfg.verbose; s = s->next) {
-			engine_say_copies(&s->stats);
+		for (struct uw_engine *s = e; s && s->cfg.verbose; s = s->next)
 			engine_say_counters(&s->stats);
-		}
 	} else if (e->manual) {
 		free_eps(e);
 		close_all_links(e);

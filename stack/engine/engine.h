@@ -154,7 +154,6 @@ struct uw_ep {
 	bool rc;	     /* the engine's own: CM-less RC */
 	bool stalled;	     /* has something to send and no room: e->stalled_eps */
 	bool settles;	     /* the peer has acknowledged requests of its QP: e->settling_eps */
-	bool refers;	     /* zero copy */
 	bool shut;	     /* FIN sent */
 	bool unheard, spoke; /* conn.c, nudge: nothing came from the peer; we sent something */
 	bool owned;	     /* has a ctx: events go out */

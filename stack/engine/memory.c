@@ -150,13 +150,6 @@ int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 	return add(pd, &r, out);
 }
 
-/* Zero copy: what is on its way refers to it no longer. */
-static void let_go(struct uw_engine *e, const struct mem_region *r)
-{
-	for (; e && r->kind == MEM_PLAIN; e = e->next)
-		llp_own_all(e->llp, r->base, r->len);
-}
-
 int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 {
 	struct uw_engine *e = mr->pd->e;
@@ -177,12 +170,10 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	if (err)
 		return err;
 	engine_lock_all(e);
-	if (mr->r.windows) {
+	if (mr->r.windows)
 		err = -EBUSY;
-	} else {
-		let_go(e, &mr->r);
+	else
 		mr->r = r;
-	}
 	engine_unlock_all(e);
 	if (!err && c->pd) {
 		atomic_fetch_add(&c->pd->users, 1);
@@ -199,12 +190,10 @@ int uw_mr_dereg(struct uw_mr *mr)
 
 	/* Placement happens under the stack lock: after this nothing reaches the memory. */
 	engine_lock_all(e);
-	if (mr->r.windows) {
+	if (mr->r.windows)
 		err = -EBUSY;
-	} else {
+	else
 		mem_remove(&e->mem, &mr->r);
-		let_go(e, &mr->r);
-	}
 	engine_unlock_all(e);
 	if (err)
 		return err;

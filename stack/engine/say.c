@@ -60,21 +60,6 @@ static const char *advice(uw_status why)
 	}
 }
 
-static double per_octet(uint64_t copied, uint64_t octets)
-{
-	return octets ? (double)copied / (double)octets : 0;
-}
-
-void engine_say_copies(const struct uw_stats *st)
-{
-	engine_say("payload sent: %llu octets, copied %.3f times; received: %llu octets, copied "
-		   "%.3f times",
-		   (unsigned long long)st->payload_tx_bytes,
-		   per_octet(st->payload_tx_copied, st->payload_tx_bytes),
-		   (unsigned long long)st->payload_rx_bytes,
-		   per_octet(st->payload_rx_copied, st->payload_rx_bytes));
-}
-
 struct counter {
 	const char *name;
 	uint64_t n;

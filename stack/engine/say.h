@@ -21,7 +21,6 @@ void engine_say_connect_failed(const struct uw_ep *ep, uw_status why);
 void engine_say_both_wait(const struct uw_ep *ep);
 
 /* verbose: how often payload was copied. */
-void engine_say_copies(const struct uw_stats *st);
 /* verbose: what every layer counted, and a link. */
 void engine_say_counters(const struct uw_stats *st);
 void engine_say_link(const struct io_link *l);

@@ -212,13 +212,6 @@ static bool about_read(const struct rdmap_term *t)
 	       (!t->has_ddp || opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST);
 }
 
-/* What is about to complete is the program's again. */
-static void let_go(struct qp *qp)
-{
-	if (qp->let_go)
-		qp->let_go(qp);
-}
-
 /* A Terminate names the request that is to blame. One that was complete when our TCP took it cannot
  * fail any more: then the program hears of it by the state of the QP. */
 static void terminated(void *arg, const struct rdmap_term *t)
@@ -226,7 +219,6 @@ static void terminated(void *arg, const struct rdmap_term *t)
 	struct qp *qp = arg;
 	struct sqe *e = about_read(t) ? read_after(qp, rdmap_blamed(&qp->rd, t)) : NULL;
 
-	let_go(qp);
 	qp->peer_term = *t;
 	if (!e)
 		e = qp_blamed(qp, t);
@@ -369,7 +361,6 @@ void qp_fail(struct qp *qp, uw_status why)
 		qp_flush(qp);
 		return;
 	}
-	let_go(qp);
 	if (own_fault(why))
 		qp->acked = qp->out; /* what TCP has it delivers: the end is orderly */
 	qp_settle(qp);

@@ -54,8 +54,6 @@ struct qp {
 	struct mem_table *mem;
 	uw_status cause;	     /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */
-	/* With qp_tx_around: requests are about to complete whose octets the peer may not have. */
-	void (*let_go)(struct qp *qp);
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
@@ -131,17 +129,6 @@ bool qp_tx_pending(struct qp *qp);
  * messages that were posted together share it, and one that takes several segments may begin behind
  * another; one that does not is never cut just to fill it. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
-
-/* Octets that stay where they are and belong behind the first `at` of a segment. */
-struct qp_ref {
-	size_t at;
-	struct uw_span octets;
-};
-
-/* The same, but the payload of a large Send or Write may stay where it is: then the segment is one
- * FPDU, with r->octets (r->octets.n not 0) in the middle of what is returned. They have to stay as
- * they are until the peer has acknowledged them, or `let_go` was called. */
-size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r);
 
 /* Queue a zero-length RDMA Write, which the peer's program does not see. False: there is something
  * to send anyway, or it may not be sent now. */

@@ -261,8 +261,7 @@ static bool goes_behind(const struct qp *qp, size_t fit, size_t room)
 	return fits(qp, fit) || (fit >= room / 4 && !fits(qp, mpa_tx_fit(&qp->mtx, room)));
 }
 
-/* large: the beginning of a large message may fill a segment up. */
-static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
+size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 {
 	size_t at = 0;
 
@@ -271,7 +270,7 @@ static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
 		uw_status st;
 
 		/* A message of headers alone is one segment: the peer takes no other. */
-		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES || (at && !large);
+		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES;
 
 		if (fit <= DDP_HDR_MAX || (whole && !fits(qp, fit)) ||
 		    (at && !goes_behind(qp, fit, room)))
@@ -289,35 +288,4 @@ static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
 	}
 	qp_reap(qp);
 	return at;
-}
-
-size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
-{
-	return fill(qp, out, room, true);
-}
-
-/* Smaller messages are copied sooner than the memory is kept still for them. */
-#define REFER_MIN 16384u
-
-size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r)
-{
-	struct rdmap_stream *rd = &qp->rd;
-	size_t fit = mpa_tx_fit(&qp->mtx, room), n;
-	uw_status st = UW_MORE;
-
-	r->octets = (struct uw_span){ NULL, 0 };
-	if (fit > DDP_HDR_MAX && !qp->mtx.markers && qp_tx_pending(qp) &&
-	    rd->tx.sgl.len >= REFER_MIN)
-		st = rdmap_tx_refer(rd, mpa_tx_ulpdu(out), fit, &n, &r->octets);
-	if (st) { /* whatever it is, it comes again */
-		r->octets.n = 0;
-		return fill(qp, out, room, false);
-	}
-	r->at = MPA_LENGTH_SIZE + n;
-	n = mpa_tx_finish_around(&qp->mtx, out, n, r->octets);
-	qp->out += (uint32_t)(n + r->octets.n);
-	if (rdmap_tx_idle(rd) && qp->sending_sq)
-		qp_sent(qp);
-	qp_reap(qp);
-	return n;
 }

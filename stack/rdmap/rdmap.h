@@ -112,9 +112,6 @@ struct rdmap_stream {
 	uint8_t bad_hdr[sizeof(struct rdmap_read_wire)];
 };
 
-/* Less than this in a segment is copied sooner than referred to. */
-#define RDMAP_REFER_MIN 1024u
-
 struct rdmap_queues {
 	struct rdmap_irq_entry *irq;
 	uint16_t ird;
@@ -169,11 +166,6 @@ void rdmap_respond(struct rdmap_stream *s);
  * UW_E_LKEY, UW_E_RDMAP_*: the memory went away meanwhile; the stream cannot go on.
  * rdmap_tx_idle tells whether that was the last one. */
 uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n) UW_CHECK;
-
-/* As rdmap_tx_segment, but only the headers go to out, *n octets of them: the payload stays where
- * it is, at *payload. UW_MORE, and nothing was done: this segment's has to be copied. */
-uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n,
-			 struct uw_span *payload) UW_CHECK;
 
 /* ---- errors (terminate.c) ---------------------------------------------------------------- */
 

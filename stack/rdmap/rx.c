@@ -29,7 +29,6 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_DDP);
 	uw_rope_copy(seg->payload, va, seg->payload.len);
-	s->stats->payload_rx_copied += a.len;
 	return UW_OK;
 }
 
@@ -72,7 +71,6 @@ static uw_status rx_read_response(struct rdmap_stream *s, const struct ddp_seg *
 		if (st)
 			return st;
 		e->placed += n;
-		s->stats->payload_rx_copied += n;
 	}
 	if (!seg->hdr.last)
 		return UW_OK;
@@ -120,7 +118,6 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, seg->payload);
 	if (st)
 		return st;
-	s->stats->payload_rx_copied += seg->payload.len;
 	if (end > s->recv_end)
 		s->recv_end = (uint32_t)end;
 	s->recv_sum += seg->payload.len;

@@ -216,7 +216,6 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 
 static uw_status fetch(struct rdmap_stream *s, uint8_t *out, size_t n)
 {
-	s->stats->payload_tx_copied += n;
 	if (s->tx.source == RDMAP_FROM_STAG)
 		return from_stag(s, out, n);
 	return n ? mem_gather(s->mem, &s->tx.sgl, s->tx.off, out, n) : UW_OK;
@@ -266,25 +265,6 @@ uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, siz
 	if (st)
 		return st;
 	*n = hdr + len;
-	advance(s, len);
-	return UW_OK;
-}
-
-/* A Read Response is copied in any case: its memory is not ours to keep still. The program may change
- * it when it likes, and nothing tells it that the peer has it. */
-uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n,
-			 struct uw_span *payload)
-{
-	const struct ddp_msg *m = &s->tx.msg;
-	size_t room = max - ddp_hdr_size(m->hdr.tagged), len = m->left < room ? m->left : room;
-	uw_status st;
-
-	if (s->tx.source != RDMAP_FROM_SGL || len < RDMAP_REFER_MIN)
-		return UW_MORE;
-	st = mem_refer(s->mem, &s->tx.sgl, s->tx.off, len, payload);
-	if (st)
-		return st;
-	*n = ddp_tx_segment(&s->ddp, &s->tx.msg, out, max, &len);
 	advance(s, len);
 	return UW_OK;
 }

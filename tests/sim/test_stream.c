@@ -111,9 +111,6 @@ static void all_operations(const struct sim_options *o)
 		assert_memory_equal(b.a, b.b, n);
 	}
 	assert_int_equal(sim_stats(s).mpa_rx_crc_errors, 0);
-	/* one copy in, one copy out (design: the payload is touched once on each side) */
-	assert_int_equal(sim_stats(s).payload_rx_copied, sim_stats(s).payload_rx_bytes);
-	assert_int_equal(sim_stats(s).payload_tx_copied, sim_stats(s).payload_tx_bytes);
 	drop(&b);
 	sim_close(s);
 	free(s);
