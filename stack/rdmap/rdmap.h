@@ -49,7 +49,7 @@ struct rdmap_orq_entry {
 	struct mem_sgl sink;
 	uint32_t stag; /* private: names this read's sink (or this atomic) and nothing else */
 	bool atomic;
-	uint64_t placed; /* octets */
+	uint64_t placed; /* octets so far, from the start on without a hole */
 	bool hidden;	 /* RTR: the ULP does not know of it */
 };
 
@@ -100,9 +100,8 @@ struct rdmap_stream {
 	bool bad_read;	 /* bad_hdr is a Read Request's header */
 	bool term_sent, term_rcvd;
 	struct mem_sgl recv;
-	uint32_t recv_end;  /* highest octet placed so far */
+	uint32_t recv_len;  /* octets placed so far, from the start on without a hole */
 	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
-	uint64_t recv_sum;  /* octets placed so far */
 
 	/* the segment that came last; one that failed is for Terminate (RFC 5040 §4.8) */
 	struct ddp_seg bad;

@@ -65,7 +65,9 @@ static uw_status rx_read_response(struct rdmap_stream *s, const struct ddp_seg *
 			return UW_E_DDP_STAG;
 		if (seg->hdr.to + n < n)
 			return UW_E_DDP_WRAP;
-		if (seg->hdr.to + n > e->sink.len)
+		/* RFC 5041 §5.2: as with a Send, each segment begins where the one before it ended
+		 * (the sink's TO begins with 0). */
+		if (seg->hdr.to != e->placed || n > e->sink.len - e->placed)
 			return UW_E_DDP_BOUNDS;
 		st = mem_scatter(s->mem, &e->sink, seg->hdr.to, seg->payload);
 		if (st)
@@ -95,12 +97,14 @@ static uw_status open_recv(struct rdmap_stream *s)
 			return st;
 	}
 	s->recv_open = true;
-	s->recv_end = 0;
-	s->recv_sum = 0;
+	s->recv_len = 0;
 	return UW_OK;
 }
 
-/* RFC 5040 §5.3; RFC 5041 §5.3, §7.1: buffer there, offset and length within it. */
+/* RFC 5040 §5.3; RFC 5041 §5.3, §7.1: buffer there, offset and length within it. A sender gives a
+ * message's segments in the order of their offsets (RFC 5041 §5.2) and TCP keeps it, so each begins
+ * where the one before it ended. With any other the message would have a hole, and is not to be
+ * delivered (§5.3). */
 static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	const struct rdmap_op *op = &rdmap_ops[rdmap_ctrl_opcode(seg->hdr.rsvd_ulp)];
@@ -110,7 +114,7 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 
 	if (st)
 		return st;
-	if (seg->payload.len && seg->hdr.mo >= s->recv.len && seg->hdr.mo)
+	if (seg->hdr.mo != s->recv_len)
 		return UW_E_DDP_MO;
 	/* RFC 5040 §5.2: 2^32-1 octets at most, even if the receive holds more. */
 	if (end > s->recv.len || end > UINT32_MAX)
@@ -118,15 +122,9 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, seg->payload);
 	if (st)
 		return st;
-	if (end > s->recv_end)
-		s->recv_end = (uint32_t)end;
-	s->recv_sum += seg->payload.len;
+	s->recv_len = (uint32_t)end;
 	if (!seg->hdr.last)
 		return UW_OK;
-	/* RFC 5041 §5.3: it is delivered when all of it is placed; a hole is never filled any more.
-	 */
-	if (s->recv_sum < s->recv_end)
-		return UW_E_DDP_MO;
 	if (op->invalidates) {
 		st = mem_invalidate_remote(s->mem, seg->hdr.rsvd_ulp32, s->pd, s->num);
 		if (st)
@@ -135,7 +133,7 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 		d.inv_stag = seg->hdr.rsvd_ulp32;
 	}
 	s->recv_open = false;
-	d.length = s->recv_end;
+	d.length = s->recv_len;
 	if (rdmap_ctrl_opcode(seg->hdr.rsvd_ulp) == RDMAP_SEND_IMM) {
 		d.has_imm = true;
 		d.imm_be = htobe32(seg->hdr.rsvd_ulp32);

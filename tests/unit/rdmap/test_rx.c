@@ -249,15 +249,17 @@ static void a_send_without_a_receive_is_an_error(void **state)
 	assert_status(rx(&p, ulpdu_send(1, NULL, 0)), UW_E_DDP_NO_BUFFER);
 }
 
-/* RFC 5041 §5.3: a message is delivered when all of it is placed; segments that leave a hole never
- * are. Twice the same octets is no hole. */
-static void a_send_with_a_hole_is_not_delivered(void **state)
+/* RFC 5041 §5.2, §5.3: TCP is in order, so a segment begins where the one before it ended: one that
+ * leaves a hole, overlaps or comes again is refused, and the message is not delivered. */
+static void a_segment_out_of_its_place_is_refused(void **state)
 {
 	struct peer p;
 	uint32_t s;
 
 	(void)state;
-	for (uint32_t at = 3; at < 6; at++) {
+	for (uint32_t at = 0; at < 9; at++) {
+		bool right = at == 4;
+
 		s = with_memory(&p, MEM_LOCAL_WRITE);
 		post(&p, s, 0, 20);
 		assert_status(rx(&p, ulpdu_untagged(CTRL_UNTAGGED | 3,
@@ -265,9 +267,31 @@ static void a_send_with_a_hole_is_not_delivered(void **state)
 			      UW_OK);
 		assert_status(rx(&p, ulpdu_untagged(CTRL_SEND, (const uint32_t[]){ 0, 1, at },
 						    "efgh", 4)),
-			      at > 4 ? UW_E_DDP_MO : UW_OK);
-		assert_int_equal(p.delivered, at <= 4);
+			      right ? UW_OK : UW_E_DDP_MO);
+		assert_int_equal(p.delivered, right);
 	}
+	s = with_memory(&p, MEM_LOCAL_WRITE);
+	post(&p, s, 0, 20);
+	assert_status(rx(&p, ulpdu_untagged(CTRL_SEND, (const uint32_t[]){ 0, 1, 4 }, NULL, 0)),
+		      UW_E_DDP_MO);
+}
+
+/* RFC 5041 §5.3: the octets of the second segment stand for the hole that the third one leaves: as
+ * many came as the message has, and it is not whole all the same. */
+static void a_repeated_segment_hides_no_hole(void **state)
+{
+	static const uint32_t mo[] = { 0, 0, 8 };
+	struct peer p;
+	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uw_status st = UW_OK;
+
+	(void)state;
+	post(&p, s, 0, 20);
+	for (unsigned i = 0; i < COUNT(mo) && !st; i++)
+		st = rx(&p, ulpdu_untagged(i == 2 ? CTRL_SEND : CTRL_SEND & ~CTRL_LAST,
+					   (const uint32_t[]){ 0, 1, mo[i] }, "abcd", 4));
+	assert_status(st, UW_E_DDP_MO);
+	assert_int_equal(p.delivered, 0);
 }
 
 /* RFC 5041 §5.3, §7.2: to the octet; offset beyond the buffer, or message longer than it. */
@@ -278,15 +302,8 @@ static void a_send_stays_inside_its_buffer(void **state)
 		size_t n;
 		uw_status st;
 	} rows[] = {
-		{ 0, 8, UW_OK },
-		{ 0, 9, UW_E_DDP_TOO_LONG },
-		{ 7, 1, UW_OK },
-		{ 7, 2, UW_E_DDP_TOO_LONG },
-		{ 8, 1, UW_E_DDP_MO },
-		{ 9, 1, UW_E_DDP_MO },
-		{ UINT32_MAX, 1, UW_E_DDP_MO },
-		{ 8, 0, UW_OK },
-		{ 9, 0, UW_E_DDP_TOO_LONG },
+		{ 0, 8, UW_OK },       { 0, 9, UW_E_DDP_TOO_LONG }, { 7, 1, UW_E_DDP_MO },
+		{ 8, 1, UW_E_DDP_MO }, { 9, 1, UW_E_DDP_MO },	    { UINT32_MAX, 1, UW_E_DDP_MO },
 	};
 
 	(void)state;
@@ -301,6 +318,28 @@ static void a_send_stays_inside_its_buffer(void **state)
 			      rows[i].st);
 		if (rows[i].st)
 			assert_true(untouched());
+	}
+}
+
+/* RFC 5041 §7.2: each segment fits, all of them together do not. */
+static void a_send_that_grows_too_long_is_refused(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n <= 3; n++) {
+		struct peer p;
+		uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+
+		post(&p, s, 100, 8);
+		assert_status(
+			rx(&p, ulpdu_untagged(CTRL_SEND & ~CTRL_LAST, (const uint32_t[]){ 0, 1, 0 },
+					      "12345678", 9 - n)),
+			UW_OK);
+		assert_status(rx(&p, ulpdu_untagged(CTRL_SEND,
+						    (const uint32_t[]){ 0, 1, (uint32_t)(9 - n) },
+						    "abc", n)),
+			      UW_E_DDP_TOO_LONG);
+		assert_int_equal(p.delivered, 0);
+		assert_int_equal(memory[108 - (n - 1)], 0);
 	}
 }
 
@@ -600,6 +639,34 @@ static void a_response_that_is_too_short_is_an_error(void **state)
 	assert_int_equal(p.reads_done, 0);
 }
 
+/* RFC 5040 §5.2, RFC 5041 §5.2: a segment of a Response, too, begins where the one before it ended.
+ */
+static void a_response_out_of_its_place_is_refused(void **state)
+{
+	struct peer p;
+	uint32_t s;
+
+	(void)state;
+	for (uint64_t to = 0; to <= 8; to++) {
+		bool right = to == 4;
+
+		s = with_memory(&p, MEM_LOCAL_WRITE);
+		ask(&p, s, 0, 12);
+		assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE & ~CTRL_LAST, PEER_SINK, 0,
+						  "abcd", 4)),
+			      UW_OK);
+		assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE & ~CTRL_LAST, PEER_SINK, to,
+						  "efgh", 4)),
+			      right ? UW_OK : UW_E_DDP_BOUNDS);
+		/* as many octets as were asked for, with what is at 4 missing unless it came */
+		if (right)
+			assert_status(
+				rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE, PEER_SINK, 8, "ijkl", 4)),
+				UW_OK);
+		assert_int_equal(p.reads_done, right);
+	}
+}
+
 /* RFC 5040 §5.2, RFC 5041 §5.2: a Response of no octets: STag and TO may be anything. */
 static void a_response_of_nothing_answers_a_read_of_nothing(void **state)
 {
@@ -719,7 +786,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(the_invalidate_field_of_a_send_is_ignored),
 	cmocka_unit_test(remote_invalidation_is_refused),
 	cmocka_unit_test(a_send_without_a_receive_is_an_error),
-	cmocka_unit_test(a_send_with_a_hole_is_not_delivered),
+	cmocka_unit_test(a_segment_out_of_its_place_is_refused),
+	cmocka_unit_test(a_repeated_segment_hides_no_hole),
+	cmocka_unit_test(a_send_that_grows_too_long_is_refused),
 	cmocka_unit_test(a_send_stays_inside_its_buffer),
 	cmocka_unit_test(a_receive_of_nothing_takes_nothing),
 	cmocka_unit_test(a_receive_with_a_bad_sge_is_our_error),
@@ -735,6 +804,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_answer_before_the_question_is_refused),
 	cmocka_unit_test(a_response_stays_inside_its_sink),
 	cmocka_unit_test(a_response_that_is_too_short_is_an_error),
+	cmocka_unit_test(a_response_out_of_its_place_is_refused),
 	cmocka_unit_test(a_response_of_nothing_answers_a_read_of_nothing),
 	cmocka_unit_test(a_sink_with_a_bad_sge_is_our_error),
 	cmocka_unit_test(other_rdmap_versions_are_refused),
