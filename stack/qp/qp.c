@@ -208,8 +208,9 @@ static bool about_read(const struct rdmap_term *t)
 {
 	unsigned opcode = rdmap_ctrl_opcode(t->ddp_hdr[1]);
 
-	return t->layer == 0 && t->etype == 1 &&
-	       (!t->has_ddp || opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST);
+	if (!t->has_ddp)
+		return t->layer == 0 && t->etype == 1;
+	return opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST;
 }
 
 /* A Terminate names the request that is to blame. One that was complete when our TCP took it cannot
@@ -347,10 +348,10 @@ static void blame_inbound(struct qp *qp, uw_status why)
 	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
 }
 
-/* A request that names what it may not. */
+/* A request asks for what it may not. */
 static bool own_fault(uw_status why)
 {
-	return why == UW_E_LKEY || why == UW_E_BIND;
+	return why == UW_E_LKEY || why == UW_E_BIND || why == UW_E_ORD;
 }
 
 void qp_fail(struct qp *qp, uw_status why)

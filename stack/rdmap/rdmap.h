@@ -55,12 +55,12 @@ struct rdmap_orq_entry {
 
 struct rdmap_irq {
 	struct rdmap_irq_entry *v;
-	uint16_t cap; /* = IRD */
+	uint16_t cap; /* = IRD; 0: v is not used, no Read is taken */
 	uint16_t head, count;
 };
 struct rdmap_orq {
 	struct rdmap_orq_entry *v;
-	uint16_t cap; /* = ORD */
+	uint16_t cap; /* = ORD; 0: v is not used, no Read is sent */
 	uint16_t head, count;
 };
 
@@ -144,11 +144,12 @@ void rdmap_send_imm(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t 
 /* RFC 7306 §6: the Immediate Data message that follows a Write. */
 void rdmap_imm(struct rdmap_stream *s, uint32_t imm_be, bool solicited);
 void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to);
-/* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). */
+/* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). UW_E_ORD: ORD is 0, so none may
+ * ever be. */
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
 		     uint64_t to) UW_CHECK;
 /* RFC 7306 §5: a->req_id is set here; the original value goes to sink (8 octets) in host order.
- * UW_MORE as above. */
+ * UW_MORE, UW_E_ORD as above. */
 uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
 		       struct rdmap_atomic *a) UW_CHECK;
 /* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */

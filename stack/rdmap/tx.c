@@ -62,7 +62,15 @@ void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t sta
 	begin(s, RDMAP_WRITE, RDMAP_FROM_SGL);
 }
 
-/* A place in the ORQ under a name of its own; there is one. */
+/* RFC 5040 §5.2: never more than ORD Reads are outstanding. */
+static uw_status orq_room(const struct rdmap_stream *s)
+{
+	if (!s->orq.cap)
+		return UW_E_ORD;
+	return s->orq.count < s->orq.cap ? UW_OK : UW_MORE;
+}
+
+/* Take a place in the ORQ, which has one, under a private STag that no other has. */
 static struct rdmap_orq_entry *outstanding(struct rdmap_stream *s, const struct mem_sgl *sink)
 {
 	struct rdmap_orq *q = &s->orq;
@@ -90,8 +98,10 @@ static void request_read(struct rdmap_stream *s, const struct mem_sgl *sink, uin
 
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag, uint64_t to)
 {
-	if (s->orq.count == s->orq.cap)
-		return UW_MORE;
+	uw_status st = orq_room(s);
+
+	if (st)
+		return st;
 	request_read(s, sink, stag, to, false);
 	return UW_OK;
 }
@@ -100,9 +110,10 @@ uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_
 uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink, struct rdmap_atomic *a)
 {
 	struct rdmap_orq_entry *e;
+	uw_status st = orq_room(s);
 
-	if (s->orq.count == s->orq.cap)
-		return UW_MORE;
+	if (st)
+		return st;
 	e = outstanding(s, sink);
 	e->atomic = true;
 	a->req_id = e->stag;

@@ -203,15 +203,23 @@ static void reads_wait_for_ord(void **state)
 	assert_int_equal(x.b.s.orq.count, PEER_READS);
 }
 
+/* RFC 5040 §5.2: no Read, no atomic (RFC 7306 §5), and no Read that opens the stream (RFC 6581
+ * §9.2), which is not agreed on without an ORD; nor has a Response anything to answer. */
 static void an_ord_of_zero_reads_nothing(void **state)
 {
 	const struct mem_sgl none = { .pd = ARENA_PD };
+	struct rdmap_atomic atomic = { .aop = RDMAP_FETCH_ADD };
+	struct ulpdu u = ulpdu_tagged(CTRL_READ_RESPONSE, PEER_SINK, 0, NULL, 0);
 	struct peer p;
 
 	(void)state;
 	peer_init(&p, 0, 0);
-	assert_status(rdmap_read(&p.s, &none, 1, 0), UW_MORE);
+	assert_status(rdmap_read(&p.s, &none, 1, 0), UW_E_ORD);
+	assert_status(rdmap_atomic(&p.s, &none, &atomic), UW_E_ORD);
+	rdmap_rtr(&p.s, RDMAP_RTR_READ);
 	assert_true(rdmap_tx_idle(&p.s));
+	assert_status(peer_rx(&p, &u), UW_E_RDMAP_OPCODE);
+	assert_int_equal(p.s.orq.count + p.s.irq.count, 0);
 }
 
 /* A request's own memory fails its check: the stream cannot go on. */
