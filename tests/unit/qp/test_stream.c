@@ -431,63 +431,6 @@ static void a_read_beyond_ord_waits(void **state)
 	assert_int_equal(s.ctrl[1], CTRL_WRITE);
 }
 
-/* RFC 5040 §5.2, RFC 6581 §9.1: with an ORD of 0 no Read may ever go out, so one fails instead of
- * waiting for ever: as an invalid operation of this QP, whose stream ends. What went before it is
- * done. */
-static void without_ord_a_read_fails(void **state)
-{
-	static const unsigned ops[] = { UW_WR_RDMA_READ, UW_WR_ATOMIC_FETCH_AND_ADD,
-					UW_WR_ATOMIC_CMP_AND_SWP };
-
-	(void)state;
-	for (unsigned i = 0; i < COUNT(ops); i++) {
-		struct mpa_agreed none = node_agreed();
-		struct segment s;
-
-		none.ord = 0;
-		pair_agreed(&none);
-		a.qp.sq.sig_all = true;
-		node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 100));
-		node_post(&a, 2, node_wr_to(&a, ops[i], 0, 8, &b, 0));
-		node_post(&a, 3, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 200));
-		assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_TERMINATED);
-		node_wc(&a.scq, 1, UW_WC_SUCCESS);
-		assert_int_equal(node_wc(&a.scq, 2, UW_WC_LOC_QP_OP_ERR).vendor_err, UW_E_ORD);
-		node_wc(&a.scq, 3, UW_WC_WR_FLUSH_ERR);
-		assert_no_wc(&a.scq);
-		assert_memory_equal(b.m + 100, a.m, 10);
-		assert_status(a.qp.cause, UW_E_ORD);
-		assert_true(rdmap_is_local(&b.qp.peer_term));
-		s = segment(&a, NODE_ROOM);
-		assert_int_equal(s.fpdus, 0);
-	}
-}
-
-/* RFC 5040 §5.2: a Read that comes to an IRD of 0 finds no buffer (RFC 5041 §7.2). Its requester is
- * told which request that was. */
-static void without_ird_a_read_is_refused(void **state)
-{
-	static const unsigned ops[] = { UW_WR_RDMA_READ, UW_WR_ATOMIC_FETCH_AND_ADD };
-
-	(void)state;
-	for (unsigned i = 0; i < COUNT(ops); i++) {
-		struct mpa_agreed some = node_agreed(), none = some;
-
-		node_init(&a, 1, NULL);
-		node_init(&b, 2, NULL);
-		none.ird = 0;
-		node_start(&a, true, &some);
-		node_start(&b, false, &none);
-		node_post(&a, 1, node_wr_to(&a, ops[i], 0, 8, &b, 0));
-		node_post(&a, 2, node_wr_to(&a, ops[i], 0, 8, &b, 0));
-		assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_DDP_NO_BUFFER);
-		assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
-		assert_int_equal(node_wc(&a.scq, 1, UW_WC_RNR_RETRY_EXC_ERR).vendor_err,
-				 UW_E_DDP_NO_BUFFER);
-		node_wc(&a.scq, 2, UW_WC_WR_FLUSH_ERR);
-	}
-}
-
 /* Requests and Responses take turns, message by message, so neither starves. */
 static void requests_and_responses_take_turns(void **state)
 {
@@ -844,8 +787,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(without_a_common_rtr_only_the_terminate_goes),
 	cmocka_unit_test(a_fence_waits_for_reads),
 	cmocka_unit_test(a_read_beyond_ord_waits),
-	cmocka_unit_test(without_ord_a_read_fails),
-	cmocka_unit_test(without_ird_a_read_is_refused),
 	cmocka_unit_test(requests_and_responses_take_turns),
 	cmocka_unit_test(a_waiting_request_does_not_hold_up_responses),
 	cmocka_unit_test(octets_may_come_one_by_one),
