@@ -213,8 +213,8 @@ static bool about_read(const struct rdmap_term *t)
 	return opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST;
 }
 
-/* A Terminate names the request that is to blame. One that was complete when our TCP took it cannot
- * fail any more: then the program hears of it by the state of the QP. */
+/* A Terminate names the request that is to blame. One whose completion is out cannot fail any more:
+ * see qp_blamed. */
 static void terminated(void *arg, const struct rdmap_term *t)
 {
 	struct qp *qp = arg;

@@ -149,8 +149,9 @@ void qp_settle(struct qp *qp);
 void qp_sent(struct qp *qp);
 /* Completions for what is done, in the order of posting. */
 void qp_reap(struct qp *qp);
-/* The Send or Write, of those that are not complete, that the peer's Terminate is about; or NULL.
- * Those before it are done: the peer took them. */
+/* The Send or Write that fails with the peer's Terminate, or NULL: the one that the Terminate
+ * names, if its completion is not out; else, without `confirmed`, the next one behind it. Those
+ * before the one that is named are done: the peer took them. */
 struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t);
 
 #endif
