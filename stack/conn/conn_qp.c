@@ -8,7 +8,7 @@ void conn_qp_move(struct conn_qp *q, struct stack *to)
 {
 	if (conn_qp_stack(q) == to)
 		return;
-	qp_move(&q->qp, &to->sched.stats, NULL);
+	qp_move(&q->qp, &to->sched.stats);
 	/* release: pairs with the acquire in sched_post */
 	atomic_store_explicit(&q->ring.home, &to->sched, memory_order_release);
 }

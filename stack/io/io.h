@@ -35,10 +35,9 @@ struct io_frame {
 };
 
 enum io_flags {
-	IO_P2P = 1,    /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
-	IO_RINGS = 2,  /* peers ring our doorbell: when idle the engine may sleep until then */
-	IO_REFERS = 4, /* has `refer` */
-	IO_TSO = 8,    /* TCP segments go to a port that cuts them */
+	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
+	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
+	IO_TSO = 8,   /* TCP segments go to a port that cuts them */
 };
 
 struct io_stats {
@@ -65,11 +64,6 @@ struct io_ops {
 	struct io_frame *(*alloc)(struct io_link *l);
 	/* Drop one reference of this buffer alone (not of the chain). */
 	void (*free)(struct io_frame *f);
-	/* IO_REFERS: a buffer whose octets are the n at p, where they stay as they are until it is
-	 * free or `own` was called; n is at most what alloc() has room for. NULL: no buffer. */
-	struct io_frame *(*refer)(struct io_link *l, const uint8_t *p, uint32_t n);
-	/* Copy them into the buffer's own memory: whoever holds it sends the copy from now on. */
-	void (*own)(struct io_frame *f);
 	void (*ref)(struct io_frame *f);
 	unsigned (*refs)(const struct io_frame *f);
 	/* Is anything waiting to be received? Exact or "maybe" (true): asked just before sleeping.

@@ -67,13 +67,6 @@ struct llp_config {
 	struct uw_stats *stats;
 };
 
-/* Octets that stay where they are, in the middle of a segment: `at` of its own stand before them.
- */
-struct llp_ref {
-	size_t at;
-	struct uw_span octets;
-};
-
 /* Ports in network order everywhere. */
 struct llp_ops {
 	/* Once per process, and again when another engine follows. */
@@ -153,16 +146,6 @@ struct llp_ops {
 	/* What a segment of c touches: t has its user's places, this side's are filled in. Returns
 	 * a copy, which the user keeps right as long as c lives. NULL: no use. */
 	struct uw_touches *(*touches)(struct llp_conn *c, struct uw_touches *t);
-
-	/* Zero copy; NULL where there is none. May tx_commit_around be called? */
-	bool (*refers)(const struct llp_conn *c);
-	/* As tx_commit: of the n octets those behind r->at follow on r->octets, which have to stay
-	 * as they are until they are acknowledged or copied by one of the two below. */
-	void (*tx_commit_around)(struct llp_conn *c, size_t n, const struct llp_ref *r);
-	/* Copy what is still referred to: by this connection (close() does it, too), or by any and
-	 * within the n octets at p. */
-	void (*own)(struct llp_conn *c);
-	void (*own_all)(const void *p, size_t n);
 };
 
 /* io/lwip: lwIP's raw API, in the thread that drives. */
@@ -267,25 +250,6 @@ static inline uint8_t *llp_tx_begin(const struct llp_ops *t, struct llp_conn *c,
 static inline void llp_tx_commit(const struct llp_ops *t, struct llp_conn *c, size_t n)
 {
 	t->tx_commit(c, n);
-}
-static inline bool llp_refers(const struct llp_ops *t, const struct llp_conn *c)
-{
-	return t->refers && t->refers(c);
-}
-static inline void llp_tx_commit_around(const struct llp_ops *t, struct llp_conn *c, size_t n,
-					const struct llp_ref *r)
-{
-	t->tx_commit_around(c, n, r);
-}
-static inline void llp_own(const struct llp_ops *t, struct llp_conn *c)
-{
-	if (t->own)
-		t->own(c);
-}
-static inline void llp_own_all(const struct llp_ops *t, const void *p, size_t n)
-{
-	if (t->own_all)
-		t->own_all(p, n);
 }
 static inline void llp_tx_flush(const struct llp_ops *t, struct llp_conn *c)
 {

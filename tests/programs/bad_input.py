@@ -199,7 +199,6 @@ MEMIF = [
     WhileServing("ib_send_lat", "-R {server}", NOT_LISTENING, CONNECT),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_THREADS=4: must be c1, c2, c3 or adaptive", env={"UWARP_THREADS": "4"}),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IRD=0: must be a number", env={"UWARP_IRD": "0"}),
-    Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_COPIES=3: must be a number in range", env={"UWARP_COPIES": "3"}),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_TSO=yes: must be on, off or auto", env={"UWARP_TSO": "yes"}),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: no TSO on link memif: it has no port that cuts", options=["--tso", "on"]),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),

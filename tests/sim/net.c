@@ -145,7 +145,6 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.p2p = !o->no_p2p;
 	cfg.markers = o->markers;
 	cfg.roce = o->roce;
-	cfg.copies = o->bounce ? 2 : o->zero_copy ? 0 : 1;
 	if (o->rnr_ms)
 		cfg.rnr_ms = o->rnr_ms;
 	cfg.speak_first_ms = o->speak_first_ms;

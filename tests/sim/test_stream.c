@@ -111,11 +111,6 @@ static void all_operations(const struct sim_options *o)
 		assert_memory_equal(b.a, b.b, n);
 	}
 	assert_int_equal(sim_stats(s).mpa_rx_crc_errors, 0);
-	/* one copy in, one copy out (design: the payload is touched once on each side) */
-	assert_int_equal(sim_stats(s).payload_rx_copied,
-			 (o->bounce ? 2 : 1) * sim_stats(s).payload_rx_bytes);
-	assert_int_equal(sim_stats(s).payload_tx_copied,
-			 (o->bounce ? 2 : 1) * sim_stats(s).payload_tx_bytes);
 	drop(&b);
 	sim_close(s);
 	free(s);
@@ -127,15 +122,6 @@ static void test_all_clean(void **state)
 	all_operations(&(struct sim_options){ .mtu = 1500 });
 	all_operations(&(struct sim_options){ .mtu = 9000 });
 	all_operations(&(struct sim_options){ .mtu = 65521 });
-}
-
-/* UWARP_COPIES=2: once more on each side. */
-static void test_all_bounced(void **state)
-{
-	(void)state;
-	all_operations(&(struct sim_options){ .mtu = 9000, .bounce = true });
-	all_operations(&(struct sim_options){ .mtu = 1500, .bounce = true, .drop_ppm = 20000 });
-	all_operations(&(struct sim_options){ .mtu = 65521, .bounce = true });
 }
 
 static void test_all_without_crc(void **state)
@@ -542,7 +528,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_clean),
 		cmocka_unit_test(test_all_without_crc),
-		cmocka_unit_test(test_all_bounced),
 		cmocka_unit_test(test_all_with_markers),
 		cmocka_unit_test(test_all_rev1),
 		cmocka_unit_test(test_all_with_faults),

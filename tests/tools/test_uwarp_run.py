@@ -121,8 +121,7 @@ class Environment(Base):
         self.assertGreater(int(r.stdout), 0)
 
     def test_options_reach_the_environment(self):
-        got = self.show("--mtu", "9000", "--rate", "2.5G", "--copies", "0", "--verbose", "--ip", "127.1.2.3", "--threads", "c3", "--tso", "off", "--stacks", "2")
-        self.assertEqual(got["UWARP_COPIES"], "0")
+        got = self.show("--mtu", "9000", "--rate", "2.5G", "--verbose", "--ip", "127.1.2.3", "--threads", "c3", "--tso", "off", "--stacks", "2")
         self.assertEqual(got["UWARP_THREADS"], "c3")
         self.assertEqual((got["UWARP_TSO"], got["UWARP_STACKS"]), ("off", "2"))
         self.assertEqual(got["UWARP_LINK_RATE"], "2.5G")

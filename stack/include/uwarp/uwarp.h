@@ -51,7 +51,7 @@ enum uw_threads {
 	UW_THREADS_C3,	     /* the RX thread receives, the program sends */
 };
 
-/* TCP segments that follow each other go merged to a port that cuts them (doc/adr/0011). */
+/* TCP segments that follow each other go merged to a port that cuts them (doc/adr/0023). */
 enum uw_tso {
 	UW_TSO_AUTO, /* where the port does, and its peers get them cut */
 	UW_TSO_ON,   /* else the link does not come up */
@@ -73,7 +73,6 @@ struct uw_config {
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	uint64_t rate_bps; /* no faster than this, bits per second; 0 = as fast as the link is */
-	unsigned copies;   /* of payload on each side (doc/adr/0011): 0, 1 or 2; default 1 */
 	enum uw_tso tso;   /* default UW_TSO_AUTO */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */

@@ -301,7 +301,6 @@ fail:
 
 void edge_close(struct llp_conn *c)
 {
-	edge_own(c); /* it goes on sending when nobody knows it any more */
 	if (c->in_callback) {
 		c->end = CONN_CLOSE;
 		return;

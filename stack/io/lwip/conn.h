@@ -94,8 +94,6 @@ void conn_came(struct llp_conn *c);
 /* half.c: it is accepted, or will not be. */
 struct llp_listener *conn_whole(struct llp_conn *c);
 
-/* send.c: the segment that was begun is p */
-void conn_queue(struct llp_conn *c, struct pbuf *p);
 /* send.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);
 
