@@ -362,7 +362,6 @@ struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
 	struct llp_addrs a = edge_pcb_addrs(c->pcb);
 
-	a.serial = c->serial;
 	return a;
 }
 

@@ -57,7 +57,6 @@ struct llp_conn {
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
-	uint64_t serial;			/* of its SYN: llp_config.serial */
 };
 
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
