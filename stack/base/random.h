@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random numbers that nobody can guess (RFC 4086), for STags (RFC 5040 §8.1.1), initial sequence
- * numbers (RFC 6528), ports (RFC 6056) and QP numbers. The octets come from a source of the caller's
- * in batches, since a system call for each number would cost too much. Not thread-safe.
+ * numbers (RFC 6528), ports (RFC 6056) and QP numbers. The octets come from a source of the
+ * caller's in batches, since a system call for each number would cost too much. Not thread-safe.
  */
 #ifndef UWARP_BASE_RANDOM_H
 #define UWARP_BASE_RANDOM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection: TCP comes up, the MPA start-up frames are exchanged (RFC 5044 §7.1), a QP's stream
- * runs over it, and it ends. Everything here runs under the lock of the connection's stack.
+ * One connection: TCP comes up, the MPA start-up frames are exchanged (RFC 5044 §7.1), a QP's
+ * stream runs over it, and it ends. Everything here runs under the lock of the connection's stack.
  */
 #ifndef UWARP_CONN_CONN_H
 #define UWARP_CONN_CONN_H
@@ -54,7 +54,7 @@ struct conn {
 	struct llp_conn *llp;
 	struct conn *tx_next;	 /* stack.tx_first */
 	struct conn *acked_next; /* stack.acked_list */
-	uint8_t *unsent; /* the rest of a start-up frame; it goes before the stream */
+	uint8_t *unsent;	 /* the rest of a start-up frame; it goes before the stream */
 	uint16_t unsent_len;
 	uint8_t state;	 /* enum conn_state; written by conn_enter alone */
 	uint8_t silence; /* enum peer_silence */
@@ -62,30 +62,28 @@ struct conn {
 	bool cm_less; /* without rdma_cm: nobody but us destroys it */
 
 	_Alignas(64) struct conn *next, **link; /* stack.conns */
-	const struct conn_user *user; /* NULL: nobody is told */
-	void *ctx;		      /* the user's */
+	const struct conn_user *user;		/* NULL: nobody is told */
+	void *ctx;				/* the user's */
 	struct listener *listener; /* responder: it came in on; NULL: the listener is gone */
 	struct io_link *l;
 	struct cm_conn *cm;	      /* while starting */
 	struct conn_request *request; /* initiator, until TCP is up */
-	struct conn_qp *claimed;      /* initiator, while starting: the QP that is to have the stream */
+	struct conn_qp *claimed; /* initiator, while starting: the QP that is to have the stream */
 	struct uw_ip local, remote;
-	uint16_t lport, rport; /* network order */
-	uint8_t tos;	       /* as llp_ops.set_tos */
-	uint8_t role;	       /* enum conn_role */
-	uint8_t rnr;	       /* enum rnr_state */
-	uint8_t nudges;	       /* how often a silent peer was sent something */
-	bool rnr_for_ever;     /* a Send may wait for a receive without a limit */
-	unsigned borrowed_port; /* ports_borrow(); 0: none */
-	uint64_t rnr_until_us;	/* RNR_WAITS: until then */
-	uint64_t deadline_us;	/* connecting, closing: give up then; 0: never */
-	uint64_t nudge_us;	/* PEER_SILENT: send something then; 0: never */
-	uint64_t gate_us;	/* responder: look then whether the peer has spoken; 0: never */
+	uint16_t lport, rport;	 /* network order */
+	uint8_t tos;		 /* as llp_ops.set_tos */
+	uint8_t role;		 /* enum conn_role */
+	uint8_t rnr;		 /* enum rnr_state */
+	uint8_t nudges;		 /* how often a silent peer was sent something */
+	bool rnr_for_ever;	 /* a Send may wait for a receive without a limit */
+	unsigned borrowed_port;	 /* ports_borrow(); 0: none */
+	uint64_t rnr_until_us;	 /* RNR_WAITS: until then */
+	uint64_t deadline_us;	 /* connecting, closing: give up then; 0: never */
+	uint64_t nudge_us;	 /* PEER_SILENT: send something then; 0: never */
+	uint64_t gate_us;	 /* responder: look then whether the peer has spoken; 0: never */
 	uint64_t retry_until_us; /* connecting: a refusal before this is tried again */
-	struct deadline timer;	/* no later than the first of all these times */
+	struct deadline timer;	 /* no later than the first of all these times */
 };
-
-
 
 /* A refused connect is tried again for so long: programs tell each other a port just before they
  * listen on it (perftest, qperf). */

@@ -28,24 +28,24 @@ struct conn_peer_ops {
 };
 
 struct conn_qp {
-	struct ring_entry ring; /* its home is the QP's stack */
-	struct conn *conn;	/* its stream; under the stack lock */
-	struct rnr_srq *srq;	/* NULL: the QP has its own RQ; constant */
-	struct spin sq_lock, rq_lock;	  /* the verbs room's: among threads that post */
-	_Atomic bool rnr;		  /* no SRQ: a Send waits for a receive (rnr.h) */
-	bool rnr_woken;			  /* SRQ: it was taken off the list to go on */
+	struct ring_entry ring;		/* its home is the QP's stack */
+	struct conn *conn;		/* its stream; under the stack lock */
+	struct rnr_srq *srq;		/* NULL: the QP has its own RQ; constant */
+	struct spin sq_lock, rq_lock;	/* the verbs room's: among threads that post */
+	_Atomic bool rnr;		/* no SRQ: a Send waits for a receive (rnr.h) */
+	bool rnr_woken;			/* SRQ: it was taken off the list to go on */
 	struct uw_touches *llp_touches; /* prefetch.h: the transport's copy; NULL: it has none */
-	struct uw_touches touches;	  /* what its messages touch */
+	struct uw_touches touches;	/* what its messages touch */
 	struct qp qp;
 	/* under the stack lock */
-	struct conn *claimed_by; /* a connection that is to be its stream, once it is up */
+	struct conn *claimed_by;  /* a connection that is to be its stream, once it is up */
 	struct conn_qp *rnr_next; /* rnr_srq.first */
-	void *stream;		 /* one block: the stream's read queues */
-	uint8_t *scratch;	 /* MPA_FPDU_MAX octets: FPDUs without their markers */
+	void *stream;		  /* one block: the stream's read queues */
+	uint8_t *scratch;	  /* MPA_FPDU_MAX octets: FPDUs without their markers */
 	/* CM-less RC: its peer was named. NULL: it was not */
 	const struct conn_peer_ops *peer_ops;
 	struct rc *rc;
-	struct uw_path path;	 /* CM-less RC: retry counts and timers */
+	struct uw_path path; /* CM-less RC: retry counts and timers */
 };
 
 static_assert(offsetof(struct conn_qp, touches) == UW_LINE, "a post finds its way by two lines");
@@ -64,8 +64,8 @@ static inline struct stack *conn_qp_stack(const struct conn_qp *q)
 
 /* Under all locks: a QP without a stream becomes another stack's. */
 void conn_qp_move(struct conn_qp *q, struct stack *to);
-/* All below under the stack lock. The QP cannot go on, or its connection ended: everything posted is
- * flushed, the peer gets a Terminate if there is one to send, the program its events. */
+/* All below under the stack lock. The QP cannot go on, or its connection ended: everything posted
+ * is flushed, the peer gets a Terminate if there is one to send, the program its events. */
 void conn_qp_down(struct conn_qp *q, uw_status why);
 /* The peer or TCP ended the stream. CM-less, the QP outlives it. */
 void conn_qp_lost(struct conn_qp *q, uw_status why);

@@ -11,31 +11,31 @@
 
 enum ep_state {
 	EP_IDLE,
-	EP_BOUND,	 /* has a local address and a port */
-	EP_RESOLVED,	 /* the way to the peer is known */
-	EP_NO_PEER_YET,	 /* ... no process had that address: look again when connecting */
-	EP_LISTENING,	 /* has a listener */
-	EP_HAS_CONN,	 /* has a connection, whose state says the rest */
+	EP_BOUND,	/* has a local address and a port */
+	EP_RESOLVED,	/* the way to the peer is known */
+	EP_NO_PEER_YET, /* ... no process had that address: look again when connecting */
+	EP_LISTENING,	/* has a listener */
+	EP_HAS_CONN,	/* has a connection, whose state says the rest */
 	EP_STATES
 };
 
 struct uw_ep {
-	struct stack *stack; /* changes before it has a connection */
-	uint8_t state;	     /* enum ep_state */
+	struct stack *stack;	   /* changes before it has a connection */
+	uint8_t state;		   /* enum ep_state */
 	struct conn *conn;	   /* EP_HAS_CONN */
 	struct listener *listener; /* EP_LISTENING */
 	uw_cm_event_fn *fn;
 	void *ctx;
 	bool owned; /* the program knows it: events go out. Read under its stack's lock */
-	struct uw_ep *next, **link;	       /* conn_domain.eps */
+	struct uw_ep *next, **link;	      /* conn_domain.eps */
 	struct uw_ep *port_next, **port_link; /* ports.holders; port_link NULL: it has no port */
 	struct io_link *l;
 	struct uw_ip local, remote;
 	struct uw_ip asked;    /* the destination as the program named it */
 	uint16_t lport, rport; /* network order */
-	bool share_port; /* with others that do */
-	bool only6;	 /* :: does not stand for 0.0.0.0 as well */
-	bool claimed;	 /* the link tells other processes that we listen on the port */
+	bool share_port;       /* with others that do */
+	bool only6;	       /* :: does not stand for 0.0.0.0 as well */
+	bool claimed;	       /* the link tells other processes that we listen on the port */
 	uint8_t tos;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A listener: connections that come in to a port. It has a part on every stack of the process, since
- * a connection belongs to the stack on whose queue its SYN comes. Under the locks of all stacks, but
- * for what a part's own stack reads.
+ * A listener: connections that come in to a port. It has a part on every stack of the process,
+ * since a connection belongs to the stack on whose queue its SYN comes. Under the locks of all
+ * stacks, but for what a part's own stack reads.
  */
 #ifndef UWARP_CONN_LISTENER_H
 #define UWARP_CONN_LISTENER_H

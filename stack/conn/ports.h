@@ -16,9 +16,9 @@ struct uw_ep;
 struct conn_domain;
 
 struct ports {
-	struct uw_ep **holders;	   /* 65,536 lists, by port in host order */
+	struct uw_ep **holders;	       /* 65,536 lists, by port in host order */
 	uint64_t reserved[65536 / 64]; /* not the program's to bind */
-	unsigned next_ephemeral;   /* counted from the first ephemeral port, + 1; 0: any */
+	unsigned next_ephemeral;       /* counted from the first ephemeral port, + 1; 0: any */
 };
 
 uw_status ports_init(struct ports *p) UW_CHECK;

@@ -3,9 +3,9 @@
  * Sends without a receive, and how they go on.
  *
  * A QP with its own RQ is on its own post ring entry: the post queues it. QPs of an SRQ wait in a
- * list. A post takes the first of them off the list and queues it on the post ring of its own stack;
- * that QP, once it has gone on, queues the next one as long as receives are left. So no thread takes
- * a second stack's lock, and every receive finds a QP that wants it.
+ * list. A post takes the first of them off the list and queues it on the post ring of its own
+ * stack; that QP, once it has gone on, queues the next one as long as receives are left. So no
+ * thread takes a second stack's lock, and every receive finds a QP that wants it.
  */
 #include "conn/conn.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Receiver not ready (RNR): a Send came and no receive is posted (doc/adr/0005). The connection's
- * octets stay where they are and TCP's window closes, until a receive is posted or the time is over.
- * Other connections go on.
+ * octets stay where they are and TCP's window closes, until a receive is posted or the time is
+ * over. Other connections go on.
  */
 #ifndef UWARP_CONN_RNR_H
 #define UWARP_CONN_RNR_H
@@ -17,8 +17,9 @@ struct conn_qp;
  * several stacks may wait. */
 struct rnr_srq {
 	struct rq rq;
-	struct spin takes;    /* protects taking receives, first and last; inside a stack lock, or alone */
-	_Atomic bool waited;  /* first is not NULL, or is about to be set */
+	struct spin
+		takes; /* protects taking receives, first and last; inside a stack lock, or alone */
+	_Atomic bool waited; /* first is not NULL, or is about to be set */
 	struct conn_qp *first, **last;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One stack and what the stacks of a process share. A stack has a lock and threads (struct sched), a
- * TCP (struct llp_ops), links, and the connections on them. Most processes have one; doc/adr/0016 has
- * the rules for several.
+ * One stack and what the stacks of a process share. A stack has a lock and threads (struct sched),
+ * a TCP (struct llp_ops), links, and the connections on them. Most processes have one; doc/adr/0016
+ * has the rules for several.
  */
 #ifndef UWARP_CONN_STACK_H
 #define UWARP_CONN_STACK_H
@@ -27,8 +27,8 @@ struct rc_resolver;
 
 /* A stack's part of CM-less RC (rc/rc.h). Only the first stack of a process uses it. */
 struct rc_stack {
-	struct rc *list;	/* QPs that name a peer and have no stream */
-	struct rc_call *calls;	/* Requests whose QP is not ready */
+	struct rc *list;       /* QPs that name a peer and have no stream */
+	struct rc_call *calls; /* Requests whose QP is not ready */
 	unsigned n_calls;
 	uint64_t last_serial;
 	uint64_t due_us; /* when the earliest of their timers is due; UINT64_MAX: none */
@@ -43,7 +43,8 @@ struct stack {
 	struct io_link *links[STACK_LINKS];
 	unsigned n_links;
 	struct conn *conns;
-	/* Connections that have something to send, and no room or no turn: first come first served. */
+	/* Connections that have something to send, and no room or no turn: first come first served.
+	 */
 	struct conn *tx_first, *tx_last;
 	struct conn *acked_list; /* the peer acknowledged requests; their completions are due */
 	struct deadlines timers;
@@ -57,8 +58,8 @@ struct conn_hooks {
 	/* The QP of that number; NULL: there is none. Under any stack's lock. */
 	struct conn_qp *(*find_qp)(void *arg, uint32_t qpn);
 	void *find_qp_arg;
-	/* From now on segments to this local port (network order) are for that stack; `to` -1: for the
-	 * stack on whose queue they come. NULL with one stack. Under all locks. */
+	/* From now on segments to this local port (network order) are for that stack; `to` -1: for
+	 * the stack on whose queue they come. NULL with one stack. Under all locks. */
 	void (*steer)(void *arg, bool ip6, uint16_t port, int to);
 	void *steer_arg;
 };
@@ -66,18 +67,18 @@ struct conn_hooks {
 /* Shared by the stacks of a process. Written under all stack locks, read under any, but for the
  * atomics and what is constant. */
 struct conn_domain {
-	struct stack *first;		/* constant */
-	const struct uw_config *cfg;	/* constant */
-	bool manual;			/* constant: tests run the stacks, on their own clock */
-	struct mpa_policy policy;	/* constant: connections of rdma_cm */
-	struct mpa_policy rc_policy;	/* constant: connections without rdma_cm */
-	struct conn_hooks hooks;	/* constant */
-	struct ports ports;		/* local TCP ports in use */
-	unsigned next_home;		/* counts up: the next endpoint's stack */
-	struct uw_ep *eps;		/* every endpoint */
-	struct listener *listeners;	/* every listener */
-	_Atomic uint32_t n_eps;		/* endpoints that the program holds */
-	_Atomic uint32_t n_qps;		/* written by the verbs room */
+	struct stack *first;	     /* constant */
+	const struct uw_config *cfg; /* constant */
+	bool manual;		     /* constant: tests run the stacks, on their own clock */
+	struct mpa_policy policy;    /* constant: connections of rdma_cm */
+	struct mpa_policy rc_policy; /* constant: connections without rdma_cm */
+	struct conn_hooks hooks;     /* constant */
+	struct ports ports;	     /* local TCP ports in use */
+	unsigned next_home;	     /* counts up: the next endpoint's stack */
+	struct uw_ep *eps;	     /* every endpoint */
+	struct listener *listeners;  /* every listener */
+	_Atomic uint32_t n_eps;	     /* endpoints that the program holds */
+	_Atomic uint32_t n_qps;	     /* written by the verbs room */
 };
 
 static inline struct stack *stack_of(struct sched *s)
@@ -111,7 +112,8 @@ void conn_domain_free(struct conn_domain *d);
 /* s->sched is initialised by the caller before or afterwards; the rest is zero. */
 void stack_init(struct stack *s, struct conn_domain *d, const struct llp_ops *llp);
 
-/* All under the lock. One burst from every link and what the transport has itself; returns frames. */
+/* All under the lock. One burst from every link and what the transport has itself; returns frames.
+ */
 unsigned stack_receive(struct stack *s);
 /* Completions for what the burst acknowledged. */
 void stack_complete_acked(struct stack *s);

@@ -135,7 +135,8 @@ uw_status conn_call(struct conn *c)
 	uw_status st;
 
 	if (h->steer)
-		h->steer(h->steer_arg, !uw_ip_is_v4(&c->local), c->lport, (int)c->stack->sched.index);
+		h->steer(h->steer_arg, !uw_ip_is_v4(&c->local), c->lport,
+			 (int)c->stack->sched.index);
 	st = c->stack->llp->connect(c->l, &a, c, &c->llp);
 	if (!st)
 		conn_enter(c, CONN_CONNECTING);

@@ -2,12 +2,13 @@
 /* What a connection does when a time has come. Only those that wait for one are looked at. */
 #include "conn/conn.h"
 
-#define NUDGES	   5u
-#define NUDGE_US   10000u /* to the first; each of the others waits four times as long */
+#define NUDGES	 5u
+#define NUDGE_US 10000u /* to the first; each of the others waits four times as long */
 
 /* A responder may look at its stream for the first time only some moments after its Reply, and then
- * again only when more comes (Linux's siw does): the first FPDUs lie there, acknowledged and unread.
- * So an initiator that is silent, and whose peer is, sends something to look at: a few times. */
+ * again only when more comes (Linux's siw does): the first FPDUs lie there, acknowledged and
+ * unread. So an initiator that is silent, and whose peer is, sends something to look at: a few
+ * times. */
 static void nudge(struct conn *c, uint64_t now)
 {
 	if (c->silence == PEER_SILENT_WE_SENT) {
@@ -22,9 +23,9 @@ static void nudge(struct conn *c, uint64_t now)
 		conn_qp_transmit(c->qp);
 }
 
-/* A responder is silent until the first FPDU came (RFC 5044 §7.1.2). If its program speaks first and
- * the initiator knows no peer-to-peer (RFC 6581 §9.2) or does not ask for it (Linux's siw), both wait
- * for ever. So the administrator may allow it to speak; if he did not, tell him once. */
+/* A responder is silent until the first FPDU came (RFC 5044 §7.1.2). If its program speaks first
+ * and the initiator knows no peer-to-peer (RFC 6581 §9.2) or does not ask for it (Linux's siw),
+ * both wait for ever. So the administrator may allow it to speak; if he did not, tell him once. */
 static void look_at_gate(struct conn *c, uint64_t now)
 {
 	struct conn_qp *q = c->qp;

@@ -6,12 +6,12 @@
 
 int uw_pd_alloc(struct uw_engine *e, struct uw_pd **out)
 {
-	return verbs_pd_alloc(&e->verbs, out);
+	return verbs_make_pd(&e->verbs, out);
 }
 
 int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq **out)
 {
-	return verbs_cq_create(&e->verbs, a, out);
+	return verbs_make_cq(&e->verbs, a, out);
 }
 
 int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out)

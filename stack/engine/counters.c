@@ -47,12 +47,18 @@ void engine_log_link(const struct io_link *l)
 {
 	const struct io_stats *st = &l->stats;
 	const struct counter c[] = {
-		{ "rx_frames", st->rx_frames }, { "rx_bytes", st->rx_bytes },
-		{ "rx_drops", st->rx_drops },	{ "tx_frames", st->tx_frames },
-		{ "tx_bytes", st->tx_bytes },	{ "tx_drops", st->tx_drops },
-		{ "tx_full", st->tx_full },	{ "no_frame", st->no_frame },
-		{ "rings", st->rings },		{ "handed", st->handed },
-		{ "tx_merged", st->tx_merged }, { "tx_chains", st->tx_chains },
+		{ "rx_frames", st->rx_frames },
+		{ "rx_bytes", st->rx_bytes },
+		{ "rx_drops", st->rx_drops },
+		{ "tx_frames", st->tx_frames },
+		{ "tx_bytes", st->tx_bytes },
+		{ "tx_drops", st->tx_drops },
+		{ "tx_full", st->tx_full },
+		{ "no_frame", st->no_frame },
+		{ "rings", st->rings },
+		{ "handed", st->handed },
+		{ "tx_merged", st->tx_merged },
+		{ "tx_chains", st->tx_chains },
 		{ "tx_unmerged", st->tx_unmerged },
 	};
 

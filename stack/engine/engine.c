@@ -63,8 +63,7 @@ static void steer_port_of(void *arg, bool ip6, uint16_t port, int to)
 {
 	struct uw_engine *e = arg;
 
-	steer_port(e->steer, ip6 ? STEER_IP6 : STEER_IP4, port,
-		   to < 0 ? STEER_ANY : (uint8_t)to);
+	steer_port(e->steer, ip6 ? STEER_IP6 : STEER_IP4, port, to < 0 ? STEER_ANY : (uint8_t)to);
 }
 
 static struct stack *stack_new(struct uw_engine *e, unsigned index, const struct llp_ops *llp)
@@ -91,7 +90,8 @@ static int check_several(const struct uw_config *cfg, const struct transport *t,
 	if (cfg->stacks <= 1)
 		return 0;
 	if (!t->instance) {
-		uw_log("UWARP_STACKS=%u: the transport %s has one stack only", cfg->stacks, t->name);
+		uw_log("UWARP_STACKS=%u: the transport %s has one stack only", cfg->stacks,
+		       t->name);
 		return -EINVAL;
 	}
 	if (model->app_alone) {

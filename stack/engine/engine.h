@@ -17,12 +17,12 @@ struct uw_engine {
 	struct uw_config cfg; /* constant */
 	struct conn_domain conn;
 	struct verbs verbs;
-	unsigned n_stacks;		    /* constant */
-	struct stack *stack[UW_STACKS_MAX]; /* constant; the first is conn.first */
+	unsigned n_stacks;		     /* constant */
+	struct stack *stack[UW_STACKS_MAX];  /* constant; the first is conn.first */
 	struct io_pcap *pcap[UW_STACKS_MAX]; /* of each stack; under its lock */
-	struct steer_ports *steer;	    /* several stacks: whose segments are whose; constant */
-	pthread_mutex_t start_lock;	    /* one thread brings the link up */
-	bool manual;			    /* tests: nobody but the test runs the stacks */
+	struct steer_ports *steer;  /* several stacks: whose segments are whose; constant */
+	pthread_mutex_t start_lock; /* one thread brings the link up */
+	bool manual;		    /* tests: nobody but the test runs the stacks */
 };
 
 /* ---- engine.c ----------------------------------------------------------------------------- */
@@ -49,7 +49,8 @@ static inline struct uw_engine *engine_of(const struct conn_domain *d)
 struct io_env engine_env(struct stack *s);
 /* Give the stacks their links, and the transports their configuration. Under all locks. */
 void engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigned per_stack);
-/* In front of the links of one port, each a stack's: what hands frames to the stack whose they are. */
+/* In front of the links of one port, each a stack's: what hands frames to the stack whose they are.
+ */
 uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under,
 			     struct io_link **out) UW_CHECK;
 

@@ -115,14 +115,14 @@ uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out)
 		return UW_OK;
 	case NO_FORM:
 		uw_log("address %s is not of the form A.B.C.D, A.B.C.D/N or A:B::C/N, or none "
-			   "that a "
-			   "host can have (--ip, UWARP_IP)",
-			   c->ip);
+		       "that a "
+		       "host can have (--ip, UWARP_IP)",
+		       c->ip);
 		return UW_E_INVAL;
 	default:
 		uw_log("address %s: between processes an IPv6 address ends in the IPv4 one, "
-			   "such as fd00::127.0.0.5 (--ip, UWARP_IP)",
-			   c->ip);
+		       "such as fd00::127.0.0.5 (--ip, UWARP_IP)",
+		       c->ip);
 		return UW_E_INVAL;
 	}
 }
@@ -146,9 +146,8 @@ static uw_status check_mtu(struct uw_engine *e, const struct io_link *l)
 {
 	if (l->n_ip6 || !strchr(e->cfg.ip, ':'))
 		return UW_OK;
-	uw_log(
-		"IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",
-		IO_IP6_MIN_MTU, l->mtu);
+	uw_log("IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",
+	       IO_IP6_MIN_MTU, l->mtu);
 	return UW_E_INVAL;
 }
 
@@ -181,20 +180,18 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 	if (st)
 		return st;
 	if (strcmp(e->cfg.link, LINK_HOST)) {
-		uw_log("UWARP_LINK=%s: the transport socket has the link host only",
-			   e->cfg.link);
+		uw_log("UWARP_LINK=%s: the transport socket has the link host only", e->cfg.link);
 		return UW_E_NO_LINK;
 	}
 	if (!a.addr || a.n_ip6) {
-		uw_log(
-			"address %s: over the transport socket the device has one of IPv4 (--ip, "
-			"UWARP_IP)",
-			e->cfg.ip);
+		uw_log("address %s: over the transport socket the device has one of IPv4 (--ip, "
+		       "UWARP_IP)",
+		       e->cfg.ip);
 		return UW_E_INVAL;
 	}
 	if (e->cfg.rate_bps || (pcap && *pcap)) {
 		uw_log("%s: the transport socket has no frames; use tc or tcpdump",
-			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_PCAP");
+		       e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_PCAP");
 		return UW_E_UNSUPPORTED;
 	}
 	cfg.addr = a.addr;
@@ -231,7 +228,7 @@ uw_status links_limit(struct uw_engine *e, struct io_link **l)
 		st = check_tso(e, l[0]);
 	if (!st && e->cfg.rate_bps) {
 		uw_log("UWARP_LINK_RATE: a link that several stacks share cannot be limited "
-			   "(--stacks, UWARP_STACKS)");
+		       "(--stacks, UWARP_STACKS)");
 		st = UW_E_UNSUPPORTED;
 	}
 	for (unsigned i = 0; st && i < e->cfg.stacks; i++)

@@ -66,8 +66,7 @@ uw_status engine_links_open(struct uw_engine *e, const struct io_env *env, struc
 	uw_status st;
 
 	if (!strcmp(link_of(e), "loop")) {
-		uw_log("UWARP_STACKS=%u: the link loop has one queue (--stacks)",
-			   e->cfg.stacks);
+		uw_log("UWARP_STACKS=%u: the link loop has one queue (--stacks)", e->cfg.stacks);
 		return UW_E_UNSUPPORTED;
 	}
 	st = read_config(e, &p, &cfg);

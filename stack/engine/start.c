@@ -113,7 +113,8 @@ void engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigne
 	}
 }
 
-uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under, struct io_link **out)
+uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under,
+			     struct io_link **out)
 {
 	const struct steer_config c = { .under = under,
 					.n = e->n_stacks,

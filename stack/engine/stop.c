@@ -31,8 +31,8 @@ static void drain(struct stack *s, uint64_t until)
 }
 
 /* Whoever takes the lock after this finds a stack without links. The doorbell in memory that peers
- * share is not looked at any more once no thread reads the pointer to it, so that memory stays mapped
- * (io/io.h). */
+ * share is not looked at any more once no thread reads the pointer to it, so that memory stays
+ * mapped (io/io.h). */
 static void remove_links(struct stack *s)
 {
 	for (unsigned i = 0; i < s->n_links; i++)
@@ -125,7 +125,8 @@ static bool is_held(struct uw_engine *e)
 void uw_engine_close(struct uw_engine *e)
 {
 	if (uw_engine_started(e) && lock_is_lost(e)) {
-		uw_log("the program ended in the middle of a call: its connections were not closed");
+		uw_log("the program ended in the middle of a call: its connections were not "
+		       "closed");
 		return;
 	}
 	if (uw_engine_started(e))

@@ -24,7 +24,7 @@ struct llp_place {
 	struct uw_ip addr;
 	uint16_t port;
 	bool only6;
-	bool own; /* `addr` is any: the link's addresses alone, not others that the host has */
+	bool own;    /* `addr` is any: the link's addresses alone, not others that the host has */
 	uint8_t tos; /* of connections that come in, as set_tos */
 };
 
@@ -40,8 +40,8 @@ struct llp_user {
 	void (*connected)(void *ctx);
 	/* A connection came in on a listener. Returns its ctx; NULL refuses it. */
 	void *(*accepted)(void *listener_ctx, struct llp_conn *c);
-	/* Octets in order. Returns how many are used up; the others are offered again, together with
-	 * more, when more arrives. */
+	/* Octets in order. Returns how many are used up; the others are offered again, together
+	 * with more, when more arrives. */
 	size_t (*rx)(void *ctx, struct uw_rope in);
 	/* The peer acknowledged something: there may be room to send. */
 	void (*writable)(void *ctx);
@@ -71,8 +71,8 @@ struct llp_ops {
 
 	/* Take in one received frame, whose ownership passes. Callbacks come from within. */
 	void (*input)(struct io_link *l, struct io_frame *f);
-	/* Take in what came by other ways than a link's frame: what this process sent to itself, what
-	 * another thread or the kernel has for it. Returns how much there was. */
+	/* Take in what came by other ways than a link's frame: what this process sent to itself,
+	 * what another thread or the kernel has for it. Returns how much there was. */
 	unsigned (*poll)(void);
 	/* Would poll() or flush_links() find something? Asked just before sleeping. NULL: never. */
 	bool (*pending)(void);
@@ -91,29 +91,32 @@ struct llp_ops {
 	/* Microseconds until the next timer; UINT64_MAX: none is set. */
 	uint64_t (*next_timer_us)(void);
 
-	/* Is the local port free as far as the transport knows? NULL: it knows of no other users. */
+	/* Is the local port free as far as the transport knows? NULL: it knows of no other users.
+	 */
 	bool (*port_free)(uint16_t port);
 	/* UW_E_ADDR_IN_USE. */
 	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 			    struct llp_listener **out);
 	void (*unlisten)(struct llp_listener *ls);
-	/* a->local is an address of the link; a->lport 0: any. The outcome is a call of `connected` or
-	 * `closed`. */
+	/* a->local is an address of the link; a->lport 0: any. The outcome is a call of `connected`
+	 * or `closed`. */
 	uw_status (*connect)(struct io_link *l, const struct llp_addrs *a, void *ctx,
 			     struct llp_conn **out);
-	/* A FIN goes behind what is queued. No callback afterwards; c is not the caller's any more. */
+	/* A FIN goes behind what is queued. No callback afterwards; c is not the caller's any more.
+	 */
 	void (*close)(struct llp_conn *c);
 	/* A FIN goes behind what is queued. Receiving goes on; `closed` follows. */
 	void (*shutdown)(struct llp_conn *c);
 	/* RST. No callback afterwards; c is not the caller's any more. */
 	void (*abort)(struct llp_conn *c);
-	/* The process at that address has ended: closed(UW_E_LLP_CLOSED) for every connection to it. */
+	/* The process at that address has ended: closed(UW_E_LLP_CLOSED) for every connection to
+	 * it. */
 	void (*peer_down)(struct io_link *l, uint32_t addr);
 	/* The number of connections that still have to finish closing. */
 	unsigned (*lingering)(void);
 
-	/* From within rx(): what it did not use up waits. Nothing is offered until resume(), and the
-	 * peer's window closes with what it sends meanwhile. */
+	/* From within rx(): what it did not use up waits. Nothing is offered until resume(), and
+	 * the peer's window closes with what it sends meanwhile. */
 	void (*pause)(struct llp_conn *c);
 	/* Offer it all again. Not from within a callback. */
 	void (*resume)(struct llp_conn *c);
@@ -127,11 +130,12 @@ struct llp_ops {
 	/* The octets of tx_commit that the peer has not acknowledged. NULL: the transport does not
 	 * know. */
 	uint32_t (*in_flight)(const struct llp_conn *c);
-	/* The peer's program waits for our ACKs (doc/adr/0014): send each at once. NULL: no effect. */
+	/* The peer's program waits for our ACKs (doc/adr/0014): send each at once. NULL: no effect.
+	 */
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
-	/* The DS field (IPv4) or traffic class (IPv6) of what is sent from now on. The lower two bits
-	 * are 0: they are ECN's (RFC 3168 §5). */
+	/* The DS field (IPv4) or traffic class (IPv6) of what is sent from now on. The lower two
+	 * bits are 0: they are ECN's (RFC 3168 §5). */
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);
 
 	/* These frames come to input() next: prefetch what their connections keep. NULL: no use. */

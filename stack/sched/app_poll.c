@@ -7,13 +7,13 @@
 
 #include <sched.h>
 
-#define ROUNDS_PER_CLOCK 16u	     /* the clock is read, and timers run, once in so many rounds */
-#define EMPTY_TO_DRIVE	4u	     /* empty polls in a row: the program waits by polling */
-#define EMPTY_TO_YIELD	64u	     /* ... and then yields now and then */
-#define EMPTY_TO_SLEEP	512u	     /* at most: about the time that a wake-up takes */
-#define SOON_US		100u	     /* a sleep that ended so soon was not worth it */
-#define NO_RING_US	50u	     /* sleep no longer where no peer rings */
-#define YIELD_SHARE	16u	     /* of the time, at most, goes into yielding to others */
+#define ROUNDS_PER_CLOCK 16u  /* the clock is read, and timers run, once in so many rounds */
+#define EMPTY_TO_DRIVE	 4u   /* empty polls in a row: the program waits by polling */
+#define EMPTY_TO_YIELD	 64u  /* ... and then yields now and then */
+#define EMPTY_TO_SLEEP	 512u /* at most: about the time that a wake-up takes */
+#define SOON_US		 100u /* a sleep that ended so soon was not worth it */
+#define NO_RING_US	 50u  /* sleep no longer where no peer rings */
+#define YIELD_SHARE	 16u  /* of the time, at most, goes into yielding to others */
 
 static _Atomic uint32_t *doorbell_of(struct sched *s)
 {
@@ -31,7 +31,8 @@ static void adapt_polls_to_sleep(struct sched *s, uint64_t slept_us)
 	uint32_t rung = atomic_load_explicit(doorbell_of(s), memory_order_relaxed);
 
 	if (slept_us < SOON_US && rung >= IO_RUNG && rung - IO_RUNG != (uint32_t)sched_getcpu())
-		polls_to_sleep = polls_to_sleep < EMPTY_TO_SLEEP ? polls_to_sleep * 2 : polls_to_sleep;
+		polls_to_sleep =
+			polls_to_sleep < EMPTY_TO_SLEEP ? polls_to_sleep * 2 : polls_to_sleep;
 	else
 		polls_to_sleep = EMPTY_TO_YIELD;
 }
@@ -45,7 +46,8 @@ static void sleep_on_doorbell(struct sched *s, uint64_t now)
 
 	atomic_fetch_add_explicit(&s->app_sleepers, 1, memory_order_relaxed);
 	atomic_store_explicit(bell, IO_ASLEEP, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst); /* Dekker with who rings: frames, fence, the word */
+	atomic_thread_fence(
+		memory_order_seq_cst); /* Dekker with who rings: frames, fence, the word */
 	if (sched_trylock(s)) {
 		any = sched_pending(s);
 		s->stats.app_doze += !any;
@@ -113,7 +115,8 @@ static void say_awake(struct sched *s)
 	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
 		return;
 	atomic_store_explicit(bell, IO_AWAKE, memory_order_relaxed);
-	/* If the program stops without a word, only the RX thread notices: it must not sleep long. */
+	/* If the program stops without a word, only the RX thread notices: it must not sleep long.
+	 */
 	if (atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed))
 		sched_futex_wake(bell);
 }

@@ -44,8 +44,8 @@ static bool take(struct sched *s)
 static bool sleep_for_lock(struct sched *s, const struct timespec *until)
 {
 	int op = FUTEX_WAIT_BITSET_PRIVATE;
-	long err = syscall(SYS_futex, &s->lock, op, SCHED_WANTED, until, NULL,
-			   FUTEX_BITSET_MATCH_ANY);
+	long err =
+		syscall(SYS_futex, &s->lock, op, SCHED_WANTED, until, NULL, FUTEX_BITSET_MATCH_ANY);
 
 	return !err || errno != ETIMEDOUT;
 }
@@ -171,7 +171,8 @@ void sched_unlock(struct sched *s)
 		before = s->cancel_state;
 		release(s);
 		/* A thread that posted or asked before that and found the lock taken relies on this
-		 * look (seq_cst on both sides: it leaves its wish and tries, we let go and look). */
+		 * look (seq_cst on both sides: it leaves its wish and tries, we let go and look).
+		 */
 	} while ((atomic_load(&s->ring) || asked_to_look(s)) && take(s) && took(s, before, true));
 	pthread_setcancelstate(before, NULL);
 }

@@ -14,7 +14,8 @@ static void push(struct sched *s, struct ring_entry *r)
 {
 	struct ring_entry *head = atomic_load_explicit(&s->ring, memory_order_relaxed);
 
-	/* Whoever sets `queued` links the entry; the stack clears it before looking at the queue. */
+	/* Whoever sets `queued` links the entry; the stack clears it before looking at the queue.
+	 */
 	if (atomic_exchange_explicit(&r->queued, true, memory_order_acq_rel))
 		return;
 	do {

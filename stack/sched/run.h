@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The times, in microseconds, by which the RX thread and polling programs share the work. Private to
- * this room. */
+/* The times, in microseconds, by which the RX thread and polling programs share the work. Private
+ * to this room. */
 #ifndef UWARP_SCHED_RUN_H
 #define UWARP_SCHED_RUN_H
 

@@ -26,13 +26,13 @@
 struct rx_thread {
 	struct sched *s;
 	unsigned idle_rounds;
-	uint32_t seen_rounds;	 /* app_rounds when it last looked */
-	uint32_t judged_rounds;	 /* app_rounds at judged_us */
-	uint64_t judged_us;	 /* when it last judged whether the program drives steadily */
-	uint64_t doubt_us;	 /* until then it takes no program for steady */
-	uint64_t drove_us;	 /* when a program was last seen driving */
-	uint64_t no_yield_us;	 /* until then it does not yield */
-	uint64_t no_move_us;	 /* until then it does not change its CPU */
+	uint32_t seen_rounds;	/* app_rounds when it last looked */
+	uint32_t judged_rounds; /* app_rounds at judged_us */
+	uint64_t judged_us;	/* when it last judged whether the program drives steadily */
+	uint64_t doubt_us;	/* until then it takes no program for steady */
+	uint64_t drove_us;	/* when a program was last seen driving */
+	uint64_t no_yield_us;	/* until then it does not yield */
+	uint64_t no_move_us;	/* until then it does not change its CPU */
 	uint64_t nap_us;
 };
 
@@ -47,7 +47,8 @@ static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
 {
 	uint64_t us = sched_idle_us(t->s, now);
 
-	/* Peers do not ring while a program drives. A transport that sleeps itself wakes all the same.
+	/* Peers do not ring while a program drives. A transport that sleeps itself wakes all the
+	 * same.
 	 */
 	if (!t->s->ops->sleep && now - t->drove_us < RECENT_US && us > LOOK_US)
 		us = LOOK_US;
@@ -180,8 +181,8 @@ static void idle(struct rx_thread *t)
 
 /* ---- does the program drive? --------------------------------------------------------------- */
 
-/* Model c2: it does if it ran the stack within WATCH_US. Else the stack is the RX thread's until the
- * program polls again. */
+/* Model c2: it does if it ran the stack within WATCH_US. Else the stack is the RX thread's until
+ * the program polls again. */
 static bool app_drives_alone(struct rx_thread *t)
 {
 	struct sched *s = t->s;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who runs a stack, and when. A stack is one instance of TCP with its links and connections. This
- * room has its lock, its post ring, its receive thread (RX thread) and the rules by which threads of
- * the program do the stack's work themselves. It knows nothing of connections: what there is to do
- * it asks of struct sched_ops, which the rooms above install.
+ * room has its lock, its post ring, its receive thread (RX thread) and the rules by which threads
+ * of the program do the stack's work themselves. It knows nothing of connections: what there is to
+ * do it asks of struct sched_ops, which the rooms above install.
  *
  * Lock order: a stack lock first, then the spin locks of queues (CQ, SQ, RQ, SRQ). A thread that
  * holds one stack lock never takes another, except sched_lock_all(), which takes all of a process
@@ -26,23 +26,24 @@
 
 struct sched;
 
-/* What there is to do for a stack. `stack` is struct sched.stack. All but the last two run under the
- * stack lock unless their line says otherwise. */
+/* What there is to do for a stack. `stack` is struct sched.stack. All but the last two run under
+ * the stack lock unless their line says otherwise. */
 struct sched_ops {
-	/* Take in frames, send what waits, acknowledge, hand frames to the links. Returns the number of
-	 * frames taken in. */
+	/* Take in frames, send what waits, acknowledge, hand frames to the links. Returns the
+	 * number of frames taken in. */
 	unsigned (*run)(void *stack);
 	/* Hand the frames that are queued for the links to them. */
 	void (*flush)(void *stack);
 	/* Run the timers that are due. */
 	void (*timers)(void *stack, uint64_t now_us);
-	/* Would run() find something? True also if it cannot be known. links false: other than on the
-	 * links; then it may be asked without the lock. */
+	/* Would run() find something? True also if it cannot be known. links false: other than on
+	 * the links; then it may be asked without the lock. */
 	bool (*pending)(void *stack, bool links);
-	/* When the next timer is due, in microseconds of the stack's clock; UINT64_MAX: none is set. */
+	/* When the next timer is due, in microseconds of the stack's clock; UINT64_MAX: none is
+	 * set. */
 	uint64_t (*next_timer_us)(void *stack, uint64_t now_us);
-	/* Wait until something comes, at most `us` microseconds, or until rouse(). NULL: the RX thread
-	 * sleeps on the doorbell. No lock held. */
+	/* Wait until something comes, at most `us` microseconds, or until rouse(). NULL: the RX
+	 * thread sleeps on the doorbell. No lock held. */
 	void (*sleep)(void *stack, uint64_t us);
 	/* End sleep(). Any thread, no lock needed. NULL together with sleep. */
 	void (*rouse)(void *stack);
@@ -50,7 +51,8 @@ struct sched_ops {
 
 /* Who may do a stack's work (doc/adr/0010). */
 struct thread_model {
-	bool posts_inline; /* a post sends if the stack lock is free; else every post goes on the ring */
+	bool posts_inline; /* a post sends if the stack lock is free; else every post goes on the
+			      ring */
 	bool polls_drive;  /* a poll of an empty CQ runs the stack once */
 	bool app_alone;	   /* while the program polls, the RX thread does not run the stack */
 };
@@ -59,8 +61,8 @@ struct thread_model {
 const struct thread_model *sched_thread_model(enum uw_threads t);
 
 /*
- * A queue that has something new for its stack: a QP's requests, or receives that a connection waits
- * for. Whoever does not get the stack lock leaves it on the post ring.
+ * A queue that has something new for its stack: a QP's requests, or receives that a connection
+ * waits for. Whoever does not get the stack lock leaves it on the post ring.
  */
 struct ring_entry {
 	_Atomic bool queued; /* it is on a post ring; an entry is on one at most once */
@@ -94,11 +96,12 @@ struct sched {
 
 	/* The stack lock. A word and not a mutex: every post and every poll takes it, nearly always
 	 * without a rival, and that is one instruction then. */
-	_Atomic uint32_t lock; /* enum sched_lock_state */
+	_Atomic uint32_t lock;	  /* enum sched_lock_state */
 	_Atomic unsigned waiters; /* threads that wait for the lock */
-	_Atomic bool look;	  /* a thread about to sleep wants the lock's holder to look for frames */
-	int cancel_state;	  /* under the lock: the holder's, before it took the lock */
-	_Atomic(struct ring_entry *) ring; /* the post ring: a stack of entries; any thread pushes */
+	_Atomic bool look; /* a thread about to sleep wants the lock's holder to look for frames */
+	int cancel_state;  /* under the lock: the holder's, before it took the lock */
+	_Atomic(struct ring_entry *)
+		ring; /* the post ring: a stack of entries; any thread pushes */
 
 	/* Under the stack lock. */
 	_Atomic uint32_t *wakes[SCHED_WAKES]; /* peers to wake when the lock is free */
@@ -111,21 +114,21 @@ struct sched {
 	/* The RX thread. */
 	pthread_t thread;
 	_Atomic bool started, stop;
-	/* The word that the RX thread and sleeping programs wait on: the link's, which peers can see,
-	 * or own_doorbell. Written under the lock; the memory behind it stays mapped. */
+	/* The word that the RX thread and sleeping programs wait on: the link's, which peers can
+	 * see, or own_doorbell. Written under the lock; the memory behind it stays mapped. */
 	_Atomic(_Atomic uint32_t *) doorbell;
 	_Atomic uint32_t own_doorbell;
-	bool peers_ring;	      /* every link has peers that ring; constant while started */
-	_Atomic bool rx_sleeps_long;  /* the RX thread may not look for longer than LOOK_US */
+	bool peers_ring;	     /* every link has peers that ring; constant while started */
+	_Atomic bool rx_sleeps_long; /* the RX thread may not look for longer than LOOK_US */
 
-	/* Threads of the program that poll CQs. Written by them, judged by the RX thread; every value
-	 * is a hint, so relaxed unless the code names a pair. */
-	_Atomic bool app_drives;	 /* one looked at an empty CQ a few times in a row */
+	/* Threads of the program that poll CQs. Written by them, judged by the RX thread; every
+	 * value is a hint, so relaxed unless the code names a pair. */
+	_Atomic bool app_drives;	  /* one looked at an empty CQ a few times in a row */
 	_Atomic bool app_drives_steadily; /* ... and does little else; written by the RX thread */
-	_Atomic uint32_t app_rounds;	 /* rounds that it ran, and frames that they found */
-	_Atomic unsigned app_sleepers;	 /* threads that polled in vain and sleep on the doorbell */
-	_Atomic uint32_t handover;	 /* a futex: counts up when the program stops driving */
-	_Atomic uint32_t post_cpu;	 /* the CPU of the program's last post */
+	_Atomic uint32_t app_rounds;	  /* rounds that it ran, and frames that they found */
+	_Atomic unsigned app_sleepers; /* threads that polled in vain and sleep on the doorbell */
+	_Atomic uint32_t handover;     /* a futex: counts up when the program stops driving */
+	_Atomic uint32_t post_cpu;     /* the CPU of the program's last post */
 };
 
 /* ---- lock.c: the stack lock --------------------------------------------------------------- */
@@ -139,7 +142,8 @@ void sched_lock(struct sched *s);
 bool sched_trylock(struct sched *s);
 /* False: it was not to be had within so many microseconds. */
 bool sched_lock_within(struct sched *s, uint32_t us);
-/* Before sleeping, with the doorbell word set: if false, the holder of the lock looks for frames. */
+/* Before sleeping, with the doorbell word set: if false, the holder of the lock looks for frames.
+ */
 bool sched_trylock_or_ask(struct sched *s);
 /* Empties the post ring first. Peers are woken and deferred calls made once the lock is free. */
 void sched_unlock(struct sched *s);
@@ -160,7 +164,8 @@ static inline uint64_t sched_now_us(const struct sched *s)
 }
 
 /* After fork, in the child, with the locks of all stacks held since before it: no thread but the
- * caller's exists. The locks are free afterwards, and `nothing` is all that the stacks have to do. */
+ * caller's exists. The locks are free afterwards, and `nothing` is all that the stacks have to do.
+ */
 void sched_after_fork(struct sched *first, const struct sched_ops *nothing);
 
 /* ---- wake.c: wake-ups --------------------------------------------------------------------- */
@@ -179,8 +184,8 @@ bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
 
 /* ---- post_ring.c: work for a stack from threads without its lock ---------------------------- */
 
-/* r's queue has something new: see to it at once if the lock is free, else leave it on the ring. Any
- * thread without a stack lock. */
+/* r's queue has something new: see to it at once if the lock is free, else leave it on the ring.
+ * Any thread without a stack lock. */
 void sched_post(struct ring_entry *r);
 /* The same for a thread that holds a stack lock, of whichever stack: r goes on its home's ring. */
 void sched_post_later(struct ring_entry *r);
@@ -196,7 +201,8 @@ static inline bool sched_ring_empty(const struct sched *s)
 
 /* ---- run.c: one round --------------------------------------------------------------------- */
 
-/* Under the lock: the timers that are due, then ops->run(). Returns the number of frames taken in. */
+/* Under the lock: the timers that are due, then ops->run(). Returns the number of frames taken in.
+ */
 unsigned sched_run(struct sched *s);
 void sched_run_timers(struct sched *s);
 /* Under the lock: is there something to do? */

@@ -43,7 +43,7 @@ static void on_notify(void *ctx)
 	cq->v->moderated = cq;
 }
 
-void verbs_cqs_run(struct verbs *v, uint64_t now_us)
+void verbs_run_moderated(struct verbs *v, uint64_t now_us)
 {
 	struct uw_cq **p = &v->moderated, *cq;
 
@@ -127,7 +127,7 @@ static void enlist(struct uw_cq *cq)
 	verbs_unlock(cq->v);
 }
 
-int verbs_cq_create(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out)
+int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out)
 {
 	struct uw_cq *cq;
 	uint32_t n;
@@ -195,13 +195,13 @@ int uw_cq_destroy(struct uw_cq *cq)
 	return 0;
 }
 
-void verbs_cq_mute(struct uw_cq *cq, bool on)
+void verbs_mute_cq(struct uw_cq *cq, bool on)
 {
 	cq->cq.notify = on || !cq->notify ? NULL : on_notify;
 	cq->cq.ignore_overrun = on || cq->ignore_overrun;
 }
 
-void verbs_cq_forget(struct uw_cq *cq, uint32_t qpn)
+void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn)
 {
 	spin_lock(&cq->lock);
 	cq_forget(&cq->cq, qpn);

@@ -158,15 +158,15 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 
 static void mute_cqs(struct uw_qp *qp, bool on)
 {
-	verbs_cq_mute(qp->scq, on);
-	verbs_cq_mute(qp->rcq, on);
+	verbs_mute_cq(qp->scq, on);
+	verbs_mute_cq(qp->rcq, on);
 }
 
 static void forget_completions(struct uw_qp *qp)
 {
-	verbs_cq_forget(qp->scq, qp->c.qp.num);
+	verbs_forget_in_cq(qp->scq, qp->c.qp.num);
 	if (qp->rcq != qp->scq)
-		verbs_cq_forget(qp->rcq, qp->c.qp.num);
+		verbs_forget_in_cq(qp->rcq, qp->c.qp.num);
 }
 
 /* Under all locks. Its flushed completions disappear, so nobody is told that they came. */
@@ -261,7 +261,8 @@ int uw_qp_set_path(struct uw_qp *qp, const struct uw_path *path)
 int uw_qp_set_access(struct uw_qp *qp, unsigned access)
 {
 	verbs_lock(qp->pd->v);
-	qp->c.qp.rd.remote_rights = access & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
+	qp->c.qp.rd.remote_rights =
+		access & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
 	verbs_unlock(qp->pd->v);
 	return 0;
 }

@@ -54,14 +54,15 @@ void verbs_run(struct verbs *v, struct stack *s)
 		fail_qps(v, s);
 	}
 	if (v->moderated)
-		verbs_cqs_run(v, stack_now_us(s));
+		verbs_run_moderated(v, stack_now_us(s));
 }
 
 uint64_t verbs_next_due_us(const struct verbs *v, const struct stack *s)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (const struct uw_cq *cq = v->moderated; cq && cq->sched == &s->sched; cq = cq->moderated) {
+	for (const struct uw_cq *cq = v->moderated; cq && cq->sched == &s->sched;
+	     cq = cq->moderated) {
 		if (cq->due_us < next)
 			next = cq->due_us;
 	}
@@ -118,7 +119,7 @@ void verbs_after_fork(struct verbs *v)
 
 /* ---- protection domains ------------------------------------------------------------------- */
 
-int verbs_pd_alloc(struct verbs *v, struct uw_pd **out)
+int verbs_make_pd(struct verbs *v, struct uw_pd **out)
 {
 	struct uw_pd *pd = calloc(1, sizeof(*pd));
 

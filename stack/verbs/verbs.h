@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The objects that verbs has: protection domains, memory regions and windows, completion queues,
- * shared receive queues, queue pairs. Calls that make, change or end an object take the locks of all
- * stacks; those that post, poll or arm take at most the one that they need.
+ * shared receive queues, queue pairs. Calls that make, change or end an object take the locks of
+ * all stacks; those that post, poll or arm take at most the one that they need.
  */
 #ifndef UWARP_VERBS_VERBS_H
 #define UWARP_VERBS_VERBS_H
@@ -25,7 +25,8 @@ struct verbs {
 	struct uw_cq *moderated; /* CQs that hold a notify back; one stack only, under its lock */
 	_Atomic uint32_t next_pd;
 	_Atomic uint32_t n_objects; /* PDs and CQs that the program holds */
-	_Atomic bool cq_failed[UW_STACKS_MAX]; /* a CQ overflowed, and this stack's QPs do not know */
+	_Atomic bool
+		cq_failed[UW_STACKS_MAX]; /* a CQ overflowed, and this stack's QPs do not know */
 };
 
 struct uw_pd {
@@ -66,7 +67,7 @@ struct uw_cq {
 struct uw_srq {
 	struct rnr_srq r;
 	struct uw_pd *pd;
-	struct spin lock; /* among threads that post */
+	struct spin lock;	     /* among threads that post */
 	struct uw_srq *next, **link; /* verbs.srqs */
 	_Atomic unsigned users;	     /* QPs */
 	void (*event)(void *ctx, enum uw_event ev);
@@ -78,7 +79,7 @@ struct uw_qp {
 	struct uw_pd *pd;
 	struct uw_cq *scq, *rcq;
 	struct uw_srq *srq; /* or NULL */
-	void *queues; /* one block: SQ slots, RQ slots or the SGEs of an SRQ's receive */
+	void *queues;	    /* one block: SQ slots, RQ slots or the SGEs of an SRQ's receive */
 	size_t queue_octets;
 };
 
@@ -111,21 +112,21 @@ struct conn_qp *verbs_find_qp(void *arg, uint32_t qpn);
 void verbs_run(struct verbs *v, struct stack *s);
 /* When the next notify that was held back is due; UINT64_MAX: none is. Under the lock. */
 uint64_t verbs_next_due_us(const struct verbs *v, const struct stack *s);
-/* After fork, in the child, before sched_after_fork(): every QP is in error and silent, no lock of a
- * queue is held. */
+/* After fork, in the child, before sched_after_fork(): every QP is in error and silent, no lock of
+ * a queue is held. */
 void verbs_after_fork(struct verbs *v);
 
 /* What uw_pd_alloc, uw_cq_create do. */
-int verbs_pd_alloc(struct verbs *v, struct uw_pd **out);
-int verbs_cq_create(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out);
+int verbs_make_pd(struct verbs *v, struct uw_pd **out);
+int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out);
 
 /* ---- cq.c --------------------------------------------------------------------------------- */
 
 /* Under all locks: completions that come meanwhile raise no event; what does not fit is dropped. */
-void verbs_cq_mute(struct uw_cq *cq, bool on);
+void verbs_mute_cq(struct uw_cq *cq, bool on);
 /* Under all locks: drop the completions of one QP. */
-void verbs_cq_forget(struct uw_cq *cq, uint32_t qpn);
-void verbs_cqs_run(struct verbs *v, uint64_t now_us);
+void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn);
+void verbs_run_moderated(struct verbs *v, uint64_t now_us);
 
 /* ---- mw.c --------------------------------------------------------------------------------- */
 

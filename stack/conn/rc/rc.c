@@ -176,8 +176,7 @@ static uw_status read_ends(struct stack *s, const struct uw_peer *p, struct rc *
 		return st;
 	if (!ep_find_link(s, &from, &rc->l))
 		return UW_E_ADDR;
-	if (ep_means_all(&rc->peer.addr) &&
-	    !io_source_for(rc->l, &rc->peer.addr, &rc->peer.addr))
+	if (ep_means_all(&rc->peer.addr) && !io_source_for(rc->l, &rc->peer.addr, &rc->peer.addr))
 		return UW_E_UNREACHABLE;
 	return ep_local_for(rc->l, &from, &rc->peer.addr, &rc->self.addr);
 }

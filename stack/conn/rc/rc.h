@@ -83,7 +83,8 @@ void rc_calls_timer(struct stack *s, uint64_t now_us);
 /* Forget the Requests, when the process ends; their connections are the stack's. */
 void rc_accept_stop(struct stack *s);
 
-/* ---- rc_resolver.c: finding the way to a peer may block, so a thread does it ------------------ */
+/* ---- rc_resolver.c: finding the way to a peer may block, so a thread does it ------------------
+ */
 
 /* For links with io_ops.resolve. Under the lock but for the last. */
 uw_status rc_resolver_start(struct stack *s) UW_CHECK;

@@ -5,7 +5,7 @@
 
 #include "conn/rc/rc.h"
 
-#define TRY_US	   10000u /* between two tries in the first second; a tenth of the time after it */
+#define TRY_US	   10000u  /* between two tries in the first second; a tenth of the time after it */
 #define TRY_MAX_US 500000u /* ... and at most this */
 
 void rc_drop_call(struct rc *rc)

@@ -8,7 +8,8 @@ static void log_rc(const struct rc *rc, const char *what)
 	char addr[CONN_ADDR_TEXT];
 
 	conn_print_addr(&rc->peer.addr, addr);
-	uw_log("QP %u has no connection to QP %u at %s: %s", rc->self.qpn, rc->peer.qpn, addr, what);
+	uw_log("QP %u has no connection to QP %u at %s: %s", rc->self.qpn, rc->peer.qpn, addr,
+	       what);
 }
 
 static const char *rc_advice(const struct rc *rc)
