@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """check-layers and check-sizes: each rule finds what it is for, where it is for it, and nothing
 that a comment or a string merely mentions."""

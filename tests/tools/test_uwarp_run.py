@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """uwarp-run: what it sets up, what it reserves, and what it refuses. Needs a C compiler but no
 build of uwarp: a stand-in build tree with three empty libraries takes its place."""

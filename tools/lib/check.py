@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The parts of tools/check: build a tree, run suites in it, count. Called by tools/check, which
 has installed what is needed. What only computes, or only waits, is done beside the rest, at low
