@@ -30,6 +30,7 @@ static const char *const names[] = {
 	"UWARP_COPIES",
 	"UWARP_THREADS",
 	"UWARP_TSO",
+	"UWARP_IMPAIR",
 };
 
 static void check(const struct uw_config *c)
