@@ -282,6 +282,8 @@ uw_status impair_open(struct io_link *under, const struct impair_link_config *cf
 	if (!il)
 		return st;
 	il->cfg = *cfg;
+	if (!il->cfg.options.dir)
+		il->cfg.options.dir = IMPAIR_OUT;
 	il->over.l = *under;
 	il->over.under = under;
 	il->over.l.ops = ops_over(under->ops);

@@ -246,7 +246,7 @@ const char *impair_parse(const char *text, struct impair_options *out, char *why
 {
 	const char *bad = NULL;
 
-	*out = (struct impair_options){ .dir = IMPAIR_OUT };
+	*out = (struct impair_options){ 0 };
 	while (!bad && *text) {
 		size_t n = strcspn(text, ",");
 		char word[WORD];

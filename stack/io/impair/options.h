@@ -17,7 +17,7 @@
  *   queue=SIZE ecn=SIZE    with rate: octets that may wait (1M); CE is set above so many
  *   blackout=TIME+TIME[/TIME]  after so long, for so long, and again each so long
  *   mtu=N[@TIME]           larger packets are lost; after so long
- *   dir=out|in|both        which frames of the link it is in front of (out)
+ *   dir=out|in|both        which frames: a link impairs what it sends (out) unless told otherwise
  *
  * P is a percentage (0.1%) or a fraction (0.001); TIME is 100us, 2.5ms, 3s or 50ns; SIZE is octets,
  * 64K or 1M (of 1024); R is 10G, 2.5G, 100M.
@@ -31,7 +31,7 @@ enum impair_dir { IMPAIR_OUT = 1, IMPAIR_IN = 2 };
 
 struct impair_options {
 	struct impair_config model;
-	unsigned dir; /* enum impair_dir */
+	unsigned dir; /* enum impair_dir; 0: not said */
 };
 
 /* NULL: good. Else what is wrong with which part, for the user; it lives in `why`. */

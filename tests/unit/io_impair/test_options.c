@@ -26,7 +26,7 @@ static void bad(const char *text, const char *says)
 
 static void nothing_is_no_impairment(void **state)
 {
-	const struct impair_options none = { .dir = IMPAIR_OUT };
+	const struct impair_options none = { 0 };
 	struct impair_options o = good("");
 
 	(void)state;
