@@ -5,6 +5,7 @@ reads what the stock programs print."""
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools", "lib"))
+import check  # noqa: E402
 import quickstart  # noqa: E402
 import toolsenv  # noqa: E402
 
@@ -36,6 +38,30 @@ class Words(unittest.TestCase):
                 r = run(tool, "nonsense")
                 self.assertEqual((r.returncode, r.stdout), (code, ""))
                 self.assertRegex(r.stderr, rf"\A{tool}: .*'nonsense'.*\n\Z")
+
+
+class Parts(unittest.TestCase):
+    """tools/check names its parts three times: to choose, to describe, to run."""
+
+    def test_every_part_is_known_everywhere(self):
+        with open(os.path.join(ROOT, "tools", "check")) as f:
+            text = f.read()
+        everything = re.search(r'(?m)^all="(.*)"$', text)[1].split()
+        shown = run("check", "--help").stdout
+        for part in [*everything, "captures", "fresh"]:
+            with self.subTest(part):
+                self.assertTrue(part in check.PARTS or part in check.COMMANDS)
+                self.assertRegex(shown, rf"(?m)^  {part} ")
+        default = re.search(r"With no PART: ([a-z ]+),", shown)[1].split()
+        self.assertEqual(default, ["unit", "sim", "programs", "gate"])
+        self.assertIn(f"set -- {' '.join(default)}\n", text)
+        with open(os.path.join(ROOT, ".ci", "run")) as f:
+            self.assertIn("tools/check\" all", f.read())
+
+    def test_what_takes_long_is_not_in_the_default_run(self):
+        r = run("check", "unit", "all")
+        self.assertEqual((r.returncode, r.stdout), (2, ""))
+        self.assertIn("unknown part 'all'", r.stderr)
 
 
 class MissingPackages(unittest.TestCase):
