@@ -123,6 +123,10 @@ class Layers(Tree):
         self.put("stack/loss/a.c", "struct tcp_pcb *p;\n")
         self.assert_hits("stack/io/rendezvous/a.c:1: names DPDK", "stack/io/socket/a.c:1: names lwIP", "stack/loss/a.c:1: names lwIP")
 
+    def test_what_impairs_has_no_clock(self):
+        self.put("stack/io/impair/a.c", "void *p = malloc(1);\nint a = clock_gettime(0, 0);\n")
+        self.assert_hits("stack/io/impair/a.c:2: names a clock")
+
     def test_new_protocol_folders_are_sans_io_too(self):
         self.put("stack/roce/a.c", "int a = clock_gettime(0, 0);\n")
         self.put("stack/loss/a.c", '#include "conn/conn.h"\n')
