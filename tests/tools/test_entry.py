@@ -146,6 +146,14 @@ class Interpreter(unittest.TestCase):
                 r = subprocess.run([python, script, "path"], capture_output=True, text=True, timeout=60)
                 self.assertEqual((r.returncode, r.stdout.strip()), (0, toolsenv.path()), r.stderr)
 
+    def test_another_interpreter_hands_over(self):
+        for python in self.others():
+            with self.subTest(python):
+                r = subprocess.run([python, os.path.join(ROOT, "tools", "check-sizes"), "--help"], capture_output=True, text=True, timeout=60)
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
+                r = subprocess.run([python, os.path.join(ROOT, "tools", "check-sizes"), "/nowhere"], capture_output=True, text=True, timeout=60)
+                self.assertNotIn("run tools/setup", r.stderr)
+
     @staticmethod
     def others():
         """Interpreters of the machine besides the distribution's, if there are any."""

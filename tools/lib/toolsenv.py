@@ -60,7 +60,8 @@ def wanted():
 
 
 def add_to_import_path():
-    """Let this interpreter import what the environment holds; SystemExit if it is missing."""
+    """Let this program import what the environment holds; SystemExit if it is missing."""
+    run_under_distribution()
     place = path()
     if not complete(place):
         sys.exit(f"{os.path.basename(sys.argv[0])}: {MISSING}")
@@ -74,9 +75,9 @@ def tool(name):
 
 
 def run_under_distribution():
-    """Go on under PYTHON if another interpreter was asked to run this file."""
+    """Go on under PYTHON if another interpreter was asked to run this program (python3 tools/...)."""
     if not os.path.samefile(sys.executable, PYTHON):
-        os.execv(PYTHON, [PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
+        os.execv(PYTHON, [PYTHON, *sys.argv])
 
 
 def main():
