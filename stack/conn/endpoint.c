@@ -48,15 +48,6 @@ struct uw_ep *ep_new(struct conn_domain *d, struct stack *s)
 	return ep;
 }
 
-void ep_move(struct uw_ep *ep, struct stack *to)
-{
-	for (unsigned i = 0; i < to->n_links; i++) {
-		if (ep->l == ep->stack->links[i])
-			ep->l = to->links[i];
-	}
-	ep->stack = to;
-}
-
 static void stop_listening(struct uw_ep *ep)
 {
 	if (!ep->listener)

@@ -42,8 +42,6 @@ struct uw_ep {
 struct uw_ep *ep_new(struct conn_domain *d, struct stack *s);
 /* Its connection or listener ends; no event any more. */
 void ep_free(struct uw_ep *ep);
-/* An endpoint without a connection goes to another stack. */
-void ep_move(struct uw_ep *ep, struct stack *to);
 bool ep_may_enter(enum ep_state from, enum ep_state to);
 
 /* Any address, or a loopback one: all that a link has. */

@@ -118,12 +118,22 @@ bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep)
 	return !o;
 }
 
+/* An endpoint without a connection goes to another stack. */
+static void move(struct uw_ep *ep, struct stack *to)
+{
+	for (unsigned i = 0; i < to->n_links; i++) {
+		if (ep->l == ep->stack->links[i])
+			ep->l = to->links[i];
+	}
+	ep->stack = to;
+}
+
 static void enter(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 {
 	struct uw_ep **list = &d->ports.holders[port];
 
 	if (*list && (*list)->stack != ep->stack)
-		ep_move(ep, (*list)->stack);
+		move(ep, (*list)->stack);
 	ep->lport = htons((uint16_t)port);
 	ep->port_next = *list;
 	ep->port_link = list;

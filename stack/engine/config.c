@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "engine/transport.h"
+#include "io/impair/options.h"
 #include "io/rate.h"
 #include "uwarp/uwarp.h"
 
@@ -162,6 +163,18 @@ static int get_rate(struct uw_config *c)
 	return bad("UWARP_LINK_RATE", v, "bits per second from 1M to 1000G, such as 10G");
 }
 
+static int get_impair(struct uw_config *c)
+{
+	int err = get_string("UWARP_IMPAIR", c->impair, sizeof(c->impair));
+	struct impair_options o;
+	char why[256];
+
+	if (err || !impair_parse(c->impair, &o, why, sizeof(why)))
+		return err;
+	uw_log("UWARP_IMPAIR: %s", why);
+	return -EINVAL;
+}
+
 static int get_addr_fd(struct uw_config *c)
 {
 	unsigned fd = UINT_MAX;
@@ -203,6 +216,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_tso(c);
 	if (!err)
 		err = get_rate(c);
+	if (!err)
+		err = get_impair(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
 	if (!err)

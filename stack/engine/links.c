@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "io/addr.h"
+#include "io/impair/link.h"
 #include "io/loop/loop.h"
 #include "io/rate.h"
 #include "io/socket/host.h"
@@ -189,9 +190,11 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 		       e->cfg.ip);
 		return UW_E_INVAL;
 	}
-	if (e->cfg.rate_bps || (pcap && *pcap)) {
+	if (e->cfg.rate_bps || e->cfg.impair[0] || (pcap && *pcap)) {
 		uw_log("%s: the transport socket has no frames; use tc or tcpdump",
-		       e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_PCAP");
+			   e->cfg.rate_bps    ? "UWARP_LINK_RATE"
+			   : e->cfg.impair[0] ? "UWARP_IMPAIR"
+					      : "UWARP_PCAP");
 		return UW_E_UNSUPPORTED;
 	}
 	cfg.addr = a.addr;
@@ -226,14 +229,34 @@ uw_status links_limit(struct uw_engine *e, struct io_link **l)
 
 	if (!st)
 		st = check_tso(e, l[0]);
-	if (!st && e->cfg.rate_bps) {
-		uw_log("UWARP_LINK_RATE: a link that several stacks share cannot be limited "
-		       "(--stacks, UWARP_STACKS)");
+	if (!st && (e->cfg.rate_bps || e->cfg.impair[0])) {
+		uw_log("%s: a link that several stacks share cannot be limited "
+			   "(--stacks, UWARP_STACKS)",
+			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_IMPAIR");
 		st = UW_E_UNSUPPORTED;
 	}
 	for (unsigned i = 0; st && i < e->cfg.stacks; i++)
 		l[i]->ops->close(l[i]);
 	return st;
+}
+
+static void say_line(const char *line)
+{
+	engine_say("%s", line);
+}
+
+/* In front of *l one that impairs, as UWARP_IMPAIR says. */
+static uw_status impair(const struct uw_engine *e, struct io_link **l)
+{
+	struct impair_link_config c = { .now_ns = clock_ns,
+					.say = e->cfg.verbose ? say_line : NULL };
+	char why[256];
+
+	if (!e->cfg.impair[0])
+		return UW_OK;
+	if (impair_parse(e->cfg.impair, &c.options, why, sizeof(why)))
+		return UW_E_INVAL; /* said when the configuration was read */
+	return impair_open(*l, &c, l);
 }
 
 uw_status link_limit(struct uw_engine *e, struct io_link **l)
@@ -244,6 +267,8 @@ uw_status link_limit(struct uw_engine *e, struct io_link **l)
 		st = check_tso(e, *l);
 	if (!st && e->cfg.rate_bps)
 		st = rate_open(*l, e->cfg.rate_bps, clock_ns, NULL, l);
+	if (!st)
+		st = impair(e, l);
 	if (st)
 		(*l)->ops->close(*l);
 	return st;

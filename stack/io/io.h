@@ -38,6 +38,8 @@ enum io_flags {
 	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
 	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
 	IO_TSO = 8,   /* TCP segments go to a port that cuts them */
+	/* With IO_P2P: frames may be damaged, so TCP and IP are checksummed all the same. */
+	IO_SUMS = 16,
 };
 
 struct io_stats {
@@ -124,6 +126,12 @@ static inline void io_free_chain(struct io_frame *f)
 		f->link->ops->free(f);
 		f = next;
 	}
+}
+
+/* Are frames of this link believed as they are, without checksums? */
+static inline bool io_unsummed(const struct io_link *l)
+{
+	return (l->flags & (IO_P2P | IO_SUMS)) == IO_P2P;
 }
 
 /* MAC of an address on an IO_P2P link: locally administered, the address's last 4 octets in its

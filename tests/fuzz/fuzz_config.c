@@ -29,6 +29,7 @@ static const char *const names[] = {
 	"UWARP_IDENTITY",
 	"UWARP_THREADS",
 	"UWARP_TSO",
+	"UWARP_IMPAIR",
 };
 
 static void check(const struct uw_config *c)

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """uwarp-bench's own arithmetic, reading and judging; nothing is measured here."""
 

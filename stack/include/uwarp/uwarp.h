@@ -73,6 +73,7 @@ struct uw_config {
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	uint64_t rate_bps; /* no faster than this, bits per second; 0 = as fast as the link is */
+	char impair[256];  /* what the link does to frames (io/impair/options.h); "" = nothing */
 	enum uw_tso tso;   /* default UW_TSO_AUTO */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
