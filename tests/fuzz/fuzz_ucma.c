@@ -232,7 +232,7 @@ static void one(struct feed *f)
 			double_close(fd);
 		break;
 	case 1:
-		(void)ucma_open(O_NONBLOCK);
+		(void)cm_open(O_NONBLOCK);
 		break;
 	case 2:
 		double_run_helpers();
@@ -260,7 +260,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	double_begin(&f);
 	stack_double_begin(&f);
-	(void)ucma_open(O_CLOEXEC);
+	(void)cm_open(O_CLOEXEC);
 	while (f.n)
 		one(&f);
 	double_end();

@@ -10,8 +10,9 @@
 
 #include <linux/netlink.h>
 
-#include "next.h"
-#include "shim.h"
+#include "libc/next.h"
+#include "libc/raw.h"
+#include "libc/threads.h"
 
 static struct feed *feed; /* this run's */
 
@@ -300,7 +301,7 @@ static struct {
 } helpers[16];
 static unsigned helpers_n;
 
-int shim_spawn(void *(*fn)(void *), void *arg)
+int helper_start(void *(*fn)(void *), void *arg)
 {
 	if (helpers_n == COUNT(helpers) || feed_rarely(feed, 16))
 		return -EAGAIN;
@@ -340,12 +341,12 @@ int fuzz_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct time
 	return fuzz_cond_wait(c, m);
 }
 
-int shim_allow_cancel(void)
+int cancel_allow(void)
 {
 	return 0;
 }
 
-void shim_forbid_cancel(int was)
+void cancel_forbid(int was)
 {
 	(void)was;
 }

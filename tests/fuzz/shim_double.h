@@ -7,9 +7,9 @@
 #ifndef UWARP_FUZZ_SHIM_DOUBLE_H
 #define UWARP_FUZZ_SHIM_DOUBLE_H
 
-#include "fdtab.h"
+#include "libc/fdtab.h"
 #include "fuzz.h"
-#include "host_priv.h"
+#include "loader/loader.h"
 #include "uwarp/uwarp.h"
 
 /* Begin and end of a run; `f` decides what calls of the shim come back with. The end finds out

@@ -284,39 +284,39 @@ static const struct uw_api api = {
 
 /* ---- the host ---------------------------------------------------------------------------- */
 
-const struct uw_api *host_api(void)
+const struct uw_api *loader_api(void)
 {
 	return &api;
 }
 
-struct uw_engine *host_engine(void)
+struct uw_engine *loader_engine(void)
 {
 	static char engine;
 
 	return feed_rarely(feed, 64) ? NULL : (struct uw_engine *)&engine;
 }
 
-uint64_t host_guid(void)
+uint64_t loader_guid(void)
 {
 	return 0x0275770000000001u;
 }
 
-bool host_device(struct uw_device_attr *attr)
+bool loader_device(struct uw_device_attr *attr)
 {
 	*attr = (struct uw_device_attr){ .guid = 0x0275770000000002u };
 	return true;
 }
 
-bool host_device_settled(struct uw_device_attr *attr)
+bool loader_device_settled(struct uw_device_attr *attr)
 {
-	return host_device(attr);
+	return loader_device(attr);
 }
 
-void host_starting(void)
+void loader_starting(void)
 {
 }
 
-bool host_ended(void)
+bool loader_ended(void)
 {
 	return false;
 }

@@ -3,7 +3,7 @@
 #define UWARP_FUZZ_STACK_DOUBLE_H
 
 #include "fuzz.h"
-#include "ucma.h"
+#include "rdma_cm/rdma_cm.h"
 
 void stack_double_begin(struct feed *f);
 /* Every endpoint has been destroyed. */

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An RNIC's address is one of a network interface, and libfabric finds RNICs by trying the
+ * addresses of all interfaces. getifaddrs() therefore also lists those that uwarp-run chose.
+ */
+#include <ifaddrs.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts.h"
+#include "io/addr.h"
+#include "next.h"
+#include "raw.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define MAX 8
+
+struct entry {
+	struct ifaddrs ifa;
+	struct sockaddr_in6 addr, mask; /* or a sockaddr_in */
+};
+
+/* All of ours are one block, and an entry is ours if its name is this very array. */
+static char own_name[] = UWARP_DEV_NAME;
+
+static void set_bits(uint8_t *mask, unsigned bits)
+{
+	for (unsigned i = 0; i < bits; i++)
+		mask[i / 8] |= (uint8_t)(0x80 >> i % 8);
+}
+
+static void fill_ip4(struct entry *e, const struct in_addr *addr, unsigned bits)
+{
+	struct sockaddr_in *a = (struct sockaddr_in *)&e->addr, *m = (struct sockaddr_in *)&e->mask;
+
+	a->sin_family = m->sin_family = AF_INET;
+	a->sin_addr = *addr;
+	set_bits((uint8_t *)&m->sin_addr, bits);
+}
+
+static void fill_ip6(struct entry *e, const void *addr, unsigned bits)
+{
+	e->addr.sin6_family = e->mask.sin6_family = AF_INET6;
+	memcpy(&e->addr.sin6_addr, addr, sizeof(e->addr.sin6_addr));
+	set_bits(e->mask.sin6_addr.s6_addr, bits);
+}
+
+/* "A/N"; false: it is none. */
+static bool parse(const char *text, struct entry *e)
+{
+	char addr[INET6_ADDRSTRLEN], end;
+	unsigned bits;
+	struct in6_addr in;
+
+	if (sscanf(text, "%45[0-9a-fA-F.:]/%u%c", addr, &bits, &end) != 2 || !bits)
+		return false;
+	if (bits <= 32 && inet_pton(AF_INET, addr, &in) == 1)
+		fill_ip4(e, (struct in_addr *)&in, bits);
+	else if (bits <= 128 && inet_pton(AF_INET6, addr, &in) == 1)
+		fill_ip6(e, &in, bits);
+	else
+		return false;
+	return true;
+}
+
+/* What a process has besides: io/addr.c. */
+static unsigned add_made(struct entry *first, unsigned n)
+{
+	const char *link = secure_getenv("UWARP_LINK"), *mtu = secure_getenv("UWARP_MTU");
+	const struct sockaddr_in *four = (struct sockaddr_in *)&first->addr;
+	struct uw_net made;
+
+	if (!n || n == MAX || four->sin_family != AF_INET || (link && strcmp(link, "memif")) ||
+	    (mtu && strtoul(mtu, NULL, 10) < IO_IP6_MIN_MTU))
+		return n;
+	made = io_local_of(four->sin_addr.s_addr);
+	fill_ip6(&first[n], &made.ip, made.bits);
+	return n + 1;
+}
+
+/* UWARP_IP is such as uwarp-run writes it. *own: NULL if there is none. False: no memory. */
+static bool make_entries(struct ifaddrs **own)
+{
+	const char *ip = secure_getenv("UWARP_IP");
+	char *list = strdup(ip ? ip : ""), *rest = list, *one;
+	struct entry *v = calloc(MAX, sizeof(*v));
+	unsigned n = 0;
+	bool ok;
+
+	while (v && list && n < MAX && (one = strsep(&rest, ",")) && parse(one, &v[n]))
+		n++;
+	if (v)
+		n = add_made(v, n);
+	for (unsigned i = 0; i < n; i++) {
+		v[i].ifa = (struct ifaddrs){ .ifa_next = i + 1 < n ? &v[i + 1].ifa : NULL,
+					     .ifa_name = own_name,
+					     .ifa_flags = IFF_UP | IFF_RUNNING,
+					     .ifa_addr = (struct sockaddr *)&v[i].addr,
+					     .ifa_netmask = (struct sockaddr *)&v[i].mask };
+	}
+	ok = v && list;
+	*own = n ? &v->ifa : NULL;
+	if (!n)
+		free(v);
+	free(list);
+	return ok;
+}
+
+EXPORT int getifaddrs(struct ifaddrs **list)
+{
+	struct ifaddrs **end = list, *own;
+
+	if (next_fn()->getifaddrs(list))
+		return -1;
+	if (!make_entries(&own)) {
+		next_fn()->freeifaddrs(*list);
+		errno = ENOMEM;
+		return -1;
+	}
+	while (*end) /* last: who takes the first interface takes a kernel's one */
+		end = &(*end)->ifa_next;
+	*end = own;
+	return 0;
+}
+
+EXPORT void freeifaddrs(struct ifaddrs *list)
+{
+	struct ifaddrs **p = &list, *own;
+
+	while (*p && (*p)->ifa_name != own_name)
+		p = &(*p)->ifa_next;
+	own = *p;
+	*p = NULL;
+	next_fn()->freeifaddrs(list);
+	free(own);
+}
