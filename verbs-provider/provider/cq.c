@@ -119,12 +119,11 @@ int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe)
 int uwarp_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
-	int rc = cq->uw ? cq->api->cq_destroy(cq->uw) : -EINVAL;
+	int rc = cq->api->cq_destroy(cq->uw);
 	int dropped = 0;
 
 	if (rc)
 		return -rc;
-	cq->uw = NULL;
 	if (cq->channel_fd >= 0)
 		dropped = uwarp_provider_host()->channel_drop(cq->channel_fd, (uintptr_t)ibcq);
 	if (dropped > 0)
@@ -136,6 +135,6 @@ int uwarp_destroy_cq(struct ibv_cq *ibcq)
 			 cq->async.reported))
 		return 0;
 	pthread_mutex_destroy(&cq->poll_lock);
-	uwarp_bury(cq);
+	free(cq);
 	return 0;
 }

@@ -30,13 +30,12 @@ struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_
 int uwarp_dereg_mr(struct verbs_mr *vmr)
 {
 	struct uwarp_mr *mr = uwarp_container(vmr, struct uwarp_mr, vmr);
-	int rc = mr->uw ? mr->api->mr_dereg(mr->uw) : -EINVAL;
+	int rc = mr->api->mr_dereg(mr->uw);
 
 	if (rc)
 		return -rc;
-	mr->uw = NULL;
 	uwarp_pd_put(mr->vmr.ibv_mr.pd);
-	uwarp_bury(mr);
+	free(mr);
 	return 0;
 }
 

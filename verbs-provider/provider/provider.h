@@ -94,7 +94,6 @@ struct uwarp_pd {
 struct uwarp_td {
 	struct ibv_td td;
 	_Atomic unsigned users;
-	bool gone;
 };
 
 struct uwarp_mw {
@@ -187,10 +186,6 @@ static inline struct uwarp_qp *to_uwarp_qp(struct ibv_qp *qp)
 {
 	return uwarp_container(qp, struct uwarp_qp, vqp.qp);
 }
-
-/* grave.c: free the memory of an object, which says by an `uw` of NULL that it is gone. Not at
- * once: whoever destroys it once more finds that out. */
-void uwarp_bury(void *object);
 
 /* The verbs way to fail to create: errno and NULL. `rc` is a negative errno. */
 static inline void *uwarp_fail(int rc)

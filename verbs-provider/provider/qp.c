@@ -157,11 +157,10 @@ int uwarp_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uin
 int uwarp_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct uwarp_qp *qp = to_uwarp_qp(ibqp);
-	int rc = qp->uw ? qp->api->qp_destroy(qp->uw) : -EINVAL;
+	int rc = qp->api->qp_destroy(qp->uw);
 
 	if (rc)
 		return -rc;
-	qp->uw = NULL;
 	uwarp_pd_put(ibqp->pd);
 	uwarp_batch_destroy(qp);
 	uwarp_async_drop(&qp->async);
@@ -169,6 +168,6 @@ int uwarp_destroy_qp(struct ibv_qp *ibqp)
 		return 0;
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
-	uwarp_bury(qp);
+	free(qp);
 	return 0;
 }
