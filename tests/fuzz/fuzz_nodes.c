@@ -14,9 +14,9 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
+#include "fuzz_stack.h"
 #include "netlink/netlink.h"
 #include "shim_double.h"
-#include "stack_double.h"
 #include "uverbs/channel.h"
 #include "uverbs/uverbs.h"
 
@@ -246,7 +246,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct feed f = { data, size };
 
 	double_begin(&f);
-	stack_double_begin(&f);
+	fuzz_stack_begin(&f);
 	(void)uverbs_open(0);
 	(void)netlink_open(3);
 	while (f.n)

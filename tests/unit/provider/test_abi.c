@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fake_engine.h"
+#include "fake_host.h"
 #include "fake_ibverbs.h"
 #include "uwtest.h"
 
@@ -156,6 +156,6 @@ int main(int argc, char **argv)
 	files = argv + 2;
 	seen = mmap(NULL, sizeof(*seen) * FAKE_OPS * COUNT(rows), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	fake_reset();
+	fake_host_reset();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,8 @@ static int libraries(void)
 	int n = 0;
 
 	while (fgets(line, sizeof(line), f))
-		n += strstr(line, "r-xp") && (strstr(line, "double") || strstr(line, "memfd:"));
+		n += strstr(line, "r-xp") &&
+		     (strstr(line, "preload-fake") || strstr(line, "memfd:"));
 	fclose(f);
 	return n;
 }
@@ -215,9 +216,9 @@ static int ends_of(void (*fn)(void *), void *arg)
 
 	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
 	snprintf(fd, sizeof(fd), "%d", ends[1]);
-	setenv("DOUBLE_CLOSE_FD", fd, 1);
+	setenv("FAKE_CLOSE_FD", fd, 1);
 	in_child(fn, arg);
-	unsetenv("DOUBLE_CLOSE_FD");
+	unsetenv("FAKE_CLOSE_FD");
 	n = read(ends[0], octets, sizeof(octets));
 	close(ends[0]);
 	close(ends[1]);

@@ -450,7 +450,7 @@ static uint8_t told_tos(void)
 	const _Atomic uint8_t *tos;
 
 	assert_non_null(stack);
-	tos = dlsym(stack, "double_tos");
+	tos = dlsym(stack, "fake_tos");
 	assert_non_null(tos);
 	dlclose(stack);
 	return *tos;
@@ -526,10 +526,10 @@ static void start_failure(void **state)
 	uint32_t id = cm_create(fd, RDMA_PS_TCP);
 
 	(void)state;
-	setenv("DOUBLE_START_ERRNO", "13", 1);
+	setenv("FAKE_START_ERRNO", "13", 1);
 	assert_int_equal(cm_bind(fd, id, INADDR_ANY, 0), -EACCES);
 	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 1, 10), -EACCES);
-	unsetenv("DOUBLE_START_ERRNO");
+	unsetenv("FAKE_START_ERRNO");
 	assert_int_equal(cm_bind(fd, id, INADDR_ANY, 0), 0);
 	close(fd);
 }

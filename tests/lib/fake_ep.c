@@ -1,72 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A test double of libuwarp.so: endpoints that meet in memory, inside one process. It has no
- * protocol and moves no data; what it does keep are the promises of uwarp.h that the shim relies
- * on: callbacks under one lock, from another thread, in order, held back until an endpoint has a
- * context, none after uw_ep_destroy().
- *
- * It also watches the shim: a uw_ function called from inside a callback, or with a lock held
- * that a callback needs, ends the process.
- *
- * Addresses: the engine has 127.7.0.1. Destinations 127.x.x.x are itself; 192.0.2.1 does not
- * answer in time, 192.0.2.2 has no route, 192.0.2.3 is this engine found as late as allowed.
- * Ports: 9 is unreachable, 10 speaks no MPA, 11 resets.
- */
+/* Endpoints. */
+#include "fake_ep.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "uwarp/uwarp.h"
 
 #define PROBE_EVENT 99 /* no event of uwarp.h */
 #define PATIENCE_MS 5000
 
-struct note {
-	TAILQ_ENTRY(note) link;
+struct fake_note {
+	TAILQ_ENTRY(fake_note) link;
 	struct uw_cm_event ev;
 	uint8_t data[UW_PRIVATE_DATA_MAX];
-	struct note **done; /* a probe: cleared when delivered */
-};
-TAILQ_HEAD(notes, note);
-
-enum ep_state {
-	EP_NEW,
-	EP_BOUND,
-	EP_RESOLVED,
-	EP_LISTEN,
-	EP_CONNECTING,
-	EP_REQUEST,
-	EP_UP,
-	EP_END
+	struct fake_note **done; /* a probe: set to NULL when it was delivered */
 };
 
-struct uw_ep {
-	LIST_ENTRY(uw_ep) link;
-	struct uw_engine *engine;
-	uw_cm_event_fn *fn;
-	void *ctx;
-	enum ep_state state;
-	bool shares;
-	struct uw_ep *peer;
-	struct sockaddr_in local, remote;
-	uint8_t data[UW_PRIVATE_DATA_MAX]; /* of a connect */
-	struct notes notes;
-};
-
-struct uw_engine {
-	LIST_HEAD(, uw_ep) eps;
-	bool started, stop;
-	pid_t pid;
-	in_port_t next_port;
-	pthread_t thread;
-};
+__attribute__((visibility("default"))) _Atomic uint8_t fake_tos;
 
 static pthread_mutex_t stack = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
@@ -74,8 +29,16 @@ static _Thread_local bool in_callback;
 
 static void broken(const char *what)
 {
-	fprintf(stderr, "double: %s\n", what);
+	fprintf(stderr, "fake engine: %s\n", what);
 	abort();
+}
+
+static uint32_t own_addr(void)
+{
+	uint32_t a;
+
+	memcpy(&a, &fake.attr.gid[0][12], sizeof(a));
+	return a;
 }
 
 /* ---- delivery --------------------------------------------------------------------------- */
@@ -96,9 +59,10 @@ static struct {
 	void *arg;
 } later;
 
-static bool double_later(struct uw_engine *stack_of, void (*fn)(void *arg), void *arg)
+bool fake_later(struct uw_engine *e, void (*fn)(void *arg), void *arg)
 {
-	(void)stack_of;
+	if (e->decide && e->decide(NULL, FAKE_LATER))
+		return false;
 	if (!in_callback)
 		broken("uw_later() is for callbacks");
 	if (later.fn)
@@ -124,7 +88,7 @@ static void *deliver(void *arg)
 {
 	struct uw_engine *e = arg;
 	struct uw_ep *ep;
-	struct note *n;
+	struct fake_note *n;
 
 	pthread_mutex_lock(&stack);
 	while (!e->stop) {
@@ -150,9 +114,9 @@ static void *deliver(void *arg)
 	return NULL;
 }
 
-static struct note *note_for(struct uw_ep *ep, int type, int error)
+static struct fake_note *note_for(struct uw_ep *ep, int type, int error)
 {
-	struct note *n = calloc(1, sizeof(*n));
+	struct fake_note *n = calloc(1, sizeof(*n));
 
 	n->ev.type = (enum uw_cm_event_type)type;
 	n->ev.error = error;
@@ -161,7 +125,7 @@ static struct note *note_for(struct uw_ep *ep, int type, int error)
 	return n;
 }
 
-static void note_param(struct note *n, const struct uw_cm_param *p)
+static void note_param(struct fake_note *n, const struct uw_cm_param *p)
 {
 	n->ev.param = *p;
 	if (p->private_data_len)
@@ -173,12 +137,12 @@ static void note_param(struct note *n, const struct uw_cm_param *p)
 static void enter(struct uw_ep *ep)
 {
 	struct timespec until;
-	struct note *probe;
+	struct fake_note *probe;
 	int err = 0;
 
 	if (in_callback)
 		broken("a function of the stack was called from a callback");
-	if (!ep->ctx || ep->engine->pid != getpid())
+	if (!ep->ctx || ep->engine->decide || ep->engine->pid != getpid())
 		return;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE_MS / 1000;
@@ -194,31 +158,18 @@ static void enter(struct uw_ep *ep)
 
 /* ---- engine ----------------------------------------------------------------------------- */
 
-static int double_config_from_env(struct uw_config *cfg)
+void fake_engine_init(struct uw_engine *e)
 {
-	memset(cfg, 0, sizeof(*cfg));
-	return 0;
-}
-
-static int double_engine_open(const struct uw_config *cfg, struct uw_engine **out)
-{
-	struct uw_engine *e = calloc(1, sizeof(*e));
-
-	(void)cfg;
+	*e = (struct uw_engine){ .next_port = 40000, .pid = getpid() };
 	LIST_INIT(&e->eps);
-	e->next_port = 40000;
-	e->pid = getpid();
-	*out = e;
-	return 0;
 }
 
-static int double_engine_start(struct uw_engine *e)
+int fake_engine_start(struct uw_engine *e)
 {
-	const char *fail = getenv("DOUBLE_START_ERRNO");
 	sigset_t all, old;
 
-	if (fail)
-		return -atoi(fail);
+	if (e->decide)
+		return 0;
 	pthread_mutex_lock(&stack);
 	if (!e->started) {
 		e->started = true;
@@ -232,23 +183,8 @@ static int double_engine_start(struct uw_engine *e)
 	return 0;
 }
 
-static bool double_engine_started(const struct uw_engine *e)
+void fake_engine_close(struct uw_engine *e)
 {
-	return e->started;
-}
-
-static void double_engine_fork(struct uw_engine *e, enum uw_fork when)
-{
-	(void)e;
-	(void)when;
-}
-
-static void double_engine_close(struct uw_engine *e)
-{
-	const char *told = getenv("DOUBLE_CLOSE_FD"); /* gets an octet for every end */
-
-	if (told && write(atoi(told), "", 1) != 1)
-		abort();
 	if (e->started) {
 		pthread_mutex_lock(&stack);
 		e->stop = true;
@@ -259,32 +195,12 @@ static void double_engine_close(struct uw_engine *e)
 	free(e);
 }
 
-static void double_engine_query(struct uw_engine *e, struct uw_device_attr *attr)
-{
-	(void)e;
-	memset(attr, 0, sizeof(*attr));
-	attr->guid = 0x0275fffe7f070001;
-	attr->max_qp = attr->max_cq = attr->max_mr = attr->max_pd = 16;
-	attr->max_qp_wr = attr->max_cqe = 64;
-	attr->max_sge = 4;
-	attr->max_rd_atom = 16;
-	attr->mtu = 1500;
-	attr->link_up = true;
-	attr->addr_is_final = e->started || !getenv("UWARP_IP_AUTO");
-	attr->roce = getenv("UWARP_IDENTITY") && !strcmp(getenv("UWARP_IDENTITY"), "roce");
-	*(struct sockaddr_in *)&attr->addr =
-		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f070001) };
-	attr->n_gids = 2;
-	memcpy(attr->gid[0], "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\x07\0\1", 16);
-	memcpy(attr->gid[1], "\xfd\0\0\0\0\0\0\0\0\0\0\0\x7f\x07\0\1", 16);
-}
-
 /* ---- endpoints -------------------------------------------------------------------------- */
 
-static int double_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out)
+int fake_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out)
 {
 	struct uw_ep *ep;
-	int err = double_engine_start(e);
+	int err = e->decide ? e->decide(NULL, FAKE_CREATE) : fake_engine_start(e);
 
 	if (in_callback)
 		broken("uw_ep_create was called from a callback");
@@ -304,7 +220,13 @@ static int double_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, 
 	return 0;
 }
 
-static void double_ep_set_ctx(struct uw_ep *ep, void *ctx)
+/* Nothing can go wrong with this call unless the test says so. */
+static int decided(struct uw_ep *ep, enum fake_call call)
+{
+	return ep->engine->decide ? ep->engine->decide(ep, call) : 0;
+}
+
+void fake_ep_set_ctx(struct uw_ep *ep, void *ctx)
 {
 	pthread_mutex_lock(&stack);
 	ep->ctx = ctx;
@@ -323,39 +245,39 @@ static struct uw_ep *on_port(struct uw_engine *e, in_port_t port)
 	return NULL;
 }
 
-static int double_ep_share_port(struct uw_ep *ep, bool on)
+int fake_ep_share_port(struct uw_ep *ep, bool on)
 {
 	enter(ep);
 	ep->shares = on;
-	return 0;
+	return decided(ep, FAKE_SHARE_PORT);
 }
 
-/* What an endpoint was told last. */
-__attribute__((visibility("default"))) _Atomic uint8_t double_tos;
-
-static void double_ep_set_tos(struct uw_ep *ep, uint8_t tos)
+void fake_ep_set_tos(struct uw_ep *ep, uint8_t tos)
 {
 	enter(ep);
-	double_tos = tos;
+	ep->tos = tos;
+	fake_tos = tos;
 }
 
-static int double_ep_only6(struct uw_ep *ep, bool on)
+int fake_ep_only6(struct uw_ep *ep, bool on)
 {
 	(void)on;
 	enter(ep);
-	return 0;
+	return decided(ep, FAKE_ONLY6);
 }
 
-static int double_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
+int fake_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
 	uint32_t a = ntohl(in->sin_addr.s_addr);
 	int err = 0;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_BIND);
 	if (in->sin_family != AF_INET)
 		return -EAFNOSUPPORT;
-	if (a && a != INADDR_LOOPBACK && a != 0x7f070001)
+	if (a && a != INADDR_LOOPBACK && in->sin_addr.s_addr != own_addr())
 		return -EADDRNOTAVAIL;
 	pthread_mutex_lock(&stack);
 	if (ep->state != EP_NEW)
@@ -364,7 +286,7 @@ static int double_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 		err = -EADDRINUSE;
 	if (!err) {
 		ep->local = *in;
-		ep->local.sin_addr.s_addr = htonl(0x7f070001);
+		ep->local.sin_addr.s_addr = own_addr();
 		if (!in->sin_port)
 			ep->local.sin_port = htons(ep->engine->next_port++);
 		ep->state = EP_BOUND;
@@ -373,15 +295,15 @@ static int double_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	return err;
 }
 
-static void doze(unsigned ms)
+static void pause_ms(unsigned ms)
 {
 	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L };
 
 	nanosleep(&t, NULL);
 }
 
-static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
-			     const struct sockaddr *dst, unsigned timeout_ms)
+int fake_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
+		    unsigned timeout_ms)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)dst;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)dst;
@@ -389,6 +311,8 @@ static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
 	uint32_t a;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_RESOLVE);
 	if (in6->sin6_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr)) {
 		self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		self.sin_port = in6->sin6_port;
@@ -400,7 +324,7 @@ static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
 	if (!timeout_ms && (a == 0xc0000201 || a == 0xc0000203))
 		return -EAGAIN;
 	if (a == 0xc0000201 || a == 0xc0000203)
-		doze(timeout_ms);
+		pause_ms(timeout_ms);
 	if (a == 0xc0000201)
 		return -ETIMEDOUT;
 	if (a >> 24 != 127 && a != 0xc0000203)
@@ -408,7 +332,7 @@ static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
 	pthread_mutex_lock(&stack);
 	if (ep->state == EP_NEW) {
 		ep->local.sin_family = AF_INET;
-		ep->local.sin_addr.s_addr = htonl(0x7f070001);
+		ep->local.sin_addr.s_addr = own_addr();
 		if (src)
 			ep->local.sin_port = ((const struct sockaddr_in *)src)->sin_port;
 		if (!ep->local.sin_port)
@@ -420,11 +344,13 @@ static int double_ep_resolve(struct uw_ep *ep, const struct sockaddr *src,
 	return 0;
 }
 
-static int double_ep_listen(struct uw_ep *ep, int backlog)
+int fake_ep_listen(struct uw_ep *ep, int backlog)
 {
 	int err = 0;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_LISTEN);
 	pthread_mutex_lock(&stack);
 	if (ep->state != EP_BOUND || backlog < 1)
 		err = -EINVAL;
@@ -456,7 +382,7 @@ static bool odd(struct uw_ep *ep)
 static void request(struct uw_ep *ep, struct uw_ep *listener, const struct uw_cm_param *p)
 {
 	struct uw_ep *child = calloc(1, sizeof(*child));
-	struct note *n;
+	struct fake_note *n;
 
 	child->engine = ep->engine;
 	child->fn = listener->fn;
@@ -472,11 +398,13 @@ static void request(struct uw_ep *ep, struct uw_ep *listener, const struct uw_cm
 	n->ev.ep = child;
 }
 
-static int double_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+int fake_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
 	struct uw_ep *listener;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_CONNECT);
 	if (!qpn)
 		return -ENOENT;
 	pthread_mutex_lock(&stack);
@@ -494,11 +422,13 @@ static int double_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_
 	return 0;
 }
 
-static int double_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
+int fake_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
 	int err = 0;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_ACCEPT);
 	if (!qpn)
 		return -ENOENT;
 	pthread_mutex_lock(&stack);
@@ -522,12 +452,14 @@ static void part(struct uw_ep *ep)
 	ep->state = EP_END;
 }
 
-static int double_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
+int fake_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 {
-	struct note *n;
+	struct fake_note *n;
 	int err = 0;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_REJECT);
 	pthread_mutex_lock(&stack);
 	if (ep->state != EP_REQUEST) {
 		err = -ENOTCONN;
@@ -542,11 +474,13 @@ static int double_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 	return err;
 }
 
-static int double_ep_disconnect(struct uw_ep *ep)
+int fake_ep_disconnect(struct uw_ep *ep)
 {
 	int err = 0;
 
 	enter(ep);
+	if (ep->engine->decide)
+		return ep->engine->decide(ep, FAKE_DISCONNECT);
 	pthread_mutex_lock(&stack);
 	if (ep->state != EP_UP) {
 		err = -ENOTCONN;
@@ -563,7 +497,7 @@ static int double_ep_disconnect(struct uw_ep *ep)
 /* Requests that a listener was never told of go with it. */
 static void forget_notes(struct uw_ep *ep)
 {
-	struct note *n;
+	struct fake_note *n;
 
 	while ((n = TAILQ_FIRST(&ep->notes))) {
 		TAILQ_REMOVE(&ep->notes, n, link);
@@ -577,7 +511,7 @@ static void forget_notes(struct uw_ep *ep)
 	}
 }
 
-static void double_ep_destroy(struct uw_ep *ep)
+void fake_ep_destroy(struct uw_ep *ep)
 {
 	enter(ep);
 	pthread_mutex_lock(&stack);
@@ -607,150 +541,42 @@ static void give_addr(const struct sockaddr_in *from, struct sockaddr_storage *t
 	pthread_mutex_unlock(&stack);
 }
 
-static void double_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
+void fake_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
 	enter((struct uw_ep *)ep);
 	give_addr(&ep->local, a);
 }
 
-static void double_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
+void fake_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
 	enter((struct uw_ep *)ep);
 	give_addr(&ep->remote, a);
 }
 
-/* ---- objects: they exist, and nothing moves --------------------------------------------- */
+/* ---- by hand ---------------------------------------------------------------------------- */
 
-struct uw_pd {
-	int unused;
-};
-
-struct uw_cq {
-	int unused;
-};
-
-struct uw_qp {
-	uint32_t num;
-	enum uw_qp_state state;
-};
-
-static int double_pd_alloc(struct uw_engine *e, struct uw_pd **out)
+void fake_deliver(struct uw_ep *ep, const struct uw_cm_event *ev)
 {
-	(void)e;
-	*out = calloc(1, sizeof(**out));
-	return 0;
-}
+	struct uw_cm_event own = *ev;
+	struct uw_ep *child;
 
-static int double_pd_dealloc(struct uw_pd *pd)
-{
-	free(pd);
-	return 0;
-}
-
-static int double_cq_create(struct uw_engine *e, const struct uw_cq_attr *attr, struct uw_cq **out)
-{
-	(void)e;
-	(void)attr;
-	*out = calloc(1, sizeof(**out));
-	return 0;
-}
-
-static int double_cq_destroy(struct uw_cq *cq)
-{
-	free(cq);
-	return 0;
-}
-
-static int double_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
-{
-	(void)cq;
-	(void)n;
-	(void)wc;
-	return 0;
-}
-
-static int double_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out)
-{
-	static uint32_t num = 100;
-	struct uw_qp *qp = calloc(1, sizeof(*qp));
-
-	(void)pd;
-	(void)attr;
-	qp->num = __atomic_add_fetch(&num, 1, __ATOMIC_RELAXED);
-	*out = qp;
-	return 0;
-}
-
-static int double_qp_destroy(struct uw_qp *qp)
-{
-	free(qp);
-	return 0;
-}
-
-static uint32_t double_qp_num(const struct uw_qp *qp)
-{
-	return qp->num;
-}
-
-static enum uw_qp_state double_qp_state(const struct uw_qp *qp)
-{
-	return qp->state;
-}
-
-static int double_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
-{
-	qp->state = to;
-	return 0;
-}
-
-static int double_qp_set_access(struct uw_qp *qp, unsigned access)
-{
-	(void)qp;
-	(void)access;
-	return 0;
-}
-
-/* ---- the table -------------------------------------------------------------------------- */
-
-__attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t version)
-{
-	static const struct uw_api api = {
-		.version = UW_API_VERSION,
-		.config_from_env = double_config_from_env,
-		.engine_open = double_engine_open,
-		.engine_start = double_engine_start,
-		.engine_started = double_engine_started,
-		.engine_close = double_engine_close,
-		.engine_fork = double_engine_fork,
-		.engine_query = double_engine_query,
-		.pd_alloc = double_pd_alloc,
-		.pd_dealloc = double_pd_dealloc,
-		.cq_create = double_cq_create,
-		.cq_destroy = double_cq_destroy,
-		.cq_poll = double_cq_poll,
-		.qp_create = double_qp_create,
-		.qp_destroy = double_qp_destroy,
-		.qp_num = double_qp_num,
-		.qp_state = double_qp_state,
-		.qp_modify = double_qp_modify,
-		.qp_set_access = double_qp_set_access,
-		.ep_create = double_ep_create,
-		.ep_set_ctx = double_ep_set_ctx,
-		.ep_share_port = double_ep_share_port,
-		.ep_only6 = double_ep_only6,
-		.ep_set_tos = double_ep_set_tos,
-		.ep_bind = double_ep_bind,
-		.ep_resolve = double_ep_resolve,
-		.ep_listen = double_ep_listen,
-		.ep_connect = double_ep_connect,
-		.ep_accept = double_ep_accept,
-		.ep_reject = double_ep_reject,
-		.ep_disconnect = double_ep_disconnect,
-		.ep_destroy = double_ep_destroy,
-		.ep_local_addr = double_ep_local_addr,
-		.ep_peer_addr = double_ep_peer_addr,
-		.later = double_later,
-	};
-
-	return version == UW_API_VERSION ? &api : NULL;
+	if (ev->type == UW_CM_CONNECT_REQUEST) {
+		child = calloc(1, sizeof(*child));
+		child->engine = ep->engine;
+		child->fn = ep->fn;
+		child->state = EP_REQUEST;
+		child->local.sin_family = child->remote.sin_family = AF_INET;
+		TAILQ_INIT(&child->notes);
+		LIST_INSERT_HEAD(&ep->engine->eps, child, link);
+		own.ep = child;
+	}
+	own.stack = ep->engine;
+	in_callback = true;
+	ep->fn(ep->ctx, &own);
+	in_callback = false;
+	if (!later.fn)
+		return;
+	pthread_mutex_lock(&stack);
+	run_later();
+	pthread_mutex_unlock(&stack);
 }

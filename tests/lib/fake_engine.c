@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TEST DOUBLE: see fake_engine.h. */
+/* The engine and its objects. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#include <rdma/ib_user_verbs.h>
+#include <unistd.h>
 
 #include "fake_engine.h"
-
-struct uw_engine {
-	int unused;
-};
+#include "fake_ep.h"
 
 struct fake fake;
-static struct uw_engine the_engine;
 
 void fake_reset(void)
 {
@@ -41,13 +36,14 @@ void fake_reset(void)
 	};
 	fake.room = FAKE_MAX;
 	fake.full = -ENOMEM;
-	fake.channel_wr = fake.channel_rd = -1;
 }
 
 static int failing(void)
 {
 	int rc = fake.fail;
 
+	if (fake.cancel_points)
+		pthread_testcancel();
 	fake.fail = 0;
 	return rc;
 }
@@ -77,6 +73,35 @@ static int destroy(void *obj)
 	free(obj);
 	fake.live--;
 	return 0;
+}
+
+static int config_from_env(struct uw_config *cfg)
+{
+	memset(cfg, 0, sizeof(*cfg));
+	return 0;
+}
+
+static int engine_open(const struct uw_config *cfg, struct uw_engine **out)
+{
+	struct uw_engine *e = malloc(sizeof(*e));
+
+	(void)cfg;
+	if (!e)
+		return -ENOMEM;
+	fake_engine_init(e);
+	*out = e;
+	return 0;
+}
+
+static bool engine_started(const struct uw_engine *e)
+{
+	return e->started;
+}
+
+static void engine_fork(struct uw_engine *e, enum uw_fork when)
+{
+	(void)e;
+	(void)when;
 }
 
 static void engine_query(struct uw_engine *e, struct uw_device_attr *attr)
@@ -260,12 +285,14 @@ static uint32_t srq_limit(const struct uw_srq *srq)
 /* Grants two requests and one SGE more than asked, so that a provider that ignores it is seen. */
 static int qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out)
 {
+	static uint32_t num = 77;
 	int rc = create(sizeof(**out), out, &fake.qp);
 
 	(void)pd;
 	if (rc)
 		return rc;
 	fake.qp->attr = *attr;
+	fake.qp->num = __atomic_fetch_add(&num, 1, __ATOMIC_RELAXED);
 	attr->max_send_wr += 2;
 	attr->max_recv_wr += 2;
 	attr->max_send_sge += 1;
@@ -281,8 +308,7 @@ static int qp_destroy(struct uw_qp *qp)
 
 static uint32_t qp_num(const struct uw_qp *qp)
 {
-	(void)qp;
-	return 77;
+	return qp->num;
 }
 
 static enum uw_qp_state qp_state(const struct uw_qp *qp)
@@ -387,6 +413,12 @@ static int srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsign
 
 static const struct uw_api the_api = {
 	.version = UW_API_VERSION,
+	.config_from_env = config_from_env,
+	.engine_open = engine_open,
+	.engine_start = fake_engine_start,
+	.engine_started = engine_started,
+	.engine_close = fake_engine_close,
+	.engine_fork = engine_fork,
 	.engine_query = engine_query,
 	.pd_alloc = pd_alloc,
 	.pd_dealloc = pd_dealloc,
@@ -422,51 +454,25 @@ static const struct uw_api the_api = {
 	.qp_set_access = qp_set_access,
 	.post_send = post_send,
 	.post_recv = post_recv,
+	.ep_create = fake_ep_create,
+	.ep_set_ctx = fake_ep_set_ctx,
+	.ep_share_port = fake_ep_share_port,
+	.ep_only6 = fake_ep_only6,
+	.ep_set_tos = fake_ep_set_tos,
+	.ep_bind = fake_ep_bind,
+	.ep_resolve = fake_ep_resolve,
+	.ep_listen = fake_ep_listen,
+	.ep_connect = fake_ep_connect,
+	.ep_accept = fake_ep_accept,
+	.ep_reject = fake_ep_reject,
+	.ep_disconnect = fake_ep_disconnect,
+	.ep_destroy = fake_ep_destroy,
+	.ep_local_addr = fake_ep_local_addr,
+	.ep_peer_addr = fake_ep_peer_addr,
+	.later = fake_later,
 };
 
-static const struct uw_api *host_api(void)
+const struct uw_api *fake_api(void)
 {
 	return &the_api;
-}
-
-static struct uw_engine *host_engine(void)
-{
-	fake.engine_asked++;
-	return fake.no_engine ? NULL : &the_engine;
-}
-
-static int channel_post(int fd, const void *event, size_t len)
-{
-	if (fd != fake.channel_rd)
-		return -EBADF;
-	return send(fake.channel_wr, event, len, MSG_DONTWAIT) == (ssize_t)len ? 0 : -EAGAIN;
-}
-
-static int channel_drop(int fd, uint64_t handle)
-{
-	struct ib_uverbs_comp_event_desc d[FAKE_MAX];
-	int n = 0, dropped = 0;
-
-	while (recv(fd, &d[n], sizeof(d[n]), MSG_DONTWAIT) == (ssize_t)sizeof(d[n]))
-		n++;
-	for (int i = 0; i < n; i++) {
-		if (d[i].cq_handle == handle)
-			dropped++;
-		else if (channel_post(fd, &d[i], sizeof(d[i])))
-			abort();
-	}
-	return dropped;
-}
-
-static const struct uwarp_host the_host = {
-	.version = UWARP_HOST_VERSION,
-	.api = host_api,
-	.engine = host_engine,
-	.channel_post = channel_post,
-	.channel_drop = channel_drop,
-};
-
-__attribute__((visibility("default"))) const struct uwarp_host *uwarp_host(uint32_t version)
-{
-	return version == UWARP_HOST_VERSION ? &the_host : NULL;
 }
