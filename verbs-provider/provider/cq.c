@@ -80,7 +80,11 @@ int uwarp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
 
 	/* The same layout: same_as_verbs.c. */
-	return cq->api->cq_poll(cq->uw, n, (struct uw_wc *)wc);
+	int got = cq->api->cq_poll(cq->uw, n, (struct uw_wc *)wc);
+
+	if (got < 0)
+		errno = -got;
+	return got;
 }
 
 int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

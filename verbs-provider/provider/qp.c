@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts.h"
 #include "provider.h"
 
 #define QP_ACCESS                                                                                  \
@@ -57,7 +58,12 @@ static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
-	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~known))
+	if (attr->qp_type != IBV_QPT_RC) {
+		uwarp_warn_once("ibv_create_qp: " UWARP_DEV_NAME
+				" has RC queue pairs only: no UD, UC, XRC or raw packets");
+		return -EOPNOTSUPP;
+	}
+	if (attr->comp_mask & ~known)
 		return -EOPNOTSUPP;
 	if (uwarp_batch_wanted(attr) && !uwarp_batch_possible(attr))
 		return -EOPNOTSUPP;
@@ -82,6 +88,7 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 	qp->async.ctx = to_uwarp_context(attr->pd->context);
 	qp->async.element = (uintptr_t)&qp->vqp.qp;
 	qp->access = QP_ACCESS;
+	qp->is_reset = true;
 	qp->path = uwarp_new_path;
 	qp->sq_sig_all = attr->sq_sig_all;
 	fill_attr(&uw, attr, qp);

@@ -228,6 +228,34 @@ uint64_t loader_guid(void)
 	return guid;
 }
 
+static bool facts_of(bool known, const struct uw_device_attr *attr, struct uwarp_facts *f)
+{
+	if (!known)
+		return false;
+	uwarp_facts_of(attr, f);
+	f->node_guid = loader_guid();
+	return true;
+}
+
+bool loader_facts(struct uwarp_facts *f)
+{
+	struct uw_device_attr attr;
+
+	return facts_of(loader_device(&attr), &attr, f);
+}
+
+bool loader_facts_settled(struct uwarp_facts *f)
+{
+	struct uw_device_attr attr;
+
+	return facts_of(loader_device_settled(&attr), &attr, f);
+}
+
+bool loader_is_open(void)
+{
+	return atomic_load_explicit(&host.engine, memory_order_acquire);
+}
+
 bool loader_ended(void)
 {
 	return atomic_load_explicit(&host.ended, memory_order_relaxed);

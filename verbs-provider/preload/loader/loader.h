@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "facts.h"
 #include "host.h"
 
 /* The library's table and the engine, made at the first call. NULL: it failed, and one line on
@@ -27,6 +28,11 @@ uint64_t loader_guid(void);
 bool loader_device(struct uw_device_attr *attr);
 /* The same with the final address. This starts the link if the address is not final before. */
 bool loader_device_settled(struct uw_device_attr *attr);
+/* The same two as facts.h has it, with the node GUID above. */
+bool loader_facts(struct uwarp_facts *f);
+bool loader_facts_settled(struct uwarp_facts *f);
+/* An engine is open: a program has asked for the device in this process. */
+bool loader_is_open(void);
 
 /* Call this before the engine starts its link: a child forked later needs an engine of its own. */
 void loader_starting(void);

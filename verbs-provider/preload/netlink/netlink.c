@@ -21,11 +21,9 @@
 #include "libc/fdtab.h"
 #include "libc/raw.h"
 #include "loader/loader.h"
+#include "sysfs/netdev.h"
 
 #define NL_BUF 32768
-
-enum { NODE_TYPE_CA = 1, NODE_TYPE_RNIC = 4, PORT_ACTIVE = 4, PORT_LINK_UP = 5 };
-enum { UVERBS_ABI = 1, UCMA_ABI = 4 };
 
 /* One request and where its answer goes. */
 struct nl_call {
@@ -147,28 +145,40 @@ static void answer_finish(struct nl_call *c)
 
 static void answer_device(struct nl_call *c)
 {
-	struct uw_device_attr attr;
-	bool roce = loader_device(&attr) && attr.roce;
+	struct uwarp_facts f;
 
+	if (!loader_facts(&f))
+		return;
 	answer_begin(c);
 	out_u32(c, RDMA_NLDEV_ATTR_DEV_INDEX, UWARP_DEV_INDEX);
 	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, UWARP_DEV_NAME);
 	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-	out_u64(c, RDMA_NLDEV_ATTR_NODE_GUID, loader_guid());
-	out_u64(c, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, loader_guid());
-	out_u8(c, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, roce ? NODE_TYPE_CA : NODE_TYPE_RNIC);
-	out_str(c, RDMA_NLDEV_ATTR_DEV_PROTOCOL, roce ? "roce" : "iw");
+	out_u64(c, RDMA_NLDEV_ATTR_NODE_GUID, f.node_guid);
+	out_u64(c, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, f.node_guid);
+	out_str(c, RDMA_NLDEV_ATTR_FW_VERSION, f.fw_ver);
+	out_u8(c, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, f.node_type);
+	out_str(c, RDMA_NLDEV_ATTR_DEV_PROTOCOL, f.protocol);
 	out_end(c);
 }
 
 static void answer_port(struct nl_call *c)
 {
+	struct uwarp_facts f;
+	struct netdev dev;
+
+	if (!loader_facts(&f))
+		return;
+	netdev_find(&dev);
 	answer_begin(c);
 	out_u32(c, RDMA_NLDEV_ATTR_DEV_INDEX, UWARP_DEV_INDEX);
 	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, UWARP_DEV_NAME);
 	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-	out_u8(c, RDMA_NLDEV_ATTR_PORT_STATE, PORT_ACTIVE);
-	out_u8(c, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, PORT_LINK_UP);
+	out_u8(c, RDMA_NLDEV_ATTR_PORT_STATE, f.state);
+	out_u8(c, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, f.phys_state);
+	if (dev.index) {
+		out_u32(c, RDMA_NLDEV_ATTR_NDEV_INDEX, dev.index);
+		out_str(c, RDMA_NLDEV_ATTR_NDEV_NAME, dev.name);
+	}
 	out_end(c);
 }
 
@@ -256,8 +266,7 @@ static void req_get(struct nl_call *c)
 {
 	if (is_dump(c))
 		relay(c, true);
-	if (loader_guid())
-		answer_device(c);
+	answer_device(c);
 	answer_finish(c);
 }
 
@@ -270,10 +279,11 @@ static void req_port(struct nl_call *c)
 static void req_chardev(struct nl_call *c)
 {
 	if (!strcmp(c->type, "rdma_cm"))
-		answer_chardev(c, UWARP_UCMA_NODE, UCMA_ABI, 0);
+		answer_chardev(c, UWARP_UCMA_NODE, UWARP_UCMA_ABI, 0);
 	else if (!strcmp(c->type, "uverbs"))
 		/* what fstat() says of the open node, by which ibv_import_device() finds it */
-		answer_chardev(c, UWARP_UVERBS_NODE, UVERBS_ABI, makedev(1, 3));
+		answer_chardev(c, UWARP_UVERBS_NODE, UWARP_UVERBS_ABI,
+			       makedev(UWARP_NODE_MAJOR, UWARP_NODE_MINOR));
 	else
 		answer_error(c, -EOPNOTSUPP);
 	answer_finish(c);

@@ -152,11 +152,11 @@ static int set_tos(struct cm_id *id, const void *value)
 	return 0;
 }
 
-/* TCP has its own timers. */
-static int set_nothing(struct cm_id *id, const void *value)
+/* TCP has its own timers: it is kept for the program's queries (query.c). */
+static int set_ack_timeout(struct cm_id *id, const void *value)
 {
-	(void)id;
-	(void)value;
+	id->ack_timeout = *(const uint8_t *)value;
+	id->has_ack_timeout = true;
 	return 0;
 }
 
@@ -169,7 +169,7 @@ static const struct id_option {
 	{ RDMA_OPTION_ID_TOS, sizeof(uint8_t), false, set_tos },
 	{ RDMA_OPTION_ID_REUSEADDR, sizeof(int), false, set_reuseaddr },
 	{ RDMA_OPTION_ID_AFONLY, sizeof(int), false, set_afonly },
-	{ RDMA_OPTION_ID_ACK_TIMEOUT, sizeof(uint8_t), true, set_nothing },
+	{ RDMA_OPTION_ID_ACK_TIMEOUT, sizeof(uint8_t), true, set_ack_timeout },
 };
 
 static int set_option(const struct cm_call *c)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands that bind, listen, connect, accept, reject and disconnect. */
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "facts.h"
+#include "loader/loader.h"
 #include "rdma_cm.h"
 
 #define BACKLOG_MAX	    1024 /* = net.rdma_ucm.max_backlog */
@@ -70,6 +74,16 @@ int cm_cmd_bind(const struct cm_call *c)
 	return bind_to(c->id, &cmd->addr);
 }
 
+static int refuse_datagrams(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		fprintf(stderr, "uwarp: rdma_listen: " UWARP_DEV_NAME
+				" has no datagrams, so nobody can reach an id of RDMA_PS_UDP\n");
+	return -EOPNOTSUPP;
+}
+
 int cm_cmd_listen(const struct cm_call *c)
 {
 	const struct rdma_ucm_listen *cmd = c->in;
@@ -82,14 +96,15 @@ int cm_cmd_listen(const struct cm_call *c)
 	err = cm_id_state(id) == CM_IDLE ? bind_to(id, &any) : 0;
 	if (!err && cm_id_state(id) != CM_BOUND)
 		err = -EINVAL;
+	if (!err && !cm_id_is_rc(id))
+		err = refuse_datagrams();
 	if (err)
 		return err;
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_LISTEN; /* requests may come before ep_listen() returns */
 	id->backlog = (uint32_t)backlog;
 	pthread_mutex_unlock(&cm.lock);
-	if (cm_id_is_rc(id))
-		err = id->api->ep_listen(id->ep, backlog);
+	err = id->api->ep_listen(id->ep, backlog);
 	if (err)
 		cm_id_set_state(id, CM_BOUND);
 	return err;
@@ -121,10 +136,12 @@ int cm_cmd_connect(const struct cm_call *c)
 	const struct rdma_ucm_connect *cmd = c->in;
 	const struct uw_cm_param param = param_of(&cmd->conn_param);
 	struct cm_id *id = c->id;
+	struct uw_device_attr dev;
 	int err;
 
 	if (!cmd->conn_param.valid || cm_id_state(id) != CM_ROUTE_RESOLVED)
 		return -EINVAL;
+	id->as_roce = loader_device(&dev) && dev.roce;
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_CONNECT; /* the outcome may come before ep_connect() returns */
 	id->connecting = true;

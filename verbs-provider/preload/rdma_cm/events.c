@@ -209,6 +209,10 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	if (id->dying || !id->uid || id->state != CM_CONNECT)
 		return false;
 	e->resp.event = (uint32_t)(o->type < 0 ? (int)by_error(status) : o->type);
+	/* InfiniBand leaves the last step to the program (rdma_establish), and librdmacm takes it
+	 * for an id that has a QP. */
+	if (e->resp.event == CM_EV_ESTABLISHED && id->as_roce && !id->passive)
+		e->resp.event = CM_EV_CONNECT_RESPONSE;
 	e->resp.status = (uint32_t)status;
 	/* As in the kernel: the accepting side has heard the peer's words with the request. */
 	if (!id->passive)

@@ -146,6 +146,21 @@ static void endpoint_drop(struct cm_id *id)
 	id->ep = NULL;
 }
 
+/* Take it off its file, with its events. The caller holds cm.lock. */
+static void unlink_id(struct cm_id *id, struct cm_events *rest)
+{
+	cm_events_take(id, rest);
+	cm_file_signal(id->file);
+	LIST_REMOVE(id, link);
+}
+
+void cm_id_free(struct cm_id *id)
+{
+	endpoint_drop(id);
+	pthread_mutex_destroy(&id->cmd);
+	free(id);
+}
+
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported)
 {
 	struct cm_events rest = TAILQ_HEAD_INITIALIZER(rest);
@@ -163,20 +178,22 @@ int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_report
 	pthread_cond_broadcast(&cm.changed);
 	while (id->refs)
 		pthread_cond_wait(&cm.changed, &cm.lock);
-	pthread_mutex_unlock(&cm.lock);
-
-	endpoint_drop(id); /* no callback runs after it */
-
-	pthread_mutex_lock(&cm.lock);
-	cm_events_take(id, &rest);
-	cm_file_signal(id->file);
-	LIST_REMOVE(id, link);
+	if (!id->resolving) {
+		pthread_mutex_unlock(&cm.lock);
+		endpoint_drop(id); /* no callback runs after it */
+		pthread_mutex_lock(&cm.lock);
+	}
+	unlink_id(id, &rest);
 	*events_reported = id->events_reported;
+	/* From here on it is resolve.c's if that still uses it. */
+	id->orphaned = id->resolving;
+	if (id->orphaned)
+		id = NULL;
 	pthread_mutex_unlock(&cm.lock);
 
 	cm_events_discard(&rest);
-	pthread_mutex_destroy(&id->cmd);
-	free(id);
+	if (id)
+		cm_id_free(id);
 	return 0;
 }
 
@@ -220,6 +237,7 @@ void cm_fork_child(bool lost)
 		if (!id)
 			continue;
 		id->refs = 0;
+		id->resolving = false;
 		pthread_mutex_init(&id->cmd, NULL);
 		if (lost)
 			id_lose(id);

@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "facts.h"
 #include "libc/raw.h"
 #include "loader/loader.h"
 #include "rdma_cm.h"
 #include "uverbs/uverbs.h"
 
-enum { QPS_INIT = 1, QPS_RTR = 2, QPS_ERR = 6 };      /* = IBV_QPS_* */
-enum { QP_STATE = 1 << 0, QP_ACCESS_FLAGS = 1 << 3 }; /* = IBV_QP_* */
+enum { QPS_INIT = 1, QPS_RTR = 2, QPS_ERR = 6 };			   /* = IBV_QPS_* */
+enum { QP_STATE = 1 << 0, QP_ACCESS_FLAGS = 1 << 3, QP_TIMEOUT = 1 << 9 }; /* = IBV_QP_* */
 
 #define NO_INDEX UINT32_MAX /* the GUID alone names the device */
 
@@ -35,6 +36,18 @@ static struct addrs addrs_of(const struct cm_call *c)
 	return a;
 }
 
+/* As RoCEv2 makes a GID of an address. */
+static void address_to_gid(const struct sockaddr_storage *a, uint8_t gid[16])
+{
+	memset(gid, 0, 16);
+	if (a->ss_family == AF_INET6) {
+		memcpy(gid, &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
+	} else {
+		gid[10] = gid[11] = 0xff;
+		memcpy(gid + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
+	}
+}
+
 int cm_cmd_query_route(const struct cm_call *c)
 {
 	const struct rdma_ucm_query *cmd = c->in;
@@ -49,6 +62,8 @@ int cm_cmd_query_route(const struct cm_call *c)
 		r.node_guid = htobe64(loader_guid());
 		r.port_num = 1;
 		uverbs_gid_of(&a.src, r.ib_route[0].sgid);
+		if (a.dst.ss_family)
+			address_to_gid(&a.dst, r.ib_route[0].dgid);
 	}
 	return cm_answer(c, cmd->response, &r, sizeof(r),
 			 offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
@@ -124,6 +139,23 @@ int cm_cmd_query(const struct cm_call *c)
 	}
 }
 
+/* The path as RoCE would have it. The mask does not name these fields, so librdmacm does not set
+ * them. Programs that connect a QP of their own read them (UCX: path MTU and address handle). */
+static void fill_path(const struct cm_call *c, struct ib_uverbs_qp_attr *r)
+{
+	const struct addrs a = addrs_of(c);
+	struct uw_device_attr dev;
+
+	if (!loader_device(&dev))
+		return;
+	r->path_mtu = uwarp_mtu_code(dev.mulpdu);
+	r->port_num = 1;
+	r->ah_attr.is_global = 1;
+	r->ah_attr.port_num = 1;
+	r->ah_attr.grh.hop_limit = 64;
+	address_to_gid(&a.dst, r->ah_attr.grh.dgid);
+}
+
 /* As the kernel's iwcm, which leaves everything but the access rights to the connection itself.
  * It grants no atomics, because no kernel iWARP device has them; this one does (RFC 7306). */
 int cm_cmd_init_qp_attr(const struct cm_call *c)
@@ -142,5 +174,11 @@ int cm_cmd_init_qp_attr(const struct cm_call *c)
 		r.qp_access_flags =
 			UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC;
 	}
+	if (c->id->has_ack_timeout) {
+		r.qp_attr_mask |= QP_STATE | QP_TIMEOUT;
+		r.timeout = c->id->ack_timeout;
+	}
+	if (cmd->qp_state == QPS_RTR)
+		fill_path(c, &r);
 	return cm_answer(c, cmd->response, &r, sizeof(r), sizeof(r));
 }

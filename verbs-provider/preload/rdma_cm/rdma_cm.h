@@ -37,6 +37,7 @@ enum cm_event_type {
 	CM_EV_ADDR_ERROR = 1,
 	CM_EV_ROUTE_RESOLVED = 2,
 	CM_EV_CONNECT_REQUEST = 4,
+	CM_EV_CONNECT_RESPONSE = 5,
 	CM_EV_CONNECT_ERROR = 6,
 	CM_EV_UNREACHABLE = 7,
 	CM_EV_REJECTED = 8,
@@ -89,16 +90,21 @@ struct cm_id {
 	uint16_t ps;
 	uint8_t qp_type;
 	enum cm_state state;
-	unsigned refs;		  /* commands and helpers that use it now */
-	bool dying;		  /* DESTROY_ID waits for refs to become 0 */
-	bool lost;		  /* after fork(): its endpoint stayed with the parent */
-	bool passive;		  /* it came with a connection request */
-	bool unanswered;	  /* the request is neither accepted nor rejected yet */
-	bool connecting;	  /* CONNECT or ACCEPT has no outcome yet */
-	bool established;	  /* from ESTABLISHED until either side disconnects */
-	bool shares_port;	  /* RDMA_OPTION_ID_REUSEADDR */
-	bool only6;		  /* RDMA_OPTION_ID_AFONLY */
-	uint8_t tos;		  /* RDMA_OPTION_ID_TOS */
+	unsigned refs;	      /* commands that use it now */
+	bool resolving;	      /* resolve.c uses it, perhaps for as long as the timeout */
+	bool dying;	      /* DESTROY_ID waits for refs to become 0 */
+	bool orphaned;	      /* destroyed, and resolve.c frees it when it is done */
+	bool lost;	      /* after fork(): its endpoint stayed with the parent */
+	bool passive;	      /* it came with a connection request */
+	bool unanswered;      /* the request is neither accepted nor rejected yet */
+	bool connecting;      /* CONNECT or ACCEPT has no outcome yet */
+	bool established;     /* from ESTABLISHED until either side disconnects */
+	bool as_roce;	      /* CONNECT: tell of success as InfiniBand does */
+	bool shares_port;     /* RDMA_OPTION_ID_REUSEADDR */
+	bool only6;	      /* RDMA_OPTION_ID_AFONLY */
+	uint8_t tos;	      /* RDMA_OPTION_ID_TOS */
+	bool has_ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT was set, to: */
+	uint8_t ack_timeout;
 	bool has_dev;		  /* bound to an address of the device */
 	uint32_t events_reported; /* how many events the program has fetched */
 	uint32_t backlog;	  /* a listener: how many more requests may be queued */
@@ -138,9 +144,11 @@ struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t
 /* Find an id by its handle and add a reference. -ENOENT; -EINVAL: it is on another file. */
 int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out);
 void cm_id_put(struct cm_id *id);
-/* Destroy an id and the events queued for it. Waits until nobody else uses it. Errors as
- * cm_id_get(). */
+/* Destroy an id and the events queued for it. Waits for commands that use it, but not for a
+ * resolution that is under way. Errors as cm_id_get(). */
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);
+/* Free an orphaned id. No lock may be held. */
+void cm_id_free(struct cm_id *id);
 /* Create its endpoint if it has none. This starts the link. */
 int cm_id_endpoint(struct cm_id *id);
 /* The local address of its endpoint. For an AF_INET6 program, IPv4 becomes ::ffff:a.b.c.d. */

@@ -3,6 +3,9 @@
  * Address and route resolution. The stack knows the way to most peers at once. Where it has to find
  * out, that may take as long as the program allows, and commands on other ids must not wait for it.
  * So a helper thread waits. Requests for the same destination wait for the first one's helper.
+ *
+ * The stack has no way to interrupt such a wait. DESTROY_ID does not wait for it either: it leaves
+ * the id to the helper, which frees it when the stack answers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +17,7 @@
 struct cm_resolve {
 	TAILQ_ENTRY(cm_resolve) link; /* of cm.resolves, or of `after` of another */
 	struct cm_resolves after;     /* the requests that wait for this one */
-	struct cm_id *id;	      /* with a reference */
+	struct cm_id *id;	      /* its `resolving` is set */
 	struct sockaddr_storage src, dst;
 	uint32_t timeout_ms;
 };
@@ -37,6 +40,7 @@ static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storag
 {
 	struct cm_id *id = r->id;
 	struct cm_event *e = cm_event_new(id, err ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED, err);
+	bool orphaned;
 
 	pthread_mutex_lock(&cm.lock);
 	if (err) {
@@ -51,8 +55,11 @@ static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storag
 		cm_event_queue(e);
 	else
 		free(e);
+	id->resolving = false;
+	orphaned = id->orphaned;
 	pthread_mutex_unlock(&cm.lock);
-	cm_id_put(id);
+	if (orphaned)
+		cm_id_free(id);
 	free(r);
 }
 
@@ -161,7 +168,7 @@ static int resolve_start(struct cm_id *id, const void *src, const void *dst, uin
 		name_loopback(&r->dst);
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_ADDR_QUERY;
-	id->refs++;
+	id->resolving = true;
 	pthread_mutex_unlock(&cm.lock);
 	resolve_soon(r);
 	return 0;

@@ -18,37 +18,35 @@
 #include "libc/fdtab.h"
 #include "libc/raw.h"
 #include "loader/loader.h"
+#include "sysfs/netdev.h"
 
 void uverbs_gid_of(const struct sockaddr_storage *addr, uint8_t gid[16])
 {
 	const struct in6_addr *six = &((const struct sockaddr_in6 *)addr)->sin6_addr;
-	struct uw_device_attr attr;
+	struct uwarp_facts f;
 
 	memset(gid, 0, 16);
-	if (!loader_device_settled(&attr))
+	if (!loader_facts_settled(&f))
 		return;
-	memcpy(gid, attr.gid[0], 16);
-	for (unsigned i = 0; addr->ss_family == AF_INET6 && i < attr.n_gids; i++) {
-		if (!memcmp(attr.gid[i], six, 16))
+	memcpy(gid, f.gid[0].raw, 16);
+	for (unsigned i = 0; addr->ss_family == AF_INET6 && i < f.n_gids; i++) {
+		if (!memcmp(f.gid[i].raw, six, 16))
 			memcpy(gid, six, 16);
 	}
 }
 
-/* Programs send GIDs to others, who connect to them: they have to be final. False: no such index.
- */
-static bool gid_entry(unsigned i, struct ib_uverbs_gid_entry *e)
+static void fill_gid_entry(const struct uwarp_facts *f, unsigned i, struct ib_uverbs_gid_entry *e)
 {
-	struct uw_device_attr attr;
+	struct netdev dev;
 
-	if (!loader_device_settled(&attr) || i >= attr.n_gids)
-		return false;
+	netdev_find(&dev);
 	*e = (struct ib_uverbs_gid_entry){
 		.gid_index = i,
 		.port_num = 1,
-		.gid_type = attr.roce ? IB_UVERBS_GID_TYPE_ROCE_V2 : IB_UVERBS_GID_TYPE_IB,
+		.gid_type = f->gid_type,
+		.netdev_ifindex = dev.index,
 	};
-	memcpy(e->gid, attr.gid[i], sizeof(e->gid));
-	return true;
+	memcpy(e->gid, f->gid[i].raw, sizeof(e->gid));
 }
 
 /* ---- ioctl ------------------------------------------------------------------------------ */
@@ -91,14 +89,18 @@ static int attr_put(struct ib_uverbs_attr *a, const void *from, size_t len)
 static int query_gid_entry(struct ib_uverbs_ioctl_hdr *h)
 {
 	struct ib_uverbs_gid_entry e;
-
+	struct uwarp_facts f;
 	uint64_t i = attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX), UINT_MAX);
 
 	if (attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_PORT), 0) != 1 ||
 	    attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS), 0) != 0)
 		return -EINVAL;
-	if (i >= UINT_MAX || !gid_entry((unsigned)i, &e))
+	/* Programs send GIDs to others, who connect to them, so they have to be final. */
+	if (!loader_facts_settled(&f) || i >= f.n_gids)
 		return -EINVAL;
+	if (!f.gid[i].present)
+		return -ENODATA;
+	fill_gid_entry(&f, (unsigned)i, &e);
 	return attr_put(find_attr(h, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY), &e, sizeof(e));
 }
 
@@ -108,17 +110,23 @@ static int query_gid_table(struct ib_uverbs_ioctl_hdr *h)
 	uint64_t size = attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE), 0);
 	uint64_t count = 0;
 	struct ib_uverbs_gid_entry e;
+	struct uwarp_facts f = { 0 };
 
 	if (attr_value(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS), 0) || !size || !entries ||
 	    !entries->data)
 		return -EINVAL;
-	for (; gid_entry((unsigned)count, &e); count++) {
+	loader_facts_settled(&f);
+	for (unsigned i = 0; i < f.n_gids; i++) {
 		uint8_t *to = (uint8_t *)(uintptr_t)entries->data + count * size;
 
+		if (!f.gid[i].present)
+			continue;
 		if (entries->len / size <= count)
 			return -EINVAL; /* no room for all */
+		fill_gid_entry(&f, i, &e);
 		memset(to, 0, size);
 		memcpy(to, &e, size < sizeof(e) ? size : sizeof(e));
+		count++;
 	}
 	entries->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
 	return attr_put(find_attr(h, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES), &count,

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -166,6 +167,27 @@ static void establish_confirms_what_stands(void **state)
 	assert_int_equal(cm_disconnect(sfd, c.server), 0);
 	cm_expect(cfd, EV_DISCONNECTED, 0);
 	assert_int_equal(cm_establish(cfd, c.client), -EINVAL);
+	close(cfd);
+	close(sfd);
+}
+
+/* As RoCE the connecting side hears what InfiniBand's hears, and confirms: librdmacm for an id that
+ * has a QP, the program for one that has not. */
+static void roce_leaves_the_last_step_to_the_program(void **state)
+{
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t client = cm_routed(cfd, 8021), server;
+
+	(void)state;
+	setenv("UWARP_IDENTITY", "roce", 1);
+	cm_listener(sfd, 8021, 8);
+	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
+	server = cm_expect(sfd, EV_REQUEST, 0).id;
+	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
+	cm_expect(sfd, EV_ESTABLISHED, 0);
+	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
+	assert_int_equal(cm_establish(cfd, client), 0);
+	unsetenv("UWARP_IDENTITY");
 	close(cfd);
 	close(sfd);
 }
@@ -701,6 +723,7 @@ int main(void)
 		cmocka_unit_test(rejection),
 		cmocka_unit_test(failed_connects),
 		cmocka_unit_test(establish_confirms_what_stands),
+		cmocka_unit_test(roce_leaves_the_last_step_to_the_program),
 		cmocka_unit_test(connect_without_qp),
 		cmocka_unit_test(accept_without_qp),
 		cmocka_unit_test(peer_gone_before_accept),
