@@ -6,6 +6,7 @@
 #include "fake_engine.h"
 #include "loader/loader.h"
 #include "rdma_cm/rdma_cm.h"
+#include "sysfs/netdev.h"
 
 #define EPS_MAX 64u
 
@@ -131,6 +132,22 @@ bool loader_device_settled(struct uw_device_attr *attr)
 	return loader_device(attr);
 }
 
+bool loader_facts(struct uwarp_facts *f)
+{
+	uwarp_facts_of(&fake.attr, f);
+	return true;
+}
+
+bool loader_facts_settled(struct uwarp_facts *f)
+{
+	return loader_facts(f);
+}
+
+void netdev_find(struct netdev *dev)
+{
+	*dev = (struct netdev){ .index = feed_rarely(feed, 8) ? 0 : 1, .name = "lo" };
+}
+
 void loader_starting(void)
 {
 }
@@ -144,6 +161,7 @@ void fuzz_stack_begin(struct feed *f)
 {
 	feed = f;
 	fake_reset();
+	fake.attr.roce = feed_bool(f);
 	fake_engine_init(&engine);
 	engine.decide = decide;
 }
