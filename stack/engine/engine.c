@@ -575,6 +575,22 @@ static void fill_addresses(const struct io_link *l, struct uw_device_attr *a)
 	a->guid = guid_of(uw_ip_v4_be(&four));
 }
 
+void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg)
+{
+	struct uw_stats sum = { 0 };
+
+	engine_lock_all(e);
+	for (struct uw_engine *s = e->lead; s; s = s->next) {
+#define UW_STAT(name) sum.name += s->stats.name;
+		UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+	}
+	engine_unlock_all(e);
+#define UW_STAT(name) fn(arg, #name, sum.name);
+	UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+}
+
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 {
 	bool open = uw_engine_started(e) || e->manual;

@@ -34,6 +34,8 @@ void fake_reset(void)
 		.gid = { { [10] = 0xff, 0xff, 127, 9, 8, 7 }, { [0] = 0xfd, [12] = 127, 9, 8, 7 } },
 		.fw_ver = "7.8.9",
 	};
+	fake.counters[0] = (struct fake_counter){ "payload_rx_bytes", 4096 };
+	fake.counters[1] = (struct fake_counter){ "mpa_tx_fpdus", 7 };
 	fake.room = FAKE_MAX;
 	fake.full = -ENOMEM;
 }
@@ -108,6 +110,13 @@ static void engine_query(struct uw_engine *e, struct uw_device_attr *attr)
 {
 	(void)e;
 	*attr = fake.attr;
+}
+
+static void engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg)
+{
+	(void)e;
+	for (size_t i = 0; i < FAKE_COUNTERS; i++)
+		fn(arg, fake.counters[i].name, fake.counters[i].value);
 }
 
 static int pd_alloc(struct uw_engine *e, struct uw_pd **out)
@@ -420,6 +429,7 @@ static const struct uw_api the_api = {
 	.engine_close = fake_engine_close,
 	.engine_fork = engine_fork,
 	.engine_query = engine_query,
+	.engine_counters = engine_counters,
 	.pd_alloc = pd_alloc,
 	.pd_dealloc = pd_dealloc,
 	.mr_reg = mr_reg,

@@ -74,10 +74,18 @@ struct fake_send {
 	uint8_t octets[FAKE_MAX_INLINE]; /* of an inline request, as they were when it was posted */
 };
 
+#define FAKE_COUNTERS 2
+
+struct fake_counter {
+	const char *name;
+	uint64_t value;
+};
+
 struct fake {
-	struct uw_device_attr attr; /* what engine_query() says */
-	int fail;		    /* what the next call that can fail returns, once */
-	bool cancel_points;	    /* every call is a cancellation point of the calling thread */
+	struct fake_counter counters[FAKE_COUNTERS]; /* what engine_counters() says */
+	struct uw_device_attr attr;		     /* what engine_query() says */
+	int fail;	    /* what the next call that can fail returns, once */
+	bool cancel_points; /* every call is a cancellation point of the calling thread */
 
 	struct uw_mr *mr; /* the newest of each */
 	struct uw_mw *mw;
