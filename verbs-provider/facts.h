@@ -29,6 +29,9 @@ enum { UWARP_NODE_MAJOR = 1, UWARP_NODE_MINOR = 3 };
  * take 0 for a device that did not answer. */
 #define UWARP_VENDOR_ID 0x027577u
 
+/* The port's capability flags: a communication manager (IBV_PORT_CM_SUP). */
+#define UWARP_PORT_CAPS (1u << 16)
+
 /* ---- the table ---- */
 
 /* As RoCE: room for one GID more, see uwarp_facts_of(). */

@@ -9,8 +9,7 @@
 #include "facts.h"
 #include "provider.h"
 
-#define PORT_CM_SUP (1u << 16)
-#define MAX_MSG	    0x7fffffffu /* programs keep lengths in an int */
+#define MAX_MSG 0x7fffffffu /* programs keep lengths in an int */
 
 static int as_int(uint64_t v)
 {
@@ -131,7 +130,7 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 	attr->active_mtu = (enum ibv_mtu)f.active_mtu;
 	attr->gid_tbl_len = (int)f.n_gids;
 	attr->pkey_tbl_len = (uint16_t)f.n_pkeys;
-	attr->port_cap_flags = PORT_CM_SUP;
+	attr->port_cap_flags = UWARP_PORT_CAPS;
 	attr->flags = f.grh_required ? IBV_QPF_GRH_REQUIRED : 0;
 	attr->max_msg_sz = MAX_MSG;
 	attr->lid = f.lid;

@@ -39,7 +39,7 @@ static long result(long r)
 
 /* ---- calls on descriptors --------------------------------------------------------------- */
 
-static bool fd_is_cdev(int fd)
+bool fd_is_node(int fd)
 {
 	struct fd_obj *o = fdtab_get(fd);
 	bool yes = o && o->cls->is_cdev;
@@ -52,7 +52,7 @@ static bool fd_is_cdev(int fd)
 #define WRAP_FSTAT(name, type)                                                                     \
 	EXPORT int name(int fd, struct type *st)                                                   \
 	{                                                                                          \
-		if (UNLIKELY(fd_is_cdev(fd))) {                                                    \
+		if (UNLIKELY(fd_is_node(fd))) {                                                    \
 			node_stat((struct stat *)st);                                              \
 			return 0;                                                                  \
 		}                                                                                  \
@@ -61,6 +61,22 @@ static bool fd_is_cdev(int fd)
 
 WRAP_FSTAT(fstat, stat)
 WRAP_FSTAT(fstat64, stat64)
+
+/* What programs built for a glibc before 2.33 call. */
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
+
+EXPORT int __fxstat(int version, int fd, struct stat *st)
+{
+	(void)version; /* 64-bit machines have one only */
+	return fstat(fd, st);
+}
+
+EXPORT int __fxstat64(int version, int fd, struct stat64 *st)
+{
+	(void)version;
+	return fstat64(fd, st);
+}
 
 EXPORT int socket(int domain, int type, int protocol)
 {

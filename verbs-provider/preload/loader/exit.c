@@ -17,6 +17,7 @@
 #include "libc/raw.h"
 #include "libc/threads.h"
 #include "loader.h"
+#include "sysfs/tree.h"
 
 enum { NOBODY, WAITING, EXITING, ENDED };
 
@@ -52,6 +53,7 @@ void loader_exiting(void)
 	static const struct timespec limit = { .tv_sec = 3 }; /* the engine's own is 2 */
 	int waiting = WAITING;
 
+	tree_remove();
 	if (atomic_load_explicit(&last.pid, memory_order_relaxed) != getpid() ||
 	    !atomic_compare_exchange_strong(&last.word, &waiting, EXITING))
 		return;

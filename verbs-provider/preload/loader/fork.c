@@ -3,7 +3,8 @@
  * fork(): the child must find every lock of this library free and everything it guards whole. So
  * the thread that forks takes them all before, in the order in which they are taken elsewhere too:
  * the loader's lock, the stack's locks, the locks of rdma_cm, the lock of the descriptor table.
- * Callbacks of the stack take the last two while they hold the stack's.
+ * Callbacks of the stack take the last two while they hold the stack's. The folder of sysfs/tree.h
+ * is the parent's; the child forgets it.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 #include "libc/fdtab.h"
 #include "loader.h"
 #include "rdma_cm/rdma_cm.h"
+#include "sysfs/tree.h"
 
 static void prepare(void)
 {
@@ -31,6 +33,7 @@ static void child(void)
 	bool lost = loader_fork_child();
 
 	cm_fork_child(lost);
+	tree_fork_child();
 	/* Last, because it makes the descriptors of what is still queued readable. */
 	fdtab_fork_child();
 }

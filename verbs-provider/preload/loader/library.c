@@ -15,6 +15,7 @@
 
 #include "exit.h"
 #include "libc/raw.h"
+#include "sysfs/tree.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -267,6 +268,7 @@ __attribute__((destructor)) void loader_end(void)
 {
 	struct uw_engine *e = atomic_load_explicit(&host.engine, memory_order_acquire);
 
+	tree_remove();
 	if (!e || host.owner != getpid() || !loader_api()->engine_started(e))
 		return;
 	if (!atomic_exchange_explicit(&host.ended, true, memory_order_relaxed))
