@@ -11,7 +11,7 @@
 
 #include "uwarp/uwarp.h"
 
-#define UWARP_HOST_VERSION 1u
+#define UWARP_HOST_VERSION 2u
 
 struct uwarp_host {
 	uint32_t version; /* UWARP_HOST_VERSION */
@@ -27,6 +27,9 @@ struct uwarp_host {
 	/* Remove the unread records (struct ib_uverbs_comp_event_desc) with this cq_handle. Returns
 	 * how many there were. */
 	int (*channel_drop)(int fd, uint64_t handle);
+	/* From now on call fn() whenever somebody begins to look for devices: that may be another
+	 * copy of libibverbs than the one that loaded the provider. */
+	void (*on_discovery)(void (*fn)(void));
 };
 
 /* Exported by libuwarp-preload.so under this name. */

@@ -95,6 +95,11 @@ const struct verbs_device_ops uwarp_device_ops = {
 	.uninit_device = uninit_device,
 };
 
+static void look_for_libibverbs(void)
+{
+	uwarp_abi_register(&uwarp_device_ops);
+}
+
 static __attribute__((constructor)) void register_driver(void)
 {
 	__typeof__(uwarp_host) *get;
@@ -105,5 +110,6 @@ static __attribute__((constructor)) void register_driver(void)
 		uwarp_warn("no device: start the program with uwarp-run");
 		return;
 	}
-	uwarp_abi_register(&uwarp_device_ops);
+	look_for_libibverbs();
+	host->on_discovery(look_for_libibverbs);
 }

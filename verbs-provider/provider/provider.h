@@ -49,8 +49,11 @@ void uwarp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 struct uwarp_context;
 
-/* Registers with the libibverbs of this process, or says on stderr why not. */
+/* Register with each libibverbs of this process that is not registered yet. What cannot be served
+ * is named on stderr, once. */
 void uwarp_abi_register(const struct verbs_device_ops *ops);
+/* What the first of them was given; NULL: there is none. */
+const struct verbs_device_ops *uwarp_abi_ops(void);
 /* NULL: errno. */
 struct uwarp_context *uwarp_abi_context_new(struct ibv_device *dev, int cmd_fd,
 					    const struct pabi_ops *ops);
@@ -71,6 +74,7 @@ struct uwarp_sock {
  * size depends on the version of libibverbs, so it is not declared here. */
 struct uwarp_context {
 	struct ibv_context ibctx;
+	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made it */
 	struct uwarp_sock async_wr, async_rd;
 	pthread_mutex_t async_lock; /* one thread at a time looks through the unread events */
 };

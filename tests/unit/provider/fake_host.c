@@ -14,7 +14,9 @@ void fake_host_reset(void)
 {
 	fake_reset();
 	fake_engine_init(&the_engine);
-	fake_host = (struct fake_host){ .channel_wr = -1, .channel_rd = -1 };
+	fake_host = (struct fake_host){ .channel_wr = -1,
+					.channel_rd = -1,
+					.discovery = fake_host.discovery };
 }
 
 static const struct uw_api *api(void)
@@ -51,12 +53,18 @@ static int channel_drop(int fd, uint64_t handle)
 	return dropped;
 }
 
+static void on_discovery(void (*fn)(void))
+{
+	fake_host.discovery = fn;
+}
+
 static const struct uwarp_host the_host = {
 	.version = UWARP_HOST_VERSION,
 	.api = api,
 	.engine = engine,
 	.channel_post = channel_post,
 	.channel_drop = channel_drop,
+	.on_discovery = on_discovery,
 };
 
 __attribute__((visibility("default"))) const struct uwarp_host *uwarp_host(uint32_t version)

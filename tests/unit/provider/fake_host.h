@@ -9,6 +9,7 @@
 struct fake_host {
 	bool no_engine; /* there is none */
 	unsigned engine_asked;
+	void (*discovery)(void);    /* what the provider wants called when devices are looked for */
 	int channel_wr, channel_rd; /* the two ends of the one completion channel */
 };
 

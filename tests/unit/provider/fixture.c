@@ -58,7 +58,8 @@ int world_up(void **state)
 	strcpy(w->sysfs.ibdev_name, "uwarp0");
 	assert_true(uwarp_device_ops.match_device(&w->sysfs));
 	w->dev = uwarp_device_ops.alloc_device(&w->sysfs);
-	w->dev->ops = &uwarp_device_ops;
+	w->dev->ops = uwarp_abi_ops();
+	assert_non_null(w->dev->ops);
 	w->dev->device.node_type = IBV_NODE_RNIC;
 	w->dev->device.transport_type = IBV_TRANSPORT_IWARP;
 	atomic_init(&w->dev->refcount, 1);

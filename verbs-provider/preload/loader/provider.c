@@ -7,6 +7,7 @@
 
 #include "libc/raw.h"
 #include "loader.h"
+#include "netlink/netlink.h"
 #include "uverbs/channel.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -19,6 +20,7 @@ EXPORT const struct uwarp_host *uwarp_host(uint32_t version)
 		.engine = loader_engine,
 		.channel_post = channel_post,
 		.channel_drop = channel_drop,
+		.on_discovery = netlink_on_open,
 	};
 
 	return version == UWARP_HOST_VERSION ? &table : NULL;

@@ -441,11 +441,21 @@ static const struct fd_class nl_class = {
 	.free = nl_free,
 };
 
+static _Atomic(void (*)(void)) on_open;
+
+void netlink_on_open(void (*fn)(void))
+{
+	on_open = fn;
+}
+
 int netlink_open(int type)
 {
 	struct fd_obj *o = malloc(sizeof(*o));
+	void (*fn)(void) = on_open;
 	int fd, err;
 
+	if (fn)
+		fn();
 	if (!o)
 		return -ENOMEM;
 	fd = raw_socket(AF_NETLINK, type, NETLINK_USERSOCK);

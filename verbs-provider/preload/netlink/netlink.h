@@ -12,4 +12,7 @@
 /* socket(AF_NETLINK, type, NETLINK_RDMA). A descriptor or a negative errno. */
 int netlink_open(int type);
 
+/* From now on call fn() in netlink_open(). The last caller of this counts. */
+void netlink_on_open(void (*fn)(void));
+
 #endif
