@@ -11,7 +11,7 @@
 #include "raw.h"
 #include "threads.h"
 
-_Atomic(struct fd_obj *) fdtab[FDTAB_MAX];
+_Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int top; /* no entry at or above */
@@ -41,9 +41,40 @@ void fd_obj_put(struct fd_obj *o)
 		o->cls->free(o);
 }
 
+/* NULL: there is no chunk. fd is below FDTAB_MAX. */
+static fdtab_entry *slot(int fd)
+{
+	unsigned n = (unsigned)fd;
+	fdtab_entry *chunk = atomic_load_explicit(&fdtab[n / FDTAB_CHUNK], memory_order_acquire);
+
+	return chunk ? &chunk[n % FDTAB_CHUNK] : NULL;
+}
+
 static struct fd_obj *entry(int fd)
 {
-	return atomic_load_explicit(&fdtab[fd], memory_order_relaxed);
+	fdtab_entry *e = slot(fd);
+
+	return e ? atomic_load_explicit(e, memory_order_relaxed) : NULL;
+}
+
+/* Under the lock. */
+static void set_entry(int fd, struct fd_obj *o)
+{
+	atomic_store_explicit(slot(fd), o, memory_order_relaxed);
+}
+
+/* Under the lock. False: no memory. */
+static bool make_chunk(int fd)
+{
+	_Atomic(fdtab_entry *) *at = &fdtab[(unsigned)fd / FDTAB_CHUNK];
+	fdtab_entry *chunk;
+
+	if (slot(fd))
+		return true;
+	chunk = calloc(FDTAB_CHUNK, sizeof(*chunk));
+	/* release: pairs with the acquires in slot() and fdtab_get() */
+	atomic_store_explicit(at, chunk, memory_order_release);
+	return chunk;
 }
 
 static bool mark_matches(const struct fd_obj *o, int fd)
@@ -61,7 +92,7 @@ static struct fd_obj *forget_locked(int fd)
 {
 	struct fd_obj *o = entry(fd);
 
-	atomic_store_explicit(&fdtab[fd], NULL, memory_order_relaxed);
+	set_entry(fd, NULL);
 	if (--o->nfds == 0) {
 		o->fd = -1;
 		return o;
@@ -86,10 +117,14 @@ int fdtab_add(int fd, struct fd_obj *o)
 	struct fd_obj *stale = NULL;
 	struct stat st;
 
-	if (fd < 0 || fd >= FDTAB_MAX)
+	if (fd < 0 || (unsigned)fd >= FDTAB_MAX)
 		return -EMFILE;
 	loader_watch_forks();
 	fdtab_lock();
+	if (!make_chunk(fd)) {
+		fdtab_unlock();
+		return -ENOMEM;
+	}
 	if (!owner)
 		owner = getpid();
 	if (entry(fd))
@@ -101,7 +136,7 @@ int fdtab_add(int fd, struct fd_obj *o)
 	if (!o->nfds++)
 		o->fd = fd;
 	atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&fdtab[fd], o, memory_order_relaxed);
+	set_entry(fd, o);
 	if (fd >= top)
 		top = fd + 1;
 	fdtab_unlock();

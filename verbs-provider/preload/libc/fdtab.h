@@ -19,8 +19,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* Opening a node fails with EMFILE where the number would be this or more. */
-#define FDTAB_MAX 65536
+/* The table has two levels, because few programs have more than FDTAB_CHUNK descriptors, and the
+ * kernel lets none have more than FDTAB_MAX (fs.nr_open). */
+#define FDTAB_CHUNK  65536u
+#define FDTAB_CHUNKS 16384u
+#define FDTAB_MAX    (FDTAB_CHUNK * FDTAB_CHUNKS)
 
 struct fd_obj;
 
@@ -53,13 +56,17 @@ struct fd_obj {
 	ino_t ino;
 };
 
-extern _Atomic(struct fd_obj *) fdtab[FDTAB_MAX];
+typedef _Atomic(struct fd_obj *) fdtab_entry;
+
+/* By fd / FDTAB_CHUNK; NULL: no descriptor of ours is there. A chunk stays once it was made. */
+extern _Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
 
 /* The caller has the one reference. */
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls);
 void fd_obj_put(struct fd_obj *o);
 
-/* Let `fd` stand for o. The table takes a reference of its own. -EMFILE */
+/* Let `fd` stand for o. The table takes a reference of its own. -EMFILE: a number that no kernel
+ * gives; -ENOMEM */
 int fdtab_add(int fd, struct fd_obj *o);
 
 struct fd_obj *fdtab_get_slow(int fd);
@@ -67,9 +74,16 @@ struct fd_obj *fdtab_get_slow(int fd);
 /* The object behind fd, with a reference for the caller. NULL: not one of ours. */
 static inline struct fd_obj *fdtab_get(int fd)
 {
-	if (__builtin_expect((unsigned)fd >= FDTAB_MAX ||
-				     !atomic_load_explicit(&fdtab[fd], memory_order_relaxed),
-			     1))
+	unsigned n = (unsigned)fd;
+	fdtab_entry *chunk;
+
+	if (n >= FDTAB_MAX)
+		return NULL;
+	/* acquire: pairs with the release that publishes a chunk */
+	chunk = atomic_load_explicit(&fdtab[n / FDTAB_CHUNK], memory_order_acquire);
+	if (__builtin_expect(
+		    !chunk || !atomic_load_explicit(&chunk[n % FDTAB_CHUNK], memory_order_relaxed),
+		    1))
 		return NULL;
 	return fdtab_get_slow(fd);
 }

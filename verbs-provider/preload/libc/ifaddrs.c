@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An RNIC's address is one of a network interface, and libfabric finds RNICs by trying the
- * addresses of all interfaces. getifaddrs() therefore also lists those that uwarp-run chose.
+ * libfabric and others find an RNIC by trying the addresses of all network interfaces. So
+ * getifaddrs() lists the addresses of the device too, as those of an interface named uwarp0.
  */
 #include <ifaddrs.h>
 
@@ -15,8 +15,10 @@
 
 #include "facts.h"
 #include "io/addr.h"
+#include "loader/loader.h"
 #include "next.h"
 #include "raw.h"
+#include "threads.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -85,11 +87,34 @@ static unsigned add_made(struct entry *first, unsigned n)
 	return n + 1;
 }
 
-/* UWARP_IP is such as uwarp-run writes it. *own: NULL if there is none. False: no memory. */
+/* The addresses as uwarp-run wrote them: "A/N,A/N...". A second program under one uwarp-run takes
+ * an address of its own. So where the address is a proposal and the program has asked for the
+ * device, the one that this process really has counts. */
+static const char *addresses(char own[INET_ADDRSTRLEN + 4])
+{
+	const char *ip = secure_getenv("UWARP_IP"), *slash = ip ? strchr(ip, '/') : NULL;
+	struct uw_device_attr dev;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&dev.addr;
+	int was;
+
+	if (!ip || !secure_getenv("UWARP_IP_AUTO") || !loader_is_open())
+		return ip ? ip : "";
+	was = cancel_off();
+	if (loader_device_settled(&dev) && in->sin_family == AF_INET &&
+	    inet_ntop(AF_INET, &in->sin_addr, own, INET_ADDRSTRLEN)) {
+		strncat(own, slash ? slash : "", 3);
+		ip = own;
+	}
+	cancel_restore(was);
+	return ip;
+}
+
+/* *own: NULL if there is none. False: no memory. */
 static bool make_entries(struct ifaddrs **own)
 {
-	const char *ip = secure_getenv("UWARP_IP");
-	char *list = strdup(ip ? ip : ""), *rest = list, *one;
+	char text[INET_ADDRSTRLEN + 4];
+	const char *ip = addresses(text);
+	char *list = strdup(ip), *rest = list, *one;
 	struct entry *v = calloc(MAX, sizeof(*v));
 	unsigned n = 0;
 	bool ok;

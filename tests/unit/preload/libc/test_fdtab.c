@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -208,6 +209,27 @@ static void beyond_the_table(void **state)
 	close(fd);
 }
 
+/* Servers with very many connections have such. */
+static void above_sixty_five_thousand(void **state)
+{
+	struct rlimit old, more;
+	int fd, high;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	more = old;
+	more.rlim_cur = old.rlim_max;
+	if (more.rlim_max < 70002 || setrlimit(RLIMIT_NOFILE, &more))
+		skip();
+	fd = cm_node();
+	high = fcntl(fd, F_DUPFD_CLOEXEC, 70000);
+	assert_int_equal(high, 70000);
+	close(fd);
+	check_alive(high, cm_create(high, RDMA_PS_UDP));
+	close(high);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +242,7 @@ int main(void)
 		cmocka_unit_test(spawned_child_inherits_nothing),
 		cmocka_unit_test(other_paths_are_the_kernels),
 		cmocka_unit_test(beyond_the_table),
+		cmocka_unit_test(above_sixty_five_thousand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 
 #include <arpa/inet.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -113,12 +115,45 @@ static void only_with_an_address(void **state)
 	freeifaddrs(NULL);
 }
 
+static const struct ifaddrs *first(const struct ifaddrs *list)
+{
+	while (strcmp(list->ifa_name, "uwarp0") != 0)
+		list = list->ifa_next;
+	return list;
+}
+
+/* The engine is asked once the program has opened the device. */
+static void as_the_device_has_it(void **state)
+{
+	const struct ifaddrs *own;
+	struct ifaddrs *list;
+	int fd;
+
+	(void)state;
+	setenv("UWARP_IP", "127.0.0.2/8", 1);
+	setenv("UWARP_IP_AUTO", "1", 1);
+	assert_int_equal(getifaddrs(&list), 0);
+	own = first(list);
+	assert_int_equal(v4(own->ifa_addr), inet_addr("127.0.0.2"));
+	freeifaddrs(list);
+	fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(getifaddrs(&list), 0);
+	own = first(list);
+	assert_int_equal(v4(own->ifa_addr), inet_addr("127.7.0.1"));
+	assert_int_equal(v4(own->ifa_netmask), inet_addr("255.0.0.0"));
+	freeifaddrs(list);
+	close(fd);
+	unsetenv("UWARP_IP_AUTO");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(usable_and_last),
 		cmocka_unit_test(of_both_versions),
 		cmocka_unit_test(only_with_an_address),
+		cmocka_unit_test(as_the_device_has_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
