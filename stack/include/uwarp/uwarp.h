@@ -26,7 +26,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 5u
+#define UW_API_VERSION 6u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -153,6 +153,11 @@ struct uw_device_attr {
 };
 /* Never fails; works before start. */
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *attr);
+
+/* Call fn(arg, name, value) for every counter (base/stats.h), the sum over all stacks. Works before
+ * start, when all are 0. */
+typedef void uw_counter_fn(void *arg, const char *name, uint64_t value);
+void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg);
 
 /* ---- protection domains and memory ------------------------------------------------------ */
 
@@ -393,16 +398,17 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(cq_create)                                                                               \
 	X(cq_resize)                                                                               \
 	X(cq_destroy)                                                                              \
-	X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(         \
-		srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify)       \
-		X(qp_name_peer) X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(       \
-			ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve)         \
-			X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect)      \
-				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \
-					X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey)          \
-						X(cq_poll_stamped) X(cq_moderate) X(post_send_all) \
-							X(ep_only6) X(srq_resize) X(engine_fork)   \
-								X(ep_set_tos) X(later)
+	X(cq_poll)                                                                                 \
+	X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(   \
+		qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer)        \
+		X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(ep_create) X(          \
+			ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve) X(ep_listen)         \
+			X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)     \
+				X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null) X(mr_change)     \
+					X(mw_alloc) X(mw_dealloc) X(mw_rkey) X(cq_poll_stamped)    \
+						X(cq_moderate) X(post_send_all) X(ep_only6)        \
+							X(srq_resize) X(engine_fork) X(ep_set_tos) \
+								X(later) X(engine_counters)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */
