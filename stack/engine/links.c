@@ -242,7 +242,7 @@ uw_status links_limit(struct uw_engine *e, struct io_link **l)
 
 static void say_line(const char *line)
 {
-	engine_say("%s", line);
+	uw_log("%s", line);
 }
 
 /* In front of *l one that impairs, as UWARP_IMPAIR says. */
