@@ -8,7 +8,7 @@
 #include "cm/rc.h"
 #include "conn/prefetch.h"
 #include "conn/rc/rc.h"
-#include "io/dense.h"
+#include "io/slab.h"
 #include "verbs/verbs.h"
 
 /* ---- create ------------------------------------------------------------------------------ */
@@ -60,7 +60,7 @@ static int make_queues(struct uw_qp *qp, const struct uw_qp_attr *a)
 	rq_bytes = a->srq ? 0 : (size_t)(rq->mask + 1) * rq->slot_size;
 	taken = a->srq ? a->srq->r.rq.max_sge * sizeof(struct uw_sge) : 0;
 	qp->queue_octets = sq_bytes + rq_bytes + taken;
-	qp->queues = dense_alloc(qp->queue_octets);
+	qp->queues = slab_alloc(qp->queue_octets);
 	if (!qp->queues)
 		return -ENOMEM;
 	sq->slots = qp->queues;
@@ -135,7 +135,7 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 	if (err)
 		return err;
 	grant(a);
-	qp = dense_alloc(sizeof(*qp));
+	qp = slab_alloc(sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
 	memset(qp, 0, sizeof(*qp));
@@ -146,8 +146,8 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 		verbs_unlock(pd->v);
 	}
 	if (err) {
-		dense_free(qp->queues, qp->queue_octets);
-		dense_free(qp, sizeof(*qp));
+		slab_free(qp->queues, qp->queue_octets);
+		slab_free(qp, sizeof(*qp));
 		return err;
 	}
 	*out = qp;
@@ -198,10 +198,10 @@ int uw_qp_destroy(struct uw_qp *qp)
 	atomic_fetch_sub(&qp->rcq->users, 1);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
-	dense_free(qp->queues, qp->queue_octets);
+	slab_free(qp->queues, qp->queue_octets);
 	free(qp->c.stream);
 	free(qp->c.scratch);
-	dense_free(qp, sizeof(*qp));
+	slab_free(qp, sizeof(*qp));
 	return 0;
 }
 
