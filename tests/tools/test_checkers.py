@@ -112,6 +112,22 @@ class Layers(Tree):
         self.put("verbs-provider/b.c", "struct pbuf *p;\n")
         self.assert_hits("stack/engine/a.c:1: names DPDK", "stack/engine/a.c:2: names verbs", "verbs-provider/b.c:1: names lwIP")
 
+    def test_only_the_rooms_on_dpdk_name_it(self):
+        for room in ("dpdk", "port", "memif"):
+            self.put(f"stack/io/{room}/a.c", "struct rte_mbuf *m;\n")
+        self.assert_clean()
+        self.put("stack/io/rendezvous/a.c", "int a = rte_x();\n")
+        self.put("stack/io/slab.c", "int a = RTE_X;\n")
+        self.assert_hits("stack/io/slab.c:1: names DPDK", "stack/io/rendezvous/a.c:1: names DPDK")
+
+    def test_rooms_of_io_keep_apart(self):
+        self.put("stack/io/memif/a.c", '#include "io/dpdk/frame.h"\n#include "io/rendezvous/registry.h"\n')
+        self.put("stack/io/port/a.c", '#include "io/dpdk/frame.h"\n')
+        self.assert_clean()
+        self.put("stack/io/rendezvous/a.c", '#include "io/memif/lane.h"\n')
+        self.put("stack/io/dpdk/a.c", '#include "io/port/port.h"\n')
+        self.assert_hits("stack/io/dpdk/a.c:1: includes", "stack/io/rendezvous/a.c:1: includes")
+
     def test_nothing_to_check_is_no_success(self):
         shutil.rmtree(os.path.join(self.root, "stack", "mem"))
         code, _, r = self.check()

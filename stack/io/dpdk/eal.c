@@ -17,7 +17,7 @@
 #include <rte_version.h>
 
 #include "eal.h"
-#include "say.h"
+#include "io/log.h"
 
 #if RTE_VERSION < RTE_VERSION_NUM(22, 11, 0, 0)
 #error "DPDK 22.11 or later is needed"
@@ -227,13 +227,13 @@ static uw_status start_locked(const struct eal_need *need)
 	char why[sizeof(eal.said)];
 
 	if (eal.pid && eal.pid != getpid())
-		return say(UW_E_STATE, "this process was forked after its parent opened a link: "
+		return log_error(UW_E_STATE, "this process was forked after its parent opened a link: "
 				       "open the link in the process that uses it");
 	if (eal.failed)
-		return say(UW_E_NO_LINK, "DPDK did not start before in this process and cannot be "
+		return log_error(UW_E_NO_LINK, "DPDK did not start before in this process and cannot be "
 					 "started again");
 	if (eal.pid && need->pci && !eal.pci)
-		return say(UW_E_NO_LINK, "DPDK was started in this process without PCI: open the "
+		return log_error(UW_E_NO_LINK, "DPDK was started in this process without PCI: open the "
 					 "PCI link first");
 	if (eal.pid)
 		return UW_OK;
@@ -247,7 +247,7 @@ static uw_status start_locked(const struct eal_need *need)
 		return UW_OK;
 	eal.failed = true;
 	eal_said(why, sizeof(why));
-	return say(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
+	return log_error(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
 		   why[0] ? why : strerror(-rc));
 }
 

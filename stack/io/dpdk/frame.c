@@ -8,7 +8,7 @@
 #include <rte_mempool.h>
 
 #include "frame.h"
-#include "say.h"
+#include "io/log.h"
 
 _Static_assert(sizeof(struct rte_mbuf) % _Alignof(struct io_frame) == 0,
 	       "the private area must be aligned for io_frame");
@@ -104,7 +104,7 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 		rte_mempool_obj_iter(p->tx, frame_init, l);
 		return UW_OK;
 	}
-	uw_status st = say(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s", p->nrx + p->ntx,
+	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s", p->nrx + p->ntx,
 			   room, rte_strerror(rte_errno));
 	frame_pools_close(p);
 	return st;
