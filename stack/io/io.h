@@ -51,8 +51,9 @@ struct io_stats {
 	uint64_t tx_full;  /* tx() took less than was offered */
 	uint64_t no_frame; /* alloc() found the pool empty */
 	uint64_t rx_drops, tx_drops;
-	uint64_t rings; /* doorbells rung at peers */
-	uint64_t handed; /* steer.h: given to other stacks */
+	uint64_t rings;	      /* doorbells rung at peers */
+	uint64_t peer_faults; /* memif: peers that wrote nonsense into shared memory */
+	uint64_t handed;      /* steer.h: given to other stacks */
 	/* IO_TSO: of tx_frames, those that went as part of one of so many chains, and those that
 	 * had to go singly since the port did not take their chain */
 	uint64_t tx_merged, tx_chains, tx_unmerged;

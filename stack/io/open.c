@@ -24,7 +24,7 @@ uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *en
 
 	if (cfg->queues > DPDK_QUEUES_MAX)
 		return log_error(UW_E_UNSUPPORTED, "%u queues are asked for: there are %d at most",
-			   cfg->queues, DPDK_QUEUES_MAX);
+				 cfg->queues, DPDK_QUEUES_MAX);
 	if (strcmp(link, "memif") == 0)
 		return fabric_open(cfg, envs, out);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -34,9 +34,10 @@ uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *en
 			return port_open(kinds[i].kind, kinds[i].whole ? link : link + len, cfg,
 					 envs, out);
 	}
-	return log_error(UW_E_INVAL,
-		   "unknown link \"%s\": use memif, af_packet:IF, af_xdp:IF, pci:ADDR or net_...",
-		   link);
+	return log_error(
+		UW_E_INVAL,
+		"unknown link \"%s\": use memif, af_packet:IF, af_xdp:IF, pci:ADDR or net_...",
+		link);
 }
 
 uw_status dpdk_link_open(const struct dpdk_config *cfg, const struct io_env *env,

@@ -227,14 +227,17 @@ static uw_status start_locked(const struct eal_need *need)
 	char why[sizeof(eal.said)];
 
 	if (eal.pid && eal.pid != getpid())
-		return log_error(UW_E_STATE, "this process was forked after its parent opened a link: "
-				       "open the link in the process that uses it");
+		return log_error(UW_E_STATE,
+				 "this process was forked after its parent opened a link: "
+				 "open the link in the process that uses it");
 	if (eal.failed)
-		return log_error(UW_E_NO_LINK, "DPDK did not start before in this process and cannot be "
-					 "started again");
+		return log_error(UW_E_NO_LINK,
+				 "DPDK did not start before in this process and cannot be "
+				 "started again");
 	if (eal.pid && need->pci && !eal.pci)
-		return log_error(UW_E_NO_LINK, "DPDK was started in this process without PCI: open the "
-					 "PCI link first");
+		return log_error(UW_E_NO_LINK,
+				 "DPDK was started in this process without PCI: open the "
+				 "PCI link first");
 	if (eal.pid)
 		return UW_OK;
 
@@ -248,7 +251,7 @@ static uw_status start_locked(const struct eal_need *need)
 	eal.failed = true;
 	eal_said(why, sizeof(why));
 	return log_error(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
-		   why[0] ? why : strerror(-rc));
+			 why[0] ? why : strerror(-rc));
 }
 
 uw_status eal_start(const struct eal_need *need)

@@ -104,8 +104,8 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 		rte_mempool_obj_iter(p->tx, frame_init, l);
 		return UW_OK;
 	}
-	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s", p->nrx + p->ntx,
-			   room, rte_strerror(rte_errno));
+	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s",
+				 p->nrx + p->ntx, room, rte_strerror(rte_errno));
 	frame_pools_close(p);
 	return st;
 }

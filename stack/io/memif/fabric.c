@@ -14,18 +14,16 @@
 #include "io/fds.h"
 #include "io/log.h"
 
-/* MTU_MAX: a frame with its headroom fits an mbuf and a memif buffer, whose sizes are 16 bit. */
-enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
+/* A frame of MTU_MAX with its headroom fits an mbuf, whose size is 16 bit. */
+_Static_assert(MTU_MAX + FRAME_ETHER <= FRAME_ROOM_MAX, "see above");
 
 /* What is in flight, not how much memory: frames of 9000 take half as many octets. */
 enum { RX_FRAMES = 1024, TX_FRAMES = 4096, TX_OCTETS = 64 << 20 };
 
-_Static_assert((int)RX_FRAMES <= (int)LANE_STASH, "all that can be received must fit the stash");
-
 static const uint64_t nominal_bps = UINT64_C(10000000000);
 
-/* The process that has a fabric open, 0: none. One per process, as __wrap_munmap must know whose
- * lock to take. */
+/* The process that has a fabric open, 0: none. There is one for each process, as it has one
+ * address. */
 static _Atomic pid_t opener;
 
 static struct fabric_link *member_of(struct io_link *l)
@@ -118,7 +116,9 @@ static uw_status peer_or_call(struct fabric *f, uint32_t addr, struct peer **cal
 		return p->state == PEER_UP ? UW_OK : UW_MORE;
 	p = peer_new(f, addr);
 	if (!p)
-		return slot_complain(&f->slots, addr);
+		return log_error(UW_E_NOMEM,
+				 "%s cannot join %s: a process has at most %d memif peers",
+				 log_addr(f->link[0].io.addr), log_addr(addr), PEER_MAX);
 	p->state = PEER_CALLING;
 	p->call = ++f->calls;
 	*call = p;
@@ -251,35 +251,21 @@ void fabric_rouse(struct fabric *f)
 		lane_ring(f->link[i].io.doorbell);
 }
 
-static void pass_all(void *arg)
-{
-	struct fabric *f = arg;
-
-	for (unsigned i = 0; i < f->n; i++) {
-		if (fabric_enter(f, i))
-			fabric_leave(f, i);
-	}
-}
-
-/* What it was given to send goes out as far as there is room, what it received and nobody took is
- * dropped. */
+/* What it was given to send goes out as far as there is room. */
 static void drop_lanes(struct fabric *f, unsigned i)
 {
 	if (!fabric_enter(f, i))
 		return;
-	lane_pending(&f->link[i].lanes);
-	lane_clear(&f->link[i].lanes);
+	lane_flush_all(&f->link[i].lanes);
+	lane_set_close(&f->link[i].lanes);
 	f->link[i].closed = true;
 	fabric_leave(f, i);
 }
 
-/* Nobody polls us any more: the peers first, then their ports, then the memory. */
+/* Nobody polls us any more: the peers first, then the memory. */
 static void fabric_end(struct fabric *f)
 {
 	control_stop(f);
-	if (f->slots.run_dir)
-		slot_close_all(&f->slots);
-	wrap_unmap_after(NULL);
 	for (unsigned i = 0; i < f->n; i++)
 		drop_lanes(f, i);
 	registry_close(&f->registry);
@@ -320,11 +306,16 @@ static const struct io_ops fabric_ops = {
 	.close = fabric_close,
 };
 
-/* Behind the headroom. More than a memif buffer: with room to spare memif packs a frame of
- * several buffers into one of its own (DPDK 24.11), with none it takes one for each. */
+/* Octets behind the headroom. */
 static unsigned frame_room(unsigned mtu)
 {
-	return RTE_MIN(slot_buffer(mtu) + RTE_CACHE_LINE_SIZE, (unsigned)FRAME_ROOM_MAX);
+	return RTE_ALIGN_CEIL(mtu + FRAME_ETHER, RTE_CACHE_LINE_SIZE);
+}
+
+/* Under a stack's lock. */
+static void on_fault(void *arg)
+{
+	control_wake(arg);
 }
 
 static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cfg,
@@ -333,7 +324,9 @@ static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cf
 	struct fabric_link *m = &f->link[i];
 
 	m->f = f;
-	m->lanes.link = &m->io;
+	m->lanes = (struct lane_set){
+		.link = &m->io, .faulty = &f->faulty, .on_fault = on_fault, .arg = f
+	};
 	m->io = (struct io_link){ .ops = &fabric_ops,
 				  .env = *env,
 				  .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
@@ -355,7 +348,7 @@ static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_
 	f->n = f->open = n;
 	if (getrandom(&f->instance, sizeof(f->instance), 0) != sizeof(f->instance))
 		f->instance = (uint32_t)registry_now();
-	f->wake_fd = f->bell_fd = -1;
+	f->wake_fd = f->bell_fd = f->spare_fd = -1;
 	f->registry.lock_fd = f->registry.listen_fd = -1;
 	for (unsigned i = 0; i < n; i++)
 		fill_link(f, i, cfg, &envs[i]);
@@ -397,7 +390,9 @@ static uw_status open_memory(struct fabric *f, const struct dpdk_config *cfg)
 		m->pools.nrx = RX_FRAMES;
 		m->pools.ntx = ntx;
 		st = frame_pools_open(&m->pools, &m->io, room);
-		f->slots.rx[i] = m->pools.rx;
+		m->lanes.rx = m->pools.rx;
+		if (!st && !lane_set_open(&m->lanes))
+			st = UW_E_NOMEM;
 	}
 	return st;
 }
@@ -429,13 +424,6 @@ static uw_status open_parts(struct fabric *f, const struct dpdk_config *cfg)
 	st = open_memory(f, cfg);
 	if (st)
 		return st;
-	f->slots.run_dir = f->registry.dir;
-	f->slots.addr = f->registry.addr;
-	f->slots.mtu = f->link[0].io.mtu;
-	for (unsigned i = 0; i < SLOT_MAX; i++)
-		slot_init(&f->slots.slot[i]);
-	f->barrier = (struct wrap_barrier){ .pass = pass_all, .arg = f };
-	wrap_unmap_after(&f->barrier);
 	return control_start(f);
 }
 
@@ -443,14 +431,15 @@ uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *envs,
 		      struct io_link **out)
 {
 	if (cfg->mtu && (cfg->mtu < MTU_MIN || cfg->mtu > MTU_MAX))
-		return log_error(UW_E_INVAL, "an MTU of %u does not fit memif: choose %d to %d", cfg->mtu,
-			   MTU_MIN, MTU_MAX);
+		return log_error(UW_E_INVAL, "an MTU of %u does not fit memif: choose %d to %d",
+				 cfg->mtu, MTU_MIN, MTU_MAX);
 	pid_t nobody = 0;
 	if (!atomic_compare_exchange_strong(&opener, &nobody, getpid()))
-		return log_error(UW_E_BUSY, nobody == getpid()
-					      ? "this process has a memif link already"
-					      : "this process was forked with a memif link open, "
-						"which is its parent's");
+		return log_error(UW_E_BUSY,
+				 nobody == getpid()
+					 ? "this process has a memif link already"
+					 : "this process was forked with a memif link open, "
+					   "which is its parent's");
 	struct fabric *f = fabric_new(cfg, envs);
 	if (!f) {
 		opener = 0;

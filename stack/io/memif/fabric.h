@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memif link: all processes of a user on a machine, joined pair by pair as they are first
- * spoken to. This header is the inside of it:
+ * The memif link connects all processes of a user on one machine through shared memory. Two
+ * processes are joined when one of them first sends to the other. This header is internal.
+ *
+ *   fabric     the link of this process, with all its peers
+ *   peer       another process on the link
+ *   pair       the memory shared with one peer (pair.h)
+ *   lane       how one of our stacks reaches one peer (lane.h)
+ *   join       what two processes do to become a pair: messages of io/rendezvous/msg.h
+ *   visitor    a process that has connected and has not said who it is
  *
  *   fabric.c    the io_link: open, close, resolve
- *   control.c   the control thread: who calls us, who leaves
- *   join.c      both sides of a join, and the end of one
- *   lane.c      the data path
+ *   control.c   the control thread: it answers calls and notices that peers leave
+ *   join.c      both sides of a join, and the end of a pair
+ *   pair.c      memory of a pair
+ *   lane.c      moves frames
+ *   ring.c      the layout of the shared memory, and the checks of what a peer wrote
  *
- * Each stack of the process has a link of its own, with its queue to and from every peer that has
- * as many stacks; of a peer that has fewer, those that are too many send over the others' queues,
- * and receive nothing.
+ * A process with several stacks has one link for each. A peer with as many stacks has one queue
+ * for each of them. If a peer has fewer, say c, our stack i sends to its queue i % c, and our
+ * stacks from c on receive nothing from it.
  *
- * Locks, in the order they may be nested: `lock` (control plane), `open_lock` (which links are
- * there), then one stack's lock. A stack lock is held only to publish or unpublish a lane; never
- * while a port is made or a socket used.
+ * Locks, in the order in which they may be nested: `lock` (peers), `open_lock` (which links are
+ * open), then the lock of one stack. A stack's lock is held only to add, change or remove a lane,
+ * never while a socket is used.
  */
 #ifndef UWARP_IO_MEMIF_FABRIC_H
 #define UWARP_IO_MEMIF_FABRIC_H
@@ -26,33 +35,35 @@
 #include "lane.h"
 #include "io/rendezvous/msg.h"
 #include "io/rendezvous/registry.h"
-#include "slot.h"
+#include "pair.h"
 
 enum peer_state {
 	PEER_NONE,
-	PEER_CALLING,	/* a thread in resolve() calls it, and keeps all it has to itself */
-	PEER_ANSWERING, /* it called us; from here on the control thread's */
+	PEER_CALLING,	/* a thread in resolve() calls it and owns all that belongs to the call */
+	PEER_ANSWERING, /* it called us. In this state and those below the control thread owns it */
 	PEER_UP,
-	PEER_BYE,  /* we said it, and wait for the peer to hang up */
-	PEER_GONE, /* it left; peer_down is due when the last it sent was taken */
+	PEER_BYE,  /* we sent BYE and wait for the peer to hang up */
+	PEER_GONE, /* it left. peer_down is called once all that it sent was received */
 };
 
 struct peer {
 	enum peer_state state;
 	uint32_t addr; /* network order */
 	uint32_t instance;
-	uint32_t mtu;
-	int fd;				/* control connection, -1 while CALLING or GONE */
-	unsigned call;			/* which call it is that CALLING is about */
-	uint64_t deadline_ms;		/* ANSWERING, BYE, GONE */
-	uint64_t mark[DPDK_QUEUES_MAX]; /* GONE: for lane_passed, of each link */
-	struct slot *slot;
-	_Atomic uint32_t *bell; /* the page */
+	int fd;		      /* control connection, -1 while CALLING or GONE */
+	unsigned call;	      /* CALLING: the number of the call */
+	uint64_t deadline_ms; /* ANSWERING, BYE, GONE: when this state ends at the latest */
+	struct pair *pair;
+	_Atomic uint32_t *bell; /* its page of doorbells */
 };
 
 enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
 
-/* Somebody who connected and has not said who it is. */
+/* Complaints about peers, at most one in so many ms. */
+enum { SAY_MS = 1000 };
+
+enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
+
 struct visitor {
 	int fd;
 	uint64_t deadline_ms;
@@ -70,10 +81,8 @@ struct fabric {
 	pid_t pid;
 	uint32_t instance;
 	struct registry registry;
-	struct slot_set slots;
 	int bell_fd;
 	_Atomic uint32_t *bell; /* the page of our doorbells */
-	struct wrap_barrier barrier;
 	pthread_mutex_t open_lock;
 	unsigned open; /* links, under open_lock */
 
@@ -82,13 +91,17 @@ struct fabric {
 	struct peer peer[PEER_MAX];
 	unsigned calls;
 	_Atomic bool closing;
+	_Atomic bool faulty; /* some lane has a fault */
 
 	/* the control thread's own */
 	pthread_t control;
 	bool control_runs;
 	int wake_fd;
+	int spare_fd;		  /* closed to accept and refuse one more when none is left */
+	uint64_t said_ms;	  /* no complaint about a peer before that */
+	uint64_t accept_again_ms; /* 0: accept now; else there is no descriptor before that */
 	struct visitor visitor[VISITOR_MAX];
-	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need */
+	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need to */
 
 	unsigned n; /* links; addresses and MTU are the same for all */
 	struct fabric_link link[];
@@ -104,16 +117,19 @@ struct peer *peer_new(struct fabric *f, uint32_t addr);
  * calling us at this moment. */
 UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms);
 
-/* Control thread: answer a HELLO that came in on fd (which is taken, as is bell_fd). */
-void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd);
-/* Control thread: the caller's port is up. */
-void join_ready(struct fabric *f, struct peer *p);
-/* Control thread: hang up on a peer, whatever its state, and give its port back. What it sent is
- * kept for the engine; until that was taken, for at most drain_ms, the entry stays, GONE. */
+/* What follows is for the control thread alone. */
+/* Answer a HELLO that came in on fd. Takes fd and the descriptors. */
+void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_fds *fds);
+/* READY has come from the caller. Takes the descriptors. */
+void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds);
+/* Send REFUSE on fd and close it. */
+void join_refuse(struct fabric *f, int fd, enum msg_why why);
+/* Hang up on a peer in any state. What it sent can be received for at most drain_ms more; until
+ * then the entry stays, in state GONE. */
 void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms);
-/* Control thread: the same at once, and the end of the entry. */
+/* The same at once: the entry is free afterwards. */
 void join_end(struct fabric *f, struct peer *p);
-/* Control thread: an entry that is GONE ends here once it is time. */
+/* Free an entry that is GONE, if it is time. */
 void join_settle(struct fabric *f, struct peer *p);
 
 struct msg join_msg(const struct fabric *f, enum msg_type type);

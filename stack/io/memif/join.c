@@ -12,10 +12,6 @@
 /* How long a caller may take from our WELCOME to its READY. */
 #define ANSWER_MS 10000
 
-/* How long memif may take to come up before it is tried anew: the port at the other end may have
- * been busy with the end of a caller that was there before us. */
-#define REDIAL_MS 500
-
 struct peer *peer_find(struct fabric *f, uint32_t addr)
 {
 	for (unsigned i = 0; i < PEER_MAX; i++)
@@ -47,16 +43,17 @@ struct msg join_msg(const struct fabric *f, enum msg_type type)
 }
 
 /* The way from our link i to a peer. */
-static struct lane lane_to(const struct fabric *f, const struct peer *p, unsigned i)
+static struct lane lane_to(const struct peer *p, unsigned i)
 {
-	unsigned queue = i % p->slot->queues;
+	struct pair *pair = p->pair;
+	unsigned queue = i % pair->shape.queues;
 
 	return (struct lane){ .addr = p->addr,
-			      .port = p->slot->port,
-			      .queue = (uint16_t)queue,
+			      .sender = &pair->sender[queue],
 			      .receives = i == queue,
-			      .shared = p->slot->queues < f->n ? &p->slot->shared[queue] : NULL,
-			      .frame_max = RTE_MIN(p->mtu, f->link[0].io.mtu) + FRAME_ETHER,
+			      .reader = ring_reader_of(&pair->shape, &pair->ours, &pair->theirs,
+						       queue),
+			      .frame_max = pair->shape.frame_max,
 			      .bell = bell_word(p->bell, queue) };
 }
 
@@ -65,14 +62,14 @@ static struct lane lane_to(const struct fabric *f, const struct peer *p, unsigne
 static void publish(struct fabric *f, const struct peer *p)
 {
 	for (unsigned i = 0; i < f->n; i++) {
-		struct lane l = lane_to(f, p, i);
+		struct lane l = lane_to(p, i);
 
 		if (!fabric_enter(f, i))
 			continue;
 		lane_add(&f->link[i].lanes, &l);
 		fabric_leave(f, i);
 	}
-	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
+	atomic_thread_fence(memory_order_seq_cst); /* as in wake_touched */
 	fabric_rouse(f);
 }
 
@@ -84,31 +81,54 @@ struct call {
 	uint32_t addr;
 	uint64_t deadline_ms;
 	int fd;
-	struct slot *slot;
+	struct pair *pair;
 	_Atomic uint32_t *bell;
 	struct msg welcome;
 };
+
+static uw_status join_mismatch(const struct call *c)
+{
+	return log_error(UW_E_NO_LINK,
+			 "process %u at %s does not join us: is it another version of uwarp?",
+			 c->welcome.pid, log_addr(c->addr));
+}
 
 static uw_status refused(const struct call *c, const struct msg *m)
 {
 	switch (m->why) {
 	case MSG_CROSSED:
 		return UW_E_BUSY;
-	case MSG_NO_PORT:
-		return log_error(UW_E_NOMEM, "process %u at %s has no memif port left for us", m->pid,
-			   log_addr(c->addr));
+	case MSG_FULL:
+		return log_error(
+			UW_E_NOMEM,
+			"process %u at %s has %d memif peers already, and can have no more", m->pid,
+			log_addr(c->addr), PEER_MAX);
+	case MSG_NO_FDS:
+		return log_error(UW_E_NOMEM,
+				 "process %u at %s has no file descriptor left for us (ulimit -n)",
+				 m->pid, log_addr(c->addr));
+	case MSG_NO_MEMORY:
+		return log_error(UW_E_NOMEM, "process %u at %s has no memory left for us", m->pid,
+				 log_addr(c->addr));
 	case MSG_NOT_ME:
-		return log_error(UW_E_NO_LINK,
-			   "process %u at %s does not join us: is it another version of uwarp?",
-			   m->pid, log_addr(c->addr));
+		return log_error(
+			UW_E_NO_LINK,
+			"process %u at %s does not join us: is it another version of uwarp?",
+			m->pid, log_addr(c->addr));
 	default:
 		return UW_E_UNREACHABLE;
 	}
 }
 
-static uw_status call_await(struct call *c, enum msg_type type, struct msg *m, int *passed)
+static uw_status no_fds_here(const struct call *c)
 {
-	int rc = msg_await(c->fd, c->deadline_ms, m, passed);
+	return log_error(UW_E_NOMEM, "%s cannot join %s: no file descriptor is left (ulimit -n)",
+			 log_addr(c->f->link[0].io.addr), log_addr(c->addr));
+}
+
+static uw_status call_await(struct call *c, enum msg_type type, struct msg *m, struct msg_fds *fds)
+{
+	int rc = msg_await(c->fd, c->deadline_ms, m, fds);
 
 	if (rc == -ETIMEDOUT)
 		return UW_E_TIMEOUT;
@@ -116,87 +136,72 @@ static uw_status call_await(struct call *c, enum msg_type type, struct msg *m, i
 		return UW_E_UNREACHABLE; /* it hung up: it ends, or ended */
 	if (m->version == MSG_VERSION && m->type == type)
 		return UW_OK;
-	if (*passed >= 0)
-		close(*passed);
+	msg_fds_close(fds);
 	return m->type == MSG_REFUSE ? refused(c, m) : UW_E_UNREACHABLE;
+}
+
+/* Both regions, ours and the peer's, and its doorbells. */
+static uw_status call_share(struct call *c, struct msg_fds *fds)
+{
+	unsigned queues = RTE_MIN(c->welcome.more + 1U, c->f->n);
+	unsigned mtu = RTE_MIN(c->welcome.mtu, c->f->link[0].io.mtu);
+	int bell_fd = msg_fds_take(fds, 0), region_fd = msg_fds_take(fds, 1);
+
+	c->bell = bell_map(bell_fd);
+	c->pair = mtu >= MTU_MIN ? pair_new(mtu, queues, c->f->n) : NULL;
+	if (c->pair && c->bell)
+		return pair_attach(c->pair, region_fd) ? join_mismatch(c) : UW_OK;
+	int err = errno;
+	if (region_fd >= 0)
+		close(region_fd);
+	if (mtu < MTU_MIN || !c->bell)
+		return join_mismatch(c);
+	if (err == EMFILE || err == ENFILE)
+		return no_fds_here(c);
+	return log_error(UW_E_NOMEM, "%s cannot join %s: %s", log_addr(c->f->link[0].io.addr),
+			 log_addr(c->addr), strerror(err));
 }
 
 static uw_status call_hello(struct call *c)
 {
 	struct msg hello = join_msg(c->f, MSG_HELLO);
-	int passed;
+	struct msg_fds fds;
 
 	hello.more = (uint8_t)(c->f->n - 1);
 	uw_status st = registry_connect(&c->f->registry, c->addr, c->deadline_ms, &c->fd);
 	if (st)
 		return st;
-	if (msg_send(c->fd, &hello, c->f->bell_fd))
+	/* If it hung up already it may have said why. */
+	int rc = msg_send(c->fd, &hello, c->f->bell_fd, -1);
+	if (rc && rc != -EPIPE && rc != -ECONNRESET)
 		return UW_E_UNREACHABLE;
-	st = call_await(c, MSG_WELCOME, &c->welcome, &passed);
+	st = call_await(c, MSG_WELCOME, &c->welcome, &fds);
 	if (st)
 		return st;
-	c->bell = bell_map(passed);
-	return c->bell ? UW_OK : UW_E_NO_LINK;
-}
-
-/* memif tells nobody when the link comes up, so look every millisecond. MORE: not within the time
- * that it should take. */
-static uw_status call_link_once(struct call *c)
-{
-	uint64_t again = registry_now() + REDIAL_MS;
-
-	while (!slot_up(c->slot)) {
-		struct pollfd hung_up = { .fd = c->fd, .events = POLLIN };
-
-		if (poll(&hung_up, 1, 1) > 0)
-			return UW_E_UNREACHABLE;
-		if (registry_now() >= c->deadline_ms)
-			return UW_E_TIMEOUT;
-		if (registry_now() >= again)
-			return UW_MORE;
-	}
-	return UW_OK;
-}
-
-static uw_status call_link(struct call *c)
-{
-	unsigned queues = RTE_MIN(c->welcome.more + 1U, c->f->n);
-	uw_status st = UW_MORE;
-
-	while (st == UW_MORE) {
-		if (c->slot)
-			slot_release(&c->f->slots, c->slot);
-		c->slot = slot_dial(&c->f->slots, c->addr, c->welcome.slot, queues);
-		if (!c->slot)
-			return slot_complain(&c->f->slots, c->addr);
-		st = call_link_once(c);
-	}
-	if (st)
-		return st;
-	for (unsigned i = 0; i < queues; i++) {
-		if (!fabric_enter(c->f, i))
-			continue;
-		lane_prime(c->slot->port, (uint16_t)i);
-		fabric_leave(c->f, i);
-	}
-	return UW_OK;
+	if (!fds.lost)
+		return call_share(c, &fds);
+	msg_fds_close(&fds);
+	return no_fds_here(c);
 }
 
 static uw_status call_ready(struct call *c)
 {
 	struct msg m = join_msg(c->f, MSG_READY);
-	int passed;
+	struct msg_fds fds;
 
-	if (msg_send(c->fd, &m, -1))
+	if (msg_send(c->fd, &m, c->pair->ours.fd, -1))
 		return UW_E_UNREACHABLE;
-	return call_await(c, MSG_READY, &m, &passed);
+	pair_sent(c->pair);
+	uw_status st = call_await(c, MSG_READY, &m, &fds);
+	if (!st)
+		msg_fds_close(&fds);
+	return st;
 }
 
 static void call_undo(struct call *c)
 {
-	if (c->slot)
-		slot_release(&c->f->slots, c->slot);
 	fds_close(c->fd);
+	pair_free(c->pair);
 	bell_unmap(c->bell);
 }
 
@@ -209,10 +214,9 @@ static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
 	pthread_mutex_lock(&f->lock);
 	if (p->state == PEER_CALLING && p->call == serial && !f->closing) {
 		p->fd = c->fd;
-		p->slot = c->slot;
+		p->pair = c->pair;
 		p->bell = c->bell;
 		p->instance = c->welcome.instance;
-		p->mtu = c->welcome.mtu;
 		publish(f, p);
 		p->state = PEER_UP;
 		st = UW_OK;
@@ -227,8 +231,6 @@ uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms)
 	unsigned serial = p->call;
 
 	uw_status st = call_hello(&c);
-	if (!st)
-		st = call_link(&c);
 	if (!st)
 		st = call_ready(&c);
 	if (!st)
@@ -247,18 +249,19 @@ uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms)
 
 /* --- answering --- */
 
-static void refuse(struct fabric *f, int fd, enum msg_why why)
+void join_refuse(struct fabric *f, int fd, enum msg_why why)
 {
 	struct msg m = join_msg(f, MSG_REFUSE);
 
 	m.why = (uint8_t)why;
-	msg_send(fd, &m, -1); /* whether it hears us or not, we hang up */
+	msg_send(fd, &m, -1, -1); /* whether it hears us or not, we hang up */
 	fds_close(fd);
 }
 
 static bool fits(const struct fabric *f, const struct msg *hello)
 {
-	return hello->version == MSG_VERSION && hello->addr != f->link[0].io.addr &&
+	return hello->version == MSG_VERSION && hello->mtu >= MTU_MIN &&
+	       hello->addr != f->link[0].io.addr &&
 	       ((hello->addr ^ f->link[0].io.addr) & f->link[0].io.mask) == 0;
 }
 
@@ -274,17 +277,44 @@ static bool crossed(const struct fabric *f, const struct peer *p, const struct m
 	return p->state == PEER_UP && p->instance == hello->instance;
 }
 
+/* The one that called us longest ago and has not said READY yet, NULL: none. */
+static struct peer *oldest_answering(struct fabric *f)
+{
+	struct peer *oldest = NULL;
+
+	for (unsigned i = 0; i < PEER_MAX; i++) {
+		struct peer *p = &f->peer[i];
+
+		if (p->state == PEER_ANSWERING && (!oldest || p->deadline_ms < oldest->deadline_ms))
+			oldest = p;
+	}
+	return oldest;
+}
+
+/* End a join that stands in the way of this one: of a process that had the address before, or, if
+ * there is no entry left, of a caller that does not go on. */
+static void make_room(struct fabric *f, const struct msg *hello)
+{
+	pthread_mutex_lock(&f->lock);
+	struct peer *p = peer_find(f, hello->addr), *end = NULL;
+	bool full = true;
+	for (unsigned i = 0; i < PEER_MAX && full; i++)
+		full = f->peer[i].state != PEER_NONE;
+	if (p && p->state != PEER_CALLING && !crossed(f, p, hello))
+		end = p;
+	else if (!p && full)
+		end = oldest_answering(f);
+	pthread_mutex_unlock(&f->lock);
+	if (end)
+		join_end(f, end);
+}
+
 /* An entry in ANSWERING for the caller, or NULL and *why. */
 static struct peer *answer_entry(struct fabric *f, const struct msg *hello, enum msg_why *why)
 {
+	make_room(f, hello);
 	pthread_mutex_lock(&f->lock);
 	struct peer *p = peer_find(f, hello->addr);
-	if (p && p->state != PEER_CALLING && !crossed(f, p, hello)) {
-		pthread_mutex_unlock(&f->lock);
-		join_end(f, p);
-		pthread_mutex_lock(&f->lock);
-		p = peer_find(f, hello->addr);
-	}
 	if (f->closing) {
 		*why = MSG_CLOSING;
 		p = NULL;
@@ -292,55 +322,82 @@ static struct peer *answer_entry(struct fabric *f, const struct msg *hello, enum
 		*why = MSG_CROSSED;
 		p = NULL;
 	} else if (!p) {
-		*why = MSG_NO_PORT;
+		*why = MSG_FULL;
 		p = peer_new(f, hello->addr);
 	}
 	if (p) {
 		p->state = PEER_ANSWERING;
 		p->instance = hello->instance;
+		p->deadline_ms = registry_now() + ANSWER_MS;
 	}
 	pthread_mutex_unlock(&f->lock);
 	return p;
 }
 
-void join_answer(struct fabric *f, int fd, const struct msg *hello, int bell_fd)
+static void complain_full(struct fabric *f, const struct msg *hello)
 {
-	_Atomic uint32_t *bell = bell_map(bell_fd);
-	enum msg_why why = MSG_NOT_ME;
+	uint64_t now = registry_now();
+
+	if (now < f->said_ms)
+		return;
+	f->said_ms = now + SAY_MS;
+	log_error(UW_E_NOMEM, "%s refuses process %u at %s: a process has at most %d memif peers",
+		  log_addr(f->link[0].io.addr), hello->pid, log_addr(hello->addr), PEER_MAX);
+}
+
+/* The descriptors of HELLO are the doorbells alone. */
+static struct peer *answer_hello(struct fabric *f, const struct msg *hello, struct msg_fds *fds,
+				 enum msg_why *why)
+{
+	_Atomic uint32_t *bell = bell_map(msg_fds_take(fds, 0));
 	struct peer *p = NULL;
 
+	*why = fds->lost ? MSG_NO_FDS : MSG_NOT_ME;
+	msg_fds_close(fds);
 	if (bell && fits(f, hello))
-		p = answer_entry(f, hello, &why);
-	if (!p) {
+		p = answer_entry(f, hello, why);
+	if (p)
+		p->bell = bell;
+	else
 		bell_unmap(bell);
-		refuse(f, fd, why);
+	if (!p && *why == MSG_FULL)
+		complain_full(f, hello);
+	return p;
+}
+
+void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_fds *fds)
+{
+	enum msg_why why;
+	struct peer *p = answer_hello(f, hello, fds, &why);
+
+	if (!p) {
+		join_refuse(f, fd, why);
+		return;
+	}
+	unsigned queues = RTE_MIN(hello->more + 1U, f->n);
+	p->pair = pair_new(RTE_MIN(hello->mtu, f->link[0].io.mtu), queues, f->n);
+	if (!p->pair) {
+		why = errno == EMFILE || errno == ENFILE ? MSG_NO_FDS : MSG_NO_MEMORY;
+		join_refuse(f, fd, why);
+		join_end(f, p);
 		return;
 	}
 	p->fd = fd;
-	p->bell = bell;
-	p->mtu = hello->mtu;
-	p->deadline_ms = registry_now() + ANSWER_MS;
-	unsigned queues = RTE_MIN(hello->more + 1U, f->n);
-	p->slot = slot_serve(&f->slots, queues);
-	if (!p->slot) {
-		slot_complain(&f->slots, p->addr);
-		p->fd = -1;
-		refuse(f, fd, MSG_NO_PORT);
-		join_end(f, p);
-		return;
-	}
 	struct msg welcome = join_msg(f, MSG_WELCOME);
-	welcome.slot = p->slot->index;
 	welcome.more = (uint8_t)(queues - 1);
-	if (msg_send(fd, &welcome, f->bell_fd))
+	if (msg_send(fd, &welcome, f->bell_fd, p->pair->ours.fd))
 		join_end(f, p);
+	else
+		pair_sent(p->pair);
 }
 
-void join_ready(struct fabric *f, struct peer *p)
+void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds)
 {
 	struct msg ready = join_msg(f, MSG_READY);
+	uw_status st = pair_attach(p->pair, msg_fds_take(fds, 0));
 
-	if (!slot_up(p->slot)) {
+	msg_fds_close(fds);
+	if (st) {
 		join_end(f, p);
 		return;
 	}
@@ -349,7 +406,7 @@ void join_ready(struct fabric *f, struct peer *p)
 	p->state = PEER_UP;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
-	if (msg_send(p->fd, &ready, -1))
+	if (msg_send(p->fd, &ready, -1, -1))
 		join_end(f, p);
 }
 
@@ -365,53 +422,67 @@ static void set_state(struct fabric *f, struct peer *p, enum peer_state state)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Was there any? */
-static bool unpublish(struct fabric *f, struct peer *p)
+/* Send nothing more to it. Was it up? */
+static bool close_senders(struct fabric *f, const struct peer *p)
 {
 	bool was_up = false;
 
 	for (unsigned i = 0; i < f->n; i++) {
-		p->mark[i] = 0;
 		if (!fabric_enter(f, i))
 			continue;
-		was_up |= lane_remove(&f->link[i].lanes, p->addr, &p->mark[i]);
+		was_up |= lane_close_sender(&f->link[i].lanes, p->addr);
 		fabric_leave(f, i);
 	}
-	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
+	atomic_thread_fence(memory_order_seq_cst); /* as in wake_touched */
 	fabric_rouse(f);			   /* somebody should look at what is left */
 	return was_up;
+}
+
+static void remove_lanes(struct fabric *f, const struct peer *p)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		if (!fabric_enter(f, i))
+			continue;
+		lane_remove(&f->link[i].lanes, p->addr);
+		fabric_leave(f, i);
+	}
+}
+
+/* No lane leads to it any more. */
+static void peer_free(struct fabric *f, struct peer *p)
+{
+	pair_free(p->pair);
+	bell_unmap(p->bell);
+	set_state(f, p, PEER_NONE);
 }
 
 void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms)
 {
 	set_state(f, p, PEER_GONE); /* first, so that nobody finds it up */
-	bool was_up = unpublish(f, p);
+	bool was_up = close_senders(f, p);
 
-	if (p->slot)
-		slot_release(&f->slots, p->slot);
-	p->slot = NULL;
 	fds_close(p->fd);
 	p->fd = -1;
-	bell_unmap(p->bell);
-	p->bell = NULL;
 	p->deadline_ms = registry_now() + drain_ms;
-	if (was_up && !f->closing)
+	if (was_up && !f->closing) {
 		join_settle(f, p);
-	else
-		set_state(f, p, PEER_NONE);
+		return;
+	}
+	remove_lanes(f, p);
+	peer_free(f, p);
 }
 
-static bool all_passed(struct fabric *f, const struct peer *p)
+static bool all_received(struct fabric *f, const struct peer *p)
 {
-	bool passed = true;
+	bool all = true;
 
-	for (unsigned i = 0; i < f->n && passed; i++) {
+	for (unsigned i = 0; i < f->n && all; i++) {
 		if (!fabric_enter(f, i))
 			continue;
-		passed = lane_passed(&f->link[i].lanes, p->mark[i]);
+		all = lane_drained(&f->link[i].lanes, p->addr);
 		fabric_leave(f, i);
 	}
-	return passed;
+	return all;
 }
 
 /* What one stack took may have gone on to another: so none hears of it before all have taken it. */
@@ -430,12 +501,12 @@ static void tell_down(struct fabric *f, const struct peer *p)
 
 void join_settle(struct fabric *f, struct peer *p)
 {
-	bool done = f->closing || registry_now() >= p->deadline_ms || all_passed(f, p);
-
-	if (done && !f->closing)
+	if (!f->closing && registry_now() < p->deadline_ms && !all_received(f, p))
+		return;
+	remove_lanes(f, p);
+	if (!f->closing)
 		tell_down(f, p);
-	if (done)
-		set_state(f, p, PEER_NONE);
+	peer_free(f, p);
 }
 
 void join_end(struct fabric *f, struct peer *p)

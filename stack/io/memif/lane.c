@@ -2,12 +2,11 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <rte_ethdev.h>
 
 #include "lane.h"
 
@@ -18,7 +17,7 @@
 #define STUCK_MS 50
 
 /* One burst takes no more octets than a first-level cache holds. */
-enum { RX_OCTETS = 16 << 10, RX_FEW = 4 };
+enum { RX_OCTETS = 16 << 10 };
 
 /* ms, for ages only; the coarse clock costs no more than a read */
 static uint64_t now_ms(void)
@@ -29,70 +28,58 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* --- the stash --- */
+/* --- faults --- */
 
-/* Room for n frames behind what is there, fewer if the stash is nearly full. */
-static unsigned stash_room(struct lane_set *s, unsigned n)
+/* From here on nothing is read from the peer or written to it; the control thread ends it. */
+static void lane_fail(struct lane_set *s, struct lane *l, const char *what)
 {
-	if (s->stash_at) {
-		s->stash_end -= s->stash_at;
-		memmove(s->stash, s->stash + s->stash_at, s->stash_end * sizeof(s->stash[0]));
-		s->stash_at = 0;
-	}
-	return RTE_MIN(n, LANE_STASH - s->stash_end);
+	if (l->fault)
+		return;
+	l->fault = what;
+	s->link->stats.peer_faults++;
+	/* Pairs with the control thread's exchange: it sees what was written before. */
+	atomic_store_explicit(s->faulty, true, memory_order_release);
+	s->on_fault(s->arg);
 }
 
-static void stash_put(struct lane_set *s, unsigned n)
+const struct lane *lane_faulty(const struct lane_set *s)
 {
-	s->stash_end += n;
-	s->stashed += n;
-}
-
-static unsigned stash_take(struct lane_set *s, struct io_frame **v, unsigned n)
-{
-	unsigned got = 0;
-
-	while (got < n && s->stash_at < s->stash_end)
-		v[got++] = s->stash[s->stash_at++];
-	s->unstashed += got;
-	return got;
-}
-
-bool lane_passed(const struct lane_set *s, uint64_t mark)
-{
-	return s->unstashed >= mark;
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->lane[i].fault)
+			return &s->lane[i];
+	return NULL;
 }
 
 /* --- receiving --- */
 
-static unsigned lane_take_in(struct lane_set *s, const struct lane *l, struct io_frame **v,
-			     unsigned n)
+/* Frames wait in the ring as long as there is no buffer for them. */
+static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **v, unsigned n)
 {
-	struct rte_mbuf *m[FRAME_BURST];
-	unsigned got = rte_eth_rx_burst(l->port, l->queue, m, (uint16_t)n);
+	const struct ring_slot *slot;
+	uint32_t len, octets = 0;
+	unsigned got = 0;
 
-	for (unsigned i = 0; i < got; i++) {
-		uint32_t len;
-
-		v[i] = frame_from_mbuf(m[i], &len);
-		s->link->stats.rx_bytes += len;
+	while (got < n && octets < RX_OCTETS && (slot = ring_look(&l->reader))) {
+		if (ring_length(&l->reader, slot, &len) != RING_OK) {
+			lane_fail(s, l, "a frame of a length that was not agreed");
+			break;
+		}
+		struct io_frame *f = frame_alloc(s->rx);
+		if (!f) {
+			s->link->stats.no_frame++;
+			break;
+		}
+		memcpy(f->data, slot->octets, len);
+		f->len = len;
+		ring_step(&l->reader);
+		v[got++] = f;
+		octets += len;
 	}
-	s->link->stats.rx_frames += got;
-	return got;
-}
-
-/* Large frames few at a time: memif copies them, and whoever reads them finds them in the cache. */
-static unsigned lane_poll(struct lane_set *s, const struct lane *l, struct io_frame **v, unsigned n)
-{
-	uint64_t full = s->link->stats.rx_bytes + RX_OCTETS;
-	unsigned got = 0, more;
-
-	if (!l->receives)
+	if (!got)
 		return 0;
-	do {
-		more = lane_take_in(s, l, v + got, RTE_MIN(n - got, (unsigned)RX_FEW));
-		got += more;
-	} while (more == RX_FEW && got < n && s->link->stats.rx_bytes < full);
+	ring_tell(&l->reader);
+	s->link->stats.rx_bytes += octets;
+	s->link->stats.rx_frames += got;
 	return got;
 }
 
@@ -104,8 +91,10 @@ static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
 		s->turn = 0;
 	for (unsigned i = 0; i < s->count && got < n; i++) {
 		unsigned at = s->turn + i < s->count ? s->turn + i : s->turn + i - s->count;
+		struct lane *l = &s->lane[at];
 
-		got += lane_poll(s, &s->lane[at], v + got, n - got);
+		if (l->receives && !l->fault)
+			got += lane_poll(s, l, v + got, n - got);
 	}
 	s->turn++;
 	return got;
@@ -113,11 +102,37 @@ static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
 
 /* --- peers --- */
 
+bool lane_set_open(struct lane_set *s)
+{
+	s->lane = calloc(LANE_MAX, sizeof(*s->lane));
+	return s->lane;
+}
+
+void lane_set_close(struct lane_set *s)
+{
+	while (s->count)
+		lane_remove(s, s->lane[0].addr);
+	free(s->lane);
+	s->lane = NULL;
+}
+
+static uint8_t *hint_of(struct lane_set *s, uint32_t addr)
+{
+	return &s->hint[(addr >> 24 ^ addr >> 16) % LANE_HINTS];
+}
+
 struct lane *lane_find(struct lane_set *s, uint32_t addr)
 {
-	for (unsigned i = 0; i < s->count; i++)
-		if (s->lane[i].addr == addr)
-			return &s->lane[i];
+	uint8_t *hint = hint_of(s, addr);
+
+	if (*hint < s->count && s->lane[*hint].addr == addr)
+		return &s->lane[*hint];
+	for (unsigned i = 0; i < s->count; i++) {
+		if (s->lane[i].addr != addr)
+			continue;
+		*hint = (uint8_t)i;
+		return &s->lane[i];
+	}
 	return NULL;
 }
 
@@ -126,55 +141,45 @@ void lane_add(struct lane_set *s, const struct lane *l)
 	s->lane[s->count++] = *l;
 }
 
-void lane_prime(uint16_t port, uint16_t queue)
-{
-	struct rte_mbuf *m;
-
-	if (rte_eth_rx_burst(port, queue, &m, 1))
-		rte_pktmbuf_free(m); /* from a peer that did not wait for our READY */
-}
-
-static void queue_drop(struct lane_set *s, struct lane *l)
+static void drop_held(struct lane_set *s, struct lane *l)
 {
 	s->link->stats.tx_drops += l->nheld;
+	s->nheld -= l->nheld;
 	for (unsigned i = 0; i < l->nheld; i++)
-		rte_pktmbuf_free(l->held[i]);
+		io_free_chain(l->held[i]);
 	l->nheld = 0;
 }
 
-bool lane_remove(struct lane_set *s, uint32_t addr, uint64_t *mark)
+bool lane_close_sender(struct lane_set *s, uint32_t addr)
 {
 	struct lane *l = lane_find(s, addr);
-	unsigned got;
 
-	*mark = s->stashed;
-	if (!l)
+	if (!l || !l->sender)
 		return false;
-	do {
-		unsigned room = stash_room(s, FRAME_BURST);
-
-		got = room ? lane_poll(s, l, s->stash + s->stash_end, room) : 0;
-		stash_put(s, got);
-	} while (got);
-	*mark = s->stashed;
-	queue_drop(s, l);
-	*l = s->lane[--s->count];
-	s->turn = 0;
+	drop_held(s, l);
+	l->sender = NULL;
 	return true;
 }
 
-void lane_clear(struct lane_set *s)
+bool lane_drained(struct lane_set *s, uint32_t addr)
 {
-	struct io_frame *f;
-	uint64_t mark;
+	const struct lane *l = lane_find(s, addr);
 
-	while (s->count)
-		lane_remove(s, s->lane[0].addr, &mark);
-	while (stash_take(s, &f, 1))
-		io_free_chain(f);
+	return !l || l->fault || !l->receives || !ring_look(&l->reader);
 }
 
-/* --- sending --- */
+void lane_remove(struct lane_set *s, uint32_t addr)
+{
+	struct lane *l = lane_find(s, addr);
+
+	if (!l)
+		return;
+	drop_held(s, l);
+	*l = s->lane[--s->count];
+	s->turn = 0;
+}
+
+/* --- waking --- */
 
 static bool was_asleep(_Atomic uint32_t *bell)
 {
@@ -193,8 +198,7 @@ bool lane_ring(_Atomic uint32_t *bell)
 	return true;
 }
 
-/* Under the stack lock. */
-static void ring_peer(struct lane_set *s, const struct lane *l)
+static void wake_peer(struct lane_set *s, const struct lane *l)
 {
 	const struct io_env *env = &s->link->env;
 
@@ -206,40 +210,89 @@ static void ring_peer(struct lane_set *s, const struct lane *l)
 	}
 }
 
-/* A ring that is full by what others send is not stuck as long as it moves. */
-static unsigned lane_burst(struct lane *l)
+/*
+ * The fence pairs with the one between the sleeper's store of IO_ASLEEP and its look at the ring
+ * (pending): either it sees our frames or we see it asleep.
+ */
+static void wake_touched(struct lane_set *s)
 {
-	unsigned sent;
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < s->count; i++) {
+		struct lane *l = &s->lane[i];
 
-	if (!l->shared)
-		return rte_eth_tx_burst(l->port, l->queue, l->held, (uint16_t)l->nheld);
-	pthread_mutex_lock(&l->shared->lock);
-	sent = rte_eth_tx_burst(l->port, l->queue, l->held, (uint16_t)l->nheld);
-	l->shared->moved += sent > 0;
-	if (l->moved != l->shared->moved)
-		l->stuck_since = 0;
-	l->moved = l->shared->moved;
-	pthread_mutex_unlock(&l->shared->lock);
-	return sent;
+		if (l->touched && l->sender)
+			wake_peer(s, l);
+		l->touched = false;
+	}
 }
 
-/* Move what is queued into the ring; true if anything went. */
+/* --- sending --- */
+
+static enum ring_result write_shared(struct lane *l, const struct io_frame *f, uint32_t len)
+{
+	struct lane_sender *to = l->sender;
+
+	pthread_mutex_lock(&to->lock);
+	enum ring_result r = ring_write(&to->ring, f, len);
+	to->moved += r == RING_OK;
+	/* A ring that is full by what others send is not stuck as long as it moves. */
+	if (l->moved != to->moved)
+		l->stuck_since = 0;
+	l->moved = to->moved;
+	pthread_mutex_unlock(&to->lock);
+	return r;
+}
+
+/* Write one frame, which is free then. NONE: there is no room, and it stays the caller's. */
+static enum ring_result lane_write(struct lane_set *s, struct lane *l, struct io_frame *f,
+				   uint32_t len)
+{
+	enum ring_result r =
+		l->sender->shared ? write_shared(l, f, len) : ring_write(&l->sender->ring, f, len);
+
+	if (r == RING_NONE)
+		return r;
+	if (r == RING_FAULT)
+		lane_fail(s, l, "that it took frames which were never sent");
+	else
+		l->touched = true;
+	io_free_chain(f);
+	return r;
+}
+
+/* Write what waits for room; true if anything went. */
 static bool lane_flush(struct lane_set *s, struct lane *l)
 {
-	unsigned sent = lane_burst(l);
+	unsigned sent = 0;
 
+	while (sent < l->nheld && !l->fault &&
+	       lane_write(s, l, l->held[sent], frame_len(l->held[sent])) != RING_NONE)
+		sent++;
 	if (sent) {
 		l->stuck_since = 0;
 		l->nheld -= sent;
-		if (l->nheld)
-			memmove(l->held, l->held + sent, l->nheld * sizeof(l->held[0]));
-		return true;
+		s->nheld -= sent;
+		memmove(l->held, l->held + sent, l->nheld * sizeof(l->held[0]));
 	}
+	if (l->fault)
+		drop_held(s, l);
+	if (sent || !l->nheld)
+		return sent;
 	if (!l->stuck_since)
 		l->stuck_since = now_ms();
 	else if (now_ms() - l->stuck_since > STUCK_MS)
-		queue_drop(s, l);
+		drop_held(s, l);
 	return false;
+}
+
+static bool flush_lanes(struct lane_set *s)
+{
+	bool moved = false;
+
+	for (unsigned i = 0; s->nheld && i < s->count; i++)
+		if (s->lane[i].nheld)
+			moved |= lane_flush(s, &s->lane[i]);
+	return moved;
 }
 
 /* The peer behind a destination MAC that io_mac_of made. */
@@ -253,93 +306,67 @@ static struct lane *lane_of_mac(struct lane_set *s, const struct io_frame *f)
 	return lane_find(s, addr);
 }
 
-/* Queue one frame for its peer. False: no room, the frame stays the caller's. */
-static bool lane_take(struct lane_set *s, struct io_frame *f, uint64_t *touched)
+/* Send one frame or keep it until there is room. False: too many are kept, and the frame stays the
+ * caller's. */
+static bool lane_take(struct lane_set *s, struct io_frame *f)
 {
 	struct lane *l = lane_of_mac(s, f);
 	uint32_t len = frame_len(f);
 
-	if (!l || len > l->frame_max) {
+	if (!l || !l->sender || l->fault || len > l->frame_max) {
 		s->link->stats.tx_drops++;
 		io_free_chain(f);
 		return true;
 	}
-	if (l->nheld == LANE_QUEUE) {
-		*touched |= lane_flush(s, l) ? UINT64_C(1) << (l - s->lane) : 0;
-		if (l->nheld == LANE_QUEUE)
-			return false;
+	if (l->nheld == LANE_QUEUE && !lane_flush(s, l) && l->nheld == LANE_QUEUE)
+		return false;
+	if (l->nheld || lane_write(s, l, f, len) == RING_NONE) {
+		l->held[l->nheld++] = f;
+		s->nheld++;
 	}
-	l->held[l->nheld++] = frame_to_mbuf(f, len);
-	*touched |= UINT64_C(1) << (l - s->lane);
 	s->link->stats.tx_frames++;
 	s->link->stats.tx_bytes += len;
 	return true;
 }
 
-/* Sort the burst by peer first, so that each peer's ring and doorbell are touched once. */
+/* The readers are woken once for the whole burst. */
 unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n)
 {
-	uint64_t touched = 0;
 	unsigned taken = 0;
 
-	while (taken < n && lane_take(s, v[taken], &touched))
+	while (taken < n && lane_take(s, v[taken]))
 		taken++;
 	if (taken < n)
 		s->link->stats.tx_full++;
-	if (!touched)
-		return taken;
-
-	for (unsigned i = 0; i < s->count; i++)
-		if (touched >> i & 1 && s->lane[i].nheld)
-			lane_flush(s, &s->lane[i]);
-	/*
-	 * Pairs with the fence between the sleeper's store of IO_ASLEEP and its look at the ring
-	 * (pending): either it sees our frames or we see it asleep.
-	 */
-	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned i = 0; i < s->count; i++)
-		if (touched >> i & 1)
-			ring_peer(s, &s->lane[i]);
+	flush_lanes(s);
+	wake_touched(s);
 	return taken;
+}
+
+void lane_flush_all(struct lane_set *s)
+{
+	if (flush_lanes(s))
+		wake_touched(s);
 }
 
 /* --- the two together --- */
 
-static void flush_queues(struct lane_set *s)
-{
-	bool moved = false;
-
-	for (unsigned i = 0; i < s->count; i++)
-		if (s->lane[i].nheld)
-			moved |= lane_flush(s, &s->lane[i]);
-	if (!moved)
-		return;
-	atomic_thread_fence(memory_order_seq_cst); /* as in lane_tx */
-	for (unsigned i = 0; i < s->count; i++)
-		ring_peer(s, &s->lane[i]);
-}
-
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n)
 {
-	n = RTE_MIN(n, (unsigned)FRAME_BURST);
-	flush_queues(s);
-	unsigned got = stash_take(s, v, n);
-	return got + poll_all(s, v + got, n - got);
+	lane_flush_all(s);
+	return poll_all(s, v, RTE_MIN(n, (unsigned)FRAME_BURST));
 }
 
-/* memif cannot be asked how much waits, so look by receiving. */
 bool lane_pending(struct lane_set *s)
 {
-	if (s->stash_at < s->stash_end)
-		return true;
-	flush_queues(s);
-	unsigned room = stash_room(s, FRAME_BURST);
-	unsigned got = poll_all(s, s->stash + s->stash_end, room);
-	stash_put(s, got);
-	if (got)
-		return true;
-	for (unsigned i = 0; i < s->count; i++)
-		if (s->lane[i].nheld) /* nobody rings when a full ring gets room */
+	lane_flush_all(s);
+	for (unsigned i = 0; i < s->count; i++) {
+		const struct lane *l = &s->lane[i];
+
+		if (l->receives && !l->fault && ring_look(&l->reader))
 			return true;
+		if (l->nheld) /* nobody rings when a full ring gets room */
+			return true;
+	}
 	return false;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data path of the fabric: one lane per joined peer, for each of our stacks. Everything here
- * runs under that stack's lock and knows nothing of how peers come and go.
+ * How frames move between one of our stacks and its peers.
+ *
+ *   lane       the two rings that one of our stacks and one peer have in common (ring.h)
+ *   lane set   all lanes of one stack
+ *
+ * Everything here runs under that stack's lock. It does not know how peers come and go: join.c adds
+ * and removes lanes, control.c asks which of them have failed.
  */
 #ifndef UWARP_IO_MEMIF_LANE_H
 #define UWARP_IO_MEMIF_LANE_H
@@ -9,60 +14,73 @@
 #include <pthread.h>
 
 #include "io/dpdk/frame.h"
+#include "ring.h"
 
 enum {
-	LANE_MAX = RTE_MAX_ETHPORTS < 64 ? RTE_MAX_ETHPORTS : 64,
-	LANE_QUEUE = 64,
-	LANE_STASH = 1024, /* no fewer than there are buffers to receive into */
+	LANE_MAX = 256,	 /* peers of a process */
+	LANE_QUEUE = 64, /* frames that wait for room in a ring */
+	LANE_HINTS = 256,
 };
 
-/* A queue that several stacks send on. */
-struct lane_shared {
-	pthread_mutex_t lock; /* while sending */
-	uint64_t moved;	      /* how often anything went; under the lock */
+/* The writing end of a queue. Of several stacks that send on it each has a lane to it. */
+struct lane_sender {
+	struct ring_writer ring;
+	pthread_mutex_t lock; /* shared: while writing */
+	uint64_t moved;	      /* shared: frames ever written; under the lock */
+	bool shared;	      /* several stacks send on it */
 };
 
 struct lane {
-	uint32_t addr;		    /* the peer, network order */
-	uint16_t port, queue;	    /* to send to */
-	bool receives;		    /* from that queue; else another stack does */
-	struct lane_shared *shared; /* other stacks send to it, too; NULL: none does */
-	uint64_t moved;		    /* shared->moved when we looked */
-	uint32_t frame_max;	    /* octets the peer takes in one frame */
-	_Atomic uint32_t *bell;	    /* of the peer's stack that receives */
-	uint64_t stuck_since;	    /* ms, 0: the ring has room as far as we know */
-	unsigned nheld;		    /* frames taken that the ring had no room for yet */
-	struct rte_mbuf *held[LANE_QUEUE];
+	uint32_t addr; /* the peer's, network order */
+	struct lane_sender
+		*sender; /* NULL: the peer has left, and only its frames are still here */
+	bool receives;	 /* from that queue; else another of our stacks does */
+	struct ring_reader reader;
+	uint32_t frame_max;	/* octets of a frame */
+	_Atomic uint32_t *bell; /* doorbell of the peer's stack that receives */
+	const char *fault;	/* what the peer did that cannot be; NULL: nothing */
+	uint64_t moved;		/* sender->moved when we looked */
+	uint64_t stuck_since;	/* ms; 0: the ring has room as far as we know */
+	unsigned nheld;		/* frames that wait for room, oldest first */
+	struct io_frame *held[LANE_QUEUE];
+	bool touched; /* a frame went into the ring, and its reader was not woken yet */
 };
 
 struct lane_set {
 	struct io_link *link;
-	struct lane lane[LANE_MAX];
+	struct rte_mempool *rx; /* buffers to receive into */
+	_Atomic bool *faulty;	/* set when a lane of any set has a fault */
+	void (*on_fault)(void *arg);
+	void *arg;
+	struct lane *lane; /* LANE_MAX */
 	unsigned count;
-	unsigned turn; /* where rx begins, so that no peer starves another */
-	/* Frames taken from a ring that nobody has asked for yet: by pending(), or because their
-	 * sender left. */
-	struct io_frame *stash[LANE_STASH];
-	unsigned stash_at, stash_end;
-	uint64_t stashed, unstashed; /* ever */
+	unsigned nheld;		  /* frames that wait for room, of all lanes */
+	unsigned turn;		  /* where rx begins, so that no peer starves another */
+	uint8_t hint[LANE_HINTS]; /* of an address's last octets: which lane it may be */
 };
 
+/* The ops of struct io_link. */
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n);
 unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n);
 bool lane_pending(struct lane_set *s);
 
+/* Write what waits for room, as far as there is room. */
+void lane_flush_all(struct lane_set *s);
+
+/* False: no memory. */
+bool lane_set_open(struct lane_set *s);
+void lane_set_close(struct lane_set *s);
+
 void lane_add(struct lane_set *s, const struct lane *l);
-/* Drop what is queued for a peer and keep what it sent. *mark is for lane_passed. False: there is
- * no such lane. */
-bool lane_remove(struct lane_set *s, uint32_t addr, uint64_t *mark);
-/* Has all that was received by the time of mark been taken? */
-bool lane_passed(const struct lane_set *s, uint64_t mark);
-/* Offer buffers to the peer of a port that is not published yet: memif does so only in rx, and
- * until then a server has nowhere to send to. */
-void lane_prime(uint16_t port, uint16_t queue);
 struct lane *lane_find(struct lane_set *s, uint32_t addr);
-/* Drop all that is held. */
-void lane_clear(struct lane_set *s);
+/* The peer has left: drop what waits to be sent to it. What it sent can still be received. False:
+ * there is no such lane. */
+bool lane_close_sender(struct lane_set *s, uint32_t addr);
+/* Was everything received that it sent? Also true if there is no such lane. */
+bool lane_drained(struct lane_set *s, uint32_t addr);
+void lane_remove(struct lane_set *s, uint32_t addr);
+/* A lane with a fault, NULL: none. */
+const struct lane *lane_faulty(const struct lane_set *s);
 
 /* Wake the sleeper behind a doorbell if it sleeps; true if it did. The caller has fenced. */
 bool lane_ring(_Atomic uint32_t *bell);

@@ -51,7 +51,8 @@ uw_status kernel_if_read(const char *name, struct kernel_if *out)
 
 	memset(out, 0, sizeof(*out));
 	if (fd < 0)
-		return log_error(UW_E_NO_LINK, "no socket to ask about %s: %s", name, strerror(errno));
+		return log_error(UW_E_NO_LINK, "no socket to ask about %s: %s", name,
+				 strerror(errno));
 	uw_status st = ask(fd, name, out);
 	close(fd);
 	return st;

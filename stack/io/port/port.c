@@ -285,7 +285,8 @@ static uw_status open_device(struct port *p, const struct port_spec *s,
 	if (rc < 0) {
 		eal_said(why, sizeof(why));
 		return log_error(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,
-			   "cannot open link %s: %s", cfg->link, why[0] ? why : strerror(-rc));
+				 "cannot open link %s: %s", cfg->link,
+				 why[0] ? why : strerror(-rc));
 	}
 	if (cfg->tso == DPDK_TSO_ON && job.no_tso)
 		return log_error(UW_E_UNSUPPORTED, "no TSO on link %s: %s", cfg->link, job.no_tso);

@@ -32,7 +32,7 @@ print_fn libxdp_set_print(print_fn fn) __attribute__((weak));
 uw_status spec_say_queues(const char *link, unsigned has, unsigned asked)
 {
 	return log_error(UW_E_UNSUPPORTED, "link %s has %u queue%s and %u are asked for", link, has,
-		   has == 1 ? "" : "s", asked);
+			 has == 1 ? "" : "s", asked);
 }
 
 /* A packet socket's ring is cut into frames of a power of two, or they would straddle blocks. */
@@ -60,9 +60,9 @@ static uw_status spec_xdp(struct port_spec *s, const struct kernel_if *kernel,
 		 s->device, s->queues);
 	if (kernel->mtu + FRAME_ETHER + VLAN_LEN > s->room)
 		return log_error(UW_E_INVAL,
-			   "interface %s has an MTU of %u: an XDP socket takes up to "
-			   "%u",
-			   s->device, kernel->mtu, s->room - FRAME_ETHER - VLAN_LEN);
+				 "interface %s has an MTU of %u: an XDP socket takes up to "
+				 "%u",
+				 s->device, kernel->mtu, s->room - FRAME_ETHER - VLAN_LEN);
 	return UW_OK;
 }
 
@@ -74,12 +74,13 @@ static uw_status spec_kernel_if(struct port_spec *s, const struct dpdk_config *c
 	if (st)
 		return st;
 	if (!kernel.up)
-		return log_error(UW_E_NO_LINK, "interface %s is down: bring it up first", s->device);
+		return log_error(UW_E_NO_LINK, "interface %s is down: bring it up first",
+				 s->device);
 	if (cfg->mtu > kernel.mtu)
 		return log_error(UW_E_INVAL,
-			   "interface %s has an MTU of %u: set it to %u, or ask for "
-			   "no more than it has",
-			   s->device, kernel.mtu, cfg->mtu);
+				 "interface %s has an MTU of %u: set it to %u, or ask for "
+				 "no more than it has",
+				 s->device, kernel.mtu, cfg->mtu);
 	s->mtu = cfg->mtu ? cfg->mtu : RTE_MIN(kernel.mtu, (unsigned)MTU_MAX);
 	s->scope = if_nametoindex(s->device);
 	if (!cfg->addr && !cfg->n_ip6) {
@@ -113,7 +114,7 @@ uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg)
 
 	if (cfg->mtu && (cfg->mtu < MTU_MIN || cfg->mtu > MTU_MAX))
 		return log_error(UW_E_INVAL, "an MTU of %u does not fit the link: choose %d to %d",
-			   cfg->mtu, MTU_MIN, MTU_MAX);
+				 cfg->mtu, MTU_MIN, MTU_MAX);
 	if (!*s->device || strlen(s->device) > sizeof(s->args) / 2)
 		return log_error(UW_E_INVAL, "link %s names no device", cfg->link);
 	/* Several queues share what comes. */

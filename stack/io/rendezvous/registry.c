@@ -93,30 +93,32 @@ static uw_status check_dir(const char *dir)
 
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return log_error(UW_E_NO_LINK, "cannot make the run directory %s: %s", dir,
-			   strerror(errno));
+				 strerror(errno));
 	if (lstat(dir, &s) || !S_ISDIR(s.st_mode))
 		return log_error(UW_E_NO_LINK, "the run directory %s is not a directory", dir);
 	if (s.st_uid != geteuid())
-		return log_error(UW_E_PERM, "the run directory %s belongs to user %u: choose another",
-			   dir, (unsigned)s.st_uid);
+		return log_error(UW_E_PERM,
+				 "the run directory %s belongs to user %u: choose another", dir,
+				 (unsigned)s.st_uid);
 	if (s.st_mode & 022)
-		return log_error(UW_E_PERM, "others may write to the run directory %s: chmod it to 0700",
-			   dir);
+		return log_error(UW_E_PERM,
+				 "others may write to the run directory %s: chmod it to 0700", dir);
 	return UW_OK;
 }
 
 static uw_status open_dir(struct registry *r, const char *dir)
 {
-	static const char *const below[] = { "", "/ctl", "/memif", "/port" };
+	static const char *const below[] = { "", "/ctl", "/port" };
 	char path[PATH_LEN];
 
 	if (!dir || !*dir)
 		return log_error(UW_E_INVAL, "no run directory is set for the memif link");
 	if (strlen(dir) > REGISTRY_DIR_MAX)
-		return log_error(UW_E_INVAL, "the name of the run directory %s is longer than %d", dir,
-			   REGISTRY_DIR_MAX);
+		return log_error(UW_E_INVAL, "the name of the run directory %s is longer than %d",
+				 dir, REGISTRY_DIR_MAX);
 	if (strpbrk(dir, ",[]'\""))
-		return log_error(UW_E_INVAL, "the run directory %s must not contain any of ,[]'\"", dir);
+		return log_error(UW_E_INVAL, "the run directory %s must not contain any of ,[]'\"",
+				 dir);
 	for (unsigned i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s", dir, below[i]);
 		uw_status st = check_dir(path);
@@ -129,28 +131,10 @@ static uw_status open_dir(struct registry *r, const char *dir)
 
 /* --- sweeping --- */
 
-static void sweep_memif(const struct registry *r, const char *addr)
-{
-	char path[PATH_LEN + NAME_MAX];
-	size_t len = strlen(addr);
-	struct dirent *e;
-
-	snprintf(path, sizeof(path), "%s/memif", r->dir);
-	DIR *d = opendir(path);
-	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, addr, len) || e->d_name[len] != '-')
-			continue;
-		snprintf(path, sizeof(path), "%s/memif/%s", r->dir, e->d_name);
-		unlink(path);
-	}
-	if (d)
-		closedir(d);
-}
-
 /* Behind every name that ends in `suffix`: if nobody holds its lock, its process is dead. */
 static void sweep_dir(const struct registry *r, const char *below, const char *suffix)
 {
-	char path[PATH_LEN + NAME_MAX], addr[NAME_MAX + 1];
+	char path[PATH_LEN + NAME_MAX];
 	struct dirent *e;
 
 	snprintf(path, sizeof(path), "%s/%s", r->dir, below);
@@ -165,8 +149,6 @@ static void sweep_dir(const struct registry *r, const char *below, const char *s
 		if (fd < 0)
 			continue;
 		if (tail) {
-			snprintf(addr, sizeof(addr), "%.*s", (int)(len - tail), e->d_name);
-			sweep_memif(r, addr);
 			path[strlen(path) - tail] = '\0';
 			unlink(path);
 			strcat(path, suffix);
@@ -238,10 +220,11 @@ static uw_status complain_in_use(const struct registry *r, uint32_t addr)
 		}
 	}
 	if (pid)
-		return log_error(UW_E_ADDR_IN_USE, "address %s is in use by process %d: choose another",
-			   log_addr(addr), (int)pid);
-	return log_error(UW_E_ADDR_IN_USE, "address %s is in use by another process: choose another",
-		   log_addr(addr));
+		return log_error(UW_E_ADDR_IN_USE,
+				 "address %s is in use by process %d: choose another",
+				 log_addr(addr), (int)pid);
+	return log_error(UW_E_ADDR_IN_USE,
+			 "address %s is in use by another process: choose another", log_addr(addr));
 }
 
 static uw_status bind_control(struct registry *r)
@@ -264,8 +247,8 @@ static uw_status bind_control(struct registry *r)
 		rc = bind(fd, (struct sockaddr *)&un, sizeof(un));
 	}
 	if (rc || listen(fd, BACKLOG)) {
-		uw_status st =
-			log_error(UW_E_NO_LINK, "cannot listen on %s: %s", un.sun_path, strerror(errno));
+		uw_status st = log_error(UW_E_NO_LINK, "cannot listen on %s: %s", un.sun_path,
+					 strerror(errno));
 		close(fd);
 		return st;
 	}
@@ -301,8 +284,8 @@ static uw_status take_lock(struct registry *r, uint32_t addr, int addr_fd, bool 
 	if (fd == -EWOULDBLOCK)
 		return UW_E_ADDR_IN_USE;
 	if (fd < 0)
-		return log_error(UW_E_NO_LINK, "cannot take the address %s in %s: %s", log_addr(addr),
-			   r->dir, strerror(-fd));
+		return log_error(UW_E_NO_LINK, "cannot take the address %s in %s: %s",
+				 log_addr(addr), r->dir, strerror(-fd));
 	snprintf(text, sizeof(text), "%d\n", (int)getpid());
 	write_text(fd, text);
 	r->lock_fd = fds_keep(fd);

@@ -5,7 +5,6 @@
  *
  *   ctl/ADDR.lock   held by the process that has the address
  *   ctl/ADDR        its control socket
- *   memif/ADDR-...  its memif sockets (slot.c)
  *   port/PORT       held by the process that listens on the TCP port; says at which address
  *
  * A file is locked first, then looked up again: if the name leads elsewhere by now, somebody
@@ -29,7 +28,8 @@ struct registry_config {
 	const char *dir; /* the run directory; made if it is missing, mode 0700 */
 	uint32_t addr;	 /* network order; 0: the first free one of 127.0.0.2 to 127.0.0.254 */
 	/* An open descriptor of DIR/ctl/ADDR.lock on which the process that started us holds an
-	 * flock, so that nobody can take the address in between; -1: none. It stays the caller's. */
+	 * flock, so that nobody can take the address in between; -1: none. It stays the caller's.
+	 */
 	int addr_fd;
 	bool addr_auto; /* nobody asked for addr: if it is in use, take another */
 };

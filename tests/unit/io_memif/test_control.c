@@ -10,6 +10,7 @@
 
 #include "io_dpdk/node.h"
 
+#include "io/memif/ring.h"
 #include "io/rendezvous/msg.h"
 #include "io/rendezvous/registry.h"
 
@@ -30,19 +31,21 @@ static int teardown(void **state)
 static void a_message_and_a_descriptor(void **state)
 {
 	struct msg m = { .magic = MSG_MAGIC, .version = 7, .type = MSG_HELLO, .mtu = 9 }, got;
-	int s[2], passed = 5, bell_fd;
+	struct msg_fds fds;
+	int s[2], bell_fd;
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s), 0);
-	assert_int_equal(msg_receive(s[1], &got, &passed), -EAGAIN);
-	assert_int_equal(passed, -1);
+	assert_int_equal(msg_receive(s[1], &got, &fds), -EAGAIN);
+	assert_int_equal(fds.fd[0], -1);
 	_Atomic uint32_t *bell = bell_make(&bell_fd);
 	assert_non_null(bell);
-	assert_int_equal(msg_send(s[0], &m, bell_fd), 0);
-	assert_int_equal(msg_await(s[1], registry_now() + 1000, &got, &passed), 1);
+	assert_int_equal(msg_send(s[0], &m, bell_fd, -1), 0);
+	assert_int_equal(msg_await(s[1], registry_now() + 1000, &got, &fds), 1);
 	assert_memory_equal(&m, &got, sizeof(m));
-	assert_true(passed >= 0 && fcntl(passed, F_GETFD) & FD_CLOEXEC);
-	_Atomic uint32_t *theirs = bell_map(passed);
+	assert_true(fds.fd[0] >= 0 && fcntl(fds.fd[0], F_GETFD) & FD_CLOEXEC);
+	assert_true(fds.fd[1] < 0 && !fds.lost);
+	_Atomic uint32_t *theirs = bell_map(msg_fds_take(&fds, 0));
 	assert_non_null(theirs);
 	atomic_store(theirs, IO_ASLEEP);
 	assert_int_equal(atomic_load(bell), IO_ASLEEP); /* one word in both */
@@ -51,16 +54,57 @@ static void a_message_and_a_descriptor(void **state)
 	close(bell_fd);
 
 	uint64_t start = ms_now();
-	assert_int_equal(msg_await(s[1], registry_now() + 50, &got, &passed), -ETIMEDOUT);
+	assert_int_equal(msg_await(s[1], registry_now() + 50, &got, &fds), -ETIMEDOUT);
 	assert_true(ms_now() - start >= 49);
 	m.magic++;
-	assert_int_equal(msg_send(s[0], &m, -1), 0);
-	assert_int_equal(msg_receive(s[1], &got, &passed), 0);
+	assert_int_equal(msg_send(s[0], &m, -1, -1), 0);
+	assert_int_equal(msg_receive(s[1], &got, &fds), 0);
 	assert_int_equal(send(s[0], &m, sizeof(m) - 1, 0), sizeof(m) - 1);
-	assert_int_equal(msg_receive(s[1], &got, &passed), 0);
+	assert_int_equal(msg_receive(s[1], &got, &fds), 0);
 	close(s[0]);
-	assert_int_equal(msg_receive(s[1], &got, &passed), 0);
-	assert_true(msg_send(s[1], &m, -1) < 0); /* and no SIGPIPE */
+	assert_int_equal(msg_receive(s[1], &got, &fds), 0);
+	assert_true(msg_send(s[1], &m, -1, -1) < 0); /* and no SIGPIPE */
+	close(s[1]);
+}
+
+/* However many come, the caller gets two at most, and none is left open behind its back. */
+static void no_descriptor_leaks(void **state)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(20 * sizeof(int))];
+	} c;
+	struct msg m = { .magic = MSG_MAGIC, .version = MSG_VERSION, .type = MSG_HELLO }, got;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	static const unsigned counts[] = { 1, 2, 3, 8, 20 };
+	struct msg_fds fds;
+	int s[2], many[20];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s), 0);
+	for (unsigned i = 0; i < COUNT(many); i++)
+		many[i] = s[0];
+	unsigned before = fds_open();
+	for (unsigned i = 0; i < 2 * COUNT(counts); i++) {
+		unsigned n = counts[i / 2];
+		struct msghdr h = { .msg_iov = &iov,
+				    .msg_iovlen = 1,
+				    .msg_control = c.room,
+				    .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+
+		memset(&c, 0, sizeof(c));
+		c.head.cmsg_level = SOL_SOCKET;
+		c.head.cmsg_type = SCM_RIGHTS;
+		c.head.cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(&c.head), many, n * sizeof(int));
+		m.magic = MSG_MAGIC + i % 2; /* of what is no message of ours none is kept */
+		assert_int_equal(sendmsg(s[0], &h, 0), sizeof(m));
+		assert_int_equal(msg_receive(s[1], &got, &fds), i % 2 == 0);
+		assert_int_equal(fds_open() - before, i % 2 ? 0 : n > 2 ? 2 : n);
+		msg_fds_close(&fds);
+		assert_int_equal(fds_open(), before);
+	}
+	close(s[0]);
 	close(s[1]);
 }
 
@@ -106,16 +150,17 @@ static struct msg hello(unsigned h)
 /* The answer to one message: its type, its reason << 8, or 0 for a hang-up. */
 static int answer(struct node *n, const struct msg *m, int pass)
 {
-	int fd = knock(n), passed;
+	int fd = knock(n);
+	struct msg_fds fds;
 	struct msg got;
 
-	CHECK(msg_send(fd, m, pass) == 0);
-	int rc = msg_await(fd, registry_now() + 5000, &got, &passed);
+	CHECK(msg_send(fd, m, pass, -1) == 0);
+	int rc = msg_await(fd, registry_now() + 5000, &got, &fds);
 	CHECK(rc == 0 || rc == 1);
 	if (rc == 1 && got.type == MSG_REFUSE) {
 		struct msg more;
 
-		CHECK(msg_await(fd, registry_now() + 5000, &more, &passed) == 0);
+		CHECK(msg_await(fd, registry_now() + 5000, &more, &fds) == 0);
 	}
 	close(fd);
 	return rc ? got.type | got.why << 8 : 0;
@@ -145,31 +190,23 @@ static int rascal(struct node *n, int me)
 	m.magic = 0;
 	CHECK(answer(n, &m, -1) == 0);
 
-	/* READY before the port is up, BYE before READY, silence: none of it gets through. */
+	/* READY without a region, BYE before READY, silence: none of it gets through. */
 	m = hello((unsigned)me);
 	static const int next[] = { MSG_READY, MSG_BYE, MSG_WELCOME };
 	for (unsigned i = 0; i < COUNT(next); i++) {
-		int fd = knock(n), passed;
+		int fd = knock(n);
+		struct msg_fds fds;
 		struct msg got;
 
-		CHECK(msg_send(fd, &m, bell_fd) == 0);
-		CHECK(msg_await(fd, registry_now() + 5000, &got, &passed) == 1);
+		CHECK(msg_send(fd, &m, bell_fd, -1) == 0);
+		CHECK(msg_await(fd, registry_now() + 5000, &got, &fds) == 1);
 		CHECK(got.type == MSG_WELCOME && got.addr == host(2) && got.mtu == 9000);
-		close(passed);
+		CHECK(fds.fd[0] >= 0 && fds.fd[1] >= 0);
+		msg_fds_close(&fds);
 		got = m;
 		got.type = (uint8_t)next[i];
-		CHECK(msg_send(fd, &got, -1) == 0);
-		CHECK(msg_await(fd, registry_now() + 5000, &got, &passed) == 0);
-		close(fd);
-	}
-	/* Callers that hang up before memif has greeted them. */
-	for (unsigned i = 0; i < 300; i++) {
-		struct sockaddr_un un = { .sun_family = AF_UNIX };
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-		snprintf(un.sun_path, sizeof(un.sun_path), "%s/memif/127.0.0.2-0.sock",
-			 n->board->dir);
-		CHECK(connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0);
+		CHECK(msg_send(fd, &got, -1, -1) == 0);
+		CHECK(msg_await(fd, registry_now() + 5000, &got, &fds) == 0);
 		close(fd);
 	}
 	/* More visitors than there are places, who say nothing at all, do not last. */
@@ -178,9 +215,9 @@ static int rascal(struct node *n, int me)
 		silent[i] = knock(n);
 	for (unsigned i = 0; i < COUNT(silent); i++) {
 		struct msg got;
-		int passed;
+		struct msg_fds fds;
 
-		CHECK(msg_await(silent[i], registry_now() + 8000, &got, &passed) == 0);
+		CHECK(msg_await(silent[i], registry_now() + 8000, &got, &fds) == 0);
 		close(silent[i]);
 	}
 	board_step(n->board, 2);
@@ -218,6 +255,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_and_a_descriptor),
+		cmocka_unit_test(no_descriptor_leaks),
 		cmocka_unit_test(only_a_sealed_page_is_a_doorbell),
 		cmocka_unit_test_setup_teardown(misbehaving_callers, setup, teardown),
 	};

@@ -182,14 +182,14 @@ static void a_burst_for_two(void **state)
 
 /* --- both at once --- */
 
-static unsigned busy_slots(const struct node *n)
+static unsigned pairs(const struct node *n)
 {
 	const struct fabric *f = ((const struct fabric_link *)n->l)->f;
-	unsigned busy = 0;
+	unsigned count = 0;
 
-	for (unsigned i = 0; i < SLOT_MAX; i++)
-		busy += f->slots.slot[i].busy;
-	return busy;
+	for (unsigned i = 0; i < PEER_MAX; i++)
+		count += f->peer[i].pair != NULL;
+	return count;
 }
 
 static int cross(struct node *n, int me)
@@ -202,7 +202,7 @@ static int cross(struct node *n, int me)
 		CHECK(node_resolve(n, peer) == UW_OK);
 		CHECK(node_send(n, peer, 100, (unsigned)round, 1));
 		CHECK(node_receive(n, peer, WAIT_MS) == round);
-		CHECK(busy_slots(n) == 1);
+		CHECK(pairs(n) == 1);
 		pthread_mutex_lock(&n->lock);
 		CHECK(((struct fabric_link *)n->l)->lanes.count == 1);
 		pthread_mutex_unlock(&n->lock);
@@ -453,69 +453,6 @@ static void frames_are_sent_again(void **state)
 	assert_int_equal(reap(c, WAIT_MS), 0);
 }
 
-/* --- too many --- */
-
-static int popular(struct node *n, int me)
-{
-	int served = 0;
-
-	node_open_ok(n, (unsigned)me);
-	board_step(n->board, 1);
-	for (uint64_t end = ms_now() + WAIT_MS; served < SLOT_MAX && ms_now() < end;)
-		for (int i = 0; i < SLOT_MAX; i++)
-			served += node_receive(n, (unsigned)(3 + i), 0) == i;
-	CHECK(served == SLOT_MAX && busy_slots(n) == SLOT_MAX);
-	board_step(n->board, 2);
-	CHECK(board_wait(n->board, 3));
-	/* One left, so there is room again. */
-	CHECK(node_wait_down(n, 3, WAIT_MS));
-	board_step(n->board, 4);
-	CHECK(node_receive(n, 200, WAIT_MS) == 200);
-	board_step(n->board, 5);
-	node_close(n);
-	return 0;
-}
-
-static int fan(struct node *n, int i)
-{
-	node_open_ok(n, (unsigned)(3 + i));
-	CHECK(node_resolve(n, 2) == UW_OK);
-	CHECK(node_send(n, 2, 60, (unsigned)i, 1));
-	CHECK(board_wait(n->board, i == 0 ? 3 : 5));
-	node_close(n);
-	return 0;
-}
-
-static int one_too_many(struct node *n, int h)
-{
-	node_open_ok(n, (unsigned)h);
-	CHECK(node_resolve(n, 2) == UW_E_NOMEM);
-	board_step(n->board, 3);
-	CHECK(board_wait(n->board, 4));
-	CHECK(node_resolve(n, 2) == UW_OK);
-	CHECK(node_send(n, 2, 60, (unsigned)h, 1));
-	CHECK(board_wait(n->board, 5));
-	node_close(n);
-	return 0;
-}
-
-static void as_many_as_there_are_ports(void **state)
-{
-	struct board *b = *state;
-	pid_t a = spawn(b, popular, 2), pid[SLOT_MAX];
-
-	assert_true(board_wait(b, 1));
-	for (int i = 0; i < SLOT_MAX; i++)
-		pid[i] = spawn(b, fan, i);
-	assert_true(board_wait(b, 2));
-	pid_t last = spawn(b, one_too_many, 200);
-	assert_int_equal(reap(last, 2 * WAIT_MS), 0);
-	assert_int_equal(reap(a, WAIT_MS), 0);
-	for (int i = 0; i < SLOT_MAX; i++)
-		assert_int_equal(reap(pid[i], WAIT_MS), 0);
-	assert_int_equal(files_left(b), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,7 +466,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_largest_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(buffers_run_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(frames_are_sent_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(as_many_as_there_are_ports, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

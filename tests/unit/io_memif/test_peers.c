@@ -188,7 +188,7 @@ static void killed_peers_are_mourned(void **state)
 	}
 	/* What the dead left was swept by the one that lives: only its own files are there. */
 	assert_true(board_wait(b, 10000));
-	assert_int_equal(files_left(b), 3);
+	assert_int_equal(files_left(b), 2);
 	board_step(b, 10001);
 	assert_int_equal(reap(a, WAIT_MS), 0);
 	assert_int_equal(files_left(b), 0);
