@@ -16,8 +16,9 @@
  */
 #define STUCK_MS 50
 
-/* One burst takes no more octets than a first-level cache holds. */
-enum { RX_OCTETS = 16 << 10 };
+/* One burst takes RX_FEW frames, and more as long as they are short: what was copied should still
+ * be in the cache when it is read. */
+enum { RX_OCTETS = 16 << 10, RX_FEW = 4 };
 
 /* ms, for ages only; the coarse clock costs no more than a read */
 static uint64_t now_ms(void)
@@ -59,7 +60,7 @@ static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **
 	uint32_t len, octets = 0;
 	unsigned got = 0;
 
-	while (got < n && octets < RX_OCTETS && (slot = ring_look(&l->reader))) {
+	while (got < n && (got < RX_FEW || octets < RX_OCTETS) && (slot = ring_look(&l->reader))) {
 		if (ring_length(&l->reader, slot, &len) != RING_OK) {
 			lane_fail(s, l, "a frame of a length that was not agreed");
 			break;

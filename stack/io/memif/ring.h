@@ -36,7 +36,8 @@ enum {
 	RING_LINE = 64,
 	RING_PAGE = 4096,
 	RING_QUEUES_MAX = RING_PAGE / RING_LINE,
-	RING_FRAME_MIN = 14 /* an Ethernet header */
+	RING_FRAME_MIN = 14, /* an Ethernet header */
+	RING_BEGIN = 48	     /* octets of a frame in its slot's first line */
 };
 
 struct ring_slot {
@@ -119,12 +120,17 @@ static inline enum ring_result ring_write(struct ring_writer *w, const struct io
 	}
 	struct ring_slot *s =
 		(struct ring_slot *)(void *)(w->slots + (size_t)(w->next & w->mask) * w->stride);
-	uint8_t *to = s->octets;
+	/* The reader looks at the first line again and again: it is written last, in one go. */
+	const uint8_t *first = f->data;
+	uint32_t begin = f->len < RING_BEGIN ? f->len : RING_BEGIN;
+	uint8_t *to = s->octets + f->len;
 
-	for (; f; f = f->next) {
+	memcpy(s->octets + begin, first + begin, f->len - begin);
+	while ((f = f->next)) {
 		memcpy(to, f->data, f->len);
 		to += f->len;
 	}
+	memcpy(s->octets, first, begin);
 	atomic_store_explicit(&s->len, len, memory_order_relaxed);
 	atomic_store_explicit(&s->turn, ++w->next, memory_order_release);
 	return RING_OK;
