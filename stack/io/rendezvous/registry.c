@@ -20,6 +20,9 @@
 /* How long a lock may be held by somebody who only looks. */
 #define LOOK_MS 100
 
+/* How long a process may take from its lock on ctl to its control socket. */
+#define LOCKED_MS 3000
+
 enum { PATH_LEN = sizeof(((struct sockaddr_un *)0)->sun_path), BACKLOG = 64 };
 
 uint64_t registry_now(void)
@@ -256,16 +259,65 @@ static uw_status bind_control(struct registry *r)
 	return r->listen_fd < 0 ? UW_E_NOMEM : UW_OK;
 }
 
+/* The process that holds an flock on the file, 0: cannot be told. Lines of /proc/locks are like
+ * "3: FLOCK  ADVISORY  WRITE 1234 00:1c:5678 0 EOF". */
+static pid_t flock_holder(int fd)
+{
+	unsigned long long inode;
+	pid_t found = 0;
+	char line[256];
+	struct stat s;
+	int pid;
+
+	FILE *f = fstat(fd, &s) == 0 ? fopen("/proc/locks", "re") : NULL;
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) == 2 &&
+		    inode == s.st_ino)
+			found = pid;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static uw_status complain_locked(const char *path, int fd)
+{
+	pid_t pid = flock_holder(fd);
+
+	if (pid > 0)
+		return log_error(UW_E_TIMEOUT,
+				 "process %d has kept %s locked for %d ms: is it stopped? "
+				 "Continue it or end it",
+				 (int)pid, path, LOCKED_MS);
+	return log_error(UW_E_TIMEOUT, "another process has kept %s locked for %d ms: end it", path,
+			 LOCKED_MS);
+}
+
+static uw_status lock_dir(const char *path, int fd)
+{
+	uint64_t end = registry_now() + LOCKED_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return UW_OK; /* this file system has no locks */
+		if (registry_now() >= end)
+			return complain_locked(path, fd);
+		pause_ms(2);
+	}
+	return UW_OK;
+}
+
 /* One at a time, or two that share a lock might each take the other's socket for a stale one. */
 static uw_status listen_control(struct registry *r)
 {
 	char path[PATH_LEN];
+	uw_status st = UW_OK;
 
 	snprintf(path, sizeof(path), "%s/ctl", r->dir);
 	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir >= 0)
-		flock(dir, LOCK_EX);
-	uw_status st = bind_control(r);
+		st = lock_dir(path, dir);
+	if (!st)
+		st = bind_control(r);
 	if (dir >= 0)
 		close(dir);
 	return st;

@@ -275,6 +275,47 @@ static void stale_files_are_no_obstacle(void **state)
 	assert_int_equal(files_left(b), 0);
 }
 
+/* --- a process that holds the common lock and is stopped --- */
+
+static int holds(struct node *n, int arg)
+{
+	char path[128];
+
+	(void)arg;
+	snprintf(path, sizeof(path), "%s/ctl", n->board->dir);
+	mkdir(path, 0700);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	board_step(n->board, 1);
+	CHECK(board_wait(n->board, 2));
+	return 0;
+}
+
+static int gives_up(struct node *n, int holder)
+{
+	char pid[32];
+	uint64_t start = ms_now();
+
+	snprintf(pid, sizeof(pid), "process %d has kept", holder);
+	CHECK(fails(n, config(n, 2), UW_E_TIMEOUT, pid));
+	CHECK(ms_now() - start < 8000);
+	board_step(n->board, 2);
+	node_open_ok(n, 2);
+	node_close(n);
+	return 0;
+}
+
+static void a_held_lock_is_said(void **state)
+{
+	struct board *b = *state;
+	pid_t a = spawn(b, holds, 0);
+
+	assert_true(board_wait(b, 1));
+	assert_int_equal(reap(spawn(b, gives_up, (int)a), 2 * WAIT_MS), 0);
+	assert_int_equal(reap(a, WAIT_MS), 0);
+	assert_int_equal(files_left(b), 0);
+}
+
 /* --- the directory and other mistakes --- */
 
 static int mistakes(struct node *n, int arg)
@@ -342,6 +383,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_reserved_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_port_has_one_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(stale_files_are_no_obstacle, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_held_lock_is_said, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes_are_named, setup, teardown),
 	};
 
