@@ -11,12 +11,12 @@
 #include "io/fds.h"
 #include "io/log.h"
 
-/* Bounds, in ms: for a caller to say HELLO; for our engine to take the last words of a peer that
- * said good-bye, and of one that did not; for peers to hang up when we leave; until a killed
+/* Bounds, in ms: for a caller to say HELLO; for our stacks to receive what is still in the rings of
+ * a peer that said BYE, and of one that did not; for peers to hang up when we leave; until a killed
  * process's locks are gone. */
 #define HELLO_MS 2000
-#define DRAIN_MS 1000
-#define MOURN_MS 100
+#define DRAIN_MS 5000
+#define MOURN_MS 1000
 #define LEAVE_MS 500
 #define SWEEP_MS 200
 
