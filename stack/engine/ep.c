@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "engine/say.h"
 #include "io/addr.h"
-#include "io/dense.h"
+#include "io/slab.h"
 #include "io/steer.h"
 
 #define EPHEMERAL_FIRST 32768u
@@ -43,7 +43,7 @@ void engine_ep_move(struct uw_ep *ep, struct uw_engine *to)
 
 struct uw_ep *engine_ep_new(struct uw_engine *e)
 {
-	struct uw_ep *ep = dense_alloc(sizeof(*ep));
+	struct uw_ep *ep = slab_alloc(sizeof(*ep));
 
 	if (!ep)
 		return NULL;
@@ -244,7 +244,7 @@ void engine_ep_free(struct uw_ep *ep)
 	*ep->link = ep->next;
 	if (ep->next)
 		ep->next->link = ep->link;
-	dense_free(ep, sizeof(*ep));
+	slab_free(ep, sizeof(*ep));
 }
 
 /* ---- addresses --------------------------------------------------------------------------- */

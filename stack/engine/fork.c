@@ -5,7 +5,7 @@
  * posts on them is flushed, and what it destroys is gone for it alone.
  */
 #include "engine/engine.h"
-#include "io/dense.h"
+#include "io/slab.h"
 
 static bool nothing_queued(void)
 {
@@ -100,14 +100,14 @@ void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
 		engine_lock_all(e);
-		dense_hold();
+		slab_before_fork();
 		break;
 	case UW_FORK_PARENT:
-		dense_let_go();
+		slab_after_fork();
 		engine_unlock_all(e);
 		break;
 	case UW_FORK_CHILD:
-		dense_let_go();
+		slab_after_fork();
 		orphan_all(e);
 		break;
 	}

@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
-#include "io/dense.h"
+#include "io/slab.h"
 
 /* ---- the table --------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static int check(const struct mem_region *r)
 
 static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 {
-	struct uw_mr *mr = dense_alloc(sizeof(*mr));
+	struct uw_mr *mr = slab_alloc(sizeof(*mr));
 	int err;
 
 	if (!mr)
@@ -119,7 +119,7 @@ static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 	mr->r = *r;
 	err = enter(pd->e, &mr->r);
 	if (err) {
-		dense_free(mr, sizeof(*mr));
+		slab_free(mr, sizeof(*mr));
 		return err;
 	}
 	atomic_fetch_add(&pd->users, 1);
@@ -209,7 +209,7 @@ int uw_mr_dereg(struct uw_mr *mr)
 	if (err)
 		return err;
 	atomic_fetch_sub(&mr->pd->users, 1);
-	dense_free(mr, sizeof(*mr));
+	slab_free(mr, sizeof(*mr));
 	return 0;
 }
 

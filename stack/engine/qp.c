@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "engine/engine.h"
 #include "engine/warm.h"
-#include "io/dense.h"
+#include "io/slab.h"
 
 /* ---- create ------------------------------------------------------------------------------ */
 
@@ -58,7 +58,7 @@ static int make_queues(struct uw_qp *qp, const struct uw_qp_attr *a)
 	rq_bytes = a->srq ? 0 : (size_t)(rq->mask + 1) * rq->slot_size;
 	taken = a->srq ? a->srq->rq.max_sge * sizeof(struct uw_sge) : 0;
 	qp->queue_octets = sq_bytes + rq_bytes + taken;
-	qp->queues = dense_alloc(qp->queue_octets);
+	qp->queues = slab_alloc(qp->queue_octets);
 	if (!qp->queues)
 		return -ENOMEM;
 	sq->slots = qp->queues;
@@ -125,7 +125,7 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 	if (err)
 		return err;
 	grant(a);
-	qp = dense_alloc(sizeof(*qp));
+	qp = slab_alloc(sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
 	memset(qp, 0, sizeof(*qp));
@@ -137,8 +137,8 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 		engine_unlock_all(e);
 	}
 	if (err) {
-		dense_free(qp->queues, qp->queue_octets);
-		dense_free(qp, sizeof(*qp));
+		slab_free(qp->queues, qp->queue_octets);
+		slab_free(qp, sizeof(*qp));
 		return err;
 	}
 	link_up(qp, pd, a);
@@ -192,10 +192,10 @@ int uw_qp_destroy(struct uw_qp *qp)
 	atomic_fetch_sub(&qp->rcq->users, 1);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
-	dense_free(qp->queues, qp->queue_octets);
+	slab_free(qp->queues, qp->queue_octets);
 	free(qp->stream);
 	free(qp->scratch);
-	dense_free(qp, sizeof(*qp));
+	slab_free(qp, sizeof(*qp));
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "io/dense.h"
+#include "io/slab.h"
 
 #include "lwip/priv/tcp_priv.h"
 
@@ -31,7 +31,7 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	if (c)
 		edge.spare = c->next;
 	else
-		c = dense_alloc(sizeof(*c));
+		c = slab_alloc(sizeof(*c));
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "io/dense.h"
+#include "io/slab.h"
 
 #include "lwip/init.h"
 #include "lwip/priv/memp_priv.h"
@@ -224,8 +224,8 @@ void edge_init(const struct llp_config *cfg)
 	if (once)
 		return;
 	once = true;
-	dense_advise(memp_pools[MEMP_TCP_PCB]->base,
-		     (size_t)MEMP_NUM_TCP_PCB * sizeof(struct tcp_pcb));
+	slab_use_huge_pages(memp_pools[MEMP_TCP_PCB]->base,
+			    (size_t)MEMP_NUM_TCP_PCB * sizeof(struct tcp_pcb));
 	lwip_init();
 }
 

@@ -6,21 +6,21 @@
  * used again for the same size; the system does not get it back, as a process that had so many
  * connections will have them again. Any thread.
  */
-#ifndef UWARP_IO_DENSE_H
-#define UWARP_IO_DENSE_H
+#ifndef UWARP_IO_SLAB_H
+#define UWARP_IO_SLAB_H
 
 #include <stddef.h>
 
 /* n octets in cache lines of their own, not cleared; NULL. */
-void *dense_alloc(size_t n);
+void *slab_alloc(size_t n);
 /* n as it was; p may be NULL. */
-void dense_free(void *p, size_t n);
+void slab_free(void *p, size_t n);
 
 /* Around a fork: nothing here is half done in the copy; in both processes let go afterwards. */
-void dense_hold(void);
-void dense_let_go(void);
+void slab_before_fork(void);
+void slab_after_fork(void);
 
 /* Memory that was not touched yet: on huge pages, as far as it covers them. */
-void dense_advise(void *p, size_t n);
+void slab_use_huge_pages(void *p, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/dense.h"
+#include "io/slab.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static bool is_small(size_t lines)
 }
 #endif
 
-void dense_advise(void *p, size_t n)
+void slab_use_huge_pages(void *p, size_t n)
 {
 	uintptr_t from = ((uintptr_t)p + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
 	uintptr_t upto = ((uintptr_t)p + n) & ~(HUGE_PAGE - 1);
@@ -66,7 +66,7 @@ static void *map_huge(void)
 	if (before)
 		munmap(p, before);
 	munmap(p + before + HUGE_PAGE, HUGE_PAGE - before);
-	dense_advise(p + before, HUGE_PAGE);
+	slab_use_huge_pages(p + before, HUGE_PAGE);
 	return p + before;
 }
 
@@ -114,7 +114,7 @@ static size_t lines_of(size_t n)
 	return UW_LINES(n) / UW_LINE;
 }
 
-void *dense_alloc(size_t n)
+void *slab_alloc(size_t n)
 {
 	size_t lines = lines_of(n);
 	void *p;
@@ -127,7 +127,7 @@ void *dense_alloc(size_t n)
 	return p;
 }
 
-void dense_free(void *p, size_t n)
+void slab_free(void *p, size_t n)
 {
 	size_t lines = lines_of(n);
 
@@ -142,12 +142,12 @@ void dense_free(void *p, size_t n)
 	pthread_mutex_unlock(&guard);
 }
 
-void dense_hold(void)
+void slab_before_fork(void)
 {
 	pthread_mutex_lock(&guard);
 }
 
-void dense_let_go(void)
+void slab_after_fork(void)
 {
 	pthread_mutex_unlock(&guard);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/over.h"
+#include "io/link_filter.h"
 
 static struct io_frame *over_alloc(struct io_link *l)
 {
-	return io_under(l)->ops->alloc(io_under(l));
+	return link_filter_under(l)->ops->alloc(link_filter_under(l));
 }
 
 static struct io_frame *over_refer(struct io_link *l, const uint8_t *p, uint32_t n)
 {
-	return io_under(l)->ops->refer(io_under(l), p, n);
+	return link_filter_under(l)->ops->refer(link_filter_under(l), p, n);
 }
 
 static void frame_own(struct io_frame *f)
@@ -34,20 +34,20 @@ static unsigned frame_refs(const struct io_frame *f)
 static uw_status over_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
 			      unsigned timeout_ms)
 {
-	return io_under(l)->ops->resolve(io_under(l), to, port, timeout_ms);
+	return link_filter_under(l)->ops->resolve(link_filter_under(l), to, port, timeout_ms);
 }
 
 static uw_status over_claim(struct io_link *l, uint16_t port)
 {
-	return io_under(l)->ops->claim_port(io_under(l), port);
+	return link_filter_under(l)->ops->claim_port(link_filter_under(l), port);
 }
 
 static void over_release(struct io_link *l, uint16_t port)
 {
-	io_under(l)->ops->release_port(io_under(l), port);
+	link_filter_under(l)->ops->release_port(link_filter_under(l), port);
 }
 
-struct io_ops io_over_ops(const struct io_ops *under)
+struct io_ops link_filter_ops(const struct io_ops *under)
 {
 	return (struct io_ops){
 		.name = under->name,

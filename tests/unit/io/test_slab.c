@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/warm.h"
-#include "io/dense.h"
+#include "io/slab.h"
 
 #define MANY 6000u /* some megabytes: from more than one piece of the system's */
 
@@ -28,7 +28,7 @@ static void each_has_lines_of_its_own(void **state)
 	(void)state;
 	assert_non_null(v);
 	for (unsigned i = 0; i < MANY; i++) {
-		v[i] = dense_alloc(size_of(i));
+		v[i] = slab_alloc(size_of(i));
 		assert_non_null(v[i]);
 		assert_int_equal((uintptr_t)v[i] % UW_LINE, 0);
 		memset(v[i], (int)(i % 251), UW_LINES(size_of(i)));
@@ -36,7 +36,7 @@ static void each_has_lines_of_its_own(void **state)
 	for (unsigned i = 0; i < MANY; i++) {
 		for (size_t k = 0; k < UW_LINES(size_of(i)); k++)
 			assert_int_equal(v[i][k], i % 251);
-		dense_free(v[i], size_of(i));
+		slab_free(v[i], size_of(i));
 	}
 	free(v);
 }
@@ -45,16 +45,16 @@ static void each_has_lines_of_its_own(void **state)
 #ifndef __SANITIZE_ADDRESS__
 static void what_comes_back_is_used_again_for_its_size(void **state)
 {
-	void *p = dense_alloc(1000), *q;
+	void *p = slab_alloc(1000), *q;
 
 	(void)state;
-	dense_free(p, 1000);
-	q = dense_alloc(500);
+	slab_free(p, 1000);
+	q = slab_alloc(500);
 	assert_ptr_not_equal(p, q);
-	assert_ptr_equal(dense_alloc(1001), p); /* the same lines */
-	dense_free(p, 1001);
-	dense_free(q, 500);
-	dense_free(NULL, 1000);
+	assert_ptr_equal(slab_alloc(1001), p); /* the same lines */
+	slab_free(p, 1001);
+	slab_free(q, 500);
+	slab_free(NULL, 1000);
 }
 #endif
 
