@@ -27,10 +27,16 @@ struct io_frame {
 	_Alignas(16) uint8_t llp[IO_LLP_ROOM]; /* the TCP edge's own (a pbuf) */
 	struct io_frame *next;		       /* next buffer of this frame, NULL at the end */
 	struct io_link *link;
-	uint8_t *buf;  /* first octet of the buffer */
-	uint32_t room; /* octets in it */
-	uint8_t *data; /* first octet in use */
-	uint32_t len;  /* octets in use, this buffer only */
+	uint8_t *buf;	/* first octet of the buffer */
+	uint32_t room;	/* octets in it */
+	uint32_t marks; /* enum io_marks; of the first buffer */
+	uint8_t *data;	/* first octet in use */
+	uint32_t len;	/* octets in use, this buffer only */
+};
+
+enum io_marks {
+	IO_FRAME_SUM_GOOD = 1, /* received: the card found the TCP checksum right (IO_RX_CSUM) */
+	IO_FRAME_SUM = 2,      /* to send: the card is to compute the TCP checksum (IO_TX_CSUM) */
 };
 
 enum io_flags {
@@ -38,6 +44,10 @@ enum io_flags {
 	IO_RINGS = 2,  /* peers ring our doorbell: when idle the engine may sleep until then */
 	IO_REFERS = 4, /* has `refer` */
 	IO_TSO = 8,    /* TCP segments go to a port that cuts them */
+	/* TCP checksums by the card; what is not marked is the receiver's and the sender's own */
+	IO_RX_CSUM = 16, /* received frames may be marked IO_FRAME_SUM_GOOD */
+	IO_TX_CSUM =
+		32, /* frames may be sent with IO_FRAME_SUM; their checksum field is written to */
 };
 
 enum io_doorbell {

@@ -139,6 +139,7 @@ struct io_frame *frame_alloc(struct rte_mempool *mp)
 	f->room = m->buf_len;
 	f->data = f->buf + FRAME_HEADROOM;
 	f->len = 0;
+	f->marks = 0;
 	return f;
 }
 

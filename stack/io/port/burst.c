@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "burst.h"
+#include "csum.h"
 
 #include <string.h>
 
@@ -42,6 +43,8 @@ static bool add(const struct sender *s, struct burst *b, struct io_frame **v, un
 	}
 	if (!m)
 		return false;
+	if (run == 1 && v[0]->marks & IO_FRAME_SUM)
+		csum_ask(m);
 	b->octets[b->n] = 0;
 	for (unsigned i = 0; i < run; i++)
 		b->octets[b->n] += frame_len(v[i]);

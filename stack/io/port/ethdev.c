@@ -5,6 +5,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
+#include "csum.h"
 #include "ethdev.h"
 #include "tso.h"
 
@@ -64,6 +65,10 @@ int ethdev_configure(uint16_t port, const struct ethdev_setup *s)
 	conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (s->tso)
 		conf.txmode.offloads |= tso_offloads(&info);
+	if (s->csum) {
+		conf.rxmode.offloads |= csum_rx_offloads(&info);
+		conf.txmode.offloads |= csum_tx_offloads(&info);
+	}
 	if (n > 1)
 		spread(&conf, &info);
 	rc = rte_eth_dev_configure(port, n, n, &conf);

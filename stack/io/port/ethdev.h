@@ -19,6 +19,7 @@ struct ethdev_setup {
 	unsigned queues;	       /* each way */
 	unsigned mtu;		       /* 0: leave what the driver has */
 	bool tso;		       /* have it cut TCP segments if it can */
+	bool csum;		       /* have it do TCP checksums if it can */
 };
 
 /* Several queues: the driver spreads connections over them if it can be told to. 0 or -errno. */

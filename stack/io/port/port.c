@@ -13,6 +13,7 @@
 
 #include "burst.h"
 #include "io/dpdk/eal.h"
+#include "csum.h"
 #include "ethdev.h"
 #include "port.h"
 #include "io/log.h"
@@ -61,6 +62,8 @@ static unsigned port_rx(struct io_link *l, struct io_frame **v, unsigned n)
 		uint32_t len;
 
 		v[i] = frame_from_mbuf(m[i], &len);
+		if (l->flags & IO_RX_CSUM && csum_is_good(m[i]))
+			v[i]->marks = IO_FRAME_SUM_GOOD;
 		l->stats.rx_bytes += len;
 	}
 	l->stats.rx_frames += got;
@@ -142,7 +145,9 @@ struct port_job {
 	struct port *p;
 	const struct port_spec *spec;
 	enum dpdk_tso tso;
+	bool csum;	    /* drivers of no card would do it in software, as we do */
 	const char *no_tso; /* out: what stands against it */
+	bool no_driver;	    /* out: none that is linked knows the device */
 	unsigned has;	    /* out: queues, if they are too few */
 };
 
@@ -164,6 +169,10 @@ static void fill_sender(struct queue *q, struct port_job *j, const struct rte_et
 		    (j->tso == DPDK_TSO_ON || (j->tso == DPDK_TSO_AUTO && !tso_uncut(info)));
 	if (s->tso.on)
 		q->link.flags |= IO_TSO;
+	if (j->csum && csum_rx_offloads(info))
+		q->link.flags |= IO_RX_CSUM;
+	if (j->csum && csum_tx_offloads(info))
+		q->link.flags |= IO_TX_CSUM;
 	/* A card would need to have the program's memory mapped; this driver copies. */
 	if (j->spec->kind == PORT_AF_PACKET && s->chains)
 		q->link.flags |= IO_REFERS;
@@ -178,6 +187,7 @@ static int plug(struct port_job *j)
 
 	wrap_packet_sockets(j->p->n);
 	rc = ethdev_plug(&plug);
+	j->no_driver = rc == -ENOTSUP;
 	if (rc < 0)
 		return rc;
 	j->p->id = plug.port;
@@ -189,9 +199,11 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 {
 	struct port *p = j->p;
 	struct rte_mempool *rx[DPDK_QUEUES_MAX];
-	const struct ethdev_setup setup = {
-		.rx = rx, .queues = p->n, .mtu = j->spec->set_mtu, .tso = j->tso != DPDK_TSO_OFF
-	};
+	const struct ethdev_setup setup = { .rx = rx,
+					    .queues = p->n,
+					    .mtu = j->spec->set_mtu,
+					    .tso = j->tso != DPDK_TSO_OFF,
+					    .csum = j->csum };
 	int rc;
 
 	j->has = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
@@ -258,6 +270,8 @@ static uw_status open_pools(struct port *p, const struct port_spec *s, bool verb
 {
 	struct eal_need need = { .bytes = p->n * frame_pools_bytes(s->nrx, s->ntx, s->room),
 				 .pci = s->kind == PORT_PCI,
+				 .physical = s->kind == PORT_PCI && pci_dev_physical(&s->pci),
+				 .device = s->device,
 				 .verbose = verbose };
 	uw_status st = eal_start(&need);
 
@@ -271,10 +285,31 @@ static uw_status open_pools(struct port *p, const struct port_spec *s, bool verb
 	return st;
 }
 
+/* Its driver is one that hands it to a process (pci_dev_check). */
+static uw_status complain_pci(const struct port_spec *s, int rc, bool no_driver)
+{
+	const struct pci_dev *d = &s->pci;
+	char why[256];
+
+	eal_said(why, sizeof(why));
+	if (no_driver)
+		return log_error(
+			UW_E_NO_LINK,
+			"no driver for PCI device %s (%04x:%04x) is built in. There are: %s",
+			d->addr, d->vendor, d->device, UWARP_DPDK_DRIVERS);
+	if (rc == -EPERM || rc == -EACCES || rc == -EBUSY)
+		return log_error(UW_E_PERM,
+				 "cannot open PCI device %s (%s): another process has it, or this "
+				 "user may not open it: end the one, or run as root%s%s",
+				 d->addr, strerror(-rc), why[0] ? ". DPDK says: " : "", why);
+	return log_error(UW_E_NO_LINK, "cannot open PCI device %s: %s", d->addr,
+			 why[0] ? why : strerror(-rc));
+}
+
 static uw_status open_device(struct port *p, const struct port_spec *s,
 			     const struct dpdk_config *cfg)
 {
-	struct port_job job = { .p = p, .spec = s, .tso = cfg->tso };
+	struct port_job job = { .p = p, .spec = s, .tso = cfg->tso, .csum = s->kind == PORT_PCI };
 	char why[256];
 	int rc;
 
@@ -282,6 +317,8 @@ static uw_status open_device(struct port *p, const struct port_spec *s,
 	rc = eal_run(job_plug, &job);
 	if (rc == -ENOTSUP && job.has && job.has < p->n)
 		return spec_say_queues(cfg->link, job.has, p->n);
+	if (rc < 0 && s->kind == PORT_PCI)
+		return complain_pci(s, rc, job.no_driver);
 	if (rc < 0) {
 		eal_said(why, sizeof(why));
 		return log_error(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,

@@ -122,7 +122,7 @@ uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg)
 	s->ntx = s->queues > 1 ? TX_FRAMES / 2 : TX_FRAMES;
 	if (s->kind == PORT_PCI || s->kind == PORT_DEVARGS) {
 		spec_device(s, cfg);
-		return UW_OK;
+		return s->kind == PORT_PCI ? pci_dev_check(PCI_DEV_ROOT, s->name, &s->pci) : UW_OK;
 	}
 	s->bus = "vdev";
 	snprintf(s->name, sizeof(s->name), "net_%s%u",

@@ -5,6 +5,7 @@
 
 #include "io/dpdk/dpdk.h"
 #include "ethdev.h"
+#include "pci_dev.h"
 #include "port.h"
 
 struct port_spec {
@@ -14,9 +15,10 @@ struct port_spec {
 	const char *bus;
 	char name[ETHDEV_NAME_LEN];
 	char args[512];
-	unsigned room;	   /* of a buffer, behind the headroom */
-	unsigned nrx, ntx; /* buffers of a queue */
-	unsigned set_mtu;  /* in the device; 0: it has it or needs none */
+	unsigned room;	    /* of a buffer, behind the headroom */
+	unsigned nrx, ntx;  /* buffers of a queue */
+	struct pci_dev pci; /* PORT_PCI */
+	unsigned set_mtu;   /* in the device; 0: it has it or needs none */
 	/* of the links */
 	unsigned mtu;
 	uint32_t addr, mask; /* the kernel interface's own, 0: it is not asked for or has none */

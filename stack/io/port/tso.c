@@ -16,9 +16,11 @@ enum { IP_MAX = UINT16_MAX };
 uint64_t tso_offloads(const struct rte_eth_dev_info *info)
 {
 	const uint64_t need = RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_MULTI_SEGS |
-			      RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
+			      RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
 
-	return (info->tx_offload_capa & need) == need ? need : 0;
+	if ((info->tx_offload_capa & need) != need)
+		return 0;
+	return need | (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
 }
 
 static bool driver_is(const struct rte_eth_dev_info *info, const char *name)
@@ -38,6 +40,7 @@ const char *tso_read(struct tso *t, const struct rte_eth_dev_info *info, unsigne
 	bool tap = driver_is(info, "net_tap");
 
 	*t = (struct tso){ .ip6 = true, .frame_max = frame_max };
+	t->ip4_sum = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 	t->seg_max = lim->nb_seg_max ? lim->nb_seg_max : UINT16_MAX;
 	t->frame_segs = lim->nb_mtu_seg_max ? lim->nb_mtu_seg_max : UINT16_MAX;
 	if (!tso_offloads(info))
@@ -191,7 +194,7 @@ unsigned tso_run(const struct tso *t, struct io_frame *const *v, unsigned n)
 /* --- chains --- */
 
 /* The whole chain's header: checksums are what the port wants to start from. */
-static void finish_head(struct rte_mbuf *m, const struct seg *a)
+static void finish_head(const struct tso *t, struct rte_mbuf *m, const struct seg *a)
 {
 	uint8_t *h = rte_pktmbuf_mtod(m, uint8_t *);
 	struct rte_tcp_hdr *tcp = tcp_of(a, h);
@@ -206,9 +209,13 @@ static void finish_head(struct rte_mbuf *m, const struct seg *a)
 		ip6_of(h)->payload_len = htons((uint16_t)(m->pkt_len - FRAME_ETHER - a->l3));
 		tcp->cksum = rte_ipv6_phdr_cksum(ip6_of(h), m->ol_flags);
 	} else {
-		m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+		m->ol_flags |= RTE_MBUF_F_TX_IPV4;
 		ip4_of(h)->total_length = htons((uint16_t)(m->pkt_len - FRAME_ETHER));
 		ip4_of(h)->hdr_checksum = 0;
+		if (t->ip4_sum)
+			m->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+		else
+			ip4_of(h)->hdr_checksum = rte_ipv4_cksum(ip4_of(h));
 		tcp->cksum = rte_ipv4_phdr_cksum(ip4_of(h), m->ol_flags);
 	}
 }
@@ -236,7 +243,7 @@ struct rte_mbuf *tso_merge(const struct tso *t, struct io_frame *const *v, unsig
 		tail->next = part;
 		tail = rte_pktmbuf_lastseg(part);
 	}
-	finish_head(m, &a);
+	finish_head(t, m, &a);
 	return m;
 }
 

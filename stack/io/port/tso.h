@@ -14,6 +14,7 @@
 struct tso {
 	bool on;
 	bool ip6;	    /* IPv6, too */
+	bool ip4_sum;	    /* the port computes the checksum of the chain's IPv4 header */
 	uint32_t frame_max; /* octets of a frame that the port cuts off, Ethernet header included */
 	uint16_t seg_max;   /* buffers of a chain */
 	uint16_t frame_segs;	/* buffers that one such frame may come from, header included */

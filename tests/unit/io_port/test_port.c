@@ -282,7 +282,7 @@ static void mistakes_are_named(void **state)
 static int no_such_pci(struct node *n, int arg)
 {
 	(void)arg;
-	CHECK(fails(n, "pci:0000:7f:1f.7", 0, UW_E_NO_LINK, "cannot open link pci:0000:7f:1f.7"));
+	CHECK(fails(n, "pci:0000:7f:1f.7", 0, UW_E_NO_LINK, "there is no PCI device 0000:7f:1f.7"));
 	return 0;
 }
 
