@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/slab.h"
+#include "base/slab.h"
 
 /* ---- states ------------------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection that nobody wants any more. */
 #include "conn/conn.h"
-#include "io/slab.h"
+#include "base/slab.h"
 
 void conn_drop(struct conn *c)
 {

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "conn/api.h"
 #include "io/addr.h"
-#include "io/slab.h"
+#include "base/slab.h"
 
 #define TO(s) (1u << EP_##s)
 

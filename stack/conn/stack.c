@@ -33,7 +33,7 @@ void conn_domain_free(struct conn_domain *d)
 	ports_free(&d->ports);
 }
 
-void stack_init(struct stack *s, struct conn_domain *d, const struct llp_ops *llp)
+void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *llp)
 {
 	s->domain = d;
 	s->llp = llp;

@@ -80,7 +80,7 @@ static struct stack *stack_new(struct uw_engine *e, unsigned index, const struct
 	s->sched.now_us = clock_us;
 	s->random.fill = fill_from_kernel;
 	sched_init(&s->sched);
-	stack_init(s, &e->conn, llp);
+	stack_set_up(s, &e->conn, llp);
 	return s;
 }
 

@@ -6,7 +6,7 @@
  */
 #include "conn/endpoint.h"
 #include "engine/engine.h"
-#include "io/slab.h"
+#include "base/slab.h"
 
 /* ---- a transport without links or connections ------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "io/slab.h"
+#include "base/slab.h"
 #include "verbs/verbs.h"
 
 /* ---- the table --------------------------------------------------------------------------- */

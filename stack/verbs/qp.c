@@ -8,7 +8,7 @@
 #include "cm/rc.h"
 #include "conn/prefetch.h"
 #include "conn/rc/rc.h"
-#include "io/slab.h"
+#include "base/slab.h"
 #include "verbs/verbs.h"
 
 /* ---- create ------------------------------------------------------------------------------ */

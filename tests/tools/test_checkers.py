@@ -123,6 +123,16 @@ class Layers(Tree):
         self.put("stack/loss/a.c", "struct tcp_pcb *p;\n")
         self.assert_hits("stack/io/rendezvous/a.c:1: names DPDK", "stack/io/socket/a.c:1: names lwIP", "stack/loss/a.c:1: names lwIP")
 
+    def test_rooms_of_io_keep_apart(self):
+        for room in ("dpdk/frame.h", "rendezvous/registry.h", "memif/lane.h", "port/port.h"):
+            self.put(f"stack/io/{room}", "\n")
+        self.put("stack/io/memif/a.c", '#include "io/dpdk/frame.h"\n#include "io/rendezvous/registry.h"\n')
+        self.put("stack/io/port/a.c", '#include "io/dpdk/frame.h"\n')
+        self.assert_clean()
+        self.put("stack/io/rendezvous/a.c", '#include "io/memif/lane.h"\n')
+        self.put("stack/io/dpdk/a.c", '#include "io/port/port.h"\n')
+        self.assert_hits("stack/io/dpdk/a.c:1: includes", "stack/io/rendezvous/a.c:1: includes")
+
     def test_what_impairs_has_no_clock(self):
         self.put("stack/io/impair/a.c", "void *p = malloc(1);\nint a = clock_gettime(0, 0);\n")
         self.assert_hits("stack/io/impair/a.c:2: names a clock")

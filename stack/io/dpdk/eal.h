@@ -10,7 +10,9 @@
 
 struct eal_need {
 	size_t bytes; /* for buffers; what devices take comes on top */
-	bool pci;     /* a real device: look at the PCI bus and prefer huge pages */
+	bool pci; /* a real device: look at the PCI bus, and use huge pages if there are enough */
+	bool physical;	    /* it uses physical addresses: huge pages are a must */
+	const char *device; /* physical: its name, for messages */
 	bool verbose;
 };
 
@@ -29,6 +31,20 @@ int eal_run(int (*fn)(void *arg), void *arg);
  * consequences later. "" if none. */
 void eal_forget(void);
 void eal_said(char *out, size_t size);
+
+/* How it is started, for the test: the arguments of rte_eal_init. */
+enum { EAL_ARGS_MAX = 24, EAL_LCORES_MAX = 1024 };
+
+struct arg_list {
+	char *v[EAL_ARGS_MAX];
+	int n;
+	char lcores[EAL_LCORES_MAX];
+	char memory[24];
+};
+
+void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long free_pages);
+/* Are so many free huge pages of 2 MB enough? */
+bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages);
 
 /* Is a start under way in this thread? (wrap.c shortens its sleeps) */
 bool eal_starting(void);

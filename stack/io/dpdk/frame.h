@@ -57,6 +57,7 @@ static inline struct io_frame *frame_from_mbuf(struct rte_mbuf *m, uint32_t *len
 
 		f->data = rte_pktmbuf_mtod(m, uint8_t *);
 		f->len = m->data_len;
+		f->marks = 0;
 		m->next = NULL;
 		m->nb_segs = 1;
 		*link = f;

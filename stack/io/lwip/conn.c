@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "io/slab.h"
+#include "base/slab.h"
 
 #include "lwip/priv/tcp_priv.h"
 
