@@ -76,7 +76,7 @@ void conn_qp_lost(struct conn_qp *q, uw_status why)
 		return;
 	}
 	rnr_forget(q);
-	qp_unplug(&q->qp);
+	qp_detach(&q->qp);
 	part(q, q->conn);
 	q->peer_ops->lost(q);
 }

@@ -103,7 +103,7 @@ bool stack_pending(struct stack *s, bool links)
 bool stack_is_quiet(const struct stack *s)
 {
 	for (struct conn *c = s->conns; c; c = c->next) {
-		if (c->qp && c->llp && (qp_tx_pending(&c->qp->qp) || !sq_empty(&c->qp->qp.sq)))
+		if (c->qp && c->llp && (qp_tx_prepare(&c->qp->qp) || !sq_empty(&c->qp->qp.sq)))
 			return false;
 	}
 	return true;

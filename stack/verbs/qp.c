@@ -90,7 +90,7 @@ static void set_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *
 				  .scq = &a->send_cq->cq,
 				  .rcq = &a->recv_cq->cq,
 				  .srq = a->srq ? &a->srq->r.rq : NULL,
-				  .patient = v->conn->cfg->rnr_ms != 0,
+				  .rnr_wait = v->conn->cfg->rnr_ms != 0,
 				  .mem = &v->mem,
 				  .stats = &s->sched.stats,
 				  .guard = verbs_has_several_stacks(v) ? guard_takes : NULL };
@@ -231,7 +231,7 @@ static uw_status modify_locked(struct uw_qp *qp, enum uw_qp_state to)
 		return st;
 	if (to == UW_QPS_RESET) {
 		forget_completions(qp);
-		sq_settle(&q->qp.sq);
+		sq_free_unsignaled(&q->qp.sq);
 	}
 	if (to == UW_QPS_RTS)
 		rc_ready(q);
