@@ -37,7 +37,7 @@ struct ddp_seg {
 uw_status ddp_rx(struct ddp_stream *s, struct uw_rope ulpdu, struct ddp_seg *seg) UW_CHECK;
 
 /* The segment will be offered again: it does not count yet. */
-void ddp_rx_untake(struct ddp_stream *s, const struct ddp_seg *seg);
+void ddp_rx_put_back(struct ddp_stream *s, const struct ddp_seg *seg);
 
 /* The untagged message that seg ends is delivered: the next one of its queue may come. */
 void ddp_rx_delivered(struct ddp_stream *s, const struct ddp_seg *seg);

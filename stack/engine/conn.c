@@ -283,7 +283,7 @@ void engine_qp_lost(struct uw_qp *qp, uw_status why)
 		return;
 	}
 	engine_rnr_forget(qp);
-	qp_unplug(&qp->qp);
+	qp_detach(&qp->qp);
 	part(qp, qp->ep);
 	engine_rc_lost(qp);
 }
@@ -334,7 +334,7 @@ static void transmit(struct uw_qp *qp)
 
 	if (!send_unsent(ep))
 		return;
-	while ((more = qp_tx_pending(&qp->qp)) && sent < PUMP_SEGMENTS) {
+	while ((more = qp_tx_prepare(&qp->qp)) && sent < PUMP_SEGMENTS) {
 		size_t room, n;
 		uint8_t *p = llp_tx_begin(ep->e->llp, ep->c, &room);
 
@@ -359,7 +359,7 @@ static void transmit(struct uw_qp *qp)
 		if (ep->unheard)
 			engine_ep_arm(ep);
 	}
-	if (more && qp_tx_pending(&qp->qp)) /* no room, or others' turn */
+	if (more && qp_tx_prepare(&qp->qp)) /* no room, or others' turn */
 		stall(ep);
 }
 
@@ -408,7 +408,7 @@ void engine_pump(struct uw_qp *qp)
 /* While octets come in: once for all that the burst brings. */
 static void pump_later(struct uw_qp *qp)
 {
-	if (qp_tx_pending(&qp->qp) || qp->qp.state == UW_QPS_SQD || qp->qp.state == UW_QPS_ERR)
+	if (qp_tx_prepare(&qp->qp) || qp->qp.state == UW_QPS_SQD || qp->qp.state == UW_QPS_ERR)
 		stall(qp->ep);
 }
 
@@ -601,7 +601,7 @@ static uw_status stream_rx(struct uw_qp *qp, struct uw_rope in, size_t *used)
 		st = qp_rx(&qp->qp, in, &n);
 		*used += n;
 		in = uw_rope_sub(in, n, in.len - n);
-	} while (!st && qp->qp.starved && !engine_starve(qp));
+	} while (!st && qp->qp.rnr && !engine_starve(qp));
 	return st;
 }
 
@@ -647,7 +647,7 @@ void engine_settle(struct uw_engine *e)
 		e->settling_eps = ep->next_settling;
 		ep->settles = false;
 		if (ep->qp)
-			qp_settle(&ep->qp->qp);
+			qp_complete_acked(&ep->qp->qp);
 	}
 }
 

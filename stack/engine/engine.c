@@ -390,7 +390,7 @@ bool uw_engine_started(const struct uw_engine *e)
 static bool quiet(struct uw_engine *e)
 {
 	for (struct uw_ep *ep = e->eps; ep; ep = ep->next) {
-		if (ep->qp && ep->c && (qp_tx_pending(&ep->qp->qp) || !sq_empty(&ep->qp->qp.sq)))
+		if (ep->qp && ep->c && (qp_tx_prepare(&ep->qp->qp) || !sq_empty(&ep->qp->qp.sq)))
 			return false;
 	}
 	return true;

@@ -74,7 +74,7 @@ static void nudge(struct uw_ep *ep, uint64_t now)
 	if (!ep->nudge_us || now < ep->nudge_us)
 		return;
 	ep->nudge_us = 0;
-	if (ep->nudges++ < NUDGES && qp_nudge(&ep->qp->qp))
+	if (ep->nudges++ < NUDGES && qp_tx_empty_write(&ep->qp->qp))
 		engine_pump(ep->qp);
 }
 

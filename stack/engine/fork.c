@@ -62,7 +62,7 @@ static void orphan_qp(struct uw_qp *qp)
 	}
 	atomic_store(&qp->hungry, false);
 	atomic_store(&qp->ring.rung, false);
-	qp_unplug(&qp->qp);
+	qp_detach(&qp->qp);
 	qp_fail(&qp->qp, UW_E_FLUSHED);
 }
 

@@ -135,7 +135,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 				      .to = iova,
 				      .len = len,
 				      .rights = access,
-				      .probed = access & UW_ACCESS_ON_DEMAND };
+				      .on_demand = access & UW_ACCESS_ON_DEMAND };
 	int err = check(&r);
 
 	return err ? err : add(pd, &r, out);
@@ -144,7 +144,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 {
 	const struct mem_region r = {
-		.pd = pd->id, .len = UINT64_MAX, .rights = MEM_LOCAL_WRITE, .kind = MEM_NOTHING
+		.pd = pd->id, .len = UINT64_MAX, .rights = MEM_LOCAL_WRITE, .kind = MEM_NULL
 	};
 
 	return add(pd, &r, out);
@@ -165,7 +165,7 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	}
 	if (c->set_access)
 		r.rights = c->access;
-	r.probed = r.rights & UW_ACCESS_ON_DEMAND;
+	r.on_demand = r.rights & UW_ACCESS_ON_DEMAND;
 	err = r.kind == MEM_PLAIN ? check(&r) : -EINVAL;
 	if (err)
 		return err;

@@ -94,7 +94,7 @@ static void link_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr 
 			      .scq = &a->send_cq->cq,
 			      .rcq = &a->recv_cq->cq,
 			      .srq = a->srq ? &a->srq->rq : NULL,
-			      .patient = pd->e->cfg.rnr_ms != 0,
+			      .rnr_wait = pd->e->cfg.rnr_ms != 0,
 			      .mem = &pd->e->mem,
 			      .stats = &pd->e->stats,
 			      .guard = engine_is_one_of_several(pd->e) ? guard_takes : NULL };
@@ -222,7 +222,7 @@ int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 	st = qp_modify(&qp->qp, to);
 	if (!st && to == UW_QPS_RESET) {
 		forget_completions(qp);
-		sq_settle(&qp->qp.sq);
+		sq_free_unsignaled(&qp->qp.sq);
 	}
 	if (!st && to == UW_QPS_RTS)
 		engine_rc_ready(qp);

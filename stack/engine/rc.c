@@ -430,7 +430,7 @@ static uw_status name_peer(struct uw_qp *qp, const struct uw_peer *p)
 	if (!st && rc->l->ops->resolve)
 		st = engine_finder_start(engine_of(qp));
 	if (!st) {
-		qp->qp.named = qp->qp.patient = true;
+		qp->qp.cm_less = qp->qp.rnr_wait = true;
 		st = qp_modify(&qp->qp, UW_QPS_RTR);
 	}
 	if (st) {
@@ -487,7 +487,7 @@ void engine_rc_forget(struct uw_qp *qp)
 	drop_call(rc);
 	unlist(rc);
 	qp->rc = NULL;
-	qp->qp.patient = engine_of(qp)->cfg.rnr_ms != 0;
+	qp->qp.rnr_wait = engine_of(qp)->cfg.rnr_ms != 0;
 	free(rc);
 	judge_parked(engine_of(qp), qp->qp.num);
 }
@@ -510,7 +510,7 @@ void engine_rc_lost(struct uw_qp *qp)
 	struct uw_rc *rc = qp->rc;
 
 	list(rc);
-	if (qp->qp.unheard) {
+	if (qp->qp.peer_silent) {
 		rc->state = RC_WAITING;
 	} else {
 		rc->state = RC_LOST;

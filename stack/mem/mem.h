@@ -24,7 +24,7 @@ enum mem_rights {
 
 enum mem_kind {
 	MEM_PLAIN,
-	MEM_NOTHING, /* any address: reads give zeros, what is written is dropped; local use only */
+	MEM_NULL, /* any address: reads give zeros, what is written is dropped; local use only */
 	/* windows: RFC 5040 §3.2 has their STags created and invalidated by the ULP */
 	MEM_WINDOW,	   /* type 1: of a protection domain */
 	MEM_STREAM_WINDOW, /* type 2: of one stream, which may invalidate it from afar */
@@ -39,7 +39,7 @@ struct mem_region {
 	uint64_t len;
 	unsigned rights;
 	enum mem_kind kind;
-	bool probed; /* on demand: it may have holes, so each access asks mem_table.reachable */
+	bool on_demand; /* on demand: it may have holes, so each access asks mem_table.reachable */
 	/* windows */
 	bool off;		   /* not bound: the STag names nothing */
 	uint32_t stream;	   /* the only one that may use it; 0 any of the domain */
@@ -113,7 +113,7 @@ struct mem_access {
 	uint64_t len;
 	unsigned need; /* enum mem_rights; 0 = local read */
 };
-/* May it be done? *va is where (only for MEM_OK; NULL: MEM_NOTHING). len > 0: zero-length accesses
+/* May it be done? *va is where (only for MEM_OK; NULL: MEM_NULL). len > 0: zero-length accesses
  * are not checked at all (RFC 5041 §5.2, RFC 5040 §5.2), so they must not come here. */
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va);
 

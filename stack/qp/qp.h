@@ -26,15 +26,15 @@ struct qp {
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message in rd.tx is sq.tx's */
 	bool sq_failed;	   /* a request completed in error */
-	bool patient;	   /* a Send without a receive waits (doc/adr/0005) */
-	bool starved;	   /* ... and one does: qp_rx goes on when there is a receive */
+	bool rnr_wait;	   /* a Send without a receive waits (doc/adr/0005) */
+	bool rnr;	   /* ... and one does: qp_rx goes on when there is a receive */
 	bool fin_wanted;   /* close once everything posted is sent */
-	bool named;	   /* CM-less: the states are the program's, as with InfiniBand */
-	bool unheard;	   /* it was unplugged before the peer had said anything */
+	bool cm_less;	   /* CM-less: the states are the program's, as with InfiniBand */
+	bool peer_silent;  /* it was unplugged before the peer had said anything */
 	bool drained;	   /* ... SQD: all that was begun is done */
 	bool confirmed;	   /* a request is done when the peer's TCP has it: confirm.c */
 	bool shared_rq;
-	uint32_t settled; /* the first request that may not be acknowledged; sq.head or later */
+	uint32_t unacked; /* the first request that may not be acknowledged; sq.head or later */
 	struct cq *scq, *rcq;
 	struct rq *rq; /* own_rq, or the SRQ's */
 	/* Octets of the stream modulo 2^32: given to TCP, and acknowledged. */
@@ -65,7 +65,7 @@ struct qp_setup {
 	uint32_t num, pd;
 	struct cq *scq, *rcq;
 	struct rq *srq; /* or NULL */
-	bool patient;	/* see struct qp */
+	bool rnr_wait;	/* see struct qp */
 	struct mem_table *mem;
 	struct uw_stats *stats;
 	void (*guard)(struct rq *srq, bool on); /* see struct qp */
@@ -93,11 +93,11 @@ struct qp_stream {
 uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
 
 /* To error: everything queued completes flushed. `why` UW_OK: an orderly end. What may still have
- * to be sent afterwards is a Terminate: qp_tx_pending tells. */
+ * to be sent afterwards is a Terminate: qp_tx_prepare tells. */
 void qp_fail(struct qp *qp, uw_status why);
 
 /* The stream is gone without an error of its own; the state stays. With `named`. */
-void qp_unplug(struct qp *qp);
+void qp_detach(struct qp *qp);
 
 /* The same, and the peer is told why: its Terminate waits in qp_tx. */
 void qp_refuse(struct qp *qp, uw_status why);
@@ -118,12 +118,12 @@ void qp_flush(struct qp *qp);
 /* ---- stream ------------------------------------------------------------------------------ */
 
 /* Take in what TCP has; returns the octets consumed. UW_OK also when an FPDU is incomplete, or
- * waits for a receive (qp->starved: offer it again when there is one). On error the QP has gone to
+ * waits for a receive (qp->rnr: offer it again when there is one). On error the QP has gone to
  * error already, its Terminate (if any) waits in qp_tx. */
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 
 /* Is there anything to send now? */
-bool qp_tx_pending(struct qp *qp);
+bool qp_tx_prepare(struct qp *qp);
 
 /* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small
  * messages that were posted together share it, and one that takes several segments may begin behind
@@ -132,16 +132,16 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 
 /* Queue a zero-length RDMA Write, which the peer's program does not see. False: there is something
  * to send anyway, or it may not be sent now. */
-bool qp_nudge(struct qp *qp);
+bool qp_tx_empty_write(struct qp *qp);
 
 /* Responder: do not wait any longer for the first FPDU (RFC 5044 §7.1.2). */
 void qp_open_gate(struct qp *qp);
 
 /* Of what qp_tx gave out the last in_flight octets are not acknowledged. True: requests wait for
- * qp_settle, which is called when all that came in the same segment has been taken in: a Terminate
- * in it may be about one of them. */
+ * qp_complete_acked, which is called when all that came in the same segment has been taken in: a
+ * Terminate in it may be about one of them. */
 bool qp_acked(struct qp *qp, uint32_t in_flight);
-void qp_settle(struct qp *qp);
+void qp_complete_acked(struct qp *qp);
 
 /* ---- between the files of this folder ----------------------------------------------------- */
 

@@ -46,8 +46,8 @@ struct sq {
 	 * that of a later request: slots before `freed` are free (release; pairs with sq_post's
 	 * acquire). So who bounds a CQ by what the send queue takes does so. */
 	_Atomic uint32_t freed;
-	uint32_t told;		/* completions that the stack has pushed, ever */
-	_Atomic uint32_t heard; /* ... and that were polled: the poller's */
+	uint32_t pushed;	 /* completions that the stack has pushed, ever */
+	_Atomic uint32_t polled; /* ... and that were polled: the poller's */
 };
 
 /* It sends nothing: a window is bound, a key invalidated. */
@@ -86,14 +86,14 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
 uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n) UW_CHECK;
 
 /* Stack: a completion is about to show. */
-static inline void sq_told(struct sq *sq)
+static inline void sq_pushed(struct sq *sq)
 {
-	sq->told++;
+	sq->pushed++;
 }
 /* Whoever polls, one at a time for each CQ: n completions were taken, the last of `upto`. */
 void sq_polled(struct sq *sq, uint32_t upto, uint32_t n);
 /* Stack: requests up to head are done, and some of them did not ask for a completion. */
-void sq_settle(struct sq *sq);
+void sq_free_unsignaled(struct sq *sq);
 
 /* Stack: is there a request that has not been started? */
 static inline bool sq_ready(const struct sq *sq)
