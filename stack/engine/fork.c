@@ -57,7 +57,7 @@ static void orphan_stack(struct uw_engine *e, struct stack *s)
 	s->tx_first = s->tx_last = s->acked_list = NULL;
 	s->llp = &no_llp;
 	s->rc = (struct rc_stack){ .due_us = UINT64_MAX };
-	uw_random_reset(&s->random);
+	uw_random_forget(&s->random);
 	e->pcap[s->sched.index] = NULL;
 	for (struct conn *c = s->conns; c; c = c->next)
 		orphan_conn(c);
