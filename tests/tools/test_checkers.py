@@ -129,9 +129,8 @@ class Layers(Tree):
         self.put("stack/io/memif/a.c", '#include "io/dpdk/frame.h"\n#include "io/rendezvous/registry.h"\n')
         self.put("stack/io/port/a.c", '#include "io/dpdk/frame.h"\n')
         self.assert_clean()
-        self.put("stack/io/rendezvous/a.c", '#include "io/memif/lane.h"\n')
-        self.put("stack/io/dpdk/a.c", '#include "io/port/port.h"\n')
-        self.assert_hits("stack/io/dpdk/a.c:1: includes", "stack/io/rendezvous/a.c:1: includes")
+        self.put("stack/io/memif/a.c", '#include "io/port/port.h"\n')
+        self.assert_hits("stack/io/memif/a.c:1: includes")
 
     def test_what_impairs_has_no_clock(self):
         self.put("stack/io/impair/a.c", "void *p = malloc(1);\nint a = clock_gettime(0, 0);\n")
@@ -202,11 +201,11 @@ class Rooms(Tree):
         self.assert_hits("stack/conn/c.c:1: calls verbs_x")
 
     def test_a_circle_of_includes_between_rooms(self):
-        self.put("stack/io/memif/a.h", self.header("io/rendezvous"))
-        self.put("stack/io/memif/b.h", "\n")
+        self.put("stack/io/loop/a.h", self.header("io/socket"))
+        self.put("stack/io/loop/b.h", "\n")
         self.assert_clean()
-        self.put("stack/io/rendezvous/b.c", '#include "io/memif/b.h"\n')
-        self.assert_hits("stack/io/memif/a.h:1: a circle of includes between rooms: io/memif, io/rendezvous")
+        self.put("stack/io/socket/b.c", '#include "io/loop/b.h"\n')
+        self.assert_hits("stack/io/loop/a.h:1: a circle of includes between rooms: io/loop, io/socket")
 
     def circle(self, n, room="qp"):
         for i in range(n):
