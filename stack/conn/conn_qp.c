@@ -43,7 +43,7 @@ static void raise(const struct qp *qp, unsigned event)
 static void part(struct conn_qp *q, struct conn *c)
 {
 	q->conn = NULL;
-	q->llp_touches = NULL;
+	q->llp_prefetch_list = NULL;
 	c->qp = NULL;
 	conn_end(c);
 	c->stack->sched.stats.cm_closed++;

@@ -47,8 +47,8 @@ static unsigned receive(struct stack *s, struct io_link *l)
 	struct io_frame *v[BURST];
 	unsigned n = l->ops->rx(l, v, BURST);
 
-	if (n && s->llp->expect)
-		s->llp->expect(v, n);
+	if (n && s->llp->prefetch)
+		s->llp->prefetch(v, n);
 	for (unsigned i = 0; i < n; i++) {
 		s->llp->input(l, v[i]);
 		/* After every frame, never per burst: a post waits 2 us that way, not 13. */

@@ -6,16 +6,16 @@
 #include "io/llp.h"
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
-#define EDGE_TXQ   256u
-#define EDGE_SELF  256u
-#define EDGE_LINKS 4u
-#define EDGE_SOON  32u
-#define EDGE_LATE  64u
+#define EDGE_TXQ      256u
+#define EDGE_SELF     256u
+#define EDGE_LINKS    4u
+#define EDGE_UPCOMING 32u
+#define EDGE_RECENT   64u
 
 /* One link with its lwIP interface. */
 struct edge_link {
@@ -31,23 +31,24 @@ struct edge_link {
 struct edge {
 	struct llp_config cfg;
 	struct edge_link links[EDGE_LINKS];
-	struct llp_conn *conns;	 /* all that have a pcb and a user */
-	struct llp_conn *parted; /* ... only a pcb any more */
-	struct llp_conn *spare;	 /* freed ones */
-	struct llp_conn *acks;	 /* have an ACK due at the end of the burst */
-	/* idle.c: those that are asked when they are silent, the longest silent first */
-	struct llp_conn *idle, *idle_last;
-	/* idle.c: many connections: those that something came for, the last EDGE_LATE at most */
-	struct llp_conn *late[EDGE_LATE];
-	unsigned late_first, late_n;
-	bool came;		     /* something did, in this round */
-	unsigned half_open;	     /* half.c */
-	uint16_t ip_id;		     /* direct.c */
-	unsigned flows;		     /* in the table */
-	const struct llp_conn *warm; /* whose memory was fetched last */
-	/* whose frames come next: soon[soon_at] to soon[soon_n - 1] */
-	const struct llp_conn *soon[EDGE_SOON];
-	unsigned soon_at, soon_n;
+	struct llp_conn *conns;	   /* all that have a pcb and a user */
+	struct llp_conn *detached; /* ... only a pcb any more */
+	struct llp_conn *spare;	   /* freed ones */
+	struct llp_conn *acks;	   /* have an ACK due at the end of the burst */
+	/* active_list.c: those that are asked when they are silent, the longest silent first */
+	struct llp_conn *keepalive, *keepalive_last;
+	/* active_list.c: many connections: those that something came for, the last EDGE_RECENT at
+	 * most */
+	struct llp_conn *recent[EDGE_RECENT];
+	unsigned recent_first, recent_n;
+	bool rx_seen;			   /* something did, in this round */
+	unsigned half_open;		   /* syn_backlog.c */
+	uint16_t ip_id;			   /* tx_fast.c */
+	unsigned flows;			   /* in the table */
+	const struct llp_conn *prefetched; /* whose memory was fetched last */
+	/* whose frames come next: upcoming[upcoming_at] to upcoming[upcoming_n - 1] */
+	const struct llp_conn *upcoming[EDGE_UPCOMING];
+	unsigned upcoming_at, upcoming_n;
 };
 extern struct edge edge;
 
@@ -56,21 +57,21 @@ struct edge_link *edge_link_of(const struct io_link *l);
 /* flow.c: make it quick for lwIP to find whom a frame is for. False: a SYN that nobody knows. */
 bool edge_flow_find(const struct pbuf *p);
 
-/* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
- * been silent for too long. */
-void edge_idle_timer(void);
+/* active_list.c: connections of which nothing is under way leave lwIP's timers; and the time until
+ * one has been silent for too long. */
+void edge_active_list_timer(void);
 /* At the end of a round: what is due for those of which nothing came for a while. */
-void edge_idle_round(void);
-uint64_t edge_idle_next_us(void);
+void edge_active_list_round(void);
+uint64_t edge_active_list_next_us(void);
 
-/* half.c: may one more be half open? After a SYN: what it opened. */
-bool edge_half_room(void);
-void edge_half_opened(void);
+/* syn_backlog.c: may one more be half open? After a SYN: what it opened. */
+bool edge_syn_room(void);
+void edge_syn_opened(void);
 
-/* expected.c: take a frame in if it is the next of a connection and nothing else. False: it is
+/* rx_fast.c: take a frame in if it is the next of a connection and nothing else. False: it is
  * lwIP's.
  */
-bool edge_expected(const struct edge_link *el, struct io_frame *f);
+bool edge_rx_fast(const struct edge_link *el, struct io_frame *f);
 
 /* netif.c */
 /* A segment of ours as a frame, and a reference of it for the link; and a frame to send. */
@@ -105,19 +106,19 @@ void edge_set_tos(struct llp_conn *c, uint8_t tos);
 struct edge_lists {
 	struct tcp_pcb *active, *ended;
 };
-struct edge_lists edge_hide_lists(void);
-void edge_show_lists(const struct edge_lists *l);
+struct edge_lists edge_lists_hide(void);
+void edge_lists_show(const struct edge_lists *l);
 
 /* flow.c */
-void edge_expect(struct io_frame *const *v, unsigned n);
-struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *w);
+void edge_prefetch(struct io_frame *const *v, unsigned n);
+struct uw_prefetch_list *edge_prefetch_list(struct llp_conn *c, struct uw_prefetch_list *w);
 
 /* recv.c */
 void edge_acks(void);
 void edge_pause(struct llp_conn *c);
 void edge_resume(struct llp_conn *c);
 
-/* send.c */
+/* tx_queue.c */
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);

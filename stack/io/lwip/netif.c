@@ -149,12 +149,12 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 /* A SYN of a connection that there is not. */
 static void open_half(struct edge_link *el, struct pbuf *p)
 {
-	struct edge_lists all = edge_hide_lists();
+	struct edge_lists all = edge_lists_hide();
 
 	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
-	edge_show_lists(&all);
-	edge_half_opened();
+	edge_lists_show(&all);
+	edge_syn_opened();
 }
 
 void edge_input(struct io_link *l, struct io_frame *f)
@@ -164,7 +164,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	bool known;
 
 	capture(f);
-	if (edge_expected(el, f))
+	if (edge_rx_fast(el, f))
 		return;
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
@@ -173,7 +173,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		return;
 	}
 	known = edge_flow_find(p);
-	if (!known && !edge_half_room()) {
+	if (!known && !edge_syn_room()) {
 		pbuf_free(p);
 		return;
 	}
@@ -248,5 +248,5 @@ void edge_remove_link(struct io_link *l)
 void edge_timers(void)
 {
 	sys_check_timeouts();
-	edge_idle_timer();
+	edge_active_list_timer();
 }

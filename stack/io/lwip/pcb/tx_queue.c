@@ -184,8 +184,8 @@ static void output(struct llp_conn *c)
 	struct tcp_pcb *pcb = c->pcb;
 	bool knows = knows_last(c);
 
-	if (c->direct && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
-		conn_send_direct(c, knows ? c->sent : NULL);
+	if (c->fast && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
+		conn_tx_fast(c, knows ? c->sent : NULL);
 		if (pcb->unsent)
 			tcp_output(pcb);
 	} else if (knows) {
@@ -201,7 +201,7 @@ void edge_tx_flush(struct llp_conn *c)
 
 	if (c->end != CONN_ON || !pcb->unsent)
 		return;
-	conn_wake(c);
+	conn_activate(c);
 	output(c);
 	c->sent = pcb->unsent ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;

@@ -12,7 +12,7 @@
 #define HALF_OPEN_MAX 1024u /* as Linux's tcp_max_syn_backlog */
 
 /* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it will come again. */
-bool edge_half_room(void)
+bool edge_syn_room(void)
 {
 	bool room = edge.half_open < HALF_OPEN_MAX;
 
@@ -21,7 +21,7 @@ bool edge_half_room(void)
 }
 
 /* lwIP puts what a SYN opened in front of the others. */
-void edge_half_opened(void)
+void edge_syn_opened(void)
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs;
 	struct llp_listener *ls;
@@ -37,17 +37,17 @@ void edge_half_opened(void)
 	}
 	tcp_backlog_accepted(pcb); /* we count */
 	conn_attach(c, pcb);
-	c->listed = true;
-	c->half = ls;
+	c->active = true;
+	c->listener = ls;
 	edge.half_open++;
 	conn_flow_add(c);
 }
 
-struct llp_listener *conn_whole(struct llp_conn *c)
+struct llp_listener *conn_established(struct llp_conn *c)
 {
-	struct llp_listener *ls = c->half;
+	struct llp_listener *ls = c->listener;
 
-	c->half = NULL;
+	c->listener = NULL;
 	edge.half_open--;
 	return ls;
 }
