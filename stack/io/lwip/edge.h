@@ -54,8 +54,10 @@ extern struct edge edge;
 
 struct edge_link *edge_link_of(const struct io_link *l);
 
-/* flow.c: make it quick for lwIP to find whom a frame is for. False: a SYN that nobody knows. */
-bool edge_flow_find(const struct pbuf *p);
+/* flow.c: make it quick for lwIP to find whom a frame is for. *k is the segment's flow, all zeros
+ * if the frame is no TCP segment. False: a SYN that nobody knows. */
+struct flow_key;
+bool edge_flow_find(const struct pbuf *p, struct flow_key *k);
 
 /* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
  * been silent for too long. */

@@ -326,15 +326,16 @@ struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *t)
 	return &c->touches;
 }
 
-bool edge_flow_find(const struct pbuf *p)
+bool edge_flow_find(const struct pbuf *p, struct flow_key *k)
 {
-	struct flow_key k;
-	const uint8_t *tcp = key_of(p->payload, p->len, &k);
+	const uint8_t *tcp = key_of(p->payload, p->len, k);
 	struct llp_conn *c;
 
-	if (!tcp)
+	if (!tcp) {
+		*k = (struct flow_key){ 0 };
 		return true;
-	c = conn_flow_lookup(&k);
+	}
+	c = conn_flow_lookup(k);
 	if (c)
 		to_front(c);
 	return c || (tcp[TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;

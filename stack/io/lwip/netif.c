@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Links as lwIP interfaces: frames in, frames out, no copy where it can be helped. */
-#include "io/lwip/edge.h"
+#include "io/lwip/assertion.h"
+#include "io/lwip/conn.h"
 
 #include <string.h>
 
@@ -166,9 +167,26 @@ static void open_half(struct edge_link *el, struct pbuf *p)
 	edge_half_opened();
 }
 
+/* The state of the connection is not what lwIP believes: it ends, and no other does. */
+static void end_after_assertion(const struct flow_key *k)
+{
+	unsigned failed = lwip_assertions_take();
+	struct llp_conn *c;
+
+	if (!failed)
+		return;
+	edge.cfg.stats->tcp_assertions += failed;
+	c = k->lport ? conn_flow_find(k) : NULL;
+	if (!c)
+		return;
+	conn_wake(c);
+	tcp_abort(c->pcb);
+}
+
 void edge_input(struct io_link *l, struct io_frame *f)
 {
 	struct edge_link *el = edge_link_of(l);
+	struct flow_key key;
 	struct pbuf *p;
 	bool known;
 
@@ -181,17 +199,16 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
-	known = edge_flow_find(p);
+	known = edge_flow_find(p, &key);
 	if (!known && !edge_half_room()) {
 		pbuf_free(p);
 		return;
 	}
-	if (!known) {
+	if (!known)
 		open_half(el, p);
-		return;
-	}
-	if (el->nif.input(p, &el->nif) != ERR_OK)
+	else if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
+	end_after_assertion(&key);
 }
 
 unsigned edge_poll(void)
@@ -258,4 +275,5 @@ void edge_timers(void)
 {
 	sys_check_timeouts();
 	edge_idle_timer();
+	edge.cfg.stats->tcp_assertions += lwip_assertions_take();
 }

@@ -183,6 +183,8 @@ static void output_behind(struct llp_conn *c)
 	tcp_output(pcb);
 	c->sent->next = pcb->unacked;
 	pcb->unacked = first;
+	/* The persist timer is for an empty queue only, and lwIP took this one for empty. */
+	pcb->persist_backoff = 0;
 }
 
 static void output(struct llp_conn *c)

@@ -5,24 +5,19 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
-#define LWIP_ERRNO_STDINCLUDE	 1
-#define LWIP_NO_UNISTD_H	 0
-#define LWIP_TIMEVAL_PRIVATE	 0
+#define LWIP_ERRNO_STDINCLUDE 1
+#define LWIP_NO_UNISTD_H      0
+#define LWIP_TIMEVAL_PRIVATE  0
 
 uint32_t uw_lwip_random(void);
 #define LWIP_RAND() uw_lwip_random()
 
-/* An assertion of lwIP that fails means that its state is broken: going on would corrupt the
- * program's memory. */
-#define LWIP_PLATFORM_ASSERT(x)                                                                    \
-	do {                                                                                       \
-		fprintf(stderr, "uwarp: lwip: %s (%s:%d)\n", x, __FILE__, __LINE__);               \
-		abort();                                                                           \
-	} while (0)
+/* A failed assertion of lwIP never ends the program: doc/adr/0020. */
+void uw_lwip_assertion_failed(const char *what, const char *file, int line);
+#define LWIP_PLATFORM_ASSERT(x) uw_lwip_assertion_failed(x, __FILE__, __LINE__)
 #define LWIP_PLATFORM_DIAG(x)                                                                      \
 	do {                                                                                       \
 	} while (0)
