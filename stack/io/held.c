@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/rx_budget.h"
+
 #define HELD_FLAT   (128u * 1024) /* an FPDU and as much again */
 #define HELD_PAUSED 8u
+#define FLAT_MIN    4096u
 
 static void free_frame(struct io_frame *f)
 {
@@ -14,6 +17,7 @@ static void free_frame(struct io_frame *f)
 
 static void drop_flat(struct io_held *h)
 {
+	rx_budget_copy(-(ptrdiff_t)h->flat_cap);
 	free(h->flat);
 	h->flat = NULL;
 	h->flat_off = h->flat_len = h->flat_cap = 0;
@@ -65,7 +69,7 @@ bool held_too_many(const struct io_held *h, bool paused)
 /* Room for `more` octets behind the copy; moving it is worth it once half of it has been used. */
 static bool flat_room(struct io_held *h, size_t more)
 {
-	size_t have = h->flat_len - h->flat_off, cap = h->flat_cap ? h->flat_cap : HELD_FLAT;
+	size_t have = h->flat_len - h->flat_off, cap = h->flat_cap ? h->flat_cap : FLAT_MIN;
 	uint8_t *p = h->flat;
 
 	if (h->flat_len + more <= h->flat_cap)
@@ -80,6 +84,7 @@ static bool flat_room(struct io_held *h, size_t more)
 		memmove(p, h->flat + h->flat_off, have);
 	if (p != h->flat)
 		free(h->flat);
+	rx_budget_copy((ptrdiff_t)(cap - h->flat_cap));
 	h->flat = p;
 	h->flat_cap = cap;
 	h->flat_off = 0;

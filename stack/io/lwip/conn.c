@@ -46,6 +46,7 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 static void leave(struct llp_conn *c)
 {
 	held_drop(&c->held);
+	conn_rx_kept(c);
 	conn_drop_building(c);
 	conn_forget_ack(c);
 	conn_forget_idle(c);
@@ -57,6 +58,7 @@ static void leave(struct llp_conn *c)
 void conn_over(struct llp_conn *c)
 {
 	conn_flow_remove(c);
+	conn_rx_forget(c);
 	unlist(c);
 	c->pcb = NULL;
 	c->next = edge.spare;
@@ -101,8 +103,12 @@ err_t conn_settle(struct llp_conn *c)
 	enum conn_end end = c->end;
 
 	c->in_callback = false;
-	if (end == CONN_ON)
+	if (end == CONN_ON) {
+		/* pcb->ooseq: edge_input looks at it afterwards */
+		if (c->held.count != c->pinned)
+			conn_rx_kept(c);
 		return ERR_OK;
+	}
 	if (end == CONN_CLOSE) {
 		conn_settle_window(c);
 		part(c);

@@ -8,12 +8,6 @@
 
 #define CONN_HEAD 34 /* octets in front of a TCP header */
 
-/* Network order; all of it there is. */
-struct flow_key {
-	struct uw_ip local, remote;
-	uint16_t lport, rport;
-};
-
 struct llp_listener {
 	struct tcp_pcb *pcb;
 	struct edge_link *el;
@@ -47,6 +41,9 @@ struct llp_conn {
 	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
 	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
 	struct io_held held;
+	unsigned pinned;	   /* rx_pressure.c: frames of a link, here and in pcb->ooseq */
+	bool ooseq_kept;	   /* rx_pressure.c: there was something in pcb->ooseq */
+	bool rx_shut;		   /* rx_pressure.c: the peer was told that the window is 0 */
 	struct io_frame *building; /* edge_tx_begin without its commit */
 	struct tcp_seg *seg;	   /* for it */
 	uint64_t probe_us;	   /* the peer's window is closed: when to ask; 0 not yet */
@@ -57,6 +54,11 @@ struct llp_conn {
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
+	bool keeps;				/* rx_pressure.c: is on edge.keepers */
+	struct llp_conn *keep_next, *keep_prev; /* edge.keepers */
+	size_t ooseq_copied;			/* octets of copies in pcb->ooseq */
+	uint64_t challenge_us;			/* rx_check.c: since when, ... */
+	uint8_t challenges;			/* ... so many challenge ACKs were sent */
 	uint64_t serial;			/* of its SYN: llp_config.serial */
 };
 
@@ -90,6 +92,19 @@ void conn_wake(struct llp_conn *c);
 void conn_forget_idle(struct llp_conn *c);
 /* Something came for it. */
 void conn_came(struct llp_conn *c);
+
+/* rx_pressure.c: what it keeps may be more or less than it was. Not from within the user's rx(). */
+void conn_rx_kept(struct llp_conn *c);
+/* It keeps nothing any more, and its pcb is not its own. */
+void conn_rx_forget(struct llp_conn *c);
+/* Is there memory for more octets? Then its window may open again. */
+bool conn_rx_room(const struct llp_conn *c);
+void conn_rx_open(struct llp_conn *c);
+/* A segment came for it. True: there is no memory for its octets; the peer was told. */
+bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets);
+
+/* rx_check.c: may a segment be its peer's? False: it is to be dropped; it was answered. */
+bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s);
 
 /* half.c: it is accepted, or will not be. */
 struct llp_listener *conn_whole(struct llp_conn *c);

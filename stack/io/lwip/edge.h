@@ -41,7 +41,9 @@ struct edge {
 	/* idle.c: many connections: those that something came for, the last EDGE_LATE at most */
 	struct llp_conn *late[EDGE_LATE];
 	unsigned late_first, late_n;
-	bool came;		     /* something did, in this round */
+	bool came; /* something did, in this round */
+	/* rx_pressure.c: those that keep frames of a link; the longest first */
+	struct llp_conn *keepers, *keepers_last;
 	unsigned half_open;	     /* half.c */
 	uint16_t ip_id;		     /* direct.c */
 	unsigned flows;		     /* in the table */
@@ -54,10 +56,26 @@ extern struct edge edge;
 
 struct edge_link *edge_link_of(const struct io_link *l);
 
-/* flow.c: make it quick for lwIP to find whom a frame is for. *k is the segment's flow, all zeros
- * if the frame is no TCP segment. False: a SYN that nobody knows. */
-struct flow_key;
-bool edge_flow_find(const struct pbuf *p, struct flow_key *k);
+/* The two ends of a connection. Network order; all of it there is. */
+struct flow_key {
+	struct uw_ip local, remote;
+	uint16_t lport, rport;
+};
+
+/* A frame that came: what matters of its TCP header, host order. */
+struct edge_segment {
+	struct flow_key flow;
+	const uint8_t *tcp; /* the header; NULL: the frame is no TCP segment */
+	struct llp_conn *c; /* whose it is; NULL: nobody's */
+	uint32_t seq, ack;
+	uint16_t len; /* octets of payload, as the IP header says */
+	uint8_t flags;
+};
+
+/* flow.c: read the header, and make it quick for lwIP to find whom the frame is for. */
+void edge_flow_find(const struct pbuf *p, struct edge_segment *s);
+/* Does it ask for a connection that there is not? */
+bool edge_is_new_syn(const struct edge_segment *s);
 
 /* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
  * been silent for too long. */

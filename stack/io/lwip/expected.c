@@ -208,7 +208,7 @@ bool edge_expected(const struct edge_link *el, struct io_frame *f)
 		return false;
 	c = conn_for(f);
 	if (!c || c->el != el || c->end != CONN_ON || !read_segment(f, c, &s) ||
-	    !is_expected(c->pcb, &s))
+	    !is_expected(c->pcb, &s) || (c->paused && !conn_rx_room(c)))
 		return false;
 	conn_wake(c);
 	if (edge.flows >= UW_WARM_FROM)

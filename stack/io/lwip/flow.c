@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "base/be.h"
+
 #include "lwip/priv/tcp_priv.h"
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
@@ -326,19 +328,34 @@ struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *t)
 	return &c->touches;
 }
 
-bool edge_flow_find(const struct pbuf *p, struct flow_key *k)
+/* Of a frame that has one: what its IP header says about how much follows the TCP header. */
+static uint16_t payload_of(const uint8_t *f, const uint8_t *tcp)
 {
-	const uint8_t *tcp = key_of(p->payload, p->len, k);
-	struct llp_conn *c;
+	const uint8_t *ip = f + SIZEOF_ETH_HDR;
+	size_t end = ip[0] >> 4 == 4 ? uw_be16(ip + 2) : IP6_HLEN + (size_t)uw_be16(ip + 4);
+	size_t at = (size_t)(tcp - ip) + (size_t)(tcp[12] >> 4) * 4;
 
-	if (!tcp) {
-		*k = (struct flow_key){ 0 };
-		return true;
-	}
-	c = conn_flow_lookup(k);
-	if (c)
-		to_front(c);
-	return c || (tcp[TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;
+	return (uint16_t)(end > at ? end - at : 0);
+}
+
+void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
+{
+	s->tcp = key_of(p->payload, p->len, &s->flow);
+	s->c = NULL;
+	if (!s->tcp)
+		return;
+	s->seq = uw_be32(s->tcp + 4);
+	s->ack = uw_be32(s->tcp + 8);
+	s->flags = s->tcp[TCP_FLAGS_AT];
+	s->len = payload_of(p->payload, s->tcp);
+	s->c = conn_flow_lookup(&s->flow);
+	if (s->c)
+		to_front(s->c);
+}
+
+bool edge_is_new_syn(const struct edge_segment *s)
+{
+	return s->tcp && !s->c && (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
 /* ---- what lwIP need not search ------------------------------------------------------------ */

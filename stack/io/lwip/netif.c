@@ -168,7 +168,7 @@ static void open_half(struct edge_link *el, struct pbuf *p)
 }
 
 /* The state of the connection is not what lwIP believes: it ends, and no other does. */
-static void end_after_assertion(const struct flow_key *k)
+static void end_after_assertion(const struct edge_segment *s)
 {
 	unsigned failed = lwip_assertions_take();
 	struct llp_conn *c;
@@ -176,19 +176,25 @@ static void end_after_assertion(const struct flow_key *k)
 	if (!failed)
 		return;
 	edge.cfg.stats->tcp_assertions += failed;
-	c = k->lport ? conn_flow_find(k) : NULL;
+	c = s->tcp ? conn_flow_find(&s->flow) : NULL;
 	if (!c)
 		return;
 	conn_wake(c);
 	tcp_abort(c->pcb);
 }
 
+static bool lets_in(const struct edge_segment *s)
+{
+	if (edge_is_new_syn(s))
+		return edge_half_room();
+	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s->seq, s->len));
+}
+
 void edge_input(struct io_link *l, struct io_frame *f)
 {
 	struct edge_link *el = edge_link_of(l);
-	struct flow_key key;
+	struct edge_segment s;
 	struct pbuf *p;
-	bool known;
 
 	capture(f);
 	if (edge_expected(el, f))
@@ -199,16 +205,19 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
-	known = edge_flow_find(p, &key);
-	if (!known && !edge_half_room()) {
+	edge_flow_find(p, &s);
+	if (!lets_in(&s)) {
 		pbuf_free(p);
 		return;
 	}
-	if (!known)
+	if (edge_is_new_syn(&s))
 		open_half(el, p);
 	else if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
-	end_after_assertion(&key);
+	/* It may be over and its record a spare one, which keeps nothing. */
+	if (s.c)
+		conn_rx_kept(s.c);
+	end_after_assertion(&s);
 }
 
 unsigned edge_poll(void)

@@ -41,6 +41,8 @@ static void pay(struct llp_conn *c)
 
 	recved(c, c->owed - still);
 	c->owed = still;
+	if (c->rx_shut && conn_rx_room(c))
+		conn_rx_open(c);
 	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
 	 */
 	if (before < TCP_WND_UPDATE_THRESHOLD && c->pcb->rcv_ann_wnd > before) {

@@ -308,10 +308,16 @@ const struct bed_seg *bed_last(uint16_t port, unsigned since)
 struct bed_peer bed_connect(uint16_t port)
 {
 	struct bed_peer p = { .port = port, .seq = ISS + 1, .window = 65535 };
+	static const uint8_t scale[] = { 1, 3, 3, 7 };
 	unsigned since = bed.sent;
 	const struct bed_seg *answer;
 
-	bed_in(&(struct bed_seg){ .sport = port, .seq = ISS, .flags = SYN, .window = 65535 });
+	bed_in(&(struct bed_seg){ .sport = port,
+				  .seq = ISS,
+				  .flags = SYN,
+				  .window = 65535,
+				  .options = scale,
+				  .options_n = bed.scaled ? sizeof(scale) : 0 });
 	answer = bed_last(port, since);
 	assert_non_null(answer);
 	assert_int_equal(answer->flags, SYN | ACK);

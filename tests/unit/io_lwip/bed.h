@@ -57,6 +57,7 @@ struct bed {
 	unsigned conns; /* how many of them are in use; accepted ones in order */
 	bool pause;	/* new connections pause */
 	size_t grain;	/* of new connections */
+	bool scaled;	/* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
 	struct bed_seg out[BED_OUT];
 	unsigned sent;
@@ -87,7 +88,7 @@ struct bed_peer {
 	uint16_t window;
 	struct bed_conn *user;
 };
-/* The handshake; asserts that it succeeds. No options: windows are not scaled. */
+/* The handshake; asserts that it succeeds. */
 struct bed_peer bed_connect(uint16_t port);
 /* Octets of the peer at an offset from its next one; p->seq stays. */
 void bed_data(const struct bed_peer *p, uint32_t at, size_t n);

@@ -16,7 +16,7 @@ uint32_t uw_lwip_random(void);
 #define LWIP_RAND() uw_lwip_random()
 
 /* A failed assertion of lwIP never ends the program: doc/adr/0020. */
-void uw_lwip_assertion_failed(const char *what, const char *file, int line);
+void uw_lwip_assertion_failed(const char *what, const char *file, int line) __attribute__((cold));
 #define LWIP_PLATFORM_ASSERT(x) uw_lwip_assertion_failed(x, __FILE__, __LINE__)
 #define LWIP_PLATFORM_DIAG(x)                                                                      \
 	do {                                                                                       \
