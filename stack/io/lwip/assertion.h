@@ -7,7 +7,18 @@
 #ifndef UWARP_LWIP_ASSERTION_H
 #define UWARP_LWIP_ASSERTION_H
 
+#include <stdatomic.h>
+
+/* lwIP's own thread (io/seq) fails assertions beside the thread that counts them. The counter
+ * orders nothing: relaxed. */
+extern _Atomic unsigned lwip_assertions_failed;
+
 /* How many failed since the last call. Any thread. */
-unsigned lwip_assertions_take(void);
+static inline unsigned lwip_assertions_take(void)
+{
+	if (!atomic_load_explicit(&lwip_assertions_failed, memory_order_relaxed))
+		return 0;
+	return atomic_exchange_explicit(&lwip_assertions_failed, 0, memory_order_relaxed);
+}
 
 #endif

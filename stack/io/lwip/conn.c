@@ -180,8 +180,10 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	struct llp_conn *c = arg;
 	struct llp_listener *ls;
 
-	if (err != ERR_OK || !pcb)
+	if (err != ERR_OK || !pcb) {
+		edge.cfg.stats->tcp_syn_dropped++;
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
+	}
 	ls = conn_whole(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	conn_go_direct(c);

@@ -34,9 +34,10 @@ struct llp_conn {
 	struct llp_conn *next_ack; /* edge.acks */
 	uint8_t end;		   /* enum conn_end */
 	bool ack_due, prompt, paused, connecting;
-	bool late;	   /* idle.c: is in edge.late */
-	bool direct;	   /* direct.c: may go to the link without lwIP, behind head */
-	uint32_t sent_end; /* see sent */
+	bool late;	     /* idle.c: is in edge.late */
+	bool direct;	     /* direct.c: may go to the link without lwIP, behind head */
+	uint32_t sent_end;   /* see sent */
+	uint32_t queued_seq; /* of queued */
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
 	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
@@ -50,10 +51,14 @@ struct llp_conn {
 	uint8_t head[CONN_HEAD];
 
 	uint64_t probe_wait_us;
+	uint64_t override_us; /* its window is below a segment: when to send one all the same */
 	struct llp_conn *next, **link;		/* edge.conns or edge.parted */
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
+	struct llp_conn *half_next, *half_prev; /* its group's */
+	uint8_t half_group;
+	uint64_t half_us;			/* since */
 	bool keeps;				/* rx_pressure.c: is on edge.keepers */
 	struct llp_conn *keep_next, *keep_prev; /* edge.keepers */
 	size_t ooseq_copied;			/* octets of copies in pcb->ooseq */
@@ -77,6 +82,8 @@ void conn_over(struct llp_conn *c);
 
 /* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
 void conn_flow_add(struct llp_conn *c);
+/* In front of all others on that list, unless it is on another. */
+void conn_flow_front(struct llp_conn *c);
 /* Off that list. */
 void conn_flow_unlist(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);

@@ -7,15 +7,17 @@
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
 #include "io/lwip/pcb.h"
+#include "io/siphash.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
-#define EDGE_TXQ   256u
-#define EDGE_SELF  256u
-#define EDGE_LINKS 4u
-#define EDGE_SOON  32u
-#define EDGE_LATE  64u
+#define EDGE_TXQ	 256u
+#define EDGE_SELF	 256u
+#define EDGE_LINKS	 4u
+#define EDGE_SOON	 32u
+#define EDGE_LATE	 64u
+#define EDGE_HALF_GROUPS 64u
 
 /* One link with its lwIP interface. */
 struct edge_link {
@@ -25,6 +27,12 @@ struct edge_link {
 	unsigned tx_n;
 	struct io_frame *self[EDGE_SELF]; /* sent to our own address */
 	unsigned self_n;
+};
+
+/* half.c: connections that are half open, of peers that share a group; the oldest first. */
+struct edge_half {
+	struct llp_conn *first, *last;
+	unsigned n;
 };
 
 /* The instance: lwIP's state is global, so this is too. */
@@ -44,10 +52,12 @@ struct edge {
 	bool came; /* something did, in this round */
 	/* rx_pressure.c: those that keep frames of a link; the longest first */
 	struct llp_conn *keepers, *keepers_last;
-	unsigned half_open;	     /* half.c */
-	uint16_t ip_id;		     /* direct.c */
-	unsigned flows;		     /* in the table */
-	const struct llp_conn *warm; /* whose memory was fetched last */
+	struct edge_half half[EDGE_HALF_GROUPS]; /* half.c */
+	unsigned half_open;			 /* in all groups */
+	struct siphash_key half_key;		 /* of whose group a peer is in */
+	uint16_t ip_id;				 /* direct.c */
+	unsigned flows;				 /* in the table */
+	const struct llp_conn *warm;		 /* whose memory was fetched last */
 	/* whose frames come next: soon[soon_at] to soon[soon_n - 1] */
 	const struct llp_conn *soon[EDGE_SOON];
 	unsigned soon_at, soon_n;
@@ -72,6 +82,8 @@ struct edge_segment {
 	uint8_t flags;
 };
 
+/* flow.c: a new key for the table's hash. */
+void edge_flow_init(void);
 /* flow.c: read the header, and make it quick for lwIP to find whom the frame is for. */
 void edge_flow_find(const struct pbuf *p, struct edge_segment *s);
 /* Does it ask for a connection that there is not? */
@@ -84,8 +96,10 @@ void edge_idle_timer(void);
 void edge_idle_round(void);
 uint64_t edge_idle_next_us(void);
 
-/* half.c: may one more be half open? After a SYN: what it opened. */
-bool edge_half_room(void);
+/* half.c: a new key for the groups; may a SYN of that peer open a connection? After it: what it
+ * opened. */
+void edge_half_init(void);
+bool edge_half_room(const struct uw_ip *peer);
 void edge_half_opened(void);
 
 /* refer.c: segments that refer to octets elsewhere. */

@@ -32,14 +32,27 @@ static_assert(FLOWS >= 2 * MEMP_NUM_TCP_PCB, "the table is at most half full");
 static uintptr_t table[FLOWS];
 static unsigned bits = 8, mask = (1u << 8) - 1;
 
+/* Peers choose their addresses and ports: without the key they could choose those that share a
+ * slot. The product's two halves depend on all of it. (SipHash would cost 2% of a message's
+ * instructions; nobody sees this one's values.) */
+static uint64_t hash_key[3];
+
 static uint32_t hash(const struct flow_key *k)
 {
 	/* The half of an IPv4 address that is the same for all of them has room for the ports. */
-	uint64_t x = uw_ip_half(&k->remote, 1) ^ ((uint32_t)k->rport << 16 | k->lport);
+	uint64_t ends =
+		(uint64_t)uw_ip_v4_be(&k->local) << 32 | (uint32_t)k->rport << 16 | k->lport;
+	uint64_t far = uw_ip_half(&k->remote, 1) ^ uw_ip_half(&k->remote, 0) * hash_key[2];
+	unsigned __int128 x = (unsigned __int128)(far ^ hash_key[0]) * (ends ^ hash_key[1]);
 
-	/* Of our own addresses there are few, and one peer's networks are told by less than all. */
-	x ^= uw_ip_half(&k->remote, 0) * 3 ^ uw_ip_v4_be(&k->local) * (uint64_t)0x9e3779b1u;
-	return (uint32_t)((x * 0x9e3779b97f4a7c15u) >> 32);
+	return (uint32_t)(((uint64_t)x ^ (uint64_t)(x >> 64)) >> 32);
+}
+
+/* A table that is in use keeps its key. */
+void edge_flow_init(void)
+{
+	for (unsigned i = 0; i < 3 && !edge.flows; i++)
+		hash_key[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random() | 1;
 }
 
 static unsigned home(uint32_t h)
@@ -185,7 +198,7 @@ static struct tcp_pcb *predecessor(struct llp_conn *c)
 	return NULL;
 }
 
-static void to_front(struct llp_conn *c)
+void conn_flow_front(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb, *before;
 
@@ -350,7 +363,7 @@ void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
 	s->len = payload_of(p->payload, s->tcp);
 	s->c = conn_flow_lookup(&s->flow);
 	if (s->c)
-		to_front(s->c);
+		conn_flow_front(s->c);
 }
 
 bool edge_is_new_syn(const struct edge_segment *s)

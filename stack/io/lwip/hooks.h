@@ -5,8 +5,7 @@
 
 #include "arch/cc.h"
 
-/* RFC 6528 asks for sequence numbers that cannot be guessed. Where lwIP asks, `pcb` is whose it
- * is. */
+/* The initial sequence number of a connection: io/isn.h. Where lwIP asks, `pcb` is whose it is. */
 struct tcp_pcb;
 uint32_t uw_lwip_isn(struct tcp_pcb *pcb);
 #define LWIP_HOOK_TCP_ISN(lip, lp, rip, rp) uw_lwip_isn(pcb)

@@ -16,9 +16,14 @@
 
 struct edge edge;
 
+uint64_t uw_lwip_now_us(void)
+{
+	return edge.cfg.now_us(edge.cfg.arg);
+}
+
 u32_t sys_now(void)
 {
-	return (u32_t)(edge.cfg.now_us(edge.cfg.arg) / 1000);
+	return (u32_t)(uw_lwip_now_us() / 1000);
 }
 
 uint32_t uw_lwip_random(void)
@@ -186,7 +191,7 @@ static void end_after_assertion(const struct edge_segment *s)
 static bool lets_in(const struct edge_segment *s)
 {
 	if (edge_is_new_syn(s))
-		return edge_half_room();
+		return edge_half_room(&s->flow.remote);
 	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s->seq, s->len));
 }
 
@@ -247,6 +252,8 @@ void edge_init(const struct llp_config *cfg)
 	static bool once;
 
 	edge.cfg = *cfg;
+	edge_flow_init();
+	edge_half_init();
 	if (once)
 		return;
 	once = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/lwip/pcb.h"
 
+#include "io/isn.h"
 #include "io/lwip/hooks.h"
 
 #include "lwip/priv/tcp_priv.h"
@@ -35,17 +36,35 @@ static void watch_peer(struct tcp_pcb *pcb, const struct io_link *l, uint32_t ms
 	pcb->keep_cnt = KEEPALIVES;
 }
 
+/* One for the process's life: a new one would give up what the clock of RFC 6528 is for. */
+static const struct siphash_key *isn_key(void)
+{
+	static struct siphash_key key;
+
+	while (!key.k[0] && !key.k[1]) {
+		for (unsigned i = 0; i < 2; i++)
+			key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
+	}
+	return &key;
+}
+
 /* A SYN opens a pcb, and this is the one place where we see it before its SYN-ACK: lwIP 2.2.1 hands
  * the DS field of a listener on to nobody. The listener that a SYN is for is the first one then. */
 uint32_t uw_lwip_isn(struct tcp_pcb *pcb)
 {
+	const struct uw_ip local = edge_ip(&pcb->local_ip), remote = edge_ip(&pcb->remote_ip);
+	const uint16_t ports[2] = { pcb->local_port, pcb->remote_port };
+
 	if (pcb->state == SYN_RCVD)
 		pcb->tos = tcp_listen_pcbs.listen_pcbs->tos;
-	return uw_lwip_random();
+	return tcp_isn(isn_key(), &local, &remote, ports, uw_lwip_now_us());
 }
 
 void edge_pcb_came_up(struct tcp_pcb *pcb, const struct io_link *l, uint32_t keepalive_ms)
 {
+	/* What the SYN cost says nothing about what follows (RFC 6298 §5.7). */
+	pcb->nrtx = 0;
+	pcb->rto = (s16_t)((pcb->sa >> 3) + pcb->sv);
 	open_window(pcb, l);
 	watch_peer(pcb, l, keepalive_ms);
 }

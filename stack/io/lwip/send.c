@@ -12,6 +12,9 @@
 #define IN_FLIGHT_P2P (768u * 1024)
 #define IN_FLIGHT_NET (4u * 1024 * 1024)
 
+/* RFC 9293 §3.8.6.2.1: "0.1 to 1.0 seconds" */
+#define OVERRIDE_US 200000u
+
 #define PROBE_MIN_US 250000u
 #define PROBE_MAX_US 8000000u
 
@@ -39,6 +42,27 @@ static bool window_open(const struct llp_conn *c, uint32_t n)
 		return false;
 	return edge_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
 	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
+}
+
+/* A peer whose window stays below a segment gets one all the same after a while. lwIP cuts it at
+ * the window, so FPDUs lose their alignment; but they arrive. */
+static bool window_overridden(struct llp_conn *c, uint32_t n)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+	uint64_t now;
+
+	if (!pcb->snd_wnd || pcb->snd_wnd >= n || edge_in_flight(c) ||
+	    (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)) {
+		c->override_us = 0;
+		return false;
+	}
+	now = edge.cfg.now_us(edge.cfg.arg);
+	if (!c->override_us)
+		c->override_us = now + OVERRIDE_US;
+	if (now < c->override_us)
+		return false;
+	c->override_us = 0;
+	return true;
 }
 
 /* The ACK that opens a closed window may get lost, and lwIP, which has nothing queued, would not
@@ -71,7 +95,7 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 
 	if (!n || c->end != CONN_ON)
 		return NULL;
-	if (!window_open(c, n)) {
+	if (!window_open(c, n) && !window_overridden(c, n)) {
 		probe_window(c, n);
 		return NULL;
 	}
@@ -141,6 +165,7 @@ void conn_queue(struct llp_conn *c, struct pbuf *p)
 	edge.cfg.stats->tcp_tx_segments++;
 	edge.cfg.stats->tcp_tx_bytes += p->tot_len;
 	fill_segment(seg, c->pcb, p);
+	c->queued_seq = c->pcb->snd_lbb;
 	append(c->pcb, seg);
 	c->queued = seg;
 }
@@ -211,6 +236,7 @@ void edge_tx_flush(struct llp_conn *c)
 		return;
 	conn_wake(c);
 	output(c);
-	c->sent = pcb->unsent ? NULL : c->queued;
+	/* One that was cut may be gone though its end is not acknowledged. */
+	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;
 }

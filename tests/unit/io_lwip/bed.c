@@ -184,6 +184,11 @@ static uint32_t draw(void *arg)
 
 void bed_open(void)
 {
+	bed_open_seeded(1);
+}
+
+void bed_open_seeded(uint64_t seed)
+{
 	const struct llp_place at = { .addr = uw_ip_v4(0), .port = htons(BED_PORT) };
 	const struct llp_config cfg = {
 		.user = &user, .now_us = now, .random = draw, .stats = &bed.stats
@@ -191,7 +196,7 @@ void bed_open(void)
 
 	memset(&bed, 0, sizeof(bed));
 	bed.now_us = clock_us;
-	bed.seed = 1;
+	bed.seed = seed;
 	bed.pool = 100000;
 	bed.link = (struct io_link){ .ops = &ops,
 				     .addr = htonl(BED_OURS),

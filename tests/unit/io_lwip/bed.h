@@ -66,6 +66,8 @@ struct bed {
 extern struct bed bed;
 
 void bed_open(void);
+/* The same with another sequence of random numbers; bed_open's is 1. */
+void bed_open_seeded(uint64_t seed);
 /* Ends every connection. Checks that no frame is left. */
 void bed_close(void);
 
