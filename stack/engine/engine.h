@@ -83,8 +83,8 @@ struct uw_qp {
 	struct spin sq_lock, rq_lock; /* among posters */
 	_Atomic bool hungry;	      /* rnr.c: a Send waits for a receive */
 	unsigned claims;	      /* endpoints that connect for it have it as theirs, at most */
-	struct uw_touches *at_llp;    /* warm.c: the transport's copy of the next; NULL: none */
-	struct uw_touches touches;    /* what its messages touch */
+	struct uw_prefetch_list *at_llp; /* warm.c: the transport's copy of the next; NULL: none */
+	struct uw_prefetch_list prefetch_list; /* what its messages touch */
 	struct qp qp;
 	struct uw_pd *pd;
 	struct uw_cq *scq, *rcq;
@@ -97,7 +97,8 @@ struct uw_qp {
 	struct uw_path path;
 };
 
-static_assert(offsetof(struct uw_qp, touches) == UW_LINE, "a post finds its way by two lines");
+static_assert(offsetof(struct uw_qp, prefetch_list) == UW_LINE,
+	      "a post finds its way by two lines");
 
 enum uw_rc_state {
 	RC_WAITING, /* the next try, or the peer's, is due */

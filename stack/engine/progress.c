@@ -59,7 +59,7 @@ static unsigned receive(struct uw_engine *e, struct io_link *l)
 	struct io_frame *v[ENGINE_BURST];
 	unsigned n = l->ops->rx(l, v, ENGINE_BURST);
 
-	llp_expect(e->llp, v, n);
+	llp_prefetch(e->llp, v, n);
 	for (unsigned i = 0; i < n; i++) {
 		llp_input(e->llp, l, v[i]);
 		/* After every frame, never per burst: a post waits 2 us that way, not 13. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/warm.h"
+#include "base/prefetch.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define FIRST	  ((size_t)256 << 10) /* of few connections: not worth a huge page */

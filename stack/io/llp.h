@@ -12,7 +12,7 @@
 #include "base/span.h"
 #include "base/stats.h"
 #include "base/status.h"
-#include "base/warm.h"
+#include "base/prefetch.h"
 #include "io/io.h"
 
 struct llp_conn;
@@ -149,10 +149,10 @@ struct llp_ops {
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);
 
 	/* These frames come to input() next: fetch what their connections keep. NULL: no use. */
-	void (*expect)(struct io_frame *const *v, unsigned n);
+	void (*prefetch)(struct io_frame *const *v, unsigned n);
 	/* What a segment of c touches: t has its user's places, this side's are filled in. Returns
 	 * a copy, which the user keeps right as long as c lives. NULL: no use. */
-	struct uw_touches *(*touches)(struct llp_conn *c, struct uw_touches *t);
+	struct uw_prefetch_list *(*prefetch_list)(struct llp_conn *c, struct uw_prefetch_list *t);
 
 	/* Zero copy; NULL where there is none. May tx_commit_around be called? */
 	bool (*refers)(const struct llp_conn *c);
@@ -194,15 +194,16 @@ static inline void llp_input(const struct llp_ops *t, struct io_link *l, struct 
 {
 	t->input(l, f);
 }
-static inline void llp_expect(const struct llp_ops *t, struct io_frame *const *v, unsigned n)
+static inline void llp_prefetch(const struct llp_ops *t, struct io_frame *const *v, unsigned n)
 {
-	if (t->expect)
-		t->expect(v, n);
+	if (t->prefetch)
+		t->prefetch(v, n);
 }
-static inline struct uw_touches *llp_touches(const struct llp_ops *t, struct llp_conn *c,
-					     struct uw_touches *w)
+static inline struct uw_prefetch_list *llp_prefetch_list(const struct llp_ops *t,
+							 struct llp_conn *c,
+							 struct uw_prefetch_list *w)
 {
-	return t->touches ? t->touches(c, w) : NULL;
+	return t->prefetch_list ? t->prefetch_list(c, w) : NULL;
 }
 static inline unsigned llp_poll(const struct llp_ops *t)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What io/lwip/direct.c and expected.c do instead of lwIP leaves a connection as lwIP would have
- * left it (RFC 9293 §3.10.7.4, RFC 5681, RFC 6298): they are for IPv4, so the same run over IPv6,
- * with frames that are longer by what its header is, has the same frames at the same times, loses
- * the same of them, and has the same state in every pcb after every message.
+ * What io/lwip/pcb/tx_fast.c and rx_fast.c do instead of lwIP leaves a connection as lwIP would
+ * have left it (RFC 9293 §3.10.7.4, RFC 5681, RFC 6298): they are for IPv4, so the same run over
+ * IPv6, with frames that are longer by what its header is, has the same frames at the same times,
+ * loses the same of them, and has the same state in every pcb after every message.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: made, accepted, ended. Octets in: recv.c, out: send.c. */
+/* Connections: made, accepted, ended. Octets in: recv.c, out: tx_queue.c. */
 #include "io/lwip/conn.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	memset(c, 0, sizeof(*c));
 	c->el = el;
 	c->ctx = ctx;
-	held_init(&c->held);
+	rx_queue_init(&c->rx_queue);
 	list(c, &edge.conns);
 	return c;
 }
@@ -45,17 +45,17 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 /* It has no user any more. */
 static void leave(struct llp_conn *c)
 {
-	held_drop(&c->held);
+	rx_queue_drop(&c->rx_queue);
 	conn_rx_kept(c);
 	conn_drop_building(c);
 	conn_forget_ack(c);
-	conn_forget_idle(c);
-	if (c->half)
-		conn_whole(c);
+	conn_active_list_forget(c);
+	if (c->listener)
+		conn_established(c);
 	c->ctx = NULL;
 }
 
-void conn_over(struct llp_conn *c)
+void conn_release(struct llp_conn *c)
 {
 	conn_flow_remove(c);
 	conn_rx_forget(c);
@@ -68,7 +68,7 @@ void conn_over(struct llp_conn *c)
 static void conn_free(struct llp_conn *c)
 {
 	leave(c);
-	conn_over(c);
+	conn_release(c);
 }
 
 static void detach(struct tcp_pcb *pcb)
@@ -87,17 +87,17 @@ static void part(struct llp_conn *c)
 
 	leave(c);
 	unlist(c);
-	list(c, &edge.parted);
+	list(c, &edge.detached);
 	detach(pcb);
-	c->end = CONN_PARTED;
-	c->touches = (struct uw_touches){ 0 };
+	c->end = CONN_DETACHED;
+	c->prefetch_list = (struct uw_prefetch_list){ 0 };
 	conn_flow_own(pcb, c);
 	tcp_close(pcb);
 }
 
 /* ---- lwIP's callbacks -------------------------------------------------------------------- */
 
-err_t conn_settle(struct llp_conn *c)
+err_t conn_callback_end(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	enum conn_end end = c->end;
@@ -105,12 +105,12 @@ err_t conn_settle(struct llp_conn *c)
 	c->in_callback = false;
 	if (end == CONN_ON) {
 		/* pcb->ooseq: edge_input looks at it afterwards */
-		if (c->held.count != c->pinned)
+		if (c->rx_queue.count != c->pinned)
 			conn_rx_kept(c);
 		return ERR_OK;
 	}
 	if (end == CONN_CLOSE) {
-		conn_settle_window(c);
+		conn_window_open_all(c);
 		part(c);
 		return ERR_OK;
 	}
@@ -128,7 +128,7 @@ static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
 	(void)len;
 	c->in_callback = true;
 	edge.cfg.user->writable(c->ctx);
-	return conn_settle(c);
+	return conn_callback_end(c);
 }
 
 /* lwIP has freed the pcb already. */
@@ -166,11 +166,11 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
-	conn_go_direct(c);
+	conn_fast_start(c);
 	c->connecting = false;
 	c->in_callback = true;
 	edge.cfg.user->connected(c->ctx);
-	return conn_settle(c);
+	return conn_callback_end(c);
 }
 
 /* ---- listeners --------------------------------------------------------------------------- */
@@ -184,14 +184,14 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 		edge.cfg.stats->tcp_syn_dropped++;
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
 	}
-	ls = conn_whole(c);
+	ls = conn_established(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
-	conn_go_direct(c);
+	conn_fast_start(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
 	if (!c->ctx)
 		c->end = CONN_ABORT;
-	return conn_settle(c);
+	return conn_callback_end(c);
 }
 
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
@@ -212,7 +212,7 @@ uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog
 		goto fail;
 	/* It would see another link's listener for ours; ports are the engine's to give out. */
 	ip_reset_option(pcb, SOF_REUSEADDR);
-	(void)backlog; /* of those that ask; the user has them. The others: half.c */
+	(void)backlog; /* of those that ask; the user has them. The others: syn_backlog.c */
 	pcb->tos = at->tos;
 	lpcb = tcp_listen_with_backlog_and_err(pcb, UINT8_MAX, &err);
 	if (!lpcb)
@@ -247,9 +247,9 @@ static err_t bind_pcb(struct tcp_pcb *pcb, const struct llp_addrs *a)
 
 	ip_set_option(pcb, SOF_REUSEADDR);
 	if (a->lport)
-		all = edge_hide_lists();
+		all = edge_lists_hide();
 	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
-	edge_show_lists(&all);
+	edge_lists_show(&all);
 	return err;
 }
 
@@ -295,7 +295,7 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		detach(pcb);
 		goto fail;
 	}
-	c->listed = true;
+	c->active = true;
 	conn_flow_add(c);
 	*out = c;
 	return UW_OK;
@@ -314,14 +314,14 @@ void edge_close(struct llp_conn *c)
 		c->end = CONN_CLOSE;
 		return;
 	}
-	conn_wake(c);
-	conn_settle_window(c);
+	conn_activate(c);
+	conn_window_open_all(c);
 	part(c);
 }
 
 void edge_shutdown(struct llp_conn *c)
 {
-	conn_wake(c);
+	conn_activate(c);
 	tcp_shutdown(c->pcb, 0, 1);
 }
 
@@ -333,7 +333,7 @@ void edge_abort(struct llp_conn *c)
 		c->end = CONN_ABORT;
 		return;
 	}
-	conn_wake(c);
+	conn_activate(c);
 	conn_free(c);
 	detach(pcb);
 	tcp_abort(pcb);
@@ -343,7 +343,7 @@ void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	(void)l;
 	for (struct llp_conn *c = edge.conns; c; c = c->next)
-		conn_wake(c);
+		conn_activate(c);
 	edge_pcbs_lose(addr);
 }
 
@@ -364,7 +364,7 @@ uint64_t edge_next_timer_us(void)
 		return UINT64_MAX;
 	if (tcp_active_pcbs)
 		return tick;
-	return LWIP_MIN(25 * tick, edge_idle_next_us());
+	return LWIP_MIN(25 * tick, edge_active_list_next_us());
 }
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)
@@ -378,5 +378,5 @@ struct llp_addrs edge_addrs(const struct llp_conn *c)
 void edge_set_tos(struct llp_conn *c, uint8_t tos)
 {
 	c->pcb->tos = tos;
-	conn_remake_head(c);
+	conn_fast_headers(c);
 }

@@ -3,7 +3,7 @@
 #ifndef UWARP_LWIP_CONN_H
 #define UWARP_LWIP_CONN_H
 
-#include "io/held.h"
+#include "io/rx_queue.h"
 #include "io/lwip/edge.h"
 
 #define CONN_HEAD 34 /* octets in front of a TCP header */
@@ -14,7 +14,7 @@ struct llp_listener {
 	void *ctx;
 };
 
-enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT, CONN_PARTED };
+enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT, CONN_DETACHED };
 
 /* In the order in which a segment touches it; what few need is behind. */
 struct llp_conn {
@@ -23,25 +23,26 @@ struct llp_conn {
 	struct flow_key flow;
 	uint32_t hash; /* flow.c: of its key */
 	bool in_table;
-	bool listed;	  /* idle.c: its pcb is on lwIP's list of active ones */
-	bool watched;	  /* idle.c: it is on edge.idle */
-	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
+	bool active;	   /* active_list.c: its pcb is on lwIP's list of active ones */
+	bool in_keepalive; /* active_list.c: it is on edge.keepalive */
+	bool in_callback;  /* lwIP is on the stack: closing waits until the callback returns */
 
-	struct uw_touches touches; /* what its segments touch */
+	struct uw_prefetch_list prefetch_list; /* what its segments touch */
 
 	struct edge_link *el;
 	struct llp_conn *before;   /* in front of it in lwIP's list, perhaps */
 	struct llp_conn *next_ack; /* edge.acks */
 	uint8_t end;		   /* enum conn_end */
 	bool ack_due, prompt, paused, connecting;
-	bool late;	     /* idle.c: is in edge.late */
-	bool direct;	     /* direct.c: may go to the link without lwIP, behind head */
+	bool is_recent;	     /* active_list.c: is in edge.recent */
+	bool fast;	     /* tx_fast.c: may go to the link without lwIP, behind head */
 	uint32_t sent_end;   /* see sent */
 	uint32_t queued_seq; /* of queued */
-	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
-	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
+	size_t window_debt;  /* of what is held: the peer's window does not know yet that there is
+				room */
+	struct tcp_seg *queued; /* tx_queue.c: the last segment that was queued, ... */
 	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
-	struct io_held held;
+	struct rx_queue rx_queue;
 	unsigned pinned;	   /* rx_pressure.c: frames of a link, here and in pcb->ooseq */
 	bool ooseq_kept;	   /* rx_pressure.c: there was something in pcb->ooseq */
 	bool rx_shut;		   /* rx_pressure.c: the peer was told that the window is 0 */
@@ -52,13 +53,14 @@ struct llp_conn {
 
 	uint64_t probe_wait_us;
 	uint64_t override_us; /* its window is below a segment: when to send one all the same */
-	struct llp_conn *next, **link;		/* edge.conns or edge.parted */
-	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
-	uint64_t idle_us;			/* since */
-	struct llp_listener *half;		/* half.c: not accepted yet */
-	struct llp_conn *half_next, *half_prev; /* its group's */
-	uint8_t half_group;
-	uint64_t half_us;			/* since */
+	struct llp_conn *next, **link; /* edge.conns or edge.detached */
+	struct llp_conn *keepalive_next,
+		*keepalive_prev;	      /* edge.keepalive, if it is asked when silent */
+	uint64_t silent_us;		      /* since */
+	struct llp_listener *listener;	      /* syn_backlog.c: not accepted yet */
+	struct llp_conn *syn_next, *syn_prev; /* its group's */
+	uint8_t syn_group;
+	uint64_t syn_us;			/* since */
 	bool keeps;				/* rx_pressure.c: is on edge.keepers */
 	struct llp_conn *keep_next, *keep_prev; /* edge.keepers */
 	size_t ooseq_copied;			/* octets of copies in pcb->ooseq */
@@ -68,17 +70,17 @@ struct llp_conn {
 };
 
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
-err_t conn_settle(struct llp_conn *c);
+err_t conn_callback_end(struct llp_conn *c);
 
 /* A record for a connection; its pcb's callbacks are ours from now on; no more. */
 struct llp_conn *conn_new(struct edge_link *el, void *ctx);
 void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
 /* The connection of a pcb, NULL before it has one. One that its user has closed keeps its record
- * until lwIP frees it: nobody is to be told anything (CONN_PARTED), but its segments are still
+ * until lwIP frees it: nobody is to be told anything (CONN_DETACHED), but its segments are still
  * found. */
 struct llp_conn *conn_of(const struct tcp_pcb *pcb);
 /* lwIP has freed the pcb of one that had parted. */
-void conn_over(struct llp_conn *c);
+void conn_release(struct llp_conn *c);
 
 /* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
 void conn_flow_add(struct llp_conn *c);
@@ -94,11 +96,12 @@ struct llp_conn *conn_flow_lookup(const struct flow_key *k);
 /* before, NULL: nothing of ours, is in front of pcb in lwIP's list. */
 void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);
 
-/* idle.c: lwIP's timers see it again. Before anything that lwIP may have to repeat or to end. */
-void conn_wake(struct llp_conn *c);
-void conn_forget_idle(struct llp_conn *c);
+/* active_list.c: lwIP's timers see it again. Before anything that lwIP may have to repeat or to
+ * end. */
+void conn_activate(struct llp_conn *c);
+void conn_active_list_forget(struct llp_conn *c);
 /* Something came for it. */
-void conn_came(struct llp_conn *c);
+void conn_rx_seen(struct llp_conn *c);
 
 /* rx_pressure.c: what it keeps may be more or less than it was. Not from within the user's rx(). */
 void conn_rx_kept(struct llp_conn *c);
@@ -113,29 +116,29 @@ bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets);
 /* rx_check.c: may a segment be its peer's? False: it is to be dropped; it was answered. */
 bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s);
 
-/* half.c: it is accepted, or will not be. */
-struct llp_listener *conn_whole(struct llp_conn *c);
+/* syn_backlog.c: it is accepted, or will not be. */
+struct llp_listener *conn_established(struct llp_conn *c);
 
-/* send.c: the segment that was begun is p */
+/* tx_queue.c: the segment that was begun is p */
 void conn_queue(struct llp_conn *c, struct pbuf *p);
-/* send.c: give back what edge_tx_begin took */
+/* tx_queue.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);
 
-/* direct.c: it is up. */
-void conn_go_direct(struct llp_conn *c);
+/* tx_fast.c: it is up. */
+void conn_fast_start(struct llp_conn *c);
 /* Something in the pcb that its headers have is another now. */
-void conn_remake_head(struct llp_conn *c);
+void conn_fast_headers(struct llp_conn *c);
 /* Send what is unsent, as far as nothing about it is special; last: the end of pcb->unacked. */
-void conn_send_direct(struct llp_conn *c, struct tcp_seg *last);
+void conn_tx_fast(struct llp_conn *c, struct tcp_seg *last);
 /* An acknowledgement; false: lwIP has to do it. */
-bool conn_ack_direct(struct llp_conn *c);
+bool conn_ack_fast(struct llp_conn *c);
 
 /* recv.c */
 /* One frame's octets more; lwIP's window knows. */
-void conn_take(struct llp_conn *c, struct io_frame *f);
+void conn_rx(struct llp_conn *c, struct io_frame *f);
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
 void conn_forget_ack(struct llp_conn *c);
 /* Tell lwIP that everything was taken, as it wants before an orderly close. */
-void conn_settle_window(struct llp_conn *c);
+void conn_window_open_all(struct llp_conn *c);
 
 #endif

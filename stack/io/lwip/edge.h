@@ -6,18 +6,18 @@
 #include "io/llp.h"
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 #include "io/siphash.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
-#define EDGE_TXQ	 256u
-#define EDGE_SELF	 256u
-#define EDGE_LINKS	 4u
-#define EDGE_SOON	 32u
-#define EDGE_LATE	 64u
-#define EDGE_HALF_GROUPS 64u
+#define EDGE_TXQ	256u
+#define EDGE_SELF	256u
+#define EDGE_LINKS	4u
+#define EDGE_UPCOMING	32u
+#define EDGE_RECENT	64u
+#define EDGE_SYN_GROUPS 64u
 
 /* One link with its lwIP interface. */
 struct edge_link {
@@ -29,8 +29,8 @@ struct edge_link {
 	unsigned self_n;
 };
 
-/* half.c: connections that are half open, of peers that share a group; the oldest first. */
-struct edge_half {
+/* syn_backlog.c: connections that are half open, of peers that share a group; the oldest first. */
+struct edge_syn_group {
 	struct llp_conn *first, *last;
 	unsigned n;
 };
@@ -39,28 +39,29 @@ struct edge_half {
 struct edge {
 	struct llp_config cfg;
 	struct edge_link links[EDGE_LINKS];
-	struct llp_conn *conns;	 /* all that have a pcb and a user */
-	struct llp_conn *parted; /* ... only a pcb any more */
-	struct llp_conn *spare;	 /* freed ones */
-	unsigned refers;	 /* pbufs that refer to octets elsewhere: refer.c */
-	struct llp_conn *acks;	 /* have an ACK due at the end of the burst */
-	/* idle.c: those that are asked when they are silent, the longest silent first */
-	struct llp_conn *idle, *idle_last;
-	/* idle.c: many connections: those that something came for, the last EDGE_LATE at most */
-	struct llp_conn *late[EDGE_LATE];
-	unsigned late_first, late_n;
-	bool came; /* something did, in this round */
+	struct llp_conn *conns;	   /* all that have a pcb and a user */
+	struct llp_conn *detached; /* ... only a pcb any more */
+	struct llp_conn *spare;	   /* freed ones */
+	unsigned refers;	   /* pbufs that refer to octets elsewhere: refer.c */
+	struct llp_conn *acks;	   /* have an ACK due at the end of the burst */
+	/* active_list.c: those that are asked when they are silent, the longest silent first */
+	struct llp_conn *keepalive, *keepalive_last;
+	/* active_list.c: many connections: those that something came for, the last EDGE_RECENT at
+	 * most */
+	struct llp_conn *recent[EDGE_RECENT];
+	unsigned recent_first, recent_n;
+	bool rx_seen; /* something did, in this round */
 	/* rx_pressure.c: those that keep frames of a link; the longest first */
 	struct llp_conn *keepers, *keepers_last;
-	struct edge_half half[EDGE_HALF_GROUPS]; /* half.c */
-	unsigned half_open;			 /* in all groups */
-	struct siphash_key half_key;		 /* of whose group a peer is in */
-	uint16_t ip_id;				 /* direct.c */
-	unsigned flows;				 /* in the table */
-	const struct llp_conn *warm;		 /* whose memory was fetched last */
-	/* whose frames come next: soon[soon_at] to soon[soon_n - 1] */
-	const struct llp_conn *soon[EDGE_SOON];
-	unsigned soon_at, soon_n;
+	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS]; /* syn_backlog.c */
+	unsigned half_open;				   /* in all groups */
+	struct siphash_key syn_key;			   /* of whose group a peer is in */
+	uint16_t ip_id;					   /* tx_fast.c */
+	unsigned flows;					   /* in the table */
+	const struct llp_conn *prefetched;		   /* whose memory was fetched last */
+	/* whose frames come next: upcoming[upcoming_at] to upcoming[upcoming_n - 1] */
+	const struct llp_conn *upcoming[EDGE_UPCOMING];
+	unsigned upcoming_at, upcoming_n;
 };
 extern struct edge edge;
 
@@ -89,18 +90,18 @@ void edge_flow_find(const struct pbuf *p, struct edge_segment *s);
 /* Does it ask for a connection that there is not? */
 bool edge_is_new_syn(const struct edge_segment *s);
 
-/* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
- * been silent for too long. */
-void edge_idle_timer(void);
+/* active_list.c: connections of which nothing is under way leave lwIP's timers; and the time until
+ * one has been silent for too long. */
+void edge_active_list_timer(void);
 /* At the end of a round: what is due for those of which nothing came for a while. */
-void edge_idle_round(void);
-uint64_t edge_idle_next_us(void);
+void edge_active_list_round(void);
+uint64_t edge_active_list_next_us(void);
 
-/* half.c: a new key for the groups; may a SYN of that peer open a connection? After it: what it
- * opened. */
-void edge_half_init(void);
-bool edge_half_room(const struct uw_ip *peer);
-void edge_half_opened(void);
+/* syn_backlog.c: a new key for the groups; may a SYN of that peer open a connection? After it: what
+ * it opened. */
+void edge_syn_init(void);
+bool edge_syn_room(const struct uw_ip *peer);
+void edge_syn_opened(void);
 
 /* refer.c: segments that refer to octets elsewhere. */
 /* Is p a buffer of a segment of ours? */
@@ -110,10 +111,10 @@ void edge_tx_commit_around(struct llp_conn *c, size_t n, const struct llp_ref *r
 void edge_own(struct llp_conn *c);
 void edge_own_all(const void *p, size_t n);
 
-/* expected.c: take a frame in if it is the next of a connection and nothing else. False: it is
+/* rx_fast.c: take a frame in if it is the next of a connection and nothing else. False: it is
  * lwIP's.
  */
-bool edge_expected(const struct edge_link *el, struct io_frame *f);
+bool edge_rx_fast(const struct edge_link *el, struct io_frame *f);
 
 /* netif.c */
 /* A segment of ours as a frame, and a reference of it for the link; and a frame to send. */
@@ -148,19 +149,19 @@ void edge_set_tos(struct llp_conn *c, uint8_t tos);
 struct edge_lists {
 	struct tcp_pcb *active, *ended;
 };
-struct edge_lists edge_hide_lists(void);
-void edge_show_lists(const struct edge_lists *l);
+struct edge_lists edge_lists_hide(void);
+void edge_lists_show(const struct edge_lists *l);
 
 /* flow.c */
-void edge_expect(struct io_frame *const *v, unsigned n);
-struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *w);
+void edge_prefetch(struct io_frame *const *v, unsigned n);
+struct uw_prefetch_list *edge_prefetch_list(struct llp_conn *c, struct uw_prefetch_list *w);
 
 /* recv.c */
 void edge_acks(void);
 void edge_pause(struct llp_conn *c);
 void edge_resume(struct llp_conn *c);
 
-/* send.c */
+/* tx_queue.c */
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);

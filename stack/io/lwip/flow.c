@@ -93,8 +93,8 @@ static void on_freed(u8_t id, void *data)
 	struct llp_conn *c = data;
 
 	(void)id;
-	if (c && c->end == CONN_PARTED)
-		conn_over(c);
+	if (c && c->end == CONN_DETACHED)
+		conn_release(c);
 }
 
 void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c)
@@ -138,7 +138,7 @@ static void double_table(void)
 	bits++;
 	mask = (1u << bits) - 1;
 	enter_all(edge.conns);
-	enter_all(edge.parted);
+	enter_all(edge.detached);
 }
 
 void conn_flow_add(struct llp_conn *c)
@@ -202,7 +202,7 @@ void conn_flow_front(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb, *before;
 
-	conn_wake(c);
+	conn_activate(c);
 	/* In TIME_WAIT it is on another list. */
 	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
 		return;
@@ -281,25 +281,26 @@ static const uint8_t *key_of(const uint8_t *f, size_t len, struct flow_key *k)
 	return ip + hl;
 }
 
-/* ---- many connections: cold memory (base/warm.h) ------------------------------------------ */
+/* ---- many connections: cold memory (base/prefetch.h) ------------------------------------------
+ */
 
 static void fetch(const struct llp_conn *c)
 {
-	if (!c || c == edge.warm)
+	if (!c || c == edge.prefetched)
 		return;
-	edge.warm = c;
+	edge.prefetched = c;
 	__builtin_prefetch(c->ctx); /* of the user's record the first line is enough */
-	uw_touches_fetch(&c->touches);
+	uw_prefetch_list_fetch(&c->prefetch_list);
 }
 
 /* First the table's slots for all of them, then the connections' own first lines; what the latter
  * name while the frame before is taken in. A connection that is over by then is a spare one. */
-void edge_expect(struct io_frame *const *v, unsigned n)
+void edge_prefetch(struct io_frame *const *v, unsigned n)
 {
-	uint32_t h[EDGE_SOON];
+	uint32_t h[EDGE_UPCOMING];
 
-	edge.soon_at = edge.soon_n = 0;
-	if (edge.flows < UW_WARM_FROM || n < 2 || n > EDGE_SOON)
+	edge.upcoming_at = edge.upcoming_n = 0;
+	if (edge.flows < UW_PREFETCH_FROM || n < 2 || n > EDGE_UPCOMING)
 		return;
 	for (unsigned i = 0; i < n; i++) {
 		struct flow_key k = { 0 };
@@ -314,31 +315,32 @@ void edge_expect(struct io_frame *const *v, unsigned n)
 
 		while (table[at] && !maybe(at, h[i]))
 			at = next_slot(at);
-		edge.soon[i] = conn_at(at);
-		__builtin_prefetch(edge.soon[i]);
-		__builtin_prefetch((const void *)((uintptr_t)edge.soon[i] + UW_LINE));
+		edge.upcoming[i] = conn_at(at);
+		__builtin_prefetch(edge.upcoming[i]);
+		__builtin_prefetch((const void *)((uintptr_t)edge.upcoming[i] + UW_LINE));
 	}
-	edge.soon_n = n;
+	edge.upcoming_n = n;
 }
 
 struct llp_conn *conn_flow_lookup(const struct flow_key *k)
 {
 	struct llp_conn *c = conn_flow_find(k);
 
-	if (edge.flows < UW_WARM_FROM)
+	if (edge.flows < UW_PREFETCH_FROM)
 		return c;
 	fetch(c);
-	if (edge.soon_at + 1 < edge.soon_n && c == edge.soon[edge.soon_at])
-		fetch(edge.soon[++edge.soon_at]);
+	if (edge.upcoming_at + 1 < edge.upcoming_n && c == edge.upcoming[edge.upcoming_at])
+		fetch(edge.upcoming[++edge.upcoming_at]);
 	return c;
 }
 
-struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *t)
+struct uw_prefetch_list *edge_prefetch_list(struct llp_conn *c, struct uw_prefetch_list *t)
 {
-	uw_touches_set(t, UW_TOUCH_PCB, uw_warm_of(c->pcb, sizeof(*c->pcb)));
-	uw_touches_set(t, UW_TOUCH_CONN, uw_warm_of(c, offsetof(struct llp_conn, probe_wait_us)));
-	uw_touches_copy(&c->touches, t);
-	return &c->touches;
+	uw_prefetch_list_set(t, UW_PREFETCH_PCB, uw_prefetch_lines(c->pcb, sizeof(*c->pcb)));
+	uw_prefetch_list_set(t, UW_PREFETCH_CONN,
+			     uw_prefetch_lines(c, offsetof(struct llp_conn, probe_wait_us)));
+	uw_prefetch_list_copy(&c->prefetch_list, t);
+	return &c->prefetch_list;
 }
 
 /* Of a frame that has one: what its IP header says about how much follows the TCP header. */
@@ -379,7 +381,7 @@ static bool has_room(void)
 	return edge.flows < MEMP_NUM_TCP_PCB - 1;
 }
 
-struct edge_lists edge_hide_lists(void)
+struct edge_lists edge_lists_hide(void)
 {
 	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs };
 
@@ -390,7 +392,7 @@ struct edge_lists edge_hide_lists(void)
 }
 
 /* Behind what came in between. */
-void edge_show_lists(const struct edge_lists *l)
+void edge_lists_show(const struct edge_lists *l)
 {
 	struct tcp_pcb **p = &tcp_active_pcbs;
 

@@ -164,12 +164,12 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 /* A SYN of a connection that there is not. */
 static void open_half(struct edge_link *el, struct pbuf *p)
 {
-	struct edge_lists all = edge_hide_lists();
+	struct edge_lists all = edge_lists_hide();
 
 	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
-	edge_show_lists(&all);
-	edge_half_opened();
+	edge_lists_show(&all);
+	edge_syn_opened();
 }
 
 /* The state of the connection is not what lwIP believes: it ends, and no other does. */
@@ -184,14 +184,14 @@ static void end_after_assertion(const struct edge_segment *s)
 	c = s->tcp ? conn_flow_find(&s->flow) : NULL;
 	if (!c)
 		return;
-	conn_wake(c);
+	conn_activate(c);
 	tcp_abort(c->pcb);
 }
 
 static bool lets_in(const struct edge_segment *s)
 {
 	if (edge_is_new_syn(s))
-		return edge_half_room(&s->flow.remote);
+		return edge_syn_room(&s->flow.remote);
 	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s->seq, s->len));
 }
 
@@ -202,7 +202,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	struct pbuf *p;
 
 	capture(f);
-	if (edge_expected(el, f))
+	if (edge_rx_fast(el, f))
 		return;
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
@@ -253,7 +253,7 @@ void edge_init(const struct llp_config *cfg)
 
 	edge.cfg = *cfg;
 	edge_flow_init();
-	edge_half_init();
+	edge_syn_init();
 	if (once)
 		return;
 	once = true;
@@ -290,6 +290,6 @@ void edge_remove_link(struct io_link *l)
 void edge_timers(void)
 {
 	sys_check_timeouts();
-	edge_idle_timer();
+	edge_active_list_timer();
 	edge.cfg.stats->tcp_assertions += lwip_assertions_take();
 }

@@ -4,21 +4,21 @@
 
 #include "lwip/priv/tcp_priv.h"
 
-/* Offer until nothing more is consumed: one rope shows at most HELD_SPANS frames. */
+/* Offer until nothing more is consumed: one rope shows at most RX_QUEUE_SPANS frames. */
 static void offer(struct llp_conn *c)
 {
-	struct uw_span v[HELD_SPANS + 2];
+	struct uw_span v[RX_QUEUE_SPANS + 2];
 	size_t used;
 
 	do {
-		struct uw_rope r = held_rope(&c->held, v);
+		struct uw_rope r = rx_queue_rope(&c->rx_queue, v);
 
 		if (!r.len)
 			return;
 		used = edge.cfg.user->rx(c->ctx, r);
 		if (c->end != CONN_ON)
 			return;
-		held_consume(&c->held, used);
+		rx_queue_consume(&c->rx_queue, used);
 	} while (used && !c->paused);
 }
 
@@ -35,12 +35,12 @@ static void recved(struct llp_conn *c, size_t n)
 /* What is owed is the end of what is held. */
 static void pay(struct llp_conn *c)
 {
-	size_t held = held_octets(&c->held);
-	size_t still = !c->paused ? 0 : held < c->owed ? held : c->owed;
+	size_t held = rx_queue_octets(&c->rx_queue);
+	size_t still = !c->paused ? 0 : held < c->window_debt ? held : c->window_debt;
 	tcpwnd_size_t before = c->pcb->rcv_ann_wnd;
 
-	recved(c, c->owed - still);
-	c->owed = still;
+	recved(c, c->window_debt - still);
+	c->window_debt = still;
 	if (c->rx_shut && conn_rx_room(c))
 		conn_rx_open(c);
 	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
@@ -51,10 +51,10 @@ static void pay(struct llp_conn *c)
 	}
 }
 
-void conn_settle_window(struct llp_conn *c)
+void conn_window_open_all(struct llp_conn *c)
 {
-	recved(c, c->owed);
-	c->owed = 0;
+	recved(c, c->window_debt);
+	c->window_debt = 0;
 }
 
 void edge_pause(struct llp_conn *c)
@@ -64,13 +64,13 @@ void edge_pause(struct llp_conn *c)
 
 void edge_resume(struct llp_conn *c)
 {
-	conn_wake(c);
+	conn_activate(c);
 	c->paused = false;
 	c->in_callback = true;
 	offer(c);
 	if (c->end == CONN_ON)
 		pay(c);
-	conn_settle(c);
+	conn_callback_end(c);
 }
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
@@ -121,18 +121,18 @@ void edge_acks(void)
 		c->ack_due = false;
 		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
 			continue;
-		if (conn_ack_direct(c))
+		if (conn_ack_fast(c))
 			continue;
 		tcp_ack_now(c->pcb);
 		tcp_output(c->pcb);
 	}
-	edge_idle_round();
+	edge_active_list_round();
 }
 
 /* ---- what comes -------------------------------------------------------------------------- */
 
 /* Take a chain apart: each pbuf is one frame buffer and is freed alone. */
-static void hold(struct io_held *h, struct pbuf *p)
+static void hold(struct rx_queue *h, struct pbuf *p)
 {
 	while (p) {
 		struct pbuf *next = p->next;
@@ -140,7 +140,7 @@ static void hold(struct io_held *h, struct pbuf *p)
 
 		f->data = p->payload;
 		f->len = p->len;
-		held_add(h, f);
+		rx_queue_add(h, f);
 		p = next;
 	}
 }
@@ -148,8 +148,8 @@ static void hold(struct io_held *h, struct pbuf *p)
 /* More is held than was. */
 static void look(struct llp_conn *c)
 {
-	if (held_too_many(&c->held, c->paused) &&
-	    !held_flatten(&c->held, c->paused ? TCP_WND : 0)) {
+	if (rx_queue_too_long(&c->rx_queue, c->paused) &&
+	    !rx_queue_copy_out(&c->rx_queue, c->paused ? TCP_WND : 0)) {
 		void *ctx = c->ctx;
 
 		edge_abort(c);
@@ -164,20 +164,20 @@ static void take(struct llp_conn *c, struct pbuf *p)
 {
 	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
 	if (c->paused)
-		c->owed += p->tot_len;
+		c->window_debt += p->tot_len;
 	else
 		tcp_recved(c->pcb, p->tot_len);
-	hold(&c->held, p);
+	hold(&c->rx_queue, p);
 	look(c);
 	postpone_ack(c);
 }
 
-void conn_take(struct llp_conn *c, struct io_frame *f)
+void conn_rx(struct llp_conn *c, struct io_frame *f)
 {
 	bool any = f->len;
 
 	edge.cfg.stats->tcp_rx_bytes += f->len;
-	held_add(&c->held, f);
+	rx_queue_add(&c->rx_queue, f);
 	if (!any)
 		return;
 	if (c->end == CONN_ON)
@@ -199,5 +199,5 @@ err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 	} else {
 		edge.cfg.user->closed(c->ctx, UW_OK);
 	}
-	return conn_settle(c);
+	return conn_callback_end(c);
 }

@@ -2,7 +2,7 @@
 /* Connections: made and ended. Listeners: listen.c, octets: stream.c. */
 #include <stdlib.h>
 
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 #include "io/seq/seq.h"
 
 #include "lwip/priv/tcp_priv.h"
@@ -177,7 +177,7 @@ struct llp_conn *seq_conn_new(struct seq_link *sl, void *ctx)
 	c->x.handle = on_ready;
 	c->sl = sl;
 	c->ctx = ctx;
-	held_init(&c->held);
+	rx_queue_init(&c->rx_queue);
 	c->next = seq.conns;
 	c->link = &seq.conns;
 	if (c->next)
@@ -189,7 +189,7 @@ struct llp_conn *seq_conn_new(struct seq_link *sl, void *ctx)
 /* The record goes, and what is left of the netconn with it. */
 static void conn_free(struct llp_conn *c)
 {
-	held_drop(&c->held);
+	rx_queue_drop(&c->rx_queue);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/warm.h"
+#include "base/prefetch.h"
 #include "io/dense.h"
 
 #define MANY 6000u /* some megabytes: from more than one piece of the system's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 
 #include "io/isn.h"
 #include "io/lwip/hooks.h"

@@ -163,7 +163,7 @@ static void take_octets(struct llp_conn *c, const struct segment *s)
 	pcb->rcv_nxt += s->len;
 	if (c->paused) {
 		pcb->rcv_wnd -= s->len;
-		c->owed += s->len;
+		c->window_debt += s->len;
 	}
 	if (tcp_update_rcv_ann_wnd(pcb) >= TCP_WND_UPDATE_THRESHOLD)
 		tcp_ack_now(pcb);
@@ -192,14 +192,14 @@ static void hand_over(struct llp_conn *c, struct io_frame *f, const struct segme
 	if (acked)
 		edge.cfg.user->writable(c->ctx);
 	strip(f, s);
-	conn_take(c, f);
+	conn_rx(c, f);
 	on = c->end == CONN_ON;
 	/* Within it the connection ends, if the user has said so. */
-	if (conn_settle(c) == ERR_OK && on)
+	if (conn_callback_end(c) == ERR_OK && on)
 		edge_tx_flush(c);
 }
 
-bool edge_expected(const struct edge_link *el, struct io_frame *f)
+bool edge_rx_fast(const struct edge_link *el, struct io_frame *f)
 {
 	struct llp_conn *c;
 	struct segment s;
@@ -210,9 +210,9 @@ bool edge_expected(const struct edge_link *el, struct io_frame *f)
 	if (!c || c->el != el || c->end != CONN_ON || !read_segment(f, c, &s) ||
 	    !is_expected(c->pcb, &s) || (c->paused && !conn_rx_room(c)))
 		return false;
-	conn_wake(c);
-	if (edge.flows >= UW_WARM_FROM)
-		conn_came(c);
+	conn_activate(c);
+	if (edge.flows >= UW_PREFETCH_FROM)
+		conn_rx_seen(c);
 	hand_over(c, f, &s);
 	return true;
 }

@@ -14,7 +14,7 @@
 
 #include "lwip/priv/tcp_priv.h"
 
-static bool is_watched(const struct llp_conn *c)
+static bool wants_keepalive(const struct llp_conn *c)
 {
 	return ip_get_option(c->pcb, SOF_KEEPALIVE);
 }
@@ -34,70 +34,70 @@ static bool quiet(const struct llp_conn *c)
 	return pcb->state == ESTABLISHED && !(pcb->flags & busy) && !pcb->unsent && !pcb->unacked &&
 	       !pcb->ooseq && !pcb->refused_data && !pcb->persist_backoff && !pcb->keep_cnt_sent &&
 	       !c->building && !c->ack_due &&
-	       !(is_watched(c) && tcp_ticks - pcb->tmr > keep_ticks(c));
+	       !(wants_keepalive(c) && tcp_ticks - pcb->tmr > keep_ticks(c));
 }
 
-static void sleep_now(struct llp_conn *c)
+static void deactivate(struct llp_conn *c)
 {
-	c->listed = false;
+	c->active = false;
 	c->before = NULL;
 	c->pcb->next = NULL;
-	if (!is_watched(c))
+	if (!wants_keepalive(c))
 		return;
-	c->watched = true;
-	c->idle_us = edge.cfg.now_us(edge.cfg.arg);
-	c->idle_next = NULL;
-	c->idle_prev = edge.idle_last;
-	if (edge.idle_last)
-		edge.idle_last->idle_next = c;
+	c->in_keepalive = true;
+	c->silent_us = edge.cfg.now_us(edge.cfg.arg);
+	c->keepalive_next = NULL;
+	c->keepalive_prev = edge.keepalive_last;
+	if (edge.keepalive_last)
+		edge.keepalive_last->keepalive_next = c;
 	else
-		edge.idle = c;
-	edge.idle_last = c;
+		edge.keepalive = c;
+	edge.keepalive_last = c;
 }
 
-static void forget_watched(struct llp_conn *c)
+static void forget_keepalive(struct llp_conn *c)
 {
-	if (!c->watched)
+	if (!c->in_keepalive)
 		return;
-	c->watched = false;
-	if (c->idle_prev)
-		c->idle_prev->idle_next = c->idle_next;
+	c->in_keepalive = false;
+	if (c->keepalive_prev)
+		c->keepalive_prev->keepalive_next = c->keepalive_next;
 	else
-		edge.idle = c->idle_next;
-	if (c->idle_next)
-		c->idle_next->idle_prev = c->idle_prev;
+		edge.keepalive = c->keepalive_next;
+	if (c->keepalive_next)
+		c->keepalive_next->keepalive_prev = c->keepalive_prev;
 	else
-		edge.idle_last = c->idle_prev;
-	c->idle_next = c->idle_prev = NULL;
+		edge.keepalive_last = c->keepalive_prev;
+	c->keepalive_next = c->keepalive_prev = NULL;
 }
 
-static void forget_late(struct llp_conn *c)
+static void forget_recent(struct llp_conn *c)
 {
-	for (unsigned i = 0; c->late && i < EDGE_LATE; i++) {
-		if (edge.late[i] == c)
-			edge.late[i] = NULL;
+	for (unsigned i = 0; c->is_recent && i < EDGE_RECENT; i++) {
+		if (edge.recent[i] == c)
+			edge.recent[i] = NULL;
 	}
-	c->late = false;
+	c->is_recent = false;
 }
 
-void conn_forget_idle(struct llp_conn *c)
+void conn_active_list_forget(struct llp_conn *c)
 {
-	forget_watched(c);
-	forget_late(c);
+	forget_keepalive(c);
+	forget_recent(c);
 }
 
-void conn_wake(struct llp_conn *c)
+void conn_activate(struct llp_conn *c)
 {
-	if (c->listed || !c->pcb)
+	if (c->active || !c->pcb)
 		return;
-	forget_watched(c);
+	forget_keepalive(c);
 	conn_flow_before(tcp_active_pcbs, c);
 	c->before = NULL;
-	c->listed = true;
+	c->active = true;
 	TCP_REG_ACTIVE(c->pcb);
 }
 
-static void put_to_sleep(void)
+static void deactivate_quiet(void)
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *before = NULL, *next;
 
@@ -114,51 +114,51 @@ static void put_to_sleep(void)
 		else
 			tcp_active_pcbs = next;
 		conn_flow_before(next, conn_of(before));
-		sleep_now(c);
+		deactivate(c);
 	}
 }
 
 /* ---- many connections -------------------------------------------------------------------- */
 
-#define LATE_KEPT 16u /* so many that came later: an answer has had its time to bring the ACK */
+#define RECENT_KEPT 16u /* so many that came later: an answer has had its time to bring the ACK */
 
-static void finish_first(void)
+static void settle_oldest(void)
 {
-	struct llp_conn *c = edge.late[edge.late_first % EDGE_LATE];
+	struct llp_conn *c = edge.recent[edge.recent_first % EDGE_RECENT];
 
-	edge.late_first++;
-	edge.late_n--;
+	edge.recent_first++;
+	edge.recent_n--;
 	if (!c)
 		return;
-	c->late = false;
-	if (c->end != CONN_ON || !c->listed)
+	c->is_recent = false;
+	if (c->end != CONN_ON || !c->active)
 		return;
 	if (c->pcb->flags & TF_ACK_DELAY)
-		conn_ack_direct(c);
+		conn_ack_fast(c);
 	if (!quiet(c))
 		return;
 	conn_flow_unlist(c);
-	sleep_now(c);
+	deactivate(c);
 }
 
-void conn_came(struct llp_conn *c)
+void conn_rx_seen(struct llp_conn *c)
 {
-	edge.came = true;
-	if (c->late)
+	edge.rx_seen = true;
+	if (c->is_recent)
 		return;
-	if (edge.late_n == EDGE_LATE)
-		finish_first();
-	c->late = true;
-	edge.late[(edge.late_first + edge.late_n++) % EDGE_LATE] = c;
+	if (edge.recent_n == EDGE_RECENT)
+		settle_oldest();
+	c->is_recent = true;
+	edge.recent[(edge.recent_first + edge.recent_n++) % EDGE_RECENT] = c;
 }
 
-void edge_idle_round(void)
+void edge_active_list_round(void)
 {
-	bool busy = edge.came;
+	bool busy = edge.rx_seen;
 
-	edge.came = false;
-	if (!busy && edge.late_n > LATE_KEPT)
-		finish_first();
+	edge.rx_seen = false;
+	if (!busy && edge.recent_n > RECENT_KEPT)
+		settle_oldest();
 }
 
 /* ---- lwIP's ticks ------------------------------------------------------------------------ */
@@ -173,28 +173,28 @@ static uint64_t limit_us(void)
 static void ask(struct llp_conn *c)
 {
 	c->pcb->tmr = tcp_ticks - keep_ticks(c) - 1;
-	conn_wake(c);
+	conn_activate(c);
 }
 
-void edge_idle_timer(void)
+void edge_active_list_timer(void)
 {
 	uint64_t now = edge.cfg.now_us(edge.cfg.arg);
 	static u32_t swept;
 
-	while (edge.idle && now - edge.idle->idle_us >= limit_us())
-		ask(edge.idle);
+	while (edge.keepalive && now - edge.keepalive->silent_us >= limit_us())
+		ask(edge.keepalive);
 	if (tcp_ticks == swept)
 		return;
 	swept = tcp_ticks;
-	put_to_sleep();
+	deactivate_quiet();
 }
 
-uint64_t edge_idle_next_us(void)
+uint64_t edge_active_list_next_us(void)
 {
 	uint64_t now = edge.cfg.now_us(edge.cfg.arg), due;
 
-	if (!edge.idle)
+	if (!edge.keepalive)
 		return UINT64_MAX;
-	due = edge.idle->idle_us + limit_us();
+	due = edge.keepalive->silent_us + limit_us();
 	return due > now ? due - now : 1;
 }

@@ -217,8 +217,8 @@ static void output(struct llp_conn *c)
 	struct tcp_pcb *pcb = c->pcb;
 	bool knows = knows_last(c);
 
-	if (c->direct && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
-		conn_send_direct(c, knows ? c->sent : NULL);
+	if (c->fast && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
+		conn_tx_fast(c, knows ? c->sent : NULL);
 		if (pcb->unsent)
 			tcp_output(pcb);
 	} else if (knows) {
@@ -234,7 +234,7 @@ void edge_tx_flush(struct llp_conn *c)
 
 	if (c->end != CONN_ON || !pcb->unsent)
 		return;
-	conn_wake(c);
+	conn_activate(c);
 	output(c);
 	/* One that was cut may be gone though its end is not acknowledged. */
 	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;

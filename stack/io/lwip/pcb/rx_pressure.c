@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What connections keep of the budget for received octets (io/rx_budget.h): frames that the user
- * has not used up (io/held.h), and frames that lwIP keeps because an octet in front of them is
+ * has not used up (io/rx_queue.h), and frames that lwIP keeps because an octet in front of them is
  * missing. Connections that keep frames of a link are listed in the order in which they began to.
  * Above the limit the first one's octets are copied and its frames go back to their link.
  */
@@ -109,7 +109,7 @@ static void set_kept(struct llp_conn *c, unsigned pinned, size_t copied)
 static void count(struct llp_conn *c)
 {
 	const struct tcp_seg *seg = c->pcb ? c->pcb->ooseq : NULL;
-	unsigned pinned = c->held.count;
+	unsigned pinned = c->rx_queue.count;
 	size_t copied = 0;
 
 	for (; seg; seg = seg->next) {
@@ -125,7 +125,7 @@ static void count(struct llp_conn *c)
 
 static size_t copied_octets(const struct llp_conn *c)
 {
-	return c->held.flat_cap + c->ooseq_copied;
+	return c->rx_queue.copy_cap + c->ooseq_copied;
 }
 
 /* What is out of order may be forgotten: the peer sends it again (RFC 2018 §8). */
@@ -141,9 +141,9 @@ static void copy_out_of_order(struct llp_conn *c)
 
 static void copy_out(struct llp_conn *c)
 {
-	unsigned held = c->held.count;
+	unsigned held = c->rx_queue.count;
 
-	if (held && held_flatten(&c->held, c->paused ? TCP_WND : 0))
+	if (held && rx_queue_copy_out(&c->rx_queue, c->paused ? TCP_WND : 0))
 		edge.cfg.stats->tcp_rx_copied_out += held;
 	if (c->pcb && c->pcb->ooseq)
 		copy_out_of_order(c);
@@ -164,7 +164,7 @@ static void relieve(void)
 
 void conn_rx_kept(struct llp_conn *c)
 {
-	if (c->held.count == c->pinned && !c->ooseq_kept && !(c->pcb && c->pcb->ooseq))
+	if (c->rx_queue.count == c->pinned && !c->ooseq_kept && !(c->pcb && c->pcb->ooseq))
 		return;
 	count(c);
 	c->ooseq_kept = c->pcb && c->pcb->ooseq;
@@ -205,7 +205,7 @@ bool conn_rx_room(const struct llp_conn *c)
 }
 
 /* What the user waits for has to get in, or it would wait for ever: it is bounded by the longest
- * FPDU (io/held.h). */
+ * FPDU (io/rx_queue.h). */
 bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets)
 {
 	bool in_order = TCP_SEQ_LEQ(seq, c->pcb->rcv_nxt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "io/held.h"
+#include "io/rx_queue.h"
 
 #include "io/loop/loop.h"
 #include "uwtest.h"
@@ -8,8 +8,8 @@
 
 struct place {
 	struct io_link *l;
-	struct io_held h;
-	struct uw_span v[HELD_SPANS + 2];
+	struct rx_queue h;
+	struct uw_span v[RX_QUEUE_SPANS + 2];
 	size_t came, used; /* octets; each is its number's low eight bits */
 };
 
@@ -25,7 +25,7 @@ static int up(void **state)
 	struct place *p = calloc(1, sizeof(*p));
 
 	assert_status(loop_open_single(&cfg, NULL, &p->l), UW_OK);
-	held_init(&p->h);
+	rx_queue_init(&p->h);
 	*state = p;
 	return 0;
 }
@@ -34,7 +34,7 @@ static int down(void **state)
 {
 	struct place *p = *state;
 
-	held_drop(&p->h);
+	rx_queue_drop(&p->h);
 	assert_int_equal(loop_frames_out(p->l), 0);
 	p->l->ops->close(p->l);
 	free(p);
@@ -49,14 +49,14 @@ static void add(struct place *p, unsigned frames, uint32_t len)
 		assert_non_null(f);
 		for (f->len = 0; f->len < len; f->len++)
 			f->data[f->len] = (uint8_t)p->came++;
-		held_add(&p->h, f);
+		rx_queue_add(&p->h, f);
 	}
 }
 
 /* What is offered is what is next; all of it unless there are more frames than a rope shows. */
 static size_t offered(struct place *p)
 {
-	struct uw_rope r = held_rope(&p->h, p->v);
+	struct uw_rope r = rx_queue_rope(&p->h, p->v);
 	uint8_t *got = malloc(r.len + 1);
 
 	uw_rope_copy(r, got, r.len);
@@ -68,9 +68,9 @@ static size_t offered(struct place *p)
 
 static void use(struct place *p, size_t n)
 {
-	held_consume(&p->h, n);
+	rx_queue_consume(&p->h, n);
 	p->used += n;
-	assert_int_equal(held_octets(&p->h), p->came - p->used);
+	assert_int_equal(rx_queue_octets(&p->h), p->came - p->used);
 }
 
 static void frames_go_back_as_they_are_used_up(void **state)
@@ -103,19 +103,19 @@ static void crumbs_are_copied_together_and_their_frames_given_back(void **state)
 {
 	struct place *p = *state;
 
-	add(p, HELD_SPANS / 2, 1);
-	assert_false(held_too_many(&p->h, false));
-	assert_true(held_too_many(&p->h, true)); /* a user that pauses keeps few */
+	add(p, RX_QUEUE_SPANS / 2, 1);
+	assert_false(rx_queue_too_long(&p->h, false));
+	assert_true(rx_queue_too_long(&p->h, true)); /* a user that pauses keeps few */
 	add(p, 1, 1);
-	assert_true(held_too_many(&p->h, false));
+	assert_true(rx_queue_too_long(&p->h, false));
 	use(p, 5);
-	assert_true(held_flatten(&p->h, 0));
+	assert_true(rx_queue_copy_out(&p->h, 0));
 	assert_int_equal(loop_frames_out(p->l), 0);
 	add(p, 2, FRAME);
 	assert_int_equal(offered(p), p->came - p->used);
-	use(p, HELD_SPANS / 2 - 4 + 7); /* the copy and into the first frame */
+	use(p, RX_QUEUE_SPANS / 2 - 4 + 7); /* the copy and into the first frame */
 	assert_int_equal(offered(p), p->came - p->used);
-	assert_false(held_too_many(&p->h, false));
+	assert_false(rx_queue_too_long(&p->h, false));
 }
 
 /* The copy is made longer, and moved to its front, without losing its place. */
@@ -125,13 +125,13 @@ static void a_copy_goes_on_as_long_as_it_must(void **state)
 
 	for (unsigned i = 0; i < 3000; i++) {
 		add(p, 1, 1 + i % 1400);
-		assert_true(held_flatten(&p->h, 4u << 20));
+		assert_true(rx_queue_copy_out(&p->h, 4u << 20));
 		if (i % 3 == 0)
-			use(p, held_octets(&p->h) / 5);
+			use(p, rx_queue_octets(&p->h) / 5);
 	}
 	assert_int_equal(offered(p), p->came - p->used);
 	assert_int_equal(loop_frames_out(p->l), 0);
-	use(p, held_octets(&p->h));
+	use(p, rx_queue_octets(&p->h));
 }
 
 static void more_than_the_limit_is_refused(void **state)
@@ -141,19 +141,19 @@ static void more_than_the_limit_is_refused(void **state)
 
 	do
 		add(p, 1, 1500);
-	while (++n < 1000 && held_flatten(&p->h, 0));
-	assert_in_range(held_octets(&p->h), 65536 + 1500, 3 * 65536);
-	assert_true(held_flatten(&p->h, 1u << 20));
+	while (++n < 1000 && rx_queue_copy_out(&p->h, 0));
+	assert_in_range(rx_queue_octets(&p->h), 65536 + 1500, 3 * 65536);
+	assert_true(rx_queue_copy_out(&p->h, 1u << 20));
 }
 
 static void a_rope_shows_a_part_of_many_frames(void **state)
 {
 	struct place *p = *state;
 
-	add(p, 2 * HELD_SPANS, 1);
-	assert_in_range(offered(p), HELD_SPANS, HELD_SPANS + 2);
-	use(p, HELD_SPANS);
-	assert_int_equal(offered(p), HELD_SPANS);
+	add(p, 2 * RX_QUEUE_SPANS, 1);
+	assert_in_range(offered(p), RX_QUEUE_SPANS, RX_QUEUE_SPANS + 2);
+	use(p, RX_QUEUE_SPANS);
+	assert_int_equal(offered(p), RX_QUEUE_SPANS);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)

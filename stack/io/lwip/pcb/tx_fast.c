@@ -35,7 +35,7 @@ static void make_head(struct llp_conn *c)
 	ip->dest.addr = ip_addr_get_ip4_u32(&pcb->remote_ip);
 }
 
-void conn_go_direct(struct llp_conn *c)
+void conn_fast_start(struct llp_conn *c)
 {
 	const struct io_link *l = c->el->io;
 
@@ -43,12 +43,12 @@ void conn_go_direct(struct llp_conn *c)
 	    ip_addr_get_ip4_u32(&c->pcb->remote_ip) == l->addr)
 		return;
 	make_head(c);
-	c->direct = true;
+	c->fast = true;
 }
 
-void conn_remake_head(struct llp_conn *c)
+void conn_fast_headers(struct llp_conn *c)
 {
-	if (c->direct)
+	if (c->fast)
 		make_head(c);
 }
 
@@ -77,7 +77,7 @@ static bool is_open(const struct tcp_pcb *pcb)
 
 /* ---- segments ---------------------------------------------------------------------------- */
 
-/* A segment of send.c's that was never sent, within the window, and nobody has touched it. */
+/* A segment of tx_queue.c's that was never sent, within the window, and nobody has touched it. */
 static bool may_go(const struct llp_conn *c, const struct tcp_seg *seg)
 {
 	const struct tcp_pcb *pcb = c->pcb;
@@ -111,7 +111,7 @@ static void send_one(struct llp_conn *c, struct tcp_seg *seg)
 	edge_queue(c->el, edge_lend(p));
 }
 
-void conn_send_direct(struct llp_conn *c, struct tcp_seg *last)
+void conn_tx_fast(struct llp_conn *c, struct tcp_seg *last)
 {
 	const tcpflags_t special = TF_RTO | TF_INFR | TF_FIN | TF_CLOSEPEND | TF_NAGLEMEMERR;
 	struct tcp_pcb *pcb = c->pcb;
@@ -139,14 +139,14 @@ static bool has_hole(const struct tcp_pcb *pcb)
 	return pcb->ooseq || LWIP_TCP_SACK_VALID(pcb, 0);
 }
 
-bool conn_ack_direct(struct llp_conn *c)
+bool conn_ack_fast(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	struct io_link *l = c->el->io;
 	struct tcp_hdr *h;
 	struct io_frame *f;
 
-	if (!c->direct || !is_open(pcb) || pcb->unsent || has_hole(pcb) || c->el->tx_n == EDGE_TXQ)
+	if (!c->fast || !is_open(pcb) || pcb->unsent || has_hole(pcb) || c->el->tx_n == EDGE_TXQ)
 		return false;
 	f = l->ops->alloc(l);
 	if (!f)

@@ -16,8 +16,8 @@
 
 #include "lwip/priv/tcp_priv.h"
 
-#define HALF_OPEN_MAX 1024u				     /* as Linux's tcp_max_syn_backlog */
-#define FAIR	      (2 * HALF_OPEN_MAX / EDGE_HALF_GROUPS) /* of one group */
+#define HALF_OPEN_MAX 1024u				    /* as Linux's tcp_max_syn_backlog */
+#define FAIR	      (2 * HALF_OPEN_MAX / EDGE_SYN_GROUPS) /* of one group */
 #define ROUND_TRIP_US 50000u
 #define LONG_US	      1000000u
 
@@ -26,21 +26,21 @@ static unsigned group_of(const struct uw_ip *peer)
 {
 	uint64_t who = uw_ip_half(peer, uw_ip_is_v4(peer));
 
-	return (unsigned)(siphash(&edge.half_key, &who, 1) % EDGE_HALF_GROUPS);
+	return (unsigned)(siphash(&edge.syn_key, &who, 1) % EDGE_SYN_GROUPS);
 }
 
 static void enter(struct llp_conn *c, struct llp_listener *ls)
 {
-	struct edge_half *h;
+	struct edge_syn_group *h;
 
-	c->half_group = (uint8_t)group_of(&c->flow.remote);
-	h = &edge.half[c->half_group];
-	c->half = ls;
-	c->half_us = edge.cfg.now_us(edge.cfg.arg);
-	c->half_next = NULL;
-	c->half_prev = h->last;
+	c->syn_group = (uint8_t)group_of(&c->flow.remote);
+	h = &edge.syn_groups[c->syn_group];
+	c->listener = ls;
+	c->syn_us = edge.cfg.now_us(edge.cfg.arg);
+	c->syn_next = NULL;
+	c->syn_prev = h->last;
 	if (h->last)
-		h->last->half_next = c;
+		h->last->syn_next = c;
 	else
 		h->first = c;
 	h->last = c;
@@ -48,32 +48,32 @@ static void enter(struct llp_conn *c, struct llp_listener *ls)
 	edge.half_open++;
 }
 
-struct llp_listener *conn_whole(struct llp_conn *c)
+struct llp_listener *conn_established(struct llp_conn *c)
 {
-	struct edge_half *h = &edge.half[c->half_group];
-	struct llp_listener *ls = c->half;
+	struct edge_syn_group *h = &edge.syn_groups[c->syn_group];
+	struct llp_listener *ls = c->listener;
 
-	if (c->half_prev)
-		c->half_prev->half_next = c->half_next;
+	if (c->syn_prev)
+		c->syn_prev->syn_next = c->syn_next;
 	else
-		h->first = c->half_next;
-	if (c->half_next)
-		c->half_next->half_prev = c->half_prev;
+		h->first = c->syn_next;
+	if (c->syn_next)
+		c->syn_next->syn_prev = c->syn_prev;
 	else
-		h->last = c->half_prev;
+		h->last = c->syn_prev;
 	h->n--;
-	c->half = NULL;
+	c->listener = NULL;
 	edge.half_open--;
 	return ls;
 }
 
-static struct edge_half *largest(void)
+static struct edge_syn_group *largest(void)
 {
-	struct edge_half *most = edge.half;
+	struct edge_syn_group *most = edge.syn_groups;
 
-	for (unsigned i = 1; i < EDGE_HALF_GROUPS; i++) {
-		if (edge.half[i].n > most->n)
-			most = &edge.half[i];
+	for (unsigned i = 1; i < EDGE_SYN_GROUPS; i++) {
+		if (edge.syn_groups[i].n > most->n)
+			most = &edge.syn_groups[i];
 	}
 	return most;
 }
@@ -86,23 +86,23 @@ static void give_way(struct llp_conn *c)
 	tcp_abandon(c->pcb, 0);
 }
 
-void edge_half_init(void)
+void edge_syn_init(void)
 {
 	for (unsigned i = 0; i < 2; i++)
-		edge.half_key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
+		edge.syn_key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
 }
 
 /* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it comes again. */
-bool edge_half_room(const struct uw_ip *peer)
+bool edge_syn_room(const struct uw_ip *peer)
 {
-	struct edge_half *most;
+	struct edge_syn_group *most;
 	uint64_t enough;
 
 	if (edge.half_open < HALF_OPEN_MAX)
 		return true;
 	most = largest();
-	enough = edge.half[group_of(peer)].n > FAIR ? LONG_US : ROUND_TRIP_US;
-	if (edge.cfg.now_us(edge.cfg.arg) - most->first->half_us < enough) {
+	enough = edge.syn_groups[group_of(peer)].n > FAIR ? LONG_US : ROUND_TRIP_US;
+	if (edge.cfg.now_us(edge.cfg.arg) - most->first->syn_us < enough) {
 		edge.cfg.stats->tcp_syn_dropped++;
 		return false;
 	}
@@ -111,7 +111,7 @@ bool edge_half_room(const struct uw_ip *peer)
 }
 
 /* lwIP puts what a SYN opened in front of the others. */
-void edge_half_opened(void)
+void edge_syn_opened(void)
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs;
 	struct llp_listener *ls;
@@ -128,7 +128,7 @@ void edge_half_opened(void)
 	}
 	tcp_backlog_accepted(pcb); /* we count */
 	conn_attach(c, pcb);
-	c->listed = true;
+	c->active = true;
 	c->serial = edge.cfg.serial ? edge.cfg.serial(edge.cfg.arg) : 0;
 	conn_flow_add(c);
 	enter(c, ls);
