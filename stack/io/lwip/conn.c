@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: made, accepted, ended. Octets in: recv.c, out: tx_queue.c. */
+/* Connections: listening, connecting, accepting, ending. Octets: pcb/rx.c and pcb/tx_queue.c. */
 #include "io/lwip/conn.h"
 
 #include <string.h>
 
 #include "io/dense.h"
-
-#include "lwip/priv/tcp_priv.h"
 
 static void list(struct llp_conn *c, struct llp_conn **head)
 {
@@ -259,11 +257,7 @@ static bool is_free(const struct io_link *l, const struct flow_key *k)
 {
 	struct llp_conn *c = conn_flow_find(k);
 
-	if (c && l->flags & IO_P2P && c->pcb->state == TIME_WAIT) {
-		tcp_abandon(c->pcb, 0);
-		return true;
-	}
-	return !c;
+	return !c || (l->flags & IO_P2P && edge_pcb_drop_time_wait(c->pcb));
 }
 
 uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
@@ -349,22 +343,7 @@ void edge_peer_down(struct io_link *l, uint32_t addr)
 
 unsigned edge_lingering(void)
 {
-	unsigned n = 0;
-
-	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		n += edge_pcb_finishing(pcb);
-	return n;
-}
-
-uint64_t edge_next_timer_us(void)
-{
-	uint64_t tick = TCP_TMR_INTERVAL * 1000;
-
-	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
-		return UINT64_MAX;
-	if (tcp_active_pcbs)
-		return tick;
-	return LWIP_MIN(25 * tick, edge_active_list_next_us());
+	return edge_pcbs_finishing();
 }
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)

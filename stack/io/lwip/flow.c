@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which connection is a segment for? lwIP looks through its list of all of them. It finds at once
- * what is at the list's head, so we look the connection up in a table and put it there first.
- * To take something out of lwIP's list one needs what is in front of it: each connection remembers
- * that, and a hint that does not hold any more is repaired by walking the list.
+ * The flow table: from the addresses and ports of a segment to its connection. lwIP walks a list of
+ * all connections instead. Its list is kept so that it finds the right one first:
+ * pcb/active_list.c.
  */
 #include "io/lwip/conn.h"
 
@@ -11,11 +10,11 @@
 
 #include "base/be.h"
 
-#include "lwip/priv/tcp_priv.h"
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
 #include "lwip/prot/ip4.h"
 #include "lwip/prot/ip6.h"
+#include "lwip/prot/tcp.h"
 
 #define TCP_FLAGS_AT 13u /* in its header */
 
@@ -107,14 +106,6 @@ void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c)
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
-{
-	struct llp_conn *c = conn_of(pcb);
-
-	if (c)
-		c->before = before;
-}
-
 static void enter(struct llp_conn *c)
 {
 	unsigned i = home(c->hash);
@@ -179,53 +170,6 @@ void conn_flow_remove(struct llp_conn *c)
 	table[i] = 0;
 	c->in_table = false;
 	edge.flows--;
-}
-
-/* What is in front of it in the list: by the hint, which is true if it points to a living pcb that
- * has ours behind it; else by walking, which repairs the hints on the way. NULL: not in the list.
- */
-static struct tcp_pcb *predecessor(struct llp_conn *c)
-{
-	struct tcp_pcb *pcb = tcp_active_pcbs;
-
-	if (c->before && c->before->pcb && c->before->pcb->next == c->pcb)
-		return c->before->pcb;
-	for (; pcb; pcb = pcb->next) {
-		conn_flow_before(pcb->next, conn_of(pcb));
-		if (pcb->next == c->pcb)
-			return pcb;
-	}
-	return NULL;
-}
-
-void conn_flow_front(struct llp_conn *c)
-{
-	struct tcp_pcb *pcb = c->pcb, *before;
-
-	conn_activate(c);
-	/* In TIME_WAIT it is on another list. */
-	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
-		return;
-	before = predecessor(c);
-	if (!before)
-		return;
-	before->next = pcb->next;
-	conn_flow_before(pcb->next, conn_of(before));
-	pcb->next = tcp_active_pcbs;
-	conn_flow_before(pcb->next, c);
-	tcp_active_pcbs = pcb;
-	c->before = NULL;
-}
-
-void conn_flow_unlist(struct llp_conn *c)
-{
-	struct tcp_pcb *before = c->pcb == tcp_active_pcbs ? NULL : predecessor(c);
-
-	if (before)
-		before->next = c->pcb->next;
-	else
-		tcp_active_pcbs = c->pcb->next;
-	conn_flow_before(c->pcb->next, conn_of(before));
 }
 
 /* The addresses of a TCP segment over IPv4, and where its TCP header is; 0: it is none. */
@@ -371,35 +315,4 @@ void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
 bool edge_is_new_syn(const struct edge_segment *s)
 {
 	return s->tcp && !s->c && (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-}
-
-/* ---- what lwIP need not search ------------------------------------------------------------ */
-
-/* It looks into them for room as well when there is none. */
-static bool has_room(void)
-{
-	return edge.flows < MEMP_NUM_TCP_PCB - 1;
-}
-
-struct edge_lists edge_lists_hide(void)
-{
-	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs };
-
-	if (!has_room())
-		return (struct edge_lists){ 0 };
-	tcp_active_pcbs = tcp_tw_pcbs = NULL;
-	return l;
-}
-
-/* Behind what came in between. */
-void edge_lists_show(const struct edge_lists *l)
-{
-	struct tcp_pcb **p = &tcp_active_pcbs;
-
-	for (; l->active && *p; p = &(*p)->next)
-		continue;
-	if (l->active)
-		*p = l->active;
-	if (l->ended)
-		tcp_tw_pcbs = l->ended;
 }

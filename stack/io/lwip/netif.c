@@ -9,7 +9,7 @@
 
 #include "lwip/init.h"
 #include "lwip/priv/memp_priv.h"
-#include "lwip/priv/tcp_priv.h"
+#include "lwip/tcp.h"
 #include "lwip/sys.h"
 #include "lwip/timeouts.h"
 #include "netif/ethernet.h"

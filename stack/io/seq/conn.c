@@ -104,8 +104,7 @@ static err_t lose_peer(void *addr)
 
 static err_t count_finishing(void *n)
 {
-	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		*(unsigned *)n += edge_pcb_finishing(pcb);
+	*(unsigned *)n += edge_pcbs_finishing();
 	return ERR_OK;
 }
 

@@ -3,8 +3,7 @@
 
 #include "io/isn.h"
 #include "io/lwip/hooks.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
@@ -48,15 +47,11 @@ static const struct siphash_key *isn_key(void)
 	return &key;
 }
 
-/* A SYN opens a pcb, and this is the one place where we see it before its SYN-ACK: lwIP 2.2.1 hands
- * the DS field of a listener on to nobody. The listener that a SYN is for is the first one then. */
 uint32_t uw_lwip_isn(struct tcp_pcb *pcb)
 {
 	const struct uw_ip local = edge_ip(&pcb->local_ip), remote = edge_ip(&pcb->remote_ip);
 	const uint16_t ports[2] = { pcb->local_port, pcb->remote_port };
 
-	if (pcb->state == SYN_RCVD)
-		pcb->tos = tcp_listen_pcbs.listen_pcbs->tos;
 	return tcp_isn(isn_key(), &local, &remote, ports, uw_lwip_now_us());
 }
 
@@ -95,10 +90,27 @@ void edge_pcbs_lose(uint32_t addr)
 	}
 }
 
-bool edge_pcb_finishing(const struct tcp_pcb *pcb)
+bool edge_pcb_drop_time_wait(struct tcp_pcb *pcb)
+{
+	if (pcb->state != TIME_WAIT)
+		return false;
+	tcp_abandon(pcb, 0);
+	return true;
+}
+
+static bool finishing(const struct tcp_pcb *pcb)
 {
 	return pcb->unsent || pcb->unacked || pcb->state == FIN_WAIT_1 || pcb->state == CLOSING ||
 	       pcb->state == LAST_ACK;
+}
+
+unsigned edge_pcbs_finishing(void)
+{
+	unsigned n = 0;
+
+	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
+		n += finishing(pcb);
+	return n;
 }
 
 ip_addr_t edge_listen_addr(const struct io_link *l, const struct llp_place *at)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments that somebody else may have written: RFC 5961. Who cannot see a connection has to guess
- * its sequence numbers. lwIP accepts more than it has to: a segment without ACK, or one whose
- * acknowledgement is far from anything that was sent. Such segments are dropped here. The answer is
- * a challenge ACK: the true peer, if it was the one, sends again what is right.
+ * Protection against blind attacks in established connections (RFC 5961). An attacker who cannot
+ * see a connection has to guess its sequence numbers. lwIP accepts more segments than it has to:
+ * those without ACK, and those whose acknowledgement number is far from anything that was sent.
+ * They are dropped here, before lwIP sees them, and answered with a challenge ACK: if it was the
+ * true peer after all, it sends the right segment next.
  */
 #include "io/lwip/conn.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* RFC 5961 §7 wants a limit, and has this one for an example. A limit for each connection tells
  * nobody about another one. */

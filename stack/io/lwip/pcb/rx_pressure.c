@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What connections keep of the budget for received octets (io/rx_budget.h): frames that the user
- * has not used up (io/rx_queue.h), and frames that lwIP keeps because an octet in front of them is
- * missing. Connections that keep frames of a link are listed in the order in which they began to.
- * Above the limit the first one's octets are copied and its frames go back to their link.
+ * What each connection keeps of the process's budget for received octets (io/rx_budget.h,
+ * doc/adr/0021): frames in its rx_queue, and frames in pcb->ooseq, where lwIP queues segments that
+ * came out of order. Connections that keep frames of a link are listed on edge.keepers, the longest
+ * first. Above the limit, the first one's octets are copied and its frames go back to their link.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/be.h"
 #include "io/rx_budget.h"
-
-#include "lwip/priv/tcp_priv.h"
 
 /* ---- frames in memory of our own --------------------------------------------------------- */
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections that came with a SYN and are not up yet (RFC 4987). They are in the flow table from
- * the SYN on, so that their next segment is not searched for. lwIP's own limit of 255 is not used:
- * a program that connects a thousand times at once is soon through with it, and each SYN too many
- * costs it a retransmission's time.
+ * Half-open connections: a SYN came, and the peer's ACK did not yet (RFC 4987, doc/adr/0022). A
+ * half-open connection is in the flow table, so that lwIP need not search for it. lwIP's own limit
+ * of 255 for each listener is not used: a program that connects a thousand times at once exceeds
+ * it.
  *
- * They are sorted by their peers' addresses into groups. When there are too many, the oldest one of
- * the largest group gives way, if it has had the time of a round trip: a program that opens too
- * many at once is to wait and come again, not to fail. A SYN of a group that is far larger than
- * others has to wait longer, so a host that floods us does not keep others out.
+ * HALF_OPEN_MAX connections may be half open. They are counted in groups, by a keyed hash of the
+ * peer's address. When a SYN finds no place, the oldest connection of the largest group is dropped
+ * for it, if that one has had the time of a round trip. A SYN whose own group has more than its
+ * share must wait until the oldest is LONG_US old. So a host that floods us does not keep other
+ * hosts out, and a program that opens too many connections at once waits for a retransmission and
+ * does not fail.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
 
 #include "io/siphash.h"
-
-#include "lwip/priv/tcp_priv.h"
 
 #define HALF_OPEN_MAX 1024u				    /* as Linux's tcp_max_syn_backlog */
 #define FAIR	      (2 * HALF_OPEN_MAX / EDGE_SYN_GROUPS) /* of one group */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Octets to lwIP, one TCP segment at a time. tcp_write would merge and cut them: FPDUs would lose
- * their alignment (RFC 5044 §5), so segments are queued here directly. This file knows the layout
- * of tcp_seg and the queue rules of lwIP 2.2.1.
+ * The queue of segments to send. lwIP's tcp_write would merge and cut them, and FPDUs would lose
+ * their alignment with segments (RFC 5044 §5). So a segment is appended to lwIP's queue here, as it
+ * is. This file knows the layout of struct tcp_seg and the rules of the queues of lwIP 2.2.1.
  */
 #include "io/lwip/conn.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* More in flight than this fills caches and rings and moves nothing faster. */
 #define IN_FLIGHT_P2P (768u * 1024)

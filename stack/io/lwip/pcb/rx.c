@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Octets from lwIP to the user, without copying: what is not consumed stays in its frames. */
+/* Octets from lwIP to the user, without a copy. What the user does not use up stays in rx_queue. */
 #include "io/lwip/conn.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* Offer until nothing more is consumed: one rope shows at most RX_QUEUE_SPANS frames. */
 static void offer(struct llp_conn *c)
