@@ -107,7 +107,7 @@ err_t conn_callback_end(struct llp_conn *c)
 			conn_rx_kept(c);
 		return ERR_OK;
 	}
-	if (end == CONN_CLOSE) {
+	if (end == CONN_CLOSE && !c->lost) {
 		conn_window_open_all(c);
 		part(c);
 		return ERR_OK;
@@ -301,6 +301,21 @@ fail:
 	return edge_status(err);
 }
 
+void conn_lose(struct llp_conn *c)
+{
+	conn_activate(c);
+	edge_pcb_drop(c->pcb);
+}
+
+static void conn_lose_quietly(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	conn_free(c);
+	detach(pcb);
+	edge_pcb_drop(pcb);
+}
+
 void edge_close(struct llp_conn *c)
 {
 	edge_own(c); /* it goes on sending when nobody knows it any more */
@@ -309,6 +324,10 @@ void edge_close(struct llp_conn *c)
 		return;
 	}
 	conn_activate(c);
+	if (c->lost) {
+		conn_lose_quietly(c);
+		return;
+	}
 	conn_window_open_all(c);
 	part(c);
 }
@@ -333,12 +352,24 @@ void edge_abort(struct llp_conn *c)
 	tcp_abort(pcb);
 }
 
+/* What the process sent before it died has arrived, and its Sends were completed: a user that waits
+ * for receives gets it first. */
+static bool has_octets_for_user(const struct tcp_pcb *pcb)
+{
+	struct llp_conn *c = conn_of(pcb);
+
+	if (!c || c->end != CONN_ON || !c->paused || !rx_queue_octets(&c->rx_queue))
+		return false;
+	c->lost = true;
+	return true;
+}
+
 void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	(void)l;
 	for (struct llp_conn *c = edge.conns; c; c = c->next)
 		conn_activate(c);
-	edge_pcbs_lose(addr);
+	edge_pcbs_lose(addr, has_octets_for_user);
 }
 
 unsigned edge_lingering(void)

@@ -57,6 +57,7 @@ struct llp_conn {
 	unsigned pinned;	   /* buffers of the link in rx_queue and pcb->ooseq */
 	bool ooseq_kept;	   /* pcb->ooseq was not empty when last counted */
 	bool rx_shut;		   /* the peer was told a window of 0 for lack of memory */
+	bool lost;		   /* the peer's process is dead, but the user has octets to take */
 	struct io_frame *building; /* between edge_tx_begin and edge_tx_commit: the buffer, */
 	struct tcp_seg *seg;	   /* and lwIP's record for it */
 	uint64_t probe_us;	   /* when to probe the peer's closed window; 0: it is open */
@@ -88,6 +89,8 @@ void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
 /* A callback of lwIP ends: close or abort if the user asked for it meanwhile. Returns what the
  * callback has to return to lwIP. After ERR_ABRT the record is gone. */
 err_t conn_callback_end(struct llp_conn *c);
+/* The peer's process is dead: end the connection. The user hears of it. */
+void conn_lose(struct llp_conn *c);
 /* lwIP has freed the pcb: the record is spare. */
 void conn_release(struct llp_conn *c);
 

@@ -98,7 +98,7 @@ static err_t reset(void *netconn)
 
 static err_t lose_peer(void *addr)
 {
-	edge_pcbs_lose(*(uint32_t *)addr);
+	edge_pcbs_lose(*(uint32_t *)addr, NULL);
 	return ERR_OK;
 }
 

@@ -74,7 +74,7 @@ struct llp_addrs edge_pcb_addrs(const struct tcp_pcb *pcb)
 	};
 }
 
-void edge_pcbs_lose(uint32_t addr)
+void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb))
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
 
@@ -82,12 +82,17 @@ void edge_pcbs_lose(uint32_t addr)
 		struct uw_ip remote = edge_ip(&pcb->remote_ip);
 
 		next = pcb->next;
-		if (uw_ip_v4_be(&remote) != addr)
+		if (uw_ip_v4_be(&remote) != addr || (keep && keep(pcb)))
 			continue;
 		/* Quietly: there is nobody to send an RST to. The pcb's user hears of it. */
 		tcp_abandon(pcb, 0);
 		next = tcp_active_pcbs; /* the callback may have changed the list */
 	}
+}
+
+void edge_pcb_drop(struct tcp_pcb *pcb)
+{
+	tcp_abandon(pcb, 0);
 }
 
 bool edge_pcb_drop_time_wait(struct tcp_pcb *pcb)

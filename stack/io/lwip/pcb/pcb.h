@@ -43,11 +43,14 @@ uw_status edge_status(err_t err);
  */
 void edge_pcb_came_up(struct tcp_pcb *pcb, const struct io_link *l, uint32_t keepalive_ms);
 struct llp_addrs edge_pcb_addrs(const struct tcp_pcb *pcb);
+/* End a connection. Nothing is sent, and its user hears of it. */
+void edge_pcb_drop(struct tcp_pcb *pcb);
 /* Free a pcb that is in TIME_WAIT. False: it is not. */
 bool edge_pcb_drop_time_wait(struct tcp_pcb *pcb);
 /* How many have something to send, or a FIN that is not acknowledged. */
 unsigned edge_pcbs_finishing(void);
-/* End every connection to the process at that address (io.h), which is dead. Nothing is sent. */
-void edge_pcbs_lose(uint32_t addr);
+/* End every connection to the process at that address (io.h), which is dead, but for those that
+ * `keep` wants to keep (NULL: none). Nothing is sent. */
+void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb));
 
 #endif

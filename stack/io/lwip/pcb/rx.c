@@ -63,13 +63,18 @@ void edge_pause(struct llp_conn *c)
 
 void edge_resume(struct llp_conn *c)
 {
+	bool lost;
+
 	conn_activate(c);
 	c->paused = false;
 	c->in_callback = true;
 	offer(c);
 	if (c->end == CONN_ON)
 		pay(c);
+	lost = c->lost && !c->paused && c->end == CONN_ON;
 	conn_callback_end(c);
+	if (lost) /* now that the user has taken what came */
+		conn_lose(c);
 }
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
