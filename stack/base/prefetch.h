@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is about to be needed. With thousands of connections what belongs to one of them is
- * in no near cache when its turn comes, and is fetched line after line as the code gets there. Who
- * knows the places beforehand has them fetched side by side, for about the time of one.
+ * Prefetching a connection's memory. With thousands of connections, the memory of one is in no near
+ * cache when its next segment or request comes, and the code would wait for one cache line after
+ * another. Each connection has a list of the lines that its next message needs. The whole list is
+ * prefetched at once, which takes about as long as one line.
  */
 #ifndef UWARP_BASE_PREFETCH_H
 #define UWARP_BASE_PREFETCH_H
@@ -12,16 +13,16 @@
 #include <stdint.h>
 
 #define UW_LINE 64u
-/* So many octets, rounded up to whole lines: what aligned_alloc takes. */
+/* n rounded up to whole cache lines, as aligned_alloc wants it. */
 #define UW_LINES(n) (((n) + UW_LINE - 1) & ~(size_t)(UW_LINE - 1))
-/* With fewer connections than that all of them stay in the cache by themselves. */
+/* Prefetching begins with so many connections. The memory of fewer stays in the cache anyway. */
 #define UW_PREFETCH_FROM 24u
 
-/* A place: the address of its first line, whose lowest bits are free for how many more lines
- * follow. 0: none. It may be of memory that is no more: fetching reads nothing. */
+/* Adjacent cache lines: the address of the first one, plus how many more follow in its low bits. 0
+ * is none. The memory may have been freed: a prefetch reads nothing. */
 typedef uintptr_t uw_lines;
 
-/* n octets at p, n > 0. */
+/* The lines of the n octets at p; n > 0. */
 static inline uw_lines uw_prefetch_lines(const void *p, size_t n)
 {
 	uintptr_t first = (uintptr_t)p & ~(uintptr_t)(UW_LINE - 1);
@@ -38,7 +39,7 @@ static inline void uw_prefetch(uw_lines w)
 		__builtin_prefetch((const void *)(w - more + k * UW_LINE));
 }
 
-/* What a segment of a connection touches, a line of its own. The first is what is touched first. */
+/* The entries of a list, in the order in which a segment needs them. */
 enum uw_prefetch_slot {
 	UW_PREFETCH_PCB,
 	UW_PREFETCH_CONN,
@@ -51,7 +52,8 @@ enum uw_prefetch_slot {
 	UW_PREFETCH_COUNT
 };
 
-/* Read without a lock by who posts, relaxed: any value will do. */
+/* Written under the stack lock. Read without it by threads that post: relaxed, since any value will
+ * do. */
 struct uw_prefetch_list {
 	_Alignas(UW_LINE) _Atomic uw_lines v[UW_PREFETCH_COUNT];
 };

@@ -49,7 +49,7 @@ struct conn_qp {
 	struct uw_path path; /* CM-less RC: retry counts and timers */
 };
 
-static_assert(offsetof(struct conn_qp, touches) == UW_LINE, "a post finds its way by two lines");
+static_assert(offsetof(struct conn_qp, prefetch_list) == UW_LINE, "a post finds its way by two lines");
 
 static inline struct conn_qp *conn_qp_of(struct qp *qp)
 {

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/rx_budget.h"
+
 #define RX_QUEUE_COPY_MAX (128u * 1024) /* an FPDU and as much again */
 #define RX_QUEUE_PAUSED	  8u
+#define COPY_MIN	  4096u
 
 static void free_frame(struct io_frame *f)
 {
@@ -14,6 +17,7 @@ static void free_frame(struct io_frame *f)
 
 static void drop_copy(struct rx_queue *q)
 {
+	rx_budget_copy(-(ptrdiff_t)q->copy_cap);
 	free(q->copy);
 	q->copy = NULL;
 	q->copy_off = q->copy_len = q->copy_cap = 0;
@@ -65,8 +69,7 @@ bool rx_queue_too_long(const struct rx_queue *q, bool paused)
 /* Room for `more` octets behind the copy; moving it is worth it once half of it has been used. */
 static bool copy_room(struct rx_queue *q, size_t more)
 {
-	size_t have = q->copy_len - q->copy_off,
-	       cap = q->copy_cap ? q->copy_cap : RX_QUEUE_COPY_MAX;
+	size_t have = q->copy_len - q->copy_off, cap = q->copy_cap ? q->copy_cap : COPY_MIN;
 	uint8_t *p = q->copy;
 
 	if (q->copy_len + more <= q->copy_cap)
@@ -81,6 +84,7 @@ static bool copy_room(struct rx_queue *q, size_t more)
 		memmove(p, q->copy + q->copy_off, have);
 	if (p != q->copy)
 		free(q->copy);
+	rx_budget_copy((ptrdiff_t)(cap - q->copy_cap));
 	q->copy = p;
 	q->copy_cap = cap;
 	q->copy_off = 0;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: made, accepted, ended. Octets in: recv.c, out: tx_queue.c. */
+/* Connections: listening, connecting, accepting, ending. Octets: pcb/rx.c and pcb/tx_queue.c. */
 #include "io/lwip/conn.h"
 
 #include <string.h>
 
 #include "base/slab.h"
-
-#include "lwip/priv/tcp_priv.h"
 
 static void list(struct llp_conn *c, struct llp_conn **head)
 {
@@ -46,6 +44,7 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 static void leave(struct llp_conn *c)
 {
 	rx_queue_drop(&c->rx_queue);
+	conn_rx_kept(c);
 	conn_drop_building(c);
 	conn_forget_ack(c);
 	conn_active_list_forget(c);
@@ -57,6 +56,7 @@ static void leave(struct llp_conn *c)
 void conn_release(struct llp_conn *c)
 {
 	conn_flow_remove(c);
+	conn_rx_forget(c);
 	unlist(c);
 	c->pcb = NULL;
 	c->next = edge.spare;
@@ -101,9 +101,13 @@ err_t conn_callback_end(struct llp_conn *c)
 	enum conn_end end = c->end;
 
 	c->in_callback = false;
-	if (end == CONN_ON)
+	if (end == CONN_ON) {
+		/* pcb->ooseq: edge_input looks at it afterwards */
+		if (c->rx_queue.count != c->pinned)
+			conn_rx_kept(c);
 		return ERR_OK;
-	if (end == CONN_CLOSE) {
+	}
+	if (end == CONN_CLOSE && !c->lost) {
 		conn_window_open_all(c);
 		part(c);
 		return ERR_OK;
@@ -174,8 +178,10 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	struct llp_conn *c = arg;
 	struct llp_listener *ls;
 
-	if (err != ERR_OK || !pcb)
+	if (err != ERR_OK || !pcb) {
+		edge.cfg.stats->tcp_syn_dropped++;
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
+	}
 	ls = conn_established(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	conn_fast_start(c);
@@ -251,11 +257,7 @@ static bool is_free(const struct io_link *l, const struct flow_key *k)
 {
 	struct llp_conn *c = conn_flow_find(k);
 
-	if (c && l->flags & IO_P2P && c->pcb->state == TIME_WAIT) {
-		tcp_abandon(c->pcb, 0);
-		return true;
-	}
-	return !c;
+	return !c || (l->flags & IO_P2P && edge_pcb_drop_time_wait(c->pcb));
 }
 
 uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
@@ -299,6 +301,21 @@ fail:
 	return edge_status(err);
 }
 
+void conn_lose(struct llp_conn *c)
+{
+	conn_activate(c);
+	edge_pcb_drop(c->pcb);
+}
+
+static void conn_lose_quietly(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	conn_free(c);
+	detach(pcb);
+	edge_pcb_drop(pcb);
+}
+
 void edge_close(struct llp_conn *c)
 {
 	if (c->in_callback) {
@@ -306,6 +323,10 @@ void edge_close(struct llp_conn *c)
 		return;
 	}
 	conn_activate(c);
+	if (c->lost) {
+		conn_lose_quietly(c);
+		return;
+	}
 	conn_window_open_all(c);
 	part(c);
 }
@@ -330,32 +351,29 @@ void edge_abort(struct llp_conn *c)
 	tcp_abort(pcb);
 }
 
+/* What the process sent before it died has arrived, and its Sends were completed: a user that waits
+ * for receives gets it first. */
+static bool has_octets_for_user(const struct tcp_pcb *pcb)
+{
+	struct llp_conn *c = conn_of(pcb);
+
+	if (!c || c->end != CONN_ON || !c->paused || !rx_queue_octets(&c->rx_queue))
+		return false;
+	c->lost = true;
+	return true;
+}
+
 void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	(void)l;
 	for (struct llp_conn *c = edge.conns; c; c = c->next)
 		conn_activate(c);
-	edge_pcbs_lose(addr);
+	edge_pcbs_lose(addr, has_octets_for_user);
 }
 
 unsigned edge_lingering(void)
 {
-	unsigned n = 0;
-
-	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		n += edge_pcb_finishing(pcb);
-	return n;
-}
-
-uint64_t edge_next_timer_us(void)
-{
-	uint64_t tick = TCP_TMR_INTERVAL * 1000;
-
-	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
-		return UINT64_MAX;
-	if (tcp_active_pcbs)
-		return tick;
-	return LWIP_MIN(25 * tick, edge_active_list_next_us());
+	return edge_pcbs_finishing();
 }
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)

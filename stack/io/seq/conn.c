@@ -98,14 +98,13 @@ static err_t reset(void *netconn)
 
 static err_t lose_peer(void *addr)
 {
-	edge_pcbs_lose(*(uint32_t *)addr);
+	edge_pcbs_lose(*(uint32_t *)addr, NULL);
 	return ERR_OK;
 }
 
 static err_t count_finishing(void *n)
 {
-	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		*(unsigned *)n += edge_pcb_finishing(pcb);
+	*(unsigned *)n += edge_pcbs_finishing();
 	return ERR_OK;
 }
 

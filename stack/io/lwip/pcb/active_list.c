@@ -1,18 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections of which nothing is under way. lwIP's timers, its search for who a SYN is for and its
- * bind and connect walk its list of active pcbs, however many of them are idle. So an idle one is
- * taken off that list, and put back by the first segment that comes or goes (doc/adr/0012). All
- * that lwIP would have done for it meanwhile is to ask after a silent peer: those that want it wait
- * here in the order in which they fell silent, so that only the first has to be looked at.
+ * lwIP's list of active connections, tcp_active_pcbs (doc/adr/0012). lwIP walks it for each
+ * segment, in each timer tick, and when it binds, connects or closes, however many connections are
+ * on it.
  *
- * With many connections, each of which has its turn now and then, lwIP's timers would come to every
- * one of them when its memory is in no near cache any more. So it is left off the list soon after
- * its turn, and an acknowledgement that it owes goes out before that.
+ * - A connection is moved to the front of the list before lwIP gets a segment of it.
+ * - Each connection remembers which one is in front of it, so that it can be taken out without a
+ * walk. The memory is a hint. A wrong hint is found out, and repaired by a walk.
+ * - A connection with nothing under way is taken off the list. The next segment that comes or goes
+ *   puts it back. The only thing that lwIP would have done for it meanwhile is to probe a silent
+ *   peer, so connections that want keepalives are queued here by the time of their last segment.
+ * - From UW_PREFETCH_FROM connections on, a connection leaves the list soon after its turn instead
+ *   of in the next tick, when its memory would be in no near cache any more. A delayed ACK goes out
+ *   before that.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
 
-#include "lwip/priv/tcp_priv.h"
+/* ---- the list ----------------------------------------------------------------------------- */
+
+void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
+{
+	struct llp_conn *c = conn_of(pcb);
+
+	if (c)
+		c->before = before;
+}
+
+/* What is in front of it in the list: by the hint, which is true if it points to a living pcb that
+ * has ours behind it; else by walking, which repairs the hints on the way. NULL: not in the list.
+ */
+static struct tcp_pcb *predecessor(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = tcp_active_pcbs;
+
+	if (c->before && c->before->pcb && c->before->pcb->next == c->pcb)
+		return c->before->pcb;
+	for (; pcb; pcb = pcb->next) {
+		conn_flow_before(pcb->next, conn_of(pcb));
+		if (pcb->next == c->pcb)
+			return pcb;
+	}
+	return NULL;
+}
+
+void conn_flow_front(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb, *before;
+
+	conn_activate(c);
+	/* In TIME_WAIT it is on another list. */
+	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
+		return;
+	before = predecessor(c);
+	if (!before)
+		return;
+	before->next = pcb->next;
+	conn_flow_before(pcb->next, conn_of(before));
+	pcb->next = tcp_active_pcbs;
+	conn_flow_before(pcb->next, c);
+	tcp_active_pcbs = pcb;
+	c->before = NULL;
+}
+
+void conn_flow_unlist(struct llp_conn *c)
+{
+	struct tcp_pcb *before = c->pcb == tcp_active_pcbs ? NULL : predecessor(c);
+
+	if (before)
+		before->next = c->pcb->next;
+	else
+		tcp_active_pcbs = c->pcb->next;
+	conn_flow_before(c->pcb->next, conn_of(before));
+}
+
+/* ---- connections with nothing under way ---------------------------------------------------- */
 
 static bool wants_keepalive(const struct llp_conn *c)
 {
@@ -197,4 +259,46 @@ uint64_t edge_active_list_next_us(void)
 		return UINT64_MAX;
 	due = edge.keepalive->silent_us + limit_us();
 	return due > now ? due - now : 1;
+}
+
+uint64_t edge_next_timer_us(void)
+{
+	uint64_t tick = TCP_TMR_INTERVAL * 1000;
+
+	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
+		return UINT64_MAX;
+	if (tcp_active_pcbs)
+		return tick;
+	return LWIP_MIN(25 * tick, edge_active_list_next_us());
+}
+
+/* ---- what lwIP need not search ------------------------------------------------------------ */
+
+/* It looks into them for room as well when there is none. */
+static bool has_room(void)
+{
+	return edge.flows < MEMP_NUM_TCP_PCB - 1;
+}
+
+struct edge_lists edge_lists_hide(void)
+{
+	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs };
+
+	if (!has_room())
+		return (struct edge_lists){ 0 };
+	tcp_active_pcbs = tcp_tw_pcbs = NULL;
+	return l;
+}
+
+/* Behind what came in between. */
+void edge_lists_show(const struct edge_lists *l)
+{
+	struct tcp_pcb **p = &tcp_active_pcbs;
+
+	for (; l->active && *p; p = &(*p)->next)
+		continue;
+	if (l->active)
+		*p = l->active;
+	if (l->ended)
+		tcp_tw_pcbs = l->ended;
 }

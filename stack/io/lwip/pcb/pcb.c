@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/lwip/pcb/pcb.h"
 
+#include "io/isn.h"
 #include "io/lwip/hooks.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
@@ -35,17 +35,31 @@ static void watch_peer(struct tcp_pcb *pcb, const struct io_link *l, uint32_t ms
 	pcb->keep_cnt = KEEPALIVES;
 }
 
-/* A SYN opens a pcb, and this is the one place where we see it before its SYN-ACK: lwIP 2.2.1 hands
- * the DS field of a listener on to nobody. The listener that a SYN is for is the first one then. */
+/* One for the process's life: a new one would give up what the clock of RFC 6528 is for. */
+static const struct siphash_key *isn_key(void)
+{
+	static struct siphash_key key;
+
+	while (!key.k[0] && !key.k[1]) {
+		for (unsigned i = 0; i < 2; i++)
+			key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
+	}
+	return &key;
+}
+
 uint32_t uw_lwip_isn(struct tcp_pcb *pcb)
 {
-	if (pcb->state == SYN_RCVD)
-		pcb->tos = tcp_listen_pcbs.listen_pcbs->tos;
-	return uw_lwip_random();
+	const struct uw_ip local = edge_ip(&pcb->local_ip), remote = edge_ip(&pcb->remote_ip);
+	const uint16_t ports[2] = { pcb->local_port, pcb->remote_port };
+
+	return tcp_isn(isn_key(), &local, &remote, ports, uw_lwip_now_us());
 }
 
 void edge_pcb_came_up(struct tcp_pcb *pcb, const struct io_link *l, uint32_t keepalive_ms)
 {
+	/* What the SYN cost says nothing about what follows (RFC 6298 §5.7). */
+	pcb->nrtx = 0;
+	pcb->rto = (s16_t)((pcb->sa >> 3) + pcb->sv);
 	open_window(pcb, l);
 	watch_peer(pcb, l, keepalive_ms);
 }
@@ -60,7 +74,7 @@ struct llp_addrs edge_pcb_addrs(const struct tcp_pcb *pcb)
 	};
 }
 
-void edge_pcbs_lose(uint32_t addr)
+void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb))
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
 
@@ -68,7 +82,7 @@ void edge_pcbs_lose(uint32_t addr)
 		struct uw_ip remote = edge_ip(&pcb->remote_ip);
 
 		next = pcb->next;
-		if (uw_ip_v4_be(&remote) != addr)
+		if (uw_ip_v4_be(&remote) != addr || (keep && keep(pcb)))
 			continue;
 		/* Quietly: there is nobody to send an RST to. The pcb's user hears of it. */
 		tcp_abandon(pcb, 0);
@@ -76,10 +90,32 @@ void edge_pcbs_lose(uint32_t addr)
 	}
 }
 
-bool edge_pcb_finishing(const struct tcp_pcb *pcb)
+void edge_pcb_drop(struct tcp_pcb *pcb)
+{
+	tcp_abandon(pcb, 0);
+}
+
+bool edge_pcb_drop_time_wait(struct tcp_pcb *pcb)
+{
+	if (pcb->state != TIME_WAIT)
+		return false;
+	tcp_abandon(pcb, 0);
+	return true;
+}
+
+static bool finishing(const struct tcp_pcb *pcb)
 {
 	return pcb->unsent || pcb->unacked || pcb->state == FIN_WAIT_1 || pcb->state == CLOSING ||
 	       pcb->state == LAST_ACK;
+}
+
+unsigned edge_pcbs_finishing(void)
+{
+	unsigned n = 0;
+
+	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
+		n += finishing(pcb);
+	return n;
 }
 
 ip_addr_t edge_listen_addr(const struct io_link *l, const struct llp_place *at)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked and told of lwIP's connections and addresses; compiled for each of the two lwIPs
- * (io/lwip, io/seq). */
+/* Functions on lwIP's connections and addresses that both transports over lwIP need. Compiled for
+ * each of the two lwIPs (io/lwip, io/seq). */
 #ifndef UWARP_LWIP_PCB_H
 #define UWARP_LWIP_PCB_H
 
@@ -33,16 +33,24 @@ static inline ip_addr_t edge_addr(const struct uw_ip *ip)
 	return a;
 }
 
-/* What lwIP calls the place. */
+/* The address that lwIP has to listen on for a place. */
 ip_addr_t edge_listen_addr(const struct io_link *l, const struct llp_place *at);
 uw_status edge_status(err_t err);
 
-/* Connected: its first window, and whether the peer is to be watched. */
+/* The handshake is over: set the first congestion window, forget what the SYN's repetition did to
+ * the RTO, and ask for keepalives every keepalive_ms (0: never) where no link tells that a peer
+ * died.
+ */
 void edge_pcb_came_up(struct tcp_pcb *pcb, const struct io_link *l, uint32_t keepalive_ms);
 struct llp_addrs edge_pcb_addrs(const struct tcp_pcb *pcb);
-/* Has it something to send, or a FIN that is not acknowledged? */
-bool edge_pcb_finishing(const struct tcp_pcb *pcb);
-/* The peer at that address (io.h) is dead. */
-void edge_pcbs_lose(uint32_t addr);
+/* End a connection. Nothing is sent, and its user hears of it. */
+void edge_pcb_drop(struct tcp_pcb *pcb);
+/* Free a pcb that is in TIME_WAIT. False: it is not. */
+bool edge_pcb_drop_time_wait(struct tcp_pcb *pcb);
+/* How many have something to send, or a FIN that is not acknowledged. */
+unsigned edge_pcbs_finishing(void);
+/* End every connection to the process at that address (io.h), which is dead, but for those that
+ * `keep` wants to keep (NULL: none). Nothing is sent. */
+void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb));
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The segment that is expected: of an established connection, the next one in order, without
- * anything but octets and an acknowledgement. RFC 9293 §3.10.7.4 comes down to little then, and it
- * is done here as lwIP 2.2.1 does it (tcp_process, tcp_receive); every other segment is lwIP's. On
- * IO_P2P links alone, where nothing is summed.
+ * The fast path of reception (doc/adr/0015): Van Jacobson's header prediction. The next segment of
+ * an established connection, with nothing in it but octets and an acknowledgement, is taken in
+ * here. What RFC 9293 §3.10.7.4 asks for is done as lwIP 2.2.1 does it in tcp_process and
+ * tcp_receive. Every other segment goes to lwIP. Only on IO_P2P links over IPv4, because nothing is
+ * checksummed there.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
 
 #include "base/be.h"
 
-#include "lwip/priv/tcp_priv.h"
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
 #include "lwip/prot/ip4.h"
@@ -208,7 +209,7 @@ bool edge_rx_fast(const struct edge_link *el, struct io_frame *f)
 		return false;
 	c = conn_for(f);
 	if (!c || c->el != el || c->end != CONN_ON || !read_segment(f, c, &s) ||
-	    !is_expected(c->pcb, &s))
+	    !is_expected(c->pcb, &s) || (c->paused && !conn_rx_room(c)))
 		return false;
 	conn_activate(c);
 	if (edge.flows >= UW_PREFETCH_FROM)

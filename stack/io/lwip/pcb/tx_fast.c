@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * New segments and acknowledgements, straight to a link on which every process's MAC is known and
- * nothing is summed (IO_P2P): the headers of a connection are the same but for a few fields. What
- * lwIP's tcp_output (2.2.1) does to the pcb is done here; all that is not the ordinary case, to
- * repeat something above all, is left to it.
+ * The fast path of transmission (doc/adr/0015): new segments and pure ACKs go straight to the link.
+ * Only on IO_P2P links over IPv4, where each peer's MAC address is known and nothing is
+ * checksummed, so that the headers of a connection are always the same but for a few fields. The
+ * pcb is left as lwIP 2.2.1's tcp_output would leave it. Retransmissions and everything unusual are
+ * lwIP's.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
 
 #include <string.h>
 
 #include "base/be.h"
 
-#include "lwip/priv/tcp_priv.h"
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
 #include "lwip/prot/ip4.h"

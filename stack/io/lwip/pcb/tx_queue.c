@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Octets to lwIP, one TCP segment at a time. tcp_write would merge and cut them: FPDUs would lose
- * their alignment (RFC 5044 §5), so segments are queued here directly. This file knows the layout
- * of tcp_seg and the queue rules of lwIP 2.2.1.
+ * The queue of segments to send. lwIP's tcp_write would merge and cut them, and FPDUs would lose
+ * their alignment with segments (RFC 5044 §5). So a segment is appended to lwIP's queue here, as it
+ * is. This file knows the layout of struct tcp_seg and the rules of the queues of lwIP 2.2.1.
  */
 #include "io/lwip/conn.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* More in flight than this fills caches and rings and moves nothing faster. */
 #define IN_FLIGHT_P2P (768u * 1024)
 #define IN_FLIGHT_NET (4u * 1024 * 1024)
+
+/* RFC 9293 §3.8.6.2.1: "0.1 to 1.0 seconds" */
+#define OVERRIDE_US 200000u
 
 #define PROBE_MIN_US 250000u
 #define PROBE_MAX_US 8000000u
@@ -39,6 +41,27 @@ static bool window_open(const struct llp_conn *c, uint32_t n)
 		return false;
 	return edge_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
 	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
+}
+
+/* A peer whose window stays below a segment gets one all the same after a while. lwIP cuts it at
+ * the window, so FPDUs lose their alignment; but they arrive. */
+static bool window_overridden(struct llp_conn *c, uint32_t n)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+	uint64_t now;
+
+	if (!pcb->snd_wnd || pcb->snd_wnd >= n || edge_in_flight(c) ||
+	    (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)) {
+		c->override_us = 0;
+		return false;
+	}
+	now = edge.cfg.now_us(edge.cfg.arg);
+	if (!c->override_us)
+		c->override_us = now + OVERRIDE_US;
+	if (now < c->override_us)
+		return false;
+	c->override_us = 0;
+	return true;
 }
 
 /* The ACK that opens a closed window may get lost, and lwIP, which has nothing queued, would not
@@ -71,7 +94,7 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 
 	if (!n || c->end != CONN_ON)
 		return NULL;
-	if (!window_open(c, n)) {
+	if (!window_open(c, n) && !window_overridden(c, n)) {
 		probe_window(c, n);
 		return NULL;
 	}
@@ -147,6 +170,7 @@ void edge_tx_commit(struct llp_conn *c, size_t n)
 	edge.cfg.stats->tcp_tx_segments++;
 	edge.cfg.stats->tcp_tx_bytes += n;
 	fill_segment(seg, c->pcb, edge_wrap_tx(f));
+	c->queued_seq = c->pcb->snd_lbb;
 	append(c->pcb, seg);
 	c->queued = seg;
 }
@@ -177,6 +201,8 @@ static void output_behind(struct llp_conn *c)
 	tcp_output(pcb);
 	c->sent->next = pcb->unacked;
 	pcb->unacked = first;
+	/* The persist timer is for an empty queue only, and lwIP took this one for empty. */
+	pcb->persist_backoff = 0;
 }
 
 static void output(struct llp_conn *c)
@@ -203,6 +229,7 @@ void edge_tx_flush(struct llp_conn *c)
 		return;
 	conn_activate(c);
 	output(c);
-	c->sent = pcb->unsent ? NULL : c->queued;
+	/* One that was cut may be gone though its end is not acknowledged. */
+	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Octets from lwIP to the user, without copying: what is not consumed stays in its frames. */
+/* Octets from lwIP to the user, without a copy. What the user does not use up stays in rx_queue. */
 #include "io/lwip/conn.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* Offer until nothing more is consumed: one rope shows at most RX_QUEUE_SPANS frames. */
 static void offer(struct llp_conn *c)
@@ -41,6 +40,8 @@ static void pay(struct llp_conn *c)
 
 	recved(c, c->window_debt - still);
 	c->window_debt = still;
+	if (c->rx_shut && conn_rx_room(c))
+		conn_rx_open(c);
 	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
 	 */
 	if (before < TCP_WND_UPDATE_THRESHOLD && c->pcb->rcv_ann_wnd > before) {
@@ -62,13 +63,18 @@ void edge_pause(struct llp_conn *c)
 
 void edge_resume(struct llp_conn *c)
 {
+	bool lost;
+
 	conn_activate(c);
 	c->paused = false;
 	c->in_callback = true;
 	offer(c);
 	if (c->end == CONN_ON)
 		pay(c);
+	lost = c->lost && !c->paused && c->end == CONN_ON;
 	conn_callback_end(c);
+	if (lost) /* now that the user has taken what came */
+		conn_lose(c);
 }
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
