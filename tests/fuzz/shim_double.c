@@ -81,7 +81,7 @@ void double_read(int fd)
 
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls)
 {
-	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .fork_fd = -1 };
+	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .wfd = -1, .fork_fd = -1 };
 }
 
 void fd_obj_put(struct fd_obj *o)
@@ -110,6 +110,17 @@ struct fd_obj *fdtab_get_slow(int fd)
 	if (o)
 		atomic_fetch_add(&o->refs, 1);
 	return o;
+}
+
+int fd_obj_pipe(struct fd_obj *o)
+{
+	o->wfd = feed_rarely(feed, 32) ? -EMFILE : new_fd();
+	return o->wfd;
+}
+
+struct fd_obj *fdtab_get_unchecked(int fd)
+{
+	return fd >= DOUBLE_FD && fd < DOUBLE_FD + DOUBLE_FDS ? fdtab_get_slow(fd) : NULL;
 }
 
 int loop_socket(int flags)
@@ -142,7 +153,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
 	unsigned *records = records_of(o);
-	size_t n = len < 16 ? len : 16;
+	size_t n = len < 16 ? len : 16; /* a record of a channel has 8 */
 
 	if (!records)
 		return -EBADF;

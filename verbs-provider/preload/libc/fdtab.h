@@ -42,6 +42,7 @@ struct fd_class {
 	void (*forked)(struct fd_obj *o);
 	bool is_cdev;	/* fstat() says that it is a character device */
 	bool is_loop;	/* made by loop_socket(); a forked child gets a new one */
+	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
 	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
 
@@ -51,8 +52,9 @@ struct fd_obj {
 	/* all below: fdtab_lock() */
 	unsigned nfds; /* how many descriptors of the table stand for it */
 	int fd;	       /* one of these, -1: none */
+	int wfd;       /* a pipe's other end, which only this library uses; -1: none */
 	int fork_fd;   /* the new socket while a forked child makes one, else -1 */
-	dev_t dev;     /* what fstat() must say */
+	dev_t dev;     /* what fstat() must say; both ends of a pipe have the same numbers */
 	ino_t ino;
 };
 
@@ -103,8 +105,17 @@ void fdtab_dup(int fd, int copy);
  * eventfd has no inode number of its own to compare. flags: SOCK_CLOEXEC, SOCK_NONBLOCK. */
 int loop_socket(int flags);
 
-/* Put one record into the socket behind o, or take one out. They never block. The number of octets
- * or a negative errno. */
+/* A pipe for o. Returns the end that the program reads, close-on-exec and blocking, or a negative
+ * errno. Unlike a socket it never polls as writable. The other end is closed with the last
+ * descriptor of o. */
+int fd_obj_pipe(struct fd_obj *o);
+
+/* As fdtab_get(), without a look at what is open under that number: for a caller that only calls
+ * fd_obj_send(), which looks. */
+struct fd_obj *fdtab_get_unchecked(int fd);
+
+/* Put octets into the socket or pipe behind o, or take some out. They never block. The number of
+ * octets or a negative errno. */
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len);
 ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len);
 /* Several such steps as one. */
