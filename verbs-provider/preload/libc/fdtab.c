@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 
 #include "loader/loader.h"
 #include "raw.h"
@@ -213,20 +212,25 @@ struct fd_obj *fdtab_forget(int fd)
 	return last;
 }
 
+/* The program's end of the pipe is the same file, and the program may have put it there (dup2). */
+static bool is_wfd(const struct fd_obj *o)
+{
+	return o->wfd >= 0 && is_file_of(o, o->wfd) &&
+	       (raw_fcntl(o->wfd, F_GETFL, 0) & O_ACCMODE) == O_WRONLY;
+}
+
 static void drop_wfd(struct fd_obj *o)
 {
-	if (o->wfd >= 0 && is_file_of(o, o->wfd))
+	if (is_wfd(o))
 		raw_close(o->wfd);
 	o->wfd = -1;
 }
 
 void fdtab_closed(struct fd_obj *o)
 {
-	if (o->cls->is_pipe) {
-		fdtab_lock();
-		drop_wfd(o);
-		fdtab_unlock();
-	}
+	fdtab_lock();
+	drop_wfd(o);
+	fdtab_unlock();
 	if (o->cls->closed)
 		o->cls->closed(o);
 	fd_obj_put(o);
@@ -249,30 +253,6 @@ void fdtab_dup(int fd, int copy)
 	if (ours())
 		fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
 	fd_obj_put(o);
-}
-
-int loop_socket(int flags)
-{
-	struct sockaddr_un self = { .sun_family = AF_UNIX };
-	socklen_t len = sizeof(self.sun_family); /* no name: the kernel picks a free one */
-	int fd = raw_socket(AF_UNIX, SOCK_DGRAM | flags, 0), big = 1 << 22, err;
-
-	if (fd < 0)
-		return -errno;
-	if (syscall(SYS_bind, fd, &self, len))
-		goto fail;
-	len = sizeof(self);
-	if (syscall(SYS_getsockname, fd, &self, &len) || syscall(SYS_connect, fd, &self, len))
-		goto fail;
-	/* Room for many unread completion events; without the right to force it, what is allowed.
-	 */
-	if (syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big)))
-		syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-	return fd;
-fail:
-	err = errno;
-	raw_close(fd);
-	return -err;
 }
 
 /* ---- pipes ------------------------------------------------------------------------------ */
@@ -305,7 +285,7 @@ static void regain_wfd(struct fd_obj *o)
 {
 	char path[32];
 
-	if (o->wfd >= 0 && is_file_of(o, o->wfd))
+	if (is_wfd(o))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", o->fd);
 	o->wfd = raw_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -317,9 +297,22 @@ static ssize_t pipe_write(struct fd_obj *o, const void *buf, size_t len)
 {
 	ssize_t n;
 
-	regain_wfd(o);
+	if (o->wfd < 0 || !is_file_of(o, o->wfd))
+		regain_wfd(o);
 	n = syscall(SYS_write, o->wfd, buf, len);
+	if (n < 0 && errno == EBADF) { /* it is, but not to be written */
+		regain_wfd(o);
+		n = syscall(SYS_write, o->wfd, buf, len);
+	}
 	return n < 0 ? -errno : n;
+}
+
+void fd_obj_revive(struct fd_obj *o)
+{
+	fdtab_lock();
+	if (o->fd >= 0 && mark_matches(o, o->fd))
+		regain_wfd(o);
+	fdtab_unlock();
 }
 
 /* Whatever the program's end is set to, this does not block. RWF_NOWAIT on pipes is newer than
@@ -343,30 +336,14 @@ static ssize_t pipe_read(struct fd_obj *o, void *buf, size_t len)
 	return n;
 }
 
-/* ---- both ------------------------------------------------------------------------------- */
-
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
-	ssize_t n;
-
-	if (o->fd < 0 || !mark_matches(o, o->fd))
-		return -EBADF;
-	if (o->cls->is_pipe)
-		return pipe_write(o, buf, len);
-	n = raw_sendto(o->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
-	return n < 0 ? -errno : n;
+	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_write(o, buf, len) : -EBADF;
 }
 
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
-	ssize_t n;
-
-	if (o->fd < 0 || !mark_matches(o, o->fd))
-		return -EBADF;
-	if (o->cls->is_pipe)
-		return pipe_read(o, buf, len);
-	n = raw_recv(o->fd, buf, len, MSG_DONTWAIT);
-	return n < 0 ? -errno : n;
+	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_read(o, buf, len) : -EBADF;
 }
 
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len)
@@ -403,8 +380,6 @@ static int new_file(struct fd_obj *o, bool nonblock)
 {
 	int fd;
 
-	if (o->cls->is_loop)
-		return loop_socket(SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0));
 	drop_wfd(o);
 	fd = fd_obj_pipe(o);
 	if (fd >= 0 && nonblock)
@@ -432,7 +407,7 @@ void fdtab_fork_child(void)
 	owner = getpid();
 	for (int fd = 0; fd < top; fd++) {
 		o = entry(fd);
-		if (o && (o->cls->is_loop || o->cls->is_pipe) && mark_matches(o, fd))
+		if (o && o->cls->is_pipe && mark_matches(o, fd))
 			remake(fd, o);
 	}
 	for (int fd = 0; fd < top; fd++) {
