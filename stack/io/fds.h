@@ -8,9 +8,11 @@
 #ifndef UWARP_IO_FDS_H
 #define UWARP_IO_FDS_H
 
-/* Returns fd, or -1 with fd closed if there is no memory to remember it. */
+/* Any thread, with any lock held: neither of these waits for a lock. */
+
+/* Returns fd, or -1 with fd closed if its number is too high to remember (2^20 and above). */
 int fds_keep(int fd);
-/* Closes fd; -1 is fine. */
+/* Closes fd if it is kept; -1 is fine. While another thread forks, it is closed after that. */
 void fds_close(int fd);
 
 #endif
