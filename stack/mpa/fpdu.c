@@ -126,7 +126,7 @@ uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpd
 	return UW_OK;
 }
 
-void mpa_rx_untake(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used)
+void mpa_rx_put_back(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used)
 {
 	if (rx->markers)
 		rx->phase = mpa_phase_add(rx->phase, 512 - used % 512);
@@ -155,23 +155,6 @@ size_t mpa_tx_fit(const struct mpa_tx *tx, size_t room)
 	if (room <= over)
 		return 0;
 	return room - over > MPA_ULPDU_MAX ? MPA_ULPDU_MAX : room - over;
-}
-
-size_t mpa_tx_finish_around(struct mpa_tx *tx, uint8_t *p, size_t n, struct uw_span rest)
-{
-	size_t pad = mpa_pad(n + rest.n), head = MPA_LENGTH_SIZE + n;
-	uint32_t crc = UW_CRC32C_START;
-
-	uw_put16(p, (uint16_t)(n + rest.n));
-	memset(p + head, 0, pad);
-	if (tx->crc) {
-		crc = uw_crc32c_add(crc, p, head);
-		crc = uw_crc32c_add(crc, rest.p, rest.n);
-		crc = uw_crc32c_add(crc, p + head, pad);
-	}
-	mpa_put_crc(p + head + pad, tx->crc ? uw_crc32c_end(crc) : 0);
-	tx->stats->mpa_tx_fpdus++;
-	return head + pad + MPA_CRC_SIZE;
 }
 
 size_t mpa_tx_finish(struct mpa_tx *tx, uint8_t *p, size_t n)

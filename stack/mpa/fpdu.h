@@ -33,9 +33,9 @@ struct mpa_rx {
 uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpdu,
 		      size_t *used) UW_CHECK;
 
-/* The FPDU that mpa_rx_next gave last (its values of ulpdu and used) could not be used yet: it will
- * be offered again. */
-void mpa_rx_untake(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used);
+/* Take back the last mpa_rx_next, which gave these values of ulpdu and used: the same FPDU will
+ * come again. */
+void mpa_rx_put_back(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used);
 
 /* ---- transmit ---------------------------------------------------------------------------- */
 
@@ -58,11 +58,6 @@ static inline uint8_t *mpa_tx_ulpdu(uint8_t *p)
 {
 	return p + MPA_LENGTH_SIZE;
 }
-
-/* Make an FPDU whose ULPDU is the n octets that were put at mpa_tx_ulpdu(p) and then `rest`, which
- * stays where it is and belongs between them and what follows at mpa_tx_ulpdu(p) + n: pad and CRC.
- * Returns the octets at p. Not with markers. */
-size_t mpa_tx_finish_around(struct mpa_tx *tx, uint8_t *p, size_t n, struct uw_span rest);
 
 /* Make the FPDU around the n octets that were put at mpa_tx_ulpdu(p); returns its whole size. */
 size_t mpa_tx_finish(struct mpa_tx *tx, uint8_t *p, size_t n);

@@ -21,14 +21,14 @@ bool qp_acked(struct qp *qp, uint32_t in_flight)
 
 	if (after(acked, qp->acked))
 		qp->acked = acked;
-	return qp->confirmed && qp->settled != qp->sq.tx;
+	return qp->confirmed && qp->unacked != qp->sq.tx;
 }
 
 /* Everything before `upto` that has no answer to wait for is done. */
-static void settle_before(struct qp *qp, uint32_t upto)
+static void complete_before(struct qp *qp, uint32_t upto)
 {
-	for (; qp->settled != upto; qp->settled++) {
-		struct sqe *e = sq_at(&qp->sq, qp->settled);
+	for (; qp->unacked != upto; qp->unacked++) {
+		struct sqe *e = sq_at(&qp->sq, qp->unacked);
 
 		if (!sqe_is_answered(e))
 			e->done = 1;
@@ -38,20 +38,20 @@ static void settle_before(struct qp *qp, uint32_t upto)
 
 static void catch_up(struct qp *qp)
 {
-	if (after(oldest(qp), qp->settled))
-		qp->settled = oldest(qp);
+	if (after(oldest(qp), qp->unacked))
+		qp->unacked = oldest(qp);
 }
 
-void qp_settle(struct qp *qp)
+void qp_complete_acked(struct qp *qp)
 {
 	uint32_t i;
 
 	catch_up(qp);
-	i = qp->settled;
+	i = qp->unacked;
 	while (i != qp->sq.tx && !after(sq_at(&qp->sq, i)->end, qp->acked))
 		i++;
-	if (i != qp->settled)
-		settle_before(qp, i);
+	if (i != qp->unacked)
+		complete_before(qp, i);
 }
 
 /* ---- a Terminate's request --------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static bool writes_there(const struct sqe *e, const struct ddp_hdr *h)
 
 static bool find_write(const struct qp *qp, const struct ddp_hdr *h, uint32_t *at)
 {
-	for (*at = qp->settled; *at != begun(qp); ++*at) {
+	for (*at = qp->unacked; *at != begun(qp); ++*at) {
 		if (writes_there(sq_at(&qp->sq, *at), h))
 			return true;
 	}
@@ -92,7 +92,7 @@ static bool find_send(const struct qp *qp, uint32_t msn, uint32_t *at)
 {
 	uint32_t n = qp->rd.ddp.tx_msn[RDMAP_QN_SEND];
 
-	for (*at = begun(qp); *at != qp->settled;) {
+	for (*at = begun(qp); *at != qp->unacked;) {
 		--*at;
 		if (is_numbered(qp, *at) && --n == msn)
 			return true;
@@ -103,11 +103,17 @@ static bool find_send(const struct qp *qp, uint32_t msn, uint32_t *at)
 /* The first that may have met the receive that is at fault. */
 static bool find_first_send(const struct qp *qp, uint32_t *at)
 {
-	for (*at = qp->settled; *at != begun(qp); ++*at) {
+	for (*at = qp->unacked; *at != begun(qp); ++*at) {
 		if (is_numbered(qp, *at))
 			return true;
 	}
 	return false;
+}
+
+/* False: the Terminate brings no header of a segment, or none that can be read. */
+static bool header_of(const struct rdmap_term *t, struct ddp_hdr *h)
+{
+	return t->has_ddp && !ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, h);
 }
 
 static bool find_blamed(const struct qp *qp, const struct rdmap_term *t, uint32_t *at)
@@ -116,10 +122,32 @@ static bool find_blamed(const struct qp *qp, const struct rdmap_term *t, uint32_
 
 	if (rdmap_is_local(t))
 		return find_first_send(qp, at);
-	if (!t->has_ddp || ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, &h))
+	if (!header_of(t, &h))
 		return false;
 	return h.tagged ? find_write(qp, &h, at)
 			: h.qn == RDMAP_QN_SEND && find_send(qp, h.msn, at);
+}
+
+/* Without qp->confirmed the Send or Write that the Terminate names has nearly always completed, as
+ * our TCP has taken it. Nothing behind it is carried out any more (RFC 5041 §7.1), for the same
+ * reason: so the first Send or Write that has not completed fails with it. NULL: there is none, or
+ * the Terminate is not about a Send or a Write. */
+static struct sqe *first_behind(const struct qp *qp, const struct rdmap_term *t)
+{
+	struct ddp_hdr h;
+
+	if (qp->confirmed || !header_of(t, &h))
+		return NULL;
+	if (h.tagged ? rdmap_ctrl_opcode(h.rsvd_ulp) != RDMAP_WRITE : h.qn != RDMAP_QN_SEND)
+		return NULL;
+	for (uint32_t i = oldest(qp); i != atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	     i++) {
+		struct sqe *e = sq_at(&qp->sq, i);
+
+		if (!e->done && !sqe_is_answered(e) && !sqe_is_local(e))
+			return e;
+	}
+	return NULL;
 }
 
 struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
@@ -127,8 +155,8 @@ struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
 	uint32_t i;
 
 	catch_up(qp);
-	if (!find_blamed(qp, t, &i) || sq_at(&qp->sq, i)->done)
-		return NULL;
-	settle_before(qp, i);
+	if (!find_blamed(qp, t, &i))
+		return first_behind(qp, t);
+	complete_before(qp, i);
 	return sq_at(&qp->sq, i);
 }

@@ -65,9 +65,9 @@ struct mpa_agreed node_agreed(void)
 void node_start(struct node *n, bool initiator, const struct mpa_agreed *a)
 {
 	const struct qp_stream s = { .agreed = a,
-				     .queues = { .irq = n->irq,
+				     .queues = { .irq = a->ird ? n->irq : NULL,
 						 .ird = a->ird,
-						 .orq = n->orq,
+						 .orq = a->ord ? n->orq : NULL,
 						 .ord = a->ord,
 						 .first_sink = 0x5100 },
 				     .scratch = n->scratch,
@@ -110,7 +110,7 @@ uw_status node_carry(struct node *from, struct node *to, size_t room)
 
 void nodes_run(struct node *a, struct node *b)
 {
-	for (unsigned i = 0; qp_tx_pending(&a->qp) || qp_tx_pending(&b->qp); i++) {
+	for (unsigned i = 0; qp_tx_prepare(&a->qp) || qp_tx_prepare(&b->qp); i++) {
 		assert_in_range(i, 0, 1000);
 		assert_status(node_carry(a, b, NODE_ROOM), UW_OK);
 		assert_status(node_carry(b, a, NODE_ROOM), UW_OK);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "io/slab.h"
+#include "base/slab.h"
 
 #include "lwip/priv/tcp_priv.h"
 
@@ -301,7 +301,6 @@ fail:
 
 void edge_close(struct llp_conn *c)
 {
-	edge_own(c); /* it goes on sending when nobody knows it any more */
 	if (c->in_callback) {
 		c->end = CONN_CLOSE;
 		return;
@@ -363,7 +362,6 @@ struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
 	struct llp_addrs a = edge_pcb_addrs(c->pcb);
 
-	a.serial = c->serial;
 	return a;
 }
 

@@ -57,7 +57,6 @@ struct llp_conn {
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
-	uint64_t serial;			/* of its SYN: llp_config.serial */
 };
 
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
@@ -94,8 +93,6 @@ void conn_came(struct llp_conn *c);
 /* half.c: it is accepted, or will not be. */
 struct llp_listener *conn_whole(struct llp_conn *c);
 
-/* send.c: the segment that was begun is p */
-void conn_queue(struct llp_conn *c, struct pbuf *p);
 /* send.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);
 

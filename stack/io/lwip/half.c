@@ -39,7 +39,6 @@ void edge_half_opened(void)
 	conn_attach(c, pcb);
 	c->listed = true;
 	c->half = ls;
-	c->serial = edge.cfg.serial ? edge.cfg.serial(edge.cfg.arg) : 0;
 	edge.half_open++;
 	conn_flow_add(c);
 }
