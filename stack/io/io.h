@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the engine asks of a link, and what a link gives it: frames. A link moves Ethernet frames
- * (14-octet header first) and knows nothing of TCP or iWARP. io/dpdk and io/loop are links.
+ * (14-octet header first) and knows nothing of TCP or iWARP. io/memif, io/port and io/loop are links.
  *
  * Every function is called under the stack lock unless it says otherwise; `resolve`,
  * `claim_port`, `open` and `close` are called without it and may block.

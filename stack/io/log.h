@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a link tells the user: one line, and the status to return. */
+/* Error messages of links: one line on stderr. */
 #ifndef UWARP_IO_LOG_H
 #define UWARP_IO_LOG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel says about one of its interfaces. */
+/* Properties of an interface of the kernel's, asked by ioctl. */
 #ifndef UWARP_IO_PORT_KERNEL_IF_H
 #define UWARP_IO_PORT_KERNEL_IF_H
 
@@ -10,12 +10,12 @@
 
 struct kernel_if {
 	unsigned mtu;
-	unsigned queues; /* of both directions together, for XDP */
+	unsigned queues; /* combined channels (ethtool -l), at least 1 */
 	bool up;
 	uint32_t addr, mask; /* network order; 0: it has none */
 };
 
-/* Says what is wrong if there is no such interface. */
+/* If there is no such interface, one line on stderr says so. */
 UW_CHECK uw_status kernel_if_read(const char *name, struct kernel_if *out);
 
 #endif

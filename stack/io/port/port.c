@@ -135,7 +135,7 @@ struct port_job {
 	struct port *p;
 	const struct port_spec *spec;
 	enum dpdk_tso tso;
-	bool csum;	    /* drivers of no card would do it in software, as we do */
+	bool csum; /* ask for checksums; drivers without a card would do them in software */
 	const char *no_tso; /* out: what stands against it */
 	bool no_driver;	    /* out: none that is linked knows the device */
 	unsigned has;	    /* out: queues, if they are too few */

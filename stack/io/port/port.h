@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One Ethernet port as one link, or one for each of its queues: a kernel interface, a PCI device or
- * whatever DPDK can name. */
+/* A port of DPDK's (an interface of the kernel's, a PCI device, or a virtual device) as a link for
+ * each of its queues. */
 #ifndef UWARP_IO_PORT_PORT_H
 #define UWARP_IO_PORT_PORT_H
 
@@ -8,8 +8,7 @@
 
 enum port_kind { PORT_AF_PACKET, PORT_AF_XDP, PORT_PCI, PORT_DEVARGS };
 
-/* device: the interface, the PCI address or the devargs. envs and out have an entry for each queue.
- */
+/* device: the name of the interface, the PCI address, or the devargs. See dpdk_links_open. */
 UW_CHECK uw_status port_open(enum port_kind kind, const char *device, const struct dpdk_config *cfg,
 			     const struct io_env *envs, struct io_link **out);
 

@@ -15,20 +15,20 @@ struct port_spec {
 	const char *bus;
 	char name[ETHDEV_NAME_LEN];
 	char args[512];
-	unsigned room;	    /* of a buffer, behind the headroom */
+	unsigned room;	    /* octets of a buffer, behind the headroom */
 	unsigned nrx, ntx;  /* buffers of a queue */
 	struct pci_dev pci; /* PORT_PCI */
 	unsigned set_mtu;   /* in the device; 0: it has it or needs none */
-	/* of the links */
+	/* for the links */
 	unsigned mtu;
-	uint32_t addr, mask; /* the kernel interface's own, 0: it is not asked for or has none */
+	uint32_t addr, mask; /* the kernel interface's own; 0: not wanted, or it has none */
 	uint32_t scope;
 };
 
-/* kind, device and queues are filled in. */
+/* The caller has set kind, device and queues; this sets the rest. */
 UW_CHECK uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg);
 
-/* Fewer than are asked for. */
+/* Say that the port has fewer queues than asked for. */
 UW_CHECK uw_status spec_say_queues(const char *link, unsigned has, unsigned asked);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the processes of a machine find each other: files under the run directory. Who lives is
- * told by flocks, which end with their process, never by a file's mere presence.
+ * How the processes of a user find each other: by files in the run directory. A process holds an
+ * flock on its files. The lock ends with the process, so a file without a lock is of a dead
+ * process.
  *
  *   ctl/ADDR.lock   held by the process that has the address
  *   ctl/ADDR        its control socket
  *   port/PORT       held by the process that listens on the TCP port; says at which address
  *
- * A file is locked first, then looked up again: if the name leads elsewhere by now, somebody
- * swept it away in between. So a dead process's files may be removed by anybody.
+ * Any process may remove the files of a dead one. So who has opened and locked a file looks up its
+ * name once more: if it names another file, or none, the locked one was removed in between.
  */
 #ifndef UWARP_IO_RENDEZVOUS_REGISTRY_H
 #define UWARP_IO_RENDEZVOUS_REGISTRY_H

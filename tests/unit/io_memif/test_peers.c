@@ -160,7 +160,6 @@ static int survivor(struct node *n, int rounds)
 	CHECK(took > 0);
 	CHECK(rounds < 2 || fds_open() == fds);
 	CHECK(frames_free(n) == frames);
-	ms_sleep(500);
 	board_step(n->board, 10000);
 	CHECK(board_wait(n->board, 10001));
 	node_close(n);
@@ -188,6 +187,8 @@ static void killed_peers_are_mourned(void **state)
 	}
 	/* What the dead left was swept by the one that lives: only its own files are there. */
 	assert_true(board_wait(b, 10000));
+	for (uint64_t end = ms_now() + WAIT_MS; files_left(b) != 2 && ms_now() < end;)
+		ms_sleep(50);
 	assert_int_equal(files_left(b), 2);
 	board_step(b, 10001);
 	assert_int_equal(reap(a, WAIT_MS), 0);
