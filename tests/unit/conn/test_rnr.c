@@ -4,6 +4,10 @@
  * lying while a QP waits. A Send is played: when its stream goes on, it takes one receive, or waits
  * again.
  */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
 #include "world.h"
 
 #define SECOND 1000000u
@@ -19,6 +23,7 @@ struct bench {
 	unsigned got[4];    /* receives that it took */
 	unsigned order[16]; /* whose they were */
 	unsigned n_order;
+	_Atomic bool stop;
 };
 
 static struct bench *bench; /* for the transport, which is global as well */
@@ -44,6 +49,7 @@ static void play_stream(struct conn_qp *q)
 			continue;
 		}
 		rq_drop(q->qp.rq);
+		rq_free(q->qp.rq, 1); /* as if its completion had been polled */
 		bench->sends[i]--;
 		bench->got[i]++;
 		bench->order[bench->n_order++ % COUNT(bench->order)] = i;
@@ -378,6 +384,85 @@ static void after_it_went_no_ring_has_it(void **state)
 	close_bench(b);
 }
 
+#define LOOKS	400u
+#define PATIENT 100000u /* yields until the thread stands still */
+
+static _Atomic bool stand_still, stands_still;
+
+/* Wherever the thread is: in the middle of a post. */
+static void on_signal(int sig)
+{
+	(void)sig;
+	atomic_store(&stands_still, true);
+	while (atomic_load(&stand_still))
+		;
+	atomic_store(&stands_still, false);
+}
+
+/* Another thread posts to the SRQ, without a stack lock. */
+static void *post_often(void *arg)
+{
+	struct bench *b = arg;
+
+	while (!atomic_load(&b->stop)) {
+		if (rq_outstanding(&b->srq.rq) < WORLD_QUEUE)
+			post_to_srq(b, 1);
+	}
+	return NULL;
+}
+
+/* With the locks that it takes to destroy a QP. Returns how many are woken and have not gone on. */
+static unsigned look_at_the_woken(struct bench *b)
+{
+	unsigned n = 0;
+
+	if (atomic_flag_test_and_set(&b->srq.takes.held))
+		return 0; /* it stands still with the lock */
+	for (unsigned i = 0; i < 4; i++) {
+		if (!b->q[i]->c.rnr_woken)
+			continue;
+		assert_true(atomic_load(&b->q[i]->c.ring.queued));
+		n++;
+	}
+	spin_unlock(&b->srq.takes);
+	return n;
+}
+
+/* Whoever looks finds a QP that waits on the list or on a ring: never in another thread's hands
+ * alone, who may be late. */
+static void who_is_woken_is_on_a_ring(void **state)
+{
+	const struct sigaction sa = { .sa_handler = on_signal };
+	struct bench *b = open_bench(1, 4, true);
+	struct sched *s = &b->w->stack[0].s.sched;
+	unsigned woken = 0;
+	pthread_t t;
+
+	(void)state;
+	sigaction(SIGUSR1, &sa, NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		b->sends[i] = UINT32_MAX / 2;
+		play_stream(&b->q[i]->c);
+	}
+	assert_int_equal(pthread_create(&t, NULL, post_often, b), 0);
+	for (unsigned i = 0; i < LOOKS; i++) {
+		sched_lock(s);
+		atomic_store(&stand_still, true);
+		assert_int_equal(pthread_kill(t, SIGUSR1), 0);
+		for (unsigned k = 0; k < PATIENT && !atomic_load(&stands_still); k++)
+			sched_yield();
+		woken += look_at_the_woken(b);
+		atomic_store(&stand_still, false);
+		sched_unlock(s);
+		while (atomic_load(&stands_still))
+			sched_yield();
+	}
+	atomic_store(&b->stop, true);
+	pthread_join(t, NULL);
+	assert_true(woken > 0);
+	close_bench(b);
+}
+
 /* ---- time, and the peer's FIN ------------------------------------------------------------- */
 
 static void it_waits_no_longer_than_allowed(void **state)
@@ -453,6 +538,7 @@ int main(void)
 		cmocka_unit_test(whose_receive_is_taken_waits_again),
 		cmocka_unit_test(who_goes_leaves_the_others_their_turns),
 		cmocka_unit_test(after_it_went_no_ring_has_it),
+		cmocka_unit_test(who_is_woken_is_on_a_ring),
 		cmocka_unit_test(it_waits_no_longer_than_allowed),
 		cmocka_unit_test(or_for_ever),
 		cmocka_unit_test(a_fin_waits_behind_the_sends),
