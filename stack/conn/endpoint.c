@@ -369,6 +369,9 @@ static uw_status claim_port(struct uw_ep *ep)
 		return UW_OK;
 	st = ep->l->ops->claim_port(ep->l, ep->lport);
 	ep->claimed = !st;
+	/* Another process has 127.0.0.1's port. A wildcard still listens on its own address. */
+	if (st == UW_E_ADDR_IN_USE && uw_ip_is_any(&ep->local))
+		return UW_OK;
 	return st;
 }
 

@@ -181,6 +181,7 @@ static void unpublish(struct uw_qp *qp)
 	idmap_remove(&v->qps, qp->c.qp.num);
 	rc_forget(&qp->c);
 	conn_qp_forget(&qp->c);
+	sched_forget(&qp->c.ring);
 	forget_completions(qp);
 	mute_cqs(qp, false);
 	atomic_fetch_sub_explicit(&v->conn->n_qps, 1, memory_order_relaxed);
