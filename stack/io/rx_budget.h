@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The budget of the whole process for received octets that nobody has used up yet
- * (doc/adr/0021). Two things are counted:
+ * (doc/adr/0025). Two things are counted:
  *
  * - receive buffers of links ("pinned"): a link whose buffers are all pinned receives nothing more,
  *   for nobody. Above the limit their octets are copied into memory of our own, the longest-held

@@ -20,7 +20,7 @@ LIMIT = 120.0
 BASELINE = os.path.join(TOP, "tests", "perf", "icount.json")
 # For the compiler that the baseline was made with, and for any other one.
 SAME, OTHER = 0.10, 0.50
-LAYERS = ("wire", "mpa", "ddp", "rdmap", "mem", "qp", "cm", "engine", "base", "io/loop", "io/lwip", "io", "lwip")
+LAYERS = ("wire", "mpa", "ddp", "rdmap", "mem", "qp", "cm", "conn", "verbs", "sched", "engine", "base", "io/loop", "io/lwip", "io", "lwip")
 LIBRARIES = "libraries"
 NAMED = re.compile(r"^(\w+)=\((\d+)\)(?: (.*))?$")
 COST = re.compile(r"^[+*-]?\d* ?(\d+)$")

@@ -17,7 +17,7 @@ SECONDS = 1.5
 FEW = 500  # messages of the run that is taken off: starting and ending
 OBJECT = re.compile(r"([^/]+)\.c\.o")
 SAMPLE = re.compile(r"^\s*(\S+)\s+[0-9a-f]+\s+(.+?)\s+\((.*)\)$")
-FOLDERS = ("wire", "mpa", "ddp", "rdmap", "mem", "qp", "cm", "engine", "base")
+FOLDERS = ("wire", "mpa", "ddp", "rdmap", "mem", "qp", "cm", "conn", "verbs", "sched", "engine", "base")
 LIBRARIES = (("rte_", "DPDK"), ("eth_", "DPDK"), ("memif", "DPDK"), ("crc32", "ISA-L"))
 
 

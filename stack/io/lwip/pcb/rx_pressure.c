@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What each connection keeps of the process's budget for received octets (io/rx_budget.h,
- * doc/adr/0021): frames in its rx_queue, and frames in pcb->ooseq, where lwIP queues segments that
+ * doc/adr/0025): frames in its rx_queue, and frames in pcb->ooseq, where lwIP queues segments that
  * came out of order. Connections that keep frames of a link are listed on edge.keepers, the longest
  * first. Above the limit, the first one's octets are copied and its frames go back to their link.
  */
