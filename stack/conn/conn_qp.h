@@ -13,6 +13,7 @@
 #include "qp/qp.h"
 
 struct rc;
+struct rc_self;
 struct conn_qp;
 
 /* What CM-less RC wants to hear of a QP whose peer was named (rc/rc.h). Under the stack lock. */
@@ -45,7 +46,8 @@ struct conn_qp {
 	uint8_t *scratch;	  /* MPA_FPDU_MAX octets: FPDUs without their markers */
 	/* CM-less RC: its peer was named. NULL: it was not */
 	const struct conn_peer_ops *peer_ops;
-	struct rc *rc;
+	struct rc *rc;	      /* its peer is another QP */
+	struct rc_self *self; /* its peer is itself */
 	struct uw_path path; /* CM-less RC: retry counts and timers */
 };
 

@@ -89,7 +89,7 @@ static uw_status connect_locked(struct uw_ep *ep, struct conn_qp *q, const struc
 	uw_status st = conn_check_qp(q);
 	struct conn *c;
 
-	if (!st && ((ep->state != EP_RESOLVED && ep->state != EP_NO_PEER_YET) || q->rc))
+	if (!st && ((ep->state != EP_RESOLVED && ep->state != EP_NO_PEER_YET) || q->peer_ops))
 		st = UW_E_STATE;
 	if (!st) /* RFC 6581 §9: the enhanced frame's word takes 4 of the 512 octets */
 		st = check_param(p, d->policy.rev >= 2 ? UW_PRIVATE_DATA_MAX - 4
@@ -154,7 +154,7 @@ static uw_status accept_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_c
 	struct conn_qp *q = find_qp(ep, qpn);
 	uw_status st = has_request(ep);
 
-	if (!st && q && q->rc) /* CM-less RC has it */
+	if (!st && q && q->peer_ops) /* CM-less RC has it */
 		st = UW_E_STATE;
 	if (!st)
 		st = check_param(p, UW_PRIVATE_DATA_MAX);

@@ -129,11 +129,16 @@ static uint64_t wait_until(const struct conn *c)
 	return c->rnr_for_ever ? UINT64_MAX : now + conn_cfg(c)->rnr_ms * 1000ull;
 }
 
+bool rnr_enqueue(struct conn_qp *q)
+{
+	return q->srq ? wait_for_srq(q->srq, q) : wait_for_own(q);
+}
+
 bool rnr_wait(struct conn_qp *q)
 {
 	struct conn *c = q->conn;
 
-	if (!(q->srq ? wait_for_srq(q->srq, q) : wait_for_own(q)))
+	if (!rnr_enqueue(q))
 		return false;
 	if (c->rnr == RNR_NO) {
 		c->rnr = RNR_WAITS;
@@ -145,14 +150,10 @@ bool rnr_wait(struct conn_qp *q)
 	return true;
 }
 
-void rnr_forget(struct conn_qp *q)
+void rnr_dequeue(struct conn_qp *q)
 {
 	bool woken;
 
-	if (!q->conn || q->conn->rnr == RNR_NO)
-		return;
-	q->conn->rnr = RNR_NO;
-	q->conn->rnr_until_us = 0;
 	if (!q->srq) {
 		unset(&q->rnr);
 		return;
@@ -164,6 +165,15 @@ void rnr_forget(struct conn_qp *q)
 	spin_unlock(&q->srq->takes);
 	if (woken) /* the receive that it was woken for is another's */
 		rnr_wake_next(q->srq);
+}
+
+void rnr_forget(struct conn_qp *q)
+{
+	if (!q->conn || q->conn->rnr == RNR_NO)
+		return;
+	q->conn->rnr = RNR_NO;
+	q->conn->rnr_until_us = 0;
+	rnr_dequeue(q);
 }
 
 bool rnr_may_go_on(struct conn_qp *q)

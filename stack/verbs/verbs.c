@@ -93,6 +93,7 @@ static void orphan_qp(struct conn_qp *q)
 {
 	q->conn = q->claimed_by = NULL;
 	q->rc = NULL;
+	q->self = NULL;
 	q->peer_ops = NULL;
 	q->qp.event = NULL;
 	q->rnr_woken = false;

@@ -209,12 +209,60 @@ static void names_that_cannot_be(void **state)
 	struct uw_peer p = { .addr = (struct sockaddr *)&six, .qpn = 1 };
 
 	(void)state;
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_A, uw_qp_num(s->a.qp)), -EINVAL); /* itself */
 	assert_int_equal(name(s->a.qp, 0x0a0000ff, SIM_B, 1), -EADDRNOTAVAIL);
 	assert_int_equal(uw_qp_name_peer(s->a.qp, &p), -EAFNOSUPPORT);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RESET), 0);
 	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, 1), -EINVAL); /* not in INIT */
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RESET);
+	close_sim(s);
+}
+
+/* One operation of 8 octets of a QP that names itself. */
+static void to_itself(struct sim *s, uint32_t op, uint8_t *from, uint8_t *to, struct uw_mr *m)
+{
+	struct uw_sge sge = { (uintptr_t)from, 8, uw_mr_stag(m) };
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = op,
+				 .flags = UW_SEND_SIGNALED,
+				 .remote_addr = (uintptr_t)to,
+				 .rkey = uw_mr_stag(m) };
+
+	sim_post_send(&s->a, &wr);
+}
+
+static void a_qp_may_name_itself(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	uint8_t b[64] = "12345678";
+	struct uw_mr *m = sim_mr(&s->a, b, sizeof(b), ALL);
+	struct uw_wc wc;
+
+	(void)state;
+	assert_int_equal(name(s->a.qp, SIM_A, SIM_A, uw_qp_num(s->a.qp)), 0);
+	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RTR);
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
+	to_itself(s, UW_WR_RDMA_WRITE, b, b + 8, m);
+	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	to_itself(s, UW_WR_RDMA_READ, b + 16, b + 8, m);
+	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	/* a Send waits for its receive, and what is behind it, too */
+	to_itself(s, UW_WR_SEND, b, NULL, m);
+	to_itself(s, UW_WR_SEND, b + 16, NULL, m);
+	sim_run_us(s, 1000000);
+	assert_int_equal(uw_cq_poll(s->a.scq, 1, &wc), 0);
+	sim_post_recv(&s->a, 1, b + 24, 8, m);
+	assert_int_equal(sim_wc(s, s->a.rcq).wr_id, 1);
+	sim_post_recv(&s->a, 2, b + 32, 8, m);
+	assert_int_equal(sim_wc(s, s->a.rcq).wr_id, 2);
+	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	assert_memory_equal(b, "1234567812345678123456781234567812345678", 40);
+	/* memory that it may not write */
+	to_itself(s, UW_WR_RDMA_WRITE, b, b + 60, m);
+	assert_int_not_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_ERR);
+	assert_int_equal(uw_mr_dereg(m), 0);
 	close_sim(s);
 }
 
@@ -512,6 +560,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_posted_waits_for_the_peer_but_not_for_ever),
 		cmocka_unit_test(wrong_numbers_are_refused),
 		cmocka_unit_test(names_that_cannot_be),
+		cmocka_unit_test(a_qp_may_name_itself),
 		cmocka_unit_test(a_peer_that_leaves_is_found_out_by_sending),
 		cmocka_unit_test(qps_are_reset_and_meet_again),
 		cmocka_unit_test(a_call_is_taken_back),

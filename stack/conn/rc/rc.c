@@ -152,6 +152,7 @@ void rc_forget(struct conn_qp *q)
 	struct stack *s = conn_qp_stack(q);
 	struct rc *rc = q->rc;
 
+	rc_self_forget(q);
 	if (!rc)
 		return;
 	rc_drop_call(rc);
@@ -190,14 +191,17 @@ static uw_status fill_in(struct conn_qp *q, const struct uw_peer *p, struct rc *
 		return st;
 	rc->self.qpn = q->qp.num;
 	rc->peer.qpn = p->qpn;
-	if (uw_ip_eq(&rc->peer.addr, &rc->self.addr) && rc->peer.qpn == rc->self.qpn)
-		return UW_E_INVAL;
 	rc->q = q;
 	rc->ird = p->ird;
 	rc->tos = p->tos;
 	rc->serial = ++s->rc.last_serial;
 	rc->since_us = rc->next_us = stack_now_us(s);
 	return rc_listen(s, rc->l);
+}
+
+static bool names_itself(const struct rc *rc)
+{
+	return uw_ip_eq(&rc->peer.addr, &rc->self.addr) && rc->peer.qpn == rc->self.qpn;
 }
 
 static uw_status make(struct conn_qp *q, const struct uw_peer *p, struct rc **out)
@@ -224,12 +228,16 @@ uw_status rc_name_peer(struct conn_qp *q, const struct uw_peer *p)
 	struct rc *rc;
 	uw_status st;
 
-	if (q->qp.state != UW_QPS_INIT || q->conn || q->claimed_by || q->rc)
+	if (q->qp.state != UW_QPS_INIT || q->conn || q->claimed_by || q->peer_ops)
 		return UW_E_STATE;
 	conn_qp_move(q, s); /* RC_PORT is the first stack's */
 	st = make(q, p, &rc);
 	if (st)
 		return st;
+	if (names_itself(rc)) {
+		free(rc);
+		return rc_self_start(q, p->ird);
+	}
 	q->qp.cm_less = q->qp.rnr_wait = true;
 	st = qp_modify(&q->qp, UW_QPS_RTR);
 	if (st) {

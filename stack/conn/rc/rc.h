@@ -83,6 +83,13 @@ void rc_calls_timer(struct stack *s, uint64_t now_us);
 /* Forget the Requests, when the process ends; their connections are the stack's. */
 void rc_accept_stop(struct stack *s);
 
+/* ---- rc_self.c: a QP that names itself ------------------------------------------------------- */
+
+/* In INIT; to RTR. reads: inbound reads and atomics under way at most, and so outbound ones. */
+uw_status rc_self_start(struct conn_qp *q, uint16_t reads) UW_CHECK;
+/* It may not be such a QP. */
+void rc_self_forget(struct conn_qp *q);
+
 /* ---- rc_resolver.c: finding the way to a peer may block, so a thread does it ------------------
  */
 
