@@ -161,41 +161,6 @@ static void a_reset_qp_is_as_new(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* Objects that are gone already. */
-static void what_is_gone_is_not_destroyed_again(void **state)
-{
-	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ibv_pd *pd = ibv_alloc_pd(here.ctx);
-	struct ibv_td_init_attr ta = { 0 };
-	struct ibv_td *td = ibv_alloc_td(here.ctx, &ta);
-	struct ibv_parent_domain_init_attr da = { .pd = pd, .td = td };
-	struct ibv_pd *both = ibv_alloc_parent_domain(here.ctx, &da);
-	struct ibv_cq *cq = ibv_create_cq(here.ctx, 8, NULL, NULL, 0);
-	struct ibv_qp_init_attr qa = {
-		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC
-	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &qa);
-	struct ibv_srq *srq = ibv_create_srq(pd, &sa);
-	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
-	uint8_t m[64];
-	struct ibv_mr *mr = ibv_reg_mr(pd, m, sizeof(m), IBV_ACCESS_LOCAL_WRITE);
-
-	(void)state;
-	assert_true(td && both && qp && srq && mw && mr);
-	for (unsigned again = 0; again < 3; again++) {
-		int expected = again ? EINVAL : 0;
-
-		assert_int_equal(ibv_destroy_qp(qp), expected);
-		assert_int_equal(ibv_destroy_srq(srq), expected);
-		assert_int_equal(ibv_dealloc_mw(mw), expected);
-		assert_int_equal(ibv_dereg_mr(mr), expected);
-		assert_int_equal(ibv_destroy_cq(cq), expected);
-		assert_int_equal(ibv_dealloc_pd(both), expected);
-		assert_int_equal(ibv_dealloc_td(td), expected);
-		assert_int_equal(ibv_dealloc_pd(pd), expected);
-	}
-}
-
 /* What comes after a bad request in a list is not posted, what comes before it is. */
 static void a_list_stops_at_its_bad_request(void **state)
 {
@@ -440,7 +405,6 @@ int main(void)
 		cmocka_unit_test(full_queues_say_so),
 		cmocka_unit_test(a_receive_has_its_place_until_it_is_polled),
 		cmocka_unit_test(a_reset_qp_is_as_new),
-		cmocka_unit_test(what_is_gone_is_not_destroyed_again),
 		cmocka_unit_test(a_list_stops_at_its_bad_request),
 		cmocka_unit_test(an_sge_outside_its_region_is_a_protection_error),
 		cmocka_unit_test(the_peer_refuses_what_it_does_not_allow),
