@@ -21,7 +21,7 @@ int rpc_open(struct rpc *r, const struct device *d, unsigned window, uint32_t me
 	memset(r, 0, sizeof(*r));
 	r->window = window;
 	r->message = message;
-	return region_open(&r->ring, d, (size_t)window * 2 * message, REGION_LOCAL);
+	return region_open(&r->ring, d, (size_t)(window + 1) * 2 * message, REGION_LOCAL);
 }
 
 void rpc_close(struct rpc *r)
@@ -34,7 +34,7 @@ int rpc_ready(struct rpc *r, struct conn *conn)
 	int err = 0;
 
 	r->conn = conn;
-	for (unsigned i = 0; !err && i < r->window; i++)
+	for (unsigned i = 0; !err && i <= r->window; i++)
 		err = post_reply(r, i);
 	return err;
 }

@@ -2,7 +2,7 @@
 /*
  * The client's side of SEND and RECV: up to `window` calls under way on one connection, each in a
  * slot of its own. Every message begins with struct rpc_head; the slot travels with the call and
- * comes back with the reply.
+ * comes back with the reply. The connection needs window + 1 receives.
  */
 #ifndef APPS_RPC_H
 #define APPS_RPC_H
@@ -18,7 +18,8 @@ struct rpc_head {
 
 struct rpc {
 	struct conn *conn;
-	struct region ring; /* window pairs of a call and a reply */
+	struct region ring; /* pairs of a call and a reply; one reply more, so that a call may be
+			     * made while another one's reply is still looked at */
 	unsigned window;
 	uint32_t message;
 };

@@ -155,27 +155,34 @@ static void take_events(struct server *s)
 		on_event(s, ev);
 }
 
+static void end_workers(struct server *s)
+{
+	stop = 1;
+	for (; s->started; s->started--)
+		worker_close(&s->worker[s->started - 1]);
+}
+
 int server_run(struct server *s)
 {
 	int err = 0;
 
 	for (; !err && s->started < s->config.workers; s->started += !err)
 		err = worker_start(&s->worker[s->started], s, s->started);
-	if (err)
+	if (err) {
+		end_workers(s);
 		return err;
+	}
 	printf("%s: ready on port %u\n", program_invocation_short_name,
 	       ntohs(rdma_get_src_port(s->listener)));
 	fflush(stdout);
 	while (!stop)
 		take_events(s);
+	end_workers(s);
 	return 0;
 }
 
 void server_close(struct server *s)
 {
-	stop = 1;
-	for (unsigned i = 0; i < s->started; i++)
-		worker_close(&s->worker[i]);
 	if (s->listener)
 		rdma_destroy_id(s->listener);
 	if (s->channel)

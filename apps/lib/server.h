@@ -84,7 +84,7 @@ struct server {
 };
 
 int server_open(struct server *s, const struct server_config *config, const struct server_ops *ops);
-/* Serves until SIGTERM or SIGINT. */
+/* Serves until SIGTERM or SIGINT; then the workers have ended and the sessions left. */
 int server_run(struct server *s);
 void server_close(struct server *s);
 

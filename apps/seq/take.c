@@ -199,7 +199,7 @@ static int open_taker(struct member *m)
 	err = conn_open(&t->conn, &t->device, &o->server,
 			&(struct conn_wish){ .cq = t->comp.cq,
 					     .sends = 2 * o->window,
-					     .receives = o->window,
+					     .receives = o->window + 1,
 					     .inline_data = SEQ_MESSAGE,
 					     .ready = ready,
 					     .arg = &t->rpc },

@@ -54,6 +54,11 @@ class Play(Stage):
     def ask(self, text, role="client1", seconds=60, rc=0):
         return self.result(self.begin(f"{text} --json --quiet", role), seconds, rc)
 
+    def ask_nothing(self, text, role="client1", seconds=60):
+        """A program that only says whether all is well."""
+        rc = self.begin(text, role).wait(seconds)
+        check(rc == 0, f"the {role} ended with exit code {rc}")
+
     def end(self, server):
         """It ends well when told to."""
         check(server.poll() is None, f"the {server.role} has ended before it was told to")

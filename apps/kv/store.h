@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's keys and values, in memory laid out as wire.h says, so that clients may READ it at
+ * any moment. Thread-safe: a lock for each shard. No verbs in here.
+ */
+#ifndef KV_STORE_H
+#define KV_STORE_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap.h"
+#include "wire.h"
+
+#define STORE_SHARDS 64u
+
+struct store {
+	struct kv_bucket *bucket;
+	uint32_t buckets, shard; /* both powers of two */
+	struct heap heap;
+	struct {
+		pthread_mutex_t
+			lock;	  /* guards this shard's buckets, as far as writing goes, and: */
+		uint32_t version; /* the last one given */
+		uint64_t keys;
+	} part[STORE_SHARDS];
+};
+
+struct span {
+	const void *p;
+	uint32_t n;
+};
+
+/* Octets of memory that so many buckets take. */
+static inline size_t store_index_size(uint32_t buckets)
+{
+	return (size_t)buckets * sizeof(struct kv_bucket);
+}
+
+/* memory: zeroed; the index, and the rest is heap. buckets: a power of two, 64 at least. */
+void store_open(struct store *s, void *memory, size_t size, uint32_t buckets);
+void store_close(struct store *s);
+
+/* 0; -ENOMEM: neither memory nor index had room, and what was there before still is; -EINVAL. */
+int store_put(struct store *s, struct span key, struct span value);
+/* 0 or -ENOENT. */
+int store_delete(struct store *s, struct span key);
+/* Copies the value to `out`, which has room for `room` octets, and tells its length. -ENOENT, or
+ * -EMSGSIZE: it is longer; then *e says where the record is now. */
+int store_get(struct store *s, struct span key, struct span *out, struct kv_entry *e);
+uint64_t store_keys(struct store *s);
+
+#endif
