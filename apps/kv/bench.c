@@ -17,8 +17,7 @@
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
-/* Its number, then octets that follow from it. */
-static void key_of(const struct kv_options *o, uint64_t number, struct kv_key *key)
+void bench_key(const struct kv_options *o, uint64_t number, struct kv_key *key)
 {
 	uint64_t w = mix64(number + 1);
 
@@ -50,8 +49,8 @@ static int begin_get(struct bench_worker *w, unsigned slot, uint64_t number)
 
 	s->number = number;
 	s->oldest = w->bench->journal.line ? w->bench->journal.line[number].acked : 0;
-	key_of(w->options, number, &key);
-	return kv_get(&w->client, slot, &key);
+	bench_key(w->options, number, &key);
+	return route_begin(&w->route, slot, KV_GET, &key, 0);
 }
 
 /* The key's next write, which may be a delete. */
@@ -61,24 +60,26 @@ static int begin_write(struct bench_worker *w, unsigned slot, uint64_t number)
 	struct bench_slot *s = &w->slot[slot];
 	uint32_t length = (uint32_t)w->options->value_low;
 	struct kv_key key;
-	uint8_t *p;
 
 	s->number = number;
-	key_of(w->options, number, &key);
-	if (!j->line) {
-		kv_put_room(&w->client, slot, &key, length);
-		return kv_put(&w->client, slot);
-	}
+	bench_key(w->options, number, &key);
+	if (!j->line)
+		return route_begin(&w->route, slot, KV_PUT, &key, length);
 	w->bench->busy[number] = true;
 	s->was_there = j->line[number].acked && j->line[number].acked == j->line[number].tried &&
 		       !journal_deletes(j, number, j->line[number].acked);
 	s->write = ++j->line[number].tried;
 	if (journal_deletes(j, number, s->write))
-		return kv_delete(&w->client, slot, &key);
-	length = journal_length(j, number, s->write);
-	p = kv_put_room(&w->client, slot, &key, length);
-	journal_fill(p, length, number, s->write);
-	return kv_put(&w->client, slot);
+		return route_begin(&w->route, slot, KV_DELETE, &key, 0);
+	return route_begin(&w->route, slot, KV_PUT, &key, journal_length(j, number, s->write));
+}
+
+static void fill(void *arg, unsigned slot, uint8_t *p, uint32_t n)
+{
+	const struct bench_worker *w = arg;
+
+	if (w->bench->journal.line)
+		journal_fill(p, n, w->slot[slot].number, w->slot[slot].write);
 }
 
 /* The next operation of the mix. */
@@ -88,6 +89,7 @@ static int begin_mix(struct bench_worker *w, unsigned slot)
 	uint64_t number = keys_next(&w->bench->keys, w->top, &w->member->random);
 
 	w->slot[slot].then_write = false;
+	w->slot[slot].only_read = true;
 	if (op == OP_INSERT && w->top + w->writers <= w->bench->all) {
 		number = w->top - w->top % w->writers + w->writer;
 		w->top += w->writers;
@@ -97,6 +99,7 @@ static int begin_mix(struct bench_worker *w, unsigned slot)
 	if (op == OP_READ || is_busy(w, number))
 		return begin_get(w, slot, number);
 	w->slot[slot].then_write = op == OP_MODIFY;
+	w->slot[slot].only_read = false;
 	if (op == OP_MODIFY && w->bench->busy)
 		w->bench->busy[number] = true;
 	return op == OP_MODIFY ? begin_get(w, slot, number) : begin_write(w, slot, number);
@@ -155,32 +158,48 @@ static void wrote(struct bench_worker *w, struct bench_slot *s, enum kv_op op, i
 		j->line[s->number].acked = s->write;
 }
 
-static int done(void *arg, unsigned slot, int status, struct kv_slot *ks, const uint8_t *value,
+/* No answer, since the key's node is gone. */
+static void lost(struct bench_worker *w, struct bench_slot *s, int status)
+{
+	w->gone++;
+	if (w->bench->busy && !s->only_read)
+		w->bench->busy[s->number] = false;
+	s->then_write = false;
+	if (!w->options->may_lose) {
+		say("key %lu is gone: %s", s->number, strerror(-status));
+		w->wrong++;
+	}
+}
+
+static void count(struct bench_worker *w, enum kv_op op, uint64_t ns)
+{
+	hist_add(op == KV_GET ? w->reads : w->writes, ns);
+	member_done(w->member, 1, ns);
+}
+
+static int done(void *arg, unsigned slot, int status, enum kv_op op, const uint8_t *value,
 		uint32_t n)
 {
 	struct bench_worker *w = arg;
 	struct bench_slot *s = &w->slot[slot];
-	uint64_t ns = clock_ns() - s->began;
 
-	if (status == -EINVAL) {
-		say("the server calls it wrong");
+	if (status == -EINVAL || status == -EBUSY || status == -EXDEV) {
+		say("the server refuses what it should do: %s", strerror(-status));
 		return status;
 	}
-	if (ks->op == KV_GET)
+	if (status == -EHOSTDOWN || status == -ENODATA)
+		lost(w, s, status);
+	else if (op == KV_GET)
 		got(w, s, value, n);
 	else
-		wrote(w, s, ks->op, status);
+		wrote(w, s, op, status);
 	if (w->wrong >= WRONG_MAX)
 		return -EBADMSG;
-	if (ks->op == KV_GET && s->then_write) {
+	if (op == KV_GET && s->then_write) {
 		s->then_write = false;
 		return begin_write(w, slot, s->number);
 	}
-	if (ks->op != KV_GET)
-		hist_add(w->writes, ns);
-	else
-		hist_add(w->reads, ns);
-	member_done(w->member, 1, ns);
+	count(w, op, clock_ns() - s->began);
 	w->under_way--;
 	return begin(w, slot);
 }
@@ -195,7 +214,7 @@ int bench_run(struct member *m)
 	for (unsigned i = 0; !err && i < w->options->common.window; i++)
 		err = begin(w, i);
 	while (!err && w->under_way)
-		err = kv_client_poll(&w->client, WAIT_MS);
+		err = route_poll(&w->route, WAIT_MS);
 	if (err == -ETIMEDOUT)
 		say("the server has not answered for %d s", WAIT_MS / 1000);
 	return err;
@@ -205,15 +224,8 @@ int bench_open(struct member *m)
 {
 	struct bench *b = m->team->user;
 	const struct kv_options *o = b->options;
+	static const struct route_ops ops = { .fill = fill, .done = done };
 	struct bench_worker *w = calloc(1, sizeof(*w));
-	struct kv_client_config config = { .common = &o->common,
-					   .way = o->way,
-					   .with_imm = o->with_imm,
-					   .stage_all = o->stage_all,
-					   .believe = o->believe,
-					   .value_max = (uint32_t)o->value_high,
-					   .done = done,
-					   .arg = w };
 
 	if (!w)
 		return -ENOMEM;
@@ -227,7 +239,7 @@ int bench_open(struct member *m)
 	w->slot = calloc(o->common.window, sizeof(*w->slot));
 	w->reads = calloc(1, sizeof(*w->reads));
 	w->writes = calloc(1, sizeof(*w->writes));
-	return w->slot && w->reads && w->writes ? kv_client_open(&w->client, &config) : -ENOMEM;
+	return w->slot && w->reads && w->writes ? route_open(&w->route, o, &ops, w) : -ENOMEM;
 }
 
 /* What it counted is everybody's from here on. */
@@ -242,10 +254,15 @@ void bench_close(struct member *m)
 	b->misses += w->misses;
 	b->wrong += w->wrong;
 	b->no_memory += w->no_memory;
-	b->torn += w->client.torn;
-	b->by_reads += w->client.by_reads;
-	b->by_rpc += w->client.by_rpc;
-	kv_client_close(&w->client);
+	b->gone += w->gone;
+	b->at_soc += w->route.at_soc;
+	b->again += w->route.again;
+	for (unsigned i = 0; i < NODES; i++) {
+		b->torn += w->route.node[i].torn;
+		b->by_reads += w->route.node[i].by_reads;
+		b->by_rpc += w->route.node[i].by_rpc;
+	}
+	route_close(&w->route);
 	free(w->slot);
 	free(w->reads);
 	free(w->writes);

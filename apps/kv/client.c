@@ -20,47 +20,42 @@ static int ready(struct conn *conn, void *arg)
 
 static int open_memory(struct kv_client *c)
 {
-	const struct options *o = c->config.common;
-	int err = comp_open(&c->comp, &c->device, 6 * o->window, o->events);
+	unsigned window = c->config.window;
+	int err = rpc_open(&c->rpc, c->config.device, window, KV_MESSAGE);
 
 	if (!err)
-		err = rpc_open(&c->rpc, &c->device, o->window, KV_MESSAGE);
+		err = region_open(&c->reads, c->config.device, window * get_room(c), REGION_WRITE);
 	if (!err)
-		err = region_open(&c->reads, &c->device, o->window * get_room(c), REGION_WRITE);
-	if (!err)
-		err = region_open(&c->stages, &c->device,
-				  (size_t)o->window * kv_stage_size(c->config.value_max),
+		err = region_open(&c->stages, c->config.device,
+				  (size_t)window * kv_stage_size(c->config.value_max),
 				  REGION_LOCAL);
-	c->slot = calloc(o->window, sizeof(*c->slot));
+	c->slot = calloc(window, sizeof(*c->slot));
 	return err ? err : c->slot ? 0 : -ENOMEM;
 }
 
 int kv_client_open(struct kv_client *c, const struct kv_client_config *config)
 {
-	const struct options *o = config->common;
 	struct kv_wish wish = { .magic = KV_MAGIC,
-				.window = o->window,
-				.value_max = config->value_max };
+				.window = config->window,
+				.value_max = config->value_max,
+				.coordinator = config->coordinator };
+	struct conn_wish conn = { .cq = config->comp->cq,
+				  .sends = 3 * config->window,
+				  .receives = config->window + 1,
+				  .inline_data = 256,
+				  .ready = ready,
+				  .arg = &c->rpc };
 	struct hello hello = { { 0 } };
 	int err;
 
 	memset(c, 0, sizeof(*c));
 	c->config = *config;
-	c->random = o->seed;
+	c->random = config->common->seed;
 	memcpy(hello.octets, &wish, sizeof(wish));
-	err = device_open_to(&c->device, o->server.host, o->server.port);
-	if (!err)
-		err = open_memory(c);
+	err = open_memory(c);
 	if (err)
 		return err;
-	err = conn_open(&c->conn, &c->device, &o->server,
-			&(struct conn_wish){ .cq = c->comp.cq,
-					     .sends = 3 * o->window,
-					     .receives = o->window + 1,
-					     .inline_data = 256,
-					     .ready = ready,
-					     .arg = &c->rpc },
-			&hello);
+	err = conn_open(&c->conn, config->device, &config->server, &conn, &hello);
 	memcpy(&c->offer, hello.octets, sizeof(c->offer));
 	if (!err && c->offer.magic != KV_MAGIC) {
 		say("what listens there is no uwarp-kv");
@@ -75,8 +70,6 @@ void kv_client_close(struct kv_client *c)
 	rpc_close(&c->rpc);
 	region_close(&c->reads);
 	region_close(&c->stages);
-	comp_close(&c->comp);
-	device_close(&c->device);
 	free(c->slot);
 }
 
@@ -129,7 +122,7 @@ static int go_staged(struct kv_client *c, unsigned slot)
 	return err || c->config.with_imm ? err : rpc_call(&c->rpc, slot, KV_STAGED, 0);
 }
 
-static int go(struct kv_client *c, unsigned slot)
+int kv_go(struct kv_client *c, unsigned slot)
 {
 	struct kv_slot *s = &c->slot[slot];
 
@@ -148,22 +141,11 @@ static void begin(struct kv_client *c, unsigned slot, const struct kv_key *key)
 	s->began = clock_ns();
 }
 
-int kv_delete(struct kv_client *c, unsigned slot, const struct kv_key *key)
+uint8_t *kv_room(struct kv_client *c, unsigned slot, enum kv_op op, const struct kv_key *key,
+		 uint32_t n)
 {
 	begin(c, slot, key);
-	build(c, slot, KV_DELETE, 0);
-	return go(c, slot);
-}
-
-uint8_t *kv_put_room(struct kv_client *c, unsigned slot, const struct kv_key *key, uint32_t n)
-{
-	begin(c, slot, key);
-	return build(c, slot, KV_PUT, n);
-}
-
-int kv_put(struct kv_client *c, unsigned slot)
-{
-	return go(c, slot);
+	return build(c, slot, op, n);
 }
 
 /* ---- GET --------------------------------------------------------------------------------- */
@@ -181,10 +163,11 @@ static bool by_reads(struct kv_client *c)
 	return random64(&c->random) % EXPLORE ? reads : !reads;
 }
 
-static int call_get(struct kv_client *c, unsigned slot)
+/* The call for a value, once more or instead of READs. */
+static int ask(struct kv_client *c, unsigned slot)
 {
-	build(c, slot, KV_GET, 0);
-	return go(c, slot);
+	build(c, slot, c->slot[slot].op, 0);
+	return kv_go(c, slot);
 }
 
 int kv_get(struct kv_client *c, unsigned slot, const struct kv_key *key)
@@ -194,7 +177,7 @@ int kv_get(struct kv_client *c, unsigned slot, const struct kv_key *key)
 	begin(c, slot, key);
 	s->op = KV_GET;
 	s->by_reads = by_reads(c);
-	return s->by_reads ? get_begin(c, slot) : call_get(c, slot);
+	return s->by_reads ? get_begin(c, slot) : ask(c, slot);
 }
 
 static int finish(struct kv_client *c, unsigned slot, int status, const uint8_t *value, uint32_t n)
@@ -222,7 +205,7 @@ static int on_value(struct kv_client *c, unsigned slot, const struct kv_reply *r
 		return finish(c, slot, 0, (const uint8_t *)(r + 1), r->value_length);
 	if (!get_is_right(c, slot, r->in_room)) {
 		c->torn++;
-		return call_get(c, slot);
+		return ask(c, slot);
 	}
 	return finish(c, slot, 0, (const uint8_t *)(record + 1) + record->key_length,
 		      record->value_length);
@@ -237,7 +220,7 @@ static int on_reply(struct kv_client *c, const struct ibv_wc *wc)
 	if (!h || c->slot[h->slot].state != SLOT_CALL)
 		return -EPROTO;
 	slot = h->slot;
-	if (c->slot[slot].op == KV_GET && !h->status)
+	if ((c->slot[slot].op == KV_GET || c->slot[slot].op == KV_RELEASE) && !h->status)
 		err = on_value(c, slot, (const struct kv_reply *)h);
 	else
 		err = finish(c, slot, -(int)h->status, NULL, 0);
@@ -248,42 +231,27 @@ static int on_reply(struct kv_client *c, const struct ibv_wc *wc)
 static int on_read(struct kv_client *c, unsigned slot)
 {
 	struct kv_slot *s = &c->slot[slot];
-	const struct kv_record *record;
+	const struct kv_record *record = get_record(c, slot);
 	int status = s->state == SLOT_BUCKET ? get_bucket(c, slot) : get_value(c, slot);
 
 	if (status == -EINPROGRESS)
 		return 0;
 	if (status == -EAGAIN) {
 		s->by_reads = false;
-		return call_get(c, slot);
+		return ask(c, slot);
 	}
-	if (status && status != -ENOENT)
-		return status;
-	record = get_record(c, slot);
 	return status ? finish(c, slot, status, NULL, 0)
 		      : finish(c, slot, 0, (const uint8_t *)(record + 1) + s->key.length,
 			       s->entry.length - kv_record_size(s->key.length, 0));
 }
 
-static int on_completion(struct kv_client *c, const struct ibv_wc *wc)
+int kv_client_take(struct kv_client *c, const struct ibv_wc *wc)
 {
-	if (wc->status) {
-		say("the connection failed: %s", ibv_wc_status_str(wc->status));
+	if (wc->status)
 		return -ECONNRESET;
-	}
 	if (wc->wr_id == STAGE_WRITE || (wc->wr_id & ~0xffffull) == RPC_CALL)
 		return 0;
 	if ((wc->wr_id & ~0xffffull) == RPC_REPLY)
 		return on_reply(c, wc);
 	return on_read(c, (unsigned)wc->wr_id);
-}
-
-int kv_client_poll(struct kv_client *c, int milliseconds)
-{
-	struct ibv_wc wc[BATCH];
-	int n = comp_wait(&c->comp, wc, BATCH, milliseconds), err = n < 0 ? n : 0;
-
-	for (int i = 0; !err && i < n; i++)
-		err = on_completion(c, &wc[i]);
-	return err ? err : n ? 0 : -ETIMEDOUT;
 }

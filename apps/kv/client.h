@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client of one server. Up to `window` operations are under way at once, each in a slot of its
- * own; the end of each is told by a call of done(), in which the slot may be used again.
+ * A connection to one server. Up to `window` operations are under way at once, each in a slot of
+ * its own; the end of each is told by a call of done(), in which the slot may be used again. Device
+ * and CQ are the caller's, and may be shared by connections: he polls, and hands completions on.
  */
 #ifndef KV_CLIENT_H
 #define KV_CLIENT_H
@@ -32,12 +33,17 @@ struct kv_slot {
 
 struct kv_client_config {
 	const struct options *common;
+	struct server_name server;
+	struct device *device;
+	struct comp *comp; /* of KV_CLIENT_CQE entries for each slot */
+	unsigned window;
+	bool coordinator;
 	enum kv_way way;
 	bool with_imm, stage_all;
 	bool believe; /* leave the checks out: for tests, to see that they are needed */
 	uint32_t value_max;
-	/* status: 0 (GET: with the value), -ENOENT, -ENOMEM, -EINVAL. Not 0: the client ends with
-	 * it. */
+	/* status: 0 (GET: with the value), or as in wire.h, negative. Not 0: the client ends
+	 * with it. */
 	int (*done)(void *arg, unsigned slot, int status, struct kv_slot *s, const uint8_t *value,
 		    uint32_t n);
 	void *arg;
@@ -45,8 +51,6 @@ struct kv_client_config {
 
 struct kv_client {
 	struct kv_client_config config;
-	struct device device;
-	struct comp comp;
 	struct conn conn;
 	struct rpc rpc;
 	struct region reads;  /* of each slot: a bucket, then a record */
@@ -59,18 +63,19 @@ struct kv_client {
 	uint64_t random;
 };
 
+#define KV_CLIENT_CQE 6u /* completions that a slot can have at once, and some */
+
 int kv_client_open(struct kv_client *c, const struct kv_client_config *config);
 void kv_client_close(struct kv_client *c);
 
 /* Each begins an operation in an idle slot. 0 or a negative errno. */
 int kv_get(struct kv_client *c, unsigned slot, const struct kv_key *key);
-int kv_delete(struct kv_client *c, unsigned slot, const struct kv_key *key);
-/* Where the n octets of the value belong, and then: go. */
-uint8_t *kv_put_room(struct kv_client *c, unsigned slot, const struct kv_key *key, uint32_t n);
-int kv_put(struct kv_client *c, unsigned slot);
+/* Any other call. First the room for the n octets of its value, then: go. */
+uint8_t *kv_room(struct kv_client *c, unsigned slot, enum kv_op op, const struct kv_key *key,
+		 uint32_t n);
+int kv_go(struct kv_client *c, unsigned slot);
 
-/* Takes completions and calls done(), after waiting for at most so many ms. -ETIMEDOUT: none came.
- */
-int kv_client_poll(struct kv_client *c, int milliseconds);
+/* A completion of this connection's. 0; -ECONNRESET: it is lost; another negative errno. */
+int kv_client_take(struct kv_client *c, const struct ibv_wc *wc);
 
 #endif

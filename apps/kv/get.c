@@ -68,7 +68,7 @@ static int read_record(struct kv_client *c, unsigned slot, const struct kv_entry
 
 	s->entry = *e;
 	s->state = SLOT_RECORD;
-	return post_read(c, slot, sizeof(struct kv_bucket), heap + e->at, e->length);
+	return post_read(c, slot, sizeof(struct kv_bucket), heap + kv_at(e), e->length);
 }
 
 /* Not in this bucket: is that certain, and does the search end here? */
@@ -83,8 +83,25 @@ static int look_further(struct kv_client *c, unsigned slot, const struct kv_buck
 		return again(c, slot);
 	s->bucket = kv_next_bucket(s->bucket, c->offer.shard);
 	if (!b->spilled || s->bucket == s->home)
-		return -ENOENT;
+		return c->offer.owner ? -ENOENT : -EXDEV;
 	return read_bucket(c, slot);
+}
+
+static int by_kind(struct kv_client *c, unsigned slot, const struct kv_entry *e)
+{
+	switch (kv_kind(e)) {
+	case KV_HERE:
+	case KV_FROZEN:
+		return read_record(c, slot, e);
+	case KV_MOVED:
+		return -EXDEV;
+	case KV_LOST:
+		return -ENODATA;
+	case KV_ABSENT:
+		return -ENOENT;
+	default:
+		return -EBUSY;
+	}
 }
 
 int get_bucket(struct kv_client *c, unsigned slot)
@@ -99,7 +116,7 @@ int get_bucket(struct kv_client *c, unsigned slot)
 			continue;
 		if ((e->check != kv_entry_check(e) && !c->config.believe) || !plausible(c, s, e))
 			return again(c, slot);
-		return read_record(c, slot, e);
+		return by_kind(c, slot, e);
 	}
 	return look_further(c, slot, b);
 }

@@ -23,9 +23,8 @@ static inline struct kv_record *get_record(const struct kv_client *c, unsigned s
 }
 
 int get_begin(struct kv_client *c, unsigned slot);
-/* What was asked for has come. -EINPROGRESS: another READ is under way; -ENOENT; 0: the slot's
- * record is there (get_value() alone); -EAGAIN: better ask by a call; another negative errno ends
- * the client. */
+/* What was asked for has come. -EINPROGRESS: another READ is under way; 0: the slot's record is
+ * there (get_value() alone); -EAGAIN: better ask by a call; -ENOENT and the like are answers. */
 int get_bucket(struct kv_client *c, unsigned slot);
 int get_value(struct kv_client *c, unsigned slot);
 /* Is the slot's record whole, of `length` octets, and the slot's key's? */

@@ -16,6 +16,10 @@ struct kv_options {
 	struct options common;
 	/* server */
 	uint64_t memory, buckets, value_max;
+	bool is_soc;	 /* owns what it is given, and nothing else */
+	uint64_t hot;	 /* a host's: as many popular keys as this go to the SoC by themselves */
+	const char *soc; /* its address, for a host and for clients; or NULL */
+	const char *soc_port;
 	/* client */
 	enum kv_way way;
 	bool with_imm;	/* staged calls are told of by WRITE with immediate, not by SEND */
@@ -29,9 +33,14 @@ struct kv_options {
 	const char *journal;
 	unsigned writer, writers; /* this process, of so many */
 	bool check;
+	bool may_lose;	   /* answers that a key was lost with its node are right */
+	uint64_t from, to; /* keys that are moved or looked for */
+	bool toward_soc;
 };
 
 int kv_serve(const struct kv_options *o);
 int kv_bench(const struct kv_options *o);
+int kv_move(const struct kv_options *o);
+int kv_where(const struct kv_options *o);
 
 #endif

@@ -17,6 +17,12 @@ enum {
 	KEY_MIX,
 	KEY_DIST,
 	KEY_LOAD,
+	KEY_SOC,
+	KEY_AS_SOC,
+	KEY_HOT,
+	KEY_MAY_LOSE,
+	KEY_RANGE,
+	KEY_TOWARD,
 	KEY_VERIFY,
 	KEY_FAULT,
 	KEY_DELETES,
@@ -34,6 +40,15 @@ static const struct argp_option own[] = {
 	{ "buckets", KEY_BUCKETS, "N", 0,
 	  "of 7 keys each, rounded up to a power of two; default: 64Ki", 3 },
 	{ "value-max", KEY_VALUE_MAX, "N", 0, "the longest value; default: 1Mi", 3 },
+	{ 0, 0, 0, 0, "Cluster, of a host and a SoC that share the keys:", 6 },
+	{ "soc", KEY_SOC, "ADDR[:PORT]", 0,
+	  "the SoC; for the host, which gives it keys, and for clients", 6 },
+	{ "as-soc", KEY_AS_SOC, 0, 0, "server: own no keys but those that a host gives", 6 },
+	{ "hot", KEY_HOT, "N", 0,
+	  "so many popular keys go to the SoC by themselves; the host's and the clients'", 6 },
+	{ "may-lose", KEY_MAY_LOSE, 0, 0, "a node may die, and what it owned with it", 6 },
+	{ "range", KEY_RANGE, "A-B", 0, "move: these keys, both numbers included", 6 },
+	{ "toward", KEY_TOWARD, "soc|host", 0, "move: to this node", 6 },
 	{ 0, 0, 0, 0, "Client:", 4 },
 	{ "get", KEY_GET, "WAY", 0,
 	  "reads (two READs; default), rpc, or hybrid (whichever is faster now)", 4 },
@@ -90,6 +105,47 @@ static void parse_writer(struct argp_state *state, struct kv_options *o, const c
 		argp_error(state, "--writer %s: not like 0/2", arg);
 }
 
+static void parse_soc(struct kv_options *o, char *arg)
+{
+	char *colon = strchr(arg, ':');
+
+	/* an IPv6 address has more of them */
+	if (colon && !strchr(colon + 1, ':')) {
+		*colon = 0;
+		o->soc_port = colon + 1;
+	}
+	o->soc = arg;
+}
+
+static error_t parse_cluster(int key, char *arg, struct argp_state *state, struct kv_options *o)
+{
+	static const char *const nodes[] = { "host", "soc", NULL };
+
+	switch (key) {
+	case KEY_SOC:
+		parse_soc(o, arg);
+		return 0;
+	case KEY_AS_SOC:
+		o->is_soc = true;
+		return 0;
+	case KEY_HOT:
+		o->hot = option_size(state, "hot", arg);
+		return 0;
+	case KEY_MAY_LOSE:
+		o->may_lose = true;
+		return 0;
+	case KEY_RANGE:
+		if (sscanf(arg, "%lu-%lu", &o->from, &o->to) != 2 || o->from > o->to)
+			argp_error(state, "--range %s: not like 0-99", arg);
+		return 0;
+	case KEY_TOWARD:
+		o->toward_soc = option_word(state, "toward", arg, nodes);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
 static error_t parse_server(int key, char *arg, struct argp_state *state, struct kv_options *o)
 {
 	switch (key) {
@@ -103,7 +159,7 @@ static error_t parse_server(int key, char *arg, struct argp_state *state, struct
 		o->value_max = option_size(state, "value-max", arg);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_cluster(key, arg, state, o);
 	}
 }
 
@@ -191,13 +247,31 @@ static const char *wrong(const struct kv_options *o)
 	return NULL;
 }
 
+static int client(struct kv_options *o, const char *what)
+{
+	static const struct {
+		const char *name;
+		int (*run)(const struct kv_options *o);
+	} command[] = { { "run", kv_bench },
+			{ "check", kv_bench },
+			{ "move", kv_move },
+			{ "where", kv_where } };
+
+	o->check = !strcmp(what, "check");
+	o->verify |= o->check;
+	for (unsigned i = 0; i < sizeof(command) / sizeof(command[0]); i++)
+		if (!strcmp(what, command[i].name))
+			return command[i].run(o) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = own,
 		.parser = parse,
-		.args_doc = "serve\nrun HOST\ncheck HOST",
+		.args_doc = "serve\nrun HOST\ncheck HOST\nmove HOST\nwhere HOST",
 		.doc = "A key-value store whose clients READ it, on any RDMA device.",
 		.children = children,
 	};
@@ -209,9 +283,10 @@ int main(int argc, char **argv)
 				.key_length = 16,
 				.value_low = 1024,
 				.value_high = 1024,
-				.writers = 1 };
+				.writers = 1,
+				.to = UINT64_MAX };
 	const char *why;
-	int first;
+	int first, code = 2;
 
 	o.mix = mix_find('B');
 	argp_parse(&argp, argc, argv, 0, &first, &o);
@@ -222,12 +297,11 @@ int main(int argc, char **argv)
 	}
 	if (argc - first == 1 && !strcmp(argv[first], "serve"))
 		return kv_serve(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
-	if (argc - first == 2 && (!strcmp(argv[first], "run") || !strcmp(argv[first], "check"))) {
+	if (argc - first == 2) {
 		o.common.server.host = argv[first + 1];
-		o.check = argv[first][0] == 'c';
-		o.verify |= o.check;
-		return kv_bench(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
+		code = client(&o, argv[first]);
 	}
-	argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
-	return 2;
+	if (code == 2)
+		argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
+	return code;
 }

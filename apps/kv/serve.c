@@ -8,6 +8,7 @@
 #include "say.h"
 #include "server.h"
 #include "store.h"
+#include "mover.h"
 
 #define SLOTS	    1024
 #define STAGING_MAX (256u << 20)
@@ -16,12 +17,14 @@ struct kv_server {
 	const struct kv_options *options;
 	struct region memory;
 	struct store store;
+	struct mover *mover; /* of a host that has a SoC */
 };
 
 /* A client's. */
 struct stages {
 	struct region memory;
 	uint32_t count, size;
+	bool coordinator;
 };
 
 static int open_stages(struct stages *st, const struct kv_server *kv, const struct device *d,
@@ -29,6 +32,7 @@ static int open_stages(struct stages *st, const struct kv_server *kv, const stru
 {
 	st->count = w->window;
 	st->size = kv_stage_size(w->value_max);
+	st->coordinator = w->coordinator;
 	if (w->magic != KV_MAGIC || !w->window || w->value_max > kv->options->value_max ||
 	    (uint64_t)st->count * st->size > STAGING_MAX)
 		return -EINVAL;
@@ -59,7 +63,8 @@ static int join(struct session *s, struct hello *hello)
 				   .buckets = kv->store.buckets,
 				   .shard = kv->store.shard,
 				   .staging = (uintptr_t)st->memory.base,
-				   .staging_rkey = st->memory.mr->rkey };
+				   .staging_rkey = st->memory.mr->rkey,
+				   .owner = kv->store.owner };
 	memset(hello, 0, sizeof(*hello));
 	memcpy(hello->octets, &offer, sizeof(offer));
 	return 0;
@@ -67,8 +72,12 @@ static int join(struct session *s, struct hello *hello)
 
 static void leave(struct session *s)
 {
+	struct kv_server *kv = s->server->user;
 	struct stages *st = s->user;
 
+	/* the host is gone: what was on its way is ours */
+	if (st->coordinator)
+		store_settle(&kv->store);
 	region_close(&st->memory);
 	free(st);
 }
@@ -81,30 +90,85 @@ static uint8_t write_record(struct session *s, const struct kv_call *c, const st
 			    struct kv_reply *r)
 {
 	struct kv_server *kv = s->server->user;
-	size_t at = store_index_size(kv->store.buckets) + e->at;
+	size_t at = store_index_size(kv->store.buckets) + kv_at(e);
 	struct ibv_sge sge = region_sge(&kv->memory, at, e->length);
 
 	r->in_room = e->length;
 	return session_write(s, &sge, c->room, c->room_rkey) ? EIO : 0;
 }
 
-static uint32_t get(struct session *s, const struct kv_call *c, struct span key, struct kv_reply *r)
+static uint32_t value_reply(struct session *s, const struct kv_call *c, struct span key,
+			    struct kv_reply *r)
 {
 	struct kv_server *kv = s->server->user;
 	struct span out = { r + 1, KV_MESSAGE - sizeof(*r) };
 	struct kv_entry e;
-	int err = store_get(&kv->store, key, &out, &e);
+	int err = c->head.op == KV_GET ? store_get(&kv->store, key, &out, &e)
+				       : store_peek(&kv->store, key, &out, &e);
 
 	r->value_length = out.n;
 	r->head.status = err == -EMSGSIZE ? write_record(s, c, &e, r) : (uint8_t)-err;
+	if (!err && !out.p)
+		r->head.status = ENOENT;
 	r->head.length = sizeof(*r) - sizeof(r->head) + (err ? 0 : out.n);
 	return (uint32_t)sizeof(r->head) + r->head.length;
+}
+
+/* What clients ask for. */
+static int change(struct kv_server *kv, const struct kv_call *c, struct span key, struct span value)
+{
+	switch (c->head.op) {
+	case KV_PUT:
+		return store_put(&kv->store, key, value);
+	case KV_DELETE:
+		return store_delete(&kv->store, key);
+	case KV_HOT:
+		return kv->mover ? mover_hear(kv->mover, value) : -EINVAL;
+	case KV_MOVE_OUT:
+	case KV_MOVE_IN:
+		return kv->mover ? mover_ask(kv->mover, key, c->head.op == KV_MOVE_OUT) : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What the host asks the SoC for. */
+static int hand_over(struct kv_server *kv, enum kv_op op, struct span key, struct span value)
+{
+	struct store *st = &kv->store;
+
+	switch (op) {
+	case KV_ADOPT:
+		return store_set(st, key, value, KV_PENDING);
+	case KV_ADOPT_ABSENT:
+		return store_set(st, key, (struct span){ NULL, 0 }, KV_PENDING);
+	case KV_COMMIT:
+		return store_change(st, key, KV_PENDING, KV_HERE);
+	case KV_DROP:
+		store_forget(st, key);
+		return 0;
+	case KV_KEEP:
+		return store_change(st, key, KV_FROZEN, KV_HERE)
+			       ? store_change(st, key, KV_PENDING, KV_HERE)
+			       : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Frozen first, so that the value in the reply is the last one. */
+static int freeze(struct store *st, struct span key)
+{
+	return store_change(st, key, KV_HERE, KV_FROZEN)
+		       ? store_change(st, key, KV_ABSENT, KV_PENDING)
+		       : 0;
 }
 
 static uint32_t answer(struct session *s, const struct kv_call *c, uint32_t length,
 		       struct kv_reply *r)
 {
 	struct kv_server *kv = s->server->user;
+	const struct stages *st = s->user;
 	struct span key = { c + 1, c->key_length };
 	struct span value = { (const uint8_t *)(c + 1) + c->key_length, c->value_length };
 	int err = -EINVAL;
@@ -113,11 +177,15 @@ static uint32_t answer(struct session *s, const struct kv_call *c, uint32_t leng
 	if (length < sizeof(*c) || length - sizeof(*c) < (uint64_t)key.n + value.n)
 		key.n = 0; /* it is no call */
 	else if (c->head.op == KV_GET)
-		return get(s, c, key, r);
-	else if (c->head.op == KV_PUT)
-		err = store_put(&kv->store, key, value);
-	else if (c->head.op == KV_DELETE)
-		err = store_delete(&kv->store, key);
+		return value_reply(s, c, key, r);
+	else if (c->head.op < KV_ADOPT)
+		err = change(kv, c, key, value);
+	else if (st->coordinator && c->head.op == KV_RELEASE)
+		err = freeze(&kv->store, key);
+	else if (st->coordinator)
+		err = hand_over(kv, c->head.op, key, value);
+	if (!err && c->head.op == KV_RELEASE)
+		return value_reply(s, c, key, r);
 	r->head.status = (uint8_t)-err;
 	return sizeof(r->head);
 }
@@ -152,9 +220,11 @@ static int open_store(struct kv_server *kv, const struct device *d)
 		return -EINVAL;
 	}
 	err = region_open(&kv->memory, d, size, REGION_READ);
-	if (!err)
-		store_open(&kv->store, kv->memory.base, size, (uint32_t)buckets);
-	return err;
+	if (err)
+		return err;
+	store_open(&kv->store, kv->memory.base, size, (uint32_t)buckets);
+	kv->store.owner = !kv->options->is_soc;
+	return kv->options->soc ? mover_open(&kv->mover, kv->options, &kv->store) : 0;
 }
 
 static void report(struct kv_server *kv, const struct server *s)
@@ -168,6 +238,8 @@ static void report(struct kv_server *kv, const struct server *s)
 	report_count(&r, "calls", served);
 	report_count(&r, "keys", store_keys(&kv->store));
 	report_count(&r, "heap_used", kv->store.heap.used);
+	if (kv->mover)
+		mover_report(kv->mover, &r);
 	report_close(&r, &kv->options->common, NULL);
 }
 
@@ -189,8 +261,12 @@ int kv_serve(const struct kv_options *o)
 		err = open_store(&kv, &s.device);
 	if (!err)
 		err = server_run(&s);
+	if (kv.mover)
+		mover_stop(kv.mover);
 	if (!err && o->common.json)
 		report(&kv, &s);
+	if (kv.mover)
+		mover_close(kv.mover);
 	if (kv.store.bucket)
 		store_close(&kv.store);
 	region_close(&kv.memory);
