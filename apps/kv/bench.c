@@ -56,7 +56,7 @@ static int begin_get(struct bench_worker *w, unsigned slot, uint64_t number)
 /* The key's next write, which may be a delete. */
 static int begin_write(struct bench_worker *w, unsigned slot, uint64_t number)
 {
-	struct journal *j = &w->bench->journal;
+	struct oracle *j = &w->bench->journal;
 	struct bench_slot *s = &w->slot[slot];
 	uint32_t length = (uint32_t)w->options->value_low;
 	struct kv_key key;
@@ -67,11 +67,11 @@ static int begin_write(struct bench_worker *w, unsigned slot, uint64_t number)
 		return route_begin(&w->route, slot, KV_PUT, &key, length);
 	w->bench->busy[number] = true;
 	s->was_there = j->line[number].acked && j->line[number].acked == j->line[number].tried &&
-		       !journal_deletes(j, number, j->line[number].acked);
+		       !oracle_deletes(j, number, j->line[number].acked);
 	s->write = ++j->line[number].tried;
-	if (journal_deletes(j, number, s->write))
+	if (oracle_deletes(j, number, s->write))
 		return route_begin(&w->route, slot, KV_DELETE, &key, 0);
-	return route_begin(&w->route, slot, KV_PUT, &key, journal_length(j, number, s->write));
+	return route_begin(&w->route, slot, KV_PUT, &key, oracle_length(j, number, s->write));
 }
 
 static void fill(void *arg, unsigned slot, uint8_t *p, uint32_t n)
@@ -79,7 +79,7 @@ static void fill(void *arg, unsigned slot, uint8_t *p, uint32_t n)
 	const struct bench_worker *w = arg;
 
 	if (w->bench->journal.line)
-		journal_fill(p, n, w->slot[slot].number, w->slot[slot].write);
+		oracle_fill(p, n, w->slot[slot].number, w->slot[slot].write);
 }
 
 /* The next operation of the mix. */
@@ -132,19 +132,19 @@ static int begin(struct bench_worker *w, unsigned slot)
 
 static void got(struct bench_worker *w, struct bench_slot *s, const uint8_t *value, uint32_t n)
 {
-	struct journal *j = &w->bench->journal;
+	struct oracle *j = &w->bench->journal;
 
 	w->hits += value != NULL;
 	w->misses += value == NULL;
 	if (j->line)
-		w->wrong += !journal_allows(j, s->number, s->oldest, value, n);
+		w->wrong += !oracle_allows(j, s->number, s->oldest, value, n);
 	else if (value && n != w->options->value_low)
 		w->wrong++;
 }
 
 static void wrote(struct bench_worker *w, struct bench_slot *s, enum kv_op op, int status)
 {
-	struct journal *j = &w->bench->journal;
+	struct oracle *j = &w->bench->journal;
 
 	w->no_memory += status == -ENOMEM;
 	if (!j->line)

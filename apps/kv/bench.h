@@ -3,14 +3,14 @@
 #ifndef KV_BENCH_H
 #define KV_BENCH_H
 
-#include "journal.h"
+#include "oracle.h"
 #include "route.h"
 #include "team.h"
 
 struct bench_slot {
 	uint64_t number; /* of the key */
 	uint64_t began;
-	uint32_t oldest, write; /* of a GET, of a write: see journal.h */
+	uint32_t oldest, write; /* of a GET, of a write: see lib/journal.h */
 	bool then_write;	/* a GET whose key is written next */
 	bool was_there;		/* before a delete */
 	bool only_read;		/* no write of this key is ours */
@@ -20,9 +20,9 @@ struct bench {
 	const struct kv_options *options;
 	enum { PHASE_LOAD, PHASE_RUN, PHASE_CHECK } phase;
 	struct keys keys;
-	uint64_t all;		/* keys there can ever be: inserts come on top */
-	struct journal journal; /* without --verify its line is NULL */
-	bool *busy;		/* a write of this key is under way; its writer's alone */
+	uint64_t all;	       /* keys there can ever be: inserts come on top */
+	struct oracle journal; /* without --verify its line is NULL */
+	bool *busy;	       /* a write of this key is under way; its writer's alone */
 	struct hist *reads, *writes;
 	uint64_t hits, misses, wrong, no_memory, gone, torn, by_reads, by_rpc, at_soc, again;
 };

@@ -157,22 +157,36 @@ static unsigned free_places(struct hot *h, unsigned n, unsigned top, unsigned wa
 	return room;
 }
 
-void hot_balance(struct hot *h)
+static bool wants_place(const struct hot_line *l)
 {
-	unsigned n = 0, top, wanted = 0, room;
+	return !l->at_soc && l->score >= WORTH;
+}
 
-	if (!h->limit || h->planned)
-		return;
+/* The lines that count, the most popular ones first. Returns how many. */
+static unsigned sort_lines(struct hot *h)
+{
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < HOT_LINES; i++)
 		if (h->line[i].key.length && (h->line[i].score >= WORTH || h->line[i].at_soc))
 			h->by_score[n++] = &h->line[i];
 	qsort(h->by_score, n, sizeof(*h->by_score), downwards);
+	return n;
+}
+
+void hot_balance(struct hot *h)
+{
+	unsigned n, top, wanted = 0, room;
+
+	if (!h->limit || h->planned)
+		return;
+	n = sort_lines(h);
 	top = n < h->limit ? n : h->limit;
 	for (unsigned i = 0; i < top; i++)
-		wanted += !h->by_score[i]->at_soc && h->by_score[i]->score >= WORTH;
+		wanted += wants_place(h->by_score[i]);
 	room = top ? free_places(h, n, top, wanted) : 0;
 	for (unsigned i = 0; i < top && room; i++)
-		if (!h->by_score[i]->at_soc && h->by_score[i]->score >= WORTH) {
+		if (wants_place(h->by_score[i])) {
 			plan(h, h->by_score[i], true);
 			room--;
 		}

@@ -92,7 +92,7 @@ static int open_bench(struct bench *b)
 	if (!o->verify)
 		return 0;
 	b->busy = calloc(b->all, sizeof(*b->busy));
-	return b->busy ? journal_open(&b->journal, o, b->all) : -ENOMEM;
+	return b->busy ? oracle_open(&b->journal, o, b->all) : -ENOMEM;
 }
 
 int kv_bench(const struct kv_options *o)
@@ -108,7 +108,7 @@ int kv_bench(const struct kv_options *o)
 		err = phase(&b, PHASE_CHECK);
 	if (o->verify && (err == -EBADMSG || !err))
 		say("%s", err ? "answers were wrong" : "every answer was right");
-	journal_close(&b.journal);
+	oracle_close(&b.journal);
 	free(b.busy);
 	free(b.reads);
 	free(b.writes);

@@ -94,7 +94,7 @@ static uint8_t write_record(struct session *s, const struct kv_call *c, const st
 	struct ibv_sge sge = region_sge(&kv->memory, at, e->length);
 
 	r->in_room = e->length;
-	return session_write(s, &sge, c->room, c->room_rkey) ? EIO : 0;
+	return session_write(s, &sge, c->room, c->room_rkey, 0) ? EIO : 0;
 }
 
 static uint32_t value_reply(struct session *s, const struct kv_call *c, struct span key,

@@ -88,7 +88,9 @@ int server_open(struct server *s, const struct server_config *config, const stru
 int server_run(struct server *s);
 void server_close(struct server *s);
 
-/* A further send of the application's own on this connection, before its reply: unsignalled. */
-int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey);
+/* A WRITE of the application's own on this connection, before its reply if there is one. flags:
+ * IBV_SEND_INLINE, IBV_SEND_SIGNALED (its completion goes unnoticed, but frees the send queue). */
+int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
+		  unsigned flags);
 
 #endif

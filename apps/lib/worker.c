@@ -43,12 +43,14 @@ static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32
 	return err;
 }
 
-int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey)
+int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
+		  unsigned flags)
 {
 	struct ibv_send_wr wr = { .wr_id = WRITE_FLAG,
 				  .sg_list = sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = flags,
 				  .wr.rdma = { .remote_addr = to, .rkey = rkey } },
 			   *bad;
 
@@ -91,7 +93,7 @@ static void on_completion(struct worker *w, const struct ibv_wc *wc)
 	bool reply = wc->wr_id & REPLY_FLAG;
 
 	if (wc->wr_id & WRITE_FLAG)
-		return; /* it failed, and what comes after it will */
+		return; /* the application's; if it failed, what comes after it fails, too */
 	if (reply && s)
 		s->sending--;
 	if (wc->status || reply || !s || s->left_at)

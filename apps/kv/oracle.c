@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "clock.h"
-#include "journal.h"
+#include "oracle.h"
 #include "say.h"
 
 /* How a value begins; pseudo-random words follow. */
@@ -15,38 +11,18 @@ struct stamp {
 	uint32_t n, length;
 };
 
-int journal_open(struct journal *j, const struct kv_options *o, uint64_t keys)
+int oracle_open(struct oracle *j, const struct kv_options *o, uint64_t keys)
 {
-	int fd = -1, flags = o->journal ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
-
-	*j = (struct journal){ .keys = keys,
-			       .size = keys * sizeof(*j->line),
-			       .low = (uint32_t)o->value_low,
-			       .high = (uint32_t)o->value_high,
-			       .deletes = o->deletes };
-	if (o->journal) {
-		fd = open(o->journal, O_RDWR | O_CREAT, 0600);
-		if (fd < 0 || ftruncate(fd, (off_t)j->size)) {
-			if (fd >= 0)
-				close(fd);
-			return complain("%s", o->journal);
-		}
-	}
-	j->line = mmap(NULL, j->size, PROT_READ | PROT_WRITE, flags, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (j->line == MAP_FAILED) {
-		j->line = NULL;
-		return complain("no memory for a journal of %lu keys", keys);
-	}
-	return 0;
+	*j = (struct oracle){ .keys = keys,
+			      .low = (uint32_t)o->value_low,
+			      .high = (uint32_t)o->value_high,
+			      .deletes = o->deletes };
+	return journal_map(&j->line, o->journal, keys);
 }
 
-void journal_close(struct journal *j)
+void oracle_close(struct oracle *j)
 {
-	if (j->line)
-		munmap(j->line, j->size);
-	j->line = NULL;
+	journal_unmap(j->line, j->keys);
 }
 
 /* ---- what write n of a key is ------------------------------------------------------------ */
@@ -56,12 +32,12 @@ static uint64_t dice(uint64_t key, uint32_t n)
 	return mix64(key * 0x10000001b3u + n);
 }
 
-bool journal_deletes(const struct journal *j, uint64_t key, uint32_t n)
+bool oracle_deletes(const struct oracle *j, uint64_t key, uint32_t n)
 {
 	return j->deletes && n > 1 && dice(key, n) % j->deletes == 0;
 }
 
-uint32_t journal_length(const struct journal *j, uint64_t key, uint32_t n)
+uint32_t oracle_length(const struct oracle *j, uint64_t key, uint32_t n)
 {
 	return j->low + (uint32_t)((dice(key, n) >> 32) % (j->high - j->low + 1));
 }
@@ -71,7 +47,7 @@ static uint64_t word(uint64_t key, uint32_t n, uint32_t i)
 	return (dice(key, n) + i) * 0x9e3779b97f4a7c15u;
 }
 
-void journal_fill(uint8_t *p, uint32_t length, uint64_t key, uint32_t n)
+void oracle_fill(uint8_t *p, uint32_t length, uint64_t key, uint32_t n)
 {
 	struct stamp s = { key, n, length };
 
@@ -96,19 +72,19 @@ static bool octets_right(const uint8_t *p, uint32_t length, uint64_t key, uint32
 
 /* ---- judgement --------------------------------------------------------------------------- */
 
-static bool may_be_absent(const struct journal *j, uint64_t key, uint32_t oldest, uint32_t newest)
+static bool may_be_absent(const struct oracle *j, uint64_t key, uint32_t oldest, uint32_t newest)
 {
 	if (!oldest)
 		return true;
 	for (uint32_t n = oldest; n <= newest; n++)
-		if (journal_deletes(j, key, n))
+		if (oracle_deletes(j, key, n))
 			return true;
 	say("key %lu is lost: writes %u to %u are no deletes", key, oldest, newest);
 	return false;
 }
 
-bool journal_allows(const struct journal *j, uint64_t key, uint32_t oldest, const uint8_t *value,
-		    uint32_t length)
+bool oracle_allows(const struct oracle *j, uint64_t key, uint32_t oldest, const uint8_t *value,
+		   uint32_t length)
 {
 	uint32_t newest = j->line[key].tried;
 	struct stamp s;
@@ -124,8 +100,8 @@ bool journal_allows(const struct journal *j, uint64_t key, uint32_t oldest, cons
 		say("key %lu: the value is torn, or another key's", key);
 		return false;
 	}
-	if (s.n < oldest || s.n > newest || journal_deletes(j, key, s.n) ||
-	    length != journal_length(j, key, s.n)) {
+	if (s.n < oldest || s.n > newest || oracle_deletes(j, key, s.n) ||
+	    length != oracle_length(j, key, s.n)) {
 		say("key %lu: write %u was read where %u to %u are possible", key, s.n, oldest,
 		    newest);
 		return false;
