@@ -26,10 +26,14 @@ class Play(Stage):
 
     def __init__(self, link):
         super().__init__(link)
+        self.extra = []  # further options of uwarp-run
         self.build = os.environ.get("UWARP_BUILD_DIR") or os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
 
     def app(self, name):
         return os.path.join(self.build, "apps", name.removeprefix("uwarp-"), name)
+
+    def start(self, role, command, env=None, options=None):
+        return super().start(role, command, env, [*self.link.options(role), *self.extra] if options is None else options)
 
     def command(self, text):
         name, _, rest = text.partition(" ")

@@ -86,13 +86,15 @@ def caches():
 
 def tree_size(plt, series):
     """Throughput against the keys, with the trees that fill a cache marked: an item takes 16 octets, a page is two thirds full."""
-    lines = grouped(chosen(series, test="btree", page=4096))
-    if not lines or all(len(p) < 2 for p in lines.values()):
+    lines = {}
+    for s in chosen(series, test="btree", page=4096):
+        lines.setdefault((s.facts["scheme"], s.facts["by"]), []).append(s)
+    if all(len(points) < 2 for points in lines.values()):
         return None
     figure, ax = plt.subplots(figsize=(7, 5))
     for (scheme, op), points in lines.items():
-        points = sorted(points, key=lambda s: s.facts["size"])
-        ax.plot([s.facts["size"] for s in points], [s.median() for s in points], marker="o", markersize=4,
+        points = sorted(points, key=lambda s: s.facts["keys"])
+        ax.plot([s.facts["keys"] for s in points], [s.median() for s in points], marker="o", markersize=4,
                 color=None if scheme == "uwarp" else COLOURS.get(scheme), label=f"{scheme} {op}")  # fmt: skip
     for name, octets in caches().items():
         ax.axvline(octets / 24, color="tab:gray", linestyle=":", linewidth=1)
