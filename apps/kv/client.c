@@ -180,6 +180,24 @@ int kv_get(struct kv_client *c, unsigned slot, const struct kv_key *key)
 	return s->by_reads ? get_begin(c, slot) : ask(c, slot);
 }
 
+int kv_find(struct kv_client *c, unsigned slot, const struct kv_key *key)
+{
+	begin(c, slot, key);
+	c->slot[slot].op = KV_LOCATE;
+	return get_begin(c, slot);
+}
+
+int kv_get_entry(struct kv_client *c, unsigned slot, const struct kv_key *key,
+		 const struct kv_entry *e)
+{
+	struct kv_entry copy = *e; /* it may lie in the slot */
+
+	begin(c, slot, key);
+	c->slot[slot].op = KV_GET;
+	c->slot[slot].by_reads = true;
+	return get_begin_at(c, slot, &copy);
+}
+
 static int finish(struct kv_client *c, unsigned slot, int status, const uint8_t *value, uint32_t n)
 {
 	struct kv_slot *s = &c->slot[slot];
@@ -211,6 +229,11 @@ static int on_value(struct kv_client *c, unsigned slot, const struct kv_reply *r
 		      record->value_length);
 }
 
+static bool brings_value(enum kv_op op)
+{
+	return op == KV_GET || op == KV_RELEASE || op == KV_LOCATE || op == KV_GET_AFAR;
+}
+
 static int on_reply(struct kv_client *c, const struct ibv_wc *wc)
 {
 	const struct rpc_head *h = rpc_reply(&c->rpc, wc);
@@ -220,7 +243,7 @@ static int on_reply(struct kv_client *c, const struct ibv_wc *wc)
 	if (!h || c->slot[h->slot].state != SLOT_CALL)
 		return -EPROTO;
 	slot = h->slot;
-	if ((c->slot[slot].op == KV_GET || c->slot[slot].op == KV_RELEASE) && !h->status)
+	if (brings_value(c->slot[slot].op) && !h->status)
 		err = on_value(c, slot, (const struct kv_reply *)h);
 	else
 		err = finish(c, slot, -(int)h->status, NULL, 0);
@@ -240,9 +263,12 @@ static int on_read(struct kv_client *c, unsigned slot)
 		s->by_reads = false;
 		return ask(c, slot);
 	}
-	return status ? finish(c, slot, status, NULL, 0)
-		      : finish(c, slot, 0, (const uint8_t *)(record + 1) + s->key.length,
-			       s->entry.length - kv_record_size(s->key.length, 0));
+	if (status)
+		return finish(c, slot, status, NULL, 0);
+	if (s->op == KV_LOCATE)
+		return finish(c, slot, 0, (const uint8_t *)&s->entry, sizeof(s->entry));
+	return finish(c, slot, 0, (const uint8_t *)(record + 1) + s->key.length,
+		      s->entry.length - kv_record_size(s->key.length, 0));
 }
 
 int kv_client_take(struct kv_client *c, const struct ibv_wc *wc)

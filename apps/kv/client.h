@@ -70,6 +70,11 @@ void kv_client_close(struct kv_client *c);
 
 /* Each begins an operation in an idle slot. 0 or a negative errno. */
 int kv_get(struct kv_client *c, unsigned slot, const struct kv_key *key);
+/* Parts of it: READs the index alone, done() has the entry as the value of a KV_LOCATE; READs the
+ * record that an entry names, and begins anew if it is not that one any more. */
+int kv_find(struct kv_client *c, unsigned slot, const struct kv_key *key);
+int kv_get_entry(struct kv_client *c, unsigned slot, const struct kv_key *key,
+		 const struct kv_entry *e);
 /* Any other call. First the room for the n octets of its value, then: go. */
 uint8_t *kv_room(struct kv_client *c, unsigned slot, enum kv_op op, const struct kv_key *key,
 		 uint32_t n);

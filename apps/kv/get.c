@@ -87,12 +87,26 @@ static int look_further(struct kv_client *c, unsigned slot, const struct kv_buck
 	return read_bucket(c, slot);
 }
 
+int get_begin_at(struct kv_client *c, unsigned slot, const struct kv_entry *e)
+{
+	struct kv_slot *s = &c->slot[slot];
+	int err;
+
+	s->tag = kv_tag(s->key.octets, s->key.length);
+	s->home = s->bucket = (uint32_t)s->tag & (c->offer.buckets - 1);
+	if (e->tag != s->tag || !plausible(c, s, e))
+		return get_begin(c, slot);
+	err = read_record(c, slot, e);
+	return err == -EINPROGRESS ? 0 : err;
+}
+
 static int by_kind(struct kv_client *c, unsigned slot, const struct kv_entry *e)
 {
 	switch (kv_kind(e)) {
 	case KV_HERE:
 	case KV_FROZEN:
-		return read_record(c, slot, e);
+		c->slot[slot].entry = *e;
+		return c->slot[slot].op == KV_LOCATE ? 0 : read_record(c, slot, e);
 	case KV_MOVED:
 		return -EXDEV;
 	case KV_LOST:

@@ -23,6 +23,8 @@ static inline struct kv_record *get_record(const struct kv_client *c, unsigned s
 }
 
 int get_begin(struct kv_client *c, unsigned slot);
+/* From the record on. */
+int get_begin_at(struct kv_client *c, unsigned slot, const struct kv_entry *e);
 /* What was asked for has come. -EINPROGRESS: another READ is under way; 0: the slot's record is
  * there (get_value() alone); -EAGAIN: better ask by a call; -ENOENT and the like are answers. */
 int get_bucket(struct kv_client *c, unsigned slot);

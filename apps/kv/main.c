@@ -23,6 +23,7 @@ enum {
 	KEY_MAY_LOSE,
 	KEY_RANGE,
 	KEY_TOWARD,
+	KEY_ALTERNATIVE,
 	KEY_VERIFY,
 	KEY_FAULT,
 	KEY_DELETES,
@@ -32,6 +33,7 @@ enum {
 
 static const char *const gets[] = { "reads", "rpc", "hybrid", NULL };
 static const char *const puts_by[] = { "send", "imm", "staged", NULL };
+static const char *const alternatives[] = { "A1", "A2", "A3", "A4", "A5", NULL };
 static const char *const faults[] = { "believe", NULL };
 
 static const struct argp_option own[] = {
@@ -46,6 +48,8 @@ static const struct argp_option own[] = {
 	{ "as-soc", KEY_AS_SOC, 0, 0, "server: own no keys but those that a host gives", 6 },
 	{ "hot", KEY_HOT, "N", 0,
 	  "so many popular keys go to the SoC by themselves; the host's and the clients'", 6 },
+	{ "alternative", KEY_ALTERNATIVE, "A1..A5", 0,
+	  "the SoC is a front of the host, and GETs go this way (uwarp-kv(1))", 6 },
 	{ "may-lose", KEY_MAY_LOSE, 0, 0, "a node may die, and what it owned with it", 6 },
 	{ "range", KEY_RANGE, "A-B", 0, "move: these keys, both numbers included", 6 },
 	{ "toward", KEY_TOWARD, "soc|host", 0, "move: to this node", 6 },
@@ -127,6 +131,9 @@ static error_t parse_cluster(int key, char *arg, struct argp_state *state, struc
 		return 0;
 	case KEY_AS_SOC:
 		o->is_soc = true;
+		return 0;
+	case KEY_ALTERNATIVE:
+		o->alternative = option_word(state, "alternative", arg, alternatives) + 1;
 		return 0;
 	case KEY_HOT:
 		o->hot = option_size(state, "hot", arg);
@@ -242,6 +249,8 @@ static const char *wrong(const struct kv_options *o)
 		return "--key: from 16 to 250";
 	if (o->keys < (uint64_t)o->writers * o->common.threads)
 		return "--keys: at least one for each writer";
+	if (o->alternative && !o->soc)
+		return "--alternative: goes with --soc";
 	if (o->dist && keys_parse(&k, o->dist))
 		return "--dist: uniform, zipf, zipf:THETA with a THETA between 0 and 1, or latest";
 	return NULL;
@@ -255,7 +264,8 @@ static int client(struct kv_options *o, const char *what)
 	} command[] = { { "run", kv_bench },
 			{ "check", kv_bench },
 			{ "move", kv_move },
-			{ "where", kv_where } };
+			{ "where", kv_where },
+			{ "front", kv_front } };
 
 	o->check = !strcmp(what, "check");
 	o->verify |= o->check;
@@ -271,7 +281,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		.options = own,
 		.parser = parse,
-		.args_doc = "serve\nrun HOST\ncheck HOST\nmove HOST\nwhere HOST",
+		.args_doc = "serve\nrun HOST\ncheck HOST\nmove HOST\nwhere HOST\nfront HOST",
 		.doc = "A key-value store whose clients READ it, on any RDMA device.",
 		.children = children,
 	};

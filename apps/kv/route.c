@@ -17,6 +17,24 @@ static uint64_t *seen(struct route *r, uint64_t tag)
 	return &r->seen[tag % ROUTE_SEEN];
 }
 
+/* How a GET goes when the SoC is a front of the host (front.c); writes go to the host. */
+static int ask_front(struct route *r, unsigned slot)
+{
+	const struct kv_key *key = &r->slot[slot].key;
+	struct kv_client *soc = &r->node[NODE_SOC];
+	static const enum kv_op op[] = { [2] = KV_GET_AFAR, [3] = KV_GET, [5] = KV_LOCATE };
+
+	switch (r->options->alternative) {
+	case 1:
+		return kv_get(&r->node[NODE_HOST], slot, key);
+	case 4:
+		return kv_find(soc, slot, key);
+	default:
+		kv_room(soc, slot, op[r->options->alternative], key, 0);
+		return kv_go(soc, slot);
+	}
+}
+
 static int ask_node(struct route *r, unsigned slot)
 {
 	struct route_slot *s = &r->slot[slot];
@@ -24,6 +42,8 @@ static int ask_node(struct route *r, unsigned slot)
 	uint8_t *room;
 
 	s->asked++;
+	if (s->op == KV_GET && r->options->alternative)
+		return ask_front(r, slot);
 	if (s->op == KV_GET)
 		return kv_get(c, slot, &s->key);
 	room = kv_room(c, slot, s->op, &s->key, s->length);
@@ -56,7 +76,8 @@ int route_begin(struct route *r, unsigned slot, enum kv_op op, const struct kv_k
 {
 	struct route_slot *s = &r->slot[slot];
 	uint64_t tag = r->nodes > 1 ? kv_tag(key->octets, key->length) : 0;
-	bool away = r->nodes > 1 && !r->down[NODE_SOC] && *seen(r, tag) == tag;
+	bool away = r->nodes > 1 && !r->options->alternative && !r->down[NODE_SOC] &&
+		    *seen(r, tag) == tag;
 	int err = tell(r);
 
 	*s = (struct route_slot){
@@ -108,6 +129,10 @@ static int done(void *arg, unsigned slot, int status, struct kv_slot *ks, const 
 		r->telling = false;
 		return 0;
 	}
+	if (ks->op == KV_LOCATE) /* what the front does not know the host may */
+		return status ? kv_get(&r->node[NODE_HOST], slot, &s->key)
+			      : kv_get_entry(&r->node[NODE_HOST], slot, &s->key,
+					     (const struct kv_entry *)value);
 	if (s->asked < ASK_MAX &&
 	    ((status == -EBUSY && !(s->node & ONE_NODE)) || status == -EAGAIN))
 		return ask_node(r, slot);

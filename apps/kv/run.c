@@ -66,6 +66,7 @@ static int phase(struct bench *b, int which)
 
 	/* a walk ends when it has been everywhere */
 	walk.ops = UINT64_MAX;
+	walk.series = NULL;
 	b->phase = which;
 	forget(b);
 	err = team_run(&team, which == PHASE_RUN ? &b->options->common : &walk, &ops, b);

@@ -134,7 +134,9 @@ enum kv_op {
 	KV_GET = 1,
 	KV_PUT,
 	KV_DELETE,
-	KV_STAGED, /* the call itself lies in the stage of the head's slot */
+	KV_STAGED,   /* the call itself lies in the stage of the head's slot */
+	KV_LOCATE,   /* to a front: the entry, as it knows it */
+	KV_GET_AFAR, /* to a front: GET with the index at the host */
 	/* to the host: */
 	KV_HOT,	     /* the value: an array of struct kv_hot */
 	KV_MOVE_OUT, /* give this key to the SoC */

@@ -4,7 +4,17 @@
 
 #include "options.h"
 
-enum { KEY_BIND = 0x100, KEY_EVENTS, KEY_JSON, KEY_CSV, KEY_CDF, KEY_SEED, KEY_WAIT, KEY_QUIET };
+enum {
+	KEY_BIND = 0x100,
+	KEY_EVENTS,
+	KEY_JSON,
+	KEY_CSV,
+	KEY_CDF,
+	KEY_SERIES,
+	KEY_SEED,
+	KEY_WAIT,
+	KEY_QUIET
+};
 
 static const struct argp_option known[] = {
 	{ 0, 0, 0, 0, "Both ends:", 1 },
@@ -21,6 +31,7 @@ static const struct argp_option known[] = {
 	{ "json", KEY_JSON, 0, 0, "print the result as one line of JSON", 2 },
 	{ "csv", KEY_CSV, "FILE", 0, "add the result to it, with a head if it is new", 2 },
 	{ "cdf", KEY_CDF, "FILE", 0, "write the latencies' distribution there, as CSV", 2 },
+	{ "series", KEY_SERIES, "FILE", 0, "write the rate of every 100 ms there, as CSV", 2 },
 	{ "quiet", KEY_QUIET, 0, 0, "show no progress", 2 },
 	{ 0 }
 };
@@ -96,6 +107,9 @@ static error_t parse_files(int key, char *arg, struct options *o)
 		return 0;
 	case KEY_CDF:
 		o->cdf = arg;
+		return 0;
+	case KEY_SERIES:
+		o->series = arg;
 		return 0;
 	case KEY_QUIET:
 		o->quiet = true;

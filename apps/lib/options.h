@@ -18,7 +18,7 @@ struct options {
 	double seconds;
 	uint64_t ops; /* in all; 0: as many as the seconds allow */
 	uint64_t seed;
-	const char *csv, *cdf;
+	const char *csv, *cdf, *series;
 };
 
 #define OPTIONS_DEFAULT                                                                            \

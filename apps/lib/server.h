@@ -17,6 +17,8 @@
 
 #define SESSION_HASH 1024u
 
+#define SERVER_LATER UINT32_MAX
+
 struct server;
 struct worker;
 
@@ -27,6 +29,7 @@ struct session {
 	struct worker *worker;
 	void *user;	  /* the application's */
 	uint32_t sending; /* replies whose completion has not come */
+	uint32_t waiting; /* messages whose reply comes later */
 	uint64_t left_at; /* clock_ns() when it ended; 0: it lives */
 	struct session *next;
 };
@@ -38,12 +41,14 @@ struct message {
 	bool has_imm; /* it came by WRITE with immediate: `in` holds nothing */
 	uint32_t imm;
 	uint8_t *out; /* room for a reply of config.message octets */
+	uint32_t slot;
 };
 
 struct server_ops {
 	/* hello: the client's in, ours out. Not 0: the connection is refused. */
 	int (*join)(struct session *s, struct hello *hello);
-	/* Returns the octets of the reply, 0 for none. Worker's thread. */
+	/* Returns the octets of the reply, 0 for none; SERVER_LATER: m->in and m->out stay, until
+	 * session_reply(). Worker's thread. */
 	uint32_t (*handle)(struct session *s, struct message *m);
 	void (*leave)(struct session *s); /* after the last handle() */
 	/* NULL, or called again and again, under w->lock: for what arrives without a completion. A
@@ -92,5 +97,9 @@ void server_close(struct server *s);
  * IBV_SEND_INLINE, IBV_SEND_SIGNALED (its completion goes unnoticed, but frees the send queue). */
 int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
 		  unsigned flags);
+
+/* The reply to a message of which handle() said SERVER_LATER; in the worker's thread, from look().
+ */
+void session_reply(struct session *s, uint32_t slot, uint32_t length);
 
 #endif

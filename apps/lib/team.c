@@ -11,6 +11,7 @@
 
 #define LOOK_US	   1000u
 #define SHOW_NS	   1000000000u
+#define NOTE_NS	   100000000u
 #define RANDOM_GAP 0x9e3779b97f4a7c15u
 
 static void *work(void *arg)
@@ -34,31 +35,69 @@ static uint64_t done_by_all(const struct team *t)
 	return sum;
 }
 
-/* A line on a terminal, and one each second elsewhere would be too much. */
+/* A line that changes, on a terminal alone. */
 static void show(const struct team *t, uint64_t now)
 {
 	fprintf(stderr, "\r%.0f s, %lu operations, %.3f M/s ", (double)(now - t->begun) / 1e9,
 		done_by_all(t), (double)done_by_all(t) * 1e3 / (double)(now - t->begun));
 }
 
+/* What has to be done now and then while the members run. */
+struct pace {
+	FILE *series;
+	bool showing;
+	uint64_t shown, noted,
+		done; /* clock_ns() of the last time; operations at that of `noted` */
+};
+
+static void note(const struct team *t, struct pace *p, uint64_t now)
+{
+	uint64_t done = done_by_all(t);
+
+	if (now - p->noted < NOTE_NS)
+		return;
+	fprintf(p->series, "%.3f,%.6f\n", (double)(now - t->begun) / 1e9,
+		(double)(done - p->done) * 1e3 / (double)(now - p->noted));
+	p->noted = now;
+	p->done = done;
+}
+
+static void keep_pace(const struct team *t, struct pace *p, uint64_t now)
+{
+	if (p->showing && now - p->shown > SHOW_NS) {
+		show(t, now);
+		p->shown = now;
+	}
+	if (p->series)
+		note(t, p, now);
+}
+
 static void watch(struct team *t)
 {
-	uint64_t limit = (uint64_t)(t->options->seconds * 1e9), shown = t->begun;
-	bool showing = !t->options->quiet && isatty(STDERR_FILENO), timed = !t->options->ops;
+	const struct options *o = t->options;
+	uint64_t limit = (uint64_t)(o->seconds * 1e9);
+	struct pace p = { .showing = !o->quiet && isatty(STDERR_FILENO),
+			  .shown = t->begun,
+			  .noted = t->begun };
 
+	if (o->series)
+		p.series = fopen(o->series, "w");
+	if (p.series)
+		fputs("seconds,mops\n", p.series);
+	else if (o->series)
+		complain("%s", o->series);
 	while (t->running) {
 		uint64_t now = clock_ns();
 
-		if (timed && now - t->begun > limit)
+		if (!o->ops && now - t->begun > limit)
 			t->over = true;
-		if (showing && now - shown > SHOW_NS) {
-			show(t, now);
-			shown = now;
-		}
+		keep_pace(t, &p, now);
 		usleep(LOOK_US);
 	}
-	if (shown != t->begun)
+	if (p.shown != t->begun)
 		fputc('\n', stderr);
+	if (p.series)
+		fclose(p.series);
 }
 
 static int prepare(struct team *t)

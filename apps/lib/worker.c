@@ -76,14 +76,26 @@ static void on_message(struct worker *w, struct session *s, const struct ibv_wc 
 			     .in = in,
 			     .length = wc->byte_len,
 			     .has_imm = wc->wc_flags & IBV_WC_WITH_IMM,
-			     .out = in + w->server->config.message };
+			     .out = in + w->server->config.message,
+			     .slot = slot };
 
 	if (m.has_imm)
 		m.imm = ntohl(wc->imm_data);
 	length = w->server->ops->handle(s, &m);
 	w->served++;
+	if (length == SERVER_LATER) {
+		s->waiting++;
+		return;
+	}
 	if (!length || send_reply(w, s, slot, length))
 		post_slot(w, slot);
+}
+
+void session_reply(struct session *s, uint32_t slot, uint32_t length)
+{
+	s->waiting--;
+	if (!length || s->left_at || send_reply(s->worker, s, slot, length))
+		post_slot(s->worker, slot);
 }
 
 /* A completion without a session is of one that has gone: its buffers serve others. */
@@ -140,7 +152,8 @@ static void sweep(struct worker *w, bool all)
 		while (*at) {
 			struct session *s = *at;
 
-			if (!all && (!s->left_at || (s->sending && now - s->left_at < FLUSH_NS))) {
+			if (!all && (!s->left_at || s->waiting ||
+				     (s->sending && now - s->left_at < FLUSH_NS))) {
 				at = &s->next;
 				continue;
 			}

@@ -229,7 +229,70 @@ def rate(rig):
         yield rate_one(rig, "write", 1, inline, window=1)
 
 
-PARTS = {"kv": kv, "seq": seq, "btree": btree, "rate": rate}
+# ---- host and SoC -----------------------------------------------------------------------
+
+# Both are processes of this machine: a model. The SoC's link is slower, as its paths in the studied DPU are.
+SOC, SOC_RATE = "127.0.0.5", "10G"
+ALTERNATIVES = ("A1", "A2", "A3", "A4", "A5")
+MIGRATION_SECONDS, MIGRATION_KEYS = 6, 2000
+
+
+def start_soc(rig, group, text):
+    server = group.start(rig.uwarp(SOC, words(text), rate=SOC_RATE), env=rig.env, cwd=rig.folder)
+    until_ready(server)
+    return server
+
+
+def start_host(rig, group, text):
+    server = rig.start_uwarp(group, THERE, words(text))
+    until_ready(server)
+    return server
+
+
+def alternative(rig, name):
+    def measure():
+        same = f"--keys {KV_KEYS} --value {VALUE} --soc {SOC}"
+        with Group() as group:
+            start_host(rig, group, f"uwarp-kv serve --bind {THERE} --buckets 4Ki --events")
+            result(rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} --keys {KV_KEYS} --value {VALUE} --load -n 1 --json --quiet")), rig.limit)
+            front = start_soc(rig, group, f"uwarp-kv front {THERE} --bind {SOC}")
+            client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} {same} --mix C --alternative {name} -w 16 -s {SECONDS} --json --quiet"))
+            got = measured(front, client, rig.limit)
+        return {"value": got["mops"], "p50": got["get_p50_us"], "server_cpu_us": got["server_cpu_us"]}
+
+    return probe("kv-alternatives", "model", name, VALUE, "M/s", measure)
+
+
+def migration(rig):
+    """Throughput while half of the keys move to the SoC and back."""
+
+    def measure():
+        path = os.path.join(rig.folder, "series.csv")
+        move = f"uwarp-kv move {THERE} --events --keys {MIGRATION_KEYS} --range 0-{MIGRATION_KEYS // 2 - 1}"
+        with Group() as group:
+            start_soc(rig, group, f"uwarp-kv serve --bind {SOC} --as-soc --events")
+            start_host(rig, group, f"uwarp-kv serve --bind {THERE} --soc {SOC} --events")
+            client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} --soc {SOC} --keys {MIGRATION_KEYS} --load --mix B -w 16 "
+                                                        f"-s {MIGRATION_SECONDS} --series {path} --json --quiet"))  # fmt: skip
+            wait_until(lambda: os.path.exists(path) or not client.running(), START)
+            for toward in ("soc", "host"):
+                wait_until(lambda: not client.running(), MIGRATION_SECONDS / 3)
+                group.start(rig.uwarp("127.0.0.6", words(f"{move} --toward {toward}")), env=rig.env, cwd=rig.folder).wait(rig.limit)
+            got = result(client, rig.limit)
+        with open(path, encoding="utf-8") as f:
+            series = [[float(x) for x in line.split(",")] for line in f.read().splitlines()[1:]]
+        return {"value": got["mops"], "series": series, "at_soc": got["at_soc"], "again": got["again"]}
+
+    return probe("kv-migration", "model", "half of the keys out and in", VALUE, "M/s", measure)
+
+
+def cluster(rig):
+    for name in ALTERNATIVES:
+        yield alternative(rig, name)
+    yield migration(rig)
+
+
+PARTS = {"kv": kv, "cluster": cluster, "seq": seq, "btree": btree, "rate": rate}
 
 
 def apps(rig):
@@ -253,9 +316,16 @@ def goals():
         yield Goal(f"{op.upper()}, post list 32 / 1", f"app-rate/uwarp/{op}/64/32/0", f"app-rate/uwarp/{op}/64/1/0", LEAST, 1.5)
 
 
+def model_goals():
+    """The study's order: A5 > A4 > A1 > A3 > A2."""
+    for better, worse in (("A5", "A4"), ("A4", "A1"), ("A1", "A3"), ("A3", "A2")):
+        yield Goal(f"model: GETs by {better} / by {worse}", f"kv-alternatives/model/{better}/{VALUE}", f"kv-alternatives/model/{worse}/{VALUE}", LEAST, 1.0)
+
+
 def tree_key(by):
     return f"btree/uwarp/{by}, {TREE_KEYS:,} keys, pages of 4096/0/{by}/{TREE_KEYS}/4096"
 
 
 def verdicts(series):
-    return [judge(series, g) for g in goals()]
+    """Of what was measured; a part alone has a part of the goals."""
+    return [judge(series, g) for g in (*goals(), *model_goals()) if g.over in series and g.under in series]

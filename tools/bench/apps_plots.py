@@ -124,7 +124,26 @@ def post_list(plt, series):
     return figure
 
 
+def alternatives(plt, series):
+    return bars(plt, chosen(series, test="kv-alternatives"), "Model: a store on a DPU, the five ways of a GET", "million GETs/s")
+
+
+def migration(plt, series):
+    found = chosen(series, test="kv-migration")
+    if not found:
+        return None
+    figure, ax = plt.subplots(figsize=(7, 5))
+    for n, sample in enumerate(found[0].samples):
+        ax.plot([t for t, _ in sample["series"]], [rate for _, rate in sample["series"]], label=f"round {n + 1}", linewidth=1)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("s")
+    ax.set_ylabel("million operations/s")
+    ax.set_title("Model: half of the keys move to the SoC after a third of the time, and back after another")
+    return figure
+
+
 PLOTS = {
+    "kv-alternatives": alternatives, "kv-migration": migration,
     "kv-throughput": latency_throughput, "kv-latency": kv_latency, "kv-cpu": kv_cpu, "seq": seq_rate, "btree-size": tree_size,
     "post-list": post_list,
 }  # fmt: skip
