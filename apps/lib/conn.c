@@ -7,8 +7,8 @@
 #include "conn.h"
 #include "say.h"
 
-#define FOREVER	   7 /* RNR retries */
-#define DEPTH_MAX  16u
+#define FOREVER	   7	  /* RNR retries */
+#define DEPTH_MAX  255u	  /* what the field holds */
 #define RETRY_EACH 20000u /* us */
 
 struct rdma_conn_param conn_param(const struct device *d, const struct hello *hello)

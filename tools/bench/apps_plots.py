@@ -138,7 +138,7 @@ def migration(plt, series):
     ax.set_ylim(bottom=0)
     ax.set_xlabel("s")
     ax.set_ylabel("million operations/s")
-    ax.set_title("Model: half of the keys move to the SoC after a third of the time, and back after another")
+    ax.set_title("Model: half of the keys move to the SoC, and back")
     return figure
 
 
