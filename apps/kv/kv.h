@@ -20,8 +20,8 @@ struct kv_options {
 	uint64_t hot;	 /* a host's: as many popular keys as this go to the SoC by themselves */
 	const char *soc; /* its address, for a host and for clients; or NULL */
 	const char *soc_port;
-	unsigned alternative; /* 1 to 5: the SoC is a front of the host, and GETs go this way; 0: it
-				 is not */
+	/* 1 to 5: the SoC is a front of the host, and GETs go these ways in turn; 0: it is not */
+	unsigned alternative[2];
 	/* client */
 	enum kv_way way;
 	bool with_imm;	/* staged calls are told of by WRITE with immediate, not by SEND */

@@ -48,8 +48,9 @@ static const struct argp_option own[] = {
 	{ "as-soc", KEY_AS_SOC, 0, 0, "server: own no keys but those that a host gives", 6 },
 	{ "hot", KEY_HOT, "N", 0,
 	  "so many popular keys go to the SoC by themselves; the host's and the clients'", 6 },
-	{ "alternative", KEY_ALTERNATIVE, "A1..A5", 0,
-	  "the SoC is a front of the host, and GETs go this way (uwarp-kv(1))", 6 },
+	{ "alternative", KEY_ALTERNATIVE, "A1..A5[+A1..A5]", 0,
+	  "the SoC is a front of the host, and GETs go this way, or two ways in turn (uwarp-kv(1))",
+	  6 },
 	{ "may-lose", KEY_MAY_LOSE, 0, 0, "a node may die, and what it owned with it", 6 },
 	{ "range", KEY_RANGE, "A-B", 0, "move: these keys, both numbers included", 6 },
 	{ "toward", KEY_TOWARD, "soc|host", 0, "move: to this node", 6 },
@@ -121,6 +122,19 @@ static void parse_soc(struct kv_options *o, char *arg)
 	o->soc = arg;
 }
 
+/* "A5", or "A5+A4". */
+static void parse_alternatives(struct argp_state *state, struct kv_options *o, const char *arg)
+{
+	char *copy = strdup(arg), *plus = strchr(copy, '+');
+
+	if (plus)
+		*plus = 0;
+	o->alternative[0] = option_word(state, "alternative", copy, alternatives) + 1;
+	o->alternative[1] = plus ? option_word(state, "alternative", plus + 1, alternatives) + 1
+				 : o->alternative[0];
+	free(copy);
+}
+
 static error_t parse_cluster(int key, char *arg, struct argp_state *state, struct kv_options *o)
 {
 	static const char *const nodes[] = { "host", "soc", NULL };
@@ -133,7 +147,7 @@ static error_t parse_cluster(int key, char *arg, struct argp_state *state, struc
 		o->is_soc = true;
 		return 0;
 	case KEY_ALTERNATIVE:
-		o->alternative = option_word(state, "alternative", arg, alternatives) + 1;
+		parse_alternatives(state, o, arg);
 		return 0;
 	case KEY_HOT:
 		o->hot = option_size(state, "hot", arg);
@@ -249,7 +263,7 @@ static const char *wrong(const struct kv_options *o)
 		return "--key: from 16 to 250";
 	if (o->keys < (uint64_t)o->writers * o->common.threads)
 		return "--keys: at least one for each writer";
-	if (o->alternative && !o->soc)
+	if (o->alternative[0] && !o->soc)
 		return "--alternative: goes with --soc";
 	if (o->dist && keys_parse(&k, o->dist))
 		return "--dist: uniform, zipf, zipf:THETA with a THETA between 0 and 1, or latest";

@@ -22,15 +22,16 @@ static int ask_front(struct route *r, unsigned slot)
 {
 	const struct kv_key *key = &r->slot[slot].key;
 	struct kv_client *soc = &r->node[NODE_SOC];
+	unsigned way = r->options->alternative[slot % 2];
 	static const enum kv_op op[] = { [2] = KV_GET_AFAR, [3] = KV_GET, [5] = KV_LOCATE };
 
-	switch (r->options->alternative) {
+	switch (way) {
 	case 1:
 		return kv_get(&r->node[NODE_HOST], slot, key);
 	case 4:
 		return kv_find(soc, slot, key);
 	default:
-		kv_room(soc, slot, op[r->options->alternative], key, 0);
+		kv_room(soc, slot, op[way], key, 0);
 		return kv_go(soc, slot);
 	}
 }
@@ -42,7 +43,7 @@ static int ask_node(struct route *r, unsigned slot)
 	uint8_t *room;
 
 	s->asked++;
-	if (s->op == KV_GET && r->options->alternative)
+	if (s->op == KV_GET && r->options->alternative[0])
 		return ask_front(r, slot);
 	if (s->op == KV_GET)
 		return kv_get(c, slot, &s->key);
@@ -76,7 +77,7 @@ int route_begin(struct route *r, unsigned slot, enum kv_op op, const struct kv_k
 {
 	struct route_slot *s = &r->slot[slot];
 	uint64_t tag = r->nodes > 1 ? kv_tag(key->octets, key->length) : 0;
-	bool away = r->nodes > 1 && !r->options->alternative && !r->down[NODE_SOC] &&
+	bool away = r->nodes > 1 && !r->options->alternative[0] && !r->down[NODE_SOC] &&
 		    *seen(r, tag) == tag;
 	int err = tell(r);
 

@@ -8,7 +8,7 @@ RUN = "uwarp-kv run {server} --soc {soc}"
 
 def alternatives(play):
     """A1 to A5 under writes and deletes: an old copy of the index is never believed."""
-    for n in range(1, 6):
+    for n in (1, 2, 3, 4, "5", "5+A4"):
         host = play.serve("uwarp-kv serve --bind {server} --buckets 512 --events")
         front = play.serve("uwarp-kv front {server} --bind {soc}", "soc")
         words = f"--mix A --deletes 8 --keys 1000 --value 32-9000 --alternative A{n} --load --verify -n 4000"

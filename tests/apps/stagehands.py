@@ -30,7 +30,8 @@ class Play(Stage):
         self.build = os.environ.get("UWARP_BUILD_DIR") or os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
 
     def app(self, name):
-        return os.path.join(self.build, "apps", name.removeprefix("uwarp-"), name)
+        folder = {"uwarp-tcp-peer": "tcp"}.get(name, name.removeprefix("uwarp-"))
+        return os.path.join(self.build, "apps", folder, name)
 
     def start(self, role, command, env=None, options=None):
         return super().start(role, command, env, [*self.link.options(role), *self.extra] if options is None else options)

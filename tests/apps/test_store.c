@@ -159,6 +159,106 @@ static void test_bad_lengths(void **state)
 	bed_close(&b);
 }
 
+static int kind_of(struct bed *b, unsigned n)
+{
+	uint8_t key[KEY_SIZE], room[64];
+	struct span out = { room, sizeof(room) };
+	struct kv_entry e = { 0 };
+	int err = store_peek(&b->store, key_of(key, n), &out, &e);
+
+	return err ? err : (int)kv_kind(&e);
+}
+
+static int get(struct bed *b, unsigned n)
+{
+	uint8_t key[KEY_SIZE], room[64];
+	struct span out = { room, sizeof(room) };
+	struct kv_entry e;
+
+	return store_get(&b->store, key_of(key, n), &out, &e);
+}
+
+/* A host's key on its way to the SoC: readable as long as it is here, writable as long as it is
+ * ours. */
+static void test_moving_out(void **state)
+{
+	uint8_t key[KEY_SIZE];
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 4 << 20);
+	assert_int_equal(put(&b, 1, 20, 1), 0);
+	assert_int_equal(store_change(&b.store, key_of(key, 1), KV_HERE, KV_FROZEN), 0);
+	assert_int_equal(store_change(&b.store, key_of(key, 1), KV_HERE, KV_FROZEN), -EXDEV);
+	assert_int_equal(get(&b, 1), 0);
+	assert_int_equal(put(&b, 1, 20, 2), -EBUSY);
+	assert_int_equal(store_delete(&b.store, key_of(key, 1)), -EBUSY);
+	assert_int_equal(store_keys(&b.store), 1);
+	assert_int_equal(store_set(&b.store, key_of(key, 1), (struct span){ NULL, 0 }, KV_MOVED),
+			 0);
+	assert_int_equal(store_keys(&b.store), 0);
+	assert_int_equal(get(&b, 1), -EXDEV);
+	assert_int_equal(put(&b, 1, 20, 2), -EXDEV);
+	assert_int_equal(store_delete(&b.store, key_of(key, 1)), -EXDEV);
+	/* the SoC dies: lost, until it is written again */
+	assert_int_equal(store_settle(&b.store), 1);
+	assert_int_equal(get(&b, 1), -ENODATA);
+	assert_int_equal(put(&b, 1, 20, 3), 0);
+	assert_int_equal(get(&b, 1), 0);
+	bed_close(&b);
+}
+
+/* A SoC owns what it was given, deleted or not, and nothing else. */
+static void test_soc(void **state)
+{
+	uint8_t key[KEY_SIZE], value[20] = { 7 };
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 4 << 20);
+	b.store.owner = false;
+	assert_int_equal(put(&b, 1, 20, 1), -EXDEV);
+	assert_int_equal(get(&b, 1), -EXDEV);
+	assert_int_equal(
+		store_set(&b.store, key_of(key, 1), (struct span){ value, 20 }, KV_PENDING), 0);
+	assert_int_equal(get(&b, 1), -EBUSY);
+	assert_int_equal(put(&b, 1, 20, 1), -EBUSY);
+	assert_int_equal(store_change(&b.store, key_of(key, 1), KV_PENDING, KV_HERE), 0);
+	assert_int_equal(get(&b, 1), 0);
+	assert_int_equal(store_delete(&b.store, key_of(key, 1)), 0);
+	assert_int_equal(get(&b, 1), -ENOENT);
+	assert_int_equal(store_delete(&b.store, key_of(key, 1)), -ENOENT);
+	assert_int_equal(kind_of(&b, 1), KV_ABSENT);
+	assert_int_equal(put(&b, 1, 20, 2), 0);
+	assert_int_equal(get(&b, 1), 0);
+	store_forget(&b.store, key_of(key, 1));
+	assert_int_equal(get(&b, 1), -EXDEV);
+	assert_int_equal(b.store.heap.used, 0);
+	bed_close(&b);
+}
+
+/* The other node dies in the middle of a move: what was on its way is ours. */
+static void test_settle(void **state)
+{
+	uint8_t key[KEY_SIZE], value[20] = { 7 };
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 4 << 20);
+	assert_int_equal(put(&b, 1, 20, 1), 0);
+	assert_int_equal(store_change(&b.store, key_of(key, 1), KV_HERE, KV_FROZEN), 0);
+	assert_int_equal(
+		store_set(&b.store, key_of(key, 2), (struct span){ value, 20 }, KV_PENDING), 0);
+	assert_int_equal(store_set(&b.store, key_of(key, 3), (struct span){ NULL, 0 }, KV_PENDING),
+			 0);
+	assert_int_equal(store_settle(&b.store), 0);
+	assert_int_equal(kind_of(&b, 1), KV_HERE);
+	assert_int_equal(kind_of(&b, 2), KV_HERE);
+	assert_int_equal(kind_of(&b, 3), KV_ABSENT);
+	assert_int_equal(store_keys(&b.store), 2);
+	bed_close(&b);
+}
+
 /* All that was given back can be given out again, in other sizes only up to whole slabs. */
 static void test_heap_gives_everything_back(void **state)
 {
@@ -190,6 +290,9 @@ int main(void)
 		cmocka_unit_test(test_random_operations),
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_bad_lengths),
+		cmocka_unit_test(test_moving_out),
+		cmocka_unit_test(test_soc),
+		cmocka_unit_test(test_settle),
 		cmocka_unit_test(test_heap_gives_everything_back),
 	};
 

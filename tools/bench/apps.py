@@ -233,7 +233,7 @@ def rate(rig):
 
 # Both are processes of this machine: a model. The SoC's link is slower, as its paths in the studied DPU are.
 SOC, SOC_RATE = "127.0.0.5", "10G"
-ALTERNATIVES = ("A1", "A2", "A3", "A4", "A5")
+ALTERNATIVES = ("A1", "A2", "A3", "A4", "A5", "A5+A4", "A5+A1")
 MIGRATION_SECONDS, MIGRATION_KEYS = 6, 2000
 
 
@@ -286,7 +286,32 @@ def migration(rig):
     return probe("kv-migration", "model", "half of the keys out and in", VALUE, "M/s", measure)
 
 
+def tree_place(rig, place):
+    """The tree at the host, at the SoC, or split in the proportion of what each did alone in this round."""
+    run = f"uwarp-btree run {{}} --keys {TREE_KEYS} --by send -w 16 -s {SECONDS} --json --quiet"
+
+    def measure():
+        alone = rig.made.setdefault("tree alone", {})
+        known = place == "both" and {"host", "soc"} <= set(alone)
+        if place == "both" and not known:
+            raise Failed("neither host nor SoC was measured alone")
+        first = round(TREE_KEYS * alone["host"] / (alone["host"] + alone["soc"])) if known else TREE_KEYS
+        with Group() as group:
+            if place != "soc":
+                start_host(rig, group, f"uwarp-btree serve --bind {THERE} --keys {first}")
+            if place != "host":
+                start_soc(rig, group, f"uwarp-btree serve --bind {SOC} " + (f"--first {first} --keys {TREE_KEYS - first}" if known else f"--keys {first}"))
+            both = f" --soc {SOC} --split {first}" if known else ""
+            got = result(rig.start_uwarp(group, HERE, words(run.format(SOC if place == "soc" else THERE) + both)), rig.limit)
+        alone[place] = got["mops"]
+        return {"value": got["mops"], "p50": got["read_p50_us"], "first": first}
+
+    return probe("btree-place", "model", place, 0, "M/s", measure)
+
+
 def cluster(rig):
+    for place in ("host", "soc", "both"):
+        yield tree_place(rig, place)
     for name in ALTERNATIVES:
         yield alternative(rig, name)
     yield migration(rig)
@@ -322,10 +347,15 @@ def model_goals():
         yield Goal(f"model: GETs by {better} / by {worse}", f"kv-alternatives/model/{better}/{VALUE}", f"kv-alternatives/model/{worse}/{VALUE}", LEAST, 1.0)
 
 
+def place_goals():
+    yield Goal("model: look-ups at both / at the host", "btree-place/model/both/0", "btree-place/model/host/0", LEAST, 1.47)
+    yield Goal("model: GETs by A5+A4 / by A5", f"kv-alternatives/model/A5+A4/{VALUE}", f"kv-alternatives/model/A5/{VALUE}", LEAST, 1.0)
+
+
 def tree_key(by):
     return f"btree/uwarp/{by}, {TREE_KEYS:,} keys, pages of 4096/0/{by}/{TREE_KEYS}/4096"
 
 
 def verdicts(series):
     """Of what was measured; a part alone has a part of the goals."""
-    return [judge(series, g) for g in (*goals(), *model_goals()) if g.over in series and g.under in series]
+    return [judge(series, g) for g in (*goals(), *model_goals(), *place_goals()) if g.over in series and g.under in series]
