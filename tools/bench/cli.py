@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 
-from . import goals, icount, output, plan, plots, profile, report, rounds
+from . import apps, apps_plots, goals, icount, output, plan, plots, profile, report, rounds
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import LIMIT, Rig
@@ -77,8 +77,10 @@ def parser():
         ("schemes", "uwarp's transports beside each other and the raw link"),
         ("threads", "uwarp's thread models beside each other"),
         ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
+        ("apps", "key-value store, B-tree, sequencer, rate (apps/), beside memcached, Valkey and calls over TCP"),
     ):
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))
+    commands.choices["apps"].add_argument("--part", choices=list(apps.PARTS), help="of the applications, only this")
     everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)
     add_measuring(everything)
     everything.add_argument("--part", choices=list(plan.PARTS), help="of all, only this")
@@ -88,6 +90,9 @@ def parser():
     plot = commands.add_parser("plot", help="the report with its plots from a file of --json")
     plot.add_argument("files", nargs="+", metavar="FILE")
     plot.add_argument("--report", default="uwarp-bench-report", metavar="DIR")
+    of_csv = commands.add_parser("plot-csv", help="latency against throughput from files that the applications' --csv wrote")
+    of_csv.add_argument("files", nargs="+", metavar="FILE")
+    of_csv.add_argument("--output", default="apps.png", metavar="FILE", help="PNG, SVG or PDF; default: apps.png")
     gate = commands.add_parser("gate", help="instructions per message against the baseline kept in the repository")
     gate.add_argument("--update", action="store_true", help="make what is counted now the baseline")
     where = commands.add_parser("profile", help="instructions and CPU time of a message, layer by layer, for 64 B and 64 KiB")
@@ -117,7 +122,8 @@ def measure(options):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
-        probes = list((plan.PARTS[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
+        parts = apps.PARTS if options.command == "apps" else plan.PARTS
+        probes = list((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60)
 
 
@@ -134,7 +140,8 @@ def run(options):
     start = time.monotonic()
     series = measure(options)
     output.print_tables(series)
-    rows = goals.verdicts(series) if options.command == "all" else []
+    judged = {"all": goals.verdicts, "apps": apps.verdicts}.get(options.command)
+    rows = judged(series) if judged else []
     if rows:
         report.print_goals(rows)
     write(options, output.document(series, options, rows), series)
@@ -176,6 +183,8 @@ def of_files(options):
     elif options.command == "plot":
         plots.pyplot()
         report.write(options.report, *merged(options.files))
+    elif options.command == "plot-csv":
+        apps_plots.plot_csv(plots.pyplot(), options.files, options.output)
     elif options.command == "gate":
         return gate(options)
     elif options.command == "profile":

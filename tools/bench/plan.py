@@ -348,7 +348,14 @@ def everything(rig):
         yield from part(rig)
 
 
+def applications(rig):
+    """Not part of everything: they have peers and goals of their own."""
+    from . import apps
+
+    yield from apps.apps(rig)
+
+
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "qperf": qperfs, "all": everything,
+    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "all": everything,
 }  # fmt: skip

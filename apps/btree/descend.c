@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "descend.h"
+
+static int read_page(struct btree_client *c, unsigned slot, uint64_t number)
+{
+	struct btree_slot *s = &c->slot[slot];
+	struct link *l = &c->link[s->link];
+	struct ibv_sge sge = region_sge(&l->pages, (size_t)slot * l->offer.page, l->offer.page);
+	struct ibv_send_wr wr = { .wr_id = slot,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { .remote_addr =
+						       l->offer.base + number * l->offer.page,
+					       .rkey = l->offer.rkey } },
+			   *bad;
+	int err = -ibv_post_send(l->conn.qp, &wr, &bad);
+
+	s->step = STEP_PAGE;
+	s->page = number;
+	c->reads++;
+	return err ? err : -EINPROGRESS;
+}
+
+int descend_begin(struct btree_client *c, unsigned slot)
+{
+	int err = read_page(c, slot, 0);
+
+	return err == -EINPROGRESS ? 0 : err;
+}
+
+/* With --fault believe whatever was read is taken, as far as it can be taken at all. */
+static bool is_whole(const struct btree_client *c, const struct page *p, uint32_t size)
+{
+	return c->options->believe ? p->count <= page_capacity(size) : page_is_whole(p, size);
+}
+
+int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
+{
+	struct btree_slot *s = &c->slot[slot];
+	const struct link *l = &c->link[s->link];
+	const struct page *p = (const void *)(l->pages.base + (size_t)slot * l->offer.page);
+	int i;
+
+	if (!is_whole(c, p, l->offer.page)) {
+		c->torn++;
+		return read_page(c, slot, s->page);
+	}
+	if (!c->options->believe && (p->level == PAGE_FREE || s->key < p->low)) {
+		c->restarts++;
+		return read_page(c, slot, 0);
+	}
+	if (!c->options->believe && s->key > p->high) {
+		c->restarts++;
+		return read_page(c, slot, p->right);
+	}
+	i = page_find(p, s->key);
+	if (p->level && p->level < PAGE_LEVELS && i >= 0)
+		return read_page(c, slot, p->item[i].value);
+	if (i < 0 || p->item[i].key != s->key)
+		return -ENOENT;
+	*value = p->item[i].value;
+	return 0;
+}

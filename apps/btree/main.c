@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "btree.h"
+#include "wire.h"
+
+enum {
+	KEY_PAGE = OPTION_OWN,
+	KEY_PAGES,
+	KEY_FIRST,
+	KEY_MAIL,
+	KEY_KEYS,
+	KEY_BY,
+	KEY_MIX,
+	KEY_DIST,
+	KEY_SCANS,
+	KEY_SCAN,
+	KEY_DELETES,
+	KEY_VERIFY,
+	KEY_FAULT,
+	KEY_JOURNAL,
+	KEY_SOC,
+	KEY_SPLIT
+};
+
+static const char *const ways[] = { "reads", "mail", "send", NULL };
+static const char *const faults[] = { "believe", NULL };
+
+static const struct argp_option own[] = {
+	{ "keys", KEY_KEYS, "N", 0,
+	  "that the server makes, and that clients choose from; default: 10K", 3 },
+	{ 0, 0, 0, 0, "Server:", 4 },
+	{ "page", KEY_PAGE, "N", 0, "octets of a page, 256 to 64Ki; default: 4096", 4 },
+	{ "pages", KEY_PAGES, "N", 0, "default: twice what the keys need", 4 },
+	{ "mail", KEY_MAIL, 0, 0, "look into mailboxes all the time", 4 },
+	{ "first", KEY_FIRST, "N", 0, "the number of its first key; default: 0", 4 },
+	{ 0, 0, 0, 0, "Client:", 5 },
+	{ "by", KEY_BY, "WAY", 0,
+	  "look keys up by reads (default), or call by mail or send; changes go by send or mail",
+	  5 },
+	{ "mix", KEY_MIX, "A|B|C|D|F", 0, "YCSB's; default: C, look-ups alone", 5 },
+	{ "dist", KEY_DIST, "DIST", 0, "uniform, zipf[:THETA] or latest; default: uniform", 5 },
+	{ "scans", KEY_SCANS, "N", 0, "per cent of the operations are scans; default: 0", 5 },
+	{ "scan", KEY_SCAN, "N", 0, "keys of a scan, 1 to 128; default: 50", 5 },
+	{ "soc", KEY_SOC, "ADDR[:PORT]", 0, "a second server, which has the keys from --split on",
+	  5 },
+	{ "split", KEY_SPLIT, "N", 0, "default: half of the keys", 5 },
+	{ 0, 0, 0, 0, "Oracle:", 6 },
+	{ "verify", KEY_VERIFY, 0, 0, "judge every answer", 6 },
+	{ "deletes", KEY_DELETES, "N", 0, "make about one of N updates a delete", 6 },
+	{ "journal", KEY_JOURNAL, "FILE", 0,
+	  "keep what was written and acknowledged there, for a later run", 6 },
+	{ "fault", KEY_FAULT, "believe", 0,
+	  "do not check what was READ, to see that --verify finds it", 6 },
+	{ 0 }
+};
+
+static error_t parse_server(int key, char *arg, struct argp_state *state, struct btree_options *o)
+{
+	switch (key) {
+	case KEY_PAGE:
+		o->page = option_size(state, "page", arg);
+		return 0;
+	case KEY_PAGES:
+		o->pages = option_size(state, "pages", arg);
+		return 0;
+	case KEY_MAIL:
+		o->mail = true;
+		return 0;
+	case KEY_FIRST:
+		o->first = option_size(state, "first", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse_oracle(int key, char *arg, struct argp_state *state, struct btree_options *o)
+{
+	switch (key) {
+	case KEY_VERIFY:
+		o->verify = true;
+		return 0;
+	case KEY_DELETES:
+		o->deletes = (unsigned)option_size(state, "deletes", arg);
+		return 0;
+	case KEY_JOURNAL:
+		o->journal = arg;
+		return 0;
+	case KEY_FAULT:
+		option_word(state, "fault", arg, faults);
+		o->believe = true;
+		return 0;
+	default:
+		return parse_server(key, arg, state, o);
+	}
+}
+
+static error_t parse_place(int key, char *arg, struct argp_state *state, struct btree_options *o)
+{
+	char *colon;
+
+	switch (key) {
+	case KEY_SOC:
+		colon = strchr(arg, ':');
+		o->soc = arg;
+		/* an IPv6 address has more of them */
+		if (colon && !strchr(colon + 1, ':')) {
+			*colon = 0;
+			o->soc_port = colon + 1;
+		}
+		return 0;
+	case KEY_SPLIT:
+		o->split = option_size(state, "split", arg);
+		o->split_given = true;
+		return 0;
+	default:
+		return parse_oracle(key, arg, state, o);
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct btree_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->common;
+		return 0;
+	case KEY_KEYS:
+		o->keys = option_size(state, "keys", arg);
+		return 0;
+	case KEY_BY:
+		o->way = option_word(state, "by", arg, ways);
+		return 0;
+	case KEY_MIX:
+		o->mix = mix_find(arg[0]);
+		if (!o->mix || arg[1])
+			argp_error(state, "--mix %s: A, B, C, D or F", arg);
+		return 0;
+	case KEY_DIST:
+		o->dist = arg;
+		return 0;
+	case KEY_SCANS:
+		o->scans = (unsigned)option_size(state, "scans", arg);
+		return 0;
+	case KEY_SCAN:
+		o->scan = (unsigned)option_size(state, "scan", arg);
+		return 0;
+	default:
+		return parse_place(key, arg, state, o);
+	}
+}
+
+static const char *wrong(const struct btree_options *o)
+{
+	struct keys k;
+
+	if (o->page < 256 || o->page > 65536 || o->page % 64)
+		return "--page: from 256 to 64Ki, a multiple of 64";
+	if (o->keys < o->common.threads || o->keys > 1ull << 40)
+		return "--keys: at least one for each thread";
+	if (!o->scan || o->scan > BTREE_SCAN_MAX || o->scans > 100)
+		return "--scan: from 1 to 128; --scans: up to 100";
+	if (keys_parse(&k, o->dist))
+		return "--dist: uniform, zipf, zipf:THETA with a THETA between 0 and 1, or latest";
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.options = own,
+		.parser = parse,
+		.args_doc = "serve\nrun HOST",
+		.doc = "A B-tree whose clients READ its pages, on any RDMA device.",
+		.children = children,
+	};
+	struct btree_options o = { .common = OPTIONS_DEFAULT,
+				   .page = 4096,
+				   .keys = 10000,
+				   .dist = "uniform",
+				   .scan = 50 };
+	const char *why;
+	int first;
+
+	o.mix = mix_find('C');
+	argp_parse(&argp, argc, argv, 0, &first, &o);
+	why = wrong(&o);
+	if (why) {
+		fprintf(stderr, "uwarp-btree: %s\n", why);
+		return 2;
+	}
+	if (!o.split_given)
+		o.split = o.keys / 2;
+	if (argc - first == 1 && !strcmp(argv[first], "serve"))
+		return btree_serve(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (argc - first == 2 && !strcmp(argv[first], "run")) {
+		o.common.server.host = argv[first + 1];
+		return btree_bench(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
+	return 2;
+}

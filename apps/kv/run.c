@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The phases of uwarp-kv run, and its report. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "clock.h"
+#include "report.h"
+#include "say.h"
+
+static const char *const ways[] = { "reads", "rpc", "hybrid" };
+
+static void report(const struct bench *b, const struct team *t, uint64_t cpu)
+{
+	const struct kv_options *o = b->options;
+	double seconds = team_seconds(t);
+	char mix[2] = { o->mix->letter, 0 };
+	struct report r;
+
+	report_open(&r, "uwarp-kv");
+	report_text(&r, "get", ways[o->way]);
+	report_text(&r, "mix", mix);
+	report_count(&r, "keys", o->keys);
+	report_count(&r, "value", o->value_high);
+	report_count(&r, "threads", o->common.threads);
+	report_count(&r, "window", o->common.window);
+	report_count(&r, "operations", t->done);
+	report_number(&r, "seconds", seconds);
+	report_number(&r, "mops", (double)t->done / seconds / 1e6);
+	report_hist(&r, "get", b->reads);
+	report_hist(&r, "put", b->writes);
+	report_count(&r, "hits", b->hits);
+	report_count(&r, "misses", b->misses);
+	report_count(&r, "by_reads", b->by_reads);
+	report_count(&r, "by_rpc", b->by_rpc);
+	report_count(&r, "torn", b->torn);
+	report_count(&r, "no_memory", b->no_memory);
+	if (o->soc) {
+		report_count(&r, "at_soc", b->at_soc);
+		report_count(&r, "again", b->again);
+		report_count(&r, "gone", b->gone);
+	}
+	report_count(&r, "wrong", b->wrong);
+	report_number(&r, "client_cpu_us", t->done ? (double)cpu / 1e3 / (double)t->done : 0);
+	report_close(&r, &o->common, b->reads);
+}
+
+static void forget(struct bench *b)
+{
+	memset(b->reads, 0, sizeof(*b->reads));
+	memset(b->writes, 0, sizeof(*b->writes));
+	b->hits = b->misses = b->torn = b->by_reads = b->by_rpc = b->at_soc = b->again = b->gone =
+		0;
+}
+
+static int phase(struct bench *b, int which)
+{
+	static const struct team_ops ops = { .open = bench_open,
+					     .run = bench_run,
+					     .close = bench_close };
+	struct options walk = b->options->common;
+	uint64_t cpu = cpu_ns();
+	struct team team;
+	int err;
+
+	/* a walk ends when it has been everywhere */
+	walk.ops = UINT64_MAX;
+	walk.series = NULL;
+	b->phase = which;
+	forget(b);
+	err = team_run(&team, which == PHASE_RUN ? &b->options->common : &walk, &ops, b);
+	if (which == PHASE_RUN && (!err || err == -EBADMSG))
+		report(b, &team, cpu_ns() - cpu);
+	team_close(&team);
+	return err ? err : b->wrong ? -EBADMSG : 0;
+}
+
+static int open_bench(struct bench *b)
+{
+	const struct kv_options *o = b->options;
+
+	b->keys.dist = o->mix->dist;
+	b->keys.theta = 0.99;
+	if (o->dist)
+		keys_parse(&b->keys, o->dist);
+	keys_open(&b->keys, o->keys);
+	b->all = o->mix->insert ? 2 * o->keys : o->keys;
+	b->reads = calloc(1, sizeof(*b->reads));
+	b->writes = calloc(1, sizeof(*b->writes));
+	if (!b->reads || !b->writes)
+		return -ENOMEM;
+	if (!o->verify)
+		return 0;
+	b->busy = calloc(b->all, sizeof(*b->busy));
+	return b->busy ? oracle_open(&b->journal, o, b->all) : -ENOMEM;
+}
+
+int kv_bench(const struct kv_options *o)
+{
+	struct bench b = { .options = o };
+	int err = open_bench(&b);
+
+	if (!err && o->load)
+		err = phase(&b, PHASE_LOAD);
+	if (!err && !o->check)
+		err = phase(&b, PHASE_RUN);
+	if (!err && o->verify)
+		err = phase(&b, PHASE_CHECK);
+	if (o->verify && (err == -EBADMSG || !err))
+		say("%s", err ? "answers were wrong" : "every answer was right");
+	oracle_close(&b.journal);
+	free(b.busy);
+	free(b.reads);
+	free(b.writes);
+	return err;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kv.h"
+#include "report.h"
+#include "say.h"
+#include "server.h"
+#include "store.h"
+#include "mover.h"
+
+#define SLOTS	    1024
+#define STAGING_MAX (256u << 20)
+
+struct kv_server {
+	const struct kv_options *options;
+	struct region memory;
+	struct store store;
+	struct mover *mover; /* of a host that has a SoC */
+};
+
+/* A client's. */
+struct stages {
+	struct region memory;
+	uint32_t count, size;
+	bool coordinator;
+};
+
+static int open_stages(struct stages *st, const struct kv_server *kv, const struct device *d,
+		       const struct kv_wish *w)
+{
+	st->count = w->window;
+	st->size = kv_stage_size(w->value_max);
+	st->coordinator = w->coordinator;
+	if (w->magic != KV_MAGIC || !w->window || w->value_max > kv->options->value_max ||
+	    (uint64_t)st->count * st->size > STAGING_MAX)
+		return -EINVAL;
+	return region_open(&st->memory, d, (size_t)st->count * st->size, REGION_WRITE);
+}
+
+static int join(struct session *s, struct hello *hello)
+{
+	struct kv_server *kv = s->server->user;
+	struct stages *st = calloc(1, sizeof(*st));
+	struct kv_wish wish;
+	struct kv_offer offer;
+	int err;
+
+	if (!st)
+		return -ENOMEM;
+	memcpy(&wish, hello->octets, sizeof(wish));
+	err = open_stages(st, kv, &s->server->device, &wish);
+	if (err) {
+		region_close(&st->memory);
+		free(st);
+		return err;
+	}
+	s->user = st;
+	offer = (struct kv_offer){ .magic = KV_MAGIC,
+				   .rkey = kv->memory.mr->rkey,
+				   .base = (uintptr_t)kv->memory.base,
+				   .buckets = kv->store.buckets,
+				   .shard = kv->store.shard,
+				   .staging = (uintptr_t)st->memory.base,
+				   .staging_rkey = st->memory.mr->rkey,
+				   .owner = kv->store.owner };
+	memset(hello, 0, sizeof(*hello));
+	memcpy(hello->octets, &offer, sizeof(offer));
+	return 0;
+}
+
+static void leave(struct session *s)
+{
+	struct kv_server *kv = s->server->user;
+	struct stages *st = s->user;
+
+	/* the host is gone: what was on its way is ours */
+	if (st->coordinator)
+		store_settle(&kv->store);
+	region_close(&st->memory);
+	free(st);
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+/* A record that no message holds goes where the client wants it, as it is: if it is replaced
+ * meanwhile, the client's check fails and it asks again. */
+static uint8_t write_record(struct session *s, const struct kv_call *c, const struct kv_entry *e,
+			    struct kv_reply *r)
+{
+	struct kv_server *kv = s->server->user;
+	size_t at = store_index_size(kv->store.buckets) + kv_at(e);
+	struct ibv_sge sge = region_sge(&kv->memory, at, e->length);
+
+	r->in_room = e->length;
+	return session_write(s, &sge, c->room, c->room_rkey, 0) ? EIO : 0;
+}
+
+static uint32_t value_reply(struct session *s, const struct kv_call *c, struct span key,
+			    struct kv_reply *r)
+{
+	struct kv_server *kv = s->server->user;
+	struct span out = { r + 1, KV_MESSAGE - sizeof(*r) };
+	struct kv_entry e;
+	int err = c->head.op == KV_GET ? store_get(&kv->store, key, &out, &e)
+				       : store_peek(&kv->store, key, &out, &e);
+
+	r->value_length = out.n;
+	r->head.status = err == -EMSGSIZE ? write_record(s, c, &e, r) : (uint8_t)-err;
+	if (!err && !out.p)
+		r->head.status = ENOENT;
+	r->head.length = sizeof(*r) - sizeof(r->head) + (err ? 0 : out.n);
+	return (uint32_t)sizeof(r->head) + r->head.length;
+}
+
+/* What clients ask for. */
+static int change(struct kv_server *kv, const struct kv_call *c, struct span key, struct span value)
+{
+	switch (c->head.op) {
+	case KV_PUT:
+		return store_put(&kv->store, key, value);
+	case KV_DELETE:
+		return store_delete(&kv->store, key);
+	case KV_HOT:
+		return kv->mover ? mover_hear(kv->mover, value) : -EINVAL;
+	case KV_MOVE_OUT:
+	case KV_MOVE_IN:
+		return kv->mover ? mover_ask(kv->mover, key, c->head.op == KV_MOVE_OUT) : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What the host asks the SoC for. */
+static int hand_over(struct kv_server *kv, enum kv_op op, struct span key, struct span value)
+{
+	struct store *st = &kv->store;
+
+	switch (op) {
+	case KV_ADOPT:
+		return store_set(st, key, value, KV_PENDING);
+	case KV_ADOPT_ABSENT:
+		return store_set(st, key, (struct span){ NULL, 0 }, KV_PENDING);
+	case KV_COMMIT:
+		return store_change(st, key, KV_PENDING, KV_HERE);
+	case KV_DROP:
+		store_forget(st, key);
+		return 0;
+	case KV_KEEP:
+		return store_change(st, key, KV_FROZEN, KV_HERE)
+			       ? store_change(st, key, KV_PENDING, KV_HERE)
+			       : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Frozen first, so that the value in the reply is the last one. */
+static int freeze(struct store *st, struct span key)
+{
+	return store_change(st, key, KV_HERE, KV_FROZEN)
+		       ? store_change(st, key, KV_ABSENT, KV_PENDING)
+		       : 0;
+}
+
+static uint32_t answer(struct session *s, const struct kv_call *c, uint32_t length,
+		       struct kv_reply *r)
+{
+	struct kv_server *kv = s->server->user;
+	const struct stages *st = s->user;
+	struct span key = { c + 1, c->key_length };
+	struct span value = { (const uint8_t *)(c + 1) + c->key_length, c->value_length };
+	int err = -EINVAL;
+
+	*r = (struct kv_reply){ .head = { .op = c->head.op, .slot = c->head.slot } };
+	if (length < sizeof(*c) || length - sizeof(*c) < (uint64_t)key.n + value.n)
+		key.n = 0; /* it is no call */
+	else if (c->head.op == KV_GET)
+		return value_reply(s, c, key, r);
+	else if (c->head.op < KV_ADOPT)
+		err = change(kv, c, key, value);
+	else if (st->coordinator && c->head.op == KV_RELEASE)
+		err = freeze(&kv->store, key);
+	else if (st->coordinator)
+		err = hand_over(kv, c->head.op, key, value);
+	if (!err && c->head.op == KV_RELEASE)
+		return value_reply(s, c, key, r);
+	r->head.status = (uint8_t)-err;
+	return sizeof(r->head);
+}
+
+static uint32_t handle(struct session *s, struct message *m)
+{
+	const struct kv_call *c = (const void *)m->in;
+	struct stages *st = s->user;
+	uint32_t slot;
+
+	if (!m->has_imm && m->length < sizeof(c->head))
+		return 0;
+	if (!m->has_imm && c->head.op != KV_STAGED)
+		return answer(s, c, m->length, (void *)m->out);
+	slot = m->has_imm ? m->imm : c->head.slot;
+	if (slot >= st->count)
+		return 0;
+	return answer(s, (const void *)(st->memory.base + (size_t)slot * st->size), st->size,
+		      (void *)m->out);
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static int open_store(struct kv_server *kv, const struct device *d)
+{
+	uint64_t size = kv->options->memory, buckets = kv->options->buckets;
+	int err;
+
+	if (store_index_size((uint32_t)buckets) >= size) {
+		say("--memory %lu does not even hold the index; give more, or fewer --buckets",
+		    size);
+		return -EINVAL;
+	}
+	err = region_open(&kv->memory, d, size, REGION_READ);
+	if (err)
+		return err;
+	store_open(&kv->store, kv->memory.base, size, (uint32_t)buckets);
+	kv->store.owner = !kv->options->is_soc;
+	return kv->options->soc ? mover_open(&kv->mover, kv->options, &kv->store) : 0;
+}
+
+static void report(struct kv_server *kv, const struct server *s)
+{
+	uint64_t served = 0;
+	struct report r;
+
+	for (unsigned i = 0; i < s->config.workers; i++)
+		served += s->worker[i].served;
+	report_open(&r, "uwarp-kv serve");
+	report_count(&r, "calls", served);
+	report_count(&r, "keys", store_keys(&kv->store));
+	report_count(&r, "heap_used", kv->store.heap.used);
+	if (kv->mover)
+		mover_report(kv->mover, &r);
+	report_close(&r, &kv->options->common, NULL);
+}
+
+int kv_serve(const struct kv_options *o)
+{
+	static const struct server_ops ops = { .join = join, .handle = handle, .leave = leave };
+	struct server_config config = { .host = o->common.bind,
+					.port = o->common.server.port,
+					.workers = o->common.threads,
+					.events = o->common.events,
+					.message = KV_MESSAGE,
+					.slots = SLOTS };
+	struct kv_server kv = { .options = o };
+	struct server s;
+	int err = server_open(&s, &config, &ops);
+
+	s.user = &kv;
+	if (!err)
+		err = open_store(&kv, &s.device);
+	if (!err)
+		err = server_run(&s);
+	if (kv.mover)
+		mover_stop(kv.mover);
+	if (!err && o->common.json)
+		report(&kv, &s);
+	if (kv.mover)
+		mover_close(kv.mover);
+	if (kv.store.bucket)
+		store_close(&kv.store);
+	region_close(&kv.memory);
+	server_close(&s);
+	return err;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "conn.h"
+#include "say.h"
+
+#define FOREVER	   7	  /* RNR retries */
+#define DEPTH_MAX  255u	  /* what the field holds */
+#define RETRY_EACH 20000u /* us */
+
+struct rdma_conn_param conn_param(const struct device *d, const struct hello *hello)
+{
+	unsigned out = (unsigned)d->attr.max_qp_init_rd_atom, in = (unsigned)d->attr.max_qp_rd_atom;
+
+	return (struct rdma_conn_param){ .private_data = hello,
+					 .private_data_len = sizeof(*hello),
+					 .initiator_depth =
+						 (uint8_t)(out < DEPTH_MAX ? out : DEPTH_MAX),
+					 .responder_resources =
+						 (uint8_t)(in < DEPTH_MAX ? in : DEPTH_MAX),
+					 .retry_count = FOREVER,
+					 .rnr_retry_count = FOREVER };
+}
+
+/* InfiniBand pads private data, iWARP carries what was sent. */
+void conn_take_hello(struct hello *h, const struct rdma_conn_param *p)
+{
+	size_t n = p->private_data_len < sizeof(*h) ? p->private_data_len : sizeof(*h);
+
+	memset(h, 0, sizeof(*h));
+	if (p->private_data)
+		memcpy(h, p->private_data, n);
+}
+
+/* Devices refuse more inline data than they have, and do not say how much that is. */
+int conn_make_qp(struct conn *c, const struct device *d, const struct conn_wish *w)
+{
+	struct ibv_qp_init_attr init = { .send_cq = w->cq,
+					 .recv_cq = w->cq,
+					 .srq = w->srq,
+					 .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = w->sends,
+						  .max_recv_wr = w->srq ? 0 : w->receives,
+						  .max_send_sge = 1,
+						  .max_recv_sge = 1 } };
+
+	for (uint32_t n = w->inline_data;; n /= 2) {
+		init.cap.max_inline_data = n;
+		if (!rdma_create_qp(c->id, d->pd, &init))
+			break;
+		if (!n)
+			return complain("cannot make a QP with %u sends", w->sends);
+		init.cap.max_send_wr = w->sends;
+	}
+	c->qp = c->id->qp;
+	c->inline_max = init.cap.max_inline_data;
+	return 0;
+}
+
+static int prepare(struct conn *c, const struct device *d, const struct server_name *to,
+		   const struct conn_wish *w)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *at;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	if (rdma_getaddrinfo(to->host, to->port, &hints, &at))
+		return complain("no RDMA device reaches %s", to->host);
+	err = rdma_create_ep(&c->id, at, NULL, NULL);
+	rdma_freeaddrinfo(at);
+	if (err)
+		return complain("no RDMA device reaches %s", to->host);
+	return conn_make_qp(c, d, w);
+}
+
+int conn_open(struct conn *c, const struct device *d, const struct server_name *to,
+	      const struct conn_wish *w, struct hello *hello)
+{
+	uint64_t end = clock_ns() + (uint64_t)(to->patience * 1e9);
+	struct rdma_conn_param param = conn_param(d, hello);
+	int err;
+
+	for (;;) {
+		err = prepare(c, d, to, w);
+		if (!err && w->ready)
+			err = w->ready(c, w->arg);
+		if (err || !rdma_connect(c->id, &param))
+			break;
+		err = -errno;
+		if (clock_ns() > end) {
+			err = complain("%s does not accept a connection on port %s", to->host,
+				       to->port);
+			break;
+		}
+		conn_close(c);
+		usleep(RETRY_EACH);
+	}
+	if (err)
+		conn_close(c);
+	else
+		conn_take_hello(hello, &c->id->event->param.conn);
+	return err;
+}
+
+void conn_close(struct conn *c)
+{
+	if (!c->id)
+		return;
+	if (c->qp) {
+		rdma_disconnect(c->id);
+		rdma_destroy_qp(c->id);
+	}
+	rdma_destroy_id(c->id);
+	memset(c, 0, sizeof(*c));
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A reliable connection by rdma_cm. A client's is set up by conn_open(), which blocks; a server's
+ * by server.h. What both sides have to tell each other first (where memory is, how large it is)
+ * travels as private data with the connection: the hello.
+ */
+#ifndef APPS_CONN_H
+#define APPS_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "device.h"
+
+#define HELLO_MAX 56 /* what rdma_cm leaves on InfiniBand, in either direction; iWARP has more */
+
+struct hello {
+	uint8_t octets[HELLO_MAX];
+};
+
+struct conn;
+
+struct conn_wish {
+	struct ibv_cq *cq;   /* for both queues */
+	struct ibv_srq *srq; /* or NULL */
+	uint32_t sends, receives;
+	uint32_t inline_data; /* as much as the device has, up to this; conn.inline_max tells */
+	/* NULL, or called before the peer can send: the place to post receives. */
+	int (*ready)(struct conn *c, void *arg);
+	void *arg;
+};
+
+struct conn {
+	struct rdma_cm_id *id;
+	struct ibv_qp *qp;
+	uint32_t inline_max;
+};
+
+struct server_name {
+	const char *host, *port;
+	double patience; /* seconds to wait for a server that does not listen yet */
+};
+
+/* Connects. hello: ours in, the server's out. */
+int conn_open(struct conn *c, const struct device *d, const struct server_name *to,
+	      const struct conn_wish *w, struct hello *hello);
+void conn_close(struct conn *c);
+
+/* What both kinds of connection are set up with. */
+int conn_make_qp(struct conn *c, const struct device *d, const struct conn_wish *w);
+struct rdma_conn_param conn_param(const struct device *d, const struct hello *hello);
+void conn_take_hello(struct hello *h, const struct rdma_conn_param *p);
+
+/* IBV_SEND_INLINE if n octets fit into the request, or 0. */
+static inline unsigned conn_inline(const struct conn *c, uint32_t n)
+{
+	return n <= c->inline_max ? IBV_SEND_INLINE : 0;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+
+enum {
+	KEY_BIND = 0x100,
+	KEY_EVENTS,
+	KEY_JSON,
+	KEY_CSV,
+	KEY_CDF,
+	KEY_SERIES,
+	KEY_SEED,
+	KEY_WAIT,
+	KEY_QUIET
+};
+
+static const struct argp_option known[] = {
+	{ 0, 0, 0, 0, "Both ends:", 1 },
+	{ "port", 'p', "PORT", 0, "default: 7471", 1 },
+	{ "bind", KEY_BIND, "ADDRESS", 0, "serve at this address alone", 1 },
+	{ "threads", 't', "N", 0, "of a client, or workers of a server; default: 1", 1 },
+	{ "events", KEY_EVENTS, 0, 0, "sleep until something completes, instead of polling", 1 },
+	{ 0, 0, 0, 0, "Client:", 2 },
+	{ "window", 'w', "N", 0, "operations under way for each thread; default: 8", 2 },
+	{ "seconds", 's', "S", 0, "how long; default: 2", 2 },
+	{ "ops", 'n', "N", 0, "so many operations instead", 2 },
+	{ "seed", KEY_SEED, "N", 0, "of what is random; default: 1", 2 },
+	{ "wait", KEY_WAIT, "S", 0, "for a server that does not listen yet; default: 5", 2 },
+	{ "json", KEY_JSON, 0, 0, "print the result as one line of JSON", 2 },
+	{ "csv", KEY_CSV, "FILE", 0, "add the result to it, with a head if it is new", 2 },
+	{ "cdf", KEY_CDF, "FILE", 0, "write the latencies' distribution there, as CSV", 2 },
+	{ "series", KEY_SERIES, "FILE", 0, "write the rate of every 100 ms there, as CSV", 2 },
+	{ "quiet", KEY_QUIET, 0, 0, "show no progress", 2 },
+	{ 0 }
+};
+
+uint64_t option_size(struct argp_state *state, const char *name, const char *text)
+{
+	static const struct {
+		const char *name;
+		uint64_t factor;
+	} unit[] = { { "", 1 },		{ "K", 1000 },	     { "Ki", 1 << 10 }, { "M", 1000000 },
+		     { "Mi", 1 << 20 }, { "G", 1000000000 }, { "Gi", 1 << 30 } };
+	char *end;
+	uint64_t n = strtoull(text, &end, 10);
+
+	for (unsigned i = 0; end != text && *text != '-' && i < sizeof(unit) / sizeof(unit[0]); i++)
+		if (!strcmp(end, unit[i].name))
+			return n * unit[i].factor;
+	argp_error(state, "--%s %s: not a number such as 64, 10K or 64Ki", name, text);
+	return 0;
+}
+
+unsigned option_list(struct argp_state *state, const char *name, const char *text, unsigned most,
+		     uint64_t *out)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	unsigned n = 0;
+
+	while ((word = strsep(&rest, ",")) && n < most)
+		out[n++] = option_size(state, name, word);
+	if (word)
+		argp_error(state, "--%s: at most %u of them", name, most);
+	free(copy);
+	return n;
+}
+
+double option_number(struct argp_state *state, const char *name, const char *text)
+{
+	char *end;
+	double d = strtod(text, &end);
+
+	if (end == text || *end || !(d >= 0))
+		argp_error(state, "--%s %s: not a number", name, text);
+	return d;
+}
+
+unsigned option_word(struct argp_state *state, const char *name, const char *text,
+		     const char *const *words)
+{
+	for (unsigned i = 0; words[i]; i++)
+		if (!strcmp(words[i], text))
+			return i;
+	argp_error(state, "--%s %s: not one of those that --help lists", name, text);
+	return 0;
+}
+
+static unsigned count_of(struct argp_state *state, const char *name, const char *text)
+{
+	uint64_t n = option_size(state, name, text);
+
+	if (!n || n > 4096)
+		argp_error(state, "--%s %s: from 1 to 4096", name, text);
+	return (unsigned)n;
+}
+
+static error_t parse_files(int key, char *arg, struct options *o)
+{
+	switch (key) {
+	case KEY_JSON:
+		o->json = true;
+		return 0;
+	case KEY_CSV:
+		o->csv = arg;
+		return 0;
+	case KEY_CDF:
+		o->cdf = arg;
+		return 0;
+	case KEY_SERIES:
+		o->series = arg;
+		return 0;
+	case KEY_QUIET:
+		o->quiet = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'p':
+		o->server.port = arg;
+		return 0;
+	case KEY_BIND:
+		o->bind = arg;
+		return 0;
+	case 't':
+		o->threads = count_of(state, "threads", arg);
+		return 0;
+	case KEY_EVENTS:
+		o->events = true;
+		return 0;
+	case 'w':
+		o->window = count_of(state, "window", arg);
+		return 0;
+	case 's':
+		o->seconds = option_number(state, "seconds", arg);
+		return 0;
+	case 'n':
+		o->ops = option_size(state, "ops", arg);
+		return 0;
+	case KEY_SEED:
+		o->seed = option_size(state, "seed", arg);
+		return 0;
+	case KEY_WAIT:
+		o->server.patience = option_number(state, "wait", arg);
+		return 0;
+	default:
+		return parse_files(key, arg, o);
+	}
+}
+
+const struct argp options_argp = { .options = known, .parser = parse };

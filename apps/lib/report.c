@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "report.h"
+#include "say.h"
+
+static const double percents[] = { 0,  1,  5,  10, 20, 30, 40,	 50,   60,    70, 80,
+				   85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100 };
+
+void report_open(struct report *r, const char *program)
+{
+	r->figures = json_object();
+	report_text(r, "program", program);
+}
+
+void report_text(struct report *r, const char *name, const char *value)
+{
+	json_object_set_new(r->figures, name, json_string(value));
+}
+
+void report_count(struct report *r, const char *name, uint64_t value)
+{
+	json_object_set_new(r->figures, name, json_integer((json_int_t)value));
+}
+
+void report_number(struct report *r, const char *name, double value)
+{
+	json_object_set_new(r->figures, name, json_real(value));
+}
+
+static void percentile(struct report *r, const char *name, const char *which, double us)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "%s%s%s_us", name, *name ? "_" : "", which);
+	report_number(r, key, us);
+}
+
+void report_hist(struct report *r, const char *name, const struct hist *h)
+{
+	percentile(r, name, "mean", hist_mean(h) / 1e3);
+	percentile(r, name, "p50", (double)hist_at(h, 50) / 1e3);
+	percentile(r, name, "p99", (double)hist_at(h, 99) / 1e3);
+	percentile(r, name, "p999", (double)hist_at(h, 99.9) / 1e3);
+	percentile(r, name, "max", (double)h->max / 1e3);
+}
+
+static void print_value(FILE *f, const json_t *v)
+{
+	if (json_is_string(v))
+		fputs(json_string_value(v), f);
+	else if (json_is_integer(v))
+		fprintf(f, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	else
+		fprintf(f, "%.6g", json_real_value(v));
+}
+
+static int add_csv(const json_t *figures, const char *path)
+{
+	FILE *f = fopen(path, "a");
+	const char *key, *between = "";
+	struct stat st;
+	json_t *v;
+
+	if (!f || fstat(fileno(f), &st))
+		return complain("%s", path);
+	if (!st.st_size) {
+		json_object_foreach((json_t *)figures, key, v)
+		{
+			fprintf(f, "%s%s", between, key);
+			between = ",";
+		}
+		fputc('\n', f);
+	}
+	between = "";
+	json_object_foreach((json_t *)figures, key, v)
+	{
+		fputs(between, f);
+		print_value(f, v);
+		between = ",";
+	}
+	fputc('\n', f);
+	return fclose(f) ? complain("%s", path) : 0;
+}
+
+static int write_cdf(const struct hist *h, const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		return complain("%s", path);
+	fputs("percent,us\n", f);
+	for (unsigned i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
+		fprintf(f, "%g,%.3f\n", percents[i], (double)hist_at(h, percents[i]) / 1e3);
+	return fclose(f) ? complain("%s", path) : 0;
+}
+
+int report_close(struct report *r, const struct options *o, const struct hist *h)
+{
+	const char *key;
+	json_t *v;
+	int err = 0;
+
+	if (o->json) {
+		json_dumpf(r->figures, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+		putchar('\n');
+	} else {
+		json_object_foreach(r->figures, key, v)
+		{
+			printf("%-20s ", key);
+			print_value(stdout, v);
+			putchar('\n');
+		}
+	}
+	fflush(stdout);
+	if (o->csv)
+		err = add_csv(r->figures, o->csv);
+	if (!err && h && o->cdf)
+		err = write_cdf(h, o->cdf);
+	json_decref(r->figures);
+	return err;
+}

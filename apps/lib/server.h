@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A server of many connections. The thread that calls server_run() takes connections in; workers
+ * take messages, each from its own CQ and with its own SRQ that its connections share. A worker
+ * has `slots` pairs of buffers: a message comes into the one, the reply leaves from the other, and
+ * the pair is posted again when the reply is gone. So the replies under way never outgrow the
+ * send queues, whatever clients do.
+ */
+#ifndef APPS_SERVER_H
+#define APPS_SERVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn.h"
+
+#define SESSION_HASH 1024u
+
+#define SERVER_LATER UINT32_MAX
+
+struct server;
+struct worker;
+
+/* One client's connection. */
+struct session {
+	struct conn conn;
+	struct server *server;
+	struct worker *worker;
+	void *user;	  /* the application's */
+	uint32_t sending; /* replies whose completion has not come */
+	uint32_t waiting; /* messages whose reply comes later */
+	uint64_t left_at; /* clock_ns() when it ended; 0: it lives */
+	struct session *next;
+};
+
+struct message {
+	struct session *session;
+	const uint8_t *in;
+	uint32_t length;
+	bool has_imm; /* it came by WRITE with immediate: `in` holds nothing */
+	uint32_t imm;
+	uint8_t *out; /* room for a reply of config.message octets */
+	uint32_t slot;
+};
+
+struct server_ops {
+	/* hello: the client's in, ours out. Not 0: the connection is refused. */
+	int (*join)(struct session *s, struct hello *hello);
+	/* Returns the octets of the reply, 0 for none; SERVER_LATER: m->in and m->out stay, until
+	 * session_reply(). Worker's thread. */
+	uint32_t (*handle)(struct session *s, struct message *m);
+	void (*leave)(struct session *s); /* after the last handle() */
+	/* NULL, or called again and again, under w->lock: for what arrives without a completion. A
+	 * worker that has one never sleeps. */
+	void (*look)(struct worker *w);
+};
+
+struct server_config {
+	const char *host, *port; /* host NULL: any address of the first device */
+	unsigned workers;
+	bool events;
+	uint32_t message; /* octets, either way */
+	uint32_t slots;	  /* of each worker */
+};
+
+struct worker {
+	struct server *server;
+	unsigned index;
+	pthread_t thread;
+	struct comp comp;
+	struct ibv_srq *srq;
+	struct region ring;
+	pthread_mutex_t lock; /* guards what follows */
+	struct session *by_qp[SESSION_HASH];
+	struct session *leaving;
+	uint64_t served;
+};
+
+struct server {
+	struct server_config config;
+	const struct server_ops *ops;
+	struct device device; /* open from server_open() on, for the application's regions */
+	void *user;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct worker *worker;
+	unsigned started, next_worker;
+};
+
+int server_open(struct server *s, const struct server_config *config, const struct server_ops *ops);
+/* Serves until SIGTERM or SIGINT; then the workers have ended and the sessions left. */
+int server_run(struct server *s);
+void server_close(struct server *s);
+
+/* A WRITE of the application's own on this connection, before its reply if there is one. flags:
+ * IBV_SEND_INLINE, IBV_SEND_SIGNALED (its completion goes unnoticed, but frees the send queue). */
+int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
+		  unsigned flags);
+
+/* The reply to a message of which handle() said SERVER_LATER; in the worker's thread, from look().
+ */
+void session_reply(struct session *s, uint32_t slot, uint32_t length);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "say.h"
+#include "worker.h"
+
+#define BATCH	   32
+#define WAIT_MS	   50
+#define FLUSH_NS   1000000000u /* what has not completed by then never will */
+#define REPLY_FLAG (1ull << 32)
+#define WRITE_FLAG (1ull << 33)
+
+/* ---- buffers ----------------------------------------------------------------------------- */
+
+static size_t slot_at(const struct worker *w, uint32_t slot)
+{
+	return (size_t)slot * 2 * w->server->config.message;
+}
+
+static int post_slot(struct worker *w, uint32_t slot)
+{
+	struct ibv_sge sge = region_sge(&w->ring, slot_at(w, slot), w->server->config.message);
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(w->srq, &wr, &bad);
+}
+
+static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32_t length)
+{
+	struct ibv_sge sge =
+		region_sge(&w->ring, slot_at(w, slot) + w->server->config.message, length);
+	struct ibv_send_wr wr = { .wr_id = REPLY_FLAG | slot,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED | conn_inline(&s->conn, length) },
+			   *bad;
+	int err = ibv_post_send(s->conn.qp, &wr, &bad);
+
+	s->sending += !err;
+	return err;
+}
+
+int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
+		  unsigned flags)
+{
+	struct ibv_send_wr wr = { .wr_id = WRITE_FLAG,
+				  .sg_list = sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = flags,
+				  .wr.rdma = { .remote_addr = to, .rkey = rkey } },
+			   *bad;
+
+	return ibv_post_send(s->conn.qp, &wr, &bad);
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static struct session *session_of(struct worker *w, uint32_t qp_num)
+{
+	struct session *s = w->by_qp[qp_num % SESSION_HASH];
+
+	while (s && s->conn.qp->qp_num != qp_num)
+		s = s->next;
+	return s;
+}
+
+static void on_message(struct worker *w, struct session *s, const struct ibv_wc *wc)
+{
+	uint32_t slot = (uint32_t)wc->wr_id, length;
+	uint8_t *in = w->ring.base + slot_at(w, slot);
+	struct message m = { .session = s,
+			     .in = in,
+			     .length = wc->byte_len,
+			     .has_imm = wc->wc_flags & IBV_WC_WITH_IMM,
+			     .out = in + w->server->config.message,
+			     .slot = slot };
+
+	if (m.has_imm)
+		m.imm = ntohl(wc->imm_data);
+	length = w->server->ops->handle(s, &m);
+	w->served++;
+	if (length == SERVER_LATER) {
+		s->waiting++;
+		return;
+	}
+	if (!length || send_reply(w, s, slot, length))
+		post_slot(w, slot);
+}
+
+void session_reply(struct session *s, uint32_t slot, uint32_t length)
+{
+	s->waiting--;
+	if (!length || s->left_at || send_reply(s->worker, s, slot, length))
+		post_slot(s->worker, slot);
+}
+
+/* A completion without a session is of one that has gone: its buffers serve others. */
+static void on_completion(struct worker *w, const struct ibv_wc *wc)
+{
+	struct session *s = session_of(w, wc->qp_num);
+	bool reply = wc->wr_id & REPLY_FLAG;
+
+	if (wc->wr_id & WRITE_FLAG)
+		return; /* the application's; if it failed, what comes after it fails, too */
+	if (reply && s)
+		s->sending--;
+	if (wc->status || reply || !s || s->left_at)
+		post_slot(w, (uint32_t)wc->wr_id);
+	else
+		on_message(w, s, wc);
+}
+
+/* ---- sessions ---------------------------------------------------------------------------- */
+
+void worker_add(struct worker *w, struct session *s)
+{
+	struct session **head = &w->by_qp[s->conn.qp->qp_num % SESSION_HASH];
+
+	pthread_mutex_lock(&w->lock);
+	s->next = *head;
+	*head = s;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void worker_end(struct session *s)
+{
+	pthread_mutex_lock(&s->worker->lock);
+	if (!s->left_at)
+		s->left_at = clock_ns();
+	pthread_mutex_unlock(&s->worker->lock);
+}
+
+static void destroy(struct session *s)
+{
+	s->server->ops->leave(s);
+	conn_close(&s->conn);
+	free(s);
+}
+
+/* Those that have ended and whose replies have all come back. */
+static void sweep(struct worker *w, bool all)
+{
+	uint64_t now = clock_ns();
+
+	for (unsigned i = 0; i < SESSION_HASH; i++) {
+		struct session **at = &w->by_qp[i];
+
+		while (*at) {
+			struct session *s = *at;
+
+			if (!all && (!s->left_at || s->waiting ||
+				     (s->sending && now - s->left_at < FLUSH_NS))) {
+				at = &s->next;
+				continue;
+			}
+			*at = s->next;
+			destroy(s);
+		}
+	}
+}
+
+/* ---- thread ------------------------------------------------------------------------------ */
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct ibv_wc wc[BATCH];
+	int wait = w->server->ops->look ? 0 : WAIT_MS;
+	uint64_t swept = clock_ns();
+
+	while (!server_stopped()) {
+		int n = comp_wait(&w->comp, wc, BATCH, wait);
+
+		pthread_mutex_lock(&w->lock);
+		for (int i = 0; i < n; i++)
+			on_completion(w, &wc[i]);
+		if (w->server->ops->look)
+			w->server->ops->look(w);
+		if (clock_ns() - swept > WAIT_MS * 1000000u) {
+			sweep(w, false);
+			swept = clock_ns();
+		}
+		pthread_mutex_unlock(&w->lock);
+		if (n < 0)
+			break;
+	}
+	return NULL;
+}
+
+int worker_start(struct worker *w, struct server *s, unsigned index)
+{
+	const struct server_config *c = &s->config;
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = c->slots, .max_sge = 1 } };
+	int err;
+
+	w->server = s;
+	w->index = index;
+	pthread_mutex_init(&w->lock, NULL);
+	err = comp_open(&w->comp, &s->device, 4 * c->slots, c->events);
+	if (!err)
+		err = region_open(&w->ring, &s->device, (size_t)c->slots * 2 * c->message,
+				  REGION_LOCAL);
+	if (err)
+		return err;
+	w->srq = ibv_create_srq(s->device.pd, &attr);
+	if (!w->srq)
+		return complain("cannot make an SRQ of %u receives", c->slots);
+	for (uint32_t i = 0; !err && i < c->slots; i++)
+		err = post_slot(w, i);
+	if (err || pthread_create(&w->thread, NULL, work, w))
+		return complain("cannot start a worker");
+	return 0;
+}
+
+void worker_close(struct worker *w)
+{
+	pthread_join(w->thread, NULL);
+	sweep(w, true);
+	ibv_destroy_srq(w->srq);
+	comp_close(&w->comp);
+	region_close(&w->ring);
+	pthread_mutex_destroy(&w->lock);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of the client, made and closed. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "drive.h"
+#include "say.h"
+
+static bool is_atomic(enum rate_op op)
+{
+	return op == RATE_FAA || op == RATE_CAS;
+}
+
+static int join(struct driver *d, struct lane *l)
+{
+	const struct rate_options *o = d->options;
+	struct conn_wish wish = { .cq = d->comp.cq,
+				  .sends = drive_slots(d),
+				  .receives = 1,
+				  .inline_data = d->point.inline_data };
+	struct hello hello = { { 0 } };
+	int err;
+
+	memcpy(hello.octets, &l->wish, sizeof(l->wish));
+	err = conn_open(&l->conn, &d->device, &o->common.server, &wish, &hello);
+	if (err)
+		return err;
+	memcpy(&l->offer, hello.octets, sizeof(l->offer));
+	if (l->offer.magic != RATE_MAGIC) {
+		say("what listens there is no uwarp-rate");
+		return -EPROTO;
+	}
+	if (o->op == RATE_SEND && d->point.size > l->offer.message) {
+		say("--size %u: the server was told to receive at most %u octets (--message)",
+		    d->point.size, l->offer.message);
+		return -EMSGSIZE;
+	}
+	return 0;
+}
+
+static int open_lane(struct driver *d, struct lane *l, unsigned index)
+{
+	uint32_t slots = drive_slots(d), size = d->point.size;
+	int err;
+
+	l->wish = (struct rate_wish){ .magic = RATE_MAGIC,
+				      .seed = mix64(d->options->common.seed + index +
+						    1000u * d->member->index),
+				      .size = size,
+				      .slots = slots,
+				      .verify = d->options->verify };
+	l->posted_at = calloc(slots, sizeof(*l->posted_at));
+	if (!l->posted_at)
+		return -ENOMEM;
+	err = region_open(&l->local, &d->device, (size_t)slots * (size < 8 ? 8 : size),
+			  REGION_LOCAL);
+	if (err)
+		return err;
+	for (uint32_t i = 0; !is_atomic(d->options->op) && i < slots; i++)
+		rate_fill(l->local.base + (size_t)i * size, size, l->wish.seed, i);
+	return join(d, l);
+}
+
+int drive_open(struct member *m)
+{
+	const struct rate_job *job = m->team->user;
+	const struct options *o = m->team->options;
+	struct driver *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	m->user = d;
+	d->member = m;
+	d->options = job->options;
+	d->point = job->point;
+	d->lane = calloc(d->options->qps, sizeof(*d->lane));
+	if (!d->lane)
+		return -ENOMEM;
+	err = device_open_to(&d->device, o->server.host, o->server.port);
+	if (!err)
+		err = comp_open(&d->comp, &d->device, (unsigned)d->options->qps * o->window + 16,
+				o->events);
+	for (unsigned i = 0; !err && i < d->options->qps; i++)
+		err = open_lane(d, &d->lane[i], i);
+	return err;
+}
+
+void drive_close(struct member *m)
+{
+	struct driver *d = m->user;
+
+	if (!d)
+		return;
+	for (unsigned i = 0; d->lane && i < d->options->qps; i++) {
+		conn_close(&d->lane[i].conn);
+		region_close(&d->lane[i].local);
+		free(d->lane[i].posted_at);
+	}
+	free(d->lane);
+	comp_close(&d->comp);
+	device_close(&d->device);
+	free(d);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uwarp-tcp-peer: what the other programs are compared with, over the kernel's TCP and with the
+ * same workloads: a client of memcached and of Valkey (or Redis), and both ends of calls of 64
+ * octets to a sequencer and to the tree of uwarp-btree.
+ */
+#ifndef TCP_PEER_H
+#define TCP_PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "options.h"
+#include "workload.h"
+
+struct peer_options {
+	struct options common;
+	const struct protocol *protocol;
+	uint64_t keys;
+	uint32_t value; /* octets */
+	const struct mix *mix;
+	const char *dist;
+	bool load;
+};
+
+/* How a client talks: requests are written one behind the other, replies come in the same order. */
+struct protocol {
+	const char *name;
+	/* A request into `out`, which has room for REQUEST_HEAD octets and the value. Returns its
+	 * length. */
+	size_t (*request)(uint8_t *out, enum op op, uint64_t key, const struct peer_options *o);
+	/* The length of the reply at `in` if it is there as a whole, 0 if more has to come; *good:
+	 * it is what a request that worked gets. */
+	size_t (*reply)(const uint8_t *in, size_t n, bool *good);
+};
+
+#define REQUEST_HEAD 256u
+
+/* A list that ends with NULL. */
+extern const struct protocol *const protocols[];
+
+int peer_serve(const struct peer_options *o);
+int peer_run(const struct peer_options *o);
+
+/* A connected socket without Nagle's algorithm, or a negative errno; it is told. */
+int peer_connect(const struct server_name *to);
+int peer_listen(const struct options *o);
+
+#endif

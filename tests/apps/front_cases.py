@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways of a store on a DPU: a front with a copy of the host's index."""
+
+from stagehands import check
+
+RUN = "uwarp-kv run {server} --soc {soc}"
+
+
+def alternatives(play):
+    """A1 to A5 under writes and deletes: an old copy of the index is never believed."""
+    for n in (1, 2, 3, 4, "5", "5+A4"):
+        host = play.serve("uwarp-kv serve --bind {server} --buckets 512 --events")
+        front = play.serve("uwarp-kv front {server} --bind {soc}", "soc")
+        words = f"--mix A --deletes 8 --keys 1000 --value 32-9000 --alternative A{n} --load --verify -n 4000"
+        got = play.ask(f"{RUN} {words}")
+        check(got["wrong"] == 0 and got["operations"] == 4000, f"A{n}: {got}")
+        play.end(front)
+        play.end(host)
+        for program in (front, host):
+            play.forget(program)
+
+
+def host_gone(play):
+    """A front without its host ends, and says why."""
+    host = play.serve("uwarp-kv serve --bind {server} --buckets 512 --events")
+    front = play.serve("uwarp-kv front {server} --bind {soc}", "soc")
+    host.kill()
+    host.wait(5)
+    check(front.wait(20) == 1, "it ends as if all was well")
+    check("the host is gone" in front.err, f"it says '{front.err}'")
+
+
+CASES = {"alternatives": alternatives, "host gone": host_gone}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uwarp-kv: every answer against what was written and acknowledged."""
+
+import os
+
+from stagehands import check
+
+RUN = "uwarp-kv run {server}"
+
+
+def fresh(play, serve, words):
+    """A run on a server of its own: the oracle knows nothing of what others wrote."""
+    server = play.serve(serve)
+    got = play.ask(f"{RUN} {words} --load --verify")
+    check(got["wrong"] == 0, f"{words}: {got}")
+    play.end(server)
+    play.forget(server)
+    return got
+
+
+def mixes(play):
+    """YCSB's mixes, each way of reading and writing, two threads, with deletes."""
+    for mix, ways in (
+        ("A", "--get reads --put send --deletes 8"), ("A", "--get rpc --put imm --deletes 8"), ("B", "--get hybrid --put staged"),
+        ("C", "--get reads --dist uniform"), ("D", "--get reads"), ("D", "--get rpc"), ("F", "--get hybrid --deletes 8"),
+    ):  # fmt: skip
+        got = fresh(play, "uwarp-kv serve -t 2", f"--mix {mix} {ways} --keys 3000 --value 32-1500 -t 2 -n 30K")
+        check(got["operations"] == 30000, f"{mix} {ways}: {got}")
+        if "reads" in ways:
+            check(got["by_rpc"] <= got["by_reads"] / 100, f"{mix} {ways}: GETs went by calls")
+
+
+def sizes(play):
+    """Keys of 16 to 250 octets, values of 32 to 1 MiB."""
+    for key, value, keys, ops, window in ((16, "32", 1000, 5000, 8), (250, "32-4000", 500, 5000, 8), (17, "4000-5000", 300, 3000, 8),
+                                          (100, "32-1Mi", 40, 300, 4), (16, "1Mi", 10, 60, 2)):  # fmt: skip
+        for get in ("reads", "rpc"):
+            words = f"--mix A --key {key} --value {value} --keys {keys} -n {ops} -w {window} --get {get} --deletes 10"
+            got = fresh(play, "uwarp-kv serve --memory 1Gi", words)
+            check(got["no_memory"] == 0, f"{words}: {got}")
+
+
+def together(play):
+    """Three processes write keys of their own and read everybody's."""
+    journal = os.path.join(play.folder, "journal")
+    server = play.serve("uwarp-kv serve -t 2")
+    shared = f"--journal {journal} --keys 999 --value 32-2000 --deletes 8 --verify --json --quiet"
+    for n in range(3):
+        play.ask(f"{RUN} {shared} --writer {n}/3 --load --mix C -n 10")
+    clients = [play.begin(f"{RUN} {shared} --writer {n}/3 --mix A --get {get} -n 25K", f"client{n + 1}")
+               for n, get in enumerate(("reads", "rpc", "hybrid"))]  # fmt: skip
+    for client in clients:
+        got = play.result(client)
+        check(got["wrong"] == 0 and got["operations"] == 25000, str(got))
+    play.ask_nothing(f"uwarp-kv check {{server}} {shared}")
+    play.end(server)
+
+
+def killed(play):
+    """A client is killed in the middle of its writes, again and again; none that was acknowledged is lost."""
+    journal = os.path.join(play.folder, "journal")
+    server = play.serve("uwarp-kv serve")
+    words = f"--journal {journal} --keys 500 --value 32-6000 --deletes 8 --verify --mix A --json --quiet"
+    play.ask(f"{RUN} {words} --load -n 100")
+    for put in ("send", "imm", "staged"):
+        victim = play.begin(f"{RUN} {words} --put {put} -s 30")
+        victim.until_busy()
+        victim.kill()
+        victim.wait(5)
+        play.ask_nothing(f"uwarp-kv check {{server}} {words}", "client2")
+        play.ask(f"{RUN} {words} -n 2000", "client2")
+    play.end(server)
+
+
+def memory(play):
+    """Out of memory is an answer, and what is there stays right."""
+    server = play.serve("uwarp-kv serve --memory 8Mi --buckets 256")
+    got = play.ask(f"{RUN} --load --verify --keys 9000 --value 1000-3000 --mix A --deletes 4 -n 20K")
+    check(got["no_memory"] > 0, "nothing ran out")
+    check(got["hits"] > 0 and got["wrong"] == 0, str(got))
+    play.end(server)
+
+
+def sleeping(play):
+    server = play.serve("uwarp-kv serve --events")
+    for get in ("reads", "rpc"):
+        play.ask(f"{RUN} --events --get {get} --load --verify --keys 500 --mix A -n 3000 -w 4")
+    play.end(server)
+
+
+def planted(play):
+    """A client that does not check what it has read gets torn values; the oracle finds them."""
+    server = play.serve("uwarp-kv serve")
+    program = play.begin(f"{RUN} --fault believe --load --verify --keys 4 --value 1000-9000 --mix A --dist uniform -w 32 -n 300K")
+    check(program.wait(60) == 1, "it did not find anything wrong")
+    check("torn" in program.err or "is lost" in program.err or "was read where" in program.err, f"it says '{program.err}'")
+    got = play.ask(f"{RUN} --load --verify --keys 4 --value 1000-9000 --mix A --dist uniform -w 32 -n 30K")
+    check(got["wrong"] == 0 and got["torn"] > 0, f"with its checks: {got}")
+    play.end(server)
+
+
+CASES = {
+    "mixes": mixes, "sizes": sizes, "together": together, "killed": killed, "memory": memory, "sleeping": sleeping,
+    "planted fault": planted,
+}  # fmt: skip

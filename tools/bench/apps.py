@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The applications: key-value store, B-tree, sequencer and message rate over uwarp, beside memcached, Valkey (or Redis)
+and calls over the kernel's TCP, with the same keys, values and mix."""
+
+import json
+import os
+import shutil
+
+from .goals import LEAST, MOST, Goal, judge
+from .process import PATH, Failed, Group, Unavailable, need, wait_until
+from .rig import HERE, PREFIX, START, THERE, build_dir
+from .rounds import probe
+
+SECONDS = "0.5"
+VALUE = 1000
+WINDOWS = (1, 4, 16, 64)
+KV_KEYS = 10_000
+TREE_KEYS, TREE_SIZES = 100_000, (10_000, 100_000, 1_000_000)
+POST_LISTS = (1, 2, 4, 8, 16, 32, 64)
+POLL, EVENTS = "polling", "events"
+MEMCACHED, VALKEY = "memcached", "valkey"
+
+
+def app(name):
+    """One of the programs of apps/."""
+    for path in (
+        os.path.join(build_dir(), "apps", name.removeprefix("uwarp-"), name), os.path.join(build_dir(), "apps", "tcp", name),
+        os.path.join(PREFIX, "bin", name), os.path.join(PREFIX, "libexec", "uwarp", name),
+    ):  # fmt: skip
+        if os.access(path, os.X_OK):
+            return path
+    raise Unavailable(f"{name} is not built; run ninja -C {build_dir()}")
+
+
+def words(text):
+    """'uwarp-kv run ...' with the program's path."""
+    name, *rest = text.split()
+    return [app(name), *rest]
+
+
+def result(client, limit):
+    lines = [line for line in client.wait(limit).splitlines() if line.startswith("{")]
+    if not lines:
+        raise Failed(f"{client.name()} printed no result")
+    return json.loads(lines[-1])
+
+
+def until_ready(server):
+    ready = wait_until(lambda: "ready on port" in server.out() or not server.running(), START)
+    if not ready or not server.running():
+        raise Failed(f"{server.name()} does not get ready{server.last_words()}")
+
+
+def measured(server, client, limit):
+    """What the client says, and what the server's CPU did meanwhile."""
+    before = server.cpu_seconds()
+    got = result(client, limit)
+    got["server_cpu_us"] = (server.cpu_seconds() - before) * 1e6 / max(1, got.get("operations") or got.get("tickets"))
+    return got
+
+
+def over_uwarp(rig, serve, run, prepare=None):
+    """A pair of our programs; prepare: a run before the one that counts."""
+    with Group() as group:
+        server = rig.start_uwarp(group, THERE, words(serve))
+        until_ready(server)
+        if prepare:
+            result(rig.start_uwarp(group, HERE, [*words(prepare), THERE, "--json", "--quiet"]), rig.limit)
+        client = rig.start_uwarp(group, HERE, [*words(run), THERE, "--json", "--quiet"])
+        return measured(server, client, rig.limit)
+
+
+# ---- the peers --------------------------------------------------------------------------
+
+
+def memcached(rig):
+    user = ["-u", "root"] if os.getuid() == 0 else []
+    return [need("memcached"), *user, "-l", "127.0.0.1", "-U", "0", "-t", "1", "-m", "256", "-p", rig.new_port()]
+
+
+def valkey(rig):
+    program = shutil.which("valkey-server", path=PATH) or need("redis-server")
+    return [program, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", rig.folder, "--port", rig.new_port()]
+
+
+def calls(rig):
+    return [*words(f"uwarp-tcp-peer serve --events --bind 127.0.0.1 --keys {TREE_KEYS}"), "-p", rig.new_port()]
+
+
+def over_tcp(rig, server_words, protocol, run, load=False):
+    talk = words(f"uwarp-tcp-peer run 127.0.0.1 --protocol {protocol} --wait 10 --json --quiet")
+    with Group() as group:
+        server = group.start(server_words, cwd=rig.folder)
+        at = ["-p", server_words[-1]]
+        if load:
+            result(group.start([*talk, *at, "--load", "-n", "1", "--keys", str(KV_KEYS), "--value", str(VALUE)], cwd=rig.folder), rig.limit)
+        return measured(server, group.start([*talk, *at, *run.split()], cwd=rig.folder), rig.limit)
+
+
+# ---- key-value store --------------------------------------------------------------------
+
+
+def kv_uwarp(rig, get, window, how):
+    more = " --events" if how == EVENTS else ""
+    same = f"--keys {KV_KEYS} --value {VALUE} --get {get}"
+    serve = "uwarp-kv serve" + (" --events" if how == EVENTS else "")
+    return over_uwarp(rig, serve, f"uwarp-kv run {same} --mix C -w {window} -s {SECONDS}{more}", f"uwarp-kv run {same} --load -n 1")
+
+
+def kv_tcp(rig, peer, window, how):
+    run = f"--keys {KV_KEYS} --value {VALUE} --mix C -w {window} -s {SECONDS}" + (" --events" if how == EVENTS else "")
+    return over_tcp(rig, memcached(rig) if peer == MEMCACHED else valkey(rig), peer, run, load=True)
+
+
+def kv_latency(rig, scheme, get, how):
+    def measure():
+        got = kv_tcp(rig, scheme, 1, how) if scheme != "uwarp" else kv_uwarp(rig, get, 1, how)
+        return {"value": got.get("get_p50_us", got.get("p50_us")), "p99": got.get("get_p99_us", got.get("p99_us"))}
+
+    return probe("kv-latency", scheme, f"{get}, {how}", VALUE, "us", measure)
+
+
+def kv_rate(rig, scheme, get, window):
+    def measure():
+        got = kv_tcp(rig, scheme, window, POLL) if scheme != "uwarp" else kv_uwarp(rig, get, window, POLL)
+        p50 = got.get("get_p50_us", got.get("p50_us"))
+        return {"value": got["mops"], "p50": p50, "server_cpu_us": got["server_cpu_us"]}
+
+    return probe("kv-rate", scheme, get, VALUE, "M/s", measure, window=window)
+
+
+def kv_cpu(rig, scheme, get):
+    """With a server that sleeps while it has nothing to do, as memcached does."""
+
+    def measure():
+        got = kv_tcp(rig, scheme, 16, EVENTS) if scheme != "uwarp" else kv_uwarp(rig, get, 16, EVENTS)
+        return {"value": got["server_cpu_us"], "mops": got["mops"]}
+
+    return probe("kv-cpu", scheme, get, VALUE, "us", measure)
+
+
+def kv(rig):
+    for how in (POLL, EVENTS):
+        for get in ("reads", "rpc"):
+            yield kv_latency(rig, "uwarp", get, how)
+        for peer in (MEMCACHED, VALKEY):
+            yield kv_latency(rig, peer, "get", how)
+    for window in WINDOWS:
+        for get in ("reads", "rpc", "hybrid"):
+            yield kv_rate(rig, "uwarp", get, window)
+        for peer in (MEMCACHED, VALKEY):
+            yield kv_rate(rig, peer, "get", window)
+    for get in ("reads", "rpc"):
+        yield kv_cpu(rig, "uwarp", get)
+    yield kv_cpu(rig, MEMCACHED, "get")
+
+
+# ---- sequencer --------------------------------------------------------------------------
+
+
+def seq_one(rig, op, window, what):
+    unit, key = ("us", "p50_us") if what == "latency" else ("M/s", "mops")
+
+    def measure():
+        if op == "tcp":
+            got = over_tcp(rig, calls(rig), "seq", f"-w {window} -s {SECONDS}")
+        else:
+            mode, _, batch = op.partition(" ")
+            got = over_uwarp(rig, "uwarp-seq serve", f"uwarp-seq take --mode {mode} --batch {batch or 1} -w {window} -s {SECONDS}")
+        return {"value": got[key], "server_cpu_us": got["server_cpu_us"]}
+
+    return probe(f"seq-{what}", "tcp" if op == "tcp" else "uwarp", op, 0, unit, measure, window=window)
+
+
+def seq(rig):
+    for op in ("faa", "rpc", "tcp"):
+        yield seq_one(rig, op, 1, "latency")
+    for op in ("faa", "rpc", "faa 16", "tcp"):
+        yield seq_one(rig, op, 16, "rate")
+
+
+# ---- B-tree -----------------------------------------------------------------------------
+
+
+def tree_one(rig, by, keys, page=4096, window=16):
+    def measure():
+        if by == "tcp":
+            got = over_tcp(rig, calls(rig), "btree", f"--keys {keys} --mix C --dist uniform -w {window} -s {SECONDS}")
+        else:
+            serve = f"uwarp-btree serve --page {page} --keys {keys}" + {"mail": " --mail", "reads": " --events"}.get(by, "")
+            got = over_uwarp(rig, serve, f"uwarp-btree run --keys {keys} --by {by} -w {window} -s {SECONDS}")
+        return {"value": got["mops"], "p50": got.get("read_p50_us", got.get("p50_us")), "server_cpu_us": got["server_cpu_us"]}
+
+    what = f"{by}, {keys:,} keys, pages of {page}"
+    return probe("btree", "tcp" if by == "tcp" else "uwarp", what, 0, "M/s", measure, by=by, keys=keys, page=page)
+
+
+def btree(rig):
+    for by in ("reads", "send", "mail", "tcp"):
+        yield tree_one(rig, by, TREE_KEYS)
+    for page in (1024,):
+        yield tree_one(rig, "reads", TREE_KEYS, page)
+    for keys in TREE_SIZES:
+        if keys != TREE_KEYS:
+            for by in ("reads", "send"):
+                yield tree_one(rig, by, keys)
+
+
+# ---- rate -------------------------------------------------------------------------------
+
+
+def rate_one(rig, op, post_list, inline=0, window=128):
+    test = "app-inline" if window == 1 else "app-rate"
+    key, unit = ("p50_us", "us") if window == 1 else ("mops", "M/s")
+
+    def measure():
+        run = f"uwarp-rate run --op {op} --post-list {post_list} --inline {inline} -w {window} --signal {1 if window == 1 else 16} -s {SECONDS}"
+        got = over_uwarp(rig, "uwarp-rate serve", run)
+        return {"value": got[key], "p99": got["p99_us"]}
+
+    return probe(test, "uwarp", f"{op} inline" if inline else op, 64, unit, measure, post_list=post_list, inline=inline)
+
+
+def rate(rig):
+    for op in ("write", "read", "send", "faa"):
+        for n in POST_LISTS if op != "faa" else (1, 32):
+            yield rate_one(rig, op, n)
+    for inline in (0, 64):
+        yield rate_one(rig, "write", 1, inline, window=1)
+
+
+# ---- host and SoC -----------------------------------------------------------------------
+
+# Both are processes of this machine: a model. The SoC's link is slower, as its paths in the studied DPU are.
+SOC, SOC_RATE = "127.0.0.5", "10G"
+ALTERNATIVES = ("A1", "A2", "A3", "A4", "A5", "A5+A4", "A5+A1")
+MIGRATION_SECONDS, MIGRATION_KEYS = 6, 2000
+
+
+def start_soc(rig, group, text):
+    server = group.start(rig.uwarp(SOC, words(text), rate=SOC_RATE), env=rig.env, cwd=rig.folder)
+    until_ready(server)
+    return server
+
+
+def start_host(rig, group, text):
+    server = rig.start_uwarp(group, THERE, words(text))
+    until_ready(server)
+    return server
+
+
+def alternative(rig, name):
+    def measure():
+        same = f"--keys {KV_KEYS} --value {VALUE} --soc {SOC}"
+        with Group() as group:
+            start_host(rig, group, f"uwarp-kv serve --bind {THERE} --buckets 4Ki --events")
+            result(rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} --keys {KV_KEYS} --value {VALUE} --load -n 1 --json --quiet")), rig.limit)
+            front = start_soc(rig, group, f"uwarp-kv front {THERE} --bind {SOC}")
+            client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} {same} --mix C --alternative {name} -w 16 -s {SECONDS} --json --quiet"))
+            got = measured(front, client, rig.limit)
+        return {"value": got["mops"], "p50": got["get_p50_us"], "server_cpu_us": got["server_cpu_us"]}
+
+    return probe("kv-alternatives", "model", name, VALUE, "M/s", measure)
+
+
+def migration(rig):
+    """Throughput while half of the keys move to the SoC and back."""
+
+    def measure():
+        path = os.path.join(rig.folder, "series.csv")
+        move = f"uwarp-kv move {THERE} --events --keys {MIGRATION_KEYS} --range 0-{MIGRATION_KEYS // 2 - 1}"
+        with Group() as group:
+            start_soc(rig, group, f"uwarp-kv serve --bind {SOC} --as-soc --events")
+            start_host(rig, group, f"uwarp-kv serve --bind {THERE} --soc {SOC} --events")
+            client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} --soc {SOC} --keys {MIGRATION_KEYS} --load --mix B -w 16 "
+                                                        f"-s {MIGRATION_SECONDS} --series {path} --json --quiet"))  # fmt: skip
+            wait_until(lambda: os.path.exists(path) or not client.running(), START)
+            for toward in ("soc", "host"):
+                wait_until(lambda: not client.running(), MIGRATION_SECONDS / 3)
+                group.start(rig.uwarp("127.0.0.6", words(f"{move} --toward {toward}")), env=rig.env, cwd=rig.folder).wait(rig.limit)
+            got = result(client, rig.limit)
+        with open(path, encoding="utf-8") as f:
+            series = [[float(x) for x in line.split(",")] for line in f.read().splitlines()[1:]]
+        return {"value": got["mops"], "series": series, "at_soc": got["at_soc"], "again": got["again"]}
+
+    return probe("kv-migration", "model", "half of the keys out and in", VALUE, "M/s", measure)
+
+
+def tree_place(rig, place):
+    """The tree at the host, at the SoC, or split in the proportion of what each did alone in this round."""
+    run = f"uwarp-btree run {{}} --keys {TREE_KEYS} --by send -w 16 -s {SECONDS} --json --quiet"
+
+    def measure():
+        alone = rig.made.setdefault("tree alone", {})
+        known = place == "both" and {"host", "soc"} <= set(alone)
+        if place == "both" and not known:
+            raise Failed("neither host nor SoC was measured alone")
+        first = round(TREE_KEYS * alone["host"] / (alone["host"] + alone["soc"])) if known else TREE_KEYS
+        with Group() as group:
+            if place != "soc":
+                start_host(rig, group, f"uwarp-btree serve --bind {THERE} --keys {first}")
+            if place != "host":
+                start_soc(rig, group, f"uwarp-btree serve --bind {SOC} " + (f"--first {first} --keys {TREE_KEYS - first}" if known else f"--keys {first}"))
+            both = f" --soc {SOC} --split {first}" if known else ""
+            got = result(rig.start_uwarp(group, HERE, words(run.format(SOC if place == "soc" else THERE) + both)), rig.limit)
+        alone[place] = got["mops"]
+        return {"value": got["mops"], "p50": got["read_p50_us"], "first": first}
+
+    return probe("btree-place", "model", place, 0, "M/s", measure)
+
+
+def cluster(rig):
+    for place in ("host", "soc", "both"):
+        yield tree_place(rig, place)
+    for name in ALTERNATIVES:
+        yield alternative(rig, name)
+    yield migration(rig)
+
+
+PARTS = {"kv": kv, "cluster": cluster, "seq": seq, "btree": btree, "rate": rate}
+
+
+def apps(rig):
+    for part in PARTS.values():
+        yield from part(rig)
+
+
+# ---- what is to be reached --------------------------------------------------------------
+
+
+def goals():
+    lat, cpu = "kv-latency/{}/{}, {}/" + str(VALUE), "kv-cpu/{}/{}/" + str(VALUE)
+    yield Goal("GET p50 / memcached's, polling", lat.format("uwarp", "reads", POLL), lat.format(MEMCACHED, "get", POLL), MOST, 1 / 3)
+    yield Goal("GET p50 / memcached's, events", lat.format("uwarp", "reads", EVENTS), lat.format(MEMCACHED, "get", EVENTS), MOST, 0.8)
+    yield Goal("server CPU of a GET by call / memcached's", cpu.format("uwarp", "rpc"), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
+    yield Goal("server CPU of a GET by READs / memcached's", cpu.format("uwarp", "reads"), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
+    for other, limit in (("uwarp/rpc", 1.5), ("tcp/tcp", 5)):
+        yield Goal(f"tickets by FETCH_ADD / by {other.partition('/')[2]}", "seq-rate/uwarp/faa/0/16", f"seq-rate/{other}/0/16", LEAST, limit)
+    yield Goal("look-ups by READs / by calls", tree_key("reads"), tree_key("send"), LEAST, 0.95)
+    for op in ("read", "write"):
+        yield Goal(f"{op.upper()}, post list 32 / 1", f"app-rate/uwarp/{op}/64/32/0", f"app-rate/uwarp/{op}/64/1/0", LEAST, 1.5)
+
+
+def model_goals():
+    """The study's order: A5 > A4 > A1 > A3 > A2."""
+    for better, worse in (("A5", "A4"), ("A4", "A1"), ("A1", "A3"), ("A3", "A2")):
+        yield Goal(f"model: GETs by {better} / by {worse}", f"kv-alternatives/model/{better}/{VALUE}", f"kv-alternatives/model/{worse}/{VALUE}", LEAST, 1.0)
+
+
+def place_goals():
+    yield Goal("model: look-ups at both / at the host", "btree-place/model/both/0", "btree-place/model/host/0", LEAST, 1.47)
+    yield Goal("model: GETs by A5+A4 / by A5", f"kv-alternatives/model/A5+A4/{VALUE}", f"kv-alternatives/model/A5/{VALUE}", LEAST, 1.0)
+
+
+def tree_key(by):
+    return f"btree/uwarp/{by}, {TREE_KEYS:,} keys, pages of 4096/0/{by}/{TREE_KEYS}/4096"
+
+
+def verdicts(series):
+    """Of what was measured; a part alone has a part of the goals."""
+    return [judge(series, g) for g in (*goals(), *model_goals(), *place_goals()) if g.over in series and g.under in series]
