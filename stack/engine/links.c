@@ -12,6 +12,7 @@
 #include "io/addr.h"
 #include "io/impair/link.h"
 #include "io/loop/loop.h"
+#include "io/packet/packet.h"
 #include "io/rate.h"
 #include "io/socket/host.h"
 
@@ -169,6 +170,27 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	if (!st)
 		io_set_ip6(*out, a.ip6, a.n_ip6);
 	return st;
+}
+
+bool link_is_packet(const struct uw_engine *e)
+{
+	return packet_interface(e->cfg.link);
+}
+
+uw_status link_open_packet(struct uw_engine *e, const struct io_env *env, struct io_link **out)
+{
+	struct link_addr a = { 0 };
+	uw_status st = *e->cfg.ip ? link_parse_ip(&e->cfg, &a) : UW_OK;
+	struct packet_config cfg = { .interface = packet_interface(e->cfg.link),
+				     .addr = a.addr,
+				     .mask = a.mask,
+				     .ip6 = a.ip6,
+				     .n_ip6 = a.n_ip6,
+				     .mtu = e->cfg.mtu,
+				     .no_tso = e->cfg.tso == UW_TSO_OFF,
+				     .verbose = e->cfg.verbose };
+
+	return st ? st : packet_link_open(&cfg, env, out);
 }
 
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct io_link **out)
