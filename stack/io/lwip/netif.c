@@ -124,6 +124,7 @@ err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 	f = to_frame(el, p);
 	if (!f)
 		return ERR_MEM;
+	f->marks = el->io->flags & IO_TX_CSUM ? IO_FRAME_SUM : 0;
 	edge_queue(el, f);
 	return ERR_OK;
 }
@@ -140,11 +141,27 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 	if (!f)
 		return ERR_MEM;
 	f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
+	f->marks = el->io->flags & IO_TX_CSUM ? IO_FRAME_SUM_GOOD : 0; /* lwIP computed none */
 	el->self[el->self_n++] = f;
 	return ERR_OK;
 }
 
 /* ---- in ---------------------------------------------------------------------------------- */
+
+/* Whether lwIP verifies the TCP checksum of this frame, and computes those of what it sends. Where
+ * the link does one or the other, it has that from the frame's marks, or marks the frame. */
+static void choose_sums(struct edge_link *el, const struct io_frame *f)
+{
+	uint16_t sums = NETIF_CHECKSUM_ENABLE_ALL;
+
+	if (io_unsummed(el->io) || !(el->io->flags & (IO_RX_CSUM | IO_TX_CSUM)))
+		return; /* always the same: nif.c */
+	if (el->io->flags & IO_TX_CSUM)
+		sums &= (uint16_t)~NETIF_CHECKSUM_GEN_TCP;
+	if (f && f->marks & IO_FRAME_SUM_GOOD)
+		sums &= (uint16_t)~NETIF_CHECKSUM_CHECK_TCP;
+	NETIF_SET_CHECKSUM_CTRL(&el->nif, sums);
+}
 
 /* A SYN of a connection that there is not. */
 static void open_half(struct edge_link *el, struct pbuf *p)
@@ -166,6 +183,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	capture(f);
 	if (edge_expected(el, f))
 		return;
+	choose_sums(el, f);
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
 		edge.cfg.stats->ip_rx_unwanted++;
@@ -229,6 +247,7 @@ void edge_add_link(struct io_link *l)
 	el->io = l;
 	el->tx_n = el->self_n = 0;
 	edge_nif_up(&el->nif, l, ethernet_input);
+	choose_sums(el, NULL);
 }
 
 void edge_remove_link(struct io_link *l)
