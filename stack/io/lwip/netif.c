@@ -148,21 +148,6 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 
 /* ---- in ---------------------------------------------------------------------------------- */
 
-/* Whether lwIP verifies the TCP checksum of this frame, and computes those of what it sends. Where
- * the link does one or the other, it has that from the frame's marks, or marks the frame. */
-static void choose_sums(struct edge_link *el, const struct io_frame *f)
-{
-	uint16_t sums = NETIF_CHECKSUM_ENABLE_ALL;
-
-	if (io_unsummed(el->io) || !(el->io->flags & (IO_RX_CSUM | IO_TX_CSUM)))
-		return; /* always the same: nif.c */
-	if (el->io->flags & IO_TX_CSUM)
-		sums &= (uint16_t)~NETIF_CHECKSUM_GEN_TCP;
-	if (f && f->marks & IO_FRAME_SUM_GOOD)
-		sums &= (uint16_t)~NETIF_CHECKSUM_CHECK_TCP;
-	NETIF_SET_CHECKSUM_CTRL(&el->nif, sums);
-}
-
 /* A SYN of a connection that there is not. */
 static void open_half(struct edge_link *el, struct pbuf *p)
 {
@@ -183,7 +168,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	capture(f);
 	if (edge_expected(el, f))
 		return;
-	choose_sums(el, f);
+	edge_nif_trust(&el->nif, f);
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
 		edge.cfg.stats->ip_rx_unwanted++;
@@ -247,7 +232,8 @@ void edge_add_link(struct io_link *l)
 	el->io = l;
 	el->tx_n = el->self_n = 0;
 	edge_nif_up(&el->nif, l, ethernet_input);
-	choose_sums(el, NULL);
+	if (l->flags & IO_TX_CSUM) /* of all that is marked in edge_nif_send */
+		el->nif.chksum_flags &= (u16_t)~NETIF_CHECKSUM_GEN_TCP;
 }
 
 void edge_remove_link(struct io_link *l)

@@ -12,6 +12,10 @@ bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input);
 /* Is a frame that came for lwIP? */
 bool edge_nif_wants(const struct io_link *l, const struct pbuf *p);
 
+/* Before it goes to lwIP: is its TCP checksum to be verified? Not if the link's marks say that it is
+ * good. */
+void edge_nif_trust(struct netif *nif, const struct io_frame *f);
+
 /* Each has its own: a frame, Ethernet header first, to the link; to this process itself. */
 err_t edge_nif_send(struct netif *nif, struct pbuf *p);
 err_t edge_nif_send_self(struct netif *nif, struct pbuf *p);
