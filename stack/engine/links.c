@@ -273,12 +273,23 @@ static uw_status impair(const struct uw_engine *e, struct io_link **l)
 	struct impair_link_config c = { .now_ns = clock_ns,
 					.say = e->cfg.verbose ? say_line : NULL };
 	char why[256];
+	uw_status st;
 
 	if (!e->cfg.impair[0])
 		return UW_OK;
 	if (impair_parse(e->cfg.impair, &c.options, why, sizeof(why)))
 		return UW_E_INVAL; /* said when the configuration was read */
-	return impair_open(*l, &c, l);
+	if (c.options.dir & IMPAIR_IN && (*l)->flags & IO_RX_CSUM) {
+		uw_log("UWARP_IMPAIR: link %s receives merged frames without checksums, so "
+		       "impair what is sent at the other end (dir=out)",
+		       (*l)->ops->name);
+		return UW_E_UNSUPPORTED;
+	}
+	st = impair_open(*l, &c, l);
+	/* Damage is to be found by checksums from before it. */
+	if (!st)
+		(*l)->flags &= ~(unsigned)IO_TX_CSUM;
+	return st;
 }
 
 uw_status link_limit(struct uw_engine *e, struct io_link **l)
