@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "io/fds.h"
+#include "io/packet/interface.h"
 
 #define LINGER_S 10 /* longer than TIME_WAIT (io/lwip/lwipopts.h) */
 
@@ -187,9 +188,9 @@ static uw_status try_one(uint32_t addr)
 		return UW_OK;
 	}
 	if (fd == -EPERM || fd == -EACCES) {
-		uw_log("no right to share an address with the kernel (CAP_NET_ADMIN): be root, or "
-		       "setcap cap_net_raw,cap_net_admin+ep PROGRAM, or give an unused address "
-		       "(--ip)");
+		uw_log("no right to share an address with the kernel (CAP_NET_ADMIN): give an "
+		       "unused address (--ip), be root, or let root start the program by: "
+		       INTERFACE_GRANT);
 		return UW_E_PERM;
 	}
 	uw_log("no TCP port can be held on the kernel's address: %s", strerror(-fd));

@@ -107,9 +107,8 @@ static void set_room(int fd, int forced, int plain, int octets)
 
 static uw_status say_no_right(const struct interface *i)
 {
-	uw_log("no right to open a packet socket on %s (CAP_NET_RAW): be root, or grant it to the "
-	       "program: setcap cap_net_raw,cap_net_admin+ep PROGRAM, or run it with setpriv "
-	       "--ambient-caps +net_raw,+net_admin",
+	uw_log("no right to open a packet socket on %s (CAP_NET_RAW): be root, or let root start "
+	       "the program by: " INTERFACE_GRANT,
 	       i->name);
 	return UW_E_PERM;
 }

@@ -6,6 +6,12 @@
 
 #include "io/io.h"
 
+/* The command that grants what a packet link needs. File capabilities do not do: the loader would
+ * ignore LD_PRELOAD. */
+#define INTERFACE_GRANT                                                                            \
+	"setpriv --reuid=USER --init-groups --inh-caps=+net_raw,+net_admin "                       \
+	"--ambient-caps=+net_raw,+net_admin uwarp-run ..."
+
 struct interface {
 	char name[16]; /* IF_NAMESIZE */
 	int index;
