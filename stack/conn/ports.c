@@ -65,6 +65,39 @@ void ports_steer(const struct conn_domain *d, const struct uw_ep *ep, int to)
 		d->hooks.steer(d->hooks.steer_arg, true, ep->lport, to);
 }
 
+/* ---- claiming: on an address that the kernel has, too ----------------------------------------- */
+
+static bool is_claimed_first(const struct io_link *l)
+{
+	return l->flags & IO_SHARED && l->ops->claim_port;
+}
+
+static void unclaim(const struct conn_domain *d, unsigned port, unsigned links)
+{
+	struct stack *s = d->first;
+
+	for (unsigned i = 0; i < links; i++) {
+		if (is_claimed_first(s->links[i]))
+			s->links[i]->ops->release_port(s->links[i], htons((uint16_t)port));
+	}
+}
+
+/* False: another program has the port. */
+static bool claim(const struct conn_domain *d, unsigned port)
+{
+	struct stack *s = d->first;
+
+	for (unsigned i = 0; i < s->n_links; i++) {
+		struct io_link *l = s->links[i];
+
+		if (is_claimed_first(l) && l->ops->claim_port(l, htons((uint16_t)port))) {
+			unclaim(d, port, i);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* ---- taking ------------------------------------------------------------------------------- */
 
 static bool is_free(const struct conn_domain *d, unsigned port)
@@ -85,7 +118,7 @@ static unsigned free_port(struct conn_domain *d)
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
 
-		if (!is_free(d, port))
+		if (!is_free(d, port) || !claim(d, port))
 			continue;
 		*next = (start + i) % EPHEMERAL_COUNT + 1;
 		return port;
@@ -146,7 +179,7 @@ uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 {
 	if (!port)
 		port = free_port(d);
-	else if (!may_join(d, ep, port))
+	else if (!may_join(d, ep, port) || (!d->ports.holders[port] && !claim(d, port)))
 		port = 0;
 	if (!port)
 		return UW_E_ADDR_IN_USE;
@@ -156,12 +189,17 @@ uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 
 void ports_release(struct uw_ep *ep)
 {
+	const struct conn_domain *d = ep->stack->domain;
+	unsigned port = ntohs(ep->lport);
+
 	if (!ep->port_link)
 		return;
 	*ep->port_link = ep->port_next;
 	if (ep->port_next)
 		ep->port_next->port_link = ep->port_link;
 	ep->port_link = NULL;
+	if (!d->ports.holders[port])
+		unclaim(d, port, d->first->n_links);
 }
 
 unsigned ports_borrow(struct conn_domain *d)
@@ -176,4 +214,5 @@ unsigned ports_borrow(struct conn_domain *d)
 void ports_give_back(struct conn_domain *d, unsigned port)
 {
 	unreserve(&d->ports, port);
+	unclaim(d, port, d->first->n_links);
 }

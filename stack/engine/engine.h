@@ -62,6 +62,8 @@ void engine_close_links(struct uw_engine *e);
 /* ---- run.c: what a scheduler does for a stack (struct sched_ops) ---------------------------- */
 
 extern const struct sched_ops engine_sched_ops, engine_sched_ops_sleeping;
+/* Of one link, which can be waited for (io_ops.sleep). */
+extern const struct sched_ops engine_sched_ops_link_sleeps;
 /* A forked child's: nothing. */
 extern const struct sched_ops engine_sched_ops_dead;
 

@@ -12,6 +12,7 @@
 #include "io/addr.h"
 #include "io/impair/link.h"
 #include "io/loop/loop.h"
+#include "io/packet/packet.h"
 #include "io/rate.h"
 #include "io/socket/host.h"
 
@@ -171,6 +172,27 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	return st;
 }
 
+bool link_is_packet(const struct uw_engine *e)
+{
+	return packet_interface(e->cfg.link);
+}
+
+uw_status link_open_packet(struct uw_engine *e, const struct io_env *env, struct io_link **out)
+{
+	struct link_addr a = { 0 };
+	uw_status st = *e->cfg.ip ? link_parse_ip(&e->cfg, &a) : UW_OK;
+	struct packet_config cfg = { .interface = packet_interface(e->cfg.link),
+				     .addr = a.addr,
+				     .mask = a.mask,
+				     .ip6 = a.ip6,
+				     .n_ip6 = a.n_ip6,
+				     .mtu = e->cfg.mtu,
+				     .no_tso = e->cfg.tso == UW_TSO_OFF,
+				     .verbose = e->cfg.verbose };
+
+	return st ? st : packet_link_open(&cfg, env, out);
+}
+
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
 	struct link_addr a;
@@ -251,12 +273,23 @@ static uw_status impair(const struct uw_engine *e, struct io_link **l)
 	struct impair_link_config c = { .now_ns = clock_ns,
 					.say = e->cfg.verbose ? say_line : NULL };
 	char why[256];
+	uw_status st;
 
 	if (!e->cfg.impair[0])
 		return UW_OK;
 	if (impair_parse(e->cfg.impair, &c.options, why, sizeof(why)))
 		return UW_E_INVAL; /* said when the configuration was read */
-	return impair_open(*l, &c, l);
+	if (c.options.dir & IMPAIR_IN && (*l)->flags & IO_RX_CSUM) {
+		uw_log("UWARP_IMPAIR: link %s receives merged frames without checksums, so "
+		       "impair what is sent at the other end (dir=out)",
+		       (*l)->ops->name);
+		return UW_E_UNSUPPORTED;
+	}
+	st = impair_open(*l, &c, l);
+	/* Damage is to be found by checksums from before it. */
+	if (!st)
+		(*l)->flags &= ~(unsigned)IO_TX_CSUM;
+	return st;
 }
 
 uw_status link_limit(struct uw_engine *e, struct io_link **l)

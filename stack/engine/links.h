@@ -25,6 +25,11 @@ void link_foresee(const struct uw_config *c, struct io_link *l);
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
+/* The link that e->cfg names is the packet link: an interface's name, or "packet:IF". */
+bool link_is_packet(const struct uw_engine *e);
+uw_status link_open_packet(struct uw_engine *e, const struct io_env *env,
+			   struct io_link **out) UW_CHECK;
+
 /* LINK_HOST. Frames, and what limits or records them, it does not have. */
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;

@@ -7,8 +7,10 @@
 
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
+	if (link_is_packet(e))
+		return link_open_packet(e, env, out);
 	if (e->cfg.link[0] && strcmp(e->cfg.link, "loop")) {
-		uw_log("unknown link %s: this build has loop only", e->cfg.link);
+		uw_log("unknown link %s: this build has loop and interfaces only", e->cfg.link);
 		return UW_E_NO_LINK;
 	}
 	return link_open_loop(e, env, out);
@@ -18,6 +20,7 @@ uw_status engine_links_open(struct uw_engine *e, const struct io_env *env, struc
 {
 	(void)env;
 	(void)out;
-	uw_log("UWARP_STACKS=%u: the link loop has one queue (--stacks)", e->cfg.stacks);
+	uw_log("UWARP_STACKS=%u: the link %s has one queue (--stacks)", e->cfg.stacks,
+	       e->cfg.link[0] ? e->cfg.link : "loop");
 	return UW_E_UNSUPPORTED;
 }

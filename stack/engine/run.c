@@ -78,6 +78,36 @@ const struct sched_ops engine_sched_ops_sleeping = {
 	.rouse = rouse_llp,
 };
 
+/* ---- a stack that sleeps in its link --------------------------------------------------------- */
+
+/* A post of the program may set a timer meanwhile, and does not wake who sleeps in a link. */
+#define LINK_SLEEP_US 10000u
+
+static struct io_link *link_of(const struct stack *s)
+{
+	return s->links[0];
+}
+
+static void sleep_in_link(void *arg, uint64_t us)
+{
+	link_of(arg)->ops->sleep(link_of(arg), us < LINK_SLEEP_US ? us : LINK_SLEEP_US);
+}
+
+static void rouse_link(void *arg)
+{
+	link_of(arg)->ops->rouse(link_of(arg));
+}
+
+const struct sched_ops engine_sched_ops_link_sleeps = {
+	.run = run,
+	.flush = flush,
+	.timers = timers,
+	.pending = pending,
+	.next_timer_us = next_timer_us,
+	.sleep = sleep_in_link,
+	.rouse = rouse_link,
+};
+
 /* ---- a forked child's --------------------------------------------------------------------- */
 
 static unsigned no_run(void *arg)

@@ -49,6 +49,9 @@ enum io_flags {
 	IO_TX_CSUM = 32, /* frames may be sent with IO_FRAME_SUM; their checksum field is written to */
 	/* With IO_P2P: frames may be damaged, so TCP and IP are checksummed all the same. */
 	IO_SUMS = 64,
+	/* The kernel has the address, too: a local port is claimed before it is used (claim_port,
+	 * which then does not block and may be called under the stack lock). */
+	IO_SHARED = 128,
 };
 
 struct io_stats {
@@ -81,6 +84,11 @@ struct io_ops {
 	/* Is anything waiting to be received? Exact or "maybe" (true): asked just before sleeping.
 	 */
 	bool (*pending)(struct io_link *l);
+	/* No lock held. Wait until something comes, at most `us` microseconds, or until rouse().
+	 * NULL: the link cannot; its doorbell is what there is. */
+	void (*sleep)(struct io_link *l, uint64_t us);
+	/* Any thread: end sleep(), or the next one. NULL together with sleep. */
+	void (*rouse)(struct io_link *l);
 	/* No lock held. Make *to reachable (in: what the program asked; out: what to use instead,
 	 * e.g. for 127.0.0.1 the address of the process that listens on `port`, network order).
 	 * UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT; with a timeout of 0 UW_MORE: one would have to

@@ -11,7 +11,7 @@ import cmless
 import lifecycle
 import pyverbs_cases
 from alone import Alone, PrivateSysfs, Watch
-from links import Host, Loop, Memif, Tap, Veth
+from links import Host, Loop, Memif, Packet, PacketOwn, Tap, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 
 # rping takes 23 (room for its greeting) to 65535: the ends, powers of two or a neighbour of each,
@@ -209,6 +209,16 @@ STACKS_VETH = [
 ]
 STACKS = [*STACKS_VETH, cmless.OnStacks("ib_write_bw", "-q 4 -n 1000"), cmless.OnStacks("ibv_rc_pingpong", "-g 0")]
 
+# Merged frames of many FPDUs, and the ends of what a merged frame holds.
+PACKET = [
+    *(rping(n) for n in (64, 1440, 16384, 62660, 65535)),
+    *CM_VETH,
+    *perftests("-R", 60),
+    perftest("ib_send_bw", "-R -n 300 -s 1048576", 60),
+    perftest("ib_send_bw", "-R -n 300 -e", 60),
+    perftest("ib_send_bw", "-R -n 200 -q 4", 60),
+]
+PACKET_OWN = [rping(64), rping(65535), perftest("ib_write_lat", "-R", 60), perftest("ib_read_bw", "-R", 60), *IP6]
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -225,6 +235,7 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
+    "packet": [(Packet, PACKET), (PacketOwn, PACKET_OWN)],
     "af_packet-all": [(Veth, VETH_ALL)],
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
     "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],

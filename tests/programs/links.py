@@ -126,6 +126,29 @@ class Veth:
         self.holder.wait()
 
 
+class Packet(Veth):
+    """The same cable by the packet link, its interfaces' addresses shared with the kernel."""
+
+    name = "packet"
+
+    def build(self):
+        super().build()
+        for role in ("server", "client"):
+            self.ip_do(role, f"address add {self.addresses[role]}/24 dev {self.ends[role]}")
+
+    def options(self, role):
+        return ["--link", self.ends[role]]
+
+
+class PacketOwn(Veth):
+    """The same with addresses that the kernel does not have."""
+
+    name = "packet-own"
+
+    def options(self, role):
+        return ["--link", f"packet:{self.ends[role]}", *super().options(role)[-2:]]
+
+
 class Tap(Veth):
     """The same cable with a bridge at either end and a tap port on that, whose driver cuts TCP segments (TSO) with
     DPDK's own library. It counts the Ethernet header as part of the MTU, hence ours is less."""

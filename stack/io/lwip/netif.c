@@ -130,6 +130,7 @@ err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 	f = to_frame(el, p);
 	if (!f)
 		return ERR_MEM;
+	f->marks = el->io->flags & IO_TX_CSUM ? IO_FRAME_SUM : 0;
 	edge_queue(el, f);
 	return ERR_OK;
 }
@@ -146,6 +147,7 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 	if (!f)
 		return ERR_MEM;
 	f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
+	f->marks = el->io->flags & IO_TX_CSUM ? IO_FRAME_SUM_GOOD : 0; /* lwIP computed none */
 	el->self[el->self_n++] = f;
 	return ERR_OK;
 }
@@ -195,6 +197,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	capture(f);
 	if (edge_rx_fast(el, f))
 		return;
+	edge_nif_trust(&el->nif, f);
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
 		edge.cfg.stats->ip_rx_unwanted++;
@@ -262,6 +265,8 @@ void edge_add_link(struct io_link *l)
 	el->io = l;
 	el->tx_n = el->self_n = 0;
 	edge_nif_up(&el->nif, l, ethernet_input);
+	if (l->flags & IO_TX_CSUM) /* of all that is marked in edge_nif_send */
+		el->nif.chksum_flags &= (u16_t)~NETIF_CHECKSUM_GEN_TCP;
 }
 
 void edge_remove_link(struct io_link *l)

@@ -102,6 +102,18 @@ bool edge_nif_wants(const struct io_link *l, const struct pbuf *p)
 	return f[12] != 0x86 || f[13] != 0xdd || wants_ip6(l, p);
 }
 
+void edge_nif_trust(struct netif *nif, const struct io_frame *f)
+{
+	const struct io_link *l = nif->state;
+
+	if (io_unsummed(l) || !(l->flags & (IO_RX_CSUM | IO_TX_CSUM)))
+		return;
+	if (f->marks & IO_FRAME_SUM_GOOD)
+		nif->chksum_flags &= (u16_t)~NETIF_CHECKSUM_CHECK_TCP;
+	else
+		nif->chksum_flags |= NETIF_CHECKSUM_CHECK_TCP;
+}
+
 /* ---- set-up ------------------------------------------------------------------------------ */
 
 static err_t netif_setup(struct netif *nif)

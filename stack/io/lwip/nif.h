@@ -13,6 +13,10 @@ bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input);
  * reacts to messages that a host without routers has no use for. */
 bool edge_nif_wants(const struct io_link *l, const struct pbuf *p);
 
+/* Before it goes to lwIP: is its TCP checksum to be verified? Not if the link's marks say that it is
+ * good. */
+void edge_nif_trust(struct netif *nif, const struct io_frame *f);
+
 /* Each transport has its own two. Send a frame, Ethernet header first, over the link, ... */
 err_t edge_nif_send(struct netif *nif, struct pbuf *p);
 /* ... or to this process. ERR_MEM: not now; lwIP keeps the segment and tries again. */

@@ -36,7 +36,7 @@ uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *en
 	}
 	return log_error(
 		UW_E_INVAL,
-		"unknown link \"%s\": use memif, af_packet:IF, af_xdp:IF, pci:ADDR or net_...",
+		"unknown link \"%s\": use memif, the name of an interface, af_packet:IF, af_xdp:IF, pci:ADDR or net_...",
 		link);
 }
 

@@ -307,6 +307,7 @@ void seq_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
+	edge_nif_trust(&sl->nif, f);
 	seq.taking = true;
 	if (sl->nif.input(p, &sl->nif) != ERR_OK)
 		pbuf_free(p);

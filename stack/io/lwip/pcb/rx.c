@@ -164,6 +164,14 @@ static void look(struct llp_conn *c)
 		offer(c);
 }
 
+/* RFC 5681 §4.2: an ACK for at least every second full-sized segment. lwIP counts a frame that a
+ * link merged from several as one. */
+static void acknowledge_merged(struct llp_conn *c, const struct pbuf *p)
+{
+	if (p->tot_len > c->pcb->mss)
+		tcp_set_flags(c->pcb, TF_ACK_NOW);
+}
+
 static void take(struct llp_conn *c, struct pbuf *p)
 {
 	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
@@ -171,6 +179,7 @@ static void take(struct llp_conn *c, struct pbuf *p)
 		c->window_debt += p->tot_len;
 	else
 		tcp_recved(c->pcb, p->tot_len);
+	acknowledge_merged(c, p);
 	hold(&c->rx_queue, p);
 	look(c);
 	postpone_ack(c);

@@ -13,6 +13,7 @@
 
 /* RFC 9293 §3.8.6.2.1: "0.1 to 1.0 seconds" */
 #define OVERRIDE_US 200000u
+#define MERGED_WORTH (64u * 1024) /* as much as one merged frame holds */
 
 #define PROBE_MIN_US 250000u
 #define PROBE_MAX_US 8000000u
@@ -27,6 +28,17 @@ uint32_t edge_in_flight(const struct llp_conn *c)
 	return c->pcb->snd_lbb - c->pcb->lastack;
 }
 
+/* Where segments go merged, a few at a time would stay few: each ACK frees as much window as the
+ * segments it is for. So wait until there is room for many, as long as an ACK is to come anyway. */
+static bool too_few(const struct llp_conn *c, uint32_t wnd)
+{
+	uint32_t in_flight = edge_in_flight(c), worth = LWIP_MIN(wnd / 3, MERGED_WORTH);
+
+	if (!(c->el->io->flags & IO_TSO) || c->pcb->unsent || !in_flight)
+		return false;
+	return in_flight < wnd && wnd - in_flight < worth;
+}
+
 /* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
  * when the persist timer runs. */
 static bool window_open(const struct llp_conn *c, uint32_t n)
@@ -37,7 +49,7 @@ static bool window_open(const struct llp_conn *c, uint32_t n)
 
 	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
 		return false;
-	if (c->el->tx_n >= EDGE_TXQ / 2) /* the link is behind */
+	if (c->el->tx_n >= EDGE_TXQ / 2 || too_few(c, wnd)) /* or the link is behind */
 		return false;
 	return edge_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
 	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/packet/filter.h"
+
+#include <linux/if_packet.h>
+#include <netinet/in.h>
+
+#include "base/be.h"
+
+#define TAKE 0xffffffffu
+
+/* Jumps go forward only. Those to `take` and `drop`, the last two instructions, are filled in at
+ * the end. */
+enum { TO_TAKE = 0xff, TO_DROP = 0xfe };
+
+struct program {
+	struct sock_filter *at;
+	unsigned n;
+};
+
+static void emit(struct program *p, uint16_t code, uint32_t k)
+{
+	p->at[p->n++] = (struct sock_filter){ .code = code, .k = k };
+}
+
+static void jump(struct program *p, uint16_t test, uint32_t k, uint8_t yes, uint8_t no)
+{
+	emit(p, (uint16_t)(BPF_JMP | test | BPF_K), k);
+	p->at[p->n - 1].jt = yes;
+	p->at[p->n - 1].jf = no;
+}
+
+static void load(struct program *p, uint16_t size, uint32_t at)
+{
+	emit(p, (uint16_t)(BPF_LD | size | BPF_ABS), at);
+}
+
+static void finish(struct program *p)
+{
+	unsigned take = p->n, drop = p->n + 1;
+
+	emit(p, BPF_RET | BPF_K, TAKE);
+	emit(p, BPF_RET | BPF_K, 0);
+	for (unsigned i = 0; i < take; i++) {
+		struct sock_filter *f = &p->at[i];
+
+		if (BPF_CLASS(f->code) != BPF_JMP)
+			continue;
+		if (f->jt >= TO_DROP)
+			f->jt = (uint8_t)((f->jt == TO_TAKE ? take : drop) - i - 1);
+		if (f->jf >= TO_DROP)
+			f->jf = (uint8_t)((f->jf == TO_TAKE ? take : drop) - i - 1);
+	}
+}
+
+/* The first instruction of a branch: the one at `test` goes here if its value differs. */
+static void otherwise(struct program *p, unsigned test)
+{
+	p->at[test].jf = (uint8_t)(p->n - test - 1);
+}
+
+/* A frame of a VLAN is another interface's; one for another host came because of promiscuity. */
+static void for_this_host(struct program *p)
+{
+	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT));
+	jump(p, BPF_JEQ, 0, 0, TO_DROP);
+	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
+	jump(p, BPF_JGE, PACKET_OTHERHOST, TO_DROP, 0);
+}
+
+static void arp(struct program *p, const struct filter_ask *a)
+{
+	if (a->shared) { /* requests are the kernel's to answer */
+		load(p, BPF_H, 20);
+		jump(p, BPF_JEQ, 2, 0, TO_DROP);
+	}
+	load(p, BPF_W, 38);
+	jump(p, BPF_JEQ, ntohl(a->addr), TO_TAKE, TO_DROP);
+}
+
+static void ports(struct program *p, const struct filter_ask *a)
+{
+	if (a->n_ports > FILTER_PORTS) {
+		emit(p, BPF_RET | BPF_K, TAKE);
+		return;
+	}
+	emit(p, BPF_LDX | BPF_B | BPF_MSH, 14); /* the IP header's length */
+	emit(p, BPF_LD | BPF_H | BPF_IND, 16);
+	for (unsigned i = 0; i < a->n_ports; i++)
+		jump(p, BPF_JEQ, ntohs(a->ports[i]), TO_TAKE, 0);
+	emit(p, BPF_RET | BPF_K, 0);
+}
+
+static void ip4(struct program *p, const struct filter_ask *a)
+{
+	load(p, BPF_W, 30);
+	jump(p, BPF_JEQ, ntohl(a->addr), 0, TO_DROP);
+	load(p, BPF_H, 20);
+	jump(p, BPF_JSET, 0x3fff, TO_DROP, 0); /* a fragment */
+	load(p, BPF_B, 23);
+	if (!a->shared) {
+		jump(p, BPF_JEQ, IPPROTO_ICMP, TO_TAKE, 0);
+		jump(p, BPF_JEQ, IPPROTO_TCP, TO_TAKE, TO_DROP);
+		return;
+	}
+	jump(p, BPF_JEQ, IPPROTO_TCP, 0, TO_DROP);
+	ports(p, a);
+}
+
+/* To one of ours, or to its solicited-node address (RFC 4291 §2.7.1), as far as the last four
+ * octets tell. */
+static void ip6(struct program *p, const struct filter_ask *a)
+{
+	load(p, BPF_B, 20);
+	jump(p, BPF_JEQ, IPPROTO_TCP, 1, 0);
+	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, TO_DROP);
+	load(p, BPF_W, 50);
+	for (unsigned i = 0; i < a->n_ip6; i++) {
+		uint32_t end = uw_be32(a->ip6[i].ip.b + 12);
+
+		jump(p, BPF_JEQ, end, TO_TAKE, 0);
+		jump(p, BPF_JEQ, 0xff000000u | end, TO_TAKE, 0);
+	}
+	emit(p, BPF_RET | BPF_K, 0);
+}
+
+unsigned filter_make(const struct filter_ask *a, struct sock_filter *out)
+{
+	struct program p = { .at = out };
+	unsigned test;
+
+	for_this_host(&p);
+	load(&p, BPF_H, 12);
+	if (a->addr) {
+		test = p.n;
+		jump(&p, BPF_JEQ, 0x0806, 0, 0);
+		arp(&p, a);
+		otherwise(&p, test);
+		test = p.n;
+		jump(&p, BPF_JEQ, 0x0800, 0, 0);
+		ip4(&p, a);
+		otherwise(&p, test);
+	}
+	jump(&p, BPF_JEQ, 0x86dd, 0, TO_DROP);
+	ip6(&p, a);
+	finish(&p);
+	return p.n;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames of a packet link: small ones that hold one frame of the wire, and large ones that a merged
+ * frame is received into. Memory is taken from the system once and touched when first used. Under
+ * the stack lock.
+ */
+#ifndef UWARP_IO_PACKET_FRAMES_H
+#define UWARP_IO_PACKET_FRAMES_H
+
+#include "io/io.h"
+
+#define FRAMES_HEADROOM 128u
+/* The largest frame that a pbuf can count (io/lwip), Ethernet header included. */
+#define FRAMES_LARGE 65535u
+
+struct packet_frame {
+	struct io_frame f;
+	unsigned refs;
+	struct frame_class *class;
+	struct packet_frame *next; /* in the free list */
+	_Alignas(64) uint8_t octets[];
+};
+
+struct frame_class {
+	uint8_t *memory;
+	size_t stride; /* octets from one frame to the next */
+	uint32_t room; /* octets of a frame's buffer */
+	unsigned max, made;
+	struct packet_frame *spare; /* the last that was freed first: it is in the cache */
+};
+
+struct frames {
+	struct frame_class small, large;
+};
+
+/* small: octets of a small frame, Ethernet header included. False: no memory. */
+bool frames_open(struct frames *fs, uint32_t small);
+void frames_close(struct frames *fs);
+
+/* data = buf + FRAMES_HEADROOM, len 0, one reference; NULL: all are in use. */
+struct io_frame *frames_take(struct frame_class *c, struct io_link *l);
+
+/* As io_ops has them. */
+void frames_free(struct io_frame *f);
+void frames_ref(struct io_frame *f);
+unsigned frames_refs(const struct io_frame *f);
+
+#endif

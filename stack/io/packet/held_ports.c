@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/packet/held_ports.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "io/fds.h"
+#include "io/packet/interface.h"
+
+#define LINGER_S 10 /* longer than TIME_WAIT (io/lwip/lwipopts.h) */
+
+struct held_port {
+	struct held_port *next;
+	uint16_t port; /* network order */
+	int fd;
+	unsigned users;
+	time_t free_since; /* with no users */
+};
+
+static time_t now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* ---- the kernel's socket ------------------------------------------------------------------- */
+
+static int attach_drop_all(int fd)
+{
+	struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
+	struct sock_fprog all = { 1, &drop };
+	int one = 1, rc = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all));
+
+	return rc ? rc : setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one));
+}
+
+/* A descriptor, or a negative errno. The filter comes first: nothing is ever answered. Without
+ * SO_REUSEADDR, with which another program could take the port as well. */
+static int listen_deaf(uint32_t addr, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = port,
+				 .sin_addr.s_addr = addr };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0 || fds_keep(fd) < 0)
+		return -errno;
+	if (!attach_drop_all(fd) && !bind(fd, (const void *)&a, sizeof(a)) && !listen(fd, 0))
+		return fd;
+	err = errno;
+	fds_close(fd);
+	return -err;
+}
+
+/* ---- the list ------------------------------------------------------------------------------ */
+
+static void set_bit(struct held_ports *p, uint16_t port, bool on)
+{
+	unsigned at = ntohs(port);
+	uint64_t bit = (uint64_t)1 << (at % 64);
+
+	if (on)
+		atomic_fetch_or_explicit(&p->bits[at / 64], bit, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&p->bits[at / 64], ~bit, memory_order_relaxed);
+}
+
+static struct held_port *find(const struct held_ports *p, uint16_t port)
+{
+	struct held_port *h = p->list;
+
+	while (h && h->port != port)
+		h = h->next;
+	return h;
+}
+
+static void drop(struct held_ports *p, struct held_port **at)
+{
+	struct held_port *h = *at;
+
+	*at = h->next;
+	p->n--;
+	set_bit(p, h->port, false);
+	fds_close(h->fd);
+	free(h);
+}
+
+/* True: some were given back. */
+static bool give_back_old(struct held_ports *p)
+{
+	time_t now = now_s();
+	unsigned before = p->n;
+
+	for (struct held_port **at = &p->list; *at;) {
+		if (!(*at)->users && now - (*at)->free_since > LINGER_S)
+			drop(p, at);
+		else
+			at = &(*at)->next;
+	}
+	return p->n != before;
+}
+
+static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **out)
+{
+	struct held_port *h = calloc(1, sizeof(*h));
+	int fd = h ? listen_deaf(p->addr, port) : -ENOMEM;
+
+	if (fd < 0) {
+		free(h);
+		return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE
+		       : fd == -EPERM	 ? UW_E_PERM
+					 : UW_E_NOMEM;
+	}
+	h->port = port;
+	h->fd = fd;
+	h->next = p->list;
+	p->list = h;
+	p->n++;
+	set_bit(p, port, true);
+	*out = h;
+	return UW_OK;
+}
+
+static void tell(struct held_ports *p, bool changed)
+{
+	if (changed && p->changed)
+		p->changed(p->arg);
+}
+
+uw_status held_ports_claim(struct held_ports *p, uint16_t port)
+{
+	struct held_port *h;
+	uw_status st = UW_OK;
+	bool changed;
+
+	pthread_mutex_lock(&p->lock);
+	changed = give_back_old(p);
+	h = find(p, port);
+	if (!h) {
+		st = hold(p, port, &h);
+		changed |= !st;
+	}
+	if (!st)
+		h->users++;
+	tell(p, changed);
+	pthread_mutex_unlock(&p->lock);
+	return st;
+}
+
+void held_ports_release(struct held_ports *p, uint16_t port)
+{
+	struct held_port *h;
+
+	pthread_mutex_lock(&p->lock);
+	h = find(p, port);
+	if (h && h->users && !--h->users)
+		h->free_since = now_s();
+	tell(p, give_back_old(p));
+	pthread_mutex_unlock(&p->lock);
+}
+
+unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max)
+{
+	unsigned n = 0;
+
+	for (const struct held_port *h = p->list; h && n < max; h = h->next)
+		out[n++] = h->port;
+	return p->n;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+/* Port 0 is any that is free. */
+static uw_status try_one(uint32_t addr)
+{
+	int fd = listen_deaf(addr, 0);
+
+	if (fd >= 0) {
+		fds_close(fd);
+		return UW_OK;
+	}
+	if (fd == -EPERM || fd == -EACCES) {
+		uw_log("no right to share an address with the kernel (CAP_NET_ADMIN): give an "
+		       "unused address (--ip), be root, or let root start the program by: "
+		       INTERFACE_GRANT);
+		return UW_E_PERM;
+	}
+	uw_log("no TCP port can be held on the kernel's address: %s", strerror(-fd));
+	return UW_E_ADDR;
+}
+
+uw_status held_ports_open(struct held_ports *p, uint32_t addr)
+{
+	memset(p, 0, sizeof(*p));
+	p->addr = addr;
+	pthread_mutex_init(&p->lock, NULL);
+	return try_one(addr);
+}
+
+void held_ports_close(struct held_ports *p)
+{
+	while (p->list)
+		drop(p, &p->list);
+	pthread_mutex_destroy(&p->lock);
+}

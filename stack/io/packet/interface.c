@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/packet/interface.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define RX_OCTETS (32 << 20) /* several full windows, as the kernel counts their memory */
+#define TX_OCTETS (4 << 20)
+
+/* ---- asking the kernel --------------------------------------------------------------------- */
+
+static uint32_t ask_addr(int fd, struct ifreq *r, unsigned long what)
+{
+	if (ioctl(fd, what, r))
+		return 0;
+	return ((struct sockaddr_in *)(void *)&r->ifr_addr)->sin_addr.s_addr;
+}
+
+static uint64_t ask_speed(int fd, struct ifreq *r)
+{
+	struct ethtool_cmd c = { .cmd = ETHTOOL_GSET };
+	uint32_t mbps;
+
+	r->ifr_data = (char *)&c;
+	if (ioctl(fd, SIOCETHTOOL, r))
+		return 0;
+	mbps = ethtool_cmd_speed(&c);
+	return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : (uint64_t)mbps * 1000000;
+}
+
+static uw_status ask(int fd, struct interface *i)
+{
+	struct ifreq r = { 0 };
+
+	memcpy(r.ifr_name, i->name, sizeof(i->name));
+	if (ioctl(fd, SIOCGIFINDEX, &r)) {
+		uw_log("no interface %s: %s (ip link shows those there are)", i->name,
+		       strerror(errno));
+		return UW_E_NO_LINK;
+	}
+	i->index = r.ifr_ifindex;
+	if (ioctl(fd, SIOCGIFFLAGS, &r) || !(r.ifr_flags & IFF_UP)) {
+		uw_log("interface %s is down; bring it up: ip link set %s up", i->name, i->name);
+		return UW_E_NO_LINK;
+	}
+	if (ioctl(fd, SIOCGIFHWADDR, &r) || r.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+		uw_log("interface %s is no Ethernet", i->name);
+		return UW_E_NO_LINK;
+	}
+	memcpy(i->mac, r.ifr_hwaddr.sa_data, sizeof(i->mac));
+	i->mtu = ioctl(fd, SIOCGIFMTU, &r) ? 1500 : (unsigned)r.ifr_mtu;
+	i->addr = ask_addr(fd, &r, SIOCGIFADDR);
+	i->mask = i->addr ? ask_addr(fd, &r, SIOCGIFNETMASK) : 0;
+	i->bps = ask_speed(fd, &r);
+	return UW_OK;
+}
+
+uw_status interface_read(const char *name, struct interface *out)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uw_status st;
+
+	*out = (struct interface){ 0 };
+	snprintf(out->name, sizeof(out->name), "%s", name);
+	if (fd < 0) {
+		uw_log("no socket to ask about %s: %s", name, strerror(errno));
+		return UW_E_NO_LINK;
+	}
+	st = ask(fd, out);
+	close(fd);
+	return st;
+}
+
+/* A socket can be bound to the kernel's addresses alone. (getifaddrs(3) shows ours as well.) */
+bool interface_kernel_has(uint32_t addr)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool has = fd >= 0 && !bind(fd, (const void *)&a, sizeof(a));
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+/* ---- the packet socket --------------------------------------------------------------------- */
+
+/* A limit that needs no right, if the one that does is refused. */
+static void set_room(int fd, int forced, int plain, int octets)
+{
+	if (setsockopt(fd, SOL_SOCKET, forced, &octets, sizeof(octets)))
+		setsockopt(fd, SOL_SOCKET, plain, &octets, sizeof(octets));
+}
+
+static uw_status say_no_right(const struct interface *i)
+{
+	uw_log("no right to open a packet socket on %s (CAP_NET_RAW): be root, or let root start "
+	       "the program by: " INTERFACE_GRANT,
+	       i->name);
+	return UW_E_PERM;
+}
+
+uw_status interface_socket(const struct interface *i, int *out)
+{
+	int one = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 && (errno == EPERM || errno == EACCES))
+		return say_no_right(i);
+	if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one))) {
+		uw_log("no packet socket with PACKET_VNET_HDR on %s: %s", i->name, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return UW_E_NO_LINK;
+	}
+	set_room(fd, SO_RCVBUFFORCE, SO_RCVBUF, RX_OCTETS);
+	set_room(fd, SO_SNDBUFFORCE, SO_SNDBUF, TX_OCTETS);
+	*out = fd;
+	return UW_OK;
+}
+
+void interface_join(const struct interface *i, int fd, const uint8_t mac[6])
+{
+	struct packet_mreq m = { .mr_ifindex = i->index,
+				 .mr_type = PACKET_MR_MULTICAST,
+				 .mr_alen = 6 };
+
+	memcpy(m.mr_address, mac, 6);
+	setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &m, sizeof(m));
+}
+
+uw_status interface_bind(const struct interface *i, int fd)
+{
+	/* ETH_P_ALL: the taps of one protocol come after tc and netfilter's ingress hook. */
+	struct sockaddr_ll a = { .sll_family = AF_PACKET,
+				 .sll_protocol = htons(ETH_P_ALL),
+				 .sll_ifindex = i->index };
+
+	if (!bind(fd, (const void *)&a, sizeof(a)))
+		return UW_OK;
+	uw_log("cannot receive on %s: %s", i->name, strerror(errno));
+	return UW_E_NO_LINK;
+}

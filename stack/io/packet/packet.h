@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The packet link: a kernel interface through a packet socket with virtio-net headers
+ * (PACKET_VNET_HDR, packet(7)). The kernel merges received segments and cuts sent ones, and its
+ * drivers compute checksums, so one system call carries up to 64 KiB of TCP payload (doc/adr/0024).
+ *
+ * The address is one of the link's own, which the kernel does not have, or the interface's own IPv4
+ * address, shared with the kernel: then only TCP ports that were taken with claim_port or by a
+ * first SYN are ours, and everything else stays the kernel's.
+ */
+#ifndef UWARP_IO_PACKET_PACKET_H
+#define UWARP_IO_PACKET_PACKET_H
+
+#include "io/io.h"
+
+struct packet_config {
+	const char *interface;
+	/* Network order. 0: the interface's own address, shared with the kernel. */
+	uint32_t addr, mask;
+	const struct uw_net *ip6; /* n_ip6 more, beside those that io_set_ip6 makes */
+	unsigned n_ip6;
+	unsigned mtu; /* IP octets per frame; 0: the interface's */
+	bool no_tso;  /* send every segment by itself */
+	bool verbose; /* say what was chosen */
+};
+
+/* Needs CAP_NET_RAW, and CAP_NET_ADMIN to share an address. What is wrong is said in one line on
+ * stderr. UW_E_NO_LINK, UW_E_PERM, UW_E_INVAL, UW_E_NOMEM. */
+UW_CHECK uw_status packet_link_open(const struct packet_config *cfg, const struct io_env *env,
+				    struct io_link **out);
+
+/* The interface that a link's name means: "packet:IF", or IF if there is such an interface. NULL:
+ * it means another kind of link. */
+const char *packet_interface(const char *link);
+
+#endif

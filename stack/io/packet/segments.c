@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/packet/segments.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/be.h"
+
+enum { ETHER = 14, IP4_LEN = 20, IP6_LEN = 40, TCP_LEN = 20 };
+/* Field offsets, from the IP header and from the TCP header. */
+enum { IP4_TOTAL = 2, IP4_ID = 4, IP4_FRAGMENT = 6, IP4_PROTOCOL = 9, IP4_SUM = 10, IP4_ADDRS = 12 };
+enum { IP6_LENGTH = 4, IP6_NEXT = 6, IP6_ADDRS = 8 };
+enum { TCP_SEQ = 4, TCP_OFFSET = 12, TCP_FLAGS = 13, TCP_SUM = 16 };
+enum { FLAG_PSH = 0x08, FLAG_ACK = 0x10 };
+/* What a receiver's pbuf can count, of which the Ethernet header is part. */
+enum { IP_MAX = 65535 - ETHER };
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static uint32_t frame_octets(const struct io_frame *f)
+{
+	uint32_t n = 0;
+
+	for (; f; f = f->next)
+		n += f->len;
+	return n;
+}
+
+/* Octets of the IP packet; 0: not TCP, a fragment, or it has options. */
+static uint32_t read_ip4(const uint8_t *ip, uint32_t len)
+{
+	if (len < IP4_LEN + TCP_LEN || ip[0] != 0x45 || ip[IP4_PROTOCOL] != IPPROTO_TCP ||
+	    uw_be16(ip + IP4_FRAGMENT) & 0x3fff)
+		return 0;
+	return uw_be16(ip + IP4_TOTAL);
+}
+
+static uint32_t read_ip6(const uint8_t *ip, uint32_t len)
+{
+	if (len < IP6_LEN + TCP_LEN || ip[0] >> 4 != 6 || ip[IP6_NEXT] != IPPROTO_TCP)
+		return 0;
+	return IP6_LEN + uw_be16(ip + IP6_LENGTH);
+}
+
+static const uint8_t *tcp_of(const struct segment *s)
+{
+	return s->frame + ETHER + s->ip;
+}
+
+bool segment_read(const struct io_frame *f, struct segment *s)
+{
+	const uint8_t *h = f->data;
+	uint32_t octets = 0, tcp;
+
+	if (f->len < ETHER)
+		return false;
+	s->ip6 = uw_be16(h + 12) == 0x86dd;
+	if (s->ip6)
+		octets = read_ip6(h + ETHER, f->len - ETHER);
+	else if (uw_be16(h + 12) == 0x0800)
+		octets = read_ip4(h + ETHER, f->len - ETHER);
+	if (!octets || ETHER + octets != frame_octets(f))
+		return false;
+	s->frame = h;
+	s->ip = s->ip6 ? IP6_LEN : IP4_LEN;
+	tcp = (uint32_t)(tcp_of(s)[TCP_OFFSET] >> 4) * 4;
+	s->headers = ETHER + s->ip + tcp;
+	if (tcp < TCP_LEN || f->len < s->headers)
+		return false;
+	s->payload = ETHER + octets - s->headers;
+	return true;
+}
+
+/* ---- merging --------------------------------------------------------------------------------- */
+
+/* What stands for more than octets in order goes alone: SYN, FIN, RST, URG, ECE, CWR. */
+static bool is_plain(const struct segment *s)
+{
+	return s->payload && (tcp_of(s)[TCP_FLAGS] & ~FLAG_PSH) == FLAG_ACK;
+}
+
+static bool pushes(const struct segment *s)
+{
+	return tcp_of(s)[TCP_FLAGS] & FLAG_PSH;
+}
+
+static void put_ip_length(const struct segment *s, uint8_t *h, uint32_t payload)
+{
+	uint32_t n = s->headers - ETHER + payload;
+
+	if (s->ip6)
+		uw_put16(h + ETHER + IP6_LENGTH, (uint16_t)(n - IP6_LEN));
+	else
+		uw_put16(h + ETHER + IP4_TOTAL, (uint16_t)n);
+}
+
+/* Are b's headers those that the cut gives the segment number i of a run that begins with a?
+ * Checksums are computed anew; PSH is left to the last. */
+static bool follows(const struct segment *a, const struct segment *b, unsigned i)
+{
+	uint8_t h[SEGMENTS_HEADERS], *tcp = h + ETHER + a->ip;
+
+	if (b->headers != a->headers || b->ip != a->ip || b->payload > a->payload)
+		return false;
+	memcpy(h, a->frame, a->headers);
+	put_ip_length(a, h, b->payload);
+	if (!a->ip6) {
+		uint8_t *ip = h + ETHER;
+
+		uw_put16(ip + IP4_ID, (uint16_t)(uw_be16(ip + IP4_ID) + i));
+		memcpy(ip + IP4_SUM, b->frame + ETHER + IP4_SUM, 2);
+	}
+	uw_put32(tcp + TCP_SEQ, uw_be32(tcp + TCP_SEQ) + i * a->payload);
+	tcp[TCP_FLAGS] |= tcp_of(b)[TCP_FLAGS] & FLAG_PSH;
+	memcpy(tcp + TCP_SUM, tcp_of(b) + TCP_SUM, 2);
+	return !memcmp(h, b->frame, a->headers);
+}
+
+unsigned segments_run(struct io_frame *const *v, unsigned n)
+{
+	struct segment a, b;
+	uint32_t octets;
+	unsigned k;
+
+	if (n < 2 || !(v[0]->marks & IO_FRAME_SUM) || !segment_read(v[0], &a) || !is_plain(&a))
+		return 1;
+	if (n > SEGMENTS_MAX)
+		n = SEGMENTS_MAX;
+	b = a;
+	octets = a.headers - ETHER + a.payload;
+	/* After a shorter one, or one with PSH, nothing comes. */
+	for (k = 1; k < n && b.payload == a.payload && !pushes(&b); k++) {
+		if (!(v[k]->marks & IO_FRAME_SUM) || !segment_read(v[k], &b) || !is_plain(&b) ||
+		    !follows(&a, &b, k))
+			break;
+		octets += b.payload;
+		if (octets > IP_MAX)
+			break;
+	}
+	return k;
+}
+
+/* ---- checksums ------------------------------------------------------------------------------- */
+
+static uint32_t add(uint32_t sum, const uint8_t *p, unsigned n)
+{
+	for (; n; n -= 2, p += 2)
+		sum += uw_be16(p);
+	return sum;
+}
+
+static uint16_t fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* RFC 9293 §3.1, RFC 8200 §8.1: what the checksum starts from, not inverted, as the kernel wants it
+ * (CHECKSUM_PARTIAL). tcp: octets from the TCP header on. */
+static uint16_t pseudo_header(const struct segment *s, const uint8_t *h, uint32_t tcp)
+{
+	const uint8_t *ip = h + ETHER;
+	uint32_t sum = IPPROTO_TCP + (tcp & 0xffff) + (tcp >> 16);
+
+	return fold(s->ip6 ? add(sum, ip + IP6_ADDRS, 32) : add(sum, ip + IP4_ADDRS, 8));
+}
+
+static void ask(const struct segment *s, uint8_t *h, uint32_t payload, struct virtio_net_hdr *vnet)
+{
+	unsigned at = ETHER + s->ip;
+
+	uw_put16(h + at + TCP_SUM, pseudo_header(s, h, s->headers - at + payload));
+	vnet->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+	vnet->csum_start = (uint16_t)at;
+	vnet->csum_offset = TCP_SUM;
+}
+
+void segment_ask_sum(struct io_frame *f, struct virtio_net_hdr *vnet)
+{
+	struct segment s;
+
+	if (segment_read(f, &s))
+		ask(&s, f->data, s.payload, vnet);
+}
+
+unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *h,
+		       struct virtio_net_hdr *vnet)
+{
+	struct segment a, last;
+	uint32_t payload;
+
+	/* segments_run has read them */
+	if (!segment_read(v[0], &a) || !segment_read(v[n - 1], &last))
+		return 0;
+	payload = (n - 1) * a.payload + last.payload;
+	memcpy(h, a.frame, a.headers);
+	h[ETHER + a.ip + TCP_FLAGS] = tcp_of(&last)[TCP_FLAGS];
+	put_ip_length(&a, h, payload);
+	if (!a.ip6) {
+		uw_put16(h + ETHER + IP4_SUM, 0);
+		uw_put16(h + ETHER + IP4_SUM, (uint16_t)~fold(add(0, h + ETHER, IP4_LEN)));
+	}
+	*vnet = (struct virtio_net_hdr){ .gso_type = a.ip6 ? VIRTIO_NET_HDR_GSO_TCPV6
+							   : VIRTIO_NET_HDR_GSO_TCPV4,
+					 .gso_size = (uint16_t)a.payload,
+					 .hdr_len = (uint16_t)a.headers };
+	ask(&a, h, payload, vnet);
+	return a.headers;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames to the packet socket: segments of one flow as one frame that the kernel cuts. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "io/packet/link.h"
+#include "io/packet/segments.h"
+
+#define PARTS	    (2 + 2 * SEGMENTS_MAX)
+#define REFUSED_MAX 16u /* merged frames in a row: this device takes none */
+
+/* One call of sendmsg. */
+struct message {
+	struct virtio_net_hdr vnet;
+	uint8_t head[SEGMENTS_HEADERS];
+	struct iovec part[PARTS];
+	unsigned n;
+	size_t octets;
+};
+
+static void add(struct message *m, const void *p, size_t n)
+{
+	m->part[m->n++] = (struct iovec){ (void *)(uintptr_t)p, n };
+	m->octets += n;
+}
+
+/* False: too many buffers for one call. */
+static bool add_frame(struct message *m, const struct io_frame *f, size_t skip)
+{
+	for (; f; f = f->next) {
+		if (m->n == PARTS)
+			return false;
+		add(m, f->data + skip, f->len - skip);
+		skip = 0;
+	}
+	return true;
+}
+
+static bool fill_single(struct message *m, struct io_frame *f)
+{
+	memset(&m->vnet, 0, sizeof(m->vnet));
+	m->n = 0;
+	m->octets = 0;
+	if (f->marks & IO_FRAME_SUM)
+		segment_ask_sum(f, &m->vnet);
+	add(m, &m->vnet, sizeof(m->vnet));
+	return add_frame(m, f, 0);
+}
+
+static bool fill_run(struct message *m, struct io_frame *const *v, unsigned n)
+{
+	unsigned headers = segments_head(v, n, m->head, &m->vnet);
+	bool fits = headers;
+
+	m->n = 0;
+	m->octets = 0;
+	add(m, &m->vnet, sizeof(m->vnet));
+	add(m, m->head, headers);
+	for (unsigned i = 0; i < n && fits; i++)
+		fits = add_frame(m, v[i], headers);
+	return fits;
+}
+
+/* 0 or an errno. */
+static int send_message(const struct packet_link *p, struct message *m)
+{
+	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
+
+	return sendmsg(p->fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+static void count(struct packet_link *p, struct io_frame **v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		for (const struct io_frame *b = v[i]; b; b = b->next)
+			p->l.stats.tx_bytes += b->len;
+		io_free_chain(v[i]);
+	}
+	p->l.stats.tx_frames += n;
+}
+
+/* False: the socket has no room now, and the frame stays the caller's. What the kernel refuses for
+ * another reason (a queue that is full, an interface that went down) is lost as on a wire. */
+static bool send_single(struct packet_link *p, struct io_frame **v)
+{
+	struct message m;
+	int err = fill_single(&m, *v) ? send_message(p, &m) : EMSGSIZE;
+
+	if (err == EAGAIN)
+		return false;
+	if (!err) {
+		count(p, v, 1);
+		return true;
+	}
+	p->l.stats.tx_drops++;
+	io_free_chain(*v);
+	return true;
+}
+
+/* Returns how many of the n went, n >= 2. */
+static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
+{
+	struct message m;
+	int err = fill_run(&m, v, n) ? send_message(p, &m) : EMSGSIZE;
+	unsigned sent = 0;
+
+	if (err == EAGAIN)
+		return 0;
+	if (!err) {
+		p->refused = 0;
+		p->l.stats.tx_merged += n;
+		p->l.stats.tx_chains++;
+		count(p, v, n);
+		return n;
+	}
+	if (++p->refused == REFUSED_MAX)
+		p->merges = false;
+	while (sent < n && send_single(p, v + sent))
+		sent++;
+	p->l.stats.tx_unmerged += sent;
+	return sent;
+}
+
+unsigned packet_tx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	struct packet_link *p = packet_link_of(l);
+	unsigned sent = 0;
+
+	while (sent < n) {
+		unsigned run = p->merges ? segments_run(v + sent, n - sent) : 1, gone;
+
+		gone = run > 1 ? send_run(p, v + sent, run) : send_single(p, v + sent);
+		sent += gone;
+		if (gone < run)
+			break;
+	}
+	l->stats.tx_full += sent < n;
+	return sent;
+}

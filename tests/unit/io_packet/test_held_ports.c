@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port that is held: nobody else gets it, and the kernel answers nobody there. */
+#include "io/packet/held_ports.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "made.h"
+
+enum { PORT = 4000 };
+
+static struct sockaddr_in at(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+static int up(void **state)
+{
+	static struct held_ports p;
+
+	assert_status(held_ports_open(&p, htonl(INADDR_LOOPBACK)), UW_OK);
+	*state = &p;
+	return 0;
+}
+
+static int down(void **state)
+{
+	held_ports_close(*state);
+	return 0;
+}
+
+/* What becomes of a connection within 100 ms: an errno, EINPROGRESS if nobody answers. */
+static int connect_to(uint16_t port)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err = 0;
+	struct sockaddr_in a = at(port);
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	socklen_t len = sizeof(err);
+
+	if (connect(fd, (void *)&a, sizeof(a)) && errno != EINPROGRESS)
+		err = errno;
+	else if (!poll(&p, 1, 100))
+		err = EINPROGRESS;
+	else
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	close(fd);
+	return err;
+}
+
+static int bind_to(uint16_t port)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, err;
+	struct sockaddr_in a = at(port);
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	err = bind(fd, (void *)&a, sizeof(a)) ? errno : 0;
+	close(fd);
+	return err;
+}
+
+static void nobody_answers_at_a_held_port(void **state)
+{
+	struct held_ports *p = *state;
+
+	assert_int_equal(connect_to(PORT), ECONNREFUSED);
+	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_true(held_ports_has(p, htons(PORT)));
+	assert_int_equal(connect_to(PORT), EINPROGRESS);
+	assert_int_equal(bind_to(PORT), EADDRINUSE);
+	assert_int_equal(connect_to(PORT + 1), ECONNREFUSED);
+}
+
+static void another_programs_port_is_refused(void **state)
+{
+	struct held_ports *p = *state;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = at(PORT);
+
+	assert_int_equal(bind(fd, (void *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_status(held_ports_claim(p, htons(PORT)), UW_E_ADDR_IN_USE);
+	assert_false(held_ports_has(p, htons(PORT)));
+	close(fd);
+	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+}
+
+static void count_changes(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* Late segments of a connection find the port held. */
+static void a_port_outlives_its_last_user(void **state)
+{
+	struct held_ports *p = *state;
+	unsigned changes = 0;
+	uint16_t list[2];
+
+	p->changed = count_changes;
+	p->arg = &changes;
+	for (unsigned i = 0; i < 2; i++)
+		assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_int_equal(changes, 1);
+	assert_int_equal(held_ports_list(p, list, 2), 1);
+	assert_int_equal(list[0], htons(PORT));
+	for (unsigned i = 0; i < 2; i++)
+		held_ports_release(p, htons(PORT));
+	held_ports_release(p, htons(PORT + 1)); /* not held: nothing */
+	assert_true(held_ports_has(p, htons(PORT)));
+	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_int_equal(changes, 1);
+}
+
+static void closing_gives_all_back(void **state)
+{
+	struct held_ports *p = *state;
+
+	for (uint16_t i = 0; i < 100; i++)
+		assert_status(held_ports_claim(p, htons(PORT + i)), UW_OK);
+	held_ports_close(p);
+	assert_int_equal(bind_to(PORT + 99), 0);
+	assert_status(held_ports_open(p, p->addr), UW_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nobody_answers_at_a_held_port, up, down),
+		cmocka_unit_test_setup_teardown(another_programs_port_is_refused, up, down),
+		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
+		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
+	};
+
+	if (!made_namespace()) {
+		print_message("no network namespace can be made here\n");
+		return SKIPPED;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

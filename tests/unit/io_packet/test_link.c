@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The link over a veth pair: uw0 is host 1, with an address that only the link has, and uw1 host 2. */
+#include <arpa/inet.h>
+#include <time.h>
+
+#include "base/be.h"
+#include "io/packet/packet.h"
+#include "made.h"
+
+enum { N = 20, MSS = 1448, PORT = 4000, WAIT_US = 2000000, QUIET_US = 50000 };
+
+struct place {
+	struct io_link *a, *b; /* on uw0 and uw1 */
+	struct made m[N];
+	struct io_frame *v[N];
+};
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static struct io_link *open_on(const struct packet_config *cfg)
+{
+	const struct io_env env = { 0 };
+	struct io_link *l;
+
+	assert_status(packet_link_open(cfg, &env, &l), UW_OK);
+	return l;
+}
+
+/* One TCP frame, which is the caller's; NULL: none came within that time. */
+static struct io_frame *receive(struct io_link *l, uint64_t us)
+{
+	uint64_t end = now_us() + us;
+	struct io_frame *f;
+
+	for (uint64_t now; (now = now_us()) < end;) {
+		if (!l->ops->rx(l, &f, 1)) {
+			l->ops->sleep(l, end - now);
+			continue;
+		}
+		if (f->len > 54 - 1 && uw_be16(f->data + 12) == 0x0800)
+			return f;
+		io_free_chain(f);
+	}
+	return NULL;
+}
+
+static void make(struct place *p)
+{
+	for (unsigned i = 0; i < N; i++) {
+		p->m[i] = (struct made){ .src_port = 5,
+					 .dst_port = PORT,
+					 .ip_id = (uint16_t)i,
+					 .seq = 7 + i * MSS,
+					 .flags = ACK,
+					 .payload = i == N - 1 ? 99 : MSS };
+		memcpy(p->m[i].src_mac, p->a->mac, 6);
+		memcpy(p->m[i].dst_mac, p->b->mac, 6);
+		p->v[i] = made_frame(p->a, &p->m[i]);
+		p->v[i]->marks = IO_FRAME_SUM;
+	}
+}
+
+static struct packet_config config_of(unsigned host)
+{
+	return (struct packet_config){ .interface = host == 1 ? "uw0" : "uw1",
+				       .addr = MADE_HOST(host),
+				       .mask = htonl(0xffffff00) };
+}
+
+static int cable(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	assert_true(made_run("ip link add uw0 type veth peer name uw1 && "
+			     "sysctl -w net.ipv6.conf.uw0.disable_ipv6=1;"
+			     "sysctl -w net.ipv6.conf.uw1.disable_ipv6=1;"
+			     "ip link set uw0 up && ip link set uw1 up"));
+	*state = p;
+	return 0;
+}
+
+static int up(void **state)
+{
+	struct packet_config one = config_of(1), two = config_of(2);
+	struct place *p;
+
+	cable(state);
+	p = *state;
+	p->a = open_on(&one);
+	p->b = open_on(&two);
+	make(p);
+	return 0;
+}
+
+static int down(void **state)
+{
+	struct place *p = *state;
+
+	if (p->a)
+		p->a->ops->close(p->a);
+	if (p->b)
+		p->b->ops->close(p->b);
+	free(p);
+	return made_run("ip link del uw0") ? 0 : -1;
+}
+
+/* The octets of segment i; the checksum is right in them. */
+static void assert_is(const struct io_frame *f, const struct made *m)
+{
+	uint8_t octets[2048];
+	uint32_t n = made_octets(m, octets);
+
+	assert_int_equal(f->len, n);
+	assert_memory_equal(f->data, octets, n);
+}
+
+static void merged_segments_arrive_as_one_frame(void **state)
+{
+	struct place *p = *state;
+	struct io_frame *f;
+	struct made whole = p->m[0];
+	static uint8_t octets[65536];
+
+	assert_int_equal(p->a->flags & (IO_TSO | IO_TX_CSUM | IO_RX_CSUM),
+			 IO_TSO | IO_TX_CSUM | IO_RX_CSUM);
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_merged, N);
+	assert_int_equal(p->a->stats.tx_chains, 1);
+	assert_int_equal(p->a->stats.tx_frames, N);
+	f = receive(p->b, WAIT_US);
+	assert_non_null(f);
+	assert_int_equal(f->marks, IO_FRAME_SUM_GOOD);
+	whole.payload = (N - 1) * MSS + 99;
+	assert_int_equal(f->len, made_octets(&whole, octets));
+	assert_memory_equal(f->data + 54, octets + 54, f->len - 54);
+	assert_int_equal(uw_be16(f->data + 16), f->len - 14);
+	io_free_chain(f);
+}
+
+/* The kernel, which is no cutter of ours, makes the same segments again where the device does not.
+ */
+static void the_cut_gives_what_went_in(void **state)
+{
+	struct place *p = *state;
+
+	if (!made_run("ethtool -K uw0 tx off"))
+		skip();
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_chains, 1);
+	for (unsigned i = 0; i < N; i++) {
+		struct io_frame *f = receive(p->b, WAIT_US);
+
+		assert_non_null(f);
+		assert_int_equal(f->marks, 0); /* to be verified */
+		assert_is(f, &p->m[i]);
+		io_free_chain(f);
+	}
+	assert_int_equal(p->b->stats.rx_frames, N);
+}
+
+static void segments_that_do_not_merge_go_singly(void **state)
+{
+	struct place *p = *state;
+
+	p->v[1]->marks = 0; /* this one has its checksum */
+	assert_int_equal(p->a->ops->tx(p->a, p->v, 2), 2);
+	assert_int_equal(p->a->stats.tx_chains, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct io_frame *f = receive(p->b, WAIT_US);
+
+		assert_non_null(f);
+		assert_int_equal(f->marks, i ? 0 : IO_FRAME_SUM_GOOD);
+		if (i)
+			assert_is(f, &p->m[i]);
+		io_free_chain(f);
+	}
+}
+
+static void a_link_may_be_told_not_to_merge(void **state)
+{
+	struct place *p = *state;
+	struct packet_config cfg = config_of(1);
+
+	p->a->ops->close(p->a);
+	cfg.no_tso = true;
+	p->a = open_on(&cfg);
+	assert_int_equal(p->a->flags & IO_TSO, 0);
+	make(p);
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_chains, 0);
+	assert_int_equal(p->a->stats.tx_frames, N);
+}
+
+static void a_frame_that_is_lost_is_counted(void **state)
+{
+	struct place *p = *state;
+
+	assert_true(made_run("ip link set uw0 down"));
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_drops, N);
+	assert_int_equal(p->a->stats.tx_frames, 0);
+}
+
+static void sleep_ends_with_a_frame_and_with_rouse(void **state)
+{
+	struct place *p = *state;
+	uint64_t start = now_us();
+
+	p->b->ops->rouse(p->b);
+	p->b->ops->sleep(p->b, 60000000);
+	assert_int_equal(p->a->ops->tx(p->a, p->v, 1), 1);
+	p->b->ops->sleep(p->b, 60000000);
+	assert_true(p->b->ops->pending(p->b));
+	assert_true(now_us() - start < 30000000);
+}
+
+/* ---- the kernel has the address, too ------------------------------------------------------- */
+
+static int up_shared(void **state)
+{
+	struct packet_config one = config_of(1), two = { .interface = "uw1" };
+	char command[128];
+	struct place *p;
+
+	cable(state);
+	p = *state;
+	p->a = open_on(&one);
+	snprintf(command, sizeof(command),
+		 "ip addr add 10.9.0.2/24 dev uw1 && ip neigh add 10.9.0.1 dev uw1 lladdr "
+		 "%02x:%02x:%02x:%02x:%02x:%02x",
+		 p->a->mac[0], p->a->mac[1], p->a->mac[2], p->a->mac[3], p->a->mac[4],
+		 p->a->mac[5]);
+	assert_true(made_run(command));
+	p->b = open_on(&two);
+	make(p);
+	return 0;
+}
+
+static void send_syn(struct place *p, uint16_t port)
+{
+	struct made m = { .src_port = 5, .dst_port = port, .flags = SYN };
+	struct io_frame *f;
+
+	memcpy(m.src_mac, p->a->mac, 6);
+	memcpy(m.dst_mac, p->b->mac, 6);
+	f = made_frame(p->a, &m);
+	assert_int_equal(p->a->ops->tx(p->a, &f, 1), 1);
+}
+
+static void a_port_that_is_claimed_is_ours(void **state)
+{
+	struct place *p = *state;
+	struct io_frame *f;
+
+	assert_int_equal(p->b->addr, MADE_HOST(2));
+	assert_true(p->b->flags & IO_SHARED);
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT)), UW_OK);
+	send_syn(p, PORT);
+	f = receive(p->b, WAIT_US);
+	assert_non_null(f);
+	assert_int_equal(uw_be16(f->data + 36), PORT);
+	io_free_chain(f);
+	assert_null(receive(p->a, QUIET_US)); /* the kernel says nothing */
+}
+
+static void any_other_is_the_kernels(void **state)
+{
+	struct place *p = *state;
+	struct io_frame *f;
+
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT)), UW_OK);
+	send_syn(p, PORT + 1);
+	f = receive(p->a, WAIT_US);
+	assert_non_null(f);
+	assert_int_equal(f->data[47], RST | ACK); /* the kernel's, RFC 9293 §3.5.2 */
+	io_free_chain(f);
+	assert_null(receive(p->b, QUIET_US));
+}
+
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+static void refuse(const struct packet_config *cfg, uw_status why)
+{
+	const struct io_env env = { 0 };
+	struct io_link *l;
+
+	assert_status(packet_link_open(cfg, &env, &l), why);
+}
+
+static void wrong_wishes_are_refused(void **state)
+{
+	struct packet_config cfg = config_of(1);
+
+	(void)state;
+	cfg.interface = "uw7";
+	refuse(&cfg, UW_E_NO_LINK);
+	cfg.interface = "lo";
+	refuse(&cfg, UW_E_NO_LINK);
+	cfg = config_of(1);
+	cfg.mtu = 1501;
+	refuse(&cfg, UW_E_INVAL);
+	cfg = config_of(1);
+	cfg.addr = htonl(INADDR_LOOPBACK); /* the kernel's, elsewhere */
+	refuse(&cfg, UW_E_ADDR);
+	cfg.addr = 0;
+	refuse(&cfg, UW_E_ADDR);
+	cfg = config_of(1);
+	assert_true(made_run("ip link set uw0 down"));
+	refuse(&cfg, UW_E_NO_LINK);
+}
+
+static void an_interface_by_its_name(void **state)
+{
+	(void)state;
+	assert_string_equal(packet_interface("uw0"), "uw0");
+	assert_string_equal(packet_interface("packet:uw9"), "uw9");
+	assert_null(packet_interface("uw9"));
+	assert_null(packet_interface("memif"));
+	assert_null(packet_interface(""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(merged_segments_arrive_as_one_frame, up, down),
+		cmocka_unit_test_setup_teardown(the_cut_gives_what_went_in, up, down),
+		cmocka_unit_test_setup_teardown(segments_that_do_not_merge_go_singly, up, down),
+		cmocka_unit_test_setup_teardown(a_link_may_be_told_not_to_merge, up, down),
+		cmocka_unit_test_setup_teardown(a_frame_that_is_lost_is_counted, up, down),
+		cmocka_unit_test_setup_teardown(sleep_ends_with_a_frame_and_with_rouse, up, down),
+		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
+		cmocka_unit_test_setup_teardown(any_other_is_the_kernels, up_shared, down),
+		cmocka_unit_test_setup_teardown(wrong_wishes_are_refused, cable, down),
+		cmocka_unit_test_setup_teardown(an_interface_by_its_name, cable, down),
+	};
+
+	if (!made_namespace() || !made_run("ip link add uw8 type veth && ip link del uw8")) {
+		print_message("no network namespace with veth can be made here\n");
+		return SKIPPED;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
