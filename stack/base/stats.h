@@ -15,6 +15,9 @@
 	X(tcp_tx_bytes)                                                                            \
 	X(tcp_syn_dropped)                                                                         \
 	X(tcp_tx_copied)                                                                           \
+	X(tcp_tx_again)                                                                            \
+	X(tcp_tx_probes)                                                                           \
+	X(tcp_timeouts)                                                                            \
 	X(mpa_rx_fpdus)                                                                            \
 	X(mpa_rx_straddling)                                                                       \
 	X(mpa_rx_crc_errors) X(mpa_tx_fpdus) X(ddp_rx_tagged) X(ddp_rx_untagged) X(ddp_rx_errors)  \

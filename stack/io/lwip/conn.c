@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections: made, accepted, ended. Octets in: recv.c, out: send.c. */
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 
 #include <string.h>
 
@@ -57,6 +57,7 @@ static void leave(struct llp_conn *c)
 void conn_over(struct llp_conn *c)
 {
 	conn_flow_remove(c);
+	conn_loss_end(c);
 	unlist(c);
 	c->pcb = NULL;
 	c->next = edge.spare;
@@ -160,6 +161,7 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_loss_begin(c);
 	conn_go_direct(c);
 	c->connecting = false;
 	c->in_callback = true;
@@ -178,6 +180,7 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
 	ls = conn_whole(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_loss_begin(c);
 	conn_go_direct(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
@@ -355,7 +358,7 @@ uint64_t edge_next_timer_us(void)
 	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
 		return UINT64_MAX;
 	if (tcp_active_pcbs)
-		return tick;
+		return LWIP_MIN(tick, edge_loss_next_us());
 	return LWIP_MIN(25 * tick, edge_idle_next_us());
 }
 

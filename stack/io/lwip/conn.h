@@ -57,6 +57,7 @@ struct llp_conn {
 	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
+	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
 	uint64_t serial;			/* of its SYN: llp_config.serial */
 };
 

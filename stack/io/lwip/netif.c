@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Links as lwIP interfaces: frames in, frames out, no copy where it can be helped. */
-#include "io/lwip/edge.h"
+#include "io/lwip/loss.h"
 
 #include <string.h>
 
@@ -192,12 +192,14 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	}
 	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
+	edge_loss_settle();
 }
 
 unsigned edge_poll(void)
 {
 	unsigned total = 0;
 
+	edge_loss_timers();
 	for (unsigned i = 0; i < EDGE_LINKS; i++) {
 		struct edge_link *el = &edge.links[i];
 		struct io_frame *v[EDGE_SELF];
@@ -221,6 +223,7 @@ void edge_init(const struct llp_config *cfg)
 	static bool once;
 
 	edge.cfg = *cfg;
+	edge_loss_init(cfg);
 	if (once)
 		return;
 	once = true;

@@ -4,7 +4,7 @@
  * their alignment (RFC 5044 §5), so segments are queued here directly. This file knows the layout
  * of tcp_seg and the queue rules of lwIP 2.2.1.
  */
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 
 #include "lwip/priv/tcp_priv.h"
 
@@ -27,11 +27,12 @@ uint32_t edge_in_flight(const struct llp_conn *c)
 
 /* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
  * when the persist timer runs. */
-static bool window_open(const struct llp_conn *c, uint32_t n)
+static bool window_open(struct llp_conn *c, uint32_t n)
 {
 	const struct tcp_pcb *pcb = c->pcb;
 	uint32_t cap = c->el->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
-	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, pcb->cwnd), cap);
+	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd;
+	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), cap);
 
 	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
 		return false;
@@ -209,6 +210,7 @@ void edge_tx_flush(struct llp_conn *c)
 		return;
 	conn_wake(c);
 	output(c);
+	conn_loss_sent(c);
 	c->sent = pcb->unsent ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;
 }
