@@ -18,7 +18,7 @@ struct loss_config {
 	unsigned dup_thresh;	   /* RFC 6675 §2: DupThresh */
 
 	uint64_t rto_first_us;	 /* before there is a sample, RFC 6298 §2.1 */
-	uint64_t rto_min_us;	 /* RFC 6298 §2.4 asks for 1 s; see doc/adr/0022 */
+	uint64_t rto_min_us;	 /* at least, beyond SRTT; RFC 6298 §2.4 has 1 s: doc/adr/0022 */
 	uint64_t rto_max_us;	 /* RFC 6298 §2.5 */
 	uint64_t granularity_us; /* G of RFC 6298 §2: how exactly the timer is served */
 	uint64_t ack_delay_us;	 /* TLP.max_ack_delay, RFC 8985 §7.2 */

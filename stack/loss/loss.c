@@ -15,7 +15,7 @@ void loss_config_default(struct loss_config *cfg)
 		.abc_limit = 8,
 		.dup_thresh = 3,
 		.rto_first_us = 200000,
-		.rto_min_us = 20000,
+		.rto_min_us = 30000,
 		.rto_max_us = 8000000,
 		.granularity_us = 1000,
 		.ack_delay_us = 12000,

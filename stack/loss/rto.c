@@ -18,9 +18,11 @@ uint64_t rto_us(const struct rto *t, const struct loss_config *cfg, const struct
 {
 	uint64_t us;
 
-	if (r->any) /* RFC 6298 §2.3 and §2.4 */
-		us = larger(r->smoothed_us + larger(cfg->granularity_us, 4 * r->var_us),
-			    t->floor_us);
+	/* RFC 6298 §2.3; the least of §2.4 is for what comes on top of the round trip: a host that
+	 * is busy for that long is no loss. */
+	if (r->any)
+		us = r->smoothed_us +
+		     larger(larger(cfg->granularity_us, 4 * r->var_us), t->floor_us);
 	else
 		us = cfg->rto_first_us;
 	us <<= t->backoff;

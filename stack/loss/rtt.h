@@ -10,8 +10,10 @@
 
 struct rtt {
 	bool any;
-	uint64_t smoothed_us; /* SRTT */
-	uint64_t var_us;      /* RTTVAR */
+	uint64_t smoothed_us;  /* SRTT */
+	uint64_t var_us;       /* RTTVAR */
+	uint64_t off_us;       /* the largest deviation of this round trip, ... */
+	uint64_t off_since_us; /* ... which began then */
 	uint64_t latest_us;
 	uint64_t now_min_us, before_min_us; /* of this period and the one before */
 	uint64_t period_us;		    /* when this one began */
