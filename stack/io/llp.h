@@ -16,7 +16,7 @@
 #include "io/io.h"
 
 struct llp_conn;
-struct loss_config;
+struct cc_ops;
 struct llp_listener;
 
 /* Where to listen. Any address and a loopback one mean all that the link has: 0.0.0.0 and 127.0.0.1
@@ -64,7 +64,8 @@ struct llp_config {
 	/* The number of a SYN that came: they count up, in all stacks. NULL: nobody asks. */
 	uint64_t (*serial)(void *arg);
 	void *arg;
-	const struct loss_config *loss; /* loss recovery's policy; NULL: as it is by default */
+	const struct cc_ops *congestion; /* loss/cc.h; NULL: CUBIC */
+	bool ecn;			 /* RFC 3168: offer it, and agree to it */
 	uint32_t keepalive_ms; /* ask a peer that is silent for so long; 0: never */
 	struct uw_stats *stats;
 };

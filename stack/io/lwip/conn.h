@@ -58,6 +58,7 @@ struct llp_conn {
 	uint64_t idle_us;			/* since */
 	struct llp_listener *half;		/* half.c: not accepted yet */
 	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
+	uint8_t ecn;				/* loss_ecn.c */
 	uint64_t serial;			/* of its SYN: llp_config.serial */
 };
 

@@ -5,7 +5,7 @@
  * which a program that connects a thousand times at once is soon through with, and each SYN too
  * many costs it a retransmission's time.
  */
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 
 #include "lwip/priv/tcp_priv.h"
 
@@ -39,6 +39,7 @@ void edge_half_opened(void)
 	conn_attach(c, pcb);
 	c->listed = true;
 	c->half = ls;
+	conn_ecn_half(c);
 	c->serial = edge.cfg.serial ? edge.cfg.serial(edge.cfg.arg) : 0;
 	edge.half_open++;
 	conn_flow_add(c);

@@ -27,13 +27,13 @@ struct uw_lwip_segment {
 	const struct pbuf *p; /* what follows them */
 };
 void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s);
-void uw_lwip_sending(const struct pbuf *p, struct tcp_pcb *pcb);
+void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *pcb);
 #define LWIP_HOOK_TCP_INPACKET_PCB(pcb, hdr, optlen, opt1len, opt2, p)                             \
 	(uw_lwip_segment_in(                                                                       \
 		 pcb, &(struct uw_lwip_segment){ hdr, (opt2) ? (opt1len) : (optlen), p }),         \
 	 ERR_OK)
 #define LWIP_HOOK_TCP_OUT_ADD_TCPOPTS(p, hdr, pcb, opts)                                           \
-	(uw_lwip_sending(p, (struct tcp_pcb *)(uintptr_t)(pcb)), opts)
+	(uw_lwip_sending(p, hdr, (struct tcp_pcb *)(uintptr_t)(pcb)), opts)
 #endif
 
 #endif

@@ -17,6 +17,7 @@
 static_assert(RECORD_MOST > TCP_SND_QUEUELEN, "the record has room for all");
 
 static struct loss_config config;
+static bool ecn;
 static struct conn_loss *watched;    /* those with a timer */
 static struct conn_loss *cursor;     /* edge_loss_timers: looks at this one next */
 static struct llp_conn *heard;	     /* a segment came for it */
@@ -30,8 +31,15 @@ static uint64_t now(void)
 void edge_loss_init(const struct llp_config *cfg)
 {
 	loss_config_default(&config);
-	if (cfg->loss)
-		config = *cfg->loss;
+	config.max_window = TCP_SND_BUF;
+	if (cfg->congestion)
+		config.cc = cfg->congestion;
+	ecn = cfg->ecn || config.cc->every_mark;
+}
+
+bool conn_loss_ecn(void)
+{
+	return ecn;
 }
 
 /* ---- timers ------------------------------------------------------------------------------ */
@@ -184,16 +192,21 @@ static void note(struct conn_loss *k, struct tcp_seg *seg)
 
 /* lwIP sends it: the first of pcb->unsent, before it is taken off. Control segments are of no
  * queue. */
-void uw_lwip_sending(const struct pbuf *p, struct tcp_pcb *pcb)
+void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *pcb)
 {
 	struct llp_conn *c = conn_of(pcb);
 	struct conn_loss *k = c ? c->loss : NULL;
+	bool is_new;
 
+	if (!pcb)
+		return;
+	is_new = k && pcb->unsent && pcb->unsent->p == p && TCP_TCPLEN(pcb->unsent) &&
+		 lwip_ntohl(hdr->seqno) == k->loss.nxt;
+	conn_ecn_sending(pcb, hdr, is_new);
 	if (!k)
 		return;
 	pcb->rttest = 0;
-	if (pcb->unsent && pcb->unsent->p == p && TCP_TCPLEN(pcb->unsent) &&
-	    lwip_ntohl(pcb->unsent->tcphdr->seqno) == k->loss.nxt)
+	if (is_new)
 		note(k, pcb->unsent);
 }
 
@@ -236,12 +249,12 @@ static bool is_plain(const struct tcp_pcb *pcb, const struct tcp_hdr *h, const s
 	       SND_WND_SCALE(pcb, (tcpwnd_size_t)h->wnd) == pcb->snd_wnd;
 }
 
-static void hear(struct llp_conn *c, const struct uw_lwip_segment *s)
+static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 {
 	struct conn_loss *k = c->loss;
 	struct tcp_pcb *pcb = c->pcb;
 	struct loss_options opt;
-	struct loss_ack a = { .ack = s->hdr->ackno };
+	struct loss_ack a = { .ack = s->hdr->ackno, .ece = ece };
 
 	loss_options_read((const uint8_t *)(s->hdr + 1), s->optlen, &opt);
 	a.block = opt.block;
@@ -258,6 +271,8 @@ void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 {
 	struct llp_conn *c = pcb->state == LISTEN ? NULL : conn_of(pcb);
 
+	bool ece = conn_ecn_in(pcb, s);
+
 	heard = NULL;
 	if (!c || !c->loss)
 		return;
@@ -267,7 +282,7 @@ void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 	if (!is_heard(c->loss, pcb, s->hdr))
 		return;
 	heard = c;
-	hear(c, s);
+	hear(c, s, ece);
 	conn_loss_duplicate(c, s);
 }
 

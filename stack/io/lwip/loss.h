@@ -25,6 +25,8 @@ void edge_loss_timers(void);
 /* After a frame was given to lwIP: send again what it has shown to be lost, and go on. */
 void edge_loss_settle(void);
 
+/* A SYN opened it. */
+void conn_ecn_half(struct llp_conn *c);
 /* The connection is up. Without memory for it lwIP's own recovery remains. */
 void conn_loss_begin(struct llp_conn *c);
 void conn_loss_end(struct llp_conn *c);

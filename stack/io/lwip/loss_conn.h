@@ -27,4 +27,12 @@ void conn_loss_go_on(struct conn_loss *k);
 /* RFC 2883 §4: tell the peer what has come twice, if the segment has. */
 void conn_loss_duplicate(struct llp_conn *c, const struct uw_lwip_segment *s);
 
+/* loss.c: is ECN to be used? */
+bool conn_loss_ecn(void);
+
+/* loss_ecn.c: a header is about to go, of octets that were never sent before or of anything else; a
+ * segment came: does it say that there was a mark? */
+void conn_ecn_sending(struct tcp_pcb *pcb, struct tcp_hdr *h, bool is_new);
+bool conn_ecn_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s);
+
 #endif
