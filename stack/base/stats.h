@@ -8,27 +8,53 @@
 
 #include <stdint.h>
 
-#define UW_STATS_LIST(X)                                                                           \
-	X(ip_rx_unwanted)                                                                          \
-	X(tcp_rx_bytes)                                                                            \
-	X(tcp_tx_segments)                                                                         \
-	X(tcp_tx_bytes)                                                                            \
-	X(tcp_syn_dropped)                                                                         \
-	X(tcp_tx_copied)                                                                           \
-	X(tcp_tx_again)                                                                            \
-	X(tcp_tx_probes)                                                                           \
-	X(tcp_timeouts)                                                                            \
-	X(mpa_rx_fpdus)                                                                            \
-	X(mpa_rx_straddling)                                                                       \
-	X(mpa_rx_crc_errors) X(mpa_tx_fpdus) X(ddp_rx_tagged) X(ddp_rx_untagged) X(ddp_rx_errors)  \
-		X(ddp_tx_tagged) X(ddp_tx_untagged) X(rdmap_rx_messages) X(rdmap_tx_messages) X(   \
-			rdmap_rx_terminates) X(rdmap_tx_terminates) X(payload_rx_bytes)            \
-			X(payload_rx_copied) X(payload_tx_bytes) X(payload_tx_copied) X(           \
-				qp_posted_send) X(qp_posted_recv) X(qp_completed) X(qp_flushed)    \
-				X(cq_overflows) X(rnr_waits) X(rnr_timeouts) X(cm_requests)        \
-					X(cm_established) X(cm_failed) X(cm_closed) X(post_inline) \
-						X(post_ring) X(drive_app) X(drive_rx) X(rx_sleeps) \
-							X(app_doze) X(rx_moves) X(look_taken)
+/* clang-format off */
+#define UW_STATS_LIST(X) \
+	X(ip_rx_unwanted) \
+	X(tcp_rx_bytes) \
+	X(tcp_tx_segments) \
+	X(tcp_tx_bytes) \
+	X(tcp_syn_dropped) \
+	X(tcp_tx_copied) \
+	X(tcp_tx_again) \
+	X(tcp_tx_probes) \
+	X(tcp_timeouts) \
+	X(mpa_rx_fpdus) \
+	X(mpa_rx_straddling) \
+	X(mpa_rx_crc_errors) \
+	X(mpa_tx_fpdus) \
+	X(ddp_rx_tagged) \
+	X(ddp_rx_untagged) \
+	X(ddp_rx_errors) \
+	X(ddp_tx_tagged) \
+	X(ddp_tx_untagged) \
+	X(rdmap_rx_messages) \
+	X(rdmap_tx_messages) \
+	X(rdmap_rx_terminates) \
+	X(rdmap_tx_terminates) \
+	X(payload_rx_bytes) \
+	X(payload_tx_bytes) \
+	X(qp_posted_send) \
+	X(qp_posted_recv) \
+	X(qp_completed) \
+	X(qp_flushed) \
+	X(cq_overflows) \
+	X(rnr_waits) \
+	X(rnr_timeouts) \
+	X(cm_requests) \
+	X(cm_established) \
+	X(cm_failed) \
+	X(cm_closed) \
+	X(conn_bad_state) \
+	X(post_inline) \
+	X(post_ring) \
+	X(drive_app) \
+	X(drive_rx) \
+	X(rx_sleeps) \
+	X(app_doze) \
+	X(rx_moves) \
+	X(look_taken)
+/* clang-format on */
 
 struct uw_stats {
 #define UW_STAT(name) uint64_t name;

@@ -56,6 +56,7 @@ typedef enum uw_status {
 	UW_E_LKEY,	 /* a request's own SGE fails the check */
 	UW_E_LEN,	 /* a request's length is out of range */
 	UW_E_BIND,	 /* a window cannot be bound or invalidated so */
+	UW_E_ORD,	 /* a Read or an atomic, and the peer takes none */
 	UW_E_FLUSHED,	 /* the QP left RTS before the request was done */
 	UW_E_TERMINATED, /* the peer sent Terminate */
 	UW_E_INVAL,

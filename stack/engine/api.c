@@ -1,14 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table that libuwarp.so hands out. */
-#include "uwarp/uwarp.h"
+/* Public calls that need the whole engine, and the table that libuwarp.so hands out. */
+#include "conn/endpoint.h"
+#include "conn/rc/rc.h"
+#include "engine/engine.h"
 
-static const struct uw_api api = { .version = UW_API_VERSION,
-#define UW_X(name) .name = uw_##name,
-				   UW_API_LIST(UW_X)
-#undef UW_X
-};
-
-__attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t version)
+int uw_pd_alloc(struct uw_engine *e, struct uw_pd **out)
 {
-	return version == UW_API_VERSION ? &api : NULL;
+	return verbs_make_pd(&e->verbs, out);
+}
+
+int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *a, struct uw_cq **out)
+{
+	return verbs_make_cq(&e->verbs, a, out);
+}
+
+int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out)
+{
+	int err = uw_engine_start(e);
+
+	return err ? err : ep_create(&e->conn, fn, ctx, out);
+}
+
+int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *p)
+{
+	struct uw_engine *e = engine_of(qp->pd->v->conn);
+	int err = uw_engine_start(e);
+	uw_status st;
+
+	if (err)
+		return err;
+	verbs_lock(&e->verbs);
+	st = rc_name_peer(&qp->c, p);
+	verbs_unlock(&e->verbs);
+	sched_wake(&e->stack[0]->sched); /* it may have to be ready before anything else happens */
+	return engine_errno(st);
+}
+
+bool uw_later(struct uw_stack *stack, void (*fn)(void *arg), void *arg)
+{
+	return sched_defer(&((struct stack *)stack)->sched, fn, arg);
 }

@@ -6,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/say.h"
+#include "base/log.h"
 #include "engine/transport.h"
+#include "io/impair/options.h"
 #include "io/rate.h"
 #include "uwarp/uwarp.h"
 
@@ -16,7 +17,6 @@ static void defaults(struct uw_config *c)
 	memset(c, 0, sizeof(*c));
 	c->addr_fd = -1;
 	c->stacks = 1;
-	c->copies = 1;
 	c->crc = true;
 	c->mpa_rev = 2;
 	c->p2p = true;
@@ -29,7 +29,7 @@ static void defaults(struct uw_config *c)
 
 static int bad(const char *name, const char *value, const char *want)
 {
-	engine_say("%s=%s: must be %s", name, value, want);
+	uw_log("%s=%s: must be %s", name, value, want);
 	return -EINVAL;
 }
 
@@ -163,6 +163,18 @@ static int get_rate(struct uw_config *c)
 	return bad("UWARP_LINK_RATE", v, "bits per second from 1M to 1000G, such as 10G");
 }
 
+static int get_impair(struct uw_config *c)
+{
+	int err = get_string("UWARP_IMPAIR", c->impair, sizeof(c->impair));
+	struct impair_options o;
+	char why[256];
+
+	if (err || !impair_parse(c->impair, &o, why, sizeof(why)))
+		return err;
+	uw_log("UWARP_IMPAIR: %s", why);
+	return -EINVAL;
+}
+
 static int get_addr_fd(struct uw_config *c)
 {
 	unsigned fd = UINT_MAX;
@@ -179,7 +191,6 @@ int uw_config_from_env(struct uw_config *c)
 	const struct number numbers[] = {
 		{ "UWARP_MTU", 576, 65280, &c->mtu },
 		{ "UWARP_MPA_REV", 1, 2, &c->mpa_rev },
-		{ "UWARP_COPIES", 0, 2, &c->copies },
 		{ "UWARP_STACKS", 1, UW_STACKS_MAX, &c->stacks },
 		{ "UWARP_IRD", 1, 0x3ffe, &c->ird },
 		{ "UWARP_ORD", 1, 0x3ffe, &c->ord },
@@ -205,6 +216,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_tso(c);
 	if (!err)
 		err = get_rate(c);
+	if (!err)
+		err = get_impair(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
 	if (!err)

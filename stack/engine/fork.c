@@ -4,8 +4,11 @@
  * has copies of all objects, which must not reach any of that: its QPs are in error, so what it
  * posts on them is flushed, and what it destroys is gone for it alone.
  */
+#include "conn/endpoint.h"
 #include "engine/engine.h"
 #include "io/dense.h"
+
+/* ---- a transport without links or connections ------------------------------------------------ */
 
 static bool nothing_queued(void)
 {
@@ -26,8 +29,7 @@ static uint64_t never(void)
 	return UINT64_MAX;
 }
 
-/* All that is called without a link or a connection. */
-static const struct llp_ops nowhere = {
+static const struct llp_ops no_llp = {
 	.flush_links = nothing_queued,
 	.acks = nothing,
 	.timers = nothing,
@@ -36,79 +38,63 @@ static const struct llp_ops nowhere = {
 	.next_timer_us = never,
 };
 
-static void orphan_ep(struct uw_ep *ep)
+/* ---- the child ----------------------------------------------------------------------------- */
+
+static void orphan_conn(struct conn *c)
 {
-	ep->c = NULL;
-	ep->ls = NULL;
-	ep->fn = NULL;
-	ep->qp = NULL;
-	ep->owned = ep->claimed = ep->unresolved = ep->stalled = ep->settles = false;
-	ep->rnr_until_us = ep->parked_until_us = ep->deadline_us = 0;
-	ep->state = EP_ENDED;
+	c->llp = NULL;
+	c->qp = c->claimed = NULL;
+	c->user = NULL;
+	c->in_tx_list = c->in_acked_list = false;
+	c->rnr = RNR_NO;
+	c->rnr_until_us = c->deadline_us = 0;
+	c->state = CONN_ENDED;
 }
 
-/* No event and no notify either: their descriptors are the parent's as well. */
-static void orphan_qp(struct uw_qp *qp)
+static void orphan_stack(struct uw_engine *e, struct stack *s)
 {
-	qp->ep = NULL;
-	qp->rc = NULL;
-	qp->qp.event = NULL;
-	qp->scq->cq.notify = qp->rcq->cq.notify = NULL;
-	qp->scq->cq.error = qp->rcq->cq.error = NULL;
-	if (qp->srq) {
-		qp->srq->starved = NULL;
-		atomic_store(&qp->srq->hungry, false);
-		atomic_store(&qp->srq->ring.rung, false);
-	}
-	atomic_store(&qp->hungry, false);
-	atomic_store(&qp->ring.rung, false);
-	qp_unplug(&qp->qp);
-	qp_fail(&qp->qp, UW_E_FLUSHED);
+	s->n_links = 0;
+	s->tx_first = s->tx_last = s->acked_list = NULL;
+	s->llp = &no_llp;
+	s->rc = (struct rc_stack){ .due_us = UINT64_MAX };
+	uw_random_reset(&s->random);
+	e->pcap[s->sched.index] = NULL;
+	for (struct conn *c = s->conns; c; c = c->next)
+		orphan_conn(c);
+}
+
+static void orphan_ep(struct uw_ep *ep)
+{
+	ep->fn = NULL;
+	ep->owned = ep->claimed = false;
+	for (unsigned i = 0; ep->listener && i < ep->listener->n_parts; i++)
+		ep->listener->part[i].llp = NULL;
 }
 
 static void orphan(struct uw_engine *e)
 {
-	atomic_store(&e->lock, ENGINE_FREE);
-	atomic_store(&e->waiters, 0);
-	atomic_store(&e->started, false);
-	atomic_store(&e->rung, NULL);
-	e->n_links = 0;
-	e->doorbell = &e->own_doorbell;
-	e->due = NULL;
-	e->stalled_eps = e->settling_eps = e->parked = NULL;
-	e->rcs = NULL;
-	e->pcap = NULL;
-	e->llp = &nowhere;
-	for (struct uw_ep *ep = e->eps; ep; ep = ep->next)
+	for (unsigned i = 0; i < e->n_stacks; i++)
+		orphan_stack(e, e->stack[i]);
+	for (struct uw_ep *ep = e->conn.eps; ep; ep = ep->next)
 		orphan_ep(ep);
-}
-
-static void orphan_all(struct uw_engine *lead)
-{
-	for (struct uw_engine *e = lead; e; e = e->next)
-		orphan(e);
-	for (uint32_t i = 0; i < lead->qps.n; i++) {
-		struct uw_qp *qp = idmap_get(&lead->qps, i);
-
-		if (qp)
-			orphan_qp(qp);
-	}
+	verbs_after_fork(&e->verbs);
+	sched_after_fork(&e->stack[0]->sched, &engine_sched_ops_dead);
 }
 
 void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 {
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
-		engine_lock_all(e);
+		sched_lock_all(&e->stack[0]->sched);
 		dense_hold();
 		break;
 	case UW_FORK_PARENT:
 		dense_let_go();
-		engine_unlock_all(e);
+		sched_unlock_all(&e->stack[0]->sched);
 		break;
 	case UW_FORK_CHILD:
 		dense_let_go();
-		orphan_all(e);
+		orphan(e);
 		break;
 	}
 }

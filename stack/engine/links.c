@@ -8,8 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/say.h"
+#include "base/log.h"
 #include "io/addr.h"
+#include "io/impair/link.h"
 #include "io/loop/loop.h"
 #include "io/rate.h"
 #include "io/socket/host.h"
@@ -114,15 +115,15 @@ uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out)
 	case NONE:
 		return UW_OK;
 	case NO_FORM:
-		engine_say("address %s is not of the form A.B.C.D, A.B.C.D/N or A:B::C/N, or none "
-			   "that a "
-			   "host can have (--ip, UWARP_IP)",
-			   c->ip);
+		uw_log("address %s is not of the form A.B.C.D, A.B.C.D/N or A:B::C/N, or none "
+		       "that a "
+		       "host can have (--ip, UWARP_IP)",
+		       c->ip);
 		return UW_E_INVAL;
 	default:
-		engine_say("address %s: between processes an IPv6 address ends in the IPv4 one, "
-			   "such as fd00::127.0.0.5 (--ip, UWARP_IP)",
-			   c->ip);
+		uw_log("address %s: between processes an IPv6 address ends in the IPv4 one, "
+		       "such as fd00::127.0.0.5 (--ip, UWARP_IP)",
+		       c->ip);
 		return UW_E_INVAL;
 	}
 }
@@ -146,9 +147,8 @@ static uw_status check_mtu(struct uw_engine *e, const struct io_link *l)
 {
 	if (l->n_ip6 || !strchr(e->cfg.ip, ':'))
 		return UW_OK;
-	engine_say(
-		"IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",
-		IO_IP6_MIN_MTU, l->mtu);
+	uw_log("IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",
+	       IO_IP6_MIN_MTU, l->mtu);
 	return UW_E_INVAL;
 }
 
@@ -158,8 +158,8 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	uw_status st = link_parse_ip(&e->cfg, &a);
 	struct loop_config cfg = { .mtu = e->cfg.mtu ? e->cfg.mtu : 9000,
 				   .flags = IO_P2P,
-				   .now_us = e->now_us,
-				   .arg = e->now_arg };
+				   .now_us = e->stack[0]->sched.now_us,
+				   .arg = e->stack[0]->sched.now_arg };
 
 	if (st)
 		return st;
@@ -181,27 +181,27 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 	if (st)
 		return st;
 	if (strcmp(e->cfg.link, LINK_HOST)) {
-		engine_say("UWARP_LINK=%s: the transport socket has the link host only",
-			   e->cfg.link);
+		uw_log("UWARP_LINK=%s: the transport socket has the link host only", e->cfg.link);
 		return UW_E_NO_LINK;
 	}
 	if (!a.addr || a.n_ip6) {
-		engine_say(
-			"address %s: over the transport socket the device has one of IPv4 (--ip, "
-			"UWARP_IP)",
-			e->cfg.ip);
+		uw_log("address %s: over the transport socket the device has one of IPv4 (--ip, "
+		       "UWARP_IP)",
+		       e->cfg.ip);
 		return UW_E_INVAL;
 	}
-	if (e->cfg.rate_bps || (pcap && *pcap)) {
-		engine_say("%s: the transport socket has no frames; use tc or tcpdump",
-			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_PCAP");
+	if (e->cfg.rate_bps || e->cfg.impair[0] || (pcap && *pcap)) {
+		uw_log("%s: the transport socket has no frames; use tc or tcpdump",
+			   e->cfg.rate_bps    ? "UWARP_LINK_RATE"
+			   : e->cfg.impair[0] ? "UWARP_IMPAIR"
+					      : "UWARP_PCAP");
 		return UW_E_UNSUPPORTED;
 	}
 	cfg.addr = a.addr;
 	cfg.mask = a.mask;
 	st = host_link_open(&cfg, env, out);
 	if (st == UW_E_ADDR)
-		engine_say("address %s is none of this host's (--ip, UWARP_IP)", e->cfg.ip);
+		uw_log("address %s is none of this host's (--ip, UWARP_IP)", e->cfg.ip);
 	return st;
 }
 
@@ -219,24 +219,44 @@ static uw_status check_tso(const struct uw_engine *e, const struct io_link *l)
 {
 	if (e->cfg.tso != UW_TSO_ON || l->flags & IO_TSO)
 		return UW_OK;
-	engine_say("no TSO on link %s: it has no port that cuts (--tso, UWARP_TSO)", l->ops->name);
+	uw_log("no TSO on link %s: it has no port that cuts (--tso, UWARP_TSO)", l->ops->name);
 	return UW_E_UNSUPPORTED;
 }
 
-uw_status links_limit(struct uw_engine *lead, struct io_link **l)
+uw_status links_limit(struct uw_engine *e, struct io_link **l)
 {
-	uw_status st = check_mtu(lead, l[0]);
+	uw_status st = check_mtu(e, l[0]);
 
 	if (!st)
-		st = check_tso(lead, l[0]);
-	if (!st && lead->cfg.rate_bps) {
-		engine_say("UWARP_LINK_RATE: a link that several stacks share cannot be limited "
-			   "(--stacks, UWARP_STACKS)");
+		st = check_tso(e, l[0]);
+	if (!st && (e->cfg.rate_bps || e->cfg.impair[0])) {
+		uw_log("%s: a link that several stacks share cannot be limited "
+			   "(--stacks, UWARP_STACKS)",
+			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_IMPAIR");
 		st = UW_E_UNSUPPORTED;
 	}
-	for (unsigned i = 0; st && i < lead->cfg.stacks; i++)
+	for (unsigned i = 0; st && i < e->cfg.stacks; i++)
 		l[i]->ops->close(l[i]);
 	return st;
+}
+
+static void say_line(const char *line)
+{
+	uw_log("%s", line);
+}
+
+/* In front of *l one that impairs, as UWARP_IMPAIR says. */
+static uw_status impair(const struct uw_engine *e, struct io_link **l)
+{
+	struct impair_link_config c = { .now_ns = clock_ns,
+					.say = e->cfg.verbose ? say_line : NULL };
+	char why[256];
+
+	if (!e->cfg.impair[0])
+		return UW_OK;
+	if (impair_parse(e->cfg.impair, &c.options, why, sizeof(why)))
+		return UW_E_INVAL; /* said when the configuration was read */
+	return impair_open(*l, &c, l);
 }
 
 uw_status link_limit(struct uw_engine *e, struct io_link **l)
@@ -247,6 +267,8 @@ uw_status link_limit(struct uw_engine *e, struct io_link **l)
 		st = check_tso(e, *l);
 	if (!st && e->cfg.rate_bps)
 		st = rate_open(*l, e->cfg.rate_bps, clock_ns, NULL, l);
+	if (!st)
+		st = impair(e, l);
 	if (st)
 		(*l)->ops->close(*l);
 	return st;

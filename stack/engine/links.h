@@ -29,15 +29,11 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
-/* In front of *l a link that is no faster than the configuration says. Closes *l on an error, also
+/* In front of *l a link that is no faster than the configuration says, and one that impairs. Closes *l on an error, also
  * if it cannot have the addresses or the TSO that were asked for. */
 uw_status link_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
 
-/* For each stack a link over a queue of its own of one port: env and out have one for each.
- * UW_E_UNSUPPORTED, said: the link has not so many. */
-uw_status links_open(struct uw_engine *lead, const struct io_env *env,
-		     struct io_link **out) UW_CHECK;
 /* As link_limit, all of them. */
-uw_status links_limit(struct uw_engine *lead, struct io_link **l) UW_CHECK;
+uw_status links_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
 
 #endif

@@ -3,21 +3,21 @@
 #include <string.h>
 
 #include "engine/links.h"
-#include "engine/say.h"
+#include "base/log.h"
 
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
 	if (e->cfg.link[0] && strcmp(e->cfg.link, "loop")) {
-		engine_say("unknown link %s: this build has loop only", e->cfg.link);
+		uw_log("unknown link %s: this build has loop only", e->cfg.link);
 		return UW_E_NO_LINK;
 	}
 	return link_open_loop(e, env, out);
 }
 
-uw_status links_open(struct uw_engine *lead, const struct io_env *env, struct io_link **out)
+uw_status engine_links_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
 	(void)env;
 	(void)out;
-	engine_say("UWARP_STACKS=%u: the link loop has one queue (--stacks)", lead->cfg.stacks);
+	uw_log("UWARP_STACKS=%u: the link loop has one queue (--stacks)", e->cfg.stacks);
 	return UW_E_UNSUPPORTED;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "engine/links.h"
-#include "engine/say.h"
+#include "base/log.h"
 #include "io/dpdk/dpdk.h"
 
 struct parts {
@@ -59,17 +59,16 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 	return st ? st : dpdk_link_open(&cfg, env, out);
 }
 
-uw_status links_open(struct uw_engine *lead, const struct io_env *env, struct io_link **out)
+uw_status engine_links_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
 	struct dpdk_config cfg;
 	struct parts p;
 	uw_status st;
 
-	if (!strcmp(link_of(lead), "loop")) {
-		engine_say("UWARP_STACKS=%u: the link loop has one queue (--stacks)",
-			   lead->cfg.stacks);
+	if (!strcmp(link_of(e), "loop")) {
+		uw_log("UWARP_STACKS=%u: the link loop has one queue (--stacks)", e->cfg.stacks);
 		return UW_E_UNSUPPORTED;
 	}
-	st = read_config(lead, &p, &cfg);
+	st = read_config(e, &p, &cfg);
 	return st ? st : dpdk_links_open(&cfg, env, out);
 }

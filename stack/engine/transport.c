@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/say.h"
+#include "base/log.h"
 
 static const struct transport transports[] = {
 	{ "raw", &llp_raw, llp_raw_instance, NULL },
@@ -22,7 +22,7 @@ static void say_known(const char *name)
 	for (unsigned i = 0; i < TRANSPORTS && n < sizeof(list); i++)
 		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "",
 				      transports[i].name);
-	engine_say("UWARP_TRANSPORT=%s: no such transport; there is: %s", name, list);
+	uw_log("UWARP_TRANSPORT=%s: no such transport; there is: %s", name, list);
 }
 
 const struct transport *transport_find(const char *name)

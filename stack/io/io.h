@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/doorbell.h"
 #include "base/ip.h"
 #include "base/status.h"
 
@@ -34,16 +35,11 @@ struct io_frame {
 };
 
 enum io_flags {
-	IO_P2P = 1,    /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
-	IO_RINGS = 2,  /* peers ring our doorbell: when idle the engine may sleep until then */
-	IO_REFERS = 4, /* has `refer` */
-	IO_TSO = 8,    /* TCP segments go to a port that cuts them */
-};
-
-enum io_doorbell {
-	IO_AWAKE = 0,
-	IO_ASLEEP = 1,
-	IO_RUNG = 16, /* and more: awake since it was rung, from CPU (value - IO_RUNG) */
+	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
+	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
+	IO_TSO = 8,   /* TCP segments go to a port that cuts them */
+	/* With IO_P2P: frames may be damaged, so TCP and IP are checksummed all the same. */
+	IO_SUMS = 16,
 };
 
 struct io_stats {
@@ -70,11 +66,6 @@ struct io_ops {
 	struct io_frame *(*alloc)(struct io_link *l);
 	/* Drop one reference of this buffer alone (not of the chain). */
 	void (*free)(struct io_frame *f);
-	/* IO_REFERS: a buffer whose octets are the n at p, where they stay as they are until it is
-	 * free or `own` was called; n is at most what alloc() has room for. NULL: no buffer. */
-	struct io_frame *(*refer)(struct io_link *l, const uint8_t *p, uint32_t n);
-	/* Copy them into the buffer's own memory: whoever holds it sends the copy from now on. */
-	void (*own)(struct io_frame *f);
 	void (*ref)(struct io_frame *f);
 	unsigned (*refs)(const struct io_frame *f);
 	/* Is anything waiting to be received? Exact or "maybe" (true): asked just before sleeping.
@@ -135,6 +126,12 @@ static inline void io_free_chain(struct io_frame *f)
 		f->link->ops->free(f);
 		f = next;
 	}
+}
+
+/* Are frames of this link believed as they are, without checksums? */
+static inline bool io_unsummed(const struct io_link *l)
+{
+	return (l->flags & (IO_P2P | IO_SUMS)) == IO_P2P;
 }
 
 /* MAC of an address on an IO_P2P link: locally administered, the address's last 4 octets in its

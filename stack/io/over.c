@@ -6,16 +6,6 @@ static struct io_frame *over_alloc(struct io_link *l)
 	return io_under(l)->ops->alloc(io_under(l));
 }
 
-static struct io_frame *over_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	return io_under(l)->ops->refer(io_under(l), p, n);
-}
-
-static void frame_own(struct io_frame *f)
-{
-	f->link->ops->own(f);
-}
-
 static void frame_free(struct io_frame *f)
 {
 	f->link->ops->free(f);
@@ -53,8 +43,6 @@ struct io_ops io_over_ops(const struct io_ops *under)
 		.name = under->name,
 		.alloc = over_alloc,
 		.free = frame_free,
-		.refer = under->refer ? over_refer : NULL,
-		.own = frame_own,
 		.ref = frame_ref,
 		.refs = frame_refs,
 		.resolve = under->resolve ? over_resolve : NULL,

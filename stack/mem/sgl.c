@@ -59,20 +59,6 @@ uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint6
 	return UW_OK;
 }
 
-uw_status mem_refer(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off, size_t n,
-		    struct uw_span *out)
-{
-	uw_status st;
-
-	if (sgl->inl)
-		return UW_MORE;
-	*out = (struct uw_span){ NULL, n };
-	st = locate(t, sgl, off, 0, out);
-	if (st)
-		return st;
-	return out->p && out->n == n ? UW_OK : UW_MORE;
-}
-
 uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
 		      struct uw_rope src)
 {

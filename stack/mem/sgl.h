@@ -26,11 +26,6 @@ uint64_t mem_sgl_length(const struct uw_sge *v, uint32_t n);
 uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
 		     uint8_t *dst, size_t n) UW_CHECK;
 
-/* Where the n octets from offset off of the list lie, if they are in one piece of registered memory.
- * UW_MORE: they are not; UW_E_LKEY. off + n <= sgl->len, n > 0. */
-uw_status mem_refer(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off, size_t n,
-		    struct uw_span *out) UW_CHECK;
-
 /* Copy the rope to offset off of the list (needs MEM_LOCAL_WRITE). off + src.len <= sgl->len. */
 uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
 		      struct uw_rope src) UW_CHECK;

@@ -157,23 +157,6 @@ size_t mpa_tx_fit(const struct mpa_tx *tx, size_t room)
 	return room - over > MPA_ULPDU_MAX ? MPA_ULPDU_MAX : room - over;
 }
 
-size_t mpa_tx_finish_around(struct mpa_tx *tx, uint8_t *p, size_t n, struct uw_span rest)
-{
-	size_t pad = mpa_pad(n + rest.n), head = MPA_LENGTH_SIZE + n;
-	uint32_t crc = UW_CRC32C_START;
-
-	uw_put16(p, (uint16_t)(n + rest.n));
-	memset(p + head, 0, pad);
-	if (tx->crc) {
-		crc = uw_crc32c_add(crc, p, head);
-		crc = uw_crc32c_add(crc, rest.p, rest.n);
-		crc = uw_crc32c_add(crc, p + head, pad);
-	}
-	mpa_put_crc(p + head + pad, tx->crc ? uw_crc32c_end(crc) : 0);
-	tx->stats->mpa_tx_fpdus++;
-	return head + pad + MPA_CRC_SIZE;
-}
-
 size_t mpa_tx_finish(struct mpa_tx *tx, uint8_t *p, size_t n)
 {
 	size_t pad = mpa_pad(n), size = MPA_LENGTH_SIZE + n + pad;

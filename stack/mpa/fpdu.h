@@ -59,11 +59,6 @@ static inline uint8_t *mpa_tx_ulpdu(uint8_t *p)
 	return p + MPA_LENGTH_SIZE;
 }
 
-/* Make an FPDU whose ULPDU is the n octets that were put at mpa_tx_ulpdu(p) and then `rest`, which
- * stays where it is and belongs between them and what follows at mpa_tx_ulpdu(p) + n: pad and CRC.
- * Returns the octets at p. Not with markers. */
-size_t mpa_tx_finish_around(struct mpa_tx *tx, uint8_t *p, size_t n, struct uw_span rest);
-
 /* Make the FPDU around the n octets that were put at mpa_tx_ulpdu(p); returns its whole size. */
 size_t mpa_tx_finish(struct mpa_tx *tx, uint8_t *p, size_t n);
 

@@ -56,10 +56,10 @@ static void settle_responder(const struct mpa_start *req, struct mpa_start *rep,
 		rep->ord = MPA_RD_NO_NEGO;
 	else
 		out->ord = rep->ord = min16(out->ord, req->ird);
+	if (rep->p2p && rep->rtr == MPA_RTR_READ && !out->ird)
+		out->ird = rep->ird = 1; /* RFC 6581 §9.2: a Read RTR needs one */
 	if (req->ord == MPA_RD_NO_NEGO)
 		rep->ird = MPA_RD_NO_NEGO;
-	else if (rep->p2p && rep->rtr == MPA_RTR_READ && !out->ird)
-		out->ird = rep->ird = 1; /* RFC 6581 §9.2: a Read RTR needs one */
 }
 
 void mpa_reply_make(const struct mpa_policy *p, const struct mpa_start *req, uint16_t ird,

@@ -110,16 +110,44 @@ static bool find_first_send(const struct qp *qp, uint32_t *at)
 	return false;
 }
 
+/* False: the Terminate brings no header of a segment, or none that can be read. */
+static bool header_of(const struct rdmap_term *t, struct ddp_hdr *h)
+{
+	return t->has_ddp && !ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, h);
+}
+
 static bool find_blamed(const struct qp *qp, const struct rdmap_term *t, uint32_t *at)
 {
 	struct ddp_hdr h;
 
 	if (rdmap_is_local(t))
 		return find_first_send(qp, at);
-	if (!t->has_ddp || ddp_hdr_decode((struct uw_span){ t->ddp_hdr, t->ddp_hdr_len }, &h))
+	if (!header_of(t, &h))
 		return false;
 	return h.tagged ? find_write(qp, &h, at)
 			: h.qn == RDMAP_QN_SEND && find_send(qp, h.msn, at);
+}
+
+/* Without qp->confirmed the Send or Write that the Terminate names has nearly always completed, as
+ * our TCP has taken it. Nothing behind it is carried out any more (RFC 5041 §7.1), for the same
+ * reason: so the first Send or Write that has not completed fails with it. NULL: there is none, or
+ * the Terminate is not about a Send or a Write. */
+static struct sqe *first_behind(const struct qp *qp, const struct rdmap_term *t)
+{
+	struct ddp_hdr h;
+
+	if (qp->confirmed || !header_of(t, &h))
+		return NULL;
+	if (h.tagged ? rdmap_ctrl_opcode(h.rsvd_ulp) != RDMAP_WRITE : h.qn != RDMAP_QN_SEND)
+		return NULL;
+	for (uint32_t i = oldest(qp); i != atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	     i++) {
+		struct sqe *e = sq_at(&qp->sq, i);
+
+		if (!e->done && !sqe_is_answered(e) && !sqe_is_local(e))
+			return e;
+	}
+	return NULL;
 }
 
 struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
@@ -127,8 +155,8 @@ struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
 	uint32_t i;
 
 	catch_up(qp);
-	if (!find_blamed(qp, t, &i) || sq_at(&qp->sq, i)->done)
-		return NULL;
+	if (!find_blamed(qp, t, &i))
+		return first_behind(qp, t);
 	settle_before(qp, i);
 	return sq_at(&qp->sq, i);
 }

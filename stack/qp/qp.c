@@ -208,25 +208,18 @@ static bool about_read(const struct rdmap_term *t)
 {
 	unsigned opcode = rdmap_ctrl_opcode(t->ddp_hdr[1]);
 
-	return t->layer == 0 && t->etype == 1 &&
-	       (!t->has_ddp || opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST);
+	if (!t->has_ddp)
+		return t->layer == 0 && t->etype == 1;
+	return opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST;
 }
 
-/* What is about to complete is the program's again. */
-static void let_go(struct qp *qp)
-{
-	if (qp->let_go)
-		qp->let_go(qp);
-}
-
-/* A Terminate names the request that is to blame. One that was complete when our TCP took it cannot
- * fail any more: then the program hears of it by the state of the QP. */
+/* A Terminate names the request that is to blame. One whose completion is out cannot fail any more:
+ * see qp_blamed. */
 static void terminated(void *arg, const struct rdmap_term *t)
 {
 	struct qp *qp = arg;
 	struct sqe *e = about_read(t) ? read_after(qp, rdmap_blamed(&qp->rd, t)) : NULL;
 
-	let_go(qp);
 	qp->peer_term = *t;
 	if (!e)
 		e = qp_blamed(qp, t);
@@ -252,16 +245,14 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->stats = s->stats;
 	qp->state = UW_QPS_RESET;
 	qp->mem = s->mem;
-	qp->bounce = s->bounce;
 	qp->guard = s->guard;
 	qp->rd.mem = s->mem;
 	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
 }
 
-void qp_move(struct qp *qp, struct uw_stats *stats, uint8_t *bounce)
+void qp_move(struct qp *qp, struct uw_stats *stats)
 {
 	qp->stats = stats;
-	qp->bounce = bounce;
 }
 
 uw_status qp_start(struct qp *qp, const struct qp_stream *s)
@@ -278,7 +269,6 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->mtx = (struct mpa_tx){ .crc = a->crc, .markers = a->tx_markers, .stats = qp->stats };
 	rdmap_stream_init(&qp->rd, &s->queues, qp->stats);
 	qp->rd.mem = mem;
-	qp->rd.bounce = qp->bounce;
 	qp->rd.pd = qp->pd;
 	qp->rd.num = qp->num;
 	qp->rd.remote_rights = rights;
@@ -358,10 +348,10 @@ static void blame_inbound(struct qp *qp, uw_status why)
 	push_recv(qp, qp->taken_wr_id, why == UW_E_LKEY ? UW_E_LKEY : UW_E_LEN, NULL);
 }
 
-/* A request that names what it may not. */
+/* A request asks for what it may not. */
 static bool own_fault(uw_status why)
 {
-	return why == UW_E_LKEY || why == UW_E_BIND;
+	return why == UW_E_LKEY || why == UW_E_BIND || why == UW_E_ORD;
 }
 
 void qp_fail(struct qp *qp, uw_status why)
@@ -372,7 +362,6 @@ void qp_fail(struct qp *qp, uw_status why)
 		qp_flush(qp);
 		return;
 	}
-	let_go(qp);
 	if (own_fault(why))
 		qp->acked = qp->out; /* what TCP has it delivers: the end is orderly */
 	qp_settle(qp);

@@ -52,11 +52,8 @@ struct qp {
 	/* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
 	struct uw_sge *taken;
 	struct mem_table *mem;
-	uint8_t *bounce;
 	uw_status cause;	     /* why it went to error; UW_OK: it was closed */
 	struct rdmap_term peer_term; /* what the peer's Terminate said */
-	/* With qp_tx_around: requests are about to complete whose octets the peer may not have. */
-	void (*let_go)(struct qp *qp);
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
@@ -70,7 +67,6 @@ struct qp_setup {
 	struct rq *srq; /* or NULL */
 	bool patient;	/* see struct qp */
 	struct mem_table *mem;
-	uint8_t *bounce; /* RDMAP_BOUNCE octets or NULL: see struct rdmap_stream */
 	struct uw_stats *stats;
 	void (*guard)(struct rq *srq, bool on); /* see struct qp */
 };
@@ -78,8 +74,8 @@ struct qp_setup {
 /* sq and own_rq (or srq and taken) are set up by the caller before. */
 void qp_init(struct qp *qp, const struct qp_setup *s);
 
-/* Without a stream: another stack's from now on, with its counters and its bounce buffer. */
-void qp_move(struct qp *qp, struct uw_stats *stats, uint8_t *bounce);
+/* Without a stream: another stack's from now on, with its counters. */
+void qp_move(struct qp *qp, struct uw_stats *stats);
 
 /* ---- life -------------------------------------------------------------------------------- */
 
@@ -134,17 +130,6 @@ bool qp_tx_pending(struct qp *qp);
  * another; one that does not is never cut just to fill it. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 
-/* Octets that stay where they are and belong behind the first `at` of a segment. */
-struct qp_ref {
-	size_t at;
-	struct uw_span octets;
-};
-
-/* The same, but the payload of a large Send or Write may stay where it is: then the segment is one
- * FPDU, with r->octets (r->octets.n not 0) in the middle of what is returned. They have to stay as
- * they are until the peer has acknowledged them, or `let_go` was called. */
-size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r);
-
 /* Queue a zero-length RDMA Write, which the peer's program does not see. False: there is something
  * to send anyway, or it may not be sent now. */
 bool qp_nudge(struct qp *qp);
@@ -164,8 +149,9 @@ void qp_settle(struct qp *qp);
 void qp_sent(struct qp *qp);
 /* Completions for what is done, in the order of posting. */
 void qp_reap(struct qp *qp);
-/* The Send or Write, of those that are not complete, that the peer's Terminate is about; or NULL.
- * Those before it are done: the peer took them. */
+/* The Send or Write that fails with the peer's Terminate, or NULL: the one that the Terminate
+ * names, if its completion is not out; else, without `confirmed`, the next one behind it. Those
+ * before the one that is named are done: the peer took them. */
 struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t);
 
 #endif

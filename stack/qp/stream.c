@@ -43,7 +43,7 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 
 /* ---- transmit ---------------------------------------------------------------------------- */
 
-/* ---- one function for each opcode: false means that ORD reads are outstanding ---- */
+/* ---- one function for each opcode. UW_MORE: ORD reads are outstanding. ---- */
 
 struct request {
 	struct qp *qp;
@@ -52,47 +52,47 @@ struct request {
 	bool solicited;
 };
 
-static bool start_send(const struct request *r)
+static uw_status start_send(const struct request *r)
 {
 	rdmap_send(&r->qp->rd, r->solicited ? RDMAP_SEND_SE : RDMAP_SEND, &r->sgl, 0);
-	return true;
+	return UW_OK;
 }
 
-static bool start_send_inv(const struct request *r)
+static uw_status start_send_inv(const struct request *r)
 {
 	rdmap_send(&r->qp->rd, r->solicited ? RDMAP_SEND_SE_INV : RDMAP_SEND_INV, &r->sgl,
 		   r->e->imm_or_inv);
-	return true;
+	return UW_OK;
 }
 
-static bool start_send_imm(const struct request *r)
+static uw_status start_send_imm(const struct request *r)
 {
 	rdmap_send_imm(&r->qp->rd, &r->sgl, r->e->imm_or_inv, r->solicited);
-	return true;
+	return UW_OK;
 }
 
-static bool start_write(const struct request *r)
+static uw_status start_write(const struct request *r)
 {
 	rdmap_write(&r->qp->rd, &r->sgl, r->e->rkey, r->e->remote_addr);
-	return true;
+	return UW_OK;
 }
 
 /* RFC 7306 §6: two messages, the Write and then its Immediate Data. */
-static bool start_write_imm(const struct request *r)
+static uw_status start_write_imm(const struct request *r)
 {
 	if (!r->e->written)
 		return start_write(r);
 	rdmap_imm(&r->qp->rd, r->e->imm_or_inv, r->solicited);
-	return true;
+	return UW_OK;
 }
 
-static bool start_read(const struct request *r)
+static uw_status start_read(const struct request *r)
 {
-	return rdmap_read(&r->qp->rd, &r->sgl, r->e->rkey, r->e->remote_addr) == UW_OK;
+	return rdmap_read(&r->qp->rd, &r->sgl, r->e->rkey, r->e->remote_addr);
 }
 
 /* RFC 7306 §5.1: without masks, FetchAdd has none and CmpSwap has both full. */
-static bool start_fetch_add(const struct request *r)
+static uw_status start_fetch_add(const struct request *r)
 {
 	struct rdmap_atomic a = { .aop = RDMAP_FETCH_ADD,
 				  .stag = r->e->rkey,
@@ -100,10 +100,10 @@ static bool start_fetch_add(const struct request *r)
 				  .add_swap = r->e->compare_add,
 				  .compare_mask = UINT64_MAX };
 
-	return rdmap_atomic(&r->qp->rd, &r->sgl, &a) == UW_OK;
+	return rdmap_atomic(&r->qp->rd, &r->sgl, &a);
 }
 
-static bool start_cmp_swap(const struct request *r)
+static uw_status start_cmp_swap(const struct request *r)
 {
 	struct rdmap_atomic a = { .aop = RDMAP_CMP_SWAP,
 				  .stag = r->e->rkey,
@@ -113,10 +113,10 @@ static bool start_cmp_swap(const struct request *r)
 				  .compare = r->e->compare_add,
 				  .compare_mask = UINT64_MAX };
 
-	return rdmap_atomic(&r->qp->rd, &r->sgl, &a) == UW_OK;
+	return rdmap_atomic(&r->qp->rd, &r->sgl, &a);
 }
 
-static bool (*const starters[])(const struct request *r) = {
+static uw_status (*const starters[])(const struct request *r) = {
 	[UW_WR_RDMA_WRITE] = start_write,
 	[UW_WR_RDMA_WRITE_WITH_IMM] = start_write_imm,
 	[UW_WR_SEND] = start_send,
@@ -127,8 +127,8 @@ static bool (*const starters[])(const struct request *r) = {
 	[UW_WR_SEND_WITH_INV] = start_send_inv,
 };
 
-/* Start the request at sq.tx; false: it has to wait (fence, ORD). */
-static bool start_request(struct qp *qp)
+/* Start the request at sq.tx. UW_MORE: it has to wait (fence, ORD). */
+static uw_status start_request(struct qp *qp)
 {
 	struct sqe *e = sq_at(&qp->sq, qp->sq.tx);
 	struct request r = {
@@ -137,14 +137,16 @@ static bool start_request(struct qp *qp)
 		.sgl = { .v = sqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length },
 		.solicited = e->flags & UW_SEND_SOLICITED,
 	};
+	uw_status st;
 
 	/* RFC 5040 §5.2: reads may be overtaken; the fence says not here. */
 	if ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count)
-		return false;
+		return UW_MORE;
 	if (e->flags & UW_SEND_INLINE)
 		r.sgl.inl = sqe_inline(e);
-	qp->sending_sq = starters[e->opcode](&r);
-	return qp->sending_sq;
+	st = starters[e->opcode](&r);
+	qp->sending_sq = st != UW_MORE; /* also if it fails: it is the one to blame */
+	return st;
 }
 
 /* SQD of a named QP begins nothing new; an Immediate Data behind its Write is not new. */
@@ -198,6 +200,7 @@ static bool is_local_next(const struct qp *qp)
 /* Make a message current if there is one that may go. */
 static bool next_message(struct qp *qp)
 {
+	uw_status st = UW_MORE;
 	bool due, ready;
 
 	if (!rdmap_tx_idle(&qp->rd))
@@ -207,9 +210,15 @@ static bool next_message(struct qp *qp)
 	due = rdmap_response_due(&qp->rd);
 	ready = sq_ready(&qp->sq) && may_begin(qp) && !sqe_is_local(sq_at(&qp->sq, qp->sq.tx));
 	/* Take turns, so that neither direction of reading starves the other. */
-	if (ready && !(due && qp->respond_next) && start_request(qp)) {
+	if (ready && !(due && qp->respond_next))
+		st = start_request(qp);
+	if (!st) {
 		qp->respond_next = true;
 		return true;
+	}
+	if (st != UW_MORE) {
+		qp_fail(qp, st);
+		return !rdmap_tx_idle(&qp->rd); /* its Terminate */
 	}
 	if (!due)
 		return false;
@@ -261,8 +270,7 @@ static bool goes_behind(const struct qp *qp, size_t fit, size_t room)
 	return fits(qp, fit) || (fit >= room / 4 && !fits(qp, mpa_tx_fit(&qp->mtx, room)));
 }
 
-/* large: the beginning of a large message may fill a segment up. */
-static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
+size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 {
 	size_t at = 0;
 
@@ -271,7 +279,7 @@ static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
 		uw_status st;
 
 		/* A message of headers alone is one segment: the peer takes no other. */
-		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES || (at && !large);
+		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES;
 
 		if (fit <= DDP_HDR_MAX || (whole && !fits(qp, fit)) ||
 		    (at && !goes_behind(qp, fit, room)))
@@ -289,35 +297,4 @@ static size_t fill(struct qp *qp, uint8_t *out, size_t room, bool large)
 	}
 	qp_reap(qp);
 	return at;
-}
-
-size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
-{
-	return fill(qp, out, room, true);
-}
-
-/* Smaller messages are copied sooner than the memory is kept still for them. */
-#define REFER_MIN 16384u
-
-size_t qp_tx_around(struct qp *qp, uint8_t *out, size_t room, struct qp_ref *r)
-{
-	struct rdmap_stream *rd = &qp->rd;
-	size_t fit = mpa_tx_fit(&qp->mtx, room), n;
-	uw_status st = UW_MORE;
-
-	r->octets = (struct uw_span){ NULL, 0 };
-	if (fit > DDP_HDR_MAX && !qp->mtx.markers && qp_tx_pending(qp) &&
-	    rd->tx.sgl.len >= REFER_MIN)
-		st = rdmap_tx_refer(rd, mpa_tx_ulpdu(out), fit, &n, &r->octets);
-	if (st) { /* whatever it is, it comes again */
-		r->octets.n = 0;
-		return fill(qp, out, room, false);
-	}
-	r->at = MPA_LENGTH_SIZE + n;
-	n = mpa_tx_finish_around(&qp->mtx, out, n, r->octets);
-	qp->out += (uint32_t)(n + r->octets.n);
-	if (rdmap_tx_idle(rd) && qp->sending_sq)
-		qp_sent(qp);
-	qp_reap(qp);
-	return n;
 }

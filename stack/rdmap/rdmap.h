@@ -49,18 +49,18 @@ struct rdmap_orq_entry {
 	struct mem_sgl sink;
 	uint32_t stag; /* private: names this read's sink (or this atomic) and nothing else */
 	bool atomic;
-	uint64_t placed; /* octets */
+	uint64_t placed; /* octets so far, from the start on without a hole */
 	bool hidden;	 /* RTR: the ULP does not know of it */
 };
 
 struct rdmap_irq {
 	struct rdmap_irq_entry *v;
-	uint16_t cap; /* = IRD */
+	uint16_t cap; /* = IRD; 0: v is not used, no Read is taken */
 	uint16_t head, count;
 };
 struct rdmap_orq {
 	struct rdmap_orq_entry *v;
-	uint16_t cap; /* = ORD */
+	uint16_t cap; /* = ORD; 0: v is not used, no Read is sent */
 	uint16_t head, count;
 };
 
@@ -88,9 +88,6 @@ struct rdmap_stream {
 	uint32_t pd, num;	/* num: what windows know the stream by; not 0 */
 	unsigned remote_rights; /* MEM_REMOTE_* that the QP allows at all */
 	struct uw_stats *stats;
-	/* RDMAP_BOUNCE octets of the caller's that all payload passes through, NULL: it does not.
-	 */
-	uint8_t *bounce;
 
 	struct rdmap_irq irq;
 	struct rdmap_orq orq;
@@ -103,9 +100,8 @@ struct rdmap_stream {
 	bool bad_read;	 /* bad_hdr is a Read Request's header */
 	bool term_sent, term_rcvd;
 	struct mem_sgl recv;
-	uint32_t recv_end;  /* highest octet placed so far */
+	uint32_t recv_len;  /* octets placed so far, from the start on without a hole */
 	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
-	uint64_t recv_sum;  /* octets placed so far */
 
 	/* the segment that came last; one that failed is for Terminate (RFC 5040 §4.8) */
 	struct ddp_seg bad;
@@ -113,13 +109,7 @@ struct rdmap_stream {
 	struct rdmap_tx tx;
 
 	uint8_t bad_hdr[sizeof(struct rdmap_read_wire)];
-	struct uw_span bounced;
 };
-
-#define RDMAP_BOUNCE 65536u
-
-/* Less than this in a segment is copied sooner than referred to. */
-#define RDMAP_REFER_MIN 1024u
 
 struct rdmap_queues {
 	struct rdmap_irq_entry *irq;
@@ -154,11 +144,12 @@ void rdmap_send_imm(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t 
 /* RFC 7306 §6: the Immediate Data message that follows a Write. */
 void rdmap_imm(struct rdmap_stream *s, uint32_t imm_be, bool solicited);
 void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to);
-/* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). */
+/* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). UW_E_ORD: ORD is 0, so none may
+ * ever be. */
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
 		     uint64_t to) UW_CHECK;
 /* RFC 7306 §5: a->req_id is set here; the original value goes to sink (8 octets) in host order.
- * UW_MORE as above. */
+ * UW_MORE, UW_E_ORD as above. */
 uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
 		       struct rdmap_atomic *a) UW_CHECK;
 /* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */
@@ -175,11 +166,6 @@ void rdmap_respond(struct rdmap_stream *s);
  * UW_E_LKEY, UW_E_RDMAP_*: the memory went away meanwhile; the stream cannot go on.
  * rdmap_tx_idle tells whether that was the last one. */
 uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n) UW_CHECK;
-
-/* As rdmap_tx_segment, but only the headers go to out, *n octets of them: the payload stays where
- * it is, at *payload. UW_MORE, and nothing was done: this segment's has to be copied. */
-uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n,
-			 struct uw_span *payload) UW_CHECK;
 
 /* ---- errors (terminate.c) ---------------------------------------------------------------- */
 

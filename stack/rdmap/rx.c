@@ -7,17 +7,6 @@
 
 /* ---- tagged ------------------------------------------------------------------------------ */
 
-/* The payload as it is to be placed: where it lies, or by way of the bounce buffer. */
-static struct uw_rope incoming(struct rdmap_stream *s, struct uw_rope payload)
-{
-	if (!s->bounce)
-		return payload;
-	uw_rope_copy(payload, s->bounce, payload.len);
-	s->stats->payload_rx_copied += payload.len;
-	s->bounced = (struct uw_span){ s->bounce, payload.len };
-	return uw_rope_of(&s->bounced);
-}
-
 /* RFC 5040 §5.1, RFC 5041 §5.2: check, place, never deliver. */
 static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
@@ -39,8 +28,7 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_DDP);
-	uw_rope_copy(incoming(s, seg->payload), va, seg->payload.len);
-	s->stats->payload_rx_copied += a.len;
+	uw_rope_copy(seg->payload, va, seg->payload.len);
 	return UW_OK;
 }
 
@@ -77,13 +65,14 @@ static uw_status rx_read_response(struct rdmap_stream *s, const struct ddp_seg *
 			return UW_E_DDP_STAG;
 		if (seg->hdr.to + n < n)
 			return UW_E_DDP_WRAP;
-		if (seg->hdr.to + n > e->sink.len)
+		/* RFC 5041 §5.2: as with a Send, each segment begins where the one before it ended
+		 * (the sink's TO begins with 0). */
+		if (seg->hdr.to != e->placed || n > e->sink.len - e->placed)
 			return UW_E_DDP_BOUNDS;
-		st = mem_scatter(s->mem, &e->sink, seg->hdr.to, incoming(s, seg->payload));
+		st = mem_scatter(s->mem, &e->sink, seg->hdr.to, seg->payload);
 		if (st)
 			return st;
 		e->placed += n;
-		s->stats->payload_rx_copied += n;
 	}
 	if (!seg->hdr.last)
 		return UW_OK;
@@ -108,12 +97,14 @@ static uw_status open_recv(struct rdmap_stream *s)
 			return st;
 	}
 	s->recv_open = true;
-	s->recv_end = 0;
-	s->recv_sum = 0;
+	s->recv_len = 0;
 	return UW_OK;
 }
 
-/* RFC 5040 §5.3; RFC 5041 §5.3, §7.1: buffer there, offset and length within it. */
+/* RFC 5040 §5.3; RFC 5041 §5.3, §7.1: buffer there, offset and length within it. A sender gives a
+ * message's segments in the order of their offsets (RFC 5041 §5.2) and TCP keeps it, so each begins
+ * where the one before it ended. With any other the message would have a hole, and is not to be
+ * delivered (§5.3). */
 static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	const struct rdmap_op *op = &rdmap_ops[rdmap_ctrl_opcode(seg->hdr.rsvd_ulp)];
@@ -123,24 +114,17 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 
 	if (st)
 		return st;
-	if (seg->payload.len && seg->hdr.mo >= s->recv.len && seg->hdr.mo)
+	if (seg->hdr.mo != s->recv_len)
 		return UW_E_DDP_MO;
 	/* RFC 5040 §5.2: 2^32-1 octets at most, even if the receive holds more. */
 	if (end > s->recv.len || end > UINT32_MAX)
 		return UW_E_DDP_TOO_LONG;
-	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, incoming(s, seg->payload));
+	st = mem_scatter(s->mem, &s->recv, seg->hdr.mo, seg->payload);
 	if (st)
 		return st;
-	s->stats->payload_rx_copied += seg->payload.len;
-	if (end > s->recv_end)
-		s->recv_end = (uint32_t)end;
-	s->recv_sum += seg->payload.len;
+	s->recv_len = (uint32_t)end;
 	if (!seg->hdr.last)
 		return UW_OK;
-	/* RFC 5041 §5.3: it is delivered when all of it is placed; a hole is never filled any more.
-	 */
-	if (s->recv_sum < s->recv_end)
-		return UW_E_DDP_MO;
 	if (op->invalidates) {
 		st = mem_invalidate_remote(s->mem, seg->hdr.rsvd_ulp32, s->pd, s->num);
 		if (st)
@@ -149,7 +133,7 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 		d.inv_stag = seg->hdr.rsvd_ulp32;
 	}
 	s->recv_open = false;
-	d.length = s->recv_end;
+	d.length = s->recv_len;
 	if (rdmap_ctrl_opcode(seg->hdr.rsvd_ulp) == RDMAP_SEND_IMM) {
 		d.has_imm = true;
 		d.imm_be = htobe32(seg->hdr.rsvd_ulp32);

@@ -62,7 +62,15 @@ void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t sta
 	begin(s, RDMAP_WRITE, RDMAP_FROM_SGL);
 }
 
-/* A place in the ORQ under a name of its own; there is one. */
+/* RFC 5040 §5.2: never more than ORD Reads are outstanding. */
+static uw_status orq_room(const struct rdmap_stream *s)
+{
+	if (!s->orq.cap)
+		return UW_E_ORD;
+	return s->orq.count < s->orq.cap ? UW_OK : UW_MORE;
+}
+
+/* Take a place in the ORQ, which has one, under a private STag that no other has. */
 static struct rdmap_orq_entry *outstanding(struct rdmap_stream *s, const struct mem_sgl *sink)
 {
 	struct rdmap_orq *q = &s->orq;
@@ -90,8 +98,10 @@ static void request_read(struct rdmap_stream *s, const struct mem_sgl *sink, uin
 
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag, uint64_t to)
 {
-	if (s->orq.count == s->orq.cap)
-		return UW_MORE;
+	uw_status st = orq_room(s);
+
+	if (st)
+		return st;
 	request_read(s, sink, stag, to, false);
 	return UW_OK;
 }
@@ -100,9 +110,10 @@ uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_
 uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink, struct rdmap_atomic *a)
 {
 	struct rdmap_orq_entry *e;
+	uw_status st = orq_room(s);
 
-	if (s->orq.count == s->orq.cap)
-		return UW_MORE;
+	if (st)
+		return st;
 	e = outstanding(s, sink);
 	e->atomic = true;
 	a->req_id = e->stag;
@@ -216,21 +227,9 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 
 static uw_status fetch(struct rdmap_stream *s, uint8_t *out, size_t n)
 {
-	s->stats->payload_tx_copied += n;
 	if (s->tx.source == RDMAP_FROM_STAG)
 		return from_stag(s, out, n);
 	return n ? mem_gather(s->mem, &s->tx.sgl, s->tx.off, out, n) : UW_OK;
-}
-
-static uw_status fetch_bounced(struct rdmap_stream *s, uint8_t *out, size_t n)
-{
-	uw_status st = fetch(s, s->bounce, n);
-
-	if (st)
-		return st;
-	memcpy(out, s->bounce, n);
-	s->stats->payload_tx_copied += n;
-	return UW_OK;
 }
 
 static uw_status payload(struct rdmap_stream *s, uint8_t *out, size_t n)
@@ -238,7 +237,7 @@ static uw_status payload(struct rdmap_stream *s, uint8_t *out, size_t n)
 	switch (s->tx.source) {
 	case RDMAP_FROM_SGL:
 	case RDMAP_FROM_STAG:
-		return s->bounce ? fetch_bounced(s, out, n) : fetch(s, out, n);
+		return fetch(s, out, n);
 	case RDMAP_FROM_BYTES:
 		memcpy(out, s->tx.bytes + s->tx.off, n);
 		return UW_OK;
@@ -277,25 +276,6 @@ uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, siz
 	if (st)
 		return st;
 	*n = hdr + len;
-	advance(s, len);
-	return UW_OK;
-}
-
-/* A Read Response is copied in any case: its memory is not ours to keep still. The program may change
- * it when it likes, and nothing tells it that the peer has it. */
-uw_status rdmap_tx_refer(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n,
-			 struct uw_span *payload)
-{
-	const struct ddp_msg *m = &s->tx.msg;
-	size_t room = max - ddp_hdr_size(m->hdr.tagged), len = m->left < room ? m->left : room;
-	uw_status st;
-
-	if (s->tx.source != RDMAP_FROM_SGL || s->bounce || len < RDMAP_REFER_MIN)
-		return UW_MORE;
-	st = mem_refer(s->mem, &s->tx.sgl, s->tx.off, len, payload);
-	if (st)
-		return st;
-	*n = ddp_tx_segment(&s->ddp, &s->tx.msg, out, max, &len);
 	advance(s, len);
 	return UW_OK;
 }

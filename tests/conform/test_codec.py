@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The tester's own octets: golden vectors of the RFCs, of captures, and there and back again."""
 

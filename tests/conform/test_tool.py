@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """uwarp-conform finds what it is for: an endpoint that does one thing wrong fails exactly the
 requirement that it breaks, and one that does all right fails none."""

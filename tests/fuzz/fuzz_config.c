@@ -27,9 +27,9 @@ static const char *const names[] = {
 	"UWARP_KEEPALIVE_MS",
 	"UWARP_RC_WAIT_MS",
 	"UWARP_IDENTITY",
-	"UWARP_COPIES",
 	"UWARP_THREADS",
 	"UWARP_TSO",
+	"UWARP_IMPAIR",
 };
 
 static void check(const struct uw_config *c)
@@ -37,7 +37,6 @@ static void check(const struct uw_config *c)
 	CHECK(memchr(c->link, 0, sizeof(c->link)) && memchr(c->ip, 0, sizeof(c->ip)));
 	CHECK(memchr(c->run_dir, 0, sizeof(c->run_dir)));
 	CHECK(!c->mtu || (c->mtu >= 576 && c->mtu <= 65521));
-	CHECK(c->copies <= 2);
 	CHECK(c->mpa_rev == 1 || c->mpa_rev == 2);
 	CHECK(c->ird >= 1 && c->ird <= 0x3ffe && c->ord >= 1 && c->ord <= 0x3ffe);
 	CHECK(c->connect_ms >= 10 && c->connect_ms <= 600000);

@@ -14,11 +14,11 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "channel.h"
-#include "netlink.h"
+#include "fuzz_stack.h"
+#include "netlink/netlink.h"
 #include "shim_double.h"
-#include "stack_double.h"
-#include "uverbs.h"
+#include "uverbs/channel.h"
+#include "uverbs/uverbs.h"
 
 #define ATTRS 6u
 
@@ -221,7 +221,7 @@ static void one(struct feed *f)
 		(void)uverbs_open(0);
 		break;
 	case 1:
-		(void)nl_open(3);
+		(void)netlink_open(3);
 		break;
 	case 2:
 		if (fd >= 0 && feed_rarely(f, 4))
@@ -246,9 +246,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct feed f = { data, size };
 
 	double_begin(&f);
-	stack_double_begin(&f);
+	fuzz_stack_begin(&f);
 	(void)uverbs_open(0);
-	(void)nl_open(3);
+	(void)netlink_open(3);
 	while (f.n)
 		one(&f);
 	double_end();

@@ -8,8 +8,9 @@
 #include <fcntl.h>
 #include <stddef.h>
 
+#include "fuzz_stack.h"
+#include "rdma_cm/rdma_cm.h"
 #include "shim_double.h"
-#include "stack_double.h"
 
 #define FILES 3
 
@@ -216,7 +217,7 @@ static void walk(struct feed *f, int fd)
 		command(f, fd, listens ? passive[i] : active[i], id + (listens && i > 2));
 		double_run_helpers();
 		if (feed_bool(f))
-			double_event(f);
+			fuzz_stack_event(f);
 	}
 }
 
@@ -232,7 +233,7 @@ static void one(struct feed *f)
 			double_close(fd);
 		break;
 	case 1:
-		(void)ucma_open(O_NONBLOCK);
+		(void)cm_open(O_NONBLOCK);
 		break;
 	case 2:
 		double_run_helpers();
@@ -240,7 +241,7 @@ static void one(struct feed *f)
 	case 3:
 	case 4:
 	case 5:
-		double_event(f);
+		fuzz_stack_event(f);
 		break;
 	case 6:
 	case 7:
@@ -259,13 +260,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct feed f = { data, size };
 
 	double_begin(&f);
-	stack_double_begin(&f);
-	(void)ucma_open(O_CLOEXEC);
+	fuzz_stack_begin(&f);
+	(void)cm_open(O_CLOEXEC);
 	while (f.n)
 		one(&f);
 	double_end();
 	cm_events_discard(&cm.drops); /* no helper was to be had for these: the next drop would */
-	stack_double_end();
+	fuzz_stack_end();
 	for (uint32_t i = 0; i < cm.room; i++)
 		CHECK(!cm.ids[i]);
 	return 0;

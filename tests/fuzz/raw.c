@@ -213,12 +213,12 @@ static void abort_all(struct tcp_pcb **list)
 
 void raw_close(struct raw *r)
 {
-	engine_lock(r->e);
+	sched_lock(&r->e->stack[0]->sched);
 	CHECK(!r->e->eps);
 	/* What still closes belongs to nobody; nobody is told. */
 	abort_all(&tcp_active_pcbs);
 	abort_all(&tcp_tw_pcbs);
-	engine_unlock(r->e);
+	sched_unlock(&r->e->stack[0]->sched);
 	r->on_tcp = NULL;
 	raw_run(r);
 	CHECK(!tcp_active_pcbs && !tcp_tw_pcbs && !tcp_bound_pcbs);
@@ -445,9 +445,9 @@ void raw_run(struct raw *r)
 		struct raw_frame *f;
 		unsigned work;
 
-		engine_lock(r->e);
-		work = engine_run(r->e);
-		engine_unlock(r->e);
+		sched_lock(&r->e->stack[0]->sched);
+		work = sched_run(&r->e->stack[0]->sched);
+		sched_unlock(&r->e->stack[0]->sched);
 		for (; (f = get(&r->out)); work++) {
 			hear(r, &f->f);
 			link_free(&f->f);

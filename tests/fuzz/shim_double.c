@@ -10,14 +10,16 @@
 
 #include <linux/netlink.h>
 
-#include "next.h"
-#include "shim.h"
+#include "libc/next.h"
+#include "libc/raw.h"
+#include "libc/threads.h"
 
 static struct feed *feed; /* this run's */
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
-_Atomic(struct fd_obj *) fdtab[FDTAB_MAX];
+static fdtab_entry chunk[FDTAB_CHUNK];
+_Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS] = { chunk };
 
 static struct {
 	unsigned records; /* in its socket */
@@ -43,7 +45,7 @@ static unsigned *records_of(const struct fd_obj *o)
 
 struct fd_obj *double_obj(int fd)
 {
-	return fdtab[fd];
+	return chunk[fd];
 }
 
 int double_some_fd(struct feed *f)
@@ -51,18 +53,18 @@ int double_some_fd(struct feed *f)
 	unsigned at = feed_below(f, DOUBLE_FDS);
 
 	for (unsigned i = 0; i < DOUBLE_FDS; i++)
-		if (fdtab[DOUBLE_FD + (at + i) % DOUBLE_FDS])
+		if (chunk[DOUBLE_FD + (at + i) % DOUBLE_FDS])
 			return DOUBLE_FD + (int)((at + i) % DOUBLE_FDS);
 	return -1;
 }
 
 void double_close(int fd)
 {
-	struct fd_obj *o = fdtab[fd];
+	struct fd_obj *o = chunk[fd];
 
 	if (o->cls->closing)
 		o->cls->closing(o);
-	fdtab[fd] = NULL;
+	chunk[fd] = NULL;
 	fds[fd - DOUBLE_FD].open = false;
 	o->fd = -1;
 	if (o->cls->closed)
@@ -93,17 +95,17 @@ int fdtab_add(int fd, struct fd_obj *o)
 {
 	if (feed_rarely(feed, 32))
 		return -EMFILE;
-	CHECK(fd >= DOUBLE_FD && !fdtab[fd]);
+	CHECK(fd >= DOUBLE_FD && !chunk[fd]);
 	o->fd = fd;
 	o->nfds = 1;
 	atomic_fetch_add(&o->refs, 1);
-	fdtab[fd] = o;
+	chunk[fd] = o;
 	return 0;
 }
 
 struct fd_obj *fdtab_get_slow(int fd)
 {
-	struct fd_obj *o = fdtab[fd];
+	struct fd_obj *o = chunk[fd];
 
 	if (o)
 		atomic_fetch_add(&o->refs, 1);
@@ -300,7 +302,7 @@ static struct {
 } helpers[16];
 static unsigned helpers_n;
 
-int shim_spawn(void *(*fn)(void *), void *arg)
+int helper_start(void *(*fn)(void *), void *arg)
 {
 	if (helpers_n == COUNT(helpers) || feed_rarely(feed, 16))
 		return -EAGAIN;
@@ -340,12 +342,12 @@ int fuzz_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct time
 	return fuzz_cond_wait(c, m);
 }
 
-int shim_allow_cancel(void)
+int cancel_allow(void)
 {
 	return 0;
 }
 
-void shim_forbid_cancel(int was)
+void cancel_forbid(int was)
 {
 	(void)was;
 }
@@ -360,7 +362,7 @@ void double_begin(struct feed *f)
 void double_end(void)
 {
 	for (int i = 0; i < DOUBLE_FDS; i++)
-		if (fdtab[DOUBLE_FD + i])
+		if (chunk[DOUBLE_FD + i])
 			double_close(DOUBLE_FD + i);
 	double_run_helpers();
 	for (int i = 0; i < DOUBLE_FDS; i++)

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the preloaded shim's parts stand on, for fuzzing: a table of descriptors that are none,
- * helper threads that wait until they are told to run, and a stack whose endpoints do what the
- * input says.
+ * What the rooms of the preloaded library stand on, for fuzzing: a table of descriptors that are
+ * none, a kernel whose answers the input decides, and helper threads that run when they are told
+ * to. The stack is in fuzz_stack.h.
  */
 #ifndef UWARP_FUZZ_SHIM_DOUBLE_H
 #define UWARP_FUZZ_SHIM_DOUBLE_H
 
-#include "fdtab.h"
+#include "libc/fdtab.h"
 #include "fuzz.h"
-#include "host_priv.h"
-#include "uwarp/uwarp.h"
 
 /* Begin and end of a run; `f` decides what calls of the shim come back with. The end finds out
  * whether anything was left: descriptors, endpoints, helpers. */
@@ -34,10 +32,5 @@ void double_read(int fd);
 /* ---- helpers ---- */
 
 void double_run_helpers(void);
-
-/* ---- the stack ---- */
-
-/* An event of any kind that the stack may have for one of its endpoints. */
-void double_event(struct feed *f);
 
 #endif

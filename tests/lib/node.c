@@ -65,9 +65,9 @@ struct mpa_agreed node_agreed(void)
 void node_start(struct node *n, bool initiator, const struct mpa_agreed *a)
 {
 	const struct qp_stream s = { .agreed = a,
-				     .queues = { .irq = n->irq,
+				     .queues = { .irq = a->ird ? n->irq : NULL,
 						 .ird = a->ird,
-						 .orq = n->orq,
+						 .orq = a->ord ? n->orq : NULL,
 						 .ord = a->ord,
 						 .first_sink = 0x5100 },
 				     .scratch = n->scratch,

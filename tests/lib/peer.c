@@ -35,9 +35,11 @@ static void terminated(void *ulp, const struct rdmap_term *t)
 void peer_init(struct peer *p, uint16_t ird, uint16_t ord)
 {
 	static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated };
-	const struct rdmap_queues q = {
-		.irq = p->irq, .ird = ird, .orq = p->orq, .ord = ord, .first_sink = PEER_SINK
-	};
+	const struct rdmap_queues q = { .irq = ird ? p->irq : NULL,
+					.ird = ird,
+					.orq = ord ? p->orq : NULL,
+					.ord = ord,
+					.first_sink = PEER_SINK };
 
 	assert_in_range(ird, 0, PEER_READS);
 	assert_in_range(ord, 0, PEER_READS);

@@ -114,6 +114,24 @@ IP6 = [
     over_ip6("ucmatose", "ucmatose -f ip6 -b {server6} -c 10 -C 50", "ucmatose -f ip6 -s {server6} -c 10 -C 50"),
     over_ip6("rstream", "rstream -f ip6 -b {server6} -T v -S 65536 -I 20 -C 20", "rstream -f ip6 -s {server6} -T v -S 65536 -I 20 -C 20", 60),
 ]
+
+
+def impaired(impair, program, server, client):
+    """Both ends send over a bad network (uwarp-impair(1)); the flags name it."""
+    case = Pair(program, impair, f"{program} {server}", f"{program} {client}", 60)
+    return case.with_env(UWARP_IMPAIR=f"{impair},seed=3")
+
+
+DAMAGE = "corrupt=0.5%,truncate=0.1%"
+IMPAIRED = [
+    impaired("drop=1%", "rping", "-s -V -C 300 -S 4000", "-c -a {server} -V -C 300 -S 4000"),
+    impaired(DAMAGE, "rping", "-s -V -C 300 -S 4000", "-c -a {server} -V -C 300 -S 4000"),
+    impaired("reorder=2%:200us,duplicate=2%", "rping", "-s -V -C 300 -S 65535", "-c -a {server} -V -C 300 -S 65535"),
+    impaired("drop=0.1%," + DAMAGE, "ib_send_bw", "-R -n 300", "-R -n 300 {server}"),
+    impaired("drop=0.1%,reorder=1%:200us", "ib_write_bw", "-R -n 300", "-R -n 300 {server}"),
+    impaired("delay=1ms,rate=1G,queue=128K", "ib_read_bw", "-R -n 300", "-R -n 300 {server}"),
+    impaired("blackout=20ms+300ms", "ib_send_lat", "-R -n 2000", "-R -n 2000 {server}"),
+]
 # Each thread model: a program that sleeps between messages, one that polls, one that spins on memory, a stream.
 MODELS = ("c1", "c2", "c3", "adaptive")
 MODEL_CASES = [
@@ -213,5 +231,6 @@ GROUPS = {
     "apps-mpi": [(Memif, apps.MPI)],
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
+    "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
     "lifecycle": [(Memif, lifecycle.MEMIF), (Loop, lifecycle.LOOP), (Veth, lifecycle.VETH)],
 }

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A pair over the stock librpma (persistent memory's library over RDMA): rpma.py server|client ADDRESS
 

@@ -145,7 +145,6 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	cfg.p2p = !o->no_p2p;
 	cfg.markers = o->markers;
 	cfg.roce = o->roce;
-	cfg.copies = o->bounce ? 2 : o->zero_copy ? 0 : 1;
 	if (o->rnr_ms)
 		cfg.rnr_ms = o->rnr_ms;
 	cfg.speak_first_ms = o->speak_first_ms;
@@ -165,8 +164,8 @@ void sim_open(struct sim *s, const struct sim_options *o)
 	}
 	show_all(s->link, shown, cfg.stacks, all);
 	assert_int_equal(engine_open_manual(&cfg, all, 2, sim_now, s, &s->e), 0);
-	if (s->wall)
-		s->e->rng = s->now_us | 1; /* other ports than those that are in TIME_WAIT */
+	if (s->wall) /* other ports than those that are in TIME_WAIT */
+		*(uint64_t *)s->e->stack[0]->random.arg = s->now_us;
 	sim_open_side(s, &s->a, NULL);
 	sim_open_side(s, &s->b, NULL);
 }
@@ -187,11 +186,11 @@ static bool all_back(void *arg)
 	struct sim *s = arg;
 	bool all;
 
-	engine_lock_all(s->e);
+	sched_lock_all(&s->e->stack[0]->sched);
 	all = !loop_frames_out(s->link[0]) && !loop_frames_out(s->link[1]);
-	for (struct uw_engine *e = s->e; e; e = e->next)
-		all = all && !llp_lingering(e->llp);
-	engine_unlock_all(s->e);
+	for (unsigned i = 0; i < s->e->n_stacks; i++)
+		all = all && !s->e->stack[i]->llp->lingering();
+	sched_unlock_all(&s->e->stack[0]->sched);
 	return all;
 }
 
@@ -216,9 +215,9 @@ struct uw_stats sim_stats(const struct sim *s)
 	uint64_t *to = (uint64_t *)&sum;
 
 	static_assert(sizeof(sum) % sizeof(*to) == 0, "counters alone");
-	for (const struct uw_engine *e = s->e; e; e = e->next) {
+	for (unsigned k = 0; k < s->e->n_stacks; k++) {
 		for (size_t i = 0; i < sizeof(sum) / sizeof(*to); i++)
-			to[i] += ((const uint64_t *)&e->stats)[i];
+			to[i] += ((const uint64_t *)&s->e->stack[k]->sched.stats)[i];
 	}
 	return sum;
 }
@@ -239,10 +238,12 @@ static unsigned run_all(struct sim *s)
 {
 	unsigned work = 0;
 
-	for (struct uw_engine *e = s->e; e; e = e->next) {
-		engine_lock(e);
-		work += engine_run(e);
-		engine_unlock(e);
+	for (unsigned i = 0; i < s->e->n_stacks; i++) {
+		struct sched *sched = &s->e->stack[i]->sched;
+
+		sched_lock(sched);
+		work += sched_run(sched);
+		sched_unlock(sched);
 	}
 	return work;
 }

@@ -35,10 +35,9 @@ struct sim_options {
 	uint32_t depth;	   /* SQ and RQ entries; 0 = 64 */
 	uint32_t cq_depth; /* 0 = 4 times depth */
 	bool no_crc, rev1, no_p2p, markers, roce;
-	bool bounce, zero_copy; /* copies: 2, 0 */
-	uint64_t bps;		/* each end sends no faster; 0: as it likes */
-	uint64_t delay_us;	/* of a frame on the link; 0 = 50 */
-	unsigned rnr_ms;	/* 0 = the default */
+	uint64_t bps;	   /* each end sends no faster; 0: as it likes */
+	uint64_t delay_us; /* of a frame on the link; 0 = 50 */
+	unsigned rnr_ms;   /* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
 	bool ip6;	    /* the ends have fd00::1 and fd00::2 too, and connect over them */

@@ -57,18 +57,6 @@ static struct io_frame *queue_alloc(struct io_link *l)
 	return f;
 }
 
-static struct io_frame *queue_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	struct io_link *under = of(l)->p->under;
-	struct io_frame *f;
-
-	pthread_mutex_lock(&lock);
-	f = under->ops->refer(under, p, n);
-	name(f, l);
-	pthread_mutex_unlock(&lock);
-	return f;
-}
-
 static void free_locked(struct io_frame *f)
 {
 	struct io_link *l = f->link, *base = of(l)->p->base;
@@ -84,13 +72,6 @@ static void queue_free(struct io_frame *f)
 {
 	pthread_mutex_lock(&lock);
 	free_locked(f);
-	pthread_mutex_unlock(&lock);
-}
-
-static void queue_own(struct io_frame *f)
-{
-	pthread_mutex_lock(&lock);
-	of(f->link)->p->base->ops->own(f);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -227,8 +208,6 @@ static const struct io_ops ops = {
 	.tx = queue_tx,
 	.alloc = queue_alloc,
 	.free = queue_free,
-	.refer = queue_refer,
-	.own = queue_own,
 	.ref = queue_ref,
 	.refs = queue_refs,
 	.pending = queue_pending,

@@ -202,7 +202,6 @@ static void test_same_state_as_lwip(void **state)
 	same_over_both((struct sim_options){ .mtu = 1500, .seed = 1 });
 	same_over_both((struct sim_options){ .mtu = 9000, .seed = 1 });
 	same_over_both((struct sim_options){ .mtu = 9000, .seed = 1, .roce = true });
-	same_over_both((struct sim_options){ .mtu = 9000, .seed = 1, .zero_copy = true });
 }
 
 static void test_same_state_with_faults(void **state)
@@ -211,7 +210,6 @@ static void test_same_state_with_faults(void **state)
 	for (uint64_t seed = 1; seed <= 12; seed++)
 		same_over_both((struct sim_options){ .mtu = seed & 1 ? 1500 : 9000,
 						     .roce = seed & 2,
-						     .zero_copy = seed & 4,
 						     .drop_ppm = 10000,
 						     .dup_ppm = 20000,
 						     .reorder_ppm = 20000,

@@ -113,7 +113,7 @@ static void they_need_no_timer(void **state)
 
 	(void)state;
 	sim_run_us(&t->s, 500000);
-	assert_in_range(llp_next_timer_us(t->s.e->llp), 100000, 2000000);
+	assert_in_range(t->s.e->stack[0]->llp->next_timer_us(), 100000, 2000000);
 	close_all(t);
 }
 
@@ -126,7 +126,7 @@ static void one_that_sends_is_timed_again(void **state)
 	for (unsigned i = 0; i < PAIRS; i += 7) {
 		set_drop(t, ALL_LOST);
 		post(&t->pair[i], i + 1);
-		assert_in_range(llp_next_timer_us(t->s.e->llp), 1, 10000);
+		assert_in_range(t->s.e->stack[0]->llp->next_timer_us(), 1, 10000);
 		sim_run_us(&t->s, 100000);
 		set_drop(t, 0);
 		expect(t, &t->pair[i], i + 1);

@@ -9,16 +9,17 @@
 
 #include <cmocka.h>
 
+#include "cm/rc.h"
 #include "net.h"
 
-struct ports {
+struct held_ports {
 	struct sim sim;
 	struct uw_ep *ep[3];
 };
 
 static int up(void **state)
 {
-	struct ports *p = calloc(1, sizeof(*p));
+	struct held_ports *p = calloc(1, sizeof(*p));
 
 	sim_open(&p->sim, &(struct sim_options){ 0 });
 	for (unsigned i = 0; i < 3; i++)
@@ -29,7 +30,7 @@ static int up(void **state)
 
 static int down(void **state)
 {
-	struct ports *p = *state;
+	struct held_ports *p = *state;
 
 	for (unsigned i = 0; i < 3; i++) {
 		if (p->ep[i])
@@ -49,7 +50,7 @@ static int bind_to(struct uw_ep *ep, uint16_t port)
 	return uw_ep_bind(ep, (struct sockaddr *)&a);
 }
 
-static void drop(struct ports *p, unsigned i)
+static void drop(struct held_ports *p, unsigned i)
 {
 	uw_ep_destroy(p->ep[i]);
 	p->ep[i] = NULL;
@@ -57,7 +58,7 @@ static void drop(struct ports *p, unsigned i)
 
 static void a_port_has_one_holder(void **state)
 {
-	struct ports *p = *state;
+	struct held_ports *p = *state;
 
 	assert_int_equal(bind_to(p->ep[0], 7000), 0);
 	assert_int_equal(bind_to(p->ep[1], 7000), -EADDRINUSE);
@@ -69,7 +70,7 @@ static void a_port_has_one_holder(void **state)
 
 static void those_that_share_do(void **state)
 {
-	struct ports *p = *state;
+	struct held_ports *p = *state;
 
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(uw_ep_share_port(p->ep[i], true), 0);
@@ -88,7 +89,7 @@ static void those_that_share_do(void **state)
 
 static void sharing_is_for_ports_to_come(void **state)
 {
-	struct ports *p = *state;
+	struct held_ports *p = *state;
 
 	assert_int_equal(bind_to(p->ep[0], 7000), 0);
 	assert_int_equal(uw_ep_share_port(p->ep[0], true), -EINVAL);
@@ -113,7 +114,7 @@ static void a_port_is_not_taken_before_its_last_connection_is_over(void **state)
 		struct sim *s = calloc(1, sizeof(*s));
 
 		sim_open(s, &(struct sim_options){ 0 });
-		s->e->next_port = 1000;
+		s->e->conn.ports.next_ephemeral = 1000;
 		sim_connect(s, 7471);
 		assert_int_equal(uw_ep_disconnect(s->a.ep), 0);
 		assert_true(sim_until(s, parted, s, 60000000));

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "cm/rc.h"
 #include "net.h"
 
 #define ALL (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)

@@ -233,9 +233,9 @@ static void test_the_wait_has_a_limit(void **state)
 	assert_false(sim_had(&t->s.b, UW_CM_DISCONNECTED));
 	assert_true(sim_until(&t->s, disconnected, &t->s.a, SECOND));
 	assert_true(sim_had(&t->s.b, UW_CM_DISCONNECTED));
-	assert_int_equal(t->s.a.qp->qp.peer_term.layer, 1);
-	assert_int_equal(t->s.a.qp->qp.peer_term.etype, 2);
-	assert_int_equal(t->s.a.qp->qp.peer_term.code, 2);
+	assert_int_equal(t->s.a.qp->c.qp.peer_term.layer, 1);
+	assert_int_equal(t->s.a.qp->c.qp.peer_term.etype, 2);
+	assert_int_equal(t->s.a.qp->c.qp.peer_term.code, 2);
 	assert_int_equal(t->s.b.async[UW_EVENT_QP_FATAL], 1);
 	assert_int_equal(sim_stats(&t->s).rnr_timeouts, 1);
 	stop(t);

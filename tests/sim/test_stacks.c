@@ -124,11 +124,12 @@ static void connections_are_on_all_stacks(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < PAIRS; i++) {
-		homes[engine_of(w->a[i].qp)->index]++;
-		accepted[engine_of(w->b[i].qp)->index]++;
+		homes[conn_qp_stack(&w->a[i].qp->c)->sched.index]++;
+		accepted[conn_qp_stack(&w->b[i].qp->c)->sched.index]++;
 	}
-	for (struct uw_engine *e = w->s.e; e; e = e->next)
-		handed += e->links[0]->stats.handed + e->links[1]->stats.handed;
+	for (unsigned i = 0; i < w->s.e->n_stacks; i++)
+		handed += w->s.e->stack[i]->links[0]->stats.handed +
+			  w->s.e->stack[i]->links[1]->stats.handed;
 	for (unsigned i = 0; i < STACKS; i++) {
 		assert_int_equal(homes[i], PAIRS / STACKS); /* in turn */
 		assert_true(accepted[i] > 0);		    /* as the port chose */
@@ -243,17 +244,19 @@ static void go_live(struct world *w)
 {
 	w->s.real = sim_real_us;
 	w->s.real_offset_us = w->s.now_us - sim_real_us(NULL);
-	for (struct uw_engine *e = w->s.e; e; e = e->next) {
-		assert_int_equal(engine_thread_start(e), 0);
-		atomic_store(&e->started, true);
+	for (unsigned i = 0; i < w->s.e->n_stacks; i++) {
+		struct sched *sched = &w->s.e->stack[i]->sched;
+
+		assert_int_equal(sched_thread_start(sched, true), 0);
+		atomic_store(&sched->started, true);
 	}
 }
 
 static void land(struct world *w)
 {
-	for (struct uw_engine *e = w->s.e; e; e = e->next) {
-		engine_thread_stop(e);
-		atomic_store(&e->started, false);
+	for (unsigned i = 0; i < w->s.e->n_stacks; i++) {
+		sched_thread_stop(&w->s.e->stack[i]->sched);
+		atomic_store(&w->s.e->stack[i]->sched.started, false);
 	}
 	w->s.now_us = sim_real_us(NULL) + w->s.real_offset_us;
 	w->s.real = NULL;

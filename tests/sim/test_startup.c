@@ -197,7 +197,7 @@ static void a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead(void **sta
 /* ---- what a callback leaves for later ------------------------------------------------------ */
 
 struct left {
-	struct uw_engine *stack;
+	struct uw_stack *stack;
 	unsigned asked, done, while_locked;
 };
 
@@ -206,7 +206,7 @@ static void done_later(void *arg)
 	struct left *l = arg;
 
 	l->done++;
-	if (atomic_load(&l->stack->lock) != ENGINE_FREE)
+	if (atomic_load(&((struct stack *)l->stack)->sched.lock) != SCHED_FREE)
 		l->while_locked++;
 }
 
@@ -215,7 +215,7 @@ static void leave_it(void *ctx, const struct uw_cm_event *ev)
 	struct left *l = ctx;
 
 	l->stack = ev->stack;
-	assert_true(atomic_load(&ev->stack->lock) != ENGINE_FREE);
+	assert_true(atomic_load(&((struct stack *)ev->stack)->sched.lock) != SCHED_FREE);
 	while (uw_later(ev->stack, done_later, l))
 		l->asked++;
 	assert_int_equal(l->done, 0);
@@ -237,7 +237,7 @@ static void what_a_callback_leaves_is_done_without_the_lock(void **state)
 	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&to, 1000), 0);
 	assert_int_equal(uw_ep_connect(ep, uw_qp_num(s.a.qp), &p), 0);
 	sim_run_us(&s, 10 * SECOND);
-	assert_int_equal(l.asked, ENGINE_LATER);
+	assert_int_equal(l.asked, SCHED_DEFERRED);
 	assert_int_equal(l.done, l.asked);
 	assert_int_equal(l.while_locked, 0);
 	uw_ep_destroy(ep);

@@ -46,15 +46,15 @@ static struct live *go_live(uint32_t depth)
 	l->s.real = sim_real_us;
 	if (!l->s.wall)
 		l->s.real_offset_us = l->s.now_us - sim_real_us(NULL);
-	assert_int_equal(engine_thread_start(l->s.e), 0);
-	atomic_store(&l->s.e->started, true);
+	assert_int_equal(sched_thread_start(&l->s.e->stack[0]->sched, true), 0);
+	atomic_store(&l->s.e->stack[0]->sched.started, true);
 	return l;
 }
 
 static void land(struct live *l)
 {
-	engine_thread_stop(l->s.e);
-	atomic_store(&l->s.e->started, false);
+	sched_thread_stop(&l->s.e->stack[0]->sched);
+	atomic_store(&l->s.e->stack[0]->sched.started, false);
 	l->s.now_us = sim_real_us(NULL) + l->s.real_offset_us;
 	if (!l->s.wall)
 		l->s.real = NULL;
@@ -161,7 +161,7 @@ static void test_ping_pong_beside_a_hog(void **state)
 	ping_pong(l);
 	atomic_store(&hog_stop, true);
 	pthread_join(t, NULL);
-	assert_true(l->s.e->stats.app_doze > 0);
+	assert_true(l->s.e->stack[0]->sched.stats.app_doze > 0);
 	land(l);
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
@@ -193,7 +193,7 @@ static void test_receives_posted_late(void **state)
 		send_one(&l->s.a, l->a, SIZE, l->ma);
 	}
 	pthread_join(t, NULL);
-	assert_true(l->s.e->stats.rnr_waits > 0);
+	assert_true(l->s.e->stack[0]->sched.stats.rnr_waits > 0);
 	land(l);
 }
 
@@ -265,9 +265,9 @@ static void test_memory_is_written_without_polling(void **state)
 		while (!there && tries++ < 100000) {
 			nanosleep(&t, NULL);
 			/* The stack lock orders this look with the placement. */
-			engine_lock(l->s.e);
+			sched_lock(&l->s.e->stack[0]->sched);
 			there = *flag == i;
-			engine_unlock(l->s.e);
+			sched_unlock(&l->s.e->stack[0]->sched);
 		}
 		assert_true(there);
 	}
@@ -289,12 +289,12 @@ static void test_asleep_until_a_notify(void **state)
 
 	(void)state;
 	sem_init(&bell, 0, 0);
-	engine_lock(l->s.e);
+	sched_lock(&l->s.e->stack[0]->sched);
 	cq->notify = on_notify;
 	cq->ctx = &bell;
 	cq->cq.notify = on_notify;
 	cq->cq.ctx = &bell;
-	engine_unlock(l->s.e);
+	sched_unlock(&l->s.e->stack[0]->sched);
 	for (unsigned i = 0; i < 50; i++) {
 		sim_post_recv(&l->s.b, i, l->b, SIZE, l->mb);
 		while (uw_cq_poll(cq, 1, &wc))
@@ -313,12 +313,12 @@ static void test_asleep_until_a_notify(void **state)
 static void test_who_works(void **state)
 {
 	struct live *l = go_live(64);
-	uint64_t inlined = l->s.e->stats.post_inline;
-	const struct uw_stats *st = &l->s.e->stats;
+	uint64_t inlined = l->s.e->stack[0]->sched.stats.post_inline;
+	const struct uw_stats *st = &l->s.e->stack[0]->sched.stats;
 
 	(void)state;
 	ping_pong(l);
-	engine_lock(l->s.e);
+	sched_lock(&l->s.e->stack[0]->sched);
 	switch (threads) {
 	case UW_THREADS_C1:
 		assert_int_equal(st->post_inline, inlined);
@@ -336,7 +336,7 @@ static void test_who_works(void **state)
 		assert_true(st->drive_app > 0 && st->post_inline > inlined);
 		break;
 	}
-	engine_unlock(l->s.e);
+	sched_unlock(&l->s.e->stack[0]->sched);
 	land(l);
 }
 
@@ -346,10 +346,10 @@ static void test_an_end_in_the_middle_of_a_call(void **state)
 	struct live *l = go_live(16);
 
 	(void)state;
-	engine_lock(l->s.e);
+	sched_lock(&l->s.e->stack[0]->sched);
 	uw_engine_close(l->s.e);
 	assert_true(uw_engine_started(l->s.e));
-	engine_unlock(l->s.e);
+	sched_unlock(&l->s.e->stack[0]->sched);
 	land(l);
 }
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """uwarp-bench's own arithmetic, reading and judging; nothing is measured here."""
 
@@ -171,10 +171,6 @@ class Surroundings(unittest.TestCase):
         argv, env = started[0]
         self.assertEqual(argv[argv.index("--rate") + 1], "10G")
         self.assertEqual((env["UWARP_CRC"], env.get("UWARP_LINK_RATE")), ("0", None))
-
-    def test_copies_are_read_from_what_a_verbose_process_says(self):
-        said = "uwarp: payload sent: 10 octets, copied 1.250 times; received: 0 octets, copied 2.000 times"
-        self.assertEqual(perftest.COPIED.search(said).groups(), ("1.250", "2.000"))
 
 
 CMTIME = """step              total ms     max ms     min us  us / conn

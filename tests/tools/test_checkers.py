@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """check-layers and check-sizes: each rule finds what it is for, where it is for it, and nothing
 that a comment or a string merely mentions."""
@@ -112,11 +112,115 @@ class Layers(Tree):
         self.put("verbs-provider/b.c", "struct pbuf *p;\n")
         self.assert_hits("stack/engine/a.c:1: names DPDK", "stack/engine/a.c:2: names verbs", "verbs-provider/b.c:1: names lwIP")
 
+    def test_lwip_and_dpdk_have_their_edges_in_io(self):
+        for room in ("io/dpdk", "io/port", "io/memif"):
+            self.put(f"stack/{room}/a.c", "int a = rte_x();\n")
+        for room in ("io/lwip/pcb", "io/seq"):
+            self.put(f"stack/{room}/a.c", "struct tcp_pcb *p;\n")
+        self.assert_clean()
+        self.put("stack/io/rendezvous/a.c", "int a = rte_x();\n")
+        self.put("stack/io/socket/a.c", "struct pbuf *p;\n")
+        self.put("stack/loss/a.c", "struct tcp_pcb *p;\n")
+        self.assert_hits("stack/io/rendezvous/a.c:1: names DPDK", "stack/io/socket/a.c:1: names lwIP", "stack/loss/a.c:1: names lwIP")
+
+    def test_what_impairs_has_no_clock(self):
+        self.put("stack/io/impair/a.c", "void *p = malloc(1);\nint a = clock_gettime(0, 0);\n")
+        self.assert_hits("stack/io/impair/a.c:2: names a clock")
+
+    def test_new_protocol_folders_are_sans_io_too(self):
+        self.put("stack/roce/a.c", "int a = clock_gettime(0, 0);\n")
+        self.put("stack/loss/a.c", '#include "conn/conn.h"\n')
+        self.put("stack/conn/conn.h", "\n")
+        self.assert_hits("stack/loss/a.c:1: includes", "stack/roce/a.c:1: names a clock")
+
     def test_nothing_to_check_is_no_success(self):
         shutil.rmtree(os.path.join(self.root, "stack", "mem"))
         code, _, r = self.check()
         self.assertEqual(code, 1)
         self.assertIn("no source in stack/mem", r.stderr)
+
+
+class Rooms(Tree):
+    """Each arrow that points up, and each circle, is found; those that point down are not."""
+
+    tool = "check-layers"
+    # who, whom, by a header; all are allowed
+    DOWN = (
+        ("engine", "verbs"), ("engine", "io"), ("verbs", "conn"), ("verbs", "sched"), ("verbs", "qp"), ("conn", "sched"),
+        ("conn", "qp"), ("conn", "cm"), ("conn", "roce"), ("sched", "base"), ("io/lwip", "io"), ("io/lwip", "loss"), ("qp", "base"),
+    )  # fmt: skip
+    UP = (
+        ("verbs", "engine"), ("conn", "verbs"), ("conn", "engine"), ("sched", "conn"), ("sched", "verbs"), ("sched", "qp"),
+        ("sched", "io"), ("conn", "io"), ("conn", "io/lwip"), ("verbs", "io"), ("base", "qp"), ("base", "sched"), ("io/lwip", "engine"),
+        ("io/lwip", "conn"), ("io/memif", "verbs"), ("io/socket", "loss"), ("qp", "conn"), ("cm", "sched"), ("loss", "io"),
+    )  # fmt: skip
+
+    def header(self, room, name="a", text="\n"):
+        self.put(f"stack/{room}/{name}.h", text)
+        return f'#include "{room}/{name}.h"\n'
+
+    def test_arrows_down(self):
+        for n, (who, whom) in enumerate(self.DOWN):
+            self.put(f"stack/{who}/x{n}.c", "\n" + self.header(whom))
+        self.put("stack/conn/tcp.c", self.header("io", "llp"))
+        self.put("stack/conn/rc/rc.c", self.header("conn"))
+        self.put("stack/sched/api.h", self.header("include/uwarp", "types").replace("include/", ""))
+        self.assert_clean()
+
+    def test_arrows_up(self):
+        for who, whom in self.UP:
+            with self.subTest(f"{who} -> {whom}"):
+                self.put(f"stack/{who}/x.c", "\n" + self.header(whom))
+                code, hits, _ = self.check()
+                self.assertEqual(code, 1)
+                self.assertTrue(any(h.startswith(f"stack/{who}/x.c:2: includes") for h in hits), hits)
+                os.unlink(os.path.join(self.root, "stack", who, "x.c"))
+                os.unlink(os.path.join(self.root, "stack", whom, "a.h"))
+        self.assert_clean()
+
+    def test_a_call_without_an_include_is_an_arrow_as_well(self):
+        self.put("stack/verbs/cq.c", "int verbs_x(int a,\n\t    int b)\n{\n\treturn a + b;\n}\n")
+        self.put("stack/conn/a.c", "int conn_y(void)\n{\n\treturn verbs_x(1, 2);\n}\n")
+        self.assert_hits("stack/conn/a.c:3: calls verbs_x of stack/verbs/cq.c: conn may not know verbs")
+
+    def test_a_function_given_away_counts_and_a_call_by_table_does_not(self):
+        self.put("stack/verbs/cq.c", "int verbs_x(int a)\n{\n\treturn a;\n}\n")
+        self.put("stack/conn/a.c", "int conn_y(struct t *t)\n{\n\treturn t->verbs_x(1) + t.verbs_x(2);\n}\n")
+        self.put("stack/conn/b.c", "static int verbs_x(void)\n{\n\treturn 1;\n}\n\nint conn_z(void)\n{\n\treturn verbs_x();\n}\n")
+        self.assert_clean()
+        self.put("stack/conn/c.c", "static const struct t t = { .x = verbs_x };\n")
+        self.assert_hits("stack/conn/c.c:1: calls verbs_x")
+
+    def test_a_circle_of_includes_between_rooms(self):
+        self.put("stack/io/memif/a.h", self.header("io/rendezvous"))
+        self.put("stack/io/memif/b.h", "\n")
+        self.assert_clean()
+        self.put("stack/io/rendezvous/b.c", '#include "io/memif/b.h"\n')
+        self.assert_hits("stack/io/memif/a.h:1: a circle of includes between rooms: io/memif, io/rendezvous")
+
+    def circle(self, n, room="qp"):
+        for i in range(n):
+            self.put(f"stack/{room}/c{i}.c", f"int f{i}(int a)\n{{\n\treturn f{(i + 1) % n}(a);\n}}\n")
+
+    def test_a_circle_of_calls_inside_a_room(self):
+        self.circle(4)
+        self.assert_clean()
+        self.circle(5)
+        self.assert_hits("stack/qp/c0.c:1: a circle of 5 files in qp, at most 4: c0.c, c1.c, c2.c, c3.c, c4.c")
+
+    def test_a_circle_of_calls_goes_through_the_folders_of_a_room(self):
+        self.circle(4, "conn")
+        self.put("stack/conn/c3.c", "int f3(int a)\n{\n\treturn g(a);\n}\n")
+        self.put("stack/conn/rc/g.c", "int g(int a)\n{\n\treturn f0(a);\n}\n")
+        self.assert_hits("stack/conn/c0.c:1: a circle of 5 files in conn")
+
+    def test_a_circle_of_headers_inside_a_room(self):
+        for n in (4, 5):
+            for i in range(n):
+                self.put(f"stack/qp/h{i}.h", f'#include "h{(i + 1) % n}.h"\n')
+            if n == 4:
+                self.assert_clean()
+        self.assert_hits("stack/qp/h0.h:1: a circle of 5 files in qp")
 
 
 class Sizes(Tree):

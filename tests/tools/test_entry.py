@@ -1,10 +1,11 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """setup, quickstart and check from outside: their words, their refusals, and how quickstart
 reads what the stock programs print."""
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools", "lib"))
+import check  # noqa: E402
 import quickstart  # noqa: E402
+import toolsenv  # noqa: E402
 
 
 def run(tool, *args, env=None):
@@ -35,6 +38,30 @@ class Words(unittest.TestCase):
                 r = run(tool, "nonsense")
                 self.assertEqual((r.returncode, r.stdout), (code, ""))
                 self.assertRegex(r.stderr, rf"\A{tool}: .*'nonsense'.*\n\Z")
+
+
+class Parts(unittest.TestCase):
+    """tools/check names its parts three times: to choose, to describe, to run."""
+
+    def test_every_part_is_known_everywhere(self):
+        with open(os.path.join(ROOT, "tools", "check")) as f:
+            text = f.read()
+        everything = re.search(r'(?m)^all="(.*)"$', text)[1].split()
+        shown = run("check", "--help").stdout
+        for part in [*everything, "captures", "fresh"]:
+            with self.subTest(part):
+                self.assertTrue(part in check.PARTS or part in check.COMMANDS)
+                self.assertRegex(shown, rf"(?m)^  {part} ")
+        default = re.search(r"With no PART: ([a-z ]+),", shown)[1].split()
+        self.assertEqual(default, ["unit", "sim", "programs", "gate"])
+        self.assertIn(f"set -- {' '.join(default)}\n", text)
+        with open(os.path.join(ROOT, ".ci", "run")) as f:
+            self.assertIn("tools/check\" all", f.read())
+
+    def test_what_takes_long_is_not_in_the_default_run(self):
+        r = run("check", "unit", "all")
+        self.assertEqual((r.returncode, r.stdout), (2, ""))
+        self.assertIn("unknown part 'all'", r.stderr)
 
 
 class MissingPackages(unittest.TestCase):
@@ -66,6 +93,87 @@ class MissingPackages(unittest.TestCase):
         self.assertEqual(r.returncode, 1)
         self.assertIn("installing Debian packages", r.stdout)
         self.assertIn("called", r.stderr)
+
+
+class Interpreter(unittest.TestCase):
+    """The python3 that comes first in PATH is somebody else's: nothing that set-up installed is in it."""
+
+    def setUp(self):
+        folder = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        for name in ("python3", "python"):
+            path = os.path.join(folder, name)
+            with open(path, "w") as f:
+                f.write('#!/bin/sh\necho "the wrong interpreter runs $*" >&2\nexit 99\n')
+            os.chmod(path, 0o755)
+        self.env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+    @staticmethod
+    def scripts():
+        for folder in ("tools", "tests"):
+            for here, dirs, names in os.walk(os.path.join(ROOT, folder)):
+                dirs[:] = [d for d in dirs if not d.startswith(".") and d != "corpus"]
+                for name in names:
+                    path = os.path.join(here, name)
+                    with open(path, "rb") as f:
+                        head = f.readline(100)
+                    if head.startswith(b"#!") and b"python" in head:
+                        yield os.path.relpath(path, ROOT), head.split()[0].decode()[2:]
+
+    def test_every_script_names_the_distributions_interpreter(self):
+        found = dict(self.scripts())
+        self.assertIn("tools/uwarp-bench", found)
+        self.assertIn("tools/lib/check.py", found)
+        self.assertEqual({p: i for p, i in found.items() if i != toolsenv.PYTHON}, {})
+
+    def test_no_tool_runs_the_one_in_path(self):
+        for tool in ("uwarp-bench", "uwarp-conform", "uwarp-run", "check", "check-layers", "check-sizes", "rfc-table", "quickstart", "uwarp-impair"):
+            with self.subTest(tool):
+                r = run(tool, "--help", env=self.env)
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
+
+    def test_setup_and_check_start_theirs_by_its_path(self):
+        for tool in ("setup", "quickstart", "check"):
+            with open(os.path.join(ROOT, "tools", tool)) as f:
+                code = "".join(line for line in f if not line.startswith("#"))
+            self.assertRegex(code, r"/usr/bin/python3 \"\$lib/")
+            self.assertNotRegex(code, r"(?m)(?<!/)\bpython3 \"")
+
+    def test_the_environment_is_the_same_whoever_asks(self):
+        script = os.path.join(ROOT, "tools", "lib", "toolsenv.py")
+        for python in {toolsenv.PYTHON, sys.executable, *self.others()}:
+            with self.subTest(python):
+                r = subprocess.run([python, script, "path"], capture_output=True, text=True, timeout=60)
+                self.assertEqual((r.returncode, r.stdout.strip()), (0, toolsenv.path()), r.stderr)
+
+    def test_another_interpreter_hands_over(self):
+        for python in self.others():
+            with self.subTest(python):
+                r = subprocess.run([python, os.path.join(ROOT, "tools", "check-sizes"), "--help"], capture_output=True, text=True, timeout=60)
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
+                r = subprocess.run([python, os.path.join(ROOT, "tools", "check-sizes"), "/nowhere"], capture_output=True, text=True, timeout=60)
+                self.assertNotIn("run tools/setup", r.stderr)
+
+    @staticmethod
+    def others():
+        """Interpreters of the machine besides the distribution's, if there are any."""
+        found = [os.path.join(d, "python3") for d in os.environ["PATH"].split(":")]
+        return [p for p in found if os.access(p, os.X_OK)]
+
+    def test_bench_draws_with_what_setup_installed(self):
+        """With set-up's matplotlib there, the plots are drawn whatever python3 is first in PATH."""
+        there = subprocess.run([toolsenv.PYTHON, "-c", "import matplotlib"], capture_output=True).returncode == 0
+        if not there:
+            self.skipTest("tools/setup bench has not been run here")
+        head = open(os.path.join(ROOT, "tools", "uwarp-bench")).readline()
+        program = os.path.join(tempfile.mkdtemp(prefix="uwarp-test-"), "plot")
+        self.addCleanup(shutil.rmtree, os.path.dirname(program))
+        with open(program, "w") as f:  # starts as uwarp-bench does, and asks for what draws
+            f.write(head + f"import sys\nsys.path.insert(0, {os.path.join(ROOT, 'tools')!r})\n")
+            f.write("sys.dont_write_bytecode = True\nfrom bench import plots\nprint(plots.pyplot().__name__)\n")
+        os.chmod(program, 0o755)
+        r = subprocess.run([program], env=self.env, capture_output=True, text=True, timeout=60)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "matplotlib.pyplot\n", ""))
 
 
 LATENCY = """---

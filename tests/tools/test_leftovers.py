@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The watch over leftovers sees each kind, cleans up what is the run's own, and keeps its hands
 off everything else."""

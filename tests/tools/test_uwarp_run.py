@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """uwarp-run: what it sets up, what it reserves, and what it refuses. Needs a C compiler but no
 build of uwarp: a stand-in build tree with three empty libraries takes its place."""
@@ -121,8 +121,8 @@ class Environment(Base):
         self.assertGreater(int(r.stdout), 0)
 
     def test_options_reach_the_environment(self):
-        got = self.show("--mtu", "9000", "--rate", "2.5G", "--copies", "0", "--verbose", "--ip", "127.1.2.3", "--threads", "c3", "--tso", "off", "--stacks", "2")
-        self.assertEqual(got["UWARP_COPIES"], "0")
+        got = self.show("--mtu", "9000", "--rate", "2.5G", "--verbose", "--ip", "127.1.2.3", "--threads", "c3", "--tso", "off", "--stacks", "2", "--impair", "drop=1%,seed=7")
+        self.assertEqual(got["UWARP_IMPAIR"], "drop=1%,seed=7")
         self.assertEqual(got["UWARP_THREADS"], "c3")
         self.assertEqual((got["UWARP_TSO"], got["UWARP_STACKS"]), ("off", "2"))
         self.assertEqual(got["UWARP_LINK_RATE"], "2.5G")
@@ -468,6 +468,7 @@ class Links(Base):
         self.refused(2, "invalid choice: 'udp'", "--transport", "udp", "--", "true")
         self.refused(2, "--link memif does not go with", "--transport", "socket", "--link", "memif", "--", "true")
         self.refused(2, "--rate does not go with", "--transport", "socket", "--rate", "10G", "--", "true")
+        self.refused(2, "--impair does not go with", "--transport", "socket", "--impair", "drop=1%", "--", "true")
         self.refused(1, "192.0.2.1 is none of this host's", "--transport", "socket", "--ip", "192.0.2.1", "--", "true")
         self.refused(1, "unknown link 'host'", "--link", "host", "--", "true")
 

@@ -76,7 +76,6 @@ def parser():
         ("cpu", "CPU time for an octet"),
         ("schemes", "uwarp's transports beside each other and the raw link"),
         ("threads", "uwarp's thread models beside each other"),
-        ("copies", "uwarp's copy modes beside each other"),
         ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
     ):
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))

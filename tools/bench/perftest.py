@@ -11,7 +11,6 @@ from .rig import THERE, echoes, last_row, uwarp_pair, uwarp_pair_at
 LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
 # What a device of unknown speed gets first: so many messages, or so many octets of large ones.
 FEW, FEW_OCTETS, FEWEST, PAUSE = 200, 1 << 20, 16, 0.3
-COPIED = re.compile(r"payload sent: \d+ octets, copied ([0-9.]+) times; received: \d+ octets, copied ([0-9.]+) times")
 SAMPLE = re.compile(r"^\s*(\d+)\s*,\s*([0-9.]+)\s*$", re.MULTILINE)
 PERCENTS = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100)
 # What a bandwidth run moves: enough to last some tenths of a second.
@@ -115,17 +114,6 @@ def throughput(rig, op, size, **how):
 def rate(rig, op, size, **how):
     sample = stream(rig, op, size, **how)
     return {**sample, "value": sample["mps"]}
-
-
-def copied(rig, op, size, mtu=None, env=None):
-    """How often an octet of payload is copied, by sender and receiver together, as the two of them count it."""
-    words, said = [need(f"ib_{op}_bw"), "-R", "-F", "-N", "-s", str(size), "-n", "500"], []
-    uwarp_pair(rig, words, [*words, THERE], mtu, {**(env or {}), "UWARP_VERBOSE": "1"}, said)
-    found = [COPIED.search(text) for text in said]
-    if not all(found):
-        raise Failed("uwarp did not say how often it copied")
-    sending, receiving = float(found[0][1]), float(found[1][2])
-    return {"value": sending + receiving, "sending": sending, "receiving": receiving}
 
 
 def cpu(rig, op, size, **how):

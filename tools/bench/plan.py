@@ -4,14 +4,14 @@ what it is compared with."""
 
 from . import peers, perftest, qperf, verbs
 from .rounds import probe
-from .settings import COPIES, CRC, RATE, THREADS, TRANSPORT, with_setting
+from .settings import CRC, RATE, THREADS, TRANSPORT, with_setting
 
 LATENCY_SIZES = (64, 1000, 10_000, 100_000, 500_000)
 THROUGHPUT_SIZES = (1024, 10_000, 65_536, 100_000, 1 << 20)
 QPERF_SIZES = (64, 65_536)
 POST_LISTS = (1, 4, 16, 32)
 MANY = (1, 1000, 10_000)
-MODELS, COPY_MODES = ("c1", "c2", "c3", "adaptive"), (2, 1, 0)
+MODELS = ("c1", "c2", "c3", "adaptive")
 TEN_GIGABIT = "10G"
 CRC_SIZE = VERIFIED_SIZE = 65_536
 MTU_SMALL, MTU_JUMBO, MTU_MOST = 1500, 9000, 65280
@@ -215,8 +215,8 @@ def qperfs(rig):
 # ---- settings turned --------------------------------------------------------------------
 
 
-def turned(rig, test, name, value, size):
-    """Latency and throughput of SEND with a setting at a value."""
+def model(rig, name, size):
+    """Latency and throughput of SEND with a thread model."""
 
     def lat(env):
         return perftest.latency(rig, "send", size, rig.options.mtu, env)
@@ -224,12 +224,9 @@ def turned(rig, test, name, value, size):
     def bw(env):
         return perftest.throughput(rig, "send", size, mtu=rig.options.mtu, env=env)
 
-    yield probe(test, f"{name} {value}", "latency", size, "us", lambda: with_setting(rig, TURNED[test], value, lat))
+    yield probe("threads", f"model {name}", "latency", size, "us", lambda: with_setting(rig, THREADS, name, lat))
     if size >= 1024:
-        yield probe(test, f"{name} {value}", "throughput", size, "Gb/s", lambda: with_setting(rig, TURNED[test], value, bw))
-
-
-TURNED = {"threads": THREADS, "copies": COPIES}
+        yield probe("threads", f"model {name}", "throughput", size, "Gb/s", lambda: with_setting(rig, THREADS, name, bw))
 
 
 def wire_beside(rig, test, size):
@@ -264,22 +261,8 @@ def schemes(rig):
 def threads(rig):
     for size in rig.options.sizes or (64, 65_536):
         yield wire_beside(rig, "threads", size)
-        for value in MODELS:
-            yield from turned(rig, "threads", "model", value, size)
-
-
-def copied(rig, value, size):
-    def count(env):
-        return perftest.copied(rig, "send", size, rig.options.mtu, env)
-
-    return probe("copies", f"copies {value}", "copies of an octet, both sides", size, "x", lambda: with_setting(rig, COPIES, value, count))
-
-
-def copies(rig):
-    for size in rig.options.sizes or (1024, 10_000, 65_536, 1 << 20):
-        for value in COPY_MODES:
-            yield from turned(rig, "copies", "copies", value, size)
-            yield few(copied(rig, value, size))
+        for name in MODELS:
+            yield from model(rig, name, size)
 
 
 # ---- all of the goals -------------------------------------------------------------------
@@ -367,5 +350,5 @@ def everything(rig):
 
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "copies": copies, "qperf": qperfs, "all": everything,
+    "schemes": schemes, "threads": threads, "qperf": qperfs, "all": everything,
 }  # fmt: skip

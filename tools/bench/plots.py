@@ -15,7 +15,7 @@ def pyplot():
     try:
         import matplotlib as mpl
     except ImportError:
-        raise Unavailable("no plots: matplotlib is missing (tools/setup bench, or pip install matplotlib)") from None
+        raise Unavailable("no plots: matplotlib is missing; run tools/setup bench") from None
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 

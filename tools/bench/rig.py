@@ -105,17 +105,14 @@ def until_up(program):
         raise Failed(f"{program.name()} has not brought its link up{program.last_words()}")
 
 
-def uwarp_pair(rig, server_words, client_words, mtu=None, env=None, said=None):
-    """A server and a client over uwarp: what the client printed, and both programs' CPU seconds. What both wrote to
-    standard error, client first, is put into the list `said`."""
+def uwarp_pair(rig, server_words, client_words, mtu=None, env=None):
+    """A server and a client over uwarp: what the client printed, and both programs' CPU seconds."""
     with Group() as group:
         server = rig.start_uwarp(group, THERE, server_words, mtu, env)
         until_up(server)
         client = rig.start_uwarp(group, HERE, client_words, mtu, env)
         out = client.wait(rig.limit)
         wait_until(lambda: not server.running(), 2)
-        if said is not None:
-            said += [client.err(), server.err()]
         return out, client.cpu + server.cpu_seconds()
 
 

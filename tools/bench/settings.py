@@ -7,10 +7,9 @@ import os
 from .process import Unavailable
 from .rig import PREFIX, build_dir
 
-CRC, RATE, THREADS, COPIES, TRANSPORT = "UWARP_CRC", "UWARP_LINK_RATE", "UWARP_THREADS", "UWARP_COPIES", "UWARP_TRANSPORT"
+CRC, RATE, THREADS, TRANSPORT = "UWARP_CRC", "UWARP_LINK_RATE", "UWARP_THREADS", "UWARP_TRANSPORT"
 MEANING = {
-    CRC: "MPA CRC", RATE: "a link rate", THREADS: "a choice of thread models", COPIES: "a choice of copies",
-    TRANSPORT: "a choice of transports",
+    CRC: "MPA CRC", RATE: "a link rate", THREADS: "a choice of thread models", TRANSPORT: "a choice of transports",
 }  # fmt: skip
 
 

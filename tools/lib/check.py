@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The parts of tools/check: build a tree, run suites in it, count. Called by tools/check, which
 has installed what is needed. What only computes, or only waits, is done beside the rest, at low
@@ -25,11 +25,13 @@ COMMANDS = {
     "fresh": [os.path.join(house.LIB, "fresh")],
     "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "5"],
     "interop": [os.path.join(ROOT, "tests", "interop", "run"), "--quick"],
+    "impair": [os.path.join(ROOT, "tests", "impair", "run"), "--quick"],
     "captures": [os.path.join(ROOT, "tests", "programs", "run-cases"), "--captures"],
 }
 # Those that run what is in build/, and how they find it.
 OF_BUILD = {
     "interop": {"UWARP_BUILD_DIR": "build"},
+    "impair": {"UWARP_BUILD_DIR": "build"},
     "captures": {"UWARP_BUILD_DIR": "build", "UWARP_PROGRAMS_SELF": "build/tests/programs/programs-self"},
 }
 CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")

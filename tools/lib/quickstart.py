@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The main job of tools/quickstart: build, run stock programs over uwarp, compare with the
 kernel's TCP. Called by tools/quickstart, which has installed what is needed."""

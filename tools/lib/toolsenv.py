@@ -1,8 +1,12 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The tools' own Python environment: the packages of requirements.txt at exactly those
 versions, in ~/.cache/uwarp, whatever else is installed on the machine. Its name is made from
 its contents, so trees of different age never share one.
+
+Every Python tool of this tree runs under the distribution's interpreter, PYTHON: it sees the
+Debian packages that tools/setup installs, and the environment is made with it. The first
+python3 in PATH may be another one (pyenv, conda, a virtual environment) that sees neither.
 
     toolsenv.py ensure   make it if it is missing (tools/setup does)
     toolsenv.py path     print where it is
@@ -17,6 +21,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REQUIREMENTS = os.path.join(HERE, "requirements.txt")
+PYTHON = "/usr/bin/python3"
 MISSING = "the tools' Python environment is missing; run tools/setup"
 
 
@@ -42,7 +47,7 @@ def ensure():
     os.makedirs(cache_dir(), exist_ok=True)
     shutil.rmtree(place, ignore_errors=True)
     print(f"toolsenv: installing {', '.join(wanted())} from PyPI into {place}", flush=True)
-    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    subprocess.run([PYTHON, "-m", "venv", place], check=True)
     pip = [os.path.join(place, "bin", "python3"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", "--requirement", REQUIREMENTS], check=True)
     open(os.path.join(place, "complete"), "w").close()
@@ -55,7 +60,8 @@ def wanted():
 
 
 def add_to_import_path():
-    """Let this interpreter import what the environment holds; SystemExit if it is missing."""
+    """Let this program import what the environment holds; SystemExit if it is missing."""
+    run_under_distribution()
     place = path()
     if not complete(place):
         sys.exit(f"{os.path.basename(sys.argv[0])}: {MISSING}")
@@ -68,7 +74,14 @@ def tool(name):
     return os.path.join(path(), "bin", name)
 
 
+def run_under_distribution():
+    """Go on under PYTHON if another interpreter was asked to run this program (python3 tools/...)."""
+    if not os.path.samefile(sys.executable, PYTHON):
+        os.execv(PYTHON, [PYTHON, *sys.argv])
+
+
 def main():
+    run_under_distribution()
     if sys.argv[1:] == ["ensure"]:
         try:
             ensure()

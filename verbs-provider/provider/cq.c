@@ -80,7 +80,11 @@ int uwarp_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
 
 	/* The same layout: same_as_verbs.c. */
-	return cq->api->cq_poll(cq->uw, n, (struct uw_wc *)wc);
+	int got = cq->api->cq_poll(cq->uw, n, (struct uw_wc *)wc);
+
+	if (got < 0)
+		errno = -got;
+	return got;
 }
 
 int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
@@ -119,12 +123,11 @@ int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe)
 int uwarp_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
-	int rc = cq->uw ? cq->api->cq_destroy(cq->uw) : -EINVAL;
+	int rc = cq->api->cq_destroy(cq->uw);
 	int dropped = 0;
 
 	if (rc)
 		return -rc;
-	cq->uw = NULL;
 	if (cq->channel_fd >= 0)
 		dropped = uwarp_provider_host()->channel_drop(cq->channel_fd, (uintptr_t)ibcq);
 	if (dropped > 0)
@@ -136,6 +139,6 @@ int uwarp_destroy_cq(struct ibv_cq *ibcq)
 			 cq->async.reported))
 		return 0;
 	pthread_mutex_destroy(&cq->poll_lock);
-	uwarp_bury(cq);
+	free(cq);
 	return 0;
 }

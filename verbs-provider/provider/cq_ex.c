@@ -27,10 +27,12 @@ static int take_one(struct uwarp_cq *cq)
 	int n = cq->stamps ? cq->api->cq_poll_stamped(cq->uw, &cq->wc, &cq->stamp)
 			   : cq->api->cq_poll(cq->uw, 1, &cq->wc);
 
-	if (n < 0)
-		return -n;
 	if (n == 0)
 		return ENOENT;
+	if (n < 0) {
+		errno = -n;
+		return -n;
+	}
 	cq->vcq.cq_ex.wr_id = cq->wc.wr_id;
 	cq->vcq.cq_ex.status = (enum ibv_wc_status)cq->wc.status;
 	return 0;

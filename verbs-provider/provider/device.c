@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registration with libibverbs, device matching, contexts, and the table of operations. */
+/* Registration with libibverbs, device matching and contexts. */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ int uwarp_stack_get(struct uwarp_stack *stack)
 	return stack->engine ? 0 : -ENODEV;
 }
 
-void uwarp_say(const char *fmt, ...)
+void uwarp_warn(const char *fmt, ...)
 {
 	char line[256] = "uwarp: ";
 	const size_t at = strlen(line);
@@ -40,55 +40,13 @@ void uwarp_say(const char *fmt, ...)
 	fprintf(stderr, "%s\n", line);
 }
 
-static void free_context(struct ibv_context *ibctx)
+void uwarp_free_context(struct ibv_context *ibctx)
 {
 	struct uwarp_context *ctx = to_uwarp_context(ibctx);
 
 	uwarp_async_close(ctx);
 	uwarp_abi_context_free(ctx);
 }
-
-/* What is missing here libibverbs answers with EOPNOTSUPP. */
-static const struct pabi_ops uwarp_ops = {
-	.free_context = free_context,
-	.query_device_ex = uwarp_query_device,
-	.query_port = uwarp_query_port,
-	.alloc_pd = uwarp_alloc_pd,
-	.dealloc_pd = uwarp_dealloc_pd,
-	.alloc_td = uwarp_alloc_td,
-	.dealloc_td = uwarp_dealloc_td,
-	.alloc_parent_domain = uwarp_alloc_parent_domain,
-	.reg_mr = uwarp_reg_mr,
-	.rereg_mr = uwarp_rereg_mr,
-	.alloc_null_mr = uwarp_alloc_null_mr,
-	.advise_mr = uwarp_advise_mr,
-	.alloc_mw = uwarp_alloc_mw,
-	.dealloc_mw = uwarp_dealloc_mw,
-	.bind_mw = uwarp_bind_mw,
-	.query_rt_values = uwarp_query_rt_values,
-	.dereg_mr = uwarp_dereg_mr,
-	.create_cq = uwarp_create_cq,
-	.create_cq_ex = uwarp_create_cq_ex,
-	.poll_cq = uwarp_poll_cq,
-	.req_notify_cq = uwarp_req_notify_cq,
-	.resize_cq = uwarp_resize_cq,
-	.modify_cq = uwarp_modify_cq,
-	.destroy_cq = uwarp_destroy_cq,
-	.create_srq = uwarp_create_srq,
-	.create_srq_ex = uwarp_create_srq_ex,
-	.modify_srq = uwarp_modify_srq,
-	.query_srq = uwarp_query_srq,
-	.destroy_srq = uwarp_destroy_srq,
-	.post_srq_recv = uwarp_post_srq_recv,
-	.create_qp = uwarp_create_qp,
-	.create_qp_ex = uwarp_create_qp_ex,
-	.query_qp = uwarp_query_qp,
-	.query_qp_data_in_order = uwarp_query_qp_data_in_order,
-	.modify_qp = uwarp_modify_qp,
-	.destroy_qp = uwarp_destroy_qp,
-	.post_send = uwarp_post_send,
-	.post_recv = uwarp_post_recv,
-};
 
 /* Opening the device leaves the engine alone: programs open it and then fork. */
 static struct verbs_context *alloc_context(struct ibv_device *dev, int cmd_fd, void *priv)
@@ -137,6 +95,11 @@ const struct verbs_device_ops uwarp_device_ops = {
 	.uninit_device = uninit_device,
 };
 
+static void look_for_libibverbs(void)
+{
+	uwarp_abi_register(&uwarp_device_ops);
+}
+
 static __attribute__((constructor)) void register_driver(void)
 {
 	__typeof__(uwarp_host) *get;
@@ -144,8 +107,9 @@ static __attribute__((constructor)) void register_driver(void)
 	*(void **)&get = dlsym(RTLD_DEFAULT, "uwarp_host");
 	host = get ? get(UWARP_HOST_VERSION) : NULL;
 	if (!host) {
-		uwarp_say("start the program with uwarp-run");
+		uwarp_warn("no device: start the program with uwarp-run");
 		return;
 	}
-	uwarp_abi_register(&uwarp_device_ops);
+	look_for_libibverbs();
+	host->on_discovery(look_for_libibverbs);
 }

@@ -30,8 +30,6 @@ int uwarp_dealloc_pd(struct ibv_pd *ibpd)
 	struct uwarp_pd *pd = to_uwarp_pd(ibpd);
 	int rc = 0;
 
-	if (!pd->uw)
-		return EINVAL;
 	if (atomic_load(&pd->users))
 		return EBUSY;
 	if (!pd->of)
@@ -42,8 +40,7 @@ int uwarp_dealloc_pd(struct ibv_pd *ibpd)
 		atomic_fetch_sub(&pd->of->users, 1);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
-	pd->uw = NULL;
-	uwarp_bury(pd);
+	free(pd);
 	return 0;
 }
 
@@ -64,12 +61,9 @@ int uwarp_dealloc_td(struct ibv_td *ibtd)
 {
 	struct uwarp_td *td = uwarp_container(ibtd, struct uwarp_td, td);
 
-	if (td->gone)
-		return EINVAL;
 	if (atomic_load(&td->users))
 		return EBUSY;
-	td->gone = true;
-	uwarp_bury(td);
+	free(td);
 	return 0;
 }
 

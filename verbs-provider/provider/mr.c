@@ -30,13 +30,12 @@ struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_
 int uwarp_dereg_mr(struct verbs_mr *vmr)
 {
 	struct uwarp_mr *mr = uwarp_container(vmr, struct uwarp_mr, vmr);
-	int rc = mr->uw ? mr->api->mr_dereg(mr->uw) : -EINVAL;
+	int rc = mr->api->mr_dereg(mr->uw);
 
 	if (rc)
 		return -rc;
-	mr->uw = NULL;
 	uwarp_pd_put(mr->vmr.ibv_mr.pd);
-	uwarp_bury(mr);
+	free(mr);
 	return 0;
 }
 
@@ -56,10 +55,8 @@ int uwarp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd, void *a
 	};
 	int rc = mr->api->mr_change(mr->uw, &c);
 
-	if (rc) {
-		errno = -rc; /* the program is told no more than that the command failed */
+	if (rc)
 		return -rc;
-	}
 	if (c.pd) {
 		uwarp_pd_hold(ibpd);
 		uwarp_pd_put(vmr->ibv_mr.pd);
@@ -92,7 +89,7 @@ struct ibv_mr *uwarp_alloc_null_mr(struct ibv_pd *ibpd)
 	return &mr->vmr.ibv_mr;
 }
 
-/* Pages come when they are touched: there is nothing that could be done before. */
+/* Memory is not pinned: its pages come when they are touched, so there is nothing to prefetch. */
 int uwarp_advise_mr(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		    struct ibv_sge *sge, uint32_t n)
 {
@@ -100,8 +97,12 @@ int uwarp_advise_mr(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint3
 	(void)sge;
 	if (!n || (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH))
 		return EINVAL;
-	return advice == IBV_ADVISE_MR_ADVICE_PREFETCH ||
-			       advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
-		       ? 0
-		       : EOPNOTSUPP;
+	switch (advice) {
+	case IBV_ADVISE_MR_ADVICE_PREFETCH:
+	case IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE:
+	case IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
+		return 0;
+	default:
+		return EOPNOTSUPP;
+	}
 }

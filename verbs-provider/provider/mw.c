@@ -35,7 +35,7 @@ int uwarp_dealloc_mw(struct ibv_mw *ibmw)
 		return -rc;
 	mw->uw = NULL;
 	uwarp_pd_put(ibmw->pd);
-	uwarp_bury(mw);
+	free(mw);
 	return 0;
 }
 

@@ -59,6 +59,7 @@ int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 			while (done--)
 				first = first->next;
 			*bad = first;
+			errno = -rc;
 			return -rc;
 		}
 	}
@@ -78,6 +79,7 @@ static int refused_recv(struct ibv_recv_wr *first, unsigned done, int rc, struct
 	while (done--)
 		first = first->next;
 	*bad = first;
+	errno = -rc;
 	return -rc;
 }
 
@@ -91,6 +93,8 @@ int uwarp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv
 		unsigned n, done = 0;
 		int rc;
 
+		if (qp->is_reset)
+			return refused_recv(first, 0, -EINVAL, bad);
 		wr = take_recv(wr, batch, &n);
 		rc = qp->api->post_recv(qp->uw, batch, n, &done);
 		if (rc)

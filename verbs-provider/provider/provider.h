@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The libibverbs provider: verbs objects and calls mapped to uw_* objects and calls, no more.
- * Each verbs object embeds libibverbs' part and holds the engine's object behind it. Every object
- * keeps the api table it was made with: a forked child may have an engine library of its own.
+ * The libibverbs provider. It translates verbs objects and calls into those of the engine
+ * (uwarp/uwarp.h) and does nothing else.
+ *
+ * Each verbs object holds libibverbs' struct and a pointer to the engine's object. It also keeps
+ * the table of functions it was made with, because a forked child may load an engine library of its
+ * own, while its inherited objects belong to the first one.
  */
 #ifndef UWARP_PROVIDER_H
 #define UWARP_PROVIDER_H
@@ -16,7 +19,7 @@
 #include "host.h"
 #include "pabi.h"
 
-/* ---- the host, i.e. the preloaded shim (device.c) ---- */
+/* ---- the preloaded library (device.c) ---- */
 
 struct uwarp_stack {
 	const struct uw_api *api;
@@ -24,20 +27,33 @@ struct uwarp_stack {
 };
 
 extern const struct verbs_device_ops uwarp_device_ops;
+extern const struct pabi_ops uwarp_ops; /* calls.c */
+void uwarp_free_context(struct ibv_context *ibctx);
 
 const struct uwarp_host *uwarp_provider_host(void);
-/* This process's engine; -ENODEV if there is none (the shim has said why). */
+/* This process's engine. -ENODEV: there is none, and a message has said why. */
 int uwarp_stack_get(struct uwarp_stack *stack);
 
-/* One line on stderr that names what to fix. */
-void uwarp_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Write one line to stderr that names what to fix. */
+void uwarp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, but only the first time at each place in the code. */
+#define uwarp_warn_once(...)                                                                       \
+	do {                                                                                       \
+		static atomic_flag said = ATOMIC_FLAG_INIT;                                        \
+                                                                                                   \
+		if (!atomic_flag_test_and_set(&said))                                              \
+			uwarp_warn(__VA_ARGS__);                                                   \
+	} while (0)
 
 /* ---- libibverbs' private ABI (abi.c) ---- */
 
 struct uwarp_context;
 
-/* Registers with the libibverbs of this process, or says on stderr why not. */
+/* Register with each libibverbs of this process that is not registered yet. What cannot be served
+ * is named on stderr, once. */
 void uwarp_abi_register(const struct verbs_device_ops *ops);
+/* What the first of them was given; NULL: there is none. */
+const struct verbs_device_ops *uwarp_abi_ops(void);
 /* NULL: errno. */
 struct uwarp_context *uwarp_abi_context_new(struct ibv_device *dev, int cmd_fd,
 					    const struct pabi_ops *ops);
@@ -49,32 +65,37 @@ struct verbs_context *uwarp_abi_context(struct uwarp_context *ctx);
 
 struct uwarp_sock {
 	int fd;
-	uint64_t cookie; /* SO_COOKIE: tells our socket from what a reused number means now */
+	/* SO_COOKIE. The program may have closed the socket and opened something else since, under
+	 * the same number, which has another cookie. */
+	uint64_t cookie;
 };
 
-/* Its first member is also the last one of libibverbs' struct verbs_context, which lies before it
- * and whose size depends on the version. */
+/* libibverbs' struct verbs_context lies in front of this, and its last member is our first. Its
+ * size depends on the version of libibverbs, so it is not declared here. */
 struct uwarp_context {
 	struct ibv_context ibctx;
+	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made it */
 	struct uwarp_sock async_wr, async_rd;
 	pthread_mutex_t async_lock; /* one thread at a time looks through the unread events */
 };
 
-/* Who raises events to the program, and how many it has raised. */
+/* A QP, CQ or SRQ as a source of asynchronous events. */
 struct uwarp_source {
 	struct uwarp_context *ctx;
-	uint64_t element;  /* address of the ibv_qp, ibv_cq or ibv_srq */
-	uint32_t reported; /* written under the stack lock; read once the engine's object is gone */
+	uint64_t element; /* address of the ibv_qp, ibv_cq or ibv_srq */
+	/* How many events it has raised. Callbacks write it under the stack's lock. The destroy
+	 * call reads it when the engine's object is gone and no callback can come any more. */
+	uint32_t reported;
 };
 
 int uwarp_async_open(struct uwarp_context *ctx);
 void uwarp_async_close(struct uwarp_context *ctx);
 void uwarp_async_post(struct uwarp_source *src, uint32_t event_type);
-/* Take back what the program has not read. */
+/* Remove the source's events that the program has not read. */
 void uwarp_async_drop(struct uwarp_source *src);
 
-/* Wait until the program has acknowledged `reported` events, at most UWARP_ACK_WAIT_MS. False:
- * it has not. More acknowledgements than events (fio does that) are fine. */
+/* Wait until the program has acknowledged `reported` events, at most UWARP_ACK_WAIT_MS. False: it
+ * has not. More acknowledgements than events are accepted, because fio does that. */
 #define UWARP_ACK_WAIT_MS 2000
 bool uwarp_acked(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *completed,
 		 uint32_t reported);
@@ -90,11 +111,11 @@ struct uwarp_pd {
 	_Atomic unsigned users; /* objects made with it, and parent domains of it */
 };
 
-/* A promise that one thread at a time uses what belongs to it. Nothing here is faster for it. */
+/* A thread domain: the program promises that one thread at a time uses the objects in it. Nothing
+ * here makes use of that. */
 struct uwarp_td {
 	struct ibv_td td;
 	_Atomic unsigned users;
-	bool gone;
 };
 
 struct uwarp_mw {
@@ -134,20 +155,21 @@ struct uwarp_srq {
 
 struct uwarp_batch;
 
-/* What a post touches is in its first cache line, which is why vqp is not in front. */
+/* Posting reads only the first cache line, so vqp is not the first member. */
 struct uwarp_qp {
 	const struct uw_api *api;
 	struct uw_qp *uw;
+	bool is_reset; /* the state is RESET, where receives are refused */
 	struct verbs_qp vqp;
 	struct uwarp_source async;
 	struct ibv_qp_cap cap;
 	unsigned access;
 	bool sq_sig_all;
-	bool named;		   /* its program named the peer: CM-less RC */
+	bool named;		   /* CM-less RC: ibv_modify_qp() named the peer */
 	bool tell_drained;	   /* raise IBV_EVENT_SQ_DRAINED */
-	struct ibv_qp_attr set;	   /* what ibv_modify_qp() set */
-	struct uw_path path;	   /* ... of it, what the stack wants to know */
-	struct uwarp_batch *batch; /* of the ibv_wr_* interface; NULL unless asked for */
+	struct ibv_qp_attr set;	   /* what ibv_modify_qp() set, for ibv_query_qp() */
+	struct uw_path path;	   /* the part of `set` that the engine was told */
+	struct uwarp_batch *batch; /* of the ibv_wr_* interface; NULL: not asked for */
 };
 
 #define uwarp_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -187,10 +209,6 @@ static inline struct uwarp_qp *to_uwarp_qp(struct ibv_qp *qp)
 {
 	return uwarp_container(qp, struct uwarp_qp, vqp.qp);
 }
-
-/* grave.c: free the memory of an object, which says by an `uw` of NULL that it is gone. Not at
- * once: whoever destroys it once more finds that out. */
-void uwarp_bury(void *object);
 
 /* The verbs way to fail to create: errno and NULL. `rc` is a negative errno. */
 static inline void *uwarp_fail(int rc)

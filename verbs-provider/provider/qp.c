@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts.h"
 #include "provider.h"
 
 #define QP_ACCESS                                                                                  \
@@ -57,7 +58,12 @@ static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
-	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~known))
+	if (attr->qp_type != IBV_QPT_RC) {
+		uwarp_warn_once("ibv_create_qp: " UWARP_DEV_NAME
+				" has RC queue pairs only: no UD, UC, XRC or raw packets");
+		return -EOPNOTSUPP;
+	}
+	if (attr->comp_mask & ~known)
 		return -EOPNOTSUPP;
 	if (uwarp_batch_wanted(attr) && !uwarp_batch_possible(attr))
 		return -EOPNOTSUPP;
@@ -82,6 +88,7 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 	qp->async.ctx = to_uwarp_context(attr->pd->context);
 	qp->async.element = (uintptr_t)&qp->vqp.qp;
 	qp->access = QP_ACCESS;
+	qp->is_reset = true;
 	qp->path = uwarp_new_path;
 	qp->sq_sig_all = attr->sq_sig_all;
 	fill_attr(&uw, attr, qp);
@@ -157,11 +164,10 @@ int uwarp_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uin
 int uwarp_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct uwarp_qp *qp = to_uwarp_qp(ibqp);
-	int rc = qp->uw ? qp->api->qp_destroy(qp->uw) : -EINVAL;
+	int rc = qp->api->qp_destroy(qp->uw);
 
 	if (rc)
 		return -rc;
-	qp->uw = NULL;
 	uwarp_pd_put(ibqp->pd);
 	uwarp_batch_destroy(qp);
 	uwarp_async_drop(&qp->async);
@@ -169,6 +175,6 @@ int uwarp_destroy_qp(struct ibv_qp *ibqp)
 		return 0;
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
-	uwarp_bury(qp);
+	free(qp);
 	return 0;
 }

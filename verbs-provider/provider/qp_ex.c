@@ -57,6 +57,8 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	if (!error && b->n)
 		error = -qp->api->post_send_all(qp->uw, b->wr, b->n);
 	pthread_mutex_unlock(&b->lock);
+	if (error)
+		errno = error;
 	return error;
 }
 

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "facts.h"
 #include "provider.h"
 
 #define QP_ACCESS                                                                                  \
@@ -74,22 +75,29 @@ static bool gid_to_ip(const uint8_t gid[16], struct sockaddr_in6 *a)
 }
 
 /* Both ends are of one version, as an address and its GID index are with RoCEv2. */
-static int name_own(const struct uw_device_attr *dev, uint8_t index, const struct sockaddr_in6 *to,
+static int find_own(const struct uw_device_attr *dev, uint8_t index, const struct sockaddr_in6 *to,
 		    struct sockaddr_in6 *own)
 {
-	if (index >= dev->n_gids)
+	struct uwarp_facts f;
+
+	uwarp_facts_of(dev, &f);
+	if (index >= f.n_gids || !f.gid[index].present) {
+		uwarp_warn("ibv_modify_qp: sgid_index %u is no GID of " UWARP_DEV_NAME
+			   "; ibv_devinfo -v lists them",
+			   index);
 		return -EINVAL;
-	gid_to_ip(dev->gid[index], own);
+	}
+	gid_to_ip(f.gid[index].raw, own);
 	if (!IN6_IS_ADDR_V4MAPPED(&own->sin6_addr) == !IN6_IS_ADDR_V4MAPPED(&to->sin6_addr))
 		return 0;
-	uwarp_say("ibv_modify_qp: one of the peer's GID and the own (index %u) is IPv4, the other "
-		  "IPv6: let both sides use the same GID index",
-		  index);
+	uwarp_warn("ibv_modify_qp: one of the peer's GID and the own (index %u) is IPv4, the other "
+		   "IPv6: let both sides use the same GID index",
+		   index);
 	return -EINVAL;
 }
 
-/* Programs that name no GID have a LID: the lower half of the address (query.c), the upper is that
- * of our own. */
+/* A program that names no GID has a LID. That is the lower half of the address (facts.h), and the
+ * upper half is that of our own. */
 static bool lid_to_ip(const struct uw_device_attr *dev, uint16_t lid, struct sockaddr_in6 *a)
 {
 	const struct sockaddr_in *own = (const struct sockaddr_in *)&dev->addr;
@@ -125,16 +133,17 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 		return -EINVAL;
 	ok = ah->is_global ? gid_to_ip(ah->grh.dgid.raw, &a) : lid_to_ip(&dev, ah->dlid, &a);
 	if (!ok) {
-		uwarp_say("ibv_modify_qp: the peer's %s is not that of a uwarp device",
-			  ah->is_global ? "GID" : "LID");
+		uwarp_warn("ibv_modify_qp: the peer's %s is not that of a uwarp device",
+			   ah->is_global ? "GID" : "LID");
 		return -EINVAL;
 	}
 	if (ah->is_global) {
-		rc = name_own(&dev, ah->grh.sgid_index, &a, &own);
+		rc = find_own(&dev, ah->grh.sgid_index, &a, &own);
 		if (rc)
 			return rc;
 	}
-	if (ah->is_global && ah->grh.sgid_index) /* else the address may be chosen by the start */
+	/* The engine may still choose its first address when it starts. */
+	if (ah->is_global && memcmp(&own.sin6_addr, dev.gid[0], sizeof(own.sin6_addr)) != 0)
 		peer.from = (struct sockaddr *)&own;
 	return qp->api->qp_name_peer(qp->uw, &peer);
 }
@@ -184,11 +193,21 @@ static int set_path(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mas
 	return qp->api->qp_set_path(qp->uw, &qp->path);
 }
 
+/* librdmacm takes its QP through INIT and RTR when it hears of CONNECT_RESPONSE. The connection has
+ * brought it to RTS by then. */
+static bool is_there_already(const struct uwarp_qp *qp, enum ibv_qp_state to)
+{
+	return !qp->named && (to == IBV_QPS_INIT || to == IBV_QPS_RTR) &&
+	       qp->api->qp_state(qp->uw) == UW_QPS_RTS;
+}
+
 static int move(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	int rc;
 
 	if (!(mask & IBV_QP_STATE))
+		return 0;
+	if (is_there_already(qp, attr->qp_state))
 		return 0;
 	if (mask & IBV_QP_DEST_QPN) {
 		rc = name_peer(qp, attr);
@@ -198,6 +217,8 @@ static int move(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_SQD)
 		qp->tell_drained = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
 	rc = qp->api->qp_modify(qp->uw, (enum uw_qp_state)attr->qp_state);
+	if (!rc)
+		qp->is_reset = attr->qp_state == IBV_QPS_RESET;
 	if (!rc && attr->qp_state == IBV_QPS_RESET) {
 		qp->named = false;
 		qp->path = uwarp_new_path;

@@ -2,24 +2,14 @@
 /* Device and port attributes, before and after the engine has started alike. */
 #include <endian.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "facts.h"
 #include "provider.h"
 
-/* verbs has enums for these since v57 only; the values are those of the InfiniBand PortInfo. */
-enum { WIDTH_1X = 1, WIDTH_4X = 2 };
-enum { SPEED_SDR = 1, SPEED_FDR10 = 8, SPEED_EDR = 32, SPEED_HDR = 64, SPEED_NDR = 128 };
-enum { PHYS_STATE_LINK_UP = 5 };
-
-/* The first octets of our GUIDs: an identifier that nobody is given, as there is no vendor.
- * Programs and libibverbs' own tests take 0 for a device that could not be asked. */
-#define VENDOR_ID 0x027577
-
-#define PORT_CM_SUP (1u << 16)
-#define MAX_MSG	    0x7fffffffu /* programs keep lengths in an int */
+#define MAX_MSG 0x7fffffffu /* programs keep lengths in an int */
 
 static int as_int(uint64_t v)
 {
@@ -28,9 +18,12 @@ static int as_int(uint64_t v)
 
 static void fill_device(const struct uw_device_attr *from, struct ibv_device_attr *to)
 {
-	memcpy(to->fw_ver, from->fw_ver, sizeof(from->fw_ver) - 1);
-	to->node_guid = to->sys_image_guid = htobe64(from->guid);
-	to->vendor_id = VENDOR_ID;
+	struct uwarp_facts f;
+
+	uwarp_facts_of(from, &f);
+	memcpy(to->fw_ver, f.fw_ver, sizeof(f.fw_ver));
+	to->node_guid = to->sys_image_guid = htobe64(f.node_guid);
+	to->vendor_id = UWARP_VENDOR_ID;
 	to->max_mr_size = UINT64_MAX;
 	to->page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE);
 	to->max_qp = as_int(from->max_qp);
@@ -52,7 +45,7 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_srq = as_int(from->max_srq);
 	to->max_srq_wr = as_int(from->max_srq_wr);
 	to->phys_port_cnt = 1;
-	to->max_pkeys = from->roce;
+	to->max_pkeys = (uint16_t)f.n_pkeys;
 }
 
 /* Structures of another age end earlier. */
@@ -114,51 +107,13 @@ int uwarp_query_rt_values(struct ibv_context *ibctx, struct ibv_values_ex *value
 	return 0;
 }
 
-static enum ibv_mtu mtu_of(uint32_t mulpdu)
-{
-	enum ibv_mtu mtu = IBV_MTU_256;
-
-	while (mtu < IBV_MTU_4096 && mulpdu >= (256u << mtu))
-		mtu++;
-	return mtu;
-}
-
-/* The largest width x lane speed that is not faster than the link; Ethernet's usual speeds. */
-static void fill_speed(uint64_t bps, struct ibv_port_attr *attr)
-{
-	static const struct {
-		uint64_t gbps;
-		uint8_t width, speed;
-	} steps[] = {
-		{ 400, WIDTH_4X, SPEED_NDR },  { 200, WIDTH_4X, SPEED_HDR },
-		{ 100, WIDTH_4X, SPEED_EDR },  { 50, WIDTH_1X, SPEED_HDR },
-		{ 40, WIDTH_4X, SPEED_FDR10 }, { 25, WIDTH_1X, SPEED_EDR },
-		{ 10, WIDTH_1X, SPEED_FDR10 }, { 0, WIDTH_1X, SPEED_SDR },
-	};
-	size_t i = 0;
-
-	while (bps < steps[i].gbps * 1000000000u)
-		i++;
-	attr->active_width = steps[i].width;
-	attr->active_speed = steps[i].speed;
-}
-
-/* Ethernet has no LIDs. Programs that exchange QP numbers and LIDs alone find each other all the
- * same, as long as the upper halves of the addresses are the same (qp_state.c). */
-static uint16_t lid_of(const struct uw_device_attr *dev)
-{
-	const struct sockaddr_in *sin = (const struct sockaddr_in *)&dev->addr;
-
-	return sin->sin_family == AF_INET ? (uint16_t)ntohl(sin->sin_addr.s_addr) : 0;
-}
-
-/* Sets members one by one: libibverbs has zeroed the structure, whose size it knows better. The
- * port counts as active before the link is up, else programs would refuse to start. iWARP has no
- * P_Keys, and libibverbs would look for them in sysfs. */
+/* Sets members one by one: libibverbs has zeroed the structure and knows its size, which has grown
+ * since. */
 int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr)
 {
 	struct uw_device_attr dev;
 	struct uwarp_stack stack;
+	struct uwarp_facts f;
 	int rc = uwarp_stack_get(&stack);
 
 	(void)ibctx;
@@ -167,16 +122,19 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 	if (port != 1)
 		return EINVAL;
 	stack.api->engine_query(stack.engine, &dev);
-	attr->state = IBV_PORT_ACTIVE;
-	attr->phys_state = PHYS_STATE_LINK_UP;
+	uwarp_facts_of(&dev, &f);
+	attr->state = (enum ibv_port_state)f.state;
+	attr->phys_state = f.phys_state;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->max_mtu = IBV_MTU_4096;
-	attr->active_mtu = mtu_of(dev.mulpdu);
-	attr->gid_tbl_len = (int)dev.n_gids;
-	attr->pkey_tbl_len = dev.roce;
-	attr->port_cap_flags = PORT_CM_SUP;
+	attr->active_mtu = (enum ibv_mtu)f.active_mtu;
+	attr->gid_tbl_len = (int)f.n_gids;
+	attr->pkey_tbl_len = (uint16_t)f.n_pkeys;
+	attr->port_cap_flags = UWARP_PORT_CAPS;
+	attr->flags = f.grh_required ? IBV_QPF_GRH_REQUIRED : 0;
 	attr->max_msg_sz = MAX_MSG;
-	attr->lid = lid_of(&dev);
-	fill_speed(dev.link_bps, attr);
+	attr->lid = f.lid;
+	attr->active_width = f.width;
+	attr->active_speed = f.speed;
 	return 0;
 }

@@ -97,14 +97,13 @@ int uwarp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 int uwarp_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct uwarp_srq *srq = to_uwarp_srq(ibsrq);
-	int rc = srq->uw ? srq->api->srq_destroy(srq->uw) : -EINVAL;
+	int rc = srq->api->srq_destroy(srq->uw);
 
 	if (rc)
 		return -rc;
-	srq->uw = NULL;
 	uwarp_pd_put(ibsrq->pd);
 	uwarp_async_drop(&srq->async);
 	if (uwarp_acked(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, srq->async.reported))
-		uwarp_bury(srq);
+		free(srq);
 	return 0;
 }

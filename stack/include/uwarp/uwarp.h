@@ -26,12 +26,13 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 5u
+#define UW_API_VERSION 6u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
 
 struct uw_engine;
+struct uw_stack; /* a part of the engine with a lock of its own */
 struct uw_pd;
 struct uw_mr;
 struct uw_mw;
@@ -50,7 +51,7 @@ enum uw_threads {
 	UW_THREADS_C3,	     /* the RX thread receives, the program sends */
 };
 
-/* TCP segments that follow each other go merged to a port that cuts them (doc/adr/0011). */
+/* TCP segments that follow each other go merged to a port that cuts them (doc/adr/0023). */
 enum uw_tso {
 	UW_TSO_AUTO, /* where the port does, and its peers get them cut */
 	UW_TSO_ON,   /* else the link does not come up */
@@ -72,7 +73,7 @@ struct uw_config {
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	uint64_t rate_bps; /* no faster than this, bits per second; 0 = as fast as the link is */
-	unsigned copies;   /* of payload on each side (doc/adr/0011): 0, 1 or 2; default 1 */
+	char impair[256];  /* what the link does to frames (io/impair/options.h); "" = nothing */
 	enum uw_tso tso;   /* default UW_TSO_AUTO */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
@@ -152,6 +153,11 @@ struct uw_device_attr {
 };
 /* Never fails; works before start. */
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *attr);
+
+/* Call fn(arg, name, value) for every counter (base/stats.h), the sum over all stacks. Works before
+ * start, when all are 0. */
+typedef void uw_counter_fn(void *arg, const char *name, uint64_t value);
+void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg);
 
 /* ---- protection domains and memory ------------------------------------------------------ */
 
@@ -325,7 +331,7 @@ struct uw_cm_event {
 	int error;	  /* negative errno for the failures, else 0 */
 	struct uw_ep *ep; /* UW_CM_CONNECT_REQUEST: the new endpoint */
 	struct uw_cm_param param;
-	struct uw_engine *stack; /* for uw_later() */
+	struct uw_stack *stack; /* for uw_later() */
 };
 
 /* Called in the order in which things happened on each endpoint. `ctx` is the endpoint's. */
@@ -334,7 +340,7 @@ typedef void uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
 /* Within a callback: fn(arg) as soon as the stack lets its lock go, which it may have taken for
  * many events. A thread that is woken before that takes this very core, and then waits for the
  * lock. fn may call nothing of the stack. False: too many wait already. */
-bool uw_later(struct uw_engine *stack, void (*fn)(void *arg), void *arg);
+bool uw_later(struct uw_stack *stack, void (*fn)(void *arg), void *arg);
 
 /* An endpoint is what a TCP socket is below a rdma_cm_id. Starts the engine's link. */
 int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);
@@ -392,16 +398,17 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(cq_create)                                                                               \
 	X(cq_resize)                                                                               \
 	X(cq_destroy)                                                                              \
-	X(cq_poll) X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(         \
-		srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify)       \
-		X(qp_name_peer) X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(       \
-			ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve)         \
-			X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect)      \
-				X(ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null)    \
-					X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey)          \
-						X(cq_poll_stamped) X(cq_moderate) X(post_send_all) \
-							X(ep_only6) X(srq_resize) X(engine_fork)   \
-								X(ep_set_tos) X(later)
+	X(cq_poll)                                                                                 \
+	X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(   \
+		qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer)        \
+		X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(ep_create) X(          \
+			ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve) X(ep_listen)         \
+			X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)     \
+				X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null) X(mr_change)     \
+					X(mw_alloc) X(mw_dealloc) X(mw_rkey) X(cq_poll_stamped)    \
+						X(cq_moderate) X(post_send_all) X(ep_only6)        \
+							X(srq_resize) X(engine_fork) X(ep_set_tos) \
+								X(later) X(engine_counters)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

@@ -58,14 +58,6 @@ static struct io_frame *fabric_alloc(struct io_link *l)
 	return f;
 }
 
-static struct io_frame *fabric_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	struct io_frame *f = frame_refer(member_of(l)->pools.tx, p, n);
-
-	l->stats.no_frame += !f;
-	return f;
-}
-
 static bool fabric_pending(struct io_link *l)
 {
 	return lane_pending(&member_of(l)->lanes);
@@ -309,8 +301,6 @@ static const struct io_ops fabric_ops = {
 	.tx = fabric_tx,
 	.alloc = fabric_alloc,
 	.free = frame_free,
-	.refer = fabric_refer,
-	.own = frame_own,
 	.ref = frame_ref,
 	.refs = frame_refs,
 	.pending = fabric_pending,
@@ -339,7 +329,7 @@ static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cf
 				  .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
 				  .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
 				  .headroom = FRAME_HEADROOM,
-				  .flags = IO_P2P | IO_RINGS | IO_REFERS,
+				  .flags = IO_P2P | IO_RINGS,
 				  .bps = nominal_bps };
 }
 

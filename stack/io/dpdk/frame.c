@@ -12,8 +12,6 @@
 
 _Static_assert(sizeof(struct rte_mbuf) % _Alignof(struct io_frame) == 0,
 	       "the private area must be aligned for io_frame");
-_Static_assert(sizeof(struct rte_mbuf_ext_shared_info) <= FRAME_HEADROOM,
-	       "it lies in the headroom");
 _Static_assert(RTE_PKTMBUF_HEADROOM >= 128, "io.h promises 128 octets of headroom");
 
 /* mempool header, trailer and the spread over memory channels */
@@ -135,45 +133,9 @@ struct io_frame *frame_alloc(struct rte_mempool *mp)
 	struct io_frame *f = frame_of(m);
 
 	f->next = NULL;
-	f->buf = m->buf_addr; /* frame_refer changes these */
-	f->room = m->buf_len;
 	f->data = f->buf + FRAME_HEADROOM;
 	f->len = 0;
 	return f;
-}
-
-static void nothing_to_free(void *addr, void *arg)
-{
-	(void)addr;
-	(void)arg;
-}
-
-/* What DPDK counts references of foreign memory in lies in the buffer's own, which is not in use.
- */
-struct io_frame *frame_refer(struct rte_mempool *mp, const uint8_t *p, uint32_t n)
-{
-	struct io_frame *f = frame_alloc(mp);
-	struct rte_mbuf_ext_shared_info *shared;
-
-	if (!f)
-		return NULL;
-	shared = (struct rte_mbuf_ext_shared_info *)(void *)f->buf;
-	*shared = (struct rte_mbuf_ext_shared_info){ .free_cb = nothing_to_free };
-	rte_mbuf_ext_refcnt_set(shared, 1);
-	f->buf = f->data = (uint8_t *)(uintptr_t)p;
-	f->room = f->len = n;
-	/* Only links whose driver copies take these: no card has to find them. */
-	rte_pktmbuf_attach_extbuf(mbuf_of(f), f->buf, RTE_BAD_IOVA, (uint16_t)n, shared);
-	return f;
-}
-
-void frame_own(struct io_frame *f)
-{
-	uint8_t *own = (uint8_t *)f + FRAME_PRIV + FRAME_HEADROOM;
-
-	memcpy(own, f->data, f->len);
-	f->buf = f->data = own;
-	mbuf_of(f)->buf_addr = own; /* a driver may have it in its hands */
 }
 
 void frame_free(struct io_frame *f)

@@ -97,9 +97,6 @@ static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 
 /* io_ops */
 struct io_frame *frame_alloc(struct rte_mempool *mp);
-/* See struct io_ops. */
-struct io_frame *frame_refer(struct rte_mempool *mp, const uint8_t *p, uint32_t n);
-void frame_own(struct io_frame *f);
 void frame_free(struct io_frame *f);
 void frame_ref(struct io_frame *f);
 unsigned frame_refs(const struct io_frame *f);

@@ -80,14 +80,6 @@ static struct io_frame *port_alloc(struct io_link *l)
 	return f;
 }
 
-static struct io_frame *port_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	struct io_frame *f = frame_refer(queue_of(l)->pools.tx, p, n);
-
-	l->stats.no_frame += !f;
-	return f;
-}
-
 /* Drivers cannot be asked without receiving, and nobody rings: maybe, always. */
 static bool port_pending(struct io_link *l)
 {
@@ -128,8 +120,6 @@ static const struct io_ops port_ops = {
 	.tx = port_tx,
 	.alloc = port_alloc,
 	.free = frame_free,
-	.refer = port_refer,
-	.own = frame_own,
 	.ref = frame_ref,
 	.refs = frame_refs,
 	.pending = port_pending,
@@ -164,9 +154,6 @@ static void fill_sender(struct queue *q, struct port_job *j, const struct rte_et
 		    (j->tso == DPDK_TSO_ON || (j->tso == DPDK_TSO_AUTO && !tso_uncut(info)));
 	if (s->tso.on)
 		q->link.flags |= IO_TSO;
-	/* A card would need to have the program's memory mapped; this driver copies. */
-	if (j->spec->kind == PORT_AF_PACKET && s->chains)
-		q->link.flags |= IO_REFERS;
 }
 
 static int plug(struct port_job *j)

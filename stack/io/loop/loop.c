@@ -76,25 +76,6 @@ static void frame_free(struct io_frame *iof)
 	ll->out--;
 }
 
-static struct io_frame *frame_refer(struct io_link *l, const uint8_t *p, uint32_t n)
-{
-	struct io_frame *f = frame_alloc(l);
-
-	if (!f)
-		return NULL;
-	f->buf = f->data = (uint8_t *)(uintptr_t)p;
-	f->room = f->len = n;
-	return f;
-}
-
-static void frame_own(struct io_frame *f)
-{
-	uint8_t *own = frame_of(f)->octets;
-
-	memcpy(own, f->data, f->len);
-	f->buf = f->data = own;
-}
-
 static void frame_ref(struct io_frame *f)
 {
 	frame_of(f)->refs++;
@@ -253,8 +234,6 @@ static const struct io_ops ops = {
 	.tx = link_tx,
 	.alloc = frame_alloc,
 	.free = frame_free,
-	.refer = frame_refer,
-	.own = frame_own,
 	.ref = frame_ref,
 	.refs = frame_refs,
 	.pending = link_pending,
@@ -278,7 +257,7 @@ static struct loop_link *make(const struct loop_config *cfg, const struct io_env
 	ll->l.mask = cfg->mask;
 	ll->l.mtu = cfg->mtu;
 	ll->l.headroom = HEADROOM;
-	ll->l.flags = cfg->flags | IO_REFERS;
+	ll->l.flags = cfg->flags;
 	ll->l.bps = 10000000000u;
 	ll->l.doorbell = &ll->doorbell;
 	io_mac_of(cfg->addr[end], ll->l.mac);

@@ -304,7 +304,6 @@ fail:
 
 void edge_close(struct llp_conn *c)
 {
-	edge_own(c); /* it goes on sending when nobody knows it any more */
 	if (c->in_callback) {
 		c->end = CONN_CLOSE;
 		return;
@@ -366,7 +365,6 @@ struct llp_addrs edge_addrs(const struct llp_conn *c)
 {
 	struct llp_addrs a = edge_pcb_addrs(c->pcb);
 
-	a.serial = c->serial;
 	return a;
 }
 

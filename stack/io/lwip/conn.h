@@ -59,7 +59,6 @@ struct llp_conn {
 	struct llp_listener *half;		/* half.c: not accepted yet */
 	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
 	uint8_t ecn;				/* loss_ecn.c */
-	uint64_t serial;			/* of its SYN: llp_config.serial */
 };
 
 /* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
@@ -96,8 +95,6 @@ void conn_came(struct llp_conn *c);
 /* half.c: it is accepted, or will not be. */
 struct llp_listener *conn_whole(struct llp_conn *c);
 
-/* send.c: the segment that was begun is p */
-void conn_queue(struct llp_conn *c, struct pbuf *p);
 /* send.c: give back what edge_tx_begin took */
 void conn_drop_building(struct llp_conn *c);
 

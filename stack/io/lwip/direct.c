@@ -39,7 +39,7 @@ void conn_go_direct(struct llp_conn *c)
 {
 	const struct io_link *l = c->el->io;
 
-	if (!(l->flags & IO_P2P) || !IP_IS_V4_VAL(c->pcb->remote_ip) ||
+	if (!io_unsummed(l) || !IP_IS_V4_VAL(c->pcb->remote_ip) ||
 	    ip_addr_get_ip4_u32(&c->pcb->remote_ip) == l->addr)
 		return;
 	make_head(c);

@@ -34,7 +34,6 @@ struct edge {
 	struct llp_conn *conns;	 /* all that have a pcb and a user */
 	struct llp_conn *parted; /* ... only a pcb any more */
 	struct llp_conn *spare;	 /* freed ones */
-	unsigned refers;	 /* pbufs that refer to octets elsewhere: refer.c */
 	struct llp_conn *acks;	 /* have an ACK due at the end of the burst */
 	/* idle.c: those that are asked when they are silent, the longest silent first */
 	struct llp_conn *idle, *idle_last;
@@ -67,14 +66,6 @@ uint64_t edge_idle_next_us(void);
 /* half.c: may one more be half open? After a SYN: what it opened. */
 bool edge_half_room(void);
 void edge_half_opened(void);
-
-/* refer.c: segments that refer to octets elsewhere. */
-/* Is p a buffer of a segment of ours? */
-bool edge_is_segment(const struct pbuf *p);
-bool edge_refers(const struct llp_conn *c);
-void edge_tx_commit_around(struct llp_conn *c, size_t n, const struct llp_ref *r);
-void edge_own(struct llp_conn *c);
-void edge_own_all(const void *p, size_t n);
 
 /* expected.c: take a frame in if it is the next of a connection and nothing else. False: it is
  * lwIP's.

@@ -204,7 +204,7 @@ bool edge_expected(const struct edge_link *el, struct io_frame *f)
 	struct llp_conn *c;
 	struct segment s;
 
-	if (!(el->io->flags & IO_P2P) || !is_plain(f))
+	if (!io_unsummed(el->io) || !is_plain(f))
 		return false;
 	c = conn_for(f);
 	if (!c || c->el != el || c->end != CONN_ON || !read_segment(f, c, &s) ||

@@ -57,23 +57,8 @@ struct pbuf *edge_wrap_tx(struct io_frame *f)
 	return wrap(f, free_tx_buffer, (u8_t)PBUF_RAM);
 }
 
-struct pbuf *edge_wrap_ref(struct io_frame *f, pbuf_free_custom_fn done)
-{
-	return wrap(f, done, (u8_t)PBUF_REF);
-}
-
-bool edge_freed_by(const struct pbuf *p, pbuf_free_custom_fn done)
-{
-	return (p->flags & PBUF_FLAG_IS_CUSTOM) &&
-	       ((const struct pbuf_custom *)p)->custom_free_function == done;
-}
-
 bool edge_is_tx(const struct pbuf *p)
 {
-	return edge_freed_by(p, free_tx_buffer);
-}
-
-void edge_now_tx(struct pbuf *p)
-{
-	((struct pbuf_custom *)p)->custom_free_function = free_tx_buffer;
+	return !p->next && (p->flags & PBUF_FLAG_IS_CUSTOM) &&
+	       ((const struct pbuf_custom *)p)->custom_free_function == free_tx_buffer;
 }

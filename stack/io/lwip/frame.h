@@ -34,11 +34,7 @@ void edge_frame_done(struct io_frame *f);
 /* Each pbuf of the chain frees its own buffer. */
 struct pbuf *edge_wrap_rx(struct io_frame *f);
 struct pbuf *edge_wrap_tx(struct io_frame *f);
-/* Whose last reference `done` drops. */
-struct pbuf *edge_wrap_ref(struct io_frame *f, pbuf_free_custom_fn done);
-bool edge_freed_by(const struct pbuf *p, pbuf_free_custom_fn done);
-/* Is this pbuf one of edge_wrap_tx's? Make one of edge_wrap_ref's such a one. */
+/* Is p one of edge_wrap_tx's, with nothing behind it? */
 bool edge_is_tx(const struct pbuf *p);
-void edge_now_tx(struct pbuf *p);
 
 #endif

@@ -40,7 +40,6 @@ void edge_half_opened(void)
 	c->listed = true;
 	c->half = ls;
 	conn_ecn_half(c);
-	c->serial = edge.cfg.serial ? edge.cfg.serial(edge.cfg.arg) : 0;
 	edge.half_open++;
 	conn_flow_add(c);
 }

@@ -73,26 +73,17 @@ static void capture(const struct io_frame *f)
 
 static bool ours_alone(struct pbuf *p)
 {
-	for (; p; p = p->next) {
-		if (!edge_is_segment(p) || edge_frame(p)->link->ops->refs(edge_frame(p)) != 1)
-			return false;
-	}
-	return true;
+	return edge_is_tx(p) && edge_frame(p)->link->ops->refs(edge_frame(p)) == 1;
 }
 
 struct io_frame *edge_lend(struct pbuf *p)
 {
-	struct io_frame *first = edge_frame(p);
+	struct io_frame *f = edge_frame(p);
 
-	for (; p; p = p->next) {
-		struct io_frame *f = edge_frame(p);
-
-		f->link->ops->ref(f);
-		f->data = p->payload;
-		f->len = p->len;
-		f->next = p->next ? edge_frame(p->next) : NULL;
-	}
-	return first;
+	f->link->ops->ref(f);
+	f->data = p->payload;
+	f->len = p->len;
+	return f;
 }
 
 /* A segment of ours goes as it is while nobody else holds it; everything else (SYN, ACK, FIN, a

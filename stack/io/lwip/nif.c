@@ -119,9 +119,10 @@ static err_t netif_setup(struct netif *nif)
 	nif->output = output;
 	nif->output_ip6 = output_ip6;
 	nif->linkoutput = edge_nif_send;
-	/* Shared memory does not flip bits, and MPA has its CRC: no TCP checksum on IO_P2P. */
-	NETIF_SET_CHECKSUM_CTRL(nif, l->flags & IO_P2P ? NETIF_CHECKSUM_DISABLE_ALL
-						       : NETIF_CHECKSUM_ENABLE_ALL);
+	/* Shared memory does not flip bits, and MPA has its CRC: no TCP checksum on IO_P2P,
+	 * unless the link says otherwise. */
+	NETIF_SET_CHECKSUM_CTRL(nif, io_unsummed(l) ? NETIF_CHECKSUM_DISABLE_ALL
+						    : NETIF_CHECKSUM_ENABLE_ALL);
 	return ERR_OK;
 }
 

@@ -31,8 +31,4 @@ const struct llp_ops llp_raw = {
 	.set_tos = edge_set_tos,
 	.expect = edge_expect,
 	.touches = edge_touches,
-	.refers = edge_refers,
-	.tx_commit_around = edge_tx_commit_around,
-	.own = edge_own,
-	.own_all = edge_own_all,
 };

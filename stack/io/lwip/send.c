@@ -130,32 +130,26 @@ static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
 	*tail = seg;
 	pcb->snd_lbb += seg->len;
 	pcb->snd_buf -= seg->len;
-	pcb->snd_queuelen = (u16_t)(pcb->snd_queuelen + pbuf_clen(seg->p));
-}
-
-void conn_queue(struct llp_conn *c, struct pbuf *p)
-{
-	struct tcp_seg *seg = c->seg;
-
-	c->building = NULL;
-	c->seg = NULL;
-	edge.cfg.stats->tcp_tx_segments++;
-	edge.cfg.stats->tcp_tx_bytes += p->tot_len;
-	fill_segment(seg, c->pcb, p);
-	append(c->pcb, seg);
-	c->queued = seg;
+	pcb->snd_queuelen++;
 }
 
 void edge_tx_commit(struct llp_conn *c, size_t n)
 {
 	struct io_frame *f = c->building;
+	struct tcp_seg *seg = c->seg;
 
 	if (!n) {
 		conn_drop_building(c);
 		return;
 	}
 	f->len = (uint32_t)n;
-	conn_queue(c, edge_wrap_tx(f));
+	c->building = NULL;
+	c->seg = NULL;
+	edge.cfg.stats->tcp_tx_segments++;
+	edge.cfg.stats->tcp_tx_bytes += n;
+	fill_segment(seg, c->pcb, edge_wrap_tx(f));
+	append(c->pcb, seg);
+	c->queued = seg;
 }
 
 /* Is c->sent the last of lwIP's unacked queue, and all that is unsent new? */

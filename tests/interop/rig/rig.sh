@@ -152,7 +152,7 @@ kernel() {
 	fetch_unpack "$k/root" "$pkg=$ver"
 	rel=$(basename "$k"/root/lib/modules/*)
 	base=$(echo "$rel" | cut -d. -f1,2)
-	python3 "$here/tools/extract_vmlinux.py" "$k/root/boot/vmlinuz-$rel" "$k/vmlinux"
+	/usr/bin/python3 "$here/tools/extract_vmlinux.py" "$k/root/boot/vmlinuz-$rel" "$k/vmlinux"
 	depmod -b "$k/root" "$rel"
 	say "building siw from linux-source-$base $ver"
 	fetch_unpack "$k/dev" "linux-headers-$rel=$ver" "linux-headers-${rel%-amd64}-common=$ver" "linux-kbuild-$base=$ver"
@@ -374,7 +374,7 @@ run() {
 	local v=$RIG_VM
 	[ -n "$v" ] || v=$(vms | awk '{print $1}')
 	vm_process "$v" >/dev/null || die "VM $v does not run"
-	python3 "$here/tools/ctl.py" "$RIG_STATE/vm-$v" "$RIG_TIMEOUT" "$*"
+	/usr/bin/python3 "$here/tools/ctl.py" "$RIG_STATE/vm-$v" "$RIG_TIMEOUT" "$*"
 }
 
 status() {

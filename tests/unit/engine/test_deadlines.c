@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/deadlines.h"
+#include "conn/deadlines.h"
 
 #define MANY 500u
 

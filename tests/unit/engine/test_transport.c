@@ -58,7 +58,7 @@ static void the_engine_opens_with_what_was_chosen(void **state)
 	(void)state;
 	assert_int_equal(config_of("raw", &c), 0);
 	assert_int_equal(uw_engine_open(&c, &e), 0);
-	assert_ptr_equal(e->llp, &llp_raw);
+	assert_ptr_equal(e->stack[0]->llp, &llp_raw);
 	uw_engine_close(e);
 }
 

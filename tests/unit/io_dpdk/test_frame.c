@@ -108,44 +108,6 @@ static int to_mbufs(struct node *n, int arg)
 	return 0;
 }
 
-/* Octets of the program's in the middle; a driver that holds the frame sees the copy. */
-static int referring(struct node *n, int arg)
-{
-	static uint8_t program[ROOM];
-	struct frame_pools p;
-	struct io_link l;
-
-	(void)n;
-	(void)arg;
-	pools(&p, &l);
-	memset(program, 'p', sizeof(program));
-	struct io_frame *head = frame_alloc(p.tx), *body = frame_refer(p.tx, program, ROOM);
-	CHECK(head && body && body->data == program && body->len == ROOM && body->link == &l);
-	head->len = 54;
-	head->next = body;
-	frame_ref(head);
-	frame_ref(body);
-	struct rte_mbuf *m = frame_to_mbuf(head, frame_len(head));
-	CHECK(m->nb_segs == 2 && rte_pktmbuf_mtod(m->next, uint8_t *) == program);
-	frame_own(body);
-	memset(program, 'q', sizeof(program));
-	uint8_t *seen = rte_pktmbuf_mtod(m->next, uint8_t *);
-	CHECK(seen == body->data && seen != program && seen[0] == 'p' && seen[ROOM - 1] == 'p');
-	rte_pktmbuf_free(m);
-	CHECK(frame_refs(body) == 1 && body->data[ROOM - 1] == 'p');
-	frame_free(frame_refer(p.tx, program, 1)); /* one that nobody had to copy */
-	io_free_chain(head);
-	CHECK(rte_mempool_full(p.tx));
-	/* Whoever gets the buffers next has them whole. */
-	for (unsigned i = 0; i < NTX; i++) {
-		struct io_frame *f = frame_alloc(p.tx);
-
-		CHECK(f->buf == (uint8_t *)f + FRAME_PRIV && f->room == FRAME_HEADROOM + ROOM);
-		CHECK(f->data == f->buf + FRAME_HEADROOM);
-	}
-	return 0;
-}
-
 static int reuse(struct node *n, int arg)
 {
 	struct frame_pools p, q;
@@ -191,11 +153,6 @@ static void frames_become_mbufs_to_send(void **state)
 	in_a_child(state, to_mbufs);
 }
 
-static void frames_refer_to_what_is_elsewhere(void **state)
-{
-	in_a_child(state, referring);
-}
-
 static void pools_serve_again(void **state)
 {
 	in_a_child(state, reuse);
@@ -206,7 +163,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(received_mbufs_become_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(frames_become_mbufs_to_send, setup, teardown),
-		cmocka_unit_test_setup_teardown(frames_refer_to_what_is_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(pools_serve_again, setup, teardown),
 	};
 

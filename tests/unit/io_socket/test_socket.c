@@ -62,7 +62,7 @@ static void who_sends_too_much_waits_until_there_is_room(void **state)
 	w->client.writable = 0;
 	w->accepted.most = 0;
 	w->accepted.drop = true;
-	llp_resume(&llp_socket, w->accepted.c);
+	llp_socket.resume(w->accepted.c);
 	for (unsigned i = 0; i < 1000 && !w->client.writable; i++)
 		world_rounds(w, 1);
 	assert_true(w->client.writable);
@@ -84,7 +84,7 @@ static void what_comes_while_paused_waits(void **state)
 	assert_int_equal(w->accepted.calls, calls);
 	assert_int_equal(w->accepted.n_got, 100);
 	w->accepted.most = 0;
-	llp_resume(&llp_socket, w->accepted.c);
+	llp_socket.resume(w->accepted.c);
 	world_until_got(w, &w->accepted, 2000);
 	world_check(&w->accepted);
 }
@@ -98,12 +98,12 @@ static void segments_are_no_larger_than_the_mtu_allows(void **state)
 	world_open(&w, 1500);
 	assert_int_equal(w.link->mtu, 1500);
 	world_connect(&w);
-	assert_non_null(llp_tx_begin(&llp_socket, w.client.c, &room));
+	assert_non_null(llp_socket.tx_begin(w.client.c, &room));
 	assert_in_range(room, 1000, 1460);
-	llp_tx_commit(&llp_socket, w.client.c, 0);
-	assert_non_null(llp_tx_begin(&llp_socket, w.accepted.c, &room));
+	llp_socket.tx_commit(w.client.c, 0);
+	assert_non_null(llp_socket.tx_begin(w.accepted.c, &room));
 	assert_in_range(room, 1000, 1460);
-	llp_tx_commit(&llp_socket, w.accepted.c, 0);
+	llp_socket.tx_commit(w.accepted.c, 0);
 	world_close(&w);
 }
 
@@ -115,12 +115,12 @@ static void a_close_comes_behind_what_was_sent(void **state)
 
 	world_connect(w);
 	assert_int_equal(world_send(&w->client, 0, 100000), 100000);
-	llp_close(&llp_socket, w->client.c);
+	llp_socket.close(w->client.c);
 	world_until(w, &w->accepted.closed);
 	assert_status(w->accepted.why, UW_OK);
 	assert_int_equal(w->accepted.n_got, 100000);
 	world_check(&w->accepted);
-	llp_close(&llp_socket, w->accepted.c);
+	llp_socket.close(w->accepted.c);
 	world_rounds(w, 20);
 	assert_null(sock.leaving);
 	assert_null(sock.conns);
@@ -131,13 +131,13 @@ static void after_a_shutdown_receiving_goes_on(void **state)
 	struct world *w = *state;
 
 	world_connect(w);
-	llp_shutdown(&llp_socket, w->client.c);
+	llp_socket.shutdown(w->client.c);
 	world_until(w, &w->accepted.closed);
 	assert_status(w->accepted.why, UW_OK);
 	assert_int_equal(world_send(&w->accepted, 0, 1000), 1000);
 	world_until_got(w, &w->client, 1000);
 	assert_false(w->client.closed);
-	llp_close(&llp_socket, w->accepted.c);
+	llp_socket.close(w->accepted.c);
 	world_until(w, &w->client.closed);
 	assert_status(w->client.why, UW_OK);
 }
@@ -149,7 +149,7 @@ static void who_closes_reads_on_until_the_peer_ends(void **state)
 
 	world_connect(w);
 	assert_int_equal(world_send(&w->client, 0, 10), 10);
-	llp_close(&llp_socket, w->client.c);
+	llp_socket.close(w->client.c);
 	world_until(w, &w->accepted.closed);
 	for (unsigned i = 0; i < 10; i++) {
 		assert_int_equal(world_send(&w->accepted, 0, 1000), 1000);
@@ -158,7 +158,7 @@ static void who_closes_reads_on_until_the_peer_ends(void **state)
 	assert_status(w->accepted.why, UW_OK);
 	assert_int_equal(w->client.n_got, 0);
 	assert_non_null(sock.leaving);
-	llp_close(&llp_socket, w->accepted.c);
+	llp_socket.close(w->accepted.c);
 	world_rounds(w, 20);
 	assert_null(sock.leaving);
 }
@@ -168,7 +168,7 @@ static void an_abort_is_an_error_at_the_peer(void **state)
 	struct world *w = *state;
 
 	world_connect(w);
-	llp_abort(&llp_socket, w->client.c);
+	llp_socket.abort(w->client.c);
 	world_until(w, &w->accepted.closed);
 	assert_status(w->accepted.why, UW_E_LLP_CLOSED);
 	assert_false(w->client.closed);
@@ -184,10 +184,10 @@ static void a_connection_may_end_while_it_receives(void **state)
 	world_until(w, &w->client.closed);
 	assert_status(w->client.why, UW_OK);
 	assert_int_equal(w->accepted.calls, 1);
-	llp_close(&llp_socket, w->client.c);
+	llp_socket.close(w->client.c);
 	world_rounds(w, 20);
 	assert_null(sock.leaving);
-	llp_unlisten(&llp_socket, w->server.ls);
+	llp_socket.unlisten(w->server.ls);
 	w->client.closed = w->client.connected = w->accepted.connected = false;
 	w->accepted.close_in_rx = false;
 	w->accepted.abort_in_rx = true;
@@ -205,7 +205,7 @@ static void a_refusal_comes_as_an_event(void **state)
 	struct uw_ip here = uw_ip_v4(htonl(INADDR_LOOPBACK));
 	struct llp_addrs a = { .local = here, .remote = here, .rport = htons(1) };
 
-	assert_status(llp_connect(&llp_socket, w->link, &a, &w->client, &w->client.c), UW_OK);
+	assert_status(llp_socket.connect(w->link, &a, &w->client, &w->client.c), UW_OK);
 	world_until(w, &w->client.closed);
 	assert_status(w->client.why, UW_E_REFUSED);
 	assert_false(w->client.connected);
@@ -227,8 +227,8 @@ static void both_ends_know_both_addresses(void **state)
 	struct llp_addrs a, b;
 
 	world_connect(w);
-	a = llp_addrs(&llp_socket, w->client.c);
-	b = llp_addrs(&llp_socket, w->accepted.c);
+	a = llp_socket.addrs(w->client.c);
+	b = llp_socket.addrs(w->accepted.c);
 	assert_int_equal(a.lport, b.rport);
 	assert_int_equal(a.rport, b.lport);
 	assert_true(uw_ip_eq(&a.local, &b.remote));
@@ -242,12 +242,12 @@ static void a_port_belongs_to_one_listener(void **state)
 	struct llp_listener *second;
 
 	world_connect(w);
-	at.port = llp_addrs(&llp_socket, w->accepted.c).lport;
-	assert_false(llp_port_free(&llp_socket, at.port));
-	assert_status(llp_listen(&llp_socket, w->link, &at, 8, &w->server, &second),
+	at.port = llp_socket.addrs(w->accepted.c).lport;
+	assert_false(llp_socket.port_free(at.port));
+	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &second),
 		      UW_E_ADDR_IN_USE);
 	at.addr = uw_ip_v4(INADDR_ANY);
-	assert_status(llp_listen(&llp_socket, w->link, &at, 8, &w->server, &second),
+	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &second),
 		      UW_E_ADDR_IN_USE);
 }
 
@@ -291,15 +291,15 @@ static void type_of_service(struct world *w, struct uw_ip ip, int level, int nam
 	struct sockaddr_storage bound;
 	socklen_t len = sizeof(bound);
 
-	assert_status(llp_listen(&llp_socket, w->link, &at, 8, &w->server, &w->server.ls), UW_OK);
+	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &w->server.ls), UW_OK);
 	assert_int_equal(getsockname(w->server.ls->w.fd, (struct sockaddr *)&bound, &len), 0);
 	sock_addr_read(&bound, &ip, &a.rport);
-	assert_status(llp_connect(&llp_socket, w->link, &a, &w->client, &w->client.c), UW_OK);
+	assert_status(llp_socket.connect(w->link, &a, &w->client, &w->client.c), UW_OK);
 	assert_int_equal(field(w->client.c, level, name), 0x68); /* the SYN has it */
 	world_until(w, &w->client.connected);
 	world_until(w, &w->accepted.connected);
 	assert_int_equal(field(w->accepted.c, level, name), 0x20);
-	llp_set_tos(&llp_socket, w->accepted.c, 0x48);
+	llp_socket.set_tos(w->accepted.c, 0x48);
 	assert_int_equal(field(w->accepted.c, level, name), 0x48);
 }
 
@@ -338,10 +338,10 @@ static void a_forked_child_holds_no_connection(void **state)
 static void who_sleeps_can_be_roused(void **state)
 {
 	(void)state;
-	llp_rouse(&llp_socket);
-	llp_sleep(&llp_socket, 3600u * 1000000); /* returns */
-	assert_int_equal(llp_poll(&llp_socket), 1);
-	assert_int_equal(llp_poll(&llp_socket), 0);
+	llp_socket.rouse();
+	llp_socket.sleep(3600u * 1000000); /* returns */
+	assert_int_equal(llp_socket.poll(), 1);
+	assert_int_equal(llp_socket.poll(), 0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)

@@ -45,11 +45,11 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	uw_rope_copy(in, s->got + s->n_got, n);
 	s->n_got += n;
 	if (s->most && s->n_got == s->most)
-		llp_pause(&llp_socket, s->c);
+		llp_socket.pause(s->c);
 	if (s->close_in_rx)
-		llp_close(&llp_socket, s->c);
+		llp_socket.close(s->c);
 	else if (s->abort_in_rx)
-		llp_abort(&llp_socket, s->c);
+		llp_socket.abort(s->c);
 	return n;
 }
 
@@ -92,16 +92,16 @@ void world_open(struct world *w, uint32_t mtu)
 	for (unsigned i = 0; i < COUNT(sides); i++)
 		assert_non_null(sides[i]->got = malloc(SIDE_ROOM));
 	w->server.child = &w->accepted;
-	llp_init(&llp_socket, &cfg);
+	llp_socket.init(&cfg);
 	assert_status(host_link_open(&host, NULL, &w->link), UW_OK);
-	llp_add_link(&llp_socket, w->link);
+	llp_socket.add_link(w->link);
 }
 
 void world_close(struct world *w)
 {
 	if (w->server.ls)
-		llp_unlisten(&llp_socket, w->server.ls);
-	llp_remove_link(&llp_socket, w->link);
+		llp_socket.unlisten(w->server.ls);
+	llp_socket.remove_link(w->link);
 	w->link->ops->close(w->link);
 	free(w->server.got);
 	free(w->accepted.got);
@@ -112,9 +112,9 @@ void world_rounds(struct world *w, unsigned n)
 {
 	(void)w;
 	while (n--) {
-		llp_timers(&llp_socket);
-		if (!llp_poll(&llp_socket))
-			llp_sleep(&llp_socket, 1000);
+		llp_socket.timers();
+		if (!llp_socket.poll())
+			llp_socket.sleep(1000);
 	}
 }
 
@@ -140,10 +140,10 @@ void world_connect(struct world *w)
 	socklen_t len = sizeof(bound);
 	struct uw_ip ip;
 
-	assert_status(llp_listen(&llp_socket, w->link, &at, 8, &w->server, &w->server.ls), UW_OK);
+	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &w->server.ls), UW_OK);
 	assert_int_equal(getsockname(w->server.ls->w.fd, (struct sockaddr *)&bound, &len), 0);
 	sock_addr_read(&bound, &ip, &a.rport);
-	assert_status(llp_connect(&llp_socket, w->link, &a, &w->client, &w->client.c), UW_OK);
+	assert_status(llp_socket.connect(w->link, &a, &w->client, &w->client.c), UW_OK);
 	if (w->server.refuse) /* which may come as soon as that it is there */
 		return;
 	world_until(w, &w->client.connected);
@@ -155,15 +155,15 @@ size_t world_send(struct side *s, size_t at, size_t n)
 	size_t done = 0, room;
 	uint8_t *p;
 
-	while (done < n && (p = llp_tx_begin(&llp_socket, s->c, &room))) {
+	while (done < n && (p = llp_socket.tx_begin(s->c, &room))) {
 		size_t k = n - done < room ? n - done : room;
 
 		for (size_t i = 0; i < k; i++)
 			p[i] = pattern(at + done + i);
-		llp_tx_commit(&llp_socket, s->c, k);
+		llp_socket.tx_commit(s->c, k);
 		done += k;
 	}
-	llp_tx_flush(&llp_socket, s->c);
+	llp_socket.tx_flush(s->c);
 	return done;
 }
 

@@ -66,48 +66,6 @@ static void gather_takes_any_part(void **state)
 	}
 }
 
-/* What lies in one SGE can be referred to, what does not cannot. */
-static void refer_finds_what_is_in_one_piece(void **state)
-{
-	struct prng r = { 17 };
-	static struct list l;
-	unsigned found = 0;
-
-	(void)state;
-	list_init(&l, &r);
-	for (unsigned i = 0; i < 500; i++) {
-		uint64_t off = prng_below(&r, (uint32_t)l.sgl.len);
-		size_t n = prng_below(&r, (uint32_t)(l.sgl.len - off)) % 300 + 1, k = 1;
-		struct uw_span at;
-
-		while (k < n && l.octet[off + k] == l.octet[off] + k)
-			k++;
-		if (k < n) {
-			assert_status(mem_refer(&l.a.t, &l.sgl, off, n, &at), UW_MORE);
-			continue;
-		}
-		assert_status(mem_refer(&l.a.t, &l.sgl, off, n, &at), UW_OK);
-		assert_ptr_equal(at.p, l.octet[off]);
-		assert_int_equal(at.n, n);
-		found++;
-	}
-	assert_in_range(found, 1, 499);
-}
-
-static void refer_checks_the_key_and_takes_no_inline_octets(void **state)
-{
-	static struct list l;
-	struct prng r = { 18 };
-	struct mem_sgl inl = { .inl = l.mem, .len = 64 };
-	struct uw_span at;
-
-	(void)state;
-	list_init(&l, &r);
-	assert_status(mem_refer(&l.a.t, &inl, 0, 64, &at), UW_MORE);
-	l.v[0] = sge_of(l.mem, 100, 0x1234500);
-	assert_status(mem_refer(&l.a.t, &l.sgl, 0, 50, &at), UW_E_LKEY);
-}
-
 static void scatter_fills_any_part_and_no_more(void **state)
 {
 	struct prng r = { 16 };
@@ -270,8 +228,6 @@ static void the_null_region_gives_zeros_and_takes_everything(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(lengths_add_up_in_64_bits),
 	cmocka_unit_test(gather_takes_any_part),
-	cmocka_unit_test(refer_finds_what_is_in_one_piece),
-	cmocka_unit_test(refer_checks_the_key_and_takes_no_inline_octets),
 	cmocka_unit_test(scatter_fills_any_part_and_no_more),
 	cmocka_unit_test(nothing_needs_no_memory),
 	cmocka_unit_test(inline_octets_are_taken_as_they_are),

@@ -568,38 +568,7 @@ static void what_is_given_back_comes_again(void **state)
 	}
 }
 
-/* An FPDU whose payload stays where it is has the octets of one that was put together. */
-static void around_a_payload_it_is_the_same_fpdu(void **state)
-{
-	struct prng r = { 19 };
-	static uint8_t payload[3000], whole[3100], parts[100];
-
-	(void)state;
-	prng_fill(&r, payload, sizeof(payload));
-	for (unsigned i = 0; i < 60; i++) {
-		static struct ends e;
-		size_t head = 14 + 4 * (i & 1), n = prng_below(&r, 2900) + 1, size, got;
-
-		memset(&e, 0, sizeof(e));
-		start(&e);
-		e.tx.crc = i % 3;
-		memset(parts, 0xff, sizeof(parts));
-		memcpy(mpa_tx_ulpdu(whole), payload, head + n);
-		size = mpa_tx_finish(&e.tx, whole, head + n);
-		memcpy(mpa_tx_ulpdu(parts), payload, head);
-		got = mpa_tx_finish_around(&e.tx, parts, head,
-					   (struct uw_span){ payload + head, n });
-		assert_int_equal(got + n, size);
-		assert_memory_equal(parts, whole, MPA_LENGTH_SIZE + head);
-		assert_memory_equal(parts + MPA_LENGTH_SIZE + head,
-				    whole + MPA_LENGTH_SIZE + head + n,
-				    got - MPA_LENGTH_SIZE - head);
-		assert_int_equal(e.stats.mpa_tx_fpdus, 2);
-	}
-}
-
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(around_a_payload_it_is_the_same_fpdu),
 	cmocka_unit_test(an_fpdu_octet_for_octet),
 	cmocka_unit_test(without_crc_the_field_is_there),
 	cmocka_unit_test(pad_octets_are_zero),

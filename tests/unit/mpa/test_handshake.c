@@ -341,6 +341,12 @@ static void a_read_rtr_needs_an_ird(void **state)
 	assert_int_equal(got.rtr, MPA_RTR_READ);
 	assert_int_equal(got.ord, 1);
 
+	/* nor does it help that the initiator leaves the numbers to themselves */
+	req.ord = MPA_RD_NO_NEGO;
+	a = answer(&theirs, &req, 0, 0);
+	assert_int_equal(a.rep.ird, MPA_RD_NO_NEGO);
+	assert_int_equal(a.agreed.ird, 1);
+
 	/* other kinds do not */
 	mine.rtr = MPA_RTR_WRITE;
 	req = request(&mine, 0, 0);

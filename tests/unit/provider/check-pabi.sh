@@ -36,7 +36,7 @@ check() {
 	ln -s "$src/ccan" "$inc/ccan"
 	ln -s "$src/util" "$inc/util"
 	: >"$inc/config.h"
-	python3 "$src/buildlib/make_abi_structs.py" "$src/kernel-headers/rdma/ib_user_verbs.h" \
+	/usr/bin/python3 "$src/buildlib/make_abi_structs.py" "$src/kernel-headers/rdma/ib_user_verbs.h" \
 		"$inc/kernel-abi/ib_user_verbs.h"
 	$CC -std=gnu11 -D_GNU_SOURCE "-DIBVERBS_PABI_VERSION=$abi" -DVERBS_IOCTL_ONLY=0 \
 		-DVERBS_WRITE_ONLY=0 -DRDMA_CORE="$version" -I"$inc" -I"$pabi_dir" \

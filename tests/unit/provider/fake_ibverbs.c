@@ -18,6 +18,8 @@
 	{                                                                                          \
 	}
 
+MARKER(any, "ibv_get_device_list") /* by which a libibverbs is known */
+
 /* clang-format off */
 #if FAKE_VERSION >= 36
 MARKER(36, "ibv_query_qp_data_in_order")
@@ -47,6 +49,7 @@ EXPORT void verbs_set_ops(struct verbs_context *context, void *const *ops);
 void JOIN(verbs_register_driver_, FAKE_ABI)(const struct verbs_device_ops *ops)
 {
 	fake_ibverbs.driver = ops;
+	fake_ibverbs.registered++;
 }
 
 void *_verbs_init_and_alloc_context(struct ibv_device *device, int cmd_fd, size_t size,

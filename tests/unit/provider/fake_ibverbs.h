@@ -9,6 +9,7 @@
 
 struct fake_ibverbs {
 	const struct verbs_device_ops *driver; /* the driver that registered */
+	unsigned registered;		       /* how often one did */
 	void *ops[FAKE_OPS];		       /* as handed to verbs_set_ops() */
 	struct verbs_context *start, *ended;   /* of the newest context */
 	struct ibv_context *ibctx;

@@ -14,8 +14,8 @@ static void make_channel(struct world *w)
 	int fd[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
-	fake.channel_rd = fd[0];
-	fake.channel_wr = fd[1];
+	fake_host.channel_rd = fd[0];
+	fake_host.channel_wr = fd[1];
 	w->channel = calloc(1, sizeof(*w->channel));
 	w->channel->context = w->ctx;
 	w->channel->fd = fd[0];
@@ -54,18 +54,19 @@ int world_up(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
-	fake_reset();
+	fake_host_reset();
 	strcpy(w->sysfs.ibdev_name, "uwarp0");
 	assert_true(uwarp_device_ops.match_device(&w->sysfs));
 	w->dev = uwarp_device_ops.alloc_device(&w->sysfs);
-	w->dev->ops = &uwarp_device_ops;
+	w->dev->ops = uwarp_abi_ops();
+	assert_non_null(w->dev->ops);
 	w->dev->device.node_type = IBV_NODE_RNIC;
 	w->dev->device.transport_type = IBV_TRANSPORT_IWARP;
 	atomic_init(&w->dev->refcount, 1);
 	/* without sysfs libibverbs opens no /dev/infiniband/uverbs0 */
 	w->ctx = verbs_open_device(&w->dev->device, NULL);
 	assert_non_null(w->ctx);
-	assert_int_equal(fake.engine_asked, 0);
+	assert_int_equal(fake_host.engine_asked, 0);
 	w->pd = ibv_alloc_pd(w->ctx);
 	assert_non_null(w->pd);
 	make_channel(w);
@@ -82,8 +83,8 @@ int world_down(void **state)
 	assert_int_equal(ibv_dealloc_pd(w->pd), 0);
 	assert_int_equal(fake.live, 0);
 	assert_int_equal(w->channel->refcnt, 0);
-	close(fake.channel_rd);
-	close(fake.channel_wr);
+	close(fake_host.channel_rd);
+	close(fake_host.channel_wr);
 	free(w->channel);
 	assert_int_equal(ibv_close_device(w->ctx), 0);
 	uwarp_device_ops.uninit_device(w->dev);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "fake_engine.h"
+#include "fake_host.h"
 #include "provider.h"
 
 struct world {

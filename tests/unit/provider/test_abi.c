@@ -5,11 +5,14 @@
  * row is a child.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fake_engine.h"
+#include "fake_host.h"
 #include "fake_ibverbs.h"
 #include "uwtest.h"
 
@@ -54,10 +57,14 @@ static struct fake_ibverbs *load(size_t row)
 static bool opens_and_closes(struct fake_ibverbs *lib, size_t place)
 {
 	struct verbs_device *dev = lib->driver->alloc_device(NULL);
-	struct verbs_context *context = lib->driver->alloc_context(&dev->device, -1, NULL);
+	struct verbs_context *context;
 	void (*free_context)(struct ibv_context *);
-	bool good = context && context == lib->start && lib->ibctx->num_comp_vectors == 1 &&
-		    lib->ibctx->async_fd >= 0;
+	bool good;
+
+	dev->ops = lib->driver; /* as libibverbs does */
+	context = lib->driver->alloc_context(&dev->device, -1, NULL);
+	good = context && context == lib->start && lib->ibctx->num_comp_vectors == 1 &&
+	       lib->ibctx->async_fd >= 0;
 
 	if (!good || !lib->ops[place])
 		return false;
@@ -140,6 +147,50 @@ static void later_tables_have_the_new_operations_in_between(void **state)
 	}
 }
 
+/* A second libibverbs comes later, with another ABI and a name of its own (a wheel brings such):
+ * the provider is loaded already, and hears of it when devices are looked for. */
+static void two_copies(void)
+{
+	char name[] = "/tmp/libibverbs-XXXXXX";
+	struct fake_ibverbs *first = load(0), *second;
+	const size_t newest = COUNT(rows) - 1;
+	int fd = mkstemp(name), from = open(files[newest], O_RDONLY);
+	struct stat st;
+	void *lib;
+
+	if (fstat(from, &st) || sendfile(fd, from, NULL, (size_t)st.st_size) != st.st_size)
+		_exit(5);
+	lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	unlink(name);
+	if (!lib)
+		_exit(6);
+	second = dlsym(lib, "fake_ibverbs");
+	if (second->driver)
+		_exit(7);
+	fake_host.discovery();
+	fake_host.discovery(); /* and only once */
+	if (!second->driver || second->driver == first->driver || second->registered != 1 ||
+	    first->registered != 1)
+		_exit(8);
+	if (!opens_and_closes(first, rows[0].free_context) ||
+	    !opens_and_closes(second, rows[newest].free_context))
+		_exit(9);
+	_exit(0);
+}
+
+static void each_copy_in_a_process_is_served(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (!pid)
+		two_copies();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(int argc, char **argv)
 {
 	/* in this order: the later ones look at what the children of the first have seen */
@@ -148,6 +199,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_oldest_table_is_as_in_its_driver_h),
 		cmocka_unit_test(later_tables_have_the_new_operations_in_between),
 		cmocka_unit_test(an_older_version_is_refused),
+		cmocka_unit_test(each_copy_in_a_process_is_served),
 	};
 
 	if (argc != 3 + NOT_A_VERSION)
@@ -156,6 +208,6 @@ int main(int argc, char **argv)
 	files = argv + 2;
 	seen = mmap(NULL, sizeof(*seen) * FAKE_OPS * COUNT(rows), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	fake_reset();
+	fake_host_reset();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

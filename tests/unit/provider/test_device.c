@@ -84,7 +84,7 @@ static void no_engine_is_an_error(void **state)
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
 
-	fake.no_engine = true;
+	fake_host.no_engine = true;
 	assert_int_equal(ibv_query_device(w->ctx, &attr), ENODEV);
 	assert_int_equal(ibv_query_port(w->ctx, 1, &port), ENODEV);
 	errno = 0;

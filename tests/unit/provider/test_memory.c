@@ -128,6 +128,8 @@ static void advice_is_taken(void **state)
 				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
 			 0);
 	assert_int_equal(ibv_advise_mr(w->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 0), EINVAL);
+	assert_int_equal(ibv_advise_mr(w->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &sge, 1),
+			 0);
 }
 
 static void windows_of_type_1(void **state)

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	}
 	if (read(fd[0], said, sizeof(said) - 1) < 0)
 		return 2;
-	if (strcmp(said, "uwarp: start the program with uwarp-run\n")) {
+	if (strcmp(said, "uwarp: no device: start the program with uwarp-run\n")) {
 		fprintf(stderr, "said: \"%s\"\n", said);
 		return 1;
 	}

@@ -41,9 +41,40 @@ static void make_lists(struct lists *l)
 	}
 }
 
+static struct ibv_qp *ready_qp(void *world, uint64_t send_ops)
+{
+	struct ibv_qp *qp = world_qp(world, send_ops);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	assert_int_equal(
+		ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
+	return qp;
+}
+
+/* InfiniBand volume 1, §10.3.1: in RESET a receive is an immediate error. */
+static void no_receives_in_reset(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0), *ready = ready_qp(*state, 0);
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad = NULL;
+
+	errno = 0;
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), EINVAL);
+	assert_int_equal(errno, EINVAL);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_post_recv(ready, &wr, &bad), 0);
+	assert_int_equal(ibv_modify_qp(ready, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_post_recv(ready, &wr, &bad), EINVAL);
+	assert_int_equal(fake.nrecvd, 1);
+	assert_int_equal(ibv_destroy_qp(ready), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void every_field_arrives(void **state)
 {
-	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp *qp = ready_qp(*state, 0);
 	struct ibv_sge sge = { .addr = 1, .length = 2, .lkey = 3 };
 	struct ibv_send_wr *bad = NULL, atomic = {
 		.wr_id = 9,
@@ -86,7 +117,7 @@ static void every_field_arrives(void **state)
 
 static void one_doorbell_for_sixty_four(void **state)
 {
-	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp *qp = ready_qp(*state, 0);
 	struct ibv_send_wr *bad_send = NULL;
 	struct ibv_recv_wr *bad_recv = NULL;
 	struct lists l;
@@ -120,7 +151,7 @@ static void one_doorbell_for_sixty_four(void **state)
 static void bad_wr_is_the_first_refused(void **state)
 {
 	static const unsigned rooms[] = { 0, 1, 5, 63, 64, 65, 127, 128, 159 };
-	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp *qp = ready_qp(*state, 0);
 	struct lists l;
 
 	make_lists(&l);
@@ -132,12 +163,14 @@ static void bad_wr_is_the_first_refused(void **state)
 		fake.room = rooms[i];
 		fake.full = -ENOMEM;
 		assert_int_equal(ibv_post_send(qp, l.send, &bad_send), ENOMEM);
+		assert_int_equal(errno, ENOMEM);
 		assert_ptr_equal(bad_send, &l.send[rooms[i]]);
 		assert_int_equal(fake.nsent, rooms[i]);
 		assert_int_equal(fake.doorbells, rooms[i] / AT_ONCE + 1);
 		fake.room = rooms[i];
 		fake.full = -EINVAL;
 		assert_int_equal(ibv_post_recv(qp, l.recv, &bad_recv), EINVAL);
+		assert_int_equal(errno, EINVAL);
 		assert_ptr_equal(bad_recv, &l.recv[rooms[i]]);
 		assert_int_equal(fake.nrecvd, rooms[i]);
 	}
@@ -175,7 +208,7 @@ static struct ibv_qp_ex *make_ex(void **state)
 
 static void only_if_asked_for(void **state)
 {
-	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp *qp = ready_qp(*state, 0);
 
 	assert_null(ibv_qp_to_qp_ex(qp));
 	assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -365,6 +398,7 @@ static void aborted_batch_vanishes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(no_receives_in_reset),
 		T(every_field_arrives),
 		T(one_doorbell_for_sixty_four),
 		T(bad_wr_is_the_first_refused),

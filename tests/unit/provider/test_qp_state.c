@@ -104,6 +104,37 @@ static void or_by_lid_and_qp_number(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* As RoCE the IPv4 GID is at index 0 and at 3, where RoCE NICs have it; 2 is empty. */
+static void or_by_the_usual_index_of_roce(void **state)
+{
+	static const uint8_t good[] = { 0, 1, 3 }, bad[] = { 2, 4, 255 };
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_port_attr port;
+	struct ibv_qp_attr a = rtr;
+
+	fake.attr.roce = true;
+	assert_int_equal(ibv_query_port(((struct world *)*state)->ctx, 1, &port), 0);
+	assert_int_equal(port.gid_tbl_len, 4);
+	assert_int_equal(port.flags, IBV_QPF_GRH_REQUIRED);
+	assert_int_equal(port.lid, 0);
+	assert_int_equal(modify(qp, init, INIT), 0);
+	for (size_t i = 0; i < sizeof(bad); i++) {
+		a.ah_attr.grh.sgid_index = bad[i];
+		assert_int_equal(modify(qp, a, RTR), EINVAL);
+	}
+	for (size_t i = 0; i < sizeof(good); i += 2) {
+		a.ah_attr.grh.sgid_index = good[i];
+		assert_int_equal(modify(qp, a, RTR), 0);
+		/* the first address, which the engine may still choose */
+		assert_int_equal(fake.qp->from.sin6_family, AF_UNSPEC);
+		assert_int_equal(
+			modify(qp, (struct ibv_qp_attr){ .qp_state = IBV_QPS_RESET }, IBV_QP_STATE),
+			0);
+		assert_int_equal(modify(qp, init, INIT), 0);
+	}
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void what_was_set_is_what_is_queried(void **state)
 {
 	struct ibv_qp *qp = named(*state);
@@ -269,6 +300,7 @@ int main(void)
 		T(the_peer_is_named_by_gid_and_qp_number),
 		T(or_by_ip6),
 		T(or_by_lid_and_qp_number),
+		T(or_by_the_usual_index_of_roce),
 		T(what_was_set_is_what_is_queried),
 		T(each_step_wants_its_attributes),
 		T(values_out_of_range_are_refused),

@@ -443,96 +443,6 @@ static void a_read_that_the_peer_refuses_fails_itself(void **state)
 	assert_true(a.qp.peer_term.has_rdmap);
 }
 
-/* A Write was complete when TCP took it: its Terminate ends the QP and flushes the rest. */
-static void a_write_that_the_peer_refuses_ends_the_qp(void **state)
-{
-	const struct node_opts all = { .sig_all = true };
-	struct uw_send_wr wr = node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 0);
-
-	(void)state;
-	pair(&all);
-	wr.rkey = 0xdeadbeef;
-	node_post_recv(&a, 50, 0, 10);
-	node_post(&a, 1, wr);
-	assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_DDP_STAG);
-	node_wc(&a.scq, 1, UW_WC_SUCCESS);
-	assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
-	node_wc(&a.rcq, 50, UW_WC_WR_FLUSH_ERR);
-	assert_no_wc(&a.scq);
-	assert_int_equal(a.qp.peer_term.layer, 1);
-	assert_int_equal(a.qp.peer_term.etype, 1);
-	assert_int_equal(a.qp.peer_term.code, 0);
-}
-
-/* RFC 5040 §4.8, §5.4: a Terminate about something else does not blame the Read that is
- * outstanding, not even one about rights; and it may come without any Read. */
-static void a_read_is_not_blamed_for_a_write(void **state)
-{
-	struct uw_send_wr wr = node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 0);
-
-	(void)state;
-	for (unsigned i = 0; i < 4; i++) {
-		bool rights = i & 1, read = i & 2;
-
-		pair(NULL);
-		wr.rkey = rights ? b.stag : 0xdeadbeef;
-		if (rights)
-			b.qp.rd.remote_rights = MEM_REMOTE_READ;
-		if (read)
-			node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
-		node_post(&a, 2, wr);
-		assert_status(node_carry(&a, &b, NODE_ROOM),
-			      rights ? UW_E_RDMAP_ACCESS : UW_E_DDP_STAG);
-		assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
-		if (read) {
-			node_wc(&a.scq, 1, UW_WC_WR_FLUSH_ERR);
-			node_wc(&a.scq, 2, UW_WC_WR_FLUSH_ERR);
-		}
-		assert_no_wc(&a.scq);
-	}
-}
-
-/* A Terminate without headers (RFC 5040 §4.8 figure 10, "if possible") is taken to be about the
- * oldest Read if it is about rights. */
-static void a_terminate_without_headers_blames_the_oldest_read(void **state)
-{
-	(void)state;
-	pair(NULL);
-	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
-	assert_status(node_carry(&a, &b, NODE_ROOM), UW_OK);
-	b.qp.rd.bad.hdr_len = 0;
-	qp_fail(&b.qp, UW_E_RDMAP_STAG);
-	assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
-	assert_false(a.qp.peer_term.has_ddp);
-	assert_int_equal(node_wc(&a.scq, 1, UW_WC_REM_ACCESS_ERR).vendor_err, UW_E_RDMAP_STAG);
-}
-
-/* RFC 5040 §4.8: of several Reads the Terminate's headers name the one that failed; an Atomic by
- * its MSN alone. The others are flushed. */
-static void a_terminate_blames_the_read_that_it_names(void **state)
-{
-	(void)state;
-	for (unsigned bad = 1; bad <= 3; bad++) {
-		for (unsigned atomic = 0; atomic < 2; atomic++) {
-			pair(NULL);
-			for (unsigned i = 1; i <= 3; i++) {
-				unsigned op = atomic && i == bad ? UW_WR_ATOMIC_FETCH_AND_ADD
-								 : UW_WR_RDMA_READ;
-				struct uw_send_wr wr = node_wr_to(&a, op, 0, 8, &b, 0);
-
-				if (i == bad)
-					wr.rkey = 0xdeadbeef;
-				node_post(&a, i, wr);
-			}
-			assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_RDMAP_STAG);
-			assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
-			for (unsigned i = 1; i <= 3; i++)
-				node_wc(&a.scq, i,
-					i == bad ? UW_WC_REM_ACCESS_ERR : UW_WC_WR_FLUSH_ERR);
-		}
-	}
-}
-
 /* RFC 5041 §7.2: a Send without a receive. */
 static void a_send_without_a_receive_ends_the_qp(void **state)
 {
@@ -741,10 +651,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_bad_receive_does_not_blame_a_send),
 	cmocka_unit_test(a_read_with_a_bad_sink_fails_itself),
 	cmocka_unit_test(a_read_that_the_peer_refuses_fails_itself),
-	cmocka_unit_test(a_write_that_the_peer_refuses_ends_the_qp),
-	cmocka_unit_test(a_read_is_not_blamed_for_a_write),
-	cmocka_unit_test(a_terminate_without_headers_blames_the_oldest_read),
-	cmocka_unit_test(a_terminate_blames_the_read_that_it_names),
 	cmocka_unit_test(a_send_without_a_receive_ends_the_qp),
 	cmocka_unit_test(a_patient_qp_takes_a_send_when_it_has_a_receive),
 	cmocka_unit_test(an_rtr_with_octets_blames_no_receive),

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Take the ELF kernel out of a bzImage, so that QEMU can enter it through its PVH note: unpacking
 itself costs the kernel seconds under emulation.

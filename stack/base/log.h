@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages for the person who runs the program, on standard error. */
+#ifndef UWARP_BASE_LOG_H
+#define UWARP_BASE_LOG_H
+
+/* Write "uwarp: ", the line and a newline in one write. Any thread. Never on the hot path. */
+void uw_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

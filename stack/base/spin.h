@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A spin lock of one octet, for sections of a few instructions. All zero: free. */
+#ifndef UWARP_BASE_SPIN_H
+#define UWARP_BASE_SPIN_H
+
+#include <sched.h>
+#include <stdatomic.h>
+
+struct spin {
+	atomic_flag held;
+};
+
+static inline void spin_lock(struct spin *s)
+{
+	unsigned tries = 0;
+
+	/* acquire: pairs with the release in spin_unlock */
+	while (atomic_flag_test_and_set_explicit(&s->held, memory_order_acquire)) {
+		if (++tries > 64) /* the holder may need this core to go on */
+			sched_yield();
+	}
+}
+
+static inline void spin_unlock(struct spin *s)
+{
+	atomic_flag_clear_explicit(&s->held, memory_order_release);
+}
+
+/* After fork, in the child: the holder, if there was one, does not exist here. */
+static inline void spin_reset(struct spin *s)
+{
+	spin_unlock(s);
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A QP and its connection part. */
+#include "conn/conn_qp.h"
+
+#include "conn/conn.h"
+
+void conn_qp_move(struct conn_qp *q, struct stack *to)
+{
+	if (conn_qp_stack(q) == to)
+		return;
+	qp_move(&q->qp, &to->sched.stats);
+	/* release: pairs with the acquire in sched_post */
+	atomic_store_explicit(&q->ring.home, &to->sched, memory_order_release);
+}
+
+/* Which asynchronous event the verbs have for it; 0: none, the completions tell. */
+static unsigned fatal_event(uw_status why)
+{
+	switch (why) {
+	case UW_OK:
+	case UW_E_FLUSHED:
+	case UW_E_LLP_CLOSED:
+		return 0;
+	case UW_E_DDP_STAG:
+	case UW_E_DDP_BOUNDS:
+	case UW_E_DDP_STREAM:
+	case UW_E_RDMAP_STAG:
+	case UW_E_RDMAP_BOUNDS:
+	case UW_E_RDMAP_ACCESS:
+	case UW_E_RDMAP_STREAM:
+		return UW_EVENT_QP_ACCESS_ERR;
+	default:
+		return UW_EVENT_QP_FATAL;
+	}
+}
+
+static void raise(const struct qp *qp, unsigned event)
+{
+	if (qp->event)
+		qp->event(qp->event_ctx, (enum uw_event)event);
+}
+
+static void part(struct conn_qp *q, struct conn *c)
+{
+	q->conn = NULL;
+	q->llp_touches = NULL;
+	c->qp = NULL;
+	conn_end(c);
+	c->stack->sched.stats.cm_closed++;
+}
+
+void conn_qp_down(struct conn_qp *q, uw_status why)
+{
+	struct conn *c = q->conn;
+	unsigned fatal = q->qp.state == UW_QPS_ERR && !c ? 0 : fatal_event(why);
+
+	rnr_forget(q);
+	qp_fail(&q->qp, why);
+	if (c) {
+		if (c->llp)
+			conn_send_stream(c); /* the Terminate */
+		part(q, c);
+		conn_event(c, UW_CM_DISCONNECTED, UW_OK);
+	}
+	/* It takes no more of its SRQ's receives. */
+	if (q->srq && c)
+		raise(&q->qp, UW_EVENT_QP_LAST_WQE_REACHED);
+	if (fatal)
+		raise(&q->qp, fatal);
+}
+
+void conn_qp_lost(struct conn_qp *q, uw_status why)
+{
+	if (!q->peer_ops || q->qp.state == UW_QPS_ERR) {
+		conn_qp_down(q, why);
+		return;
+	}
+	rnr_forget(q);
+	qp_unplug(&q->qp);
+	part(q, q->conn);
+	q->peer_ops->lost(q);
+}
+
+void conn_qp_refuse(struct conn_qp *q, uw_status why)
+{
+	rnr_forget(q);
+	qp_refuse(&q->qp, why);
+	conn_send_stream(q->conn); /* the Terminate */
+	part(q, q->conn);
+	q->peer_ops->lost(q);
+}
+
+void conn_qp_forget(struct conn_qp *q)
+{
+	if (q->claimed_by)
+		q->claimed_by->claimed = NULL;
+	q->claimed_by = NULL;
+}
+
+/* ---- receiver not ready -------------------------------------------------------------------- */
+
+/* Offer the stream its octets again; the peer's FIN may have come behind them. */
+static void go_on(struct conn_qp *q, struct conn *c)
+{
+	bool fin = c->rnr == RNR_WAITS_FIN;
+
+	c->rnr = RNR_NO;
+	c->rnr_until_us = 0;
+	c->stack->llp->resume(c->llp);
+	if (q->conn != c || !fin)
+		return;
+	if (c->rnr == RNR_NO)
+		conn_qp_lost(q, UW_OK);
+	else
+		rnr_fin(c);
+}
+
+void conn_qp_rnr_wake(struct conn_qp *q)
+{
+	struct conn *c = q->conn;
+
+	if (!c || c->rnr == RNR_NO || !rnr_may_go_on(q))
+		return;
+	go_on(q, c);
+	if (q->srq)
+		rnr_wake_next(q->srq);
+}
+
+/* RFC 5041 §7.1: no buffer, and now the peer is told so. */
+void conn_qp_rnr_timer(struct conn *c, uint64_t now_us)
+{
+	if (c->rnr == RNR_NO || now_us < c->rnr_until_us)
+		return;
+	c->stack->sched.stats.rnr_timeouts++;
+	if (c->cm_less)
+		conn_qp_refuse(c->qp, UW_E_DDP_NO_BUFFER);
+	else
+		conn_qp_down(c->qp, UW_E_DDP_NO_BUFFER);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection that nobody wants any more. */
+#include "conn/conn.h"
+#include "io/dense.h"
+
+void conn_drop(struct conn *c)
+{
+	struct conn_qp *q = c->qp;
+
+	c->user = NULL;
+	if (q)
+		conn_qp_down(q, UW_E_FLUSHED);
+	else
+		conn_end(c);
+	conn_forget_startup(c);
+}
+
+void conn_free(struct conn *c)
+{
+	if (c->user && c->user->freed)
+		c->user->freed(c);
+	conn_drop(c);
+	conn_leave_lists(c);
+	deadline_clear(&c->stack->timers, &c->timer);
+	if (c->borrowed_port)
+		ports_give_back(c->stack->domain, c->borrowed_port);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	dense_free(c, sizeof(*c));
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints: their records, their addresses, and what rdma_cm asks of them but for connections. */
+#include "conn/endpoint.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "conn/api.h"
+#include "io/addr.h"
+#include "io/dense.h"
+
+#define TO(s) (1u << EP_##s)
+
+/* Which states may follow which. */
+static const unsigned next_states[EP_STATES] = {
+	[EP_IDLE] = TO(BOUND) | TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN),
+	[EP_BOUND] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(LISTENING),
+	[EP_RESOLVED] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN),
+	[EP_NO_PEER_YET] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN),
+	[EP_LISTENING] = TO(BOUND),
+	[EP_HAS_CONN] = 0,
+};
+
+bool ep_may_enter(enum ep_state from, enum ep_state to)
+{
+	return next_states[from] & 1u << to;
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+struct uw_ep *ep_new(struct conn_domain *d, struct stack *s)
+{
+	struct uw_ep *ep = dense_alloc(sizeof(*ep));
+
+	if (!ep)
+		return NULL;
+	memset(ep, 0, sizeof(*ep));
+	ep->stack = s;
+	ep->local = ep->remote = ep->asked = uw_ip_v4(INADDR_ANY);
+	ep->next = d->eps;
+	ep->link = &d->eps;
+	if (ep->next)
+		ep->next->link = &ep->next;
+	d->eps = ep;
+	return ep;
+}
+
+static void stop_listening(struct uw_ep *ep)
+{
+	if (!ep->listener)
+		return;
+	listener_stop(ep->listener);
+	free(ep->listener);
+	ep->listener = NULL;
+}
+
+void ep_free(struct uw_ep *ep)
+{
+	stop_listening(ep);
+	if (ep->conn)
+		conn_free(ep->conn);
+	ports_release(ep);
+	*ep->link = ep->next;
+	if (ep->next)
+		ep->next->link = ep->link;
+	dense_free(ep, sizeof(*ep));
+}
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+/* ::ffff:a.b.c.d is IPv4 as well. */
+uw_status ep_read_addr(const struct sockaddr *sa, struct uw_ip *addr, uint16_t *port)
+{
+	const struct sockaddr_in *s4 = (const struct sockaddr_in *)sa;
+	const struct sockaddr_in6 *s6 = (const struct sockaddr_in6 *)sa;
+
+	if (sa->sa_family == AF_INET) {
+		*addr = uw_ip_v4(s4->sin_addr.s_addr);
+		*port = s4->sin_port;
+		return UW_OK;
+	}
+	if (sa->sa_family != AF_INET6)
+		return UW_E_AFAMILY;
+	*port = s6->sin6_port;
+	memcpy(addr, &s6->sin6_addr, sizeof(*addr));
+	return UW_OK;
+}
+
+bool ep_means_all(const struct uw_ip *a)
+{
+	return uw_ip_is_any(a) || uw_ip_is_loopback(a);
+}
+
+bool ep_find_link(const struct stack *s, const struct uw_ip *addr, struct io_link **l)
+{
+	for (unsigned i = 0; i < s->n_links; i++) {
+		if (ep_means_all(addr) || io_has(s->links[i], addr)) {
+			*l = s->links[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+uw_status ep_local_for(const struct io_link *l, const struct uw_ip *from, const struct uw_ip *to,
+		       struct uw_ip *out)
+{
+	if (ep_means_all(from))
+		return io_source_for(l, to, out) ? UW_OK : UW_E_AFAMILY;
+	*out = *from;
+	return uw_ip_is_v4(from) == uw_ip_is_v4(to) ? UW_OK : UW_E_AFAMILY;
+}
+
+uw_status ep_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms)
+{
+	if (io_has(l, to))
+		return UW_OK;
+	if (l->ops->resolve && !uw_ip_is_any(to))
+		return l->ops->resolve(l, to, port, timeout_ms);
+	if (ep_means_all(to) && !io_source_for(l, to, to))
+		return UW_E_UNREACHABLE;
+	return UW_OK;
+}
+
+static void name(struct sockaddr_storage *a, const struct uw_ep *ep, const struct uw_ip *addr,
+		 uint16_t port)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)a;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)a;
+
+	memset(a, 0, sizeof(*a));
+	if (uw_ip_is_v4(addr)) {
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = uw_ip_v4_be(addr);
+		sin->sin_port = port;
+		return;
+	}
+	six->sin6_family = AF_INET6;
+	memcpy(&six->sin6_addr, addr, sizeof(*addr));
+	six->sin6_port = port;
+	if (uw_ip_is_link_local(addr) && ep->l)
+		six->sin6_scope_id = ep->l->scope;
+}
+
+void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
+{
+	name(a, ep, &ep->local, ep->lport);
+}
+
+void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
+{
+	name(a, ep, &ep->asked, ep->rport);
+}
+
+/* ---- making, binding, options --------------------------------------------------------------- */
+
+int ep_create(struct conn_domain *d, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out)
+{
+	struct uw_ep *ep;
+
+	sched_lock_all(&d->first->sched);
+	ep = ep_new(d, stack_next_home(d));
+	if (ep) {
+		ep->fn = fn;
+		ep->ctx = ctx;
+		ep->owned = true;
+		atomic_fetch_add_explicit(&d->n_eps, 1, memory_order_relaxed);
+	}
+	sched_unlock_all(&d->first->sched);
+	*out = ep;
+	return ep ? 0 : -ENOMEM;
+}
+
+void uw_ep_set_ctx(struct uw_ep *ep, void *ctx)
+{
+	struct stack *s = conn_api_lock(ep);
+
+	ep->ctx = ctx;
+	ep->owned = true;
+	conn_api_unlock(s);
+}
+
+static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_t port)
+{
+	uw_status st;
+
+	if (ep->state != EP_IDLE)
+		return UW_E_INVAL;
+	if (!ep_find_link(ep->stack, addr, &ep->l))
+		return UW_E_ADDR;
+	ep->local = *addr;
+	st = ports_take(ep->stack->domain, ep, ntohs(port));
+	if (!st)
+		ep->state = EP_BOUND;
+	return st;
+}
+
+int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
+{
+	struct uw_ip ip;
+	uint16_t port;
+	struct stack *s;
+	uw_status st = ep_read_addr(addr, &ip, &port);
+
+	if (st)
+		return conn_errno(st);
+	s = conn_api_lock(ep);
+	st = bind_locked(ep, &ip, port);
+	conn_api_unlock(s);
+	return conn_errno(st);
+}
+
+int uw_ep_share_port(struct uw_ep *ep, bool on)
+{
+	struct stack *s = conn_api_lock(ep);
+	int err = 0;
+
+	if (on && ep->state != EP_IDLE)
+		err = -EINVAL;
+	else if (!ep->port_link)
+		ep->share_port = on;
+	conn_api_unlock(s);
+	return err;
+}
+
+int uw_ep_only6(struct uw_ep *ep, bool on)
+{
+	struct stack *s = conn_api_lock(ep);
+	int err = 0;
+
+	if (ep->state == EP_IDLE || ep->state == EP_BOUND)
+		ep->only6 = on;
+	else
+		err = -EINVAL;
+	conn_api_unlock(s);
+	return err;
+}
+
+/* RFC 3168 §5: the other two bits are ECN's. */
+#define DSCP_MASK 0xfc
+
+static bool tos_may_change(const struct uw_ep *ep)
+{
+	return ep->state == EP_HAS_CONN ? ep->conn->state == CONN_REQUESTED
+					: ep->state != EP_LISTENING;
+}
+
+void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos)
+{
+	struct stack *s = conn_api_lock(ep);
+
+	if (tos_may_change(ep)) {
+		ep->tos = tos & DSCP_MASK;
+		if (ep->conn && ep->conn->llp)
+			ep->stack->llp->set_tos(ep->conn->llp, ep->tos);
+	}
+	conn_api_unlock(s);
+}
+
+/* ---- resolving ----------------------------------------------------------------------------- */
+
+static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_ip *local,
+			  const struct uw_ip *to, bool nobody_yet)
+{
+	enum ep_state next = nobody_yet ? EP_NO_PEER_YET : EP_RESOLVED;
+	struct stack *s = conn_api_lock(ep);
+	uw_status st = UW_OK;
+
+	if (!ep_may_enter(ep->state, next))
+		st = UW_E_INVAL;
+	if (!st) {
+		ep->l = l;
+		ep->local = *local;
+		ep->remote = *to;
+	}
+	/* As with the kernel, the port is known from here on. */
+	if (!st && !ep->port_link)
+		st = ports_take(ep->stack->domain, ep, 0);
+	if (!st)
+		ep->state = (uint8_t)next;
+	conn_api_unlock(s);
+	return st;
+}
+
+int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
+		  unsigned timeout_ms)
+{
+	struct uw_ip to, from = { { 0 } }, local;
+	struct io_link *l = NULL;
+	bool nobody_yet;
+	uint16_t port, unused;
+	uw_status st = ep_read_addr(dst, &to, &port);
+
+	if (!st && src && src->sa_family)
+		st = ep_read_addr(src, &from, &unused);
+	if (st)
+		return conn_errno(st);
+	if (ep->state == EP_BOUND)
+		from = ep->local;
+	if (!ep_find_link(ep->stack, &from, &l))
+		return conn_errno(UW_E_ADDR);
+	ep->asked = to;
+	ep->rport = port;
+	st = ep_find_way(l, &to, port, timeout_ms);
+	if (st == UW_MORE)
+		return conn_errno(st);
+	/* As with any local address of a host: resolving succeeds, connecting tells. */
+	nobody_yet = st && (l->flags & IO_P2P);
+	if (st && !nobody_yet) {
+		conn_log_failed(&ep->asked, ep->rport, st);
+		return conn_errno(st);
+	}
+	st = ep_local_for(l, &from, &to, &local);
+	return conn_errno(st ? st : take_way(ep, l, &local, &to, nobody_yet));
+}
+
+/* ---- listening ------------------------------------------------------------------------------ */
+
+static void on_request(struct listener *ls, struct conn *c, struct uw_cm_event *ev);
+
+static uw_status make_listener(struct uw_ep *ep, int backlog)
+{
+	const struct llp_place at = {
+		.addr = ep->local, .port = ep->lport, .only6 = ep->only6, .tos = ep->tos
+	};
+	struct listener *ls = calloc(1, sizeof(*ls));
+	uw_status st;
+
+	if (!ls)
+		return UW_E_NOMEM;
+	ls->requested = on_request;
+	ls->ctx = ep;
+	ls->tos = ep->tos;
+	st = listener_start(ls, ep->stack, ep->l, &at, backlog, false);
+	if (st) {
+		free(ls);
+		return st;
+	}
+	ep->listener = ls;
+	ep->state = EP_LISTENING;
+	ports_steer(ep->stack->domain, ep, -1);
+	return UW_OK;
+}
+
+static uw_status listen_locked(struct uw_ep *ep, int backlog)
+{
+	const struct uw_ip any = uw_ip_v4(INADDR_ANY);
+	uw_status st = UW_OK;
+
+	if (ep->state == EP_IDLE)
+		st = bind_locked(ep, &any, 0);
+	if (!st && ep->state != EP_BOUND)
+		st = UW_E_INVAL;
+	/* Whoever listens shares with nobody. */
+	if (!st && !ports_is_alone(ep->stack->domain, ep))
+		st = UW_E_ADDR_IN_USE;
+	return st ? st : make_listener(ep, backlog);
+}
+
+/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. No lock held: it may block. */
+static uw_status claim_port(struct uw_ep *ep)
+{
+	uw_status st;
+
+	if (!ep->l->ops->claim_port || !ep_means_all(&ep->local))
+		return UW_OK;
+	st = ep->l->ops->claim_port(ep->l, ep->lport);
+	ep->claimed = !st;
+	return st;
+}
+
+int uw_ep_listen(struct uw_ep *ep, int backlog)
+{
+	struct stack *s = conn_api_lock(ep);
+	uw_status st = listen_locked(ep, backlog);
+
+	conn_api_unlock(s);
+	if (st)
+		return conn_errno(st);
+	st = claim_port(ep);
+	if (!st)
+		return 0;
+	s = conn_api_lock(ep);
+	stop_listening(ep);
+	ep->state = EP_BOUND;
+	conn_api_unlock(s);
+	uw_log("cannot listen on port %u: another uwarp process does; choose another port",
+	       ntohs(ep->lport));
+	return conn_errno(st);
+}
+
+/* ---- a Request came ------------------------------------------------------------------------- */
+
+static void on_event(struct conn *c, enum uw_cm_event_type type, const struct uw_cm_event *ev)
+{
+	const struct uw_ep *ep = c->ctx;
+
+	(void)type;
+	if (ep->owned && ep->fn)
+		ep->fn(ep->ctx, ev);
+}
+
+const struct conn_user ep_conn_user = { .event = on_event };
+
+static struct uw_ep *ep_for(struct conn *c, const struct uw_ep *listening)
+{
+	struct uw_ep *ep = ep_new(c->stack->domain, c->stack);
+
+	if (!ep)
+		return NULL;
+	ep->l = c->l;
+	ep->local = c->local;
+	ep->remote = ep->asked = c->remote;
+	ep->lport = c->lport;
+	ep->rport = c->rport;
+	ep->tos = c->tos;
+	ep->fn = listening->fn;
+	ep->conn = c;
+	ep->state = EP_HAS_CONN;
+	c->user = &ep_conn_user;
+	c->ctx = ep;
+	return ep;
+}
+
+static void on_request(struct listener *ls, struct conn *c, struct uw_cm_event *ev)
+{
+	struct uw_ep *listening = ls->ctx, *ep;
+
+	ep = listening->owned && listening->fn ? ep_for(c, listening) : NULL;
+	if (!ep) {
+		c->stack->sched.stats.cm_failed++;
+		conn_free(c);
+		return;
+	}
+	atomic_fetch_add_explicit(&c->stack->domain->n_eps, 1, memory_order_relaxed);
+	ev->ep = ep;
+	listening->fn(listening->ctx, ev);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void uw_ep_destroy(struct uw_ep *ep)
+{
+	struct stack *s;
+	struct conn_domain *d = ep->stack->domain;
+
+	if (ep->claimed)
+		ep->l->ops->release_port(ep->l, ep->lport);
+	s = conn_api_lock(ep);
+	ep->owned = false;
+	ep_free(ep);
+	atomic_fetch_sub_explicit(&d->n_eps, 1, memory_order_relaxed);
+	conn_api_unlock(s);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is said on stderr about connections: what happened and what to do about it. */
+#include <arpa/inet.h>
+
+#include "base/log.h"
+#include "conn/conn.h"
+
+void conn_print_addr(const struct uw_ip *a, char out[CONN_ADDR_TEXT])
+{
+	if (uw_ip_is_v4(a))
+		inet_ntop(AF_INET, a->b + 12, out, CONN_ADDR_TEXT);
+	else
+		inet_ntop(AF_INET6, a->b, out, CONN_ADDR_TEXT);
+}
+
+const char *conn_advice(uw_status why)
+{
+	switch (why) {
+	case UW_E_REFUSED:
+		return "nothing listens on that port: start the server first, or check the port";
+	case UW_E_UNREACHABLE:
+		return "no uwarp process has that address: see `uwarp-run --list`, or check --link "
+		       "and --ip";
+	case UW_E_TIMEOUT:
+		return "no answer: check the address, the link and the peer";
+	case UW_E_MPA_TIMEOUT:
+		return "it accepts TCP but does not answer in MPA: is it an iWARP listener?";
+	case UW_E_MPA_FRAME:
+	case UW_E_MPA_INITIATOR:
+	case UW_E_MPA_REVISION:
+		return "it does not speak iWARP (MPA) on that port: check the port";
+	case UW_E_LLP_CLOSED:
+		return "it closed the connection during start-up: is it an iWARP listener?";
+	default:
+		return uw_status_name(why);
+	}
+}
+
+void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why)
+{
+	static _Atomic uint64_t last;
+	uint64_t key = uw_ip_hash(to) ^ (uint64_t)port << 16 ^ (uint16_t)why;
+	char addr[CONN_ADDR_TEXT];
+
+	if (atomic_exchange(&last, key) == key)
+		return;
+	conn_print_addr(to, addr);
+	uw_log("cannot connect to %s:%u: %s", addr, ntohs(port), conn_advice(why));
+}
+
+void conn_log_both_wait(const struct conn *c)
+{
+	static _Atomic bool said;
+	char addr[CONN_ADDR_TEXT];
+
+	if (atomic_exchange(&said, true))
+		return;
+	conn_print_addr(&c->remote, addr);
+	uw_log("%s connected and is silent, and this program wants to send first, which RFC 5044 "
+	       "7.1.2 forbids: UWARP_SPEAK_FIRST_MS=500 allows it",
+	       addr);
+}

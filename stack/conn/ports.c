@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "conn/ports.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "cm/rc.h"
+#include "conn/endpoint.h"
+
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT 28232u /* to 60999, as Linux does */
+
+enum { IP4 = 1, IP6 = 2 };
+
+uw_status ports_init(struct ports *p)
+{
+	/* Untouched pages of it cost nothing. */
+	p->holders = calloc(65536, sizeof(struct uw_ep *));
+	if (!p->holders)
+		return UW_E_NOMEM;
+	ports_reserve(p, RC_PORT);
+	return UW_OK;
+}
+
+void ports_free(struct ports *p)
+{
+	free(p->holders);
+	p->holders = NULL;
+}
+
+static bool is_reserved(const struct ports *p, unsigned port)
+{
+	return p->reserved[port / 64] >> (port % 64) & 1;
+}
+
+void ports_reserve(struct ports *p, unsigned port)
+{
+	p->reserved[port / 64] |= (uint64_t)1 << (port % 64);
+}
+
+static void unreserve(struct ports *p, unsigned port)
+{
+	p->reserved[port / 64] &= ~((uint64_t)1 << (port % 64));
+}
+
+/* The versions of IP that its local address stands for: a port of each is a port of its own. */
+static unsigned versions(const struct uw_ep *ep)
+{
+	if (uw_ip_is_v4(&ep->local))
+		return IP4;
+	return uw_ip_is_any(&ep->local) && !ep->only6 ? IP4 | IP6 : IP6;
+}
+
+/* ---- steering: which stack the port's segments are for -------------------------------------- */
+
+void ports_steer(const struct conn_domain *d, const struct uw_ep *ep, int to)
+{
+	unsigned v = versions(ep);
+
+	if (!d->hooks.steer)
+		return;
+	if (v & IP4)
+		d->hooks.steer(d->hooks.steer_arg, false, ep->lport, to);
+	if (v & IP6)
+		d->hooks.steer(d->hooks.steer_arg, true, ep->lport, to);
+}
+
+/* ---- taking ------------------------------------------------------------------------------- */
+
+static bool is_free(const struct conn_domain *d, unsigned port)
+{
+	const struct llp_ops *llp = d->first->llp;
+
+	return !d->ports.holders[port] && !is_reserved(&d->ports, port) &&
+	       (!llp->port_free || llp->port_free(htons((uint16_t)port)));
+}
+
+/* RFC 6056 §3.3.1: from a random one on, one after the other, so that the last connection from the
+ * same port has left TIME_WAIT by the time it comes round again. */
+static unsigned free_port(struct conn_domain *d)
+{
+	unsigned *next = &d->ports.next_ephemeral;
+	unsigned start = *next ? *next : stack_random(d->first) % EPHEMERAL_COUNT;
+
+	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
+		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
+
+		if (!is_free(d, port))
+			continue;
+		*next = (start + i) % EPHEMERAL_COUNT + 1;
+		return port;
+	}
+	return 0;
+}
+
+/* May both have one port? */
+static bool are_compatible(const struct uw_ep *a, const struct uw_ep *b)
+{
+	return !(versions(a) & versions(b)) ||
+	       (a->share_port && b->share_port && !a->listener && !b->listener);
+}
+
+static bool may_join(const struct conn_domain *d, const struct uw_ep *ep, unsigned port)
+{
+	const struct uw_ep *o = d->ports.holders[port];
+
+	while (o && are_compatible(ep, o))
+		o = o->port_next;
+	return !o && !is_reserved(&d->ports, port);
+}
+
+bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep)
+{
+	const struct uw_ep *o = d->ports.holders[ntohs(ep->lport)];
+
+	while (o && (o == ep || !(versions(o) & versions(ep))))
+		o = o->port_next;
+	return !o;
+}
+
+/* An endpoint without a connection goes to another stack. */
+static void move(struct uw_ep *ep, struct stack *to)
+{
+	for (unsigned i = 0; i < to->n_links; i++) {
+		if (ep->l == ep->stack->links[i])
+			ep->l = to->links[i];
+	}
+	ep->stack = to;
+}
+
+static void enter(struct conn_domain *d, struct uw_ep *ep, unsigned port)
+{
+	struct uw_ep **list = &d->ports.holders[port];
+
+	if (*list && (*list)->stack != ep->stack)
+		move(ep, (*list)->stack);
+	ep->lport = htons((uint16_t)port);
+	ep->port_next = *list;
+	ep->port_link = list;
+	if (*list)
+		(*list)->port_link = &ep->port_next;
+	*list = ep;
+}
+
+uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
+{
+	if (!port)
+		port = free_port(d);
+	else if (!may_join(d, ep, port))
+		port = 0;
+	if (!port)
+		return UW_E_ADDR_IN_USE;
+	enter(d, ep, port);
+	return UW_OK;
+}
+
+void ports_release(struct uw_ep *ep)
+{
+	if (!ep->port_link)
+		return;
+	*ep->port_link = ep->port_next;
+	if (ep->port_next)
+		ep->port_next->port_link = ep->port_link;
+	ep->port_link = NULL;
+}
+
+unsigned ports_borrow(struct conn_domain *d)
+{
+	unsigned port = free_port(d);
+
+	if (port)
+		ports_reserve(&d->ports, port);
+	return port;
+}
+
+void ports_give_back(struct conn_domain *d, unsigned port)
+{
+	unreserve(&d->ports, port);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start-up frames and a stream's segments, into TCP. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conn/conn.h"
+
+#define TURN_SEGMENTS 16u    /* then other connections have their turn */
+#define FLUSH_OCTETS  16384u /* then the link gets them: the peer works while we go on */
+#define FIRST_OCTETS  4096u  /* ... and these at once, so that it begins early */
+
+/* ---- start-up frames ---------------------------------------------------------------------- */
+
+/* As much as there is room for. A peer may announce segments that are smaller than the frame. */
+static size_t put_frame(struct conn *c, const uint8_t *frame, size_t n)
+{
+	const struct llp_ops *llp = c->stack->llp;
+	size_t done = 0;
+
+	while (done < n) {
+		size_t room, part;
+		uint8_t *p = llp->tx_begin(c->llp, &room);
+
+		if (!p)
+			break;
+		part = n - done < room ? n - done : room;
+		memcpy(p, frame + done, part);
+		llp->tx_commit(c->llp, part);
+		done += part;
+	}
+	if (done)
+		llp->tx_flush(c->llp);
+	return done;
+}
+
+/* Many connections that come up at once have more to say than the link takes at a time. */
+uw_status conn_send_frame(struct conn *c, const uint8_t *frame, size_t n)
+{
+	size_t done = put_frame(c, frame, n);
+
+	if (done == n)
+		return UW_OK;
+	c->unsent = malloc(n - done);
+	if (!c->unsent)
+		return UW_E_NOMEM;
+	c->unsent_len = (uint16_t)(n - done);
+	memcpy(c->unsent, frame + done, n - done);
+	conn_send_soon(c);
+	return UW_OK;
+}
+
+bool conn_send_unsent(struct conn *c)
+{
+	size_t done;
+
+	if (!c->unsent)
+		return true;
+	done = c->llp ? put_frame(c, c->unsent, c->unsent_len) : c->unsent_len;
+	c->unsent_len = (uint16_t)(c->unsent_len - done);
+	if (c->unsent_len) {
+		memmove(c->unsent, c->unsent + done, c->unsent_len);
+		conn_send_soon(c);
+		return false;
+	}
+	conn_forget_unsent(c);
+	return true;
+}
+
+/* ---- the stream --------------------------------------------------------------------------- */
+
+static void sent_something(struct conn *c)
+{
+	c->stack->llp->tx_flush(c->llp);
+	if (c->silence == PEER_HEARD)
+		return;
+	c->silence = PEER_SILENT_WE_SENT;
+	conn_arm(c);
+}
+
+static void flush_to_peer(struct conn *c)
+{
+	c->stack->llp->tx_flush(c->llp);
+	stack_flush(c->stack);
+	sched_wake_peers(&c->stack->sched);
+}
+
+/* Behind what is left of a start-up frame, which a small window may have cut in two. */
+void conn_send_stream(struct conn *c)
+{
+	const struct llp_ops *llp = c->stack->llp;
+	struct qp *qp = &c->qp->qp;
+	size_t held = FLUSH_OCTETS - FIRST_OCTETS;
+	unsigned sent = 0;
+	bool more;
+
+	if (!conn_send_unsent(c))
+		return;
+	while ((more = qp_tx_pending(qp)) && sent < TURN_SEGMENTS) {
+		size_t room, n;
+		uint8_t *p = llp->tx_begin(c->llp, &room);
+
+		if (!p)
+			break;
+		n = qp_tx(qp, p, room);
+		llp->tx_commit(c->llp, n);
+		if (!n)
+			break;
+		sent++;
+		held += n;
+		if (held >= FLUSH_OCTETS) {
+			flush_to_peer(c);
+			held = 0;
+		}
+	}
+	if (sent)
+		sent_something(c);
+	if (more && qp_tx_pending(qp)) /* no room, or others' turn */
+		conn_send_soon(c);
+}

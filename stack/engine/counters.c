@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a verbose process says at its end: every counter that counted anything. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "engine/engine.h"
+
+#define COUNTER_TEXT 48 /* a name and twenty digits */
+
+struct counter {
+	const char *name;
+	uint64_t n;
+};
+
+/* Those that counted anything, in as many lines as it takes. */
+static void log_counted(const char *what, const struct counter *c, size_t n)
+{
+	char line[400];
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!c[i].n)
+			continue;
+		at += (size_t)snprintf(line + at, sizeof(line) - at, " %s %llu", c[i].name,
+				       (unsigned long long)c[i].n);
+		if (at > sizeof(line) - COUNTER_TEXT) {
+			uw_log("%s:%s", what, line);
+			at = 0;
+		}
+	}
+	if (at)
+		uw_log("%s:%s", what, line);
+}
+
+void engine_log_counters(const struct uw_stats *st)
+{
+	const struct counter c[] = {
+#define UW_STAT(name) { #name, st->name },
+		UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+	};
+
+	log_counted("counters", c, sizeof(c) / sizeof(c[0]));
+}
+
+void engine_log_link(const struct io_link *l)
+{
+	const struct io_stats *st = &l->stats;
+	const struct counter c[] = {
+		{ "rx_frames", st->rx_frames },
+		{ "rx_bytes", st->rx_bytes },
+		{ "rx_drops", st->rx_drops },
+		{ "tx_frames", st->tx_frames },
+		{ "tx_bytes", st->tx_bytes },
+		{ "tx_drops", st->tx_drops },
+		{ "tx_full", st->tx_full },
+		{ "no_frame", st->no_frame },
+		{ "rings", st->rings },
+		{ "handed", st->handed },
+		{ "tx_merged", st->tx_merged },
+		{ "tx_chains", st->tx_chains },
+		{ "tx_unmerged", st->tx_unmerged },
+	};
+
+	log_counted(l->ops->name, c, sizeof(c) / sizeof(c[0]));
+}

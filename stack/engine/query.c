@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the device is and can: uw_engine_query. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "engine/links.h"
+
+#ifndef UWARP_VERSION
+#define UWARP_VERSION "0"
+#endif
+
+#define DEFAULT_MTU 1500u
+#define DEFAULT_BPS 10000000000u
+#define TCP_HEADERS 40u
+
+/* The same before and after the link is up, since programs compare, and tell each other. */
+static uint64_t guid_of(uint32_t addr)
+{
+	return 0x0275770000000000u | ntohl(addr);
+}
+
+static void add_gid(struct uw_device_attr *a, const struct uw_ip *ip)
+{
+	if (a->n_gids < UW_GIDS_MAX)
+		memcpy(a->gid[a->n_gids++], ip, sizeof(*ip));
+}
+
+static void fill_addresses(const struct io_link *l, struct uw_device_attr *a)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)&a->addr;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a->addr;
+	struct uw_ip four = uw_ip_v4(l->addr);
+
+	if (l->addr)
+		add_gid(a, &four);
+	for (unsigned i = 1; i < l->n_ip6; i++)
+		add_gid(a, &l->ip6[i].ip);
+	if (l->n_ip6)
+		add_gid(a, &l->ip6[0].ip);
+	if (l->addr || !a->n_gids) {
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = l->addr;
+	} else {
+		six->sin6_family = AF_INET6;
+		memcpy(&six->sin6_addr, a->gid[0], sizeof(six->sin6_addr));
+	}
+	memcpy(&four, a->gid[0], sizeof(four));
+	a->guid = guid_of(uw_ip_v4_be(&four));
+}
+
+void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
+{
+	bool open = uw_engine_started(e) || e->manual;
+	const struct stack *s = e->stack[0];
+	const struct io_link *l = open && s->n_links ? s->links[0] : NULL;
+	struct io_link foreseen;
+
+	*a = (struct uw_device_attr){
+		.max_qp = 1u << 18,
+		.max_qp_wr = 1u << 15,
+		.max_sge = 32,
+		.max_cq = 1u << 18,
+		.max_cqe = 1u << 22,
+		.max_mr = 1u << 22,
+		.max_mw = e->n_stacks > 1 ? 0 : 1u << 22, /* uw_mw_alloc */
+		.max_pd = 1u << 20,
+		.max_srq = 1u << 16,
+		.max_srq_wr = 1u << 15,
+		.max_inline = 1024,
+		.max_rd_atom = e->cfg.ird,
+		.link_bps = l ? l->bps : DEFAULT_BPS,
+		.link_up = true,
+		.addr_is_final = l || !e->cfg.ip_auto,
+		.roce = e->cfg.roce,
+		.fw_ver = UWARP_VERSION,
+	};
+	a->mtu = l ? l->mtu : e->cfg.mtu ? e->cfg.mtu : DEFAULT_MTU;
+	a->mulpdu = (uint32_t)mpa_mulpdu(a->mtu - TCP_HEADERS, false);
+	if (!l)
+		link_foresee(&e->cfg, &foreseen);
+	fill_addresses(l ? l : &foreseen, a);
+}
+
+void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg)
+{
+	struct uw_stats sum = { 0 };
+
+	verbs_lock(&e->verbs);
+	for (unsigned i = 0; i < e->n_stacks; i++) {
+#define UW_STAT(name) sum.name += e->stack[i]->sched.stats.name;
+		UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+	}
+	verbs_unlock(&e->verbs);
+#define UW_STAT(name) fn(arg, #name, sum.name);
+	UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One round of a stack through all rooms: frames in, completions, timers, frames out. */
+#include "conn/rc/rc.h"
+#include "engine/engine.h"
+
+static struct verbs *verbs_of(const struct stack *s)
+{
+	return &engine_of(s->domain)->verbs;
+}
+
+static unsigned run(void *arg)
+{
+	struct stack *s = arg;
+	unsigned frames = stack_receive(s);
+
+	stack_complete_acked(s);
+	verbs_run(verbs_of(s), s);
+	stack_transmit(s);
+	return frames;
+}
+
+static void flush(void *arg)
+{
+	stack_flush(arg);
+}
+
+static void timers(void *arg, uint64_t now_us)
+{
+	struct stack *s = arg;
+
+	stack_timers(s, now_us);
+	rc_timers(s, now_us);
+}
+
+static bool pending(void *arg, bool links)
+{
+	return stack_pending(arg, links);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t next_timer_us(void *arg, uint64_t now_us)
+{
+	struct stack *s = arg;
+	uint64_t at = earlier(stack_next_timer_us(s, now_us), rc_next_timer_us(s, now_us));
+
+	return earlier(at, verbs_next_due_us(verbs_of(s), s));
+}
+
+static void sleep_in_llp(void *arg, uint64_t us)
+{
+	((struct stack *)arg)->llp->sleep(us);
+}
+
+static void rouse_llp(void *arg)
+{
+	((struct stack *)arg)->llp->rouse();
+}
+
+const struct sched_ops engine_sched_ops = {
+	.run = run,
+	.flush = flush,
+	.timers = timers,
+	.pending = pending,
+	.next_timer_us = next_timer_us,
+};
+
+const struct sched_ops engine_sched_ops_sleeping = {
+	.run = run,
+	.flush = flush,
+	.timers = timers,
+	.pending = pending,
+	.next_timer_us = next_timer_us,
+	.sleep = sleep_in_llp,
+	.rouse = rouse_llp,
+};
+
+/* ---- a forked child's --------------------------------------------------------------------- */
+
+static unsigned no_run(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void no_flush(void *arg)
+{
+	(void)arg;
+}
+
+static void no_timers(void *arg, uint64_t now_us)
+{
+	(void)arg;
+	(void)now_us;
+}
+
+static bool not_pending(void *arg, bool links)
+{
+	(void)arg;
+	(void)links;
+	return false;
+}
+
+static uint64_t never(void *arg, uint64_t now_us)
+{
+	(void)arg;
+	(void)now_us;
+	return UINT64_MAX;
+}
+
+const struct sched_ops engine_sched_ops_dead = {
+	.run = no_run,
+	.flush = no_flush,
+	.timers = no_timers,
+	.pending = not_pending,
+	.next_timer_us = never,
+};

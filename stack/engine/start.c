@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The links come up and the RX threads start, at the first call that needs them. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "engine/links.h"
+#include "engine/transport.h"
+
+/* ---- what links call back -------------------------------------------------------------------- */
+
+static void env_lock(void *arg)
+{
+	sched_lock(&((struct stack *)arg)->sched);
+}
+
+static void env_unlock(void *arg)
+{
+	sched_unlock(&((struct stack *)arg)->sched);
+}
+
+static void env_peer_down(void *arg, uint32_t addr)
+{
+	struct stack *s = arg;
+
+	/* What another stack has handed over was sent before the peer went. */
+	if (sched_is_one_of_several(&s->sched))
+		sched_run(&s->sched);
+	for (unsigned i = 0; i < s->n_links; i++)
+		s->llp->peer_down(s->links[i], addr);
+}
+
+static void env_wake(void *arg, _Atomic uint32_t *bell)
+{
+	sched_wake_peer(&((struct stack *)arg)->sched, bell);
+}
+
+struct io_env engine_env(struct stack *s)
+{
+	return (struct io_env){ s, env_lock, env_unlock, env_peer_down, env_wake };
+}
+
+/* ---- what transports call back --------------------------------------------------------------- */
+
+static uint64_t llp_now(void *arg)
+{
+	return stack_now_us(arg);
+}
+
+static uint32_t llp_random(void *arg)
+{
+	return stack_random(arg);
+}
+
+static void llp_capture(void *arg, const struct io_frame *f)
+{
+	struct stack *s = arg;
+
+	io_pcap_write(engine_of(s->domain)->pcap[s->sched.index], f, stack_now_us(s));
+}
+
+static void wake_stack(void *arg)
+{
+	sched_wake(&((struct stack *)arg)->sched);
+}
+
+static struct io_pcap *open_pcap(unsigned index)
+{
+	const char *path = getenv("UWARP_PCAP");
+	char own[PATH_MAX];
+	struct io_pcap *p;
+
+	if (!path || !*path)
+		return NULL;
+	snprintf(own, sizeof(own), index ? "%s.%u" : "%s", path, index);
+	p = io_pcap_open(own);
+	if (!p)
+		uw_log("UWARP_PCAP=%s: %s", own, strerror(errno));
+	return p;
+}
+
+static void start_llp(struct uw_engine *e, struct stack *s)
+{
+	unsigned index = s->sched.index;
+	struct llp_config llp = { .user = &conn_llp_user,
+				  .now_us = llp_now,
+				  .random = llp_random,
+				  .wake = wake_stack,
+				  .arg = s,
+				  .keepalive_ms = e->cfg.keepalive_ms,
+				  .stats = &s->sched.stats };
+
+	e->pcap[index] = open_pcap(index);
+	llp.capture = e->pcap[index] ? llp_capture : NULL;
+	s->llp->init(&llp);
+	for (unsigned i = 0; i < s->n_links; i++)
+		s->llp->add_link(s->links[i]);
+}
+
+void engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigned per_stack)
+{
+	for (unsigned k = 0; k < e->n_stacks; k++) {
+		struct stack *s = e->stack[k];
+
+		for (unsigned i = 0; i < per_stack; i++)
+			s->links[i] = links[k * per_stack + i];
+		s->n_links = per_stack;
+		start_llp(e, s);
+	}
+}
+
+uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under,
+			     struct io_link **out)
+{
+	const struct steer_config c = { .under = under,
+					.n = e->n_stacks,
+					.wake = wake_stack,
+					.arg = (void *const *)e->stack,
+					.ports = e->steer };
+
+	return steer_open(&c, out);
+}
+
+/* ---- starting ------------------------------------------------------------------------------ */
+
+static uw_status open_one(struct uw_engine *e, struct io_link **out)
+{
+	const struct transport *t = transport_find(e->cfg.transport);
+	struct io_env env = engine_env(e->stack[0]);
+	uw_status st = (t->open_link ? t->open_link : engine_link_open)(e, &env, out);
+
+	return st ? st : link_limit(e, out);
+}
+
+static uw_status open_several(struct uw_engine *e, struct io_link **out)
+{
+	struct io_env env[UW_STACKS_MAX];
+	struct io_link *under[UW_STACKS_MAX];
+	uw_status st;
+
+	for (unsigned i = 0; i < e->n_stacks; i++)
+		env[i] = engine_env(e->stack[i]);
+	st = engine_links_open(e, env, under);
+	if (!st)
+		st = links_limit(e, under);
+	if (st)
+		return st;
+	st = engine_steer_links(e, under, out);
+	for (unsigned i = 0; st && i < e->n_stacks; i++)
+		under[i]->ops->close(under[i]);
+	return st;
+}
+
+static void take_links(struct uw_engine *e, struct io_link *const *links)
+{
+	sched_lock_all(&e->stack[0]->sched);
+	for (unsigned i = 0; i < e->n_stacks; i++) {
+		if (links[i]->flags & IO_RINGS)
+			atomic_store(&e->stack[i]->sched.doorbell, links[i]->doorbell);
+	}
+	engine_use_links(e, links, 1);
+	sched_unlock_all(&e->stack[0]->sched);
+}
+
+static int start(struct uw_engine *e)
+{
+	struct io_link *links[UW_STACKS_MAX];
+	uw_status st = e->n_stacks > 1 ? open_several(e, links) : open_one(e, links);
+	int err = 0;
+
+	if (st)
+		return engine_errno(st);
+	take_links(e, links);
+	for (unsigned i = 0; i < e->n_stacks && !err; i++)
+		err = sched_thread_start(&e->stack[i]->sched, links[i]->flags & IO_RINGS);
+	if (err)
+		return err;
+	for (unsigned i = 0; i < e->n_stacks; i++)
+		atomic_store_explicit(&e->stack[i]->sched.started, true, memory_order_release);
+	return 0;
+}
+
+int uw_engine_start(struct uw_engine *e)
+{
+	int err = 0;
+
+	if (e->manual || uw_engine_started(e))
+		return 0;
+	pthread_mutex_lock(&e->start_lock);
+	if (!uw_engine_started(e))
+		err = start(e);
+	pthread_mutex_unlock(&e->start_lock);
+	return err;
+}
+
+bool uw_engine_started(const struct uw_engine *e)
+{
+	return atomic_load_explicit(&e->stack[0]->sched.started, memory_order_acquire);
+}

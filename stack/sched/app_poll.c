@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A thread of the program that polls an empty CQ runs the stack itself: the shortest way from a
+ * frame to its completion, and one busy thread less (doc/adr/0003).
+ */
+#include "sched/run.h"
+
+#include <sched.h>
+
+#define ROUNDS_PER_CLOCK 16u  /* the clock is read, and timers run, once in so many rounds */
+#define EMPTY_TO_DRIVE	 4u   /* empty polls in a row: the program waits by polling */
+#define EMPTY_TO_YIELD	 64u  /* ... and then yields now and then */
+#define EMPTY_TO_SLEEP	 512u /* at most: about the time that a wake-up takes */
+#define SOON_US		 100u /* a sleep that ended so soon was not worth it */
+#define NO_RING_US	 50u  /* sleep no longer where no peer rings */
+#define YIELD_SHARE	 16u  /* of the time, at most, goes into yielding to others */
+
+static _Atomic uint32_t *doorbell_of(struct sched *s)
+{
+	return atomic_load_explicit(&s->doorbell, memory_order_acquire);
+}
+
+/* ---- making room for others ----------------------------------------------------------------- */
+
+static __thread unsigned polls_to_sleep = EMPTY_TO_YIELD; /* empty polls before the thread sleeps */
+static __thread uint64_t no_yield_us;			  /* until then */
+
+/* A thread that was woken at once, from another CPU, had better gone on polling. */
+static void adapt_polls_to_sleep(struct sched *s, uint64_t slept_us)
+{
+	uint32_t rung = atomic_load_explicit(doorbell_of(s), memory_order_relaxed);
+
+	if (slept_us < SOON_US && rung >= IO_RUNG && rung - IO_RUNG != (uint32_t)sched_getcpu())
+		polls_to_sleep =
+			polls_to_sleep < EMPTY_TO_SLEEP ? polls_to_sleep * 2 : polls_to_sleep;
+	else
+		polls_to_sleep = EMPTY_TO_YIELD;
+}
+
+/* Another thread has the core for longer than a look takes: to yield again would cost a time slice
+ * each time. A thread that sleeps on the doorbell is woken as soon as a frame comes. */
+static void sleep_on_doorbell(struct sched *s, uint64_t now)
+{
+	_Atomic uint32_t *bell = doorbell_of(s);
+	bool any;
+
+	atomic_fetch_add_explicit(&s->app_sleepers, 1, memory_order_relaxed);
+	atomic_store_explicit(bell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(
+		memory_order_seq_cst); /* Dekker with who rings: frames, fence, the word */
+	if (sched_trylock(s)) {
+		any = sched_pending(s);
+		s->stats.app_doze += !any;
+		sched_unlock(s);
+		if (!any) {
+			sched_futex_wait(bell, IO_ASLEEP, s->peers_ring ? LOOK_US : NO_RING_US);
+			adapt_polls_to_sleep(s, sched_now_us(s) - now);
+		}
+	}
+	atomic_fetch_sub_explicit(&s->app_sleepers, 1, memory_order_relaxed);
+}
+
+static void yield(struct sched *s, uint64_t now)
+{
+	uint64_t after;
+
+	sched_yield();
+	after = sched_now_us(s);
+	if (after - now > LONG_YIELD_US)
+		no_yield_us = after + YIELD_SHARE * (after - now);
+}
+
+static void yield_or_sleep(struct sched *s, unsigned empty_polls)
+{
+	uint64_t now = sched_now_us(s);
+
+	if (now >= no_yield_us)
+		yield(s, now);
+	else if (empty_polls % polls_to_sleep == 0)
+		sleep_on_doorbell(s, now);
+}
+
+/* The RX thread runs the stack, and may need this core. Where a yield costs a time slice, it gets
+ * the core by preemption. */
+static void yield_to_rx_thread(struct sched *s)
+{
+	uint64_t now = sched_now_us(s);
+
+	if (now >= no_yield_us)
+		yield(s, now);
+}
+
+/* ---- driving ------------------------------------------------------------------------------ */
+
+/* Under the lock. */
+static void run_once(struct sched *s)
+{
+	uint32_t rounds;
+
+	/* Reading the clock costs as much as looking for frames. */
+	if (++s->stats.drive_app % ROUNDS_PER_CLOCK == 0)
+		sched_run_timers(s);
+	rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
+	atomic_store_explicit(&s->app_rounds, rounds + 1 + s->ops->run(s->stack),
+			      memory_order_relaxed);
+}
+
+/* The program evidently waits by polling: peers need not ring. */
+static void say_awake(struct sched *s)
+{
+	_Atomic uint32_t *bell = doorbell_of(s);
+
+	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed))
+		atomic_store_explicit(&s->app_drives, true, memory_order_release);
+	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
+		return;
+	atomic_store_explicit(bell, IO_AWAKE, memory_order_relaxed);
+	/* If the program stops without a word, only the RX thread notices: it must not sleep long.
+	 */
+	if (atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed))
+		sched_futex_wake(bell);
+}
+
+void sched_app_poll(struct sched *s, bool again)
+{
+	static __thread unsigned empty_polls;
+
+	if (!atomic_load_explicit(&s->started, memory_order_acquire))
+		return;
+	if (!s->model->polls_drive) {
+		yield_to_rx_thread(s);
+		return;
+	}
+	if (sched_trylock(s)) {
+		run_once(s);
+		sched_unlock(s);
+	}
+	empty_polls = again ? empty_polls + 1 : 1;
+	if (empty_polls < EMPTY_TO_DRIVE && !s->model->app_alone)
+		return;
+	say_awake(s);
+	if (empty_polls % EMPTY_TO_YIELD == 0)
+		yield_or_sleep(s, empty_polls);
+}
+
+static bool app_is_trusted(struct sched *s)
+{
+	return s->model->app_alone ||
+	       atomic_load_explicit(&s->app_drives_steadily, memory_order_relaxed);
+}
+
+/* Peers have to ring again, and what came in between is looked at once more (Dekker with the
+ * ringing peer: frames, fence, the word). */
+static void stop_driving(struct sched *s)
+{
+	bool any;
+
+	atomic_store_explicit(&s->app_drives, false, memory_order_release);
+	atomic_store_explicit(doorbell_of(s), IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!sched_trylock_or_ask(s))
+		return;
+	any = sched_pending(s);
+	if (any)
+		sched_run(s);
+	sched_unlock(s);
+}
+
+/* A program that is trusted comes back at once; if not, the RX thread notices within WATCH_US. */
+void sched_app_busy(struct sched *s)
+{
+	if (atomic_load_explicit(&s->app_drives, memory_order_relaxed) && !app_is_trusted(s))
+		stop_driving(s);
+}
+
+void sched_app_sleep(struct sched *s)
+{
+	bool trusted = app_is_trusted(s);
+
+	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed))
+		return;
+	stop_driving(s);
+	if (trusted)
+		sched_hand_over(s);
+	/* Where no peer rings, the RX thread has to go and wait in the transport. */
+	if (s->ops->sleep)
+		sched_futex_wake(doorbell_of(s));
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The RX thread. It runs the stack while no thread of the program does, and sleeps while nothing
+ * comes: on the doorbell that peers ring, in the transport, or for short times on links that do not
+ * tell (doc/adr/0003, doc/adr/0010).
+ */
+#include "sched/run.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define YIELDS_BEFORE_SLEEP 200u    /* rounds without work; a yield costs little when idle */
+#define NO_YIELD_US	    100000u /* after a long yield: sleep at once for so long */
+#define STEADY_ROUNDS	    32u	    /* of the program in WATCH_US */
+#define RECENT_US	    100000u /* a program that drove within this may stop without a word */
+#define NAP_MIN_US	    20u	    /* links that nobody rings: sleep and look, longer and longer */
+#define NAP_MAX_US	    1000u
+#define SLICE_NS	    100000u /* the shortest time slice that Linux grants */
+#define NO_MOVE_US	    10000u
+
+/* What only the RX thread knows. */
+struct rx_thread {
+	struct sched *s;
+	unsigned idle_rounds;
+	uint32_t seen_rounds;	/* app_rounds when it last looked */
+	uint32_t judged_rounds; /* app_rounds at judged_us */
+	uint64_t judged_us;	/* when it last judged whether the program drives steadily */
+	uint64_t doubt_us;	/* until then it takes no program for steady */
+	uint64_t drove_us;	/* when a program was last seen driving */
+	uint64_t no_yield_us;	/* until then it does not yield */
+	uint64_t no_move_us;	/* until then it does not change its CPU */
+	uint64_t nap_us;
+};
+
+static _Atomic uint32_t *doorbell_of(struct sched *s)
+{
+	return atomic_load_explicit(&s->doorbell, memory_order_acquire);
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------- */
+
+static uint64_t sleep_us(struct rx_thread *t, uint64_t now)
+{
+	uint64_t us = sched_idle_us(t->s, now);
+
+	/* Peers do not ring while a program drives. A transport that sleeps itself wakes all the
+	 * same.
+	 */
+	if (!t->s->ops->sleep && now - t->drove_us < RECENT_US && us > LOOK_US)
+		us = LOOK_US;
+	return us;
+}
+
+/* A peer that rings from another CPU then waits, as our program does. To take its CPU for a moment
+ * costs nobody anything, and the kernel less than to interrupt ours. So a thread that is on its own
+ * program's CPU moves to the peer's. */
+static void move_to_ringing_cpu(struct rx_thread *t, uint64_t now)
+{
+	uint32_t rung = atomic_load_explicit(doorbell_of(t->s), memory_order_relaxed);
+	unsigned here = (unsigned)sched_getcpu(), there = rung - IO_RUNG;
+	cpu_set_t all, one;
+
+	if (rung < IO_RUNG || there == here || now < t->no_move_us ||
+	    here != atomic_load_explicit(&t->s->post_cpu, memory_order_relaxed))
+		return;
+	t->no_move_us = now + NO_MOVE_US;
+	if (sched_getaffinity(0, sizeof(all), &all) || there >= CPU_SETSIZE ||
+	    !CPU_ISSET(there, &all))
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(there, &one);
+	if (!sched_setaffinity(0, sizeof(one), &one))
+		sched_setaffinity(0, sizeof(all), &all);
+	t->s->stats.rx_moves++;
+}
+
+/* Announce the sleep, look once more, sleep. Dekker with the ringing peer: it stores its frames,
+ * fences and reads the word; we store the word, fence and look for frames. */
+static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
+{
+	struct sched *s = t->s;
+	_Atomic uint32_t *bell = doorbell_of(s);
+	uint64_t us;
+	bool any;
+
+	move_to_ringing_cpu(t, now);
+	atomic_store_explicit(bell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!sched_trylock_or_ask(s)) {
+		/* The holder looks for frames; only timers may be left for us. */
+		sched_futex_wait(bell, IO_ASLEEP, LOOK_US);
+		return;
+	}
+	any = sched_pending(s);
+	us = sleep_us(t, now);
+	atomic_store_explicit(&s->rx_sleeps_long, us > LOOK_US, memory_order_relaxed);
+	s->stats.rx_sleeps += !any;
+	sched_unlock(s);
+	if (!any)
+		sched_futex_wait(bell, IO_ASLEEP, us);
+}
+
+/* The transport knows when something comes, and forgets nothing that came before. */
+static void sleep_in_transport(struct rx_thread *t, uint64_t now)
+{
+	struct sched *s = t->s;
+	uint64_t us;
+
+	/* Not trylock: what waits in the transport would wake us at once, again and again, while
+	 * another thread has the lock. */
+	sched_lock(s);
+	us = sleep_us(t, now);
+	s->stats.rx_sleeps++;
+	sched_unlock(s);
+	s->ops->sleep(s->stack, us);
+}
+
+/* Links that nobody rings: twice as long each time nothing came. Threads of this process ring. */
+static void nap(struct rx_thread *t)
+{
+	struct sched *s = t->s;
+	_Atomic uint32_t *bell = doorbell_of(s);
+
+	atomic_store_explicit(bell, IO_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (sched_ring_empty(s) && !s->ops->pending(s->stack, false))
+		sched_futex_wait(bell, IO_ASLEEP, t->nap_us);
+	atomic_store_explicit(bell, IO_AWAKE, memory_order_relaxed);
+	t->nap_us = t->nap_us * 2 > NAP_MAX_US ? NAP_MAX_US : t->nap_us * 2;
+}
+
+/* Yield for a while before sleeping. True: it is time to sleep. */
+static bool spun_enough(struct rx_thread *t, uint64_t now)
+{
+	uint64_t after;
+
+	if (now < t->no_yield_us || ++t->idle_rounds > YIELDS_BEFORE_SLEEP)
+		return true;
+	sched_yield();
+	after = sched_now_us(t->s);
+	if (after - now > LONG_YIELD_US)
+		t->no_yield_us = after + NO_YIELD_US;
+	return false;
+}
+
+/* The program ran the stack since the last look, if not steadily: look again after a while. */
+static bool watch_program(struct rx_thread *t, uint64_t now)
+{
+	struct sched *s = t->s;
+	uint32_t rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
+	_Atomic uint32_t *bell = doorbell_of(s);
+
+	if (rounds == t->seen_rounds)
+		return false;
+	t->seen_rounds = rounds;
+	if (!atomic_load_explicit(&s->app_drives, memory_order_acquire))
+		return false;
+	t->drove_us = now;
+	sched_futex_wait(bell, atomic_load_explicit(bell, memory_order_relaxed), WATCH_US);
+	return true;
+}
+
+static void idle(struct rx_thread *t)
+{
+	struct sched *s = t->s;
+	uint64_t now = sched_now_us(s);
+
+	if (watch_program(t, now) || !spun_enough(t, now))
+		return;
+	if (s->ops->sleep)
+		sleep_in_transport(t, now);
+	else if (s->peers_ring)
+		sleep_on_doorbell(t, now);
+	else
+		nap(t);
+}
+
+/* ---- does the program drive? --------------------------------------------------------------- */
+
+/* Model c2: it does if it ran the stack within WATCH_US. Else the stack is the RX thread's until
+ * the program polls again. */
+static bool app_drives_alone(struct rx_thread *t)
+{
+	struct sched *s = t->s;
+	uint32_t rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
+	uint64_t now = sched_now_us(s);
+
+	if (!atomic_load_explicit(&s->app_drives, memory_order_acquire))
+		return false;
+	if (rounds != t->judged_rounds) {
+		t->judged_rounds = rounds;
+		t->judged_us = now;
+	}
+	if (now - t->judged_us < WATCH_US)
+		return true;
+	atomic_store_explicit(&s->app_drives, false, memory_order_release);
+	return false;
+}
+
+/* A thread of the program sleeps on the doorbell, and nothing has come to wake it. */
+static bool app_sleeps(struct sched *s)
+{
+	return atomic_load_explicit(&s->app_sleepers, memory_order_relaxed) &&
+	       atomic_load_explicit(doorbell_of(s), memory_order_relaxed) == IO_ASLEEP;
+}
+
+/* Model adaptive: does a thread of the program drive, without a pause? Then the RX thread keeps
+ * away: every look takes the lock from the program, and a doorbell's time from its peers. The
+ * measure is how often the program looked for completions and found none, and the frames that it
+ * took in then; a program busy with many completions looks seldom. A thread asleep on the doorbell
+ * counts as driving, since any frame wakes it. A program that stops is found out within WATCH_US,
+ * and not trusted again for RECENT_US. */
+static bool app_drives_steadily(struct rx_thread *t)
+{
+	struct sched *s = t->s;
+	uint64_t now = sched_now_us(s), elapsed = now - t->judged_us;
+	bool steady = atomic_load_explicit(&s->app_drives_steadily, memory_order_relaxed);
+
+	if (elapsed >= WATCH_US) {
+		uint32_t rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
+		uint64_t done = rounds - t->judged_rounds;
+		bool enough = done * WATCH_US >= STEADY_ROUNDS * elapsed || app_sleeps(s);
+
+		if (steady && !enough)
+			t->doubt_us = now + RECENT_US;
+		steady = enough && now >= t->doubt_us;
+		atomic_store_explicit(&s->app_drives_steadily, steady, memory_order_relaxed);
+		t->judged_us = now;
+		t->judged_rounds = rounds;
+	}
+	return steady && atomic_load_explicit(&s->app_drives, memory_order_acquire);
+}
+
+/* ---- the thread -------------------------------------------------------------------------- */
+
+/* What sched_setattr(2) takes; libc has no declaration of it here. */
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+	uint32_t util_min, util_max;
+};
+
+/* A thread with short time slices is run soon after a wake-up, even beside a program that spins on
+ * memory. It gets no larger share of the CPU. Kernels before 6.12 ignore it. */
+static void ask_for_short_slices(void)
+{
+	struct sched_attributes a = { .size = sizeof(a) };
+
+	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) || a.policy != SCHED_OTHER)
+		return;
+	a.runtime = SLICE_NS;
+	syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+/* True: the program drives, and the thread has slept for a while. */
+static bool left_to_program(struct rx_thread *t)
+{
+	struct sched *s = t->s;
+	uint32_t handover = atomic_load_explicit(&s->handover, memory_order_acquire);
+
+	if (!(s->model->app_alone ? app_drives_alone(t) : app_drives_steadily(t)))
+		return false;
+	t->drove_us = sched_now_us(s);
+	/* Not on the doorbell: who rings it means the program's thread that sleeps there. */
+	sched_futex_wait(&s->handover, handover, WATCH_US);
+	return true;
+}
+
+static void *rx_main(void *arg)
+{
+	struct rx_thread t = { .s = arg, .nap_us = NAP_MIN_US };
+	struct sched *s = arg;
+	char name[16];
+
+	snprintf(name, sizeof(name), s->index ? "uwarp-rx%u" : "uwarp-rx", s->index);
+	pthread_setname_np(pthread_self(), name);
+	ask_for_short_slices();
+	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
+		unsigned frames = 0;
+
+		if (left_to_program(&t))
+			continue;
+		if (sched_trylock(s)) {
+			frames = sched_run(s);
+			s->stats.drive_rx++;
+			sched_unlock(s);
+		}
+		if (!frames) {
+			idle(&t);
+			continue;
+		}
+		t.idle_rounds = 0;
+		t.nap_us = NAP_MIN_US;
+		if (atomic_load_explicit(&s->waiters, memory_order_relaxed))
+			sched_yield();
+	}
+	return NULL;
+}
+
+int sched_spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int err;
+
+	/* The program's signals are for the program's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -err;
+}
+
+int sched_thread_start(struct sched *s, bool peers_ring)
+{
+	s->peers_ring = peers_ring && !s->ops->sleep;
+	return sched_spawn(&s->thread, rx_main, s);
+}
+
+void sched_hand_over(struct sched *s)
+{
+	atomic_fetch_add_explicit(&s->handover, 1, memory_order_release);
+	sched_futex_wake(&s->handover);
+}
+
+void sched_thread_stop(struct sched *s)
+{
+	_Atomic uint32_t *bell = doorbell_of(s);
+
+	atomic_store_explicit(&s->stop, true, memory_order_release);
+	atomic_store(bell, IO_AWAKE + 2); /* a value that no thread waits for */
+	sched_futex_wake(bell);
+	sched_hand_over(s);
+	if (s->ops->rouse)
+		s->ops->rouse(s->stack);
+	pthread_join(s->thread, NULL);
+}

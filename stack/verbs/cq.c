@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: their notifies, and what polls them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/bits.h"
+#include "verbs/verbs.h"
+
+/* Called in the midst of whatever fills the CQ: its QPs hear of it in verbs_run(). */
+static void on_overflow(void *ctx)
+{
+	struct uw_cq *cq = ctx;
+
+	atomic_store_explicit(&cq->failed, true, memory_order_relaxed);
+	for (unsigned i = 0; i < UW_STACKS_MAX; i++)
+		atomic_store_explicit(&cq->v->cq_failed[i], true, memory_order_relaxed);
+	if (cq->error)
+		cq->error(cq->ctx);
+}
+
+/* ---- moderation --------------------------------------------------------------------------- */
+
+/* Is it time to notify? Where several stacks fill the CQ, always. */
+static bool enough(const struct uw_cq *cq)
+{
+	return !cq->mod_us || verbs_has_several_stacks(cq->v) || cq_count(&cq->cq) >= cq->mod_count;
+}
+
+static void on_notify(void *ctx)
+{
+	struct uw_cq *cq = ctx;
+
+	if (enough(cq)) {
+		cq->notify(cq->ctx);
+		return;
+	}
+	if (cq->due_us)
+		return;
+	cq->due_us = sched_now_us(cq->sched) + cq->mod_us;
+	cq->moderated = cq->v->moderated;
+	cq->v->moderated = cq;
+}
+
+void verbs_run_moderated(struct verbs *v, uint64_t now_us)
+{
+	struct uw_cq **p = &v->moderated, *cq;
+
+	while ((cq = *p)) {
+		if (now_us < cq->due_us && !enough(cq)) {
+			p = &cq->moderated;
+			continue;
+		}
+		*p = cq->moderated;
+		cq->due_us = 0;
+		cq->notify(cq->ctx);
+	}
+}
+
+static void forget_moderated(struct uw_cq *cq)
+{
+	struct uw_cq **p = &cq->v->moderated;
+
+	while (*p && *p != cq)
+		p = &(*p)->moderated;
+	if (*p)
+		*p = cq->moderated;
+}
+
+int uw_cq_moderate(struct uw_cq *cq, uint16_t count, uint16_t us)
+{
+	verbs_lock(cq->v);
+	cq->mod_count = count;
+	cq->mod_us = count ? us : 0;
+	verbs_unlock(cq->v);
+	return 0;
+}
+
+/* Stamps are of the stack's clock, in finer steps where that is the system's. */
+static uint64_t now_ns(void *arg)
+{
+	const struct verbs *v = arg;
+	struct timespec t;
+
+	if (v->conn->manual)
+		return stack_now_us(v->conn->first) * 1000;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+/* Inside a stack's lock. */
+static void guard_pushes(void *ctx, bool on)
+{
+	struct uw_cq *cq = ctx;
+
+	if (on)
+		spin_lock(&cq->pushes);
+	else
+		spin_unlock(&cq->pushes);
+}
+
+static void set_up(struct uw_cq *cq, const struct uw_cq_attr *a)
+{
+	cq->notify = a->notify;
+	cq->error = a->error;
+	cq->ctx = a->ctx;
+	cq->cq.notify = a->notify ? on_notify : NULL;
+	cq->cq.error = on_overflow;
+	cq->cq.ctx = cq;
+	cq->cq.ignore_overrun = cq->ignore_overrun = a->ignore_overrun;
+	cq->cq.now = a->stamps ? now_ns : NULL;
+	cq->cq.now_arg = cq->v;
+	cq->cq.guard = verbs_has_several_stacks(cq->v) ? guard_pushes : NULL;
+}
+
+static void enlist(struct uw_cq *cq)
+{
+	verbs_lock(cq->v);
+	cq->next = cq->v->cqs;
+	cq->link = &cq->v->cqs;
+	if (cq->next)
+		cq->next->link = &cq->next;
+	cq->v->cqs = cq;
+	verbs_unlock(cq->v);
+}
+
+int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out)
+{
+	struct uw_cq *cq;
+	uint32_t n;
+
+	if (!a->depth || a->depth > 1u << 22)
+		return -EINVAL;
+	n = uw_pow2_above(a->depth);
+	cq = aligned_alloc(64, (sizeof(*cq) + 63) & ~(size_t)63);
+	if (!cq)
+		return -ENOMEM;
+	memset(cq, 0, sizeof(*cq));
+	cq->cq.ring = calloc(n, sizeof(struct cqe));
+	if (!cq->cq.ring) {
+		free(cq);
+		return -ENOMEM;
+	}
+	cq->cq.mask = n - 1;
+	cq->cq.depth = a->depth;
+	cq->v = v;
+	cq->sched = &v->conn->first->sched;
+	set_up(cq, a);
+	enlist(cq);
+	atomic_fetch_add_explicit(&v->n_objects, 1, memory_order_relaxed);
+	*out = cq;
+	return 0;
+}
+
+int uw_cq_resize(struct uw_cq *cq, uint32_t depth)
+{
+	uint32_t n = uw_pow2_above(depth);
+	struct cqe *ring, *old = cq->cq.ring;
+	int err = 0;
+
+	if (!depth || depth > 1u << 22)
+		return -EINVAL;
+	ring = calloc(n, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	verbs_lock(cq->v);
+	spin_lock(&cq->lock);
+	if (cq_count(&cq->cq) > depth)
+		err = -EINVAL;
+	else
+		cq_move(&cq->cq, ring, n - 1, depth);
+	spin_unlock(&cq->lock);
+	verbs_unlock(cq->v);
+	free(err ? ring : old);
+	return err;
+}
+
+int uw_cq_destroy(struct uw_cq *cq)
+{
+	if (atomic_load(&cq->users))
+		return -EBUSY;
+	/* A notify in progress runs under a stack lock. */
+	verbs_lock(cq->v);
+	forget_moderated(cq);
+	*cq->link = cq->next;
+	if (cq->next)
+		cq->next->link = cq->link;
+	verbs_unlock(cq->v);
+	atomic_fetch_sub_explicit(&cq->v->n_objects, 1, memory_order_relaxed);
+	free(cq->cq.ring);
+	free(cq);
+	return 0;
+}
+
+void verbs_mute_cq(struct uw_cq *cq, bool on)
+{
+	cq->cq.notify = on || !cq->notify ? NULL : on_notify;
+	cq->cq.ignore_overrun = on || cq->ignore_overrun;
+}
+
+void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn)
+{
+	spin_lock(&cq->lock);
+	cq_forget(&cq->cq, qpn);
+	spin_unlock(&cq->lock);
+}
+
+/* ---- polling, arming ----------------------------------------------------------------------- */
+
+static unsigned take(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps)
+{
+	unsigned got;
+
+	if (!cq_count(&cq->cq))
+		return 0;
+	spin_lock(&cq->lock);
+	got = cq_take(&cq->cq, (unsigned)n, wc, stamps);
+	spin_unlock(&cq->lock);
+	return got;
+}
+
+static int poll_cq(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps)
+{
+	static __thread const struct uw_cq *last_empty;
+	unsigned got;
+
+	if (n <= 0)
+		return 0;
+	got = take(cq, n, wc, stamps);
+	if (!got) {
+		sched_app_poll(cq->sched, last_empty == cq);
+		last_empty = cq;
+		got = take(cq, n, wc, stamps);
+	}
+	if (got) {
+		last_empty = NULL;
+		sched_app_busy(cq->sched);
+		return (int)got;
+	}
+	return atomic_load_explicit(&cq->cq.overflown, memory_order_relaxed) ? -EOVERFLOW : 0;
+}
+
+int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc)
+{
+	return poll_cq(cq, n, wc, NULL);
+}
+
+int uw_cq_poll_stamped(struct uw_cq *cq, struct uw_wc *wc, uint64_t *stamp_ns)
+{
+	return poll_cq(cq, 1, wc, stamp_ns);
+}
+
+int uw_cq_arm(struct uw_cq *cq, bool solicited_only)
+{
+	if (!cq->notify)
+		return -EINVAL;
+	cq_arm(&cq->cq, solicited_only);
+	sched_app_sleep(cq->sched);
+	return 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects that verbs has: protection domains, memory regions and windows, completion queues,
+ * shared receive queues, queue pairs. Calls that make, change or end an object take the locks of
+ * all stacks; those that post, poll or arm take at most the one that they need.
+ */
+#ifndef UWARP_VERBS_VERBS_H
+#define UWARP_VERBS_VERBS_H
+
+#include "base/spin.h"
+#include "conn/conn_qp.h"
+#include "mem/mem.h"
+#include "uwarp/uwarp.h"
+#include "verbs/idmap.h"
+
+/* Shared by the stacks of a process. Written under all stack locks, read under any, but for the
+ * atomics and what its line says. */
+struct verbs {
+	struct conn_domain *conn; /* constant */
+	struct mem_table mem;
+	struct uw_mw *mws;
+	struct idmap qps; /* struct uw_qp */
+	struct uw_cq *cqs;
+	struct uw_srq *srqs;
+	struct uw_cq *moderated; /* CQs that hold a notify back; one stack only, under its lock */
+	_Atomic uint32_t next_pd;
+	_Atomic uint32_t n_objects; /* PDs and CQs that the program holds */
+	_Atomic bool
+		cq_failed[UW_STACKS_MAX]; /* a CQ overflowed, and this stack's QPs do not know */
+};
+
+struct uw_pd {
+	struct verbs *v;
+	uint32_t id;
+	_Atomic unsigned users; /* MRs, MWs, QPs, SRQs */
+};
+
+struct uw_mr {
+	struct mem_region r; /* in verbs.mem */
+	struct uw_pd *pd;
+};
+
+struct uw_mw {
+	struct mem_region r; /* in verbs.mem */
+	struct uw_pd *pd;
+	struct uw_mw *next, **link; /* verbs.mws */
+};
+
+struct uw_cq {
+	struct cq cq;
+	void (*notify)(void *ctx); /* the program's; constant, as the next two */
+	void (*error)(void *ctx);
+	void *ctx;
+	struct sched *sched; /* whom to run when the CQ is empty; constant */
+	struct verbs *v;
+	uint16_t mod_count, mod_us; /* under all locks: moderation (uw_cq_moderate) */
+	uint64_t due_us;	    /* a notify is held back until then; 0: none is */
+	struct uw_cq *moderated;    /* verbs.moderated */
+	bool ignore_overrun;	    /* as in struct cq, while that is not muted */
+	struct uw_cq *next, **link; /* verbs.cqs */
+	_Atomic bool failed;	    /* it overflowed */
+	struct spin lock;	    /* among threads that poll; inside a stack lock, or alone */
+	struct spin pushes;	    /* among several stacks that push; inside a stack lock */
+	_Atomic unsigned users;	    /* QPs */
+};
+
+struct uw_srq {
+	struct rnr_srq r;
+	struct uw_pd *pd;
+	struct spin lock;	     /* among threads that post */
+	struct uw_srq *next, **link; /* verbs.srqs */
+	_Atomic unsigned users;	     /* QPs */
+	void (*event)(void *ctx, enum uw_event ev);
+	void *ctx;
+};
+
+struct uw_qp {
+	struct conn_qp c;
+	struct uw_pd *pd;
+	struct uw_cq *scq, *rcq;
+	struct uw_srq *srq; /* or NULL */
+	void *queues;	    /* one block: SQ slots, RQ slots or the SGEs of an SRQ's receive */
+	size_t queue_octets;
+};
+
+static inline int verbs_errno(uw_status st)
+{
+	return st ? -uw_status_errno(st) : 0;
+}
+static inline void verbs_lock(struct verbs *v)
+{
+	sched_lock_all(&v->conn->first->sched);
+}
+static inline void verbs_unlock(struct verbs *v)
+{
+	sched_unlock_all(&v->conn->first->sched);
+}
+static inline bool verbs_has_several_stacks(const struct verbs *v)
+{
+	return sched_is_one_of_several(&v->conn->first->sched);
+}
+
+/* ---- verbs.c: what the engine calls -------------------------------------------------------- */
+
+/* UW_E_NOMEM. conn need not be initialised yet. */
+uw_status verbs_init(struct verbs *v, struct conn_domain *conn) UW_CHECK;
+void verbs_free(struct verbs *v);
+/* conn_hooks.find_qp; arg is the struct verbs. */
+struct conn_qp *verbs_find_qp(void *arg, uint32_t qpn);
+/* Under a stack's lock, once in each round: QPs of CQs that overflowed go to error, notifies that
+ * were held back go out. */
+void verbs_run(struct verbs *v, struct stack *s);
+/* When the next notify that was held back is due; UINT64_MAX: none is. Under the lock. */
+uint64_t verbs_next_due_us(const struct verbs *v, const struct stack *s);
+/* After fork, in the child, before sched_after_fork(): every QP is in error and silent, no lock of
+ * a queue is held. */
+void verbs_after_fork(struct verbs *v);
+
+/* What uw_pd_alloc, uw_cq_create do. */
+int verbs_make_pd(struct verbs *v, struct uw_pd **out);
+int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out);
+
+/* ---- cq.c --------------------------------------------------------------------------------- */
+
+/* Under all locks: completions that come meanwhile raise no event; what does not fit is dropped. */
+void verbs_mute_cq(struct uw_cq *cq, bool on);
+/* Under all locks: drop the completions of one QP. */
+void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn);
+void verbs_run_moderated(struct verbs *v, uint64_t now_us);
+
+/* ---- mw.c --------------------------------------------------------------------------------- */
+
+/* Under all locks: unbind the windows of a stream that is no more. */
+void verbs_mws_unbind(struct verbs *v, uint32_t stream);
+
+/* ---- mr.c --------------------------------------------------------------------------------- */
+
+/* mem_table.reachable. */
+bool verbs_is_reachable(const void *va, uint64_t len, bool write);
+/* Under all locks: give r a random STag (RFC 5040 §8.1.1). -ENOMEM. */
+int verbs_enter_region(struct verbs *v, struct mem_region *r);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every way in which programs look at /sys/class/infiniband and /dev/infiniband, and what is left
+ * afterwards: nothing. UWARP_DIR is this test's own. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rdma/rdma_user_ioctl.h>
+
+#define CLASS  "/sys/class/infiniband"
+#define DEVICE "/sys/devices/platform/uwarp.0"
+#define NODE   "/dev/infiniband/uverbs30071"
+
+/* The names that programs built for an old glibc are linked with. */
+#if defined(__x86_64__)
+#define OLD "GLIBC_2.2.5"
+#else
+#define OLD "GLIBC_2.17"
+#endif
+__asm__(".symver old_xstat,__xstat@" OLD);
+__asm__(".symver old_xstat64,__xstat64@" OLD);
+__asm__(".symver old_lxstat,__lxstat@" OLD);
+__asm__(".symver old_fxstat,__fxstat@" OLD);
+int old_xstat(int version, const char *path, struct stat *st);
+int old_xstat64(int version, const char *path, struct stat64 *st);
+int old_lxstat(int version, const char *path, struct stat *st);
+int old_fxstat(int version, int fd, struct stat *st);
+
+#if defined(__x86_64__)
+#define STAT_VERSION 1
+#else
+#define STAT_VERSION 0
+#endif
+
+static void is_node(const struct stat *st)
+{
+	assert_true(S_ISCHR(st->st_mode));
+	assert_int_equal(st->st_rdev, makedev(1, 3));
+}
+
+static void nodes_by_every_stat(void **state)
+{
+	struct stat64 st64;
+	struct statx x;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(stat(NODE, &st), 0);
+	is_node(&st);
+	assert_int_equal(lstat(NODE, &st), 0);
+	is_node(&st);
+	assert_int_equal(fstatat(AT_FDCWD, NODE, &st, AT_SYMLINK_NOFOLLOW), 0);
+	is_node(&st);
+	assert_int_equal(stat64(NODE, &st64), 0);
+	assert_true(S_ISCHR(st64.st_mode));
+	assert_int_equal(statx(AT_FDCWD, NODE, 0, STATX_BASIC_STATS, &x), 0);
+	assert_true(S_ISCHR(x.stx_mode));
+	assert_int_equal(access(NODE, R_OK | W_OK), 0);
+	assert_int_equal(faccessat(AT_FDCWD, NODE, R_OK, 0), 0);
+}
+
+static void programs_of_an_old_glibc(void **state)
+{
+	struct stat64 st64;
+	struct stat st;
+	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(old_xstat(STAT_VERSION, NODE, &st), 0);
+	is_node(&st);
+	assert_int_equal(old_xstat64(STAT_VERSION, NODE, &st64), 0);
+	assert_int_equal(old_lxstat(STAT_VERSION, NODE, &st), 0);
+	is_node(&st);
+	assert_true(fd >= 0);
+	assert_int_equal(old_fxstat(STAT_VERSION, fd, &st), 0);
+	is_node(&st);
+	assert_int_equal(old_xstat(STAT_VERSION, CLASS "/uwarp0/node_guid", &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(old_xstat(STAT_VERSION, "/proc/self/stat", &st), 0); /* not ours */
+	close(fd);
+}
+
+static bool dir_has(const char *path, const char *name)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	bool has = false;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		has |= !strcmp(e->d_name, name);
+	closedir(d);
+	return has;
+}
+
+static int visible(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+
+static void directories(void **state)
+{
+	struct dirent **list;
+	glob_t g;
+	int n;
+
+	(void)state;
+	assert_true(dir_has(CLASS, "uwarp0"));
+	assert_true(dir_has("/dev/infiniband", "uverbs30071"));
+	assert_true(dir_has("/sys/class/infiniband_verbs", "uverbs30071"));
+	n = scandir(CLASS "/uwarp0/ports", &list, visible, alphasort);
+	assert_int_equal(n, 1);
+	assert_string_equal(list[0]->d_name, "1");
+	free(list[0]);
+	free(list);
+	assert_int_equal(glob(CLASS "/*/ports/*/state", 0, NULL, &g), 0);
+	assert_string_equal(g.gl_pathv[0], CLASS "/uwarp0/ports/1/state");
+	globfree(&g);
+}
+
+static void links(void **state)
+{
+	char buf[PATH_MAX] = "";
+	char *real;
+
+	(void)state;
+	/* what Mooncake's transfer engine and NCCL do to find a device's place */
+	assert_string_equal(realpath(CLASS "/uwarp0/../..", buf), DEVICE);
+	real = realpath(CLASS "/uwarp0/device", NULL);
+	assert_string_equal(real, DEVICE);
+	free(real);
+	memset(buf, 0, sizeof(buf));
+	assert_true(readlink(CLASS "/uwarp0", buf, sizeof(buf) - 1) > 0);
+	assert_string_equal(buf, "../../devices/platform/uwarp.0/infiniband/uwarp0");
+	assert_int_equal(access(DEVICE "/numa_node", R_OK), 0);
+	assert_null(realpath(CLASS "/uwarp1", buf));
+	assert_int_equal(errno, ENOENT);
+}
+
+/* The nodes are the same by a descriptor of their directory. */
+static void by_descriptors(void **state)
+{
+	int dir = open("/dev/infiniband", O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	struct stat st;
+
+	(void)state;
+	assert_true(dir >= 0);
+	assert_int_equal(fstatat(dir, "uverbs30071", &st, AT_SYMLINK_NOFOLLOW), 0);
+	is_node(&st);
+	fd = openat(dir, "uverbs30071", O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	errno = 0;
+	assert_int_equal(ioctl(fd, RDMA_VERBS_IOCTL, NULL), -1); /* a real /dev/null: ENOTTY */
+	assert_int_equal(errno, EFAULT);
+	close(fd);
+	close(dir);
+}
+
+static unsigned long long number_in(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	unsigned long long n = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu", &n), 1);
+	fclose(f);
+	return n;
+}
+
+/* What the fake engine counted; data counts words of four octets. */
+static void counters(void **state)
+{
+	(void)state;
+	assert_int_equal(number_in(CLASS "/uwarp0/hw_counters/mpa_tx_fpdus"), 7);
+	assert_int_equal(number_in(CLASS "/uwarp0/ports/1/counters/port_xmit_packets"), 7);
+	assert_int_equal(number_in(CLASS "/uwarp0/ports/1/counters/port_rcv_data"), 1024);
+}
+
+static void others_are_left_alone(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(stat(CLASS "/none", &st), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(open("/dev/infiniband/uverbs0x", O_RDONLY), -1);
+	assert_int_equal(stat("/sys/class/net", &st), 0);
+	assert_int_equal(stat("/sys/class/infiniband_madness", &st), -1);
+}
+
+/* ---- what is left ----------------------------------------------------------------------- */
+
+static int folders(void)
+{
+	DIR *d = opendir(getenv("UWARP_DIR"));
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.' || strncmp(e->d_name, ".new", 4) == 0;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* A child that looks, and then ends as `how` says. */
+static void child(void (*how)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (access(CLASS "/uwarp0/node_guid", R_OK))
+			_exit(1);
+		how();
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void by_exit(void)
+{
+	_exit(0);
+}
+
+static void by_kill(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+static void nothing_is_left(void **state)
+{
+	(void)state;
+	assert_int_equal(folders(), 1); /* this process's own */
+	child(by_exit);
+	assert_int_equal(folders(), 1);
+	assert_int_equal(access(CLASS "/uwarp0/node_guid", R_OK), 0); /* and that one still is */
+	child(by_kill);
+	assert_int_equal(folders(), 2);
+	child(by_exit); /* finds that nobody holds it */
+	assert_int_equal(folders(), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_by_every_stat),	 cmocka_unit_test(programs_of_an_old_glibc),
+		cmocka_unit_test(directories),		 cmocka_unit_test(links),
+		cmocka_unit_test(by_descriptors),	 cmocka_unit_test(counters),
+		cmocka_unit_test(others_are_left_alone), cmocka_unit_test(nothing_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

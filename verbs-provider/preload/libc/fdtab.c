@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fdtab.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+#include "loader/loader.h"
+#include "raw.h"
+#include "threads.h"
+
+_Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int top; /* no entry at or above */
+/* A vfork()ed child runs on our memory with descriptors of its own: the table is not its to change.
+ */
+static pid_t owner;
+
+void fdtab_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void fdtab_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void fd_obj_init(struct fd_obj *o, const struct fd_class *cls)
+{
+	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .fork_fd = -1 };
+}
+
+void fd_obj_put(struct fd_obj *o)
+{
+	/* acq_rel: the last holder sees what the others did to the object. */
+	if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1)
+		o->cls->free(o);
+}
+
+/* NULL: there is no chunk. fd is below FDTAB_MAX. */
+static fdtab_entry *slot(int fd)
+{
+	unsigned n = (unsigned)fd;
+	fdtab_entry *chunk = atomic_load_explicit(&fdtab[n / FDTAB_CHUNK], memory_order_acquire);
+
+	return chunk ? &chunk[n % FDTAB_CHUNK] : NULL;
+}
+
+static struct fd_obj *entry(int fd)
+{
+	fdtab_entry *e = slot(fd);
+
+	return e ? atomic_load_explicit(e, memory_order_relaxed) : NULL;
+}
+
+/* Under the lock. */
+static void set_entry(int fd, struct fd_obj *o)
+{
+	atomic_store_explicit(slot(fd), o, memory_order_relaxed);
+}
+
+/* Under the lock. False: no memory. */
+static bool make_chunk(int fd)
+{
+	_Atomic(fdtab_entry *) *at = &fdtab[(unsigned)fd / FDTAB_CHUNK];
+	fdtab_entry *chunk;
+
+	if (slot(fd))
+		return true;
+	chunk = calloc(FDTAB_CHUNK, sizeof(*chunk));
+	/* release: pairs with the acquires in slot() and fdtab_get() */
+	atomic_store_explicit(at, chunk, memory_order_release);
+	return chunk;
+}
+
+static bool mark_matches(const struct fd_obj *o, int fd)
+{
+	struct stat st;
+	int want = o->cls->open_flags;
+
+	if (raw_fstat(fd, &st) || st.st_dev != o->dev || st.st_ino != o->ino)
+		return false;
+	return !want || (raw_fcntl(fd, F_GETFL, 0) & want) == want;
+}
+
+/* Take fd out of the table; its reference goes to the caller if it was the last descriptor. */
+static struct fd_obj *forget_locked(int fd)
+{
+	struct fd_obj *o = entry(fd);
+
+	set_entry(fd, NULL);
+	if (--o->nfds == 0) {
+		o->fd = -1;
+		return o;
+	}
+	if (o->fd == fd) {
+		o->fd = -1;
+		for (int i = 0; i < top && o->fd < 0; i++)
+			if (entry(i) == o)
+				o->fd = i;
+	}
+	fd_obj_put(o); /* not the last reference: another descriptor has one */
+	return NULL;
+}
+
+static bool ours(void)
+{
+	return owner == getpid();
+}
+
+int fdtab_add(int fd, struct fd_obj *o)
+{
+	struct fd_obj *stale = NULL;
+	struct stat st;
+
+	if (fd < 0 || (unsigned)fd >= FDTAB_MAX)
+		return -EMFILE;
+	loader_watch_forks();
+	fdtab_lock();
+	if (!make_chunk(fd)) {
+		fdtab_unlock();
+		return -ENOMEM;
+	}
+	if (!owner)
+		owner = getpid();
+	if (entry(fd))
+		stale = forget_locked(fd);
+	if (!o->nfds && !raw_fstat(fd, &st)) {
+		o->dev = st.st_dev;
+		o->ino = st.st_ino;
+	}
+	if (!o->nfds++)
+		o->fd = fd;
+	atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+	set_entry(fd, o);
+	if (fd >= top)
+		top = fd + 1;
+	fdtab_unlock();
+	if (stale)
+		fdtab_closed(stale);
+	return 0;
+}
+
+struct fd_obj *fdtab_get_slow(int fd)
+{
+	struct fd_obj *o, *stale = NULL;
+
+	fdtab_lock();
+	o = entry(fd);
+	if (o && !mark_matches(o, fd)) {
+		stale = ours() ? forget_locked(fd) : NULL;
+		o = NULL;
+	}
+	if (o)
+		atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+	fdtab_unlock();
+	if (stale)
+		fdtab_closed(stale);
+	return o;
+}
+
+void fdtab_closing(int fd)
+{
+	struct fd_obj *o = fdtab_get(fd);
+
+	if (LIKELY(!o))
+		return;
+	if (o->cls->closing && ours()) {
+		int was = cancel_off();
+
+		o->cls->closing(o);
+		cancel_restore(was);
+	}
+	fd_obj_put(o);
+}
+
+struct fd_obj *fdtab_forget(int fd)
+{
+	struct fd_obj *last = NULL;
+
+	if (LIKELY((unsigned)fd >= FDTAB_MAX || !entry(fd)) || !ours())
+		return NULL;
+	fdtab_lock();
+	if (entry(fd))
+		last = forget_locked(fd);
+	fdtab_unlock();
+	return last;
+}
+
+void fdtab_closed(struct fd_obj *o)
+{
+	if (o->cls->closed)
+		o->cls->closed(o);
+	fd_obj_put(o);
+}
+
+void fdtab_dup(int fd, int copy)
+{
+	struct fd_obj *o;
+
+	if (copy < 0 || copy == fd)
+		return;
+	o = fdtab_get(fd);
+	if (!o) {
+		struct fd_obj *last = fdtab_forget(copy); /* dup2() over one of ours */
+
+		if (last)
+			fdtab_closed(last);
+		return;
+	}
+	if (ours())
+		fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
+	fd_obj_put(o);
+}
+
+int loop_socket(int flags)
+{
+	struct sockaddr_un self = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(self.sun_family); /* no name: the kernel picks a free one */
+	int fd = raw_socket(AF_UNIX, SOCK_DGRAM | flags, 0), big = 1 << 22, err;
+
+	if (fd < 0)
+		return -errno;
+	if (syscall(SYS_bind, fd, &self, len))
+		goto fail;
+	len = sizeof(self);
+	if (syscall(SYS_getsockname, fd, &self, &len) || syscall(SYS_connect, fd, &self, len))
+		goto fail;
+	/* Room for many unread completion events; without the right to force it, what is allowed.
+	 */
+	if (syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big)))
+		syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
+	return fd;
+fail:
+	err = errno;
+	raw_close(fd);
+	return -err;
+}
+
+ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (o->fd < 0 || !mark_matches(o, o->fd))
+		return -EBADF;
+	n = raw_sendto(o->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (o->fd < 0 || !mark_matches(o, o->fd))
+		return -EBADF;
+	n = raw_recv(o->fd, buf, len, MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len)
+{
+	ssize_t n;
+
+	fdtab_lock();
+	n = fd_obj_send_locked(o, buf, len);
+	fdtab_unlock();
+	return n;
+}
+
+ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len)
+{
+	ssize_t n;
+
+	fdtab_lock();
+	n = fd_obj_recv_locked(o, buf, len);
+	fdtab_unlock();
+	return n;
+}
+
+void fdtab_fork_prepare(void)
+{
+	fdtab_lock();
+}
+
+void fdtab_fork_parent(void)
+{
+	fdtab_unlock();
+}
+
+/* The child's numbers keep their meaning, but over sockets of its own: what it signals or reads
+ * must not reach the parent. */
+static void remake_loop(int fd, struct fd_obj *o)
+{
+	int fdfl = raw_fcntl(fd, F_GETFD, 0);
+
+	if (o->fork_fd < 0) {
+		int fl = raw_fcntl(fd, F_GETFL, 0);
+
+		o->fork_fd = loop_socket(SOCK_CLOEXEC | (fl & O_NONBLOCK ? SOCK_NONBLOCK : 0));
+	}
+	if (o->fork_fd >= 0)
+		syscall(SYS_dup3, o->fork_fd, fd, fdfl & FD_CLOEXEC ? O_CLOEXEC : 0);
+}
+
+void fdtab_fork_child(void)
+{
+	struct fd_obj *o;
+	struct stat st;
+
+	owner = getpid();
+	for (int fd = 0; fd < top; fd++) {
+		o = entry(fd);
+		if (o && o->cls->is_loop && mark_matches(o, fd))
+			remake_loop(fd, o);
+	}
+	for (int fd = 0; fd < top; fd++) {
+		o = entry(fd);
+		if (!o || o->fork_fd < 0)
+			continue;
+		if (!raw_fstat(o->fork_fd, &st)) {
+			o->dev = st.st_dev;
+			o->ino = st.st_ino;
+		}
+		raw_close(o->fork_fd);
+		o->fork_fd = -1;
+	}
+	fdtab_unlock();
+	for (int fd = 0; fd < top; fd++) {
+		o = entry(fd);
+		if (o && o->fd == fd && o->cls->forked)
+			o->cls->forked(o);
+	}
+}

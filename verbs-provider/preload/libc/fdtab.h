@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The descriptors of this process that this library answers for, and the object behind each.
+ *
+ * A program can lose a descriptor without a call that this library sees: closefrom, close_range, a
+ * raw system call. Its number may then name another file. So an entry of the table is only a hint.
+ * Every look-up compares the device and inode numbers of what is open under that number with those
+ * of the object, and for the uverbs node an open flag too.
+ *
+ * One mutex, fdtab_lock(), guards the table and the sockets of its objects. Callbacks of the stack
+ * take it, so nobody calls the stack with it held.
+ */
+#ifndef UWARP_FDTAB_H
+#define UWARP_FDTAB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* The table has two levels, because few programs have more than FDTAB_CHUNK descriptors, and the
+ * kernel lets none have more than FDTAB_MAX (fs.nr_open). */
+#define FDTAB_CHUNK  65536u
+#define FDTAB_CHUNKS 16384u
+#define FDTAB_MAX    (FDTAB_CHUNK * FDTAB_CHUNKS)
+
+struct fd_obj;
+
+/* What one kind of descriptor does in a call. Results are those of the call, or a negative errno.
+ * NULL: the real call is made on the real file. */
+struct fd_class {
+	ssize_t (*write)(struct fd_obj *o, int fd, const void *buf, size_t len);
+	int (*ioctl)(struct fd_obj *o, unsigned long request, void *arg);
+	ssize_t (*sendmsg)(struct fd_obj *o, int fd, const struct msghdr *m);
+	/* Before close() of a descriptor, which still works. */
+	void (*closing)(struct fd_obj *o);
+	/* The last descriptor was closed. Calls on the object may still be under way. */
+	void (*closed)(struct fd_obj *o);
+	void (*free)(struct fd_obj *o);
+	/* In a forked child, which has one thread at that moment. */
+	void (*forked)(struct fd_obj *o);
+	bool is_cdev;	/* fstat() says that it is a character device */
+	bool is_loop;	/* made by loop_socket(); a forked child gets a new one */
+	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
+};
+
+struct fd_obj {
+	const struct fd_class *cls;
+	atomic_uint refs;
+	/* all below: fdtab_lock() */
+	unsigned nfds; /* how many descriptors of the table stand for it */
+	int fd;	       /* one of these, -1: none */
+	int fork_fd;   /* the new socket while a forked child makes one, else -1 */
+	dev_t dev;     /* what fstat() must say */
+	ino_t ino;
+};
+
+typedef _Atomic(struct fd_obj *) fdtab_entry;
+
+/* By fd / FDTAB_CHUNK; NULL: no descriptor of ours is there. A chunk stays once it was made. */
+extern _Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
+
+/* The caller has the one reference. */
+void fd_obj_init(struct fd_obj *o, const struct fd_class *cls);
+void fd_obj_put(struct fd_obj *o);
+
+/* Let `fd` stand for o. The table takes a reference of its own. -EMFILE: a number that no kernel
+ * gives; -ENOMEM */
+int fdtab_add(int fd, struct fd_obj *o);
+
+struct fd_obj *fdtab_get_slow(int fd);
+
+/* The object behind fd, with a reference for the caller. NULL: not one of ours. */
+static inline struct fd_obj *fdtab_get(int fd)
+{
+	unsigned n = (unsigned)fd;
+	fdtab_entry *chunk;
+
+	if (n >= FDTAB_MAX)
+		return NULL;
+	/* acquire: pairs with the release that publishes a chunk */
+	chunk = atomic_load_explicit(&fdtab[n / FDTAB_CHUNK], memory_order_acquire);
+	if (__builtin_expect(
+		    !chunk || !atomic_load_explicit(&chunk[n % FDTAB_CHUNK], memory_order_relaxed),
+		    1))
+		return NULL;
+	return fdtab_get_slow(fd);
+}
+
+/* Before fd is closed: run the closing() of its object. */
+void fdtab_closing(int fd);
+/* Take fd out of the table. Returns the object if that was its last descriptor, else NULL. The
+ * caller passes it to fdtab_closed() later. */
+struct fd_obj *fdtab_forget(int fd);
+void fdtab_closed(struct fd_obj *o);
+
+/* The program made `copy` a duplicate of `fd`. */
+void fdtab_dup(int fd, int copy);
+
+/* A datagram socket that is connected to itself: the program can read what this library sends to
+ * it. A socketpair would have a second descriptor that the program could close by accident. An
+ * eventfd has no inode number of its own to compare. flags: SOCK_CLOEXEC, SOCK_NONBLOCK. */
+int loop_socket(int flags);
+
+/* Put one record into the socket behind o, or take one out. They never block. The number of octets
+ * or a negative errno. */
+ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len);
+ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len);
+/* Several such steps as one. */
+void fdtab_lock(void);
+void fdtab_unlock(void);
+ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len);
+ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len);
+
+/* At-fork handlers: prepare takes the lock, the two others release it. */
+void fdtab_fork_prepare(void);
+void fdtab_fork_parent(void);
+void fdtab_fork_child(void);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libc's own definitions of the functions that this room wraps, or those of another preloaded
+ * library between this one and libc. */
+#ifndef UWARP_NEXT_H
+#define UWARP_NEXT_H
+
+#include <dirent.h>
+#include <glob.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define NEXT_LIST(X)                                                                               \
+	X(int, socket, (int, int, int))                                                            \
+	X(int, getifaddrs, (struct ifaddrs **))                                                    \
+	X(void, freeifaddrs, (struct ifaddrs *))                                                   \
+	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                                     \
+	X(ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))   \
+	X(ssize_t, recv, (int, void *, size_t, int))                                               \
+	X(int, open, (const char *, int, ...))                                                     \
+	X(int, open64, (const char *, int, ...))                                                   \
+	X(int, openat, (int, const char *, int, ...))                                              \
+	X(int, openat64, (int, const char *, int, ...))                                            \
+	X(int, __open_2, (const char *, int))                                                      \
+	X(int, __open64_2, (const char *, int))                                                    \
+	X(int, __openat_2, (int, const char *, int))                                               \
+	X(int, __openat64_2, (int, const char *, int))                                             \
+	X(FILE *, fopen, (const char *, const char *))                                             \
+	X(FILE *, fopen64, (const char *, const char *))                                           \
+	X(DIR *, opendir, (const char *))                                                          \
+	X(int, scandir,                                                                            \
+	  (const char *, struct dirent ***, int (*)(const struct dirent *),                        \
+	   int (*)(const struct dirent **, const struct dirent **)))                               \
+	X(int, scandir64,                                                                          \
+	  (const char *, struct dirent64 ***, int (*)(const struct dirent64 *),                    \
+	   int (*)(const struct dirent64 **, const struct dirent64 **)))                           \
+	X(int, glob, (const char *, int, int (*)(const char *, int), glob_t *))                    \
+	X(int, glob64, (const char *, int, int (*)(const char *, int), glob64_t *))                \
+	X(ssize_t, readlink, (const char *, char *, size_t))                                       \
+	X(ssize_t, readlinkat, (int, const char *, char *, size_t))                                \
+	X(int, chdir, (const char *))                                                              \
+	X(char *, getcwd, (char *, size_t))                                                        \
+	X(ssize_t, getxattr, (const char *, const char *, void *, size_t))                         \
+	X(ssize_t, lgetxattr, (const char *, const char *, void *, size_t))                        \
+	X(char *, realpath, (const char *, char *))                                                \
+	X(int, fstat, (int, struct stat *))                                                        \
+	X(int, fstat64, (int, struct stat64 *))                                                    \
+	X(int, fstatat, (int, const char *, struct stat *, int))                                   \
+	X(int, statx, (int, const char *, int, unsigned, struct statx *))                          \
+	X(int, access, (const char *, int))                                                        \
+	X(int, faccessat, (int, const char *, int, int))                                           \
+	X(int, eaccess, (const char *, int))                                                       \
+	X(int, ioctl, (int, unsigned long, ...))                                                   \
+	X(ssize_t, write, (int, const void *, size_t))                                             \
+	X(int, close, (int))                                                                       \
+	X(int, dup, (int))                                                                         \
+	X(int, dup2, (int, int))                                                                   \
+	X(int, dup3, (int, int, int))                                                              \
+	X(int, fcntl, (int, int, ...))                                                             \
+	X(int, fcntl64, (int, int, ...))
+
+struct next {
+#define NEXT_FIELD(ret, name, args) ret(*name) args;
+	NEXT_LIST(NEXT_FIELD)
+#undef NEXT_FIELD
+};
+
+/* Resolved at the first call; afterwards one load. */
+const struct next *next_fn(void);
+
+#endif

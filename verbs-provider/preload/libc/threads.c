@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+/* Enough for the stack's resolve calls and one of libc's resolver. */
+#define HELPER_STACK (256 * 1024)
+
+int helper_start(void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+	int err = pthread_attr_init(&attr);
+
+	if (err)
+		return -err;
+	sigfillset(&all);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, HELPER_STACK);
+	pthread_attr_setsigmask_np(&attr, &all);
+	err = pthread_create(&thread, &attr, fn, arg);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+/* Of the innermost cancel_off(): what its caller had. */
+static _Thread_local int caller_state;
+
+int cancel_off(void)
+{
+	int was = caller_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &caller_state);
+	return was;
+}
+
+void cancel_restore(int was)
+{
+	int mine = caller_state, ignored;
+
+	caller_state = was;
+	pthread_setcancelstate(mine, &ignored);
+}
+
+int cancel_allow(void)
+{
+	int was;
+
+	pthread_setcancelstate(caller_state, &was);
+	return was;
+}
+
+void cancel_forbid(int was)
+{
+	int ignored;
+
+	pthread_setcancelstate(was, &ignored);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loader finds libuwarp.so, loads it and opens this process's one engine. The other rooms of
+ * the preloaded library use it through this header; the provider sees ../../host.h.
+ *
+ * Nothing is loaded before a program asks for the device. A forked child of a process whose engine
+ * had started loads a copy of the library of its own, because the threads of the first one stayed
+ * with the parent.
+ */
+#ifndef UWARP_LOADER_H
+#define UWARP_LOADER_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "facts.h"
+#include "host.h"
+
+/* The library's table and the engine, made at the first call. NULL: it failed, and one line on
+ * stderr said why. Both take the loader's lock, which comes first in the order of locks: do not
+ * call them with a lock of another room held. */
+const struct uw_api *loader_api(void);
+struct uw_engine *loader_engine(void);
+
+/* The node GUID in host order. It stays the same for the life of the process. 0: no library. */
+uint64_t loader_guid(void);
+/* What the engine says of the device now. False: no library. */
+bool loader_device(struct uw_device_attr *attr);
+/* The same with the final address. This starts the link if the address is not final before. */
+bool loader_device_settled(struct uw_device_attr *attr);
+/* The same two as facts.h has it, with the node GUID above. */
+bool loader_facts(struct uwarp_facts *f);
+bool loader_facts_settled(struct uwarp_facts *f);
+/* An engine is open: a program has asked for the device in this process. */
+bool loader_is_open(void);
+
+/* Call this before the engine starts its link: a child forked later needs an engine of its own. */
+void loader_starting(void);
+
+/* The process calls _exit(): end the connections, within 3 s. Safe in signal handlers. */
+void loader_exiting(void);
+/* The process ends and the engine is closed. */
+bool loader_ended(void);
+
+/* Register the at-fork handlers (fork.c), once. */
+void loader_watch_forks(void);
+void loader_fork_prepare(void);
+void loader_fork_parent(void);
+/* True: the engine had started, so it stays with the parent. The next loader_engine() opens one of
+ * this process's own. */
+bool loader_fork_child(void);
+
+/* The absolute path of the directory that holds this library, or false. */
+bool loader_own_dir(char dir[PATH_MAX]);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands that bind, listen, connect, accept, reject and disconnect. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "facts.h"
+#include "loader/loader.h"
+#include "rdma_cm.h"
+
+#define BACKLOG_MAX	    1024 /* = net.rdma_ucm.max_backlog */
+#define DISCONNECT_WAIT_SEC 10	 /* longer than the stack's start-up timeout */
+
+/* ---- bind and listen -------------------------------------------------------------------- */
+
+static in_port_t *port_of(struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET ? &((struct sockaddr_in *)a)->sin_port
+				       : &((struct sockaddr_in6 *)a)->sin6_port;
+}
+
+/* The address stays the one that the program named (a wildcard, a loopback address); the port may
+ * be the stack's choice. As with kernels, a loopback address is no device's: whoever looks for one
+ * by an address (libfabric) finds it by an address that others know, too. Datagram ids are for
+ * show: nothing will come of them on iWARP. */
+static int bind_to(struct cm_id *id, const void *addr)
+{
+	struct sockaddr_storage src = { 0 }, chosen;
+	int err = 0;
+
+	if (cm_id_state(id) != CM_IDLE)
+		return -EINVAL;
+	memcpy(&src, addr, cm_addr_len(addr));
+	if (cm_id_is_rc(id)) {
+		err = cm_id_endpoint(id);
+		if (!err && id->shares_port)
+			err = id->api->ep_share_port(id->ep, true);
+		if (!err && id->only6)
+			err = id->api->ep_only6(id->ep, true);
+		if (!err)
+			err = id->api->ep_bind(id->ep, addr);
+		if (err)
+			return err;
+		cm_id_local_addr(id, src.ss_family, &chosen);
+		*port_of(&src) = *port_of(&chosen);
+	}
+	pthread_mutex_lock(&cm.lock);
+	id->src = src;
+	id->has_dev = !cm_addr_is_any(addr) && !cm_addr_is_loopback(addr);
+	id->state = CM_BOUND;
+	pthread_mutex_unlock(&cm.lock);
+	return 0;
+}
+
+int cm_cmd_bind_ip(const struct cm_call *c)
+{
+	const struct rdma_ucm_bind_ip *cmd = c->in;
+
+	if (!cm_addr_len(&cmd->addr))
+		return -EINVAL;
+	return bind_to(c->id, &cmd->addr);
+}
+
+/* AF_IB is refused here: librdmacm tries it once, and then keeps to the IP commands. */
+int cm_cmd_bind(const struct cm_call *c)
+{
+	const struct rdma_ucm_bind *cmd = c->in;
+
+	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != cm_addr_len(&cmd->addr))
+		return -EINVAL;
+	return bind_to(c->id, &cmd->addr);
+}
+
+static int refuse_datagrams(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		fprintf(stderr, "uwarp: rdma_listen: " UWARP_DEV_NAME
+				" has no datagrams, so nobody can reach an id of RDMA_PS_UDP\n");
+	return -EOPNOTSUPP;
+}
+
+int cm_cmd_listen(const struct cm_call *c)
+{
+	const struct rdma_ucm_listen *cmd = c->in;
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	struct cm_id *id = c->id;
+	int err, backlog = (int)cmd->backlog;
+
+	if (backlog <= 0 || backlog > BACKLOG_MAX)
+		backlog = BACKLOG_MAX;
+	err = cm_id_state(id) == CM_IDLE ? bind_to(id, &any) : 0;
+	if (!err && cm_id_state(id) != CM_BOUND)
+		err = -EINVAL;
+	if (!err && !cm_id_is_rc(id))
+		err = refuse_datagrams();
+	if (err)
+		return err;
+	pthread_mutex_lock(&cm.lock);
+	id->state = CM_LISTEN; /* requests may come before ep_listen() returns */
+	id->backlog = (uint32_t)backlog;
+	pthread_mutex_unlock(&cm.lock);
+	err = id->api->ep_listen(id->ep, backlog);
+	if (err)
+		cm_id_set_state(id, CM_BOUND);
+	return err;
+}
+
+/* ---- connections ------------------------------------------------------------------------ */
+
+#define RNR_FOR_EVER 7 /* IBTA 9.7.5.2.8 */
+
+static struct uw_cm_param param_of(const struct rdma_ucm_conn_param *p)
+{
+	return (struct uw_cm_param){
+		.private_data = p->private_data,
+		.private_data_len = p->private_data_len,
+		.ird = p->responder_resources,
+		.ord = p->initiator_depth,
+		.rnr_for_ever = p->rnr_retry_count == RNR_FOR_EVER,
+	};
+}
+
+/* The kernel has no word of its own for a QP number that names nothing. */
+static int no_such_qp(int err)
+{
+	return err == -ENOENT ? -EINVAL : err;
+}
+
+int cm_cmd_connect(const struct cm_call *c)
+{
+	const struct rdma_ucm_connect *cmd = c->in;
+	const struct uw_cm_param param = param_of(&cmd->conn_param);
+	struct cm_id *id = c->id;
+	struct uw_device_attr dev;
+	int err;
+
+	if (!cmd->conn_param.valid || cm_id_state(id) != CM_ROUTE_RESOLVED)
+		return -EINVAL;
+	id->as_roce = loader_device(&dev) && dev.roce;
+	pthread_mutex_lock(&cm.lock);
+	id->state = CM_CONNECT; /* the outcome may come before ep_connect() returns */
+	id->connecting = true;
+	pthread_mutex_unlock(&cm.lock);
+	err = id->api->ep_connect(id->ep, cmd->conn_param.qp_num, &param);
+	if (!err)
+		return 0;
+	pthread_mutex_lock(&cm.lock);
+	id->state = CM_ROUTE_RESOLVED;
+	id->connecting = false;
+	pthread_mutex_unlock(&cm.lock);
+	return no_such_qp(err);
+}
+
+static bool is_request(const struct cm_id *id)
+{
+	return cm_id_state(id) == CM_CONNECT && id->unanswered;
+}
+
+static int reject(struct cm_id *id, const void *data, uint8_t len)
+{
+	const struct uw_cm_param param = { .private_data = data, .private_data_len = len };
+
+	id->unanswered = false;
+	return id->api->ep_reject(id->ep, &param);
+}
+
+/* rdma_establish(), by which programs with a QP of their own confirm a connection that they asked
+ * for. With MPA it has been one since the Reply, so there is nothing left to do. */
+static int establish(const struct cm_id *id)
+{
+	bool established;
+
+	pthread_mutex_lock(&cm.lock);
+	established = id->established && !id->passive;
+	pthread_mutex_unlock(&cm.lock);
+	return established ? 0 : -EINVAL;
+}
+
+int cm_cmd_accept(const struct cm_call *c)
+{
+	const struct rdma_ucm_accept *cmd = c->in;
+	const struct uw_cm_param param = param_of(&cmd->conn_param);
+	struct cm_id *id = c->id;
+	int err;
+
+	if (!cmd->conn_param.valid)
+		return establish(id);
+	if (!is_request(id))
+		return -EINVAL;
+	pthread_mutex_lock(&cm.lock);
+	id->uid = cmd->uid; /* ESTABLISHED may come before ep_accept() returns */
+	id->connecting = true;
+	pthread_mutex_unlock(&cm.lock);
+	err = id->api->ep_accept(id->ep, cmd->conn_param.qp_num, &param);
+	if (!err) {
+		id->unanswered = false;
+		return 0;
+	}
+	pthread_mutex_lock(&cm.lock);
+	id->uid = 0;
+	id->connecting = false;
+	pthread_mutex_unlock(&cm.lock);
+	reject(id, NULL, 0); /* as the kernel does */
+	return no_such_qp(err);
+}
+
+int cm_cmd_reject(const struct cm_call *c)
+{
+	const struct rdma_ucm_reject *cmd = c->in;
+
+	if (!is_request(c->id))
+		return -EINVAL;
+	return reject(c->id, cmd->private_data, cmd->private_data_len);
+}
+
+/* False: it took too long, or the id is being destroyed. */
+static bool wait_for_outcome(struct cm_id *id)
+{
+	struct timespec until;
+	bool settled;
+	int err = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += DISCONNECT_WAIT_SEC;
+	pthread_mutex_lock(&cm.lock);
+	while (id->connecting && !id->dying && !err)
+		err = pthread_cond_timedwait(&cm.changed, &cm.lock, &until);
+	settled = !id->connecting;
+	pthread_mutex_unlock(&cm.lock);
+	return settled;
+}
+
+/* The kernel first waits until a connection that is being made exists or has failed, and finds
+ * nothing wrong with one that the peer has ended already. */
+int cm_cmd_disconnect(const struct cm_call *c)
+{
+	struct cm_id *id = c->id;
+	int err;
+
+	if (cm_id_state(id) != CM_CONNECT)
+		return -EINVAL;
+	if (id->unanswered)
+		return 0;
+	err = id->api->ep_disconnect(id->ep);
+	if (err == -ENOTCONN && wait_for_outcome(id))
+		err = id->api->ep_disconnect(id->ep);
+	return err == -ENOTCONN ? 0 : err;
+}

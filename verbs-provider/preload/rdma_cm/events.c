@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the stack reports, and the queues of events that the program has still to fetch. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libc/threads.h"
+#include "rdma_cm.h"
+
+/* ---- queues ----------------------------------------------------------------------------- */
+
+struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int status)
+{
+	struct cm_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->id = id;
+	e->resp.event = type;
+	e->resp.status = (uint32_t)status;
+	return e;
+}
+
+static void insert(struct cm_event *e)
+{
+	e->resp.uid = e->id->uid;
+	e->resp.id = e->id->handle;
+	TAILQ_INSERT_TAIL(&e->id->file->events, e, link);
+}
+
+void cm_event_queue(struct cm_event *e)
+{
+	insert(e);
+	cm_file_signal(e->id->file);
+}
+
+static void signal_file(void *arg)
+{
+	struct cm_file *file = arg;
+
+	pthread_mutex_lock(&cm.lock);
+	file->signalling = false;
+	cm_file_signal(file);
+	pthread_mutex_unlock(&cm.lock);
+	fd_obj_put(&file->obj);
+}
+
+/* As cm_event_queue(), in a callback of `stack`. The thread that waits for events is woken after
+ * the stack has reported everything and released its lock, which that thread will want. */
+static void queue_in_callback(struct cm_event *e, struct uw_stack *stack)
+{
+	struct cm_file *file = e->id->file;
+
+	insert(e);
+	if (file->signalled || file->signalling)
+		return;
+	file->signalling = e->id->api->later(stack, signal_file, file);
+	if (file->signalling) /* a reference for signal_file() */
+		atomic_fetch_add_explicit(&file->obj.refs, 1, memory_order_relaxed);
+	else
+		cm_file_signal(file);
+}
+
+void cm_events_take(struct cm_id *id, struct cm_events *to)
+{
+	struct cm_events *from = &id->file->events;
+	struct cm_event *e, *next;
+
+	for (e = TAILQ_FIRST(from); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->id != id)
+			continue;
+		TAILQ_REMOVE(from, e, link);
+		TAILQ_INSERT_TAIL(to, e, link);
+	}
+}
+
+/* One octet established in the socket as long as the queue holds anything. */
+void cm_file_signal(struct cm_file *file)
+{
+	bool want = !TAILQ_EMPTY(&file->events);
+	uint8_t octet = 0;
+
+	if (want == file->signalled)
+		return;
+	if (want)
+		file->signalled = fd_obj_send(&file->obj, &octet, sizeof(octet)) > 0;
+	else if (fd_obj_recv(&file->obj, &octet, sizeof(octet)) >= 0)
+		file->signalled = false;
+}
+
+static void endpoint_refuse(struct cm_event *e)
+{
+	static const struct uw_cm_param nothing;
+
+	if (e->ep) {
+		e->api->ep_reject(e->ep, &nothing);
+		e->api->ep_destroy(e->ep);
+	}
+	free(e);
+}
+
+void cm_events_discard(struct cm_events *list)
+{
+	struct cm_event *e;
+
+	while ((e = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, e, link);
+		endpoint_refuse(e);
+	}
+}
+
+/* Callbacks must not call the stack, so a helper thread refuses the requests that nobody wants. */
+static void *drop_all(void *arg)
+{
+	struct cm_event *e;
+
+	(void)arg;
+	pthread_mutex_lock(&cm.lock);
+	while ((e = TAILQ_FIRST(&cm.drops))) {
+		TAILQ_REMOVE(&cm.drops, e, link);
+		pthread_mutex_unlock(&cm.lock);
+		endpoint_refuse(e);
+		pthread_mutex_lock(&cm.lock);
+	}
+	cm.dropping = false;
+	pthread_mutex_unlock(&cm.lock);
+	return NULL;
+}
+
+static void drop_later(struct cm_event *e)
+{
+	TAILQ_INSERT_TAIL(&cm.drops, e, link);
+	if (!cm.dropping)
+		cm.dropping = !helper_start(drop_all, NULL);
+}
+
+/* ---- what the stack reports ------------------------------------------------------------- */
+
+/* The ABI has 256 octets and an 8-bit length. */
+static void copy_data(struct rdma_ucm_conn_param *to, const struct uw_cm_param *from)
+{
+	uint16_t len = from->private_data_len < UINT8_MAX ? from->private_data_len : UINT8_MAX;
+
+	if (len)
+		memcpy(to->private_data, from->private_data, len);
+	to->private_data_len = (uint8_t)len;
+}
+
+/* Seen from here, what the peer may ask us is what we must answer, and the reverse. */
+static void copy_depths(struct rdma_ucm_conn_param *to, const struct uw_cm_param *from)
+{
+	to->responder_resources = (uint8_t)(from->ord < UINT8_MAX ? from->ord : UINT8_MAX);
+	to->initiator_depth = (uint8_t)(from->ird < UINT8_MAX ? from->ird : UINT8_MAX);
+}
+
+static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
+{
+	e->ep = ev->ep;
+	e->api = id->api;
+	if (id->dying || !id->backlog) {
+		drop_later(e);
+		return;
+	}
+	id->backlog--;
+	e->resp.event = CM_EV_CONNECT_REQUEST;
+	copy_data(&e->resp.param.conn, &ev->param);
+	copy_depths(&e->resp.param.conn, &ev->param);
+	queue_in_callback(e, ev->stack);
+}
+
+/* The kernel's cma tells these apart by the errno value of the connect reply. */
+static enum cm_event_type by_error(int error)
+{
+	switch (error) {
+	case -ECONNRESET:
+	case -ECONNREFUSED:
+		return CM_EV_REJECTED;
+	case -ETIMEDOUT:
+		return CM_EV_UNREACHABLE;
+	default:
+		return CM_EV_CONNECT_ERROR;
+	}
+}
+
+static const struct outcome {
+	int type;    /* -1: by_error() */
+	int status;  /* 0: the event's own */
+	int unknown; /* if that is 0 too */
+} outcomes[] = {
+	[UW_CM_ESTABLISHED] = { CM_EV_ESTABLISHED, 0, 0 },
+	[UW_CM_REJECTED] = { CM_EV_REJECTED, -ECONNREFUSED, 0 },
+	[UW_CM_REFUSED] = { CM_EV_REJECTED, -ECONNREFUSED, 0 },
+	[UW_CM_UNREACHABLE] = { CM_EV_UNREACHABLE, 0, -EHOSTUNREACH },
+	[UW_CM_CONNECT_ERROR] = { -1, 0, -EPROTO },
+	[UW_CM_DISCONNECTED] = { CM_EV_DISCONNECTED, 0, 0 },
+};
+
+/* True: e was queued. */
+static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
+{
+	const struct outcome *o = &outcomes[ev->type];
+	int status = o->status ? o->status : ev->error ? ev->error : o->unknown;
+
+	id->connecting = false;
+	id->established = ev->type == UW_CM_ESTABLISHED;
+	pthread_cond_broadcast(&cm.changed);
+	/* As in the kernel: a request that died before it was accepted says so in ACCEPT. */
+	if (id->dying || !id->uid || id->state != CM_CONNECT)
+		return false;
+	e->resp.event = (uint32_t)(o->type < 0 ? (int)by_error(status) : o->type);
+	/* InfiniBand leaves the last step to the program (rdma_establish), and librdmacm takes it
+	 * for an id that has a QP. */
+	if (e->resp.event == CM_EV_ESTABLISHED && id->as_roce && !id->passive)
+		e->resp.event = CM_EV_CONNECT_RESPONSE;
+	e->resp.status = (uint32_t)status;
+	/* As in the kernel: the accepting side has heard the peer's words with the request. */
+	if (!id->passive)
+		copy_data(&e->resp.param.conn, &ev->param);
+	if (ev->type == UW_CM_ESTABLISHED)
+		copy_depths(&e->resp.param.conn, &ev->param);
+	queue_in_callback(e, ev->stack);
+	return true;
+}
+
+void cm_on_event(void *ctx, const struct uw_cm_event *ev)
+{
+	struct cm_id *id = ctx;
+	struct cm_event *e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
+	bool taken = true;
+
+	if (!e)
+		return;
+	pthread_mutex_lock(&cm.lock);
+	if (ev->type == UW_CM_CONNECT_REQUEST)
+		on_request(id, ev, e);
+	else if ((size_t)ev->type < sizeof(outcomes) / sizeof(outcomes[0]))
+		taken = on_outcome(id, ev, e);
+	else
+		taken = false;
+	pthread_mutex_unlock(&cm.lock);
+	if (!taken)
+		free(e);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GET_EVENT: the program fetches an event, and waits for one if its descriptor is a blocking one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "libc/next.h"
+#include "libc/raw.h"
+#include "libc/threads.h"
+#include "rdma_cm.h"
+
+#define LINGER_MS 50
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool ends_connection(uint32_t type)
+{
+	return type == CM_EV_DISCONNECTED || type == CM_EV_REJECTED || type == CM_EV_UNREACHABLE ||
+	       type == CM_EV_CONNECT_ERROR;
+}
+
+/* The calling thread was given e. The caller holds cm.lock. */
+static void note_reader(struct cm_file *file, const struct cm_event *e)
+{
+	file->ended_tid = ends_connection(e->resp.event) ? (pid_t)syscall(SYS_gettid) : 0;
+	file->ended_ms = file->ended_tid ? now_ms() : 0;
+}
+
+static bool reader_is_away(struct cm_file *file)
+{
+	pid_t reader;
+
+	pthread_mutex_lock(&cm.lock);
+	reader = file->waiting || now_ms() > file->ended_ms + LINGER_MS ? 0 : file->ended_tid;
+	pthread_mutex_unlock(&cm.lock);
+	return reader && reader != (pid_t)syscall(SYS_gettid) &&
+	       !syscall(SYS_tgkill, getpid(), reader, 0);
+}
+
+/*
+ * After the end of a connection one thread of a program may destroy everything and close the
+ * channel, while another thread is on its way back to fetch the next event. The kernel takes so
+ * long to destroy an id that the second thread is waiting again by then, and goes on waiting. Here
+ * the id is destroyed at once, the second thread would find its descriptor closed, and rping takes
+ * that for a failure. So close() waits up to LINGER_MS for a live thread that fetched the end of a
+ * connection last.
+ */
+void cm_file_linger(struct cm_file *file)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+
+	while (reader_is_away(file))
+		nanosleep(&pause, NULL);
+}
+
+/* ---- GET_EVENT -------------------------------------------------------------------------- */
+
+/* The id of a connection request comes into being when the program fetches the request. */
+static struct cm_id *adopt_locked(struct cm_file *file, struct cm_event *e)
+{
+	struct cm_id *id = cm_id_new(file, 0, e->id->ps, e->id->qp_type);
+
+	if (!id)
+		return NULL;
+	id->ep = e->ep;
+	id->api = e->api;
+	id->state = CM_CONNECT;
+	id->passive = true;
+	id->unanswered = true;
+	id->has_dev = true;
+	id->refs = 1; /* the program may guess the handle before it is told */
+	e->id->backlog++;
+	e->resp.id = id->handle;
+	return id;
+}
+
+/* The first event off the queue; -EAGAIN: none, -ESHUTDOWN: none any more. A connection request has
+ * its new id in *child. */
+static int take(struct cm_file *file, struct cm_event **out, struct cm_id **child)
+{
+	struct cm_event *e;
+	int err = -EAGAIN;
+
+	*child = NULL;
+	pthread_mutex_lock(&cm.lock);
+	e = TAILQ_FIRST(&file->events);
+	if (file->closed)
+		err = -ESHUTDOWN;
+	else if (e && e->ep && !(*child = adopt_locked(file, e)))
+		err = -ENOMEM;
+	else if (e)
+		err = 0;
+	if (!err) {
+		TAILQ_REMOVE(&file->events, e, link);
+		e->id->events_reported++;
+		cm_file_signal(file);
+		note_reader(file, e);
+		*out = e;
+	}
+	pthread_mutex_unlock(&cm.lock);
+	return err;
+}
+
+/* Wait until there is something in the queue, or as long as a blocking or non-blocking read of the
+ * descriptor would: signals, O_NONBLOCK and thread cancellation act as on the kernel's. */
+static int wait_for_event(struct cm_file *file, int fd)
+{
+	int was, err;
+	uint8_t octet;
+	ssize_t n;
+
+	pthread_mutex_lock(&cm.lock);
+	file->waiting++; /* for good if the wait is cancelled: then nobody comes back anyway */
+	pthread_mutex_unlock(&cm.lock);
+	was = cancel_allow();
+	n = next_fn()->recv(fd, &octet, sizeof(octet), MSG_PEEK);
+	err = n < 0 ? -errno : 0;
+	cancel_forbid(was);
+	pthread_mutex_lock(&cm.lock);
+	file->waiting--;
+	if (err && file->closed) /* between the look at the queue and the wait: look again */
+		err = 0;
+	pthread_mutex_unlock(&cm.lock);
+	return err;
+}
+
+/* The channel was closed while this thread waited. With the kernel, which keeps the file for it,
+ * the thread would go on waiting, and rping relies on that: its event thread takes an error for a
+ * failure. */
+static int wait_for_ever(void)
+{
+	int was = cancel_allow();
+	int n = poll(NULL, 0, -1);
+
+	cancel_forbid(was);
+	return n < 0 ? -errno : 0;
+}
+
+static bool is_blocking(int fd)
+{
+	int fl = raw_fcntl(fd, F_GETFL, 0);
+
+	return fl >= 0 && !(fl & O_NONBLOCK);
+}
+
+/* As take(), but waits if the descriptor says so. */
+static int take_or_wait(const struct cm_call *c, struct cm_event **out, struct cm_id **child)
+{
+	bool waiting = false;
+	int err;
+
+	while ((err = take(c->file, out, child))) {
+		if (err == -EAGAIN) {
+			waiting = waiting || is_blocking(c->fd);
+			err = wait_for_event(c->file, c->fd);
+		} else if (err == -ESHUTDOWN) {
+			err = waiting ? wait_for_ever() : -EBADF;
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int cm_cmd_get_event(const struct cm_call *c)
+{
+	const struct rdma_ucm_get_event *cmd = c->in;
+	/* Programs of before ECE leave out the last fields, 32-bit ones the padding before it. */
+	const size_t least = offsetof(struct rdma_ucm_event_resp, reserved);
+	struct sockaddr_storage src, dst;
+	struct cm_id *child;
+	struct cm_event *e;
+	int err;
+
+	if (c->out < least)
+		return -ENOSPC;
+	if (!cmd->response)
+		return -EFAULT;
+	err = take_or_wait(c, &e, &child);
+	if (err)
+		return err;
+	if (child) {
+		child->api->ep_local_addr(child->ep, &src);
+		child->api->ep_peer_addr(child->ep, &dst);
+		pthread_mutex_lock(&cm.lock);
+		child->src = src;
+		child->dst = dst;
+		pthread_mutex_unlock(&cm.lock);
+		child->api->ep_set_ctx(child->ep, child); /* from now on it has events */
+		cm_id_put(child);
+	}
+	err = cm_answer(c, cmd->response, &e->resp, sizeof(e->resp), least);
+	free(e);
+	return err;
+}

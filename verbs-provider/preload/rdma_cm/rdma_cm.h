@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rdma_cm node, /dev/infiniband/rdma_cm: the kernel's ABI for librdmacm
+ * (rdma/rdma_user_cm.h, version 4), as an iWARP device answers it, over the engine's endpoints.
+ * In a process that has this library, rdma_cm manages no connections of the kernel's devices.
+ *
+ *   cmds.c       the command table, the dispatcher, options, the node itself
+ *   conn.c       bind, listen, connect, accept, reject, disconnect
+ *   resolve.c    address and route resolution
+ *   query.c      addresses, paths, QP attributes
+ *   ids.c        ids: creation, look-up, destruction, fork
+ *   events.c     the callback of the stack, and the event queues
+ *   get_event.c  how the program fetches an event
+ *
+ * Locks. `cm.lock` guards ids, files and event queues. Callbacks of the stack take it while they
+ * hold the stack's lock, so no function of the stack is called with cm.lock held. cm_id.cmd lets
+ * one command at a time work on an id; callbacks never take it. The order is cmd, the stack's lock,
+ * cm.lock, fdtab_lock().
+ */
+#ifndef UWARP_RDMA_CM_H
+#define UWARP_RDMA_CM_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "libc/fdtab.h"
+#include "uwarp/uwarp.h"
+
+/* = librdmacm's enum rdma_cm_event_type, which the kernel's headers do not name. */
+enum cm_event_type {
+	CM_EV_ADDR_RESOLVED = 0,
+	CM_EV_ADDR_ERROR = 1,
+	CM_EV_ROUTE_RESOLVED = 2,
+	CM_EV_CONNECT_REQUEST = 4,
+	CM_EV_CONNECT_RESPONSE = 5,
+	CM_EV_CONNECT_ERROR = 6,
+	CM_EV_UNREACHABLE = 7,
+	CM_EV_REJECTED = 8,
+	CM_EV_ESTABLISHED = 9,
+	CM_EV_DISCONNECTED = 10,
+};
+
+enum { CM_QPT_RC = 2, CM_QPT_UD = 4 }; /* = IBV_QPT_* */
+
+enum cm_state {
+	CM_IDLE,
+	CM_BOUND,
+	CM_ADDR_QUERY,
+	CM_ADDR_RESOLVED,
+	CM_ROUTE_RESOLVED,
+	CM_CONNECT, /* from CONNECT or CONNECT_REQUEST on, to the end of the id */
+	CM_LISTEN,
+};
+
+struct cm_id;
+
+struct cm_event {
+	TAILQ_ENTRY(cm_event) link;
+	struct cm_id *id;	  /* the id that counts it in events_reported */
+	struct uw_ep *ep;	  /* CONNECT_REQUEST: the new endpoint, which the event owns */
+	const struct uw_api *api; /* the table to use with ep */
+	struct rdma_ucm_event_resp resp;
+};
+TAILQ_HEAD(cm_events, cm_event);
+
+/* One open rdma_cm node, which librdmacm calls an event channel. All fields: cm.lock. */
+struct cm_file {
+	struct fd_obj obj;
+	struct cm_events events;
+	LIST_HEAD(, cm_id) ids;
+	bool signalled;	 /* an octet is in the socket, because the queue is not empty */
+	bool signalling; /* the stack will call back, and then an octet is put in */
+	bool closed;	 /* no new ids */
+	/* for cm_file_linger() */
+	pid_t ended_tid;   /* the thread that fetched the end of a connection last, or 0 */
+	uint64_t ended_ms; /* when it did, CLOCK_MONOTONIC */
+	unsigned waiting;  /* threads that wait for an event */
+};
+
+struct cm_id {
+	LIST_ENTRY(cm_id) link; /* of file->ids */
+	struct cm_file *file;
+	uint32_t handle;
+	uint64_t uid; /* librdmacm's name for it; 0 until a connection request is accepted */
+	uint16_t ps;
+	uint8_t qp_type;
+	enum cm_state state;
+	unsigned refs;	      /* commands that use it now */
+	bool resolving;	      /* resolve.c uses it, perhaps for as long as the timeout */
+	bool dying;	      /* DESTROY_ID waits for refs to become 0 */
+	bool orphaned;	      /* destroyed, and resolve.c frees it when it is done */
+	bool lost;	      /* after fork(): its endpoint stayed with the parent */
+	bool passive;	      /* it came with a connection request */
+	bool unanswered;      /* the request is neither accepted nor rejected yet */
+	bool connecting;      /* CONNECT or ACCEPT has no outcome yet */
+	bool established;     /* from ESTABLISHED until either side disconnects */
+	bool as_roce;	      /* CONNECT: tell of success as InfiniBand does */
+	bool shares_port;     /* RDMA_OPTION_ID_REUSEADDR */
+	bool only6;	      /* RDMA_OPTION_ID_AFONLY */
+	uint8_t tos;	      /* RDMA_OPTION_ID_TOS */
+	bool has_ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT was set, to: */
+	uint8_t ack_timeout;
+	bool has_dev;		  /* bound to an address of the device */
+	uint32_t events_reported; /* how many events the program has fetched */
+	uint32_t backlog;	  /* a listener: how many more requests may be queued */
+	struct uw_ep *ep;
+	const struct uw_api *api;
+	struct sockaddr_storage src, dst;
+	pthread_mutex_t cmd;
+};
+
+struct cm {
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* refs or connecting of some id changed */
+	struct cm_id **ids;	/* index: the handle */
+	uint32_t room, first_free;
+	struct cm_events drops;			      /* requests to refuse */
+	bool dropping;				      /* a helper thread refuses them */
+	TAILQ_HEAD(cm_resolves, cm_resolve) resolves; /* those that a helper thread waits for */
+};
+extern struct cm cm;
+
+/* ---- files (cmds.c) ---- */
+
+/* open() of the node. A descriptor or a negative errno. */
+int cm_open(int flags);
+/* The file behind fd, with a reference to its obj. NULL: fd is no rdma_cm node. */
+struct cm_file *cm_file_get(int fd);
+
+/* At-fork handlers. lost: the parent's engine is not usable in the child. */
+void cm_fork_prepare(void);
+void cm_fork_parent(void);
+void cm_fork_child(bool lost);
+
+/* ---- ids ---- */
+
+/* A new id on file. The caller holds cm.lock. NULL: no memory. */
+struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t qp_type);
+/* Find an id by its handle and add a reference. -ENOENT; -EINVAL: it is on another file. */
+int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out);
+void cm_id_put(struct cm_id *id);
+/* Destroy an id and the events queued for it. Waits for commands that use it, but not for a
+ * resolution that is under way. Errors as cm_id_get(). */
+int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);
+/* Free an orphaned id. No lock may be held. */
+void cm_id_free(struct cm_id *id);
+/* Create its endpoint if it has none. This starts the link. */
+int cm_id_endpoint(struct cm_id *id);
+/* The local address of its endpoint. For an AF_INET6 program, IPv4 becomes ::ffff:a.b.c.d. */
+void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_storage *a);
+
+/* ---- events ---- */
+
+struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int status);
+/* Queue e on the file of its id. The caller holds cm.lock. */
+void cm_event_queue(struct cm_event *e);
+/* Move the queued events of id to the end of `to`. The caller holds cm.lock. */
+void cm_events_take(struct cm_id *id, struct cm_events *to);
+/* Make the descriptor readable if the queue holds events, else not. The caller holds cm.lock. */
+void cm_file_signal(struct cm_file *file);
+/* Before file is closed: wait shortly for the thread that fetches events (get_event.c). */
+void cm_file_linger(struct cm_file *file);
+/* Refuse the connection requests in `list` and free its events. No lock may be held. */
+void cm_events_discard(struct cm_events *list);
+uw_cm_event_fn cm_on_event;
+
+/* ---- small things (cmds.c) ---- */
+
+enum cm_state cm_id_state(const struct cm_id *id);
+void cm_id_set_state(struct cm_id *id, enum cm_state state);
+/* RC ids have an endpoint; UD ids have none. */
+static inline bool cm_id_is_rc(const struct cm_id *id)
+{
+	return id->qp_type != CM_QPT_UD;
+}
+
+/* ---- commands ---- */
+
+struct cm_call {
+	struct cm_file *file;
+	int fd;		  /* the descriptor that the command was written to */
+	const void *in;	  /* the command, filled up with zeros to its full size */
+	uint32_t out;	  /* room for the response in octets */
+	struct cm_id *id; /* with a reference and its cmd lock; NULL: the command names no id */
+};
+typedef int cm_cmd_fn(const struct cm_call *c);
+
+cm_cmd_fn cm_cmd_get_event, cm_cmd_query_route, cm_cmd_query, cm_cmd_init_qp_attr, cm_cmd_bind_ip,
+	cm_cmd_bind, cm_cmd_listen, cm_cmd_resolve_ip, cm_cmd_resolve_addr, cm_cmd_resolve_route,
+	cm_cmd_connect, cm_cmd_accept, cm_cmd_reject, cm_cmd_disconnect;
+
+/* Write the response to the program's address `to`: as much of it as there is room for, at least
+ * `least` octets. -ENOSPC, -EFAULT. */
+int cm_answer(const struct cm_call *c, uint64_t to, const void *resp, size_t len, size_t least);
+
+/* The length of an IPv4 or IPv6 socket address. 0: another family. */
+socklen_t cm_addr_len(const void *addr);
+bool cm_addr_is_any(const void *addr);
+bool cm_addr_is_loopback(const void *addr); /* 127.0.0.1, ::1 */
+
+#endif

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "facts.h"
+#include "libc/next.h"
+#include "libc/raw.h"
+#include "loader/loader.h"
+#include "netdev.h"
+
+#define BASE_MAX 256	  /* of the run directory, as in struct uw_config */
+#define ROOM	 "sysfs-" /* what the folders' names begin with */
+#define DEVICE	 "sys/devices/platform/uwarp.0"
+#define IBDEV	 DEVICE "/infiniband/" UWARP_DEV_NAME
+#define PORT	 IBDEV "/ports/1"
+#define VERBSDEV DEVICE "/infiniband_verbs/" UWARP_UVERBS_NODE
+
+#define LINK_LAYER "Ethernet"
+#define VERBS_ABI  6 /* IB_USER_VERBS_ABI_VERSION */
+
+static struct {
+	pthread_mutex_t lock;
+	atomic_bool made; /* root and fd are set; release/acquire */
+	bool failed;	  /* a message has said so */
+	pid_t owner;	  /* the process that made it */
+	int fd;		  /* of the folder, with the lock on it; see own_fd() */
+	dev_t dev;	  /* what fstat() of it says */
+	ino_t ino;
+	char root[BASE_MAX + 32];
+} tree = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+/* ---- the descriptor --------------------------------------------------------------------- */
+
+/* A program that closes descriptors it does not know may have closed this one, too, and the number
+ * may name something of its own. */
+static bool fd_is_ours(void)
+{
+	struct stat st;
+
+	return tree.fd >= 0 && !raw_fstat(tree.fd, &st) && st.st_dev == tree.dev &&
+	       st.st_ino == tree.ino;
+}
+
+/* High, not to disturb programs that count on low numbers. */
+static void keep_fd(int fd)
+{
+	int high = raw_fcntl(fd, F_DUPFD_CLOEXEC, 200);
+	struct stat st;
+
+	if (high >= 0)
+		raw_close(fd);
+	tree.fd = high >= 0 ? high : fd;
+	if (!raw_fstat(tree.fd, &st)) {
+		tree.dev = st.st_dev;
+		tree.ino = st.st_ino;
+	}
+}
+
+static void own_fd(void)
+{
+	int fd;
+
+	if (fd_is_ours())
+		return;
+	fd = raw_open(tree.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	syscall(SYS_flock, fd, LOCK_EX | LOCK_NB);
+	keep_fd(fd);
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static void make_dir(const char *path)
+{
+	syscall(SYS_mkdirat, tree.fd, path, 0755);
+}
+
+static void make_link(const char *path, const char *to)
+{
+	syscall(SYS_symlinkat, to, tree.fd, path);
+}
+
+/* Replaces the file at once, so that a reader finds the old text or the new one. */
+static void put(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put(const char *path, const char *fmt, ...)
+{
+	static const char fresh[] = "new";
+	char text[128];
+	va_list ap;
+	int fd, n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fd = (int)syscall(SYS_openat, tree.fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			  0444);
+	if (fd < 0)
+		return;
+	if (syscall(SYS_write, fd, text, (size_t)n) == n)
+		syscall(SYS_renameat2, tree.fd, fresh, tree.fd, path, 0);
+	raw_close(fd);
+}
+
+#define PATH(buf, ...) (snprintf(buf, sizeof(buf), __VA_ARGS__), (buf))
+
+static void put_guid(const char *path, uint64_t guid)
+{
+	put(path, "%04x:%04x:%04x:%04x\n", (unsigned)(guid >> 48), (unsigned)(guid >> 32 & 0xffff),
+	    (unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
+}
+
+static void put_gid(const char *path, const uint8_t g[16])
+{
+	char text[48], *p = text;
+
+	for (int i = 0; i < 16; i += 2)
+		p += sprintf(p, "%s%02x%02x", i ? ":" : "", g[i], g[i + 1]);
+	put(path, "%s\n", text);
+}
+
+static void put_gids(const struct uwarp_facts *f)
+{
+	struct netdev dev;
+	char path[128];
+
+	netdev_find(&dev);
+	for (unsigned i = 0; i < f->n_gids; i++) {
+		put_gid(PATH(path, PORT "/gids/%u", i), f->gid[i].raw);
+		if (!f->gid[i].present)
+			continue;
+		put(PATH(path, PORT "/gid_attrs/types/%u", i), "%s\n",
+		    f->roce ? "RoCE v2" : "IB/RoCE v1");
+		put(PATH(path, PORT "/gid_attrs/ndevs/%u", i), "%s\n", dev.name);
+	}
+}
+
+static void put_rate(const struct uwarp_facts *f)
+{
+	const struct uwarp_rate r = uwarp_rate_of(f);
+	const unsigned tenths = r.lanes * r.tenths;
+
+	put(PORT "/rate", "%u%s Gb/sec (%uX %s)\n", tenths / 10, tenths % 10 ? ".5" : "", r.lanes,
+	    r.name);
+}
+
+static void put_port(const struct uwarp_facts *f)
+{
+	put(PORT "/state", "%u: ACTIVE\n", f->state);
+	put(PORT "/phys_state", "%u: LinkUp\n", f->phys_state);
+	put(PORT "/link_layer", LINK_LAYER "\n");
+	put(PORT "/lid", "0x%x\n", f->lid);
+	put(PORT "/lid_mask_count", "0\n");
+	put(PORT "/sm_lid", "0x0\n");
+	put(PORT "/sm_sl", "0\n");
+	put(PORT "/cap_mask", "0x%08x\n", UWARP_PORT_CAPS);
+	put_rate(f);
+	if (f->n_pkeys) {
+		make_dir(PORT "/pkeys");
+		put(PORT "/pkeys/0", "0xffff\n");
+	}
+	put_gids(f);
+}
+
+static void put_device(const struct uwarp_facts *f)
+{
+	put(IBDEV "/node_type", "%u: %s\n", f->node_type, f->roce ? "CA" : "RNIC");
+	put_guid(IBDEV "/node_guid", f->node_guid);
+	put_guid(IBDEV "/sys_image_guid", f->node_guid);
+	put(IBDEV "/node_desc", UWARP_DEV_NAME "\n");
+	put(IBDEV "/fw_ver", "%s\n", f->fw_ver);
+	put(VERBSDEV "/ibdev", UWARP_DEV_NAME "\n");
+	put(VERBSDEV "/abi_version", "%d\n", UWARP_UVERBS_ABI);
+	put(VERBSDEV "/dev", "%d:%d\n", UWARP_NODE_MAJOR, UWARP_NODE_MINOR);
+	put("sys/class/infiniband_verbs/abi_version", "%d\n", VERBS_ABI);
+}
+
+/* The NUMA node of the interface's device. The kernel says -1 where there is none to name. */
+static void put_interface(void)
+{
+	struct netdev dev;
+	char path[128], to[128], text[16] = "-1\n";
+	int fd;
+
+	netdev_find(&dev);
+	fd = raw_open(PATH(path, "/sys/class/net/%s/device/numa_node", dev.name),
+		      O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		ssize_t n = syscall(SYS_read, fd, text, sizeof(text) - 1);
+
+		if (n > 0)
+			text[n] = '\0';
+		raw_close(fd);
+	}
+	put(DEVICE "/numa_node", "%s", text);
+	make_link(PATH(path, DEVICE "/net/%s", dev.name), PATH(to, "/sys/class/net/%s", dev.name));
+}
+
+/* ---- counters --------------------------------------------------------------------------- */
+
+/* In the port's folder they have the names that InfiniBand gives them; data counts words. */
+static const struct {
+	const char *name, *port_name;
+	unsigned unit;
+} port_counters[] = {
+	{ "payload_rx_bytes", "port_rcv_data", 4 },    { "payload_tx_bytes", "port_xmit_data", 4 },
+	{ "mpa_rx_fpdus", "port_rcv_packets", 1 },     { "mpa_tx_fpdus", "port_xmit_packets", 1 },
+	{ "mpa_rx_crc_errors", "port_rcv_errors", 1 },
+};
+
+static void put_counter(void *arg, const char *name, uint64_t value)
+{
+	char path[128];
+
+	(void)arg;
+	put(PATH(path, IBDEV "/hw_counters/%s", name), "%llu\n", (unsigned long long)value);
+	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
+		if (!strcmp(name, port_counters[i].name))
+			put(PATH(path, PORT "/counters/%s", port_counters[i].port_name), "%llu\n",
+			    (unsigned long long)value / port_counters[i].unit);
+}
+
+static void put_counters(void)
+{
+	struct uw_engine *e = loader_engine();
+
+	if (e)
+		loader_api()->engine_counters(e, put_counter, NULL);
+}
+
+/* ---- the kernel's own devices ----------------------------------------------------------- */
+
+/* Everything in the real folder `from`, as links in ours. */
+static void link_others(const char *from)
+{
+	DIR *d = next_fn()->opendir(from);
+	char path[PATH_MAX], to[PATH_MAX];
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", from + 1, e->d_name);
+		snprintf(to, sizeof(to), "%s/%s", from, e->d_name);
+		make_link(path, to); /* there already: ours */
+	}
+	if (d)
+		closedir(d);
+}
+
+/* ---- removing --------------------------------------------------------------------------- */
+
+struct entry { /* of getdents64(2) */
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+static void delete_entry(int dir, const char *name);
+
+/* False: it was empty. Removing may make the kernel skip entries, so this is called again. */
+static bool delete_inside(int fd)
+{
+	_Alignas(struct entry) char buf[1024];
+	bool any = false;
+	long n;
+
+	syscall(SYS_lseek, fd, 0, SEEK_SET);
+	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct entry *e = (struct entry *)(buf + at);
+
+			at += e->len;
+			if (!strcmp(e->name, ".") || !strcmp(e->name, ".."))
+				continue;
+			any = true;
+			delete_entry(fd, e->name);
+		}
+	}
+	return any;
+}
+
+static void delete_entry(int dir, const char *name)
+{
+	int fd;
+
+	if (!syscall(SYS_unlinkat, dir, name, 0))
+		return;
+	fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	for (int passes = 0; delete_inside(fd) && passes < 16; passes++)
+		;
+	raw_close(fd);
+	syscall(SYS_unlinkat, dir, name, AT_REMOVEDIR);
+}
+
+void tree_remove(void)
+{
+	if (!atomic_load_explicit(&tree.made, memory_order_acquire) || tree.owner != getpid())
+		return;
+	atomic_store_explicit(&tree.made, false, memory_order_relaxed);
+	delete_entry(AT_FDCWD, tree.root);
+}
+
+/* ---- the folder ------------------------------------------------------------------------- */
+
+static const char *const folders[] = {
+	"sys",
+	"sys/class",
+	"sys/class/infiniband",
+	"sys/class/infiniband_verbs",
+	"sys/devices",
+	"sys/devices/platform",
+	DEVICE,
+	DEVICE "/net",
+	DEVICE "/infiniband",
+	IBDEV,
+	IBDEV "/hw_counters",
+	IBDEV "/ports",
+	PORT,
+	PORT "/gids",
+	PORT "/gid_attrs",
+	PORT "/gid_attrs/types",
+	PORT "/gid_attrs/ndevs",
+	PORT "/counters",
+
+	DEVICE "/infiniband_verbs",
+	VERBSDEV,
+	"dev",
+	"dev/infiniband",
+};
+
+static const struct {
+	const char *path, *to;
+} links[] = {
+	{ "sys/class/infiniband/" UWARP_DEV_NAME,
+	  "../../devices/platform/uwarp.0/infiniband/" UWARP_DEV_NAME },
+	{ "sys/class/infiniband_verbs/" UWARP_UVERBS_NODE,
+	  "../../devices/platform/uwarp.0/infiniband_verbs/" UWARP_UVERBS_NODE },
+	{ DEVICE "/subsystem", "/sys/bus/platform" },
+	{ IBDEV "/device", "../../../uwarp.0" },
+	{ IBDEV "/subsystem", "../../../../../class/infiniband" },
+	{ VERBSDEV "/device", "../../../uwarp.0" },
+	/* who opens one below a descriptor of this folder: libc/paths.c */
+	{ "dev/infiniband/" UWARP_UVERBS_NODE, "/dev/null" },
+	{ "dev/infiniband/" UWARP_UCMA_NODE, "/dev/null" },
+};
+
+static void fill(const struct uwarp_facts *f)
+{
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		make_dir(folders[i]);
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		make_link(links[i].path, links[i].to);
+	put_device(f);
+	put_port(f);
+	put_interface();
+	put_counters();
+	link_others("/sys/class/infiniband");
+	link_others("/sys/class/infiniband_verbs");
+	link_others(UWARP_NODE_DIR);
+}
+
+/* A folder that nobody holds the lock of belongs to a process that was killed. */
+static void sweep(const char *base)
+{
+	DIR *d = next_fn()->opendir(base);
+	struct dirent *e;
+	int fd;
+
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, ROOM, strlen(ROOM)) != 0)
+			continue;
+		fd = (int)syscall(SYS_openat, dirfd(d), e->d_name,
+				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && !syscall(SYS_flock, fd, LOCK_EX | LOCK_NB))
+			delete_entry(dirfd(d), e->d_name);
+		if (fd >= 0)
+			raw_close(fd);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* The run directory, as uwarp-run and the stack find it. Others must not be able to write there. */
+static bool find_base(char base[BASE_MAX])
+{
+	const char *dir = secure_getenv("UWARP_DIR"), *xdg = secure_getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(base, BASE_MAX, "%s", dir);
+	else if (xdg && *xdg)
+		n = snprintf(base, BASE_MAX, "%s/uwarp", xdg);
+	else
+		n = snprintf(base, BASE_MAX, "/tmp/uwarp-%u", (unsigned)getuid());
+	if (n <= 0 || n >= BASE_MAX) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	syscall(SYS_mkdirat, AT_FDCWD, base, 0700);
+	if (syscall(SYS_newfstatat, AT_FDCWD, base, &st, AT_SYMLINK_NOFOLLOW))
+		return false;
+	errno = EACCES;
+	return S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & 022);
+}
+
+/* It is born under a name that sweep() does not touch, and gets its own with the lock. */
+static int make_folder(const char *base)
+{
+	char born[BASE_MAX + 32];
+	int fd;
+
+	snprintf(born, sizeof(born), "%s/.new-XXXXXX", base);
+	if (!mkdtemp(born))
+		return -1;
+	snprintf(tree.root, sizeof(tree.root), "%s/" ROOM "%s", base, strrchr(born, '-') + 1);
+	fd = raw_open(born, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && !syscall(SYS_flock, fd, LOCK_EX | LOCK_NB) &&
+	    !syscall(SYS_renameat2, AT_FDCWD, born, AT_FDCWD, tree.root, 0))
+		return fd;
+	if (fd >= 0)
+		raw_close(fd);
+	syscall(SYS_unlinkat, AT_FDCWD, born, AT_REMOVEDIR);
+	return -1;
+}
+
+static bool make(void)
+{
+	struct uwarp_facts f;
+	char base[BASE_MAX];
+	int fd;
+
+	if (!loader_facts(&f)) /* a message has said why */
+		return false;
+	if (!find_base(base)) {
+		fprintf(stderr,
+			"uwarp: no files in /sys/class/infiniband: run directory %s: %s; name "
+			"another "
+			"one in UWARP_DIR\n",
+			base, strerror(errno));
+		return false;
+	}
+	sweep(base);
+	fd = make_folder(base);
+	if (fd < 0) {
+		fprintf(stderr,
+			"uwarp: no files in /sys/class/infiniband: cannot make a folder in %s: "
+			"%s\n",
+			base, strerror(errno));
+		return false;
+	}
+	keep_fd(fd);
+	tree.owner = getpid();
+	fill(&f);
+	return true;
+}
+
+const char *tree_root(void)
+{
+	bool made = atomic_load_explicit(&tree.made, memory_order_acquire);
+
+	if (LIKELY(made))
+		return tree.root;
+	pthread_mutex_lock(&tree.lock);
+	made = atomic_load_explicit(&tree.made, memory_order_relaxed);
+	if (!made && !tree.failed) {
+		made = make();
+		tree.failed = !made;
+		atomic_store_explicit(&tree.made, made, memory_order_release);
+	}
+	pthread_mutex_unlock(&tree.lock);
+	return made ? tree.root : NULL;
+}
+
+const char *tree_root_if_made(void)
+{
+	return atomic_load_explicit(&tree.made, memory_order_acquire) ? tree.root : NULL;
+}
+
+void tree_refresh_counters(void)
+{
+	pthread_mutex_lock(&tree.lock);
+	own_fd();
+	put_counters();
+	pthread_mutex_unlock(&tree.lock);
+}
+
+void tree_refresh_gids(void)
+{
+	struct uwarp_facts f;
+
+	if (!loader_facts_settled(&f))
+		return;
+	pthread_mutex_lock(&tree.lock);
+	own_fd();
+	put_gids(&f);
+	pthread_mutex_unlock(&tree.lock);
+}
+
+/* The forking thread is the only one of the child, and it is not in here: what it found may be half
+ * of a folder in another thread's hands. */
+void tree_fork_child(void)
+{
+	pthread_mutex_init(&tree.lock, NULL);
+	if (fd_is_ours())
+		raw_close(tree.fd); /* else the lock would outlive the parent */
+	tree.fd = -1;
+	tree.failed = false;
+	atomic_store_explicit(&tree.made, false, memory_order_relaxed);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion channels: a descriptor that the program polls, and from which ibv_get_cq_event() reads
+ * one record (struct ib_uverbs_comp_event_desc) for each completion event.
+ */
+#ifndef UWARP_CHANNEL_H
+#define UWARP_CHANNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A new channel: a descriptor with close-on-exec, or a negative errno. */
+int channel_open(void);
+
+/* Both are described in host.h. */
+int channel_post(int fd, const void *event, size_t len);
+int channel_drop(int fd, uint64_t handle);
+
+#endif
