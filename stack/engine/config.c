@@ -143,6 +143,18 @@ static int get_tso(struct uw_config *c)
 	return err;
 }
 
+static int get_congestion(struct uw_config *c)
+{
+	static const char *const names[] = {
+		[UW_CC_CUBIC] = "cubic", [UW_CC_DCTCP] = "dctcp", [UW_CC_DELAY] = "delay", NULL
+	};
+	unsigned i = c->congestion;
+	int err = get_choice("UWARP_CC", names, "cubic, dctcp or delay", &i);
+
+	c->congestion = (enum uw_congestion)i;
+	return err;
+}
+
 static int get_strings(struct uw_config *c)
 {
 	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
@@ -214,6 +226,10 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_threads(c);
 	if (!err)
 		err = get_tso(c);
+	if (!err)
+		err = get_congestion(c);
+	if (!err)
+		err = get_bool("UWARP_ECN", &c->ecn);
 	if (!err)
 		err = get_rate(c);
 	if (!err)

@@ -172,8 +172,12 @@ static uint64_t delay_pace(const struct cc *c, const struct rtt *r)
 {
 	const struct delay *d = &c->delay;
 	uint64_t rate = best_rate(d);
+	/* A program that says little has shown little: a first window per round trip may always
+	 * go, cwnd bounds it. */
+	uint64_t least = r->any ? cc_initial_window(c) * 1000000ull / rtt_min(r) : 0;
 
-	(void)r;
+	if (rate < least)
+		rate = least;
 	if (d->phase == DELAY_STARTUP)
 		return rate * STARTUP_GAIN / 100;
 	if (d->phase == DELAY_DRAIN)

@@ -27,9 +27,11 @@ static void earn(struct pace *p, uint64_t now_us)
 
 void pace_set(struct pace *p, uint64_t rate, uint64_t now_us)
 {
-	if (!p->rate && rate) {
+	if (!p->rate) {
 		p->until_us = now_us;
-		p->earned = 0;
+		p->rate = rate;
+		p->earned = burst(p);
+		return;
 	}
 	earn(p, now_us);
 	p->rate = rate;

@@ -12,7 +12,7 @@ struct pace {
 	uint64_t until_us; /* earned up to here */
 };
 
-/* From now on at another rate. */
+/* From now on at another rate; the first time with a burst earned. */
 void pace_set(struct pace *p, uint64_t rate, uint64_t now_us);
 void pace_sent(struct pace *p, uint32_t octets, uint64_t now_us);
 /* May something be sent? */
