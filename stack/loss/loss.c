@@ -455,7 +455,14 @@ static bool end_phase(struct loss *l)
 	return true;
 }
 
-static void set_window(struct loss *l, struct cc_ack *a, bool progress)
+/* Outside of a recovery a window grows with SND.UNA only: duplicate ACKs let limited transmit go on
+ * (RFC 3042), and the ACK that ends a recovery has had its share (RFC 6937 §3). */
+static bool grows(const struct loss *l, const struct cc_ack *a, bool progress, bool ended)
+{
+	return a->delivered && (l->cc.ops->own_recovery || (progress && !ended));
+}
+
+static void set_window(struct loss *l, const struct cc_ack *a, bool progress, bool ended)
 {
 	struct cc *c = &l->cc;
 
@@ -467,7 +474,9 @@ static void set_window(struct loss *l, struct cc_ack *a, bool progress)
 				     .progress = progress && !a->lost };
 
 		c->cwnd = p.pipe + prr_acked(&l->prr, &p);
-	} else if (a->delivered) {
+		if (c->cwnd < c->mss)
+			c->cwnd = c->mss;
+	} else if (grows(l, a, progress, ended)) {
 		c->ops->acked(c, a);
 	}
 	if (c->ops->own_recovery)
@@ -538,7 +547,7 @@ void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
 	c.una = l->una;
 	c.nxt = l->nxt;
 	c.rtt_us = delivery_rtt(&d);
-	set_window(l, &c, advanced);
+	set_window(l, &c, advanced, ended);
 	new_round(l);
 	arm(l);
 }
