@@ -456,13 +456,15 @@ static bool end_phase(struct loss *l)
 }
 
 /* Outside of a recovery a window grows with SND.UNA only: duplicate ACKs let limited transmit go on
- * (RFC 3042), and the ACK that ends a recovery has had its share (RFC 6937 §3). */
-static bool grows(const struct loss *l, const struct cc_ack *a, bool progress, bool ended)
+ * (RFC 3042). On a path that reorders SND.UNA stands still for most of the time, and what is
+ * delivered out of order counts, too. */
+static bool grows(const struct loss *l, const struct cc_ack *a, bool progress)
 {
-	return a->delivered && (l->cc.ops->own_recovery || (progress && !ended));
+	return a->delivered && (l->cc.ops->own_recovery || progress || l->rack.reordering_seen ||
+				l->rack.multiplier > 1);
 }
 
-static void set_window(struct loss *l, const struct cc_ack *a, bool progress, bool ended)
+static void set_window(struct loss *l, const struct cc_ack *a, bool progress)
 {
 	struct cc *c = &l->cc;
 
@@ -476,7 +478,7 @@ static void set_window(struct loss *l, const struct cc_ack *a, bool progress, bo
 		c->cwnd = p.pipe + prr_acked(&l->prr, &p);
 		if (c->cwnd < c->mss)
 			c->cwnd = c->mss;
-	} else if (grows(l, a, progress, ended)) {
+	} else if (grows(l, a, progress)) {
 		c->ops->acked(c, a);
 	}
 	if (c->ops->own_recovery)
@@ -547,7 +549,7 @@ void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
 	c.una = l->una;
 	c.nxt = l->nxt;
 	c.rtt_us = delivery_rtt(&d);
-	set_window(l, &c, advanced, ended);
+	set_window(l, &c, advanced);
 	new_round(l);
 	arm(l);
 }
