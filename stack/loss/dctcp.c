@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* DCTCP, RFC 8257: the window shrinks by the share of octets that came through a queue longer than
- * the switch wants. Losses are answered as Reno does (§3.5). */
+ * the switch wants. Losses are answered as Reno does (RFC 8257 §3.5). */
 #include "loss/cc.h"
 #include "loss/seq.h"
 
@@ -26,7 +26,7 @@ static void end_window(struct cc *c, const struct cc_ack *a)
 	d->alpha = d->alpha - (d->alpha >> G_SHIFT) + (uint32_t)(m >> G_SHIFT);
 	if (d->alpha > ALPHA_ONE)
 		d->alpha = ALPHA_ONE;
-	if (d->marked) { /* §3.4: cwnd * (1 - alpha / 2) */
+	if (d->marked) { /* RFC 8257 §3.4: cwnd * (1 - alpha / 2) */
 		uint64_t less = (uint64_t)c->cwnd * d->alpha / (2 * ALPHA_ONE);
 
 		c->cwnd = at_least(c, c->cwnd - (uint32_t)less);

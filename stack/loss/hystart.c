@@ -34,6 +34,7 @@ static uint64_t threshold(uint64_t last_us)
 	return us < MIN_THRESH_US ? MIN_THRESH_US : us > MAX_THRESH_US ? MAX_THRESH_US : us;
 }
 
+/* RFC 9406 §4.2 */
 uint32_t hystart_acked(struct hystart *h, const struct cc_ack *a)
 {
 	if (!h->begun || seq_leq(h->window_end, a->una)) {

@@ -456,7 +456,7 @@ static bool end_phase(struct loss *l)
 }
 
 /* Outside of a recovery a window grows with SND.UNA only: duplicate ACKs let limited transmit go on
- * (RFC 3042). On a path that reorders SND.UNA stands still for most of the time, and what is
+ * (RFC 3042 §2). On a path that reorders SND.UNA stands still for most of the time, and what is
  * delivered out of order counts, too. */
 static bool grows(const struct loss *l, const struct cc_ack *a, bool progress)
 {

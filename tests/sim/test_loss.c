@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -123,6 +124,88 @@ static void test_only_what_was_lost_goes_again(void **state)
 	assert_in_range(o.stats.tcp_tx_again, o.dropped - 20, o.dropped + o.dropped / 10 + 20);
 }
 
+/* ---- explicit congestion notification ---------------------------------------------------- */
+
+#define ECE_CWR 0xc0u
+#define SYN_ACK 0x12u
+
+struct seen {
+	unsigned syn, syn_ack, data, data_ect, others_ect;
+};
+
+/* One captured frame, Ethernet and IPv4. */
+static void look_at(const uint8_t *f, uint32_t len, bool on, struct seen *seen)
+{
+	const uint8_t *ip = f + 14, *tcp = ip + 20;
+	unsigned octets, field = ip[1] & 3, flags = tcp[13];
+
+	if (len < 54 || f[12] != 8 || f[13] || ip[9] != 6)
+		return;
+	octets = (unsigned)(ip[2] << 8 | ip[3]) - 20 - (tcp[12] >> 4) * 4u;
+	if ((flags & SYN_ACK) == 2) {
+		assert_int_equal(flags & ECE_CWR, on ? ECE_CWR : 0);
+		seen->syn++;
+	} else if ((flags & SYN_ACK) == SYN_ACK) {
+		assert_int_equal(flags & ECE_CWR, on ? 0x40 : 0);
+		seen->syn_ack++;
+	} else if (octets) {
+		seen->data++;
+		seen->data_ect += field == 2;
+	}
+	if (!octets)
+		seen->others_ect += field != 0;
+}
+
+static struct seen look_into(const char *path, bool on)
+{
+	FILE *in = fopen(path, "rb");
+	struct seen seen = { 0 };
+	uint8_t file[24], frame[65536];
+	uint32_t head[4];
+
+	assert_non_null(in);
+	assert_int_equal(fread(file, sizeof(file), 1, in), 1);
+	while (fread(head, sizeof(head), 1, in) == 1) {
+		assert_true(head[2] <= sizeof(frame));
+		assert_int_equal(fread(frame, head[2], 1, in), 1);
+		look_at(frame, head[2], on, &seen);
+	}
+	fclose(in);
+	return seen;
+}
+
+/* RFC 3168 §6.1.1: SYN with ECE and CWR, SYN-ACK with ECE; then octets go as ECN-capable, §6.1.4
+ * and §6.1.5: but no pure ACK and nothing that is sent again. Without it nobody says a word. */
+static void ecn(bool on)
+{
+	const char *dir = getenv("TMPDIR");
+	char path[4096];
+	struct outcome o;
+	struct seen seen;
+
+	snprintf(path, sizeof(path), "%s/uwarp-sim-ecn-%d.pcap", dir ? dir : "/tmp", getpid());
+	setenv("UWARP_PCAP", path, 1);
+	setenv("UWARP_ECN", on ? "1" : "0", 1);
+	o = transfer(&(struct transfer){ 5000, 1500, 50, 0, 2 });
+	unsetenv("UWARP_PCAP");
+	unsetenv("UWARP_ECN");
+	seen = look_into(path, on);
+	unlink(path);
+	assert_true(seen.syn && seen.syn_ack && seen.data > 1000);
+	assert_int_equal(seen.others_ect, 0);
+	if (on) /* captured at the sender; at the receiver, too, unless lost */
+		assert_in_range(seen.data - seen.data_ect, 1, 2 * o.stats.tcp_tx_again + 40);
+	else
+		assert_int_equal(seen.data_ect, 0);
+}
+
+static void test_ecn_is_agreed_on(void **state)
+{
+	(void)state;
+	ecn(true);
+	ecn(false);
+}
+
 static int table(char **v)
 {
 	struct transfer t = { .ppm = (uint32_t)strtoul(v[0], NULL, 10),
@@ -145,6 +228,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_loss_leaves_what_it_may),
 		cmocka_unit_test(test_lateness_is_no_loss),
 		cmocka_unit_test(test_only_what_was_lost_goes_again),
+		cmocka_unit_test(test_ecn_is_agreed_on),
 	};
 
 	if (argc == 5)

@@ -202,7 +202,7 @@ void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *
 		return;
 	is_new = k && pcb->unsent && pcb->unsent->p == p && TCP_TCPLEN(pcb->unsent) &&
 		 lwip_ntohl(hdr->seqno) == k->loss.nxt;
-	conn_ecn_sending(pcb, hdr, is_new);
+	conn_ecn_sending(pcb, hdr, is_new && pcb->unsent->len); /* not a mere FIN */
 	if (!k)
 		return;
 	pcb->rttest = 0;

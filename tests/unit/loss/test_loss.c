@@ -72,7 +72,7 @@ static void a_hole_is_sent_again(void **state)
 	assert_int_equal(l.stats.sent_again, 1);
 }
 
-/* RFC 3042: for the first two duplicates a new segment each, though the window is full. */
+/* RFC 3042 §2: for the first two duplicates a new segment each, though the window is full. */
 static void limited_transmit(void **state)
 {
 	struct loss_block b = { 11 * MSS, 12 * MSS };
@@ -107,7 +107,7 @@ static void the_rto_sends_the_first_again(void **state)
 	assert_int_equal(l.rto.backoff, 1);
 }
 
-/* RFC 5682 and RFC 4015: the originals arrive after all: everything is as before. */
+/* RFC 5682 §3.1 and RFC 4015 §3.2: the originals arrive after all: everything is as before. */
 static void a_spurious_timeout_is_taken_back(void **state)
 {
 	uint32_t cwnd;
@@ -151,7 +151,7 @@ static void a_spurious_recovery_is_taken_back(void **state)
 	assert_true(l.cc.cwnd >= cwnd);
 }
 
-/* RFC 8985 §7: two round trips after the last, and the RTO runs anew. */
+/* RFC 8985 §7.2 and §7.3: two round trips after the last, and the RTO runs anew. */
 static void the_tail_is_probed(void **state)
 {
 	(void)state;
