@@ -521,6 +521,12 @@ static void take_segments(struct loss *l, const struct loss_ack *a, bool dsack, 
 		l->probe_base_us = d->now_us;
 }
 
+/* The ACK in a segment of octets from a peer that hears nothing new. */
+static bool says_nothing(const struct loss *l, const struct loss_ack *a)
+{
+	return a->ack == l->una && !a->n_blocks && !a->plain && !a->ece;
+}
+
 void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
 {
 	struct delivery d = delivery_begin(l, now_us);
@@ -528,7 +534,7 @@ void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
 	bool advanced = seq_lt(l->una, a->ack), dsack, ended;
 	uint32_t lost = l->rec.octets[SENT_LOST];
 
-	if (seq_lt(l->nxt, a->ack))
+	if (seq_lt(l->nxt, a->ack) || says_nothing(l, a))
 		return;
 	dsack = l->has_sack && sack_is_duplicate(a->ack, a->block, a->n_blocks);
 	c.limited = is_limited(l);

@@ -89,7 +89,7 @@ static void tell_user(struct conn_loss *k, bool heard)
 
 	if (c->end != CONN_ON || !c->ctx || c->half || c->pcb->unsent || !has_room(k))
 		return;
-	if (heard && k->moved)
+	if (heard && (k->moved || !k->delivered))
 		return;
 	c->in_callback = true;
 	edge.cfg.user->writable(c->ctx);
@@ -125,7 +125,10 @@ static void go_on(struct conn_loss *k, bool heard)
 
 void conn_loss_go_on(struct conn_loss *k)
 {
-	go_on(k, true);
+	if (k->delivered || record_count(&k->loss.rec))
+		go_on(k, true);
+	else
+		forget_duplicate(k);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
