@@ -98,7 +98,7 @@ uint64_t edge_loss_next_us(void)
 	if (due_us == UINT64_MAX)
 		return UINT64_MAX;
 	t = now();
-	return due_us > t ? due_us - t : 0;
+	return due_us > t ? due_us - t : 1;
 }
 
 /* Whatever is due may end connections, this one and others: unwatch() moves the cursor on. */
