@@ -188,6 +188,8 @@ static void note(struct conn_loss *k, struct tcp_seg *seg)
 {
 	loss_sent(&k->loss, TCP_TCPLEN(seg), seg, now());
 	grow(k);
+	/* lwIP may send on its own, at the end of what came: nobody else would look at the timer. */
+	conn_loss_watch(k);
 }
 
 /* lwIP sends it: the first of pcb->unsent, before it is taken off. Control segments are of no
