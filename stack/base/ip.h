@@ -24,7 +24,7 @@ struct uw_net {
 
 #define UW_IP_V4_BITS 96u /* of ::ffff:0:0/96 */
 
-/* One half as a word, in memory order: to compare and to mix. */
+/* One half (0 or 1) as a word in memory order, to compare or to hash. */
 static inline uint64_t uw_ip_half(const struct uw_ip *a, unsigned i)
 {
 	uint64_t w;
@@ -81,13 +81,13 @@ static inline bool uw_ip_is_link_local(const struct uw_ip *a)
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
-/* Well spread in its upper bits. */
+/* A hash whose upper bits are well spread. */
 static inline uint64_t uw_ip_hash(const struct uw_ip *a)
 {
 	return (uw_ip_half(a, 0) * 0xff51afd7ed558ccdu ^ uw_ip_half(a, 1)) * 0x9e3779b97f4a7c15u;
 }
 
-/* The same version, and the same network. */
+/* Is a an address of the network n (and of the same version of IP)? */
 static inline bool uw_net_has(const struct uw_net *n, const struct uw_ip *a)
 {
 	unsigned whole = n->bits / 8, rest = n->bits % 8;

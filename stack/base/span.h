@@ -16,8 +16,8 @@ struct uw_span {
 	size_t n;
 };
 
-/* It goes from function to function in two registers: through memory each of them would wait for
- * what the one before has stored. */
+/* Passed by value, in two registers. Passed through memory, each function would wait for the stores
+ * of its caller. */
 struct uw_rope {
 	const struct uw_span *v; /* the pieces; v[0] is entered at `skip` */
 	uint32_t skip;
@@ -58,11 +58,11 @@ static inline struct uw_span uw_rope_head(struct uw_rope r)
 	return s;
 }
 
-/* The slow way of uw_rope_copy, piece by piece. */
+/* uw_rope_copy piece by piece: the slow path, for ropes of several pieces. */
 void uw_rope_gather(struct uw_rope r, void *dst, size_t n);
 
-/* Copy the first n (<= r.len) octets to dst. A few, of a length that the compiler knows, are a move
- * or two: nearly always they are in one piece. */
+/* Copy the first n (<= r.len) octets to dst. Nearly always they are in one piece; when the compiler
+ * knows n, a small n is a move or two. */
 static inline void uw_rope_copy(struct uw_rope r, void *dst, size_t n)
 {
 	if (n && n <= r.v->n - r.skip)

@@ -19,6 +19,11 @@
 	X(tcp_tx_again) \
 	X(tcp_tx_probes) \
 	X(tcp_timeouts) \
+	X(tcp_assertions) \
+	X(tcp_syn_recycled) \
+	X(tcp_rx_blind) \
+	X(tcp_rx_copied_out) \
+	X(tcp_rx_no_memory) \
 	X(mpa_rx_fpdus) \
 	X(mpa_rx_straddling) \
 	X(mpa_rx_crc_errors) \

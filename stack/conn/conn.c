@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/dense.h"
+#include "base/slab.h"
 
 /* ---- states ------------------------------------------------------------------------------ */
 
@@ -44,7 +44,7 @@ void conn_enter(struct conn *c, enum conn_state to)
 
 struct conn *conn_create(struct stack *s, enum conn_role role)
 {
-	struct conn *c = dense_alloc(sizeof(*c));
+	struct conn *c = slab_alloc(sizeof(*c));
 
 	if (!c)
 		return NULL;

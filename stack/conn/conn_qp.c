@@ -43,7 +43,7 @@ static void raise(const struct qp *qp, unsigned event)
 static void part(struct conn_qp *q, struct conn *c)
 {
 	q->conn = NULL;
-	q->llp_touches = NULL;
+	q->llp_prefetch_list = NULL;
 	c->qp = NULL;
 	conn_end(c);
 	c->stack->sched.stats.cm_closed++;
@@ -76,7 +76,7 @@ void conn_qp_lost(struct conn_qp *q, uw_status why)
 		return;
 	}
 	rnr_forget(q);
-	qp_unplug(&q->qp);
+	qp_detach(&q->qp);
 	part(q, q->conn);
 	q->peer_ops->lost(q);
 }

@@ -7,7 +7,7 @@
 #define UWARP_CONN_CONN_QP_H
 
 #include "base/spin.h"
-#include "base/warm.h"
+#include "base/prefetch.h"
 #include "conn/rnr.h"
 #include "conn/stack.h"
 #include "qp/qp.h"
@@ -28,14 +28,15 @@ struct conn_peer_ops {
 };
 
 struct conn_qp {
-	struct ring_entry ring;		/* its home is the QP's stack */
-	struct conn *conn;		/* its stream; under the stack lock */
-	struct rnr_srq *srq;		/* NULL: the QP has its own RQ; constant */
-	struct spin sq_lock, rq_lock;	/* the verbs room's: among threads that post */
-	_Atomic bool rnr;		/* no SRQ: a Send waits for a receive (rnr.h) */
-	bool rnr_woken;			/* SRQ: it was taken off the list to go on */
-	struct uw_touches *llp_touches; /* prefetch.h: the transport's copy; NULL: it has none */
-	struct uw_touches touches;	/* what its messages touch */
+	struct ring_entry ring;	      /* its home is the QP's stack */
+	struct conn *conn;	      /* its stream; under the stack lock */
+	struct rnr_srq *srq;	      /* NULL: the QP has its own RQ; constant */
+	struct spin sq_lock, rq_lock; /* the verbs room's: among threads that post */
+	_Atomic bool rnr;	      /* no SRQ: a Send waits for a receive (rnr.h) */
+	bool rnr_woken;		      /* SRQ: it was taken off the list to go on */
+	struct uw_prefetch_list
+		*llp_prefetch_list; /* prefetch.h: the transport's copy; NULL: it has none */
+	struct uw_prefetch_list prefetch_list; /* what its messages touch */
 	struct qp qp;
 	/* under the stack lock */
 	struct conn *claimed_by;  /* a connection that is to be its stream, once it is up */
@@ -48,7 +49,7 @@ struct conn_qp {
 	struct uw_path path; /* CM-less RC: retry counts and timers */
 };
 
-static_assert(offsetof(struct conn_qp, touches) == UW_LINE, "a post finds its way by two lines");
+static_assert(offsetof(struct conn_qp, prefetch_list) == UW_LINE, "a post finds its way by two lines");
 
 static inline struct conn_qp *conn_qp_of(struct qp *qp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection that nobody wants any more. */
 #include "conn/conn.h"
-#include "io/dense.h"
+#include "base/slab.h"
 
 void conn_drop(struct conn *c)
 {
@@ -27,5 +27,5 @@ void conn_free(struct conn *c)
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
-	dense_free(c, sizeof(*c));
+	slab_free(c, sizeof(*c));
 }

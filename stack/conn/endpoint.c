@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "conn/api.h"
 #include "io/addr.h"
-#include "io/dense.h"
+#include "base/slab.h"
 
 #define TO(s) (1u << EP_##s)
 
@@ -33,7 +33,7 @@ bool ep_may_enter(enum ep_state from, enum ep_state to)
 
 struct uw_ep *ep_new(struct conn_domain *d, struct stack *s)
 {
-	struct uw_ep *ep = dense_alloc(sizeof(*ep));
+	struct uw_ep *ep = slab_alloc(sizeof(*ep));
 
 	if (!ep)
 		return NULL;
@@ -66,7 +66,7 @@ void ep_free(struct uw_ep *ep)
 	*ep->link = ep->next;
 	if (ep->next)
 		ep->next->link = ep->link;
-	dense_free(ep, sizeof(*ep));
+	slab_free(ep, sizeof(*ep));
 }
 
 /* ---- addresses --------------------------------------------------------------------------- */
@@ -369,6 +369,9 @@ static uw_status claim_port(struct uw_ep *ep)
 		return UW_OK;
 	st = ep->l->ops->claim_port(ep->l, ep->lport);
 	ep->claimed = !st;
+	/* Another process has 127.0.0.1's port. A wildcard still listens on its own address. */
+	if (st == UW_E_ADDR_IN_USE && uw_ip_is_any(&ep->local))
+		return UW_OK;
 	return st;
 }
 

@@ -14,14 +14,14 @@ static uw_status stream_rx(struct conn_qp *q, struct uw_rope in, size_t *used)
 		st = qp_rx(&q->qp, in, &n);
 		*used += n;
 		in = uw_rope_sub(in, n, in.len - n);
-	} while (!st && q->qp.starved && !rnr_wait(q));
+	} while (!st && q->qp.rnr && !rnr_wait(q));
 	return st;
 }
 
 /* While octets come in: once for all that the burst brings. */
 static void transmit_soon(struct conn_qp *q)
 {
-	if (qp_tx_pending(&q->qp) || q->qp.state == UW_QPS_SQD || q->qp.state == UW_QPS_ERR)
+	if (qp_tx_prepare(&q->qp) || q->qp.state == UW_QPS_SQD || q->qp.state == UW_QPS_ERR)
 		conn_send_soon(q->conn);
 }
 

@@ -73,8 +73,10 @@ static bool wait_for_srq(struct rnr_srq *srq, struct conn_qp *q)
 	return none;
 }
 
-static struct conn_qp *next_to_wake(struct rnr_srq *srq)
+/* The first QP is on the ring of the stack that is returned; NULL: none is to be woken. */
+static struct sched *wake_first(struct rnr_srq *srq)
 {
+	struct sched *s = NULL;
 	struct conn_qp *q;
 
 	spin_lock(&srq->takes);
@@ -82,26 +84,29 @@ static struct conn_qp *next_to_wake(struct rnr_srq *srq)
 	if (q) {
 		take_off(srq, q);
 		q->rnr_woken = true;
+		/* Not afterwards: another thread may destroy a QP that is on no list. rnr_forget
+		 * waits for this, and takes the QP off the ring. */
+		s = sched_push(&q->ring);
 	}
 	spin_unlock(&srq->takes);
-	return q;
+	return s;
 }
 
 void rnr_srq_posted(struct rnr_srq *srq)
 {
-	struct conn_qp *q = next_to_wake(srq);
+	struct sched *s = wake_first(srq);
 
-	if (q)
-		sched_post(&q->ring);
+	if (s)
+		sched_kick(s);
 }
 
 /* Under a stack lock: whoever has the lock of the next QP's stack sees to it. */
 void rnr_wake_next(struct rnr_srq *srq)
 {
-	struct conn_qp *q = next_to_wake(srq);
+	struct sched *s = wake_first(srq);
 
-	if (q)
-		sched_post_later(&q->ring);
+	if (s)
+		sched_kick_later(s);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */

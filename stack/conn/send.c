@@ -95,7 +95,7 @@ void conn_send_stream(struct conn *c)
 
 	if (!conn_send_unsent(c))
 		return;
-	while ((more = qp_tx_pending(qp)) && sent < TURN_SEGMENTS) {
+	while ((more = qp_tx_prepare(qp)) && sent < TURN_SEGMENTS) {
 		size_t room, n;
 		uint8_t *p = llp->tx_begin(c->llp, &room);
 
@@ -114,6 +114,6 @@ void conn_send_stream(struct conn *c)
 	}
 	if (sent)
 		sent_something(c);
-	if (more && qp_tx_pending(qp)) /* no room, or others' turn */
+	if (more && qp_tx_prepare(qp)) /* no room, or others' turn */
 		conn_send_soon(c);
 }

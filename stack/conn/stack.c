@@ -33,7 +33,7 @@ void conn_domain_free(struct conn_domain *d)
 	ports_free(&d->ports);
 }
 
-void stack_init(struct stack *s, struct conn_domain *d, const struct llp_ops *llp)
+void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *llp)
 {
 	s->domain = d;
 	s->llp = llp;
@@ -47,8 +47,8 @@ static unsigned receive(struct stack *s, struct io_link *l)
 	struct io_frame *v[BURST];
 	unsigned n = l->ops->rx(l, v, BURST);
 
-	if (n && s->llp->expect)
-		s->llp->expect(v, n);
+	if (n && s->llp->prefetch)
+		s->llp->prefetch(v, n);
 	for (unsigned i = 0; i < n; i++) {
 		s->llp->input(l, v[i]);
 		/* After every frame, never per burst: a post waits 2 us that way, not 13. */
@@ -103,7 +103,7 @@ bool stack_pending(struct stack *s, bool links)
 bool stack_is_quiet(const struct stack *s)
 {
 	for (struct conn *c = s->conns; c; c = c->next) {
-		if (c->qp && c->llp && (qp_tx_pending(&c->qp->qp) || !sq_empty(&c->qp->qp.sq)))
+		if (c->qp && c->llp && (qp_tx_prepare(&c->qp->qp) || !sq_empty(&c->qp->qp.sq)))
 			return false;
 	}
 	return true;

@@ -110,7 +110,7 @@ uw_status conn_domain_init(struct conn_domain *d, const struct uw_config *cfg,
 			   const struct conn_hooks *hooks) UW_CHECK;
 void conn_domain_free(struct conn_domain *d);
 /* s->sched is initialised by the caller before or afterwards; the rest is zero. */
-void stack_init(struct stack *s, struct conn_domain *d, const struct llp_ops *llp);
+void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *llp);
 
 /* All under the lock. One burst from every link and what the transport has itself; returns frames.
  */

@@ -227,7 +227,7 @@ static void terminate(struct conn *c, uw_status why)
 		qp_fail(&q->qp, why);
 		conn_send_stream(c);
 		q->conn = NULL;
-		q->llp_touches = NULL;
+		q->llp_prefetch_list = NULL;
 		c->qp = NULL;
 	}
 	conn_log_failed(&c->remote, c->rport, why);

@@ -19,7 +19,7 @@ static void nudge(struct conn *c, uint64_t now)
 	if (!c->nudge_us || now < c->nudge_us)
 		return;
 	c->nudge_us = 0;
-	if (c->nudges++ < NUDGES && qp_nudge(&c->qp->qp))
+	if (c->nudges++ < NUDGES && qp_tx_empty_write(&c->qp->qp))
 		conn_qp_transmit(c->qp);
 }
 

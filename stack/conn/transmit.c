@@ -75,7 +75,7 @@ void stack_complete_acked(struct stack *s)
 		s->acked_list = c->acked_next;
 		c->in_acked_list = false;
 		if (c->qp)
-			qp_settle(&c->qp->qp);
+			qp_complete_acked(&c->qp->qp);
 	}
 }
 

@@ -53,7 +53,7 @@ uw_status ddp_rx(struct ddp_stream *s, struct uw_rope ulpdu, struct ddp_seg *seg
 	return UW_OK;
 }
 
-void ddp_rx_untake(struct ddp_stream *s, const struct ddp_seg *seg)
+void ddp_rx_put_back(struct ddp_stream *s, const struct ddp_seg *seg)
 {
 	if (seg->hdr.tagged)
 		s->stats->ddp_rx_tagged--;

@@ -36,10 +36,10 @@ struct ddp_seg {
  * are filled in as far as they were there (hdr_len 0: not at all). */
 uw_status ddp_rx(struct ddp_stream *s, struct uw_rope ulpdu, struct ddp_seg *seg) UW_CHECK;
 
-/* The segment will be offered again: it does not count yet. */
-void ddp_rx_untake(struct ddp_stream *s, const struct ddp_seg *seg);
+/* Take back ddp_rx's counting of seg: the same segment will come again. */
+void ddp_rx_put_back(struct ddp_stream *s, const struct ddp_seg *seg);
 
-/* The untagged message that seg ends is delivered: the next one of its queue may come. */
+/* The message that seg ends is delivered: an untagged one lets the next MSN of its queue come. */
 void ddp_rx_delivered(struct ddp_stream *s, const struct ddp_seg *seg);
 
 /* ---- transmit ---------------------------------------------------------------------------- */

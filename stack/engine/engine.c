@@ -55,7 +55,7 @@ static void fill_repeatably(void *arg, void *p, size_t n)
 	}
 }
 
-static_assert(UW_RANDOM_BATCH * sizeof(uint32_t) % sizeof(uint64_t) == 0, "a batch of whole steps");
+static_assert(UW_RANDOM_BATCH % sizeof(uint64_t) == 0, "a batch of whole steps");
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
@@ -78,9 +78,9 @@ static struct stack *stack_new(struct uw_engine *e, unsigned index, const struct
 	s->sched.index = index;
 	s->sched.first = index ? &e->stack[0]->sched : &s->sched;
 	s->sched.now_us = clock_us;
-	s->random.fill = fill_from_kernel;
+	uw_random_init(&s->random, fill_from_kernel, NULL);
 	sched_init(&s->sched);
-	stack_init(s, &e->conn, llp);
+	stack_set_up(s, &e->conn, llp);
 	return s;
 }
 
@@ -223,7 +223,7 @@ static void make_repeatable(struct uw_engine *e, uint64_t (*now_us)(void *arg), 
 		struct stack *s = e->stack[i];
 
 		states[i] = i;
-		s->random = (struct uw_random){ .fill = fill_repeatably, .arg = &states[i] };
+		uw_random_init(&s->random, fill_repeatably, &states[i]);
 		if (!now_us)
 			continue;
 		s->sched.now_us = now_us;

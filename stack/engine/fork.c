@@ -6,7 +6,7 @@
  */
 #include "conn/endpoint.h"
 #include "engine/engine.h"
-#include "io/dense.h"
+#include "base/slab.h"
 
 /* ---- a transport without links or connections ------------------------------------------------ */
 
@@ -57,7 +57,7 @@ static void orphan_stack(struct uw_engine *e, struct stack *s)
 	s->tx_first = s->tx_last = s->acked_list = NULL;
 	s->llp = &no_llp;
 	s->rc = (struct rc_stack){ .due_us = UINT64_MAX };
-	uw_random_reset(&s->random);
+	uw_random_forget(&s->random);
 	e->pcap[s->sched.index] = NULL;
 	for (struct conn *c = s->conns; c; c = c->next)
 		orphan_conn(c);
@@ -86,14 +86,14 @@ void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
 		sched_lock_all(&e->stack[0]->sched);
-		dense_hold();
+		slab_before_fork();
 		break;
 	case UW_FORK_PARENT:
-		dense_let_go();
+		slab_after_fork();
 		sched_unlock_all(&e->stack[0]->sched);
 		break;
 	case UW_FORK_CHILD:
-		dense_let_go();
+		slab_after_fork();
 		orphan(e);
 		break;
 	}

@@ -192,9 +192,9 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 	}
 	if (e->cfg.rate_bps || e->cfg.impair[0] || (pcap && *pcap)) {
 		uw_log("%s: the transport socket has no frames; use tc or tcpdump",
-			   e->cfg.rate_bps    ? "UWARP_LINK_RATE"
-			   : e->cfg.impair[0] ? "UWARP_IMPAIR"
-					      : "UWARP_PCAP");
+		       e->cfg.rate_bps	  ? "UWARP_LINK_RATE"
+		       : e->cfg.impair[0] ? "UWARP_IMPAIR"
+					  : "UWARP_PCAP");
 		return UW_E_UNSUPPORTED;
 	}
 	cfg.addr = a.addr;
@@ -231,8 +231,8 @@ uw_status links_limit(struct uw_engine *e, struct io_link **l)
 		st = check_tso(e, l[0]);
 	if (!st && (e->cfg.rate_bps || e->cfg.impair[0])) {
 		uw_log("%s: a link that several stacks share cannot be limited "
-			   "(--stacks, UWARP_STACKS)",
-			   e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_IMPAIR");
+		       "(--stacks, UWARP_STACKS)",
+		       e->cfg.rate_bps ? "UWARP_LINK_RATE" : "UWARP_IMPAIR");
 		st = UW_E_UNSUPPORTED;
 	}
 	for (unsigned i = 0; st && i < e->cfg.stacks; i++)

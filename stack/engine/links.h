@@ -29,8 +29,8 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
-/* In front of *l a link that is no faster than the configuration says, and one that impairs. Closes *l on an error, also
- * if it cannot have the addresses or the TSO that were asked for. */
+/* In front of *l a link that is no faster than the configuration says, and one that impairs. Closes
+ * *l on an error, also if it cannot have the addresses or the TSO that were asked for. */
 uw_status link_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
 
 /* As link_limit, all of them. */

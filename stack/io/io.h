@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the engine asks of a link, and what a link gives it: frames. A link moves Ethernet frames
- * (14-octet header first) and knows nothing of TCP or iWARP. io/dpdk and io/loop are links.
+ * (14-octet header first) and knows nothing of TCP or iWARP. io/memif, io/port and io/loop are links.
  *
  * Every function is called under the stack lock unless it says otherwise; `resolve`,
  * `claim_port`, `open` and `close` are called without it and may block.
@@ -28,18 +28,27 @@ struct io_frame {
 	_Alignas(16) uint8_t llp[IO_LLP_ROOM]; /* the TCP edge's own (a pbuf) */
 	struct io_frame *next;		       /* next buffer of this frame, NULL at the end */
 	struct io_link *link;
-	uint8_t *buf;  /* first octet of the buffer */
-	uint32_t room; /* octets in it */
-	uint8_t *data; /* first octet in use */
-	uint32_t len;  /* octets in use, this buffer only */
+	uint8_t *buf;	/* first octet of the buffer */
+	uint32_t room;	/* octets in it */
+	uint32_t marks; /* enum io_marks; of the first buffer */
+	uint8_t *data;	/* first octet in use */
+	uint32_t len;	/* octets in use, this buffer only */
+};
+
+enum io_marks {
+	IO_FRAME_SUM_GOOD = 1, /* received: the card found the TCP checksum right (IO_RX_CSUM) */
+	IO_FRAME_SUM = 2,      /* to send: the card is to compute the TCP checksum (IO_TX_CSUM) */
 };
 
 enum io_flags {
 	IO_P2P = 1,   /* no ARP, no ND: the destination MAC is io_mac_of(destination address) */
 	IO_RINGS = 2, /* peers ring our doorbell: when idle the engine may sleep until then */
 	IO_TSO = 8,   /* TCP segments go to a port that cuts them */
+	/* TCP checksums by the card; what is not marked is the receiver's and the sender's own */
+	IO_RX_CSUM = 16, /* received frames may be marked IO_FRAME_SUM_GOOD */
+	IO_TX_CSUM = 32, /* frames may be sent with IO_FRAME_SUM; their checksum field is written to */
 	/* With IO_P2P: frames may be damaged, so TCP and IP are checksummed all the same. */
-	IO_SUMS = 16,
+	IO_SUMS = 64,
 };
 
 struct io_stats {
@@ -47,8 +56,9 @@ struct io_stats {
 	uint64_t tx_full;  /* tx() took less than was offered */
 	uint64_t no_frame; /* alloc() found the pool empty */
 	uint64_t rx_drops, tx_drops;
-	uint64_t rings; /* doorbells rung at peers */
-	uint64_t handed; /* steer.h: given to other stacks */
+	uint64_t rings;	      /* doorbells rung at peers */
+	uint64_t peer_faults; /* memif: peers that wrote nonsense into shared memory */
+	uint64_t handed;      /* steer.h: given to other stacks */
 	/* IO_TSO: of tx_frames, those that went as part of one of so many chains, and those that
 	 * had to go singly since the port did not take their chain */
 	uint64_t tx_merged, tx_chains, tx_unmerged;

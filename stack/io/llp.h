@@ -12,7 +12,7 @@
 #include "base/span.h"
 #include "base/stats.h"
 #include "base/status.h"
-#include "base/warm.h"
+#include "base/prefetch.h"
 #include "io/io.h"
 
 struct llp_conn;
@@ -142,10 +142,10 @@ struct llp_ops {
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);
 
 	/* These frames come to input() next: prefetch what their connections keep. NULL: no use. */
-	void (*expect)(struct io_frame *const *v, unsigned n);
+	void (*prefetch)(struct io_frame *const *v, unsigned n);
 	/* t has the addresses of what the user touches for a segment of c; fill in the transport's.
 	 * Returns a copy that the user keeps up to date as long as c lives. NULL: no use. */
-	struct uw_touches *(*touches)(struct llp_conn *c, struct uw_touches *t);
+	struct uw_prefetch_list *(*prefetch_list)(struct llp_conn *c, struct uw_prefetch_list *t);
 };
 
 /* io/lwip: lwIP's raw API, in the thread that drives. */

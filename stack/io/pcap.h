@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames to a pcap file (LINKTYPE_ETHERNET, microseconds), for tshark and the tests. */
+/* Writes frames to a pcap file (LINKTYPE_ETHERNET, time stamps in microseconds). */
 #ifndef UWARP_IO_PCAP_H
 #define UWARP_IO_PCAP_H
 
@@ -7,10 +7,10 @@
 
 struct io_pcap;
 
-/* NULL with errno when the file cannot be made. One that another process writes (a program that
- * forks) is left to it: ours is then called PATH.PID. */
+/* NULL: the file cannot be made, see errno. If another process writes to the file at path, such as
+ * the parent of a forked child, the file is called PATH.PID instead. */
 struct io_pcap *io_pcap_open(const char *path);
-/* One frame, all of its buffers; under the stack lock. */
+/* Write one frame with all of its buffers. Called under the stack's lock. */
 void io_pcap_write(struct io_pcap *p, const struct io_frame *f, uint64_t now_us);
 void io_pcap_close(struct io_pcap *p);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/over.h"
+#include "io/link_filter.h"
 
 /* Preamble, FCS and inter-frame gap: what a frame takes on an Ethernet beside its octets. */
 #define WIRE_EXTRA 24u
@@ -13,7 +13,7 @@
 #define QUEUE 128u
 
 struct rate_link {
-	struct io_over over; /* first: an io_link * is a rate_link * */
+	struct link_filter filter; /* first: an io_link * is a rate_link * */
 	uint64_t (*now_ns)(void *arg);
 	void *arg;
 	struct io_frame *frame[QUEUE];
@@ -35,7 +35,7 @@ static uint64_t duration_ns(const struct rate_link *r, const struct io_frame *f)
 		octets += f->len;
 	if (octets < WIRE_MIN)
 		octets = WIRE_MIN;
-	return octets * 8 * 1000000000 / r->over.l.bps;
+	return octets * 8 * 1000000000 / r->filter.l.bps;
 }
 
 /* Those whose time has come go to the link. */
@@ -50,7 +50,7 @@ static void release(struct rate_link *r, uint64_t now)
 	}
 	if (!n)
 		return;
-	sent = r->over.under->ops->tx(r->over.under, v, n);
+	sent = r->filter.under->ops->tx(r->filter.under, v, n);
 	r->head = (r->head + sent) % QUEUE;
 	r->count -= sent;
 }
@@ -71,28 +71,28 @@ static unsigned rate_tx(struct io_link *l, struct io_frame **v, unsigned n)
 		r->leaves_ns[at] = r->free_ns;
 		r->frame[at] = v[taken++];
 	}
-	r->over.l.stats.tx_full += taken < n;
+	r->filter.l.stats.tx_full += taken < n;
 	return taken;
 }
 
 static unsigned rate_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct rate_link *r = of(l);
-	uint64_t full = r->over.l.stats.tx_full;
+	uint64_t full = r->filter.l.stats.tx_full;
 	unsigned got;
 
 	if (r->count)
 		release(r, r->now_ns(r->arg));
-	got = r->over.under->ops->rx(r->over.under, v, n);
-	r->over.l.stats = r->over.under->stats;
-	r->over.l.stats.tx_full = full;
+	got = r->filter.under->ops->rx(r->filter.under, v, n);
+	r->filter.l.stats = r->filter.under->stats;
+	r->filter.l.stats.tx_full = full;
 	return got;
 }
 
 /* Nobody rings when a frame's time comes. */
 static bool rate_pending(struct io_link *l)
 {
-	return of(l)->count || io_under(l)->ops->pending(io_under(l));
+	return of(l)->count || link_filter_under(l)->ops->pending(link_filter_under(l));
 }
 
 static void rate_close(struct io_link *l)
@@ -107,7 +107,7 @@ static void rate_close(struct io_link *l)
 	}
 	if (l->env.unlock)
 		l->env.unlock(l->env.arg);
-	r->over.under->ops->close(r->over.under);
+	r->filter.under->ops->close(r->filter.under);
 	free((void *)(uintptr_t)l->ops);
 	free(r);
 }
@@ -118,7 +118,7 @@ static struct io_ops *ops_over(const struct io_ops *under)
 
 	if (!o)
 		return NULL;
-	*o = io_over_ops(under);
+	*o = link_filter_ops(under);
 	o->rx = rate_rx;
 	o->tx = rate_tx;
 	o->pending = rate_pending;
@@ -137,13 +137,13 @@ uw_status rate_open(struct io_link *under, uint64_t bps, uint64_t (*now_ns)(void
 		free(ops);
 		return UW_E_NOMEM;
 	}
-	r->over.l = *under;
-	r->over.l.ops = ops;
-	r->over.l.bps = bps;
-	r->over.under = under;
+	r->filter.l = *under;
+	r->filter.l.ops = ops;
+	r->filter.l.bps = bps;
+	r->filter.under = under;
 	r->now_ns = now_ns;
 	r->arg = arg;
-	*out = &r->over.l;
+	*out = &r->filter.l;
 	return UW_OK;
 }
 

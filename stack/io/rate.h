@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link that is no faster than it is told to be: it stands in front of another one and lets each
- * frame go when its last bit would have left a port of that rate, preamble, FCS and gap included.
+ * A link filter (link_filter.h) that limits the rate of sending. It hands a frame to the link below
+ * when a port of that rate would have sent the frame's last bit. Preamble, FCS and interframe gap
+ * count.
  */
 #ifndef UWARP_IO_RATE_H
 #define UWARP_IO_RATE_H
@@ -11,12 +12,13 @@
 #define RATE_MIN_BPS 1000000ull
 #define RATE_MAX_BPS 1000000000000ull
 
-/* Ownership of `under` passes: closing the one closes the other. now_ns is monotonic.
+/* *out owns `under` from now on: closing it closes `under`. now_ns is a monotonic clock.
  * UW_E_NOMEM: `under` stays the caller's. */
 uw_status rate_open(struct io_link *under, uint64_t bps, uint64_t (*now_ns)(void *arg), void *arg,
 		    struct io_link **out) UW_CHECK;
 
-/* "10G", "2.5G", "100M" or plain bits per second; false: none of them, or out of bounds. */
+/* Read "10G", "2.5G", "100M" or a number of bits per second. False: it is none of these, or outside
+ * RATE_MIN_BPS to RATE_MAX_BPS. */
 bool rate_parse(const char *text, uint64_t *bps);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/be.h"
-#include "io/over.h"
+#include "io/link_filter.h"
 
 #define RING 2048u /* frames on their way from one stack to another; more are dropped */
 
@@ -28,7 +28,7 @@ struct ring {
 };
 
 struct steer_link {
-	struct io_over over; /* first: an io_link * is a steer_link * */
+	struct link_filter filter; /* first: an io_link * is a steer_link * */
 	struct steer *s;
 	unsigned index;
 	unsigned touched; /* a bit for each stack that has got something */
@@ -129,14 +129,14 @@ static void give(struct steer_link *from, unsigned to, struct io_frame *f)
 
 static void give_copy(struct steer_link *from, unsigned to, const struct io_frame *f)
 {
-	struct io_frame *copy = from->over.under->ops->alloc(from->over.under);
+	struct io_frame *copy = from->filter.under->ops->alloc(from->filter.under);
 	size_t room;
 
 	if (!copy)
 		return;
 	room = copy->room - (size_t)(copy->data - copy->buf);
 	if (f->next || f->len > room) {
-		from->over.under->ops->free(copy);
+		from->filter.under->ops->free(copy);
 		return;
 	}
 	memcpy(copy->data, f->data, f->len);
@@ -191,9 +191,9 @@ static unsigned take(struct steer_link *k, struct io_frame **v, unsigned n)
 
 static void take_stats(struct steer_link *k)
 {
-	k->over.l.stats = k->over.under->stats;
-	k->over.l.stats.handed = k->handed;
-	k->over.l.stats.rx_drops += k->dropped;
+	k->filter.l.stats = k->filter.under->stats;
+	k->filter.l.stats.handed = k->handed;
+	k->filter.l.stats.rx_drops += k->dropped;
 }
 
 static unsigned steer_rx(struct io_link *l, struct io_frame **v, unsigned n)
@@ -201,7 +201,7 @@ static unsigned steer_rx(struct io_link *l, struct io_frame **v, unsigned n)
 	struct steer_link *k = of(l);
 	unsigned got = take(k, v, n), came, kept = got;
 
-	came = k->over.under->ops->rx(k->over.under, v + got, n - got);
+	came = k->filter.under->ops->rx(k->filter.under, v + got, n - got);
 	for (unsigned i = got; i < got + came; i++) {
 		if (keep(k, v[i]))
 			v[kept++] = v[i];
@@ -213,7 +213,7 @@ static unsigned steer_rx(struct io_link *l, struct io_frame **v, unsigned n)
 
 static unsigned steer_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
-	return io_under(l)->ops->tx(io_under(l), v, n);
+	return link_filter_under(l)->ops->tx(link_filter_under(l), v, n);
 }
 
 /* Before a sleep. The giver rings after it has put, so none is missed. */
@@ -226,7 +226,7 @@ static bool steer_pending(struct io_link *l)
 		    atomic_load_explicit(&k->in[i].got, memory_order_relaxed))
 			return true;
 	}
-	return k->over.under->ops->pending(k->over.under);
+	return k->filter.under->ops->pending(k->filter.under);
 }
 
 static void free_all(struct steer *s)
@@ -240,7 +240,7 @@ static void steer_close(struct io_link *l)
 {
 	struct steer *s = of(l)->s;
 
-	io_under(l)->ops->close(io_under(l));
+	link_filter_under(l)->ops->close(link_filter_under(l));
 	/* acq_rel: whoever is last frees what the others have used */
 	if (atomic_fetch_sub_explicit(&s->open, 1, memory_order_acq_rel) == 1)
 		free_all(s);
@@ -250,7 +250,7 @@ static void steer_close(struct io_link *l)
 
 static struct io_ops ops_over(const struct io_ops *under)
 {
-	struct io_ops o = io_over_ops(under);
+	struct io_ops o = link_filter_ops(under);
 
 	o.rx = steer_rx;
 	o.tx = steer_tx;
@@ -266,9 +266,9 @@ static struct steer_link *new_link(struct steer *s, struct io_link *under, unsig
 	if (!k)
 		return NULL;
 	memset(k, 0, sizeof(*k));
-	k->over.l = *under;
-	k->over.l.ops = &s->ops;
-	k->over.under = under;
+	k->filter.l = *under;
+	k->filter.l.ops = &s->ops;
+	k->filter.under = under;
 	k->s = s;
 	k->index = i;
 	return k;
@@ -303,7 +303,7 @@ uw_status steer_open(const struct steer_config *c, struct io_link **out)
 		}
 	}
 	for (unsigned i = 0; i < c->n; i++)
-		out[i] = &s->link[i]->over.l;
+		out[i] = &s->link[i]->filter.l;
 	return UW_OK;
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose frames are whose: in front of the links of one port, each of which a stack of its own uses
- * under its own lock (doc/adr/0016). The port spreads connections over its queues as it likes.
- * Those that come in belong to the stack on whose queue they came; those that a stack has begun
- * belong to it, and so do all segments to a port that was given to it: what comes on another's
- * queue is handed over. Address resolution concerns all: its answers are copied.
+ * Link filters (link_filter.h) for several stacks on one port (doc/adr/0016). Each stack uses one
+ * queue of the port under its own lock. The port chooses the queue of each connection, and it may
+ * not be the queue of the stack that has the connection. Then the filter hands the frame to that
+ * stack:
+ *
+ * - A connection that comes in belongs to the stack on whose queue its first frame came.
+ * - A connection that a stack opened belongs to that stack, by its local port (steer_port).
+ * - Answers of address resolution (ARP, ND) are copied to all stacks.
  */
 #ifndef UWARP_IO_STEER_H
 #define UWARP_IO_STEER_H
@@ -12,12 +15,12 @@
 #include "io/io.h"
 
 #define STEER_MAX 8u
-#define STEER_ANY 0xffu /* whoever's queue it comes on */
+#define STEER_ANY 0xffu /* the stack on whose queue the frame came */
 
 enum steer_ip { STEER_IP4, STEER_IP6, STEER_IPS };
 
-/* Whose a local port is (network order): a stack's, or STEER_ANY. All links of a process share it.
- * A segment's connection is known by it. */
+/* Which stack a local port belongs to, or STEER_ANY. The index is the port in network order. All
+ * links of a process share this table. */
 struct steer_ports {
 	_Atomic uint8_t owner[STEER_IPS][65536];
 };
@@ -25,24 +28,24 @@ struct steer_ports {
 struct steer_config {
 	struct io_link *const *under; /* n links; close() of ours closes them */
 	unsigned n;		      /* 2..STEER_MAX */
-	/* No lock needed: stack i has got a frame. */
+	/* Called without a lock: stack i was handed a frame. */
 	void (*wake)(void *arg);
 	void *const *arg; /* n, one of each stack */
 	const struct steer_ports *ports;
 };
 
-/* All ports are STEER_ANY's. NULL: no memory. free() ends it. */
+/* All ports belong to STEER_ANY. NULL: no memory. Free it with free(). */
 struct steer_ports *steer_ports_new(void);
 
-/* out: n links, the i-th to be used under the i-th stack's lock. UW_E_NOMEM (the links below stay
- * the caller's). */
+/* out: n links; out[i] is used under the lock of stack i. UW_E_NOMEM: the links below stay the
+ * caller's. */
 uw_status steer_open(const struct steer_config *c, struct io_link **out) UW_CHECK;
 
-/* Any thread: segments to this local port go to that stack, or STEER_ANY. */
+/* Any thread: give a local port (network order) to a stack, or to STEER_ANY. */
 void steer_port(struct steer_ports *p, enum steer_ip v, uint16_t port, uint8_t to);
 
-/* One of ours, before any is closed and when nobody uses them any more: what was handed over to it
- * and not taken is dropped. */
+/* Drop the frames that were handed to this link and not received. Call it for each link when no
+ * stack uses them any more, before the first is closed. */
 void steer_stop(struct io_link *l);
 
 #endif

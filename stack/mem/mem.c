@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A slot whose region left; a search goes on past it. */
-#define GONE ((struct mem_region *)(uintptr_t)1)
+#define TOMBSTONE ((struct mem_region *)(uintptr_t)1)
 
 void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_slots)
 {
@@ -25,9 +25,9 @@ static void put(struct mem_table *t, struct mem_region *r)
 {
 	uint32_t i = slot_of(t, r->stag);
 
-	while (t->slots[i] && t->slots[i] != GONE)
+	while (t->slots[i] && t->slots[i] != TOMBSTONE)
 		i = (i + 1) & t->mask;
-	if (t->slots[i] == GONE)
+	if (t->slots[i] == TOMBSTONE)
 		t->dead--;
 	t->slots[i] = r;
 	t->used++;
@@ -40,7 +40,7 @@ void mem_table_move(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 	mem_table_init(t, slots, n_slots);
 	t->reachable = old.reachable;
 	for (uint32_t i = 0; i <= old.mask; i++) {
-		if (old.slots[i] && old.slots[i] != GONE)
+		if (old.slots[i] && old.slots[i] != TOMBSTONE)
 			put(t, old.slots[i]);
 	}
 }
@@ -53,7 +53,7 @@ bool mem_table_full(const struct mem_table *t)
 struct mem_region *mem_find_index(const struct mem_table *t, uint32_t stag)
 {
 	for (uint32_t i = slot_of(t, stag); t->slots[i]; i = (i + 1) & t->mask) {
-		if (t->slots[i] != GONE && t->slots[i]->stag >> 8 == stag >> 8)
+		if (t->slots[i] != TOMBSTONE && t->slots[i]->stag >> 8 == stag >> 8)
 			return t->slots[i];
 	}
 	return NULL;
@@ -86,7 +86,7 @@ void mem_remove(struct mem_table *t, const struct mem_region *r)
 	for (uint32_t i = slot_of(t, r->stag); t->slots[i]; i = (i + 1) & t->mask) {
 		if (t->slots[i] != r)
 			continue;
-		t->slots[i] = GONE;
+		t->slots[i] = TOMBSTONE;
 		t->used--;
 		t->dead++;
 		return;
@@ -98,7 +98,7 @@ void mem_remove(struct mem_table *t, const struct mem_region *r)
 static bool is_there(const struct mem_table *t, const struct mem_region *r, const uint8_t *va,
 		     const struct mem_access *a)
 {
-	return !r->probed || t->reachable(va, a->len, a->need & MEM_WRITES);
+	return !r->on_demand || t->reachable(va, a->len, a->need & MEM_WRITES);
 }
 
 /* Nearly always it is where the search begins. */
@@ -106,7 +106,7 @@ static const struct mem_region *find_soon(const struct mem_table *t, uint32_t st
 {
 	const struct mem_region *r = t->slots[slot_of(t, stag)];
 
-	return r && r != GONE && r->stag == stag ? r : mem_find(t, stag);
+	return r && r != TOMBSTONE && r->stag == stag ? r : mem_find(t, stag);
 }
 
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va)
@@ -124,7 +124,7 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 		return MEM_NO_BOUNDS;
 	if ((r->rights & a->need) != a->need)
 		return MEM_NO_RIGHTS;
-	*va = r->kind == MEM_NOTHING ? NULL : r->base + (a->to - r->to);
+	*va = r->kind == MEM_NULL ? NULL : r->base + (a->to - r->to);
 	return is_there(t, r, *va, a) ? MEM_OK : MEM_NO_BOUNDS;
 }
 
@@ -170,7 +170,7 @@ uw_status mem_bind(struct mem_table *t, const struct mem_bind *b)
 	w->base = r->base + (b->addr - r->to);
 	w->to = b->rights & MEM_ZERO_BASED ? 0 : b->addr;
 	w->len = b->len;
-	w->probed = r->probed;
+	w->on_demand = r->on_demand;
 	w->rights = b->rights & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
 	w->stream = w->kind == MEM_STREAM_WINDOW ? b->stream : 0;
 	return UW_OK;

@@ -24,7 +24,7 @@ enum mem_rights {
 
 enum mem_kind {
 	MEM_PLAIN,
-	MEM_NOTHING, /* any address: reads give zeros, what is written is dropped; local use only */
+	MEM_NULL, /* any address: reads give zeros, what is written is dropped; local use only */
 	/* windows: RFC 5040 §3.2 has their STags created and invalidated by the ULP */
 	MEM_WINDOW,	   /* type 1: of a protection domain */
 	MEM_STREAM_WINDOW, /* type 2: of one stream, which may invalidate it from afar */
@@ -39,12 +39,12 @@ struct mem_region {
 	uint64_t len;
 	unsigned rights;
 	enum mem_kind kind;
-	bool probed; /* on demand: it may have holes, so each access asks mem_table.reachable */
+	bool on_demand; /* parts may be unmapped, so each access asks mem_table.reachable */
 	/* windows */
-	bool off;		   /* not bound: the STag names nothing */
-	uint32_t stream;	   /* the only one that may use it; 0 any of the domain */
-	struct mem_region *parent; /* what it shows a part of */
-	uint32_t windows;	   /* of the parent: bound to it */
+	bool off;		   /* the window is not bound: its STag names nothing */
+	uint32_t stream;	   /* the only stream that may use it; 0: any of the domain */
+	struct mem_region *parent; /* the region that the window shows a part of */
+	uint32_t windows;	   /* of a region: how many windows are bound to it */
 };
 
 /* Why an access was refused; each layer has its own status for each (mem_verdict_status). */
@@ -62,14 +62,16 @@ struct mem_table {
 	struct mem_region **slots;
 	uint32_t mask;
 	uint32_t used, dead;
-	/* Can the process read (or write) there now? For regions that are `probed`. */
+	/* Can the process read (or write) these octets now? Asked for on_demand regions. */
 	bool (*reachable)(const void *va, uint64_t len, bool write);
 };
 
 void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_slots);
-/* Move everything to bigger (or cleaner) slots; the old ones are the caller's again. */
+/* Move all regions to other slots, which are more or free of tombstones. The caller may free the
+ * old ones then. */
 void mem_table_move(struct mem_table *t, struct mem_region **slots, uint32_t n_slots);
-/* Time to mem_table_move: more than half of the slots are taken or dead. */
+/* True: call mem_table_move before mem_insert. More than half of the slots hold a region or a
+ * tombstone. */
 bool mem_table_full(const struct mem_table *t);
 
 /* Enter r under the STag made from `random`; UW_E_BUSY: its upper 24 bits are taken or 0, try
@@ -77,7 +79,7 @@ bool mem_table_full(const struct mem_table *t);
 uw_status mem_insert(struct mem_table *t, struct mem_region *r, uint32_t random) UW_CHECK;
 void mem_remove(struct mem_table *t, const struct mem_region *r);
 struct mem_region *mem_find(const struct mem_table *t, uint32_t stag);
-/* Where the search for an STag begins. */
+/* The slot where the search for an STag begins, to prefetch it. */
 const void *mem_entry(const struct mem_table *t, uint32_t stag);
 
 /* ---- windows ----------------------------------------------------------------------------- */
@@ -100,7 +102,7 @@ uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd) 
 /* By the peer (RFC 5040 §8.1.1): only a window of this stream. UW_E_RDMAP_NOT_INV. */
 uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,
 				uint32_t stream) UW_CHECK;
-/* It shows nothing any more. */
+/* The window shows nothing any more. */
 void mem_unbind(struct mem_region *window);
 
 /* ---- access ------------------------------------------------------------------------------ */
@@ -113,8 +115,8 @@ struct mem_access {
 	uint64_t len;
 	unsigned need; /* enum mem_rights; 0 = local read */
 };
-/* May it be done? *va is where (only for MEM_OK; NULL: MEM_NOTHING). len > 0: zero-length accesses
- * are not checked at all (RFC 5041 §5.2, RFC 5040 §5.2), so they must not come here. */
+/* May the access be done? With MEM_OK *va is its address, or NULL in a MEM_NULL region. a->len > 0:
+ * an access of no octets is not checked at all (RFC 5041 §5.2, RFC 5040 §5.2). */
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va);
 
 enum mem_layer { MEM_FOR_DDP, MEM_FOR_RDMAP, MEM_FOR_LOCAL };

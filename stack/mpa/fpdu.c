@@ -126,7 +126,7 @@ uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpd
 	return UW_OK;
 }
 
-void mpa_rx_untake(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used)
+void mpa_rx_put_back(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used)
 {
 	if (rx->markers)
 		rx->phase = mpa_phase_add(rx->phase, 512 - used % 512);

@@ -33,9 +33,9 @@ struct mpa_rx {
 uw_status mpa_rx_next(struct mpa_rx *rx, struct uw_rope in, struct uw_rope *ulpdu,
 		      size_t *used) UW_CHECK;
 
-/* The FPDU that mpa_rx_next gave last (its values of ulpdu and used) could not be used yet: it will
- * be offered again. */
-void mpa_rx_untake(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used);
+/* Take back the last mpa_rx_next, which gave these values of ulpdu and used: the same FPDU will
+ * come again. */
+void mpa_rx_put_back(struct mpa_rx *rx, struct uw_rope ulpdu, size_t used);
 
 /* ---- transmit ---------------------------------------------------------------------------- */
 

@@ -21,14 +21,14 @@ bool qp_acked(struct qp *qp, uint32_t in_flight)
 
 	if (after(acked, qp->acked))
 		qp->acked = acked;
-	return qp->confirmed && qp->settled != qp->sq.tx;
+	return qp->confirmed && qp->unacked != qp->sq.tx;
 }
 
 /* Everything before `upto` that has no answer to wait for is done. */
-static void settle_before(struct qp *qp, uint32_t upto)
+static void complete_before(struct qp *qp, uint32_t upto)
 {
-	for (; qp->settled != upto; qp->settled++) {
-		struct sqe *e = sq_at(&qp->sq, qp->settled);
+	for (; qp->unacked != upto; qp->unacked++) {
+		struct sqe *e = sq_at(&qp->sq, qp->unacked);
 
 		if (!sqe_is_answered(e))
 			e->done = 1;
@@ -38,20 +38,20 @@ static void settle_before(struct qp *qp, uint32_t upto)
 
 static void catch_up(struct qp *qp)
 {
-	if (after(oldest(qp), qp->settled))
-		qp->settled = oldest(qp);
+	if (after(oldest(qp), qp->unacked))
+		qp->unacked = oldest(qp);
 }
 
-void qp_settle(struct qp *qp)
+void qp_complete_acked(struct qp *qp)
 {
 	uint32_t i;
 
 	catch_up(qp);
-	i = qp->settled;
+	i = qp->unacked;
 	while (i != qp->sq.tx && !after(sq_at(&qp->sq, i)->end, qp->acked))
 		i++;
-	if (i != qp->settled)
-		settle_before(qp, i);
+	if (i != qp->unacked)
+		complete_before(qp, i);
 }
 
 /* ---- a Terminate's request --------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static bool writes_there(const struct sqe *e, const struct ddp_hdr *h)
 
 static bool find_write(const struct qp *qp, const struct ddp_hdr *h, uint32_t *at)
 {
-	for (*at = qp->settled; *at != begun(qp); ++*at) {
+	for (*at = qp->unacked; *at != begun(qp); ++*at) {
 		if (writes_there(sq_at(&qp->sq, *at), h))
 			return true;
 	}
@@ -92,7 +92,7 @@ static bool find_send(const struct qp *qp, uint32_t msn, uint32_t *at)
 {
 	uint32_t n = qp->rd.ddp.tx_msn[RDMAP_QN_SEND];
 
-	for (*at = begun(qp); *at != qp->settled;) {
+	for (*at = begun(qp); *at != qp->unacked;) {
 		--*at;
 		if (is_numbered(qp, *at) && --n == msn)
 			return true;
@@ -103,7 +103,7 @@ static bool find_send(const struct qp *qp, uint32_t msn, uint32_t *at)
 /* The first that may have met the receive that is at fault. */
 static bool find_first_send(const struct qp *qp, uint32_t *at)
 {
-	for (*at = qp->settled; *at != begun(qp); ++*at) {
+	for (*at = qp->unacked; *at != begun(qp); ++*at) {
 		if (is_numbered(qp, *at))
 			return true;
 	}
@@ -157,6 +157,6 @@ struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
 	catch_up(qp);
 	if (!find_blamed(qp, t, &i))
 		return first_behind(qp, t);
-	settle_before(qp, i);
+	complete_before(qp, i);
 	return sq_at(&qp->sq, i);
 }

@@ -100,7 +100,7 @@ void cq_end_sent(struct cq *cq, struct cqe *e, struct sq *sq, uint32_t upto)
 	e->sq = sq;
 	e->rq = NULL;
 	e->upto = upto;
-	sq_told(sq);
+	sq_pushed(sq);
 	end(cq, e, false);
 }
 

@@ -17,11 +17,12 @@ struct rq;
 
 struct cqe {
 	struct uw_wc wc;
-	/* What is free once this is polled: the slots of sq up to `upto`, one of rq's. Or NULL. */
+	/* Polling this completion frees the slots of sq before `upto`, or one slot of rq. Both may
+	 * be NULL. */
 	struct sq *sq;
 	struct rq *rq;
 	uint32_t upto;
-	uint64_t stamp; /* when it came */
+	uint64_t stamp; /* time of the completion, by cq->now */
 };
 
 enum cq_armed { CQ_UNARMED, CQ_SOLICITED, CQ_ANY };
@@ -29,7 +30,7 @@ enum cq_armed { CQ_UNARMED, CQ_SOLICITED, CQ_ANY };
 struct cq {
 	struct cqe *ring; /* mask + 1 entries */
 	uint32_t mask;
-	uint32_t depth; /* what the program asked: <= mask + 1 */
+	uint32_t depth; /* completions that fit, as the program asked; <= mask + 1 */
 	/* producer's; its release pairs with cq_take's acquire */
 	_Alignas(64) _Atomic uint32_t tail;
 	/* consumer's; its release pairs with cq_push's acquire */
@@ -41,28 +42,28 @@ struct cq {
 	void *ctx;
 	uint64_t (*now)(void *arg); /* for the stamps; NULL: nobody wants them */
 	void *now_arg;
-	bool ignore_overrun; /* what does not fit is dropped, and that is all */
-	/* Around each push, so that several stacks may push; NULL: only one does. */
+	bool ignore_overrun; /* a completion that does not fit is dropped without an error */
+	/* Lock (on) and unlock around each push where several stacks push; NULL: only one does. */
 	void (*guard)(void *ctx, bool on);
 };
 
-/* Producer: one at a time unless there is a guard. False: the queue is full; it is in error from
- * then on and error() was called. */
+/* Producer: one at a time unless there is a guard. False: the queue is full. It is in error from
+ * then on, and error() was called. */
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
 
-/* The same in steps, so that it is written once and where it stays. The place of the next
- * completion, whose wc is to be filled in, all of it; NULL as false above. Then one of the ends:
- * for a request of sq (the program has its slots back, up to `upto`, when it polls this), or for a
- * receive that was taken from rq. */
+/* cq_push in two steps, which saves copying the completion. cq_begin returns the next free entry,
+ * whose wc the caller fills in completely; NULL: the queue is full, as above. Then cq_end_sent
+ * makes the entry visible as the completion of a request of sq (polling it frees the slots before
+ * `upto`), or cq_end_received as that of a receive that was taken from rq. */
 struct cqe *cq_begin(struct cq *cq);
 void cq_end_sent(struct cq *cq, struct cqe *e, struct sq *sq, uint32_t upto);
 void cq_end_received(struct cq *cq, struct cqe *e, struct rq *rq, bool solicited);
 
-/* Consumer: up to n completions; returns how many. stamps NULL, or room for n. */
+/* Consumer: poll up to n completions; returns how many there were. stamps: NULL, or room for n. */
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps);
 
-/* Consumer. A push that cq_take did not see after this call notifies (Dekker: both sides store,
- * fence, load). */
+/* Consumer: ask for a notification. A completion that cq_take does not find after this call
+ * notifies (each side stores, fences and then loads, so one of them sees the other). */
 void cq_arm(struct cq *cq, bool solicited_only);
 
 static inline uint32_t cq_count(const struct cq *cq)
@@ -71,10 +72,12 @@ static inline uint32_t cq_count(const struct cq *cq)
 	       atomic_load_explicit(&cq->head, memory_order_relaxed);
 }
 
-/* Producer and consumer both excluded: drop the completions of one QP, as if they were polled. */
+/* The caller excludes producer and consumer. Drop the completions of one QP, as if they were
+ * polled. */
 void cq_forget(struct cq *cq, uint32_t qp_num);
 
-/* Producer and consumer both excluded: move to a ring of mask + 1 entries that holds them all. */
+/* The caller excludes producer and consumer. Move all completions to another ring, of mask + 1
+ * entries, which holds them. */
 void cq_move(struct cq *cq, struct cqe *ring, uint32_t mask, uint32_t depth);
 
 #endif

@@ -81,7 +81,7 @@ void qp_reap(struct qp *qp)
 		silent = !((st || (e->flags & UW_SEND_SIGNALED)) && push_sent(qp, e, st, head));
 	}
 	if (silent) /* the last; what comes before a completion is free when that is polled */
-		sq_settle(&qp->sq);
+		sq_free_unsignaled(&qp->sq);
 }
 
 static void complete(struct qp *qp, struct sqe *e, uw_status st)
@@ -139,7 +139,7 @@ static uw_status take_first(struct qp *qp, struct mem_sgl *sgl)
 	struct rqe *e = rq_first(qp->rq);
 
 	if (!e)
-		return qp->patient ? UW_MORE : UW_E_DDP_NO_BUFFER;
+		return qp->rnr_wait ? UW_MORE : UW_E_DDP_NO_BUFFER;
 	*sgl = (struct mem_sgl){ .v = rqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length };
 	qp->taken_wr_id = e->wr_id;
 	if (qp->shared_rq) {
@@ -170,7 +170,7 @@ static void recv_done(void *arg, const struct rdmap_delivery *d)
 	struct qp *qp = arg;
 
 	/* An answer may bring the ACK of its question: first things first. */
-	qp_settle(qp);
+	qp_complete_acked(qp);
 	if (!qp->shared_rq)
 		rq_drop(qp->rq);
 	push_recv(qp, qp->taken_wr_id, UW_OK, d);
@@ -198,7 +198,7 @@ static void read_done(void *arg)
 	struct qp *qp = arg;
 	struct sqe *e = oldest_read(qp);
 
-	qp_settle(qp);
+	qp_complete_acked(qp);
 	if (e)
 		complete(qp, e, UW_OK);
 }
@@ -241,7 +241,7 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->rcq = s->rcq;
 	qp->rq = s->srq ? s->srq : &qp->own_rq;
 	qp->shared_rq = s->srq != NULL;
-	qp->patient = s->patient;
+	qp->rnr_wait = s->rnr_wait;
 	qp->stats = s->stats;
 	qp->state = UW_QPS_RESET;
 	qp->mem = s->mem;
@@ -276,12 +276,12 @@ uw_status qp_start(struct qp *qp, const struct qp_stream *s)
 	qp->rd.ulp_arg = qp;
 	qp->rd.rtr_send = !s->initiator && a->p2p && a->rtr == MPA_RTR_SEND;
 	qp->gated = !s->initiator; /* RFC 5044 §7.1.2 */
-	qp->starved = qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
+	qp->rnr = qp->respond_next = qp->sending_sq = qp->fin_wanted = qp->sq_failed = false;
 	qp->cause = UW_OK;
 	qp->confirmed = s->confirmed;
 	qp->out = qp->acked = 0;
 	qp->on = true;
-	if (!qp->named)
+	if (!qp->cm_less)
 		qp->state = UW_QPS_RTS;
 	if (s->initiator && a->rtr)
 		rdmap_rtr(&qp->rd, (enum rdmap_rtr)a->rtr);
@@ -364,7 +364,7 @@ void qp_fail(struct qp *qp, uw_status why)
 	}
 	if (own_fault(why))
 		qp->acked = qp->out; /* what TCP has it delivers: the end is orderly */
-	qp_settle(qp);
+	qp_complete_acked(qp);
 	if (had_stream && qp->sending_sq && own_fault(why))
 		complete(qp, sq_at(&qp->sq, qp->sq.tx), why);
 	else if (had_stream)
@@ -382,17 +382,17 @@ void qp_fail(struct qp *qp, uw_status why)
 	qp_flush(qp);
 }
 
-void qp_unplug(struct qp *qp)
+void qp_detach(struct qp *qp)
 {
-	qp_settle(qp);
-	qp->unheard = qp->gated;
+	qp_complete_acked(qp);
+	qp->peer_silent = qp->gated;
 	qp->on = qp->gated = qp->sending_sq = false;
 	qp->rd.tx.source = RDMAP_FROM_NONE;
 }
 
 void qp_refuse(struct qp *qp, uw_status why)
 {
-	qp_unplug(qp);
+	qp_detach(qp);
 	rdmap_terminate(&qp->rd, why);
 }
 
@@ -431,7 +431,7 @@ static uw_status to_sqd(struct qp *qp)
 	if (qp->state != UW_QPS_RTS)
 		return UW_E_STATE;
 	qp->state = UW_QPS_SQD;
-	qp->fin_wanted = !qp->named;
+	qp->fin_wanted = !qp->cm_less;
 	qp->drained = false;
 	return UW_OK;
 }
@@ -457,7 +457,7 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 		if (qp->on)
 			qp_fail(qp, UW_E_FLUSHED);
 		forget_posted(qp);
-		qp->named = false;
+		qp->cm_less = false;
 		qp->state = UW_QPS_RESET;
 		return UW_OK;
 	case UW_QPS_INIT:
@@ -465,9 +465,9 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 	case UW_QPS_RTS:
 		/* The connection manager makes the real change; programs and librdmacm ask before
 		 * or after it. */
-		if (qp->named && qp->state != UW_QPS_ERR)
+		if (qp->cm_less && qp->state != UW_QPS_ERR)
 			qp->state = to;
-		else if (!qp->named && !qp->on && qp->state != UW_QPS_ERR)
+		else if (!qp->cm_less && !qp->on && qp->state != UW_QPS_ERR)
 			qp->state = to == UW_QPS_RTS ? UW_QPS_RTR : to;
 		return UW_OK;
 	default:

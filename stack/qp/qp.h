@@ -14,9 +14,8 @@
 #include "qp/sq.h"
 #include "rdmap/rdmap.h"
 
-enum qp_why { QP_ALIVE, QP_CLOSED_BY_PEER, QP_CLOSED_BY_US, QP_FAILED };
-
-/* In the order of the cache lines that a message touches; what few need is behind. */
+/* The fields are in the order in which a message touches them, so that it touches few cache lines;
+ * fields for rare events come last. */
 struct qp {
 	uint32_t num;
 	uint32_t pd;
@@ -26,30 +25,29 @@ struct qp {
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message in rd.tx is sq.tx's */
 	bool sq_failed;	   /* a request completed in error */
-	bool patient;	   /* a Send without a receive waits (doc/adr/0005) */
-	bool starved;	   /* ... and one does: qp_rx goes on when there is a receive */
+	bool rnr_wait;	   /* a Send waits for a receive if there is none (doc/adr/0005) */
+	bool rnr;	   /* a Send waits: call qp_rx again when there is a receive */
 	bool fin_wanted;   /* close once everything posted is sent */
-	bool named;	   /* CM-less: the states are the program's, as with InfiniBand */
-	bool unheard;	   /* it was unplugged before the peer had said anything */
-	bool drained;	   /* ... SQD: all that was begun is done */
+	bool cm_less;	   /* CM-less: the states are the program's, as with InfiniBand */
+	bool peer_silent;  /* qp_detach came before the peer's first FPDU */
+	bool drained;	   /* state SQD: every request that was begun is done, and told so */
 	bool confirmed;	   /* a request is done when the peer's TCP has it: confirm.c */
 	bool shared_rq;
-	uint32_t settled; /* the first request that may not be acknowledged; sq.head or later */
+	uint32_t unacked; /* confirmed: the oldest request without an ACK; sq.head or later */
 	struct cq *scq, *rcq;
 	struct rq *rq; /* own_rq, or the SRQ's */
-	/* Octets of the stream modulo 2^32: given to TCP, and acknowledged. */
+	/* Octets of the stream modulo 2^32: handed to TCP, and acknowledged by the peer's TCP. */
 	uint32_t out, acked;
-	/* (a line) */
 	_Alignas(64) struct sq sq;
 	uint64_t taken_wr_id;
-	/* depth 0 with an SRQ */
+	/* unused (depth 0) with an SRQ */
 	_Alignas(64) struct rq own_rq;
-	/* the stream */
+	/* the stream, while `on` */
 	_Alignas(64) struct mpa_rx mrx;
 	struct mpa_tx mtx;
 	_Alignas(64) struct rdmap_stream rd;
 
-	/* SRQ: the SGEs of the receive being filled, rq->max_sge of them */
+	/* SRQ: a copy of the SGEs of the receive being filled; room for rq->max_sge */
 	struct uw_sge *taken;
 	struct mem_table *mem;
 	uw_status cause;	     /* why it went to error; UW_OK: it was closed */
@@ -57,7 +55,7 @@ struct qp {
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
-	/* Around each taking from an SRQ that several stacks take from; NULL: only one does. */
+	/* Lock (on) and unlock an SRQ from which several stacks take; NULL: only one does. */
 	void (*guard)(struct rq *srq, bool on);
 };
 
@@ -65,16 +63,16 @@ struct qp_setup {
 	uint32_t num, pd;
 	struct cq *scq, *rcq;
 	struct rq *srq; /* or NULL */
-	bool patient;	/* see struct qp */
+	bool rnr_wait;	/* see struct qp */
 	struct mem_table *mem;
 	struct uw_stats *stats;
 	void (*guard)(struct rq *srq, bool on); /* see struct qp */
 };
 
-/* sq and own_rq (or srq and taken) are set up by the caller before. */
+/* The caller has set up sq and own_rq (or the SRQ and `taken`) before. */
 void qp_init(struct qp *qp, const struct qp_setup *s);
 
-/* Without a stream: another stack's from now on, with its counters. */
+/* Another stack drives the QP from now on, and counts in `stats`. The QP has no stream. */
 void qp_move(struct qp *qp, struct uw_stats *stats);
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -88,28 +86,30 @@ struct qp_stream {
 	 * taken it (doc/adr/0014): then it is in the peer's memory. */
 	bool confirmed;
 };
-/* The MPA start-up is done: the stream is ours; state becomes RTS. UW_E_STATE: it has one, or is in
- * error. An initiator that agreed on it opens with the RTR (RFC 6581 §9.2). */
+/* MPA start-up is done: the QP gets its stream, and its state becomes RTS. UW_E_STATE: the QP has a
+ * stream already, or is in error. An initiator that agreed on an RTR sends it first (RFC 6581
+ * §9.2). */
 uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
 
-/* To error: everything queued completes flushed. `why` UW_OK: an orderly end. What may still have
- * to be sent afterwards is a Terminate: qp_tx_pending tells. */
+/* The QP goes to error: everything queued completes flushed. `why` UW_OK: an orderly end. A
+ * Terminate may have to be sent afterwards: then qp_tx_prepare is true. */
 void qp_fail(struct qp *qp, uw_status why);
 
-/* The stream is gone without an error of its own; the state stays. With `named`. */
-void qp_unplug(struct qp *qp);
+/* cm_less: the stream has ended without an error of the QP's; its state stays. */
+void qp_detach(struct qp *qp);
 
-/* The same, and the peer is told why: its Terminate waits in qp_tx. */
+/* As qp_detach, and the peer is told why: qp_tx gives out the Terminate. */
 void qp_refuse(struct qp *qp, uw_status why);
 
-/* What is posted cannot be carried out any more: the oldest request fails with `why`, the others
- * are flushed. */
+/* No posted request can be carried out any more: the oldest one fails with `why`, the others are
+ * flushed. */
 void qp_give_up(struct qp *qp, uw_status why);
 
-/* Verbs modify: RESET, INIT, RTR, RTS, SQD, ERR; see uw_qp_modify. */
+/* Change the state, as ibv_modify_qp does: to RESET, INIT, RTR, RTS, SQD or ERR; see uw_qp_modify.
+ */
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
 
-/* SQD is reached, i.e. what was begun is done and nothing else is. True once. */
+/* Has state SQD been reached: is every request done that was begun? True only once. */
 bool qp_drained(struct qp *qp);
 
 /* Flush what was posted since the QP went to error. */
@@ -117,31 +117,33 @@ void qp_flush(struct qp *qp);
 
 /* ---- stream ------------------------------------------------------------------------------ */
 
-/* Take in what TCP has; returns the octets consumed. UW_OK also when an FPDU is incomplete, or
- * waits for a receive (qp->starved: offer it again when there is one). On error the QP has gone to
- * error already, its Terminate (if any) waits in qp_tx. */
+/* Take in octets from TCP; *consumed is how many the caller drops. UW_OK also when the last FPDU is
+ * incomplete, or waits for a receive (qp->rnr): the caller offers the rest again. Any other status:
+ * the QP has gone to error, and qp_tx may have a Terminate to give out. */
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 
-/* Is there anything to send now? */
-bool qp_tx_pending(struct qp *qp);
+/* Choose the next message to send, unless one is being sent: the next request, or a Response that
+ * is due. Requests that send nothing (a window is bound) are carried out on the way. False: there
+ * is nothing to send now. */
+bool qp_tx_prepare(struct qp *qp);
 
 /* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small
  * messages that were posted together share it, and one that takes several segments may begin behind
  * another; one that does not is never cut just to fill it. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 
-/* Queue a zero-length RDMA Write, which the peer's program does not see. False: there is something
- * to send anyway, or it may not be sent now. */
-bool qp_nudge(struct qp *qp);
+/* Begin a zero-length RDMA Write, which the peer's program does not see. False: another message is
+ * there to be sent, or none may be sent now. */
+bool qp_tx_empty_write(struct qp *qp);
 
 /* Responder: do not wait any longer for the first FPDU (RFC 5044 §7.1.2). */
 void qp_open_gate(struct qp *qp);
 
-/* Of what qp_tx gave out the last in_flight octets are not acknowledged. True: requests wait for
- * qp_settle, which is called when all that came in the same segment has been taken in: a Terminate
- * in it may be about one of them. */
+/* The peer's TCP has acknowledged all octets that qp_tx gave out but the last in_flight. True:
+ * requests may be complete now: call qp_complete_acked after everything that came in the same TCP
+ * segment has gone through qp_rx, since a Terminate there may name one of them. */
 bool qp_acked(struct qp *qp, uint32_t in_flight);
-void qp_settle(struct qp *qp);
+void qp_complete_acked(struct qp *qp);
 
 /* ---- between the files of this folder ----------------------------------------------------- */
 

@@ -26,15 +26,15 @@ struct rq {
 	uint32_t slot_size;
 	uint32_t mask, depth, max_sge;
 	uint32_t limit;			  /* SRQ: event when fewer are left; 0 unarmed */
-	void (*limit_reached)(void *ctx); /* NULL: nobody wants to know */
+	void (*limit_reached)(void *ctx); /* NULL: no event */
 	void *ctx;
-	/* All in one cache line: with thousands of QPs each line more is one more to fetch. */
-	_Atomic uint32_t tail; /* program's; its release pairs with rq_first's acquire */
-	/* How many were taken and are the program's again: as with hardware, a receive has its
-	 * place until its completion is polled (release; pairs with rq_post's acquire). So who
-	 * bounds a CQ by what the receive queues take does so. */
+	/* These share a cache line: with thousands of QPs every further line is fetched anew. */
+	_Atomic uint32_t tail; /* the program's; its release pairs with rq_first's acquire */
+	/* How many slots were freed so far (release; pairs with rq_post's acquire). As with
+	 * hardware, polling a receive's completion frees its slot: so a CQ as deep as its receive
+	 * queues cannot overflow. */
 	_Atomic uint32_t freed;
-	_Atomic uint32_t head; /* stack's; receives before it are taken */
+	_Atomic uint32_t head; /* the stack's: receives before it are taken */
 };
 
 uint32_t rq_slot_size(uint32_t max_sge);
@@ -51,11 +51,12 @@ static inline struct uw_sge *rqe_sge(struct rqe *e)
 /* Program. UW_E_NOMEM full, UW_E_INVAL too many SGEs. */
 uw_status rq_post(struct rq *rq, const struct uw_recv_wr *wr) UW_CHECK;
 
-/* Stack: the oldest receive, NULL when there is none. It is the first until rq_drop, and takes up
- * its place until rq_free. */
+/* Stack: the oldest receive that is not taken; NULL: there is none. */
 struct rqe *rq_first(const struct rq *rq);
+/* Stack: take it. Its slot stays in use until rq_free. */
 void rq_drop(struct rq *rq);
-/* The completions of n that were dropped have been polled, or there will be none. Any thread. */
+/* Any thread: free n slots. The completions of their receives were polled, or there will be none.
+ */
 static inline void rq_free(struct rq *rq, uint32_t n)
 {
 	atomic_fetch_add_explicit(&rq->freed, n, memory_order_release);
@@ -66,7 +67,7 @@ static inline uint32_t rq_count(const struct rq *rq)
 	return atomic_load_explicit(&rq->tail, memory_order_acquire) -
 	       atomic_load_explicit(&rq->head, memory_order_relaxed);
 }
-/* Posted, and its completion not polled yet. Program. */
+/* Program: receives whose slots are in use: posted, or taken and the completion not polled yet. */
 static inline uint32_t rq_outstanding(const struct rq *rq)
 {
 	return atomic_load_explicit(&rq->tail, memory_order_relaxed) -

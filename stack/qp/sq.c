@@ -148,16 +148,16 @@ static void sq_free(struct sq *sq, uint32_t upto)
 
 void sq_polled(struct sq *sq, uint32_t upto, uint32_t n)
 {
-	uint32_t heard = atomic_load_explicit(&sq->heard, memory_order_relaxed);
+	uint32_t heard = atomic_load_explicit(&sq->polled, memory_order_relaxed);
 
 	sq_free(sq, upto);
-	atomic_store_explicit(&sq->heard, heard + n, memory_order_release);
+	atomic_store_explicit(&sq->polled, heard + n, memory_order_release);
 }
 
-void sq_settle(struct sq *sq)
+void sq_free_unsignaled(struct sq *sq)
 {
 	/* pairs with the release in sq_polled; while completions wait, theirs free these, too, or
 	 * the next request does */
-	if (atomic_load_explicit(&sq->heard, memory_order_acquire) == sq->told)
+	if (atomic_load_explicit(&sq->polled, memory_order_acquire) == sq->pushed)
 		sq_free(sq, atomic_load_explicit(&sq->head, memory_order_relaxed));
 }

@@ -26,7 +26,7 @@ struct sqe {
 	uint8_t status;	 /* enum uw_status, of a done request */
 	uint8_t written; /* WRITE_WITH_IMM: the Write is out, the Immediate Data is next */
 	uint8_t pad;
-	uint32_t end; /* sent: where the stream stood behind it, see struct qp */
+	uint32_t end; /* of a request that was sent: qp.out behind its last octet */
 	uint64_t compare_add, swap;
 	/* struct uw_sge[] or inline octets follow */
 };
@@ -35,27 +35,27 @@ struct sq {
 	uint8_t *slots;
 	uint32_t slot_size;
 	uint32_t mask;	/* slots - 1 */
-	uint32_t depth; /* requests it takes: <= mask + 1 */
+	uint32_t depth; /* requests that fit, as the program asked; <= mask + 1 */
 	uint32_t max_sge, max_inline;
 	bool sig_all;
-	uint32_t tx; /* next to transmit; the stack's */
-	/* All in one cache line: with thousands of QPs each line more is one more to fetch. */
-	_Atomic uint32_t tail; /* program's; its release pairs with sq_ready's acquire */
-	_Atomic uint32_t head; /* stack's: requests before it are done */
-	/* As with hardware, the program may use a slot again once it has polled its completion, or
-	 * that of a later request: slots before `freed` are free (release; pairs with sq_post's
-	 * acquire). So who bounds a CQ by what the send queue takes does so. */
+	uint32_t tx; /* the stack's: the next request to transmit */
+	/* These share a cache line: with thousands of QPs every further line is fetched anew. */
+	_Atomic uint32_t tail; /* the program's; its release pairs with sq_ready's acquire */
+	_Atomic uint32_t head; /* the stack's: requests before it are done */
+	/* Slots before `freed` may be used again (release; pairs with sq_post's acquire). As with
+	 * hardware, polling a completion frees its request's slot and all before it: so a CQ as
+	 * deep as the send queue cannot overflow. */
 	_Atomic uint32_t freed;
-	uint32_t told;		/* completions that the stack has pushed, ever */
-	_Atomic uint32_t heard; /* ... and that were polled: the poller's */
+	uint32_t pushed;	 /* the stack's: completions pushed so far */
+	_Atomic uint32_t polled; /* the poller's: completions polled so far */
 };
 
-/* It sends nothing: a window is bound, a key invalidated. */
+/* Does the request send nothing: is a window bound, or a key invalidated? */
 static inline bool sqe_is_local(const struct sqe *e)
 {
 	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
 }
-/* RFC 5040 §5.5: done when the answer is here. */
+/* Is the request a Read or an atomic, which is done when its Response has come (RFC 5040 §5.5)? */
 static inline bool sqe_is_answered(const struct sqe *e)
 {
 	return e->opcode == UW_WR_RDMA_READ || e->opcode == UW_WR_ATOMIC_CMP_AND_SWP ||
@@ -82,18 +82,21 @@ static inline uint8_t *sqe_inline(struct sqe *e)
  * data too long or message over 2^32-1 octets (RFC 5040 §5.2, RFC 5041 §5.1). */
 uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
 
-/* All or none of n. */
+/* Program: post all n requests, or none if one of them fails. Errors as above. */
 uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n) UW_CHECK;
 
-/* Stack: a completion is about to show. */
-static inline void sq_told(struct sq *sq)
+/* Stack: a completion is about to become visible. */
+static inline void sq_pushed(struct sq *sq)
 {
-	sq->told++;
+	sq->pushed++;
 }
-/* Whoever polls, one at a time for each CQ: n completions were taken, the last of `upto`. */
+/* Poller, one at a time for each CQ: n completions were polled; the slots before `upto` are free.
+ */
 void sq_polled(struct sq *sq, uint32_t upto, uint32_t n);
-/* Stack: requests up to head are done, and some of them did not ask for a completion. */
-void sq_settle(struct sq *sq);
+/* Stack: requests before `head` are done, and the last of them asked for no completion. Frees their
+ * slots, unless completions wait to be polled: then a later completion or a later call frees them.
+ */
+void sq_free_unsignaled(struct sq *sq);
 
 /* Stack: is there a request that has not been started? */
 static inline bool sq_ready(const struct sq *sq)

@@ -9,7 +9,7 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 	uw_status st = UW_OK;
 
 	*consumed = 0;
-	qp->starved = false;
+	qp->rnr = false;
 	while (in.len && qp->on) {
 		struct uw_rope ulpdu = { 0 };
 		size_t used;
@@ -22,8 +22,8 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 			st = rdmap_rx(&qp->rd, ulpdu);
 		}
 		if (st == UW_MORE) { /* no receive for this Send */
-			mpa_rx_untake(&qp->mrx, ulpdu, used);
-			qp->starved = true;
+			mpa_rx_put_back(&qp->mrx, ulpdu, used);
+			qp->rnr = true;
 			return UW_OK;
 		}
 		if (st) {
@@ -152,7 +152,7 @@ static uw_status start_request(struct qp *qp)
 /* SQD of a named QP begins nothing new; an Immediate Data behind its Write is not new. */
 static bool may_begin(const struct qp *qp)
 {
-	return qp->state == UW_QPS_RTS || (qp->state == UW_QPS_SQD && !qp->named) ||
+	return qp->state == UW_QPS_RTS || (qp->state == UW_QPS_SQD && !qp->cm_less) ||
 	       (qp->state == UW_QPS_SQD && sq_at(&qp->sq, qp->sq.tx)->written);
 }
 
@@ -233,7 +233,7 @@ static bool has_nothing(const struct qp *qp)
 	return rdmap_tx_idle(&qp->rd) && !sq_ready(&qp->sq) && !rdmap_response_due(&qp->rd);
 }
 
-bool qp_tx_pending(struct qp *qp)
+bool qp_tx_prepare(struct qp *qp)
 {
 	if (has_nothing(qp))
 		return false;
@@ -242,7 +242,7 @@ bool qp_tx_pending(struct qp *qp)
 	return !qp->gated && next_message(qp);
 }
 
-bool qp_nudge(struct qp *qp)
+bool qp_tx_empty_write(struct qp *qp)
 {
 	if (qp->state != UW_QPS_RTS || qp->gated || next_message(qp))
 		return false;
@@ -274,7 +274,7 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 {
 	size_t at = 0;
 
-	while (qp_tx_pending(qp)) {
+	while (qp_tx_prepare(qp)) {
 		size_t fit = mpa_tx_fit(&qp->mtx, room - at), n;
 		uw_status st;
 

@@ -23,14 +23,15 @@ struct rdmap_delivery {
 };
 
 struct rdmap_ulp {
-	/* The next receive, RFC 5041 §5.1.2 (one buffer per Send). NULL-terminated by status:
-	 * UW_E_DDP_NO_BUFFER when none is posted; UW_MORE: none yet, offer the ULPDU again later.
-	 * *sgl stays valid until recv_done. */
+	/* Take the next receive: one for each Send, RFC 5041 §5.1.2. UW_E_DDP_NO_BUFFER: none is
+	 * posted; UW_MORE: none yet, rdmap_rx is to get the ULPDU again later. *sgl stays valid
+	 * until recv_done. */
 	uw_status (*recv_take)(void *ulp, struct mem_sgl *sgl);
 	void (*recv_done)(void *ulp, const struct rdmap_delivery *d);
-	/* The oldest read or atomic of this stream has its octets (RFC 5040 §5.2, RFC 7306 §5). */
+	/* The Response to the oldest Read or atomic has been placed (RFC 5040 §5.2, RFC 7306 §5).
+	 */
 	void (*read_done)(void *ulp);
-	/* The peer's Terminate. */
+	/* The peer's Terminate has come. */
 	void (*terminated)(void *ulp, const struct rdmap_term *t);
 };
 
@@ -79,7 +80,7 @@ struct rdmap_tx {
 	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: headers without payload */
 };
 
-/* In the order in which a message touches it; what few need is behind. */
+/* The fields are in the order in which a message touches them; fields for rare events come last. */
 struct rdmap_stream {
 	struct ddp_stream ddp;
 	const struct rdmap_ulp *ulp;
@@ -103,7 +104,7 @@ struct rdmap_stream {
 	uint32_t recv_len;  /* octets placed so far, from the start on without a hole */
 	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
 
-	/* the segment that came last; one that failed is for Terminate (RFC 5040 §4.8) */
+	/* the segment that came last; if it failed, Terminate brings it back (RFC 5040 §4.8) */
 	struct ddp_seg bad;
 
 	struct rdmap_tx tx;
@@ -123,9 +124,9 @@ void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, str
 
 /* ---- receive (rx.c) ---------------------------------------------------------------------- */
 
-/* Take in one ULPDU. An error ends the stream: pass it to rdmap_terminate (unless it is
- * UW_E_TERMINATED: then the peer was first). UW_MORE: nothing was taken in, it has to come again
- * when the ULP has a receive for it. */
+/* Take in one ULPDU. UW_MORE: it was not taken in; call again with it when the ULP has a receive.
+ * Any other status ends the stream: pass it to rdmap_terminate, except UW_E_TERMINATED, with which
+ * the peer was first. */
 uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu) UW_CHECK;
 
 /* ---- transmit (tx.c) --------------------------------------------------------------------- */
@@ -169,18 +170,21 @@ uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, siz
 
 /* ---- errors (terminate.c) ---------------------------------------------------------------- */
 
-/* Drop what is being sent and begin the Terminate that reports `why` about the segment that failed
- * last. False: nothing is to be sent (one was sent or received already, or `why` stays local). */
-/* Which of the reads and atomics that the ULP knows of, 0 being the oldest, the peer's Terminate is
- * about; 0 if it does not say (RFC 5040 §4.8: the headers come "if possible"). */
+/* The peer's Terminate is about one of our Reads and atomics: which of those that the ULP knows of,
+ * 0 being the oldest. 0 also if the Terminate does not say (RFC 5040 §4.8: headers come "if
+ * possible"). */
 unsigned rdmap_blamed(const struct rdmap_stream *s, const struct rdmap_term *t);
 
-/* The peer's own memory is at fault, its receive's for instance: there are no headers then. */
+/* Is the Terminate about the peer's own memory, a receive of its program for instance? It has no
+ * headers then. */
 static inline bool rdmap_is_local(const struct rdmap_term *t)
 {
 	return !t->layer && !t->etype;
 }
 
+/* Drop the message that is being sent and begin the Terminate that reports `why` about the segment
+ * that failed last. False: no Terminate is sent (one was sent or received already, or `why` stays
+ * local). */
 bool rdmap_terminate(struct rdmap_stream *s, uw_status why);
 
 #endif

@@ -322,7 +322,7 @@ uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu)
 		return st;
 	st = handlers[opcode](s, seg);
 	if (st == UW_MORE)
-		ddp_rx_untake(&s->ddp, seg);
+		ddp_rx_put_back(&s->ddp, seg);
 	else
 		s->stats->payload_rx_bytes += seg->payload.len - rdmap_ops[opcode].hdr;
 	if (st)

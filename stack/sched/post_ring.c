@@ -25,19 +25,22 @@ static void push(struct sched *s, struct ring_entry *r)
 							memory_order_relaxed));
 }
 
-/* Push it, and wake the RX thread: nobody else may be there to see to it. */
-static void push_and_wake(struct sched *s, struct ring_entry *r)
+/* Nobody else may be there to see to it. */
+void sched_kick_later(struct sched *s)
 {
-	push(s, r);
 	if (s->ops->rouse)
 		s->ops->rouse(s->stack);
 	else
 		sched_wake(s);
 }
 
-void sched_post_later(struct ring_entry *r)
+struct sched *sched_push(struct ring_entry *r)
 {
-	push_and_wake(atomic_load_explicit(&r->home, memory_order_acquire), r);
+	/* acquire: pairs with the release of whoever moves the entry to another stack */
+	struct sched *s = atomic_load_explicit(&r->home, memory_order_acquire);
+
+	push(s, r);
+	return s;
 }
 
 void sched_drain(struct sched *s)
@@ -56,7 +59,7 @@ void sched_drain(struct sched *s)
 		if (atomic_load_explicit(&r->home, memory_order_relaxed) == s)
 			r->fn(r);
 		else /* it moved to another stack meanwhile */
-			sched_post_later(r);
+			sched_kick_later(sched_push(r));
 		r = next;
 	}
 }
@@ -70,6 +73,13 @@ void sched_drain_all(struct sched *first)
 	}
 }
 
+void sched_forget(struct ring_entry *r)
+{
+	/* Calls on the way may have queued it again, as others gave it their turn. */
+	while (atomic_load_explicit(&r->queued, memory_order_acquire))
+		sched_drain_all(atomic_load_explicit(&r->home, memory_order_relaxed)->first);
+}
+
 /* Take the lock, unless somebody has it or waits for it, or the entry has moved. */
 static bool try_inline(struct sched *s, const struct ring_entry *r)
 {
@@ -81,6 +91,13 @@ static bool try_inline(struct sched *s, const struct ring_entry *r)
 	return false;
 }
 
+/* What completed at once may be another thread's to poll. */
+static void wake_pollers(struct sched *s)
+{
+	if (atomic_load_explicit(&s->app_sleepers, memory_order_relaxed))
+		sched_wake(s);
+}
+
 static void run_inline(struct sched *s, struct ring_entry *r)
 {
 	if (s->stats.post_inline++ % POSTS_PER_CPU_LOOK == 0)
@@ -88,27 +105,36 @@ static void run_inline(struct sched *s, struct ring_entry *r)
 	r->fn(r);
 	s->ops->flush(s->stack);
 	sched_unlock(s);
-	/* What completed at once may be another thread's to poll. */
-	if (atomic_load_explicit(&s->app_sleepers, memory_order_relaxed))
-		sched_wake(s);
+	wake_pollers(s);
+}
+
+static bool rx_thread_posts(struct sched *s)
+{
+	return !s->model->posts_inline && atomic_load_explicit(&s->started, memory_order_acquire);
+}
+
+void sched_kick(struct sched *s)
+{
+	if (rx_thread_posts(s)) {
+		sched_kick_later(s);
+		return;
+	}
+	/* The holder may have emptied the ring just before: then the lock is free now, or it looks
+	 * once more after letting go (sched_unlock). */
+	if (sched_trylock(s)) {
+		sched_unlock(s);
+		wake_pollers(s);
+	}
 }
 
 void sched_post(struct ring_entry *r)
 {
-	/* acquire: pairs with the release of whoever moves the entry to another stack */
 	struct sched *s = atomic_load_explicit(&r->home, memory_order_acquire);
 
-	if (!s->model->posts_inline && atomic_load_explicit(&s->started, memory_order_acquire)) {
-		push_and_wake(s, r);
-		return;
-	}
-	if (try_inline(s, r)) {
+	if (!rx_thread_posts(s) && try_inline(s, r)) {
 		run_inline(s, r);
 		return;
 	}
 	push(s, r);
-	/* The holder may have emptied the ring just before: then the lock is free now, or it looks
-	 * once more after letting go (sched_unlock). */
-	if (sched_trylock(s))
-		sched_unlock(s);
+	sched_kick(s);
 }

@@ -187,12 +187,20 @@ bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
 /* r's queue has something new: see to it at once if the lock is free, else leave it on the ring.
  * Any thread without a stack lock. */
 void sched_post(struct ring_entry *r);
-/* The same for a thread that holds a stack lock, of whichever stack: r goes on its home's ring. */
-void sched_post_later(struct ring_entry *r);
+/* The same in two steps, for threads that hold a stack lock or may name r only for a moment: r goes
+ * on the ring of its home, which is returned; then that ring is seen to. Any thread. */
+struct sched *sched_push(struct ring_entry *r);
+/* ... without a stack lock: at once, if the lock of s is free. */
+void sched_kick(struct sched *s);
+/* ... with one, whichever it is: by whoever has or takes the lock of s. */
+void sched_kick_later(struct sched *s);
 /* Under the lock: call fn of every entry. */
 void sched_drain(struct sched *s);
 /* Under all locks: afterwards no entry that was on a ring before is on one. */
 void sched_drain_all(struct sched *first);
+/* Under all locks, when nobody posts r any more: afterwards it is on no ring. fn may be called once
+ * more before, and so may those of others. */
+void sched_forget(struct ring_entry *r);
 
 static inline bool sched_ring_empty(const struct sched *s)
 {

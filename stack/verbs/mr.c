@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "io/dense.h"
+#include "base/slab.h"
 #include "verbs/verbs.h"
 
 /* ---- the table --------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static int check(const struct mem_region *r)
 
 static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 {
-	struct uw_mr *mr = dense_alloc(sizeof(*mr));
+	struct uw_mr *mr = slab_alloc(sizeof(*mr));
 	int err;
 
 	if (!mr)
@@ -119,7 +119,7 @@ static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 	mr->r = *r;
 	err = enter(pd->v, &mr->r);
 	if (err) {
-		dense_free(mr, sizeof(*mr));
+		slab_free(mr, sizeof(*mr));
 		return err;
 	}
 	atomic_fetch_add(&pd->users, 1);
@@ -135,7 +135,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 				      .to = iova,
 				      .len = len,
 				      .rights = access,
-				      .probed = access & UW_ACCESS_ON_DEMAND };
+				      .on_demand = access & UW_ACCESS_ON_DEMAND };
 	int err = check(&r);
 
 	return err ? err : add(pd, &r, out);
@@ -144,7 +144,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 {
 	const struct mem_region r = {
-		.pd = pd->id, .len = UINT64_MAX, .rights = MEM_LOCAL_WRITE, .kind = MEM_NOTHING
+		.pd = pd->id, .len = UINT64_MAX, .rights = MEM_LOCAL_WRITE, .kind = MEM_NULL
 	};
 
 	return add(pd, &r, out);
@@ -164,7 +164,7 @@ static struct mem_region changed(const struct mem_region *old, const struct uw_m
 	}
 	if (c->set_access)
 		r.rights = c->access;
-	r.probed = r.rights & UW_ACCESS_ON_DEMAND;
+	r.on_demand = r.rights & UW_ACCESS_ON_DEMAND;
 	return r;
 }
 
@@ -178,7 +178,7 @@ static int store(struct mem_region *to, const struct mem_region *r)
 	to->len = r->len;
 	to->to = r->to;
 	to->rights = r->rights;
-	to->probed = r->probed;
+	to->on_demand = r->on_demand;
 	return 0;
 }
 
@@ -221,7 +221,7 @@ int uw_mr_dereg(struct uw_mr *mr)
 	if (err)
 		return err;
 	atomic_fetch_sub(&mr->pd->users, 1);
-	dense_free(mr, sizeof(*mr));
+	slab_free(mr, sizeof(*mr));
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "cm/rc.h"
 #include "conn/prefetch.h"
 #include "conn/rc/rc.h"
-#include "io/dense.h"
+#include "base/slab.h"
 #include "verbs/verbs.h"
 
 /* ---- create ------------------------------------------------------------------------------ */
@@ -60,7 +60,7 @@ static int make_queues(struct uw_qp *qp, const struct uw_qp_attr *a)
 	rq_bytes = a->srq ? 0 : (size_t)(rq->mask + 1) * rq->slot_size;
 	taken = a->srq ? a->srq->r.rq.max_sge * sizeof(struct uw_sge) : 0;
 	qp->queue_octets = sq_bytes + rq_bytes + taken;
-	qp->queues = dense_alloc(qp->queue_octets);
+	qp->queues = slab_alloc(qp->queue_octets);
 	if (!qp->queues)
 		return -ENOMEM;
 	sq->slots = qp->queues;
@@ -90,7 +90,7 @@ static void set_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *
 				  .scq = &a->send_cq->cq,
 				  .rcq = &a->recv_cq->cq,
 				  .srq = a->srq ? &a->srq->r.rq : NULL,
-				  .patient = v->conn->cfg->rnr_ms != 0,
+				  .rnr_wait = v->conn->cfg->rnr_ms != 0,
 				  .mem = &v->mem,
 				  .stats = &s->sched.stats,
 				  .guard = verbs_has_several_stacks(v) ? guard_takes : NULL };
@@ -135,7 +135,7 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 	if (err)
 		return err;
 	grant(a);
-	qp = dense_alloc(sizeof(*qp));
+	qp = slab_alloc(sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
 	memset(qp, 0, sizeof(*qp));
@@ -146,8 +146,8 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 		verbs_unlock(pd->v);
 	}
 	if (err) {
-		dense_free(qp->queues, qp->queue_octets);
-		dense_free(qp, sizeof(*qp));
+		slab_free(qp->queues, qp->queue_octets);
+		slab_free(qp, sizeof(*qp));
 		return err;
 	}
 	*out = qp;
@@ -181,6 +181,7 @@ static void unpublish(struct uw_qp *qp)
 	idmap_remove(&v->qps, qp->c.qp.num);
 	rc_forget(&qp->c);
 	conn_qp_forget(&qp->c);
+	sched_forget(&qp->c.ring);
 	forget_completions(qp);
 	mute_cqs(qp, false);
 	atomic_fetch_sub_explicit(&v->conn->n_qps, 1, memory_order_relaxed);
@@ -198,10 +199,10 @@ int uw_qp_destroy(struct uw_qp *qp)
 	atomic_fetch_sub(&qp->rcq->users, 1);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
-	dense_free(qp->queues, qp->queue_octets);
+	slab_free(qp->queues, qp->queue_octets);
 	free(qp->c.stream);
 	free(qp->c.scratch);
-	dense_free(qp, sizeof(*qp));
+	slab_free(qp, sizeof(*qp));
 	return 0;
 }
 
@@ -231,7 +232,7 @@ static uw_status modify_locked(struct uw_qp *qp, enum uw_qp_state to)
 		return st;
 	if (to == UW_QPS_RESET) {
 		forget_completions(qp);
-		sq_settle(&q->qp.sq);
+		sq_free_unsignaled(&q->qp.sq);
 	}
 	if (to == UW_QPS_RTS)
 		rc_ready(q);

@@ -100,7 +100,7 @@ static void orphan_qp(struct conn_qp *q)
 	atomic_store(&q->ring.queued, false);
 	spin_reset(&q->sq_lock);
 	spin_reset(&q->rq_lock);
-	qp_unplug(&q->qp);
+	qp_detach(&q->qp);
 	qp_fail(&q->qp, UW_E_FLUSHED);
 }
 

@@ -340,5 +340,5 @@ void bed_pull_all(struct bed *b, size_t room)
 	while (bed_pull(b, p, room))
 		CHECK(++segments < 100000); /* it ends */
 	/* Only a segment with room for nothing may leave something over. */
-	CHECK(!qp_tx_pending(b->qp) || room < 128);
+	CHECK(!qp_tx_prepare(b->qp) || room < 128);
 }

@@ -224,6 +224,7 @@ void raw_close(struct raw *r)
 	CHECK(!tcp_active_pcbs && !tcp_tw_pcbs && !tcp_bound_pcbs);
 	CHECK(!tcp_listen_pcbs.listen_pcbs);
 	check_segments();
+	CHECK(!r->e->stats.tcp_assertions);
 	uw_engine_close(r->e);
 	CHECK(!r->frames);
 }

@@ -81,7 +81,7 @@ void double_read(int fd)
 
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls)
 {
-	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .fork_fd = -1 };
+	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .wfd = -1, .fork_fd = -1 };
 }
 
 void fd_obj_put(struct fd_obj *o)
@@ -112,10 +112,20 @@ struct fd_obj *fdtab_get_slow(int fd)
 	return o;
 }
 
-int loop_socket(int flags)
+int fd_obj_pipe(struct fd_obj *o)
 {
-	(void)flags;
-	return feed_rarely(feed, 32) ? -EMFILE : new_fd();
+	o->wfd = feed_rarely(feed, 32) ? -EMFILE : new_fd();
+	return o->wfd;
+}
+
+void fd_obj_revive(struct fd_obj *o)
+{
+	(void)o;
+}
+
+struct fd_obj *fdtab_get_unchecked(int fd)
+{
+	return fd >= DOUBLE_FD && fd < DOUBLE_FD + DOUBLE_FDS ? fdtab_get_slow(fd) : NULL;
 }
 
 void fdtab_lock(void)
@@ -142,7 +152,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
 	unsigned *records = records_of(o);
-	size_t n = len < 16 ? len : 16;
+	size_t n = len < 16 ? len : 16; /* a record of a channel has 8 */
 
 	if (!records)
 		return -EBADF;
@@ -277,19 +287,20 @@ int fuzz_poll(struct pollfd *p, nfds_t n, int ms)
 	return 1;
 }
 
-static ssize_t next_recv(int fd, void *buf, size_t len, int flags)
+static ssize_t next_read(int fd, void *buf, size_t len)
 {
-	(void)flags;
 	CHECK(fd >= DOUBLE_FD && len);
 	*(uint8_t *)buf = 0;
-	if (fds[fd - DOUBLE_FD].records)
+	if (fds[fd - DOUBLE_FD].records) {
+		fds[fd - DOUBLE_FD].records--;
 		return 1;
+	}
 	return no(feed_bool(feed) ? EAGAIN : EINTR);
 }
 
 const struct next *next_fn(void)
 {
-	static const struct next fns = { .recv = next_recv };
+	static const struct next fns = { .read = next_read };
 
 	return &fns;
 }

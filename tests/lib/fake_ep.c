@@ -59,9 +59,9 @@ static struct {
 	void *arg;
 } later;
 
-bool fake_later(struct uw_stack *stack, void (*fn)(void *arg), void *arg)
+bool fake_later(struct uw_stack *of, void (*fn)(void *arg), void *arg)
 {
-	struct uw_engine *e = (struct uw_engine *)stack;
+	struct uw_engine *e = (struct uw_engine *)of;
 
 	if (e->decide && e->decide(NULL, FAKE_LATER))
 		return false;
@@ -572,7 +572,7 @@ void fake_deliver(struct uw_ep *ep, const struct uw_cm_event *ev)
 		LIST_INSERT_HEAD(&ep->engine->eps, child, link);
 		own.ep = child;
 	}
-	own.stack = ep->engine;
+	own.stack = (struct uw_stack *)ep->engine;
 	in_callback = true;
 	ep->fn(ep->ctx, &own);
 	in_callback = false;

@@ -110,7 +110,7 @@ uw_status node_carry(struct node *from, struct node *to, size_t room)
 
 void nodes_run(struct node *a, struct node *b)
 {
-	for (unsigned i = 0; qp_tx_pending(&a->qp) || qp_tx_pending(&b->qp); i++) {
+	for (unsigned i = 0; qp_tx_prepare(&a->qp) || qp_tx_prepare(&b->qp); i++) {
 		assert_in_range(i, 0, 1000);
 		assert_status(node_carry(a, b, NODE_ROOM), UW_OK);
 		assert_status(node_carry(b, a, NODE_ROOM), UW_OK);

@@ -10,7 +10,7 @@ import capture
 import cmless
 import lifecycle
 import pyverbs_cases
-from alone import Alone, Watch
+from alone import Alone, PrivateSysfs, Watch
 from links import Host, Loop, Memif, Tap, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 
@@ -82,6 +82,12 @@ DEVICE = [
     Alone("ibv_devinfo", "-v", "ibv_devinfo -v", r"max_qp:\s+[1-9]", r"atomic_cap:\s+ATOMIC_"),
     Alone("ibv_devinfo", "-d uwarp0 -i 1", "ibv_devinfo -d uwarp0 -i 1", r"port:\s+1$"),
     Alone("ibv_devinfo", "-l", "ibv_devinfo -l", r"^\s+uwarp0$"),
+    # what a kernel device shows in /sys, to programs that use libc and to one that does not
+    Alone("cat", "/sys/class/infiniband", "cat /sys/class/infiniband/uwarp0/ports/1/gids/0", r"^0000:0000:0000:0000:0000:ffff:7f00:000[0-9a-f]$"),
+    Alone("realpath", "/sys/class/infiniband", "realpath /sys/class/infiniband/uwarp0/../..", r"^/sys/devices/platform/uwarp.0$"),
+    Alone("ls", "/dev/infiniband", "ls -l /dev/infiniband", r"^crw-rw-rw- .* uverbs30071$"),
+    Alone("python3", "os.listdir", "python3 -c \"import os; print(os.listdir('/sys/class/infiniband'))\"", r"'uwarp0'"),
+    PrivateSysfs(),
     Watch("ibv_asyncwatch", "", "ibv_asyncwatch -d uwarp0", "async event FD"),
 ]
 # What perftest can be told besides the size; -n and -D keep it short.

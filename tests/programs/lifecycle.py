@@ -8,6 +8,7 @@ from harness import Skipped, check
 from pairs import run_pair, sweep, until_connected
 
 SELF = os.environ.get("UWARP_PROGRAMS_SELF", "")
+FORKS = os.environ.get("UWARP_PROGRAMS_FORKS", "")
 # What a peer's death may take to be noticed and to be acted upon, on a busy machine.
 NOTICED = 8.0
 
@@ -47,6 +48,22 @@ class Family:
     def __call__(self, stage):
         shell = stage.run("server", f"sh -c '{self.script}'", 40, options=[])
         check(shell.popen.returncode == 0, f"the shell ended with exit code {shell.popen.returncode}")
+
+
+class Forks:
+    """A process that forks while its threads connect (forks.c)."""
+
+    program, needs = "forks", []
+
+    def __init__(self, seconds):
+        self.seconds, self.flags = seconds, f"{seconds} s"
+
+    def __call__(self, stage):
+        if not FORKS:
+            raise Skipped("UWARP_PROGRAMS_FORKS does not name the program that forks.c makes")
+        program = stage.start("server", f"{FORKS} {{server}} 7999 {self.seconds}")
+        rc = program.wait(self.seconds + 20)
+        check(rc == 0, f"exit code {rc}")
 
 
 class TwoClients:
@@ -190,6 +207,7 @@ MEMIF = [
     TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 500", "-C 8000"),
     TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
     Family(),
+    Forks(6),
     Again(),
     KilledServer("rping", "-V", SERVER, CLIENT),
     perftest(KilledServer, "ib_write_bw"),
@@ -201,6 +219,7 @@ MEMIF = [
     perftest(KilledClient, "ib_send_bw"),
 ]
 SOCKET = [
+    Forks(6),
     Itself("{server}"),
     Itself("-x {server}"),
     TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),

@@ -233,17 +233,27 @@ static void step_real(struct sim *s, bool idle)
 	s->now_us = sim_now(s);
 }
 
-/* What one stack does may be another's to go on with. */
-static unsigned run_all(struct sim *s)
+static uint64_t handed(const struct stack *s)
 {
-	unsigned work = 0;
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < s->n_links; i++)
+		n += s->links[i]->stats.handed;
+	return n;
+}
+
+/* What one stack takes in or hands over may be another's to go on with. */
+static uint64_t run_all(struct sim *s)
+{
+	uint64_t work = 0;
 
 	for (unsigned i = 0; i < s->e->n_stacks; i++) {
-		struct sched *sched = &s->e->stack[i]->sched;
+		struct stack *stack = s->e->stack[i];
+		uint64_t before = handed(stack);
 
-		sched_lock(sched);
-		work += sched_run(sched);
-		sched_unlock(sched);
+		sched_lock(&stack->sched);
+		work += sched_run(&stack->sched) + handed(stack) - before;
+		sched_unlock(&stack->sched);
 	}
 	return work;
 }

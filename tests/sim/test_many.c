@@ -168,10 +168,10 @@ static void a_new_one_stands_beside_the_others(void **state)
 		open_pair(&t, &t.pair[i]);
 	first = tcp_active_pcbs;
 	assert_non_null(first);
-	l = edge_hide_lists();
+	l = edge_lists_hide();
 	assert_null(tcp_active_pcbs);
 	assert_ptr_equal(l.active, first);
-	edge_show_lists(&l);
+	edge_lists_show(&l);
 	assert_ptr_equal(tcp_active_pcbs, first);
 	for (unsigned i = 0; i < 3; i++) {
 		send_one(&t, &t.pair[i], i + 1);

@@ -120,7 +120,7 @@ static void test_what_waits_is_counted_once(void **state)
 		recv_good(t, i, i * 100, 100);
 	}
 	assert_int_equal(sim_stats(&t->s).ddp_rx_untagged - before.ddp_rx_untagged, 4);
-	/* the Writes are what a silent responder gets to see: qp_nudge */
+	/* the Writes are what a silent responder gets to see: qp_tx_empty_write */
 	assert_int_equal(sim_stats(&t->s).mpa_rx_fpdus - before.mpa_rx_fpdus,
 			 4 + sim_stats(&t->s).ddp_rx_tagged - before.ddp_rx_tagged);
 	assert_int_equal(sim_stats(&t->s).payload_rx_bytes - before.payload_rx_bytes, 400);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who may speak first, and what happens when the peer is silent. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "conn/endpoint.h"
 #include "net.h"
 
 #define SECOND 1000000u
@@ -244,6 +246,56 @@ static void what_a_callback_leaves_is_done_without_the_lock(void **state)
 	sim_close(&s);
 }
 
+/* ---- one QP, one connection ------------------------------------------------------------------ */
+
+static struct uw_ep *resolved(struct sim *s, struct sim_side *side)
+{
+	struct sockaddr_storage to = sim_addr(s, SIM_B, 7471);
+
+	assert_int_equal(uw_ep_create(s->e, sim_event, side, &side->ep), 0);
+	assert_int_equal(uw_ep_resolve(side->ep, NULL, (struct sockaddr *)&to, 1000), 0);
+	return side->ep;
+}
+
+static bool is_over(void *arg)
+{
+	return sim_had(arg, UW_CM_CONNECT_ERROR);
+}
+
+/* While its first connect is under way it cannot be given to another; and the first one's endpoint
+ * does not hold on to it when it is destroyed. */
+static void a_qp_is_not_given_to_a_second_connect(void **state)
+{
+	struct sim_side first = { 0 }, second = { 0 };
+	const struct uw_cm_param p = { .ird = 4, .ord = 4 };
+	struct stack *home;
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ 0 });
+	sim_listen(&s, 7471);
+	resolved(&s, &first);
+	resolved(&s, &second);
+	assert_int_equal(uw_ep_connect(first.ep, uw_qp_num(s.a.qp), &p), 0);
+	home = conn_qp_stack(&s.a.qp->c);
+	assert_int_equal(uw_ep_connect(second.ep, uw_qp_num(s.a.qp), &p), -EINVAL);
+	assert_ptr_equal(conn_qp_stack(&s.a.qp->c), home); /* it has not moved */
+	assert_int_equal(second.ep->state, EP_RESOLVED);
+	assert_int_equal(uw_qp_destroy(s.a.qp), 0);
+	s.a.qp = NULL;
+	assert_null(first.ep->conn->claimed);
+	while (!s.listener.request)
+		sim_run_us(&s, 1000);
+	uw_ep_set_ctx(s.listener.request, &s.b);
+	s.b.ep = s.listener.request;
+	assert_int_equal(uw_ep_accept(s.b.ep, uw_qp_num(s.b.qp), &p), 0);
+	assert_true(sim_until(&s, is_over, &first, 60 * SECOND));
+	assert_false(sim_had(&first, UW_CM_ESTABLISHED));
+	uw_ep_destroy(first.ep);
+	uw_ep_destroy(second.ep);
+	sim_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +306,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_silent_peer_is_nudged_a_few_times),
 		cmocka_unit_test(a_peer_that_spoke_is_not_nudged),
 		cmocka_unit_test(a_peer_that_died_is_noticed_by_one_that_waits),
+		cmocka_unit_test(a_qp_is_not_given_to_a_second_connect),
 		cmocka_unit_test(what_a_callback_leaves_is_done_without_the_lock),
 		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),
 	};

@@ -373,6 +373,29 @@ class Programs(Base):
         compile_c(path, "int main(void) { return 0; }\n", "-static-pie")
         self.refused(126, "statically linked", "--", path)
 
+    def test_musl(self):
+        path = os.path.join(self.top, "musl")
+        compile_c(path, "int main(void) { return 0; }\n", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+        self.refused(126, "musl: is linked with musl.*glibc", "--", path)
+
+    def test_no_python(self):
+        """The shell that begins uwarp-run says so; nothing but shells is in this PATH."""
+        bare = os.path.join(self.top, "bare")
+        os.makedirs(bare, exist_ok=True)
+        r = subprocess.run(["/bin/sh", RUN, "--", "true"], env={"PATH": bare}, capture_output=True, text=True, timeout=30)
+        self.assertEqual(r.returncode, 1)
+        self.assertRegex(r.stderr, r"\Auwarp-run: needs python3, .*apt install[^\n]+\n\Z")
+
+    def test_address_sanitizer(self):
+        """Its library wants to come first in a process, and the preloaded one comes before."""
+        path = os.path.join(self.top, "sanitized")
+        try:
+            compile_c(path, "int main(void) { return 0; }\n", "-fsanitize=address")
+        except subprocess.CalledProcessError:
+            self.skipTest("no AddressSanitizer here")
+        r = self.run_it("--quiet", "--", path)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+
     def test_another_machine_type(self):
         path = os.path.join(self.top, "foreign")
         with open(os.path.realpath("/bin/true"), "rb") as f:

@@ -14,7 +14,7 @@
 
 /* Free lists and tables grow at first. */
 #define WARM_UP 500u
-/* Connections in TIME_WAIT, more of them than after the warm-up, and pieces of 2 MiB (io/dense.c).
+/* Connections in TIME_WAIT, more of them than after the warm-up, and pieces of 2 MiB (base/slab.c).
  */
 #define SLACK	(8u << 20)
 #define OBJECTS (1u << 21)

@@ -53,7 +53,7 @@ class Process:
 
 
 def listens(run_dir, port):
-    """Does a uwarp process hold the port? (stack/io/dpdk keeps a locked file for it.)"""
+    """Does a uwarp process hold the port? (stack/io/rendezvous keeps a locked file for it.)"""
     try:
         with open(os.path.join(run_dir, "port", str(port))) as f:
             fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)

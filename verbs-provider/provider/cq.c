@@ -6,8 +6,8 @@
 
 #include "cq.h"
 
-/* Under the stack lock. The channel is a descriptor of the shim's, which ibv_get_cq_event() reads.
- */
+/* Under the stack's lock. The channel is a descriptor that the preloaded library made, and
+ * ibv_get_cq_event() reads it. */
 static void on_completion(void *arg)
 {
 	struct uwarp_cq *cq = arg;
@@ -117,9 +117,9 @@ int uwarp_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return 0;
 }
 
-/* Once the engine's CQ is gone no event is raised any more: what the program has not read is taken
- * back, what it has read it must acknowledge. If it never does, the memory is left to the late
- * acknowledgement, which writes into it. */
+/* Once the engine's CQ is gone, no event is raised any more. Events that the program has not read
+ * are removed. Those that it has read it must acknowledge, and this waits for that. If it never
+ * does, the CQ's memory is not freed, because a late acknowledgement would write into it. */
 int uwarp_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);

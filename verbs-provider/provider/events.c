@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous events, and the account of events against acknowledgements.
+ * Asynchronous events, and how many of them the program has acknowledged.
  *
- * ibv_get_async_event() read()s one record from context->async_fd. Here that descriptor is one
- * end of a SEQPACKET pair whose other end we keep. Raw system calls throughout: events are raised
- * under the stack lock, and the C library's wrappers may be interposed by others (librspreload,
- * our own shim).
+ * ibv_get_async_event() reads one record from context->async_fd. Here that is one end of a
+ * SEQPACKET socket pair, and the provider writes to the other end. This file makes its system calls
+ * itself: events are raised under the stack's lock, and libc's functions may be wrapped by
+ * preloaded libraries (librspreload, our own).
  */
 #include <sys/ioctl.h>
 #include <sys/socket.h>

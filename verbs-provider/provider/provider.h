@@ -36,14 +36,6 @@ int uwarp_stack_get(struct uwarp_stack *stack);
 
 /* Write one line to stderr that names what to fix. */
 void uwarp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same, but only the first time at each place in the code. */
-#define uwarp_warn_once(...)                                                                       \
-	do {                                                                                       \
-		static atomic_flag said = ATOMIC_FLAG_INIT;                                        \
-                                                                                                   \
-		if (!atomic_flag_test_and_set(&said))                                              \
-			uwarp_warn(__VA_ARGS__);                                                   \
-	} while (0)
 
 /* ---- libibverbs' private ABI (abi.c) ---- */
 

@@ -54,13 +54,24 @@ static void fill_ibv_qp(struct ibv_qp *to, const struct ibv_qp_init_attr_ex *fro
 	pthread_cond_init(&to->cond, NULL);
 }
 
+/* Libraries try out all types of QPs (Open MPI, UCX) and take what there is. So the user is told at
+ * the end, and only if the program got no QP at all. */
+static atomic_bool refused_type, made_one;
+
+__attribute__((destructor)) static void tell_of_refusal(void)
+{
+	if (refused_type && !made_one)
+		uwarp_warn(
+			"ibv_create_qp: " UWARP_DEV_NAME
+			" has RC queue pairs only; the program asked for another type, such as UD");
+}
+
 static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 	if (attr->qp_type != IBV_QPT_RC) {
-		uwarp_warn_once("ibv_create_qp: " UWARP_DEV_NAME
-				" has RC queue pairs only: no UD, UC, XRC or raw packets");
+		refused_type = true;
 		return -EOPNOTSUPP;
 	}
 	if (attr->comp_mask & ~known)
@@ -104,6 +115,7 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 		.max_recv_sge = uw.max_recv_sge,
 		.max_inline_data = uw.max_inline,
 	};
+	made_one = true;
 	uwarp_pd_hold(attr->pd);
 	fill_ibv_qp(&qp->vqp.qp, attr, qp->api->qp_num(qp->uw));
 	*out = qp;

@@ -105,7 +105,7 @@ static void lost(struct conn_qp *q)
 	struct rc *rc = q->rc;
 
 	rc_add_to_list(rc);
-	if (q->qp.unheard) {
+	if (q->qp.peer_silent) {
 		rc_enter(rc, RC_WAITING);
 	} else {
 		rc_enter(rc, RC_LOST);
@@ -158,7 +158,7 @@ void rc_forget(struct conn_qp *q)
 	rc_take_off_list(rc);
 	q->rc = NULL;
 	q->peer_ops = NULL;
-	q->qp.patient = s->domain->cfg->rnr_ms != 0;
+	q->qp.rnr_wait = s->domain->cfg->rnr_ms != 0;
 	free(rc);
 	rc_judge_calls(s, q->qp.num);
 }
@@ -230,7 +230,7 @@ uw_status rc_name_peer(struct conn_qp *q, const struct uw_peer *p)
 	st = make(q, p, &rc);
 	if (st)
 		return st;
-	q->qp.named = q->qp.patient = true;
+	q->qp.cm_less = q->qp.rnr_wait = true;
 	st = qp_modify(&q->qp, UW_QPS_RTR);
 	if (st) {
 		free(rc);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The links that DPDK carries. Nothing of DPDK shows here: its headers stay in this folder.
+ * Opens the links whose frames are DPDK's mbufs. Those who include this header need no header of
+ * DPDK's. A link is named by a string:
  *
- *   "memif"           every process of this user on this machine, joined pair by pair
- *   "af_packet:IF"    a kernel interface through a packet socket
- *   "af_xdp:IF"       a kernel interface through an XDP socket
- *   "pci:ADDR"        a port bound to vfio
- *   "net_...,ARGS"    any other virtual device, as DPDK spells it
+ *   "memif"           all processes of this user on this machine (io/memif)
+ *   "af_packet:IF"    an interface of the kernel's, through a packet socket (io/port)
+ *   "af_xdp:IF"       an interface of the kernel's, through an XDP socket (io/port)
+ *   "pci:ADDR"        a PCI device bound to vfio-pci or to a uio driver (io/port)
+ *   "net_...,ARGS"    any other virtual device of DPDK's, by its devargs (io/port)
  */
 #ifndef UWARP_IO_DPDK_H
 #define UWARP_IO_DPDK_H
@@ -17,49 +18,49 @@
 #include "base/status.h"
 #include "io/io.h"
 
-/* Whether segments go merged to a port that cuts them (tso.h). */
+/* TCP segmentation offload (io/port/tso.h). */
 enum dpdk_tso {
-	DPDK_TSO_AUTO, /* where the port does */
-	DPDK_TSO_ON,   /* else the link does not open */
+	DPDK_TSO_AUTO, /* use it where the port has it */
+	DPDK_TSO_ON,   /* the link does not open if the port does not have it */
 	DPDK_TSO_OFF,
 };
 
 struct dpdk_config {
 	const char *link;
-	/* Network order. 0: memif takes the first free 127.0.0.x, an interface its own address
-	 * unless there is one of IPv6. */
+	/* IPv4 address, network order. If addr is 0, memif takes the first free 127.0.0.x, and an
+	 * interface of the kernel's lends its own address unless n_ip6 is above 0. */
 	uint32_t addr, mask;
-	const struct uw_net *ip6; /* n_ip6 more, beside those that io_set_ip6 makes */
+	/* n_ip6 IPv6 addresses. The link has those that io_set_ip6 makes, too. */
+	const struct uw_net *ip6;
 	unsigned n_ip6;
-	unsigned mtu;	     /* IP octets per frame, 0: the link's own */
-	const char *run_dir; /* memif: where processes meet; made if missing, mode 0700 */
-	/* memif: an open descriptor of run_dir/ctl/ADDR.lock on which whoever started us holds an
-	 * flock, so that nobody took the address in between; -1: none. It stays the caller's. */
-	int addr_fd;
-	bool addr_auto; /* memif: nobody asked for addr, so if it is in use take another */
+	unsigned mtu;	     /* octets of an IP packet; 0: as the link has it */
+	const char *run_dir; /* memif: see struct registry_config */
+	int addr_fd;	     /* memif: see struct registry_config */
+	bool addr_auto;	     /* memif: see struct registry_config */
 	enum dpdk_tso tso;
-	bool verbose;	 /* let DPDK speak on stderr */
-	unsigned queues; /* of dpdk_links_open; 0: one */
+	bool verbose;	 /* let DPDK write to stderr */
+	unsigned queues; /* dpdk_links_open: how many links; 0: one */
 };
 
-/* Starts the EAL at the first call in a process. What is wrong is said in one line on stderr. */
+/* The first call in a process starts DPDK (eal.h). An error is explained in one line on stderr. */
 UW_CHECK uw_status dpdk_link_open(const struct dpdk_config *cfg, const struct io_env *env,
 				  struct io_link **out);
 
 enum { DPDK_QUEUES_MAX = 16 };
 
 /*
- * cfg->queues links at once, of as many RX and TX queues of one port: out[i] receives and sends on
- * queues i, with the lock and all else of envs[i]. Addresses, MAC and MTU are the same for all.
- * Each is used under its own stack's lock, by several threads at once. A frame of one may be freed,
- * and sent on another, under any of these locks. Frames of a connection come on one queue if the
- * port can be told so; which one is its own affair. Each link is closed for itself, in any order;
- * the port goes with the last, before which every frame is free again. A port that has not so many
- * queues: UW_E_UNSUPPORTED.
+ * Open cfg->queues links on one port, one for each stack of the process. out[i] uses RX queue i and
+ * TX queue i, and is called under the lock of envs[i]. All have the same addresses, MAC and MTU.
  *
- * memif: out[i] has queue i of every peer that has as many. Of a peer that has fewer, c, those from
- * out[c] on receive nothing and send what its queue i % c takes in. peer_down comes to each link
- * that is open, under its lock, once all of them have given out what the peer sent.
+ * - A frame of one link may be freed, or sent on another link, under the lock of any of them.
+ * - The port sends all frames of a connection to one queue if it can be told so. It chooses which.
+ * - Each link is closed for itself, in any order. The port is closed with the last of them; all
+ *   frames must be free by then.
+ * - UW_E_UNSUPPORTED: the port has fewer queues.
+ *
+ * memif: if a peer has c stacks, c below cfg->queues, out[i] sends to the peer's queue i % c, and
+ * only out[0] to out[c - 1] receive from it. When a peer leaves, env.peer_down is called for each
+ * open link under its lock, after all links have received what the peer sent.
  */
 UW_CHECK uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *envs,
 				   struct io_link **out);

@@ -17,7 +17,7 @@
 #include <rte_version.h>
 
 #include "eal.h"
-#include "say.h"
+#include "io/log.h"
 
 #if RTE_VERSION < RTE_VERSION_NUM(22, 11, 0, 0)
 #error "DPDK 22.11 or later is needed"
@@ -25,17 +25,17 @@
 
 #define MB ((size_t)1 << 20)
 
-/* What 32 ports with their queues take beside the buffers, and the malloc heap's own share. */
+/* What ports with their queues take beside the buffers, and the share of DPDK's own heap. */
 #define DEVICE_MB 24
 
-enum { ARG_MAX_COUNT = 24, LCORES_MAX = 1024 };
+enum { HUGE_MB = 2 };
 
 /* The EAL is one per process by its nature, so this is too. */
 static struct {
 	pthread_mutex_t lock;
 	pid_t pid; /* of the process that started it, 0: nobody did */
 	bool failed;
-	bool pci;
+	bool pci, physical;
 	pthread_mutex_t run_lock; /* one eal_run at a time */
 	pthread_mutex_t said_lock;
 	char said[256];
@@ -107,16 +107,9 @@ static void log_open(bool verbose)
 
 /* --- the start --- */
 
-struct arg_list {
-	char *v[ARG_MAX_COUNT];
-	int n;
-	char lcores[LCORES_MAX];
-	char memory[24];
-};
-
 static void add(struct arg_list *a, const char *arg)
 {
-	if (a->n < ARG_MAX_COUNT - 1)
+	if (a->n < EAL_ARGS_MAX - 1)
 		a->v[a->n++] = (char *)(uintptr_t)arg;
 	a->v[a->n] = NULL;
 }
@@ -146,31 +139,56 @@ static void lcore_map(char *out, size_t size)
 	snprintf(out + len, size - len, ")");
 }
 
-static bool huge_pages_free(void)
+static unsigned long huge_pages_free(void)
 {
 	unsigned long n = 0;
 	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
 
 	if (!f)
-		return false;
+		return 0;
 	if (fscanf(f, "%lu", &n) != 1)
 		n = 0;
 	fclose(f);
-	return n > 0;
+	return n;
 }
 
-static void args_fill(struct arg_list *a, const struct eal_need *need)
+static size_t need_mb(const struct eal_need *need)
+{
+	return (need->bytes + MB - 1) / MB + DEVICE_MB;
+}
+
+/* DPDK takes all of its memory when it starts, so some free pages are not enough. */
+bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages)
+{
+	return free_pages * HUGE_MB >= need_mb(need);
+}
+
+static uw_status check_pages(const struct eal_need *need, unsigned long free_pages)
+{
+	unsigned long want = (need_mb(need) + HUGE_MB - 1) / HUGE_MB;
+
+	if (!need->physical || eal_pages_suffice(need, free_pages))
+		return UW_OK;
+	return log_error(
+		UW_E_NOMEM,
+		"link %s needs %lu free huge pages of 2 MB, and there are %lu: raise "
+		"vm.nr_hugepages by %lu (sysctl), or bind the device to vfio-pci behind an "
+		"IOMMU, where it needs none",
+		need->device, want, free_pages, want - free_pages);
+}
+
+void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long free_pages)
 {
 	memset(a, 0, sizeof(*a));
 	add(a, "uwarp");
 	lcore_map(a->lcores, sizeof(a->lcores));
 	add(a, "--lcores");
 	add(a, a->lcores);
-	snprintf(a->memory, sizeof(a->memory), "%zu", (need->bytes + MB - 1) / MB + DEVICE_MB);
+	snprintf(a->memory, sizeof(a->memory), "%zu", need_mb(need));
 	add(a, "-m");
 	add(a, a->memory);
 	add(a, "--no-telemetry");
-	if (need->pci && huge_pages_free()) {
+	if (need->pci && eal_pages_suffice(need, free_pages)) {
 		add(a, "--in-memory");
 	} else {
 		add(a, "--no-huge");
@@ -180,6 +198,9 @@ static void args_fill(struct arg_list *a, const struct eal_need *need)
 		/* An allow list that names no device: nothing is probed before we ask for it. */
 		add(a, "-a");
 		add(a, "ffff:ff:1f.7");
+		/* So DPDK cannot see by itself what the device needs. */
+		if (need->physical)
+			add(a, "--iova-mode=pa");
 	} else {
 		add(a, "--no-pci");
 	}
@@ -227,28 +248,41 @@ static uw_status start_locked(const struct eal_need *need)
 	char why[sizeof(eal.said)];
 
 	if (eal.pid && eal.pid != getpid())
-		return say(UW_E_STATE, "this process was forked after its parent opened a link: "
-				       "open the link in the process that uses it");
+		return log_error(UW_E_STATE,
+				 "this process was forked after its parent opened a link: "
+				 "open the link in the process that uses it");
 	if (eal.failed)
-		return say(UW_E_NO_LINK, "DPDK did not start before in this process and cannot be "
-					 "started again");
+		return log_error(UW_E_NO_LINK,
+				 "DPDK did not start before in this process and cannot be "
+				 "started again");
 	if (eal.pid && need->pci && !eal.pci)
-		return say(UW_E_NO_LINK, "DPDK was started in this process without PCI: open the "
-					 "PCI link first");
+		return log_error(UW_E_NO_LINK,
+				 "DPDK was started in this process without PCI: open the "
+				 "PCI link first");
+	if (eal.pid && need->physical && !eal.physical)
+		return log_error(UW_E_NO_LINK,
+				 "DPDK was started in this process without physical addresses: "
+				 "open link %s first",
+				 need->device);
 	if (eal.pid)
 		return UW_OK;
 
+	unsigned long pages = need->pci ? huge_pages_free() : 0;
+	uw_status st = check_pages(need, pages);
+	if (st)
+		return st;
 	log_open(need->verbose);
-	args_fill(&args, need);
+	eal_args(&args, need, pages);
 	eal.pid = getpid();
 	eal.pci = need->pci;
+	eal.physical = need->physical;
 	int rc = start_apart(&args);
 	if (rc == 0)
 		return UW_OK;
 	eal.failed = true;
 	eal_said(why, sizeof(why));
-	return say(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
-		   why[0] ? why : strerror(-rc));
+	return log_error(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
+			 why[0] ? why : strerror(-rc));
 }
 
 uw_status eal_start(const struct eal_need *need)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DPDK's environment: started once per process, without leaving a trace in it. */
+/*
+ * DPDK's environment abstraction layer (EAL). It is started once per process, and changes nothing
+ * that the program can see: no signal mask, no CPU affinity, no file, no syslog identity.
+ */
 #ifndef UWARP_IO_DPDK_EAL_H
 #define UWARP_IO_DPDK_EAL_H
 
@@ -9,28 +12,43 @@
 #include "base/status.h"
 
 struct eal_need {
-	size_t bytes; /* for buffers; what devices take comes on top */
-	bool pci;     /* a real device: look at the PCI bus and prefer huge pages */
+	size_t bytes; /* of buffers, without what devices need */
+	bool pci; /* a real device: look at the PCI bus, and use huge pages if there are enough */
+	bool physical;	    /* it uses physical addresses: huge pages are a must */
+	const char *device; /* physical: its name, for messages */
 	bool verbose;
 };
 
-/* The first call starts the EAL, later ones only check that it can serve the need. */
+/* The first call starts the EAL. Later calls check that the running EAL fits the need. */
 UW_CHECK uw_status eal_start(const struct eal_need *need);
 
 /*
- * Run fn in the EAL's interrupt thread, wait for it and return what it returned. All that makes,
- * starts, stops or removes a device runs there: memif handles its peers' coming and going in
- * that thread without a lock, so anywhere else a stop could meet it half way through the same
- * work. Not to be called with the stack lock held.
+ * Run fn in the EAL's interrupt thread, wait for it and return what it returned. Devices are made,
+ * started, stopped and removed there only: their drivers handle interrupts in that thread without a
+ * lock. Not to be called with a stack's lock held.
  */
 int eal_run(int (*fn)(void *arg), void *arg);
 
-/* The first line that DPDK logged since eal_forget, for messages: the cause comes first and its
- * consequences later. "" if none. */
+/* The first line that DPDK logged since eal_forget, "" if none. It usually names the cause; later
+ * lines name consequences. */
 void eal_forget(void);
 void eal_said(char *out, size_t size);
 
-/* Is a start under way in this thread? (wrap.c shortens its sleeps) */
+/* How it is started, for the test: the arguments of rte_eal_init. */
+enum { EAL_ARGS_MAX = 24, EAL_LCORES_MAX = 1024 };
+
+struct arg_list {
+	char *v[EAL_ARGS_MAX];
+	int n;
+	char lcores[EAL_LCORES_MAX];
+	char memory[24];
+};
+
+void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long free_pages);
+/* Are so many free huge pages of 2 MB enough? */
+bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages);
+
+/* Is this the thread that starts the EAL? (wrap.c shortens the sleeps of DPDK then.) */
 bool eal_starting(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <rte_mempool.h>
 
 #include "frame.h"
-#include "say.h"
+#include "io/log.h"
 
 _Static_assert(sizeof(struct rte_mbuf) % _Alignof(struct io_frame) == 0,
 	       "the private area must be aligned for io_frame");
@@ -102,8 +102,8 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 		rte_mempool_obj_iter(p->tx, frame_init, l);
 		return UW_OK;
 	}
-	uw_status st = say(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s", p->nrx + p->ntx,
-			   room, rte_strerror(rte_errno));
+	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s",
+				 p->nrx + p->ntx, room, rte_strerror(rte_errno));
 	frame_pools_close(p);
 	return st;
 }
@@ -135,6 +135,7 @@ struct io_frame *frame_alloc(struct rte_mempool *mp)
 	f->next = NULL;
 	f->data = f->buf + FRAME_HEADROOM;
 	f->len = 0;
+	f->marks = 0;
 	return f;
 }
 

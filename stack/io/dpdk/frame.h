@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames are mbufs: struct io_frame is the mbuf's private area, so each is found from the other
- * by arithmetic. A frame in the stack's hands is a chain of io_frames whose mbufs are single;
- * the mbuf chain exists only while DPDK looks at it.
+ * Frames in DPDK's mbufs. A struct io_frame is the private area of an mbuf, so frame_of and mbuf_of
+ * convert by arithmetic. The stack links the buffers of a frame by io_frame.next. The mbufs are
+ * linked by rte_mbuf.next only between frame_to_mbuf and the driver, and between the driver and
+ * frame_from_mbuf.
  */
 #ifndef UWARP_IO_DPDK_FRAME_H
 #define UWARP_IO_DPDK_FRAME_H
@@ -21,8 +22,8 @@ enum {
 	FRAME_ROOM_MAX = UINT16_MAX - RTE_PKTMBUF_HEADROOM,
 };
 
-/* Received frames and frames to send have pools of their own: however much is waiting for its
- * acknowledgement, the acknowledgement finds a buffer. */
+/* Two pools of buffers for one link. Frames to receive have a pool of their own, so that an
+ * acknowledgement can be received even if all buffers to send wait for it. */
 struct frame_pools {
 	struct rte_mempool *rx, *tx;
 	unsigned nrx, ntx;
@@ -31,8 +32,8 @@ struct frame_pools {
 /* room: octets behind the headroom, at most FRAME_ROOM_MAX. */
 size_t frame_pools_bytes(unsigned nrx, unsigned ntx, unsigned room);
 UW_CHECK uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned room);
-/* Buffers that somebody still holds stay where they are, and with them their pool: an XDP socket's
- * driver never gives back what it was to receive into. */
+/* A pool with buffers in use is not freed. (The driver of XDP sockets never gives back its receive
+ * buffers.) */
 void frame_pools_close(struct frame_pools *p);
 
 static inline struct io_frame *frame_of(struct rte_mbuf *m)
@@ -57,6 +58,7 @@ static inline struct io_frame *frame_from_mbuf(struct rte_mbuf *m, uint32_t *len
 
 		f->data = rte_pktmbuf_mtod(m, uint8_t *);
 		f->len = m->data_len;
+		f->marks = 0;
 		m->next = NULL;
 		m->nb_segs = 1;
 		*link = f;

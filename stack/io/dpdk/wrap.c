@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define ALLOW_EXPERIMENTAL_API /* rte_intr_fd_get, until DPDK 24.11 */
-#include <errno.h>
 #include <linux/if_packet.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -13,113 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <rte_interrupts.h>
-
 #include "eal.h"
 #include "wrap.h"
-
-/* --- unmapping behind the stack locks --- */
-
-int __real_munmap(void *addr, size_t len);
-int __wrap_munmap(void *addr, size_t len);
-
-static _Atomic(const struct wrap_barrier *) barrier;
-
-void wrap_unmap_after(const struct wrap_barrier *b)
-{
-	/* Pairs with the acquire in __wrap_munmap: it is filled in before it is seen. */
-	atomic_store_explicit(&barrier, b, memory_order_release);
-}
-
-/*
- * When a peer dies, memif's control socket ends and the interrupt thread clears the port's
- * connected flag, then unmaps the rings, then forgets the region, while rx and tx may be copying
- * from and into them. They run under a stack lock and look at the flag first. So once each of
- * these locks was ours for a moment, whoever was inside has left, and whoever comes later sees the
- * flag and does not enter.
- */
-int __wrap_munmap(void *addr, size_t len)
-{
-	const struct wrap_barrier *b = atomic_load_explicit(&barrier, memory_order_acquire);
-
-	if (b && rte_thread_is_intr())
-		b->pass(b->arg);
-	return __real_munmap(addr, len);
-}
-
-/* --- a caller that hangs up at once --- */
-
-ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
-
-static bool is_memif(int fd)
-{
-	int type = 0;
-	socklen_t len = sizeof(type);
-
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
-}
-
-/*
- * If the first message to a new caller fails, memif closes the socket and frees what belongs to
- * it but leaves its callback registered, on which the interrupt thread aborts the process. So
- * the message is said to be sent; that the caller is gone is then read from the socket, which
- * memif does handle.
- */
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
-{
-	ssize_t n = __real_sendmsg(fd, msg, flags | MSG_NOSIGNAL);
-
-	if (n >= 0 || (errno != EPIPE && errno != ECONNRESET) || !rte_thread_is_intr() ||
-	    !is_memif(fd))
-		return n;
-	n = 0;
-	for (size_t i = 0; i < msg->msg_iovlen; i++)
-		n += (ssize_t)msg->msg_iov[i].iov_len;
-	return n;
-}
-
-/* --- listeners that nobody closes --- */
-
-int __real_rte_intr_callback_register(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
-				      void *arg);
-int __wrap_rte_intr_callback_register(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
-				      void *arg);
-
-static struct wrap_listener seen;
-
-int __wrap_rte_intr_callback_register(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
-				      void *arg)
-{
-	int listens = 0;
-	socklen_t len = sizeof(listens);
-
-	if (rte_thread_is_intr() &&
-	    getsockopt(rte_intr_fd_get(h), SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 &&
-	    listens)
-		seen = (struct wrap_listener){ .handle = h, .fn = fn, .arg = arg };
-	return __real_rte_intr_callback_register(h, fn, arg);
-}
-
-struct wrap_listener wrap_take_listener(void)
-{
-	struct wrap_listener w = seen;
-
-	seen = (struct wrap_listener){ 0 };
-	return w;
-}
-
-void wrap_close_listener(struct wrap_listener *w)
-{
-	if (!w->handle)
-		return;
-	int fd = rte_intr_fd_get(w->handle);
-
-	/* Still registered means still polled: then the descriptor must stay. */
-	if (rte_intr_callback_unregister(w->handle, w->fn, w->arg) > 0)
-		close(fd);
-	*w = (struct wrap_listener){ 0 };
-}
 
 /* --- packet sockets that keep to themselves --- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "io/impair/line.h"
-#include "io/over.h"
+#include "io/link_filter.h"
 
 #define HELD  4096u /* frames that are late, each direction */
 #define BURST 32u
@@ -20,7 +20,7 @@ struct path {
 };
 
 struct impair_link {
-	struct io_over over; /* first: an io_link * is an impair_link * */
+	struct link_filter filter; /* first: an io_link * is an impair_link * */
 	struct impair_link_config cfg;
 	struct path out, in;
 };
@@ -82,7 +82,7 @@ static bool is_due(const struct path *p, uint64_t now)
 static struct io_frame *frame_of_first(struct impair_link *il, const struct path *p)
 {
 	const struct impair_held *h = impair_line_first(p->late);
-	struct io_frame *f = il->over.under->ops->alloc(il->over.under);
+	struct io_frame *f = il->filter.under->ops->alloc(il->filter.under);
 
 	if (!f)
 		return NULL;
@@ -111,7 +111,7 @@ static bool passes(struct path *p, const struct io_frame *f, uint64_t now)
 
 static void release(struct impair_link *il, uint64_t now)
 {
-	struct io_link *under = il->over.under;
+	struct io_link *under = il->filter.under;
 
 	while (is_due(&il->out, now)) {
 		struct io_frame *f = frame_of_first(il, &il->out);
@@ -129,7 +129,7 @@ static void release(struct impair_link *il, uint64_t now)
 /* What the link below does not take waits here: it has been decided on already. */
 static void hand_on(struct impair_link *il, struct io_frame **v, unsigned n, uint64_t now)
 {
-	unsigned taken = n ? il->over.under->ops->tx(il->over.under, v, n) : 0;
+	unsigned taken = n ? il->filter.under->ops->tx(il->filter.under, v, n) : 0;
 
 	for (; taken < n; taken++) {
 		const struct impair_copy c = { .due_ns = now, .len = length(v[taken]) };
@@ -147,7 +147,7 @@ static unsigned impair_tx(struct io_link *l, struct io_frame **v, unsigned n)
 	uint64_t now;
 
 	if (!il->out.late)
-		return il->over.under->ops->tx(il->over.under, v, n);
+		return il->filter.under->ops->tx(il->filter.under, v, n);
 	now = now_of(il);
 	release(il, now);
 	for (; taken < n; taken++) {
@@ -188,7 +188,7 @@ static unsigned receive(struct impair_link *il, struct io_frame **v, unsigned n)
 	unsigned got = take_due(il, v, n, now), room = n - got, more;
 	struct io_frame *in[BURST];
 
-	more = room ? il->over.under->ops->rx(il->over.under, in, room < BURST ? room : BURST) : 0;
+	more = room ? il->filter.under->ops->rx(il->filter.under, in, room < BURST ? room : BURST) : 0;
 	for (unsigned i = 0; i < more; i++) {
 		if (passes(&il->in, in[i], now))
 			v[got++] = in[i];
@@ -205,15 +205,15 @@ static unsigned impair_rx(struct io_link *l, struct io_frame **v, unsigned n)
 
 	if (il->out.late && impair_line_count(il->out.late))
 		release(il, now_of(il));
-	got = il->in.late ? receive(il, v, n) : il->over.under->ops->rx(il->over.under, v, n);
-	l->stats = il->over.under->stats;
+	got = il->in.late ? receive(il, v, n) : il->filter.under->ops->rx(il->filter.under, v, n);
+	l->stats = il->filter.under->stats;
 	return got;
 }
 
 /* Nobody rings when a frame's time comes, so while one is late the engine stays awake. */
 static bool impair_pending(struct io_link *l)
 {
-	return impair_next_ns(l) != UINT64_MAX || io_under(l)->ops->pending(io_under(l));
+	return impair_next_ns(l) != UINT64_MAX || link_filter_under(l)->ops->pending(link_filter_under(l));
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ static void destroy(struct impair_link *il)
 {
 	impair_line_close(il->out.late);
 	impair_line_close(il->in.late);
-	free((void *)(uintptr_t)il->over.l.ops);
+	free((void *)(uintptr_t)il->filter.l.ops);
 	free(il);
 }
 
@@ -244,7 +244,7 @@ static void impair_close(struct io_link *l)
 
 	say_path(il, &il->out, "out");
 	say_path(il, &il->in, "in");
-	il->over.under->ops->close(il->over.under);
+	il->filter.under->ops->close(il->filter.under);
 	destroy(il);
 }
 
@@ -256,7 +256,7 @@ static uw_status open_path(const struct impair_link *il, enum impair_dir dir, st
 		return UW_OK;
 	m.seed = m.seed * 2 + (dir == IMPAIR_IN); /* the two directions differ */
 	impair_init(&p->model, &m);
-	return impair_line_open(HELD, ETH + il->over.l.mtu, &p->late);
+	return impair_line_open(HELD, ETH + il->filter.l.mtu, &p->late);
 }
 
 static struct io_ops *ops_over(const struct io_ops *under)
@@ -265,7 +265,7 @@ static struct io_ops *ops_over(const struct io_ops *under)
 
 	if (!o)
 		return NULL;
-	*o = io_over_ops(under);
+	*o = link_filter_ops(under);
 	o->rx = impair_rx;
 	o->tx = impair_tx;
 	o->pending = impair_pending;
@@ -284,10 +284,10 @@ uw_status impair_open(struct io_link *under, const struct impair_link_config *cf
 	il->cfg = *cfg;
 	if (!il->cfg.options.dir)
 		il->cfg.options.dir = IMPAIR_OUT;
-	il->over.l = *under;
-	il->over.under = under;
-	il->over.l.ops = ops_over(under->ops);
-	if (il->over.l.ops)
+	il->filter.l = *under;
+	il->filter.under = under;
+	il->filter.l.ops = ops_over(under->ops);
+	if (il->filter.l.ops)
 		st = open_path(il, IMPAIR_OUT, &il->out);
 	if (!st)
 		st = open_path(il, IMPAIR_IN, &il->in);
@@ -296,8 +296,8 @@ uw_status impair_open(struct io_link *under, const struct impair_link_config *cf
 		return st;
 	}
 	if (cfg->options.model.corrupt || cfg->options.model.truncate)
-		il->over.l.flags |= IO_SUMS;
-	*out = &il->over.l;
+		il->filter.l.flags |= IO_SUMS;
+	*out = &il->filter.l;
 	return UW_OK;
 }
 

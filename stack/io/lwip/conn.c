@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: made, accepted, ended. Octets in: recv.c, out: send.c. */
+/* Connections: listening, connecting, accepting, ending. Octets: pcb/rx.c and pcb/tx_queue.c. */
 #include "io/lwip/loss.h"
 
 #include <string.h>
 
-#include "io/dense.h"
-
-#include "lwip/priv/tcp_priv.h"
+#include "base/slab.h"
 
 static void list(struct llp_conn *c, struct llp_conn **head)
 {
@@ -31,13 +29,13 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 	if (c)
 		edge.spare = c->next;
 	else
-		c = dense_alloc(sizeof(*c));
+		c = slab_alloc(sizeof(*c));
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));
 	c->el = el;
 	c->ctx = ctx;
-	held_init(&c->held);
+	rx_queue_init(&c->rx_queue);
 	list(c, &edge.conns);
 	return c;
 }
@@ -45,19 +43,21 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 /* It has no user any more. */
 static void leave(struct llp_conn *c)
 {
-	held_drop(&c->held);
+	rx_queue_drop(&c->rx_queue);
+	conn_rx_kept(c);
 	conn_drop_building(c);
 	conn_forget_ack(c);
-	conn_forget_idle(c);
-	if (c->half)
-		conn_whole(c);
+	conn_active_list_forget(c);
+	if (c->listener)
+		conn_established(c);
 	c->ctx = NULL;
 }
 
-void conn_over(struct llp_conn *c)
+void conn_release(struct llp_conn *c)
 {
 	conn_flow_remove(c);
 	conn_loss_end(c);
+	conn_rx_forget(c);
 	unlist(c);
 	c->pcb = NULL;
 	c->next = edge.spare;
@@ -67,7 +67,7 @@ void conn_over(struct llp_conn *c)
 static void conn_free(struct llp_conn *c)
 {
 	leave(c);
-	conn_over(c);
+	conn_release(c);
 }
 
 static void detach(struct tcp_pcb *pcb)
@@ -86,26 +86,30 @@ static void part(struct llp_conn *c)
 
 	leave(c);
 	unlist(c);
-	list(c, &edge.parted);
+	list(c, &edge.detached);
 	detach(pcb);
-	c->end = CONN_PARTED;
-	c->touches = (struct uw_touches){ 0 };
+	c->end = CONN_DETACHED;
+	c->prefetch_list = (struct uw_prefetch_list){ 0 };
 	conn_flow_own(pcb, c);
 	tcp_close(pcb);
 }
 
 /* ---- lwIP's callbacks -------------------------------------------------------------------- */
 
-err_t conn_settle(struct llp_conn *c)
+err_t conn_callback_end(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	enum conn_end end = c->end;
 
 	c->in_callback = false;
-	if (end == CONN_ON)
+	if (end == CONN_ON) {
+		/* pcb->ooseq: edge_input looks at it afterwards */
+		if (c->rx_queue.count != c->pinned)
+			conn_rx_kept(c);
 		return ERR_OK;
-	if (end == CONN_CLOSE) {
-		conn_settle_window(c);
+	}
+	if (end == CONN_CLOSE && !c->lost) {
+		conn_window_open_all(c);
 		part(c);
 		return ERR_OK;
 	}
@@ -123,7 +127,7 @@ static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
 	(void)len;
 	c->in_callback = true;
 	edge.cfg.user->writable(c->ctx);
-	return conn_settle(c);
+	return conn_callback_end(c);
 }
 
 /* lwIP has freed the pcb already. */
@@ -162,11 +166,11 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	(void)err; /* always ERR_OK: failures come to on_err */
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	conn_loss_begin(c);
-	conn_go_direct(c);
+	conn_fast_start(c);
 	c->connecting = false;
 	c->in_callback = true;
 	edge.cfg.user->connected(c->ctx);
-	return conn_settle(c);
+	return conn_callback_end(c);
 }
 
 /* ---- listeners --------------------------------------------------------------------------- */
@@ -176,17 +180,19 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	struct llp_conn *c = arg;
 	struct llp_listener *ls;
 
-	if (err != ERR_OK || !pcb)
+	if (err != ERR_OK || !pcb) {
+		edge.cfg.stats->tcp_syn_dropped++;
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
-	ls = conn_whole(c);
+	}
+	ls = conn_established(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	conn_loss_begin(c);
-	conn_go_direct(c);
+	conn_fast_start(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
 	if (!c->ctx)
 		c->end = CONN_ABORT;
-	return conn_settle(c);
+	return conn_callback_end(c);
 }
 
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
@@ -207,7 +213,7 @@ uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog
 		goto fail;
 	/* It would see another link's listener for ours; ports are the engine's to give out. */
 	ip_reset_option(pcb, SOF_REUSEADDR);
-	(void)backlog; /* of those that ask; the user has them. The others: half.c */
+	(void)backlog; /* of those that ask; the user has them. The others: syn_backlog.c */
 	pcb->tos = at->tos;
 	lpcb = tcp_listen_with_backlog_and_err(pcb, UINT8_MAX, &err);
 	if (!lpcb)
@@ -242,9 +248,9 @@ static err_t bind_pcb(struct tcp_pcb *pcb, const struct llp_addrs *a)
 
 	ip_set_option(pcb, SOF_REUSEADDR);
 	if (a->lport)
-		all = edge_hide_lists();
+		all = edge_lists_hide();
 	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
-	edge_show_lists(&all);
+	edge_lists_show(&all);
 	return err;
 }
 
@@ -254,11 +260,7 @@ static bool is_free(const struct io_link *l, const struct flow_key *k)
 {
 	struct llp_conn *c = conn_flow_find(k);
 
-	if (c && l->flags & IO_P2P && c->pcb->state == TIME_WAIT) {
-		tcp_abandon(c->pcb, 0);
-		return true;
-	}
-	return !c;
+	return !c || (l->flags & IO_P2P && edge_pcb_drop_time_wait(c->pcb));
 }
 
 uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
@@ -290,7 +292,7 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		detach(pcb);
 		goto fail;
 	}
-	c->listed = true;
+	c->active = true;
 	conn_flow_add(c);
 	*out = c;
 	return UW_OK;
@@ -302,20 +304,39 @@ fail:
 	return edge_status(err);
 }
 
+void conn_lose(struct llp_conn *c)
+{
+	conn_activate(c);
+	edge_pcb_drop(c->pcb);
+}
+
+static void conn_lose_quietly(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	conn_free(c);
+	detach(pcb);
+	edge_pcb_drop(pcb);
+}
+
 void edge_close(struct llp_conn *c)
 {
 	if (c->in_callback) {
 		c->end = CONN_CLOSE;
 		return;
 	}
-	conn_wake(c);
-	conn_settle_window(c);
+	conn_activate(c);
+	if (c->lost) {
+		conn_lose_quietly(c);
+		return;
+	}
+	conn_window_open_all(c);
 	part(c);
 }
 
 void edge_shutdown(struct llp_conn *c)
 {
-	conn_wake(c);
+	conn_activate(c);
 	tcp_shutdown(c->pcb, 0, 1);
 }
 
@@ -327,38 +348,35 @@ void edge_abort(struct llp_conn *c)
 		c->end = CONN_ABORT;
 		return;
 	}
-	conn_wake(c);
+	conn_activate(c);
 	conn_free(c);
 	detach(pcb);
 	tcp_abort(pcb);
+}
+
+/* What the process sent before it died has arrived, and its Sends were completed: a user that waits
+ * for receives gets it first. */
+static bool has_octets_for_user(const struct tcp_pcb *pcb)
+{
+	struct llp_conn *c = conn_of(pcb);
+
+	if (!c || c->end != CONN_ON || !c->paused || !rx_queue_octets(&c->rx_queue))
+		return false;
+	c->lost = true;
+	return true;
 }
 
 void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	(void)l;
 	for (struct llp_conn *c = edge.conns; c; c = c->next)
-		conn_wake(c);
-	edge_pcbs_lose(addr);
+		conn_activate(c);
+	edge_pcbs_lose(addr, has_octets_for_user);
 }
 
 unsigned edge_lingering(void)
 {
-	unsigned n = 0;
-
-	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		n += edge_pcb_finishing(pcb);
-	return n;
-}
-
-uint64_t edge_next_timer_us(void)
-{
-	uint64_t tick = TCP_TMR_INTERVAL * 1000;
-
-	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
-		return UINT64_MAX;
-	if (tcp_active_pcbs)
-		return LWIP_MIN(tick, edge_loss_next_us());
-	return LWIP_MIN(25 * tick, edge_idle_next_us());
+	return edge_pcbs_finishing();
 }
 
 struct llp_addrs edge_addrs(const struct llp_conn *c)
@@ -371,5 +389,5 @@ struct llp_addrs edge_addrs(const struct llp_conn *c)
 void edge_set_tos(struct llp_conn *c, uint8_t tos)
 {
 	c->pcb->tos = tos;
-	conn_remake_head(c);
+	conn_fast_headers(c);
 }

@@ -1,118 +1,170 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A TCP connection's own record; private to this folder. */
+/*
+ * The record of a TCP connection. Private to stack/io/lwip. Everything in it belongs to the stack
+ * lock.
+ *
+ * A record is made when a connection is asked for (edge_connect) or when a SYN opens a pcb
+ * (pcb/syn_backlog.c). After the user has closed the connection, lwIP still has to send a FIN and
+ * to wait; the record lives on as CONN_DETACHED, without a user, until lwIP frees the pcb. Freed
+ * records are kept on edge.spare for the next connection.
+ */
 #ifndef UWARP_LWIP_CONN_H
 #define UWARP_LWIP_CONN_H
 
-#include "io/held.h"
 #include "io/lwip/edge.h"
+#include "io/rx_queue.h"
 
-#define CONN_HEAD 34 /* octets in front of a TCP header */
-
-/* Network order; all of it there is. */
-struct flow_key {
-	struct uw_ip local, remote;
-	uint16_t lport, rport;
-};
+#define CONN_HEAD 34 /* octets of an Ethernet and an IPv4 header */
 
 struct llp_listener {
 	struct tcp_pcb *pcb;
 	struct edge_link *el;
-	void *ctx;
+	void *ctx; /* the user's */
 };
 
-enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT, CONN_PARTED };
+/* What the user asked for. CLOSE and ABORT wait until lwIP's callback returns. */
+enum conn_end { CONN_ON, CONN_CLOSE, CONN_ABORT, CONN_DETACHED };
 
-/* In the order in which a segment touches it; what few need is behind. */
+/* The fields are in the order in which a segment needs them. Rarely used ones come last. */
 struct llp_conn {
-	struct tcp_pcb *pcb;
-	void *ctx;
+	struct tcp_pcb *pcb; /* NULL: lwIP has freed it */
+	void *ctx;	     /* the user's; NULL: not accepted yet, or nobody */
 	struct flow_key flow;
-	uint32_t hash; /* flow.c: of its key */
-	bool in_table;
-	bool listed;	  /* idle.c: its pcb is on lwIP's list of active ones */
-	bool watched;	  /* idle.c: it is on edge.idle */
-	bool in_callback; /* lwIP is on the stack: closing waits until the callback returns */
+	uint32_t hash; /* of flow */
+	bool in_table; /* flow.c has it */
+	bool active;   /* the pcb is on lwIP's list tcp_active_pcbs (active_list.c) */
+	bool in_keepalive;
+	bool in_callback; /* a callback of lwIP is running for this connection */
 
-	struct uw_touches touches; /* what its segments touch */
+	struct uw_prefetch_list prefetch_list; /* memory that its next segment needs */
 
 	struct edge_link *el;
-	struct llp_conn *before;   /* in front of it in lwIP's list, perhaps */
+	struct llp_conn *before;   /* the one in front of it on tcp_active_pcbs; only a hint */
 	struct llp_conn *next_ack; /* edge.acks */
 	uint8_t end;		   /* enum conn_end */
-	bool ack_due, prompt, paused, connecting;
-	bool late;	   /* idle.c: is in edge.late */
-	bool direct;	   /* direct.c: may go to the link without lwIP, behind head */
-	uint32_t sent_end; /* see sent */
-	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
-	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
-	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
-	struct io_held held;
-	struct io_frame *building; /* edge_tx_begin without its commit */
-	struct tcp_seg *seg;	   /* for it */
-	uint64_t probe_us;	   /* the peer's window is closed: when to ask; 0 not yet */
-	uint8_t head[CONN_HEAD];
+	bool ack_due;		   /* on edge.acks */
+	bool prompt;		   /* the peer waits for our ACK: none may wait for a timer */
+	bool paused;		   /* the user takes no octets */
+	bool connecting;	   /* our SYN is not answered yet */
+	bool is_recent;		   /* in edge.recent */
+	bool fast;		   /* tx_fast.c may send for it; head is filled in */
+	uint32_t sent_end;	   /* sequence number behind `sent` */
+	uint32_t queued_seq;	   /* sequence number of `queued` */
+	size_t window_debt;	   /* octets in rx_queue that are still missing in pcb->rcv_wnd */
+	struct tcp_seg *queued;	   /* the last segment that tx_queue.c queued; may be freed */
+	struct tcp_seg *sent;	   /* the last segment of pcb->unacked; NULL: not known */
+	struct rx_queue rx_queue;  /* octets that the user has not used up */
+	unsigned pinned;	   /* buffers of the link in rx_queue and pcb->ooseq */
+	bool ooseq_kept;	   /* pcb->ooseq was not empty when last counted */
+	bool rx_shut;		   /* the peer was told a window of 0 for lack of memory */
+	bool lost;		   /* the peer's process is dead, but the user has octets to take */
+	struct io_frame *building; /* between edge_tx_begin and edge_tx_commit: the buffer, */
+	struct tcp_seg *seg;	   /* and lwIP's record for it */
+	uint64_t probe_us;	   /* when to probe the peer's closed window; 0: it is open */
+	uint8_t head[CONN_HEAD];   /* Ethernet and IPv4 headers; lengths and ids are filled in */
 
-	uint64_t probe_wait_us;
-	struct llp_conn *next, **link;		/* edge.conns or edge.parted */
-	struct llp_conn *idle_next, *idle_prev; /* edge.idle, if it is asked when silent */
-	uint64_t idle_us;			/* since */
-	struct llp_listener *half;		/* half.c: not accepted yet */
-	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
-	uint8_t ecn;				/* loss_ecn.c */
+	uint64_t probe_wait_us; /* between two window probes */
+	uint64_t override_us;	/* when to send into a window that is below a segment; 0: no need */
+	struct llp_conn *next, **link;			  /* edge.conns or edge.detached */
+	struct llp_conn *keepalive_next, *keepalive_prev; /* edge.keepalive, while in_keepalive */
+	uint64_t silent_us;				  /* when its last segment came */
+	struct llp_listener *listener;			  /* while half open: whose SYN it was */
+	struct llp_conn *syn_next, *syn_prev;		  /* its group of half-open connections */
+	uint8_t syn_group;
+	uint64_t syn_us;			/* when its SYN came */
+	bool keeps;				/* on edge.keepers */
+	struct llp_conn *keep_next, *keep_prev; /* edge.keepers */
+	size_t ooseq_copied;			/* octets of our own memory in pcb->ooseq */
+	uint64_t challenge_us;			/* since when challenge ACKs are counted */
+	uint8_t challenges;			/* how many were sent since then */
+	struct conn_loss *loss; /* loss.c; NULL: lwIP's own recovery */
+	uint8_t ecn;		/* loss_ecn.c */
 };
 
-/* After a callback: carry out what the user asked meanwhile; the value to return to lwIP. */
-err_t conn_settle(struct llp_conn *c);
+/* ---- conn.c ------------------------------------------------------------------------------ */
 
-/* A record for a connection; its pcb's callbacks are ours from now on; no more. */
+/* A new record, on edge.conns. NULL: no memory. */
 struct llp_conn *conn_new(struct edge_link *el, void *ctx);
+/* Tie a record to a pcb: lwIP's callbacks lead to it. */
 void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
-/* The connection of a pcb, NULL before it has one. One that its user has closed keeps its record
- * until lwIP frees it: nobody is to be told anything (CONN_PARTED), but its segments are still
- * found. */
-struct llp_conn *conn_of(const struct tcp_pcb *pcb);
-/* lwIP has freed the pcb of one that had parted. */
-void conn_over(struct llp_conn *c);
+/* A callback of lwIP ends: close or abort if the user asked for it meanwhile. Returns what the
+ * callback has to return to lwIP. After ERR_ABRT the record is gone. */
+err_t conn_callback_end(struct llp_conn *c);
+/* The peer's process is dead: end the connection. The user hears of it. */
+void conn_lose(struct llp_conn *c);
+/* lwIP has freed the pcb: the record is spare. */
+void conn_release(struct llp_conn *c);
 
-/* flow.c: from now on segments find it; its pcb is on lwIP's list of active ones. */
+/* ---- flow.c: the table from addresses and ports to connections ---------------------------- */
+
 void conn_flow_add(struct llp_conn *c);
-/* Off that list. */
-void conn_flow_unlist(struct llp_conn *c);
 void conn_flow_remove(struct llp_conn *c);
+/* NULL: no such connection. */
 struct llp_conn *conn_flow_find(const struct flow_key *k);
-/* The record of a pcb is c, NULL: nobody's. */
-void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c);
+/* The same for a segment that came: prefetches what the next connections need. */
 struct llp_conn *conn_flow_lookup(const struct flow_key *k);
-/* before, NULL: nothing of ours, is in front of pcb in lwIP's list. */
+/* The record of a pcb; NULL: none. */
+struct llp_conn *conn_of(const struct tcp_pcb *pcb);
+void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c);
+
+/* ---- pcb/active_list.c: lwIP's list tcp_active_pcbs ---------------------------------------- */
+
+/* Put the pcb on the list, if it is not. To be called before anything that lwIP may have to repeat,
+ * to time or to end. */
+void conn_activate(struct llp_conn *c);
+/* The same, and in front of all others. Not for a pcb in TIME_WAIT. */
+void conn_flow_front(struct llp_conn *c);
+/* Take the pcb off the list. */
+void conn_flow_unlist(struct llp_conn *c);
+/* Remember which connection is in front of a pcb; NULL: none. */
 void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);
+/* A segment came for it. */
+void conn_rx_seen(struct llp_conn *c);
+/* The connection ends: forget it in all queues of active_list.c. */
+void conn_active_list_forget(struct llp_conn *c);
 
-/* idle.c: lwIP's timers see it again. Before anything that lwIP may have to repeat or to end. */
-void conn_wake(struct llp_conn *c);
-void conn_forget_idle(struct llp_conn *c);
-/* Something came for it. */
-void conn_came(struct llp_conn *c);
+/* ---- pcb/syn_backlog.c --------------------------------------------------------------------- */
 
-/* half.c: it is accepted, or will not be. */
-struct llp_listener *conn_whole(struct llp_conn *c);
+/* A half-open connection is up, or ends. Returns whose SYN it was. */
+struct llp_listener *conn_established(struct llp_conn *c);
 
-/* send.c: give back what edge_tx_begin took */
-void conn_drop_building(struct llp_conn *c);
+/* ---- pcb/rx.c, pcb/rx_check.c, pcb/rx_pressure.c: octets that come -------------------------- */
 
-/* direct.c: it is up. */
-void conn_go_direct(struct llp_conn *c);
-/* Something in the pcb that its headers have is another now. */
-void conn_remake_head(struct llp_conn *c);
-/* Send what is unsent, as far as nothing about it is special; last: the end of pcb->unacked. */
-void conn_send_direct(struct llp_conn *c, struct tcp_seg *last);
-/* An acknowledgement; false: lwIP has to do it. */
-bool conn_ack_direct(struct llp_conn *c);
-
-/* recv.c */
-/* One frame's octets more; lwIP's window knows. */
-void conn_take(struct llp_conn *c, struct io_frame *f);
+/* RFC 5961: may the segment be from the peer? False: drop it; a challenge ACK was sent if due. */
+bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s);
+/* A segment came. True: drop it, because there is no memory for its octets; the peer was told. */
+bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets);
+/* Octets of one frame, in order; pcb->rcv_nxt has them already. The frame is the connection's now.
+ */
+void conn_rx(struct llp_conn *c, struct io_frame *f);
+/* lwIP's callback tcp_recv_fn. */
 err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err);
+/* Count again what the connection keeps, and copy out if the process keeps too much
+ * (io/rx_budget.h). Not to be called from within the user's rx(). */
+void conn_rx_kept(struct llp_conn *c);
+/* The connection keeps nothing any more. */
+void conn_rx_forget(struct llp_conn *c);
+/* Is there memory for more octets of this connection? */
+bool conn_rx_room(const struct llp_conn *c);
+/* Announce the window again that was shut for lack of memory. */
+void conn_rx_open(struct llp_conn *c);
+/* Announce the whole window. lwIP wants that before an orderly close; else it sends an RST. */
+void conn_window_open_all(struct llp_conn *c);
+/* Take the connection off edge.acks. */
 void conn_forget_ack(struct llp_conn *c);
-/* Tell lwIP that everything was taken, as it wants before an orderly close. */
-void conn_settle_window(struct llp_conn *c);
+
+/* ---- pcb/tx_queue.c, pcb/tx_fast.c: octets that go ------------------------------------------ */
+
+/* Give back what edge_tx_begin took. */
+void conn_drop_building(struct llp_conn *c);
+/* The connection is up: may tx_fast.c send for it? Fills in the headers. */
+void conn_fast_start(struct llp_conn *c);
+/* Fill in the headers again, because the DS field has changed. */
+void conn_fast_headers(struct llp_conn *c);
+/* Send from pcb->unsent as long as each segment is new and within the window. last is the end of
+ * pcb->unacked, NULL if that is empty. What remains in pcb->unsent is lwIP's. */
+void conn_tx_fast(struct llp_conn *c, struct tcp_seg *last);
+/* Send a pure ACK. False: lwIP has to do it. */
+bool conn_ack_fast(struct llp_conn *c);
 
 #endif

@@ -1,81 +1,156 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of this folder share: lwIP's types meet ours here and nowhere else. */
+/*
+ * The transport `raw`: io/llp.h by means of lwIP's raw API. This header is what the files of the
+ * folder share.
+ *
+ * A function named edge_* is an entry of the transport's table (ops.c) or works on the whole
+ * transport; "edge" because lwIP's types meet the engine's here and nowhere else. A function named
+ * conn_* works on one connection (conn.h). Files that read or write private fields of lwIP are in
+ * pcb/.
+ *
+ * lwIP's state is global, so there is one struct edge. A process with several stacks has several
+ * copies of this folder and of lwIP (stack/meson.build). Everything runs under the stack lock.
+ */
 #ifndef UWARP_LWIP_EDGE_H
 #define UWARP_LWIP_EDGE_H
 
 #include "io/llp.h"
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
+#include "io/siphash.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
-#define EDGE_TXQ   256u
-#define EDGE_SELF  256u
-#define EDGE_LINKS 4u
-#define EDGE_SOON  32u
-#define EDGE_LATE  64u
+#define EDGE_TXQ	256u /* frames that wait for a link */
+#define EDGE_SELF	256u /* frames that this process sent to itself */
+#define EDGE_LINKS	4u
+#define EDGE_UPCOMING	32u /* received frames whose connections are prefetched */
+#define EDGE_RECENT	64u
+#define EDGE_SYN_GROUPS 64u
 
-/* One link with its lwIP interface. */
+/* A link and its interface in lwIP. */
 struct edge_link {
-	struct io_link *io;
+	struct io_link *io; /* NULL: this place is free */
 	struct netif nif;
-	struct io_frame *txq[EDGE_TXQ];
+	struct io_frame *txq[EDGE_TXQ]; /* to be sent, the oldest first */
 	unsigned tx_n;
-	struct io_frame *self[EDGE_SELF]; /* sent to our own address */
+	struct io_frame *self[EDGE_SELF]; /* sent to our own address, taken in by edge_poll */
 	unsigned self_n;
 };
 
-/* The instance: lwIP's state is global, so this is too. */
+/* The half-open connections of peers that share a group, the oldest first. */
+struct edge_syn_group {
+	struct llp_conn *first, *last;
+	unsigned n;
+};
+
 struct edge {
 	struct llp_config cfg;
 	struct edge_link links[EDGE_LINKS];
-	struct llp_conn *conns;	 /* all that have a pcb and a user */
-	struct llp_conn *parted; /* ... only a pcb any more */
-	struct llp_conn *spare;	 /* freed ones */
-	struct llp_conn *acks;	 /* have an ACK due at the end of the burst */
-	/* idle.c: those that are asked when they are silent, the longest silent first */
-	struct llp_conn *idle, *idle_last;
-	/* idle.c: many connections: those that something came for, the last EDGE_LATE at most */
-	struct llp_conn *late[EDGE_LATE];
-	unsigned late_first, late_n;
-	bool came;		     /* something did, in this round */
-	unsigned half_open;	     /* half.c */
-	uint16_t ip_id;		     /* direct.c */
-	unsigned flows;		     /* in the table */
-	const struct llp_conn *warm; /* whose memory was fetched last */
-	/* whose frames come next: soon[soon_at] to soon[soon_n - 1] */
-	const struct llp_conn *soon[EDGE_SOON];
-	unsigned soon_at, soon_n;
+	struct llp_conn *conns;	   /* connections that have a user, and half-open ones */
+	struct llp_conn *detached; /* connections that their users have closed */
+	struct llp_conn *spare;	   /* records that are free */
+	struct llp_conn *acks;	   /* connections with an ACK due at the end of the burst */
+	/* active_list.c: idle connections that want keepalives, the longest silent first */
+	struct llp_conn *keepalive, *keepalive_last;
+	/* active_list.c: with many connections, a ring of those that a segment came for last */
+	struct llp_conn *recent[EDGE_RECENT];
+	unsigned recent_first, recent_n;
+	bool rx_seen; /* a segment came in this round */
+	/* rx_pressure.c: connections that keep receive buffers, the longest first */
+	struct llp_conn *keepers, *keepers_last;
+	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS]; /* syn_backlog.c */
+	unsigned half_open;				   /* connections in all groups */
+	struct siphash_key syn_key;			   /* of the hash that chooses a group */
+	uint16_t ip_id;			   /* of the next IPv4 packet of tx_fast.c */
+	unsigned flows;			   /* connections in flow.c's table */
+	const struct llp_conn *prefetched; /* whose memory was prefetched last */
+	/* connections of the frames that come next: upcoming[upcoming_at] to [upcoming_n - 1] */
+	const struct llp_conn *upcoming[EDGE_UPCOMING];
+	unsigned upcoming_at, upcoming_n;
 };
 extern struct edge edge;
 
+/* NULL: a link that was not added. With l NULL: a free place, or NULL. */
 struct edge_link *edge_link_of(const struct io_link *l);
 
-/* flow.c: make it quick for lwIP to find whom a frame is for. False: a SYN that nobody knows. */
-bool edge_flow_find(const struct pbuf *p);
-
-/* idle.c: connections of which nothing is under way leave lwIP's timers; and the time until one has
- * been silent for too long. */
-void edge_idle_timer(void);
-/* At the end of a round: what is due for those of which nothing came for a while. */
-void edge_idle_round(void);
-uint64_t edge_idle_next_us(void);
-
-/* half.c: may one more be half open? After a SYN: what it opened. */
-bool edge_half_room(void);
-void edge_half_opened(void);
-
-/* expected.c: take a frame in if it is the next of a connection and nothing else. False: it is
- * lwIP's.
+/* The two ends of a connection, in network order. Nothing else is in it: it is compared as it is.
  */
-bool edge_expected(const struct edge_link *el, struct io_frame *f);
+struct flow_key {
+	struct uw_ip local, remote;
+	uint16_t lport, rport;
+};
 
-/* netif.c */
-/* A segment of ours as a frame, and a reference of it for the link; and a frame to send. */
+/* What matters of a received TCP segment. Host order, but for flow. */
+struct edge_segment {
+	struct flow_key flow;
+	const uint8_t
+		*tcp; /* its header; NULL: the frame is no TCP segment, nothing else is valid */
+	struct llp_conn *c; /* its connection; NULL: none */
+	uint32_t seq, ack;
+	uint16_t len; /* octets of payload, as the IP header has it */
+	uint8_t flags;
+};
+
+/* ---- flow.c ------------------------------------------------------------------------------ */
+
+/* Draw a new key for the table's hash, if the table is empty. */
+void edge_flow_init(void);
+/* Read a frame's TCP header into *s, find its connection, and have lwIP find it at once. */
+void edge_flow_find(const struct pbuf *p, struct edge_segment *s);
+/* Does the segment ask for a connection that does not exist? */
+bool edge_is_new_syn(const struct edge_segment *s);
+/* llp_ops.prefetch and .prefetch_list */
+void edge_prefetch(struct io_frame *const *v, unsigned n);
+struct uw_prefetch_list *edge_prefetch_list(struct llp_conn *c, struct uw_prefetch_list *w);
+
+/* ---- pcb/active_list.c --------------------------------------------------------------------- */
+
+/* With lwIP's timers: probe peers that are silent for too long; take idle connections off the list.
+ */
+void edge_active_list_timer(void);
+/* At the end of a round in which nothing came: settle the connection that waits longest. */
+void edge_active_list_round(void);
+/* Microseconds until the next silent peer is to be probed; UINT64_MAX: none. */
+uint64_t edge_active_list_next_us(void);
+/* llp_ops.next_timer_us */
+uint64_t edge_next_timer_us(void);
+
+/* lwIP searches its lists for the connection of a new SYN and for a port. Where flow.c knows that
+ * the search finds nothing, the lists are hidden meanwhile. What was added in between comes first.
+ */
+struct edge_lists {
+	struct tcp_pcb *active, *ended;
+};
+struct edge_lists edge_lists_hide(void);
+void edge_lists_show(const struct edge_lists *l);
+
+/* ---- pcb/syn_backlog.c ----------------------------------------------------------------------- */
+
+void edge_syn_init(void);
+/* A SYN of that peer came: is there a place for one more half-open connection? */
+bool edge_syn_room(const struct uw_ip *peer);
+/* lwIP has seen the SYN: make a record for the pcb that it opened, if it did. */
+void edge_syn_opened(void);
+
+/* ---- pcb/rx_fast.c --------------------------------------------------------------------------- */
+
+/* Take a frame in if it is the next segment of an established connection and nothing about it is
+ * unusual. False: it is still the caller's, and lwIP's to take. */
+bool edge_rx_fast(const struct edge_link *el, struct io_frame *f);
+
+/* ---- netif.c --------------------------------------------------------------------------------- */
+
+/* A queued segment as a frame for a link, with one reference more; its pbuf stays lwIP's. */
 struct io_frame *edge_lend(struct pbuf *p);
+/* Queue a frame for the link. There must be room: tx_n < EDGE_TXQ. */
 void edge_queue(struct edge_link *el, struct io_frame *f);
+
+/* ---- entries of llp_ops (io/llp.h) -------------------------------------------------------------
+ */
+
 void edge_init(const struct llp_config *cfg);
 void edge_add_link(struct io_link *l);
 void edge_remove_link(struct io_link *l);
@@ -84,8 +159,6 @@ unsigned edge_poll(void);
 bool edge_flush_links(void);
 void edge_timers(void);
 
-/* conn.c */
-uint64_t edge_next_timer_us(void);
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 		      struct llp_listener **out) UW_CHECK;
 void edge_unlisten(struct llp_listener *ls);
@@ -96,30 +169,17 @@ void edge_shutdown(struct llp_conn *c);
 void edge_abort(struct llp_conn *c);
 void edge_peer_down(struct io_link *l, uint32_t addr);
 unsigned edge_lingering(void);
-uint32_t edge_in_flight(const struct llp_conn *c);
-void edge_ack_promptly(struct llp_conn *c);
 struct llp_addrs edge_addrs(const struct llp_conn *c);
 void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
-/* flow.c: what the table does not know needs no search: lwIP's lists are empty meanwhile. */
-struct edge_lists {
-	struct tcp_pcb *active, *ended;
-};
-struct edge_lists edge_hide_lists(void);
-void edge_show_lists(const struct edge_lists *l);
-
-/* flow.c */
-void edge_expect(struct io_frame *const *v, unsigned n);
-struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *w);
-
-/* recv.c */
 void edge_acks(void);
+void edge_ack_promptly(struct llp_conn *c);
 void edge_pause(struct llp_conn *c);
 void edge_resume(struct llp_conn *c);
 
-/* send.c */
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);
+uint32_t edge_in_flight(const struct llp_conn *c);
 
 #endif

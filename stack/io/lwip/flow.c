@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which connection is a segment for? lwIP looks through its list of all of them. It finds at once
- * what is at the list's head, so we look the connection up in a table and put it there first.
- * To take something out of lwIP's list one needs what is in front of it: each connection remembers
- * that, and a hint that does not hold any more is repaired by walking the list.
+ * The flow table: from the addresses and ports of a segment to its connection. lwIP walks a list of
+ * all connections instead. Its list is kept so that it finds the right one first:
+ * pcb/active_list.c.
  */
 #include "io/lwip/conn.h"
 
 #include <string.h>
 
-#include "lwip/priv/tcp_priv.h"
+#include "base/be.h"
+
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
 #include "lwip/prot/ip4.h"
 #include "lwip/prot/ip6.h"
+#include "lwip/prot/tcp.h"
 
 #define TCP_FLAGS_AT 13u /* in its header */
 
@@ -30,14 +31,27 @@ static_assert(FLOWS >= 2 * MEMP_NUM_TCP_PCB, "the table is at most half full");
 static uintptr_t table[FLOWS];
 static unsigned bits = 8, mask = (1u << 8) - 1;
 
+/* Peers choose their addresses and ports: without the key they could choose those that share a
+ * slot. The product's two halves depend on all of it. (SipHash would cost 2% of a message's
+ * instructions; nobody sees this one's values.) */
+static uint64_t hash_key[3];
+
 static uint32_t hash(const struct flow_key *k)
 {
 	/* The half of an IPv4 address that is the same for all of them has room for the ports. */
-	uint64_t x = uw_ip_half(&k->remote, 1) ^ ((uint32_t)k->rport << 16 | k->lport);
+	uint64_t ends =
+		(uint64_t)uw_ip_v4_be(&k->local) << 32 | (uint32_t)k->rport << 16 | k->lport;
+	uint64_t far = uw_ip_half(&k->remote, 1) ^ uw_ip_half(&k->remote, 0) * hash_key[2];
+	unsigned __int128 x = (unsigned __int128)(far ^ hash_key[0]) * (ends ^ hash_key[1]);
 
-	/* Of our own addresses there are few, and one peer's networks are told by less than all. */
-	x ^= uw_ip_half(&k->remote, 0) * 3 ^ uw_ip_v4_be(&k->local) * (uint64_t)0x9e3779b1u;
-	return (uint32_t)((x * 0x9e3779b97f4a7c15u) >> 32);
+	return (uint32_t)(((uint64_t)x ^ (uint64_t)(x >> 64)) >> 32);
+}
+
+/* A table that is in use keeps its key. */
+void edge_flow_init(void)
+{
+	for (unsigned i = 0; i < 3 && !edge.flows; i++)
+		hash_key[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random() | 1;
 }
 
 static unsigned home(uint32_t h)
@@ -78,8 +92,8 @@ static void on_freed(u8_t id, void *data)
 	struct llp_conn *c = data;
 
 	(void)id;
-	if (c && c->end == CONN_PARTED)
-		conn_over(c);
+	if (c && c->end == CONN_DETACHED)
+		conn_release(c);
 }
 
 void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c)
@@ -91,14 +105,6 @@ void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c)
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
-
-void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
-{
-	struct llp_conn *c = conn_of(pcb);
-
-	if (c)
-		c->before = before;
-}
 
 static void enter(struct llp_conn *c)
 {
@@ -123,7 +129,7 @@ static void double_table(void)
 	bits++;
 	mask = (1u << bits) - 1;
 	enter_all(edge.conns);
-	enter_all(edge.parted);
+	enter_all(edge.detached);
 }
 
 void conn_flow_add(struct llp_conn *c)
@@ -164,53 +170,6 @@ void conn_flow_remove(struct llp_conn *c)
 	table[i] = 0;
 	c->in_table = false;
 	edge.flows--;
-}
-
-/* What is in front of it in the list: by the hint, which is true if it points to a living pcb that
- * has ours behind it; else by walking, which repairs the hints on the way. NULL: not in the list.
- */
-static struct tcp_pcb *predecessor(struct llp_conn *c)
-{
-	struct tcp_pcb *pcb = tcp_active_pcbs;
-
-	if (c->before && c->before->pcb && c->before->pcb->next == c->pcb)
-		return c->before->pcb;
-	for (; pcb; pcb = pcb->next) {
-		conn_flow_before(pcb->next, conn_of(pcb));
-		if (pcb->next == c->pcb)
-			return pcb;
-	}
-	return NULL;
-}
-
-static void to_front(struct llp_conn *c)
-{
-	struct tcp_pcb *pcb = c->pcb, *before;
-
-	conn_wake(c);
-	/* In TIME_WAIT it is on another list. */
-	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
-		return;
-	before = predecessor(c);
-	if (!before)
-		return;
-	before->next = pcb->next;
-	conn_flow_before(pcb->next, conn_of(before));
-	pcb->next = tcp_active_pcbs;
-	conn_flow_before(pcb->next, c);
-	tcp_active_pcbs = pcb;
-	c->before = NULL;
-}
-
-void conn_flow_unlist(struct llp_conn *c)
-{
-	struct tcp_pcb *before = c->pcb == tcp_active_pcbs ? NULL : predecessor(c);
-
-	if (before)
-		before->next = c->pcb->next;
-	else
-		tcp_active_pcbs = c->pcb->next;
-	conn_flow_before(c->pcb->next, conn_of(before));
 }
 
 /* The addresses of a TCP segment over IPv4, and where its TCP header is; 0: it is none. */
@@ -266,25 +225,26 @@ static const uint8_t *key_of(const uint8_t *f, size_t len, struct flow_key *k)
 	return ip + hl;
 }
 
-/* ---- many connections: cold memory (base/warm.h) ------------------------------------------ */
+/* ---- many connections: cold memory (base/prefetch.h) ------------------------------------------
+ */
 
 static void fetch(const struct llp_conn *c)
 {
-	if (!c || c == edge.warm)
+	if (!c || c == edge.prefetched)
 		return;
-	edge.warm = c;
+	edge.prefetched = c;
 	__builtin_prefetch(c->ctx); /* of the user's record the first line is enough */
-	uw_touches_fetch(&c->touches);
+	uw_prefetch_list_fetch(&c->prefetch_list);
 }
 
 /* First the table's slots for all of them, then the connections' own first lines; what the latter
  * name while the frame before is taken in. A connection that is over by then is a spare one. */
-void edge_expect(struct io_frame *const *v, unsigned n)
+void edge_prefetch(struct io_frame *const *v, unsigned n)
 {
-	uint32_t h[EDGE_SOON];
+	uint32_t h[EDGE_UPCOMING];
 
-	edge.soon_at = edge.soon_n = 0;
-	if (edge.flows < UW_WARM_FROM || n < 2 || n > EDGE_SOON)
+	edge.upcoming_at = edge.upcoming_n = 0;
+	if (edge.flows < UW_PREFETCH_FROM || n < 2 || n > EDGE_UPCOMING)
 		return;
 	for (unsigned i = 0; i < n; i++) {
 		struct flow_key k = { 0 };
@@ -299,74 +259,60 @@ void edge_expect(struct io_frame *const *v, unsigned n)
 
 		while (table[at] && !maybe(at, h[i]))
 			at = next_slot(at);
-		edge.soon[i] = conn_at(at);
-		__builtin_prefetch(edge.soon[i]);
-		__builtin_prefetch((const void *)((uintptr_t)edge.soon[i] + UW_LINE));
+		edge.upcoming[i] = conn_at(at);
+		__builtin_prefetch(edge.upcoming[i]);
+		__builtin_prefetch((const void *)((uintptr_t)edge.upcoming[i] + UW_LINE));
 	}
-	edge.soon_n = n;
+	edge.upcoming_n = n;
 }
 
 struct llp_conn *conn_flow_lookup(const struct flow_key *k)
 {
 	struct llp_conn *c = conn_flow_find(k);
 
-	if (edge.flows < UW_WARM_FROM)
+	if (edge.flows < UW_PREFETCH_FROM)
 		return c;
 	fetch(c);
-	if (edge.soon_at + 1 < edge.soon_n && c == edge.soon[edge.soon_at])
-		fetch(edge.soon[++edge.soon_at]);
+	if (edge.upcoming_at + 1 < edge.upcoming_n && c == edge.upcoming[edge.upcoming_at])
+		fetch(edge.upcoming[++edge.upcoming_at]);
 	return c;
 }
 
-struct uw_touches *edge_touches(struct llp_conn *c, struct uw_touches *t)
+struct uw_prefetch_list *edge_prefetch_list(struct llp_conn *c, struct uw_prefetch_list *t)
 {
-	uw_touches_set(t, UW_TOUCH_PCB, uw_warm_of(c->pcb, sizeof(*c->pcb)));
-	uw_touches_set(t, UW_TOUCH_CONN, uw_warm_of(c, offsetof(struct llp_conn, probe_wait_us)));
-	uw_touches_copy(&c->touches, t);
-	return &c->touches;
+	uw_prefetch_list_set(t, UW_PREFETCH_PCB, uw_prefetch_lines(c->pcb, sizeof(*c->pcb)));
+	uw_prefetch_list_set(t, UW_PREFETCH_CONN,
+			     uw_prefetch_lines(c, offsetof(struct llp_conn, probe_wait_us)));
+	uw_prefetch_list_copy(&c->prefetch_list, t);
+	return &c->prefetch_list;
 }
 
-bool edge_flow_find(const struct pbuf *p)
+/* Of a frame that has one: what its IP header says about how much follows the TCP header. */
+static uint16_t payload_of(const uint8_t *f, const uint8_t *tcp)
 {
-	struct flow_key k;
-	const uint8_t *tcp = key_of(p->payload, p->len, &k);
-	struct llp_conn *c;
+	const uint8_t *ip = f + SIZEOF_ETH_HDR;
+	size_t end = ip[0] >> 4 == 4 ? uw_be16(ip + 2) : IP6_HLEN + (size_t)uw_be16(ip + 4);
+	size_t at = (size_t)(tcp - ip) + (size_t)(tcp[12] >> 4) * 4;
 
-	if (!tcp)
-		return true;
-	c = conn_flow_lookup(&k);
-	if (c)
-		to_front(c);
-	return c || (tcp[TCP_FLAGS_AT] & (TCP_SYN | TCP_ACK)) != TCP_SYN;
+	return (uint16_t)(end > at ? end - at : 0);
 }
 
-/* ---- what lwIP need not search ------------------------------------------------------------ */
-
-/* It looks into them for room as well when there is none. */
-static bool has_room(void)
+void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
 {
-	return edge.flows < MEMP_NUM_TCP_PCB - 1;
+	s->tcp = key_of(p->payload, p->len, &s->flow);
+	s->c = NULL;
+	if (!s->tcp)
+		return;
+	s->seq = uw_be32(s->tcp + 4);
+	s->ack = uw_be32(s->tcp + 8);
+	s->flags = s->tcp[TCP_FLAGS_AT];
+	s->len = payload_of(p->payload, s->tcp);
+	s->c = conn_flow_lookup(&s->flow);
+	if (s->c)
+		conn_flow_front(s->c);
 }
 
-struct edge_lists edge_hide_lists(void)
+bool edge_is_new_syn(const struct edge_segment *s)
 {
-	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs };
-
-	if (!has_room())
-		return (struct edge_lists){ 0 };
-	tcp_active_pcbs = tcp_tw_pcbs = NULL;
-	return l;
-}
-
-/* Behind what came in between. */
-void edge_show_lists(const struct edge_lists *l)
-{
-	struct tcp_pcb **p = &tcp_active_pcbs;
-
-	for (; l->active && *p; p = &(*p)->next)
-		continue;
-	if (l->active)
-		*p = l->active;
-	if (l->ended)
-		tcp_tw_pcbs = l->ended;
+	return s->tcp && !s->c && (s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A frame's octets as a pbuf without copying: the pbuf lies in the frame's own memory. Compiled for
- * each of the two lwIPs (io/lwip, io/seq). */
+/* A frame's octets as a pbuf, without a copy: the pbuf lies in the frame's own memory
+ * (io_frame.llp). Compiled for each of the two lwIPs (io/lwip, io/seq). */
 #ifndef UWARP_LWIP_FRAME_H
 #define UWARP_LWIP_FRAME_H
 
@@ -21,7 +21,7 @@ static inline struct io_frame *edge_frame(struct pbuf *p)
 	return (struct io_frame *)((uint8_t *)p - offsetof(struct io_frame, llp));
 }
 
-/* lwIP has done with it. */
+/* lwIP has freed the pbuf. */
 #if NO_SYS
 static inline void edge_frame_done(struct io_frame *f)
 {
@@ -31,7 +31,7 @@ static inline void edge_frame_done(struct io_frame *f)
 void edge_frame_done(struct io_frame *f);
 #endif
 
-/* Each pbuf of the chain frees its own buffer. */
+/* A received frame, a chain of buffers, as a chain of pbufs. Each pbuf frees its own buffer. */
 struct pbuf *edge_wrap_rx(struct io_frame *f);
 struct pbuf *edge_wrap_tx(struct io_frame *f);
 /* Is p one of edge_wrap_tx's, with nothing behind it? */

@@ -7,7 +7,7 @@
 #include "io/lwip/hooks.h"
 #include "io/lwip/loss_conn.h"
 
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 #define RECORD_FIRST 32u    /* entries, doubled as they are needed */
 #define RECORD_MOST  65536u /* more than lwIP lets a connection have queued */

@@ -5,7 +5,7 @@
 #include "io/lwip/loss_conn.h"
 
 #include "lwip/ip.h"
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 /* TCP's flags (RFC 3168 §6.1) and IP's code points (§5) */
 #define ECE	 0x40u

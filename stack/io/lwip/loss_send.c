@@ -3,7 +3,7 @@
 #include "io/lwip/loss.h"
 #include "io/lwip/loss_conn.h"
 
-#include "lwip/priv/tcp_priv.h"
+#include "io/lwip/pcb/private.h"
 
 #define ALL 0x7fffffffu
 
@@ -87,13 +87,13 @@ static void tell_user(struct conn_loss *k, bool heard)
 {
 	struct llp_conn *c = k->c;
 
-	if (c->end != CONN_ON || !c->ctx || c->half || c->pcb->unsent || !has_room(k))
+	if (c->end != CONN_ON || !c->ctx || c->listener || c->pcb->unsent || !has_room(k))
 		return;
 	if (heard && (k->moved || !k->delivered))
 		return;
 	c->in_callback = true;
 	edge.cfg.user->writable(c->ctx);
-	conn_settle(c);
+	conn_callback_end(c);
 }
 
 static void output_new(struct conn_loss *k)

@@ -79,7 +79,9 @@
 #define LWIP_TCP_RTO_TIME	   200
 #define TCP_MSL			   2000
 #define LWIP_TCP_PCB_NUM_EXT_ARGS  1 /* flow.c: whose it is, and that it is freed */
-#define TCP_SYNMAXRTX		   6
+/* How often a SYN is repeated, with backoff: for three minutes. The user's own limit comes first.
+ */
+#define TCP_SYNMAXRTX 12
 
 #define LWIP_CHECKSUM_CTRL_PER_NETIF 1
 #define LWIP_STATS		     0

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Links as lwIP interfaces: frames in, frames out, no copy where it can be helped. */
+#include "io/lwip/assertion.h"
 #include "io/lwip/loss.h"
 
 #include <string.h>
 
-#include "io/dense.h"
+#include "base/slab.h"
 
 #include "lwip/init.h"
 #include "lwip/priv/memp_priv.h"
-#include "lwip/priv/tcp_priv.h"
+#include "lwip/tcp.h"
 #include "lwip/sys.h"
 #include "lwip/timeouts.h"
 #include "netif/ethernet.h"
 
 struct edge edge;
 
+uint64_t uw_lwip_now_us(void)
+{
+	return edge.cfg.now_us(edge.cfg.arg);
+}
+
 u32_t sys_now(void)
 {
-	return (u32_t)(edge.cfg.now_us(edge.cfg.arg) / 1000);
+	return (u32_t)(uw_lwip_now_us() / 1000);
 }
 
 uint32_t uw_lwip_random(void)
@@ -149,22 +155,45 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 /* A SYN of a connection that there is not. */
 static void open_half(struct edge_link *el, struct pbuf *p)
 {
-	struct edge_lists all = edge_hide_lists();
+	struct edge_lists all = edge_lists_hide();
 
 	if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
-	edge_show_lists(&all);
-	edge_half_opened();
+	edge_lists_show(&all);
+	edge_syn_opened();
+}
+
+/* The state of the connection is not what lwIP believes: it ends, and no other does. */
+static void end_after_assertion(const struct edge_segment *s)
+{
+	unsigned failed = lwip_assertions_take();
+	struct llp_conn *c;
+
+	if (!failed)
+		return;
+	edge.cfg.stats->tcp_assertions += failed;
+	c = s->tcp ? conn_flow_find(&s->flow) : NULL;
+	if (!c)
+		return;
+	conn_activate(c);
+	tcp_abort(c->pcb);
+}
+
+static bool lets_in(const struct edge_segment *s)
+{
+	if (edge_is_new_syn(s))
+		return edge_syn_room(&s->flow.remote);
+	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s->seq, s->len));
 }
 
 void edge_input(struct io_link *l, struct io_frame *f)
 {
 	struct edge_link *el = edge_link_of(l);
+	struct edge_segment s;
 	struct pbuf *p;
-	bool known;
 
 	capture(f);
-	if (edge_expected(el, f))
+	if (edge_rx_fast(el, f))
 		return;
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
@@ -172,18 +201,20 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
-	known = edge_flow_find(p);
-	if (!known && !edge_half_room()) {
+	edge_flow_find(p, &s);
+	if (!lets_in(&s)) {
 		pbuf_free(p);
 		return;
 	}
-	if (!known) {
+	if (edge_is_new_syn(&s))
 		open_half(el, p);
-		return;
-	}
-	if (el->nif.input(p, &el->nif) != ERR_OK)
+	else if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
 	edge_loss_settle();
+	/* It may be over and its record a spare one, which keeps nothing. */
+	if (s.c)
+		conn_rx_kept(s.c);
+	end_after_assertion(&s);
 }
 
 unsigned edge_poll(void)
@@ -215,11 +246,13 @@ void edge_init(const struct llp_config *cfg)
 
 	edge.cfg = *cfg;
 	edge_loss_init(cfg);
+	edge_flow_init();
+	edge_syn_init();
 	if (once)
 		return;
 	once = true;
-	dense_advise(memp_pools[MEMP_TCP_PCB]->base,
-		     (size_t)MEMP_NUM_TCP_PCB * sizeof(struct tcp_pcb));
+	slab_use_huge_pages(memp_pools[MEMP_TCP_PCB]->base,
+			    (size_t)MEMP_NUM_TCP_PCB * sizeof(struct tcp_pcb));
 	lwip_init();
 }
 
@@ -251,5 +284,6 @@ void edge_remove_link(struct io_link *l)
 void edge_timers(void)
 {
 	sys_check_timeouts();
-	edge_idle_timer();
+	edge_active_list_timer();
+	edge.cfg.stats->tcp_assertions += lwip_assertions_take();
 }

@@ -5,7 +5,7 @@
 
 #include "io/addr.h"
 #include "io/lwip/hooks.h"
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 
 #include "lwip/etharp.h"
 #include "lwip/ethip6.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A link as an interface of lwIP; compiled for each of the two lwIPs (io/lwip, io/seq). The
- * interface's `state` is the link. */
+/* A link as an interface of lwIP. Compiled for each of the two lwIPs (io/lwip, io/seq). netif.state
+ * is the link. */
 #ifndef UWARP_LWIP_NIF_H
 #define UWARP_LWIP_NIF_H
 
@@ -9,11 +9,13 @@
 #include "lwip/pbuf.h"
 
 bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input);
-/* Is a frame that came for lwIP? */
+/* Should lwIP see a received frame? It reads some headers without checking that they are there, and
+ * reacts to messages that a host without routers has no use for. */
 bool edge_nif_wants(const struct io_link *l, const struct pbuf *p);
 
-/* Each has its own: a frame, Ethernet header first, to the link; to this process itself. */
+/* Each transport has its own two. Send a frame, Ethernet header first, over the link, ... */
 err_t edge_nif_send(struct netif *nif, struct pbuf *p);
+/* ... or to this process. ERR_MEM: not now; lwIP keeps the segment and tries again. */
 err_t edge_nif_send_self(struct netif *nif, struct pbuf *p);
 
 #endif

@@ -29,6 +29,6 @@ const struct llp_ops llp_raw = {
 	.ack_promptly = edge_ack_promptly,
 	.addrs = edge_addrs,
 	.set_tos = edge_set_tos,
-	.expect = edge_expect,
-	.touches = edge_touches,
+	.prefetch = edge_prefetch,
+	.prefetch_list = edge_prefetch_list,
 };

@@ -2,7 +2,7 @@
 /* Connections: made and ended. Listeners: listen.c, octets: stream.c. */
 #include <stdlib.h>
 
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 #include "io/seq/seq.h"
 
 #include "lwip/priv/tcp_priv.h"
@@ -98,14 +98,13 @@ static err_t reset(void *netconn)
 
 static err_t lose_peer(void *addr)
 {
-	edge_pcbs_lose(*(uint32_t *)addr);
+	edge_pcbs_lose(*(uint32_t *)addr, NULL);
 	return ERR_OK;
 }
 
 static err_t count_finishing(void *n)
 {
-	for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next)
-		*(unsigned *)n += edge_pcb_finishing(pcb);
+	*(unsigned *)n += edge_pcbs_finishing();
 	return ERR_OK;
 }
 
@@ -177,7 +176,7 @@ struct llp_conn *seq_conn_new(struct seq_link *sl, void *ctx)
 	c->x.handle = on_ready;
 	c->sl = sl;
 	c->ctx = ctx;
-	held_init(&c->held);
+	rx_queue_init(&c->rx_queue);
 	c->next = seq.conns;
 	c->link = &seq.conns;
 	if (c->next)
@@ -189,7 +188,7 @@ struct llp_conn *seq_conn_new(struct seq_link *sl, void *ctx)
 /* The record goes, and what is left of the netconn with it. */
 static void conn_free(struct llp_conn *c)
 {
-	held_drop(&c->held);
+	rx_queue_drop(&c->rx_queue);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;

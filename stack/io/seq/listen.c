@@ -2,7 +2,7 @@
 /* Listeners, and what comes in on them. */
 #include <stdlib.h>
 
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 #include "io/seq/seq.h"
 
 #include "lwip/priv/tcp_priv.h"

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#include "io/held.h"
+#include "io/rx_queue.h"
 #include "io/llp.h"
 #include "lwip/api.h"
 #include "lwip/netif.h"
@@ -70,11 +70,11 @@ struct llp_conn {
 	/* What lwIP refers to or will: it is freed when it was acknowledged. lwIP was not given all
 	 * of the one at tx_new. */
 	struct io_frame *building, *tx_first, *tx_last, *tx_new;
-	struct io_held held;
-	size_t owed; /* taken from lwIP, which was not told yet that there is room again */
-	bool full;   /* so much is in flight that it waits for room worth speaking of */
-	bool stuck;  /* lwIP did not take all: it says when it has room */
-	bool deaf;   /* what comes is thrown away */
+	struct rx_queue rx_queue;
+	size_t window_debt; /* taken from lwIP, which was not told yet that there is room again */
+	bool full;	    /* so much is in flight that it waits for room worth speaking of */
+	bool stuck;	    /* lwIP did not take all: it says when it has room */
+	bool deaf;	    /* what comes is thrown away */
 	bool connecting, paused, in_callback;
 	bool fin;	     /* the peer's came */
 	bool shut, fin_sent; /* ours is wanted; it is out */

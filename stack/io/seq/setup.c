@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a pcb is told that netconn has no function for; under the core lock. */
-#include "io/lwip/pcb.h"
+#include "io/lwip/pcb/pcb.h"
 #include "io/seq/seq.h"
 
 #include "lwip/priv/tcp_priv.h"

@@ -8,7 +8,7 @@
 #define TURN 64u /* pbufs, then others get one */
 /* lwIP is told that there is room again in such pieces: each costs a call into its thread. */
 #define OWED_MAX (TCP_WND / 8)
-/* As of the raw API: io/lwip/send.c. */
+/* As of the raw API: io/lwip/pcb/tx_queue.c. */
 #define IN_FLIGHT_P2P (768u * 1024)
 #define IN_FLIGHT_NET (4u * 1024 * 1024)
 
@@ -45,31 +45,31 @@ static err_t tell_room(void *room)
 /* What a user that pauses has not used up is not room. */
 static void pay(struct llp_conn *c)
 {
-	size_t held = held_octets(&c->held);
-	size_t still = !c->paused ? 0 : held < c->owed ? held : c->owed;
-	struct room r = { c->x.nc, c->owed - still };
+	size_t held = rx_queue_octets(&c->rx_queue);
+	size_t still = !c->paused ? 0 : held < c->window_debt ? held : c->window_debt;
+	struct room r = { c->x.nc, c->window_debt - still };
 
 	if (r.n < OWED_MAX)
 		return;
-	c->owed = still;
+	c->window_debt = still;
 	seq_call(tell_room, &r);
 }
 
 /* Offer until nothing more is used up: one rope shows a part of the frames. */
 static void offer(struct llp_conn *c)
 {
-	struct uw_span v[HELD_SPANS + 2];
+	struct uw_span v[RX_QUEUE_SPANS + 2];
 	size_t used;
 
 	do {
-		struct uw_rope r = held_rope(&c->held, v);
+		struct uw_rope r = rx_queue_rope(&c->rx_queue, v);
 
 		if (!r.len)
 			return;
 		used = seq.cfg.user->rx(c->ctx, r);
 		if (c->end != SEQ_ON)
 			return;
-		held_consume(&c->held, used);
+		rx_queue_consume(&c->rx_queue, used);
 	} while (used && !c->paused);
 }
 
@@ -81,7 +81,7 @@ static void hold(struct llp_conn *c, struct pbuf *p)
 
 		f->data = p->payload;
 		f->len = p->len;
-		held_add(&c->held, f);
+		rx_queue_add(&c->rx_queue, f);
 		p = next;
 	}
 }
@@ -89,10 +89,10 @@ static void hold(struct llp_conn *c, struct pbuf *p)
 static void take(struct llp_conn *c, struct pbuf *p)
 {
 	seq.cfg.stats->tcp_rx_bytes += p->tot_len;
-	c->owed += p->tot_len;
+	c->window_debt += p->tot_len;
 	hold(c, p);
-	if (held_too_many(&c->held, c->paused) &&
-	    !held_flatten(&c->held, c->paused ? TCP_WND : 0)) {
+	if (rx_queue_too_long(&c->rx_queue, c->paused) &&
+	    !rx_queue_copy_out(&c->rx_queue, c->paused ? TCP_WND : 0)) {
 		c->end = SEQ_ABORT;
 		seq.cfg.user->closed(c->ctx, UW_E_LLP_CLOSED);
 		return;

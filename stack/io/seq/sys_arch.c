@@ -14,12 +14,17 @@
 
 /* ---- time, randomness, the short lock ---------------------------------------------------- */
 
-u32_t sys_now(void)
+uint64_t uw_lwip_now_us(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+u32_t sys_now(void)
+{
+	return (u32_t)(uw_lwip_now_us() / 1000);
 }
 
 /* lwIP's thread asks, too, so the engine's generator is not there for it. */

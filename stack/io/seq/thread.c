@@ -2,6 +2,7 @@
 /* Calls into lwIP's core, and out of it: who has something new. */
 #include <stdlib.h>
 
+#include "io/lwip/assertion.h"
 #include "io/seq/seq.h"
 
 #include "lwip/priv/tcpip_priv.h"
@@ -116,6 +117,7 @@ unsigned seq_poll(void)
 	unsigned n = 0;
 
 	seq_give_back();
+	seq.cfg.stats->tcp_assertions += lwip_assertions_take();
 	if (!atomic_load_explicit(&seq.ready, memory_order_relaxed))
 		return 0;
 	x = atomic_exchange_explicit(&seq.ready, NULL, memory_order_acquire);

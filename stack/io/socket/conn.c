@@ -43,6 +43,7 @@ static void out_of_list(struct llp_conn *c)
 
 void sock_conn_kill(struct llp_conn *c)
 {
+	epoll_ctl(sock.epoll, EPOLL_CTL_DEL, c->w.fd, NULL);
 	fds_close(c->w.fd);
 	c->w.fd = -1;
 	out_of_list(c);

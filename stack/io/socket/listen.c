@@ -158,6 +158,7 @@ void sock_unlisten(struct llp_listener *ls)
 	*ls->link = ls->next;
 	if (ls->next)
 		ls->next->link = ls->link;
+	epoll_ctl(sock.epoll, EPOLL_CTL_DEL, ls->w.fd, NULL);
 	fds_close(ls->w.fd);
 	ls->w.fd = -1;
 	ls->next = sock.unheard;

@@ -216,7 +216,7 @@ static void the_null_region_gives_zeros_and_takes_everything(void **state)
 					   .pd = ARENA_PD,
 					   .len = UINT64_MAX,
 					   .rights = MEM_LOCAL_WRITE,
-					   .kind = MEM_NOTHING });
+					   .kind = MEM_NULL });
 	v = (struct uw_sge){ .addr = 0xdead0000, .length = 8, .lkey = 0x7700 };
 	sgl = sgl_of(&v, 1);
 	assert_status(mem_scatter(&a.t, &sgl, 0, uw_rope_of(&some)), UW_OK);

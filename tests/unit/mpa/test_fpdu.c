@@ -556,7 +556,7 @@ static void what_is_given_back_comes_again(void **state)
 		for (unsigned i = 0; i < 3; i++) {
 			assert_status(take(&e, p, n, &ulpdu, &used), UW_OK);
 			assert_int_equal(used, n);
-			mpa_rx_untake(&e.rx, ulpdu, used);
+			mpa_rx_put_back(&e.rx, ulpdu, used);
 			assert_int_equal(e.stats.mpa_rx_fpdus, 0);
 		}
 		assert_status(take(&e, p, n, &ulpdu, &used), UW_OK);

@@ -32,7 +32,7 @@ static uint32_t sent(void)
 static void acked(uint32_t in_flight)
 {
 	qp_acked(&a.qp, in_flight);
-	qp_settle(&a.qp);
+	qp_complete_acked(&a.qp);
 }
 
 static void a_request_is_done_when_it_is_acknowledged(void **state)
@@ -168,7 +168,7 @@ static void a_lost_peer_fails_the_oldest(void **state)
 	post_write(2, 100);
 	post_write(3, 200);
 	assert_true(sent());
-	qp_unplug(&a.qp);
+	qp_detach(&a.qp);
 	node_wc(&a.scq, 1, UW_WC_SUCCESS);
 	qp_give_up(&a.qp, UW_E_LLP_CLOSED);
 	node_wc(&a.scq, 2, UW_WC_RETRY_EXC_ERR);
@@ -199,7 +199,7 @@ static void refused(uw_status why)
 	assert_status(node_carry(&a, &b, NODE_ROOM), why);
 	qp_acked(&a.qp, 0);
 	assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
-	qp_settle(&a.qp);
+	qp_complete_acked(&a.qp);
 }
 
 /* RFC 5040 §4.8: the Terminate names the segment, and so the Write. */
@@ -293,7 +293,7 @@ static void draining_waits_for_the_last_acknowledgement(void **state)
 {
 	(void)state;
 	pair();
-	a.qp.named = true;
+	a.qp.cm_less = true;
 	post_write(1, 0);
 	assert_true(sent());
 	assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_OK);

@@ -23,11 +23,11 @@ static unsigned terminate_of(struct node *n)
 	size_t size;
 
 	assert_int_equal(n->qp.state, UW_QPS_ERR);
-	assert_true(qp_tx_pending(&n->qp));
+	assert_true(qp_tx_prepare(&n->qp));
 	size = qp_tx(&n->qp, seg, sizeof(seg));
 	assert_in_range(size, 2 + 18 + 4 + 4, sizeof(seg));
 	assert_int_equal(octets(seg + 2, 2), CTRL_TERMINATE);
-	assert_false(qp_tx_pending(&n->qp));
+	assert_false(qp_tx_prepare(&n->qp));
 	assert_int_equal(qp_tx(&n->qp, seg, sizeof(seg)), 0);
 	return (unsigned)octets(seg + 20, 2);
 }
@@ -75,7 +75,7 @@ static void modifying_while_there_is_a_stream(void **state)
 	assert_int_equal(a.qp.state, UW_QPS_ERR);
 	assert_status(a.qp.cause, UW_E_FLUSHED);
 	/* the program's wish is not told to the peer */
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 static void a_stream_starts_only_once(void **state)
@@ -291,7 +291,7 @@ static void what_is_posted_after_an_error_is_flushed_too(void **state)
 		node_wc(&a.rcq, i, UW_WC_WR_FLUSH_ERR);
 	}
 	assert_status(a.qp.cause, UW_OK);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 /* A QP that never had a stream is flushed just the same. */
@@ -303,7 +303,7 @@ static void a_qp_without_stream_is_flushed(void **state)
 	qp_fail(&a.qp, UW_E_LLP_CLOSED);
 	assert_int_equal(a.qp.state, UW_QPS_ERR);
 	node_wc(&a.rcq, 50, UW_WC_WR_FLUSH_ERR);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 /* RFC 5040 §5.4: an orderly end sends no Terminate. */
@@ -315,7 +315,7 @@ static void an_orderly_end_is_not_an_error(void **state)
 	assert_int_equal(qp_tx(&a.qp, a.scratch, NODE_ROOM), NODE_ROOM);
 	qp_fail(&a.qp, UW_OK);
 	assert_int_equal(a.qp.state, UW_QPS_ERR);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	node_wc(&a.scq, 1, UW_WC_WR_FLUSH_ERR);
 }
 
@@ -345,7 +345,7 @@ static void a_send_with_a_bad_sge_fails_itself(void **state)
 	node_wc(&a.scq, 3, UW_WC_WR_FLUSH_ERR);
 	assert_no_wc(&a.scq);
 	assert_true(sq_empty(&a.qp.sq) && !sq_ready(&a.qp.sq));
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 /* RFC 5041 §7.2: a Send that is too long for its receive: the receive fails with the length, the
@@ -439,7 +439,7 @@ static void a_read_that_the_peer_refuses_fails_itself(void **state)
 	assert_no_wc(&a.scq);
 	assert_int_equal(a.qp.state, UW_QPS_ERR);
 	assert_status(a.qp.cause, UW_E_TERMINATED);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	assert_true(a.qp.peer_term.has_rdmap);
 }
 
@@ -464,7 +464,7 @@ static void a_patient_qp_takes_a_send_when_it_has_a_receive(void **state)
 
 	(void)state;
 	pair(NULL);
-	b.qp.patient = true;
+	b.qp.rnr_wait = true;
 	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 500));
 	node_post(&a, 2, node_wr(&a, UW_WR_SEND, 0, 10));
 	in.len = qp_tx(&a.qp, seg, sizeof(seg));
@@ -472,7 +472,7 @@ static void a_patient_qp_takes_a_send_when_it_has_a_receive(void **state)
 	assert_in_range(used, 1, in.len - 1); /* the Write */
 	in = uw_rope_sub(in, used, in.len - used);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_true(b.qp.starved);
+		assert_true(b.qp.rnr);
 		assert_status(qp_rx(&b.qp, in, &used), UW_OK);
 		assert_int_equal(used, 0);
 	}
@@ -481,7 +481,7 @@ static void a_patient_qp_takes_a_send_when_it_has_a_receive(void **state)
 	node_post_recv(&b, 50, 100, 100);
 	assert_status(qp_rx(&b.qp, in, &used), UW_OK);
 	assert_int_equal(used, in.len);
-	assert_false(b.qp.starved);
+	assert_false(b.qp.rnr);
 	assert_int_equal(node_wc(&b.rcq, 50, UW_WC_SUCCESS).byte_len, 10);
 	assert_int_equal(b.stats.mpa_rx_fpdus, 2);
 	assert_int_equal(b.stats.ddp_rx_untagged, 1);

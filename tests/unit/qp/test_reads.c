@@ -32,7 +32,7 @@ static void without_ord_a_read_fails(void **state)
 		assert_no_wc(&a.scq);
 		assert_status(a.qp.cause, UW_E_ORD);
 		assert_true(rdmap_is_local(&b.qp.peer_term));
-		assert_false(qp_tx_pending(&a.qp));
+		assert_false(qp_tx_prepare(&a.qp));
 	}
 }
 

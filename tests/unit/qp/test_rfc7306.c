@@ -229,23 +229,23 @@ static void a_nudge_is_invisible(void **state)
 {
 	(void)state;
 	pair();
-	assert_false(qp_nudge(&b.qp)); /* RFC 5044 §7.1.2: not before the first FPDU */
+	assert_false(qp_tx_empty_write(&b.qp)); /* RFC 5044 §7.1.2: not before the first FPDU */
 	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 4, &b, 0));
-	assert_false(qp_nudge(&a.qp));
+	assert_false(qp_tx_empty_write(&a.qp));
 	nodes_run(&a, &b);
 	node_wc(&a.scq, 1, UW_WC_SUCCESS);
 	for (unsigned i = 0; i < 2; i++) {
 		struct node *n = i ? &b : &a, *peer = i ? &a : &b;
 
-		assert_true(qp_nudge(&n->qp));
-		assert_false(qp_nudge(&n->qp)); /* one is enough */
-		assert_true(qp_tx_pending(&n->qp));
+		assert_true(qp_tx_empty_write(&n->qp));
+		assert_false(qp_tx_empty_write(&n->qp)); /* one is enough */
+		assert_true(qp_tx_prepare(&n->qp));
 		assert_status(node_carry(n, peer, NODE_ROOM), UW_OK);
 		assert_no_wc(&n->scq);
 		assert_no_wc(&peer->rcq);
 	}
 	qp_fail(&a.qp, UW_OK);
-	assert_false(qp_nudge(&a.qp));
+	assert_false(qp_tx_empty_write(&a.qp));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -199,7 +199,7 @@ static void a_reset_makes_room(void **state)
 	/* as the engine does */
 	cq_forget(&b.rcq, b.qp.num);
 	cq_forget(&b.scq, b.qp.num);
-	sq_settle(&b.qp.sq);
+	sq_free_unsignaled(&b.qp.sq);
 	assert_int_equal(rq_outstanding(b.qp.rq), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(recv_fits(&b));
@@ -222,8 +222,8 @@ static void a_reset_gives_a_shared_place_back(void **state)
 	const struct uw_span one = { a.scratch, n };
 
 	assert_status(qp_rx(&b.qp, uw_rope_of(&one), &used), UW_OK);
-	b.qp.named = true;
-	qp_unplug(&b.qp);
+	b.qp.cm_less = true;
+	qp_detach(&b.qp);
 	assert_int_equal(rq_outstanding(&srq), 1);
 	assert_status(qp_modify(&b.qp, UW_QPS_RESET), UW_OK);
 	assert_int_equal(rq_outstanding(&srq), 0);

@@ -108,7 +108,7 @@ static void depth_is_the_limit(void **state)
 		assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 	atomic_store(&sq.head, 1);
-	sq_settle(&sq);
+	sq_free_unsignaled(&sq);
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 }
@@ -122,9 +122,9 @@ static void a_slot_is_free_once_its_completion_is_polled(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		assert_status(sq_post(&sq, &wr), UW_OK);
-	sq_told(&sq); /* the second asked for one */
+	sq_pushed(&sq); /* the second asked for one */
 	atomic_store(&sq.head, 3);
-	sq_settle(&sq);
+	sq_free_unsignaled(&sq);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 	sq_polled(&sq, 2, 1);
 	assert_status(sq_post(&sq, &wr), UW_OK);
@@ -132,7 +132,7 @@ static void a_slot_is_free_once_its_completion_is_polled(void **state)
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);
 	/* the third did not ask: the next that is done sees to it */
 	atomic_store(&sq.head, 4);
-	sq_settle(&sq);
+	sq_free_unsignaled(&sq);
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_OK);
 	assert_status(sq_post(&sq, &wr), UW_E_NOMEM);

@@ -85,7 +85,7 @@ static void small_messages_share_a_segment(void **state)
 		assert_int_equal(s.ctrl[i], i & 1 ? CTRL_SEND : CTRL_WRITE);
 		assert_int_equal(s.len[i], (i & 1 ? 18 : 14) + 10 + i);
 	}
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 /* A message that does not fit behind others begins the next segment, whole; it is never cut to fill
@@ -163,7 +163,7 @@ static void a_room_that_is_too_small_waits(void **state)
 	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
 	for (size_t room = 0; room <= 24; room++)
 		assert_int_equal(qp_tx(&a.qp, seg, room), 0);
-	assert_true(qp_tx_pending(&a.qp));
+	assert_true(qp_tx_prepare(&a.qp));
 	nodes_run(&a, &b);
 	node_wc(&b.rcq, 50, UW_WC_SUCCESS);
 }
@@ -270,7 +270,7 @@ static void the_responder_waits_for_the_first_fpdu(void **state)
 	node_post_recv(&a, 50, 0, 100);
 	node_post_recv(&b, 60, 0, 100);
 	node_post(&b, 1, node_wr(&b, UW_WR_SEND, 0, 10));
-	assert_false(qp_tx_pending(&b.qp));
+	assert_false(qp_tx_prepare(&b.qp));
 	assert_int_equal(qp_tx(&b.qp, b.scratch, NODE_ROOM), 0);
 	node_post(&a, 2, node_wr(&a, UW_WR_SEND, 0, 10));
 	s = segment(&a, NODE_ROOM);
@@ -280,10 +280,10 @@ static void the_responder_waits_for_the_first_fpdu(void **state)
 
 		assert_status(qp_rx(&b.qp, uw_rope_of(&part), &used), UW_OK);
 		assert_int_equal(used, 0);
-		assert_false(qp_tx_pending(&b.qp));
+		assert_false(qp_tx_prepare(&b.qp));
 	}
 	assert_status(give(&b, s.p, s.size), UW_OK);
-	assert_true(qp_tx_pending(&b.qp));
+	assert_true(qp_tx_prepare(&b.qp));
 	nodes_run(&a, &b);
 	node_wc(&a.rcq, 50, UW_WC_SUCCESS);
 	node_wc(&b.rcq, 60, UW_WC_SUCCESS);
@@ -301,7 +301,7 @@ static void a_bad_first_fpdu_leaves_the_responder_silent(void **state)
 	s.p[s.size - 1] ^= 1;
 	assert_status(give(&b, s.p, s.size), UW_E_MPA_CRC);
 	assert_int_equal(b.qp.state, UW_QPS_ERR);
-	assert_false(qp_tx_pending(&b.qp));
+	assert_false(qp_tx_prepare(&b.qp));
 	assert_int_equal(qp_tx(&b.qp, s.p, NODE_ROOM), 0);
 }
 
@@ -310,9 +310,9 @@ static void the_initiator_does_not_wait(void **state)
 {
 	(void)state;
 	pair();
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
-	assert_true(qp_tx_pending(&a.qp));
+	assert_true(qp_tx_prepare(&a.qp));
 }
 
 /* RFC 6581 §9.2: the RTR goes before anything that was posted, opens the responder's half, and
@@ -343,13 +343,13 @@ static void the_rtr_goes_first(void **state)
 		wr = node_wr(&a, UW_WR_SEND, 0, 10);
 		wr.flags = UW_SEND_SIGNALED;
 		node_post(&a, 2, wr);
-		assert_true(qp_tx_pending(&a.qp));
+		assert_true(qp_tx_prepare(&a.qp));
 		s = segment(&a, 52);
 		assert_int_equal(s.fpdus, 1);
 		assert_int_equal(s.ctrl[0], rows[i].ctrl);
 		assert_no_wc(&a.scq);
 		assert_status(give(&b, s.p, s.size), UW_OK);
-		assert_true(qp_tx_pending(&b.qp));
+		assert_true(qp_tx_prepare(&b.qp));
 		assert_no_wc(&b.rcq);
 		nodes_run(&a, &b);
 		node_wc(&a.rcq, 50, UW_WC_SUCCESS);
@@ -370,7 +370,7 @@ static void without_a_common_rtr_only_the_terminate_goes(void **state)
 	agreed.p2p = true;
 	agreed.rtr = MPA_RTR_NONE;
 	pair_agreed(&agreed);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	qp_fail(&a.qp, UW_E_MPA_RTR);
 	s = segment(&a, NODE_ROOM);
 	assert_int_equal(s.fpdus, 1);
@@ -399,7 +399,7 @@ static void a_fence_waits_for_reads(void **state)
 	s = segment(&a, NODE_ROOM);
 	assert_int_equal(s.fpdus, 2);
 	assert_int_equal(s.ctrl[0], CTRL_READ_REQUEST);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	assert_status(give(&b, s.p, s.size), UW_OK);
 	assert_status(node_carry(&b, &a, NODE_ROOM), UW_OK);
 	s = segment(&a, NODE_ROOM);
@@ -419,7 +419,7 @@ static void a_read_beyond_ord_waits(void **state)
 	node_post(&a, 9, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 100));
 	s = segment(&a, NODE_ROOM);
 	assert_int_equal(s.fpdus, NODE_READS);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	assert_status(give(&b, s.p, s.size), UW_OK);
 	/* one Response lets one go, and the Write behind it */
 	s = segment(&b, 40);
@@ -526,9 +526,9 @@ static void after_an_error_everything_is_swallowed(void **state)
 	s = segment(&b, NODE_ROOM);
 	assert_int_equal(s.fpdus, 1);
 	assert_int_equal(octets(s.p + 20, 4), 0x20020000);
-	assert_false(qp_tx_pending(&b.qp));
+	assert_false(qp_tx_prepare(&b.qp));
 	assert_status(give(&a, s.p, s.size), UW_E_TERMINATED);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 static void without_a_stream_octets_are_swallowed(void **state)
@@ -536,7 +536,7 @@ static void without_a_stream_octets_are_swallowed(void **state)
 	(void)state;
 	node_init(&a, 1, NULL);
 	assert_status(give(&a, "octets", 6), UW_OK);
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 }
 
 /* ---- everything at once ------------------------------------------------------------------ */
@@ -749,7 +749,7 @@ static void converse(const char *file, bool crc)
 		assert_int_equal(qp_tx(&a.qp, out, sizeof(out)), v->n);
 		assert_memory_equal(out, v->p, v->n);
 	}
-	assert_false(qp_tx_pending(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
 	for (; recvs < 6; recvs++)
 		assert_int_equal(node_wc(&a.rcq, recvs, UW_WC_SUCCESS).byte_len, 16);
 	assert_true(writes >= 3);

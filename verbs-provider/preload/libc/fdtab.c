@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/un.h>
+#include <sys/uio.h>
 
 #include "loader/loader.h"
 #include "raw.h"
@@ -31,7 +32,7 @@ void fdtab_unlock(void)
 
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls)
 {
-	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .fork_fd = -1 };
+	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .wfd = -1, .fork_fd = -1 };
 }
 
 void fd_obj_put(struct fd_obj *o)
@@ -77,12 +78,18 @@ static bool make_chunk(int fd)
 	return chunk;
 }
 
-static bool mark_matches(const struct fd_obj *o, int fd)
+static bool is_file_of(const struct fd_obj *o, int fd)
 {
 	struct stat st;
+
+	return !raw_fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino;
+}
+
+static bool mark_matches(const struct fd_obj *o, int fd)
+{
 	int want = o->cls->open_flags;
 
-	if (raw_fstat(fd, &st) || st.st_dev != o->dev || st.st_ino != o->ino)
+	if (!is_file_of(o, fd))
 		return false;
 	return !want || (raw_fcntl(fd, F_GETFL, 0) & want) == want;
 }
@@ -163,6 +170,20 @@ struct fd_obj *fdtab_get_slow(int fd)
 	return o;
 }
 
+struct fd_obj *fdtab_get_unchecked(int fd)
+{
+	struct fd_obj *o = NULL;
+
+	if ((unsigned)fd >= FDTAB_MAX)
+		return NULL;
+	fdtab_lock();
+	o = entry(fd);
+	if (o)
+		atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+	fdtab_unlock();
+	return o;
+}
+
 void fdtab_closing(int fd)
 {
 	struct fd_obj *o = fdtab_get(fd);
@@ -191,8 +212,25 @@ struct fd_obj *fdtab_forget(int fd)
 	return last;
 }
 
+/* The program's end of the pipe is the same file, and the program may have put it there (dup2). */
+static bool is_wfd(const struct fd_obj *o)
+{
+	return o->wfd >= 0 && is_file_of(o, o->wfd) &&
+	       (raw_fcntl(o->wfd, F_GETFL, 0) & O_ACCMODE) == O_WRONLY;
+}
+
+static void drop_wfd(struct fd_obj *o)
+{
+	if (is_wfd(o))
+		raw_close(o->wfd);
+	o->wfd = -1;
+}
+
 void fdtab_closed(struct fd_obj *o)
 {
+	fdtab_lock();
+	drop_wfd(o);
+	fdtab_unlock();
 	if (o->cls->closed)
 		o->cls->closed(o);
 	fd_obj_put(o);
@@ -217,48 +255,95 @@ void fdtab_dup(int fd, int copy)
 	fd_obj_put(o);
 }
 
-int loop_socket(int flags)
-{
-	struct sockaddr_un self = { .sun_family = AF_UNIX };
-	socklen_t len = sizeof(self.sun_family); /* no name: the kernel picks a free one */
-	int fd = raw_socket(AF_UNIX, SOCK_DGRAM | flags, 0), big = 1 << 22, err;
+/* ---- pipes ------------------------------------------------------------------------------ */
 
+/* High, not to disturb programs that count on low numbers. */
+#define WFD_MIN 200
+
+static int move_up(int fd)
+{
+	int high = raw_fcntl(fd, F_DUPFD_CLOEXEC, WFD_MIN);
+
+	if (high >= 0)
+		raw_close(fd);
+	return high >= 0 ? high : fd;
+}
+
+int fd_obj_pipe(struct fd_obj *o)
+{
+	int end[2];
+
+	if (syscall(SYS_pipe2, end, O_CLOEXEC))
+		return -errno;
+	raw_fcntl(end[1], F_SETFL, O_NONBLOCK);
+	o->wfd = move_up(end[1]);
+	return end[0];
+}
+
+/* The program may have closed our end: it does not know whose that was. */
+static void regain_wfd(struct fd_obj *o)
+{
+	char path[32];
+
+	if (is_wfd(o))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", o->fd);
+	o->wfd = raw_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (o->wfd >= 0)
+		o->wfd = move_up(o->wfd);
+}
+
+static ssize_t pipe_write(struct fd_obj *o, const void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (o->wfd < 0 || !is_file_of(o, o->wfd))
+		regain_wfd(o);
+	n = syscall(SYS_write, o->wfd, buf, len);
+	if (n < 0 && errno == EBADF) { /* it is, but not to be written */
+		regain_wfd(o);
+		n = syscall(SYS_write, o->wfd, buf, len);
+	}
+	return n < 0 ? -errno : n;
+}
+
+void fd_obj_revive(struct fd_obj *o)
+{
+	fdtab_lock();
+	if (o->fd >= 0 && mark_matches(o, o->fd))
+		regain_wfd(o);
+	fdtab_unlock();
+}
+
+/* Whatever the program's end is set to, this does not block. RWF_NOWAIT on pipes is newer than
+ * Debian 12's kernel; a file description of our own does not need it. */
+static ssize_t pipe_read(struct fd_obj *o, void *buf, size_t len)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	ssize_t n = syscall(SYS_preadv2, o->fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+	char path[32];
+	int fd;
+
+	if (n >= 0 || errno != EOPNOTSUPP)
+		return n < 0 ? -errno : n;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", o->fd);
+	fd = raw_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (syscall(SYS_bind, fd, &self, len))
-		goto fail;
-	len = sizeof(self);
-	if (syscall(SYS_getsockname, fd, &self, &len) || syscall(SYS_connect, fd, &self, len))
-		goto fail;
-	/* Room for many unread completion events; without the right to force it, what is allowed.
-	 */
-	if (syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big)))
-		syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-	return fd;
-fail:
-	err = errno;
+	n = syscall(SYS_read, fd, buf, len);
+	n = n < 0 ? -errno : n;
 	raw_close(fd);
-	return -err;
+	return n;
 }
 
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
-	ssize_t n;
-
-	if (o->fd < 0 || !mark_matches(o, o->fd))
-		return -EBADF;
-	n = raw_sendto(o->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
-	return n < 0 ? -errno : n;
+	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_write(o, buf, len) : -EBADF;
 }
 
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
-	ssize_t n;
-
-	if (o->fd < 0 || !mark_matches(o, o->fd))
-		return -EBADF;
-	n = raw_recv(o->fd, buf, len, MSG_DONTWAIT);
-	return n < 0 ? -errno : n;
+	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_read(o, buf, len) : -EBADF;
 }
 
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len)
@@ -291,17 +376,25 @@ void fdtab_fork_parent(void)
 	fdtab_unlock();
 }
 
-/* The child's numbers keep their meaning, but over sockets of its own: what it signals or reads
- * must not reach the parent. */
-static void remake_loop(int fd, struct fd_obj *o)
+static int new_file(struct fd_obj *o, bool nonblock)
+{
+	int fd;
+
+	drop_wfd(o);
+	fd = fd_obj_pipe(o);
+	if (fd >= 0 && nonblock)
+		raw_fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
+}
+
+/* The child's numbers keep their meaning, but over files of its own: what it signals or reads must
+ * not reach the parent. */
+static void remake(int fd, struct fd_obj *o)
 {
 	int fdfl = raw_fcntl(fd, F_GETFD, 0);
 
-	if (o->fork_fd < 0) {
-		int fl = raw_fcntl(fd, F_GETFL, 0);
-
-		o->fork_fd = loop_socket(SOCK_CLOEXEC | (fl & O_NONBLOCK ? SOCK_NONBLOCK : 0));
-	}
+	if (o->fork_fd < 0)
+		o->fork_fd = new_file(o, raw_fcntl(fd, F_GETFL, 0) & O_NONBLOCK);
 	if (o->fork_fd >= 0)
 		syscall(SYS_dup3, o->fork_fd, fd, fdfl & FD_CLOEXEC ? O_CLOEXEC : 0);
 }
@@ -314,8 +407,8 @@ void fdtab_fork_child(void)
 	owner = getpid();
 	for (int fd = 0; fd < top; fd++) {
 		o = entry(fd);
-		if (o && o->cls->is_loop && mark_matches(o, fd))
-			remake_loop(fd, o);
+		if (o && o->cls->is_pipe && mark_matches(o, fd))
+			remake(fd, o);
 	}
 	for (int fd = 0; fd < top; fd++) {
 		o = entry(fd);

@@ -7,7 +7,7 @@
  * Every look-up compares the device and inode numbers of what is open under that number with those
  * of the object, and for the uverbs node an open flag too.
  *
- * One mutex, fdtab_lock(), guards the table and the sockets of its objects. Callbacks of the stack
+ * One mutex, fdtab_lock(), guards the table and the pipes of its objects. Callbacks of the stack
  * take it, so nobody calls the stack with it held.
  */
 #ifndef UWARP_FDTAB_H
@@ -41,7 +41,7 @@ struct fd_class {
 	/* In a forked child, which has one thread at that moment. */
 	void (*forked)(struct fd_obj *o);
 	bool is_cdev;	/* fstat() says that it is a character device */
-	bool is_loop;	/* made by loop_socket(); a forked child gets a new one */
+	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
 	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
 
@@ -51,8 +51,9 @@ struct fd_obj {
 	/* all below: fdtab_lock() */
 	unsigned nfds; /* how many descriptors of the table stand for it */
 	int fd;	       /* one of these, -1: none */
-	int fork_fd;   /* the new socket while a forked child makes one, else -1 */
-	dev_t dev;     /* what fstat() must say */
+	int wfd;       /* a pipe's other end, which only this library uses; -1: none */
+	int fork_fd;   /* the new pipe while a forked child makes one, else -1 */
+	dev_t dev;     /* what fstat() must say; both ends of a pipe have the same numbers */
 	ino_t ino;
 };
 
@@ -98,13 +99,21 @@ void fdtab_closed(struct fd_obj *o);
 /* The program made `copy` a duplicate of `fd`. */
 void fdtab_dup(int fd, int copy);
 
-/* A datagram socket that is connected to itself: the program can read what this library sends to
- * it. A socketpair would have a second descriptor that the program could close by accident. An
- * eventfd has no inode number of its own to compare. flags: SOCK_CLOEXEC, SOCK_NONBLOCK. */
-int loop_socket(int flags);
+/* A pipe for o: the program can read what this library writes. Returns the end that the program
+ * reads, close-on-exec and blocking, or a negative errno. It never polls as writable, as sockets
+ * do; an eventfd would have no inode number of its own to compare. The other end is closed with the
+ * last descriptor of o. */
+int fd_obj_pipe(struct fd_obj *o);
 
-/* Put one record into the socket behind o, or take one out. They never block. The number of octets
- * or a negative errno. */
+/* A read of the pipe found its end: the program closed the other one. Open that again. */
+void fd_obj_revive(struct fd_obj *o);
+
+/* As fdtab_get(), without a look at what is open under that number: for a caller that only calls
+ * fd_obj_send(), which looks. */
+struct fd_obj *fdtab_get_unchecked(int fd);
+
+/* Put octets into the pipe behind o, or take some out. They never block. The number of
+ * octets or a negative errno. */
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len);
 ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len);
 /* Several such steps as one. */

@@ -18,7 +18,7 @@
 	X(void, freeifaddrs, (struct ifaddrs *))                                                   \
 	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                                     \
 	X(ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))   \
-	X(ssize_t, recv, (int, void *, size_t, int))                                               \
+	X(ssize_t, read, (int, void *, size_t))                                                    \
 	X(int, open, (const char *, int, ...))                                                     \
 	X(int, open64, (const char *, int, ...))                                                   \
 	X(int, openat, (int, const char *, int, ...))                                              \

@@ -81,7 +81,7 @@ static mode_t mode_arg(int flags, va_list ap)
 		va_end(ap);                                                                        \
 		if (UNLIKELY(node_is(path)))                                                       \
 			return open_ours(path, flags);                                             \
-		return next_fn()->name(path_to_tree(path, buf), flags, mode);                      \
+		return next_fn()->name(path_to_open(path, buf), flags, mode);                      \
 	}
 
 #define WRAP_OPENAT(name)                                                                          \
@@ -96,7 +96,7 @@ static mode_t mode_arg(int flags, va_list ap)
 		va_end(ap);                                                                        \
 		if (UNLIKELY(node_is_at(dir, path)))                                               \
 			return open_ours(path, flags);                                             \
-		return next_fn()->name(dir, path_to_tree(path, buf), flags, mode);                 \
+		return next_fn()->name(dir, path_to_open(path, buf), flags, mode);                 \
 	}
 
 /* What open() becomes in programs built with _FORTIFY_SOURCE. */
@@ -107,7 +107,7 @@ static mode_t mode_arg(int flags, va_list ap)
                                                                                                    \
 		if (UNLIKELY(node_is(path)))                                                       \
 			return open_ours(path, flags);                                             \
-		return next_fn()->name(path_to_tree(path, buf), flags);                            \
+		return next_fn()->name(path_to_open(path, buf), flags);                            \
 	}
 
 #define WRAP_OPENAT_2(name)                                                                        \
@@ -117,7 +117,7 @@ static mode_t mode_arg(int flags, va_list ap)
                                                                                                    \
 		if (UNLIKELY(node_is_at(dir, path)))                                               \
 			return open_ours(path, flags);                                             \
-		return next_fn()->name(dir, path_to_tree(path, buf), flags);                       \
+		return next_fn()->name(dir, path_to_open(path, buf), flags);                       \
 	}
 
 WRAP_OPEN(open)
@@ -135,7 +135,7 @@ WRAP_OPENAT_2(__openat64_2)
 	{                                                                                          \
 		char buf[PATH_MAX];                                                                \
                                                                                                    \
-		return next_fn()->name(path_to_tree(path, buf), mode);                             \
+		return next_fn()->name(path_to_open(path, buf), mode);                             \
 	}
 
 WRAP_FOPEN(fopen)

@@ -420,7 +420,7 @@ static void file_forked(struct fd_obj *o)
 {
 	struct cm_file *file = (struct cm_file *)o;
 
-	file->signalled = file->signalling = false; /* the socket is new */
+	file->signalled = file->signalling = false; /* the pipe is new */
 	cm_file_signal(file);
 }
 
@@ -431,7 +431,7 @@ static const struct fd_class file_class = {
 	.free = file_free,
 	.forked = file_forked,
 	.is_cdev = true,
-	.is_loop = true,
+	.is_pipe = true,
 };
 
 struct cm_file *cm_file_get(int fd)
@@ -449,25 +449,28 @@ struct cm_file *cm_file_get(int fd)
 int cm_open(int flags)
 {
 	struct cm_file *file;
-	int fd, err, type;
+	int fd, err;
 
 	if (!loader_engine())
 		return -ENODEV;
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
-	type = (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
-	fd = loop_socket(type);
+	fd_obj_init(&file->obj, &file_class);
+	fd = fd_obj_pipe(&file->obj);
 	if (fd < 0) {
 		free(file);
 		return fd;
 	}
-	fd_obj_init(&file->obj, &file_class);
+	raw_fcntl(fd, F_SETFL, flags & O_NONBLOCK);
+	raw_fcntl(fd, F_SETFD, flags & O_CLOEXEC ? FD_CLOEXEC : 0);
 	TAILQ_INIT(&file->events);
 	LIST_INIT(&file->ids);
 	err = fdtab_add(fd, &file->obj);
-	fd_obj_put(&file->obj);
-	if (err)
+	if (err) {
 		raw_close(fd);
+		raw_close(file->obj.wfd);
+	}
+	fd_obj_put(&file->obj);
 	return err ? err : fd;
 }

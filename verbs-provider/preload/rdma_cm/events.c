@@ -75,18 +75,21 @@ void cm_events_take(struct cm_id *id, struct cm_events *to)
 	}
 }
 
-/* One octet established in the socket as long as the queue holds anything. */
+/* The pipe holds an octet while the queue holds events. A thread that waits takes it out
+ * (get_event.c) and calls this again, so there may be none, or for a moment two. */
 void cm_file_signal(struct cm_file *file)
 {
 	bool want = !TAILQ_EMPTY(&file->events);
-	uint8_t octet = 0;
+	uint8_t octets[8] = { 0 };
 
 	if (want == file->signalled)
 		return;
-	if (want)
-		file->signalled = fd_obj_send(&file->obj, &octet, sizeof(octet)) > 0;
-	else if (fd_obj_recv(&file->obj, &octet, sizeof(octet)) >= 0)
-		file->signalled = false;
+	if (want) {
+		file->signalled = fd_obj_send(&file->obj, octets, 1) > 0;
+		return;
+	}
+	fd_obj_recv(&file->obj, octets, sizeof(octets));
+	file->signalled = false;
 }
 
 static void endpoint_refuse(struct cm_event *e)

@@ -122,11 +122,17 @@ static int wait_for_event(struct cm_file *file, int fd)
 	file->waiting++; /* for good if the wait is cancelled: then nobody comes back anyway */
 	pthread_mutex_unlock(&cm.lock);
 	was = cancel_allow();
-	n = next_fn()->recv(fd, &octet, sizeof(octet), MSG_PEEK);
+	n = next_fn()->read(fd, &octet, sizeof(octet));
 	err = n < 0 ? -errno : 0;
 	cancel_forbid(was);
+	if (!n)
+		fd_obj_revive(&file->obj);
 	pthread_mutex_lock(&cm.lock);
 	file->waiting--;
+	if (n > 0) {
+		file->signalled = false;
+		cm_file_signal(file);
+	}
 	if (err && file->closed) /* between the look at the queue and the wait: look again */
 		err = 0;
 	pthread_mutex_unlock(&cm.lock);

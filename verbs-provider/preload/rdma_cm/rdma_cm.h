@@ -73,7 +73,7 @@ struct cm_file {
 	struct fd_obj obj;
 	struct cm_events events;
 	LIST_HEAD(, cm_id) ids;
-	bool signalled;	 /* an octet is in the socket, because the queue is not empty */
+	bool signalled;	 /* an octet is in the pipe, because the queue is not empty */
 	bool signalling; /* the stack will call back, and then an octet is put in */
 	bool closed;	 /* no new ids */
 	/* for cm_file_linger() */

@@ -34,12 +34,12 @@ static bool is_modalias(const char *rest)
 static void refresh(const char *rest)
 {
 	if (strstr(rest, "counters/"))
-		tree_refresh_counters();
+		tree_refresh_counter(strrchr(rest, '/') + 1);
 	else if (strstr(rest, "/gids/") || strstr(rest, "/gid_attrs/"))
 		tree_refresh_gids();
 }
 
-const char *path_to_tree(const char *path, char buf[PATH_MAX])
+static const char *find(const char *path, char buf[PATH_MAX], bool opens)
 {
 	const char *rest, *root;
 
@@ -51,8 +51,19 @@ const char *path_to_tree(const char *path, char buf[PATH_MAX])
 	root = tree_root();
 	if (!root || snprintf(buf, PATH_MAX, "%s%s", root, path) >= PATH_MAX)
 		return path;
-	refresh(rest);
+	if (opens)
+		refresh(rest);
 	return buf;
+}
+
+const char *path_to_tree(const char *path, char buf[PATH_MAX])
+{
+	return find(path, buf, false);
+}
+
+const char *path_to_open(const char *path, char buf[PATH_MAX])
+{
+	return find(path, buf, true);
 }
 
 void path_from_tree(char *path)

@@ -12,6 +12,8 @@
  * the file in our folder, written to buf.
  */
 const char *path_to_tree(const char *path, char buf[PATH_MAX]);
+/* The same for a call that will read the file: its text is brought up to date. */
+const char *path_to_open(const char *path, char buf[PATH_MAX]);
 
 /* Rewrite an absolute path that a libc function returned: without our folder in front. In place. */
 void path_from_tree(char *path);

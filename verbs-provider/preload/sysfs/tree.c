@@ -92,11 +92,10 @@ static void make_link(const char *path, const char *to)
 	syscall(SYS_symlinkat, to, tree.fd, path);
 }
 
-/* Replaces the file at once, so that a reader finds the old text or the new one. */
+/* The file stays the same one when its text changes: cp, for one, insists. */
 static void put(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put(const char *path, const char *fmt, ...)
 {
-	static const char fresh[] = "new";
 	char text[128];
 	va_list ap;
 	int fd, n;
@@ -104,12 +103,11 @@ static void put(const char *path, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fd = (int)syscall(SYS_openat, tree.fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-			  0444);
+	fd = (int)syscall(SYS_openat, tree.fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return;
 	if (syscall(SYS_write, fd, text, (size_t)n) == n)
-		syscall(SYS_renameat2, tree.fd, fresh, tree.fd, path, 0);
+		syscall(SYS_ftruncate, fd, (off_t)n);
 	raw_close(fd);
 }
 
@@ -219,24 +217,27 @@ static const struct {
 	{ "mpa_rx_crc_errors", "port_rcv_errors", 1 },
 };
 
+/* arg: the name of the one file to write, or NULL for all. */
 static void put_counter(void *arg, const char *name, uint64_t value)
 {
+	const char *only = arg;
 	char path[128];
 
-	(void)arg;
-	put(PATH(path, IBDEV "/hw_counters/%s", name), "%llu\n", (unsigned long long)value);
+	if (!only || !strcmp(only, name))
+		put(PATH(path, IBDEV "/hw_counters/%s", name), "%llu\n", (unsigned long long)value);
 	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
-		if (!strcmp(name, port_counters[i].name))
+		if (!strcmp(name, port_counters[i].name) &&
+		    (!only || !strcmp(only, port_counters[i].port_name)))
 			put(PATH(path, PORT "/counters/%s", port_counters[i].port_name), "%llu\n",
 			    (unsigned long long)value / port_counters[i].unit);
 }
 
-static void put_counters(void)
+static void put_counters(const char *only)
 {
 	struct uw_engine *e = loader_engine();
 
 	if (e)
-		loader_api()->engine_counters(e, put_counter, NULL);
+		loader_api()->engine_counters(e, put_counter, (void *)only);
 }
 
 /* ---- the kernel's own devices ----------------------------------------------------------- */
@@ -369,7 +370,7 @@ static void fill(const struct uwarp_facts *f)
 	put_device(f);
 	put_port(f);
 	put_interface();
-	put_counters();
+	put_counters(NULL);
 	link_others("/sys/class/infiniband");
 	link_others("/sys/class/infiniband_verbs");
 	link_others(UWARP_NODE_DIR);
@@ -493,11 +494,11 @@ const char *tree_root_if_made(void)
 	return atomic_load_explicit(&tree.made, memory_order_acquire) ? tree.root : NULL;
 }
 
-void tree_refresh_counters(void)
+void tree_refresh_counter(const char *name)
 {
 	pthread_mutex_lock(&tree.lock);
 	own_fd();
-	put_counters();
+	put_counters(name);
 	pthread_mutex_unlock(&tree.lock);
 }
 

@@ -29,8 +29,9 @@ const char *tree_root(void);
 /* The same, but makes nothing. NULL: there is none. */
 const char *tree_root_if_made(void);
 
-/* Write what changes anew: counters, and GIDs, which have to be final when a program reads them. */
-void tree_refresh_counters(void);
+/* Write what changes anew: a counter, by the name of its file; GIDs, which have to be final when a
+ * program reads them. */
+void tree_refresh_counter(const char *name);
 void tree_refresh_gids(void);
 
 /* At the end of the process. Only system calls, so a signal handler may call it. */

@@ -13,23 +13,23 @@
 #include "libc/raw.h"
 #include "libc/threads.h"
 
-#define RECORD_MAX    64
 #define FLUSH_POLL_MS 100
+
+/* As the kernel's completion channels have them; so many octets go through a pipe whole. */
+typedef struct ib_uverbs_comp_event_desc event_t;
 
 struct record {
 	STAILQ_ENTRY(record) link;
-	size_t len;
-	uint8_t octets[RECORD_MAX];
+	event_t event;
 };
 STAILQ_HEAD(records, record);
 
-/* What the socket has no room for waits in `later`: a completion event that is lost is a program
- * that hangs, and the kernel loses none either. Both fields belong to whoever has the descriptor
- * table locked. */
+/* What the pipe has no room for waits in `later`: a program that misses a completion event hangs,
+ * and the kernel loses none either. Both fields: fdtab_lock(). */
 struct channel {
 	struct fd_obj obj;
 	struct records later;
-	bool flushing; /* a helper moves `later` into the socket as the program reads */
+	bool flushing; /* a helper moves `later` into the pipe as the program reads */
 };
 
 static void forget_later(struct channel *c)
@@ -58,7 +58,7 @@ static void channel_forked(struct fd_obj *o)
 static const struct fd_class channel_class = {
 	.free = channel_free,
 	.forked = channel_forked,
-	.is_loop = true,
+	.is_pipe = true,
 };
 
 int channel_open(void)
@@ -68,24 +68,24 @@ int channel_open(void)
 
 	if (!c)
 		return -ENOMEM;
-	fd = loop_socket(SOCK_CLOEXEC);
+	STAILQ_INIT(&c->later);
+	fd_obj_init(&c->obj, &channel_class);
+	fd = fd_obj_pipe(&c->obj);
 	if (fd < 0) {
 		free(c);
 		return fd;
 	}
-	STAILQ_INIT(&c->later);
-	fd_obj_init(&c->obj, &channel_class);
 	err = fdtab_add(fd, &c->obj);
-	fd_obj_put(&c->obj);
-	if (err)
+	if (err) {
 		raw_close(fd);
+		raw_close(c->obj.wfd);
+	}
+	fd_obj_put(&c->obj);
 	return err ? err : fd;
 }
 
-static struct channel *channel_get(int fd)
+static struct channel *channel_get(struct fd_obj *o)
 {
-	struct fd_obj *o = fdtab_get(fd);
-
 	if (o && o->cls != &channel_class) {
 		fd_obj_put(o);
 		o = NULL;
@@ -107,7 +107,7 @@ static bool flush_locked(struct channel *c)
 	ssize_t n;
 
 	while ((r = STAILQ_FIRST(&c->later))) {
-		n = fd_obj_send_locked(&c->obj, r->octets, r->len);
+		n = fd_obj_send_locked(&c->obj, &r->event, sizeof(r->event));
 		if (is_full(n))
 			return true;
 		STAILQ_REMOVE_HEAD(&c->later, link);
@@ -123,7 +123,7 @@ static void *flush(void *arg)
 
 	fdtab_lock();
 	while (flush_locked(c)) {
-		p.fd = c->obj.fd;
+		p.fd = c->obj.wfd;
 		fdtab_unlock();
 		poll(&p, 1, FLUSH_POLL_MS);
 		fdtab_lock();
@@ -147,14 +147,13 @@ static bool flush_later_locked(struct channel *c)
 	return c->flushing;
 }
 
-static int post_later_locked(struct channel *c, const void *event, size_t len)
+static int post_later_locked(struct channel *c, const event_t *event)
 {
 	struct record *r = malloc(sizeof(*r));
 
 	if (!r)
 		return -EAGAIN;
-	r->len = len;
-	memcpy(r->octets, event, len);
+	r->event = *event;
 	STAILQ_INSERT_TAIL(&c->later, r, link);
 	if (flush_later_locked(c))
 		return 0;
@@ -163,44 +162,38 @@ static int post_later_locked(struct channel *c, const void *event, size_t len)
 	return -EAGAIN;
 }
 
-static int post_locked(struct channel *c, const void *event, size_t len)
+static int post_locked(struct channel *c, const event_t *event)
 {
 	ssize_t n = -EAGAIN;
 
 	if (STAILQ_EMPTY(&c->later))
-		n = fd_obj_send_locked(&c->obj, event, len);
+		n = fd_obj_send_locked(&c->obj, event, sizeof(*event));
 	if (is_full(n))
-		return post_later_locked(c, event, len);
+		return post_later_locked(c, event);
 	return n < 0 ? (int)n : 0;
 }
 
 int channel_post(int fd, const void *event, size_t len)
 {
-	struct channel *c = channel_get(fd);
-	int err;
+	struct channel *c = channel_get(fdtab_get_unchecked(fd));
+	int err = -EINVAL;
+	event_t e;
 
 	if (!c)
 		return -EBADF;
-	fdtab_lock();
-	err = len <= RECORD_MAX ? post_locked(c, event, len) : -EINVAL;
-	fdtab_unlock();
+	if (len == sizeof(e)) {
+		memcpy(&e, event, sizeof(e));
+		fdtab_lock();
+		err = post_locked(c, &e);
+		fdtab_unlock();
+	}
 	fd_obj_put(&c->obj);
 	return err;
 }
 
 /* ---- dropping --------------------------------------------------------------------------- */
 
-static bool is_of_cq(const struct record *r, uint64_t handle)
-{
-	struct ib_uverbs_comp_event_desc d;
-
-	if (r->len != sizeof(d))
-		return false;
-	memcpy(&d, r->octets, sizeof(d));
-	return d.cq_handle == handle;
-}
-
-/* Everything out of the socket, in its order and before what waits for room in it. */
+/* Everything out of the pipe, in its order and before what waits for room in it. */
 static void take_all_locked(struct channel *c)
 {
 	struct records out = STAILQ_HEAD_INITIALIZER(out);
@@ -208,10 +201,9 @@ static void take_all_locked(struct channel *c)
 	ssize_t n;
 
 	while ((r = malloc(sizeof(*r)))) {
-		n = fd_obj_recv_locked(&c->obj, r->octets, sizeof(r->octets));
-		if (n < 0)
+		n = fd_obj_recv_locked(&c->obj, &r->event, sizeof(r->event));
+		if (n != (ssize_t)sizeof(r->event))
 			break;
-		r->len = (size_t)n;
 		STAILQ_INSERT_TAIL(&out, r, link);
 	}
 	free(r);
@@ -229,7 +221,7 @@ static int drop_locked(struct channel *c, uint64_t handle)
 	take_all_locked(c);
 	while ((r = STAILQ_FIRST(&c->later))) {
 		STAILQ_REMOVE_HEAD(&c->later, link);
-		if (is_of_cq(r, handle)) {
+		if (r->event.cq_handle == handle) {
 			free(r);
 			dropped++;
 		} else {
@@ -244,7 +236,7 @@ static int drop_locked(struct channel *c, uint64_t handle)
 
 int channel_drop(int fd, uint64_t handle)
 {
-	struct channel *c = channel_get(fd);
+	struct channel *c = channel_get(fdtab_get(fd));
 	int n;
 
 	if (!c)

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -393,6 +395,30 @@ static void blocking_fetch_wakes(void **state)
 	close(fd);
 }
 
+/* The program takes away the end that the events come from: closefrom(200), or dup2() over it. */
+static void blocking_fetch_survives_dup2(void **state)
+{
+	int fd = cm_node();
+	uint32_t id = cm_create(fd, RDMA_PS_TCP);
+	struct pollfd p = { .fd = fd, .events = POLLIN | POLLOUT };
+	pthread_t t;
+	void *got;
+
+	(void)state;
+	assert_int_equal(poll(&p, 1, 0), 0); /* never writable */
+	pthread_create(&t, NULL, fetch, &fd);
+	nap(50);
+	for (int i = 200; i < 220; i++)
+		assert_int_equal(syscall(SYS_dup3, fd, i, O_CLOEXEC), i);
+	nap(50);
+	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 1, 100), 0);
+	assert_int_equal(pthread_join(t, &got), 0);
+	assert_non_null(got);
+	for (int i = 200; i < 220; i++)
+		syscall(SYS_close, i);
+	close(fd);
+}
+
 /* rdma_get_cm_event() is where programs cancel their event threads. */
 static void fetch_is_cancellable(void **state)
 {
@@ -413,6 +439,18 @@ static void fetch_is_cancellable(void **state)
 	close(fd);
 }
 
+/* The octet that says that there is an event, where there is none. */
+static void wake(int fd)
+{
+	char path[32];
+	int end;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	end = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(write(end, "", 1), 1);
+	close(end);
+}
+
 /* What rping does at its end: an error here would be its exit code. */
 static void close_under_a_waiting_thread(void **state)
 {
@@ -428,7 +466,7 @@ static void close_under_a_waiting_thread(void **state)
 	pthread_create(&t, NULL, fetch, &fd);
 	nap(50);
 	/* it is awake at the moment of the close, as after an event that went with its id */
-	assert_int_equal(syscall(SYS_sendto, fd, "", 1, 0, NULL, 0), 1);
+	wake(fd);
 	assert_int_equal(cm_destroy(fd, id, NULL), 0);
 	close(fd);
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -734,6 +772,7 @@ int main(void)
 		cmocka_unit_test(nonblocking),
 		cmocka_unit_test(event_room),
 		cmocka_unit_test(blocking_fetch_wakes),
+		cmocka_unit_test(blocking_fetch_survives_dup2),
 		cmocka_unit_test(fetch_is_cancellable),
 		cmocka_unit_test(close_under_a_waiting_thread),
 		cmocka_unit_test(close_before_a_thread_waits_again),

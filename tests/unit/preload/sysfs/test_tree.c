@@ -28,7 +28,14 @@
 #define DEVICE "/sys/devices/platform/uwarp.0"
 #define NODE   "/dev/infiniband/uverbs30071"
 
-/* The names that programs built for an old glibc are linked with. */
+/* The names that programs built for an old glibc are linked with. A sanitizer's library has names
+ * of its own for these. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define old_xstat(version, path, st)   stat(path, st)
+#define old_xstat64(version, path, st) stat64(path, st)
+#define old_lxstat(version, path, st)  lstat(path, st)
+#define old_fxstat(version, fd, st)    fstat(fd, st)
+#else
 #if defined(__x86_64__)
 #define OLD "GLIBC_2.2.5"
 #else
@@ -42,6 +49,7 @@ int old_xstat(int version, const char *path, struct stat *st);
 int old_xstat64(int version, const char *path, struct stat64 *st);
 int old_lxstat(int version, const char *path, struct stat *st);
 int old_fxstat(int version, int fd, struct stat *st);
+#endif
 
 #if defined(__x86_64__)
 #define STAT_VERSION 1

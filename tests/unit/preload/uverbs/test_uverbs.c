@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/mman.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -309,6 +311,40 @@ static void closed_while_full(void **state)
 	assert_int_equal(post(c, 1), -EBADF);
 }
 
+/* Event loops that ask for writability too must not be woken by it all the time. */
+static void a_channel_is_never_writable(void **state)
+{
+	int c = new_channel();
+	struct pollfd p = { .fd = c, .events = POLLIN | POLLOUT };
+
+	(void)state;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(post(c, 1), 0);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(p.revents, POLLIN);
+	assert_int_equal(next(c), 1);
+	close(c);
+}
+
+/* A program may close descriptors that it does not know, and open others under their numbers. */
+static void our_end_is_taken_away(void **state)
+{
+	int c = new_channel(), file = memfd_create("file", 0);
+	struct stat st;
+
+	(void)state;
+	for (int fd = 200; fd < 230; fd++)
+		assert_int_equal(syscall(SYS_dup3, file, fd, O_CLOEXEC), fd);
+	assert_int_equal(post(c, 7), 0);
+	assert_int_equal(next(c), 7);
+	assert_int_equal(fstat(file, &st), 0);
+	assert_int_equal(st.st_size, 0); /* and nothing went into the file */
+	for (int fd = 200; fd < 230; fd++)
+		syscall(SYS_close, fd);
+	close(file);
+	close(c);
+}
+
 /* A channel that closefrom() took: nothing reaches the file with its number. */
 static void channel_number_reused(void **state)
 {
@@ -366,6 +402,8 @@ int main(void)
 		cmocka_unit_test(dropping),
 		cmocka_unit_test(flooding),
 		cmocka_unit_test(closed_while_full),
+		cmocka_unit_test(a_channel_is_never_writable),
+		cmocka_unit_test(our_end_is_taken_away),
 		cmocka_unit_test(channel_number_reused),
 		cmocka_unit_test(the_engine),
 		cmocka_unit_test(a_gid_is_final),

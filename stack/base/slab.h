@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An allocator for the records of connections, for any thread. Records lie close together, and in
+ * large numbers on huge pages (transparent_hugepage: madvise or always): with thousands of
+ * connections, fewer pages mean fewer TLB misses. Freed memory is used again for records of the
+ * same size and is never given back to the system.
+ */
+#ifndef UWARP_BASE_SLAB_H
+#define UWARP_BASE_SLAB_H
+
+#include <stddef.h>
+
+/* n octets that share no cache line with other records, not cleared. NULL: no memory. */
+void *slab_alloc(size_t n);
+/* n: as at slab_alloc. p may be NULL. */
+void slab_free(void *p, size_t n);
+
+/* Call the first before fork, the second afterwards in parent and child. No other thread is inside
+ * the allocator in between, so the child can use it. */
+void slab_before_fork(void);
+void slab_after_fork(void);
+
+/* Ask for huge pages for memory that was not touched yet, where it covers whole ones. */
+void slab_use_huge_pages(void *p, size_t n);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A TCP connection's initial sequence number: RFC 6528 §3. A clock of 4 us, which keeps numbers of
+ * one incarnation apart from those of the one before, plus a keyed function of the two ends, so
+ * that nobody can tell from his own connections what another one's number will be.
+ */
+#ifndef UWARP_IO_ISN_H
+#define UWARP_IO_ISN_H
+
+#include "base/ip.h"
+#include "io/siphash.h"
+
+/* Ports in any order of octets, as long as it is always the same. */
+static inline uint32_t tcp_isn(const struct siphash_key *key, const struct uw_ip *local,
+			       const struct uw_ip *remote, const uint16_t ports[2], uint64_t now_us)
+{
+	const uint64_t words[] = { uw_ip_half(local, 0), uw_ip_half(local, 1),
+				   uw_ip_half(remote, 0), uw_ip_half(remote, 1),
+				   (uint64_t)ports[0] << 16 | ports[1] };
+
+	return (uint32_t)(now_us / 4 + siphash(key, words, sizeof(words) / sizeof(words[0])));
+}
+
+#endif

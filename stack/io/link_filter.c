@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/link_filter.h"
+
+static struct io_frame *over_alloc(struct io_link *l)
+{
+	return link_filter_under(l)->ops->alloc(link_filter_under(l));
+}
+
+static void frame_free(struct io_frame *f)
+{
+	f->link->ops->free(f);
+}
+
+static void frame_ref(struct io_frame *f)
+{
+	f->link->ops->ref(f);
+}
+
+static unsigned frame_refs(const struct io_frame *f)
+{
+	return f->link->ops->refs(f);
+}
+
+static uw_status over_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
+			      unsigned timeout_ms)
+{
+	return link_filter_under(l)->ops->resolve(link_filter_under(l), to, port, timeout_ms);
+}
+
+static uw_status over_claim(struct io_link *l, uint16_t port)
+{
+	return link_filter_under(l)->ops->claim_port(link_filter_under(l), port);
+}
+
+static void over_release(struct io_link *l, uint16_t port)
+{
+	link_filter_under(l)->ops->release_port(link_filter_under(l), port);
+}
+
+struct io_ops link_filter_ops(const struct io_ops *under)
+{
+	return (struct io_ops){
+		.name = under->name,
+		.alloc = over_alloc,
+		.free = frame_free,
+		.ref = frame_ref,
+		.refs = frame_refs,
+		.resolve = under->resolve ? over_resolve : NULL,
+		.claim_port = under->claim_port ? over_claim : NULL,
+		.release_port = under->release_port ? over_release : NULL,
+	};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link filter is a link that uses another link below it, such as rate.h or steer.h. This header
+ * has what all filters have in common: the operations that they pass on to the link below
+ * unchanged.
+ */
+#ifndef UWARP_IO_LINK_FILTER_H
+#define UWARP_IO_LINK_FILTER_H
+
+#include "io/io.h"
+
+struct link_filter {
+	struct io_link l; /* first: an io_link * is a link_filter * */
+	struct io_link *under;
+};
+
+static inline struct io_link *link_filter_under(struct io_link *l)
+{
+	return ((struct link_filter *)l)->under;
+}
+
+/* The operations of a filter above a link with the operations `under`. Operations that `under` does
+ * not have stay NULL. The caller sets rx, tx, pending and close. Frames belong to the link below.
+ */
+struct io_ops link_filter_ops(const struct io_ops *under);
+
+#endif

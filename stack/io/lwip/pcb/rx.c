@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Octets from lwIP to the user, without a copy. What the user does not use up stays in rx_queue. */
+#include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
+
+/* Offer until nothing more is consumed: one rope shows at most RX_QUEUE_SPANS frames. */
+static void offer(struct llp_conn *c)
+{
+	struct uw_span v[RX_QUEUE_SPANS + 2];
+	size_t used;
+
+	do {
+		struct uw_rope r = rx_queue_rope(&c->rx_queue, v);
+
+		if (!r.len)
+			return;
+		used = edge.cfg.user->rx(c->ctx, r);
+		if (c->end != CONN_ON)
+			return;
+		rx_queue_consume(&c->rx_queue, used);
+	} while (used && !c->paused);
+}
+
+static void recved(struct llp_conn *c, size_t n)
+{
+	while (n) {
+		uint16_t part = (uint16_t)(n < UINT16_MAX ? n : UINT16_MAX);
+
+		tcp_recved(c->pcb, part);
+		n -= part;
+	}
+}
+
+/* What is owed is the end of what is held. */
+static void pay(struct llp_conn *c)
+{
+	size_t held = rx_queue_octets(&c->rx_queue);
+	size_t still = !c->paused ? 0 : held < c->window_debt ? held : c->window_debt;
+	tcpwnd_size_t before = c->pcb->rcv_ann_wnd;
+
+	recved(c, c->window_debt - still);
+	c->window_debt = still;
+	if (c->rx_shut && conn_rx_room(c))
+		conn_rx_open(c);
+	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
+	 */
+	if (before < TCP_WND_UPDATE_THRESHOLD && c->pcb->rcv_ann_wnd > before) {
+		tcp_ack_now(c->pcb);
+		tcp_output(c->pcb);
+	}
+}
+
+void conn_window_open_all(struct llp_conn *c)
+{
+	recved(c, c->window_debt);
+	c->window_debt = 0;
+}
+
+void edge_pause(struct llp_conn *c)
+{
+	c->paused = true;
+}
+
+void edge_resume(struct llp_conn *c)
+{
+	bool lost;
+
+	conn_activate(c);
+	c->paused = false;
+	c->in_callback = true;
+	offer(c);
+	if (c->end == CONN_ON)
+		pay(c);
+	lost = c->lost && !c->paused && c->end == CONN_ON;
+	conn_callback_end(c);
+	if (lost) /* now that the user has taken what came */
+		conn_lose(c);
+}
+
+/* ---- acknowledging ----------------------------------------------------------------------- */
+
+/* lwIP acknowledges every second segment, and one that stays alone after a quarter of a second. On
+ * a link that neither loses nor shares, and where every peer is like us, once for all that came in
+ * one burst is enough; and what the burst makes the user send may carry it. */
+static void postpone_ack(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	if (c->el->io->flags & IO_P2P && pcb->flags & TF_ACK_NOW) {
+		tcp_clear_flags(pcb, TF_ACK_NOW);
+		tcp_set_flags(pcb, TF_ACK_DELAY);
+	} else if (!c->prompt || !(pcb->flags & TF_ACK_DELAY)) {
+		return;
+	}
+	if (c->ack_due)
+		return;
+	c->ack_due = true;
+	c->next_ack = edge.acks;
+	edge.acks = c;
+}
+
+void conn_forget_ack(struct llp_conn *c)
+{
+	struct llp_conn **p = &edge.acks;
+
+	if (!c->ack_due)
+		return;
+	while (*p != c)
+		p = &(*p)->next_ack;
+	*p = c->next_ack;
+	c->ack_due = false;
+}
+
+void edge_ack_promptly(struct llp_conn *c)
+{
+	c->prompt = true;
+}
+
+void edge_acks(void)
+{
+	struct llp_conn *c;
+
+	while ((c = edge.acks)) {
+		edge.acks = c->next_ack;
+		c->ack_due = false;
+		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
+			continue;
+		if (conn_ack_fast(c))
+			continue;
+		tcp_ack_now(c->pcb);
+		tcp_output(c->pcb);
+	}
+	edge_active_list_round();
+}
+
+/* ---- what comes -------------------------------------------------------------------------- */
+
+/* Take a chain apart: each pbuf is one frame buffer and is freed alone. */
+static void hold(struct rx_queue *h, struct pbuf *p)
+{
+	while (p) {
+		struct pbuf *next = p->next;
+		struct io_frame *f = edge_frame(p);
+
+		f->data = p->payload;
+		f->len = p->len;
+		rx_queue_add(h, f);
+		p = next;
+	}
+}
+
+/* More is held than was. */
+static void look(struct llp_conn *c)
+{
+	if (rx_queue_too_long(&c->rx_queue, c->paused) &&
+	    !rx_queue_copy_out(&c->rx_queue, c->paused ? TCP_WND : 0)) {
+		void *ctx = c->ctx;
+
+		edge_abort(c);
+		edge.cfg.user->closed(ctx, UW_E_LLP_CLOSED);
+		return;
+	}
+	if (!c->paused)
+		offer(c);
+}
+
+static void take(struct llp_conn *c, struct pbuf *p)
+{
+	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
+	if (c->paused)
+		c->window_debt += p->tot_len;
+	else
+		tcp_recved(c->pcb, p->tot_len);
+	hold(&c->rx_queue, p);
+	look(c);
+	postpone_ack(c);
+}
+
+void conn_rx(struct llp_conn *c, struct io_frame *f)
+{
+	bool any = f->len;
+
+	edge.cfg.stats->tcp_rx_bytes += f->len;
+	rx_queue_add(&c->rx_queue, f);
+	if (!any)
+		return;
+	if (c->end == CONN_ON)
+		look(c);
+	postpone_ack(c);
+}
+
+/* ---- lwIP's callback --------------------------------------------------------------------- */
+
+err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
+{
+	struct llp_conn *c = arg;
+
+	(void)err;
+	(void)pcb;
+	c->in_callback = true;
+	if (p) {
+		take(c, p);
+	} else {
+		edge.cfg.user->closed(c->ctx, UW_OK);
+	}
+	return conn_callback_end(c);
+}

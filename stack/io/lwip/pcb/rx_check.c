@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protection against blind attacks in established connections (RFC 5961). An attacker who cannot
+ * see a connection has to guess its sequence numbers. lwIP accepts more segments than it has to:
+ * those without ACK, and those whose acknowledgement number is far from anything that was sent.
+ * They are dropped here, before lwIP sees them, and answered with a challenge ACK: if it was the
+ * true peer after all, it sends the right segment next.
+ */
+#include "io/lwip/conn.h"
+#include "io/lwip/pcb/private.h"
+
+/* RFC 5961 §7 wants a limit, and has this one for an example. A limit for each connection tells
+ * nobody about another one. */
+#define CHALLENGES   10u
+#define CHALLENGE_US 5000000u
+
+static void challenge(struct llp_conn *c)
+{
+	uint64_t now = edge.cfg.now_us(edge.cfg.arg);
+
+	if (now - c->challenge_us >= CHALLENGE_US) {
+		c->challenge_us = now;
+		c->challenges = 0;
+	}
+	if (c->challenges == CHALLENGES)
+		return;
+	c->challenges++;
+	tcp_send_empty_ack(c->pcb);
+}
+
+static bool in_window(const struct tcp_pcb *pcb, uint32_t seq)
+{
+	return TCP_SEQ_BETWEEN(seq, pcb->rcv_nxt, pcb->rcv_nxt + pcb->rcv_wnd);
+}
+
+/* RFC 5961 §5.2: not older than the largest window, not newer than what was sent. */
+static bool ack_is_near(const struct tcp_pcb *pcb, uint32_t ack)
+{
+	return TCP_SEQ_BETWEEN(ack, pcb->lastack - pcb->snd_wnd_max, pcb->snd_nxt);
+}
+
+/* False: dropped. *answer: with a challenge ACK. */
+static bool acceptable(const struct tcp_pcb *pcb, const struct edge_segment *s, bool *answer)
+{
+	if (s->flags & TCP_RST) { /* §3.2 */
+		*answer = in_window(pcb, s->seq);
+		return s->seq == pcb->rcv_nxt;
+	}
+	if (s->flags & TCP_SYN) /* §4.2 */
+		return false;
+	if (!(s->flags & TCP_ACK)) { /* RFC 9293 §3.10.7.4 */
+		*answer = false;
+		return false;
+	}
+	return ack_is_near(pcb, s->ack);
+}
+
+bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
+{
+	bool answer = true;
+
+	if (c->pcb->state < ESTABLISHED || c->pcb->state == TIME_WAIT ||
+	    acceptable(c->pcb, s, &answer))
+		return true;
+	edge.cfg.stats->tcp_rx_blind++;
+	if (answer)
+		challenge(c);
+	return false;
+}

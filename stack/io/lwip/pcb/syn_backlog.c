@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Half-open connections: a SYN came, and the peer's ACK did not yet (RFC 4987, doc/adr/0022). A
+ * half-open connection is in the flow table, so that lwIP need not search for it. lwIP's own limit
+ * of 255 for each listener is not used: a program that connects a thousand times at once exceeds
+ * it.
+ *
+ * HALF_OPEN_MAX connections may be half open. They are counted in groups, by a keyed hash of the
+ * peer's address. When a SYN finds no place, the oldest connection of the largest group is dropped
+ * for it, if that one has had the time of a round trip. A SYN whose own group has more than its
+ * share must wait until the oldest is LONG_US old. So a host that floods us does not keep other
+ * hosts out, and a program that opens too many connections at once waits for a retransmission and
+ * does not fail.
+ */
+#include "io/lwip/loss.h"
+#include "io/lwip/pcb/private.h"
+
+#include "io/siphash.h"
+
+#define HALF_OPEN_MAX 1024u				    /* as Linux's tcp_max_syn_backlog */
+#define FAIR	      (2 * HALF_OPEN_MAX / EDGE_SYN_GROUPS) /* of one group */
+#define ROUND_TRIP_US 50000u
+#define LONG_US	      1000000u
+
+/* A host's IPv4 address, or its IPv6 network: a host has as many addresses there as it likes. */
+static unsigned group_of(const struct uw_ip *peer)
+{
+	uint64_t who = uw_ip_half(peer, uw_ip_is_v4(peer));
+
+	return (unsigned)(siphash(&edge.syn_key, &who, 1) % EDGE_SYN_GROUPS);
+}
+
+static void enter(struct llp_conn *c, struct llp_listener *ls)
+{
+	struct edge_syn_group *h;
+
+	c->syn_group = (uint8_t)group_of(&c->flow.remote);
+	h = &edge.syn_groups[c->syn_group];
+	c->listener = ls;
+	c->syn_us = edge.cfg.now_us(edge.cfg.arg);
+	c->syn_next = NULL;
+	c->syn_prev = h->last;
+	if (h->last)
+		h->last->syn_next = c;
+	else
+		h->first = c;
+	h->last = c;
+	h->n++;
+	edge.half_open++;
+}
+
+struct llp_listener *conn_established(struct llp_conn *c)
+{
+	struct edge_syn_group *h = &edge.syn_groups[c->syn_group];
+	struct llp_listener *ls = c->listener;
+
+	if (c->syn_prev)
+		c->syn_prev->syn_next = c->syn_next;
+	else
+		h->first = c->syn_next;
+	if (c->syn_next)
+		c->syn_next->syn_prev = c->syn_prev;
+	else
+		h->last = c->syn_prev;
+	h->n--;
+	c->listener = NULL;
+	edge.half_open--;
+	return ls;
+}
+
+static struct edge_syn_group *largest(void)
+{
+	struct edge_syn_group *most = edge.syn_groups;
+
+	for (unsigned i = 1; i < EDGE_SYN_GROUPS; i++) {
+		if (edge.syn_groups[i].n > most->n)
+			most = &edge.syn_groups[i];
+	}
+	return most;
+}
+
+/* Quietly: RFC 4987 §3.4. If its peer is true it sends its ACK, and hears an RST. */
+static void give_way(struct llp_conn *c)
+{
+	edge.cfg.stats->tcp_syn_recycled++;
+	conn_flow_front(c);
+	tcp_abandon(c->pcb, 0);
+}
+
+void edge_syn_init(void)
+{
+	for (unsigned i = 0; i < 2; i++)
+		edge.syn_key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
+}
+
+/* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it comes again. */
+bool edge_syn_room(const struct uw_ip *peer)
+{
+	struct edge_syn_group *most;
+	uint64_t enough;
+
+	if (edge.half_open < HALF_OPEN_MAX)
+		return true;
+	most = largest();
+	enough = edge.syn_groups[group_of(peer)].n > FAIR ? LONG_US : ROUND_TRIP_US;
+	if (edge.cfg.now_us(edge.cfg.arg) - most->first->syn_us < enough) {
+		edge.cfg.stats->tcp_syn_dropped++;
+		return false;
+	}
+	give_way(most->first);
+	return true;
+}
+
+/* lwIP puts what a SYN opened in front of the others. */
+void edge_syn_opened(void)
+{
+	struct tcp_pcb *pcb = tcp_active_pcbs;
+	struct llp_listener *ls;
+	struct llp_conn *c;
+
+	if (!pcb || pcb->state != SYN_RCVD || conn_of(pcb))
+		return;
+	ls = pcb->callback_arg;
+	c = conn_new(ls->el, NULL);
+	if (!c) {
+		edge.cfg.stats->tcp_syn_dropped++;
+		tcp_abandon(pcb, 0);
+		return;
+	}
+	tcp_backlog_accepted(pcb); /* we count */
+	conn_attach(c, pcb);
+	c->active = true;
+	conn_ecn_half(c);
+	conn_flow_add(c);
+	enter(c, ls);
+}

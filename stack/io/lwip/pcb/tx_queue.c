@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queue of segments to send. lwIP's tcp_write would merge and cut them, and FPDUs would lose
+ * their alignment with segments (RFC 5044 §5). So a segment is appended to lwIP's queue here, as it
+ * is. This file knows the layout of struct tcp_seg and the rules of the queues of lwIP 2.2.1.
+ */
+#include "io/lwip/loss.h"
+#include "io/lwip/pcb/private.h"
+
+/* More in flight than this fills caches and rings and moves nothing faster. */
+#define IN_FLIGHT_P2P (768u * 1024)
+#define IN_FLIGHT_NET (4u * 1024 * 1024)
+
+/* RFC 9293 §3.8.6.2.1: "0.1 to 1.0 seconds" */
+#define OVERRIDE_US 200000u
+
+#define PROBE_MIN_US 250000u
+#define PROBE_MAX_US 8000000u
+
+static uint32_t emss(const struct llp_conn *c)
+{
+	return tcp_mss(c->pcb);
+}
+
+uint32_t edge_in_flight(const struct llp_conn *c)
+{
+	return c->pcb->snd_lbb - c->pcb->lastack;
+}
+
+/* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
+ * when the persist timer runs. */
+static bool window_open(struct llp_conn *c, uint32_t n)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+	uint32_t cap = c->el->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
+	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd;
+	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), cap);
+
+	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
+		return false;
+	if (c->el->tx_n >= EDGE_TXQ / 2) /* the link is behind */
+		return false;
+	return edge_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
+	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
+}
+
+/* A peer whose window stays below a segment gets one all the same after a while. lwIP cuts it at
+ * the window, so FPDUs lose their alignment; but they arrive. */
+static bool window_overridden(struct llp_conn *c, uint32_t n)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+	uint64_t now;
+
+	if (!pcb->snd_wnd || pcb->snd_wnd >= n || edge_in_flight(c) ||
+	    (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)) {
+		c->override_us = 0;
+		return false;
+	}
+	now = edge.cfg.now_us(edge.cfg.arg);
+	if (!c->override_us)
+		c->override_us = now + OVERRIDE_US;
+	if (now < c->override_us)
+		return false;
+	c->override_us = 0;
+	return true;
+}
+
+/* The ACK that opens a closed window may get lost, and lwIP, which has nothing queued, would not
+ * ask again: a segment without octets below the window asks (RFC 9293 §3.10.7.4: it is answered).
+ */
+static void probe_window(struct llp_conn *c, uint32_t n)
+{
+	uint64_t now;
+
+	if (c->pcb->snd_wnd >= n || edge_in_flight(c))
+		return;
+	now = edge.cfg.now_us(edge.cfg.arg);
+	if (!c->probe_us)
+		c->probe_wait_us = PROBE_MIN_US;
+	else if (now < c->probe_us)
+		return;
+	else
+		tcp_keepalive(c->pcb);
+	c->probe_us = now + c->probe_wait_us;
+	if (c->probe_wait_us < PROBE_MAX_US)
+		c->probe_wait_us *= 2;
+}
+
+uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
+{
+	struct io_link *l = c->el->io;
+	/* A peer whose whole window is less than a segment gets segments of that size. */
+	uint32_t n = LWIP_MIN(emss(c), c->pcb->snd_wnd_max);
+	struct io_frame *f;
+
+	if (!n || c->end != CONN_ON)
+		return NULL;
+	if (!window_open(c, n) && !window_overridden(c, n)) {
+		probe_window(c, n);
+		return NULL;
+	}
+	c->probe_us = 0;
+	c->seg = memp_malloc(MEMP_TCP_SEG);
+	f = c->seg ? l->ops->alloc(l) : NULL;
+	if (!f) {
+		conn_drop_building(c);
+		return NULL;
+	}
+	c->building = f;
+	*room = n;
+	return f->data;
+}
+
+void conn_drop_building(struct llp_conn *c)
+{
+	if (c->building)
+		c->el->io->ops->free(c->building);
+	if (c->seg)
+		memp_free(MEMP_TCP_SEG, c->seg);
+	c->building = NULL;
+	c->seg = NULL;
+}
+
+static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct pbuf *p)
+{
+	seg->p = p;
+	seg->next = NULL;
+	seg->flags = 0;
+	seg->len = p->tot_len;
+	/* pbuf_add_header, less its doubts: edge_tx_begin's buffers have the room. */
+	p->payload = (uint8_t *)p->payload - TCP_HLEN;
+	p->len = (u16_t)(p->len + TCP_HLEN);
+	p->tot_len = (u16_t)(p->tot_len + TCP_HLEN);
+	seg->tcphdr = p->payload;
+	seg->tcphdr->src = lwip_htons(pcb->local_port);
+	seg->tcphdr->dest = lwip_htons(pcb->remote_port);
+	seg->tcphdr->seqno = lwip_htonl(pcb->snd_lbb);
+	seg->tcphdr->urgp = 0;
+	TCPH_HDRLEN_FLAGS_SET(seg->tcphdr, TCP_HLEN / 4, TCP_PSH);
+}
+
+/* PSH is the last segment's that is queued (RFC 9293 §3.9.1.2): a port that cuts puts it there
+ * only, and so may be given those before it (io/dpdk/tso.h). */
+static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
+{
+	struct tcp_seg **tail = &pcb->unsent;
+
+	while (*tail) {
+		if (!(*tail)->next)
+			TCPH_UNSET_FLAG((*tail)->tcphdr, TCP_PSH);
+		tail = &(*tail)->next;
+	}
+	*tail = seg;
+	pcb->snd_lbb += seg->len;
+	pcb->snd_buf -= seg->len;
+	pcb->snd_queuelen++;
+}
+
+void edge_tx_commit(struct llp_conn *c, size_t n)
+{
+	struct io_frame *f = c->building;
+	struct tcp_seg *seg = c->seg;
+
+	if (!n) {
+		conn_drop_building(c);
+		return;
+	}
+	f->len = (uint32_t)n;
+	c->building = NULL;
+	c->seg = NULL;
+	edge.cfg.stats->tcp_tx_segments++;
+	edge.cfg.stats->tcp_tx_bytes += n;
+	fill_segment(seg, c->pcb, edge_wrap_tx(f));
+	c->queued_seq = c->pcb->snd_lbb;
+	append(c->pcb, seg);
+	c->queued = seg;
+}
+
+/* Is c->sent the last of lwIP's unacked queue, and all that is unsent new? */
+static bool knows_last(const struct llp_conn *c)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+
+	/* Its end is the last octet that was ever sent, and not acknowledged: so it is queued. */
+	if (!c->sent || c->sent_end != pcb->snd_nxt || !TCP_SEQ_GT(c->sent_end, pcb->lastack))
+		return false;
+	/* Nothing is on its way back from unacked to unsent, and nobody has split it. */
+	return !(pcb->flags & (TF_RTO | TF_INFR)) && !pcb->nrtx &&
+	       lwip_ntohl(pcb->unsent->tcphdr->seqno) == pcb->snd_nxt &&
+	       lwip_ntohl(c->sent->tcphdr->seqno) + c->sent->len == c->sent_end;
+}
+
+/* tcp_output walks to the end of what is not acknowledged. We know where that is: give it an empty
+ * queue and join the two afterwards. */
+static void output_behind(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	struct tcp_seg *first = pcb->unacked;
+
+	assert(!c->sent->next);
+	pcb->unacked = NULL;
+	tcp_output(pcb);
+	c->sent->next = pcb->unacked;
+	pcb->unacked = first;
+	/* The persist timer is for an empty queue only, and lwIP took this one for empty. */
+	pcb->persist_backoff = 0;
+}
+
+static void output(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	bool knows = knows_last(c);
+
+	if (c->fast && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
+		conn_tx_fast(c, knows ? c->sent : NULL);
+		if (pcb->unsent)
+			tcp_output(pcb);
+	} else if (knows) {
+		output_behind(c);
+	} else {
+		tcp_output(pcb);
+	}
+}
+
+void edge_tx_flush(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+
+	if (c->end != CONN_ON || !pcb->unsent)
+		return;
+	conn_activate(c);
+	output(c);
+	conn_loss_sent(c);
+	/* One that was cut may be gone though its end is not acknowledged. */
+	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;
+	c->sent_end = pcb->snd_nxt;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memif link connects all processes of a user on one machine through shared memory. Two
+ * processes are joined when one of them first sends to the other. This header is internal.
+ *
+ *   fabric     the link of this process, with all its peers
+ *   peer       another process on the link
+ *   pair       the memory shared with one peer (pair.h)
+ *   lane       how one of our stacks reaches one peer (lane.h)
+ *   join       what two processes do to become a pair: messages of io/rendezvous/msg.h
+ *   visitor    a process that has connected and has not said who it is
+ *
+ *   fabric.c    the io_link: open, close, resolve
+ *   control.c   the control thread: it answers calls and notices that peers leave
+ *   join.c      both sides of a join, and the end of a pair
+ *   pair.c      memory of a pair
+ *   lane.c      moves frames
+ *   ring.c      the layout of the shared memory, and the checks of what a peer wrote
+ *
+ * A process with several stacks has one link for each. A peer with as many stacks has one queue
+ * for each of them. If a peer has fewer, say c, our stack i sends to its queue i % c, and our
+ * stacks from c on receive nothing from it.
+ *
+ * Locks, in the order in which they may be nested: `lock` (peers), `open_lock` (which links are
+ * open), then the lock of one stack. A stack's lock is held only to add, change or remove a lane,
+ * never while a socket is used.
+ */
+#ifndef UWARP_IO_MEMIF_FABRIC_H
+#define UWARP_IO_MEMIF_FABRIC_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "io/dpdk/frame.h"
+#include "lane.h"
+#include "io/rendezvous/msg.h"
+#include "io/rendezvous/registry.h"
+#include "pair.h"
+
+enum peer_state {
+	PEER_NONE,
+	PEER_CALLING,	/* a thread in resolve() calls it and owns all that belongs to the call */
+	PEER_ANSWERING, /* it called us. In this state and those below the control thread owns it */
+	PEER_UP,
+	PEER_BYE,  /* we sent BYE and wait for the peer to hang up */
+	PEER_GONE, /* it left. peer_down is called once all that it sent was received */
+};
+
+struct peer {
+	enum peer_state state;
+	uint32_t addr; /* network order */
+	uint32_t instance;
+	int fd;		      /* control connection, -1 while CALLING or GONE */
+	unsigned call;	      /* CALLING: the number of the call */
+	uint64_t deadline_ms; /* ANSWERING, BYE, GONE: when this state ends at the latest */
+	struct pair *pair;
+	_Atomic uint32_t *bell; /* its page of doorbells */
+};
+
+enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
+
+/* Complaints about peers, at most one in so many ms. */
+enum { SAY_MS = 1000 };
+
+enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
+
+struct visitor {
+	int fd;
+	uint64_t deadline_ms;
+};
+
+struct fabric_link {
+	struct io_link io; /* first: an io_link * is a fabric_link * */
+	struct fabric *f;
+	bool closed; /* under open_lock */
+	struct frame_pools pools;
+	struct lane_set lanes; /* under its stack's lock */
+};
+
+struct fabric {
+	pid_t pid;
+	uint32_t instance;
+	struct registry registry;
+	int bell_fd;
+	_Atomic uint32_t *bell; /* the page of our doorbells */
+	pthread_mutex_t open_lock;
+	unsigned open; /* links, under open_lock */
+
+	pthread_mutex_t lock; /* peers, calls */
+	pthread_cond_t changed;
+	struct peer peer[PEER_MAX];
+	unsigned calls;
+	_Atomic bool closing;
+	_Atomic bool faulty; /* some lane has a fault */
+
+	/* the control thread's own */
+	pthread_t control;
+	bool control_runs;
+	int wake_fd;
+	int spare_fd;		  /* closed to accept and refuse one more when none is left */
+	uint64_t said_ms;	  /* no complaint about a peer before that */
+	uint64_t accept_again_ms; /* 0: accept now; else there is no descriptor before that */
+	struct visitor visitor[VISITOR_MAX];
+	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need to */
+
+	unsigned n; /* links; addresses and MTU are the same for all */
+	struct fabric_link link[];
+};
+
+/* join.c */
+
+/* With f->lock held; NULL: no such peer. */
+struct peer *peer_find(struct fabric *f, uint32_t addr);
+struct peer *peer_new(struct fabric *f, uint32_t addr);
+
+/* Call p, which the caller has just put into CALLING, and bring it up. No lock held. BUSY: it is
+ * calling us at this moment. */
+UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms);
+
+/* What follows is for the control thread alone. */
+/* Answer a HELLO that came in on fd. Takes fd and the descriptors. */
+void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_fds *fds);
+/* READY has come from the caller. Takes the descriptors. */
+void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds);
+/* Send REFUSE on fd and close it. */
+void join_refuse(struct fabric *f, int fd, enum msg_why why);
+/* Hang up on a peer in any state. What it sent can be received for at most drain_ms more; until
+ * then the entry stays, in state GONE. */
+void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms);
+/* The same at once: the entry is free afterwards. */
+void join_end(struct fabric *f, struct peer *p);
+/* Free an entry that is GONE, if it is time. */
+void join_settle(struct fabric *f, struct peer *p);
+
+struct msg join_msg(const struct fabric *f, enum msg_type type);
+
+/* control.c */
+UW_CHECK uw_status control_start(struct fabric *f);
+/* Says good-bye to all peers, waits a bounded time until they have hung up, ends the thread. */
+void control_stop(struct fabric *f);
+void control_wake(struct fabric *f);
+
+/* fabric.c */
+/* envs and out have an entry for each of cfg->queues. */
+UW_CHECK uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *envs,
+			       struct io_link **out);
+/* Take the stack lock of link i until fabric_leave, before which it stays open. False: it is
+ * closed, and nothing is locked. */
+bool fabric_enter(struct fabric *f, unsigned i);
+void fabric_leave(struct fabric *f, unsigned i);
+/* Any thread: whoever sleeps looks once more. The caller has fenced. */
+void fabric_rouse(struct fabric *f);
+
+#endif

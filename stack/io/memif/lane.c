@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lane.h"
+
+/*
+ * A peer whose ring stays full this long is stopped or hung: its frames are dropped from then on
+ * (TCP sends them again), so that it holds up nobody else. A descheduled peer is back sooner.
+ */
+#define STUCK_MS 50
+
+/* One burst takes RX_FEW frames, and more as long as they are short: what was copied should still
+ * be in the cache when it is read. */
+enum { RX_OCTETS = 16 << 10, RX_FEW = 4 };
+
+/* ms, for ages only; the coarse clock costs no more than a read */
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* --- faults --- */
+
+/* From here on nothing is read from the peer or written to it; the control thread ends it. */
+static void lane_fail(struct lane_set *s, struct lane *l, const char *what)
+{
+	if (l->fault)
+		return;
+	l->fault = what;
+	s->link->stats.peer_faults++;
+	/* Pairs with the control thread's exchange: it sees what was written before. */
+	atomic_store_explicit(s->faulty, true, memory_order_release);
+	s->on_fault(s->arg);
+}
+
+const struct lane *lane_faulty(const struct lane_set *s)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->lane[i].fault)
+			return &s->lane[i];
+	return NULL;
+}
+
+/* --- receiving --- */
+
+/* Frames wait in the ring as long as there is no buffer for them. */
+static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **v, unsigned n)
+{
+	const struct ring_slot *slot;
+	uint32_t len, octets = 0;
+	unsigned got = 0;
+
+	while (got < n && (got < RX_FEW || octets < RX_OCTETS) && (slot = ring_look(&l->reader))) {
+		if (ring_length(&l->reader, slot, &len) != RING_OK) {
+			lane_fail(s, l, "a frame of a length that was not agreed");
+			break;
+		}
+		struct io_frame *f = frame_alloc(s->rx);
+		if (!f) {
+			s->link->stats.no_frame++;
+			break;
+		}
+		memcpy(f->data, slot->octets, len);
+		f->len = len;
+		ring_step(&l->reader);
+		v[got++] = f;
+		octets += len;
+	}
+	if (!got)
+		return 0;
+	ring_tell(&l->reader);
+	s->link->stats.rx_bytes += octets;
+	s->link->stats.rx_frames += got;
+	return got;
+}
+
+static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	unsigned got = 0;
+
+	if (s->turn >= s->count)
+		s->turn = 0;
+	for (unsigned i = 0; i < s->count && got < n; i++) {
+		unsigned at = s->turn + i < s->count ? s->turn + i : s->turn + i - s->count;
+		struct lane *l = &s->lane[at];
+
+		if (l->receives && !l->fault)
+			got += lane_poll(s, l, v + got, n - got);
+	}
+	s->turn++;
+	return got;
+}
+
+/* --- peers --- */
+
+bool lane_set_open(struct lane_set *s)
+{
+	s->lane = calloc(LANE_MAX, sizeof(*s->lane));
+	return s->lane;
+}
+
+void lane_set_close(struct lane_set *s)
+{
+	while (s->count)
+		lane_remove(s, s->lane[0].addr);
+	free(s->lane);
+	s->lane = NULL;
+}
+
+static uint8_t *hint_of(struct lane_set *s, uint32_t addr)
+{
+	return &s->hint[(addr >> 24 ^ addr >> 16) % LANE_HINTS];
+}
+
+struct lane *lane_find(struct lane_set *s, uint32_t addr)
+{
+	uint8_t *hint = hint_of(s, addr);
+
+	if (*hint < s->count && s->lane[*hint].addr == addr)
+		return &s->lane[*hint];
+	for (unsigned i = 0; i < s->count; i++) {
+		if (s->lane[i].addr != addr)
+			continue;
+		*hint = (uint8_t)i;
+		return &s->lane[i];
+	}
+	return NULL;
+}
+
+void lane_add(struct lane_set *s, const struct lane *l)
+{
+	s->lane[s->count++] = *l;
+}
+
+static void drop_held(struct lane_set *s, struct lane *l)
+{
+	s->link->stats.tx_drops += l->nheld;
+	s->nheld -= l->nheld;
+	for (unsigned i = 0; i < l->nheld; i++)
+		io_free_chain(l->held[i]);
+	l->nheld = 0;
+}
+
+bool lane_close_sender(struct lane_set *s, uint32_t addr)
+{
+	struct lane *l = lane_find(s, addr);
+
+	if (!l || !l->sender)
+		return false;
+	drop_held(s, l);
+	l->sender = NULL;
+	return true;
+}
+
+bool lane_drained(struct lane_set *s, uint32_t addr)
+{
+	const struct lane *l = lane_find(s, addr);
+
+	return !l || l->fault || !l->receives || !ring_look(&l->reader);
+}
+
+void lane_remove(struct lane_set *s, uint32_t addr)
+{
+	struct lane *l = lane_find(s, addr);
+
+	if (!l)
+		return;
+	drop_held(s, l);
+	*l = s->lane[--s->count];
+	s->turn = 0;
+}
+
+/* --- waking --- */
+
+static bool was_asleep(_Atomic uint32_t *bell)
+{
+	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
+		return false;
+	/* Of several that see it asleep, the one that swaps wakes. */
+	return atomic_exchange_explicit(bell, IO_RUNG + (uint32_t)sched_getcpu(),
+					memory_order_relaxed) == IO_ASLEEP;
+}
+
+bool lane_ring(_Atomic uint32_t *bell)
+{
+	if (!was_asleep(bell))
+		return false;
+	syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return true;
+}
+
+static void wake_peer(struct lane_set *s, const struct lane *l)
+{
+	const struct io_env *env = &s->link->env;
+
+	if (!env->wake) {
+		s->link->stats.rings += lane_ring(l->bell);
+	} else if (was_asleep(l->bell)) {
+		s->link->stats.rings++;
+		env->wake(env->arg, l->bell);
+	}
+}
+
+/*
+ * The fence pairs with the one between the sleeper's store of IO_ASLEEP and its look at the ring
+ * (pending): either it sees our frames or we see it asleep.
+ */
+static void wake_touched(struct lane_set *s)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < s->count; i++) {
+		struct lane *l = &s->lane[i];
+
+		if (l->touched && l->sender)
+			wake_peer(s, l);
+		l->touched = false;
+	}
+}
+
+/* --- sending --- */
+
+static enum ring_result write_shared(struct lane *l, const struct io_frame *f, uint32_t len)
+{
+	struct lane_sender *to = l->sender;
+
+	pthread_mutex_lock(&to->lock);
+	enum ring_result r = ring_write(&to->ring, f, len);
+	to->moved += r == RING_OK;
+	/* A ring that is full by what others send is not stuck as long as it moves. */
+	if (l->moved != to->moved)
+		l->stuck_since = 0;
+	l->moved = to->moved;
+	pthread_mutex_unlock(&to->lock);
+	return r;
+}
+
+/* Write one frame, which is free then. NONE: there is no room, and it stays the caller's. */
+static enum ring_result lane_write(struct lane_set *s, struct lane *l, struct io_frame *f,
+				   uint32_t len)
+{
+	enum ring_result r =
+		l->sender->shared ? write_shared(l, f, len) : ring_write(&l->sender->ring, f, len);
+
+	if (r == RING_NONE)
+		return r;
+	if (r == RING_FAULT)
+		lane_fail(s, l, "that it took frames which were never sent");
+	else
+		l->touched = true;
+	io_free_chain(f);
+	return r;
+}
+
+/* Write what waits for room; true if anything went. */
+static bool lane_flush(struct lane_set *s, struct lane *l)
+{
+	unsigned sent = 0;
+
+	while (sent < l->nheld && !l->fault &&
+	       lane_write(s, l, l->held[sent], frame_len(l->held[sent])) != RING_NONE)
+		sent++;
+	if (sent) {
+		l->stuck_since = 0;
+		l->nheld -= sent;
+		s->nheld -= sent;
+		memmove(l->held, l->held + sent, l->nheld * sizeof(l->held[0]));
+	}
+	if (l->fault)
+		drop_held(s, l);
+	if (sent || !l->nheld)
+		return sent;
+	if (!l->stuck_since)
+		l->stuck_since = now_ms();
+	else if (now_ms() - l->stuck_since > STUCK_MS)
+		drop_held(s, l);
+	return false;
+}
+
+static bool flush_lanes(struct lane_set *s)
+{
+	bool moved = false;
+
+	for (unsigned i = 0; s->nheld && i < s->count; i++)
+		if (s->lane[i].nheld)
+			moved |= lane_flush(s, &s->lane[i]);
+	return moved;
+}
+
+/* The peer behind a destination MAC that io_mac_of made. */
+static struct lane *lane_of_mac(struct lane_set *s, const struct io_frame *f)
+{
+	uint32_t addr;
+
+	if (f->len < FRAME_ETHER || f->data[0] != 0x02 || f->data[1] != 0x75)
+		return NULL;
+	memcpy(&addr, f->data + 2, sizeof(addr));
+	return lane_find(s, addr);
+}
+
+/* Send one frame or keep it until there is room. False: too many are kept, and the frame stays the
+ * caller's. */
+static bool lane_take(struct lane_set *s, struct io_frame *f)
+{
+	struct lane *l = lane_of_mac(s, f);
+	uint32_t len = frame_len(f);
+
+	if (!l || !l->sender || l->fault || len > l->frame_max) {
+		s->link->stats.tx_drops++;
+		io_free_chain(f);
+		return true;
+	}
+	if (l->nheld == LANE_QUEUE && !lane_flush(s, l) && l->nheld == LANE_QUEUE)
+		return false;
+	if (l->nheld || lane_write(s, l, f, len) == RING_NONE) {
+		l->held[l->nheld++] = f;
+		s->nheld++;
+	}
+	s->link->stats.tx_frames++;
+	s->link->stats.tx_bytes += len;
+	return true;
+}
+
+/* The readers are woken once for the whole burst. */
+unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	unsigned taken = 0;
+
+	while (taken < n && lane_take(s, v[taken]))
+		taken++;
+	if (taken < n)
+		s->link->stats.tx_full++;
+	flush_lanes(s);
+	wake_touched(s);
+	return taken;
+}
+
+void lane_flush_all(struct lane_set *s)
+{
+	if (flush_lanes(s))
+		wake_touched(s);
+}
+
+/* --- the two together --- */
+
+unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n)
+{
+	lane_flush_all(s);
+	return poll_all(s, v, RTE_MIN(n, (unsigned)FRAME_BURST));
+}
+
+bool lane_pending(struct lane_set *s)
+{
+	lane_flush_all(s);
+	for (unsigned i = 0; i < s->count; i++) {
+		const struct lane *l = &s->lane[i];
+
+		if (l->receives && !l->fault && ring_look(&l->reader))
+			return true;
+		if (l->nheld) /* nobody rings when a full ring gets room */
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames between two processes through shared memory. It needs nothing of DPDK.
+ *
+ * Each process makes one region for each peer (a sealed memfd). Only its maker writes to it: the
+ * peer maps it for reading only. So the peer's region is input like a packet of the network, and
+ * nothing in it is believed before it was checked:
+ *
+ *   page 0   one cache line for each queue: how many frames the maker has taken out of the peer's
+ *            ring of that queue ("taken")
+ *   then     one ring for each queue, of ring_slots() slots of ring_stride() octets
+ *   slot     its turn, the frame's length, and the frame itself
+ *
+ * A ring has one writer and one reader. Frame number n (from 0) lies in slot n % slots; it is there
+ * once the slot's turn is n + 1. The writer may use a slot again when the reader's "taken" has
+ * passed it. Where a slot lies follows from its number alone, so of all that a peer writes only
+ * turn, length and taken are ever used. A wrong turn means that no frame is there. A length that no
+ * frame can have and a taken beyond what was sent are faults of the peer.
+ *
+ * Orders of memory: the writer's store of turn (release) pairs with the reader's load (acquire);
+ * the reader's store of taken (release) pairs with the writer's load (acquire).
+ */
+#ifndef UWARP_IO_MEMIF_RING_H
+#define UWARP_IO_MEMIF_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "io/io.h"
+
+enum {
+	RING_LINE = 64,
+	RING_PAGE = 4096,
+	RING_QUEUES_MAX = RING_PAGE / RING_LINE,
+	RING_FRAME_MIN = 14, /* an Ethernet header */
+	RING_BEGIN = 48	     /* octets of a frame in its slot's first line */
+};
+
+struct ring_slot {
+	_Atomic uint32_t turn;
+	_Atomic uint32_t len;
+	uint32_t unused[2]; /* so that the frame begins on a multiple of 16 */
+	uint8_t octets[];
+};
+
+/* What both sides of a pair must agree on: all sizes follow from it. */
+struct ring_shape {
+	uint32_t frame_max; /* octets of a frame, Ethernet header included */
+	uint32_t queues;    /* 1..RING_QUEUES_MAX */
+};
+
+/* A region of ours, which the peer reads. */
+struct ring_region {
+	uint8_t *base; /* NULL: none */
+	size_t size;
+	int fd; /* for the peer; -1 when it has it */
+};
+
+/* A region of the peer's, which we read. */
+struct ring_view {
+	const uint8_t *base; /* NULL: none */
+	size_t size;
+};
+
+/* The end that writes. All members are the writer's own. */
+struct ring_writer {
+	uint8_t *slots;
+	uint32_t mask, stride;
+	uint32_t next;			       /* number of the next frame */
+	uint32_t seen;			       /* the peer's taken when we last looked */
+	const _Atomic uint32_t *taken_by_peer; /* in the peer's region */
+};
+
+/* The end that reads. */
+struct ring_reader {
+	const uint8_t *slots;
+	uint32_t mask, stride, frame_max;
+	uint32_t next;		 /* number of the next frame */
+	_Atomic uint32_t *taken; /* in our region */
+};
+
+enum ring_result {
+	RING_OK,
+	RING_NONE, /* the reader finds no frame, the writer no room */
+	RING_FAULT /* the peer wrote what cannot be */
+};
+
+uint32_t ring_slots(const struct ring_shape *s);
+uint32_t ring_stride(const struct ring_shape *s);
+
+/* Make a region for one peer. NO_LINK: errno says why not. */
+UW_CHECK uw_status ring_region_make(struct ring_region *r, const struct ring_shape *s);
+void ring_region_free(struct ring_region *r);
+/* Map the peer's region for reading; takes fd, which may be -1. INVAL: it is none, is shorter than
+ * agreed, or its maker could still make it shorter (the seal is missing). */
+UW_CHECK uw_status ring_view_map(struct ring_view *v, const struct ring_shape *s, int fd);
+void ring_view_unmap(struct ring_view *v);
+
+/* The two ends of one queue of a pair. */
+struct ring_writer ring_writer_of(const struct ring_shape *s, const struct ring_region *ours,
+				  const struct ring_view *theirs, unsigned queue);
+struct ring_reader ring_reader_of(const struct ring_shape *s, const struct ring_region *ours,
+				  const struct ring_view *theirs, unsigned queue);
+
+/* Copy a frame of len octets, at most the agreed maximum, into the ring: the peer sees it on
+ * return. NONE: the ring is full. */
+static inline enum ring_result ring_write(struct ring_writer *w, const struct io_frame *f,
+					  uint32_t len)
+{
+	if (w->next - w->seen > w->mask) {
+		w->seen = atomic_load_explicit(w->taken_by_peer, memory_order_acquire);
+		if (w->next - w->seen > w->mask + 1)
+			return RING_FAULT;
+		if (w->next - w->seen > w->mask)
+			return RING_NONE;
+	}
+	struct ring_slot *s =
+		(struct ring_slot *)(void *)(w->slots + (size_t)(w->next & w->mask) * w->stride);
+	/* The reader looks at the first line again and again: it is written last, in one go. */
+	const uint8_t *first = f->data;
+	uint32_t begin = f->len < RING_BEGIN ? f->len : RING_BEGIN;
+	uint8_t *to = s->octets + f->len;
+
+	memcpy(s->octets + begin, first + begin, f->len - begin);
+	while ((f = f->next)) {
+		memcpy(to, f->data, f->len);
+		to += f->len;
+	}
+	memcpy(s->octets, first, begin);
+	atomic_store_explicit(&s->len, len, memory_order_relaxed);
+	atomic_store_explicit(&s->turn, ++w->next, memory_order_release);
+	return RING_OK;
+}
+
+/* Is a frame there to be read? */
+static inline const struct ring_slot *ring_look(const struct ring_reader *r)
+{
+	const struct ring_slot *s =
+		(const struct ring_slot *)(const void *)(r->slots +
+							 (size_t)(r->next & r->mask) * r->stride);
+
+	return atomic_load_explicit(&s->turn, memory_order_acquire) == r->next + 1 ? s : NULL;
+}
+
+/* The octets of the frame in s. They are the peer's and may change at any time: copy them, then
+ * look at the copy. */
+static inline enum ring_result ring_length(const struct ring_reader *r, const struct ring_slot *s,
+					   uint32_t *len)
+{
+	*len = atomic_load_explicit(&s->len, memory_order_relaxed);
+	return *len >= RING_FRAME_MIN && *len <= r->frame_max ? RING_OK : RING_FAULT;
+}
+
+/* The frame was copied. The writer hears of it with ring_tell. */
+static inline void ring_step(struct ring_reader *r)
+{
+	r->next++;
+}
+
+static inline void ring_tell(const struct ring_reader *r)
+{
+	atomic_store_explicit(r->taken, r->next, memory_order_release);
+}
+
+/* Doorbells: one page for the whole process, which all peers map and write, with a word for each
+ * queue (io_link.doorbell). NULL if it cannot be had: errno. */
+_Atomic uint32_t *bell_make(int *fd);
+/* Map the peer's; takes fd, which may be -1. */
+_Atomic uint32_t *bell_map(int fd);
+void bell_unmap(_Atomic uint32_t *bell);
+
+/* Of one queue; each has a line of its own. */
+static inline _Atomic uint32_t *bell_word(_Atomic uint32_t *bell, unsigned queue)
+{
+	return bell + queue * (RING_LINE / sizeof(*bell));
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "csum.h"
+#include "ethdev.h"
+#include "tso.h"
+
+int ethdev_plug(struct ethdev_plug *p)
+{
+	int rc = rte_eal_hotplug_add(p->bus, p->name, p->args);
+
+	if (rc < 0)
+		return rc;
+	rc = rte_eth_dev_get_port_by_name(p->name, &p->port);
+	if (rc < 0)
+		rte_eal_hotplug_remove(p->bus, p->name);
+	return rc;
+}
+
+int ethdev_unplug(uint16_t port)
+{
+	struct rte_eth_dev_info info;
+	int rc = rte_eth_dev_info_get(port, &info);
+
+	if (rc < 0)
+		return rc;
+	rte_eth_dev_stop(port);
+	rte_eth_dev_close(port);
+	return rte_dev_remove(info.device);
+}
+
+/* A connection's frames all come to one queue. */
+static void spread(struct rte_eth_conf *conf, const struct rte_eth_dev_info *info)
+{
+	uint64_t hf = info->flow_type_rss_offloads &
+		      (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP);
+
+	if (!hf)
+		return;
+	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	conf->rx_adv_conf.rss_conf.rss_hf = hf;
+}
+
+static int setup_queue(uint16_t port, uint16_t q, const uint16_t desc[2], struct rte_mempool *rx)
+{
+	int rc = rte_eth_rx_queue_setup(port, q, desc[0], SOCKET_ID_ANY, NULL, rx);
+
+	return rc < 0 ? rc : rte_eth_tx_queue_setup(port, q, desc[1], SOCKET_ID_ANY, NULL);
+}
+
+int ethdev_configure(uint16_t port, const struct ethdev_setup *s)
+{
+	struct rte_eth_conf conf = { 0 };
+	struct rte_eth_dev_info info;
+	uint16_t desc[2] = { 1024, 1024 }, n = (uint16_t)s->queues;
+	int rc = rte_eth_dev_info_get(port, &info);
+
+	if (rc < 0)
+		return rc;
+	conf.rxmode.mtu = s->mtu;
+	conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (s->tso)
+		conf.txmode.offloads |= tso_offloads(&info);
+	if (s->csum) {
+		conf.rxmode.offloads |= csum_rx_offloads(&info);
+		conf.txmode.offloads |= csum_tx_offloads(&info);
+	}
+	if (n > 1)
+		spread(&conf, &info);
+	rc = rte_eth_dev_configure(port, n, n, &conf);
+	if (rc < 0)
+		return rc;
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(port, &desc[0], &desc[1]);
+	for (uint16_t q = 0; rc >= 0 && q < n; q++)
+		rc = setup_queue(port, q, desc, s->rx[q]);
+	return rc;
+}

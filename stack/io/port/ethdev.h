@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Adds, configures and removes a port, for any driver. Called in the interrupt thread (eal_run). */
+#ifndef UWARP_IO_PORT_ETHDEV_H
+#define UWARP_IO_PORT_ETHDEV_H
+
+#include "io/dpdk/frame.h"
+
+struct ethdev_plug {
+	const char *bus, *name, *args;
+	uint16_t port; /* out */
+};
+
+/* Add the device to its bus; 0 or -errno. */
+int ethdev_plug(struct ethdev_plug *p);
+int ethdev_unplug(uint16_t port);
+
+struct ethdev_setup {
+	struct rte_mempool *const *rx; /* of each queue: where its receive buffers come from */
+	unsigned queues;	       /* number of RX queues, and of TX queues */
+	unsigned mtu;		       /* 0: leave what the driver has */
+	bool tso;		       /* have it cut TCP segments if it can */
+	bool csum;		       /* have it do TCP checksums if it can */
+};
+
+/* With several queues, RSS spreads connections over them if the driver has it. 0 or -errno. */
+int ethdev_configure(uint16_t port, const struct ethdev_setup *s);
+
+enum { ETHDEV_NAME_LEN = 64 };
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a port is made of: the driver's arguments, its buffers, and what its links are to have. */
+#ifndef UWARP_IO_PORT_SPEC_H
+#define UWARP_IO_PORT_SPEC_H
+
+#include "io/dpdk/dpdk.h"
+#include "ethdev.h"
+#include "pci_dev.h"
+#include "port.h"
+
+struct port_spec {
+	enum port_kind kind;
+	const char *device;
+	unsigned queues;
+	const char *bus;
+	char name[ETHDEV_NAME_LEN];
+	char args[512];
+	unsigned room;	    /* octets of a buffer, behind the headroom */
+	unsigned nrx, ntx;  /* buffers of a queue */
+	struct pci_dev pci; /* PORT_PCI */
+	unsigned set_mtu;   /* in the device; 0: it has it or needs none */
+	/* for the links */
+	unsigned mtu;
+	uint32_t addr, mask; /* the kernel interface's own; 0: not wanted, or it has none */
+	uint32_t scope;
+};
+
+/* The caller has set kind, device and queues; this sets the rest. */
+UW_CHECK uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg);
+
+/* Say that the port has fewer queues than asked for. */
+UW_CHECK uw_status spec_say_queues(const char *link, unsigned has, unsigned asked);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TCP segmentation offload. Consecutive segments of one connection in a burst are given to the port
+ * as one long segment (a chain of mbufs), which the port cuts again. An FPDU must stay one segment
+ * (RFC 5044 §5). So segments are merged only if the port will make exactly the same segments again,
+ * except for the checksums.
+ */
+#ifndef UWARP_IO_PORT_TSO_H
+#define UWARP_IO_PORT_TSO_H
+
+#include <rte_ethdev.h>
+
+#include "io/dpdk/frame.h"
+
+struct tso {
+	bool on;
+	bool ip6;		/* IPv6, too */
+	bool ip4_sum;		/* the port computes the checksum of the chain's IPv4 header */
+	uint32_t frame_max;	/* octets of a frame after cutting, Ethernet header included */
+	uint16_t seg_max;	/* buffers of a chain */
+	uint16_t frame_segs;	/* buffers that make up one frame after cutting, header included */
+	struct rte_mempool *mp; /* headers come from here */
+};
+
+/* The TX offloads to request for TSO; 0: the port has no TSO. */
+uint64_t tso_offloads(const struct rte_eth_dev_info *info);
+
+/* Can frames of up to frame_max octets be merged on a port with that MTU? NULL: yes; else the
+ * reason why not. Fills in all of t but `on` and `mp`. */
+const char *tso_read(struct tso *t, const struct rte_eth_dev_info *info, unsigned mtu,
+		     uint32_t frame_max);
+
+/* May the peer receive the long segment uncut? (Of a virtio port the peer may be another process.)
+ */
+bool tso_uncut(const struct rte_eth_dev_info *info);
+
+/* How many of the n frames at v, from the first on, can be merged; 1: none with the first. */
+unsigned tso_run(const struct tso *t, struct io_frame *const *v, unsigned n);
+
+/* Merge n frames: a new header in a buffer of its own, followed by the payloads. The frames keep
+ * their own headers unchanged, since TCP may send them again. Takes no reference. NULL: no buffer
+ * for the header. */
+struct rte_mbuf *tso_merge(const struct tso *t, struct io_frame *const *v, unsigned n);
+
+/* The driver did not take the chain: free its header. The frames stay the caller's. */
+void tso_undo(struct rte_mbuf *chain);
+
+#endif

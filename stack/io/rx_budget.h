@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The budget of the whole process for received octets that nobody has used up yet
+ * (doc/adr/0021). Two things are counted:
+ *
+ * - receive buffers of links ("pinned"): a link whose buffers are all pinned receives nothing more,
+ *   for nobody. Above the limit their octets are copied into memory of our own, the longest-held
+ *   first.
+ * - octets of such copies. One connection may hold an eighth of what is still free, so that those
+ *   that come later find some, and RX_COPIED_FLOOR whatever the others hold.
+ *
+ * Any thread. The counters order no other memory access: relaxed.
+ */
+#ifndef UWARP_IO_RX_BUDGET_H
+#define UWARP_IO_RX_BUDGET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Buffers; a quarter of the smallest pool (io/dpdk/fabric.c). */
+#define RX_PINNED_MAX 256
+/* Octets. */
+#define RX_COPIED_MAX	((ptrdiff_t)64 << 20)
+#define RX_COPIED_FLOOR ((ptrdiff_t)16 << 10)
+
+struct rx_budget {
+	_Atomic int pinned;
+	_Atomic ptrdiff_t copied;
+};
+extern struct rx_budget rx_budget;
+
+/* So many more, or fewer. */
+static inline void rx_budget_pin(int n)
+{
+	atomic_fetch_add_explicit(&rx_budget.pinned, n, memory_order_relaxed);
+}
+static inline void rx_budget_copy(ptrdiff_t octets)
+{
+	atomic_fetch_add_explicit(&rx_budget.copied, octets, memory_order_relaxed);
+}
+
+static inline bool rx_budget_pinned_too_many(void)
+{
+	return atomic_load_explicit(&rx_budget.pinned, memory_order_relaxed) > RX_PINNED_MAX;
+}
+/* May a connection that holds so many copied octets take more? */
+static inline bool rx_budget_has_room(size_t held)
+{
+	ptrdiff_t free =
+		RX_COPIED_MAX - atomic_load_explicit(&rx_budget.copied, memory_order_relaxed);
+
+	return (ptrdiff_t)held < RX_COPIED_FLOOR || (ptrdiff_t)held <= free / 8;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The octets that TCP has delivered and its user has not used up: an FPDU that is not complete yet,
+ * or everything while the user pauses. Octets stay in the frames in which they came, or are copied
+ * into one piece of memory, and the frames go back to their link. The copy is in front of the
+ * frames. Everything here runs under the stack lock.
+ */
+#ifndef UWARP_IO_RX_QUEUE_H
+#define UWARP_IO_RX_QUEUE_H
+
+#include "base/span.h"
+#include "io/io.h"
+
+/* Frames that one rope shows: more than a 64 KiB FPDU has at MTU 1500. */
+#define RX_QUEUE_SPANS 64u
+
+struct rx_queue {
+	struct io_frame *first, **last; /* one buffer each, the oldest first */
+	unsigned count;			/* frames */
+	size_t bytes;			/* octets in them */
+	uint8_t *copy; /* octets copy_off to copy_len come before those in frames */
+	size_t copy_off, copy_len, copy_cap;
+};
+
+void rx_queue_init(struct rx_queue *q);
+/* Give back all frames and memory. */
+void rx_queue_drop(struct rx_queue *q);
+/* Append one buffer of a frame. The queue owns it from now on. */
+void rx_queue_add(struct rx_queue *q, struct io_frame *f);
+static inline size_t rx_queue_octets(const struct rx_queue *q)
+{
+	return q->bytes + q->copy_len - q->copy_off;
+}
+/* Should the frames be copied out? A peer that sends an FPDU in very small segments would pin a
+ * receive buffer with each; and while the user pauses, other connections need the buffers. */
+bool rx_queue_too_long(const struct rx_queue *q, bool paused);
+/* Copy the octets of all frames and give the frames back. False: there is no memory, or the queue
+ * has more than an FPDU and `more` octets; the frames stay. */
+bool rx_queue_copy_out(struct rx_queue *q, size_t more);
+/* The octets from the front on. v has room for RX_QUEUE_SPANS + 2. Not all of them if there are
+ * more frames than that. */
+struct uw_rope rx_queue_rope(const struct rx_queue *q, struct uw_span *v);
+/* The first n octets are used up. */
+void rx_queue_consume(struct rx_queue *q, size_t n);
+
+#endif

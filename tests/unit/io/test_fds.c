@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors that no forked child keeps (io/fds.h). */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "uwtest.h"
+
+#include "io/fds.h"
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static int make(void)
+{
+	int fd = fds_keep(open("/dev/null", O_RDWR | O_CLOEXEC));
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* What the child finds: 0 if fd is closed there. */
+static int in_a_child(int fd)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int other = open("/dev/null", O_RDWR | O_CLOEXEC); /* gets that number */
+
+		fds_close(fd); /* and is not closed by it */
+		_exit(other == fd && is_open(fd) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void a_child_has_none(void **state)
+{
+	int fd = make();
+
+	(void)state;
+	assert_int_equal(in_a_child(fd), 0);
+	assert_true(is_open(fd));
+	fds_close(fd);
+	assert_false(is_open(fd));
+	fds_close(fd);
+	fds_close(-1);
+	assert_int_equal(fds_keep(-1), -1);
+}
+
+static void only_what_is_kept(void **state)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	fds_close(fd);
+	assert_true(is_open(fd));
+	close(fd);
+}
+
+/* --- a stack that closes a descriptor while the process forks --- */
+
+static pthread_mutex_t stack_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t locked;
+static _Atomic bool forking;
+static int victim = -1;
+
+/* As the engine's: it runs behind that of fds, which was registered later. */
+static void take_stack_lock(void)
+{
+	if (victim < 0)
+		return;
+	atomic_store(&forking, true);
+	pthread_mutex_lock(&stack_lock);
+}
+
+static void leave_stack_lock(void)
+{
+	if (victim >= 0)
+		pthread_mutex_unlock(&stack_lock);
+}
+
+static void *stack_thread(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&stack_lock);
+	pthread_barrier_wait(&locked);
+	while (!atomic_load(&forking))
+		sched_yield();
+	fds_close(victim); /* with the lock that the fork waits for */
+	pthread_mutex_unlock(&stack_lock);
+	return NULL;
+}
+
+static void no_deadlock_with_fork(void **state)
+{
+	pthread_t t;
+	int status;
+
+	(void)state;
+	alarm(20); /* a deadlock ends the test */
+	pthread_barrier_init(&locked, NULL, 2);
+	for (int i = 0; i < 50; i++) {
+		victim = make();
+		atomic_store(&forking, false);
+		assert_int_equal(pthread_create(&t, NULL, stack_thread, NULL), 0);
+		pthread_barrier_wait(&locked);
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(is_open(victim));
+		assert_int_equal(pthread_join(t, NULL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_false(is_open(victim));
+	}
+	victim = -1;
+	pthread_barrier_destroy(&locked);
+	alarm(0);
+}
+
+/* Many threads open and close while one forks. */
+static _Atomic bool stop;
+
+static void *opens_and_closes(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		int fd = fds_keep(open("/dev/null", O_RDWR | O_CLOEXEC));
+
+		fds_close(fd);
+	}
+	return NULL;
+}
+
+static void nothing_is_left_open(void **state)
+{
+	pthread_t t[3];
+	int status, before = dup(0);
+
+	(void)state;
+	alarm(20);
+	close(before);
+	for (unsigned i = 0; i < COUNT(t); i++)
+		assert_int_equal(pthread_create(&t[i], NULL, opens_and_closes, NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < COUNT(t); i++)
+		pthread_join(t[i], NULL);
+	int after = dup(0);
+	close(after);
+	assert_int_equal(after, before); /* the lowest free number is the same */
+	alarm(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_has_none),
+		cmocka_unit_test(only_what_is_kept),
+		cmocka_unit_test(no_deadlock_with_fork),
+		cmocka_unit_test(nothing_is_left_open),
+	};
+
+	pthread_atfork(take_stack_lock, leave_stack_lock, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

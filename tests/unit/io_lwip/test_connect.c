@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connecting to somebody who does not answer, or late. */
+#include "bed.h"
+
+#include "lwip/def.h"
+
+#define PORT	 7000u /* of theirs */
+#define OUR_PORT 33000u
+#define MIN_US	 190000u /* the first interval: 200 ms, in ticks of 20 */
+
+static struct bed_conn user;
+
+static int up(void **state)
+{
+	const struct llp_addrs a = { .local = uw_ip_v4(lwip_htonl(BED_OURS)),
+				     .remote = uw_ip_v4(lwip_htonl(BED_THEIRS)),
+				     .lport = lwip_htons(OUR_PORT),
+				     .rport = lwip_htons(PORT) };
+
+	(void)state;
+	bed_open();
+	user = (struct bed_conn){ 0 };
+	assert_status(llp_raw.connect(&bed.link, &a, &user, &user.c), UW_OK);
+	bed_flush();
+	assert_int_equal(bed_last(PORT, 0)->flags, SYN);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	if (user.c)
+		llp_raw.abort(user.c);
+	bed_close();
+	return 0;
+}
+
+/* RFC 6298 §5.5: the interval doubles. The user says when it has waited long enough. */
+static void it_goes_on_with_backoff(void **state)
+{
+	uint64_t start = bed.now_us, before = start, interval = 0;
+	unsigned sent = bed.sent;
+
+	(void)state;
+	while (bed.now_us - start < 30000000) {
+		bed_pass(10000);
+		if (bed.sent == sent)
+			continue;
+		assert_int_equal(bed.sent, sent + 1);
+		assert_int_equal(bed_last(PORT, sent)->flags, SYN);
+		assert_in_range(bed.now_us - before, interval ? 2 * interval - 60000 : MIN_US,
+				interval ? 2 * interval + 60000 : 300000);
+		interval = bed.now_us - before;
+		before = bed.now_us;
+		sent = bed.sent;
+	}
+	assert_in_range(sent, 7, 9); /* 0, 0.2, 0.6, 1.4, 3, 6.2, 12.6, 25.4 s */
+	assert_false(user.closed);
+}
+
+static void a_late_answer_is_an_answer(void **state)
+{
+	const struct bed_seg *syn;
+	unsigned since;
+
+	(void)state;
+	bed_pass(4000000);
+	syn = bed_last(PORT, 0);
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .dport = OUR_PORT,
+				  .seq = 5000,
+				  .ack = syn->seq + 1,
+				  .flags = SYN | ACK,
+				  .window = 65535 });
+	assert_true(user.connected);
+	/* RFC 6298 §5.7: the first segment is not waited for as long as the last SYN. */
+	since = bed.sent;
+	{
+		size_t room;
+		uint8_t *p = llp_raw.tx_begin(user.c, &room);
+
+		assert_non_null(p);
+		memset(p, 0, 100);
+		llp_raw.tx_commit(user.c, 100);
+		llp_raw.tx_flush(user.c);
+	}
+	bed_flush();
+	assert_int_equal(bed_last(PORT, since)->n, 100);
+	since = bed.sent;
+	bed_pass(500000);
+	assert_non_null(bed_last(PORT, since));
+	assert_int_equal(bed_last(PORT, since)->n, 100);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
+
+static const struct CMUnitTest tests[] = {
+	TEST(it_goes_on_with_backoff),
+	TEST(a_late_answer_is_an_answer),
+};
+
+UWTEST_MAIN(tests)

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Received octets that nobody uses up pin few of a link's buffers and little memory, whoever holds
+ * them: out of order, in crumbs, or for a user that waits. Others go on (doc/adr/0021).
+ */
+#include "bed.h"
+
+#include "io/rx_budget.h"
+
+#define POOL  1024u /* of a link between processes: io/dpdk/fabric.c */
+#define CRUMB 31u   /* octets, each a segment */
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open();
+	bed.pool = POOL;
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	assert_int_equal(atomic_load(&rx_budget.pinned), 0);
+	assert_int_equal(atomic_load(&rx_budget.copied), 0);
+	return 0;
+}
+
+/* A new connection comes up, and its octets arrive. */
+static void somebody_else_is_served(void)
+{
+	bool pause = bed.pause;
+	size_t grain = bed.grain;
+	struct bed_peer p;
+
+	bed.pause = false;
+	bed.grain = 0;
+	p = bed_connect(60000);
+	bed_data(&p, 0, BED_MSS);
+	assert_int_equal(p.user->got, BED_MSS);
+	bed.pause = pause;
+	bed.grain = grain;
+}
+
+static void few_buffers_are_pinned(void)
+{
+	assert_in_range(bed.frames, 1, RX_PINNED_MAX + 64);
+	assert_true(bed.stats.tcp_rx_copied_out > 0);
+}
+
+static void out_of_order(void **state)
+{
+	struct bed_peer p[8];
+
+	(void)state;
+	for (unsigned c = 0; c < COUNT(p); c++) {
+		p[c] = bed_connect((uint16_t)(20000 + c));
+		for (unsigned i = 0; i < 500; i++) /* never the first octet */
+			bed_data(&p[c], 1 + 2 * i, 1);
+	}
+	few_buffers_are_pinned();
+	somebody_else_is_served();
+	/* The copies are what came. */
+	for (unsigned c = 0; c < COUNT(p); c++) {
+		for (unsigned i = 0; i <= 500; i++)
+			bed_data(&p[c], 2 * i, 1);
+		assert_int_equal(p[c].user->got, 1001);
+	}
+}
+
+/* The octets of a copy are the segment's own. */
+static void a_copy_has_the_right_octets(void **state)
+{
+	uint8_t octets[BED_MSS], sum = 0;
+	struct bed_peer p = bed_connect(20000), others[2];
+
+	(void)state;
+	for (unsigned i = 0; i < BED_MSS; i++)
+		sum = (uint8_t)(sum + (octets[i] = (uint8_t)(i * 7)));
+	bed_in(&(struct bed_seg){ .sport = p.port,
+				  .seq = p.seq + 1,
+				  .ack = p.ack,
+				  .flags = ACK,
+				  .window = 65535,
+				  .data = octets,
+				  .n = sizeof(octets) });
+	for (unsigned c = 0; c < COUNT(others); c++) {
+		others[c] = bed_connect((uint16_t)(30000 + c));
+		for (unsigned i = 0; i < 400; i++)
+			bed_data(&others[c], 1 + 2 * i, 1);
+	}
+	few_buffers_are_pinned();
+	bed_data(&p, 0, 1); /* a zero */
+	assert_int_equal(p.user->got, 1 + BED_MSS);
+	assert_int_equal(p.user->sum, sum);
+}
+
+static void for_users_that_wait(void **state)
+{
+	struct bed_peer p[125];
+
+	(void)state;
+	bed.pause = true;
+	for (unsigned c = 0; c < COUNT(p); c++) {
+		p[c] = bed_connect((uint16_t)(20000 + c));
+		for (unsigned i = 0; i < 8; i++)
+			bed_data(&p[c], i * 100, 100);
+	}
+	few_buffers_are_pinned();
+	somebody_else_is_served();
+	for (unsigned c = 0; c < COUNT(p); c++) {
+		p[c].user->pause = false;
+		llp_raw.resume(p[c].user->c);
+		assert_int_equal(p[c].user->got, 800);
+	}
+}
+
+/* An FPDU in crumbs: the user takes it when it is whole. */
+static void in_crumbs(void **state)
+{
+	struct bed_peer p[128];
+
+	(void)state;
+	bed.grain = CRUMB + 1;
+	for (unsigned c = 0; c < COUNT(p); c++) {
+		p[c] = bed_connect((uint16_t)(20000 + c));
+		for (unsigned i = 0; i < CRUMB; i++)
+			bed_data(&p[c], i, 1);
+	}
+	few_buffers_are_pinned();
+	somebody_else_is_served();
+	for (unsigned c = 0; c < COUNT(p); c++) {
+		bed_data(&p[c], CRUMB, 1);
+		assert_int_equal(p[c].user->got, CRUMB + 1);
+	}
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+#define WAITING	 60u
+#define PER_PEER (4u << 20) /* the whole window of each: 240 MiB */
+
+/* What the peer has not been told to have arrived it sends again; the window it was told last. */
+static void send_until_refused(struct bed_peer *p)
+{
+	const struct bed_seg *last;
+	uint32_t at = 0;
+	uint64_t refused = bed.stats.tcp_rx_no_memory;
+
+	while (at + BED_MSS <= PER_PEER && bed.stats.tcp_rx_no_memory == refused) {
+		bed_data(p, at, BED_MSS);
+		at += BED_MSS;
+	}
+	last = bed_last(p->port, 0);
+	if (bed.stats.tcp_rx_no_memory != refused) {
+		assert_int_equal(last->window, 0);
+		assert_int_equal(last->ack, p->seq + at - BED_MSS);
+		at -= BED_MSS;
+	}
+	p->seq += at;
+}
+
+static void memory_is_bounded_and_shared(void **state)
+{
+	struct bed_peer p[WAITING];
+
+	(void)state;
+	bed.pause = bed.scaled = true;
+	for (unsigned c = 0; c < WAITING; c++) {
+		p[c] = bed_connect((uint16_t)(20000 + c));
+		send_until_refused(&p[c]);
+		/* Who comes last gets something too. */
+		assert_in_range(p[c].seq - 1001, 4 * BED_MSS, PER_PEER);
+		assert_in_range(atomic_load(&rx_budget.copied), 0,
+				RX_COPIED_MAX + WAITING * 2 * RX_COPIED_FLOOR);
+	}
+	assert_true(bed.stats.tcp_rx_no_memory > 0);
+	somebody_else_is_served();
+	/* As users take what waits the windows open, and all of it arrives. */
+	for (unsigned c = 0; c < WAITING; c++) {
+		unsigned since = bed.sent;
+
+		p[c].user->pause = false;
+		llp_raw.resume(p[c].user->c);
+		bed_flush();
+		assert_int_equal(p[c].user->got, p[c].seq - 1001);
+		assert_non_null(bed_last(p[c].port, since));
+		assert_true(bed_last(p[c].port, since)->window > 0);
+		bed_data(&p[c], 0, BED_MSS);
+		assert_int_equal(p[c].user->got, p[c].seq - 1001 + BED_MSS);
+	}
+}
+
+/* RFC 9293 §3.8.6.1: a peer whose window was closed asks, and hears when there is room again. */
+static void a_probe_finds_the_window_open_again(void **state)
+{
+	struct bed_peer p[WAITING];
+	unsigned since;
+
+	(void)state;
+	bed.pause = bed.scaled = true;
+	for (unsigned c = 0; c < WAITING; c++) {
+		p[c] = bed_connect((uint16_t)(20000 + c));
+		send_until_refused(&p[c]);
+	}
+	bed_data(&p[WAITING - 1], 0, 1);
+	assert_int_equal(bed_last(p[WAITING - 1].port, 0)->window, 0);
+	for (unsigned c = 0; c < WAITING - 1; c++) {
+		p[c].user->pause = false;
+		llp_raw.resume(p[c].user->c);
+	}
+	since = bed.sent;
+	bed_segment(&p[WAITING - 1], (uint32_t)-1, 0, ACK); /* as a keepalive */
+	assert_non_null(bed_last(p[WAITING - 1].port, since));
+	assert_true(bed_last(p[WAITING - 1].port, since)->window > 0);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
+
+static const struct CMUnitTest tests[] = {
+	TEST(out_of_order),
+	TEST(a_copy_has_the_right_octets),
+	TEST(for_users_that_wait),
+	TEST(in_crumbs),
+	TEST(memory_is_bounded_and_shared),
+	TEST(a_probe_finds_the_window_open_again),
+};
+
+UWTEST_MAIN(tests)

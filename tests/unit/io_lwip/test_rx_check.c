@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RFC 5961: who guesses at sequence numbers neither ends a connection nor puts octets into it. */
+#include "bed.h"
+
+#define WINDOW	 65535u
+#define SNDWND	 65535u
+#define LIMIT	 10u /* challenge ACKs in 5 s */
+#define LIMIT_US 5000000u
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open();
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+/* An answer to the last segment: an ACK of what is expected. */
+static void is_challenged(const struct bed_peer *p, unsigned since)
+{
+	const struct bed_seg *s = bed_last(p->port, since);
+
+	assert_non_null(s);
+	assert_int_equal(s->flags, ACK);
+	assert_int_equal(s->ack, p->seq);
+	assert_int_equal(s->seq, p->ack);
+	assert_int_equal(s->n, 0);
+}
+
+static void still_works(struct bed_peer *p)
+{
+	assert_false(p->user->closed);
+	assert_int_equal(p->user->got, 0);
+	bed_data(p, 0, 10);
+	assert_int_equal(p->user->got, 10);
+}
+
+/* §3.2 */
+static void rst_within_the_window_is_challenged(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	unsigned since = bed.sent;
+
+	(void)state;
+	bed_segment(&p, 1, 0, RST);
+	is_challenged(&p, since);
+	since = bed.sent;
+	bed_segment(&p, WINDOW, 0, RST | ACK);
+	is_challenged(&p, since);
+	assert_int_equal(bed.stats.tcp_rx_blind, 2);
+	still_works(&p);
+}
+
+static void rst_outside_the_window_is_dropped(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	unsigned since = bed.sent;
+
+	(void)state;
+	bed_segment(&p, (uint32_t)-1, 0, RST);
+	bed_segment(&p, WINDOW + 1, 0, RST);
+	assert_null(bed_last(p.port, since));
+	still_works(&p);
+}
+
+static void rst_in_its_place_ends_the_connection(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+
+	(void)state;
+	bed_segment(&p, 0, 0, RST);
+	assert_true(p.user->closed);
+	assert_status(p.user->why, UW_E_LLP_CLOSED);
+	assert_int_equal(bed.stats.tcp_rx_blind, 0);
+}
+
+/* §4.2: irrespective of the sequence number. */
+static void syn_is_challenged(void **state)
+{
+	static const uint32_t at[] = { 0, 1, WINDOW / 2, WINDOW + 5000, (uint32_t)-1 };
+	struct bed_peer p = bed_connect(40000);
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(at); i++) {
+		unsigned since = bed.sent;
+
+		bed_segment(&p, at[i], i, i & 1 ? SYN | ACK : SYN);
+		is_challenged(&p, since);
+	}
+	still_works(&p);
+}
+
+/* §5.2: SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.NXT, or its octets are not taken. */
+static void data_with_an_ack_out_of_place_is_dropped(void **state)
+{
+	struct bed_peer p = bed_connect(40000), blind = p;
+	unsigned since;
+
+	(void)state;
+	blind.ack = p.ack - SNDWND - 1;
+	since = bed.sent;
+	bed_data(&blind, 0, 100);
+	is_challenged(&p, since);
+	blind.ack = p.ack + 1;
+	since = bed.sent;
+	bed_data(&blind, 0, 100);
+	is_challenged(&p, since);
+	assert_int_equal(p.user->got, 0);
+	blind.ack = p.ack - SNDWND;
+	bed_data(&blind, 0, 100);
+	assert_int_equal(p.user->got, 100);
+}
+
+/* RFC 9293 §3.10.7.4: "if the ACK bit is off, drop the segment and return". */
+static void data_without_ack_is_dropped(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	unsigned since = bed.sent;
+
+	(void)state;
+	bed_segment(&p, 0, 100, PSH);
+	bed_segment(&p, 0, 0, FIN);
+	assert_null(bed_last(p.port, since));
+	still_works(&p);
+}
+
+/* §7 */
+static void challenges_are_limited_for_each_connection(void **state)
+{
+	struct bed_peer p = bed_connect(40000), q = bed_connect(40001);
+	unsigned since = bed.sent;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		bed_segment(&p, 1, 0, RST);
+	assert_int_equal(bed.sent - since, LIMIT);
+	since = bed.sent;
+	bed_segment(&q, 1, 0, RST);
+	is_challenged(&q, since);
+	bed_pass(LIMIT_US + 100000);
+	since = bed.sent;
+	bed_segment(&p, 1, 0, RST);
+	is_challenged(&p, since);
+	assert_int_equal(bed.stats.tcp_rx_blind, 102);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
+
+static const struct CMUnitTest tests[] = {
+	TEST(rst_within_the_window_is_challenged),	  TEST(rst_outside_the_window_is_dropped),
+	TEST(rst_in_its_place_ends_the_connection),	  TEST(syn_is_challenged),
+	TEST(data_with_an_ack_out_of_place_is_dropped),	  TEST(data_without_ack_is_dropped),
+	TEST(challenges_are_limited_for_each_connection),
+};
+
+UWTEST_MAIN(tests)

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer whose window is below a segment gets its octets: RFC 9293 §3.8.6.2.1. */
+#include "bed.h"
+
+#define OCTETS 500u /* a segment: no MSS option, RFC 9293 §3.7.1 */
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open();
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+/* Said with octets that are newer than what the window was said with last. */
+static void set_window(struct bed_peer *p, uint16_t window)
+{
+	bed_data(p, 0, 1);
+	p->seq++;
+	p->window = window;
+	bed_data(p, 0, 1);
+	p->seq++;
+}
+
+/* The user tries for as long as it has not sent them. */
+static bool try_to_send(struct bed_conn *u)
+{
+	size_t room;
+	uint8_t *p = llp_raw.tx_begin(u->c, &room);
+
+	if (!p)
+		return false;
+	assert_true(room >= OCTETS);
+	memset(p, 1, OCTETS);
+	llp_raw.tx_commit(u->c, OCTETS);
+	llp_raw.tx_flush(u->c);
+	bed_flush();
+	return true;
+}
+
+static void all_arrives_in_pieces(uint16_t window)
+{
+	struct bed_peer p = bed_connect(40000);
+	uint32_t first = p.ack;
+	uint64_t start = bed.now_us;
+	bool sent = false;
+
+	set_window(&p, window);
+	assert_false(try_to_send(p.user));
+	while (p.ack - first < OCTETS) {
+		const struct bed_seg *s = bed_last(p.port, 0);
+
+		bed_pass(10000);
+		assert_in_range(bed.now_us - start, 0, 20000000);
+		if (!sent)
+			sent = try_to_send(p.user);
+		if (s->n && s->seq == p.ack) {
+			assert_in_range(s->n, 1, window);
+			p.ack += (uint32_t)s->n;
+			bed_segment(&p, 0, 0, ACK);
+		}
+	}
+	/* "0.1 to 1.0 seconds", and not at once */
+	assert_in_range(bed.now_us - start, 100000, 20000000);
+	assert_int_equal(bed.stats.tcp_assertions, 0);
+	/* When the window opens it is as before. */
+	set_window(&p, 65535);
+	assert_true(try_to_send(p.user));
+	assert_int_equal(bed_last(p.port, 0)->n, OCTETS);
+}
+
+static void test_100(void **state)
+{
+	(void)state;
+	all_arrives_in_pieces(100);
+}
+
+static void test_499(void **state)
+{
+	(void)state;
+	all_arrives_in_pieces(499);
+}
+
+/* An ACK of the first piece alone, and a flush right behind it: the segment that was cut is gone.
+ */
+static void a_flush_between_the_pieces(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	const struct bed_seg *s;
+	unsigned since;
+
+	(void)state;
+	set_window(&p, 200);
+	for (unsigned i = 0; i < 100 && !try_to_send(p.user); i++)
+		bed_pass(10000);
+	since = bed.sent;
+	for (unsigned i = 0; i < 100 && !bed_last(p.port, since); i++)
+		bed_pass(10000);
+	s = bed_last(p.port, since);
+	assert_non_null(s);
+	assert_int_equal(s->n, 200);
+	p.ack += 200;
+	p.window = 65535;
+	bed_segment(&p, 0, 0, ACK); /* the rest goes */
+	llp_raw.tx_flush(p.user->c);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(try_to_send(p.user));
+	p.ack += OCTETS - 200;
+	bed_segment(&p, 0, 0, ACK);
+	assert_true(try_to_send(p.user));
+	bed_flush();
+	assert_int_equal(bed_last(p.port, 0)->n, OCTETS);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
+
+static const struct CMUnitTest tests[] = {
+	TEST(test_100),
+	TEST(test_499),
+	TEST(a_flush_between_the_pieces),
+};
+
+UWTEST_MAIN(tests)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of the program that poll: when they run the stack, and how they stop. */
+#include "fake.h"
+
+#define TO_DRIVE  4u  /* empty polls in a row until the program counts as one that drives */
+#define PER_CLOCK 16u /* rounds between two looks at the clock */
+#define TO_YIELD  64u
+
+static void open_started(struct fakes *w, enum uw_threads model)
+{
+	fakes_open(w, 1, model);
+	atomic_store(&w->f[0].s.started, true);
+}
+
+static void poll_empty(struct fake *f, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		sched_app_poll(&f->s, i > 0);
+}
+
+static bool drives(struct fake *f)
+{
+	return atomic_load(&f->s.app_drives);
+}
+
+static void a_poll_of_an_empty_cq_runs_the_stack(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	atomic_store(&f->frames, 5);
+	poll_empty(f, 1);
+	assert_int_equal(f->runs, 1);
+	assert_true(f->lock_was_taken);
+	assert_int_equal(f->s.stats.drive_app, 1);
+	assert_int_equal(atomic_load(&f->s.app_rounds), 6); /* the round and its frames */
+	assert_true(fake_lock_is_free(&f->s));
+}
+
+static void not_before_there_is_a_link_nor_where_the_rx_thread_does_it(void **state)
+{
+	static const enum uw_threads models[] = { UW_THREADS_C1, UW_THREADS_C3 };
+	struct fakes w;
+
+	(void)state;
+	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
+	poll_empty(&w.f[0], 10);
+	assert_int_equal(w.f[0].runs, 0);
+	for (unsigned i = 0; i < COUNT(models); i++) {
+		open_started(&w, models[i]);
+		poll_empty(&w.f[0], 10);
+		assert_int_equal(w.f[0].runs, 0);
+		assert_false(drives(&w.f[0]));
+	}
+}
+
+static void who_has_the_lock_does_it(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	atomic_store(&f->s.lock, SCHED_TAKEN);
+	poll_empty(f, 10);
+	assert_int_equal(f->runs, 0);
+	assert_true(drives(f)); /* it waits by polling all the same */
+}
+
+static void a_few_empty_polls_in_a_row_are_driving(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	poll_empty(f, TO_DRIVE - 1);
+	assert_false(drives(f));
+	poll_empty(f, TO_DRIVE - 1); /* of another CQ: counted anew */
+	assert_false(drives(f));
+	sched_app_poll(&f->s, true);
+	assert_true(drives(f));
+	open_started(&w, UW_THREADS_C2); /* nobody else does it */
+	poll_empty(f, 1);
+	assert_true(drives(f));
+}
+
+/* Peers need not ring, and the RX thread must not sleep for long: nobody tells it of the end. */
+static void who_drives_is_awake(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	atomic_store(&f->s.own_doorbell, IO_ASLEEP);
+	atomic_store(&f->s.rx_sleeps_long, true);
+	poll_empty(f, TO_DRIVE);
+	assert_int_equal(atomic_load(&f->s.own_doorbell), IO_AWAKE);
+	assert_false(atomic_load(&f->s.rx_sleeps_long));
+}
+
+static void the_clock_is_read_now_and_then(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	poll_empty(f, PER_CLOCK - 1);
+	assert_int_equal(f->timers, 0);
+	poll_empty(f, 1);
+	assert_int_equal(f->timers, 1);
+	poll_empty(f, PER_CLOCK);
+	assert_int_equal(f->timers, 1); /* not within TIMER_US */
+	atomic_fetch_add(&w.now_us, TIMER_US);
+	poll_empty(f, PER_CLOCK);
+	assert_int_equal(f->timers, 2);
+}
+
+/* It goes away with a completion: peers ring again, and what came in between is taken in. */
+static void who_stops_looks_once_more(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	poll_empty(f, TO_DRIVE);
+	atomic_store(&f->frames, 1);
+	sched_app_busy(&f->s);
+	assert_false(drives(f));
+	assert_int_equal(atomic_load(&f->s.own_doorbell), IO_ASLEEP);
+	assert_int_equal(f->runs, TO_DRIVE + 1);
+	assert_int_equal(atomic_load(&f->frames), 0);
+	sched_app_busy(&f->s); /* it does not drive */
+	assert_int_equal(f->runs, TO_DRIVE + 1);
+}
+
+/* ... or, if another thread has the lock, that one does. */
+static void who_cannot_look_asks(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	poll_empty(f, TO_DRIVE);
+	atomic_store(&f->s.lock, SCHED_TAKEN);
+	sched_app_busy(&f->s);
+	assert_true(atomic_load(&f->s.look));
+	assert_int_equal(f->runs, TO_DRIVE);
+}
+
+static void who_drives_steadily_comes_back(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	poll_empty(f, TO_DRIVE);
+	atomic_store(&f->s.app_drives_steadily, true);
+	sched_app_busy(&f->s);
+	assert_true(drives(f));
+	open_started(&w, UW_THREADS_C2);
+	poll_empty(f, 1);
+	sched_app_busy(&f->s);
+	assert_true(drives(f));
+}
+
+/* It arms its CQ and sleeps: the RX thread, which kept away from a steady one, takes over at once.
+ */
+static void who_sleeps_hands_over(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	sched_app_sleep(&f->s); /* it does not drive */
+	assert_int_equal(atomic_load(&f->s.handover), 0);
+	poll_empty(f, TO_DRIVE);
+	sched_app_sleep(&f->s);
+	assert_false(drives(f));
+	assert_int_equal(atomic_load(&f->s.handover), 0);
+	poll_empty(f, TO_DRIVE);
+	atomic_store(&f->s.app_drives_steadily, true);
+	sched_app_sleep(&f->s);
+	assert_false(drives(f));
+	assert_int_equal(atomic_load(&f->s.own_doorbell), IO_ASLEEP);
+	assert_int_equal(atomic_load(&f->s.handover), 1);
+}
+
+static bool always(void *stack, bool links)
+{
+	(void)stack;
+	(void)links;
+	return true;
+}
+
+/* A yield that took long: another thread needs this core. The next time it sleeps on the doorbell,
+ * unless there is something to do. */
+static void where_a_yield_costs_a_time_slice_it_sleeps(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	f->step_us = LONG_YIELD_US + 1;
+	poll_empty(f, TO_YIELD);
+	assert_int_equal(f->s.stats.app_doze, 0);
+	for (unsigned i = 0; i < TO_YIELD; i++)
+		sched_app_poll(&f->s, true);
+	assert_int_equal(f->s.stats.app_doze, 1);
+	assert_int_equal(atomic_load(&f->s.app_sleepers), 0);
+	f->ops.pending = always;
+	for (unsigned i = 0; i < TO_YIELD; i++)
+		sched_app_poll(&f->s, true);
+	assert_int_equal(f->s.stats.app_doze, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_poll_of_an_empty_cq_runs_the_stack),
+		cmocka_unit_test(not_before_there_is_a_link_nor_where_the_rx_thread_does_it),
+		cmocka_unit_test(who_has_the_lock_does_it),
+		cmocka_unit_test(a_few_empty_polls_in_a_row_are_driving),
+		cmocka_unit_test(who_drives_is_awake),
+		cmocka_unit_test(the_clock_is_read_now_and_then),
+		cmocka_unit_test(who_stops_looks_once_more),
+		cmocka_unit_test(who_cannot_look_asks),
+		cmocka_unit_test(who_drives_steadily_comes_back),
+		cmocka_unit_test(who_sleeps_hands_over),
+		cmocka_unit_test(where_a_yield_costs_a_time_slice_it_sleeps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

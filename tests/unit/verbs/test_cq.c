@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: notifies that are held back, muted ones, and what an overflow tells. */
+#include <errno.h>
+
+#include "verbs/verbs.h"
+#include "world.h"
+
+#define DEPTH 16u
+
+struct bench {
+	struct world *w;
+	struct verbs v;
+	struct uw_cq *cq;
+	unsigned notified, failed;
+};
+
+static void on_notify(void *ctx)
+{
+	((struct bench *)ctx)->notified++;
+}
+
+static void on_error(void *ctx)
+{
+	((struct bench *)ctx)->failed++;
+}
+
+static struct bench *open_bench(unsigned n_stacks)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct uw_cq_attr a = {
+		.depth = DEPTH, .notify = on_notify, .error = on_error, .ctx = b, .stamps = true
+	};
+
+	assert_non_null(b);
+	b->w = world_open(n_stacks);
+	assert_status(verbs_init(&b->v, &b->w->d), UW_OK);
+	assert_int_equal(verbs_cq_create(&b->v, &a, &b->cq), 0);
+	return b;
+}
+
+static void close_bench(struct bench *b)
+{
+	assert_int_equal(uw_cq_destroy(b->cq), 0);
+	assert_null(b->v.cqs);
+	assert_null(b->v.moderated);
+	verbs_free(&b->v);
+	world_close(b->w);
+	free(b);
+}
+
+/* As the stack does, under its lock. */
+static bool push(struct bench *b, uint32_t qpn, uint64_t wr_id)
+{
+	const struct uw_wc wc = { .wr_id = wr_id, .qp_num = qpn };
+	struct sched *s = &world_stack(b->w, 0)->sched;
+	bool ok;
+
+	sched_lock(s);
+	ok = cq_push(&b->cq->cq, &wc, false);
+	sched_unlock(s);
+	return ok;
+}
+
+static void run(struct bench *b)
+{
+	verbs_run(&b->v, world_stack(b->w, 0));
+}
+
+static unsigned take_all(struct bench *b)
+{
+	struct uw_wc wc[2 * DEPTH];
+
+	return cq_take(&b->cq->cq, COUNT(wc), wc, NULL);
+}
+
+/* ---- moderation --------------------------------------------------------------------------------
+ */
+
+static void a_notify_comes_at_once(void **state)
+{
+	struct bench *b = open_bench(1);
+
+	(void)state;
+	assert_true(push(b, 2, 1)); /* not armed */
+	assert_int_equal(b->notified, 0);
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	assert_true(push(b, 2, 2));
+	assert_true(push(b, 2, 3));
+	assert_int_equal(b->notified, 1);
+	take_all(b);
+	close_bench(b);
+}
+
+static void one_that_is_held_back_comes_with_enough_completions(void **state)
+{
+	struct bench *b = open_bench(1);
+
+	(void)state;
+	assert_int_equal(uw_cq_moderate(b->cq, 3, 500), 0);
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	assert_true(push(b, 2, 1));
+	run(b);
+	assert_int_equal(b->notified, 0);
+	assert_ptr_equal(b->v.moderated, b->cq);
+	assert_int_equal(verbs_next_due_us(&b->v, world_stack(b->w, 0)), b->w->now_us + 500);
+	assert_true(push(b, 2, 2));
+	run(b);
+	assert_int_equal(b->notified, 0);
+	assert_true(push(b, 2, 3));
+	run(b);
+	assert_int_equal(b->notified, 1);
+	assert_null(b->v.moderated);
+	assert_int_equal(verbs_next_due_us(&b->v, world_stack(b->w, 0)), UINT64_MAX);
+	run(b);
+	assert_int_equal(b->notified, 1);
+	close_bench(b);
+}
+
+static void or_when_its_time_is_over(void **state)
+{
+	struct bench *b = open_bench(1);
+
+	(void)state;
+	assert_int_equal(uw_cq_moderate(b->cq, 3, 500), 0);
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	assert_true(push(b, 2, 1));
+	b->w->now_us += 499;
+	run(b);
+	assert_int_equal(b->notified, 0);
+	b->w->now_us += 1;
+	run(b);
+	assert_int_equal(b->notified, 1);
+	assert_int_equal(b->cq->due_us, 0);
+	close_bench(b);
+}
+
+static void a_count_of_0_ends_it(void **state)
+{
+	struct bench *b = open_bench(1);
+
+	(void)state;
+	assert_int_equal(uw_cq_moderate(b->cq, 3, 500), 0);
+	assert_int_equal(uw_cq_moderate(b->cq, 0, 500), 0);
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	assert_true(push(b, 2, 1));
+	assert_int_equal(b->notified, 1);
+	close_bench(b);
+}
+
+/* Several stacks may fill it at once: none counts what is there. */
+static void with_several_stacks_none_is_held_back(void **state)
+{
+	struct bench *b = open_bench(3);
+
+	(void)state;
+	assert_int_equal(uw_cq_moderate(b->cq, 3, 500), 0);
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	assert_true(push(b, 2, 1));
+	assert_int_equal(b->notified, 1);
+	close_bench(b);
+}
+
+static void one_that_is_destroyed_leaves_no_notify_behind(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_cq_attr a = { .depth = 4, .notify = on_notify, .ctx = b };
+	struct uw_cq *first = b->cq, *second;
+
+	(void)state;
+	assert_int_equal(verbs_cq_create(&b->v, &a, &second), 0);
+	assert_int_equal(uw_cq_moderate(first, 3, 500), 0);
+	assert_int_equal(uw_cq_moderate(second, 3, 500), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		b->cq = i ? second : first;
+		assert_int_equal(uw_cq_arm(b->cq, false), 0);
+		assert_true(push(b, 2, 1));
+	}
+	assert_int_equal(uw_cq_destroy(first), 0);
+	b->w->now_us += 1000;
+	run(b);
+	assert_int_equal(b->notified, 1); /* the second's */
+	close_bench(b);
+}
+
+/* ---- mute --------------------------------------------------------------------------------------
+ */
+
+/* While a QP is destroyed its flushed completions come and go: no event, and no overflow. */
+static void muted_it_tells_nothing(void **state)
+{
+	struct bench *b = open_bench(1);
+
+	(void)state;
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	verbs_cq_mute(b->cq, true);
+	for (unsigned i = 0; i < 2 * DEPTH; i++)
+		push(b, 9, i);
+	assert_int_equal(b->notified, 0);
+	assert_int_equal(b->failed, 0);
+	verbs_cq_forget(b->cq, 9);
+	assert_int_equal(cq_count(&b->cq->cq), 0);
+	verbs_cq_mute(b->cq, false);
+	/* armed as before: the next one tells */
+	assert_true(push(b, 2, 1));
+	assert_int_equal(b->notified, 1);
+	take_all(b);
+	close_bench(b);
+}
+
+static void of_others_it_forgets_nothing(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_wc wc[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++)
+		assert_true(push(b, 2 + i % 2, i));
+	verbs_cq_forget(b->cq, 2);
+	assert_int_equal(cq_take(&b->cq->cq, 4, wc, NULL), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(wc[i].qp_num, 3);
+		assert_int_equal(wc[i].wr_id, 2 * i + 1);
+	}
+	close_bench(b);
+}
+
+static void one_without_a_channel_stays_silent(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_cq_attr a = { .depth = 4 };
+	struct uw_cq *first = b->cq;
+
+	(void)state;
+	assert_int_equal(verbs_cq_create(&b->v, &a, &b->cq), 0);
+	assert_int_equal(uw_cq_arm(b->cq, false), -EINVAL);
+	verbs_cq_mute(b->cq, true);
+	verbs_cq_mute(b->cq, false);
+	assert_null(b->cq->cq.notify);
+	assert_int_equal(uw_cq_destroy(first), 0);
+	close_bench(b);
+}
+
+/* ---- overflow -----------------------------------------------------------------------------------
+ */
+
+static void an_overflow_is_told_once_and_all_stacks_look(void **state)
+{
+	struct bench *b = open_bench(3);
+
+	(void)state;
+	for (unsigned i = 0; i < DEPTH; i++)
+		assert_true(push(b, 2, i));
+	assert_int_equal(b->failed, 0);
+	assert_false(push(b, 2, DEPTH));
+	assert_int_equal(b->failed, 1);
+	assert_true(atomic_load(&b->cq->failed));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(atomic_load(&b->v.cq_failed[i]));
+		verbs_run(&b->v, world_stack(b->w, i));
+		assert_false(atomic_load(&b->v.cq_failed[i]));
+	}
+	close_bench(b);
+}
+
+static void a_resize_keeps_what_is_there(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_wc wc[DEPTH];
+
+	(void)state;
+	for (unsigned i = 0; i < DEPTH; i++)
+		assert_true(push(b, 2, i));
+	assert_int_equal(uw_cq_resize(b->cq, DEPTH - 1), -EINVAL);
+	assert_int_equal(uw_cq_resize(b->cq, 4 * DEPTH), 0);
+	assert_true(push(b, 2, DEPTH));
+	assert_int_equal(cq_take(&b->cq->cq, DEPTH, wc, NULL), DEPTH);
+	for (unsigned i = 0; i < DEPTH; i++)
+		assert_int_equal(wc[i].wr_id, i);
+	assert_int_equal(take_all(b), 1);
+	close_bench(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_notify_comes_at_once),
+		cmocka_unit_test(one_that_is_held_back_comes_with_enough_completions),
+		cmocka_unit_test(or_when_its_time_is_over),
+		cmocka_unit_test(a_count_of_0_ends_it),
+		cmocka_unit_test(with_several_stacks_none_is_held_back),
+		cmocka_unit_test(one_that_is_destroyed_leaves_no_notify_behind),
+		cmocka_unit_test(muted_it_tells_nothing),
+		cmocka_unit_test(of_others_it_forgets_nothing),
+		cmocka_unit_test(one_without_a_channel_stays_silent),
+		cmocka_unit_test(an_overflow_is_told_once_and_all_stacks_look),
+		cmocka_unit_test(a_resize_keeps_what_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
