@@ -296,6 +296,8 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 
 	if (!st && src && src->sa_family)
 		st = ep_read_addr(src, &from, &unused);
+	if (!st && !ep_may_enter(ep->state, EP_RESOLVED))
+		st = UW_E_INVAL;
 	if (st)
 		return conn_errno(st);
 	if (ep->state == EP_BOUND)

@@ -382,7 +382,10 @@ class Programs(Base):
         """The shell that begins uwarp-run says so; nothing but shells is in this PATH."""
         bare = os.path.join(self.top, "bare")
         os.makedirs(bare, exist_ok=True)
-        r = subprocess.run(["/bin/sh", RUN, "--", "true"], env={"PATH": bare}, capture_output=True, text=True, timeout=30)
+        copy = os.path.join(self.top, "uwarp-run-copy")
+        with open(RUN) as f, open(copy, "w") as g:
+            g.write(f.read().replace("/usr/bin/python3", "/nonexistent/python3"))
+        r = subprocess.run(["/bin/sh", copy, "--", "true"], env={"PATH": bare}, capture_output=True, text=True, timeout=30)
         self.assertEqual(r.returncode, 1)
         self.assertRegex(r.stderr, r"\Auwarp-run: needs python3, .*apt install[^\n]+\n\Z")
 

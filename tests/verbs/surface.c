@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rarer verbs, end to end. */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -428,6 +429,40 @@ static void notifies_are_moderated(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
 
+/* A QP takes its completions with it, so its channel hears nothing: a program that destroys the CQ
+ * next would be woken to poll one that is no more. */
+static void a_destroyed_qp_raises_no_completion_event(void **state)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(here.ctx);
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 64, NULL, ch, 0);
+	struct qp_wish w = { .cq = cq };
+	struct pollfd fd = { .fd = ch->fd, .events = POLLIN };
+	struct end a, b;
+	struct ibv_sge v;
+	struct ibv_wc wc;
+
+	(void)state;
+	ends_connect(&here, &w, true, &a, &b);
+	v = sge_at(&b, 0, 8);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(post_recv(&b, &v, 1), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	rdma_destroy_qp(b.id);
+	expect_event(here.client, RDMA_CM_EVENT_DISCONNECTED); /* all has happened */
+	expect_event(here.server, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(a.id);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+	assert_int_equal(rdma_destroy_id(a.id), 0);
+	assert_int_equal(rdma_destroy_id(b.id), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+	assert_int_equal(ibv_dereg_mr(a.mr), 0);
+	assert_int_equal(ibv_dereg_mr(b.mr), 0);
+	free(a.m);
+	free(b.m);
+}
+
 /* An SRQ's QP in error says when it will take no receive any more. */
 static void the_last_receive_is_announced(void **state)
 {
@@ -574,6 +609,7 @@ int main(void)
 		cmocka_unit_test(a_send_waits_for_its_receive),
 		cmocka_unit_test(completions_are_stamped),
 		cmocka_unit_test(notifies_are_moderated),
+		cmocka_unit_test(a_destroyed_qp_raises_no_completion_event),
 		cmocka_unit_test(the_last_receive_is_announced),
 		cmocka_unit_test(the_drain_is_told),
 		cmocka_unit_test(an_srq_grows_and_shrinks),

@@ -141,7 +141,8 @@ static void calls_out_of_order_change_nothing(void **state)
 
 static void an_endpoint_goes_from_state_to_state(void **state)
 {
-	struct sockaddr_in there = addr4(0x0a000009, 7001);
+	struct sockaddr_in there = addr4(0x0a000009, 7001), other = addr4(0x0a000008, 7002);
+	struct sockaddr_storage peer;
 	const struct uw_cm_param p = { 0 };
 	struct world *w = world_open(1);
 	struct world_qp *q = world_qp(w, 2, NULL);
@@ -157,7 +158,9 @@ static void an_endpoint_goes_from_state_to_state(void **state)
 	assert_int_equal(uw_ep_connect(ep, 2, &p), 0);
 	assert_int_equal(ep->state, EP_HAS_CONN);
 	assert_int_equal(ep->conn->state, CONN_CONNECTING);
-	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&there, 100), -EINVAL);
+	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&other, 100), -EINVAL);
+	uw_ep_peer_addr(ep, &peer);
+	assert_memory_equal(&peer, &there, sizeof(there)); /* it is connected to that one still */
 	assert_int_equal(uw_ep_connect(ep, 2, &p), -EINVAL);
 	assert_int_equal(uw_ep_accept(ep, 2, &p), -EINVAL); /* an initiator */
 	uw_ep_destroy(ep);

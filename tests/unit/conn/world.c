@@ -100,7 +100,7 @@ static void open_stack(struct world *w, unsigned i)
 	sched->now_us = now_us;
 	sched->now_arg = w;
 	sched_init(sched);
-	stack_init(&ws->s, &w->d, &fake_llp_ops);
+	stack_set_up(&ws->s, &w->d, &fake_llp_ops);
 	open_links(ws);
 }
 
@@ -180,7 +180,7 @@ struct world_qp *world_qp(struct world *w, unsigned num, struct rnr_srq *srq)
 	struct qp_setup setup = { .num = num,
 				  .pd = 1,
 				  .srq = srq ? &srq->rq : NULL,
-				  .patient = true,
+				  .rnr_wait = true,
 				  .mem = &w->mem,
 				  .stats = &w->stack[0].s.sched.stats };
 

@@ -34,7 +34,7 @@ static struct bench *open_bench(unsigned n_stacks)
 	assert_non_null(b);
 	b->w = world_open(n_stacks);
 	assert_status(verbs_init(&b->v, &b->w->d), UW_OK);
-	assert_int_equal(verbs_cq_create(&b->v, &a, &b->cq), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &a, &b->cq), 0);
 	return b;
 }
 
@@ -167,7 +167,7 @@ static void one_that_is_destroyed_leaves_no_notify_behind(void **state)
 	struct uw_cq *first = b->cq, *second;
 
 	(void)state;
-	assert_int_equal(verbs_cq_create(&b->v, &a, &second), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &a, &second), 0);
 	assert_int_equal(uw_cq_moderate(first, 3, 500), 0);
 	assert_int_equal(uw_cq_moderate(second, 3, 500), 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -192,14 +192,14 @@ static void muted_it_tells_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(uw_cq_arm(b->cq, false), 0);
-	verbs_cq_mute(b->cq, true);
+	verbs_mute_cq(b->cq, true);
 	for (unsigned i = 0; i < 2 * DEPTH; i++)
 		push(b, 9, i);
 	assert_int_equal(b->notified, 0);
 	assert_int_equal(b->failed, 0);
-	verbs_cq_forget(b->cq, 9);
+	verbs_forget_in_cq(b->cq, 9);
 	assert_int_equal(cq_count(&b->cq->cq), 0);
-	verbs_cq_mute(b->cq, false);
+	verbs_mute_cq(b->cq, false);
 	/* armed as before: the next one tells */
 	assert_true(push(b, 2, 1));
 	assert_int_equal(b->notified, 1);
@@ -215,7 +215,7 @@ static void of_others_it_forgets_nothing(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 6; i++)
 		assert_true(push(b, 2 + i % 2, i));
-	verbs_cq_forget(b->cq, 2);
+	verbs_forget_in_cq(b->cq, 2);
 	assert_int_equal(cq_take(&b->cq->cq, 4, wc, NULL), 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(wc[i].qp_num, 3);
@@ -231,10 +231,10 @@ static void one_without_a_channel_stays_silent(void **state)
 	struct uw_cq *first = b->cq;
 
 	(void)state;
-	assert_int_equal(verbs_cq_create(&b->v, &a, &b->cq), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &a, &b->cq), 0);
 	assert_int_equal(uw_cq_arm(b->cq, false), -EINVAL);
-	verbs_cq_mute(b->cq, true);
-	verbs_cq_mute(b->cq, false);
+	verbs_mute_cq(b->cq, true);
+	verbs_mute_cq(b->cq, false);
 	assert_null(b->cq->cq.notify);
 	assert_int_equal(uw_cq_destroy(first), 0);
 	close_bench(b);

@@ -31,8 +31,8 @@ static struct bench *open_bench(void)
 	b->m = calloc(2, OCTETS);
 	assert_non_null(b->m);
 	assert_status(verbs_init(&b->v, &b->w->d), UW_OK);
-	assert_int_equal(verbs_pd_alloc(&b->v, &b->pd), 0);
-	assert_int_equal(verbs_pd_alloc(&b->v, &b->other), 0);
+	assert_int_equal(verbs_make_pd(&b->v, &b->pd), 0);
+	assert_int_equal(verbs_make_pd(&b->v, &b->other), 0);
 	assert_int_equal(uw_mr_reg(b->pd, b->m, OCTETS, (uintptr_t)b->m, REMOTE, &b->mr), 0);
 	return b;
 }

@@ -38,9 +38,9 @@ static struct bench *open_bench(unsigned n_stacks)
 	assert_status(verbs_init(&b->v, &b->w->d), UW_OK);
 	b->w->d.hooks.find_qp = verbs_find_qp;
 	b->w->d.hooks.find_qp_arg = &b->v;
-	assert_int_equal(verbs_pd_alloc(&b->v, &b->pd), 0);
-	assert_int_equal(verbs_cq_create(&b->v, &ca, &b->scq), 0);
-	assert_int_equal(verbs_cq_create(&b->v, &ca, &b->rcq), 0);
+	assert_int_equal(verbs_make_pd(&b->v, &b->pd), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &ca, &b->scq), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &ca, &b->rcq), 0);
 	assert_int_equal(uw_srq_create(b->pd, &sa, &b->srq), 0);
 	return b;
 }
@@ -254,7 +254,7 @@ static void destroyed_it_fills_no_cq(void **state)
 	struct uw_qp *qp;
 
 	(void)state;
-	assert_int_equal(verbs_cq_create(&b->v, &ca, &b->rcq), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &ca, &b->rcq), 0);
 	qp = make_qp(b, NULL);
 	stream_of(b, qp, 0);
 	post_recv(qp, WRS);
