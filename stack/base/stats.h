@@ -16,6 +16,9 @@
 	X(tcp_tx_bytes) \
 	X(tcp_syn_dropped) \
 	X(tcp_tx_copied) \
+	X(tcp_tx_again) \
+	X(tcp_tx_probes) \
+	X(tcp_timeouts) \
 	X(tcp_assertions) \
 	X(tcp_syn_recycled) \
 	X(tcp_rx_blind) \

@@ -143,6 +143,27 @@ static int get_tso(struct uw_config *c)
 	return err;
 }
 
+static int get_congestion(struct uw_config *c)
+{
+	static const char *const names[] = {
+		[UW_CC_CUBIC] = "cubic", [UW_CC_DCTCP] = "dctcp", [UW_CC_DELAY] = "delay", NULL
+	};
+	unsigned i = c->congestion;
+	int err = get_choice("UWARP_CC", names, "cubic, dctcp or delay", &i);
+
+	c->congestion = (enum uw_congestion)i;
+	return err;
+}
+
+static int get_choices(struct uw_config *c)
+{
+	int err = get_threads(c);
+
+	if (!err)
+		err = get_tso(c);
+	return err ? err : get_congestion(c);
+}
+
 static int get_strings(struct uw_config *c)
 {
 	int err = get_string("UWARP_LINK", c->link, sizeof(c->link));
@@ -211,9 +232,7 @@ int uw_config_from_env(struct uw_config *c)
 	if (!err)
 		err = get_transport(c);
 	if (!err)
-		err = get_threads(c);
-	if (!err)
-		err = get_tso(c);
+		err = get_choices(c);
 	if (!err)
 		err = get_rate(c);
 	if (!err)
@@ -222,6 +241,8 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_number(&numbers[i]);
 	if (!err)
 		err = get_bool("UWARP_IP_AUTO", &c->ip_auto);
+	if (!err)
+		err = get_bool("UWARP_ECN", &c->ecn);
 	if (!err)
 		err = get_bool("UWARP_CRC", &c->crc);
 	if (!err)

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/links.h"
 #include "engine/transport.h"
+#include "loss/cc.h"
 
 /* ---- what links call back -------------------------------------------------------------------- */
 
@@ -85,12 +86,17 @@ static struct io_pcap *open_pcap(unsigned index)
 
 static void start_llp(struct uw_engine *e, struct stack *s)
 {
+	static const struct cc_ops *const control[] = {
+		[UW_CC_CUBIC] = &cc_cubic, [UW_CC_DCTCP] = &cc_dctcp, [UW_CC_DELAY] = &cc_delay
+	};
 	unsigned index = s->sched.index;
 	struct llp_config llp = { .user = &conn_llp_user,
 				  .now_us = llp_now,
 				  .random = llp_random,
 				  .wake = wake_stack,
 				  .arg = s,
+				  .congestion = control[e->cfg.congestion],
+				  .ecn = e->cfg.ecn,
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &s->sched.stats };
 

@@ -16,6 +16,7 @@
 #include "io/io.h"
 
 struct llp_conn;
+struct cc_ops;
 struct llp_listener;
 
 /* Where to listen. 0.0.0.0 and 127.0.0.1 stand for all IPv4 addresses of the link, ::1 for all IPv6
@@ -59,6 +60,8 @@ struct llp_config {
 	/* Any thread, no lock needed: something waits for poll() or flush_links(). */
 	void (*wake)(void *arg);
 	void *arg;
+	const struct cc_ops *congestion; /* loss/cc.h; NULL: CUBIC */
+	bool ecn;			 /* RFC 3168: offer it, and agree to it */
 	uint32_t keepalive_ms; /* probe a peer that was silent for so long; 0: never */
 	struct uw_stats *stats;
 };

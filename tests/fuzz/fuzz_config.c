@@ -29,6 +29,8 @@ static const char *const names[] = {
 	"UWARP_IDENTITY",
 	"UWARP_THREADS",
 	"UWARP_TSO",
+	"UWARP_CC",
+	"UWARP_ECN",
 	"UWARP_IMPAIR",
 };
 

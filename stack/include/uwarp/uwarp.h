@@ -58,6 +58,13 @@ enum uw_tso {
 	UW_TSO_OFF,
 };
 
+/* What decides how much a connection has in flight (doc/adr/0022). */
+enum uw_congestion {
+	UW_CC_CUBIC,
+	UW_CC_DCTCP, /* for networks whose switches mark (ECN); turns ecn on */
+	UW_CC_DELAY, /* for networks that lose without congestion */
+};
+
 #define UW_STACKS_MAX 8
 
 struct uw_config {
@@ -75,6 +82,9 @@ struct uw_config {
 	uint64_t rate_bps; /* no faster than this, bits per second; 0 = as fast as the link is */
 	char impair[256];  /* what the link does to frames (io/impair/options.h); "" = nothing */
 	enum uw_tso tso;   /* default UW_TSO_AUTO */
+	/* Transport raw, and not between processes, where nothing is lost. */
+	enum uw_congestion congestion; /* default UW_CC_CUBIC */
+	bool ecn;	   /* offer explicit congestion notification (RFC 3168); default false */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
@@ -399,11 +409,12 @@ void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 	X(cq_resize)                                                                               \
 	X(cq_destroy)                                                                              \
 	X(cq_poll)                                                                                 \
-	X(cq_arm) X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(   \
-		qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer)        \
-		X(qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(ep_create) X(          \
-			ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve) X(ep_listen)         \
-			X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)     \
+	X(cq_arm)                                                                                  \
+	X(srq_create) X(srq_destroy) X(srq_set_limit) X(srq_limit) X(srq_post_recv) X(qp_create)   \
+		X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer) X(qp_set_path) X( \
+			qp_set_access) X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx)        \
+			X(ep_bind) X(ep_share_port) X(ep_resolve) X(ep_listen) X(ep_connect) X(    \
+				ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy)             \
 				X(ep_local_addr) X(ep_peer_addr) X(mr_alloc_null) X(mr_change)     \
 					X(mw_alloc) X(mw_dealloc) X(mw_rkey) X(cq_poll_stamped)    \
 						X(cq_moderate) X(post_send_all) X(ep_only6)        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections: listening, connecting, accepting, ending. Octets: pcb/rx.c and pcb/tx_queue.c. */
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 
 #include <string.h>
 
@@ -56,6 +56,7 @@ static void leave(struct llp_conn *c)
 void conn_release(struct llp_conn *c)
 {
 	conn_flow_remove(c);
+	conn_loss_end(c);
 	conn_rx_forget(c);
 	unlist(c);
 	c->pcb = NULL;
@@ -164,6 +165,7 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_loss_begin(c);
 	conn_fast_start(c);
 	c->connecting = false;
 	c->in_callback = true;
@@ -184,6 +186,7 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 	}
 	ls = conn_established(c);
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_loss_begin(c);
 	conn_fast_start(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);

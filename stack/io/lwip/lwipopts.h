@@ -68,7 +68,7 @@
 #define TCP_SNDQUEUELOWAT	   16384
 #define TCP_OVERSIZE		   0
 #define TCP_QUEUE_OOSEQ		   1
-#define TCP_OOSEQ_MAX_PBUFS	   512 /* keeps a hostile peer from holding the frame pool */
+#define TCP_OOSEQ_MAX_PBUFS	   2048 /* keeps a hostile peer from holding the frame pool */
 #define LWIP_TCP_SACK_OUT	   1
 #define LWIP_TCP_TIMESTAMPS	   0 /* FPDU alignment: every segment has the same EMSS */
 #define LWIP_TCP_KEEPALIVE	   1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Links as lwIP interfaces: frames in, frames out, no copy where it can be helped. */
 #include "io/lwip/assertion.h"
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 
 #include <string.h>
 
@@ -213,6 +213,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		open_half(el, p);
 	else if (el->nif.input(p, &el->nif) != ERR_OK)
 		pbuf_free(p);
+	edge_loss_settle();
 	/* It may be over and its record a spare one, which keeps nothing. */
 	if (s.c)
 		conn_rx_kept(s.c);
@@ -223,6 +224,7 @@ unsigned edge_poll(void)
 {
 	unsigned total = 0;
 
+	edge_loss_timers();
 	for (unsigned i = 0; i < EDGE_LINKS; i++) {
 		struct edge_link *el = &edge.links[i];
 		struct io_frame *v[EDGE_SELF];
@@ -246,6 +248,7 @@ void edge_init(const struct llp_config *cfg)
 	static bool once;
 
 	edge.cfg = *cfg;
+	edge_loss_init(cfg);
 	edge_flow_init();
 	edge_syn_init();
 	if (once)

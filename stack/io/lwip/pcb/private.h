@@ -36,7 +36,7 @@ static_assert(LWIP_VERSION_MAJOR == 2 && LWIP_VERSION_MINOR == 2 && LWIP_VERSION
 	X(state, PLAIN) X(flags, PLAIN) X(tos, PLAIN) X(ttl, PLAIN) X(mss, PLAIN)                  \
 	/* what comes */                                                                           \
 	X(rcv_nxt, RX_SEQ) X(rcv_wnd, PLAIN) X(rcv_ann_wnd, PLAIN) X(rcv_ann_right_edge, RX_SEQ)   \
-	X(ooseq, QUEUE) X(refused_data, POINTER)                                                   \
+	X(ooseq, QUEUE) X(refused_data, POINTER) X(rcv_sacks, OTHER)                               \
 	/* what goes */                                                                            \
 	X(snd_nxt, TX_SEQ) X(snd_lbb, TX_SEQ) X(lastack, TX_SEQ) X(snd_wl1, RX_SEQ)                \
 	X(snd_wl2, TX_SEQ) X(snd_wnd, PLAIN) X(snd_wnd_max, PLAIN) X(snd_buf, PLAIN)               \

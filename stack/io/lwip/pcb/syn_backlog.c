@@ -12,7 +12,7 @@
  * hosts out, and a program that opens too many connections at once waits for a retransmission and
  * does not fail.
  */
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 #include "io/lwip/pcb/private.h"
 
 #include "io/siphash.h"
@@ -130,6 +130,7 @@ void edge_syn_opened(void)
 	tcp_backlog_accepted(pcb); /* we count */
 	conn_attach(c, pcb);
 	c->active = true;
+	conn_ecn_half(c);
 	conn_flow_add(c);
 	enter(c, ls);
 }

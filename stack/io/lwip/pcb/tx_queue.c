@@ -4,7 +4,7 @@
  * their alignment with segments (RFC 5044 §5). So a segment is appended to lwIP's queue here, as it
  * is. This file knows the layout of struct tcp_seg and the rules of the queues of lwIP 2.2.1.
  */
-#include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 #include "io/lwip/pcb/private.h"
 
 /* More in flight than this fills caches and rings and moves nothing faster. */
@@ -41,11 +41,12 @@ static bool too_few(const struct llp_conn *c, uint32_t wnd)
 
 /* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
  * when the persist timer runs. */
-static bool window_open(const struct llp_conn *c, uint32_t n)
+static bool window_open(struct llp_conn *c, uint32_t n)
 {
 	const struct tcp_pcb *pcb = c->pcb;
 	uint32_t cap = c->el->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
-	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, pcb->cwnd), cap);
+	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd;
+	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), cap);
 
 	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
 		return false;
@@ -241,6 +242,7 @@ void edge_tx_flush(struct llp_conn *c)
 		return;
 	conn_activate(c);
 	output(c);
+	conn_loss_sent(c);
 	/* One that was cut may be gone though its end is not acknowledged. */
 	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;

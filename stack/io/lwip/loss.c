@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes to stack/loss: segments as they are sent and come, by lwIP's hooks; memory; timers. */
+#include "io/lwip/loss.h"
+
+#include <string.h>
+
+#include "io/lwip/hooks.h"
+#include "io/lwip/loss_conn.h"
+
+#include "io/lwip/pcb/private.h"
+
+#define RECORD_FIRST 32u    /* entries, doubled as they are needed */
+#define RECORD_MOST  65536u /* more than lwIP lets a connection have queued */
+#define RETRY_US     200u   /* the link was full */
+#define RTO_NEVER    0x7fff /* pcb->sv: lwIP's RTO is pcb->sa / 8 + pcb->sv ticks */
+
+static_assert(RECORD_MOST > TCP_SND_QUEUELEN, "the record has room for all");
+
+static struct loss_config config;
+static bool ecn;
+static struct conn_loss *watched;    /* those with a timer */
+static struct conn_loss *cursor;     /* edge_loss_timers: looks at this one next */
+static struct llp_conn *heard;	     /* a segment came for it */
+static uint64_t due_us = UINT64_MAX; /* no timer of any is due before */
+
+static uint64_t now(void)
+{
+	return edge.cfg.now_us(edge.cfg.arg);
+}
+
+void edge_loss_init(const struct llp_config *cfg)
+{
+	loss_config_default(&config);
+	config.max_window = TCP_SND_BUF;
+	if (cfg->congestion)
+		config.cc = cfg->congestion;
+	ecn = cfg->ecn || config.cc->every_mark;
+}
+
+bool conn_loss_ecn(void)
+{
+	return ecn;
+}
+
+/* ---- timers ------------------------------------------------------------------------------ */
+
+static void watch(struct conn_loss *k)
+{
+	if (k->link)
+		return;
+	k->next = watched;
+	k->link = &watched;
+	if (k->next)
+		k->next->link = &k->next;
+	watched = k;
+}
+
+static void unwatch(struct conn_loss *k)
+{
+	if (!k->link)
+		return;
+	if (cursor == k)
+		cursor = k->next;
+	*k->link = k->next;
+	if (k->next)
+		k->next->link = k->link;
+	k->link = NULL;
+}
+
+static uint64_t wake_us(const struct conn_loss *k)
+{
+	uint64_t at = loss_wake_us(&k->loss);
+
+	return k->retry_us && k->retry_us < at ? k->retry_us : at;
+}
+
+void conn_loss_watch(struct conn_loss *k)
+{
+	uint64_t at = wake_us(k);
+
+	if (at == UINT64_MAX)
+		return;
+	watch(k);
+	if (at < due_us)
+		due_us = at;
+}
+
+void conn_loss_retry(struct conn_loss *k)
+{
+	k->retry_us = now() + RETRY_US;
+	conn_loss_watch(k);
+}
+
+uint64_t edge_loss_next_us(void)
+{
+	uint64_t t;
+
+	if (due_us == UINT64_MAX)
+		return UINT64_MAX;
+	t = now();
+	return due_us > t ? due_us - t : 1;
+}
+
+/* Whatever is due may end connections, this one and others: unwatch() moves the cursor on. */
+void edge_loss_timers(void)
+{
+	uint64_t t, at;
+
+	if (due_us == UINT64_MAX)
+		return;
+	t = now();
+	if (t < due_us)
+		return;
+	due_us = UINT64_MAX;
+	for (struct conn_loss *k = watched; k; k = cursor) {
+		cursor = k->next;
+		at = wake_us(k);
+		if (at <= t)
+			conn_loss_due(k, t);
+		else if (at == UINT64_MAX)
+			unwatch(k);
+		else if (at < due_us)
+			due_us = at;
+	}
+	cursor = NULL;
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+void conn_loss_begin(struct llp_conn *c)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	struct conn_loss *k;
+	struct sent *slot;
+
+	if (c->el->io->flags & IO_P2P || pcb->unsent)
+		return;
+	k = calloc(1, sizeof(*k));
+	slot = malloc(RECORD_FIRST * sizeof(*slot));
+	if (!k || !slot) {
+		free(k);
+		free(slot);
+		return;
+	}
+	k->c = c;
+	c->loss = k;
+	loss_init(&k->loss, &config, slot, RECORD_FIRST, pcb->snd_nxt, pcb->mss);
+	k->loss.has_sack = config.sack && pcb->flags & TF_SACK;
+	pcb->sa = 0;
+	pcb->sv = pcb->rto = RTO_NEVER;
+	pcb->rttest = 0;
+	pcb->ssthresh = 0; /* lwIP's window grows least so */
+	conn_loss_window(c);
+}
+
+void conn_loss_end(struct llp_conn *c)
+{
+	struct conn_loss *k = c->loss;
+
+	if (heard == c)
+		heard = NULL;
+	if (!k)
+		return;
+	c->loss = NULL;
+	unwatch(k);
+	free(k->loss.rec.slot);
+	free(k);
+}
+
+/* Without memory the record stays full, and nothing new is sent until something is acknowledged. */
+static void grow(struct conn_loss *k)
+{
+	uint32_t n = 2 * k->loss.rec.size;
+	struct sent *old = k->loss.rec.slot, *slot;
+
+	if (!record_full(&k->loss.rec) || n > RECORD_MOST)
+		return;
+	slot = malloc(n * sizeof(*slot));
+	if (!slot)
+		return;
+	loss_grow(&k->loss, slot, n);
+	free(old);
+}
+
+/* ---- what is sent ------------------------------------------------------------------------ */
+
+static void note(struct conn_loss *k, struct tcp_seg *seg)
+{
+	loss_sent(&k->loss, TCP_TCPLEN(seg), seg, now());
+	grow(k);
+	/* lwIP may send on its own, at the end of what came: nobody else would look at the timer. */
+	conn_loss_watch(k);
+}
+
+/* lwIP sends it: the first of pcb->unsent, before it is taken off. Control segments are of no
+ * queue. */
+void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *pcb)
+{
+	struct llp_conn *c = conn_of(pcb);
+	struct conn_loss *k = c ? c->loss : NULL;
+	bool is_new;
+
+	if (!pcb)
+		return;
+	is_new = k && pcb->unsent && pcb->unsent->p == p && TCP_TCPLEN(pcb->unsent) &&
+		 lwip_ntohl(hdr->seqno) == k->loss.nxt;
+	conn_ecn_sending(pcb, hdr, is_new && pcb->unsent->len); /* not a mere FIN */
+	if (!k)
+		return;
+	pcb->rttest = 0;
+	if (is_new)
+		note(k, pcb->unsent);
+}
+
+/* lwIP took segments off its queue for sent that it did not show. */
+static void catch_up(struct conn_loss *k)
+{
+	struct tcp_pcb *pcb = k->c->pcb;
+
+	if (!TCP_SEQ_LT(k->loss.nxt, pcb->snd_nxt))
+		return;
+	for (struct tcp_seg *s = pcb->unacked; s && !record_full(&k->loss.rec); s = s->next) {
+		if (lwip_ntohl(s->tcphdr->seqno) == k->loss.nxt)
+			note(k, s);
+	}
+}
+
+void conn_loss_sent(struct llp_conn *c)
+{
+	if (!c->loss)
+		return;
+	catch_up(c->loss);
+	conn_loss_watch(c->loss);
+}
+
+/* ---- what comes -------------------------------------------------------------------------- */
+
+/* Of an established connection, with an acknowledgement that lwIP will take (tcp_receive). */
+static bool is_heard(const struct conn_loss *k, const struct tcp_pcb *pcb, const struct tcp_hdr *h)
+{
+	uint8_t flags = TCPH_FLAGS(h);
+
+	return pcb->state >= ESTABLISHED && pcb->state != TIME_WAIT && !pcb->refused_data &&
+	       (flags & (TCP_ACK | TCP_RST | TCP_SYN)) == TCP_ACK &&
+	       TCP_SEQ_LEQ(h->ackno, pcb->snd_nxt) && TCP_SEQ_LEQ(h->ackno, k->loss.nxt);
+}
+
+static bool is_plain(const struct tcp_pcb *pcb, const struct tcp_hdr *h, const struct pbuf *p)
+{
+	return !p->tot_len && !(TCPH_FLAGS(h) & TCP_FIN) && h->ackno == pcb->lastack &&
+	       SND_WND_SCALE(pcb, (tcpwnd_size_t)h->wnd) == pcb->snd_wnd;
+}
+
+static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
+{
+	struct conn_loss *k = c->loss;
+	struct tcp_pcb *pcb = c->pcb;
+	struct loss_options opt;
+	struct loss_ack a = { .ack = s->hdr->ackno, .ece = ece };
+
+	loss_options_read((const uint8_t *)(s->hdr + 1), s->optlen, &opt);
+	a.block = opt.block;
+	a.n_blocks = opt.n_blocks;
+	a.plain = is_plain(pcb, s->hdr, s->p);
+	k->delivered = k->loss.delivered;
+	loss_acked(&k->loss, &a, now());
+	k->delivered = k->loss.delivered - k->delivered;
+	k->moved = a.ack != pcb->lastack;
+	conn_loss_window(c);
+}
+
+void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
+{
+	struct llp_conn *c = pcb->state == LISTEN ? NULL : conn_of(pcb);
+
+	bool ece = conn_ecn_in(pcb, s);
+
+	heard = NULL;
+	if (!c || !c->loss)
+		return;
+	pcb->dupacks = 0;
+	pcb->rttest = 0;
+	pcb->bytes_acked = 0;
+	if (!is_heard(c->loss, pcb, s->hdr))
+		return;
+	heard = c;
+	hear(c, s, ece);
+	conn_loss_duplicate(c, s);
+}
+
+void edge_loss_settle(void)
+{
+	struct llp_conn *c = heard;
+
+	heard = NULL;
+	if (c && c->loss)
+		conn_loss_go_on(c->loss);
+}

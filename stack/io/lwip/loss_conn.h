@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What loss.c (what is heard and counted) and loss_send.c (what is sent) share. */
+#ifndef UWARP_LWIP_LOSS_CONN_H
+#define UWARP_LWIP_LOSS_CONN_H
+
+#include "io/lwip/conn.h"
+#include "io/lwip/hooks.h"
+#include "loss/loss.h"
+
+struct conn_loss {
+	struct llp_conn *c;
+	struct conn_loss *next, **link; /* with a timer; link NULL: not in the list */
+	uint64_t retry_us;		/* the link was full; 0: it was not */
+	uint64_t delivered;		/* octets, by the last ACK */
+	bool moved;			/* it moved SND.UNA: lwIP tells the user */
+	uint32_t dup_left, dup_right;	/* came twice: put into pcb->rcv_sacks; equal: nothing */
+	struct loss loss;
+};
+
+/* It has a deadline, perhaps another than before. */
+void conn_loss_watch(struct conn_loss *k);
+void conn_loss_retry(struct conn_loss *k);
+/* Its deadline is over. May end the connection. */
+void conn_loss_due(struct conn_loss *k, uint64_t now_us);
+/* Send again what is to be, then what is new; tell the user if there is room. May end it. */
+void conn_loss_go_on(struct conn_loss *k);
+/* RFC 2883 §4: tell the peer what has come twice, if the segment has. */
+void conn_loss_duplicate(struct llp_conn *c, const struct uw_lwip_segment *s);
+
+/* loss.c: is ECN to be used? */
+bool conn_loss_ecn(void);
+
+/* loss_ecn.c: a header is about to go, of octets that were never sent before or of anything else; a
+ * segment came: does it say that there was a mark? */
+void conn_ecn_sending(struct tcp_pcb *pcb, struct tcp_hdr *h, bool is_new);
+bool conn_ecn_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s);
+
+#endif

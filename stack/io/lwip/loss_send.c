@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stack/loss wants sent: the lost again, probes, and the window for what is new. */
+#include "io/lwip/loss.h"
+#include "io/lwip/loss_conn.h"
+
+#include "io/lwip/pcb/private.h"
+
+#define ALL 0x7fffffffu
+
+static uint64_t now(void)
+{
+	return edge.cfg.now_us(edge.cfg.arg);
+}
+
+uint32_t conn_loss_window(struct llp_conn *c)
+{
+	struct loss *l = &c->loss->loss;
+	uint32_t room = loss_room(l);
+
+	if (room && !loss_may_send(l, LWIP_MIN(room, l->cc.mss), l->pace.rate ? now() : 0))
+		room = 0; /* the record is full, or it is too early */
+	c->pcb->cwnd = l->nxt - l->una + room;
+	return c->pcb->cwnd;
+}
+
+/* ---- again ------------------------------------------------------------------------------- */
+
+/* lwIP gave up sending it for want of a buffer: it is still where it was. */
+static bool is_unsent(const struct tcp_pcb *pcb, const struct tcp_seg *seg)
+{
+	return TCP_SEQ_GEQ(lwip_ntohl(seg->tcphdr->seqno), pcb->snd_nxt);
+}
+
+/* A segment of pcb->unacked, from where it is: lwIP is shown it as all there is to send, because
+ * tcp_output is the only way to have a segment sent. False: the link takes none. */
+static bool output_again(struct tcp_pcb *pcb, struct tcp_seg *seg)
+{
+	struct tcp_seg *unacked = pcb->unacked, *unsent = pcb->unsent, *next = seg->next;
+	tcpwnd_size_t cwnd = pcb->cwnd, wnd = pcb->snd_wnd;
+	bool sent;
+
+	if (is_unsent(pcb, seg))
+		return tcp_output(pcb) == ERR_OK && !is_unsent(pcb, seg);
+	pcb->unacked = NULL;
+	pcb->unsent = seg;
+	seg->next = NULL;
+	pcb->cwnd = pcb->snd_wnd = ALL;
+	tcp_output(pcb);
+	sent = !pcb->unsent;
+	pcb->unacked = unacked;
+	pcb->unsent = unsent;
+	seg->next = next;
+	pcb->cwnd = cwnd;
+	pcb->snd_wnd = wnd;
+	return sent;
+}
+
+static bool send_again(struct conn_loss *k, struct sent *s)
+{
+	if (!output_again(k->c->pcb, s->tag)) {
+		conn_loss_retry(k);
+		return false;
+	}
+	edge.cfg.stats->tcp_tx_again++;
+	loss_resent(&k->loss, s, now());
+	return true;
+}
+
+static void send_lost(struct conn_loss *k)
+{
+	struct sent *s;
+
+	while ((s = loss_next(&k->loss, now())) && send_again(k, s))
+		continue;
+}
+
+/* ---- what is new ------------------------------------------------------------------------- */
+
+static bool has_room(struct conn_loss *k)
+{
+	return conn_loss_window(k->c) >= k->loss.nxt - k->loss.una + k->loss.cc.mss;
+}
+
+/* lwIP tells the user of what SND.UNA has passed; a window that opens otherwise he hears of here.
+ */
+static void tell_user(struct conn_loss *k, bool heard)
+{
+	struct llp_conn *c = k->c;
+
+	if (c->end != CONN_ON || !c->ctx || c->listener || c->pcb->unsent || !has_room(k))
+		return;
+	if (heard && (k->moved || !k->delivered))
+		return;
+	c->in_callback = true;
+	edge.cfg.user->writable(c->ctx);
+	conn_callback_end(c);
+}
+
+static void output_new(struct conn_loss *k)
+{
+	struct tcp_pcb *pcb = k->c->pcb;
+
+	conn_loss_window(k->c);
+	if (pcb->unsent)
+		tcp_output(pcb);
+	conn_loss_sent(k->c);
+	frto_nothing_new(&k->loss.frto);
+	if (!pcb->unsent && has_room(k))
+		loss_idle(&k->loss);
+}
+
+static void forget_duplicate(struct conn_loss *k);
+
+static void go_on(struct conn_loss *k, bool heard)
+{
+	struct llp_conn *c = k->c;
+
+	forget_duplicate(k);
+	conn_loss_sent(c);
+	send_lost(k);
+	tell_user(k, heard);
+	if (c->loss == k) /* the user has not ended it */
+		output_new(k);
+}
+
+void conn_loss_go_on(struct conn_loss *k)
+{
+	if (k->delivered || record_count(&k->loss.rec))
+		go_on(k, true);
+	else
+		forget_duplicate(k);
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+/* RFC 8985 §7.3: what is unsent if there is any, else the last segment once more. */
+static void probe(struct conn_loss *k, uint64_t now_us)
+{
+	struct tcp_pcb *pcb = k->c->pcb;
+	struct sent *last = loss_last(&k->loss);
+	uint32_t nxt = k->loss.nxt;
+	bool again = false;
+
+	if (pcb->unsent) {
+		pcb->cwnd = pcb->snd_nxt - pcb->lastack + pcb->unsent->len;
+		tcp_output(pcb);
+	}
+	if (k->loss.nxt == nxt && last)
+		again = send_again(k, last);
+	loss_probed(&k->loss, again, now_us);
+	edge.cfg.stats->tcp_tx_probes++;
+}
+
+void conn_loss_due(struct conn_loss *k, uint64_t now_us)
+{
+	uint64_t timeouts = k->loss.stats.timeouts;
+
+	k->retry_us = 0;
+	if (loss_timer(&k->loss, now_us) == LOSS_DUE_PROBE)
+		probe(k, now_us);
+	if (k->loss.stats.timeouts != timeouts) {
+		edge.cfg.stats->tcp_timeouts++;
+		/* lwIP gives a peer up after TCP_MAXRTX of them without an answer. */
+		k->c->pcb->nrtx = (u8_t)LWIP_MIN(k->loss.rto.backoff, UINT8_MAX);
+	}
+	go_on(k, false);
+}
+
+/* ---- duplicates -------------------------------------------------------------------------- */
+
+/* lwIP reports what it has of what is out of order, from pcb->rcv_sacks, in the ACK that it sends
+ * at once for octets below rcv_nxt. */
+void conn_loss_duplicate(struct llp_conn *c, const struct uw_lwip_segment *s)
+{
+	struct tcp_pcb *pcb = c->pcb;
+	uint32_t right = s->hdr->seqno + s->p->tot_len;
+
+	if (!s->p->tot_len || !(pcb->flags & TF_SACK) || TCP_SEQ_GT(right, pcb->rcv_nxt))
+		return;
+	memmove(pcb->rcv_sacks + 1, pcb->rcv_sacks,
+		(LWIP_TCP_MAX_SACK_NUM - 1) * sizeof(pcb->rcv_sacks[0]));
+	pcb->rcv_sacks[0].left = c->loss->dup_left = s->hdr->seqno;
+	pcb->rcv_sacks[0].right = c->loss->dup_right = right;
+}
+
+static void forget_duplicate(struct conn_loss *k)
+{
+	struct tcp_pcb *pcb = k->c->pcb;
+	const unsigned last = LWIP_TCP_MAX_SACK_NUM - 1;
+
+	if (k->dup_left == k->dup_right)
+		return;
+	if (pcb->rcv_sacks[0].left == k->dup_left && pcb->rcv_sacks[0].right == k->dup_right) {
+		memmove(pcb->rcv_sacks, pcb->rcv_sacks + 1, last * sizeof(pcb->rcv_sacks[0]));
+		pcb->rcv_sacks[last].left = pcb->rcv_sacks[last].right = 0;
+	}
+	k->dup_left = k->dup_right = 0;
+}

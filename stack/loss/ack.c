@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an ACK says, to whom, in which order. */
+#include "loss/internal.h"
+#include "loss/seq.h"
+
+static void take_cumulative(struct loss *l, uint32_t ack, struct delivery *d)
+{
+	while (record_count(&l->rec)) {
+		const struct sent *s = record_at(&l->rec, l->rec.first);
+
+		if (seq_lt(ack, sent_end(s)))
+			break;
+		if (s->state != SENT_SACKED)
+			delivery_take(d, s);
+		record_pop(&l->rec);
+	}
+	l->una = ack;
+}
+
+/* Without SACK each duplicate ACK stands for a segment that has left the network (RFC 5681 §3.2),
+ * the third tells of a loss; in a recovery a partial ACK tells of the next (RFC 6582 §3.2). */
+static void take_without_sack(struct loss *l, const struct loss_ack *a, bool advanced)
+{
+	uint32_t flying = l->rec.octets[SENT_FLYING];
+	bool hole = false;
+
+	if (advanced) {
+		l->dup_acks = 0;
+		l->dup_octets = 0;
+		hole = l->phase == LOSS_RECOVERY && seq_lt(a->ack, l->recover);
+	} else if (a->plain && record_count(&l->rec)) {
+		l->dup_acks++;
+		if (l->dup_octets + l->cc.mss <= flying)
+			l->dup_octets += l->cc.mss;
+		hole = l->dup_acks == l->cfg->dup_thresh && l->phase == LOSS_OPEN;
+	}
+	if (hole && record_count(&l->rec) && record_at(&l->rec, l->rec.first)->state == SENT_FLYING)
+		record_set(&l->rec, l->rec.first, SENT_LOST);
+}
+
+/* Draft-cheng-iccrg-delivery-rate-estimation §3.3, of the segment sent last. */
+static void sample_rate(struct loss *l, const struct delivery *d, struct cc_ack *a)
+{
+	const struct sent *s = &d->newest;
+	uint64_t sending, arriving, us;
+
+	if (!d->any)
+		return;
+	sending = s->sent_us - s->first_sent_us;
+	arriving = d->now_us - s->delivered_us;
+	us = sending > arriving ? sending : arriving;
+	l->first_sent_us = s->sent_us;
+	if (!us || us < rtt_min(&l->rtt))
+		return;
+	a->rate = (l->delivered - s->delivered) * 1000000 / us;
+	a->app_limited = s->app_limited;
+}
+
+static bool is_limited(const struct loss *l)
+{
+	if (l->cc.cwnd < l->cc.ssthresh) /* RFC 9438 §5.8, RFC 7661 §4.3: in use by half */
+		return l->cc.cwnd < 2 * (uint64_t)l->peak;
+	return l->peak + 2 * l->cc.mss >= l->cc.cwnd;
+}
+
+static void new_round(struct loss *l)
+{
+	if (!seq_leq(l->peak_end, l->una))
+		return;
+	l->peak = loss_pipe(l);
+	l->peak_end = l->nxt;
+}
+
+/* RFC 3168 §6.1.2: once in a window. */
+static void take_mark(struct loss *l)
+{
+	if (l->reduced && seq_leq(l->reduced_end, l->una))
+		l->reduced = false;
+	if (l->reduced || l->phase != LOSS_OPEN || l->cc.ops->every_mark)
+		return;
+	l->cc.ops->congested(&l->cc, CC_ECE, l->nxt - l->una);
+	if (l->cc.cwnd > l->cc.ssthresh)
+		l->cc.cwnd = l->cc.ssthresh;
+	l->reduced = true;
+	l->reduced_end = l->nxt;
+	l->owes_cwr = true;
+	l->stats.ece++;
+}
+
+static void take_dsack(struct loss *l, const struct loss_block *b)
+{
+	l->stats.duplicates++;
+	if (undo_duplicate(&l->undo, b, l->cc.mss))
+		loss_take_back(l);
+}
+
+static void take_probe(struct loss *l, const struct loss_ack *a, const struct loss_block *dsack)
+{
+	if (tlp_acked(&l->tlp, a->ack, dsack, a->plain && !a->n_blocks) != TLP_REPAIRED)
+		return;
+	/* RFC 8985 §7.4.2: the probe hid a loss from the congestion control. */
+	l->stats.probe_losses++;
+	if (l->phase != LOSS_OPEN)
+		return;
+	l->cc.ops->congested(&l->cc, CC_LOSS, l->nxt - l->una);
+	if (!l->cc.ops->own_recovery && l->cc.cwnd > l->cc.ssthresh)
+		l->cc.cwnd = l->cc.ssthresh;
+	l->owes_cwr = true;
+}
+
+static void take_frto(struct loss *l, bool advanced, bool original)
+{
+	if (l->phase != LOSS_TIMEOUT)
+		return;
+	if (frto_acked(&l->frto, advanced, original) != FRTO_SPURIOUS)
+		return;
+	l->stats.spurious_timeouts++;
+	rto_was_spurious(&l->rto);
+	loss_unmark(l);
+	loss_take_back(l);
+}
+
+/* RFC 6675 §5: RecoveryPoint is reached. True: a recovery has ended. */
+static bool end_phase(struct loss *l)
+{
+	if (l->phase == LOSS_OPEN || seq_lt(l->una, l->recover))
+		return false;
+	if (l->phase == LOSS_RECOVERY && !l->cc.ops->own_recovery)
+		l->cc.cwnd = l->cc.ssthresh; /* RFC 6937 §3 */
+	l->phase = LOSS_OPEN;
+	l->frto.state = FRTO_OFF;
+	l->dup_octets = 0;
+	return true;
+}
+
+/* Outside of a recovery a window grows with SND.UNA only: duplicate ACKs let limited transmit go on
+ * (RFC 3042 §2). On a path that reorders SND.UNA stands still for most of the time, and what is
+ * delivered out of order counts, too. */
+static bool grows(const struct loss *l, const struct cc_ack *a, bool progress)
+{
+	return a->delivered && (l->cc.ops->own_recovery || progress || l->rack.reordering_seen ||
+				l->rack.multiplier > 1);
+}
+
+static void set_window(struct loss *l, const struct cc_ack *a, bool progress)
+{
+	struct cc *c = &l->cc;
+
+	if (l->phase == LOSS_RECOVERY && !c->ops->own_recovery) {
+		struct prr_ack p = { .delivered = a->delivered,
+				     .pipe = loss_pipe(l),
+				     .ssthresh = c->ssthresh,
+				     .mss = c->mss,
+				     .progress = progress && !a->lost };
+
+		c->cwnd = p.pipe + prr_acked(&l->prr, &p);
+		if (c->cwnd < c->mss)
+			c->cwnd = c->mss;
+	} else if (grows(l, a, progress)) {
+		c->ops->acked(c, a);
+	}
+	if (c->ops->own_recovery)
+		pace_set(&l->pace, c->ops->pace(c, &l->rtt), a->now_us);
+}
+
+static struct delivery delivery_begin(const struct loss *l, uint64_t now_us)
+{
+	return (struct delivery){ .now_us = now_us,
+				  .min_rtt_us = rtt_min(&l->rtt),
+				  .fack = l->rack.fack,
+				  .flying_before = l->rec.octets[SENT_FLYING],
+				  .frto_end = l->phase == LOSS_TIMEOUT ? l->recover : l->una,
+				  .highest = l->una };
+}
+
+/* The segments that this ACK speaks of. */
+static void take_segments(struct loss *l, const struct loss_ack *a, bool dsack, struct delivery *d)
+{
+	uint32_t una = l->una;
+	bool advanced = seq_lt(una, a->ack);
+
+	if (advanced)
+		take_cumulative(l, a->ack, d);
+	if (l->has_sack)
+		sack_take(&l->sack, &l->rec, a->block + dsack, a->n_blocks - dsack, d);
+	else
+		take_without_sack(l, a, advanced);
+	l->delivered += d->octets;
+	if (d->octets)
+		l->delivered_us = d->now_us;
+	if (l->app_limited && l->delivered >= l->app_limited)
+		l->app_limited = 0;
+	if (delivery_rtt(d))
+		rtt_sample(&l->rtt, delivery_rtt(d), d->now_us);
+	rack_delivered(&l->rack, d, &l->rtt);
+	if (advanced)
+		rto_restart(&l->rto, d->now_us);
+	if (d->octets)
+		l->probe_base_us = d->now_us;
+}
+
+/* The ACK in a segment of octets from a peer that hears nothing new. */
+static bool says_nothing(const struct loss *l, const struct loss_ack *a)
+{
+	return a->ack == l->una && !a->n_blocks && !a->plain && !a->ece;
+}
+
+void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
+{
+	struct delivery d = delivery_begin(l, now_us);
+	struct cc_ack c = { .now_us = now_us, .rtt = &l->rtt, .ece = a->ece };
+	bool advanced = seq_lt(l->una, a->ack), dsack, ended;
+	uint32_t lost = l->rec.octets[SENT_LOST];
+
+	if (seq_lt(l->nxt, a->ack) || says_nothing(l, a))
+		return;
+	dsack = l->has_sack && sack_is_duplicate(a->ack, a->block, a->n_blocks);
+	c.limited = is_limited(l);
+	take_segments(l, a, dsack, &d);
+	sample_rate(l, &d, &c);
+	take_frto(l, advanced, d.original);
+	if (dsack)
+		take_dsack(l, a->block);
+	take_probe(l, a, dsack ? a->block : NULL);
+	ended = end_phase(l);
+	rack_adapt(&l->rack, dsack, ended, l->una, l->nxt);
+	if (a->ece)
+		take_mark(l);
+	loss_detect(l, now_us);
+	if (l->rec.octets[SENT_LOST] > lost)
+		c.lost = l->rec.octets[SENT_LOST] - lost;
+	c.delivered = d.octets;
+	c.una = l->una;
+	c.nxt = l->nxt;
+	c.rtt_us = delivery_rtt(&d);
+	set_window(l, &c, advanced);
+	new_round(l);
+	loss_arm(l);
+}

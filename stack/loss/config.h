@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The policy of loss recovery and congestion control: one struct, read by every file of this
+ * folder and changed by none. All times are microseconds. */
+#ifndef UWARP_LOSS_CONFIG_H
+#define UWARP_LOSS_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cc_ops;
+
+struct loss_config {
+	const struct cc_ops *cc;   /* congestion control: &cc_cubic, &cc_dctcp, &cc_delay */
+	unsigned initial_segments; /* first window, RFC 6928 §2 */
+	unsigned min_segments;	   /* the window never falls below, but after an RTO (1 segment) */
+	uint32_t max_window;	   /* octets; the window never grows beyond */
+	unsigned abc_limit;	   /* RFC 3465 §2.2: segments that one ACK may add in slow start */
+	unsigned dup_thresh;	   /* RFC 6675 §2: DupThresh */
+
+	uint64_t rto_first_us;	 /* before there is a sample, RFC 6298 §2.1 */
+	uint64_t rto_min_us;	 /* at least, beyond SRTT; RFC 6298 §2.4 has 1 s: doc/adr/0022 */
+	uint64_t rto_max_us;	 /* RFC 6298 §2.5 */
+	uint64_t granularity_us; /* G of RFC 6298 §2: how exactly the timer is served */
+	uint64_t ack_delay_us;	 /* TLP.max_ack_delay, RFC 8985 §7.2 */
+	/* RFC 8985 §6.2 step 4 bounds the reordering window by SRTT. Where a host's scheduling
+	 * delays packets by more than a round trip that is too little: the bound is the larger. */
+	uint64_t reorder_bound_us;
+
+	bool sack;	   /* off: as to a peer that does not permit SACK */
+	bool tlp;	   /* RFC 8985 §7 */
+	bool frto;	   /* RFC 5682 §3.1 */
+	bool idle_restart; /* RFC 5681 §4.1, RFC 2861 */
+	bool hystart;	   /* RFC 9406, for controls that have a slow start */
+};
+
+/* For a network of hosts within one building, and fit for the Internet. */
+void loss_config_default(struct loss_config *cfg);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loss/record.h"
+
+#include <string.h>
+
+#include "loss/seq.h"
+
+static struct sent_list *list_of(struct record *r, enum sent_state state)
+{
+	return state == SENT_FLYING ? &r->flying : state == SENT_LOST ? &r->lost : NULL;
+}
+
+static void unlink_from(struct record *r, uint32_t id, struct sent_list *l)
+{
+	struct sent *s = record_at(r, id);
+
+	if (s->before == RECORD_NONE)
+		l->first = s->after;
+	else
+		record_at(r, s->before)->after = s->after;
+	if (s->after == RECORD_NONE)
+		l->last = s->before;
+	else
+		record_at(r, s->after)->before = s->before;
+}
+
+/* Behind `before`, RECORD_NONE: in front of all. */
+static void link_behind(struct record *r, uint32_t id, struct sent_list *l, uint32_t before)
+{
+	struct sent *s = record_at(r, id);
+
+	s->before = before;
+	s->after = before == RECORD_NONE ? l->first : record_at(r, before)->after;
+	if (s->before == RECORD_NONE)
+		l->first = id;
+	else
+		record_at(r, s->before)->after = id;
+	if (s->after == RECORD_NONE)
+		l->last = id;
+	else
+		record_at(r, s->after)->before = id;
+}
+
+/* What has just been sent goes to the end; only what was marked lost by mistake goes back to where
+ * it was. */
+static void link_flying(struct record *r, uint32_t id)
+{
+	uint32_t before = r->flying.last;
+
+	while (before != RECORD_NONE && record_at(r, before)->sent_us > record_at(r, id)->sent_us)
+		before = record_at(r, before)->before;
+	link_behind(r, id, &r->flying, before);
+}
+
+static void leave(struct record *r, uint32_t id)
+{
+	struct sent *s = record_at(r, id);
+
+	r->octets[s->state] -= s->len;
+	if (s->state == SENT_SACKED)
+		r->sacked--;
+	else
+		unlink_from(r, id, list_of(r, s->state));
+}
+
+static void enter(struct record *r, uint32_t id, enum sent_state state)
+{
+	struct sent *s = record_at(r, id);
+
+	s->state = (uint8_t)state;
+	r->octets[state] += s->len;
+	if (state == SENT_SACKED)
+		r->sacked++;
+	else if (state == SENT_FLYING)
+		link_flying(r, id);
+	else
+		link_behind(r, id, &r->lost, r->lost.last);
+}
+
+void record_init(struct record *r, struct sent *slot, uint32_t n)
+{
+	*r = (struct record){ .slot = slot,
+			      .size = n,
+			      .flying = { RECORD_NONE, RECORD_NONE },
+			      .lost = { RECORD_NONE, RECORD_NONE } };
+}
+
+void record_grow(struct record *r, struct sent *slot, uint32_t n)
+{
+	for (uint32_t id = r->first; id != r->end; id = record_next(id))
+		slot[id & (n - 1)] = *record_at(r, id);
+	r->slot = slot;
+	r->size = n;
+}
+
+struct sent *record_append(struct record *r, uint32_t seq, uint32_t len, uint64_t now_us)
+{
+	uint32_t id = r->end;
+	struct sent *s;
+
+	if (record_full(r))
+		return NULL;
+	s = record_at(r, id);
+	*s = (struct sent){ .seq = seq, .len = len, .sent_us = now_us, .times = 1 };
+	r->end = record_next(id);
+	enter(r, id, SENT_FLYING);
+	return s;
+}
+
+void record_set(struct record *r, uint32_t id, enum sent_state state)
+{
+	leave(r, id);
+	enter(r, id, state);
+}
+
+void record_sort_lost(struct record *r)
+{
+	for (uint32_t id = r->first; id != r->end; id = record_next(id)) {
+		if (record_at(r, id)->state == SENT_LOST)
+			record_set(r, id, SENT_LOST);
+	}
+}
+
+void record_pop(struct record *r)
+{
+	leave(r, r->first);
+	r->first = record_next(r->first);
+}
+
+uint32_t record_find(const struct record *r, uint32_t seq)
+{
+	uint32_t low = 0, high = record_count(r);
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (seq_lt(record_at(r, (r->first + mid) & RECORD_IDS)->seq, seq))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return (r->first + low) & RECORD_IDS;
+}
+
+static uint32_t list_length(const struct record *r, const struct sent_list *l,
+			    enum sent_state state)
+{
+	uint32_t n = 0, before = RECORD_NONE;
+
+	for (uint32_t id = l->first; id != RECORD_NONE; id = record_at(r, id)->after) {
+		if (record_at(r, id)->state != state || record_at(r, id)->before != before ||
+		    n++ > record_count(r))
+			return RECORD_NONE;
+		before = id;
+	}
+	return l->last == before ? n : RECORD_NONE;
+}
+
+bool record_sound(const struct record *r)
+{
+	uint32_t octets[3] = { 0 }, n[3] = { 0 };
+
+	for (uint32_t id = r->first; id != r->end; id = record_next(id)) {
+		const struct sent *s = record_at(r, id);
+		uint32_t next = record_next(id);
+
+		octets[s->state] += s->len;
+		n[s->state]++;
+		if (next != r->end && sent_end(s) != record_at(r, next)->seq)
+			return false;
+	}
+	return !memcmp(octets, r->octets, sizeof(octets)) && n[SENT_SACKED] == r->sacked &&
+	       list_length(r, &r->flying, SENT_FLYING) == n[SENT_FLYING] &&
+	       list_length(r, &r->lost, SENT_LOST) == n[SENT_LOST];
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sequence numbers of TCP: modulo 2^32, compared over half of that range. RFC 9293 §3.4. */
+#ifndef UWARP_LOSS_SEQ_H
+#define UWARP_LOSS_SEQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool seq_lt(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+static inline bool seq_leq(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) <= 0;
+}
+static inline uint32_t seq_max(uint32_t a, uint32_t b)
+{
+	return seq_lt(a, b) ? b : a;
+}
+static inline uint32_t seq_min(uint32_t a, uint32_t b)
+{
+	return seq_lt(a, b) ? a : b;
+}
+
+#endif

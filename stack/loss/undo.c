@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loss/undo.h"
+
+#include "loss/seq.h"
+
+void undo_arm(struct undo *u, uint32_t una, uint32_t cwnd, uint32_t ssthresh)
+{
+	*u = (struct undo){ .armed = true, .marker = una, .cwnd = cwnd, .ssthresh = ssthresh };
+}
+
+void undo_sent_again(struct undo *u)
+{
+	u->again = true;
+	u->expected++;
+}
+
+bool undo_duplicate(struct undo *u, const struct loss_block *b, uint32_t mss)
+{
+	uint32_t n = (b->right - b->left + mss - 1) / mss;
+
+	if (!u->armed || !u->again || seq_leq(b->right, u->marker))
+		return false;
+	u->expected = u->expected > n ? u->expected - n : 0;
+	return !u->expected;
+}

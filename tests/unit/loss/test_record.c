@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loss/record.h"
+#include "uwtest.h"
+
+static struct sent slot[64];
+
+static void entries_keep_their_order(void **state)
+{
+	struct record r;
+
+	(void)state;
+	record_init(&r, slot, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_non_null(record_append(&r, 100 * i, 100, i));
+	assert_true(record_full(&r));
+	assert_null(record_append(&r, 400, 100, 4));
+	assert_int_equal(r.octets[SENT_FLYING], 400);
+	record_pop(&r);
+	assert_non_null(record_append(&r, 400, 100, 4));
+	assert_int_equal(record_at(&r, r.first)->seq, 100);
+	assert_true(record_sound(&r));
+}
+
+static void a_segment_is_found_by_its_number(void **state)
+{
+	struct record r;
+
+	(void)state;
+	record_init(&r, slot, 16);
+	for (uint32_t i = 0; i < 10; i++)
+		record_append(&r, 0xffffff00u + 100 * i, 100, i); /* wraps */
+	assert_int_equal(record_find(&r, 0xffffff00u), r.first);
+	assert_int_equal(record_at(&r, record_find(&r, 0xffffff01u))->seq, 0xffffff64u);
+	assert_int_equal(record_at(&r, record_find(&r, 0xffffff00u + 500))->seq, 244);
+	assert_int_equal(record_find(&r, 1000), r.end);
+}
+
+static void states_have_their_sums_and_lists(void **state)
+{
+	struct record r;
+
+	(void)state;
+	record_init(&r, slot, 8);
+	for (uint32_t i = 0; i < 5; i++)
+		record_append(&r, 10 * i, 10, i);
+	record_set(&r, 1, SENT_SACKED);
+	record_set(&r, 3, SENT_LOST);
+	record_set(&r, 0, SENT_LOST);
+	assert_int_equal(r.octets[SENT_FLYING], 20);
+	assert_int_equal(r.octets[SENT_SACKED], 10);
+	assert_int_equal(r.octets[SENT_LOST], 20);
+	assert_int_equal(r.lost.first, 3);
+	record_sort_lost(&r);
+	assert_int_equal(r.lost.first, 0);
+	assert_true(record_sound(&r));
+}
+
+/* Sent again: behind all others; marked lost by mistake: back to where it was. */
+static void the_flying_are_in_the_order_of_sending(void **state)
+{
+	struct record r;
+
+	(void)state;
+	record_init(&r, slot, 8);
+	for (uint32_t i = 0; i < 4; i++)
+		record_append(&r, 10 * i, 10, i);
+	record_set(&r, 0, SENT_LOST);
+	record_set(&r, 1, SENT_LOST);
+	record_at(&r, 0)->sent_us = 9;
+	record_set(&r, 0, SENT_FLYING);
+	assert_int_equal(r.flying.last, 0);
+	record_set(&r, 1, SENT_FLYING);
+	assert_int_equal(r.flying.first, 1);
+	assert_true(record_sound(&r));
+}
+
+static void it_grows_with_what_it_has(void **state)
+{
+	static struct sent more[16];
+	struct record r;
+
+	(void)state;
+	record_init(&r, slot, 4);
+	r.first = r.end = RECORD_IDS - 1; /* its numbers wrap, too */
+	for (uint32_t i = 0; i < 4; i++)
+		record_append(&r, 10 * i, 10, i);
+	record_set(&r, RECORD_IDS, SENT_SACKED);
+	record_set(&r, 0, SENT_LOST);
+	record_grow(&r, more, 16);
+	assert_int_equal(record_count(&r), 4);
+	assert_true(record_sound(&r));
+	assert_non_null(record_append(&r, 40, 10, 5));
+	assert_true(record_sound(&r));
+}
+
+/* Whatever happens in whatever order, lists and sums say what the entries say. */
+static void it_stays_sound(void **state)
+{
+	struct prng rng = { 7 };
+	struct record r;
+	uint32_t seq = 0xfffff000u;
+
+	(void)state;
+	record_init(&r, slot, 64);
+	for (unsigned i = 0; i < 20000; i++) {
+		uint32_t n = record_count(&r);
+
+		if (!n || (prng_below(&rng, 3) == 0 && !record_full(&r))) {
+			uint32_t len = prng_below(&rng, 1460) + 1;
+
+			record_append(&r, seq, len, i);
+			seq += len;
+		} else if (prng_below(&rng, 4) == 0) {
+			record_pop(&r);
+		} else {
+			record_set(&r, (r.first + prng_below(&rng, n)) & RECORD_IDS,
+				   prng_below(&rng, 3));
+		}
+		assert_true(record_sound(&r));
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(entries_keep_their_order),
+	cmocka_unit_test(a_segment_is_found_by_its_number),
+	cmocka_unit_test(states_have_their_sums_and_lists),
+	cmocka_unit_test(the_flying_are_in_the_order_of_sending),
+	cmocka_unit_test(it_grows_with_what_it_has),
+	cmocka_unit_test(it_stays_sound),
+};
+
+UWTEST_MAIN(tests)

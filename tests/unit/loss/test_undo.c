@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loss/undo.h"
+#include "uwtest.h"
+
+/* RFC 3708 §3: when every repeat was reported as a duplicate. */
+static void all_repeats_reported_is_no_loss(void **state)
+{
+	struct loss_block b = { 1000, 1100 };
+	struct undo u;
+
+	(void)state;
+	undo_arm(&u, 1000, 5000, 4000);
+	assert_false(undo_duplicate(&u, &b, 100)); /* nothing was sent again yet */
+	undo_sent_again(&u);
+	undo_sent_again(&u);
+	assert_false(undo_duplicate(&u, &b, 100));
+	assert_true(undo_duplicate(&u, &b, 100));
+	assert_int_equal(u.cwnd, 5000);
+}
+
+static void a_block_may_report_several(void **state)
+{
+	struct loss_block b = { 1000, 1250 };
+	struct undo u;
+
+	(void)state;
+	undo_arm(&u, 1000, 5000, 4000);
+	for (unsigned i = 0; i < 3; i++)
+		undo_sent_again(&u);
+	assert_true(undo_duplicate(&u, &b, 100));
+}
+
+static void what_came_before_does_not_count(void **state)
+{
+	struct loss_block b = { 800, 1000 };
+	struct undo u;
+
+	(void)state;
+	undo_arm(&u, 1000, 5000, 4000);
+	undo_sent_again(&u);
+	assert_false(undo_duplicate(&u, &b, 100));
+	u.armed = false;
+	assert_false(undo_duplicate(&u, &(struct loss_block){ 1000, 1100 }, 100));
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(all_repeats_reported_is_no_loss),
+	cmocka_unit_test(a_block_may_report_several),
+	cmocka_unit_test(what_came_before_does_not_count),
+};
+
+UWTEST_MAIN(tests)
