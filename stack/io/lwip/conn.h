@@ -45,6 +45,7 @@ struct llp_conn {
 	uint32_t sent_end; /* see sent */
 	size_t owed; /* of what is held: the peer's window does not know yet that there is room */
 	struct tcp_seg *queued; /* send.c: the last segment that was queued, ... */
+	struct tcp_seg *tail;	/* of lwIP's unsent queue, between a commit and the next flush */
 	struct tcp_seg *sent;	/* ... the last that was sent, NULL: not known, and where it ends */
 	struct io_held held;
 	struct io_frame *building; /* edge_tx_begin without its commit */
