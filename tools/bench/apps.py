@@ -335,7 +335,9 @@ def goals():
     yield Goal("server CPU of a GET by call / memcached's", cpu.format("uwarp", "rpc"), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
     yield Goal("server CPU of a GET by READs / memcached's", cpu.format("uwarp", "reads"), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
     for other, limit in (("uwarp/rpc", 1.5), ("tcp/tcp", 5)):
-        yield Goal(f"tickets by FETCH_ADD / by {other.partition('/')[2]}", "seq-rate/uwarp/faa/0/16", f"seq-rate/{other}/0/16", LEAST, limit)
+        key = f"seq-latency/{other}/0/1"
+        yield Goal(f"a ticket by FETCH_ADD / by {other.partition('/')[2]}, one at a time", "seq-latency/uwarp/faa/0/1", key, MOST, 1 / limit)
+        yield Goal(f"tickets by FETCH_ADD / by {other.partition('/')[2]}, 16 under way", "seq-rate/uwarp/faa/0/16", f"seq-rate/{other}/0/16", LEAST, limit)
     yield Goal("look-ups by READs / by calls", tree_key("reads"), tree_key("send"), LEAST, 0.95)
     for op in ("read", "write"):
         yield Goal(f"{op.upper()}, post list 32 / 1", f"app-rate/uwarp/{op}/64/32/0", f"app-rate/uwarp/{op}/64/1/0", LEAST, 1.5)
