@@ -49,8 +49,8 @@ struct ibv_sge region_sge(const struct region *r, size_t at, uint32_t n);
 struct comp {
 	struct ibv_comp_channel *channel; /* NULL: polled */
 	struct ibv_cq *cq;
-	unsigned unacked; /* events taken, not yet acknowledged: that takes a lock, so many at once
-			   */
+	unsigned unacked; /* events taken; acknowledging takes a lock, so it is done for many at
+			     once */
 };
 
 int comp_open(struct comp *c, const struct device *d, unsigned entries, bool events);
