@@ -4,6 +4,7 @@
 that a comment or a string merely mentions."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -230,6 +231,17 @@ class Rooms(Tree):
             if n == 4:
                 self.assert_clean()
         self.assert_hits("stack/qp/h0.h:1: a circle of 5 files in qp")
+
+
+class Manual(unittest.TestCase):
+    def test_every_counter_is_explained(self):
+        top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+        with open(os.path.join(top, "stack/base/stats.h")) as f:
+            names = re.findall(r"\bX\((\w+)\)", f.read())
+        with open(os.path.join(top, "doc/man/uwarp-run.1")) as f:
+            text = f.read()
+        self.assertGreater(len(names), 30)
+        self.assertEqual([n for n in names if not re.search(rf"\b{n}\b", text)], [])
 
 
 class Sizes(Tree):
