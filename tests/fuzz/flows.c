@@ -20,7 +20,7 @@ static struct flow *flow_of(struct world *w, const struct raw_tcp *t)
 /* Whose stream flow 0 is. */
 static const struct qp *qp_of(const struct world *w)
 {
-	return w->flows[0].theirs == w->other_port ? &w->other->qp : &w->qp->qp;
+	return w->flows[0].theirs == w->other_port ? &w->other->c.qp : &w->qp->c.qp;
 }
 
 /* The stream is a QP's: its kind is known now. */
@@ -260,7 +260,7 @@ void flow_other(struct world *w, struct flow *fl, struct feed *f)
 {
 	uint8_t out[SPEAK_MAX + 64];
 	struct uw_stats stats = { 0 };
-	struct mpa_tx tx = { .crc = w->other->qp.mrx.crc, .stats = &stats };
+	struct mpa_tx tx = { .crc = w->other->c.qp.mrx.crc, .stats = &stats };
 	size_t n = speak_ulpdu(&w->other_speaker, &w->b, f, mpa_tx_ulpdu(out));
 
 	n = mpa_tx_finish(&tx, out, n);
@@ -322,6 +322,6 @@ void flow_establish(struct world *w, struct feed *f)
 	if (!active && (s = world_requested(w)))
 		world_answer(s, f, feed_rarely(f, 16) ? NULL : w->qp);
 	world_run(w);
-	w->b.agreed.crc = w->qp->qp.mrx.crc;
-	w->b.agreed.rx_markers = w->qp->qp.mrx.markers;
+	w->b.agreed.crc = w->qp->c.qp.mrx.crc;
+	w->b.agreed.rx_markers = w->qp->c.qp.mrx.markers;
 }

@@ -14,7 +14,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
-#include "fuzz_stack.h"
+#include "engine_fake.h"
 #include "netlink/netlink.h"
 #include "shim_double.h"
 #include "uverbs/channel.h"

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 
-#include "fuzz_stack.h"
+#include "engine_fake.h"
 #include "rdma_cm/rdma_cm.h"
 #include "shim_double.h"
 

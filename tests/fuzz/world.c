@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world.h"
 
+#include "conn/endpoint.h"
+
 #include <arpa/inet.h>
 
 /* ---- events ------------------------------------------------------------------------------ */
@@ -406,7 +408,7 @@ void world_open(struct world *w, struct feed *f)
 		make_srq(w);
 	w->qp = make_qp(w, w->scq, w->rcq);
 	w->other = make_qp(w, w->other_cq, w->other_cq);
-	w->b.qp = &w->qp->qp;
+	w->b.qp = &w->qp->c.qp;
 	w->b.recvs.any_order = shared;
 	world_listen(w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fuzz_stack.h"
+#include "engine_fake.h"
 
 #include <errno.h>
 
