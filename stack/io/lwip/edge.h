@@ -86,7 +86,8 @@ struct edge {
 	const struct llp_conn *upcoming[EDGE_UPCOMING];
 	unsigned upcoming_at, upcoming_n;
 };
-extern struct edge edge;
+/* Hidden, or position-independent code would load its address from a table in each function. */
+extern struct edge edge __attribute__((visibility("hidden")));
 
 /* NULL: a link that was not added. With l NULL: a free place, or NULL. */
 static inline struct edge_link *edge_link_of(const struct io_link *l)
