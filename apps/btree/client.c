@@ -74,7 +74,7 @@ static int open_link(struct btree_client *c, struct link *l, const struct server
 		err = check_offer(c, l);
 	return err ? err
 		   : region_open(&l->pages, &c->device, (size_t)window * l->offer.page,
-				 REGION_LOCAL);
+				 REGION_SINK);
 }
 
 int btree_client_open(struct btree_client *c, const struct btree_options *o)

@@ -24,7 +24,7 @@ static int open_memory(struct kv_client *c)
 	int err = rpc_open(&c->rpc, c->config.device, window, KV_MESSAGE);
 
 	if (!err)
-		err = region_open(&c->reads, c->config.device, window * get_room(c), REGION_WRITE);
+		err = region_open(&c->reads, c->config.device, window * get_room(c), REGION_SINK);
 	if (!err)
 		err = region_open(&c->stages, c->config.device,
 				  (size_t)window * kv_stage_size(c->config.value_max),

@@ -10,8 +10,6 @@
 #include "kv.h"
 #include "wire.h"
 
-struct kv_client;
-
 struct kv_key {
 	uint8_t octets[KV_KEY_MAX];
 	uint8_t length;

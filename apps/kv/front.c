@@ -274,7 +274,8 @@ static int open_copy(struct front *f)
 		return err;
 	f->offer = f->fresh.offer;
 	err = region_open(&f->index, &f->server.device,
-			  (size_t)f->offer.buckets * sizeof(struct kv_bucket), REGION_READ);
+			  (size_t)f->offer.buckets * sizeof(struct kv_bucket),
+			  REGION_READ | REGION_SINK);
 	if (!err)
 		err = read_index(f);
 	if (!err && pthread_create(&f->thread, NULL, keep_fresh, f))

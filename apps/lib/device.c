@@ -83,6 +83,14 @@ void device_close(struct device *d)
 	d->pd = NULL;
 }
 
+int device_need_atomics(const struct device *d)
+{
+	if (d->attr.atomic_cap != IBV_ATOMIC_NONE)
+		return 0;
+	say("%s has no atomics", ibv_get_device_name(d->verbs->device));
+	return -EOPNOTSUPP;
+}
+
 /* ---- memory ------------------------------------------------------------------------------ */
 
 int region_open(struct region *r, const struct device *d, size_t size, int access)

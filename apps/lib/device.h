@@ -23,6 +23,8 @@ int device_open_to(struct device *d, const char *host, const char *port);
 /* The device with this local address; NULL: the first one. */
 int device_open_at(struct device *d, const char *host);
 void device_close(struct device *d);
+/* 0; -EOPNOTSUPP after a line that says that it has none. */
+int device_need_atomics(const struct device *d);
 
 /* Zeroed memory that the device may reach: for local use, and as `access` says by the peer. */
 struct region {
@@ -35,17 +37,20 @@ int region_open(struct region *r, const struct device *d, size_t size, int acces
 void region_close(struct region *r);
 struct ibv_sge region_sge(const struct region *r, size_t at, uint32_t n);
 
-#define REGION_LOCAL  IBV_ACCESS_LOCAL_WRITE
-#define REGION_READ   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
-#define REGION_WRITE  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define REGION_LOCAL IBV_ACCESS_LOCAL_WRITE
+#define REGION_READ  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
+#define REGION_WRITE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+/* Where READs and atomics put what they bring: with iWARP a Read Response is a tagged message,
+ * which is placed as a peer's WRITE is. */
+#define REGION_SINK   REGION_WRITE
 #define REGION_ATOMIC (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* A completion queue that is polled all the time, or slept on. One thread uses it. */
 struct comp {
 	struct ibv_comp_channel *channel; /* NULL: polled */
 	struct ibv_cq *cq;
-	unsigned unacked; /* events taken, not yet acknowledged: that takes a lock, so many at once
-			   */
+	unsigned unacked; /* events taken; acknowledging takes a lock, so it is done for many at
+			     once */
 };
 
 int comp_open(struct comp *c, const struct device *d, unsigned entries, bool events);

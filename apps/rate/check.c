@@ -78,7 +78,7 @@ static int check_lane(struct driver *d, struct lane *l)
 	bool writes = d->options->op == RATE_WRITE;
 	uint64_t data = writes ? (uint64_t)drive_slots(d) * d->point.size : 0;
 	struct region r;
-	int err = region_open(&r, &d->device, RATE_DATA + data, REGION_LOCAL);
+	int err = region_open(&r, &d->device, RATE_DATA + data, REGION_SINK);
 
 	if (!err)
 		err = read_back(d, l, &r);

@@ -53,7 +53,7 @@ static int open_lane(struct driver *d, struct lane *l, unsigned index)
 	if (!l->posted_at)
 		return -ENOMEM;
 	err = region_open(&l->local, &d->device, (size_t)slots * (size < 8 ? 8 : size),
-			  REGION_LOCAL);
+			  REGION_SINK);
 	if (err)
 		return err;
 	for (uint32_t i = 0; !is_atomic(d->options->op) && i < slots; i++)
@@ -78,6 +78,8 @@ int drive_open(struct member *m)
 	if (!d->lane)
 		return -ENOMEM;
 	err = device_open_to(&d->device, o->server.host, o->server.port);
+	if (!err && is_atomic(d->options->op))
+		err = device_need_atomics(&d->device);
 	if (!err)
 		err = comp_open(&d->comp, &d->device, (unsigned)d->options->qps * o->window + 16,
 				o->events);

@@ -93,7 +93,7 @@ static int open_audit(struct audit *a)
 	if (!err)
 		err = comp_open(&a->comp, &a->device, 4, o->events);
 	if (!err)
-		err = region_open(&a->buffer, &a->device, CHUNK, REGION_LOCAL);
+		err = region_open(&a->buffer, &a->device, CHUNK, REGION_SINK);
 	if (!err)
 		err = conn_open(&a->conn, &a->device, &o->server,
 				&(struct conn_wish){ .cq = a->comp.cq, .sends = 2, .receives = 1 },

@@ -187,13 +187,15 @@ static int open_taker(struct member *m)
 	t->options = m->team->user;
 	t->request = calloc(o->window, sizeof(*t->request));
 	err = device_open_to(&t->device, o->server.host, o->server.port);
+	if (!err && (t->options->way == SEQ_FAA || t->options->verify))
+		err = device_need_atomics(&t->device);
 	if (!err)
 		err = comp_open(&t->comp, &t->device, 4 * o->window, o->events);
 	if (!err)
 		err = rpc_open(&t->rpc, &t->device, o->window, SEQ_MESSAGE);
 	if (!err)
 		err = region_open(&t->results, &t->device, o->window * sizeof(uint64_t),
-				  REGION_LOCAL);
+				  REGION_SINK);
 	if (err)
 		return err;
 	err = conn_open(&t->conn, &t->device, &o->server,

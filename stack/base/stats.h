@@ -56,9 +56,9 @@
 	X(drive_app) \
 	X(drive_rx) \
 	X(rx_sleeps) \
-	X(app_doze) \
+	X(app_sleeps) \
 	X(rx_moves) \
-	X(look_taken)
+	X(lock_looks)
 /* clang-format on */
 
 struct uw_stats {

@@ -48,10 +48,11 @@ struct conn_qp {
 	const struct conn_peer_ops *peer_ops;
 	struct rc *rc;	      /* its peer is another QP */
 	struct rc_self *self; /* its peer is itself */
-	struct uw_path path; /* CM-less RC: retry counts and timers */
+	struct uw_path path;  /* CM-less RC: retry counts and timers */
 };
 
-static_assert(offsetof(struct conn_qp, prefetch_list) == UW_LINE, "a post finds its way by two lines");
+static_assert(offsetof(struct conn_qp, prefetch_list) == UW_LINE,
+	      "a post finds its way by two lines");
 
 static inline struct conn_qp *conn_qp_of(struct qp *qp)
 {

@@ -65,7 +65,8 @@ void ports_steer(const struct conn_domain *d, const struct uw_ep *ep, int to)
 		d->hooks.steer(d->hooks.steer_arg, true, ep->lport, to);
 }
 
-/* ---- claiming: on an address that the kernel has, too ----------------------------------------- */
+/* ---- claiming: on an address that the kernel has, too -----------------------------------------
+ */
 
 static bool is_claimed_first(const struct io_link *l)
 {

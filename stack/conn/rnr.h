@@ -41,7 +41,8 @@ bool rnr_wait(struct conn_qp *q);
 bool rnr_may_go_on(struct conn_qp *q);
 /* Its QP has gone on, or will not: the next one of the list may, if receives are left. */
 void rnr_wake_next(struct rnr_srq *srq);
-/* The first half of rnr_wait: from now on a post hears that the QP waits. False: there is a receive. */
+/* The first half of rnr_wait: from now on a post hears that the QP waits. False: there is a
+ * receive. */
 bool rnr_enqueue(struct conn_qp *q);
 /* No post needs to know any more. */
 void rnr_dequeue(struct conn_qp *q);

@@ -50,7 +50,7 @@ static void sleep_on_doorbell(struct sched *s, uint64_t now)
 		memory_order_seq_cst); /* Dekker with who rings: frames, fence, the word */
 	if (sched_trylock(s)) {
 		any = sched_pending(s);
-		s->stats.app_doze += !any;
+		s->stats.app_sleeps += !any;
 		sched_unlock(s);
 		if (!any) {
 			sched_futex_wait(bell, IO_ASLEEP, s->peers_ring ? LOOK_US : NO_RING_US);

@@ -161,7 +161,7 @@ void sched_unlock(struct sched *s)
 	do {
 		if (asked_to_look(s)) {
 			atomic_store_explicit(&s->look, false, memory_order_relaxed);
-			s->stats.look_taken++;
+			s->stats.lock_looks++;
 			sched_run(s);
 		}
 		if (!sched_ring_empty(s)) {

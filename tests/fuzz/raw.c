@@ -214,7 +214,7 @@ static void abort_all(struct tcp_pcb **list)
 void raw_close(struct raw *r)
 {
 	sched_lock(&r->e->stack[0]->sched);
-	CHECK(!r->e->eps);
+	CHECK(!r->e->conn.eps && !r->e->stack[0]->conns);
 	/* What still closes belongs to nobody; nobody is told. */
 	abort_all(&tcp_active_pcbs);
 	abort_all(&tcp_tw_pcbs);
@@ -224,7 +224,7 @@ void raw_close(struct raw *r)
 	CHECK(!tcp_active_pcbs && !tcp_tw_pcbs && !tcp_bound_pcbs);
 	CHECK(!tcp_listen_pcbs.listen_pcbs);
 	check_segments();
-	CHECK(!r->e->stats.tcp_assertions);
+	CHECK(!r->e->stack[0]->sched.stats.tcp_assertions);
 	uw_engine_close(r->e);
 	CHECK(!r->frames);
 }

@@ -161,7 +161,7 @@ static void test_ping_pong_beside_a_hog(void **state)
 	ping_pong(l);
 	atomic_store(&hog_stop, true);
 	pthread_join(t, NULL);
-	assert_true(l->s.e->stack[0]->sched.stats.app_doze > 0);
+	assert_true(l->s.e->stack[0]->sched.stats.app_sleeps > 0);
 	land(l);
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pabi_ops.h"
 #include "provider.h"
 
 /* The ABIs by name, the newest first: libibverbs has one of these symbols. */

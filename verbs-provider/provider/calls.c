@@ -12,6 +12,7 @@
  * A call that returns an errno value sets errno as well, as with the kernel's devices. Some
  * programs print that.
  */
+#include "pabi_ops.h"
 #include "provider.h"
 
 static int call_begin(void)

@@ -51,6 +51,7 @@ struct llp_conn {
 	uint32_t sent_end;	   /* sequence number behind `sent` */
 	uint32_t queued_seq;	   /* sequence number of `queued` */
 	size_t window_debt;	   /* octets in rx_queue that are still missing in pcb->rcv_wnd */
+	struct tcp_seg *tail; /* of unsent, between a commit and the next flush; NULL: not known */
 	struct tcp_seg *queued;	   /* the last segment that tx_queue.c queued; may be freed */
 	struct tcp_seg *sent;	   /* the last segment of pcb->unacked; NULL: not known */
 	struct rx_queue rx_queue;  /* octets that the user has not used up */

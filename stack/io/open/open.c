@@ -34,10 +34,10 @@ uw_status dpdk_links_open(const struct dpdk_config *cfg, const struct io_env *en
 			return port_open(kinds[i].kind, kinds[i].whole ? link : link + len, cfg,
 					 envs, out);
 	}
-	return log_error(
-		UW_E_INVAL,
-		"unknown link \"%s\": use memif, the name of an interface, af_packet:IF, af_xdp:IF, pci:ADDR or net_...",
-		link);
+	return log_error(UW_E_INVAL,
+			 "unknown link \"%s\": use memif, the name of an interface, af_packet:IF, "
+			 "af_xdp:IF, pci:ADDR or net_...",
+			 link);
 }
 
 uw_status dpdk_link_open(const struct dpdk_config *cfg, const struct io_env *env,

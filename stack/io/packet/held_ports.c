@@ -46,9 +46,7 @@ static int attach_drop_all(int fd)
  * SO_REUSEADDR, with which another program could take the port as well. */
 static int listen_deaf(uint32_t addr, uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = port,
-				 .sin_addr.s_addr = addr };
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0 || fds_keep(fd) < 0)
@@ -115,9 +113,7 @@ static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **ou
 
 	if (fd < 0) {
 		free(h);
-		return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE
-		       : fd == -EPERM	 ? UW_E_PERM
-					 : UW_E_NOMEM;
+		return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE : fd == -EPERM ? UW_E_PERM : UW_E_NOMEM;
 	}
 	h->port = port;
 	h->fd = fd;
@@ -189,8 +185,8 @@ static uw_status try_one(uint32_t addr)
 	}
 	if (fd == -EPERM || fd == -EACCES) {
 		uw_log("no right to share an address with the kernel (CAP_NET_ADMIN): give an "
-		       "unused address (--ip), be root, or let root start the program by: "
-		       INTERFACE_GRANT);
+		       "unused address (--ip), be root, or let root start the program "
+		       "by: " INTERFACE_GRANT);
 		return UW_E_PERM;
 	}
 	uw_log("no TCP port can be held on the kernel's address: %s", strerror(-fd));

@@ -76,8 +76,8 @@ static void attach_filter(void *arg)
 		a.n_ports = held_ports_list(&p->ports, ports, FILTER_PORTS);
 	prog.len = (unsigned short)filter_make(&a, code);
 	if (setsockopt(p->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)))
-		uw_log("no filter on %s (%s): all that comes to it is looked at",
-		       p->interface.name, strerror(errno));
+		uw_log("no filter on %s (%s): all that comes to it is looked at", p->interface.name,
+		       strerror(errno));
 }
 
 static uw_status link_claim(struct io_link *l, uint16_t port)

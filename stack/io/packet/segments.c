@@ -8,7 +8,14 @@
 
 enum { ETHER = 14, IP4_LEN = 20, IP6_LEN = 40, TCP_LEN = 20 };
 /* Field offsets, from the IP header and from the TCP header. */
-enum { IP4_TOTAL = 2, IP4_ID = 4, IP4_FRAGMENT = 6, IP4_PROTOCOL = 9, IP4_SUM = 10, IP4_ADDRS = 12 };
+enum {
+	IP4_TOTAL = 2,
+	IP4_ID = 4,
+	IP4_FRAGMENT = 6,
+	IP4_PROTOCOL = 9,
+	IP4_SUM = 10,
+	IP4_ADDRS = 12
+};
 enum { IP6_LENGTH = 4, IP6_NEXT = 6, IP6_ADDRS = 8 };
 enum { TCP_SEQ = 4, TCP_OFFSET = 12, TCP_FLAGS = 13, TCP_SUM = 16 };
 enum { FLAG_PSH = 0x08, FLAG_ACK = 0x10 };

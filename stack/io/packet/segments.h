@@ -12,14 +12,14 @@
 
 #include "io/io.h"
 
-#define SEGMENTS_MAX	 64u		  /* in one merged frame */
+#define SEGMENTS_MAX	 64u		   /* in one merged frame */
 #define SEGMENTS_HEADERS (14u + 40u + 60u) /* Ethernet, IPv6, TCP with all options */
 
 /* A frame that is a TCP segment, without IP options or extension headers. */
 struct segment {
-	const uint8_t *frame;	/* the Ethernet header */
-	unsigned ip, headers;	/* octets of the IP header, and of all headers */
-	uint32_t payload;	/* octets, in all buffers */
+	const uint8_t *frame; /* the Ethernet header */
+	unsigned ip, headers; /* octets of the IP header, and of all headers */
+	uint32_t payload;     /* octets, in all buffers */
 	bool ip6;
 };
 

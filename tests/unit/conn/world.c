@@ -250,6 +250,7 @@ struct conn *world_streaming(struct world *w, unsigned stack, struct world_qp *q
 	const struct qp_stream s = { .agreed = &agreed, .initiator = true };
 
 	assert_non_null(c);
+	c->l = c->stack->links[0];
 	conn_qp_move(&q->c, c->stack);
 	c->llp = fake_llp_conn(c);
 	assert_status(qp_start(&q->c.qp, &s), UW_OK);

@@ -42,8 +42,8 @@ static void attach(const struct place *p, const struct filter_ask *a)
 	struct sock_fprog prog = { (unsigned short)filter_make(a, code), code };
 
 	assert_true(prog.len <= FILTER_MAX);
-	assert_int_equal(
-		setsockopt(p->end[1], SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), 0);
+	assert_int_equal(setsockopt(p->end[1], SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)),
+			 0);
 }
 
 static bool passes(const struct place *p)

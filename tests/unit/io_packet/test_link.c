@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The link over a veth pair: uw0 is host 1, with an address that only the link has, and uw1 host 2. */
+/* The link over a veth pair: uw0 is host 1, with an address that only the link has, and uw1 host 2.
+ */
 #include <arpa/inet.h>
 #include <time.h>
 

@@ -105,12 +105,23 @@ static void what_the_cut_would_not_give_goes_apart(void **state)
 	for (unsigned i = 0; i < 6; i++) {
 		fill(p, false);
 		switch (i) {
-		case 0: p->m[2].seq++; break;
-		case 1: p->m[2].ack++; break;
-		case 2: p->m[2].ip_id++; break;
-		case 3: p->m[2].dst_port++; break;
-		case 4: p->m[2].payload++; break;
-		default: p->m[2].src_mac[0]++;
+		case 0:
+			p->m[2].seq++;
+			break;
+		case 1:
+			p->m[2].ack++;
+			break;
+		case 2:
+			p->m[2].ip_id++;
+			break;
+		case 3:
+			p->m[2].dst_port++;
+			break;
+		case 4:
+			p->m[2].payload++;
+			break;
+		default:
+			p->m[2].src_mac[0]++;
 		}
 		make(p);
 		assert_int_equal(segments_run(p->v, N), 2);

@@ -17,7 +17,7 @@
 #define verbs_device	 our_device
 #define verbs_device_ops our_device_ops
 #define VERBS_QP_EX	 OUR_QP_EX
-#include "pabi.h"
+#include "pabi_ops.h"
 #undef verbs_mr
 #undef verbs_cq
 #undef verbs_qp

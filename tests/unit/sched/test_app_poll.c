@@ -212,15 +212,15 @@ static void where_a_yield_costs_a_time_slice_it_sleeps(void **state)
 	open_started(&w, UW_THREADS_ADAPTIVE);
 	f->step_us = LONG_YIELD_US + 1;
 	poll_empty(f, TO_YIELD);
-	assert_int_equal(f->s.stats.app_doze, 0);
+	assert_int_equal(f->s.stats.app_sleeps, 0);
 	for (unsigned i = 0; i < TO_YIELD; i++)
 		sched_app_poll(&f->s, true);
-	assert_int_equal(f->s.stats.app_doze, 1);
+	assert_int_equal(f->s.stats.app_sleeps, 1);
 	assert_int_equal(atomic_load(&f->s.app_sleepers), 0);
 	f->ops.pending = always;
 	for (unsigned i = 0; i < TO_YIELD; i++)
 		sched_app_poll(&f->s, true);
-	assert_int_equal(f->s.stats.app_doze, 1);
+	assert_int_equal(f->s.stats.app_sleeps, 1);
 }
 
 int main(void)

@@ -87,7 +87,7 @@ static void the_holder_looks_for_who_could_not(void **state)
 	sched_unlock(s);
 	assert_int_equal(w.f[0].runs, 1);
 	assert_true(w.f[0].lock_was_taken);
-	assert_int_equal(s->stats.look_taken, 1);
+	assert_int_equal(s->stats.lock_looks, 1);
 	sched_lock(s);
 	sched_unlock(s);
 	assert_int_equal(w.f[0].runs, 1); /* once */

@@ -80,6 +80,7 @@ static struct conn *stream_of(struct bench *b, struct uw_qp *qp, unsigned stack)
 	const struct qp_stream s = { .agreed = &agreed, .initiator = true };
 
 	assert_non_null(c);
+	c->l = c->stack->links[0];
 	conn_qp_move(&qp->c, c->stack);
 	c->llp = fake_llp_conn(c);
 	assert_status(qp_start(&qp->c.qp, &s), UW_OK);

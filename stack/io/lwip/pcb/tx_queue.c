@@ -153,16 +153,20 @@ static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct 
 
 /* PSH is the last segment's that is queued (RFC 9293 §3.9.1.2): a port that cuts puts it there
  * only, and so may be given those before it (io/dpdk/tso.h). */
-static void append(struct tcp_pcb *pcb, struct tcp_seg *seg)
+static void append(struct llp_conn *c, struct tcp_seg *seg)
 {
-	struct tcp_seg **tail = &pcb->unsent;
+	struct tcp_pcb *pcb = c->pcb;
+	struct tcp_seg *last = c->tail ? c->tail : pcb->unsent;
 
-	while (*tail) {
-		if (!(*tail)->next)
-			TCPH_UNSET_FLAG((*tail)->tcphdr, TCP_PSH);
-		tail = &(*tail)->next;
+	while (last && last->next)
+		last = last->next;
+	if (last) {
+		TCPH_UNSET_FLAG(last->tcphdr, TCP_PSH);
+		last->next = seg;
+	} else {
+		pcb->unsent = seg;
 	}
-	*tail = seg;
+	c->tail = seg;
 	pcb->snd_lbb += seg->len;
 	pcb->snd_buf -= seg->len;
 	pcb->snd_queuelen++;
@@ -184,7 +188,7 @@ void edge_tx_commit(struct llp_conn *c, size_t n)
 	edge.cfg.stats->tcp_tx_bytes += n;
 	fill_segment(seg, c->pcb, edge_wrap_tx(f));
 	c->queued_seq = c->pcb->snd_lbb;
-	append(c->pcb, seg);
+	append(c, seg);
 	c->queued = seg;
 }
 
@@ -238,6 +242,7 @@ void edge_tx_flush(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
+	c->tail = NULL; /* lwIP takes it off its queue */
 	if (c->end != CONN_ON || !pcb->unsent)
 		return;
 	conn_activate(c);

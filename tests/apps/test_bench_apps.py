@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What uwarp-bench apps judges and draws; nothing is measured here."""
+
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(TOP, "tools"))
+
+from bench import apps, apps_plots, goals, rounds  # noqa: E402
+from bench.process import Failed, Unavailable  # noqa: E402
+
+CSV = "program,get,window,mops,get_p50_us\nuwarp-kv,reads,1,0.2,4\nuwarp-kv,rpc,1,0.3,3\nuwarp-kv,reads,4,0.4,9\n"
+
+
+def measured(**values):
+    """Series of the real probes' names with made-up values."""
+    series = {p.key: rounds.Series(p.key, p.unit, p.facts) for p in apps.apps(types.SimpleNamespace(made={}))}
+    for key, s in series.items():
+        s.add({"value": values.get(key, 1.0), "p50": 5.0, "series": [[0.1, 1.0]]})
+    return series
+
+
+class Goals(unittest.TestCase):
+    def test_every_goal_is_about_something_that_is_measured(self):
+        keys = {p.key for p in apps.apps(types.SimpleNamespace(made={}))}
+        for goal in (*apps.goals(), *apps.model_goals(), *apps.place_goals()):
+            self.assertIn(goal.over, keys)
+            self.assertIn(goal.under, keys)
+
+    def test_no_two_probes_have_one_name(self):
+        keys = [p.key for p in apps.apps(types.SimpleNamespace(made={}))]
+        self.assertEqual(len(keys), len(set(keys)))
+
+    def test_a_ratio_decides(self):
+        faa, rpc = "seq-rate/uwarp/faa/0/16", "seq-rate/uwarp/rpc/0/16"
+        for value, verdict in ((1.6, goals.PASS), (1.4, goals.MISS)):
+            rows = {r["what"]: r for r in apps.verdicts(measured(**{faa: value, rpc: 1.0}))}
+            self.assertEqual(rows["tickets by FETCH_ADD / by rpc, 16 under way"]["verdict"], verdict)
+
+    def test_a_part_alone_has_its_goals_alone(self):
+        series = {k: s for k, s in measured().items() if k.startswith("seq")}
+        self.assertEqual(len(apps.verdicts(series)), 4)
+
+
+class Csv(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, text):
+        path = os.path.join(self.folder.name, "x.csv")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def test_what_is_no_result_is_refused(self):
+        for text in ("", "a,b\n1,2\n"):
+            with self.assertRaisesRegex(Failed, "not a file that"):
+                apps_plots.read_csv(self.file(text))
+        with self.assertRaisesRegex(Failed, "No such file"):
+            apps_plots.read_csv(os.path.join(self.folder.name, "none"))
+
+    def test_a_plot_is_written(self):
+        from bench import plots
+
+        try:
+            plt = plots.pyplot()
+        except Unavailable as e:
+            self.skipTest(str(e))
+        output = os.path.join(self.folder.name, "x.svg")
+        apps_plots.plot_csv(plt, [self.file(CSV)], output)
+        with open(output, encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn("get reads", text.replace("<!-- ", "").replace(" -->", ""))
+
+    def test_every_plot_draws_what_was_measured(self):
+        from bench import plots
+
+        try:
+            plt = plots.pyplot()
+        except Unavailable as e:
+            self.skipTest(str(e))
+        for name, draw in apps_plots.PLOTS.items():
+            self.assertIsNotNone(draw(plt, measured()), name)
+            self.assertIsNone(draw(plt, {}), name)
+            plt.close("all")
+
+
+if __name__ == "__main__":
+    unittest.main()
