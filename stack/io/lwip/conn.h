@@ -78,8 +78,8 @@ struct llp_conn {
 	size_t ooseq_copied;			/* octets of our own memory in pcb->ooseq */
 	uint64_t challenge_us;			/* since when challenge ACKs are counted */
 	uint8_t challenges;			/* how many were sent since then */
-	struct conn_loss *loss; /* loss.c; NULL: lwIP's own recovery */
-	uint8_t ecn;		/* loss_ecn.c */
+	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
+	uint8_t ecn;				/* loss_ecn.c */
 };
 
 /* ---- conn.c ------------------------------------------------------------------------------ */
