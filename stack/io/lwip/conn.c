@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: listening, connecting, accepting, ending. Octets: pcb/rx.c and pcb/tx_queue.c. */
+/* The records of connections, from the first to the last: made, ended, freed. How a connection
+ * begins: connect.c and pcb/listen.c. Octets: pcb/rx.c and pcb/tx_queue.c. */
 #include "io/lwip/loss.h"
 
 #include <string.h>
@@ -53,7 +54,8 @@ static void leave(struct llp_conn *c)
 	c->ctx = NULL;
 }
 
-void conn_release(struct llp_conn *c)
+/* lwIP has freed the pcb: the record is spare. */
+static void release(struct llp_conn *c)
 {
 	conn_flow_remove(c);
 	conn_loss_end(c);
@@ -64,19 +66,36 @@ void conn_release(struct llp_conn *c)
 	edge.spare = c;
 }
 
-static void conn_free(struct llp_conn *c)
+static void on_freed(u8_t id, void *data)
 {
-	leave(c);
-	conn_release(c);
+	struct llp_conn *c = data;
+
+	(void)id;
+	if (c && c->end == CONN_DETACHED)
+		release(c);
 }
 
-static void detach(struct tcp_pcb *pcb)
+void conn_own(struct tcp_pcb *pcb, struct llp_conn *c)
+{
+	static const struct tcp_ext_arg_callbacks callbacks = { .destroy = on_freed };
+
+	tcp_ext_arg_set_callbacks(pcb, 0, &callbacks);
+	tcp_ext_arg_set(pcb, 0, c);
+}
+
+void conn_discard(struct llp_conn *c)
+{
+	leave(c);
+	release(c);
+}
+
+void conn_detach(struct tcp_pcb *pcb)
 {
 	tcp_arg(pcb, NULL);
 	tcp_recv(pcb, NULL);
 	tcp_sent(pcb, NULL);
 	tcp_err(pcb, NULL);
-	conn_flow_own(pcb, NULL);
+	conn_own(pcb, NULL);
 }
 
 /* What lwIP has yet to do, it does without us; until the pcb is freed its segments are found. */
@@ -87,14 +106,12 @@ static void part(struct llp_conn *c)
 	leave(c);
 	unlist(c);
 	list(c, &edge.detached);
-	detach(pcb);
+	conn_detach(pcb);
 	c->end = CONN_DETACHED;
 	c->prefetch_list = (struct uw_prefetch_list){ 0 };
-	conn_flow_own(pcb, c);
+	conn_own(pcb, c);
 	tcp_close(pcb);
 }
-
-/* ---- lwIP's callbacks -------------------------------------------------------------------- */
 
 err_t conn_callback_end(struct llp_conn *c)
 {
@@ -113,196 +130,13 @@ err_t conn_callback_end(struct llp_conn *c)
 		part(c);
 		return ERR_OK;
 	}
-	conn_free(c);
-	detach(pcb);
+	conn_discard(c);
+	conn_detach(pcb);
 	tcp_abort(pcb);
 	return ERR_ABRT;
 }
 
-static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
-{
-	struct llp_conn *c = arg;
-
-	(void)pcb;
-	(void)len;
-	c->in_callback = true;
-	edge.cfg.user->writable(c->ctx);
-	return conn_callback_end(c);
-}
-
-/* lwIP has freed the pcb already. */
-static void on_err(void *arg, err_t err)
-{
-	struct llp_conn *c = arg;
-	void *ctx = c->ctx;
-	uw_status why = UW_E_LLP_CLOSED;
-
-	if (c->connecting)
-		why = err == ERR_RST ? UW_E_REFUSED : UW_E_TIMEOUT;
-	if (c->end != CONN_ON)
-		ctx = NULL;
-	c->pcb = NULL;
-	conn_free(c);
-	if (ctx)
-		edge.cfg.user->closed(ctx, why);
-}
-
-void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
-{
-	c->pcb = pcb;
-	tcp_arg(pcb, c);
-	tcp_recv(pcb, conn_recv);
-	tcp_sent(pcb, on_sent);
-	tcp_err(pcb, on_err);
-	tcp_nagle_disable(pcb);
-	conn_flow_own(pcb, c);
-}
-
-static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
-{
-	struct llp_conn *c = arg;
-
-	(void)pcb;
-	(void)err; /* always ERR_OK: failures come to on_err */
-	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
-	conn_loss_begin(c);
-	conn_fast_start(c);
-	c->connecting = false;
-	c->in_callback = true;
-	edge.cfg.user->connected(c->ctx);
-	return conn_callback_end(c);
-}
-
-/* ---- listeners --------------------------------------------------------------------------- */
-
-static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
-{
-	struct llp_conn *c = arg;
-	struct llp_listener *ls;
-
-	if (err != ERR_OK || !pcb) {
-		edge.cfg.stats->tcp_syn_dropped++;
-		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
-	}
-	ls = conn_established(c);
-	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
-	conn_loss_begin(c);
-	conn_fast_start(c);
-	c->in_callback = true;
-	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
-	if (!c->ctx)
-		c->end = CONN_ABORT;
-	return conn_callback_end(c);
-}
-
-uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
-		      struct llp_listener **out)
-{
-	struct edge_link *el = edge_link_of(l);
-	struct llp_listener *ls = malloc(sizeof(*ls));
-	struct tcp_pcb *pcb = tcp_new(), *lpcb;
-	ip_addr_t addr = edge_listen_addr(l, at);
-	err_t err = ERR_MEM;
-
-	if (!ls || !pcb)
-		goto fail;
-	tcp_bind_netif(pcb, &el->nif);
-	ip_set_option(pcb, SOF_REUSEADDR);
-	err = tcp_bind(pcb, &addr, lwip_ntohs(at->port));
-	if (err)
-		goto fail;
-	/* It would see another link's listener for ours; ports are the engine's to give out. */
-	ip_reset_option(pcb, SOF_REUSEADDR);
-	(void)backlog; /* of those that ask; the user has them. The others: syn_backlog.c */
-	pcb->tos = at->tos;
-	lpcb = tcp_listen_with_backlog_and_err(pcb, UINT8_MAX, &err);
-	if (!lpcb)
-		goto fail;
-	*ls = (struct llp_listener){ .pcb = lpcb, .el = el, .ctx = ctx };
-	ip_set_option(lpcb, SOF_REUSEADDR); /* accepted pcbs inherit it */
-	tcp_arg(lpcb, ls);
-	tcp_accept(lpcb, on_accept);
-	*out = ls;
-	return UW_OK;
-fail:
-	if (pcb)
-		tcp_close(pcb);
-	free(ls);
-	return edge_status(err);
-}
-
-void edge_unlisten(struct llp_listener *ls)
-{
-	tcp_close(ls->pcb);
-	free(ls);
-}
-
-/* ---- connecting and ending --------------------------------------------------------------- */
-
-/* Ports are the engine's to give out: only for one of its own lwIP has to look who has which. */
-static err_t bind_pcb(struct tcp_pcb *pcb, const struct llp_addrs *a)
-{
-	ip_addr_t from = edge_addr(&a->local);
-	struct edge_lists all = { 0 };
-	err_t err;
-
-	ip_set_option(pcb, SOF_REUSEADDR);
-	if (a->lport)
-		all = edge_lists_hide();
-	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
-	edge_lists_show(&all);
-	return err;
-}
-
-/* Of a connection that has ended, and waits in case something of it comes, nothing can come any
- * more from another process. */
-static bool is_free(const struct io_link *l, const struct flow_key *k)
-{
-	struct llp_conn *c = conn_flow_find(k);
-
-	return !c || (l->flags & IO_P2P && edge_pcb_drop_time_wait(c->pcb));
-}
-
-uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
-		       struct llp_conn **out)
-{
-	struct edge_link *el = edge_link_of(l);
-	struct llp_conn *c = conn_new(el, ctx);
-	struct tcp_pcb *pcb = tcp_new();
-	ip_addr_t to = edge_addr(&a->remote);
-	err_t err = ERR_MEM;
-
-	if (!c || !pcb)
-		goto fail;
-	tcp_bind_netif(pcb, &el->nif);
-	err = bind_pcb(pcb, a);
-	if (err)
-		goto fail;
-	err = ERR_USE;
-	if (!is_free(l, &(struct flow_key){ a->local, a->remote, a->lport, a->rport }))
-		goto fail;
-	conn_attach(c, pcb);
-	c->connecting = true;
-	pcb->tos = a->tos;
-	/* lwIP would search all lists for it. */
-	ip_reset_option(pcb, SOF_REUSEADDR);
-	err = tcp_connect(pcb, &to, lwip_ntohs(a->rport), on_connected);
-	ip_set_option(pcb, SOF_REUSEADDR);
-	if (err) {
-		detach(pcb);
-		goto fail;
-	}
-	c->active = true;
-	conn_flow_add(c);
-	*out = c;
-	return UW_OK;
-fail:
-	if (pcb)
-		tcp_close(pcb);
-	if (c)
-		conn_free(c);
-	return edge_status(err);
-}
+/* ---- ending ------------------------------------------------------------------------------ */
 
 void conn_lose(struct llp_conn *c)
 {
@@ -314,8 +148,8 @@ static void conn_lose_quietly(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
-	conn_free(c);
-	detach(pcb);
+	conn_discard(c);
+	conn_detach(pcb);
 	edge_pcb_drop(pcb);
 }
 
@@ -349,8 +183,8 @@ void edge_abort(struct llp_conn *c)
 		return;
 	}
 	conn_activate(c);
-	conn_free(c);
-	detach(pcb);
+	conn_discard(c);
+	conn_detach(pcb);
 	tcp_abort(pcb);
 }
 

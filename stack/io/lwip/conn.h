@@ -4,7 +4,7 @@
  * lock.
  *
  * A record is made when a connection is asked for (edge_connect) or when a SYN opens a pcb
- * (pcb/syn_backlog.c). After the user has closed the connection, lwIP still has to send a FIN and
+ * (pcb/listen.c). After the user has closed the connection, lwIP still has to send a FIN and
  * to wait; the record lives on as CONN_DETACHED, without a user, until lwIP frees the pcb. Freed
  * records are kept on edge.spare for the next connection.
  */
@@ -78,23 +78,38 @@ struct llp_conn {
 	size_t ooseq_copied;			/* octets of our own memory in pcb->ooseq */
 	uint64_t challenge_us;			/* since when challenge ACKs are counted */
 	uint8_t challenges;			/* how many were sent since then */
-	struct conn_loss *loss; /* loss.c; NULL: lwIP's own recovery */
-	uint8_t ecn;		/* loss_ecn.c */
+	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
+	uint8_t ecn;				/* loss_ecn.c */
 };
 
 /* ---- conn.c ------------------------------------------------------------------------------ */
 
 /* A new record, on edge.conns. NULL: no memory. */
 struct llp_conn *conn_new(struct edge_link *el, void *ctx);
-/* Tie a record to a pcb: lwIP's callbacks lead to it. */
-void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
 /* A callback of lwIP ends: close or abort if the user asked for it meanwhile. Returns what the
  * callback has to return to lwIP. After ERR_ABRT the record is gone. */
 err_t conn_callback_end(struct llp_conn *c);
 /* The peer's process is dead: end the connection. The user hears of it. */
 void conn_lose(struct llp_conn *c);
-/* lwIP has freed the pcb: the record is spare. */
-void conn_release(struct llp_conn *c);
+/* The connection is over, and its pcb freed or about to be: the record is spare. */
+void conn_discard(struct llp_conn *c);
+/* lwIP leads from the pcb to the record, and the record is freed with a pcb that outlives its user.
+ * c NULL: no more. */
+void conn_own(struct tcp_pcb *pcb, struct llp_conn *c);
+/* No callback of lwIP leads to the record any more. */
+void conn_detach(struct tcp_pcb *pcb);
+/* The record of a pcb; NULL: none. */
+static inline struct llp_conn *conn_of(const struct tcp_pcb *pcb)
+{
+	return pcb ? pcb->ext_args[0].data : NULL;
+}
+
+/* ---- connect.c --------------------------------------------------------------------------- */
+
+/* Tie a record to a pcb: lwIP's callbacks lead to it. */
+void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb);
+/* The handshake is over. */
+void conn_came_up(struct llp_conn *c);
 
 /* ---- flow.c: the table from addresses and ports to connections ---------------------------- */
 
@@ -104,9 +119,6 @@ void conn_flow_remove(struct llp_conn *c);
 struct llp_conn *conn_flow_find(const struct flow_key *k);
 /* The same for a segment that came: prefetches what the next connections need. */
 struct llp_conn *conn_flow_lookup(const struct flow_key *k);
-/* The record of a pcb; NULL: none. */
-struct llp_conn *conn_of(const struct tcp_pcb *pcb);
-void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c);
 
 /* ---- pcb/active_list.c: lwIP's list tcp_active_pcbs ---------------------------------------- */
 
@@ -126,6 +138,8 @@ void conn_active_list_forget(struct llp_conn *c);
 
 /* ---- pcb/syn_backlog.c --------------------------------------------------------------------- */
 
+/* A SYN that came to ls has opened the connection: count it. */
+void conn_half_open(struct llp_conn *c, struct llp_listener *ls);
 /* A half-open connection is up, or ends. Returns whose SYN it was. */
 struct llp_listener *conn_established(struct llp_conn *c);
 
@@ -149,10 +163,24 @@ void conn_rx_forget(struct llp_conn *c);
 bool conn_rx_room(const struct llp_conn *c);
 /* Announce the window again that was shut for lack of memory. */
 void conn_rx_open(struct llp_conn *c);
-/* Announce the whole window. lwIP wants that before an orderly close; else it sends an RST. */
-void conn_window_open_all(struct llp_conn *c);
+
+/* ---- pcb/rx_ack.c: what the peer hears of them ---------------------------------------------- */
+
+/* An ACK is due at the end of the burst. */
+static inline void conn_ack_later(struct llp_conn *c)
+{
+	if (c->ack_due)
+		return;
+	c->ack_due = true;
+	c->next_ack = edge.acks;
+	edge.acks = c;
+}
 /* Take the connection off edge.acks. */
 void conn_forget_ack(struct llp_conn *c);
+/* The user has taken octets: announce the window that they leave. */
+void conn_window_pay(struct llp_conn *c);
+/* Announce the whole window. lwIP wants that before an orderly close; else it sends an RST. */
+void conn_window_open_all(struct llp_conn *c);
 
 /* ---- pcb/tx_queue.c, pcb/tx_fast.c: octets that go ------------------------------------------ */
 

@@ -8,6 +8,21 @@
  * conn_* works on one connection (conn.h). Files that read or write private fields of lwIP are in
  * pcb/.
  *
+ * The .c files stand in levels. A file calls functions of lower levels, and of its own level those
+ * of the files that are named before it; only the three files of loss call each other. What a lower
+ * file has to tell a higher one, it tells by a callback that lwIP keeps for the connection. From
+ * the bottom up:
+ *
+ *   frames       assertion.c, edge.c (the state, the clock), frame.c, link_tx.c (frames to a link),
+ *                nif.c, pcb/pcb.c, pcb/rx_pressure.c (memory for what came)
+ *   connections  pcb/tx_fast.c (a segment or an ACK straight to the link), pcb/active_list.c,
+ *                flow.c, pcb/syn_backlog.c, pcb/rx_ack.c (ACKs and the window), pcb/rx_check.c
+ *   sending      loss.c, loss_ecn.c, loss_send.c, pcb/tx_queue.c
+ *   records      conn.c: a record is made and freed, a connection ends
+ *   receiving    pcb/rx.c (octets to the user), pcb/rx_fast.c
+ *   beginning    connect.c (and the callbacks that lwIP gets), pcb/listen.c
+ *   entry        netif.c (frames in), pcb/timers.c, ops.c (the transport's table)
+ *
  * lwIP's state is global, so there is one struct edge. A process with several stacks has several
  * copies of this folder and of lwIP (stack/meson.build). Everything runs under the stack lock.
  */
@@ -71,10 +86,24 @@ struct edge {
 	const struct llp_conn *upcoming[EDGE_UPCOMING];
 	unsigned upcoming_at, upcoming_n;
 };
-extern struct edge edge;
+/* Hidden, or position-independent code would load its address from a table in each function. */
+extern struct edge edge __attribute__((visibility("hidden")));
 
 /* NULL: a link that was not added. With l NULL: a free place, or NULL. */
-struct edge_link *edge_link_of(const struct io_link *l);
+static inline struct edge_link *edge_link_of(const struct io_link *l)
+{
+	for (unsigned i = 0; i < EDGE_LINKS; i++) {
+		if (edge.links[i].io == l)
+			return &edge.links[i];
+	}
+	return NULL;
+}
+
+static inline void edge_capture(const struct io_frame *f)
+{
+	if (edge.cfg.capture)
+		edge.cfg.capture(edge.cfg.arg, f);
+}
 
 /* The two ends of a connection, in network order. Nothing else is in it: it is compared as it is.
  */
@@ -115,8 +144,6 @@ void edge_active_list_timer(void);
 void edge_active_list_round(void);
 /* Microseconds until the next silent peer is to be probed; UINT64_MAX: none. */
 uint64_t edge_active_list_next_us(void);
-/* llp_ops.next_timer_us */
-uint64_t edge_next_timer_us(void);
 
 /* lwIP searches its lists for the connection of a new SYN and for a port. Where flow.c knows that
  * the search finds nothing, the lists are hidden meanwhile. What was added in between comes first.
@@ -132,6 +159,9 @@ void edge_lists_show(const struct edge_lists *l);
 void edge_syn_init(void);
 /* A SYN of that peer came: is there a place for one more half-open connection? */
 bool edge_syn_room(const struct uw_ip *peer);
+
+/* ---- pcb/listen.c ---------------------------------------------------------------------------- */
+
 /* lwIP has seen the SYN: make a record for the pcb that it opened, if it did. */
 void edge_syn_opened(void);
 
@@ -141,7 +171,7 @@ void edge_syn_opened(void);
  * unusual. False: it is still the caller's, and lwIP's to take. */
 bool edge_rx_fast(const struct edge_link *el, struct io_frame *f);
 
-/* ---- netif.c --------------------------------------------------------------------------------- */
+/* ---- link_tx.c ------------------------------------------------------------------------------- */
 
 /* A queued segment as a frame for a link, with one reference more; its pbuf stays lwIP's. */
 struct io_frame *edge_lend(struct pbuf *p);
@@ -158,6 +188,7 @@ void edge_input(struct io_link *l, struct io_frame *f);
 unsigned edge_poll(void);
 bool edge_flush_links(void);
 void edge_timers(void);
+uint64_t edge_next_timer_us(void);
 
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 		      struct llp_listener **out) UW_CHECK;

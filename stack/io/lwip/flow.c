@@ -5,6 +5,7 @@
  * pcb/active_list.c.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/hooks.h"
 
 #include <string.h>
 
@@ -78,30 +79,6 @@ static bool same(const struct flow_key *a, const struct flow_key *b)
 {
 	return a->rport == b->rport && a->lport == b->lport && uw_ip_eq(&a->remote, &b->remote) &&
 	       uw_ip_eq(&a->local, &b->local);
-}
-
-/* ---- whose is a pcb? ---------------------------------------------------------------------- */
-
-struct llp_conn *conn_of(const struct tcp_pcb *pcb)
-{
-	return pcb ? pcb->ext_args[0].data : NULL;
-}
-
-static void on_freed(u8_t id, void *data)
-{
-	struct llp_conn *c = data;
-
-	(void)id;
-	if (c && c->end == CONN_DETACHED)
-		conn_release(c);
-}
-
-void conn_flow_own(struct tcp_pcb *pcb, struct llp_conn *c)
-{
-	static const struct tcp_ext_arg_callbacks callbacks = { .destroy = on_freed };
-
-	tcp_ext_arg_set_callbacks(pcb, 0, &callbacks);
-	tcp_ext_arg_set(pcb, 0, c);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */

@@ -81,8 +81,8 @@ static bool has_room(struct conn_loss *k)
 	return conn_loss_window(k->c) >= k->loss.nxt - k->loss.una + k->loss.cc.mss;
 }
 
-/* lwIP tells the user of what SND.UNA has passed; a window that opens otherwise he hears of here.
- */
+/* lwIP tells the user of what SND.UNA has passed; a window that opens otherwise he hears of here,
+ * by the same callback (tcp_sent). */
 static void tell_user(struct conn_loss *k, bool heard)
 {
 	struct llp_conn *c = k->c;
@@ -91,9 +91,7 @@ static void tell_user(struct conn_loss *k, bool heard)
 		return;
 	if (heard && (k->moved || !k->delivered))
 		return;
-	c->in_callback = true;
-	edge.cfg.user->writable(c->ctx);
-	conn_callback_end(c);
+	c->pcb->sent(c, c->pcb, 0);
 }
 
 static void output_new(struct conn_loss *k)

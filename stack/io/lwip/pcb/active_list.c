@@ -14,7 +14,7 @@
  *   of in the next tick, when its memory would be in no near cache any more. A delayed ACK goes out
  *   before that.
  */
-#include "io/lwip/loss.h"
+#include "io/lwip/conn.h"
 #include "io/lwip/pcb/private.h"
 
 /* ---- the list ----------------------------------------------------------------------------- */
@@ -259,17 +259,6 @@ uint64_t edge_active_list_next_us(void)
 		return UINT64_MAX;
 	due = edge.keepalive->silent_us + limit_us();
 	return due > now ? due - now : 1;
-}
-
-uint64_t edge_next_timer_us(void)
-{
-	uint64_t tick = TCP_TMR_INTERVAL * 1000;
-
-	if (!edge.conns && !tcp_active_pcbs && !tcp_tw_pcbs)
-		return UINT64_MAX;
-	if (tcp_active_pcbs)
-		return LWIP_MIN(tick, edge_loss_next_us());
-	return LWIP_MIN(25 * tick, edge_active_list_next_us());
 }
 
 /* ---- what lwIP need not search ------------------------------------------------------------ */

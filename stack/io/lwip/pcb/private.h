@@ -32,7 +32,7 @@ static_assert(LWIP_VERSION_MAJOR == 2 && LWIP_VERSION_MINOR == 2 && LWIP_VERSION
 #define LWIP_PCB_FIELDS(X)                                                                         \
 	/* who it is */                                                                            \
 	X(next, OTHER) X(local_ip, OTHER) X(remote_ip, OTHER) X(local_port, OTHER)                 \
-	X(remote_port, OTHER) X(callback_arg, OTHER) X(ext_args, OTHER)                            \
+	X(remote_port, OTHER) X(callback_arg, OTHER) X(ext_args, OTHER) X(sent, POINTER)           \
 	X(state, PLAIN) X(flags, PLAIN) X(tos, PLAIN) X(ttl, PLAIN) X(mss, PLAIN)                  \
 	/* what comes */                                                                           \
 	X(rcv_nxt, RX_SEQ) X(rcv_wnd, PLAIN) X(rcv_ann_wnd, PLAIN) X(rcv_ann_right_edge, RX_SEQ)   \

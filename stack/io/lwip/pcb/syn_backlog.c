@@ -12,7 +12,8 @@
  * hosts out, and a program that opens too many connections at once waits for a retransmission and
  * does not fail.
  */
-#include "io/lwip/loss.h"
+#include "io/lwip/conn.h"
+#include "io/lwip/hooks.h"
 #include "io/lwip/pcb/private.h"
 
 #include "io/siphash.h"
@@ -30,7 +31,7 @@ static unsigned group_of(const struct uw_ip *peer)
 	return (unsigned)(siphash(&edge.syn_key, &who, 1) % EDGE_SYN_GROUPS);
 }
 
-static void enter(struct llp_conn *c, struct llp_listener *ls)
+void conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 {
 	struct edge_syn_group *h;
 
@@ -109,28 +110,4 @@ bool edge_syn_room(const struct uw_ip *peer)
 	}
 	give_way(most->first);
 	return true;
-}
-
-/* lwIP puts what a SYN opened in front of the others. */
-void edge_syn_opened(void)
-{
-	struct tcp_pcb *pcb = tcp_active_pcbs;
-	struct llp_listener *ls;
-	struct llp_conn *c;
-
-	if (!pcb || pcb->state != SYN_RCVD || conn_of(pcb))
-		return;
-	ls = pcb->callback_arg;
-	c = conn_new(ls->el, NULL);
-	if (!c) {
-		edge.cfg.stats->tcp_syn_dropped++;
-		tcp_abandon(pcb, 0);
-		return;
-	}
-	tcp_backlog_accepted(pcb); /* we count */
-	conn_attach(c, pcb);
-	c->active = true;
-	conn_ecn_half(c);
-	conn_flow_add(c);
-	enter(c, ls);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection begins: the callbacks that lwIP gets, and connecting. Accepting: pcb/listen.c. */
+#include "io/lwip/loss.h"
+
+/* ---- lwIP's callbacks -------------------------------------------------------------------- */
+
+static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
+{
+	struct llp_conn *c = arg;
+
+	(void)pcb;
+	(void)len;
+	c->in_callback = true;
+	edge.cfg.user->writable(c->ctx);
+	return conn_callback_end(c);
+}
+
+/* lwIP has freed the pcb already. */
+static void on_err(void *arg, err_t err)
+{
+	struct llp_conn *c = arg;
+	void *ctx = c->ctx;
+	uw_status why = UW_E_LLP_CLOSED;
+
+	if (c->connecting)
+		why = err == ERR_RST ? UW_E_REFUSED : UW_E_TIMEOUT;
+	if (c->end != CONN_ON)
+		ctx = NULL;
+	c->pcb = NULL;
+	conn_discard(c);
+	if (ctx)
+		edge.cfg.user->closed(ctx, why);
+}
+
+void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
+{
+	c->pcb = pcb;
+	tcp_arg(pcb, c);
+	tcp_recv(pcb, conn_recv);
+	tcp_sent(pcb, on_sent);
+	tcp_err(pcb, on_err);
+	tcp_nagle_disable(pcb);
+	conn_own(pcb, c);
+}
+
+void conn_came_up(struct llp_conn *c)
+{
+	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_loss_begin(c);
+	conn_fast_start(c);
+}
+
+/* ---- connecting -------------------------------------------------------------------------- */
+
+static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+	struct llp_conn *c = arg;
+
+	(void)pcb;
+	(void)err; /* always ERR_OK: failures come to on_err */
+	conn_came_up(c);
+	c->connecting = false;
+	c->in_callback = true;
+	edge.cfg.user->connected(c->ctx);
+	return conn_callback_end(c);
+}
+
+/* Ports are the engine's to give out: only for one of its own lwIP has to look who has which. */
+static err_t bind_pcb(struct tcp_pcb *pcb, const struct llp_addrs *a)
+{
+	ip_addr_t from = edge_addr(&a->local);
+	struct edge_lists all = { 0 };
+	err_t err;
+
+	ip_set_option(pcb, SOF_REUSEADDR);
+	if (a->lport)
+		all = edge_lists_hide();
+	err = tcp_bind(pcb, &from, lwip_ntohs(a->lport));
+	edge_lists_show(&all);
+	return err;
+}
+
+/* Of a connection that has ended, and waits in case something of it comes, nothing can come any
+ * more from another process. */
+static bool is_free(const struct io_link *l, const struct flow_key *k)
+{
+	struct llp_conn *c = conn_flow_find(k);
+
+	return !c || (l->flags & IO_P2P && edge_pcb_drop_time_wait(c->pcb));
+}
+
+uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
+		       struct llp_conn **out)
+{
+	struct edge_link *el = edge_link_of(l);
+	struct llp_conn *c = conn_new(el, ctx);
+	struct tcp_pcb *pcb = tcp_new();
+	ip_addr_t to = edge_addr(&a->remote);
+	err_t err = ERR_MEM;
+
+	if (!c || !pcb)
+		goto fail;
+	tcp_bind_netif(pcb, &el->nif);
+	err = bind_pcb(pcb, a);
+	if (err)
+		goto fail;
+	err = ERR_USE;
+	if (!is_free(l, &(struct flow_key){ a->local, a->remote, a->lport, a->rport }))
+		goto fail;
+	conn_attach(c, pcb);
+	c->connecting = true;
+	pcb->tos = a->tos;
+	/* lwIP would search all lists for it. */
+	ip_reset_option(pcb, SOF_REUSEADDR);
+	err = tcp_connect(pcb, &to, lwip_ntohs(a->rport), on_connected);
+	ip_set_option(pcb, SOF_REUSEADDR);
+	if (err) {
+		conn_detach(pcb);
+		goto fail;
+	}
+	c->active = true;
+	conn_flow_add(c);
+	*out = c;
+	return UW_OK;
+fail:
+	if (pcb)
+		tcp_close(pcb);
+	if (c)
+		conn_discard(c);
+	return edge_status(err);
+}
