@@ -2,7 +2,7 @@
 /*
  * What the rooms of the preloaded library stand on, for fuzzing: a table of descriptors that are
  * none, a kernel whose answers the input decides, and helper threads that run when they are told
- * to. The stack is in fuzz_stack.h.
+ * to. The stack is in engine_fake.h.
  */
 #ifndef UWARP_FUZZ_SHIM_DOUBLE_H
 #define UWARP_FUZZ_SHIM_DOUBLE_H
