@@ -449,7 +449,7 @@ class Links(Base):
     def test_unknown(self):
         for bad in ("foo", "net_", "af_packet:", "af_packet", "memif:x", "pci:zz", ""):
             with self.subTest(bad):
-                self.refused(1, "unknown link .*known are: memif, af_packet:IF, loop", "--link", bad, "--", "true")
+                self.refused(1, "unknown link .*known are: memif, the name of an interface, packet:IF, af_packet:IF, loop", "--link", bad, "--", "true")
 
     def test_loop_needs_no_reservation(self):
         r = self.run_it("--link", "loop", "--", "env")
