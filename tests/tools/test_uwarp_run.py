@@ -558,7 +558,7 @@ class Interfaces(Base):
             env=env, capture_output=True, text=True, timeout=30,
         )  # fmt: skip
         self.assertEqual(r.returncode, 1, r.stderr)
-        self.assertRegex(r.stderr, r"\Auwarp-run: may not open a packet socket on v0: be root, or run inside unshare -Urn\n\Z")
+        self.assertRegex(r.stderr, r"\Auwarp-run: may not open a packet socket on v0 \(CAP_NET_RAW\): be root, run inside unshare -Urn, or let root start it by: setpriv .*\n\Z")
 
 
 if __name__ == "__main__":
