@@ -192,6 +192,11 @@ void engine_free(struct uw_engine *e)
 {
 	while (e->conn.eps)
 		ep_free(e->conn.eps);
+	/* Those of CM-less RC that ended, and whose timer has not freed them. */
+	for (unsigned i = 0; i < e->n_stacks; i++) {
+		while (e->stack[i]->conns)
+			conn_free(e->stack[i]->conns);
+	}
 	verbs_free(&e->verbs);
 	conn_domain_free(&e->conn);
 	for (unsigned i = 0; i < e->n_stacks; i++)

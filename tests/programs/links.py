@@ -122,6 +122,8 @@ class Veth:
         return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
 
     def close(self):
+        # else it goes with the other namespace, some time later, and is in the next link's way
+        self.there("server", [self.ip, "link", "del", "veth-a"], check=False)
         self.holder.kill()
         self.holder.wait()
 

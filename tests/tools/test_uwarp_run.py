@@ -473,12 +473,9 @@ class Programs(Base):
 
 class Links(Base):
     def test_unknown(self):
-        for bad in ("af_packet:", "af_packet", "memif:x", "pci:zz", ""):
+        for bad in ("foo", "net_", "af_packet:", "af_packet", "memif:x", "pci:zz", ""):
             with self.subTest(bad):
-                self.refused(1, "unknown link .*known are: memif, the name of an interface|no network interface", "--link", bad, "--", "true")
-        for bad in ("foo", "net_"):
-            with self.subTest(bad):
-                self.refused(1, f"no network interface '{bad}' here; there are: ", "--link", bad, "--", "true")
+                self.refused(1, "unknown link .*known are: memif, the name of an interface, packet:IF, af_packet:IF, loop", "--link", bad, "--", "true")
 
     def test_loop_needs_no_reservation(self):
         r = self.run_it("--link", "loop", "--", "env")
@@ -499,7 +496,7 @@ class Links(Base):
         self.refused(2, "--rate does not go with", "--transport", "socket", "--rate", "10G", "--", "true")
         self.refused(2, "--impair does not go with", "--transport", "socket", "--impair", "drop=1%", "--", "true")
         self.refused(1, "192.0.2.1 is none of this host's", "--transport", "socket", "--ip", "192.0.2.1", "--", "true")
-        self.refused(1, "no network interface 'host' here", "--link", "host", "--", "true")
+        self.refused(1, "unknown link 'host'", "--link", "host", "--", "true")
 
     def test_devices(self):
         self.refused(1, "has no address of its own; give one with --ip", "--link", "net_tap0,iface=x", "--", "true")
@@ -587,7 +584,7 @@ class Interfaces(Base):
             env=env, capture_output=True, text=True, timeout=30,
         )  # fmt: skip
         self.assertEqual(r.returncode, 1, r.stderr)
-        self.assertRegex(r.stderr, r"\Auwarp-run: may not open a packet socket on v0 \(CAP_NET_RAW\): be root, run inside unshare -Urn, or [^\n]*\n\Z")
+        self.assertRegex(r.stderr, r"\Auwarp-run: may not open a packet socket on v0 \(CAP_NET_RAW\): be root, run inside unshare -Urn, or let root start it by: setpriv .*\n\Z")
 
 
 if __name__ == "__main__":
