@@ -11,7 +11,7 @@
 #include "base/span.h"
 #include "io/io.h"
 
-/* Frames that one rope shows: more than a 64 KiB FPDU has at MTU 1500. */
+/* Most frames in one rope; a 64 KiB FPDU at MTU 1500 has fewer. */
 #define RX_QUEUE_SPANS 64u
 
 struct rx_queue {
@@ -37,8 +37,8 @@ bool rx_queue_too_long(const struct rx_queue *q, bool paused);
 /* Copy the octets of all frames and give the frames back. False: there is no memory, or the queue
  * has more than an FPDU and `more` octets; the frames stay. */
 bool rx_queue_copy_out(struct rx_queue *q, size_t more);
-/* The octets from the front on. v has room for RX_QUEUE_SPANS + 2. Not all of them if there are
- * more frames than that. */
+/* The octets of the queue, from the front on, as a rope over v, which has RX_QUEUE_SPANS + 2
+ * entries. If the queue has more frames than that, the rope ends before the end of the queue. */
 struct uw_rope rx_queue_rope(const struct rx_queue *q, struct uw_span *v);
 /* The first n octets are used up. */
 void rx_queue_consume(struct rx_queue *q, size_t n);

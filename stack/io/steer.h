@@ -26,11 +26,11 @@ struct steer_ports {
 };
 
 struct steer_config {
-	struct io_link *const *under; /* n links; close() of ours closes them */
+	struct io_link *const *under; /* n links; closing a filter closes the link below it */
 	unsigned n;		      /* 2..STEER_MAX */
 	/* Called without a lock: stack i was handed a frame. */
 	void (*wake)(void *arg);
-	void *const *arg; /* n, one of each stack */
+	void *const *arg; /* n arguments of wake(), one for each stack */
 	const struct steer_ports *ports;
 };
 

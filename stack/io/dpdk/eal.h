@@ -14,7 +14,7 @@
 struct eal_need {
 	size_t bytes; /* of buffers, without what devices need */
 	bool pci; /* a real device: look at the PCI bus, and use huge pages if there are enough */
-	bool physical;	    /* it uses physical addresses: huge pages are a must */
+	bool physical;	    /* the device uses physical addresses, so huge pages are required */
 	const char *device; /* physical: its name, for messages */
 	bool verbose;
 };
@@ -34,7 +34,7 @@ int eal_run(int (*fn)(void *arg), void *arg);
 void eal_forget(void);
 void eal_said(char *out, size_t size);
 
-/* How it is started, for the test: the arguments of rte_eal_init. */
+/* For the test: the arguments of rte_eal_init. */
 enum { EAL_ARGS_MAX = 24, EAL_LCORES_MAX = 1024 };
 
 struct arg_list {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel says about a PCI device, from sysfs. Nothing of DPDK. */
+/* Properties of a PCI device, read from sysfs without DPDK. */
 #ifndef UWARP_IO_PORT_PCI_DEV_H
 #define UWARP_IO_PORT_PCI_DEV_H
 
@@ -27,7 +27,7 @@ bool pci_dev_handed_out(const struct pci_dev *d);
  * huge pages. */
 bool pci_dev_physical(const struct pci_dev *d);
 
-/* OK, or one line on stderr about what to do first. */
+/* Can DPDK use the device? If not, one line on stderr says what to do first. */
 UW_CHECK uw_status pci_dev_check(const char *root, const char *addr, struct pci_dev *d);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct tso {
 	bool on;
-	bool ip6;		/* IPv6, too */
+	bool ip6;		/* also for IPv6 */
 	bool ip4_sum;		/* the port computes the checksum of the chain's IPv4 header */
 	uint32_t frame_max;	/* octets of a frame after cutting, Ethernet header included */
 	uint16_t seg_max;	/* buffers of a chain */
@@ -30,8 +30,8 @@ uint64_t tso_offloads(const struct rte_eth_dev_info *info);
 const char *tso_read(struct tso *t, const struct rte_eth_dev_info *info, unsigned mtu,
 		     uint32_t frame_max);
 
-/* May the peer receive the long segment uncut? (Of a virtio port the peer may be another process.)
- */
+/* May the long segment reach the peer uncut? (The peer of a virtio port may be a process on this
+ * machine.) */
 bool tso_uncut(const struct rte_eth_dev_info *info);
 
 /* How many of the n frames at v, from the first on, can be merged; 1: none with the first. */

@@ -34,7 +34,8 @@ typedef int sys_prot_t;
 /* The calling thread's own semaphore, for calls that wait. */
 sys_sem_t *seq_thread_sem(void);
 
-/* The calling thread is lwIP's own. Is it? */
+/* seq_mark_thread: the calling thread is lwIP's own. seq_is_lwips: is the calling thread lwIP's
+ * own? */
 void seq_mark_thread(void);
 bool seq_is_lwips(void);
 
