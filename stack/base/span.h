@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Octets that somebody else owns. A span is one piece; a rope is several, read in order, which is
- * how an FPDU arrives when it straddles TCP segments.
+ * Octets owned by others. A span is one piece. A rope is several pieces in order, such as an FPDU
+ * that straddles TCP segments.
  */
 #ifndef UWARP_BASE_SPAN_H
 #define UWARP_BASE_SPAN_H

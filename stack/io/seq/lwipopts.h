@@ -34,8 +34,7 @@
 #define TCPIP_THREAD_NAME	"uwarp-tcpip"
 #define TCPIP_MBOX_SIZE		4096
 #define DEFAULT_ACCEPTMBOX_SIZE 1024
-#define DEFAULT_TCP_RECVMBOX_SIZE                                                                  \
-	65536 /* entries: enough for a full window of very small segments; memory grows with use   \
-	       */
+/* Entries: enough for a full window of very small segments. Memory grows with use. */
+#define DEFAULT_TCP_RECVMBOX_SIZE 65536
 
 #endif
