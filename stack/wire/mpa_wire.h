@@ -61,16 +61,16 @@ struct mpa_start {
 	bool p2p;     /* A */
 	unsigned rtr; /* enum mpa_rtr bits */
 	uint16_t ird, ord;
-	struct uw_span pd; /* the ULP's private data, the enhanced word not counted */
+	struct uw_span pd; /* private data of the program, without the four enhanced octets */
 };
 
 /* Write s as a frame into out (MPA_START_MAX octets); returns its length.
  * s->pd.n <= 512, or 508 when enhanced. */
 size_t mpa_start_encode(const struct mpa_start *s, uint8_t *out);
 
-/* Read one frame from the octets received so far. UW_MORE: not all there; *used is 0.
- * UW_E_MPA_FRAME: neither key, PD_Length over 512, or enhanced with less than 4 octets (RFC 5044
- * §7.1.1, RFC 6581 §9). The revision is the caller's to judge. s->pd points into in. */
+/* Read one frame from the octets received so far. s->pd points into in. UW_MORE: the frame is not
+ * complete; *used is 0. UW_E_MPA_FRAME: neither key, PD_Length over 512, or enhanced with less than
+ * 4 octets (RFC 5044 §7.1.1, RFC 6581 §9). The caller checks the revision. */
 uw_status mpa_start_decode(struct uw_span in, struct mpa_start *s, size_t *used) UW_CHECK;
 
 /* ---- FPDU -------------------------------------------------------------------------------- */
