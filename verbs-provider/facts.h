@@ -25,8 +25,8 @@ enum { UWARP_UVERBS_ABI = 1, UWARP_UCMA_ABI = 4 };
 /* The device number of the uverbs node, which is an open /dev/null. */
 enum { UWARP_NODE_MAJOR = 1, UWARP_NODE_MINOR = 3 };
 
-/* The first octets of our GUIDs. Nobody is assigned this identifier. It is not 0, because programs
- * take 0 for a device that did not answer. */
+/* The first octets of our GUIDs, an identifier that is assigned to nobody. The value is not 0,
+ * since programs take 0 for a device that did not answer. */
 #define UWARP_VENDOR_ID 0x027577u
 
 /* The port's capability flags: a communication manager (IBV_PORT_CM_SUP). */
@@ -49,7 +49,7 @@ struct uwarp_facts {
 	const char *protocol; /* protocol name in RDMA netlink */
 	char fw_ver[32];
 
-	/* port 1 */
+	/* properties of port 1 */
 	uint8_t state, phys_state; /* values of the InfiniBand PortInfo: ACTIVE, LinkUp */
 	uint8_t width, speed;	   /* enum ibv_port_width, one of the InfiniBand lane speeds */
 	uint8_t active_mtu;	   /* enum ibv_mtu */

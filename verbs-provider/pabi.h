@@ -106,8 +106,8 @@ struct verbs_device_ops {
 	void (*uninit_device)(struct verbs_device *dev);
 };
 
-/* The private functions of libibverbs that we call. They carry the ABI's name as their symbol
- * version, so we look them up instead of linking with them. */
+/* The private functions of libibverbs that we call. Their symbol version is the name of the ABI, so
+ * we look the functions up instead of linking with them. */
 struct pabi_functions {
 	void (*register_driver)(const struct verbs_device_ops *ops);
 	void *(*init_and_alloc_context)(struct ibv_device *device, int cmd_fd, size_t alloc_size,

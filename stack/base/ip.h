@@ -16,7 +16,8 @@ struct uw_ip {
 };
 static_assert(sizeof(struct uw_ip) == 16, "octets as they go over the wire");
 
-/* An address and the length of its network prefix, in bits of the 128 (96 + n for IPv4). */
+/* An address and its prefix length, counted over all 128 bits: 96 + n for an IPv4 prefix of n bits.
+ */
 struct uw_net {
 	struct uw_ip ip;
 	uint8_t bits;
@@ -24,7 +25,8 @@ struct uw_net {
 
 #define UW_IP_V4_BITS 96u /* length of the prefix ::ffff:0:0/96 */
 
-/* One half (0 or 1) as a word in memory order, to compare or to hash. */
+/* The first (0) or second (1) eight octets of an address as a word in memory order, to compare or
+ * to hash. */
 static inline uint64_t uw_ip_half(const struct uw_ip *a, unsigned i)
 {
 	uint64_t w;

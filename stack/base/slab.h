@@ -12,7 +12,7 @@
 
 /* n octets that share no cache line with other records, not cleared. NULL: no memory. */
 void *slab_alloc(size_t n);
-/* n: as at slab_alloc. p may be NULL. */
+/* Free p, which may be NULL. n: as given to slab_alloc. */
 void slab_free(void *p, size_t n);
 
 /* Call the first before fork, the second afterwards in parent and child. No other thread is inside

@@ -12,7 +12,8 @@ typedef enum uw_status {
 	UW_OK = 0,
 	UW_MORE, /* not an error: more octets, room or credit are needed to go on */
 
-	/* MPA, RFC 5044 §8 and RFC 6581 §8 */
+	/* The comment of each code below is the layer/type/code of its Terminate message. MPA: RFC
+	   5044 §8 and RFC 6581 §8 */
 	UW_E_LLP_CLOSED,    /* 2/0/01 TCP connection closed, terminated or lost */
 	UW_E_MPA_CRC,	    /* 2/0/02 */
 	UW_E_MPA_MARKER,    /* 2/0/03 */
@@ -24,7 +25,7 @@ typedef enum uw_status {
 	UW_E_MPA_INITIATOR, /* both sides are initiators, RFC 5044 §7.1.2 */
 	UW_E_MPA_TIMEOUT,   /* start-up did not finish in time */
 
-	/* DDP, RFC 5041 §7.2 */
+	/* DDP: RFC 5041 §7.2 */
 	UW_E_DDP_LOCAL,	    /* 1/0/00 */
 	UW_E_DDP_STAG,	    /* 1/1/00 */
 	UW_E_DDP_BOUNDS,    /* 1/1/01 */
@@ -38,7 +39,7 @@ typedef enum uw_status {
 	UW_E_DDP_TOO_LONG,  /* 1/2/05 */
 	UW_E_DDP_U_VERSION, /* 1/2/06 */
 
-	/* RDMAP, RFC 5040 §4.8 figure 9 and RFC 7306 §8 */
+	/* RDMAP: RFC 5040 §4.8 figure 9 and RFC 7306 §8 */
 	UW_E_RDMAP_LOCAL,		/* 0/0/00 */
 	UW_E_RDMAP_STAG,		/* 0/1/00 */
 	UW_E_RDMAP_BOUNDS,		/* 0/1/01 */
@@ -89,7 +90,7 @@ struct uw_term_code {
 
 const char *uw_status_name(uw_status st); /* "ddp: base or bounds", never NULL */
 int uw_status_errno(uw_status st);	  /* positive errno; 0 for UW_OK */
-uint32_t uw_status_wc(uw_status st);	  /* enum uw_wc_status */
+uint32_t uw_status_wc(uw_status st);	  /* the enum uw_wc_status of a work completion */
 struct uw_term_code uw_status_term(uw_status st);
 
 /* The status for a received layer, type and code; UW_E_RDMAP_UNSPEC if none matches. */

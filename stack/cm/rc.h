@@ -37,7 +37,7 @@ struct rc_wire {
 static_assert(sizeof(struct rc_wire) == 16, "private data of CM-less RC");
 
 enum rc_refusal {
-	RC_REFUSED_NOT, /* a Request */
+	RC_REFUSED_NOT, /* no refusal: the message is a Request or an accepting Reply */
 	RC_NO_SUCH_QP,	/* there is no QP with that number (any more) */
 	RC_OTHER_PEER,	/* the QP has named another peer, and still does after a while */
 	RC_NOT_READY,	/* the QP has not named a peer yet: try again */

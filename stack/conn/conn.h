@@ -20,7 +20,7 @@ enum conn_state {
 	/* responder: the MPA Request has come; the program must accept or reject */
 	CONN_REQUESTED,
 	CONN_STREAMING, /* FPDUs are exchanged */
-	CONN_CLOSING,	/* our FIN is sent, or queued behind what is to be sent */
+	CONN_CLOSING,	/* our FIN was sent, or waits behind queued octets */
 	CONN_ENDED,	/* there is no TCP connection any more */
 	CONN_STATES
 };

@@ -45,7 +45,7 @@ static inline void prefetch_receive(struct conn_qp *q)
 	if (prefetch_is_on(q))
 		prefetch_receive_buffer(q);
 }
-/* A request is to be sent: prefetch its buffer. */
+/* A request will be sent: prefetch its buffer. */
 static inline void prefetch_send(struct conn_qp *q)
 {
 	if (prefetch_is_on(q))

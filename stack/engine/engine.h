@@ -22,7 +22,7 @@ struct uw_engine {
 	struct io_pcap *pcap[UW_STACKS_MAX]; /* of each stack; under the lock of that stack */
 	/* with several stacks: which stack a local port belongs to; constant */
 	struct steer_ports *steer;
-	pthread_mutex_t start_lock; /* one thread brings the link up */
+	pthread_mutex_t start_lock; /* held by the thread that brings the link up */
 	bool manual;		    /* tests: only the test runs the stacks */
 };
 

@@ -64,7 +64,7 @@ struct llp_config {
 	void *arg;
 	const struct cc_ops *congestion; /* loss/cc.h; NULL: CUBIC */
 	bool ecn; /* use explicit congestion notification (RFC 3168) if the peer does */
-	uint32_t keepalive_ms; /* probe a peer that was silent for so long; 0: never */
+	uint32_t keepalive_ms; /* probe a peer that was silent for this time; 0: never */
 	struct uw_stats *stats;
 };
 
@@ -96,8 +96,8 @@ struct llp_ops {
 	/* Microseconds until the next timer; UINT64_MAX: none is set. */
 	uint64_t (*next_timer_us)(void);
 
-	/* Is the local port free as far as the transport knows? NULL: it knows of no other users.
-	 */
+	/* Is the local port free as far as the transport knows? NULL: the transport cannot tell;
+	 * take the port as free. */
 	bool (*port_free)(uint16_t port);
 	/* Listen; UW_E_ADDR_IN_USE: the port is taken. */
 	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,

@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Buffers; a quarter of the smallest pool (io/dpdk/fabric.c). */
+/* Most pinned buffers: a quarter of the smallest receive pool (io/memif/fabric.c). */
 #define RX_PINNED_MAX 256
-/* Octets. */
+/* Most copied octets of the process; octets that one connection may always hold. */
 #define RX_COPIED_MAX	((ptrdiff_t)64 << 20)
 #define RX_COPIED_FLOOR ((ptrdiff_t)16 << 10)
 
@@ -44,7 +44,7 @@ static inline bool rx_budget_pinned_too_many(void)
 {
 	return atomic_load_explicit(&rx_budget.pinned, memory_order_relaxed) > RX_PINNED_MAX;
 }
-/* May a connection that holds so many copied octets take more? */
+/* May a connection that holds `held` copied octets take more? */
 static inline bool rx_budget_has_room(size_t held)
 {
 	ptrdiff_t free =

@@ -16,8 +16,8 @@ struct delivery {
 	/* F-RTO: segments below it that were sent once were in flight when the RTO fired */
 	uint32_t frto_end;
 	/* sums over the delivered segments */
-	uint32_t octets;   /* newly delivered */
-	uint32_t segments; /* newly delivered */
+	uint32_t octets;   /* octets newly delivered */
+	uint32_t segments; /* segments newly delivered */
 	uint32_t highest;  /* highest end of a newly delivered segment */
 	bool resent;	   /* some segment was sent more than once */
 	uint64_t rtt_us;   /* RTT of the most recently sent segment that was sent once; 0: none */

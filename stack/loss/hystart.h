@@ -17,7 +17,7 @@ struct hystart {
 	uint64_t last_min_us, now_min_us;
 	unsigned samples;	  /* RTT samples in the current round trip */
 	bool css;		  /* in Conservative Slow Start */
-	uint64_t css_baseline_us; /* cssBaselineMinRtt */
+	uint64_t css_baseline_us; /* cssBaselineMinRtt, RFC 9406 §4.2 */
 	unsigned css_rounds;	  /* round trips in Conservative Slow Start */
 };
 

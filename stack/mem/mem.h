@@ -42,7 +42,7 @@ struct mem_region {
 	unsigned rights;
 	enum mem_kind kind;
 	bool on_demand; /* parts may be unmapped, so each access asks mem_table.reachable */
-	/* windows */
+	/* the next three fields: of windows */
 	bool off;	 /* the window is not bound: the STag gives no access */
 	uint32_t stream; /* only this stream may use the window; 0: any stream of the domain */
 	struct mem_region *parent; /* the region that the window is bound to */

@@ -54,7 +54,7 @@ struct qp {
 	struct uw_sge *taken;
 	struct mem_table *mem;
 	uw_status cause;	     /* why the QP went to error; UW_OK: the stream was closed */
-	struct rdmap_term peer_term; /* what the peer's Terminate said */
+	struct rdmap_term peer_term; /* the Terminate that the peer sent */
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
@@ -65,7 +65,7 @@ struct qp {
 struct qp_setup {
 	uint32_t num, pd;
 	struct cq *scq, *rcq;
-	struct rq *srq; /* or NULL */
+	struct rq *srq; /* NULL: the QP has its own RQ */
 	bool rnr_wait;	/* see struct qp */
 	struct mem_table *mem;
 	struct uw_stats *stats;
@@ -94,8 +94,8 @@ struct qp_stream {
  * §9.2). */
 uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
 
-/* The QP goes to error: everything queued completes flushed. `why` UW_OK: an orderly end. A
- * Terminate may have to be sent afterwards: then qp_tx_prepare is true. */
+/* The QP goes to error, and all queued requests are flushed. `why` UW_OK: an orderly end. If a
+ * Terminate must be sent afterwards, qp_tx_prepare returns true. */
 void qp_fail(struct qp *qp, uw_status why);
 
 /* cm_less: the stream has ended without an error; the state of the QP stays. */

@@ -51,10 +51,10 @@ struct sched_ops {
 
 /* Which threads may do the work of a stack (doc/adr/0010). */
 struct thread_model {
-	bool posts_inline; /* a post sends if the stack lock is free; else every post goes on the
-			      ring */
-	bool polls_drive;  /* a poll of an empty CQ runs the stack once */
-	bool app_alone;	   /* while the program polls, the RX thread does not run the stack */
+	/* a post sends if the stack lock is free; false: every post uses the ring */
+	bool posts_inline;
+	bool polls_drive; /* a poll of an empty CQ runs the stack once */
+	bool app_alone;	  /* while the program polls, the RX thread does not run the stack */
 };
 
 /* The model that the configuration names. Never NULL. */
@@ -65,7 +65,7 @@ const struct thread_model *sched_thread_model(enum uw_threads t);
 struct ring_entry {
 	_Atomic bool queued; /* the entry is on a post ring; on one at most once */
 	struct ring_entry *next;
-	/* Called under the lock of `home`. It may not take another stack's lock. */
+	/* Called under the lock of `home`. fn must not take the lock of another stack. */
 	void (*fn)(struct ring_entry *);
 	_Atomic(struct sched *) home; /* changes under the locks of all stacks only */
 };

@@ -19,7 +19,7 @@ struct verbs {
 	struct conn_domain *conn; /* constant */
 	struct mem_table mem;
 	struct uw_mw *mws;
-	struct idmap qps; /* struct uw_qp */
+	struct idmap qps; /* the struct uw_qp of each QP number */
 	struct uw_cq *cqs;
 	struct uw_srq *srqs;
 	/* CQs with a delayed notify; with one stack only, under its lock */
@@ -34,7 +34,7 @@ struct verbs {
 struct uw_pd {
 	struct verbs *v;
 	uint32_t id;
-	_Atomic unsigned users; /* MRs, MWs, QPs, SRQs */
+	_Atomic unsigned users; /* number of MRs, MWs, QPs, SRQs in the PD */
 };
 
 struct uw_mr {
@@ -64,7 +64,7 @@ struct uw_cq {
 	struct spin lock; /* lock among threads that poll; taken inside a stack lock, or alone */
 	/* lock among several stacks that add completions; taken inside a stack lock */
 	struct spin pushes;
-	_Atomic unsigned users; /* QPs */
+	_Atomic unsigned users; /* number of QPs that use the CQ */
 };
 
 struct uw_srq {
@@ -72,7 +72,7 @@ struct uw_srq {
 	struct uw_pd *pd;
 	struct spin lock;	     /* lock among threads that post */
 	struct uw_srq *next, **link; /* verbs.srqs */
-	_Atomic unsigned users;	     /* QPs */
+	_Atomic unsigned users;	     /* number of QPs that use the SRQ */
 	void (*event)(void *ctx, enum uw_event ev);
 	void *ctx;
 };

@@ -27,7 +27,7 @@ static_assert(sizeof(struct mpa_start_wire) == 20, "RFC 5044 §7.1.1 figure 7");
 
 enum mpa_start_bits {
 	MPA_BIT_M = 0x80, /* the sender of this frame wants to receive markers */
-	MPA_BIT_C = 0x40, /* CRC */
+	MPA_BIT_C = 0x40, /* the sender of this frame wants CRCs */
 	MPA_BIT_R = 0x20, /* Reply: rejected */
 	MPA_BIT_S = 0x10, /* RFC 6581 §9: private data starts with IRD/ORD */
 };
@@ -47,9 +47,9 @@ static_assert(sizeof(struct mpa_enhanced_wire) == 4, "RFC 6581 §9");
 /* which zero-length message opens the stream, RFC 6581 §9.2 */
 enum mpa_rtr {
 	MPA_RTR_NONE = 0,
-	MPA_RTR_SEND = 1,  /* B */
-	MPA_RTR_WRITE = 2, /* C */
-	MPA_RTR_READ = 4,  /* D */
+	MPA_RTR_SEND = 1,  /* bit B of struct mpa_enhanced_wire */
+	MPA_RTR_WRITE = 2, /* bit C */
+	MPA_RTR_READ = 4,  /* bit D */
 };
 
 /* A start-up frame, decoded. */
@@ -57,8 +57,8 @@ struct mpa_start {
 	bool reply;
 	bool markers, crc, reject, enhanced;
 	uint8_t rev;
-	/* enhanced only */
-	bool p2p;     /* A */
+	/* the next three lines: only in enhanced frames */
+	bool p2p;     /* RFC 6581 §9, bit A */
 	unsigned rtr; /* enum mpa_rtr bits */
 	uint16_t ird, ord;
 	struct uw_span pd; /* private data of the program, without the four enhanced octets */

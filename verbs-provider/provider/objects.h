@@ -131,7 +131,7 @@ struct uwarp_cq {
 	uint32_t comp_reported; /* as uwarp_source.reported */
 	/* extended polling: the current completion, held from start_poll to end_poll */
 	struct uw_wc wc;
-	uint64_t stamp; /* ns */
+	uint64_t stamp; /* time of the completion, ns */
 	bool stamps;
 	pthread_mutex_t poll_lock;
 	bool poll_unlocked; /* the program asked for IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
@@ -158,8 +158,8 @@ struct uwarp_qp {
 	unsigned access;
 	bool sq_sig_all;
 	bool named;		/* CM-less RC: ibv_modify_qp() named the peer */
-	bool tell_drained;	/* raise IBV_EVENT_SQ_DRAINED */
-	struct ibv_qp_attr set; /* what ibv_modify_qp() set, for ibv_query_qp() */
+	bool tell_drained;	/* the program wants IBV_EVENT_SQ_DRAINED */
+	struct ibv_qp_attr set; /* the values given to ibv_modify_qp(), for ibv_query_qp() */
 	struct uw_path path;	/* the timer values given to the engine */
 	/* state of the ibv_wr_* interface; NULL: the program did not ask for that interface */
 	struct uwarp_batch *batch;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The libibverbs provider. It translates verbs objects and calls into those of the engine
- * (uwarp/uwarp.h) and does nothing else.
- */
+/* The libibverbs provider: translates verbs objects and calls into those of the engine
+ * (uwarp/uwarp.h), and does nothing else. */
 #ifndef UWARP_PROVIDER_H
 #define UWARP_PROVIDER_H
 

@@ -49,7 +49,7 @@ struct uw_device_attr {
 	uint8_t gid[UW_GIDS_MAX][16];
 	unsigned n_gids;
 	bool addr_is_final; /* the address will not change: see uw_config.ip_auto */
-	bool roce;	    /* as configured */
+	bool roce;	    /* uw_config.roce */
 	char fw_ver[32];
 };
 /* Never fails; works before start. */

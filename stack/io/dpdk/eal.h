@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's environment abstraction layer (EAL). It is started once per process, and changes nothing
- * that the program can see: no signal mask, no CPU affinity, no file, no syslog identity.
+ * DPDK's environment abstraction layer (EAL). The EAL is started once per process, and in a way
+ * that changes nothing that the program can see: no signal mask, no CPU affinity, no file, no
+ * syslog identity.
  */
 #ifndef UWARP_IO_DPDK_EAL_H
 #define UWARP_IO_DPDK_EAL_H
@@ -12,7 +13,7 @@
 #include "base/status.h"
 
 struct eal_need {
-	size_t bytes; /* of buffers, without what devices need */
+	size_t bytes; /* memory for buffers, in octets, not counting what devices need */
 	bool pci; /* a real device: look at the PCI bus, and use huge pages if there are enough */
 	bool physical;	    /* the device uses physical addresses, so huge pages are required */
 	const char *device; /* physical: its name, for messages */
@@ -29,8 +30,8 @@ UW_CHECK uw_status eal_start(const struct eal_need *need);
  */
 int eal_run(int (*fn)(void *arg), void *arg);
 
-/* The first line that DPDK logged since eal_forget, "" if none. It usually names the cause; later
- * lines name consequences. */
+/* eal_said: the first line that DPDK logged since eal_forget, "" if none. The first line usually
+ * names the cause, later ones consequences. */
 void eal_forget(void);
 void eal_said(char *out, size_t size);
 
@@ -45,7 +46,7 @@ struct arg_list {
 };
 
 void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long free_pages);
-/* Are so many free huge pages of 2 MB enough? */
+/* Are free_pages huge pages of 2 MB enough? */
 bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages);
 
 /* Is this the thread that starts the EAL? (wrap.c shortens the sleeps of DPDK then.) */

@@ -97,7 +97,7 @@ static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 	return head;
 }
 
-/* io_ops */
+/* alloc, free, ref and refs of struct io_ops. */
 struct io_frame *frame_alloc(struct rte_mempool *mp);
 void frame_free(struct io_frame *f);
 void frame_ref(struct io_frame *f);

@@ -30,7 +30,7 @@ struct impair_config {
 	/* The Gilbert-Elliott model. For each frame: the chance that a burst begins, the chance
 	 * that the burst ends, and the chance that a frame within a burst is lost. */
 	uint32_t burst_begin, burst_end, burst_drop;
-	uint64_t delay_ns;   /* of every frame */
+	uint64_t delay_ns;   /* delay of every frame */
 	uint64_t jitter_ns;  /* random additional delay, at most this; frames stay in order */
 	uint64_t reorder_ns; /* delay of a reordered frame; later frames pass it */
 	/* rate limit, bits per second; 0: none. Preamble, FCS and interframe gap count */

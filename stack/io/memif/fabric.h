@@ -144,7 +144,7 @@ void control_stop(struct fabric *f);
 void control_wake(struct fabric *f);
 
 /* fabric.c */
-/* envs and out have an entry for each of cfg->queues. */
+/* envs and out have cfg->queues entries each. */
 UW_CHECK uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *envs,
 			       struct io_link **out);
 /* Take the stack lock of link i; the link stays open until fabric_leave. False: the link is closed,

@@ -53,7 +53,7 @@ struct lane_set {
 	_Atomic bool *faulty;	/* set when a lane of any set has a fault */
 	void (*on_fault)(void *arg);
 	void *arg;
-	struct lane *lane; /* LANE_MAX */
+	struct lane *lane; /* array of LANE_MAX lanes, the first `count` in use */
 	unsigned count;
 	unsigned nheld; /* frames that wait for room, of all lanes */
 	unsigned turn;	/* lane at which rx begins, so that no peer starves another */

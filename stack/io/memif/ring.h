@@ -47,7 +47,7 @@ struct ring_slot {
 	uint8_t octets[];
 };
 
-/* What both sides of a pair must agree on: all sizes follow from it. */
+/* The parameters that both sides of a pair must agree on; all sizes follow from them. */
 struct ring_shape {
 	uint32_t frame_max; /* octets of a frame, Ethernet header included */
 	uint32_t queues;    /* 1..RING_QUEUES_MAX */
@@ -120,7 +120,8 @@ static inline enum ring_result ring_write(struct ring_writer *w, const struct io
 	}
 	struct ring_slot *s =
 		(struct ring_slot *)(void *)(w->slots + (size_t)(w->next & w->mask) * w->stride);
-	/* The reader looks at the first line again and again: it is written last, in one go. */
+	/* The reader polls the first cache line of the slot, so the first line is written last, in
+	 * one go. */
 	const uint8_t *first = f->data;
 	uint32_t begin = f->len < RING_BEGIN ? f->len : RING_BEGIN;
 	uint8_t *to = s->octets + f->len;

@@ -38,7 +38,8 @@ struct frames {
 bool frames_open(struct frames *fs, uint32_t small);
 void frames_close(struct frames *fs);
 
-/* data = buf + FRAMES_HEADROOM, len 0, one reference; NULL: all are in use. */
+/* Take a frame, with data = buf + FRAMES_HEADROOM, len 0 and one reference; NULL: all are in use.
+ */
 struct io_frame *frames_take(struct frame_class *c, struct io_link *l);
 
 /* free, ref and refs of struct io_ops. */

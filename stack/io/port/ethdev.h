@@ -7,7 +7,7 @@
 
 struct ethdev_plug {
 	const char *bus, *name, *args;
-	uint16_t port; /* out */
+	uint16_t port; /* set by ethdev_plug: the port number */
 };
 
 /* Add the device to its bus; 0 or -errno. */
@@ -15,7 +15,7 @@ int ethdev_plug(struct ethdev_plug *p);
 int ethdev_unplug(uint16_t port);
 
 struct ethdev_setup {
-	struct rte_mempool *const *rx; /* of each queue: where its receive buffers come from */
+	struct rte_mempool *const *rx; /* for each queue, the pool of its receive buffers */
 	unsigned queues;	       /* number of RX queues, and of TX queues */
 	unsigned mtu;		       /* 0: leave what the driver has */
 	bool tso;		       /* have it cut TCP segments if it can */

@@ -29,9 +29,9 @@ struct registry_claim;
 struct registry_config {
 	const char *dir; /* the run directory; made if it is missing, mode 0700 */
 	uint32_t addr;	 /* network order; 0: the first free one of 127.0.0.2 to 127.0.0.254 */
-	/* An open descriptor of DIR/ctl/ADDR.lock on which the process that started us holds an
-	 * flock, so that nobody can take the address in between; -1: none. It stays the caller's.
-	 */
+	/* A descriptor of DIR/ctl/ADDR.lock on which the process that started us holds an flock, so
+	 * that no other process can take the address in between; -1: none. registry_open does not
+	 * close the descriptor. */
 	int addr_fd;
 	bool addr_auto; /* the user did not ask for addr: if addr is in use, take another */
 };
@@ -39,7 +39,7 @@ struct registry_config {
 struct registry {
 	char dir[REGISTRY_DIR_MAX + 1];
 	uint32_t addr;
-	int lock_fd; /* -1: whoever started us holds the lock */
+	int lock_fd; /* -1: the process that started us holds the lock */
 	int listen_fd;
 	pthread_mutex_t claims_lock;
 	struct registry_claim *claims;

@@ -53,7 +53,8 @@ struct fd_obj {
 	int fd;	       /* one of these descriptors, -1: none */
 	int wfd;       /* the end of the pipe that only this library uses; -1: no pipe */
 	int fork_fd;   /* the new pipe while a forked child makes one, else -1 */
-	dev_t dev;     /* what fstat() must say; both ends of a pipe have the same numbers */
+	/* device number that fstat() must return, as ino; both ends of a pipe have the same */
+	dev_t dev;
 	ino_t ino;
 };
 

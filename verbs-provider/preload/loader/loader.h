@@ -16,13 +16,13 @@
 #include "facts.h"
 #include "host.h"
 
-/* The function table of the library; the engine. The first call makes them. NULL: that failed, and
- * one line on stderr said why. Both take the loader's lock, which is the first in the lock order:
- * do not call them with a lock of another room held. */
+/* loader_api: the function table of the library; loader_engine: the engine. The first call makes
+ * both. NULL: that failed, and one line on stderr said why. Both functions take the loader's lock,
+ * which is the first in the lock order: do not call them with a lock of another room held. */
 const struct uw_api *loader_api(void);
 struct uw_engine *loader_engine(void);
 
-/* The node GUID in host order. It stays the same for the life of the process. 0: no library. */
+/* The node GUID in host order, the same for the life of the process. 0: no library. */
 uint64_t loader_guid(void);
 /* The properties of the device as the engine knows them now. False: no library. */
 bool loader_device(struct uw_device_attr *attr);

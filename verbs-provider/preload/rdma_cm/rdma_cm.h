@@ -142,7 +142,8 @@ void cm_fork_child(bool lost);
 
 /* A new id on file. The caller holds cm.lock. NULL: no memory. */
 struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t qp_type);
-/* Find an id by its handle and add a reference. -ENOENT; -EINVAL: it is on another file. */
+/* Find an id by its handle and add a reference. -ENOENT: no such id; -EINVAL: the id belongs to
+ * another file. */
 int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out);
 void cm_id_put(struct cm_id *id);
 /* Destroy an id and the events queued for it. Waits for commands that use it, but not for a

@@ -2,8 +2,8 @@
 /*
  * The files that a kernel device has in /sys/class/infiniband and /dev/infiniband.
  *
- * They are real files in a folder of this process, below the run directory, made when the program
- * first looks. libc/paths.c redirects the program's calls to the folder (sysfs/paths.h), so
+ * These files are real ones in a folder of this process, below the run directory, made when the
+ * program first looks. libc/paths.c redirects the program's calls to the folder (sysfs/paths.h), so
  * directories, symbolic links and descriptors need no emulation:
  *
  *   sys/class/infiniband/uwarp0 -> ../../devices/platform/uwarp.0/infiniband/uwarp0
@@ -11,9 +11,9 @@
  *   sys/devices/platform/uwarp.0/{numa_node,net/IF,infiniband/,infiniband_verbs/}
  *   dev/infiniband/{uverbs30071,rdma_cm}
  *
- * Kernel devices appear beside ours as links to their real places. The process removes the folder
- * when it ends. Until then the process holds a lock on the folder. Another process may remove a
- * folder without a lock, since its process was killed.
+ * Kernel devices appear beside ours as links to their real places. The process holds a lock on the
+ * folder, and removes the folder at exit. A folder without a lock belonged to a process that was
+ * killed, and any other process may remove the folder.
  */
 #ifndef UWARP_SYSFS_TREE_H
 #define UWARP_SYSFS_TREE_H
