@@ -14,8 +14,8 @@
 /* ---- names ---- */
 
 #define UWARP_DEV_NAME "uwarp0"
-/* The number of the device and of its uverbs node. Kernels number theirs from 0 and stop at 1024,
- * so no real device and no real node has this one. */
+/* The number of the device and of its uverbs node. Kernels number devices from 0 to 1023, so no
+ * kernel device and node has this number. */
 #define UWARP_DEV_INDEX	  30071u
 #define UWARP_UVERBS_NODE "uverbs30071"
 #define UWARP_UCMA_NODE	  "rdma_cm"
@@ -38,7 +38,7 @@ enum { UWARP_NODE_MAJOR = 1, UWARP_NODE_MINOR = 3 };
 #define UWARP_GIDS_MAX (UW_GIDS_MAX + 3u)
 
 struct uwarp_gid {
-	bool present; /* else the entry is empty */
+	bool present; /* false: the entry is empty */
 	uint8_t raw[16];
 };
 

@@ -25,7 +25,7 @@ enum cm_verdict {
 	CM_ACCEPTED,  /* initiator: cm->peer is the Reply, cm->agreed the agreed values */
 	CM_REJECTED,  /* initiator: the peer's program rejected; cm->peer has its private data */
 	CM_FAILED,    /* failed with cm->why; end the connection */
-	CM_TERMINATE, /* initiator: enter the stream, send a Terminate with cm->why, end */
+	CM_TERMINATE, /* initiator: start the stream, send a Terminate with cm->why, then close */
 };
 
 struct cm_conn {

@@ -19,7 +19,7 @@
 /* TCP port; the same number as the UDP port of RoCEv2. */
 #define RC_PORT 4791u
 
-/* A QP in the network: numbers are unique per address. */
+/* A QP, identified by its address and its QP number. */
 struct rc_end {
 	struct uw_ip addr;
 	uint32_t qpn;
@@ -44,7 +44,8 @@ enum rc_refusal {
 	RC_WRONG_SIDE,	/* the other side should connect: the two do not agree on their addresses */
 };
 
-#define RC_RNR_FOR_EVER 7u /* InfiniBand specification, volume 1, §9.7.5.2.8 */
+/* retry count without a limit: InfiniBand specification, volume 1, §9.7.5.2.8 */
+#define RC_RNR_FOR_EVER 7u
 
 struct rc_hello {
 	uint32_t from, to; /* QP numbers */
@@ -71,7 +72,7 @@ bool rc_connects(const struct rc_end *self, const struct rc_end *peer);
 /* The progress of the QP for which a Request came. */
 enum rc_phase {
 	RC_NO_QP,
-	RC_NAMES_NOBODY, /* not yet in RTR */
+	RC_NAMES_NOBODY, /* the QP is not in RTR yet */
 	RC_AWAITS,	 /* in RTR or RTS, and has had no stream since */
 	RC_HAS_HAD_ONE,	 /* in RTR or RTS, and has a stream or has lost one */
 };

@@ -69,17 +69,18 @@ struct conn {
 	/* responder: the listener that accepted the connection; NULL: the listener is gone */
 	struct listener *listener;
 	struct io_link *l;
-	struct cm_conn *cm;	      /* state of the start-up frames; NULL before and after */
-	struct conn_request *request; /* initiator, until TCP is up */
+	struct cm_conn *cm; /* state of the start-up frames; NULL before and after */
+	/* initiator: the content of the Request, until TCP is up; then NULL */
+	struct conn_request *request;
 	struct conn_qp *claimed; /* initiator, while starting: the QP that will get the stream */
 	struct uw_ip local, remote;
 	uint16_t lport, rport;	/* network order */
-	uint8_t tos;		/* as llp_ops.set_tos */
+	uint8_t tos;		/* DS field, as in llp_ops.set_tos */
 	uint8_t role;		/* enum conn_role */
 	uint8_t rnr;		/* enum rnr_state */
 	uint8_t nudges;		/* how often something was sent to a silent peer */
 	bool rnr_for_ever;	/* a Send may wait for a receive without a limit */
-	unsigned borrowed_port; /* ports_borrow(); 0: none */
+	unsigned borrowed_port; /* local port from ports_borrow(); 0: none */
 	uint64_t rnr_until_us;	/* RNR_WAITS: when the wait ends */
 	uint64_t deadline_us;	/* connecting, closing: when to give up; 0: never */
 	uint64_t nudge_us;	/* PEER_SILENT: when to send something; 0: never */
@@ -150,7 +151,7 @@ uw_status conn_reject(struct conn *c, const struct cm_param *p) UW_CHECK;
 void conn_startup_failed(struct conn *c, uw_status why);
 /* Handle octets from TCP during start-up; returns how many are used up. */
 size_t conn_startup_rx(struct conn *c, struct uw_rope in);
-/* llp_user.connected and accepted. */
+/* These are llp_user.connected and llp_user.accepted. */
 void conn_connected(void *ctx);
 void *conn_accepted(void *listener_ctx, struct llp_conn *llp);
 /* May q get a stream? UW_E_STATE: q has one, is claimed by a connection, or is in error. */
@@ -167,7 +168,7 @@ void conn_timers(struct stack *s, uint64_t now_us);
 void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why);
 /* Print, once, that neither side may send first (RFC 5044 §7.1.2). */
 void conn_log_both_wait(const struct conn *c);
-/* An address as text. */
+/* conn_print_addr writes an address as text into CONN_ADDR_TEXT octets. */
 #define CONN_ADDR_TEXT 46u
 void conn_print_addr(const struct uw_ip *a, char out[CONN_ADDR_TEXT]);
 /* Advice for the user about the error `why`. */

@@ -39,7 +39,7 @@ struct conn_qp {
 		*llp_prefetch_list; /* prefetch.h: the transport's copy of the list; NULL: none */
 	struct uw_prefetch_list prefetch_list; /* memory that its messages use */
 	struct qp qp;
-	/* under the stack lock */
+	/* the fields below are under the stack lock */
 	struct conn *claimed_by;  /* a connection that is starting and will carry its stream */
 	struct conn_qp *rnr_next; /* next in rnr_srq.first */
 	void *stream;		  /* one block of memory: the read queues of the stream */

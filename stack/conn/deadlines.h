@@ -13,9 +13,9 @@
 /* One object's timer. All zero: not set. */
 struct deadline {
 	uint64_t at_us;
-	struct deadline *child; /* the first of the nodes below this one */
+	struct deadline *child; /* the first node of the next level of the heap */
 	struct deadline *next;	/* the next sibling */
-	struct deadline *prev;	/* the sibling before; for the first sibling, the node above */
+	struct deadline *prev;	/* the previous sibling; for the first sibling, the parent */
 	bool set;
 };
 
@@ -31,7 +31,7 @@ void deadline_clear(struct deadlines *h, struct deadline *d);
 /* Take out the earliest timer if due at now_us. NULL: none is due. */
 struct deadline *deadline_take(struct deadlines *h, uint64_t now_us);
 
-/* When the earliest is due; UINT64_MAX: none is set. */
+/* When the earliest timer is due; UINT64_MAX: none is set. */
 static inline uint64_t deadline_next_us(const struct deadlines *h)
 {
 	return h->first ? h->first->at_us : UINT64_MAX;

@@ -35,7 +35,7 @@ struct uw_ep {
 	struct uw_ep *port_next, **port_link; /* list: ports.holders; port_link NULL: no port */
 	struct io_link *l;
 	struct uw_ip local, remote;
-	struct uw_ip asked;    /* the destination as the program named it */
+	struct uw_ip asked;    /* the destination that the program asked for */
 	uint16_t lport, rport; /* network order */
 	bool share_port;       /* share the port with other endpoints that have this set */
 	bool only6;	       /* listen on :: without 0.0.0.0 */

@@ -16,7 +16,7 @@ struct uw_ep;
 struct conn_domain;
 
 struct ports {
-	struct uw_ep **holders;	       /* 65,536 lists, by port in host order */
+	struct uw_ep **holders; /* 65,536 lists of endpoints, indexed by port in host order */
 	uint64_t reserved[65536 / 64]; /* one bit for each port that no endpoint may have */
 	/* the next ephemeral port to try, 1 for the first; 0: begin at a random one */
 	unsigned next_ephemeral;
@@ -24,7 +24,7 @@ struct ports {
 
 uw_status ports_init(struct ports *p) UW_CHECK;
 void ports_free(struct ports *p);
-/* No endpoint gets this port (host order). */
+/* Reserve a port (host order): no endpoint will get the port. */
 void ports_reserve(struct ports *p, unsigned port);
 
 /* Give ep, which has an address and no port, this port (host order); 0: any free one. May move ep

@@ -18,8 +18,10 @@ struct conn_qp;
 struct rnr_srq {
 	struct rq rq;
 	struct spin
-		takes; /* protects taking receives, first and last; inside a stack lock, or alone */
-	_Atomic bool waited; /* first is not NULL, or is about to be set */
+		/* protects the taking of receives, and `first` and `last`; taken inside a stack
+		   lock, or alone */
+			takes;
+	_Atomic bool waited; /* `first` is not NULL, or will be set */
 	struct conn_qp *first, **last;
 };
 

@@ -80,7 +80,7 @@ struct conn_domain {
 	struct uw_ep *eps;	     /* every endpoint */
 	struct listener *listeners;  /* every listener */
 	_Atomic uint32_t n_eps;	     /* endpoints that the program holds */
-	_Atomic uint32_t n_qps;	     /* written by the verbs room */
+	_Atomic uint32_t n_qps;	     /* number of QPs; written by the verbs room */
 };
 
 static inline struct stack *stack_of(struct sched *s)
@@ -127,7 +127,7 @@ void stack_timers(struct stack *s, uint64_t now_us);
 uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us);
 /* Is there work: input or output of the transport, or, with `links`, frames on the links? */
 bool stack_pending(struct stack *s, bool links);
-/* Has every connection sent what was posted? */
+/* Has every connection sent all posted requests? */
 bool stack_is_quiet(const struct stack *s);
 /* End every connection and stop listening. Endpoints stay allocated, without a connection. */
 void stack_retire(struct stack *s);

@@ -38,7 +38,7 @@ struct io_frame {
 
 enum io_marks {
 	IO_FRAME_SUM_GOOD = 1, /* received: the card found the TCP checksum right (IO_RX_CSUM) */
-	IO_FRAME_SUM = 2,      /* to send: the card is to compute the TCP checksum (IO_TX_CSUM) */
+	IO_FRAME_SUM = 2,      /* to send: the card must compute the TCP checksum (IO_TX_CSUM) */
 };
 
 enum io_flags {
@@ -58,8 +58,8 @@ enum io_flags {
 
 struct io_stats {
 	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;
-	uint64_t tx_full;  /* tx() took less than was offered */
-	uint64_t no_frame; /* alloc() found the pool empty */
+	uint64_t tx_full;  /* calls of tx() that took fewer frames than offered */
+	uint64_t no_frame; /* calls of alloc() with an empty pool */
 	uint64_t rx_drops, tx_drops;
 	uint64_t rings;	      /* doorbells rung at peers */
 	uint64_t peer_faults; /* memif: peers that wrote invalid values into shared memory */
@@ -89,7 +89,7 @@ struct io_ops {
 	/* No lock held. Wait until a frame comes, at most `us` microseconds, or until rouse().
 	 * NULL: the link cannot wait; sleepers use its doorbell. */
 	void (*sleep)(struct io_link *l, uint64_t us);
-	/* Any thread: end sleep(), or the next one. NULL together with sleep. */
+	/* Any thread: end the current sleep(), or the next one. NULL together with sleep. */
 	void (*rouse)(struct io_link *l);
 	/* No lock held. Make *to reachable. In: the address that the program asked for; out: the
 	 * address to use instead, e.g. for 127.0.0.1 that of the process that listens on `port`
@@ -121,10 +121,10 @@ struct io_env {
 struct io_link {
 	const struct io_ops *ops;
 	struct io_env env;
-	uint32_t addr, mask;	       /* IPv4, network order; 0: it has none */
+	uint32_t addr, mask;	       /* IPv4, network order; 0: the link has none */
 	struct uw_net ip6[IO_IP6_MAX]; /* set by io_set_ip6; the first is the link-local one */
 	unsigned n_ip6;
-	uint32_t scope; /* sin6_scope_id of its link-local addresses */
+	uint32_t scope; /* sin6_scope_id of the link-local address */
 	uint8_t mac[6];
 	uint32_t mtu;	   /* IP octets per frame */
 	uint32_t headroom; /* octets before data in a frame of alloc() */

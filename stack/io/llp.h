@@ -40,7 +40,8 @@ struct llp_addrs {
 struct llp_user {
 	/* The connect succeeded. */
 	void (*connected)(void *ctx);
-	/* A connection came in on a listener. Returns its ctx; NULL refuses it. */
+	/* A connection was accepted. Returns the ctx of the connection; NULL refuses the
+	 * connection. */
 	void *(*accepted)(void *listener_ctx, struct llp_conn *c);
 	/* Octets came, in order. Returns how many are used up. The transport keeps the rest and
 	 * offers the rest again when more arrives. */
@@ -56,7 +57,8 @@ struct llp_user {
 struct llp_config {
 	const struct llp_user *user;
 	uint64_t (*now_us)(void *arg); /* monotonic */
-	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports, keys */
+	/* unpredictable numbers, for initial sequence numbers, ports, keys */
+	uint32_t (*random)(void *arg);
 	/* Called with every frame sent or received. NULL: no capture. */
 	void (*capture)(void *arg, const struct io_frame *f);
 	/* Any thread, no lock needed: there is work for poll() or flush_links(). */

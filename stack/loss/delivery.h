@@ -21,7 +21,7 @@ struct delivery {
 	uint32_t highest;  /* highest end of a newly delivered segment */
 	bool resent;	   /* some segment was sent more than once */
 	uint64_t rtt_us;   /* RTT of the most recently sent segment that was sent once; 0: none */
-	bool any;	   /* newest is set */
+	bool any;	   /* `newest` is set */
 	/* the most recently sent segment, except those whose ACK may be of an earlier sending */
 	struct sent newest;
 	/* a segment below fack that was sent once: reordering, RFC 8985 §6.2 step 3 */

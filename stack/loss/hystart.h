@@ -11,7 +11,7 @@ struct cc_ack;
 
 struct hystart {
 	bool begun;
-	bool done;	     /* the first slow start is over (RFC 9406 §4.3): not used again */
+	bool done; /* the first slow start is over; HyStart++ is not used again (RFC 9406 §4.3) */
 	uint32_t window_end; /* windowEnd, RFC 9406 §4.2: end of the current round trip */
 	/* minimum RTT of the last and of the current round trip; UINT64_MAX: no sample */
 	uint64_t last_min_us, now_min_us;

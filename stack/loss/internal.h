@@ -13,7 +13,7 @@ uint64_t loss_reorder_wait(const struct loss *l);
 /* recover.c: mark segments that are lost by now; in phase LOSS_OPEN the first one starts a
  * recovery. */
 void loss_detect(struct loss *l, uint64_t now_us);
-/* The RTO fired. */
+/* The RTO fired: mark segments lost and begin LOSS_TIMEOUT. */
 void loss_timed_out(struct loss *l, uint64_t now_us);
 /* All segments in state lost go back to state flying: the RTO was spurious. */
 void loss_unmark(struct loss *l);

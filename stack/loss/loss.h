@@ -153,7 +153,7 @@ struct sent *loss_last(const struct loss *l);
  * else a new one was sent (after loss_sent), or nothing could be sent. */
 void loss_probed(struct loss *l, bool again, uint64_t now_us);
 
-/* Octets taken to be in flight: `pipe` of RFC 6675 §4. */
+/* Octets assumed to be in flight: `pipe` of RFC 6675 §4. */
 uint32_t loss_pipe(const struct loss *l);
 
 #endif

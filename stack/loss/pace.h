@@ -16,7 +16,7 @@ struct pace {
 /* Change the rate. The first call also earns a full burst. */
 void pace_set(struct pace *p, uint64_t rate, uint64_t now_us);
 void pace_sent(struct pace *p, uint32_t octets, uint64_t now_us);
-/* May something be sent? */
+/* May a segment be sent now? */
 bool pace_open(struct pace *p, uint64_t now_us);
 /* When pace_open will be true; 0: now. */
 uint64_t pace_at(const struct pace *p);

@@ -18,7 +18,7 @@ enum mem_rights {
 	MEM_REMOTE_WRITE = 2,
 	MEM_REMOTE_READ = 4,
 	MEM_REMOTE_ATOMIC = 8,
-	MEM_WINDOWS = 16,    /* windows may be bound to it */
+	MEM_WINDOWS = 16,    /* windows may be bound to the region */
 	MEM_ZERO_BASED = 32, /* a window's TO begins with 0 */
 };
 
@@ -31,17 +31,18 @@ enum mem_kind {
 	MEM_STREAM_WINDOW, /* type 2: of one stream, whose peer may invalidate the window */
 };
 
-/* Registered memory: [base, base + len) is reached as TO to .. to + len. */
+/* A memory region or window. TO `to` .. `to` + len stands for the memory [base, base + len). */
 struct mem_region {
 	/* the upper 24 bits are unique; the lower 8 of a window are chosen by the program */
 	uint32_t stag;
-	uint32_t pd; /* streams of this protection domain may use it */
+	uint32_t pd; /* protection domain, whose streams may use the region */
 	uint8_t *base;
 	uint64_t to;
 	uint64_t len;
 	unsigned rights;
 	enum mem_kind kind;
-	bool on_demand; /* parts may be unmapped, so each access asks mem_table.reachable */
+	/* parts of the region may be unmapped, so each access calls mem_table.reachable */
+	bool on_demand;
 	/* the next three fields: of windows */
 	bool off;	 /* the window is not bound: the STag gives no access */
 	uint32_t stream; /* only this stream may use the window; 0: any stream of the domain */
@@ -53,7 +54,7 @@ struct mem_region {
 enum mem_verdict {
 	MEM_OK,
 	MEM_NO_STAG,
-	MEM_NO_STREAM, /* other protection domain */
+	MEM_NO_STREAM, /* the region is of another protection domain or stream */
 	MEM_NO_BOUNDS,
 	MEM_NO_WRAP,
 	MEM_NO_RIGHTS,
@@ -114,13 +115,14 @@ void mem_unbind(struct mem_region *window);
 struct mem_access {
 	uint32_t stag;
 	uint32_t pd;
-	uint32_t stream; /* 0: the program itself, which cannot use windows */
+	/* the stream that accesses; 0: a local access, which cannot use windows */
+	uint32_t stream;
 	uint64_t to;
 	uint64_t len;
 	unsigned need; /* enum mem_rights; 0 = local read */
 };
-/* May the access be done? With MEM_OK *va is its address, or NULL in a MEM_NULL region. a->len > 0:
- * an access of no octets is not checked at all (RFC 5041 §5.2, RFC 5040 §5.2). */
+/* May the access be made? MEM_OK: *va is the address of the memory, NULL in a MEM_NULL region.
+ * a->len must be > 0: accesses of no octets are not checked (RFC 5041 §5.2, RFC 5040 §5.2). */
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va);
 
 enum mem_layer { MEM_FOR_DDP, MEM_FOR_RDMAP, MEM_FOR_LOCAL };

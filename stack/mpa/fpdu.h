@@ -13,12 +13,14 @@
 /* ---- receive ----------------------------------------------------------------------------- */
 
 struct mpa_rx {
-	bool crc;	     /* check the CRC, RFC 5044 §4.4 */
-	bool markers;	     /* the peer sends markers, since we asked for them */
-	unsigned phase;	     /* markers: stream position modulo 512 */
-	uint8_t *scratch;    /* markers: MPA_FPDU_MAX octets, owned by the caller; else NULL */
-	struct uw_span flat; /* markers: the stripped FPDU, valid until the next call */
-	uw_status failed;    /* RFC 5044 §8: after an error nothing more is delivered */
+	bool crc;	  /* check the CRC, RFC 5044 §4.4 */
+	bool markers;	  /* the peer sends markers, since we asked for them */
+	unsigned phase;	  /* markers: stream position modulo 512 */
+	uint8_t *scratch; /* markers: MPA_FPDU_MAX octets, owned by the caller; else NULL */
+	/* markers: the last FPDU without its markers, valid until the next call */
+	struct uw_span flat;
+	/* the error that ended the stream: no more FPDUs are delivered, RFC 5044 §8 */
+	uw_status failed;
 	struct uw_stats *stats;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A completion queue: one producer (the stack, under its lock), one consumer at a time (the
- * program; the engine serialises several). Memory is the caller's.
+ * program; the engine serialises its threads). The caller owns the memory.
  */
 #ifndef UWARP_QP_CQ_H
 #define UWARP_QP_CQ_H
@@ -43,7 +43,8 @@ struct cq {
 	uint64_t (*now)(void *arg); /* clock for the stamps; NULL: no stamps */
 	void *now_arg;
 	bool ignore_overrun; /* a completion that does not fit is dropped without an error */
-	/* Lock (on) and unlock around each push where several stacks push; NULL: only one does. */
+	/* Lock (on) and unlock around each push if several stacks push; NULL: only one stack does.
+	 */
 	void (*guard)(void *ctx, bool on);
 };
 
@@ -76,8 +77,8 @@ static inline uint32_t cq_count(const struct cq *cq)
  * polled. */
 void cq_forget(struct cq *cq, uint32_t qp_num);
 
-/* The caller excludes producer and consumer. Move all completions to another ring, of mask + 1
- * entries, which holds them. */
+/* The caller excludes producer and consumer. Move all completions to another ring of mask + 1
+ * entries, which has room for all of them. */
 void cq_move(struct cq *cq, struct cqe *ring, uint32_t mask, uint32_t depth);
 
 #endif

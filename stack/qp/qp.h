@@ -20,7 +20,7 @@ struct qp {
 	uint32_t num;
 	uint32_t pd;
 	_Atomic enum uw_qp_state state; /* written by the stack, read by posting threads */
-	bool on;			/* there is a stream */
+	bool on;			/* the QP has a stream */
 	bool gated;	   /* RFC 5044 §7.1.2: the responder is silent until the first FPDU came */
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
 	bool sending_sq;   /* the message being sent (rd.tx) is the request sq.tx */
@@ -39,7 +39,8 @@ struct qp {
 	uint32_t unacked;
 	struct cq *scq, *rcq;
 	struct rq *rq; /* own_rq, or the SRQ's */
-	/* Octets of the stream modulo 2^32: handed to TCP, and acknowledged by the peer's TCP. */
+	/* Number of octets of the stream, modulo 2^32, handed to TCP (out) and acknowledged by the
+	 * peer's TCP (acked). */
 	uint32_t out, acked;
 	_Alignas(64) struct sq sq;
 	uint64_t taken_wr_id;
@@ -58,7 +59,8 @@ struct qp {
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
-	/* Lock (on) and unlock an SRQ from which several stacks take; NULL: only one does. */
+	/* Lock (on) and unlock an SRQ from which several stacks take receives; NULL: only one stack
+	 * does. */
 	void (*guard)(struct rq *srq, bool on);
 };
 
@@ -114,7 +116,7 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
 /* Has the QP reached SQD, with every started request done? True only once. */
 bool qp_drained(struct qp *qp);
 
-/* Flush what was posted since the QP went to error. */
+/* Flush the requests that were posted since the QP went to error. */
 void qp_flush(struct qp *qp);
 
 /* ---- stream ------------------------------------------------------------------------------ */
@@ -124,9 +126,9 @@ void qp_flush(struct qp *qp);
  * the QP has gone to error, and qp_tx may have a Terminate to give out. */
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 
-/* Choose the next message to send, unless one is being sent: the next request, or a Response that
- * is due. Requests that send nothing (a window is bound) are carried out on the way. False: there
- * is nothing to send now. */
+/* Choose the next message to send, unless one is being sent: the next request, or a due Response.
+ * Local requests in front of that (bind a window) are carried out. False: there is nothing to send
+ * now. */
 bool qp_tx_prepare(struct qp *qp);
 
 /* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small

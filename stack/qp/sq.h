@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A send queue: the program puts requests in (one thread at a time), the stack takes them out under
- * its lock. Each slot holds the request with its SGEs or its inline octets. Memory is the caller's.
+ * A send queue. The program adds requests (one thread at a time), the stack takes them under its
+ * lock. Each slot holds the request with its SGEs or its inline octets. The caller owns the memory.
  */
 #ifndef UWARP_QP_SQ_H
 #define UWARP_QP_SQ_H
@@ -51,7 +51,7 @@ struct sq {
 	_Atomic uint32_t polled; /* written by the poller: completions polled so far */
 };
 
-/* Does the request send nothing: is a window bound, or a key invalidated? */
+/* Is the request a local one, which sends nothing (bind a window, invalidate a key)? */
 static inline bool sqe_is_local(const struct sqe *e)
 {
 	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
@@ -86,7 +86,7 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
 /* Program: post all n requests, or none if one of them fails. Errors as above. */
 uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n) UW_CHECK;
 
-/* Stack: a completion is about to become visible. */
+/* Stack: count a completion that is about to become visible. */
 static inline void sq_pushed(struct sq *sq)
 {
 	sq->pushed++;

@@ -80,7 +80,7 @@ struct rdmap_tx {
 	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: headers without payload */
 };
 
-/* The fields are in the order in which a message touches them; fields for rare events come last. */
+/* The fields are in the order in which a message uses them; fields for rare events come last. */
 struct rdmap_stream {
 	struct ddp_stream ddp;
 	const struct rdmap_ulp *ulp;
@@ -92,17 +92,17 @@ struct rdmap_stream {
 
 	struct rdmap_irq irq;
 	struct rdmap_orq orq;
-	uint32_t next_sink; /* the private STag of the next read; never 0 */
+	uint32_t next_sink; /* STag for the sink of the next Read; never 0 */
 
-	/* the Send being placed */
+	/* the Send being placed: recv_open is set between recv_take and recv_done */
 	bool recv_open;
 	bool rtr_send;	 /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
-	bool write_open; /* an RDMA Write's last segment is still to come */
+	bool write_open; /* the last segment of an RDMA Write has not come yet */
 	bool bad_read;	 /* bad_hdr is a Read Request's header */
 	bool term_sent, term_rcvd;
 	struct mem_sgl recv;
 	uint32_t recv_len;  /* octets placed so far, contiguous from the start */
-	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
+	uint32_t write_len; /* octets of the last RDMA Write, for Immediate Data after the Write */
 
 	/* the last received segment; a Terminate quotes the header of a segment in error (RFC 5040
 	 * §4.8) */
@@ -158,16 +158,17 @@ uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
 /* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */
 enum rdmap_rtr { RDMAP_RTR_SEND = 1, RDMAP_RTR_WRITE = 2, RDMAP_RTR_READ = 4 };
 void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind);
-/* A Read or Atomic Response is due (rdmap_respond starts it; an atomic is carried out then). */
+/* Is a Read or Atomic Response due? rdmap_respond starts the Response, and executes an atomic then.
+ */
 static inline bool rdmap_response_due(const struct rdmap_stream *s)
 {
 	return s->irq.count != 0;
 }
 void rdmap_respond(struct rdmap_stream *s);
 
-/* The next segment of the current message: at most max octets of ULPDU to out; *n = its size.
- * UW_E_LKEY, UW_E_RDMAP_*: the memory went away meanwhile; the stream cannot go on.
- * rdmap_tx_idle tells whether that was the last one. */
+/* Write the next segment of the current message to out, at most max octets of ULPDU; *n = its size.
+ * rdmap_tx_idle tells whether the segment was the last one. UW_E_LKEY, UW_E_RDMAP_*: the memory is
+ * no longer registered; the stream cannot go on. */
 uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n) UW_CHECK;
 
 /* ---- errors (terminate.c) ---------------------------------------------------------------- */

@@ -29,10 +29,10 @@ struct sched;
 /* The work of a stack. `stack` is struct sched.stack. All but the last two run under the stack lock
  * unless their comment says otherwise. */
 struct sched_ops {
-	/* Take in frames, send what waits, acknowledge, hand frames to the links. Returns the
+	/* Take in frames, send waiting octets, send ACKs, hand frames to the links. Returns the
 	 * number of frames taken in. */
 	unsigned (*run)(void *stack);
-	/* Hand the frames that are queued for the links to them. */
+	/* Hand queued frames to the links. */
 	void (*flush)(void *stack);
 	/* Run the timers that are due. */
 	void (*timers)(void *stack, uint64_t now_us);
@@ -83,7 +83,7 @@ enum sched_lock_state {
 };
 
 struct sched {
-	/* Constant from sched_init() on. */
+	/* The next fields are constant from sched_init() on. */
 	const struct sched_ops *ops;
 	void *stack;
 	const struct thread_model *model;
@@ -102,13 +102,13 @@ struct sched {
 	_Atomic(struct ring_entry *)
 		ring; /* the post ring: a stack of entries; any thread pushes */
 
-	/* Under the stack lock. */
+	/* The next fields are under the stack lock. */
 	_Atomic uint32_t *wakes[SCHED_WAKES]; /* doorbells to ring when the lock is free */
 	unsigned n_wakes;
 	struct deferred deferred[SCHED_DEFERRED];
 	unsigned n_deferred;
 	uint64_t next_timer_us; /* when timers run next; at most once in TIMER_US */
-	struct uw_stats stats;	/* every room counts here, under the lock */
+	struct uw_stats stats;	/* counters of all rooms, written under the lock */
 
 	/* The RX thread. */
 	pthread_t thread;
@@ -199,7 +199,7 @@ void sched_kick(struct sched *s);
 /* Step 2 with any stack lock held: the thread that has or next takes the lock of s drains the ring.
  */
 void sched_kick_later(struct sched *s);
-/* Under the lock: call fn of every entry. */
+/* Under the lock: call fn of every entry on the post ring. */
 void sched_drain(struct sched *s);
 /* Under all locks: drain all post rings, so that no entry that was on one is left. */
 void sched_drain_all(struct sched *first);

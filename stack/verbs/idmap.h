@@ -18,7 +18,7 @@ struct idmap_slot {
 /* All zero: empty. */
 struct idmap {
 	struct idmap_slot *v;
-	uint32_t n; /* slots, a power of two; or 0 */
+	uint32_t n; /* number of slots: a power of two, or 0 */
 	uint32_t used;
 };
 

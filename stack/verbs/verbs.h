@@ -38,12 +38,12 @@ struct uw_pd {
 };
 
 struct uw_mr {
-	struct mem_region r; /* in verbs.mem */
+	struct mem_region r; /* an entry of verbs.mem */
 	struct uw_pd *pd;
 };
 
 struct uw_mw {
-	struct mem_region r; /* in verbs.mem */
+	struct mem_region r; /* an entry of verbs.mem */
 	struct uw_pd *pd;
 	struct uw_mw *next, **link; /* verbs.mws */
 };
@@ -107,7 +107,7 @@ static inline bool verbs_has_several_stacks(const struct verbs *v)
 
 /* ---- verbs.c: what the engine calls -------------------------------------------------------- */
 
-/* UW_E_NOMEM. conn need not be initialised yet. */
+/* Initialise v; conn may be initialised later. UW_E_NOMEM. */
 uw_status verbs_init(struct verbs *v, struct conn_domain *conn) UW_CHECK;
 void verbs_free(struct verbs *v);
 /* conn_hooks.find_qp; arg is the struct verbs. */
@@ -140,9 +140,9 @@ void verbs_mws_unbind(struct verbs *v, uint32_t stream);
 
 /* ---- mr.c --------------------------------------------------------------------------------- */
 
-/* mem_table.reachable. */
+/* The function for mem_table.reachable. */
 bool verbs_is_reachable(const void *va, uint64_t len, bool write);
-/* Under all locks: give r a random STag (RFC 5040 §8.1.1). -ENOMEM. */
+/* Under all locks: add r to verbs.mem with a random STag (RFC 5040 §8.1.1). -ENOMEM. */
 int verbs_enter_region(struct verbs *v, struct mem_region *r);
 
 #endif

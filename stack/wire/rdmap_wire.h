@@ -56,7 +56,7 @@ struct rdmap_op {
 	bool tagged;
 	uint8_t qn;	  /* untagged only */
 	uint8_t hdr;	  /* octets of RDMAP header after DDP's */
-	bool payload;	  /* ULP payload may follow */
+	bool payload;	  /* payload may follow */
 	bool invalidates; /* DDP's RsvdULP32 is an STag to invalidate */
 	bool solicited;
 };
@@ -88,7 +88,7 @@ enum rdmap_aop { RDMAP_FETCH_ADD = 0, RDMAP_CMP_SWAP = 2 };
 
 /* RFC 7306 §5.2.1 */
 struct rdmap_atomic_wire {
-	uint8_t aop[4]; /* the low four bits */
+	uint8_t aop[4]; /* the operation is in the low four bits */
 	uint8_t req_id[4];
 	uint8_t stag[4];
 	uint8_t to[8];
@@ -137,15 +137,15 @@ enum rdmap_hdrct { RDMAP_TERM_M = 0x80, RDMAP_TERM_D = 0x40, RDMAP_TERM_R = 0x20
 
 struct rdmap_term {
 	uint8_t layer, etype, code;
-	bool has_ddp;	     /* M and D: length and header of the segment in error */
+	bool has_ddp;	     /* M and D: length and header of the segment in error are present */
 	uint16_t ddp_length; /* DDP segment length: header and payload, as received */
 	uint8_t ddp_hdr[DDP_HDR_MAX];
 	uint8_t ddp_hdr_len; /* 14 or 18 */
-	bool has_rdmap;	     /* R: the Read Request header */
+	bool has_rdmap;	     /* R: the header of the Read Request in error is present */
 	uint8_t rdmap_hdr[28];
 	bool siw_order; /* decode only: the layer and type were in the bit order of Linux siw */
 };
-/* Returns the octets written (4 .. RDMAP_TERM_MAX). */
+/* Write a Terminate; returns the octets written (4 .. RDMAP_TERM_MAX). */
 unsigned rdmap_term_encode(const struct rdmap_term *t, uint8_t *out);
 /* UW_E_RDMAP_UNSPEC: the message is shorter than its flags say. Also accepts the bit order of Linux
  * siw (layer in the low nibble), recognised since only certain pairs of layer and type exist. */

@@ -66,7 +66,7 @@ struct uwarp_sock {
  * here. */
 struct uwarp_context {
 	struct ibv_context ibctx;
-	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made it */
+	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made the context */
 	struct uwarp_sock async_wr, async_rd;
 	pthread_mutex_t async_lock; /* held while a thread searches the unread events */
 };
@@ -99,7 +99,7 @@ struct uwarp_pd {
 	const struct uw_api *api;
 	struct uw_pd *uw;	/* the PD of the engine; a parent domain has that of its PD */
 	struct uwarp_pd *of;	/* the PD of a parent domain; NULL: this is a plain PD */
-	struct uwarp_td *td;	/* its thread domain, or NULL */
+	struct uwarp_td *td;	/* thread domain of a parent domain, or NULL */
 	_Atomic unsigned users; /* objects that use this PD, and parent domains of this PD */
 };
 
@@ -128,7 +128,7 @@ struct uwarp_cq {
 	struct uw_cq *uw;
 	struct uwarp_source async;
 	int channel_fd;		/* -1: no completion channel */
-	uint32_t comp_reported; /* as uwarp_source.reported */
+	uint32_t comp_reported; /* number of completion events raised, as uwarp_source.reported */
 	/* extended polling: the current completion, held from start_poll to end_poll */
 	struct uw_wc wc;
 	uint64_t stamp; /* time of the completion, ns */

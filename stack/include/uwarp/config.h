@@ -60,7 +60,8 @@ struct uw_config {
 	/* "A" or "A/N", separated by commas: at most one IPv4 address, a few IPv6 ones; "" = the
 	 * link chooses */
 	char ip[256];
-	char run_dir[256]; /* rendezvous directory of this user's processes; "" = default */
+	/* directory in which this user's processes find each other; "" = default */
+	char run_dir[256];
 	/* the user did not ask for `ip`: if another process has it, take a free address */
 	bool ip_auto;
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
@@ -75,14 +76,14 @@ struct uw_config {
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
 	bool p2p;	   /* offer peer-to-peer (RFC 6581 A bit) when connecting; default true */
-	unsigned ird, ord; /* upper limits, 1..0x3ffe; default 128 */
+	unsigned ird, ord; /* upper limits of IRD and ORD, 1..0x3ffe; default 128 */
 	/* how long a Send waits if no receive is posted (doc/adr/0005); 0: not at all; default
 	 * 10000 */
 	unsigned rnr_ms;
 	unsigned
 		/* CM-less RC: how long posted requests wait for the peer; default 60000 */
 		rc_wait_ms;
-	bool roce; /* the device is presented as InfiniBand over Ethernet; default false */
+	bool roce; /* the device presents itself as RoCE instead of iWARP; default false */
 	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
 	/* A responder sends nothing before the first FPDU of the initiator (RFC 5044 §7.1.2). If
 	 * not 0 and the initiator did not ask for peer-to-peer, the responder may send after this
@@ -91,7 +92,8 @@ struct uw_config {
 	/* If not 0: probe a peer that was silent for this time, and twice more (RFC 1122 §4.2.3.6).
 	 * Not used on links that report the end of a peer; default 4000 */
 	unsigned keepalive_ms;
-	enum uw_threads threads; /* default UW_THREADS_ADAPTIVE; with several stacks that is C3 */
+	/* default UW_THREADS_ADAPTIVE; with several stacks, ADAPTIVE means C3 */
+	enum uw_threads threads;
 	/* Number of stacks, 1..UW_STACKS_MAX; each has its own lock, thread and queue of the link
 	 * (doc/adr/0016); default 1. With more than one: only transport raw, no memory windows */
 	unsigned stacks;

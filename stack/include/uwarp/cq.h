@@ -18,7 +18,7 @@ struct uw_cq_attr {
 int uw_cq_create(struct uw_engine *e, const struct uw_cq_attr *attr, struct uw_cq **out);
 /* -EINVAL: the CQ holds more than depth entries */
 int uw_cq_resize(struct uw_cq *cq, uint32_t depth);
-int uw_cq_destroy(struct uw_cq *cq); /* -EBUSY while QPs use it */
+int uw_cq_destroy(struct uw_cq *cq); /* -EBUSY while QPs use the CQ */
 
 /* Take up to n completions into wc; returns their number, or a negative errno if the CQ is in
  * error. A poll of an empty CQ runs the stack (the `adaptive` thread model, doc/path.md). */

@@ -15,8 +15,8 @@ int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out);
  * another process, -EPERM/-EACCES missing rights, -EINVAL bad address, -EIO. */
 int uw_engine_start(struct uw_engine *e);
 
-/* True once the link is up in this process (a forked child of a started process must open its own
- * engine from its own copy of the library). */
+/* Is the link up in this process? A forked child of a process that has started its engine must open
+ * an engine from its own copy of the library. */
 bool uw_engine_started(const struct uw_engine *e);
 
 /* Send what is posted (for at most 2 s), close every connection, stop the thread, free everything.
@@ -37,7 +37,7 @@ struct uw_device_attr {
 	uint32_t max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_srq,
 		max_srq_wr;
 	uint32_t max_inline;  /* octets */
-	uint32_t max_rd_atom; /* IRD = ORD limit per QP */
+	uint32_t max_rd_atom; /* limit of IRD and of ORD per QP */
 	uint32_t mtu;	      /* IP MTU of the link */
 	uint32_t mulpdu;      /* MULPDU at that MTU, RFC 5044 §4.5 */
 	uint64_t link_bps;    /* nominal speed, bits per second */

@@ -6,18 +6,20 @@
 #include "uwarp/config.h"
 
 enum uw_cm_event_type {
-	UW_CM_CONNECT_REQUEST, /* on a listener: ev->ep is the new endpoint, owned by the callee */
+	/* on a listener: ev->ep is the new endpoint, which the callee must destroy */
+	UW_CM_CONNECT_REQUEST,
 	/* on both sides; on the connecting side, param has the values of the peer */
 	UW_CM_ESTABLISHED,
-	UW_CM_REJECTED,	     /* by the peer's program; param has its private data */
-	UW_CM_REFUSED,	     /* TCP refused: nobody listens on that port */
-	UW_CM_UNREACHABLE,   /* no route, no such peer, or no answer in time */
-	UW_CM_CONNECT_ERROR, /* start-up failed: the peer does not speak MPA, or broke it */
-	UW_CM_DISCONNECTED,  /* an established connection ended, whoever ended it */
+	UW_CM_REJECTED,	   /* the program of the peer rejected; param has the private data */
+	UW_CM_REFUSED,	   /* TCP refused: nobody listens on that port */
+	UW_CM_UNREACHABLE, /* no route, no such peer, or no answer in time */
+	/* MPA start-up failed: the peer does not speak MPA, or violated MPA */
+	UW_CM_CONNECT_ERROR,
+	UW_CM_DISCONNECTED, /* an established connection ended, whoever ended it */
 };
 
 struct uw_cm_param {
-	const void *private_data; /* valid during the call only */
+	const void *private_data; /* valid during the call or callback only */
 	uint16_t private_data_len;
 	/* responder resources: most inbound Reads and atomics in flight (IRD, RFC 6581 §9.1) */
 	uint16_t ird;
@@ -32,7 +34,7 @@ struct uw_cm_event {
 	int error;	  /* negative errno for the failures, else 0 */
 	struct uw_ep *ep; /* UW_CM_CONNECT_REQUEST: the new endpoint */
 	struct uw_cm_param param;
-	struct uw_stack *stack; /* for uw_later() */
+	struct uw_stack *stack; /* argument for uw_later() */
 };
 
 /* Events of an endpoint come in the order in which they happened. ctx is that of the endpoint. */

@@ -6,7 +6,7 @@
 #include "uwarp/config.h"
 
 int uw_pd_alloc(struct uw_engine *e, struct uw_pd **out);
-int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, QPs or SRQs use it */
+int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, MWs, QPs or SRQs use the PD */
 
 /* Register [addr, addr+len); the remote TO `iova` stands for addr. The memory is not pinned and
  * must stay mapped until dereg. Unknown access bits are ignored. STags are random and not reused
@@ -39,7 +39,7 @@ uint32_t uw_mr_stag(const struct uw_mr *mr); /* lkey = rkey = STag */
  * peer of the QP may invalidate the window (SEND_WITH_INV). A new window is not bound. The upper 24
  * bits of its rkey stay; each UW_WR_BIND_MW chooses the lower 8. */
 int uw_mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out); /* -EINVAL type, -ENOMEM */
-int uw_mw_dealloc(struct uw_mw *mw);				      /* bound or not */
+int uw_mw_dealloc(struct uw_mw *mw);				      /* the window may be bound */
 uint32_t uw_mw_rkey(const struct uw_mw *mw);
 
 #endif

@@ -11,7 +11,7 @@ struct uw_srq_attr {
 	void *ctx;
 };
 int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_srq **out);
-int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use it */
+int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use the SRQ */
 /* Raise SRQ_LIMIT_REACHED once when fewer than `limit` receives are left; 0 disarms. */
 int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit);
 /* Resize to at least *max_wr receives; the granted number comes back in *max_wr. -EINVAL: more
@@ -30,9 +30,11 @@ struct uw_qp_attr {
 	void *ctx;
 };
 
-/* attr's capacities come back as granted (>= asked). -EINVAL beyond uw_device_attr, -ENOMEM. */
+/* Create a QP. The capacities in *attr are set to the granted values (>= asked). -EINVAL: above the
+ * limits of uw_device_attr; -ENOMEM. */
 int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out);
-/* Ends the connection if there is one; completions still in the CQs disappear. */
+/* Destroy the QP; ends the connection if there is one, and removes completions of the QP from the
+ * CQs. */
 int uw_qp_destroy(struct uw_qp *qp);
 uint32_t uw_qp_num(const struct uw_qp *qp);
 enum uw_qp_state uw_qp_state(const struct uw_qp *qp);
@@ -52,7 +54,7 @@ struct uw_peer {
 	const struct sockaddr *addr, *from;
 	uint32_t qpn;
 	uint16_t ird; /* most Reads and atomics of the peer in flight */
-	uint8_t tos;  /* as uw_ep_set_tos */
+	uint8_t tos;  /* DS field, as in uw_ep_set_tos */
 };
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer);
 /* Timers in the encodings of InfiniBand; may be set at any time. The peer is told rnr_retry if set

@@ -20,8 +20,8 @@
 
 /* TCP segmentation offload (io/port/tso.h). */
 enum dpdk_tso {
-	DPDK_TSO_AUTO, /* use it where the port has it */
-	DPDK_TSO_ON,   /* the link does not open if the port does not have it */
+	DPDK_TSO_AUTO, /* use TSO if the port supports TSO */
+	DPDK_TSO_ON,   /* fail if the port does not support TSO */
 	DPDK_TSO_OFF,
 };
 
@@ -30,7 +30,7 @@ struct dpdk_config {
 	/* IPv4 address, network order. addr 0: memif takes the first free 127.0.0.x; a kernel
 	 * interface's own address is used unless n_ip6 is above 0. */
 	uint32_t addr, mask;
-	/* n_ip6 IPv6 addresses. The link has those that io_set_ip6 makes, too. */
+	/* n_ip6 IPv6 addresses, beside those that io_set_ip6 makes. */
 	const struct uw_net *ip6;
 	unsigned n_ip6;
 	unsigned mtu;	     /* octets of an IP packet; 0: the MTU of the device */
@@ -39,7 +39,7 @@ struct dpdk_config {
 	bool addr_auto;	     /* memif: see struct registry_config */
 	enum dpdk_tso tso;
 	bool verbose;	 /* let DPDK write to stderr */
-	unsigned queues; /* dpdk_links_open: how many links; 0: one */
+	unsigned queues; /* for dpdk_links_open: number of links; 0: one */
 };
 
 /* The first call in a process starts DPDK (eal.h). An error is explained in one line on stderr. */

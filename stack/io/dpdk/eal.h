@@ -14,20 +14,19 @@
 
 struct eal_need {
 	size_t bytes; /* memory for buffers, in octets, not counting what devices need */
-	bool pci; /* a real device: look at the PCI bus, and use huge pages if there are enough */
+	/* the device is on the PCI bus: scan the bus, and use huge pages if there are enough */
+	bool pci;
 	bool physical;	    /* the device uses physical addresses, so huge pages are required */
-	const char *device; /* physical: its name, for messages */
+	const char *device; /* if physical: name of the device, for messages */
 	bool verbose;
 };
 
 /* The first call starts the EAL. Later calls check that the running EAL fits the need. */
 UW_CHECK uw_status eal_start(const struct eal_need *need);
 
-/*
- * Run fn in the EAL's interrupt thread, wait for it and return what it returned. Devices are made,
- * started, stopped and removed there only: their drivers handle interrupts in that thread without a
- * lock. Not to be called with a stack's lock held.
- */
+/* Run fn in the EAL's interrupt thread, wait for the end of fn and return its result. Devices are
+ * created, started, stopped and removed in that thread only, since drivers handle interrupts there
+ * without a lock. The caller must not hold a stack lock. */
 int eal_run(int (*fn)(void *arg), void *arg);
 
 /* eal_said: the first line that DPDK logged since eal_forget, "" if none. The first line usually

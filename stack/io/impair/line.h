@@ -23,7 +23,7 @@ struct impair_held {
 /* A queue for up to `frames` frames of `room` octets each. */
 uw_status impair_line_open(unsigned frames, uint32_t room, struct impair_line **out) UW_CHECK;
 void impair_line_close(struct impair_line *q);
-/* Where to store the frame's len octets; NULL: no room. */
+/* Add a frame of len octets; returns where to store the octets. NULL: no room. */
 uint8_t *impair_line_add(struct impair_line *q, uint64_t due_ns, uint32_t len);
 /* The frame that is due first; NULL: none. Valid until removed. */
 const struct impair_held *impair_line_first(const struct impair_line *q);

@@ -24,7 +24,7 @@
 
 struct impair_config {
 	uint64_t seed;
-	/* Chances for each frame. */
+	/* Chances for each frame, in units of 1 / IMPAIR_ONE. */
 	uint32_t drop, reorder, duplicate, corrupt, truncate;
 	uint32_t drop_nth; /* every n-th frame is lost; 0: none */
 	/* The Gilbert-Elliott model. For each frame: the chance that a burst begins, the chance
@@ -62,7 +62,7 @@ enum impair_event {
 	IMPAIR_DUPLICATED,
 	IMPAIR_CORRUPTED,
 	IMPAIR_TRUNCATED,
-	IMPAIR_DELAYED, /* by delay, jitter or rate */
+	IMPAIR_DELAYED, /* delayed by delay, jitter or rate */
 	IMPAIR_MARKED,
 	IMPAIR_EVENTS
 };
@@ -77,7 +77,7 @@ struct impair {
 	uint64_t count[IMPAIR_EVENTS];
 };
 
-/* One frame that leaves. */
+/* One copy of a frame to send. */
 struct impair_copy {
 	uint64_t due_ns;      /* departure; `now` or earlier: at once */
 	uint32_t len;	      /* send only the first len octets */

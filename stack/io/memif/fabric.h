@@ -39,11 +39,12 @@
 
 enum peer_state {
 	PEER_NONE,
-	PEER_CALLING, /* a thread in resolve() calls it and owns all that belongs to the call */
+	/* a thread in resolve() is calling the peer, and owns all that belongs to the call */
+	PEER_CALLING,
 	/* the peer called us. In this and later states the control thread owns the entry */
 	PEER_ANSWERING,
 	PEER_UP,
-	PEER_BYE,  /* we sent BYE and wait for the peer to hang up */
+	PEER_BYE,  /* we sent BYE and wait for the peer to close the connection */
 	PEER_GONE, /* the peer left. peer_down is called once all its frames were received */
 };
 
@@ -85,14 +86,14 @@ struct fabric {
 	int bell_fd;
 	_Atomic uint32_t *bell; /* the page of our doorbells */
 	pthread_mutex_t open_lock;
-	unsigned open; /* links, under open_lock */
+	unsigned open; /* number of open links, under open_lock */
 
-	pthread_mutex_t lock; /* peers, calls */
+	pthread_mutex_t lock; /* protects `peer` and `calls` */
 	pthread_cond_t changed;
 	struct peer peer[PEER_MAX];
 	unsigned calls;
 	_Atomic bool closing;
-	_Atomic bool faulty; /* some lane has a fault */
+	_Atomic bool faulty; /* some lane has a fault (struct lane) */
 
 	/* used by the control thread alone */
 	pthread_t control;
@@ -104,15 +105,15 @@ struct fabric {
 	/* no descriptor was left: accept no connection before this time; 0: accept */
 	uint64_t accept_again_ms;
 	struct visitor visitor[VISITOR_MAX];
-	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need to */
+	uint64_t sweep_ms; /* when to remove the files of dead processes; 0: not needed */
 
-	unsigned n; /* links; addresses and MTU are the same for all */
+	unsigned n; /* number of links, which have the same addresses and MTU */
 	struct fabric_link link[];
 };
 
 /* join.c */
 
-/* With f->lock held; NULL: no such peer. */
+/* Find a peer; peer_new adds one. With f->lock held. NULL: no such peer, or no room. */
 struct peer *peer_find(struct fabric *f, uint32_t addr);
 struct peer *peer_new(struct fabric *f, uint32_t addr);
 
@@ -121,9 +122,9 @@ struct peer *peer_new(struct fabric *f, uint32_t addr);
 UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms);
 
 /* All functions below: the control thread alone. */
-/* Answer a HELLO that came in on fd. Takes fd and the descriptors. */
+/* Answer a HELLO that came on fd. The function owns fd and *fds from now on. */
 void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_fds *fds);
-/* READY has come from the caller. Takes the descriptors. */
+/* Handle READY from the caller. The function owns *fds from now on. */
 void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds);
 /* Send REFUSE on fd and close it. */
 void join_refuse(struct fabric *f, int fd, enum msg_why why);

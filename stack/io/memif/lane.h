@@ -17,8 +17,8 @@
 #include "ring.h"
 
 enum {
-	LANE_MAX = 256,	 /* peers of a process */
-	LANE_QUEUE = 64, /* frames that wait for room in a ring */
+	LANE_MAX = 256,	 /* most peers of a process */
+	LANE_QUEUE = 64, /* most frames of a lane that wait for room in its ring */
 	LANE_HINTS = 256,
 };
 
@@ -28,16 +28,16 @@ struct lane_sender {
 	struct ring_writer ring;
 	pthread_mutex_t lock; /* if shared: held while writing */
 	uint64_t moved;	      /* if shared: number of frames written; under the lock */
-	bool shared;	      /* several stacks send on it */
+	bool shared;	      /* several stacks send to this queue */
 };
 
 struct lane {
-	uint32_t addr; /* the peer's, network order */
+	uint32_t addr; /* IPv4 address of the peer, network order */
 	struct lane_sender
 		*sender; /* NULL: the peer has left, and only its frames are still here */
 	bool receives;	 /* this stack receives from the ring; else another of our stacks does */
 	struct ring_reader reader;
-	uint32_t frame_max;	/* octets of a frame */
+	uint32_t frame_max;	/* most octets of a frame */
 	_Atomic uint32_t *bell; /* doorbell of the stack of the peer that receives */
 	const char *fault;	/* invalid action of the peer, as text; NULL: none */
 	uint64_t moved;		/* sender->moved at the last attempt to write */
@@ -61,7 +61,7 @@ struct lane_set {
 	uint8_t hint[LANE_HINTS];
 };
 
-/* The ops of struct io_link. */
+/* rx, tx and pending of struct io_ops. */
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n);
 unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n);
 bool lane_pending(struct lane_set *s);

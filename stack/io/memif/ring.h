@@ -37,7 +37,7 @@ enum {
 	RING_PAGE = 4096,
 	RING_QUEUES_MAX = RING_PAGE / RING_LINE,
 	RING_FRAME_MIN = 14, /* an Ethernet header */
-	RING_BEGIN = 48	     /* octets of a frame in its slot's first line */
+	RING_BEGIN = 48	     /* octets of a frame in the first cache line of its slot */
 };
 
 struct ring_slot {
@@ -70,7 +70,7 @@ struct ring_view {
 struct ring_writer {
 	uint8_t *slots;
 	uint32_t mask, stride;
-	uint32_t next;			       /* number of the next frame */
+	uint32_t next;			       /* number of the next frame to write */
 	uint32_t seen;			       /* the last value read from *taken_by_peer */
 	const _Atomic uint32_t *taken_by_peer; /* in the peer's region */
 };
@@ -79,7 +79,7 @@ struct ring_writer {
 struct ring_reader {
 	const uint8_t *slots;
 	uint32_t mask, stride, frame_max;
-	uint32_t next;		 /* number of the next frame */
+	uint32_t next;		 /* number of the next frame to read */
 	_Atomic uint32_t *taken; /* in our region */
 };
 
@@ -137,7 +137,7 @@ static inline enum ring_result ring_write(struct ring_writer *w, const struct io
 	return RING_OK;
 }
 
-/* Is a frame there to be read? */
+/* Is a frame ready to be read? Returns its slot, or NULL. */
 static inline const struct ring_slot *ring_look(const struct ring_reader *r)
 {
 	const struct ring_slot *s =

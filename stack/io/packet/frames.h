@@ -10,7 +10,7 @@
 #include "io/io.h"
 
 #define FRAMES_HEADROOM 128u
-/* The largest frame that a pbuf can count (io/lwip), Ethernet header included. */
+/* Octets of a large frame, Ethernet header included; the length in a pbuf has 16 bits (io/lwip). */
 #define FRAMES_LARGE 65535u
 
 struct packet_frame {

@@ -17,11 +17,12 @@ struct interface {
 	int index;
 	unsigned mtu; /* IP octets */
 	uint8_t mac[6];
-	uint32_t addr, mask; /* IPv4, network order; 0: it has none */
+	uint32_t addr, mask; /* IPv4, network order; 0: none */
 	uint64_t bps;	     /* 0: unknown */
 };
 
-/* UW_E_NO_LINK if there is no such interface, if it is down, or no Ethernet. */
+/* Read the properties of an interface. UW_E_NO_LINK: no such interface, or the interface is down or
+ * no Ethernet. */
 UW_CHECK uw_status interface_read(const char *name, struct interface *out);
 
 /* Does any interface of the kernel have this IPv4 address? */

@@ -17,12 +17,13 @@ int ethdev_unplug(uint16_t port);
 struct ethdev_setup {
 	struct rte_mempool *const *rx; /* for each queue, the pool of its receive buffers */
 	unsigned queues;	       /* number of RX queues, and of TX queues */
-	unsigned mtu;		       /* 0: leave what the driver has */
-	bool tso;		       /* have it cut TCP segments if it can */
-	bool csum;		       /* have it do TCP checksums if it can */
+	unsigned mtu;		       /* 0: keep the MTU of the driver */
+	bool tso;		       /* use TSO if the port supports TSO */
+	bool csum; /* use TCP checksum offload if the port supports checksum offload */
 };
 
-/* With several queues, RSS spreads connections over them if the driver has it. 0 or -errno. */
+/* Configure the port. With several queues, RSS spreads connections over the queues if the driver
+ * supports RSS. 0 or -errno. */
 int ethdev_configure(uint16_t port, const struct ethdev_setup *s);
 
 enum { ETHDEV_NAME_LEN = 64 };

@@ -15,17 +15,17 @@ struct port_spec {
 	const char *bus;
 	char name[ETHDEV_NAME_LEN];
 	char args[512];
-	unsigned room;	    /* octets of a buffer, behind the headroom */
-	unsigned nrx, ntx;  /* buffers of a queue */
+	unsigned room;	    /* octets of a buffer after the headroom */
+	unsigned nrx, ntx;  /* number of receive and of send buffers of a queue */
 	struct pci_dev pci; /* PORT_PCI */
 	unsigned set_mtu;   /* MTU to set in the device; 0: leave the MTU of the device */
 	/* properties of the links */
 	unsigned mtu;
-	uint32_t addr, mask; /* the kernel interface's own; 0: not wanted, or it has none */
+	uint32_t addr, mask; /* IPv4 address of the kernel interface; 0: not wanted, or none */
 	uint32_t scope;
 };
 
-/* The caller has set kind, device and queues; this sets the rest. */
+/* Fill in all fields except kind, device and queues, which the caller has set. */
 UW_CHECK uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg);
 
 /* Print that the port has fewer queues than asked for; returns UW_E_UNSUPPORTED. */

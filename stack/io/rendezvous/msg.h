@@ -27,7 +27,7 @@ enum msg_why {
 	/* the calls crossed: the refusing side is calling too; wait for that call */
 	MSG_CROSSED = 1,
 	MSG_FULL,   /* the refusing process has the most peers that it can have */
-	MSG_NOT_ME, /* another version, or addresses that do not fit */
+	MSG_NOT_ME, /* the other side has another version, or its address does not fit */
 	MSG_CLOSING,
 	MSG_NO_FDS,    /* no file descriptor left */
 	MSG_NO_MEMORY, /* no memory left */
@@ -42,7 +42,7 @@ struct msg {
 		/* queues beyond the first; HELLO: of the caller, WELCOME: of both sides */
 		uint8_t more;
 	};
-	uint32_t addr; /* the sender's, network order */
+	uint32_t addr; /* IPv4 address of the sender, network order */
 	uint32_t pid;
 	uint32_t instance; /* random number of the sender's link, drawn when the link was opened */
 	uint32_t mtu;

@@ -27,7 +27,7 @@ enum { REGISTRY_DIR_MAX = 60 }; /* so that every path below fits a socket addres
 struct registry_claim;
 
 struct registry_config {
-	const char *dir; /* the run directory; made if it is missing, mode 0700 */
+	const char *dir; /* the run directory; created with mode 0700 if missing */
 	uint32_t addr;	 /* network order; 0: the first free one of 127.0.0.2 to 127.0.0.254 */
 	/* A descriptor of DIR/ctl/ADDR.lock on which the process that started us holds an flock, so
 	 * that no other process can take the address in between; -1: none. registry_open does not
@@ -66,7 +66,7 @@ void registry_release(struct registry *r, uint16_t port);
 /* The address of the process that has claimed the port. REFUSED: none has. */
 UW_CHECK uw_status registry_owner(struct registry *r, uint16_t port, uint32_t *addr);
 
-/* ms on the clock that deadlines are given on */
+/* The time now in ms, on the clock of all deadlines. */
 uint64_t registry_now(void);
 
 #endif

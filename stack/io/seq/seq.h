@@ -166,7 +166,7 @@ uw_status seq_listen(struct io_link *l, const struct llp_place *at, int backlog,
 		     struct llp_listener **out) UW_CHECK;
 void seq_unlisten(struct llp_listener *ls);
 
-/* setup.c: under the core lock. */
+/* setup.c: all under the core lock. Arguments of seq_came_up. */
 struct seq_setup {
 	struct llp_conn *c;
 	struct netconn *nc;

@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* The table has two levels, because few programs have more than FDTAB_CHUNK descriptors, and the
- * kernel lets none have more than FDTAB_MAX (fs.nr_open). */
+/* The table has two levels, since few programs have more than FDTAB_CHUNK descriptors. The kernel
+ * allows at most FDTAB_MAX (fs.nr_open). */
 #define FDTAB_CHUNK  65536u
 #define FDTAB_CHUNKS 16384u
 #define FDTAB_MAX    (FDTAB_CHUNK * FDTAB_CHUNKS)
@@ -40,7 +40,7 @@ struct fd_class {
 	void (*free)(struct fd_obj *o);
 	/* Called in a forked child, which has one thread at that moment. */
 	void (*forked)(struct fd_obj *o);
-	bool is_cdev;	/* fstat() says that it is a character device */
+	bool is_cdev;	/* fstat() reports a character device */
 	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
 	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
@@ -74,7 +74,7 @@ int fdtab_add(int fd, struct fd_obj *o);
 
 struct fd_obj *fdtab_get_slow(int fd);
 
-/* The object behind fd, with a reference for the caller. NULL: not one of ours. */
+/* The object behind fd, with a reference for the caller. NULL: fd is not in the table. */
 static inline struct fd_obj *fdtab_get(int fd)
 {
 	unsigned n = (unsigned)fd;

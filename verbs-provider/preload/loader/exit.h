@@ -6,7 +6,7 @@
 /* Start the thread (one per process) that closes the engine when loader_exiting() is called. */
 void exit_watch(void);
 
-/* library.c: close the engine if it runs in this process. */
+/* library.c: close the engine, if this process has one running. */
 void loader_end(void);
 
 #endif

@@ -50,7 +50,7 @@ void loader_fork_parent(void);
  * opens a new one. */
 bool loader_fork_child(void);
 
-/* The absolute path of the directory that holds this library, or false. */
+/* The absolute path of the directory of this library. False: unknown. */
 bool loader_own_dir(char dir[PATH_MAX]);
 
 #endif

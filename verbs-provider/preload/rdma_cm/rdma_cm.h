@@ -68,7 +68,7 @@ struct cm_event {
 };
 TAILQ_HEAD(cm_events, cm_event);
 
-/* One open rdma_cm node, which librdmacm calls an event channel. All fields: cm.lock. */
+/* One open rdma_cm node, which librdmacm calls an event channel. All fields are under cm.lock. */
 struct cm_file {
 	struct fd_obj obj;
 	struct cm_events events;
@@ -77,27 +77,28 @@ struct cm_file {
 	bool signalling; /* a call back from the stack is due, which writes the octet */
 	bool closed;	 /* no new ids */
 	/* for cm_file_linger() */
-	pid_t ended_tid;   /* the thread that fetched the end of a connection last, or 0 */
-	uint64_t ended_ms; /* when it did, CLOCK_MONOTONIC */
+	/* the thread that last fetched an event for the end of a connection, or 0 */
+	pid_t ended_tid;
+	uint64_t ended_ms; /* time of that fetch, CLOCK_MONOTONIC */
 	unsigned waiting;  /* threads that wait for an event */
 };
 
 struct cm_id {
-	LIST_ENTRY(cm_id) link; /* of file->ids */
+	LIST_ENTRY(cm_id) link; /* list: file->ids */
 	struct cm_file *file;
 	uint32_t handle;
 	uint64_t uid; /* the id in librdmacm; 0 until a connection request is accepted */
 	uint16_t ps;
 	uint8_t qp_type;
 	enum cm_state state;
-	unsigned refs;	      /* number of commands that use the id now */
-	bool resolving;	      /* resolve.c uses it, perhaps for as long as the timeout */
-	bool dying;	      /* DESTROY_ID waits for refs to become 0 */
-	bool orphaned;	      /* destroyed, and resolve.c frees it when it is done */
-	bool lost;	      /* after fork(): its endpoint stayed with the parent */
-	bool passive;	      /* the id was made by a connection request */
-	bool unanswered;      /* the request is neither accepted nor rejected yet */
-	bool connecting;      /* CONNECT or ACCEPT has no outcome yet */
+	unsigned refs;	 /* number of commands that use the id now */
+	bool resolving;	 /* resolve.c uses the id, for up to the timeout of the resolution */
+	bool dying;	 /* DESTROY_ID waits for refs to become 0 */
+	bool orphaned;	 /* destroyed by the program; resolve.c frees the id after the resolution */
+	bool lost;	 /* after fork(): its endpoint stayed with the parent */
+	bool passive;	 /* the id was made by a connection request */
+	bool unanswered; /* the request is neither accepted nor rejected yet */
+	bool connecting; /* CONNECT or ACCEPT has no outcome yet */
 	bool established;     /* from ESTABLISHED until either side disconnects */
 	bool as_roce;	      /* CONNECT: report success as InfiniBand does */
 	bool shares_port;     /* RDMA_OPTION_ID_REUSEADDR */
@@ -116,11 +117,11 @@ struct cm_id {
 
 struct cm {
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* refs or connecting of some id changed */
+	pthread_cond_t changed; /* refs or connecting of some id has changed */
 	struct cm_id **ids;	/* index: the handle */
 	uint32_t room, first_free;
-	struct cm_events drops; /* requests to refuse */
-	bool dropping;		/* a helper thread refuses them */
+	struct cm_events drops; /* connection requests to refuse */
+	bool dropping;		/* a helper thread is refusing the requests in drops */
 	/* resolutions that wait for a helper thread */
 	TAILQ_HEAD(cm_resolves, cm_resolve) resolves;
 };
@@ -133,7 +134,7 @@ int cm_open(int flags);
 /* The file behind fd, with a reference to its obj. NULL: fd is no rdma_cm node. */
 struct cm_file *cm_file_get(int fd);
 
-/* At-fork handlers. lost: the parent's engine is not usable in the child. */
+/* At-fork handlers. lost: the engine of the parent cannot be used in the child. */
 void cm_fork_prepare(void);
 void cm_fork_parent(void);
 void cm_fork_child(bool lost);
@@ -185,10 +186,12 @@ static inline bool cm_id_is_rc(const struct cm_id *id)
 
 struct cm_call {
 	struct cm_file *file;
-	int fd;		  /* the descriptor that the command was written to */
-	const void *in;	  /* the command, filled up with zeros to its full size */
-	uint32_t out;	  /* room for the response in octets */
-	struct cm_id *id; /* with a reference and its cmd lock; NULL: the command names no id */
+	int fd;		/* the descriptor that the command was written to */
+	const void *in; /* the command, filled up with zeros to its full size */
+	uint32_t out;	/* room for the response in octets */
+	/* the id of the command, with a reference and with cm_id.cmd held; NULL: the command names
+	 * no id */
+	struct cm_id *id;
 };
 typedef int cm_cmd_fn(const struct cm_call *c);
 

@@ -33,9 +33,10 @@ const char *tree_root_if_made(void);
 void tree_refresh_counter(const char *name);
 void tree_refresh_gids(void);
 
-/* At the end of the process. Only system calls, so a signal handler may call it. */
+/* Remove the folder, at the end of the process. Uses system calls only, so a signal handler may
+ * call this function. */
 void tree_remove(void);
-/* In a forked child: the folder is the parent's. */
+/* In a forked child: forget the folder, which belongs to the parent. */
 void tree_fork_child(void);
 
 #endif
