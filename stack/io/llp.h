@@ -25,7 +25,7 @@ struct llp_place {
 	struct uw_ip addr;
 	uint16_t port;
 	bool only6;
-	/* with addr 0.0.0.0 or ::: only the addresses of the link, not others of the host */
+	/* if addr is the any address: only addresses of the link, not others of the host */
 	bool own;
 	uint8_t tos; /* DS field of accepted connections, as set_tos */
 };

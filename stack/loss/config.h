@@ -28,10 +28,10 @@ struct loss_config {
 	uint64_t reorder_bound_us;
 
 	bool sack;	   /* false: behave as with a peer that does not permit SACK */
-	bool tlp;	   /* RFC 8985 §7 */
-	bool frto;	   /* RFC 5682 §3.1 */
-	bool idle_restart; /* RFC 5681 §4.1, RFC 2861 */
-	bool hystart;	   /* RFC 9406, for algorithms that have a slow start */
+	bool tlp;	   /* send tail loss probes, RFC 8985 §7 */
+	bool frto;	   /* detect spurious RTOs by F-RTO, RFC 5682 §3.1 */
+	bool idle_restart; /* reduce the window after an idle time, RFC 5681 §4.1, RFC 2861 */
+	bool hystart;	   /* use HyStart++ (RFC 9406), in algorithms that have a slow start */
 };
 
 /* Defaults for a network within one building; they are safe on the Internet too. */

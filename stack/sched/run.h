@@ -7,9 +7,8 @@
 
 #define TIMER_US      10000u  /* timers run at most this often */
 #define MAX_SLEEP_US  250000u /* the longest that the RX thread sleeps */
-#define LONG_YIELD_US 200u /* a yield that took longer than this: another thread needs this core   \
-			    */
-#define WATCH_US 1000u	   /* while the program drives, how often the RX thread checks that */
+#define LONG_YIELD_US 200u    /* a yield this long: another thread needs this core */
+#define WATCH_US      1000u   /* while the program drives, how often the RX thread checks that */
 /* Sleeps on a doorbell that may not be rung last this long. A shorter sleep, which ends before the
  * scheduler's next tick (4 ms), makes the kernel set the timer of the core and reset the timer on a
  * wake-up; in a virtual machine each costs 15 us. */

@@ -186,7 +186,8 @@ void seq_read(struct llp_conn *c);
 void seq_write_rest(struct llp_conn *c);
 void seq_pause(struct llp_conn *c);
 void seq_resume(struct llp_conn *c);
-/* tx_begin and the others of struct llp_ops. */
+/* seq_tx_begin, seq_tx_commit and seq_tx_flush are tx_begin, tx_commit and tx_flush of struct
+ * llp_ops. */
 uint8_t *seq_tx_begin(struct llp_conn *c, size_t *room);
 void seq_tx_commit(struct llp_conn *c, size_t n);
 void seq_tx_flush(struct llp_conn *c);
