@@ -20,7 +20,7 @@ struct rnr_srq {
 	struct spin
 		/* protects the taking of receives, and `first` and `last`; taken inside a stack
 		   lock, or alone */
-			takes;
+		takes;
 	_Atomic bool waited; /* `first` is not NULL, or will be set */
 	struct conn_qp *first, **last;
 };

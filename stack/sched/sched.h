@@ -201,7 +201,8 @@ void sched_kick(struct sched *s);
 void sched_kick_later(struct sched *s);
 /* Under the lock: call fn of every entry on the post ring. */
 void sched_drain(struct sched *s);
-/* Under all locks: drain all post rings, so that no entry that was on one is left. */
+/* Under all locks: drain the post rings of all stacks. Afterwards no ring has an entry that was
+ * there before the call. */
 void sched_drain_all(struct sched *first);
 /* Under all locks, when no thread posts r any more: take r off its ring. This may call fn of r and
  * of other entries. */
