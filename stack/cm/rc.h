@@ -79,7 +79,8 @@ enum rc_phase {
 
 enum rc_verdict {
 	RC_TAKE,
-	RC_PARK, /* keep the Request: the QP will need it, or the peer will close */
+	/* keep the Request: either the QP will need it, or its TCP connection will end by itself */
+	RC_PARK,
 	/* keep the Request for a moment, then refuse: the program may be about to reset the QP for
 	   this peer */
 	RC_PARK_BRIEFLY,

@@ -17,10 +17,9 @@ struct conn_qp;
  * several stacks may wait. */
 struct rnr_srq {
 	struct rq rq;
-	struct spin
-		/* protects the taking of receives, and `first` and `last`; taken inside a stack
-		   lock, or alone */
-		takes;
+	/* protects the taking of receives, and `first` and `last`; taken inside a stack lock, or
+	 * alone */
+	struct spin takes;
 	_Atomic bool waited; /* `first` is not NULL, or will be set */
 	struct conn_qp *first, **last;
 };
