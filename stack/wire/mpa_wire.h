@@ -34,8 +34,8 @@ enum mpa_start_bits {
 
 /* RFC 6581 §9, the first four octets of the private data when S is set. */
 struct mpa_enhanced_wire {
-	uint8_t ird[2]; /* A 0x8000, B 0x4000, IRD 14 bits */
-	uint8_t ord[2]; /* C 0x8000, D 0x4000, ORD 14 bits */
+	uint8_t ird[2]; /* bit A 0x8000, bit B 0x4000, then the IRD in 14 bits */
+	uint8_t ord[2]; /* bit C 0x8000, bit D 0x4000, then the ORD in 14 bits */
 };
 static_assert(sizeof(struct mpa_enhanced_wire) == 4, "RFC 6581 §9");
 

@@ -8,8 +8,8 @@
 struct host_config {
 	uint32_t addr, mask; /* network order */
 	uint32_t mtu;	     /* limits the segment size; 0: no limit of ours */
-	/* the user did not ask for addr: choose an address in 127.0.0.0/8 that other processes do
-	 * not use */
+	/* the user did not ask for addr: if another process uses addr, choose a free address in
+	 * 127.0.0.0/8 */
 	bool addr_auto;
 };
 
