@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the preloaded library gives the provider: the engine of this process, and completion
- * channels. The provider finds uwarp_host() with dlsym(RTLD_DEFAULT, "uwarp_host").
+ * Functions that the preloaded library gives the provider: the engine of this process, and
+ * completion channels. The provider finds uwarp_host() with dlsym(RTLD_DEFAULT, "uwarp_host").
  */
 #ifndef UWARP_HOST_H
 #define UWARP_HOST_H
@@ -15,11 +15,12 @@
 
 struct uwarp_host {
 	uint32_t version; /* UWARP_HOST_VERSION */
-	/* The table of libuwarp.so, which the first call loads. In a forked child whose parent had
-	 * started its engine this is a copy of the library. NULL: a line on stderr said why. */
+	/* The function table of libuwarp.so; the first call loads the library. A forked child whose
+	 * parent had started its engine loads a second copy of the library. NULL: failed; a line on
+	 * stderr said why. */
 	const struct uw_api *(*api)(void);
-	/* This process's engine, which the first call opens as the environment says. NULL as above.
-	 */
+	/* The engine of this process; the first call opens the engine with the configuration of the
+	 * environment. NULL: failed; a line on stderr said why. */
 	struct uw_engine *(*engine)(void);
 	/* Queue one event record on the completion channel fd. Never blocks; any thread. -EAGAIN:
 	 * no memory; -EBADF: fd is no completion channel. */
@@ -27,8 +28,8 @@ struct uwarp_host {
 	/* Remove the unread records (struct ib_uverbs_comp_event_desc) with this cq_handle. Returns
 	 * how many there were. */
 	int (*channel_drop)(int fd, uint64_t handle);
-	/* From now on call fn() whenever somebody begins to look for devices: that may be another
-	 * copy of libibverbs than the one that loaded the provider. */
+	/* Call fn() whenever a copy of libibverbs, maybe another one than that which loaded the
+	 * provider, begins to look for devices. */
 	void (*on_discovery)(void (*fn)(void));
 };
 

@@ -51,7 +51,7 @@ struct verbs_qp {
 	};
 	uint32_t comp_mask; /* VERBS_QP_EX: qp_ex is there. See pabi_qp_set_ex() */
 	void *xrcd;
-	void *room[2]; /* of a later version's qp_ex */
+	void *room[2]; /* room for the longer struct ibv_qp_ex of later versions */
 };
 
 struct verbs_match_ent {
@@ -106,8 +106,8 @@ struct verbs_device_ops {
 	void (*uninit_device)(struct verbs_device *dev);
 };
 
-/* The private functions of libibverbs that we call. They carry the ABI's name as their symbol
- * version, so we look them up instead of linking with them. */
+/* The private functions of libibverbs that we call. Their symbol version is the name of the ABI, so
+ * we look the functions up instead of linking with them. */
 struct pabi_functions {
 	void (*register_driver)(const struct verbs_device_ops *ops);
 	void *(*init_and_alloc_context)(struct ibv_device *device, int cmd_fd, size_t alloc_size,
@@ -116,8 +116,8 @@ struct pabi_functions {
 	void (*set_ops)(struct verbs_context *context, const void *ops);
 };
 
-/* The size of that version's struct verbs_context. It ends with struct ibv_context and, right in
- * front of that, its size; what came after v36 stands before query_port. */
+/* The size of struct verbs_context in a version of libibverbs. The struct ends with its own size
+ * and struct ibv_context. Members added after v36 come before query_port. */
 static inline size_t pabi_context_size(unsigned version)
 {
 	const size_t grown = version >= 64 ? 6 : version >= 62 ? 4 : version >= 59 ? 3 : 0;
@@ -126,8 +126,8 @@ static inline size_t pabi_context_size(unsigned version)
 	       grown * sizeof(void *);
 }
 
-/* Where libibverbs looks for verbs_qp.comp_mask: right behind struct ibv_qp_ex, which ends with
- * wr_abort up to v43, has wr_atomic_write from v44 on and wr_flush from v45 on. */
+/* The offset of verbs_qp.comp_mask: directly after struct ibv_qp_ex, which ends with wr_abort up to
+ * v43, wr_atomic_write in v44, and wr_flush from v45 on. */
 #define PABI_QP_MASK_V36 (offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void *))
 #define PABI_QP_MASK_V44 (PABI_QP_MASK_V36 + sizeof(void *))
 #define PABI_QP_MASK_V45 (PABI_QP_MASK_V44 + sizeof(void *))
@@ -140,9 +140,10 @@ static_assert(sizeof(struct verbs_qp) >= PABI_QP_MASK_V45 + sizeof(uint32_t), "v
 static_assert(PABI_QP_MASK_V36 == 344 && PABI_QP_MASK_V45 == 360, "verbs_qp.comp_mask");
 #endif
 
-/* Say that qp_ex is there, so that the libibverbs of each layout sees it. What is not the mask to
- * it is wr_atomic_write, wr_flush or xrcd: nobody reads them who has not asked for an atomic
- * write, a flush operation or an XRC domain, all of which we refuse. */
+/* Set VERBS_QP_EX at the offset of comp_mask in every layout, since the version that reads the mask
+ * may differ. In one layout the other two places are wr_atomic_write, wr_flush or xrcd, which are
+ * used only for atomic writes, flush operations or XRC domains; the provider supports none of
+ * these. */
 static inline void pabi_qp_set_ex(struct verbs_qp *vqp)
 {
 	const uint32_t mask = VERBS_QP_EX;

@@ -5,8 +5,9 @@
 
 #include "pabi.h"
 
-/* The table in its order. USED(result, name, arguments) is what we fill, SKIP(name) the rest;
- * SINCE(version, name) is what versions before that one do not have. */
+/* The table in the order of libibverbs. USED(result, name, arguments): the provider implements the
+ * operation. SKIP(name): the provider does not. SINCE(version, name): as SKIP, and versions before
+ * that one do not have the operation. */
 /* clang-format off */
 #define PABI_OPS(USED, SKIP, SINCE) \
 	USED(int, advise_mr, \
@@ -83,7 +84,7 @@
 	SKIP(unimport_dm) SKIP(unimport_mr) SKIP(unimport_pd)
 /* clang-format on */
 
-/* What the provider fills: the operations of all versions. */
+/* The table that the provider fills in, with the operations of all versions. */
 struct pabi_ops {
 #define PABI_USED(ret, name, args) ret(*name) args;
 #define PABI_SKIP(name)		   void (*name)(void);
@@ -96,7 +97,7 @@ struct pabi_ops {
 
 #define PABI_OPS_MAX (sizeof(struct pabi_ops) / sizeof(void *))
 
-/* The table as libibverbs of that version reads it; returns how many operations it has. */
+/* Write the table in the layout of a version of libibverbs; returns the number of operations. */
 static inline size_t pabi_pack_ops(const struct pabi_ops *ops, unsigned version,
 				   void *table[PABI_OPS_MAX])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC32c (Castagnoli, reflected, RFC 3385 / RFC 5044 §4.4): state starts at all ones and is
- * inverted at the end. On the wire MPA stores it least significant octet first.
+ * CRC32c (Castagnoli, reflected, RFC 3385 / RFC 5044 §4.4). The state starts as all ones and is
+ * inverted at the end. MPA sends the CRC least significant octet first.
  */
 #ifndef UWARP_BASE_CRC32C_H
 #define UWARP_BASE_CRC32C_H

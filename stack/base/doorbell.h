@@ -10,7 +10,7 @@
 enum io_doorbell {
 	IO_AWAKE = 0,
 	IO_ASLEEP = 1,
-	IO_RUNG = 16, /* and more: awake since CPU (value - IO_RUNG) rang it */
+	IO_RUNG = 16, /* IO_RUNG + n: awake; CPU n rang the doorbell */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An Internet address of either version: an IPv4 one in the form ::ffff:a.b.c.d (RFC 4291
- * §2.5.5.2), so that there is one kind of address to keep, compare and look up. */
+/* An Internet address of either version. An IPv4 address has the form ::ffff:a.b.c.d (RFC 4291
+ * §2.5.5.2), so that one type serves to keep, compare and look up both. */
 #ifndef UWARP_BASE_IP_H
 #define UWARP_BASE_IP_H
 
@@ -16,15 +16,17 @@ struct uw_ip {
 };
 static_assert(sizeof(struct uw_ip) == 16, "octets as they go over the wire");
 
-/* An address and how many of its bits, counted as of 128, name the network. */
+/* An address and its prefix length, counted over all 128 bits: 96 + n for an IPv4 prefix of n bits.
+ */
 struct uw_net {
 	struct uw_ip ip;
 	uint8_t bits;
 };
 
-#define UW_IP_V4_BITS 96u /* of ::ffff:0:0/96 */
+#define UW_IP_V4_BITS 96u /* length of the prefix ::ffff:0:0/96 */
 
-/* One half (0 or 1) as a word in memory order, to compare or to hash. */
+/* The first (0) or second (1) eight octets of an address as a word in memory order, to compare or
+ * to hash. */
 static inline uint64_t uw_ip_half(const struct uw_ip *a, unsigned i)
 {
 	uint64_t w;
@@ -38,8 +40,8 @@ static inline bool uw_ip_eq(const struct uw_ip *a, const struct uw_ip *b)
 	return uw_ip_half(a, 1) == uw_ip_half(b, 1) && uw_ip_half(a, 0) == uw_ip_half(b, 0);
 }
 
-/* From and to IPv4's 32 bits in network order. Of an IPv6 address uw_ip_v4_be gives the last four
- * octets, which on a link of processes tell the process (io.h). */
+/* Convert from and to the 32 bits of IPv4 in network order. For an IPv6 address uw_ip_v4_be returns
+ * the last four octets, which on a link between processes identify the process (io/addr.h). */
 static inline struct uw_ip uw_ip_v4(uint32_t be)
 {
 	struct uw_ip a = { .b = { [10] = 0xff, [11] = 0xff } };
@@ -60,14 +62,14 @@ static inline bool uw_ip_is_v4(const struct uw_ip *a)
 	return !uw_ip_half(a, 0) && uw_be32(a->b + 8) == 0xffff;
 }
 
-/* :: and 0.0.0.0, any address of a host */
+/* Is a :: or 0.0.0.0 (any address)? */
 static inline bool uw_ip_is_any(const struct uw_ip *a)
 {
 	return !uw_ip_half(a, 0) && !uw_ip_v4_be(a) &&
 	       (!uw_be32(a->b + 8) || uw_be32(a->b + 8) == 0xffff);
 }
 
-/* ::1 and 127.0.0.1, this host. The others of 127.0.0.0/8 are addresses like any. */
+/* Is a ::1 or 127.0.0.1 (this host)? Other addresses of 127.0.0.0/8 are ordinary ones here. */
 static inline bool uw_ip_is_loopback(const struct uw_ip *a)
 {
 	uint64_t low = uw_be64(a->b + 8);
@@ -75,7 +77,7 @@ static inline bool uw_ip_is_loopback(const struct uw_ip *a)
 	return !uw_ip_half(a, 0) && (low == 1 || low == 0xffff7f000001u);
 }
 
-/* fe80::/10 */
+/* Is a in fe80::/10? */
 static inline bool uw_ip_is_link_local(const struct uw_ip *a)
 {
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;

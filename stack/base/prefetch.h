@@ -15,11 +15,11 @@
 #define UW_LINE 64u
 /* n rounded up to whole cache lines, as aligned_alloc wants it. */
 #define UW_LINES(n) (((n) + UW_LINE - 1) & ~(size_t)(UW_LINE - 1))
-/* Prefetching begins with so many connections. The memory of fewer stays in the cache anyway. */
+/* Prefetching begins with this many QPs. The memory of fewer stays in the cache anyway. */
 #define UW_PREFETCH_FROM 24u
 
-/* Adjacent cache lines: the address of the first one, plus how many more follow in its low bits. 0
- * is none. The memory may have been freed: a prefetch reads nothing. */
+/* Adjacent cache lines: the address of the first one, and in its low bits how many more follow. 0:
+ * none. The memory may have been freed: a prefetch cannot fault. */
 typedef uintptr_t uw_lines;
 
 /* The lines of the n octets at p; n > 0. */
@@ -44,16 +44,17 @@ enum uw_prefetch_slot {
 	UW_PREFETCH_PCB,
 	UW_PREFETCH_CONN,
 	UW_PREFETCH_QP,
-	UW_PREFETCH_RECV,   /* the receive that comes next */
-	UW_PREFETCH_ENTRY,  /* of the memory region of the last message, in the table */
-	UW_PREFETCH_REGION, /* the region */
-	UW_PREFETCH_SEND,   /* where the next request goes */
-	UW_PREFETCH_OTHER,  /* the QP's copy: its endpoint; the transport's: the program's own QP */
+	UW_PREFETCH_RECV,   /* the next receive in the RQ */
+	UW_PREFETCH_ENTRY,  /* entry of the last used memory region in the region table */
+	UW_PREFETCH_REGION, /* the memory region */
+	UW_PREFETCH_SEND,   /* the SQ slot of the next request */
+	/* in the QP's copy: struct conn; in the transport's copy: the provider's QP */
+	UW_PREFETCH_OTHER,
 	UW_PREFETCH_COUNT
 };
 
-/* Written under the stack lock. Read without it by threads that post: relaxed, since any value will
- * do. */
+/* Written under the stack lock. Threads that post read the list without the lock; relaxed, since a
+ * wrong value only costs a useless prefetch. */
 struct uw_prefetch_list {
 	_Alignas(UW_LINE) _Atomic uw_lines v[UW_PREFETCH_COUNT];
 };

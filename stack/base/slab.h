@@ -12,15 +12,16 @@
 
 /* n octets that share no cache line with other records, not cleared. NULL: no memory. */
 void *slab_alloc(size_t n);
-/* n: as at slab_alloc. p may be NULL. */
+/* Free p, which may be NULL. n: as given to slab_alloc. */
 void slab_free(void *p, size_t n);
 
-/* Call the first before fork, the second afterwards in parent and child. No other thread is inside
- * the allocator in between, so the child can use it. */
+/* Call slab_before_fork before fork, and slab_after_fork afterwards in parent and child. In between
+ * no other thread is inside the allocator, so the child can use the allocator. */
 void slab_before_fork(void);
 void slab_after_fork(void);
 
-/* Ask for huge pages for memory that was not touched yet, where it covers whole ones. */
+/* Ask the kernel for huge pages for the memory at p, which must not have been touched yet, as far
+ * as the memory covers whole huge pages. */
 void slab_use_huge_pages(void *p, size_t n);
 
 #endif

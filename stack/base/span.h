@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Octets that somebody else owns. A span is one piece; a rope is several, read in order, which is
- * how an FPDU arrives when it straddles TCP segments.
+ * Octets owned by others. A span is one piece. A rope is several pieces in order, such as an FPDU
+ * that straddles TCP segments.
  */
 #ifndef UWARP_BASE_SPAN_H
 #define UWARP_BASE_SPAN_H
@@ -16,12 +16,12 @@ struct uw_span {
 	size_t n;
 };
 
-/* Passed by value, in two registers. Passed through memory, each function would wait for the stores
- * of its caller. */
+/* A rope is passed by value, in two registers. Through a pointer, each function would wait for the
+ * stores of its caller. */
 struct uw_rope {
-	const struct uw_span *v; /* the pieces; v[0] is entered at `skip` */
+	const struct uw_span *v; /* the pieces; the rope begins `skip` octets into v[0] */
 	uint32_t skip;
-	uint32_t len; /* octets from there on that belong to the rope */
+	uint32_t len; /* length of the rope: octets from v[0].p + skip on */
 };
 
 static_assert(sizeof(struct uw_rope) <= 16, "two registers");
@@ -31,7 +31,7 @@ static inline struct uw_rope uw_rope_of(const struct uw_span *one)
 	return (struct uw_rope){ .v = one, .skip = 0, .len = (uint32_t)one->n };
 }
 
-/* The part that starts at off (<= r->len) and is n octets long (off + n <= r->len). */
+/* The part of r that starts at off and is n octets long (off + n <= r->len). */
 static inline struct uw_rope uw_rope_sub(struct uw_rope r, size_t off, size_t n)
 {
 	off += r.skip;
@@ -58,11 +58,11 @@ static inline struct uw_span uw_rope_head(struct uw_rope r)
 	return s;
 }
 
-/* uw_rope_copy piece by piece: the slow path, for ropes of several pieces. */
+/* The slow path of uw_rope_copy, for ropes of several pieces. */
 void uw_rope_gather(struct uw_rope r, void *dst, size_t n);
 
-/* Copy the first n (<= r.len) octets to dst. Nearly always they are in one piece; when the compiler
- * knows n, a small n is a move or two. */
+/* Copy the first n (<= r.len) octets to dst. Usually the octets are in one piece, and if the
+ * compiler knows a small n, the copy is a move or two. */
 static inline void uw_rope_copy(struct uw_rope r, void *dst, size_t n)
 {
 	if (n && n <= r.v->n - r.skip)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A spin lock of one octet, for sections of a few instructions. All zero: free. */
+/* A spin lock of one octet, for sections of a few instructions. All zero: not locked. */
 #ifndef UWARP_BASE_SPIN_H
 #define UWARP_BASE_SPIN_H
 
@@ -26,7 +26,7 @@ static inline void spin_unlock(struct spin *s)
 	atomic_flag_clear_explicit(&s->held, memory_order_release);
 }
 
-/* After fork, in the child: the holder, if there was one, does not exist here. */
+/* After fork, in the child: free the lock, whose holder does not exist in the child. */
 static inline void spin_reset(struct spin *s)
 {
 	spin_unlock(s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One counter for every layer boundary. A whole engine shares one block; it is written under the
- * stack lock only, so the counters are plain. Names read layer_direction_what.
+ * Counters for every layer boundary. Each stack has one struct, written under the stack lock only,
+ * so the counters are plain integers. Names have the form layer_direction_what; doc/ describes
+ * each.
  */
 #ifndef UWARP_BASE_STATS_H
 #define UWARP_BASE_STATS_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection's start-up, from "TCP is up" to "the stream is a QP's": RFC 5044 §7.1, RFC 6581.
- * No sockets, no clock: octets, decisions and the time come in, frames and verdicts come out.
+ * The MPA start-up of one connection, from the TCP connect to the stream: RFC 5044 §7.1, RFC 6581.
+ * No sockets, no clock: the caller passes octets, decisions of the program and the time, and gets
+ * frames to send and verdicts.
  */
 #ifndef UWARP_CM_CM_H
 #define UWARP_CM_CM_H
@@ -11,19 +12,20 @@
 enum cm_state {
 	CM_IDLE,
 	CM_WAIT_REPLY,	 /* initiator: Request sent */
-	CM_WAIT_REQUEST, /* responder: nothing but a Request may come */
-	CM_WAIT_ANSWER,	 /* responder: the program has to accept or reject; the peer must wait */
-	CM_STREAM,	 /* agreed; what comes now are FPDUs */
+	CM_WAIT_REQUEST, /* responder: waits for the Request */
+	/* responder: waits for the program to accept or reject; the peer must not send */
+	CM_WAIT_ANSWER,
+	CM_STREAM, /* agreed; FPDUs follow */
 	CM_ENDED,
 };
 
 enum cm_verdict {
-	CM_NOTHING,   /* go on waiting */
+	CM_NOTHING,   /* wait for more */
 	CM_REQUESTED, /* responder: cm->peer is the Request */
-	CM_ACCEPTED,  /* initiator: cm->peer is the Reply, cm->agreed what it means */
-	CM_REJECTED,  /* initiator: by the program; cm->peer has its private data */
-	CM_FAILED,    /* cm->why; end the connection */
-	CM_TERMINATE, /* initiator: enter the stream, send a Terminate with cm->why, end */
+	CM_ACCEPTED,  /* initiator: cm->peer is the Reply, cm->agreed the agreed values */
+	CM_REJECTED,  /* initiator: the peer's program rejected; cm->peer has its private data */
+	CM_FAILED,    /* failed with cm->why; end the connection */
+	CM_TERMINATE, /* initiator: start the stream, send a Terminate with cm->why, then close */
 };
 
 struct cm_conn {
@@ -38,7 +40,7 @@ struct cm_conn {
 	size_t have;
 };
 
-/* What the program gives along (rdma_conn_param). */
+/* Parameters of the program (rdma_conn_param). */
 struct cm_param {
 	struct uw_span pd;
 	uint16_t ird, ord;
@@ -54,17 +56,18 @@ void cm_wait(struct cm_conn *cm, const struct mpa_policy *policy);
 
 void cm_set_deadline(struct cm_conn *cm, uint64_t at_us);
 
-/* Octets from TCP. *used = how many were the frame's; in CM_STREAM the rest are FPDUs. */
+/* Process octets from TCP. *used: octets of the start-up frame; in CM_STREAM the rest are FPDUs. */
 enum cm_verdict cm_rx(struct cm_conn *cm, struct uw_rope in, size_t *used);
 
-/* Responder: answer; the Reply goes to out. UW_E_STATE: nothing to answer. UW_E_LEN. */
+/* Responder: accept or reject; the Reply goes to out (MPA_START_MAX octets), *n = its length.
+ * UW_E_STATE: no Request to answer. UW_E_LEN: too much private data. */
 uw_status cm_accept(struct cm_conn *cm, const struct cm_param *p, uint8_t *out, size_t *n) UW_CHECK;
 uw_status cm_reject(struct cm_conn *cm, const struct cm_param *p, uint8_t *out, size_t *n) UW_CHECK;
 
-/* Time has come to now_us: CM_FAILED with UW_E_MPA_TIMEOUT once the deadline is past. */
+/* The time is now_us. CM_FAILED with UW_E_MPA_TIMEOUT after the deadline. */
 enum cm_verdict cm_timer(struct cm_conn *cm, uint64_t now_us);
 
-/* TCP ended (UW_OK: FIN). What that means in this state. */
+/* The TCP connection ended (UW_OK: by FIN). Returns the verdict for the current state. */
 enum cm_verdict cm_lost(struct cm_conn *cm, uw_status why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the public calls of this room have in common: the locks, and errno values. */
+/* Shared by the public functions of this room: the locks, and errno values. */
 #ifndef UWARP_CONN_API_H
 #define UWARP_CONN_API_H
 

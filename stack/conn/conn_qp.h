@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A QP as its connection sees it. The verbs room's QP has this in front; what a message and a post
- * touch comes first, in two cache lines.
+ * The part of a QP that its connection uses; the verbs room's QP begins with this struct. The first
+ * two cache lines have the fields that a message and a post use.
  */
 #ifndef UWARP_CONN_CONN_QP_H
 #define UWARP_CONN_CONN_QP_H
@@ -16,38 +16,38 @@ struct rc;
 struct rc_self;
 struct conn_qp;
 
-/* What CM-less RC wants to hear of a QP whose peer was named (rc/rc.h). Under the stack lock. */
+/* Callbacks into CM-less RC for a QP with a named peer (rc/rc.h). Under the stack lock. */
 struct conn_peer_ops {
-	/* Something was posted, and there is no stream. */
+	/* A request was posted, and the QP has no stream. */
 	void (*posted)(struct conn_qp *q);
-	/* The stream ended without an error of the QP's. */
+	/* The stream ended, and the QP is not in error. */
 	void (*lost)(struct conn_qp *q);
-	/* Something came while the QP is in RTR. */
+	/* A message came while the QP is in RTR. */
 	void (*heard)(struct conn_qp *q);
-	/* Until when a Send that finds no receive now may wait; UINT64_MAX: for ever. */
+	/* Until when a Send that finds no receive now may wait; UINT64_MAX: without a limit. */
 	uint64_t (*rnr_until)(const struct conn_qp *q, uint64_t now_us);
 };
 
 struct conn_qp {
-	struct ring_entry ring;	      /* its home is the QP's stack */
-	struct conn *conn;	      /* its stream; under the stack lock */
-	struct rnr_srq *srq;	      /* NULL: the QP has its own RQ; constant */
-	struct spin sq_lock, rq_lock; /* the verbs room's: among threads that post */
+	struct ring_entry ring; /* ring.home is the stack of the QP */
+	struct conn *conn;	/* the connection that carries its stream; under the stack lock */
+	struct rnr_srq *srq;	/* NULL: the QP has its own RQ; constant */
+	struct spin sq_lock, rq_lock; /* used by the verbs room, among threads that post */
 	_Atomic bool rnr;	      /* no SRQ: a Send waits for a receive (rnr.h) */
-	bool rnr_woken;		      /* SRQ: it was taken off the list to go on */
+	bool rnr_woken; /* SRQ: the QP was taken off the list to go on; under rnr_srq.takes */
 	struct uw_prefetch_list
-		*llp_prefetch_list; /* prefetch.h: the transport's copy; NULL: it has none */
-	struct uw_prefetch_list prefetch_list; /* what its messages touch */
+		*llp_prefetch_list; /* prefetch.h: the transport's copy of the list; NULL: none */
+	struct uw_prefetch_list prefetch_list; /* memory that its messages use */
 	struct qp qp;
-	/* under the stack lock */
-	struct conn *claimed_by;  /* a connection that is to be its stream, once it is up */
-	struct conn_qp *rnr_next; /* rnr_srq.first */
-	void *stream;		  /* one block: the stream's read queues */
-	uint8_t *scratch;	  /* MPA_FPDU_MAX octets: FPDUs without their markers */
-	/* CM-less RC: its peer was named. NULL: it was not */
+	/* the fields below are under the stack lock */
+	struct conn *claimed_by;  /* a connection that is starting and will carry its stream */
+	struct conn_qp *rnr_next; /* next in rnr_srq.first */
+	void *stream;		  /* one block of memory: the read queues of the stream */
+	uint8_t *scratch;	  /* MPA_FPDU_MAX octets, to remove markers from FPDUs */
+	/* CM-less RC, once the peer was named; else NULL */
 	const struct conn_peer_ops *peer_ops;
-	struct rc *rc;	      /* its peer is another QP */
-	struct rc_self *self; /* its peer is itself */
+	struct rc *rc;	      /* the named peer is another QP */
+	struct rc_self *self; /* the named peer is the QP itself */
 	struct uw_path path;  /* CM-less RC: retry counts and timers */
 };
 
@@ -66,27 +66,27 @@ static inline struct stack *conn_qp_stack(const struct conn_qp *q)
 
 /* ---- conn_qp.c ---------------------------------------------------------------------------- */
 
-/* Under all locks: a QP without a stream becomes another stack's. */
+/* Under all locks: move a QP without a stream to another stack. */
 void conn_qp_move(struct conn_qp *q, struct stack *to);
-/* All below under the stack lock. The QP cannot go on, or its connection ended: everything posted
- * is flushed, the peer gets a Terminate if there is one to send, the program its events. */
+/* All below under the stack lock. The QP cannot go on, or its connection ended: flush all requests,
+ * send a Terminate if one is due, and report events to the program. */
 void conn_qp_down(struct conn_qp *q, uw_status why);
-/* The peer or TCP ended the stream. CM-less, the QP outlives it. */
+/* The peer or TCP ended the stream. A CM-less QP stays usable. */
 void conn_qp_lost(struct conn_qp *q, uw_status why);
-/* CM-less: the peer's request cannot be carried out, which is no fault of the QP's: its stream ends
+/* CM-less: a request of the peer cannot be carried out, but the QP is not at fault: end the stream
  * with a Terminate. */
 void conn_qp_refuse(struct conn_qp *q, uw_status why);
-/* It is about to be destroyed: no connection that is under way will be its stream. */
+/* q is about to be destroyed: no starting connection may give its stream to q. */
 void conn_qp_forget(struct conn_qp *q);
 
-/* Receives were posted: a Send that waits for one goes on. */
+/* Receives were posted: continue a Send that waits for a receive. */
 void conn_qp_rnr_wake(struct conn_qp *q);
-/* The time that c's Send may wait for a receive may be over. */
+/* Check whether a Send on c has waited for a receive for too long. */
 void conn_qp_rnr_timer(struct conn *c, uint64_t now_us);
 
 /* ---- transmit.c --------------------------------------------------------------------------- */
 
-/* A post ring's call: requests were posted, or receives that a Send waits for. */
+/* ring_entry.fn of a QP: requests were posted, or receives that a Send waits for. */
 void conn_qp_posted(struct ring_entry *r);
 
 /* Send what can be sent now. */

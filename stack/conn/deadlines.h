@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Timers of many objects, of which few are set at a time. A pairing heap whose nodes live in the
- * objects: nothing is allocated, setting is O(1), taking the earliest out O(log n) amortized. Not
- * thread-safe: one stack's are used under its lock.
+ * Timers of many objects, of which few are set at a time. A pairing heap whose nodes lie in the
+ * objects, so nothing is allocated. Setting a timer is O(1), taking the earliest out O(log n)
+ * amortized. Not thread-safe: each stack has a heap under its lock.
  */
 #ifndef UWARP_CONN_DEADLINES_H
 #define UWARP_CONN_DEADLINES_H
@@ -13,9 +13,9 @@
 /* One object's timer. All zero: not set. */
 struct deadline {
 	uint64_t at_us;
-	struct deadline *child; /* the first of the nodes below this one */
+	struct deadline *child; /* the first node of the next level of the heap */
 	struct deadline *next;	/* the next sibling */
-	struct deadline *prev;	/* the sibling before; for the first sibling, the node above */
+	struct deadline *prev;	/* the previous sibling; for the first sibling, the parent */
 	bool set;
 };
 
@@ -24,14 +24,14 @@ struct deadlines {
 	struct deadline *first;
 };
 
-/* d is due at at_us, whether it was set before or not. */
+/* Set d to at_us; d may be set already. */
 void deadline_set(struct deadlines *h, struct deadline *d, uint64_t at_us);
-/* d is not due any more. It need not be set. */
+/* Clear d, which need not be set. */
 void deadline_clear(struct deadlines *h, struct deadline *d);
-/* Take out the earliest of those that are due at now_us. NULL: none is. */
+/* Take out the earliest timer if due at now_us. NULL: none is due. */
 struct deadline *deadline_take(struct deadlines *h, uint64_t now_us);
 
-/* When the earliest is due; UINT64_MAX: none is set. */
+/* When the earliest timer is due; UINT64_MAX: none is set. */
 static inline uint64_t deadline_next_us(const struct deadlines *h)
 {
 	return h->first ? h->first->at_us : UINT64_MAX;

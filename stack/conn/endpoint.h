@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An endpoint: what a TCP socket is below a rdma_cm_id. It is bound to an address, and then either
- * listens or has one connection. Under the locks of all stacks, but for what its line says.
+ * An endpoint corresponds to a rdma_cm_id, as a socket does in TCP. An endpoint is bound to an
+ * address, and then either listens or has one connection. Fields and functions are under the locks
+ * of all stacks unless their comment says otherwise.
  */
 #ifndef UWARP_CONN_ENDPOINT_H
 #define UWARP_CONN_ENDPOINT_H
@@ -11,52 +12,56 @@
 
 enum ep_state {
 	EP_IDLE,
-	EP_BOUND,	/* has a local address and a port */
-	EP_RESOLVED,	/* the way to the peer is known */
-	EP_NO_PEER_YET, /* ... no process had that address: look again when connecting */
-	EP_LISTENING,	/* has a listener */
-	EP_HAS_CONN,	/* has a connection, whose state says the rest */
+	EP_BOUND,    /* has a local address and port */
+	EP_RESOLVED, /* the address to connect to is known */
+	/* as EP_RESOLVED, but no process had the address: resolve again when connecting */
+	EP_NO_PEER_YET,
+	EP_LISTENING, /* has a listener */
+	EP_HAS_CONN,  /* has a connection; conn.state says more */
 	EP_STATES
 };
 
 struct uw_ep {
-	struct stack *stack;	   /* changes before it has a connection */
+	struct stack *stack;	   /* may change until there is a connection */
 	uint8_t state;		   /* enum ep_state */
 	struct conn *conn;	   /* EP_HAS_CONN */
 	struct listener *listener; /* EP_LISTENING */
 	uw_cm_event_fn *fn;
 	void *ctx;
-	bool owned; /* the program knows it: events go out. Read under its stack's lock */
-	struct uw_ep *next, **link;	      /* conn_domain.eps */
-	struct uw_ep *port_next, **port_link; /* ports.holders; port_link NULL: it has no port */
+	/* the program holds the endpoint, so events are reported. Read under the lock of its stack
+	 */
+	bool owned;
+	struct uw_ep *next, **link;	      /* list: conn_domain.eps */
+	struct uw_ep *port_next, **port_link; /* list: ports.holders; port_link NULL: no port */
 	struct io_link *l;
 	struct uw_ip local, remote;
-	struct uw_ip asked;    /* the destination as the program named it */
+	struct uw_ip asked;    /* the destination that the program asked for */
 	uint16_t lport, rport; /* network order */
-	bool share_port;       /* with others that do */
-	bool only6;	       /* :: does not stand for 0.0.0.0 as well */
+	bool share_port;       /* share the port with other endpoints that have this set */
+	bool only6;	       /* listen on :: without 0.0.0.0 */
 	bool claimed;	       /* the link tells other processes that we listen on the port */
 	uint8_t tos;
 };
 
 struct uw_ep *ep_new(struct conn_domain *d, struct stack *s);
-/* Its connection or listener ends; no event any more. */
+/* Free ep; its connection or listener ends, and no event follows. */
 void ep_free(struct uw_ep *ep);
 bool ep_may_enter(enum ep_state from, enum ep_state to);
 
-/* Any address, or a loopback one: all that a link has. */
+/* Is a the any address or a loopback address? Such an address stands for all addresses of a link.
+ */
 bool ep_means_all(const struct uw_ip *a);
-/* UW_E_AFAMILY. port in network order. */
+/* Read an IPv4 or IPv6 socket address; port in network order. UW_E_AFAMILY: another family. */
 uw_status ep_read_addr(const struct sockaddr *sa, struct uw_ip *addr, uint16_t *port) UW_CHECK;
-/* The link that has this address. */
+/* Find the link that has this address; false: none. */
 bool ep_find_link(const struct stack *s, const struct uw_ip *addr, struct io_link **l);
-/* The address of ours to speak to `to` from, if the program asked for `from`. */
+/* Choose the local address for the destination `to`, if the program asked for `from`. */
 uw_status ep_local_for(const struct io_link *l, const struct uw_ip *from, const struct uw_ip *to,
 		       struct uw_ip *out) UW_CHECK;
-/* No lock held; may block. As io_ops.resolve. */
+/* Calls io_ops.resolve. No lock held; may block. */
 uw_status ep_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms);
 
-/* What uw_ep_create does once the engine has started. */
+/* The part of uw_ep_create after the start of the engine. */
 int ep_create(struct conn_domain *d, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * With many QPs, what a message touches is in no near cache when its turn comes. Each QP keeps the
- * addresses of those lines (base/prefetch.h), and a post or a segment has them fetched at once.
- * Under the stack lock, but for prefetch_post. Nothing happens with few QPs, or over a transport
- * that has no use for it.
+ * Prefetching for many QPs: the memory that a message uses is then in no near cache when the
+ * message comes. Each QP keeps the addresses of that memory (base/prefetch.h), and a post or a
+ * segment prefetches all of it. Under the stack lock, except prefetch_post. The functions do
+ * nothing with few QPs, or over a transport that does not use prefetching.
  */
 #ifndef UWARP_CONN_PREFETCH_H
 #define UWARP_CONN_PREFETCH_H
 
 #include "conn/conn_qp.h"
 
-/* The QP has got its stream. */
+/* The QP got a stream: fill in the list. */
 void prefetch_start(struct conn_qp *q);
 
 void prefetch_own(const struct conn_qp *q);
@@ -25,7 +25,7 @@ static inline bool prefetch_is_on(const struct conn_qp *q)
 		       UW_PREFETCH_FROM;
 }
 
-/* Any thread, no lock: something is about to be posted. */
+/* Any thread, no lock: a request is about to be posted. */
 static inline void prefetch_post(const struct conn_qp *q)
 {
 	__builtin_prefetch(&q->prefetch_list);
@@ -33,19 +33,19 @@ static inline void prefetch_post(const struct conn_qp *q)
 	    UW_PREFETCH_FROM)
 		prefetch_own(q);
 }
-/* The queues' next slots are others now. */
+/* The next slots of SQ and RQ have changed: update the list. */
 static inline void prefetch_next(struct conn_qp *q)
 {
 	if (prefetch_is_on(q))
 		prefetch_next_slots(q);
 }
-/* Octets came: where will they go? */
+/* Octets of a message came: prefetch the receive buffer. */
 static inline void prefetch_receive(struct conn_qp *q)
 {
 	if (prefetch_is_on(q))
 		prefetch_receive_buffer(q);
 }
-/* Something is to be sent: where is it? */
+/* A request will be sent: prefetch its buffer. */
 static inline void prefetch_send(struct conn_qp *q)
 {
 	if (prefetch_is_on(q))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiver not ready (RNR): a Send came and no receive is posted (doc/adr/0005). The connection's
- * octets stay where they are and TCP's window closes, until a receive is posted or the time is
- * over. Other connections go on.
+ * Receiver not ready (RNR): a Send came and no receive is posted (doc/adr/0005). The received
+ * octets wait, and TCP's window closes, until a receive is posted or a time limit is over. Other
+ * connections are not affected.
  */
 #ifndef UWARP_CONN_RNR_H
 #define UWARP_CONN_RNR_H
@@ -17,38 +17,41 @@ struct conn_qp;
  * several stacks may wait. */
 struct rnr_srq {
 	struct rq rq;
-	struct spin
-		takes; /* protects taking receives, first and last; inside a stack lock, or alone */
-	_Atomic bool waited; /* first is not NULL, or is about to be set */
+	/* protects the taking of receives, and `first` and `last`; taken inside a stack lock, or
+	 * alone */
+	struct spin takes;
+	_Atomic bool waited; /* `first` is not NULL, or will be set */
 	struct conn_qp *first, **last;
 };
 
 enum rnr_state {
 	RNR_NO,
 	RNR_WAITS,
-	RNR_WAITS_FIN, /* and the peer has closed its half of the connection behind that Send */
+	RNR_WAITS_FIN, /* and the peer sent its FIN after that Send */
 };
 
-/* Any thread, after a post: does a Send wait for it? */
+/* Any thread, after a post: does a Send wait for a receive? */
 bool rnr_is_waited(_Atomic bool *waited);
-/* Any thread, no stack lock: receives were posted to the SRQ and rnr_is_waited() says so. */
+/* Any thread, no stack lock: call this if rnr_is_waited() is true after receives were posted to the
+ * SRQ. */
 void rnr_srq_posted(struct rnr_srq *srq);
 
-/* All below under the lock of the QP's stack. The QP has no receive for the Send that came: its
- * stream stops. False: there is a receive by now. */
+/* All below under the lock of the QP's stack. A Send came and the QP has no receive: pause the
+ * stream. False: there is a receive by now. */
 bool rnr_wait(struct conn_qp *q);
-/* May the stream go on? Then it counts as not waiting any more, but for struct conn. */
+/* May the stream go on? If true, the QP no longer waits in the queues; the caller updates struct
+ * conn. */
 bool rnr_may_go_on(struct conn_qp *q);
-/* Its QP has gone on, or will not: the next one of the list may, if receives are left. */
+/* Wake the first QP in the list of the SRQ, if receives are left. */
 void rnr_wake_next(struct rnr_srq *srq);
-/* The first half of rnr_wait: from now on a post hears that the QP waits. False: there is a
- * receive. */
+/* The first half of rnr_wait: mark the QP as waiting, so that a post sees the mark. False: there is
+ * a receive. */
 bool rnr_enqueue(struct conn_qp *q);
-/* No post needs to know any more. */
+/* The reverse of rnr_enqueue. */
 void rnr_dequeue(struct conn_qp *q);
-/* The QP waits no longer. */
+/* Cancel the wait of the QP, if any. */
 void rnr_forget(struct conn_qp *q);
-/* The peer's FIN came. True: it has to wait behind a Send that waits. */
+/* The peer's FIN came. True: handle the FIN later, since a Send before the FIN waits. */
 bool rnr_fin(struct conn *c);
 
 #endif

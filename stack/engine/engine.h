@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The whole of it: one struct uw_engine is what a process has of uwarp. It opens the links, starts
- * the stacks, and ends them; what they do is in the rooms below (verbs, conn, sched).
+ * struct uw_engine holds everything that a process has of uwarp. The engine opens the links, starts
+ * the stacks and ends them; the rooms below (verbs, conn, sched) do the rest.
  */
 #ifndef UWARP_ENGINE_ENGINE_H
 #define UWARP_ENGINE_ENGINE_H
@@ -19,19 +19,21 @@ struct uw_engine {
 	struct verbs verbs;
 	unsigned n_stacks;		     /* constant */
 	struct stack *stack[UW_STACKS_MAX];  /* constant; the first is conn.first */
-	struct io_pcap *pcap[UW_STACKS_MAX]; /* of each stack; under its lock */
-	struct steer_ports *steer;  /* several stacks: whose segments are whose; constant */
-	pthread_mutex_t start_lock; /* one thread brings the link up */
-	bool manual;		    /* tests: nobody but the test runs the stacks */
+	struct io_pcap *pcap[UW_STACKS_MAX]; /* of each stack; under the lock of that stack */
+	/* with several stacks: which stack a local port belongs to; constant */
+	struct steer_ports *steer;
+	pthread_mutex_t start_lock; /* held by the thread that brings the link up */
+	bool manual;		    /* tests: only the test runs the stacks */
 };
 
 /* ---- engine.c ----------------------------------------------------------------------------- */
 
-/* For tests: links and clock from outside, no thread; sched_run() of each stack drives. links has
- * those of the first stack, n of them, then those of the next. now_us NULL: the system's clock. */
+/* For tests: the caller provides links and clock, no thread runs, and the test calls sched_run()
+ * for each stack. links: n links of the first stack, then n of the next one. now_us NULL: the
+ * system's clock. */
 int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links, unsigned n,
 		       uint64_t (*now_us)(void *arg), void *arg, struct uw_engine **out);
-/* Free it; nothing of it may be in use. */
+/* Free the engine, of which nothing may be in use. */
 void engine_free(struct uw_engine *e);
 
 static inline int engine_errno(uw_status st)
@@ -45,31 +47,32 @@ static inline struct uw_engine *engine_of(const struct conn_domain *d)
 
 /* ---- start.c ------------------------------------------------------------------------------ */
 
-/* What a link may call back, of that stack. */
+/* The callbacks for links of stack s. */
 struct io_env engine_env(struct stack *s);
-/* Give the stacks their links, and the transports their configuration. Under all locks. */
+/* Give links and configuration to the stacks and their transports. Under all locks. */
 void engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigned per_stack);
-/* In front of the links of one port, each a stack's: what hands frames to the stack whose they are.
- */
+/* Put link filters (io/steer.h) above the links of one port, one for each stack; a filter hands a
+ * frame to the stack that owns the connection. */
 uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under,
 			     struct io_link **out) UW_CHECK;
 
 /* ---- stop.c ------------------------------------------------------------------------------- */
 
-/* All stacks let their links go, and then the links are closed. No lock held. */
+/* Remove the links from all stacks, then close the links. No lock held. */
 void engine_close_links(struct uw_engine *e);
 
 /* ---- run.c: what a scheduler does for a stack (struct sched_ops) ---------------------------- */
 
 extern const struct sched_ops engine_sched_ops, engine_sched_ops_sleeping;
-/* Of one link, which can be waited for (io_ops.sleep). */
+/* For a stack with one link that can wait for frames (io_ops.sleep). */
 extern const struct sched_ops engine_sched_ops_link_sleeps;
-/* A forked child's: nothing. */
+/* For a forked child: all functions do nothing. */
 extern const struct sched_ops engine_sched_ops_dead;
 
 /* ---- links_core.c, links_dpdk.c: which links this build has --------------------------------- */
 
-/* A link as the configuration says, for each stack one: env and out have n_stacks entries. */
+/* Open the configured link; engine_links_open opens one for each stack, and env and out have
+ * n_stacks entries. */
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env,
 			   struct io_link **out) UW_CHECK;
 uw_status engine_links_open(struct uw_engine *e, const struct io_env *env,

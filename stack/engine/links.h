@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a link is opened from the configuration; which kinds exist depends on the build. */
+/* Opens links from the configuration; the kinds of links depend on the build. */
 #ifndef UWARP_ENGINE_LINKS_H
 #define UWARP_ENGINE_LINKS_H
 
 #include "engine/engine.h"
 
-#define LINK_IP6_MAX (IO_IP6_MAX - 2) /* the other two are made: io/addr.h */
+#define LINK_IP6_MAX (IO_IP6_MAX - 2) /* the link makes the other two itself: io/addr.h */
 
-#define LINK_HOST "host" /* of the transport socket: the kernel's network */
+#define LINK_HOST "host" /* link of the transport "socket": the kernel's network */
 
 struct link_addr {
 	uint32_t addr, mask; /* IPv4, network order; 0: none */
@@ -15,30 +15,31 @@ struct link_addr {
 	unsigned n_ip6;
 };
 
-/* cfg->ip: "A" or "A/N", one of IPv4 and up to LINK_IP6_MAX of IPv6, with commas between. When it
- * is empty an address of 127.0.0.0/8 made from the process id. Between processes there is always
- * one of IPv4, and all others end in it. UW_E_INVAL, said on stderr. */
+/* Parse cfg->ip: "A" or "A/N", separated by commas, at most one IPv4 and LINK_IP6_MAX IPv6
+ * addresses. If empty: an address in 127.0.0.0/8 made from the process id. A link between processes
+ * always has an IPv4 address, and its IPv6 addresses end in the same octets. UW_E_INVAL: one line
+ * on stderr names the error. */
 uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out) UW_CHECK;
-/* The link as far as it is known before it is open: its addresses, and the MTU that they need. */
+/* Fill in what is known of the link before the start: its addresses, and the MTU that they need. */
 void link_foresee(const struct uw_config *c, struct io_link *l);
-/* The link "loop": nobody else on it. */
+/* Open the link "loop", which has no peer. */
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
-/* The link that e->cfg names is the packet link: an interface's name, or "packet:IF". */
+/* Does e->cfg name the packet link (an interface's name, or "packet:IF")? */
 bool link_is_packet(const struct uw_engine *e);
 uw_status link_open_packet(struct uw_engine *e, const struct io_env *env,
 			   struct io_link **out) UW_CHECK;
 
-/* LINK_HOST. Frames, and what limits or records them, it does not have. */
+/* Open LINK_HOST, which has no frames, and so no rate limit, impairment or capture. */
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
 
-/* In front of *l a link that is no faster than the configuration says, and one that impairs. Closes
- * *l on an error, also if it cannot have the addresses or the TSO that were asked for. */
+/* Put the configured link filters above *l: rate limit and impairment. On an error *l is closed;
+ * also if *l lacks the addresses or the TSO that the configuration demands. */
 uw_status link_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
 
-/* As link_limit, all of them. */
+/* link_limit for the links of all stacks. */
 uw_status links_limit(struct uw_engine *e, struct io_link **l) UW_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which TCP carries the streams (io/llp.h): one row for each that there is. */
+/* The transports (io/llp.h): a table with one row for each. */
 #ifndef UWARP_ENGINE_TRANSPORT_H
 #define UWARP_ENGINE_TRANSPORT_H
 
@@ -9,13 +9,15 @@
 struct transport {
 	const char *name;
 	const struct llp_ops *ops;
-	/* Several of it in one process, the first is `ops`; NULL: there are not. */
+	/* Instance i of the transport, the first is `ops`; NULL: there is only one. */
 	const struct llp_ops *(*instance)(unsigned i);
-	/* It has a link of its own, without frames; NULL: it takes any. */
+	/* Opens the transport's own link, which has no frames; NULL: the transport uses any link.
+	 */
 	uw_status (*open_link)(struct uw_engine *e, const struct io_env *env, struct io_link **out);
 };
 
-/* "" is the first. NULL: there is none such, and stderr says which there are. */
+/* The transport of that name; "" means the first. NULL: no such transport; one line on stderr lists
+ * the names. */
 const struct transport *transport_find(const char *name);
 
 #endif

@@ -12,8 +12,8 @@
 
 #define IO_IP6_MIN_MTU 1280u /* RFC 8200 §5 */
 
-/* fe80::7577:a.b.c.d. It is not made from the MAC, since the kernel has the address made from it.
- */
+/* fe80::7577:a.b.c.d. The address is not made from the MAC, since the kernel has the address made
+ * from the MAC. */
 struct uw_net io_link_local_of(uint32_t host_be);
 /* fd75:7761:7270::a.b.c.d, a unique local address (RFC 4193) for links between processes. */
 struct uw_net io_local_of(uint32_t host_be);
@@ -29,9 +29,10 @@ static inline bool io_ends_in(const struct uw_net *n, uint32_t host_be)
  * below IO_IP6_MIN_MTU gets none. */
 void io_set_ip6(struct io_link *l, const struct uw_net *more, unsigned n);
 
-/* Is it an address of the link, IPv4 or IPv6? */
+/* Is a an IPv4 or IPv6 address of the link? */
 bool io_has(const struct io_link *l, const struct uw_ip *a);
-/* Choose the link's address to send to `to` from, of the same IP version. False: it has none. */
+/* Choose the address of the link to use as source for packets to `to`; both have the same IP
+ * version. False: the link has no such address. */
 bool io_source_for(const struct io_link *l, const struct uw_ip *to, struct uw_ip *out);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that must be closed in forked children: locks and connections by which others see
- * that this process has ended. A child that does not exec would keep them open after its parent's
- * death. A fork handler closes them in the child. Children made by vfork or clone are expected to
- * exec (the descriptors are close-on-exec).
+ * Descriptors that must be closed in forked children: locks and connections whose end tells other
+ * processes that this process has ended. A child that does not exec would keep the descriptors open
+ * after its parent's death. A fork handler closes them in the child. Children made by vfork or
+ * clone are expected to exec (the descriptors are close-on-exec).
  */
 #ifndef UWARP_IO_FDS_H
 #define UWARP_IO_FDS_H
 
-/* Any thread, with any lock held: neither of these waits for a lock. */
+/* Any thread may call these with any lock held; neither waits for a lock. */
 
-/* Returns fd, or -1 with fd closed if its number is too high to remember (2^20 and above). */
+/* Returns fd, or -1 after closing fd, if fd is 2^20 or above. */
 int fds_keep(int fd);
-/* Closes fd if it is kept; -1 is fine. While another thread forks, it is closed after that. */
+/* Close fd, which may be -1 or not kept. While another thread forks, fd is closed after the fork.
+ */
 void fds_close(int fd);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A TCP connection's initial sequence number: RFC 6528 §3. A clock of 4 us, which keeps numbers of
- * one incarnation apart from those of the one before, plus a keyed function of the two ends, so
- * that nobody can tell from his own connections what another one's number will be.
+ * A TCP connection's initial sequence number, RFC 6528 §3: a clock of 4 us plus a keyed hash of
+ * both addresses and ports. The clock keeps the numbers of a new connection apart from those of an
+ * older one with the same addresses. The key keeps others from predicting the number.
  */
 #ifndef UWARP_IO_ISN_H
 #define UWARP_IO_ISN_H
@@ -10,7 +10,7 @@
 #include "base/ip.h"
 #include "io/siphash.h"
 
-/* Ports in any order of octets, as long as it is always the same. */
+/* ports: local and remote, in host or network order, but always in the same. */
 static inline uint32_t tcp_isn(const struct siphash_key *key, const struct uw_ip *local,
 			       const struct uw_ip *remote, const uint16_t ports[2], uint64_t now_us)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link filter is a link that uses another link below it, such as rate.h or steer.h. This header
- * has what all filters have in common: the operations that they pass on to the link below
- * unchanged.
+ * A link filter, such as rate.h or steer.h, is a link above another link. This header has the
+ * common part of all filters: the operations that a filter passes on to the link below unchanged.
  */
 #ifndef UWARP_IO_LINK_FILTER_H
 #define UWARP_IO_LINK_FILTER_H

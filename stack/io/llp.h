@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lower layer protocol (LLP, RFC 5044 §2), TCP, as the rooms above see it: a table of functions
- * that each transport fills in (doc/adr/0008). Each stack of a process has a transport of its own,
- * since lwIP's state is global. Everything here runs under the stack lock unless its line says
+ * TCP, the lower layer protocol (LLP, RFC 5044 §2), as the rooms above use it: a table of functions
+ * that each transport fills in (doc/adr/0008). Each stack of a process has its own transport, since
+ * lwIP's state is global. Every function here runs under the stack lock unless its comment says
  * otherwise. Ports are in network order.
  */
 #ifndef UWARP_IO_LLP_H
@@ -25,133 +25,140 @@ struct llp_place {
 	struct uw_ip addr;
 	uint16_t port;
 	bool only6;
-	bool own;    /* `addr` is any: the link's addresses alone, not others that the host has */
-	uint8_t tos; /* of connections that come in, as set_tos */
+	/* if addr is the any address: only addresses of the link, not others of the host */
+	bool own;
+	uint8_t tos; /* DS field of accepted connections, as set_tos */
 };
 
 struct llp_addrs {
 	struct uw_ip local, remote;
 	uint16_t lport, rport;
-	uint8_t tos; /* connect(): as set_tos; addrs() leaves it 0 */
+	uint8_t tos; /* for connect(): DS field, as set_tos; addrs() sets it to 0 */
 };
 
-/* What TCP tells its user. ctx is the connection's (or the listener's for `accepted`). */
+/* Callbacks into the user of TCP. ctx is the connection's; that of `accepted` is the listener's. */
 struct llp_user {
 	/* The connect succeeded. */
 	void (*connected)(void *ctx);
-	/* A connection came in on a listener. Returns its ctx; NULL refuses it. */
+	/* A connection was accepted. Returns the ctx of the connection; NULL refuses the
+	 * connection. */
 	void *(*accepted)(void *listener_ctx, struct llp_conn *c);
-	/* Octets in order. Returns how many are used up; the others are offered again, together
-	 * with more, when more arrives. */
+	/* Octets came, in order. Returns how many are used up. The transport keeps the rest and
+	 * offers the rest again when more arrives. */
 	size_t (*rx)(void *ctx, struct uw_rope in);
-	/* The peer acknowledged something: there may be room to send. */
+	/* The peer acknowledged octets: tx_begin may have room again. */
 	void (*writable)(void *ctx);
-	/* UW_OK: the peer's FIN came; the connection lives until close() or abort(). Anything else
-	 * (UW_E_REFUSED, UW_E_TIMEOUT, UW_E_LLP_CLOSED): the connection is gone, and c with it. */
+	/* UW_OK: the peer's FIN came; the connection lives until close() or abort(). Any other
+	 * status (UW_E_REFUSED, UW_E_TIMEOUT, UW_E_LLP_CLOSED): the connection is gone and c is
+	 * freed. */
 	void (*closed)(void *ctx, uw_status why);
 };
 
 struct llp_config {
 	const struct llp_user *user;
 	uint64_t (*now_us)(void *arg); /* monotonic */
-	uint32_t (*random)(void *arg); /* unpredictable: initial sequence numbers, ports, keys */
-	/* Called with every frame that goes out or comes in. NULL: no capture. */
+	/* unpredictable numbers, for initial sequence numbers, ports, keys */
+	uint32_t (*random)(void *arg);
+	/* Called with every frame sent or received. NULL: no capture. */
 	void (*capture)(void *arg, const struct io_frame *f);
-	/* Any thread, no lock needed: something waits for poll() or flush_links(). */
+	/* Any thread, no lock needed: there is work for poll() or flush_links(). */
 	void (*wake)(void *arg);
 	void *arg;
 	const struct cc_ops *congestion; /* loss/cc.h; NULL: CUBIC */
-	bool ecn;			 /* RFC 3168: offer it, and agree to it */
-	uint32_t keepalive_ms; /* probe a peer that was silent for so long; 0: never */
+	bool ecn; /* use explicit congestion notification (RFC 3168) if the peer does */
+	uint32_t keepalive_ms; /* probe a peer that was silent for this time; 0: never */
 	struct uw_stats *stats;
 };
 
 struct llp_ops {
-	/* Once per process, and again when another engine follows. */
+	/* Called once per process, and again if another engine is opened. */
 	void (*init)(const struct llp_config *cfg);
 	void (*add_link)(struct io_link *l);
 	void (*remove_link)(struct io_link *l);
 
-	/* Take in one received frame, whose ownership passes. Callbacks come from within. */
+	/* Process one received frame; the transport owns f from now on. May call the user. */
 	void (*input)(struct io_link *l, struct io_frame *f);
-	/* Take in what came by other ways than a link's frame: what this process sent to itself,
-	 * what another thread or the kernel has for it. Returns how much there was. */
+	/* Process input that came by other ways than input(): packets of this process to itself,
+	 * events of another thread or of the kernel. Returns how many there were. */
 	unsigned (*poll)(void);
-	/* Would poll() or flush_links() find something? Asked just before sleeping. NULL: never. */
+	/* Is there work for poll() or flush_links()? Asked just before sleeping. NULL: never. */
 	bool (*pending)(void);
-	/* No lock held: wait until poll() would find something, at most `us` microseconds, or until
-	 * rouse(). NULL: links tell (io.h). */
+	/* No lock held: wait until poll() has work, at most `us` microseconds, or until rouse().
+	 * NULL: the links have their own way to wait (io.h). */
 	void (*sleep)(uint64_t us);
 	/* Any thread, no lock needed: end sleep(). NULL together with sleep. */
 	void (*rouse)(void);
-	/* Acknowledge what came since the last call and is not acknowledged yet: after a burst, and
-	 * after what it made the user send. */
+	/* Send the ACKs that are due. Called after a burst of input and after the output that the
+	 * burst caused. */
 	void (*acks)(void);
-	/* Hand what is queued to the links. True: something had to stay queued. */
+	/* Hand queued frames to the links. True: some frames stay queued. */
 	bool (*flush_links)(void);
 	/* Run the timers that are due. */
 	void (*timers)(void);
 	/* Microseconds until the next timer; UINT64_MAX: none is set. */
 	uint64_t (*next_timer_us)(void);
 
-	/* Is the local port free as far as the transport knows? NULL: it knows of no other users.
-	 */
+	/* Is the local port free as far as the transport knows? NULL: the transport cannot tell;
+	 * take the port as free. */
 	bool (*port_free)(uint16_t port);
-	/* UW_E_ADDR_IN_USE. */
+	/* Listen; UW_E_ADDR_IN_USE: the port is taken. */
 	uw_status (*listen)(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 			    struct llp_listener **out);
 	void (*unlisten)(struct llp_listener *ls);
-	/* a->local is an address of the link; a->lport 0: any. The outcome is a call of `connected`
-	 * or `closed`. */
+	/* a->local must be an address of the link; a->lport 0: any port. `connected` or `closed`
+	 * tells the outcome. */
 	uw_status (*connect)(struct io_link *l, const struct llp_addrs *a, void *ctx,
 			     struct llp_conn **out);
-	/* A FIN goes behind what is queued. No callback afterwards; c is not the caller's any more.
+	/* Send a FIN after the queued octets. c must not be used any more, and no callback follows.
 	 */
 	void (*close)(struct llp_conn *c);
-	/* A FIN goes behind what is queued. Receiving goes on; `closed` follows. */
+	/* Send a FIN after the queued octets. Receiving goes on; `closed` follows. */
 	void (*shutdown)(struct llp_conn *c);
-	/* RST. No callback afterwards; c is not the caller's any more. */
+	/* Send an RST. c must not be used any more, and no callback follows. */
 	void (*abort)(struct llp_conn *c);
-	/* The process at that address has ended: closed(UW_E_LLP_CLOSED) for every connection to
-	 * it. */
+	/* The process with this address has ended: call closed(UW_E_LLP_CLOSED) for every
+	 * connection to the address. */
 	void (*peer_down)(struct io_link *l, uint32_t addr);
 	/* The number of connections that still have to finish closing. */
 	unsigned (*lingering)(void);
 
-	/* From within rx(): what it did not use up waits. Nothing is offered until resume(), and
-	 * the peer's window closes with what it sends meanwhile. */
+	/* Called within rx(): keep the octets that rx() does not use up, and do not call rx() until
+	 * resume(). The window shrinks by what the peer sends meanwhile. */
 	void (*pause)(struct llp_conn *c);
-	/* Offer it all again. Not from within a callback. */
+	/* Offer the kept octets again. Not within a callback. */
 	void (*resume)(struct llp_conn *c);
 
-	/* Begin a segment. Returns where its octets go, and in *room how many fit (the EMSS); NULL:
-	 * the window, the queue or the frame pool has no room, and writable() follows. */
+	/* Begin a segment. Returns where its octets go; *room: how many fit (the EMSS). NULL: no
+	 * room in the window, the queue or the frame pool; writable() follows. */
 	uint8_t *(*tx_begin)(struct llp_conn *c, size_t *room);
-	/* The segment has n octets; 0 gives it back. It is sent by tx_flush or the next output. */
+	/* End the segment with n octets; 0 discards the segment. tx_flush or the next output sends
+	 * the segment. */
 	void (*tx_commit)(struct llp_conn *c, size_t n);
 	void (*tx_flush)(struct llp_conn *c);
-	/* The octets of tx_commit that the peer has not acknowledged. NULL: the transport does not
+	/* The committed octets that the peer has not acknowledged. NULL: the transport does not
 	 * know. */
 	uint32_t (*in_flight)(const struct llp_conn *c);
-	/* The peer's program waits for our ACKs (doc/adr/0014): send each at once. NULL: no effect.
-	 */
+	/* Acknowledge every segment at once, since the peer waits for ACKs to complete requests
+	 * (doc/adr/0014). NULL: no effect. */
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
-	/* The DS field (IPv4) or traffic class (IPv6) of what is sent from now on. The lower two
-	 * bits are 0: they are ECN's (RFC 3168 §5). */
+	/* Set the DS field (IPv4) or traffic class (IPv6) of packets sent from now on. The lower
+	 * two bits are 0: they belong to ECN (RFC 3168 §5). */
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);
 
-	/* These frames come to input() next: prefetch what their connections keep. NULL: no use. */
+	/* The frames in v go to input() next: prefetch the state of their connections. NULL: not
+	 * needed. */
 	void (*prefetch)(struct io_frame *const *v, unsigned n);
-	/* t has the addresses of what the user touches for a segment of c; fill in the transport's.
-	 * Returns a copy that the user keeps up to date as long as c lives. NULL: no use. */
+	/* t lists the memory that the user touches for a segment of c; add the memory of the
+	 * transport. Returns the transport's copy of the list, which the user keeps up to date as
+	 * long as c lives. NULL: not needed. */
 	struct uw_prefetch_list *(*prefetch_list)(struct llp_conn *c, struct uw_prefetch_list *t);
 };
 
 /* io/lwip: lwIP's raw API, in the thread that drives. */
 extern const struct llp_ops llp_raw;
-/* The same several times in one process, each with an lwIP and a lock of its own: what one does, no
- * other sees. 0 is llp_raw; NULL: there are no more. */
+/* Several instances of llp_raw in one process. Each has its own lwIP and lock, and shares no state
+ * with the others. Instance 0 is llp_raw; NULL: i is LLP_RAW_INSTANCES or more. */
 #define LLP_RAW_INSTANCES 8u
 const struct llp_ops *llp_raw_instance(unsigned i);
 /* io/seq: lwIP's sequential API, with lwIP's own thread. */

@@ -8,7 +8,7 @@
 /* Prints "uwarp: " and the line in one write, returns st. */
 uw_status log_error(uw_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* "127.0.0.2" in one of a few buffers of the calling thread. */
+/* addr_be as text ("127.0.0.2"), in one of a few buffers of the calling thread. */
 const char *log_addr(uint32_t addr_be);
 
 #endif

@@ -7,8 +7,8 @@
 
 struct io_pcap;
 
-/* NULL: the file cannot be made, see errno. If another process writes to the file at path, such as
- * the parent of a forked child, the file is called PATH.PID instead. */
+/* Create the file. NULL: see errno. If another process writes to the file at path, such as the
+ * parent of a forked child, the name PATH.PID is used instead. */
 struct io_pcap *io_pcap_open(const char *path);
 /* Write one frame with all of its buffers. Called under the stack's lock. */
 void io_pcap_write(struct io_pcap *p, const struct io_frame *f, uint64_t now_us);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The budget of the whole process for received octets that nobody has used up yet
- * (doc/adr/0025). Two things are counted:
+ * A limit, for the whole process, of received octets that no user of TCP has used up yet
+ * (doc/adr/0025). Two quantities are counted:
  *
- * - receive buffers of links ("pinned"): a link whose buffers are all pinned receives nothing more,
- *   for nobody. Above the limit their octets are copied into memory of our own, the longest-held
- *   first.
- * - octets of such copies. One connection may hold an eighth of what is still free, so that those
- *   that come later find some, and RX_COPIED_FLOOR whatever the others hold.
+ * - Receive buffers of links ("pinned"). A link whose buffers are all pinned receives nothing more
+ * for any connection. Above the limit, octets are copied out of the buffers into allocated memory,
+ * those held longest first.
+ * - Octets of such copies. A connection may hold an eighth of what is still free, so that later
+ *   connections find room too, and RX_COPIED_FLOOR in any case.
  *
  * Any thread. The counters order no other memory access: relaxed.
  */
@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Buffers; a quarter of the smallest pool (io/dpdk/fabric.c). */
+/* Most pinned buffers: a quarter of the smallest receive pool (io/memif/fabric.c). */
 #define RX_PINNED_MAX 256
-/* Octets. */
+/* Most copied octets of the process; octets that one connection may always hold. */
 #define RX_COPIED_MAX	((ptrdiff_t)64 << 20)
 #define RX_COPIED_FLOOR ((ptrdiff_t)16 << 10)
 
@@ -30,7 +30,7 @@ struct rx_budget {
 };
 extern struct rx_budget rx_budget;
 
-/* So many more, or fewer. */
+/* Add n, which may be negative, to the count. */
 static inline void rx_budget_pin(int n)
 {
 	atomic_fetch_add_explicit(&rx_budget.pinned, n, memory_order_relaxed);
@@ -44,7 +44,7 @@ static inline bool rx_budget_pinned_too_many(void)
 {
 	return atomic_load_explicit(&rx_budget.pinned, memory_order_relaxed) > RX_PINNED_MAX;
 }
-/* May a connection that holds so many copied octets take more? */
+/* May a connection that holds `held` copied octets take more? */
 static inline bool rx_budget_has_room(size_t held)
 {
 	ptrdiff_t free =

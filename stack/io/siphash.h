@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed function from words to 64 bits. Who does not
- * know the key can neither tell its values nor make two of them the same. A word is the eight
- * octets that it has in memory on a little-endian machine.
+ * SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of words to 64 bits. Without the key
+ * nobody can predict a hash or find two inputs with the same hash. A word counts as the eight
+ * octets that the word has in memory on a little-endian machine.
  */
 #ifndef UWARP_IO_SIPHASH_H
 #define UWARP_IO_SIPHASH_H

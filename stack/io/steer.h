@@ -15,30 +15,32 @@
 #include "io/io.h"
 
 #define STEER_MAX 8u
-#define STEER_ANY 0xffu /* the stack on whose queue the frame came */
+/* the port belongs to no stack: a frame is for the stack on whose queue the frame came */
+#define STEER_ANY 0xffu
 
 enum steer_ip { STEER_IP4, STEER_IP6, STEER_IPS };
 
-/* Which stack a local port belongs to, or STEER_ANY. The index is the port in network order. All
- * links of a process share this table. */
+/* Which stack each local port belongs to; STEER_ANY: see above. The index is the port in network
+ * order. All links of a process share this table. */
 struct steer_ports {
 	_Atomic uint8_t owner[STEER_IPS][65536];
 };
 
 struct steer_config {
-	struct io_link *const *under; /* n links; close() of ours closes them */
-	unsigned n;		      /* 2..STEER_MAX */
-	/* Called without a lock: stack i was handed a frame. */
+	struct io_link *const *under; /* n links; closing a filter closes the link below it */
+	unsigned n;		      /* number of stacks, 2..STEER_MAX */
+	/* Called with arg[i], without a lock: a frame was handed to stack i. */
 	void (*wake)(void *arg);
-	void *const *arg; /* n, one of each stack */
+	void *const *arg; /* n arguments of wake(), one for each stack */
 	const struct steer_ports *ports;
 };
 
-/* All ports belong to STEER_ANY. NULL: no memory. Free it with free(). */
+/* A new table in which all ports belong to STEER_ANY. NULL: no memory. The caller frees the table
+ * with free(). */
 struct steer_ports *steer_ports_new(void);
 
-/* out: n links; out[i] is used under the lock of stack i. UW_E_NOMEM: the links below stay the
- * caller's. */
+/* Put filters above the n links in c->under; out[i] is used under the lock of stack i. UW_E_NOMEM:
+ * the links below stay the caller's. */
 uw_status steer_open(const struct steer_config *c, struct io_link **out) UW_CHECK;
 
 /* Any thread: give a local port (network order) to a stack, or to STEER_ANY. */

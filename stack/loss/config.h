@@ -11,29 +11,30 @@ struct cc_ops;
 
 struct loss_config {
 	const struct cc_ops *cc;   /* congestion control: &cc_cubic, &cc_dctcp, &cc_delay */
-	unsigned initial_segments; /* first window, RFC 6928 §2 */
-	unsigned min_segments;	   /* the window never falls below, but after an RTO (1 segment) */
-	uint32_t max_window;	   /* octets; the window never grows beyond */
+	unsigned initial_segments; /* initial window, RFC 6928 §2 */
+	unsigned min_segments;	   /* least window, except after an RTO (1 segment) */
+	uint32_t max_window;	   /* octets; largest window */
 	unsigned abc_limit;	   /* RFC 3465 §2.2: segments that one ACK may add in slow start */
 	unsigned dup_thresh;	   /* RFC 6675 §2: DupThresh */
 
-	uint64_t rto_first_us;	 /* before there is a sample, RFC 6298 §2.1 */
-	uint64_t rto_min_us;	 /* at least, beyond SRTT; RFC 6298 §2.4 has 1 s: doc/adr/0022 */
-	uint64_t rto_max_us;	 /* RFC 6298 §2.5 */
-	uint64_t granularity_us; /* G of RFC 6298 §2: how exactly the timer is served */
+	uint64_t rto_first_us; /* RTO before the first RTT sample, RFC 6298 §2.1 */
+	/* the RTO is at least SRTT plus this; RFC 6298 §2.4 has an RTO of 1 s: doc/adr/0022 */
+	uint64_t rto_min_us;
+	uint64_t rto_max_us;	 /* largest RTO, RFC 6298 §2.5 */
+	uint64_t granularity_us; /* G of RFC 6298 §2: clock granularity of the timer */
 	uint64_t ack_delay_us;	 /* TLP.max_ack_delay, RFC 8985 §7.2 */
-	/* RFC 8985 §6.2 step 4 bounds the reordering window by SRTT. Where a host's scheduling
-	 * delays packets by more than a round trip that is too little: the bound is the larger. */
+	/* RFC 8985 §6.2 step 4 limits the reordering window to SRTT. A host's scheduler may delay
+	 * packets by more than SRTT, so the limit is the larger of SRTT and this. */
 	uint64_t reorder_bound_us;
 
-	bool sack;	   /* off: as to a peer that does not permit SACK */
-	bool tlp;	   /* RFC 8985 §7 */
-	bool frto;	   /* RFC 5682 §3.1 */
-	bool idle_restart; /* RFC 5681 §4.1, RFC 2861 */
-	bool hystart;	   /* RFC 9406, for controls that have a slow start */
+	bool sack;	   /* false: behave as with a peer that does not permit SACK */
+	bool tlp;	   /* send tail loss probes, RFC 8985 §7 */
+	bool frto;	   /* detect spurious RTOs by F-RTO, RFC 5682 §3.1 */
+	bool idle_restart; /* reduce the window after an idle time, RFC 5681 §4.1, RFC 2861 */
+	bool hystart;	   /* use HyStart++ (RFC 9406), in algorithms that have a slow start */
 };
 
-/* For a network of hosts within one building, and fit for the Internet. */
+/* Defaults for a network within one building; they are safe on the Internet too. */
 void loss_config_default(struct loss_config *cfg);
 
 #endif

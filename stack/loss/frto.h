@@ -16,16 +16,17 @@ enum frto_said { FRTO_UNKNOWN, FRTO_SPURIOUS, FRTO_LOSS };
 
 struct frto {
 	enum frto_state state;
-	unsigned new_left; /* FRTO_NEW: so many may still be sent */
+	unsigned new_left; /* FRTO_NEW: number of new segments that may still be sent */
 };
 
 void frto_begin(struct frto *f);
-/* An ACK: `advanced` moved SND.UNA; `original` told that a segment arrived which was sent once only
- * and before the RTO fired. */
+/* An ACK came. advanced: the ACK moved SND.UNA. original: the ACK delivered a segment that was sent
+ * only once, before the RTO fired. */
 enum frto_said frto_acked(struct frto *f, bool advanced, bool original);
-/* Is it time to send new segments instead of repeats? */
+/* Must new segments be sent now instead of repeats? (step 2b) */
 bool frto_wants_new(const struct frto *f);
-/* One was sent; or there is none (step 2b: then it cannot be told, and the repeats go on). */
+/* frto_sent_new: a new segment was sent. frto_nothing_new: the program has no new data, so F-RTO
+ * cannot decide (step 2b), and repeats go on. */
 void frto_sent_new(struct frto *f);
 void frto_nothing_new(struct frto *f);
 

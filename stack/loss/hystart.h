@@ -11,17 +11,19 @@ struct cc_ack;
 
 struct hystart {
 	bool begun;
-	bool done; /* the first slow start is over (RFC 9406 §4.3): not used again */
-	uint32_t window_end;
-	uint64_t last_min_us, now_min_us; /* of the round trip before and this one */
-	unsigned samples;
-	bool css; /* in Conservative Slow Start */
-	uint64_t css_baseline_us;
-	unsigned css_rounds;
+	bool done; /* the first slow start is over; HyStart++ is not used again (RFC 9406 §4.3) */
+	uint32_t window_end; /* windowEnd, RFC 9406 §4.2: end of the current round trip */
+	/* minimum RTT of the last and of the current round trip; UINT64_MAX: no sample */
+	uint64_t last_min_us, now_min_us;
+	unsigned samples;	  /* RTT samples in the current round trip */
+	bool css;		  /* in Conservative Slow Start */
+	uint64_t css_baseline_us; /* cssBaselineMinRtt, RFC 9406 §4.2 */
+	unsigned css_rounds;	  /* round trips in Conservative Slow Start */
 };
 
 void hystart_init(struct hystart *h);
-/* By how much to divide the growth of this ACK; 0: slow start is over, `done` is set. */
+/* An ACK came. Returns the divisor for the growth of cwnd on this ACK; 0: slow start is over, and
+ * `done` is set. */
 uint32_t hystart_acked(struct hystart *h, const struct cc_ack *a);
 
 #endif

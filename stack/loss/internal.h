@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files that make up the entry share: loss.c (sending, time), ack.c, recover.c. */
+/* Functions shared by loss.c (sending, timers), ack.c and recover.c. */
 #ifndef UWARP_LOSS_INTERNAL_H
 #define UWARP_LOSS_INTERNAL_H
 
 #include "loss/loss.h"
 
-/* loss.c: set the deadline anew, after anything that may have changed it. */
+/* loss.c: compute the deadline again. Call this after any change of what the timer depends on. */
 void loss_arm(struct loss *l);
-/* RACK.reo_wnd as it is now. */
+/* RACK.reo_wnd now, microseconds. */
 uint64_t loss_reorder_wait(const struct loss *l);
 
-/* recover.c: mark what is lost by now; a recovery begins if it is the first. */
+/* recover.c: mark segments that are lost by now; in phase LOSS_OPEN the first one starts a
+ * recovery. */
 void loss_detect(struct loss *l, uint64_t now_us);
-/* The RTO fired. */
+/* The RTO fired: mark segments lost and begin LOSS_TIMEOUT. */
 void loss_timed_out(struct loss *l, uint64_t now_us);
-/* What was marked lost is on its way after all. */
+/* All segments in state lost go back to state flying: the RTO was spurious. */
 void loss_unmark(struct loss *l);
-/* RFC 4015 §3.2: the windows are as they were before the recovery. */
+/* RFC 4015 §3.2: restore cwnd and ssthresh from before the recovery, and end the recovery. */
 void loss_take_back(struct loss *l);
 
 #endif

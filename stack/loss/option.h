@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOSS_BLOCKS 4u /* RFC 2018 §3: 40 octets have room for no more */
+#define LOSS_BLOCKS 4u /* RFC 2018 §3: 40 octets of options hold no more blocks */
 
-/* The peer has the octets from `left` to `right`, the latter excluded. */
+/* The peer has the octets from `left` up to, but not including, `right`. */
 struct loss_block {
 	uint32_t left, right;
 };
@@ -21,8 +21,8 @@ struct loss_options {
 	struct loss_block block[LOSS_BLOCKS];
 };
 
-/* p: the n octets behind the fixed TCP header. What is malformed ends the reading (RFC 9293
- * §3.1, MUST-7): false, with what came before it. */
+/* p: the n octets of options. False: an option is malformed (RFC 9293 §3.1, MUST-7); *out then has
+ * the options before that one. */
 bool loss_options_read(const uint8_t *p, size_t n, struct loss_options *out);
 
 #endif

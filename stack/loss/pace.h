@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spread what is sent over the time: octets are earned at a rate and spent by sending. */
+/* Pacing spreads segments over time with a token bucket: octets are earned at a rate and spent by
+ * sending. */
 #ifndef UWARP_LOSS_PACE_H
 #define UWARP_LOSS_PACE_H
 
@@ -8,16 +9,16 @@
 
 struct pace {
 	uint64_t rate;	   /* octets per second; 0: not paced */
-	int64_t earned;	   /* octets times 10^6; below 0: sent ahead */
-	uint64_t until_us; /* earned up to here */
+	int64_t earned;	   /* octets times 10^6; below 0: more was sent than was earned */
+	uint64_t until_us; /* time up to which `earned` is computed */
 };
 
-/* From now on at another rate; the first time with a burst earned. */
+/* Change the rate. The first call also earns a full burst. */
 void pace_set(struct pace *p, uint64_t rate, uint64_t now_us);
 void pace_sent(struct pace *p, uint32_t octets, uint64_t now_us);
-/* May something be sent? */
+/* May a segment be sent now? */
 bool pace_open(struct pace *p, uint64_t now_us);
-/* When it will be open; 0: it is. */
+/* When pace_open will be true; 0: now. */
 uint64_t pace_at(const struct pace *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Proportional rate reduction: how much may be sent for each ACK during a recovery, so that the
- * window is at ssthresh in its end. RFC 6937. */
+/* Proportional Rate Reduction (RFC 6937): how much may be sent for each ACK during a recovery, so
+ * that the window is ssthresh at the end of the recovery. */
 #ifndef UWARP_LOSS_PRR_H
 #define UWARP_LOSS_PRR_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct prr {
-	uint32_t flight;    /* RecoverFS: what was outstanding when it began */
+	uint32_t flight;    /* RecoverFS: octets outstanding at the start of the recovery */
 	uint64_t delivered; /* prr_delivered */
 	uint64_t out;	    /* prr_out */
 };
@@ -19,7 +19,7 @@ struct prr_ack {
 	uint32_t pipe;
 	uint32_t ssthresh;
 	uint32_t mss;
-	bool progress; /* it moved SND.UNA and told of no further loss */
+	bool progress; /* the ACK moved SND.UNA and no further loss was detected */
 };
 
 void prr_begin(struct prr *p, uint32_t flight);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The record of what was sent and is not acknowledged by SEG.ACK: one entry for each segment, in
- * the order of sequence numbers (the scoreboard of RFC 6675 §3). A segment is never cut or joined:
- * FPDUs stay aligned when they are sent again (RFC 5044 §5).
+ * The record of the segments that were sent and are not acknowledged by SEG.ACK: one entry for each
+ * segment, in the order of sequence numbers (the scoreboard of RFC 6675 §3). A segment is never
+ * split or joined, so FPDUs stay aligned with segments when they are sent again (RFC 5044 §5).
  *
- * An entry is in one of three states and its octets are in one of three sums:
- *   flying  sent and, as far as is known, on its way; in the list `flying`, oldest sending first
- *   sacked  the peer has it (RFC 2018)
- *   lost    taken for lost, not sent again yet; in the list `lost`, first marked first
+ * An entry is in one of three states:
+ *   flying  sent and, as far as is known, in the network; in the list `flying`, oldest sending
+ * first sacked  the peer has acknowledged it by SACK (RFC 2018) lost    marked lost and not sent
+ * again yet; in the list `lost`, first marked first octets[] has the sum of the octets in each
+ * state.
  *
- * The caller owns the storage. Entries are named by a number that counts up (modulo 2^31); a number
- * stays the same when the storage grows.
+ * The caller owns the storage. An entry's id is a number that counts up (modulo 2^31), and stays
+ * the same when the storage grows.
  */
 #ifndef UWARP_LOSS_RECORD_H
 #define UWARP_LOSS_RECORD_H
@@ -25,15 +26,15 @@ enum sent_state { SENT_FLYING, SENT_SACKED, SENT_LOST };
 
 struct sent {
 	uint32_t seq, len;	/* len counts a FIN as TCP does */
-	uint64_t sent_us;	/* last time */
-	uint64_t delivered;	/* rate sample: octets delivered when it was sent, ... */
-	uint64_t delivered_us;	/* ... when the last of them was, ... */
-	uint64_t first_sent_us; /* ... and when the first that was not had been sent */
-	void *tag;		/* the caller's */
-	uint32_t before, after; /* in its list */
+	uint64_t sent_us;	/* time of the last sending */
+	uint64_t delivered;	/* for rate samples: loss.delivered at the last sending, ... */
+	uint64_t delivered_us;	/* ... the time of the last delivery before the last sending, ... */
+	uint64_t first_sent_us; /* ... and loss.first_sent_us at the last sending */
+	void *tag;		/* for the caller, as given to loss_sent */
+	uint32_t before, after; /* neighbours in the list of its state; RECORD_NONE: none */
 	uint8_t state;		/* enum sent_state */
-	uint8_t times;		/* how often it was sent, 255 and more: 255 */
-	bool app_limited;	/* there was nothing more to send then */
+	uint8_t times;		/* number of sendings, at most 255 */
+	bool app_limited;	/* the program limited the rate at the last sending */
 };
 
 struct sent_list {
@@ -42,11 +43,11 @@ struct sent_list {
 
 struct record {
 	struct sent *slot;
-	uint32_t size; /* a power of two */
-	uint32_t first, end;
+	uint32_t size;	     /* a power of two */
+	uint32_t first, end; /* ids: of the oldest entry, and one past the newest */
 	struct sent_list flying, lost;
-	uint32_t octets[3]; /* by state */
-	uint32_t sacked;    /* entries in that state */
+	uint32_t octets[3]; /* indexed by enum sent_state */
+	uint32_t sacked;    /* number of entries in state sacked */
 };
 
 static inline uint32_t sent_end(const struct sent *s)
@@ -72,19 +73,19 @@ static inline bool record_full(const struct record *r)
 
 /* slot: n entries, n a power of two. */
 void record_init(struct record *r, struct sent *slot, uint32_t n);
-/* To larger storage; what is in use is copied. The old one is the caller's again. */
+/* Move to a larger array of n entries (a power of two). The old array is the caller's again. */
 void record_grow(struct record *r, struct sent *slot, uint32_t n);
-/* A new last entry, flying, sent now; NULL when the record is full. */
+/* Append an entry in state flying, sent now; NULL: the record is full. */
 struct sent *record_append(struct record *r, uint32_t seq, uint32_t len, uint64_t now_us);
-/* To another state; to SENT_FLYING: to its place by sent_us. */
+/* Change the state of an entry. In the list `flying` it takes the place that sent_us gives it. */
 void record_set(struct record *r, uint32_t id, enum sent_state state);
-/* The list of lost ones into the order of sequence numbers. */
+/* Sort the list `lost` by sequence number. */
 void record_sort_lost(struct record *r);
-/* Drop the first entry. */
+/* Remove the entry with the lowest sequence number. */
 void record_pop(struct record *r);
-/* The number of the first entry that begins at seq or behind it, r->end if none does. */
+/* The id of the first entry whose seq is not before `seq`; r->end: none. */
 uint32_t record_find(const struct record *r, uint32_t seq);
-/* The lists and sums say what the entries say: for tests. */
+/* For tests: do the lists and sums agree with the entries? */
 bool record_sound(const struct record *r);
 
 #endif

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The round-trip time: smoothed (RFC 6298 §2), and the least of a while (RFC 8985 §6.2 step 1). */
+/* The round-trip time: smoothed (RFC 6298 §2), and its recent minimum (RFC 8985 §6.2 step 1). */
 #ifndef UWARP_LOSS_RTT_H
 #define UWARP_LOSS_RTT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RTT_MIN_AGE_US 10000000u /* what the least is the least of, at most twice that */
+/* rtt_min() is the minimum over one to two periods of this length */
+#define RTT_MIN_AGE_US 10000000u
 
 struct rtt {
-	bool any;
-	uint64_t smoothed_us;  /* SRTT */
-	uint64_t var_us;       /* RTTVAR */
-	uint64_t off_us;       /* the largest deviation of this round trip, ... */
-	uint64_t off_since_us; /* ... which began then */
-	uint64_t latest_us;
-	uint64_t now_min_us, before_min_us; /* of this period and the one before */
-	uint64_t period_us;		    /* when this one began */
+	bool any;	      /* there is a sample */
+	uint64_t smoothed_us; /* SRTT */
+	uint64_t var_us;      /* RTTVAR */
+	uint64_t off_us; /* largest deviation from SRTT since off_since_us, one SRTT ago at most */
+	uint64_t off_since_us;		    /* start of the interval of off_us */
+	uint64_t latest_us;		    /* the last sample */
+	uint64_t now_min_us, before_min_us; /* minimum RTT in this period and in the one before */
+	uint64_t period_us;		    /* start of this period */
 };
 
-/* RFC 6298 §3 (Karn): only of segments that were sent once. */
+/* Add a sample. RFC 6298 §3 (Karn): only of a segment that was sent once. */
 void rtt_sample(struct rtt *r, uint64_t rtt_us, uint64_t now_us);
-/* UINT64_MAX: no sample yet. */
+/* The recent minimum; UINT64_MAX: no sample yet. */
 uint64_t rtt_min(const struct rtt *r);
 
 #endif

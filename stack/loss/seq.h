@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sequence numbers of TCP: modulo 2^32, compared over half of that range. RFC 9293 §3.4. */
+/* TCP sequence numbers: modulo 2^32. a is before b if b is less than 2^31 ahead. RFC 9293 §3.4. */
 #ifndef UWARP_LOSS_SEQ_H
 #define UWARP_LOSS_SEQ_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * STags: what memory they name and who may do what to it. RFC 5040 §5, §8.1.1; RFC 5041 §5.2;
- * RFC 5042 §6. The table's memory is the caller's; the table only finds and judges.
+ * STags: which memory they name, and who may access that memory. RFC 5040 §5, §8.1.1; RFC 5041
+ * §5.2; RFC 5042 §6. The caller owns the memory of the table.
  */
 #ifndef UWARP_MEM_MEM_H
 #define UWARP_MEM_MEM_H
@@ -18,64 +18,68 @@ enum mem_rights {
 	MEM_REMOTE_WRITE = 2,
 	MEM_REMOTE_READ = 4,
 	MEM_REMOTE_ATOMIC = 8,
-	MEM_WINDOWS = 16,    /* windows may be bound to it */
+	MEM_WINDOWS = 16,    /* windows may be bound to the region */
 	MEM_ZERO_BASED = 32, /* a window's TO begins with 0 */
 };
 
 enum mem_kind {
 	MEM_PLAIN,
 	MEM_NULL, /* any address: reads give zeros, what is written is dropped; local use only */
-	/* windows: RFC 5040 §3.2 has their STags created and invalidated by the ULP */
+	/* memory windows: the program and the peer create and invalidate their STags, RFC 5040 §3.2
+	 */
 	MEM_WINDOW,	   /* type 1: of a protection domain */
-	MEM_STREAM_WINDOW, /* type 2: of one stream, which may invalidate it from afar */
+	MEM_STREAM_WINDOW, /* type 2: of one stream, whose peer may invalidate the window */
 };
 
-/* Registered memory: [base, base + len) is reached as TO to .. to + len. */
+/* A memory region or window. TO `to` .. `to` + len stands for the memory [base, base + len). */
 struct mem_region {
-	uint32_t stag; /* the upper 24 bits are its alone; a window's lower 8 are the program's */
-	uint32_t pd;   /* streams of this protection domain may use it */
+	/* the upper 24 bits are unique; the lower 8 of a window are chosen by the program */
+	uint32_t stag;
+	uint32_t pd; /* protection domain, whose streams may use the region */
 	uint8_t *base;
 	uint64_t to;
 	uint64_t len;
 	unsigned rights;
 	enum mem_kind kind;
-	bool on_demand; /* parts may be unmapped, so each access asks mem_table.reachable */
-	/* windows */
-	bool off;		   /* the window is not bound: its STag names nothing */
-	uint32_t stream;	   /* the only stream that may use it; 0: any of the domain */
-	struct mem_region *parent; /* the region that the window shows a part of */
-	uint32_t windows;	   /* of a region: how many windows are bound to it */
+	/* parts of the region may be unmapped, so each access calls mem_table.reachable */
+	bool on_demand;
+	/* the next three fields: of windows */
+	bool off;	 /* the window is not bound: the STag gives no access */
+	uint32_t stream; /* only this stream may use the window; 0: any stream of the domain */
+	struct mem_region *parent; /* the region that the window is bound to */
+	uint32_t windows;	   /* number of windows bound to this region */
 };
 
-/* Why an access was refused; each layer has its own status for each (mem_verdict_status). */
+/* Why an access was refused; mem_verdict_status maps this to the status of a layer. */
 enum mem_verdict {
 	MEM_OK,
 	MEM_NO_STAG,
-	MEM_NO_STREAM, /* other protection domain */
+	MEM_NO_STREAM, /* the region is of another protection domain or stream */
 	MEM_NO_BOUNDS,
 	MEM_NO_WRAP,
 	MEM_NO_RIGHTS,
 };
 
-/* Open hash over random STags: the STag is its own hash. `slots` has 2^n entries. */
+/* Open-addressing hash table. STags are random, so the STag is the hash. `slots` has 2^n entries.
+ */
 struct mem_table {
 	struct mem_region **slots;
 	uint32_t mask;
 	uint32_t used, dead;
-	/* Can the process read (or write) these octets now? Asked for on_demand regions. */
+	/* Can the process read (or write) these octets now? Called for on_demand regions. */
 	bool (*reachable)(const void *va, uint64_t len, bool write);
 };
 
 void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_slots);
-/* Move all regions to other slots, which are more or free of tombstones. The caller may free the
- * old ones then. */
+/* Move all regions to a new array of slots, which is larger or has no deleted entries. The caller
+ * may free the old array then. */
 void mem_table_move(struct mem_table *t, struct mem_region **slots, uint32_t n_slots);
-/* True: call mem_table_move before mem_insert. More than half of the slots hold a region or a
- * tombstone. */
+/* Must mem_table_move be called before mem_insert? True if more than half of the slots hold a
+ * region or a deleted entry. */
 bool mem_table_full(const struct mem_table *t);
 
-/* Enter r under the STag made from `random`; UW_E_BUSY: its upper 24 bits are taken or 0, try
- * another. */
+/* Add r with an STag made from `random`. UW_E_BUSY: the upper 24 bits are taken or 0; try another
+ * number. */
 uw_status mem_insert(struct mem_table *t, struct mem_region *r, uint32_t random) UW_CHECK;
 void mem_remove(struct mem_table *t, const struct mem_region *r);
 struct mem_region *mem_find(const struct mem_table *t, uint32_t stag);
@@ -88,21 +92,22 @@ const void *mem_entry(const struct mem_table *t, uint32_t stag);
 struct mem_region *mem_find_index(const struct mem_table *t, uint32_t stag);
 
 struct mem_bind {
-	uint32_t stag;	 /* the window's from now on: its upper 24 bits name the window */
+	uint32_t stag;	 /* the new STag of the window; its upper 24 bits name the window */
 	uint32_t parent; /* STag of the region */
 	uint64_t addr, len;
 	unsigned rights;
 	uint32_t pd, stream;
 };
-/* UW_E_BIND: not a window of this domain, a stream window that is bound already, or the region does
- * not allow it. len 0 turns a MEM_WINDOW off under its new STag. */
+/* Bind a window. len 0 unbinds a MEM_WINDOW, which keeps the new STag. UW_E_BIND: no window of this
+ * domain, a stream window that is bound already, or a region that does not allow the binding. */
 uw_status mem_bind(struct mem_table *t, const struct mem_bind *b) UW_CHECK;
-/* By the program: any bound window of the domain. UW_E_BIND. */
+/* Invalidate a window for the program: any bound window of the domain. UW_E_BIND. */
 uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd) UW_CHECK;
-/* By the peer (RFC 5040 §8.1.1): only a window of this stream. UW_E_RDMAP_NOT_INV. */
+/* Invalidate a window for the peer (RFC 5040 §8.1.1): only a window of this stream.
+ * UW_E_RDMAP_NOT_INV. */
 uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,
 				uint32_t stream) UW_CHECK;
-/* The window shows nothing any more. */
+/* Unbind the window. */
 void mem_unbind(struct mem_region *window);
 
 /* ---- access ------------------------------------------------------------------------------ */
@@ -110,18 +115,19 @@ void mem_unbind(struct mem_region *window);
 struct mem_access {
 	uint32_t stag;
 	uint32_t pd;
-	uint32_t stream; /* 0: the program itself, which cannot use windows */
+	/* the stream that accesses; 0: a local access, which cannot use windows */
+	uint32_t stream;
 	uint64_t to;
 	uint64_t len;
 	unsigned need; /* enum mem_rights; 0 = local read */
 };
-/* May the access be done? With MEM_OK *va is its address, or NULL in a MEM_NULL region. a->len > 0:
- * an access of no octets is not checked at all (RFC 5041 §5.2, RFC 5040 §5.2). */
+/* May the access be made? MEM_OK: *va is the address of the memory, NULL in a MEM_NULL region.
+ * a->len must be > 0: accesses of no octets are not checked (RFC 5041 §5.2, RFC 5040 §5.2). */
 enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a, uint8_t **va);
 
 enum mem_layer { MEM_FOR_DDP, MEM_FOR_RDMAP, MEM_FOR_LOCAL };
-/* The status that stands for a verdict: DDP tagged errors 1/1/x for Writes and Read Responses,
- * RDMAP protection errors 0/1/x for Read Requests, UW_E_LKEY for a request's own buffers. */
+/* The status for a verdict: DDP tagged errors 1/1/x for Writes and Read Responses, RDMAP protection
+ * errors 0/1/x for Read Requests, UW_E_LKEY for the buffers of a local request. */
 uw_status mem_verdict_status(enum mem_verdict v, enum mem_layer layer);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A work request's own buffers: a list of SGEs, or octets kept in the request (inline). Each SGE is
- * checked against the table every time it is touched, so deregistering takes effect at once.
+ * The local buffers of a work request: a list of SGEs, or octets kept in the request (inline). Each
+ * access checks the SGE against the table, so deregistering takes effect at once.
  */
 #ifndef UWARP_MEM_SGL_H
 #define UWARP_MEM_SGL_H
@@ -14,7 +14,7 @@ struct mem_sgl {
 	const struct uw_sge *v;
 	uint32_t n;
 	uint32_t pd;
-	const uint8_t *inl; /* not NULL: the octets themselves, v and n unused */
+	const uint8_t *inl; /* inline octets, and v and n are unused; NULL: v and n are used */
 	uint64_t len;	    /* octets in all */
 };
 

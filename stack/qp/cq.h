@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A completion queue: one producer (the stack, under its lock), one consumer at a time (the
- * program; the engine serialises several). Memory is the caller's.
+ * program; the engine serialises its threads). The caller owns the memory.
  */
 #ifndef UWARP_QP_CQ_H
 #define UWARP_QP_CQ_H
@@ -31,24 +31,25 @@ struct cq {
 	struct cqe *ring; /* mask + 1 entries */
 	uint32_t mask;
 	uint32_t depth; /* completions that fit, as the program asked; <= mask + 1 */
-	/* producer's; its release pairs with cq_take's acquire */
+	/* written by the producer (release), read by cq_take (acquire) */
 	_Alignas(64) _Atomic uint32_t tail;
-	/* consumer's; its release pairs with cq_push's acquire */
+	/* written by the consumer (release), read by cq_push (acquire) */
 	_Alignas(64) _Atomic uint32_t head;
 	_Atomic unsigned armed;
 	_Atomic bool overflown;
-	void (*notify)(void *ctx); /* NULL: never armed */
+	void (*notify)(void *ctx); /* NULL: the CQ is never armed */
 	void (*error)(void *ctx);
 	void *ctx;
-	uint64_t (*now)(void *arg); /* for the stamps; NULL: nobody wants them */
+	uint64_t (*now)(void *arg); /* clock for the stamps; NULL: no stamps */
 	void *now_arg;
 	bool ignore_overrun; /* a completion that does not fit is dropped without an error */
-	/* Lock (on) and unlock around each push where several stacks push; NULL: only one does. */
+	/* Lock (on) and unlock around each push if several stacks push; NULL: only one stack does.
+	 */
 	void (*guard)(void *ctx, bool on);
 };
 
-/* Producer: one at a time unless there is a guard. False: the queue is full. It is in error from
- * then on, and error() was called. */
+/* Producer; one at a time unless there is a guard. False: the CQ is full; error() was called, and
+ * the CQ stays in error. */
 bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
 
 /* cq_push in two steps, which saves copying the completion. cq_begin returns the next free entry,
@@ -76,8 +77,8 @@ static inline uint32_t cq_count(const struct cq *cq)
  * polled. */
 void cq_forget(struct cq *cq, uint32_t qp_num);
 
-/* The caller excludes producer and consumer. Move all completions to another ring, of mask + 1
- * entries, which holds them. */
+/* The caller excludes producer and consumer. Move all completions to another ring of mask + 1
+ * entries, which has room for all of them. */
 void cq_move(struct cq *cq, struct cqe *ring, uint32_t mask, uint32_t depth);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A queue pair: its state, its two queues and, while connected, its stream. Octets from TCP go into
- * qp_rx, octets for TCP come out of qp_tx; completions go to the CQs. RFC 5040 has no QP states:
- * they are the verbs' (and RFC 5044 §7.1's rule on who may speak first).
+ * A queue pair: its state, its two queues and, while connected, its stream. qp_rx takes octets from
+ * TCP, qp_tx makes octets for TCP; completions go to the CQs. The states are those of verbs, since
+ * RFC 5040 has none. RFC 5044 §7.1 decides which side may send first.
  */
 #ifndef UWARP_QP_QP_H
 #define UWARP_QP_QP_H
@@ -14,29 +14,33 @@
 #include "qp/sq.h"
 #include "rdmap/rdmap.h"
 
-/* The fields are in the order in which a message touches them, so that it touches few cache lines;
+/* The fields are in the order in which a message uses them, so that a message uses few cache lines;
  * fields for rare events come last. */
 struct qp {
 	uint32_t num;
 	uint32_t pd;
 	_Atomic enum uw_qp_state state; /* written by the stack, read by posting threads */
-	bool on;			/* there is a stream */
+	bool on;			/* the QP has a stream */
 	bool gated;	   /* RFC 5044 §7.1.2: the responder is silent until the first FPDU came */
 	bool respond_next; /* Sends and Read Responses take turns, message by message */
-	bool sending_sq;   /* the message in rd.tx is sq.tx's */
+	bool sending_sq;   /* the message being sent (rd.tx) is the request sq.tx */
 	bool sq_failed;	   /* a request completed in error */
 	bool rnr_wait;	   /* a Send waits for a receive if there is none (doc/adr/0005) */
 	bool rnr;	   /* a Send waits: call qp_rx again when there is a receive */
-	bool fin_wanted;   /* close once everything posted is sent */
-	bool cm_less;	   /* CM-less: the states are the program's, as with InfiniBand */
+	bool fin_wanted;   /* close the stream once all posted requests are sent */
+	bool cm_less;	   /* CM-less RC: the program sets the states, as with InfiniBand */
 	bool peer_silent;  /* qp_detach came before the peer's first FPDU */
-	bool drained;	   /* state SQD: every request that was begun is done, and told so */
-	bool confirmed;	   /* a request is done when the peer's TCP has it: confirm.c */
+	/* state SQD: all started requests are done, and qp_drained has returned true */
+	bool drained;
+	/* a request completes when the peer's TCP has acknowledged it: confirm.c */
+	bool confirmed;
 	bool shared_rq;
-	uint32_t unacked; /* confirmed: the oldest request without an ACK; sq.head or later */
+	/* confirmed: index of the oldest request without an ACK; sq.head or later */
+	uint32_t unacked;
 	struct cq *scq, *rcq;
 	struct rq *rq; /* own_rq, or the SRQ's */
-	/* Octets of the stream modulo 2^32: handed to TCP, and acknowledged by the peer's TCP. */
+	/* Number of octets of the stream, modulo 2^32, handed to TCP (out) and acknowledged by the
+	 * peer's TCP (acked). */
 	uint32_t out, acked;
 	_Alignas(64) struct sq sq;
 	uint64_t taken_wr_id;
@@ -47,22 +51,23 @@ struct qp {
 	struct mpa_tx mtx;
 	_Alignas(64) struct rdmap_stream rd;
 
-	/* SRQ: a copy of the SGEs of the receive being filled; room for rq->max_sge */
+	/* SRQ: a copy of the SGEs of the current receive; room for rq->max_sge */
 	struct uw_sge *taken;
 	struct mem_table *mem;
-	uw_status cause;	     /* why it went to error; UW_OK: it was closed */
-	struct rdmap_term peer_term; /* what the peer's Terminate said */
+	uw_status cause;	     /* why the QP went to error; UW_OK: the stream was closed */
+	struct rdmap_term peer_term; /* the Terminate that the peer sent */
 	void (*event)(void *ctx, enum uw_event ev);
 	void *event_ctx;
 	struct uw_stats *stats;
-	/* Lock (on) and unlock an SRQ from which several stacks take; NULL: only one does. */
+	/* Lock (on) and unlock an SRQ from which several stacks take receives; NULL: only one stack
+	 * does. */
 	void (*guard)(struct rq *srq, bool on);
 };
 
 struct qp_setup {
 	uint32_t num, pd;
 	struct cq *scq, *rcq;
-	struct rq *srq; /* or NULL */
+	struct rq *srq; /* NULL: the QP has its own RQ */
 	bool rnr_wait;	/* see struct qp */
 	struct mem_table *mem;
 	struct uw_stats *stats;
@@ -72,7 +77,7 @@ struct qp_setup {
 /* The caller has set up sq and own_rq (or the SRQ and `taken`) before. */
 void qp_init(struct qp *qp, const struct qp_setup *s);
 
-/* Another stack drives the QP from now on, and counts in `stats`. The QP has no stream. */
+/* Another stack runs the QP from now on and counts in `stats`. The QP must have no stream. */
 void qp_move(struct qp *qp, struct uw_stats *stats);
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -82,8 +87,8 @@ struct qp_stream {
 	struct rdmap_queues queues;
 	uint8_t *scratch; /* MPA_FPDU_MAX octets when markers are received, else NULL */
 	bool initiator;
-	/* A Send or a Write completes when the peer's TCP has acknowledged it, not when ours has
-	 * taken it (doc/adr/0014): then it is in the peer's memory. */
+	/* A Send or a Write completes when the peer's TCP has acknowledged its octets, so that they
+	 * are in the peer's memory; else when our TCP has taken them (doc/adr/0014). */
 	bool confirmed;
 };
 /* MPA start-up is done: the QP gets its stream, and its state becomes RTS. UW_E_STATE: the QP has a
@@ -91,28 +96,27 @@ struct qp_stream {
  * §9.2). */
 uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
 
-/* The QP goes to error: everything queued completes flushed. `why` UW_OK: an orderly end. A
- * Terminate may have to be sent afterwards: then qp_tx_prepare is true. */
+/* The QP goes to error, and all queued requests are flushed. `why` UW_OK: an orderly end. If a
+ * Terminate must be sent afterwards, qp_tx_prepare returns true. */
 void qp_fail(struct qp *qp, uw_status why);
 
-/* cm_less: the stream has ended without an error of the QP's; its state stays. */
+/* cm_less: the stream has ended without an error; the state of the QP stays. */
 void qp_detach(struct qp *qp);
 
-/* As qp_detach, and the peer is told why: qp_tx gives out the Terminate. */
+/* As qp_detach, and qp_tx returns a Terminate that tells the peer why. */
 void qp_refuse(struct qp *qp, uw_status why);
 
-/* No posted request can be carried out any more: the oldest one fails with `why`, the others are
- * flushed. */
+/* Fail the oldest posted request with `why`, and flush the others. */
 void qp_give_up(struct qp *qp, uw_status why);
 
 /* Change the state, as ibv_modify_qp does: to RESET, INIT, RTR, RTS, SQD or ERR; see uw_qp_modify.
  */
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
 
-/* Has state SQD been reached: is every request done that was begun? True only once. */
+/* Has the QP reached SQD, with every started request done? True only once. */
 bool qp_drained(struct qp *qp);
 
-/* Flush what was posted since the QP went to error. */
+/* Flush the requests that were posted since the QP went to error. */
 void qp_flush(struct qp *qp);
 
 /* ---- stream ------------------------------------------------------------------------------ */
@@ -122,38 +126,38 @@ void qp_flush(struct qp *qp);
  * the QP has gone to error, and qp_tx may have a Terminate to give out. */
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 
-/* Choose the next message to send, unless one is being sent: the next request, or a Response that
- * is due. Requests that send nothing (a window is bound) are carried out on the way. False: there
- * is nothing to send now. */
+/* Choose the next message to send, unless one is being sent: the next request, or a due Response.
+ * Local requests in front of that (bind a window) are carried out. False: there is nothing to send
+ * now. */
 bool qp_tx_prepare(struct qp *qp);
 
 /* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small
- * messages that were posted together share it, and one that takes several segments may begin behind
- * another; one that does not is never cut just to fill it. */
+ * messages posted together share a segment. A message of several segments may begin after another
+ * message in the same segment; a message that fits one segment is never split. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 
-/* Begin a zero-length RDMA Write, which the peer's program does not see. False: another message is
- * there to be sent, or none may be sent now. */
+/* Begin a zero-length RDMA Write, which the peer's program does not notice. False: another message
+ * is to be sent, or no message may be sent now. */
 bool qp_tx_empty_write(struct qp *qp);
 
-/* Responder: do not wait any longer for the first FPDU (RFC 5044 §7.1.2). */
+/* Responder: stop waiting for the first FPDU of the peer (RFC 5044 §7.1.2). */
 void qp_open_gate(struct qp *qp);
 
-/* The peer's TCP has acknowledged all octets that qp_tx gave out but the last in_flight. True:
- * requests may be complete now: call qp_complete_acked after everything that came in the same TCP
- * segment has gone through qp_rx, since a Terminate there may name one of them. */
+/* The peer's TCP has acknowledged all octets of qp_tx except the last in_flight. True: requests may
+ * be complete. Then call qp_complete_acked, but after qp_rx has got all octets of the TCP segment
+ * with the ACK, since a Terminate among them may name one of the requests. */
 bool qp_acked(struct qp *qp, uint32_t in_flight);
 void qp_complete_acked(struct qp *qp);
 
 /* ---- between the files of this folder ----------------------------------------------------- */
 
-/* The request in transmission has been handed to TCP whole; qp_reap completes it. */
+/* The current request has been handed to TCP completely; qp_reap completes the request. */
 void qp_sent(struct qp *qp);
-/* Completions for what is done, in the order of posting. */
+/* Add completions for all requests that are done, in the order of posting. */
 void qp_reap(struct qp *qp);
-/* The Send or Write that fails with the peer's Terminate, or NULL: the one that the Terminate
- * names, if its completion is not out; else, without `confirmed`, the next one behind it. Those
- * before the one that is named are done: the peer took them. */
+/* The Send or Write that fails with the peer's Terminate, or NULL. This is the one that the
+ * Terminate names, if not completed yet; else, without `confirmed`, the next one. Earlier requests
+ * are done, since the peer took them. */
 struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A send queue: the program puts requests in (one thread at a time), the stack takes them out under
- * its lock. Each slot holds the request with its SGEs or its inline octets. Memory is the caller's.
+ * A send queue. The program adds requests (one thread at a time), the stack takes them under its
+ * lock. Each slot holds the request with its SGEs or its inline octets. The caller owns the memory.
  */
 #ifndef UWARP_QP_SQ_H
 #define UWARP_QP_SQ_H
@@ -24,9 +24,9 @@ struct sqe {
 	uint8_t flags;	/* enum uw_send_flags */
 	uint8_t done;
 	uint8_t status;	 /* enum uw_status, of a done request */
-	uint8_t written; /* WRITE_WITH_IMM: the Write is out, the Immediate Data is next */
+	uint8_t written; /* WRITE_WITH_IMM: the Write was sent, the Immediate Data is next */
 	uint8_t pad;
-	uint32_t end; /* of a request that was sent: qp.out behind its last octet */
+	uint32_t end; /* of a sent request: qp.out after its last octet */
 	uint64_t compare_add, swap;
 	/* struct uw_sge[] or inline octets follow */
 };
@@ -38,19 +38,20 @@ struct sq {
 	uint32_t depth; /* requests that fit, as the program asked; <= mask + 1 */
 	uint32_t max_sge, max_inline;
 	bool sig_all;
-	uint32_t tx; /* the stack's: the next request to transmit */
-	/* These share a cache line: with thousands of QPs every further line is fetched anew. */
-	_Atomic uint32_t tail; /* the program's; its release pairs with sq_ready's acquire */
-	_Atomic uint32_t head; /* the stack's: requests before it are done */
+	uint32_t tx; /* used by the stack: the next request to transmit */
+	/* These fields share a cache line: with thousands of QPs every further line is a cache
+	 * miss. */
+	_Atomic uint32_t tail; /* written by the program (release), read by sq_ready (acquire) */
+	_Atomic uint32_t head; /* written by the stack; requests before head are done */
 	/* Slots before `freed` may be used again (release; pairs with sq_post's acquire). As with
 	 * hardware, polling a completion frees its request's slot and all before it: so a CQ as
 	 * deep as the send queue cannot overflow. */
 	_Atomic uint32_t freed;
-	uint32_t pushed;	 /* the stack's: completions pushed so far */
-	_Atomic uint32_t polled; /* the poller's: completions polled so far */
+	uint32_t pushed;	 /* written by the stack: completions pushed so far */
+	_Atomic uint32_t polled; /* written by the poller: completions polled so far */
 };
 
-/* Does the request send nothing: is a window bound, or a key invalidated? */
+/* Is the request a local one, which sends nothing (bind a window, invalidate a key)? */
 static inline bool sqe_is_local(const struct sqe *e)
 {
 	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
@@ -85,7 +86,7 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr) UW_CHECK;
 /* Program: post all n requests, or none if one of them fails. Errors as above. */
 uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n) UW_CHECK;
 
-/* Stack: a completion is about to become visible. */
+/* Stack: count a completion that is about to become visible. */
 static inline void sq_pushed(struct sq *sq)
 {
 	sq->pushed++;

@@ -5,13 +5,13 @@
 
 #include "wire/rdmap_wire.h"
 
-/* Carry out a on the aligned 64-bit word at p, in host byte order, with the CPU's own atomic
- * instructions: atomic against other streams, other processes and the program itself. Returns the
- * original value. */
+/* Execute a on the aligned 64-bit word at p, in host byte order. Uses atomic instructions of the
+ * CPU, so a is atomic against other streams, other processes and the program. Returns the original
+ * value. */
 uint64_t rdmap_atomic_execute(const struct rdmap_atomic *a, void *p);
 
-/* FetchAdd's sum: each bit of mask is the top bit of a field of its own, carries stop there; mask
- * 0 is one field of 64 bits. */
+/* The sum for FetchAdd. A set bit in mask is the top bit of a field, and carries stop there; mask
+ * 0: one field of 64 bits. */
 uint64_t rdmap_masked_add(uint64_t x, uint64_t y, uint64_t mask);
 
 #endif

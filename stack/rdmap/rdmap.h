@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One RDMAP stream: RFC 5040 (and RFC 6581's RTR messages). It turns FPDU payloads into placements
- * and deliveries, and messages into FPDU payloads. Work queues are the ULP's (qp), reached through
- * `struct rdmap_ulp`; memory for the two read queues is the caller's.
+ * One RDMAP stream: RFC 5040, and the RTR messages of RFC 6581. The stream places received ULPDUs
+ * in memory and reports deliveries, and makes ULPDUs from messages. The work queues (qp) are
+ * reached through `struct rdmap_ulp`. The caller owns the memory of the two read queues.
  */
 #ifndef UWARP_RDMAP_RDMAP_H
 #define UWARP_RDMAP_RDMAP_H
@@ -11,21 +11,21 @@
 #include "mem/sgl.h"
 #include "wire/rdmap_wire.h"
 
-/* A Send that has been delivered whole, RFC 5040 §5.3. */
+/* A completely delivered Send, RFC 5040 §5.3. */
 struct rdmap_delivery {
 	uint32_t length;
 	bool solicited;
 	bool invalidated;
 	uint32_t inv_stag;
 	bool has_imm;	 /* RFC 7306 §6, or RDMAP_SEND_IMM */
-	bool write_imm;	 /* came alone, behind an RDMA Write */
+	bool write_imm;	 /* the immediate data came in a message of its own, after an RDMA Write */
 	uint32_t imm_be; /* as received */
 };
 
 struct rdmap_ulp {
-	/* Take the next receive: one for each Send, RFC 5041 §5.1.2. UW_E_DDP_NO_BUFFER: none is
-	 * posted; UW_MORE: none yet, rdmap_rx is to get the ULPDU again later. *sgl stays valid
-	 * until recv_done. */
+	/* Take the next receive: one for each Send, RFC 5041 §5.1.2. *sgl stays valid until
+	 * recv_done. UW_E_DDP_NO_BUFFER: no receive is posted. UW_MORE: no receive is posted yet;
+	 * pass the ULPDU to rdmap_rx again later. */
 	uw_status (*recv_take)(void *ulp, struct mem_sgl *sgl);
 	void (*recv_done)(void *ulp, const struct rdmap_delivery *d);
 	/* The Response to the oldest Read or atomic has been placed (RFC 5040 §5.2, RFC 7306 §5).
@@ -35,8 +35,8 @@ struct rdmap_ulp {
 	void (*terminated)(void *ulp, const struct rdmap_term *t);
 };
 
-/* A read or atomic that the peer asked of us, waiting for its turn (RFC 5040 §5.2, RFC 7306 §5:
- * answered in order). */
+/* A Read or atomic of the peer that waits for its response. Responses are sent in order (RFC 5040
+ * §5.2, RFC 7306 §5). */
 struct rdmap_irq_entry {
 	bool atomic;
 	union {
@@ -45,13 +45,13 @@ struct rdmap_irq_entry {
 	};
 };
 
-/* A read that we asked of the peer. */
+/* A Read or atomic of ours that waits for its response. */
 struct rdmap_orq_entry {
 	struct mem_sgl sink;
-	uint32_t stag; /* private: names this read's sink (or this atomic) and nothing else */
+	uint32_t stag; /* STag that names only the sink of this Read (or this atomic) */
 	bool atomic;
-	uint64_t placed; /* octets so far, from the start on without a hole */
-	bool hidden;	 /* RTR: the ULP does not know of it */
+	uint64_t placed; /* octets placed so far, contiguous from the start */
+	bool hidden;	 /* an RTR message, which the program does not see */
 };
 
 struct rdmap_irq {
@@ -65,14 +65,14 @@ struct rdmap_orq {
 	uint16_t head, count;
 };
 
-/* What is being sent. */
+/* Where the payload of the message being sent comes from. */
 enum rdmap_source { RDMAP_FROM_NONE, RDMAP_FROM_SGL, RDMAP_FROM_STAG, RDMAP_FROM_BYTES };
 
 struct rdmap_tx {
 	struct ddp_msg msg;
 	enum rdmap_source source;
 	uint8_t opcode;
-	bool answers;	    /* the oldest entry of the IRQ */
+	bool answers;	    /* the message answers the oldest entry of the IRQ */
 	struct mem_sgl sgl; /* RDMAP_FROM_SGL: the request's own buffers */
 	uint64_t off;	    /* payload octets already in segments */
 	uint32_t src_stag;  /* RDMAP_FROM_STAG: a Read Response's memory */
@@ -80,31 +80,32 @@ struct rdmap_tx {
 	uint8_t bytes[RDMAP_TERM_MAX]; /* RDMAP_FROM_BYTES: headers without payload */
 };
 
-/* The fields are in the order in which a message touches them; fields for rare events come last. */
+/* The fields are in the order in which a message uses them; fields for rare events come last. */
 struct rdmap_stream {
 	struct ddp_stream ddp;
 	const struct rdmap_ulp *ulp;
 	void *ulp_arg;
 	const struct mem_table *mem;
-	uint32_t pd, num;	/* num: what windows know the stream by; not 0 */
-	unsigned remote_rights; /* MEM_REMOTE_* that the QP allows at all */
+	uint32_t pd, num;	/* num: identifies the stream for memory windows; not 0 */
+	unsigned remote_rights; /* MEM_REMOTE_* rights that the QP allows */
 	struct uw_stats *stats;
 
 	struct rdmap_irq irq;
 	struct rdmap_orq orq;
-	uint32_t next_sink; /* the private STag of the next read; never 0 */
+	uint32_t next_sink; /* STag for the sink of the next Read; never 0 */
 
-	/* the Send being placed */
+	/* the Send being placed: recv_open is set between recv_take and recv_done */
 	bool recv_open;
 	bool rtr_send;	 /* RFC 6581 §9.2: the first Send is the RTR and has no receive */
-	bool write_open; /* an RDMA Write's last segment is still to come */
+	bool write_open; /* the last segment of an RDMA Write has not come yet */
 	bool bad_read;	 /* bad_hdr is a Read Request's header */
 	bool term_sent, term_rcvd;
 	struct mem_sgl recv;
-	uint32_t recv_len;  /* octets placed so far, from the start on without a hole */
-	uint32_t write_len; /* octets of the last RDMA Write, for the Immediate Data behind it */
+	uint32_t recv_len;  /* octets placed so far, contiguous from the start */
+	uint32_t write_len; /* octets of the last RDMA Write, for Immediate Data after the Write */
 
-	/* the segment that came last; if it failed, Terminate brings it back (RFC 5040 §4.8) */
+	/* the last received segment; a Terminate quotes the header of a segment in error (RFC 5040
+	 * §4.8) */
 	struct ddp_seg bad;
 
 	struct rdmap_tx tx;
@@ -124,9 +125,9 @@ void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, str
 
 /* ---- receive (rx.c) ---------------------------------------------------------------------- */
 
-/* Take in one ULPDU. UW_MORE: it was not taken in; call again with it when the ULP has a receive.
- * Any other status ends the stream: pass it to rdmap_terminate, except UW_E_TERMINATED, with which
- * the peer was first. */
+/* Process one ULPDU. UW_MORE: not processed; call again with the same ULPDU once there is a
+ * receive. Any other error ends the stream: pass the error to rdmap_terminate, except
+ * UW_E_TERMINATED (the peer sent a Terminate). */
 uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu) UW_CHECK;
 
 /* ---- transmit (tx.c) --------------------------------------------------------------------- */
@@ -136,7 +137,8 @@ static inline bool rdmap_tx_idle(const struct rdmap_stream *s)
 	return s->tx.source == RDMAP_FROM_NONE;
 }
 
-/* Begin a message; rdmap_tx_idle must hold. The sgl's memory stays valid until it is sent. */
+/* Begin a message; rdmap_tx_idle must be true. The memory of sgl stays valid until the message is
+ * sent. */
 void rdmap_send(struct rdmap_stream *s, unsigned opcode, const struct mem_sgl *sgl,
 		uint32_t inv_stag);
 /* RDMAP_SEND_IMM: imm as the program gave it (network order). */
@@ -145,8 +147,8 @@ void rdmap_send_imm(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t 
 /* RFC 7306 §6: the Immediate Data message that follows a Write. */
 void rdmap_imm(struct rdmap_stream *s, uint32_t imm_be, bool solicited);
 void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t stag, uint64_t to);
-/* UW_MORE: ORD reads are outstanding (RFC 5040 §5.2, never more). UW_E_ORD: ORD is 0, so none may
- * ever be. */
+/* Begin a Read. UW_MORE: ORD Reads are outstanding, the limit of RFC 5040 §5.2. UW_E_ORD: ORD is 0.
+ */
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
 		     uint64_t to) UW_CHECK;
 /* RFC 7306 §5: a->req_id is set here; the original value goes to sink (8 octets) in host order.
@@ -156,35 +158,36 @@ uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
 /* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */
 enum rdmap_rtr { RDMAP_RTR_SEND = 1, RDMAP_RTR_WRITE = 2, RDMAP_RTR_READ = 4 };
 void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind);
-/* A Read or Atomic Response is due (rdmap_respond starts it; an atomic is carried out then). */
+/* Is a Read or Atomic Response due? rdmap_respond starts the Response, and executes an atomic then.
+ */
 static inline bool rdmap_response_due(const struct rdmap_stream *s)
 {
 	return s->irq.count != 0;
 }
 void rdmap_respond(struct rdmap_stream *s);
 
-/* The next segment of the current message: at most max octets of ULPDU to out; *n = its size.
- * UW_E_LKEY, UW_E_RDMAP_*: the memory went away meanwhile; the stream cannot go on.
- * rdmap_tx_idle tells whether that was the last one. */
+/* Write the next segment of the current message to out, at most max octets of ULPDU; *n = its size.
+ * rdmap_tx_idle tells whether the segment was the last one. UW_E_LKEY, UW_E_RDMAP_*: the memory is
+ * no longer registered; the stream cannot go on. */
 uw_status rdmap_tx_segment(struct rdmap_stream *s, uint8_t *out, size_t max, size_t *n) UW_CHECK;
 
 /* ---- errors (terminate.c) ---------------------------------------------------------------- */
 
-/* The peer's Terminate is about one of our Reads and atomics: which of those that the ULP knows of,
- * 0 being the oldest. 0 also if the Terminate does not say (RFC 5040 §4.8: headers come "if
+/* For a Terminate about one of our Reads and atomics: the index of the failed one among those of
+ * the program, 0 being the oldest. Also 0 if the Terminate has no headers (RFC 5040 §4.8: "if
  * possible"). */
 unsigned rdmap_blamed(const struct rdmap_stream *s, const struct rdmap_term *t);
 
-/* Is the Terminate about the peer's own memory, a receive of its program for instance? It has no
- * headers then. */
+/* Does the Terminate report a local error of the peer, e.g. in a receive of its program? Such a
+ * Terminate has no headers. */
 static inline bool rdmap_is_local(const struct rdmap_term *t)
 {
 	return !t->layer && !t->etype;
 }
 
-/* Drop the message that is being sent and begin the Terminate that reports `why` about the segment
- * that failed last. False: no Terminate is sent (one was sent or received already, or `why` stays
- * local). */
+/* Drop the message being sent and begin the Terminate that reports `why` about the last failed
+ * segment. False: no Terminate is sent, since one was sent or received already, or `why` is not for
+ * the peer. */
 bool rdmap_terminate(struct rdmap_stream *s, uw_status why);
 
 #endif

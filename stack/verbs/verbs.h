@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The objects that verbs has: protection domains, memory regions and windows, completion queues,
- * shared receive queues, queue pairs. Calls that make, change or end an object take the locks of
- * all stacks; those that post, poll or arm take at most the one that they need.
+ * The objects of verbs: protection domains, memory regions and windows, completion queues, shared
+ * receive queues, queue pairs. Functions that create, change or destroy an object take the locks of
+ * all stacks; functions that post, poll or arm take at most one stack lock.
  */
 #ifndef UWARP_VERBS_VERBS_H
 #define UWARP_VERBS_VERBS_H
@@ -13,63 +13,66 @@
 #include "uwarp/uwarp.h"
 #include "verbs/idmap.h"
 
-/* Shared by the stacks of a process. Written under all stack locks, read under any, but for the
- * atomics and what its line says. */
+/* Shared by the stacks of a process. Written under all stack locks, read under any one, except
+ * atomics and where a comment says otherwise. */
 struct verbs {
 	struct conn_domain *conn; /* constant */
 	struct mem_table mem;
 	struct uw_mw *mws;
-	struct idmap qps; /* struct uw_qp */
+	struct idmap qps; /* the struct uw_qp of each QP number */
 	struct uw_cq *cqs;
 	struct uw_srq *srqs;
-	struct uw_cq *moderated; /* CQs that hold a notify back; one stack only, under its lock */
+	/* CQs with a delayed notify; with one stack only, under its lock */
+	struct uw_cq *moderated;
 	_Atomic uint32_t next_pd;
 	_Atomic uint32_t n_objects; /* PDs and CQs that the program holds */
 	_Atomic bool
-		cq_failed[UW_STACKS_MAX]; /* a CQ overflowed, and this stack's QPs do not know */
+		/* a CQ overflowed, and the QPs of this stack are not in error yet */
+		cq_failed[UW_STACKS_MAX];
 };
 
 struct uw_pd {
 	struct verbs *v;
 	uint32_t id;
-	_Atomic unsigned users; /* MRs, MWs, QPs, SRQs */
+	_Atomic unsigned users; /* number of MRs, MWs, QPs, SRQs in the PD */
 };
 
 struct uw_mr {
-	struct mem_region r; /* in verbs.mem */
+	struct mem_region r; /* an entry of verbs.mem */
 	struct uw_pd *pd;
 };
 
 struct uw_mw {
-	struct mem_region r; /* in verbs.mem */
+	struct mem_region r; /* an entry of verbs.mem */
 	struct uw_pd *pd;
 	struct uw_mw *next, **link; /* verbs.mws */
 };
 
 struct uw_cq {
 	struct cq cq;
-	void (*notify)(void *ctx); /* the program's; constant, as the next two */
+	void (*notify)(void *ctx); /* callback of the program; constant, as the next two */
 	void (*error)(void *ctx);
 	void *ctx;
-	struct sched *sched; /* whom to run when the CQ is empty; constant */
+	struct sched *sched; /* the stack to run when the CQ is empty; constant */
 	struct verbs *v;
-	uint16_t mod_count, mod_us; /* under all locks: moderation (uw_cq_moderate) */
-	uint64_t due_us;	    /* a notify is held back until then; 0: none is */
-	struct uw_cq *moderated;    /* verbs.moderated */
-	bool ignore_overrun;	    /* as in struct cq, while that is not muted */
+	uint16_t mod_count, mod_us; /* set under all locks (uw_cq_moderate) */
+	uint64_t due_us;	    /* when the delayed notify is due; 0: none */
+	struct uw_cq *moderated;    /* next in verbs.moderated */
+	bool ignore_overrun; /* the value of the program; struct cq has true instead while muted */
 	struct uw_cq *next, **link; /* verbs.cqs */
-	_Atomic bool failed;	    /* it overflowed */
-	struct spin lock;	    /* among threads that poll; inside a stack lock, or alone */
-	struct spin pushes;	    /* among several stacks that push; inside a stack lock */
-	_Atomic unsigned users;	    /* QPs */
+	_Atomic bool failed;	    /* the CQ overflowed */
+	struct spin lock; /* lock among threads that poll; taken inside a stack lock, or alone */
+	/* lock among several stacks that add completions; taken inside a stack lock */
+	struct spin pushes;
+	_Atomic unsigned users; /* number of QPs that use the CQ */
 };
 
 struct uw_srq {
 	struct rnr_srq r;
 	struct uw_pd *pd;
-	struct spin lock;	     /* among threads that post */
+	struct spin lock;	     /* lock among threads that post */
 	struct uw_srq *next, **link; /* verbs.srqs */
-	_Atomic unsigned users;	     /* QPs */
+	_Atomic unsigned users;	     /* number of QPs that use the SRQ */
 	void (*event)(void *ctx, enum uw_event ev);
 	void *ctx;
 };
@@ -78,8 +81,10 @@ struct uw_qp {
 	struct conn_qp c;
 	struct uw_pd *pd;
 	struct uw_cq *scq, *rcq;
-	struct uw_srq *srq; /* or NULL */
-	void *queues;	    /* one block: SQ slots, RQ slots or the SGEs of an SRQ's receive */
+	struct uw_srq *srq; /* NULL: the QP has its own RQ */
+	/* one block of memory: SQ slots, and RQ slots or, with an SRQ, the SGEs of its current
+	 * receive */
+	void *queues;
 	size_t queue_octets;
 };
 
@@ -102,27 +107,27 @@ static inline bool verbs_has_several_stacks(const struct verbs *v)
 
 /* ---- verbs.c: what the engine calls -------------------------------------------------------- */
 
-/* UW_E_NOMEM. conn need not be initialised yet. */
+/* Initialise v; conn may be initialised later. UW_E_NOMEM. */
 uw_status verbs_init(struct verbs *v, struct conn_domain *conn) UW_CHECK;
 void verbs_free(struct verbs *v);
 /* conn_hooks.find_qp; arg is the struct verbs. */
 struct conn_qp *verbs_find_qp(void *arg, uint32_t qpn);
-/* Under a stack's lock, once in each round: QPs of CQs that overflowed go to error, notifies that
- * were held back go out. */
+/* Under the lock of s, once in each round: put QPs of overflowed CQs into error, and call delayed
+ * notifies. */
 void verbs_run(struct verbs *v, struct stack *s);
-/* When the next notify that was held back is due; UINT64_MAX: none is. Under the lock. */
+/* When the next delayed notify is due; UINT64_MAX: none. Under the lock. */
 uint64_t verbs_next_due_us(const struct verbs *v, const struct stack *s);
-/* After fork, in the child, before sched_after_fork(): every QP is in error and silent, no lock of
- * a queue is held. */
+/* In a forked child, before sched_after_fork(): put every QP into error without events, and free
+ * the locks of all queues. */
 void verbs_after_fork(struct verbs *v);
 
-/* What uw_pd_alloc, uw_cq_create do. */
+/* The parts of uw_pd_alloc and uw_cq_create in this room. */
 int verbs_make_pd(struct verbs *v, struct uw_pd **out);
 int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out);
 
 /* ---- cq.c --------------------------------------------------------------------------------- */
 
-/* Under all locks: completions that come meanwhile raise no event; what does not fit is dropped. */
+/* Under all locks. on: new completions raise no event, and those that do not fit are dropped. */
 void verbs_mute_cq(struct uw_cq *cq, bool on);
 /* Under all locks: drop the completions of one QP. */
 void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn);
@@ -130,14 +135,14 @@ void verbs_run_moderated(struct verbs *v, uint64_t now_us);
 
 /* ---- mw.c --------------------------------------------------------------------------------- */
 
-/* Under all locks: unbind the windows of a stream that is no more. */
+/* Under all locks: unbind the windows of a stream that has ended. */
 void verbs_mws_unbind(struct verbs *v, uint32_t stream);
 
 /* ---- mr.c --------------------------------------------------------------------------------- */
 
-/* mem_table.reachable. */
+/* The function for mem_table.reachable. */
 bool verbs_is_reachable(const void *va, uint64_t len, bool write);
-/* Under all locks: give r a random STag (RFC 5040 §8.1.1). -ENOMEM. */
+/* Under all locks: add r to verbs.mem with a random STag (RFC 5040 §8.1.1). -ENOMEM. */
 int verbs_enter_region(struct verbs *v, struct mem_region *r);
 
 #endif

@@ -42,7 +42,7 @@ static_assert(sizeof(struct ddp_untagged_wire) == 18, "RFC 5041 §4.3");
 struct ddp_hdr {
 	bool tagged, last;
 	uint8_t version;
-	uint8_t rsvd_ulp;     /* the octet that belongs to the ULP (RDMAP control) */
+	uint8_t rsvd_ulp;     /* the octet that DDP leaves to its user: the RDMAP control octet */
 	uint32_t stag;	      /* tagged */
 	uint64_t to;	      /* tagged */
 	uint32_t rsvd_ulp32;  /* untagged: RDMAP's Invalidate STag */
@@ -57,8 +57,8 @@ static inline unsigned ddp_hdr_size(bool tagged)
 /* Write h (version DDP_VERSION, reserved bits 0: RFC 5041 §4.1); returns its size. */
 unsigned ddp_hdr_encode(const struct ddp_hdr *h, uint8_t *out);
 
-/* Read the header at the start of a ULPDU. UW_E_DDP_LOCAL when the ULPDU is too short to have one.
- * Reserved bits are not looked at; the version is the caller's to judge. */
+/* Read the header at the start of a ULPDU. UW_E_DDP_LOCAL: the ULPDU is shorter than its header.
+ * Reserved bits are ignored; the caller checks the version. */
 uw_status ddp_hdr_decode(struct uw_span in, struct ddp_hdr *h) UW_CHECK;
 
 #endif

@@ -27,15 +27,15 @@ static_assert(sizeof(struct mpa_start_wire) == 20, "RFC 5044 §7.1.1 figure 7");
 
 enum mpa_start_bits {
 	MPA_BIT_M = 0x80, /* the sender of this frame wants to receive markers */
-	MPA_BIT_C = 0x40, /* CRC */
+	MPA_BIT_C = 0x40, /* the sender of this frame wants CRCs */
 	MPA_BIT_R = 0x20, /* Reply: rejected */
 	MPA_BIT_S = 0x10, /* RFC 6581 §9: private data starts with IRD/ORD */
 };
 
 /* RFC 6581 §9, the first four octets of the private data when S is set. */
 struct mpa_enhanced_wire {
-	uint8_t ird[2]; /* A 0x8000, B 0x4000, IRD 14 bits */
-	uint8_t ord[2]; /* C 0x8000, D 0x4000, ORD 14 bits */
+	uint8_t ird[2]; /* bit A 0x8000, bit B 0x4000, then the IRD in 14 bits */
+	uint8_t ord[2]; /* bit C 0x8000, bit D 0x4000, then the ORD in 14 bits */
 };
 static_assert(sizeof(struct mpa_enhanced_wire) == 4, "RFC 6581 §9");
 
@@ -47,9 +47,9 @@ static_assert(sizeof(struct mpa_enhanced_wire) == 4, "RFC 6581 §9");
 /* which zero-length message opens the stream, RFC 6581 §9.2 */
 enum mpa_rtr {
 	MPA_RTR_NONE = 0,
-	MPA_RTR_SEND = 1,  /* B */
-	MPA_RTR_WRITE = 2, /* C */
-	MPA_RTR_READ = 4,  /* D */
+	MPA_RTR_SEND = 1,  /* bit B of struct mpa_enhanced_wire */
+	MPA_RTR_WRITE = 2, /* bit C */
+	MPA_RTR_READ = 4,  /* bit D */
 };
 
 /* A start-up frame, decoded. */
@@ -57,20 +57,20 @@ struct mpa_start {
 	bool reply;
 	bool markers, crc, reject, enhanced;
 	uint8_t rev;
-	/* enhanced only */
-	bool p2p;     /* A */
+	/* the next three lines: only in enhanced frames */
+	bool p2p;     /* RFC 6581 §9, bit A */
 	unsigned rtr; /* enum mpa_rtr bits */
 	uint16_t ird, ord;
-	struct uw_span pd; /* the ULP's private data, the enhanced word not counted */
+	struct uw_span pd; /* private data of the program, without the four enhanced octets */
 };
 
 /* Write s as a frame into out (MPA_START_MAX octets); returns its length.
  * s->pd.n <= 512, or 508 when enhanced. */
 size_t mpa_start_encode(const struct mpa_start *s, uint8_t *out);
 
-/* Read one frame from the octets received so far. UW_MORE: not all there; *used is 0.
- * UW_E_MPA_FRAME: neither key, PD_Length over 512, or enhanced with less than 4 octets (RFC 5044
- * §7.1.1, RFC 6581 §9). The revision is the caller's to judge. s->pd points into in. */
+/* Read one frame from the octets received so far. s->pd points into in. UW_MORE: the frame is not
+ * complete; *used is 0. UW_E_MPA_FRAME: neither key, PD_Length over 512, or enhanced with less than
+ * 4 octets (RFC 5044 §7.1.1, RFC 6581 §9). The caller checks the revision. */
 uw_status mpa_start_decode(struct uw_span in, struct mpa_start *s, size_t *used) UW_CHECK;
 
 /* ---- FPDU -------------------------------------------------------------------------------- */

@@ -25,8 +25,9 @@ enum rdmap_opcode {
 	RDMAP_IMM_SE = 0x9,
 	RDMAP_ATOMIC_REQUEST = 0xa,
 	RDMAP_ATOMIC_RESPONSE = 0xb,
-	/* RFC 6580 §3.4 leaves 0xf to experiments; ours (doc/adr/0004): a Send whose RsvdULP32 is
-	 * the verbs' immediate data, RDMAP_CTRL_SE in the control octet when solicited. */
+	/* RFC 6580 §3.4 reserves 0xf for experiments. uwarp uses it (doc/adr/0004) for a Send whose
+	   RsvdULP32 is the immediate data of verbs; a solicited one has RDMAP_CTRL_SE in the
+	   control octet. */
 	RDMAP_SEND_IMM = 0xf,
 	RDMAP_OPCODES = 16,
 };
@@ -49,13 +50,13 @@ static inline unsigned rdmap_ctrl_version(uint8_t ctrl)
 	return ctrl >> 6;
 }
 
-/* What the RFCs fix for each opcode: one row, one truth (RFC 5040 §4.3 figure 4). */
+/* The properties of each opcode (RFC 5040 §4.3 figure 4). */
 struct rdmap_op {
 	const char *name; /* NULL: not assigned */
 	bool tagged;
 	uint8_t qn;	  /* untagged only */
 	uint8_t hdr;	  /* octets of RDMAP header after DDP's */
-	bool payload;	  /* ULP payload may follow */
+	bool payload;	  /* payload may follow */
 	bool invalidates; /* DDP's RsvdULP32 is an STag to invalidate */
 	bool solicited;
 };
@@ -78,7 +79,7 @@ struct rdmap_read {
 void rdmap_read_encode(const struct rdmap_read *r, uint8_t *out);
 void rdmap_read_decode(const uint8_t *in, struct rdmap_read *r);
 
-/* RFC 7306 §6.3: exactly 8 octets, the verbs' four in front. */
+/* RFC 7306 §6.3: exactly 8 octets; the first four are the immediate data of verbs. */
 #define RDMAP_IMM_SIZE 8u
 #define RDMAP_CTRL_SE  0x10u /* RDMAP_SEND_IMM only */
 
@@ -87,7 +88,7 @@ enum rdmap_aop { RDMAP_FETCH_ADD = 0, RDMAP_CMP_SWAP = 2 };
 
 /* RFC 7306 §5.2.1 */
 struct rdmap_atomic_wire {
-	uint8_t aop[4]; /* the low four bits */
+	uint8_t aop[4]; /* the operation is in the low four bits */
 	uint8_t req_id[4];
 	uint8_t stag[4];
 	uint8_t to[8];
@@ -136,18 +137,18 @@ enum rdmap_hdrct { RDMAP_TERM_M = 0x80, RDMAP_TERM_D = 0x40, RDMAP_TERM_R = 0x20
 
 struct rdmap_term {
 	uint8_t layer, etype, code;
-	bool has_ddp;	     /* M and D: length and header of the segment in error */
+	bool has_ddp;	     /* M and D: length and header of the segment in error are present */
 	uint16_t ddp_length; /* DDP segment length: header and payload, as received */
 	uint8_t ddp_hdr[DDP_HDR_MAX];
 	uint8_t ddp_hdr_len; /* 14 or 18 */
-	bool has_rdmap;	     /* R: the Read Request header */
+	bool has_rdmap;	     /* R: the header of the Read Request in error is present */
 	uint8_t rdmap_hdr[28];
-	bool siw_order; /* decode only: control word was in the order of Linux siw */
+	bool siw_order; /* decode only: the layer and type were in the bit order of Linux siw */
 };
-/* Returns the octets written (4 .. RDMAP_TERM_MAX). */
+/* Write a Terminate; returns the octets written (4 .. RDMAP_TERM_MAX). */
 unsigned rdmap_term_encode(const struct rdmap_term *t, uint8_t *out);
-/* UW_E_RDMAP_UNSPEC when shorter than its own flags say. Also takes the bit order that Linux siw
- * writes (layer in the low nibble), told apart by the layer/type pairs that exist. */
+/* UW_E_RDMAP_UNSPEC: the message is shorter than its flags say. Also accepts the bit order of Linux
+ * siw (layer in the low nibble), recognised since only certain pairs of layer and type exist. */
 uw_status rdmap_term_decode(struct uw_span in, struct rdmap_term *t) UW_CHECK;
 
 #endif

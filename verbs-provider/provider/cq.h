@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What plain and extended completion queues share. */
+/* Shared by plain and extended completion queues. */
 #ifndef UWARP_PROVIDER_CQ_H
 #define UWARP_PROVIDER_CQ_H
 

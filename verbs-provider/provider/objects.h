@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The provider's objects: each has libibverbs' struct in front and a pointer to the engine's
- * object. It also keeps the table of functions it was made with, because a forked child may load an
- * engine library of its own, while its inherited objects belong to the first one.
+ * The provider's objects. Each begins with the struct of libibverbs and points to the engine's
+ * object. Each also keeps the table of functions of the library that made the object: a forked
+ * child may load an engine library of its own, while its inherited objects belong to the first
+ * library.
  */
 #ifndef UWARP_PROVIDER_OBJECTS_H
 #define UWARP_PROVIDER_OBJECTS_H
@@ -29,7 +30,7 @@ extern const struct pabi_ops uwarp_ops; /* calls.c */
 void uwarp_free_context(struct ibv_context *ibctx);
 
 const struct uwarp_host *uwarp_provider_host(void);
-/* This process's engine. -ENODEV: there is none, and a message has said why. */
+/* Get the engine of this process. -ENODEV: there is none; one line on stderr said why. */
 int uwarp_stack_get(struct uwarp_stack *stack);
 
 /* Write one line to stderr that names what to fix. */
@@ -39,42 +40,43 @@ void uwarp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 struct uwarp_context;
 
-/* Register with each libibverbs of this process that is not registered yet. What cannot be served
- * is named on stderr, once. */
+/* Register with each copy of libibverbs in this process that is not registered yet. A copy that is
+ * not supported is named on stderr, once. */
 void uwarp_abi_register(const struct verbs_device_ops *ops);
-/* What the first of them was given; NULL: there is none. */
+/* The ops registered by the first call; NULL: no call yet. */
 const struct verbs_device_ops *uwarp_abi_ops(void);
-/* NULL: errno. */
+/* A new context. NULL: see errno. */
 struct uwarp_context *uwarp_abi_context_new(struct ibv_device *dev, int cmd_fd,
 					    const struct pabi_ops *ops);
 void uwarp_abi_context_free(struct uwarp_context *ctx);
-/* What libibverbs' private interface calls a context. */
+/* The struct verbs_context that contains ctx. */
 struct verbs_context *uwarp_abi_context(struct uwarp_context *ctx);
 
 /* ---- events (events.c) ---- */
 
 struct uwarp_sock {
 	int fd;
-	/* SO_COOKIE. The program may have closed the socket and opened something else since, under
-	 * the same number, which has another cookie. */
+	/* SO_COOKIE. If the program closed the socket and opened another file with the same number,
+	 * the cookie differs. */
 	uint64_t cookie;
 };
 
-/* libibverbs' struct verbs_context lies in front of this, and its last member is our first. Its
- * size depends on the version of libibverbs, so it is not declared here. */
+/* A struct verbs_context of libibverbs contains this struct's first member as its own last member.
+ * The size of struct verbs_context depends on the version of libibverbs, so it is not a member
+ * here. */
 struct uwarp_context {
 	struct ibv_context ibctx;
-	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made it */
+	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made the context */
 	struct uwarp_sock async_wr, async_rd;
-	pthread_mutex_t async_lock; /* one thread at a time looks through the unread events */
+	pthread_mutex_t async_lock; /* held while a thread searches the unread events */
 };
 
 /* A QP, CQ or SRQ as a source of asynchronous events. */
 struct uwarp_source {
 	struct uwarp_context *ctx;
 	uint64_t element; /* address of the ibv_qp, ibv_cq or ibv_srq */
-	/* How many events it has raised. Callbacks write it under the stack's lock. The destroy
-	 * call reads it when the engine's object is gone and no callback can come any more. */
+	/* Number of events raised. Callbacks write this under the stack lock. The destroy call
+	 * reads the number after the engine's object is gone, when no callback can come. */
 	uint32_t reported;
 };
 
@@ -84,8 +86,8 @@ void uwarp_async_post(struct uwarp_source *src, uint32_t event_type);
 /* Remove the source's events that the program has not read. */
 void uwarp_async_drop(struct uwarp_source *src);
 
-/* Wait until the program has acknowledged `reported` events, at most UWARP_ACK_WAIT_MS. False: it
- * has not. More acknowledgements than events are accepted, because fio does that. */
+/* Wait until the program has acknowledged `reported` events, for at most UWARP_ACK_WAIT_MS. False:
+ * the time is over. More acknowledgements than events are accepted, since fio does that. */
 #define UWARP_ACK_WAIT_MS 2000
 bool uwarp_acked(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *completed,
 		 uint32_t reported);
@@ -95,14 +97,14 @@ bool uwarp_acked(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *co
 struct uwarp_pd {
 	struct ibv_pd pd;
 	const struct uw_api *api;
-	struct uw_pd *uw;	/* a parent domain shares that of its domain */
-	struct uwarp_pd *of;	/* a parent domain: of this one; else NULL */
-	struct uwarp_td *td;	/* its thread domain, or NULL */
-	_Atomic unsigned users; /* objects made with it, and parent domains of it */
+	struct uw_pd *uw;	/* the PD of the engine; a parent domain has that of its PD */
+	struct uwarp_pd *of;	/* the PD of a parent domain; NULL: this is a plain PD */
+	struct uwarp_td *td;	/* thread domain of a parent domain, or NULL */
+	_Atomic unsigned users; /* objects that use this PD, and parent domains of this PD */
 };
 
-/* A thread domain: the program promises that one thread at a time uses the objects in it. Nothing
- * here makes use of that. */
+/* A thread domain: the program promises that only one thread at a time uses its objects. The
+ * provider makes no use of that promise. */
 struct uwarp_td {
 	struct ibv_td td;
 	_Atomic unsigned users;
@@ -126,13 +128,13 @@ struct uwarp_cq {
 	struct uw_cq *uw;
 	struct uwarp_source async;
 	int channel_fd;		/* -1: no completion channel */
-	uint32_t comp_reported; /* as uwarp_source.reported */
+	uint32_t comp_reported; /* number of completion events raised, as uwarp_source.reported */
 	/* extended polling: the current completion, held from start_poll to end_poll */
 	struct uw_wc wc;
-	uint64_t stamp; /* ns */
+	uint64_t stamp; /* time of the completion, ns */
 	bool stamps;
 	pthread_mutex_t poll_lock;
-	bool poll_unlocked; /* the program said that it polls from one thread */
+	bool poll_unlocked; /* the program asked for IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
 };
 
 struct uwarp_srq {
@@ -155,11 +157,12 @@ struct uwarp_qp {
 	struct ibv_qp_cap cap;
 	unsigned access;
 	bool sq_sig_all;
-	bool named;		   /* CM-less RC: ibv_modify_qp() named the peer */
-	bool tell_drained;	   /* raise IBV_EVENT_SQ_DRAINED */
-	struct ibv_qp_attr set;	   /* what ibv_modify_qp() set, for ibv_query_qp() */
-	struct uw_path path;	   /* the part of `set` that the engine was told */
-	struct uwarp_batch *batch; /* of the ibv_wr_* interface; NULL: not asked for */
+	bool named;		/* CM-less RC: ibv_modify_qp() named the peer */
+	bool tell_drained;	/* the program wants IBV_EVENT_SQ_DRAINED */
+	struct ibv_qp_attr set; /* the values given to ibv_modify_qp(), for ibv_query_qp() */
+	struct uw_path path;	/* the timer values given to the engine */
+	/* state of the ibv_wr_* interface; NULL: the program did not ask for that interface */
+	struct uwarp_batch *batch;
 };
 
 #define uwarp_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -174,7 +177,7 @@ static inline struct uwarp_pd *to_uwarp_pd(struct ibv_pd *pd)
 	return uwarp_container(pd, struct uwarp_pd, pd);
 }
 
-/* An object of this PD came to be, or is no more. */
+/* Count a new object of this PD; uwarp_pd_put: an object is gone. */
 static inline void uwarp_pd_hold(struct ibv_pd *pd)
 {
 	atomic_fetch_add(&to_uwarp_pd(pd)->users, 1);
@@ -200,7 +203,8 @@ static inline struct uwarp_qp *to_uwarp_qp(struct ibv_qp *qp)
 	return uwarp_container(qp, struct uwarp_qp, vqp.qp);
 }
 
-/* The verbs way to fail to create: errno and NULL. `rc` is a negative errno. */
+/* How verbs functions report a failed creation: set errno and return NULL. `rc` is a negative
+ * errno. */
 static inline void *uwarp_fail(int rc)
 {
 	errno = -rc;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The libibverbs provider. It translates verbs objects and calls into those of the engine
- * (uwarp/uwarp.h) and does nothing else.
- */
+/* The libibverbs provider: translates verbs objects and calls into those of the engine
+ * (uwarp/uwarp.h), and does nothing else. */
 #ifndef UWARP_PROVIDER_H
 #define UWARP_PROVIDER_H
 
@@ -36,7 +34,7 @@ int uwarp_advise_mr(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint3
 struct ibv_mw *uwarp_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
 int uwarp_dealloc_mw(struct ibv_mw *ibmw);
 int uwarp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw, struct ibv_mw_bind *bind);
-/* The request that binds; false: no window or no region given. */
+/* Fill in the request that binds the window. False: no window or no region is given. */
 bool uwarp_fill_bind(struct uw_send_wr *to, const struct ibv_mw *mw, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info);
 struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova, int access);

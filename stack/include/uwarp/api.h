@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of functions that a dlopen()ed libuwarp.so hands out. */
+/* The table of all functions of libuwarp.so, for programs that dlopen() the library. */
 #ifndef UWARP_API_H
 #define UWARP_API_H
 
@@ -45,7 +45,7 @@ struct uw_api {
 #undef UW_X
 };
 
-/* The one exported symbol of libuwarp.so. NULL if `version` is not what the library has. */
+/* The only exported symbol of libuwarp.so. NULL if the library has another version. */
 const struct uw_api *uw_api_get(uint32_t version);
 
 #endif

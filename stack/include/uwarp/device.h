@@ -5,9 +5,9 @@
 
 #include "uwarp/config.h"
 
-/* Make an engine. Cheap: no thread, no descriptor, no link (those come with the first bind,
- * resolve, listen or connect, or with uw_engine_start), so a program may fork afterwards.
- * cfg is copied; NULL = uw_config_from_env. */
+/* Make an engine. This creates no thread, descriptor or link (those come with the first bind,
+ * resolve, listen or connect, or with uw_engine_start), so the program may fork afterwards. cfg is
+ * copied; NULL = uw_config_from_env. */
 int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out);
 
 /* Bring the link up and start the RX thread; 0 if already up. May take 0.3 s. On failure one line
@@ -15,47 +15,48 @@ int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out);
  * another process, -EPERM/-EACCES missing rights, -EINVAL bad address, -EIO. */
 int uw_engine_start(struct uw_engine *e);
 
-/* True once the link is up in this process (a forked child of a started process must open its own
- * engine from its own copy of the library). */
+/* Is the link up in this process? A forked child of a process that has started its engine must open
+ * an engine from its own copy of the library. */
 bool uw_engine_started(const struct uw_engine *e);
 
-/* Drain (bounded by 2 s), close every connection, stop the thread, release everything; but what
- * the program still holds (PDs, CQs, endpoints) stays valid and dead, so that threads which run on
- * while the process exits come to no harm. */
+/* Send what is posted (for at most 2 s), close every connection, stop the thread, free everything.
+ * Objects that the program still holds (PDs, CQs, endpoints) stay allocated but unusable, so that
+ * threads still running at process exit do no harm. */
 void uw_engine_close(struct uw_engine *e);
 
 #define UW_GIDS_MAX 8
 
-/* Around fork(), of an engine that has started. The child's copies of the objects are dead: what is
- * posted on its QPs is flushed, silently; they can be destroyed. The parent's are none the wiser.
- */
+/* Call these around fork() if the engine has started. The child's copies of the objects are
+ * unusable: requests posted on its QPs are flushed without an event, and the objects can be
+ * destroyed. The parent's objects are not affected. */
 enum uw_fork { UW_FORK_PREPARE, UW_FORK_PARENT, UW_FORK_CHILD };
 void uw_engine_fork(struct uw_engine *e, enum uw_fork when);
 
 struct uw_device_attr {
-	uint64_t guid; /* EUI-64 made from the address; host order; never 0 */
+	uint64_t guid; /* EUI-64 made from the address, in host order; never 0 */
 	uint32_t max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_srq,
 		max_srq_wr;
 	uint32_t max_inline;  /* octets */
-	uint32_t max_rd_atom; /* IRD = ORD limit per QP */
+	uint32_t max_rd_atom; /* limit of IRD and of ORD per QP */
 	uint32_t mtu;	      /* IP MTU of the link */
 	uint32_t mulpdu;      /* MULPDU at that MTU, RFC 5044 §4.5 */
 	uint64_t link_bps;    /* nominal speed, bits per second */
 	bool link_up;
-	struct sockaddr_storage addr; /* the engine's address; what it will be, before start */
-	/* All its addresses as GIDs are made of them in RoCEv2: IPv4 as ::ffff:a.b.c.d and first,
-	 * IPv6 as it is, the link-local one last. */
+	/* the address of the engine; before the start, the expected one */
+	struct sockaddr_storage addr;
+	/* All addresses of the engine as RoCEv2 GIDs: IPv4 as ::ffff:a.b.c.d and first, IPv6
+	 * unchanged, the link-local one last. */
 	uint8_t gid[UW_GIDS_MAX][16];
 	unsigned n_gids;
-	bool addr_is_final; /* it will not change: see uw_config.ip_auto */
-	bool roce;	    /* as configured */
+	bool addr_is_final; /* the address will not change: see uw_config.ip_auto */
+	bool roce;	    /* uw_config.roce */
 	char fw_ver[32];
 };
 /* Never fails; works before start. */
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *attr);
 
-/* Call fn(arg, name, value) for every counter (base/stats.h), the sum over all stacks. Works before
- * start, when all are 0. */
+/* Call fn(arg, name, value) for every counter (base/stats.h); value is the sum over all stacks.
+ * Before the start all are 0. */
 typedef void uw_counter_fn(void *arg, const char *name, uint64_t value);
 void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg);
 

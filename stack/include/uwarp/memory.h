@@ -6,38 +6,40 @@
 #include "uwarp/config.h"
 
 int uw_pd_alloc(struct uw_engine *e, struct uw_pd **out);
-int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, QPs or SRQs use it */
+int uw_pd_dealloc(struct uw_pd *pd); /* -EBUSY while MRs, MWs, QPs or SRQs use the PD */
 
-/* Register [addr, addr+len) so that remote TO `iova` means addr. The memory is not pinned: it must
- * stay mapped until dereg. Unknown access bits are ignored. STags are random and not reused soon
- * (RFC 5040 §8.1.1). -EINVAL: wraps, or remote write/atomic without local write. -EFAULT: not all
- * of it is mapped, or it is to be written and cannot be. With UW_ACCESS_ON_DEMAND nobody looks, but
- * every access does: all of the address space may be registered so (NULL, SIZE_MAX). -ENOMEM. */
+/* Register [addr, addr+len); the remote TO `iova` stands for addr. The memory is not pinned and
+ * must stay mapped until dereg. Unknown access bits are ignored. STags are random and not reused
+ * soon (RFC 5040 §8.1.1). -EINVAL: the range wraps, or remote write/atomic without local write.
+ * -EFAULT: a part of the range is not mapped, or not writable although write access is asked for.
+ * With UW_ACCESS_ON_DEMAND the check is made at every access instead, so all of the address space
+ * may be registered (NULL, SIZE_MAX). -ENOMEM. */
 int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access,
 	      struct uw_mr **out);
-/* For any address: reads give zeros, what is written is dropped. Local use only. */
+/* A region for any address: reads give zeros, writes are dropped. For local use only. */
 int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out);
 struct uw_mr_change {
-	struct uw_pd *pd; /* NULL: the same */
-	bool move;	  /* to addr, len, iova */
+	struct uw_pd *pd; /* NULL: keep the PD */
+	bool move;	  /* change the memory to addr, len, iova */
 	void *addr;
 	size_t len;
 	uint64_t iova;
-	bool set_access; /* to access */
+	bool set_access; /* change the rights to access */
 	unsigned access;
 };
-/* All or nothing; the STag stays. Errors as uw_mr_reg; -EBUSY: windows are bound to it. */
+/* Change everything or, on an error, nothing; the STag stays. Errors as uw_mr_reg; -EBUSY: windows
+ * are bound to the region. */
 int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c);
-/* After it returns no packet, however late, reaches the memory (RFC 5042 §6.2.2). -EBUSY: windows
- * are bound to it. */
+/* Deregister. After the return no packet, however late, reaches the memory (RFC 5042 §6.2.2).
+ * -EBUSY: windows are bound to the region. */
 int uw_mr_dereg(struct uw_mr *mr);
 uint32_t uw_mr_stag(const struct uw_mr *mr); /* lkey = rkey = STag */
 
-/* Memory windows: type 1 belongs to the PD, type 2 to the QP that binds it, whose peer may
- * invalidate it (SEND_WITH_INV). Not bound at first. The upper 24 bits of its rkey stay, the lower
- * 8 are chosen with each UW_WR_BIND_MW. */
+/* Memory windows. Type 1 belongs to the PD. Type 2 belongs to the QP that binds the window; the
+ * peer of the QP may invalidate the window (SEND_WITH_INV). A new window is not bound. The upper 24
+ * bits of its rkey stay; each UW_WR_BIND_MW chooses the lower 8. */
 int uw_mw_alloc(struct uw_pd *pd, unsigned type, struct uw_mw **out); /* -EINVAL type, -ENOMEM */
-int uw_mw_dealloc(struct uw_mw *mw);				      /* bound or not */
+int uw_mw_dealloc(struct uw_mw *mw);				      /* the window may be bound */
 uint32_t uw_mw_rkey(const struct uw_mw *mw);
 
 #endif

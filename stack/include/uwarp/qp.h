@@ -11,11 +11,11 @@ struct uw_srq_attr {
 	void *ctx;
 };
 int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_srq **out);
-int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use it */
+int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use the SRQ */
 /* Raise SRQ_LIMIT_REACHED once when fewer than `limit` receives are left; 0 disarms. */
 int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit);
-/* *max_wr: at least what is wanted; what was granted comes back. -EINVAL: more receives are posted
- * than that, or too many are wanted. -ENOMEM. */
+/* Resize to at least *max_wr receives; the granted number comes back in *max_wr. -EINVAL: more
+ * receives are posted, or *max_wr is too large. -ENOMEM. */
 int uw_srq_resize(struct uw_srq *srq, uint32_t *max_wr);
 uint32_t uw_srq_limit(const struct uw_srq *srq);
 /* Post n receives; *done = how many were taken. -ENOMEM full, -EINVAL too many SGEs. */
@@ -30,53 +30,54 @@ struct uw_qp_attr {
 	void *ctx;
 };
 
-/* attr's capacities come back as granted (>= asked). -EINVAL beyond uw_device_attr, -ENOMEM. */
+/* Create a QP. The capacities in *attr are set to the granted values (>= asked). -EINVAL: above the
+ * limits of uw_device_attr; -ENOMEM. */
 int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out);
-/* Ends the connection if there is one; completions still in the CQs disappear. */
+/* Destroy the QP; ends the connection if there is one, and removes completions of the QP from the
+ * CQs. */
 int uw_qp_destroy(struct uw_qp *qp);
 uint32_t uw_qp_num(const struct uw_qp *qp);
 enum uw_qp_state uw_qp_state(const struct uw_qp *qp);
-/* RESET, INIT and ERR are taken as asked (RESET forgets what is posted and its completions); RTR
- * and RTS are accepted and take effect when the connection manager has the stream (iWARP: RFC 5040
- * has no QP states); SQD is taken as a graceful close of the stream once what was posted is sent
- * (rdma_disconnect). -EINVAL otherwise. */
+/* RESET, INIT and ERR take effect at once (RESET drops posted requests and their completions). RTR
+ * and RTS take effect when the connection manager has the stream (RFC 5040 has no QP states). SQD
+ * closes the stream once all posted requests were sent (rdma_disconnect). -EINVAL otherwise. */
 int uw_qp_modify(struct uw_qp *qp, enum uw_qp_state to);
 
-/* CM-less RC (doc/adr/0006-cm-less-rc.md): name the peer, to RTR. From now on the QP's states are
- * the verbs' of InfiniBand: uw_qp_modify takes it to RTS at once, requests that are posted before
- * the peer is there wait for it (cfg.rc_wait_ms, then the first fails with UW_WC_RETRY_EXC_ERR),
- * SQD stops sending and back, and that the peer went away shows in the next request. A Send that
- * finds no receive waits for one. Starts the link. peer: the address, any port; from: ours, NULL =
- * the link's. -EINVAL not in INIT, or itself; -EAFNOSUPPORT, -EADDRNOTAVAIL, -EADDRINUSE, -ENOMEM.
- */
+/* CM-less RC (doc/adr/0006-cm-less-rc.md): name the peer, and go from INIT to RTR. From now on the
+ * QP has the states of InfiniBand. uw_qp_modify goes to RTS at once. Requests posted before the
+ * peer is connected wait for cfg.rc_wait_ms; then the first fails with UW_WC_RETRY_EXC_ERR. SQD
+ * stops sending, and RTS continues. The loss of the peer shows in the next request. A Send that
+ * finds no receive waits for one. Starts the link. peer: addr, with any port; from: the local
+ * address, NULL = that of the link. -EINVAL: not in INIT, or the peer is the QP itself;
+ * -EAFNOSUPPORT, -EADDRNOTAVAIL, -EADDRINUSE, -ENOMEM. */
 struct uw_peer {
 	const struct sockaddr *addr, *from;
 	uint32_t qpn;
-	uint16_t ird; /* reads and atomics that it may have under way here */
-	uint8_t tos;  /* as uw_ep_set_tos */
+	uint16_t ird; /* most Reads and atomics of the peer in flight */
+	uint8_t tos;  /* DS field, as in uw_ep_set_tos */
 };
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer);
-/* What InfiniBand's programs say of timers, in its encodings; at any time. The peer hears of
- * rnr_retry if it is known before RTS, or 20 ms after RTR. */
+/* Timers in the encodings of InfiniBand; may be set at any time. The peer is told rnr_retry if set
+ * before RTS, or within 20 ms after RTR. */
 struct uw_path {
-	/* A Send that finds no receive here waits for one as long as the peer's retries, of which
-	 * each would take min_rnr_timer, and not less than 3 s: then the peer's QP goes to error,
-	 * and a request that it has no acknowledgement of fails with UW_WC_RNR_RETRY_EXC_ERR. 7
-	 * retries: for ever (the default). */
+	/* A Send that finds no receive on this side waits as long as the retries of the peer would
+	 * take, each min_rnr_timer long, but at least 3 s. Then the QP of the peer goes to error,
+	 * and its first unacknowledged request fails with UW_WC_RNR_RETRY_EXC_ERR. 7 retries: no
+	 * limit (the default). */
 	uint8_t rnr_retry, min_rnr_timer;
 };
 int uw_qp_set_path(struct uw_qp *qp, const struct uw_path *path);
-/* UW_ACCESS_REMOTE_* that the stream may use; default all (the MR decides). */
+/* The UW_ACCESS_REMOTE_* rights of the stream; default all (the MR limits them further). */
 int uw_qp_set_access(struct uw_qp *qp, unsigned access);
 
-/* Post n requests in order, one doorbell for all; *done = how many were taken. The first refused
- * one gives the return value: -EINVAL state, opcode, too many SGEs or inline too long; -ENOMEM SQ
- * full (a slot is free again when its completion, or a later one, was polled). A posted request on
- * a QP in error completes with UW_WC_WR_FLUSH_ERR. */
+/* Post n requests in order; *done = number posted. The error is that of the first request that was
+ * refused: -EINVAL state, opcode, too many SGEs or inline too long; -ENOMEM SQ full (a slot becomes
+ * free when its completion, or a later one, was polled). A request posted to a QP in error
+ * completes with UW_WC_WR_FLUSH_ERR. */
 int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done);
-/* All n or none. */
+/* As uw_post_send, but posts all n requests or none. */
 int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n);
-/* The same of receives; -ENOMEM RQ full. */
+/* Post n receives, as uw_post_send; -ENOMEM RQ full. */
 int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work requests and completions, with the verbs' values and layouts (asserted by the provider), so
- * that they pass through unchanged. Plain data: the protocol layers use these too.
+ * Work requests and completions. Values and layouts are those of verbs (asserted by the provider),
+ * so the provider passes the structs on without conversion. The protocol layers use these structs
+ * too.
  */
 #ifndef UWARP_TYPES_H
 #define UWARP_TYPES_H
@@ -112,8 +113,9 @@ struct uw_send_wr {
 	uint32_t rkey;
 	uint64_t remote_addr;
 	uint64_t compare_add, swap; /* atomics */
-	/* UW_WR_BIND_MW: the window by its new rkey, imm_or_inv the region's lkey, remote_addr and
-	 * swap where and how long, compare_add the access. UW_WR_LOCAL_INV: imm_or_inv. */
+	/* UW_WR_BIND_MW: rkey is the new rkey of the window, imm_or_inv the lkey of the region,
+	 * remote_addr the address, swap the length, compare_add the access rights. UW_WR_LOCAL_INV:
+	 * imm_or_inv is the key. */
 };
 
 struct uw_recv_wr {

@@ -2,8 +2,8 @@
 /*
  * uwarp: a software RNIC (RDMAP/DDP/MPA over TCP) as a library.
  *
- * This is the whole interface of libuwarp.so. The libibverbs provider and the rdma_cm emulation
- * are its two users; neither knows what is below, and nothing below knows them.
+ * This is the whole interface of libuwarp.so. Its two users are the libibverbs provider and the
+ * rdma_cm emulation.
  *
  * Conventions
  *  - Every function that can fail returns 0 or a negative errno value.
@@ -12,9 +12,9 @@
  *  - Addresses of the program's memory are plain virtual addresses; lengths are octets.
  *  - Constants that verbs also has carry the verbs values (ibv_wc_status, ibv_wr_opcode, ...), so
  *    the provider passes them through; the provider asserts the equality at compile time.
- *  - Unless a line says otherwise functions may be called from any thread. Callbacks run under
- *    the stack lock, in whatever thread drives the stack: they must not block and must not call
- *    back into this interface.
+ *  - Functions may be called from any thread, unless a comment says otherwise. Callbacks run under
+ *    the stack lock, in whatever thread runs the stack: callbacks must not block and must not call
+ *    this interface.
  */
 #ifndef UWARP_UWARP_H
 #define UWARP_UWARP_H

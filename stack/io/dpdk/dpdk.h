@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens the links whose frames are DPDK's mbufs. Those who include this header need no header of
- * DPDK's. A link is named by a string:
+ * Opens the links whose frames are DPDK's mbufs. Including this header needs no header of DPDK. A
+ * link is named by a string:
  *
  *   "memif"           all processes of this user on this machine (io/memif)
- *   "af_packet:IF"    an interface of the kernel's, through a packet socket (io/port)
- *   "af_xdp:IF"       an interface of the kernel's, through an XDP socket (io/port)
+ *   "af_packet:IF"    a kernel interface, through a packet socket (io/port)
+ *   "af_xdp:IF"       a kernel interface, through an XDP socket (io/port)
  *   "pci:ADDR"        a PCI device bound to vfio-pci or to a uio driver (io/port)
- *   "net_...,ARGS"    any other virtual device of DPDK's, by its devargs (io/port)
+ *   "net_...,ARGS"    any other virtual device of DPDK, by its devargs (io/port)
  */
 #ifndef UWARP_IO_DPDK_H
 #define UWARP_IO_DPDK_H
@@ -20,26 +20,26 @@
 
 /* TCP segmentation offload (io/port/tso.h). */
 enum dpdk_tso {
-	DPDK_TSO_AUTO, /* use it where the port has it */
-	DPDK_TSO_ON,   /* the link does not open if the port does not have it */
+	DPDK_TSO_AUTO, /* use TSO if the port supports TSO */
+	DPDK_TSO_ON,   /* fail if the port does not support TSO */
 	DPDK_TSO_OFF,
 };
 
 struct dpdk_config {
 	const char *link;
-	/* IPv4 address, network order. If addr is 0, memif takes the first free 127.0.0.x, and an
-	 * interface of the kernel's lends its own address unless n_ip6 is above 0. */
+	/* IPv4 address, network order. addr 0: memif takes the first free 127.0.0.x; a kernel
+	 * interface's own address is used unless n_ip6 is above 0. */
 	uint32_t addr, mask;
-	/* n_ip6 IPv6 addresses. The link has those that io_set_ip6 makes, too. */
+	/* n_ip6 IPv6 addresses, beside those that io_set_ip6 makes. */
 	const struct uw_net *ip6;
 	unsigned n_ip6;
-	unsigned mtu;	     /* octets of an IP packet; 0: as the link has it */
+	unsigned mtu;	     /* octets of an IP packet; 0: the MTU of the device */
 	const char *run_dir; /* memif: see struct registry_config */
 	int addr_fd;	     /* memif: see struct registry_config */
 	bool addr_auto;	     /* memif: see struct registry_config */
 	enum dpdk_tso tso;
 	bool verbose;	 /* let DPDK write to stderr */
-	unsigned queues; /* dpdk_links_open: how many links; 0: one */
+	unsigned queues; /* for dpdk_links_open: number of links; 0: one */
 };
 
 /* The first call in a process starts DPDK (eal.h). An error is explained in one line on stderr. */

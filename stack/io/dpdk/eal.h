@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's environment abstraction layer (EAL). It is started once per process, and changes nothing
- * that the program can see: no signal mask, no CPU affinity, no file, no syslog identity.
+ * DPDK's environment abstraction layer (EAL). The EAL is started once per process, and in a way
+ * that changes nothing that the program can see: no signal mask, no CPU affinity, no file, no
+ * syslog identity.
  */
 #ifndef UWARP_IO_DPDK_EAL_H
 #define UWARP_IO_DPDK_EAL_H
@@ -12,29 +13,28 @@
 #include "base/status.h"
 
 struct eal_need {
-	size_t bytes; /* of buffers, without what devices need */
-	bool pci; /* a real device: look at the PCI bus, and use huge pages if there are enough */
-	bool physical;	    /* it uses physical addresses: huge pages are a must */
-	const char *device; /* physical: its name, for messages */
+	size_t bytes; /* memory for buffers, in octets, not counting what devices need */
+	/* the device is on the PCI bus: scan the bus, and use huge pages if there are enough */
+	bool pci;
+	bool physical;	    /* the device uses physical addresses, so huge pages are required */
+	const char *device; /* if physical: name of the device, for messages */
 	bool verbose;
 };
 
 /* The first call starts the EAL. Later calls check that the running EAL fits the need. */
 UW_CHECK uw_status eal_start(const struct eal_need *need);
 
-/*
- * Run fn in the EAL's interrupt thread, wait for it and return what it returned. Devices are made,
- * started, stopped and removed there only: their drivers handle interrupts in that thread without a
- * lock. Not to be called with a stack's lock held.
- */
+/* Run fn in the EAL's interrupt thread, wait for the end of fn and return its result. Devices are
+ * created, started, stopped and removed in that thread only, since drivers handle interrupts there
+ * without a lock. The caller must not hold a stack lock. */
 int eal_run(int (*fn)(void *arg), void *arg);
 
-/* The first line that DPDK logged since eal_forget, "" if none. It usually names the cause; later
- * lines name consequences. */
+/* eal_said: the first line that DPDK logged since eal_forget, "" if none. The first line usually
+ * names the cause, later ones consequences. */
 void eal_forget(void);
 void eal_said(char *out, size_t size);
 
-/* How it is started, for the test: the arguments of rte_eal_init. */
+/* For the test: the arguments of rte_eal_init. */
 enum { EAL_ARGS_MAX = 24, EAL_LCORES_MAX = 1024 };
 
 struct arg_list {
@@ -45,7 +45,7 @@ struct arg_list {
 };
 
 void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long free_pages);
-/* Are so many free huge pages of 2 MB enough? */
+/* Are free_pages huge pages of 2 MB enough? */
 bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages);
 
 /* Is this the thread that starts the EAL? (wrap.c shortens the sleeps of DPDK then.) */

@@ -12,7 +12,7 @@
 
 #include "io/io.h"
 
-/* A cache line multiple, so that the octets behind it begin on a line. */
+/* A multiple of the cache line size, so that the octets of the frame begin on a cache line. */
 #define FRAME_PRIV RTE_ALIGN_CEIL(sizeof(struct io_frame), RTE_CACHE_LINE_SIZE)
 
 enum {
@@ -29,7 +29,8 @@ struct frame_pools {
 	unsigned nrx, ntx;
 };
 
-/* room: octets behind the headroom, at most FRAME_ROOM_MAX. */
+/* frame_pools_bytes: octets of memory for both pools. room: octets of a buffer after the headroom,
+ * at most FRAME_ROOM_MAX. */
 size_t frame_pools_bytes(unsigned nrx, unsigned ntx, unsigned room);
 UW_CHECK uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned room);
 /* A pool with buffers in use is not freed. (The driver of XDP sockets never gives back its receive
@@ -46,7 +47,7 @@ static inline struct rte_mbuf *mbuf_of(const struct io_frame *f)
 	return (struct rte_mbuf *)(uintptr_t)f - 1;
 }
 
-/* A received mbuf chain becomes a frame chain; octets in *len. */
+/* Convert a received mbuf chain to a frame chain; *len: octets of the frame. */
 static inline struct io_frame *frame_from_mbuf(struct rte_mbuf *m, uint32_t *len)
 {
 	struct io_frame *head = frame_of(m), **link = &head;
@@ -78,7 +79,7 @@ static inline uint32_t frame_len(const struct io_frame *f)
 	return len;
 }
 
-/* A frame chain becomes an mbuf chain to send. Takes no reference. */
+/* Convert a frame chain to an mbuf chain for sending. Takes no reference. */
 static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 {
 	struct rte_mbuf *head = mbuf_of(f);
@@ -97,7 +98,7 @@ static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 	return head;
 }
 
-/* io_ops */
+/* alloc, free, ref and refs of struct io_ops. */
 struct io_frame *frame_alloc(struct rte_mempool *mp);
 void frame_free(struct io_frame *f);
 void frame_ref(struct io_frame *f);

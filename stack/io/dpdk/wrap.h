@@ -7,8 +7,8 @@
 #ifndef UWARP_IO_DPDK_WRAP_H
 #define UWARP_IO_DPDK_WRAP_H
 
-/* Called in the interrupt thread before DPDK opens a packet-socket port of n queues. Its n sockets
- * will share the frames of the interface: each connection belongs to one socket. */
+/* Called in the interrupt thread before DPDK opens a packet-socket port of n queues. The n sockets
+ * of the port will share the frames of the interface: each connection belongs to one socket. */
 void wrap_packet_sockets(unsigned n);
 
 #endif

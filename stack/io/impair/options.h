@@ -31,10 +31,11 @@ enum impair_dir { IMPAIR_OUT = 1, IMPAIR_IN = 2 };
 
 struct impair_options {
 	struct impair_config model;
-	unsigned dir; /* enum impair_dir; 0: not said */
+	unsigned dir; /* enum impair_dir; 0: the text has no dir */
 };
 
-/* NULL: good. Else what is wrong with which part, for the user; it lives in `why`. */
+/* NULL: the text is valid. Else a message for the user that names the bad part; the message lies in
+ * `why`. */
 const char *impair_parse(const char *text, struct impair_options *out, char *why, unsigned size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links in memory. A pair is a cable between two of them that delays, drops, repeats and reorders
- * frames as a seed says; time is an argument, so a run repeats exactly. A single one is a link on
- * which nobody else is: a process that talks to itself.
+ * Links in memory, for tests and for a process that talks to itself. A pair is two links joined by
+ * a cable that delays, drops, repeats and reorders frames at random from a seed; time is an
+ * argument, so a run repeats exactly. A single link has no peer.
  */
 #ifndef UWARP_IO_LOOP_H
 #define UWARP_IO_LOOP_H
@@ -21,7 +21,7 @@ struct loop_config {
 	uint32_t drop_ppm, dup_ppm, reorder_ppm;
 	uint64_t reorder_us; /* how late a reordered frame comes */
 	uint64_t seed;
-	unsigned max_frames; /* of each end's pool; 0 = 4096 */
+	unsigned max_frames; /* frames in the pool of each link; 0: 4096 */
 };
 
 struct loop_fault_stats {
@@ -33,13 +33,12 @@ uw_status loop_open_pair(const struct loop_config *cfg, const struct io_env *env
 uw_status loop_open_single(const struct loop_config *cfg, const struct io_env *env,
 			   struct io_link **out) UW_CHECK;
 
-/* From now on so many frames that l sends are lost, per million; all: its end of the cable is cut.
- */
+/* Drop ppm of a million frames that l sends from now on; 1,000,000: all of them. */
 void loop_set_drop(struct io_link *l, uint32_t ppm);
-/* When the next frame arrives at l; UINT64_MAX: none is under way. */
+/* Time of the next arrival at l; UINT64_MAX: no frame is under way. */
 uint64_t loop_next_us(const struct io_link *l);
 struct loop_fault_stats loop_faults(const struct io_link *l);
-/* Frames of l's pool that somebody holds: 0 when nothing leaked. */
+/* Frames of l's pool in use; 0: none leaked. */
 unsigned loop_frames_out(const struct io_link *l);
 
 #endif

@@ -39,11 +39,13 @@
 
 enum peer_state {
 	PEER_NONE,
-	PEER_CALLING,	/* a thread in resolve() calls it and owns all that belongs to the call */
-	PEER_ANSWERING, /* it called us. In this state and those below the control thread owns it */
+	/* a thread in resolve() is calling the peer, and owns all that belongs to the call */
+	PEER_CALLING,
+	/* the peer called us. In this and later states the control thread owns the entry */
+	PEER_ANSWERING,
 	PEER_UP,
-	PEER_BYE,  /* we sent BYE and wait for the peer to hang up */
-	PEER_GONE, /* it left. peer_down is called once all that it sent was received */
+	PEER_BYE,  /* we sent BYE and wait for the peer to close the connection */
+	PEER_GONE, /* the peer left. peer_down is called once all its frames were received */
 };
 
 struct peer {
@@ -54,12 +56,12 @@ struct peer {
 	unsigned call;	      /* CALLING: the number of the call */
 	uint64_t deadline_ms; /* ANSWERING, BYE, GONE: when this state ends at the latest */
 	struct pair *pair;
-	_Atomic uint32_t *bell; /* its page of doorbells */
+	_Atomic uint32_t *bell; /* the page with the peer's doorbells */
 };
 
 enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
 
-/* Complaints about peers, at most one in so many ms. */
+/* Print at most one message about a peer in this many ms. */
 enum { SAY_MS = 1000 };
 
 enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
@@ -74,7 +76,7 @@ struct fabric_link {
 	struct fabric *f;
 	bool closed; /* under open_lock */
 	struct frame_pools pools;
-	struct lane_set lanes; /* under its stack's lock */
+	struct lane_set lanes; /* under the lock of this link's stack */
 };
 
 struct fabric {
@@ -84,71 +86,74 @@ struct fabric {
 	int bell_fd;
 	_Atomic uint32_t *bell; /* the page of our doorbells */
 	pthread_mutex_t open_lock;
-	unsigned open; /* links, under open_lock */
+	unsigned open; /* number of open links, under open_lock */
 
-	pthread_mutex_t lock; /* peers, calls */
+	pthread_mutex_t lock; /* protects `peer` and `calls` */
 	pthread_cond_t changed;
 	struct peer peer[PEER_MAX];
 	unsigned calls;
 	_Atomic bool closing;
-	_Atomic bool faulty; /* some lane has a fault */
+	_Atomic bool faulty; /* some lane has a fault (struct lane) */
 
-	/* the control thread's own */
+	/* used by the control thread alone */
 	pthread_t control;
 	bool control_runs;
 	int wake_fd;
-	int spare_fd;		  /* closed to accept and refuse one more when none is left */
-	uint64_t said_ms;	  /* no complaint about a peer before that */
-	uint64_t accept_again_ms; /* 0: accept now; else there is no descriptor before that */
+	/* a reserve descriptor: closed when no other is left, to accept and refuse a connection */
+	int spare_fd;
+	uint64_t said_ms; /* print no message about a peer before this time */
+	/* no descriptor was left: accept no connection before this time; 0: accept */
+	uint64_t accept_again_ms;
 	struct visitor visitor[VISITOR_MAX];
-	uint64_t sweep_ms; /* when to remove a dead peer's files, 0: no need to */
+	uint64_t sweep_ms; /* when to remove the files of dead processes; 0: not needed */
 
-	unsigned n; /* links; addresses and MTU are the same for all */
+	unsigned n; /* number of links, which have the same addresses and MTU */
 	struct fabric_link link[];
 };
 
 /* join.c */
 
-/* With f->lock held; NULL: no such peer. */
+/* Find a peer; peer_new adds one. With f->lock held. NULL: no such peer, or no room. */
 struct peer *peer_find(struct fabric *f, uint32_t addr);
 struct peer *peer_new(struct fabric *f, uint32_t addr);
 
-/* Call p, which the caller has just put into CALLING, and bring it up. No lock held. BUSY: it is
- * calling us at this moment. */
+/* Connect to p, which the caller has just put into CALLING. No lock held. BUSY: p is calling us at
+ * this moment. */
 UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms);
 
-/* What follows is for the control thread alone. */
-/* Answer a HELLO that came in on fd. Takes fd and the descriptors. */
+/* All functions below: the control thread alone. */
+/* Answer a HELLO that came on fd. The function owns fd and *fds from now on. */
 void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_fds *fds);
-/* READY has come from the caller. Takes the descriptors. */
+/* Handle READY from the caller. The function owns *fds from now on. */
 void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds);
 /* Send REFUSE on fd and close it. */
 void join_refuse(struct fabric *f, int fd, enum msg_why why);
-/* Hang up on a peer in any state. What it sent can be received for at most drain_ms more; until
- * then the entry stays, in state GONE. */
+/* End the connection to a peer in any state. Its frames can be received for at most drain_ms more;
+ * until then the entry stays in state GONE. */
 void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms);
-/* The same at once: the entry is free afterwards. */
+/* End the connection to a peer and free the entry at once. */
 void join_end(struct fabric *f, struct peer *p);
-/* Free an entry that is GONE, if it is time. */
+/* Free an entry in state GONE if all frames were received or the time is over. */
 void join_settle(struct fabric *f, struct peer *p);
 
 struct msg join_msg(const struct fabric *f, enum msg_type type);
 
 /* control.c */
 UW_CHECK uw_status control_start(struct fabric *f);
-/* Says good-bye to all peers, waits a bounded time until they have hung up, ends the thread. */
+/* Send BYE to all peers, wait a bounded time until they have closed, end the thread. */
 void control_stop(struct fabric *f);
 void control_wake(struct fabric *f);
 
 /* fabric.c */
-/* envs and out have an entry for each of cfg->queues. */
+/* envs and out have cfg->queues entries each. */
 UW_CHECK uw_status fabric_open(const struct dpdk_config *cfg, const struct io_env *envs,
 			       struct io_link **out);
-/* Take the stack lock of link i until fabric_leave, before which it stays open. False: it is
- * closed, and nothing is locked. */
+/* Take the stack lock of link i; the link stays open until fabric_leave. False: the link is closed,
+ * and no lock is held. */
 bool fabric_enter(struct fabric *f, unsigned i);
 void fabric_leave(struct fabric *f, unsigned i);
-/* Any thread: whoever sleeps looks once more. The caller has fenced. */
+/* Any thread: wake all sleeping threads of this process, so that they check for work again. The
+ * caller has issued a memory fence. */
 void fabric_rouse(struct fabric *f);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames between two processes through shared memory. It needs nothing of DPDK.
+ * Rings that carry frames between two processes through shared memory. This file does not use DPDK.
  *
- * Each process makes one region for each peer (a sealed memfd). Only its maker writes to it: the
- * peer maps it for reading only. So the peer's region is input like a packet of the network, and
- * nothing in it is believed before it was checked:
+ * Each process makes one region for each peer (a sealed memfd). Only the maker writes to the
+ * region; the peer maps the region read-only. A peer's region is untrusted input like a packet, so
+ * every value in it is checked before use:
  *
  *   page 0   one cache line for each queue: how many frames the maker has taken out of the peer's
  *            ring of that queue ("taken")
  *   then     one ring for each queue, of ring_slots() slots of ring_stride() octets
  *   slot     its turn, the frame's length, and the frame itself
  *
- * A ring has one writer and one reader. Frame number n (from 0) lies in slot n % slots; it is there
- * once the slot's turn is n + 1. The writer may use a slot again when the reader's "taken" has
- * passed it. Where a slot lies follows from its number alone, so of all that a peer writes only
- * turn, length and taken are ever used. A wrong turn means that no frame is there. A length that no
- * frame can have and a taken beyond what was sent are faults of the peer.
+ * A ring has one writer and one reader. Frame number n (from 0) lies in slot n % slots; the frame
+ * is there once the slot's turn is n + 1. The writer may use a slot again when the reader's "taken"
+ * has passed the slot. The place of a slot follows from its number alone, so turn, length and taken
+ * are the only values of a peer that are used. A wrong turn means that no frame is there. A length
+ * that no frame can have, or a taken beyond what was sent, is a fault of the peer.
  *
- * Orders of memory: the writer's store of turn (release) pairs with the reader's load (acquire);
- * the reader's store of taken (release) pairs with the writer's load (acquire).
+ * Memory order: the writer's store of turn (release) pairs with the reader's load (acquire); the
+ * reader's store of taken (release) pairs with the writer's load (acquire).
  */
 #ifndef UWARP_IO_MEMIF_RING_H
 #define UWARP_IO_MEMIF_RING_H
@@ -37,7 +37,7 @@ enum {
 	RING_PAGE = 4096,
 	RING_QUEUES_MAX = RING_PAGE / RING_LINE,
 	RING_FRAME_MIN = 14, /* an Ethernet header */
-	RING_BEGIN = 48	     /* octets of a frame in its slot's first line */
+	RING_BEGIN = 48	     /* octets of a frame in the first cache line of its slot */
 };
 
 struct ring_slot {
@@ -47,7 +47,7 @@ struct ring_slot {
 	uint8_t octets[];
 };
 
-/* What both sides of a pair must agree on: all sizes follow from it. */
+/* The parameters that both sides of a pair must agree on; all sizes follow from them. */
 struct ring_shape {
 	uint32_t frame_max; /* octets of a frame, Ethernet header included */
 	uint32_t queues;    /* 1..RING_QUEUES_MAX */
@@ -57,7 +57,7 @@ struct ring_shape {
 struct ring_region {
 	uint8_t *base; /* NULL: none */
 	size_t size;
-	int fd; /* for the peer; -1 when it has it */
+	int fd; /* descriptor to send to the peer; -1 after that */
 };
 
 /* A region of the peer's, which we read. */
@@ -66,27 +66,27 @@ struct ring_view {
 	size_t size;
 };
 
-/* The end that writes. All members are the writer's own. */
+/* The writing end. Only the writer uses the fields. */
 struct ring_writer {
 	uint8_t *slots;
 	uint32_t mask, stride;
-	uint32_t next;			       /* number of the next frame */
-	uint32_t seen;			       /* the peer's taken when we last looked */
+	uint32_t next;			       /* number of the next frame to write */
+	uint32_t seen;			       /* the last value read from *taken_by_peer */
 	const _Atomic uint32_t *taken_by_peer; /* in the peer's region */
 };
 
-/* The end that reads. */
+/* The reading end. */
 struct ring_reader {
 	const uint8_t *slots;
 	uint32_t mask, stride, frame_max;
-	uint32_t next;		 /* number of the next frame */
+	uint32_t next;		 /* number of the next frame to read */
 	_Atomic uint32_t *taken; /* in our region */
 };
 
 enum ring_result {
 	RING_OK,
 	RING_NONE, /* the reader finds no frame, the writer no room */
-	RING_FAULT /* the peer wrote what cannot be */
+	RING_FAULT /* the peer wrote an invalid value */
 };
 
 uint32_t ring_slots(const struct ring_shape *s);
@@ -95,8 +95,8 @@ uint32_t ring_stride(const struct ring_shape *s);
 /* Make a region for one peer. NO_LINK: errno says why not. */
 UW_CHECK uw_status ring_region_make(struct ring_region *r, const struct ring_shape *s);
 void ring_region_free(struct ring_region *r);
-/* Map the peer's region for reading; takes fd, which may be -1. INVAL: it is none, is shorter than
- * agreed, or its maker could still make it shorter (the seal is missing). */
+/* Map the peer's region read-only. Closes fd, which may be -1. INVAL: fd is no memfd, is shorter
+ * than agreed, or lacks the seal against shrinking. */
 UW_CHECK uw_status ring_view_map(struct ring_view *v, const struct ring_shape *s, int fd);
 void ring_view_unmap(struct ring_view *v);
 
@@ -106,8 +106,8 @@ struct ring_writer ring_writer_of(const struct ring_shape *s, const struct ring_
 struct ring_reader ring_reader_of(const struct ring_shape *s, const struct ring_region *ours,
 				  const struct ring_view *theirs, unsigned queue);
 
-/* Copy a frame of len octets, at most the agreed maximum, into the ring: the peer sees it on
- * return. NONE: the ring is full. */
+/* Copy a frame of len octets, at most the agreed maximum, into the ring; the peer sees the frame at
+ * once. NONE: the ring is full. */
 static inline enum ring_result ring_write(struct ring_writer *w, const struct io_frame *f,
 					  uint32_t len)
 {
@@ -120,7 +120,8 @@ static inline enum ring_result ring_write(struct ring_writer *w, const struct io
 	}
 	struct ring_slot *s =
 		(struct ring_slot *)(void *)(w->slots + (size_t)(w->next & w->mask) * w->stride);
-	/* The reader looks at the first line again and again: it is written last, in one go. */
+	/* The reader polls the first cache line of the slot, so the first line is written last, in
+	 * one go. */
 	const uint8_t *first = f->data;
 	uint32_t begin = f->len < RING_BEGIN ? f->len : RING_BEGIN;
 	uint8_t *to = s->octets + f->len;
@@ -136,7 +137,7 @@ static inline enum ring_result ring_write(struct ring_writer *w, const struct io
 	return RING_OK;
 }
 
-/* Is a frame there to be read? */
+/* Is a frame ready to be read? Returns its slot, or NULL. */
 static inline const struct ring_slot *ring_look(const struct ring_reader *r)
 {
 	const struct ring_slot *s =
@@ -146,8 +147,8 @@ static inline const struct ring_slot *ring_look(const struct ring_reader *r)
 	return atomic_load_explicit(&s->turn, memory_order_acquire) == r->next + 1 ? s : NULL;
 }
 
-/* The octets of the frame in s. They are the peer's and may change at any time: copy them, then
- * look at the copy. */
+/* The length of the frame in s. The octets stay writable for the peer: copy them first, then
+ * examine the copy. */
 static inline enum ring_result ring_length(const struct ring_reader *r, const struct ring_slot *s,
 					   uint32_t *len)
 {
@@ -155,7 +156,7 @@ static inline enum ring_result ring_length(const struct ring_reader *r, const st
 	return *len >= RING_FRAME_MIN && *len <= r->frame_max ? RING_OK : RING_FAULT;
 }
 
-/* The frame was copied. The writer hears of it with ring_tell. */
+/* The frame was copied. ring_tell reports this to the writer. */
 static inline void ring_step(struct ring_reader *r)
 {
 	r->next++;
@@ -166,14 +167,14 @@ static inline void ring_tell(const struct ring_reader *r)
 	atomic_store_explicit(r->taken, r->next, memory_order_release);
 }
 
-/* Doorbells: one page for the whole process, which all peers map and write, with a word for each
- * queue (io_link.doorbell). NULL if it cannot be had: errno. */
+/* Doorbells: one page for the whole process with a word for each queue (io_link.doorbell), which
+ * all peers map and write. NULL: see errno. */
 _Atomic uint32_t *bell_make(int *fd);
-/* Map the peer's; takes fd, which may be -1. */
+/* Map the peer's page of doorbells. Closes fd, which may be -1. */
 _Atomic uint32_t *bell_map(int fd);
 void bell_unmap(_Atomic uint32_t *bell);
 
-/* Of one queue; each has a line of its own. */
+/* The doorbell of one queue, in a cache line of its own. */
 static inline _Atomic uint32_t *bell_word(_Atomic uint32_t *bell, unsigned queue)
 {
 	return bell + queue * (RING_LINE / sizeof(*bell));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The socket filter (classic BPF) of a packet link: which frames the kernel hands to it. It spares
- * work; what matters is decided again where frames are received. */
+/* The socket filter (classic BPF) of a packet link: which frames the kernel hands to the socket.
+ * The filter only saves work; the receive path decides again. */
 #ifndef UWARP_IO_PACKET_FILTER_H
 #define UWARP_IO_PACKET_FILTER_H
 
@@ -8,17 +8,18 @@
 
 #include "io/io.h"
 
-#define FILTER_PORTS 64u /* with more ports, all TCP to the address comes */
+#define FILTER_PORTS 64u /* with more ports the filter passes all TCP to the address */
 #define FILTER_MAX   (64u + FILTER_PORTS)
 
 struct filter_ask {
 	uint32_t addr; /* IPv4, network order; 0: none */
-	/* Shared with the kernel: of IPv4 only ARP replies and TCP to these ports come. Else all
-	 * ARP, ICMP and TCP. */
+	/* The kernel has the IPv4 address too: of IPv4, pass only ARP replies and TCP to `ports`.
+	 * Else pass all ARP, and TCP and ICMP to the address. */
 	bool shared;
 	const uint16_t *ports; /* network order */
 	unsigned n_ports;
-	const struct uw_net *ip6; /* TCP and ICMPv6 to these, and asking for them */
+	/* pass TCP, ICMPv6 and neighbor solicitations for these addresses */
+	const struct uw_net *ip6;
 	unsigned n_ip6;
 };
 

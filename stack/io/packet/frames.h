@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of a packet link: small ones that hold one frame of the wire, and large ones that a merged
- * frame is received into. Memory is taken from the system once and touched when first used. Under
- * the stack lock.
+ * Frames of a packet link: small ones for a frame of the wire, and large ones to receive a frame
+ * that the kernel has merged. The memory is mapped once, and touched when a frame is first used.
+ * Under the stack lock.
  */
 #ifndef UWARP_IO_PACKET_FRAMES_H
 #define UWARP_IO_PACKET_FRAMES_H
@@ -10,7 +10,7 @@
 #include "io/io.h"
 
 #define FRAMES_HEADROOM 128u
-/* The largest frame that a pbuf can count (io/lwip), Ethernet header included. */
+/* Octets of a large frame, Ethernet header included; the length in a pbuf has 16 bits (io/lwip). */
 #define FRAMES_LARGE 65535u
 
 struct packet_frame {
@@ -26,7 +26,8 @@ struct frame_class {
 	size_t stride; /* octets from one frame to the next */
 	uint32_t room; /* octets of a frame's buffer */
 	unsigned max, made;
-	struct packet_frame *spare; /* the last that was freed first: it is in the cache */
+	/* free list, the last freed frame first, since its memory is in the cache */
+	struct packet_frame *spare;
 };
 
 struct frames {
@@ -37,10 +38,11 @@ struct frames {
 bool frames_open(struct frames *fs, uint32_t small);
 void frames_close(struct frames *fs);
 
-/* data = buf + FRAMES_HEADROOM, len 0, one reference; NULL: all are in use. */
+/* Take a frame, with data = buf + FRAMES_HEADROOM, len 0 and one reference; NULL: all are in use.
+ */
 struct io_frame *frames_take(struct frame_class *c, struct io_link *l);
 
-/* As io_ops has them. */
+/* free, ref and refs of struct io_ops. */
 void frames_free(struct io_frame *f);
 void frames_ref(struct io_frame *f);
 unsigned frames_refs(const struct io_frame *f);

@@ -4,9 +4,9 @@
  * (PACKET_VNET_HDR, packet(7)). The kernel merges received segments and cuts sent ones, and its
  * drivers compute checksums, so one system call carries up to 64 KiB of TCP payload (doc/adr/0024).
  *
- * The address is one of the link's own, which the kernel does not have, or the interface's own IPv4
- * address, shared with the kernel: then only TCP ports that were taken with claim_port or by a
- * first SYN are ours, and everything else stays the kernel's.
+ * The link's IPv4 address is either one that the kernel does not have, or the interface's own,
+ * which is then shared with the kernel: the link receives TCP only for ports that it has claimed
+ * (claim_port), and the kernel handles everything else.
  */
 #ifndef UWARP_IO_PACKET_PACKET_H
 #define UWARP_IO_PACKET_PACKET_H
@@ -17,20 +17,20 @@ struct packet_config {
 	const char *interface;
 	/* Network order. 0: the interface's own address, shared with the kernel. */
 	uint32_t addr, mask;
-	const struct uw_net *ip6; /* n_ip6 more, beside those that io_set_ip6 makes */
+	const struct uw_net *ip6; /* n_ip6 addresses, beside those that io_set_ip6 makes */
 	unsigned n_ip6;
 	unsigned mtu; /* IP octets per frame; 0: the interface's */
 	bool no_tso;  /* send every segment by itself */
-	bool verbose; /* say what was chosen */
+	bool verbose; /* print to stderr what was chosen */
 };
 
-/* Needs CAP_NET_RAW, and CAP_NET_ADMIN to share an address. What is wrong is said in one line on
- * stderr. UW_E_NO_LINK, UW_E_PERM, UW_E_INVAL, UW_E_NOMEM. */
+/* Needs CAP_NET_RAW, and CAP_NET_ADMIN to share an address. UW_E_NO_LINK, UW_E_PERM, UW_E_INVAL,
+ * UW_E_NOMEM; one line on stderr names the cause. */
 UW_CHECK uw_status packet_link_open(const struct packet_config *cfg, const struct io_env *env,
 				    struct io_link **out);
 
-/* The interface that a link's name means: "packet:IF", or IF if there is such an interface. NULL:
- * it means another kind of link. */
+/* The interface in a link's name: "packet:IF", or IF if there is such an interface. NULL: the name
+ * means another kind of link. */
 const char *packet_interface(const char *link);
 
 #endif

@@ -18,8 +18,7 @@ struct sender {
 	struct io_stats *stats;
 };
 
-/* As tx of struct io_ops. A frame longer than frame_max is dropped when it is the next to be sent.
- */
+/* tx of struct io_ops. A frame longer than frame_max is dropped when it is the next to be sent. */
 unsigned burst_send(struct sender *s, struct io_frame **v, unsigned n);
 
 #endif

@@ -7,7 +7,7 @@
 
 struct ethdev_plug {
 	const char *bus, *name, *args;
-	uint16_t port; /* out */
+	uint16_t port; /* set by ethdev_plug: the port number */
 };
 
 /* Add the device to its bus; 0 or -errno. */
@@ -15,14 +15,15 @@ int ethdev_plug(struct ethdev_plug *p);
 int ethdev_unplug(uint16_t port);
 
 struct ethdev_setup {
-	struct rte_mempool *const *rx; /* of each queue: where its receive buffers come from */
+	struct rte_mempool *const *rx; /* for each queue, the pool of its receive buffers */
 	unsigned queues;	       /* number of RX queues, and of TX queues */
-	unsigned mtu;		       /* 0: leave what the driver has */
-	bool tso;		       /* have it cut TCP segments if it can */
-	bool csum;		       /* have it do TCP checksums if it can */
+	unsigned mtu;		       /* 0: keep the MTU of the driver */
+	bool tso;		       /* use TSO if the port supports TSO */
+	bool csum; /* use TCP checksum offload if the port supports checksum offload */
 };
 
-/* With several queues, RSS spreads connections over them if the driver has it. 0 or -errno. */
+/* Configure the port. With several queues, RSS spreads connections over the queues if the driver
+ * supports RSS. 0 or -errno. */
 int ethdev_configure(uint16_t port, const struct ethdev_setup *s);
 
 enum { ETHDEV_NAME_LEN = 64 };

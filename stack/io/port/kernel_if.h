@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Properties of an interface of the kernel's, asked by ioctl. */
+/* Properties of a kernel interface, read by ioctl. */
 #ifndef UWARP_IO_PORT_KERNEL_IF_H
 #define UWARP_IO_PORT_KERNEL_IF_H
 
@@ -15,7 +15,7 @@ struct kernel_if {
 	uint32_t addr, mask; /* network order; 0: it has none */
 };
 
-/* If there is no such interface, one line on stderr says so. */
+/* Read the properties of an interface. Without such an interface, one line on stderr says so. */
 UW_CHECK uw_status kernel_if_read(const char *name, struct kernel_if *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel says about a PCI device, from sysfs. Nothing of DPDK. */
+/* Properties of a PCI device, read from sysfs without DPDK. */
 #ifndef UWARP_IO_PORT_PCI_DEV_H
 #define UWARP_IO_PORT_PCI_DEV_H
 
@@ -13,21 +13,21 @@
 struct pci_dev {
 	char addr[16];		 /* 0000:01:00.0 */
 	unsigned vendor, device; /* 0: unknown */
-	char driver[32];	 /* the kernel's driver it is bound to; "": none */
-	bool iommu;		 /* an IOMMU translates its addresses */
+	char driver[32];	 /* kernel driver of the device; "": none */
+	bool iommu;		 /* an IOMMU translates the addresses of the device */
 };
 
-/* Read the device at addr, "0000:01:00.0" or "01:00.0", from root (PCI_DEV_ROOT). NOENT: there is
- * none. */
+/* Read the device at addr, "0000:01:00.0" or "01:00.0", from root (PCI_DEV_ROOT). NOENT: no such
+ * device. */
 UW_CHECK uw_status pci_dev_read(const char *root, const char *addr, struct pci_dev *d);
 
-/* Is it bound to a driver that hands a device to a process? */
+/* Is the device bound to a kernel driver that gives devices to processes (vfio-pci, uio)? */
 bool pci_dev_handed_out(const struct pci_dev *d);
-/* Does the device use physical addresses? DPDK then has to use them too (IOVA mode PA), which takes
- * huge pages. */
+/* Does the device use physical addresses? DPDK then must use physical addresses too (IOVA mode PA),
+ * which needs huge pages. */
 bool pci_dev_physical(const struct pci_dev *d);
 
-/* OK, or one line on stderr about what to do first. */
+/* Can DPDK use the device? If not, one line on stderr says what to do first. */
 UW_CHECK uw_status pci_dev_check(const char *root, const char *addr, struct pci_dev *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port of DPDK's (an interface of the kernel's, a PCI device, or a virtual device) as a link for
- * each of its queues. */
+/* Opens a DPDK port (a kernel interface, a PCI device, or a virtual device), with a link for each
+ * of its queues. */
 #ifndef UWARP_IO_PORT_PORT_H
 #define UWARP_IO_PORT_PORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a port is made of: the driver's arguments, its buffers, and what its links are to have. */
+/* How to make a port: arguments of the driver, buffers, and properties of its links. */
 #ifndef UWARP_IO_PORT_SPEC_H
 #define UWARP_IO_PORT_SPEC_H
 
@@ -15,20 +15,20 @@ struct port_spec {
 	const char *bus;
 	char name[ETHDEV_NAME_LEN];
 	char args[512];
-	unsigned room;	    /* octets of a buffer, behind the headroom */
-	unsigned nrx, ntx;  /* buffers of a queue */
+	unsigned room;	    /* octets of a buffer after the headroom */
+	unsigned nrx, ntx;  /* number of receive and of send buffers of a queue */
 	struct pci_dev pci; /* PORT_PCI */
-	unsigned set_mtu;   /* in the device; 0: it has it or needs none */
-	/* for the links */
+	unsigned set_mtu;   /* MTU to set in the device; 0: leave the MTU of the device */
+	/* properties of the links */
 	unsigned mtu;
-	uint32_t addr, mask; /* the kernel interface's own; 0: not wanted, or it has none */
+	uint32_t addr, mask; /* IPv4 address of the kernel interface; 0: not wanted, or none */
 	uint32_t scope;
 };
 
-/* The caller has set kind, device and queues; this sets the rest. */
+/* Fill in all fields except kind, device and queues, which the caller has set. */
 UW_CHECK uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg);
 
-/* Say that the port has fewer queues than asked for. */
+/* Print that the port has fewer queues than asked for; returns UW_E_UNSUPPORTED. */
 UW_CHECK uw_status spec_say_queues(const char *link, unsigned has, unsigned asked);
 
 #endif

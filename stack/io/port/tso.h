@@ -14,24 +14,24 @@
 
 struct tso {
 	bool on;
-	bool ip6;		/* IPv6, too */
+	bool ip6;		/* also for IPv6 */
 	bool ip4_sum;		/* the port computes the checksum of the chain's IPv4 header */
 	uint32_t frame_max;	/* octets of a frame after cutting, Ethernet header included */
-	uint16_t seg_max;	/* buffers of a chain */
-	uint16_t frame_segs;	/* buffers that make up one frame after cutting, header included */
-	struct rte_mempool *mp; /* headers come from here */
+	uint16_t seg_max;	/* most buffers of a chain */
+	uint16_t frame_segs;	/* most buffers for one frame after cutting, header included */
+	struct rte_mempool *mp; /* pool for the headers of merged segments */
 };
 
 /* The TX offloads to request for TSO; 0: the port has no TSO. */
 uint64_t tso_offloads(const struct rte_eth_dev_info *info);
 
-/* Can frames of up to frame_max octets be merged on a port with that MTU? NULL: yes; else the
- * reason why not. Fills in all of t but `on` and `mp`. */
+/* Can frames of up to frame_max octets be merged on a port with this MTU? Sets all fields of t
+ * except `on` and `mp`. NULL: yes; else the reason why not. */
 const char *tso_read(struct tso *t, const struct rte_eth_dev_info *info, unsigned mtu,
 		     uint32_t frame_max);
 
-/* May the peer receive the long segment uncut? (Of a virtio port the peer may be another process.)
- */
+/* May the long segment reach the peer uncut? (The peer of a virtio port may be a process on this
+ * machine.) */
 bool tso_uncut(const struct rte_eth_dev_info *info);
 
 /* How many of the n frames at v, from the first on, can be merged; 1: none with the first. */

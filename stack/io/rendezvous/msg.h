@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What two processes on a memif link tell each other over their control connection, a
- * SOCK_SEQPACKET socket: one record per message. The connection lives as long as the pair: its end
- * is the peer's end. Descriptors of shared memory travel along: a page of doorbells, and a region
- * of frames.
+ * Messages of two processes on a memif link over their control connection, a SOCK_SEQPACKET socket:
+ * one record per message. The connection lives as long as the pair: a side that closes the
+ * connection leaves the pair. Descriptors of shared memory travel along: a page of doorbells, and a
+ * region of frames.
  *
  *   caller                              callee
  *   HELLO who mtu more + doorbells   ->
@@ -11,7 +11,7 @@
  *   READY + region                   ->
  *                                   <-  READY: both may send
  *   ...
- *   BYE either way: take what is in the ring, send nothing more, hang up
+ *   BYE from either side: the receiver takes the frames out of the ring, sends no more, and closes
  */
 #ifndef UWARP_IO_RENDEZVOUS_MSG_H
 #define UWARP_IO_RENDEZVOUS_MSG_H
@@ -24,12 +24,13 @@ enum { MSG_MAGIC = 0x70776d66, MSG_VERSION = 2, MSG_FDS = 2 };
 enum msg_type { MSG_HELLO = 1, MSG_WELCOME, MSG_REFUSE, MSG_READY, MSG_BYE };
 
 enum msg_why {
-	MSG_CROSSED = 1, /* I am calling you: wait for me */
-	MSG_FULL,	 /* I have as many peers as I can have */
-	MSG_NOT_ME,	 /* another version, or addresses that do not fit */
+	/* the calls crossed: the refusing side is calling too; wait for that call */
+	MSG_CROSSED = 1,
+	MSG_FULL,   /* the refusing process has the most peers that it can have */
+	MSG_NOT_ME, /* the other side has another version, or its address does not fit */
 	MSG_CLOSING,
-	MSG_NO_FDS,    /* I have no file descriptor left */
-	MSG_NO_MEMORY, /* I have no memory left */
+	MSG_NO_FDS,    /* no file descriptor left */
+	MSG_NO_MEMORY, /* no memory left */
 };
 
 struct msg {
@@ -37,36 +38,39 @@ struct msg {
 	uint16_t version;
 	uint8_t type;
 	union {
-		uint8_t why;  /* REFUSE */
-		uint8_t more; /* HELLO: queues beyond the first; WELCOME: that both have */
+		uint8_t why; /* REFUSE */
+		/* queues beyond the first; HELLO: of the caller, WELCOME: of both sides */
+		uint8_t more;
 	};
-	uint32_t addr; /* the sender's, network order */
+	uint32_t addr; /* IPv4 address of the sender, network order */
 	uint32_t pid;
-	uint32_t instance; /* of the sender's link: a number drawn when it was opened */
+	uint32_t instance; /* random number of the sender's link, drawn when the link was opened */
 	uint32_t mtu;
-	uint32_t unused; /* 0; a message of any version has this size */
+	/* 0. Every version of struct msg has the same size, so that versions can refuse each other.
+	 */
+	uint32_t unused;
 };
 _Static_assert(sizeof(struct msg) == 28, "sent as it is");
 
 /* Descriptors that came with a message. */
 struct msg_fds {
-	int fd[MSG_FDS]; /* in their order; -1: none */
-	bool lost;	 /* some did not arrive, as this process may open no more */
+	int fd[MSG_FDS]; /* in the order in which they were sent; -1: none */
+	bool lost;	 /* some did not arrive: this process has no descriptor left */
 };
 
-/* 0 or -errno. first, second: descriptors that go along, -1 for none. */
+/* Send m with the descriptors first and second (-1: none). 0 or -errno. */
 int msg_send(int fd, const struct msg *m, int first, int second);
 
-/* 1: *m is a valid message, and the descriptors in *fds are the caller's; 0: the end of the
- * connection, or no message of ours; -EAGAIN: nothing yet. */
+/* 1: *m is a valid message, and the caller owns the descriptors in *fds. 0: the connection ended,
+ * or the record is no valid message. -EAGAIN: no message yet. */
 int msg_receive(int fd, struct msg *m, struct msg_fds *fds);
 
-/* The same, waiting for it until deadline_ms (registry_now's clock): -ETIMEDOUT. */
+/* As msg_receive, but waits until deadline_ms (on the clock of registry_now): -ETIMEDOUT. */
 int msg_await(int fd, uint64_t deadline_ms, struct msg *m, struct msg_fds *fds);
 
-/* Close those that are still there. */
+/* Close the descriptors that msg_fds_take has not taken. */
 void msg_fds_close(struct msg_fds *fds);
-/* The i-th, which is the caller's from now on. */
+/* Descriptor i, which the caller owns from now on. */
 int msg_fds_take(struct msg_fds *fds, unsigned i);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lwIP 2.2.1 once more, with its sequential API. All that is not named here is as the raw API has
- * it, so that the two differ in the API alone. */
+/* The configuration of lwIP 2.2.1 with its sequential API. Every other option is as for the raw API
+ * (io/lwip), so that the two differ in the API alone. */
 #ifndef UWARP_SEQ_LWIPOPTS_H
 #define UWARP_SEQ_LWIPOPTS_H
 
 #include "io/lwip/lwipopts.h"
 
-/* A thread of its own, and the core lock, as lwIP has it by default: a call runs in the thread that
- * makes it. So does what comes in (doc/adr/0009). */
+/* lwIP runs its own thread and uses the core lock, as by default: an API call runs in the calling
+ * thread under the lock. So does input of frames (doc/adr/0009). */
 #undef NO_SYS
 #define NO_SYS 0
 #undef SYS_LIGHTWEIGHT_PROT
@@ -26,14 +26,15 @@
 #define LWIP_NETCONN_THREAD_SEM_ALLOC()
 #define LWIP_NETCONN_THREAD_SEM_FREE()
 
-/* Messages, netconns and segments as many as come: a pool costs its lock for each. */
+/* Allocate messages, netconns and segments with malloc: their number is not known, and each access
+ * to a pool would take a lock. */
 #undef MEMP_MEM_MALLOC
 #define MEMP_MEM_MALLOC 1
 
 #define TCPIP_THREAD_NAME	"uwarp-tcpip"
 #define TCPIP_MBOX_SIZE		4096
 #define DEFAULT_ACCEPTMBOX_SIZE 1024
-#define DEFAULT_TCP_RECVMBOX_SIZE                                                                  \
-	65536 /* the window's octets in crumbs; it grows as it is filled */
+/* Entries: enough for a full window of very small segments. Memory grows with use. */
+#define DEFAULT_TCP_RECVMBOX_SIZE 65536
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of this folder share: TCP connections of the kernel's. */
+/* Shared by the files of this folder, the transport over kernel sockets. */
 #ifndef UWARP_SOCKET_SOCK_H
 #define UWARP_SOCKET_SOCK_H
 
@@ -8,20 +8,20 @@
 #include "io/llp.h"
 #include "io/socket/host.h"
 
-/* More than an FPDU, or two segments of the largest kind. */
+/* More than an FPDU, and room for two of the largest segments. */
 #define SOCK_BUF (256u * 1024)
 
-/* Octets off to len wait: to be used up, or to be sent. */
+/* A buffer. Octets off to len are still to be used up (receive) or to be sent. */
 struct sock_buf {
-	struct sock_buf *next; /* sock.spare */
+	struct sock_buf *next; /* next in sock.spare */
 	size_t off, len;
 	uint8_t data[SOCK_BUF];
 };
 
-/* A descriptor as epoll knows it. */
+/* A descriptor registered with epoll. */
 struct sock_watch {
 	int fd;
-	uint32_t events; /* asked for */
+	uint32_t events; /* events that epoll is asked for */
 	bool added;
 	bool listens;
 };
@@ -29,26 +29,28 @@ struct sock_watch {
 enum conn_state {
 	CONN_CONNECTING,
 	CONN_OPEN,
-	CONN_LEAVING, /* the user closed it: what is queued goes out, and then the peer's FIN comes
-		       */
-	CONN_DEAD,    /* freed at the end of the round: events may still name it */
+	/* the user closed the connection; queued octets and the FIN go out, then we wait for the
+	   peer's FIN */
+	CONN_LEAVING,
+	/* freed at the end of the round, since events of the round may still name the connection */
+	CONN_DEAD,
 };
 
 struct llp_conn {
-	struct sock_watch w;	       /* first */
-	struct llp_conn *next, **link; /* sock.conns, sock.leaving, sock.dead */
+	struct sock_watch w;	       /* first: a sock_watch * is an llp_conn * */
+	struct llp_conn *next, **link; /* list: sock.conns, sock.leaving or sock.dead */
 	enum conn_state state;
 	void *ctx;
-	int error;	  /* of connecting or sending: told from within poll() */
-	uint32_t emss;	  /* ... */
-	size_t emss_left; /* octets until it is asked for again */
+	int error;	  /* errno of connect or send; reported to the user from within poll() */
+	uint32_t emss;	  /* the EMSS, from TCP_MAXSEG */
+	size_t emss_left; /* octets to send until TCP_MAXSEG is read again */
 	struct sock_buf *in, *out;
-	bool building; /* tx_begin without its commit */
+	bool building; /* tx_begin was called, tx_commit not yet */
 	bool paused;
-	bool full;		/* the kernel takes no more for now */
-	bool fin_came;		/* the peer's */
-	bool fin_due, fin_sent; /* ours, behind what is queued */
-	uint64_t leave_us;	/* CONN_LEAVING: not beyond that */
+	bool full;		/* the kernel took no more octets; wait for EPOLLOUT */
+	bool fin_came;		/* the peer's FIN came */
+	bool fin_due, fin_sent; /* our FIN is to be sent after the queued octets; is sent */
+	uint64_t leave_us;	/* CONN_LEAVING: close the socket at this time at the latest */
 	struct llp_addrs addrs;
 };
 
@@ -57,18 +59,20 @@ struct llp_listener {
 	struct llp_listener *next, **link;
 	struct io_link *l;
 	void *ctx;
-	uint64_t again_us; /* no descriptor was left: accept nothing before that */
+	/* accept() had no descriptor left: accept nothing before this time; 0: accept */
+	uint64_t again_us;
 };
 
-/* The instance; llp.h has one per process. */
+/* The state of the transport, one per process (llp.h). */
 struct sock {
 	struct llp_config cfg;
-	int epoll, bell; /* bell: rings who sleeps */
+	int epoll, bell; /* bell: an eventfd that ends sock_sleep */
 	struct llp_conn *conns, *leaving, *dead;
-	struct llp_listener *listeners, *unheard; /* unheard: freed at the end of the round */
+	/* unheard: closed listeners, freed at the end of the round */
+	struct llp_listener *listeners, *unheard;
 	struct sock_buf *spare;
 	unsigned n_spare;
-	uint64_t young_us; /* until then a connection is new, and its user's timers short */
+	uint64_t young_us; /* until then timers run more often, since a connection is new */
 };
 extern struct sock sock;
 
@@ -80,10 +84,10 @@ static inline uint64_t sock_now_us(void)
 /* addr.c */
 socklen_t sock_addr_make(const struct uw_ip *ip, uint16_t port, struct sockaddr_storage *out);
 void sock_addr_read(const struct sockaddr_storage *from, struct uw_ip *ip, uint16_t *port);
-bool sock_is_own_net(const struct uw_ip *ip); /* of 127.0.0.0/8, or ::1 */
+bool sock_is_own_net(const struct uw_ip *ip); /* is ip in 127.0.0.0/8, or ::1? */
 
 /* poll.c */
-/* False: errno says why. */
+/* Ask epoll for these events of w. False: errno says why not. */
 bool sock_watch(struct sock_watch *w, uint32_t events);
 struct sock_buf *sock_buf_get(void);
 void sock_buf_put(struct sock_buf **b);
@@ -98,14 +102,14 @@ uint64_t sock_next_timer_us(void);
 
 /* conn.c */
 struct llp_conn *sock_conn_new(int fd, void *ctx);
-/* It is up: ask the kernel for what can be known of it. */
+/* The connection is up: set the state and read the addresses from the kernel. */
 void sock_conn_opened(struct llp_conn *c);
-/* It is gone, and its user has been told or knows. */
+/* Close the socket; the user is not called. */
 void sock_conn_kill(struct llp_conn *c);
-/* It is gone, and its user hears of it. */
+/* The connection failed: close the socket and call closed(). */
 void sock_conn_lost(struct llp_conn *c, int error);
 void sock_conn_event(struct llp_conn *c, uint32_t events);
-/* After its time has come, or both FINs. */
+/* In CONN_LEAVING: close the socket if both FINs are through or an error came, else wait. */
 void sock_conn_leave(struct llp_conn *c);
 uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		       struct llp_conn **out) UW_CHECK;
@@ -117,7 +121,7 @@ struct llp_addrs sock_addrs(const struct llp_conn *c);
 void sock_set_tos(struct llp_conn *c, uint8_t tos);
 
 /* listen.c */
-/* A socket of that family with what all have; -1: errno says why. */
+/* A socket with the options that all have; -1: errno says why. */
 int sock_new(int family, const struct io_link *l);
 void sock_mark(int fd, uint8_t tos);
 uw_status sock_status(int error);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The descriptors of this process that this library answers for, and the object behind each.
+ * The table of descriptors that this library answers for, and the object behind each.
  *
- * A program can lose a descriptor without a call that this library sees: closefrom, close_range, a
+ * A program can close a descriptor without a call that this library sees: closefrom, close_range, a
  * raw system call. Its number may then name another file. So an entry of the table is only a hint.
- * Every look-up compares the device and inode numbers of what is open under that number with those
- * of the object, and for the uverbs node an open flag too.
+ * Every look-up compares the device and inode numbers of the open file with those of the object,
+ * and for the uverbs node an open flag too.
  *
  * One mutex, fdtab_lock(), guards the table and the pipes of its objects. Callbacks of the stack
- * take it, so nobody calls the stack with it held.
+ * take the mutex, so a thread that holds the mutex must not call the stack.
  */
 #ifndef UWARP_FDTAB_H
 #define UWARP_FDTAB_H
@@ -19,28 +19,28 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* The table has two levels, because few programs have more than FDTAB_CHUNK descriptors, and the
- * kernel lets none have more than FDTAB_MAX (fs.nr_open). */
+/* The table has two levels, since few programs have more than FDTAB_CHUNK descriptors. The kernel
+ * allows at most FDTAB_MAX (fs.nr_open). */
 #define FDTAB_CHUNK  65536u
 #define FDTAB_CHUNKS 16384u
 #define FDTAB_MAX    (FDTAB_CHUNK * FDTAB_CHUNKS)
 
 struct fd_obj;
 
-/* What one kind of descriptor does in a call. Results are those of the call, or a negative errno.
- * NULL: the real call is made on the real file. */
+/* How one kind of descriptor handles each call. The result is that of the call, or a negative
+ * errno. NULL: the call goes to the kernel. */
 struct fd_class {
 	ssize_t (*write)(struct fd_obj *o, int fd, const void *buf, size_t len);
 	int (*ioctl)(struct fd_obj *o, unsigned long request, void *arg);
 	ssize_t (*sendmsg)(struct fd_obj *o, int fd, const struct msghdr *m);
-	/* Before close() of a descriptor, which still works. */
+	/* Called before close() of a descriptor, while the descriptor still works. */
 	void (*closing)(struct fd_obj *o);
 	/* The last descriptor was closed. Calls on the object may still be under way. */
 	void (*closed)(struct fd_obj *o);
 	void (*free)(struct fd_obj *o);
-	/* In a forked child, which has one thread at that moment. */
+	/* Called in a forked child, which has one thread at that moment. */
 	void (*forked)(struct fd_obj *o);
-	bool is_cdev;	/* fstat() says that it is a character device */
+	bool is_cdev;	/* fstat() reports a character device */
 	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
 	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
@@ -48,31 +48,33 @@ struct fd_class {
 struct fd_obj {
 	const struct fd_class *cls;
 	atomic_uint refs;
-	/* all below: fdtab_lock() */
-	unsigned nfds; /* how many descriptors of the table stand for it */
-	int fd;	       /* one of these, -1: none */
-	int wfd;       /* a pipe's other end, which only this library uses; -1: none */
+	/* all fields below: under fdtab_lock() */
+	unsigned nfds; /* number of descriptors in the table for this object */
+	int fd;	       /* one of these descriptors, -1: none */
+	int wfd;       /* the end of the pipe that only this library uses; -1: no pipe */
 	int fork_fd;   /* the new pipe while a forked child makes one, else -1 */
-	dev_t dev;     /* what fstat() must say; both ends of a pipe have the same numbers */
+	/* device number that fstat() must return, as ino; both ends of a pipe have the same */
+	dev_t dev;
 	ino_t ino;
 };
 
 typedef _Atomic(struct fd_obj *) fdtab_entry;
 
-/* By fd / FDTAB_CHUNK; NULL: no descriptor of ours is there. A chunk stays once it was made. */
+/* Indexed by fd / FDTAB_CHUNK; NULL: no descriptor in that range is in the table. A chunk is never
+ * freed. */
 extern _Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
 
-/* The caller has the one reference. */
+/* Initialise o with one reference, which is the caller's. */
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls);
 void fd_obj_put(struct fd_obj *o);
 
-/* Let `fd` stand for o. The table takes a reference of its own. -EMFILE: a number that no kernel
- * gives; -ENOMEM */
+/* Enter fd for object o. The table takes a reference of its own. -EMFILE: fd is FDTAB_MAX or above;
+ * -ENOMEM. */
 int fdtab_add(int fd, struct fd_obj *o);
 
 struct fd_obj *fdtab_get_slow(int fd);
 
-/* The object behind fd, with a reference for the caller. NULL: not one of ours. */
+/* The object behind fd, with a reference for the caller. NULL: fd is not in the table. */
 static inline struct fd_obj *fdtab_get(int fd)
 {
 	unsigned n = (unsigned)fd;
@@ -91,32 +93,34 @@ static inline struct fd_obj *fdtab_get(int fd)
 
 /* Before fd is closed: run the closing() of its object. */
 void fdtab_closing(int fd);
-/* Take fd out of the table. Returns the object if that was its last descriptor, else NULL. The
- * caller passes it to fdtab_closed() later. */
+/* Remove fd from the table. Returns the object if that was its last descriptor, else NULL. The
+ * caller later passes the object to fdtab_closed(). */
 struct fd_obj *fdtab_forget(int fd);
 void fdtab_closed(struct fd_obj *o);
 
 /* The program made `copy` a duplicate of `fd`. */
 void fdtab_dup(int fd, int copy);
 
-/* A pipe for o: the program can read what this library writes. Returns the end that the program
- * reads, close-on-exec and blocking, or a negative errno. It never polls as writable, as sockets
- * do; an eventfd would have no inode number of its own to compare. The other end is closed with the
- * last descriptor of o. */
+/* Make a pipe for o, from which the program reads what this library writes. Returns the end for the
+ * program, close-on-exec and blocking, or a negative errno. The other end is closed with the last
+ * descriptor of o. A pipe, since poll() reports a socket as writable, and an eventfd has no inode
+ * number of its own. */
 int fd_obj_pipe(struct fd_obj *o);
 
-/* A read of the pipe found its end: the program closed the other one. Open that again. */
+/* A read of the pipe returned end-of-file, since the program closed the other end: open that end
+ * again. */
 void fd_obj_revive(struct fd_obj *o);
 
-/* As fdtab_get(), without a look at what is open under that number: for a caller that only calls
- * fd_obj_send(), which looks. */
+/* As fdtab_get(), but does not compare the open file. For callers that only call fd_obj_send(),
+ * which compares. */
 struct fd_obj *fdtab_get_unchecked(int fd);
 
-/* Put octets into the pipe behind o, or take some out. They never block. The number of
- * octets or a negative errno. */
+/* Write to, or read from, the pipe of o. Never blocks. Returns the number of octets or a negative
+ * errno. */
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len);
 ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len);
-/* Several such steps as one. */
+/* Combine several of these calls into one atomic step: take the lock, and use the _locked
+ * functions. */
 void fdtab_lock(void);
 void fdtab_unlock(void);
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libc's own definitions of the functions that this room wraps, or those of another preloaded
- * library between this one and libc. */
+/* Pointers to the next definitions of the functions that this room wraps: those of libc, or of
+ * another preloaded library between this one and libc. */
 #ifndef UWARP_NEXT_H
 #define UWARP_NEXT_H
 
@@ -67,7 +67,7 @@ struct next {
 #undef NEXT_FIELD
 };
 
-/* Resolved at the first call; afterwards one load. */
+/* The first call looks the functions up; later calls cost one load. */
 const struct next *next_fn(void);
 
 #endif

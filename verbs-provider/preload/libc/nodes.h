@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device nodes that exist for this process only, in /dev/infiniband. */
+/* The device nodes in /dev/infiniband that exist for this process only. */
 #ifndef UWARP_NODES_H
 #define UWARP_NODES_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Is path one of them? NULL is none. */
+/* Is path one of these nodes? path may be NULL: false. */
 bool node_is(const char *path);
-/* Is it one relative to the open directory dir? dir may be AT_FDCWD and path absolute. */
+/* As node_is, with path relative to the open directory dir, which may be AT_FDCWD. path may be
+ * absolute. */
 bool node_is_at(int dir, const char *path);
 
-/* open() of it: a descriptor or a negative errno. Only the end of the path counts. */
+/* open() of a node: a descriptor or a negative errno. Only the last component of path is examined.
+ */
 int node_open(const char *path, int flags);
 
-/* Is the descriptor one that must look like a node (fd_class.is_cdev)? */
+/* Must the descriptor look like a device node (fd_class.is_cdev)? */
 bool fd_is_node(int fd);
 
 /* stat() of a device node, and fstat() of a descriptor whose class says is_cdev. */

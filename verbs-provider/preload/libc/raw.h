@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls that this library makes for itself.
+ * System calls for use inside this library.
  *
- * libc's functions of the same names would call the wrappers of this library, or of another
- * preloaded one. Some of them are cancellation points as well, which nothing may be that runs in a
- * callback of the stack, because that callback holds the stack's lock.
+ * The libc functions of the same names would call the wrappers of this library, or of another
+ * preloaded one. Some are cancellation points too, which are not allowed in a callback of the
+ * stack, since the callback holds the stack lock.
  */
 #ifndef UWARP_RAW_H
 #define UWARP_RAW_H

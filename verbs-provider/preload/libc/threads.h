@@ -8,11 +8,12 @@
 int helper_start(void *(*fn)(void *), void *arg);
 
 /*
- * Programs may cancel a thread in write(), ioctl() or close(). Our version of these takes locks and
- * calls the stack, and must not be cut short there. So cancel_off() disables cancellation and
- * cancel_restore(), with what cancel_off() returned, gives back the state that the caller had. They
- * nest. A wait that the program may cancel (GET_EVENT) stands between cancel_allow() and
- * cancel_forbid(), which set the caller's own state for that long.
+ * Programs may cancel a thread in write(), ioctl() or close(). This library's versions of these
+ * functions take locks and call the stack, and must not be cancelled there. So cancel_off()
+ * disables cancellation, and cancel_restore() restores the state that cancel_off() returned. The
+ * pairs nest. A wait in which the program may cancel the thread (GET_EVENT) is put between
+ * cancel_allow() and cancel_forbid(), which restore the caller's own state for the time of the
+ * wait.
  */
 int cancel_off(void);
 void cancel_restore(int was);

@@ -3,10 +3,10 @@
 #ifndef UWARP_LOADER_EXIT_H
 #define UWARP_LOADER_EXIT_H
 
-/* From now on loader_exiting() closes the engine. Starts one thread per process. */
+/* Start the thread (one per process) that closes the engine when loader_exiting() is called. */
 void exit_watch(void);
 
-/* library.c: close the engine if it runs in this process. */
+/* library.c: close the engine, if this process has one running. */
 void loader_end(void);
 
 #endif

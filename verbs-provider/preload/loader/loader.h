@@ -16,22 +16,22 @@
 #include "facts.h"
 #include "host.h"
 
-/* The library's table and the engine, made at the first call. NULL: it failed, and one line on
- * stderr said why. Both take the loader's lock, which comes first in the order of locks: do not
- * call them with a lock of another room held. */
+/* loader_api: the function table of the library; loader_engine: the engine. The first call makes
+ * both. NULL: that failed, and one line on stderr said why. Both functions take the loader's lock,
+ * which is the first in the lock order: do not call them with a lock of another room held. */
 const struct uw_api *loader_api(void);
 struct uw_engine *loader_engine(void);
 
-/* The node GUID in host order. It stays the same for the life of the process. 0: no library. */
+/* The node GUID in host order, the same for the life of the process. 0: no library. */
 uint64_t loader_guid(void);
-/* What the engine says of the device now. False: no library. */
+/* The properties of the device as the engine knows them now. False: no library. */
 bool loader_device(struct uw_device_attr *attr);
-/* The same with the final address. This starts the link if the address is not final before. */
+/* As loader_device, with the final address; starts the link if the address is not final yet. */
 bool loader_device_settled(struct uw_device_attr *attr);
-/* The same two as facts.h has it, with the node GUID above. */
+/* As the two above, converted to the struct of facts.h, with the node GUID above. */
 bool loader_facts(struct uwarp_facts *f);
 bool loader_facts_settled(struct uwarp_facts *f);
-/* An engine is open: a program has asked for the device in this process. */
+/* Is an engine open, so that the program has asked for the device? */
 bool loader_is_open(void);
 
 /* Call this before the engine starts its link: a child forked later needs an engine of its own. */
@@ -39,18 +39,18 @@ void loader_starting(void);
 
 /* The process calls _exit(): end the connections, within 3 s. Safe in signal handlers. */
 void loader_exiting(void);
-/* The process ends and the engine is closed. */
+/* Is the process ending and the engine closed? */
 bool loader_ended(void);
 
 /* Register the at-fork handlers (fork.c), once. */
 void loader_watch_forks(void);
 void loader_fork_prepare(void);
 void loader_fork_parent(void);
-/* True: the engine had started, so it stays with the parent. The next loader_engine() opens one of
- * this process's own. */
+/* True: the engine had started, so the engine stays with the parent, and the next loader_engine()
+ * opens a new one. */
 bool loader_fork_child(void);
 
-/* The absolute path of the directory that holds this library, or false. */
+/* The absolute path of the directory of this library. False: unknown. */
 bool loader_own_dir(char dir[PATH_MAX]);
 
 #endif

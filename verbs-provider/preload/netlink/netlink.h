@@ -3,8 +3,8 @@
  * RDMA netlink (rdma/rdma_netlink.h), by which libibverbs, librdmacm and rdma(8) find devices.
  *
  * A request about our device is answered here. A request about another device goes to the kernel.
- * A request for all devices goes to the kernel too, if that has RDMA, and our device is added to
- * the answer.
+ * A request for all devices goes to the kernel too, if the kernel has RDMA, and our device is added
+ * to the answer.
  */
 #ifndef UWARP_NETLINK_H
 #define UWARP_NETLINK_H
@@ -12,7 +12,7 @@
 /* socket(AF_NETLINK, type, NETLINK_RDMA). A descriptor or a negative errno. */
 int netlink_open(int type);
 
-/* From now on call fn() in netlink_open(). The last caller of this counts. */
+/* Call fn() whenever netlink_open() is called. A later call replaces fn. */
 void netlink_on_open(void (*fn)(void));
 
 #endif

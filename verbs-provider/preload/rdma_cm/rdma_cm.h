@@ -61,49 +61,50 @@ struct cm_id;
 
 struct cm_event {
 	TAILQ_ENTRY(cm_event) link;
-	struct cm_id *id;	  /* the id that counts it in events_reported */
+	struct cm_id *id;	  /* the id whose events_reported counts this event */
 	struct uw_ep *ep;	  /* CONNECT_REQUEST: the new endpoint, which the event owns */
 	const struct uw_api *api; /* the table to use with ep */
 	struct rdma_ucm_event_resp resp;
 };
 TAILQ_HEAD(cm_events, cm_event);
 
-/* One open rdma_cm node, which librdmacm calls an event channel. All fields: cm.lock. */
+/* One open rdma_cm node, which librdmacm calls an event channel. All fields are under cm.lock. */
 struct cm_file {
 	struct fd_obj obj;
 	struct cm_events events;
 	LIST_HEAD(, cm_id) ids;
 	bool signalled;	 /* an octet is in the pipe, because the queue is not empty */
-	bool signalling; /* the stack will call back, and then an octet is put in */
+	bool signalling; /* a call back from the stack is due, which writes the octet */
 	bool closed;	 /* no new ids */
 	/* for cm_file_linger() */
-	pid_t ended_tid;   /* the thread that fetched the end of a connection last, or 0 */
-	uint64_t ended_ms; /* when it did, CLOCK_MONOTONIC */
+	/* the thread that last fetched an event for the end of a connection, or 0 */
+	pid_t ended_tid;
+	uint64_t ended_ms; /* time of that fetch, CLOCK_MONOTONIC */
 	unsigned waiting;  /* threads that wait for an event */
 };
 
 struct cm_id {
-	LIST_ENTRY(cm_id) link; /* of file->ids */
+	LIST_ENTRY(cm_id) link; /* list: file->ids */
 	struct cm_file *file;
 	uint32_t handle;
-	uint64_t uid; /* librdmacm's name for it; 0 until a connection request is accepted */
+	uint64_t uid; /* the id in librdmacm; 0 until a connection request is accepted */
 	uint16_t ps;
 	uint8_t qp_type;
 	enum cm_state state;
-	unsigned refs;	      /* commands that use it now */
-	bool resolving;	      /* resolve.c uses it, perhaps for as long as the timeout */
-	bool dying;	      /* DESTROY_ID waits for refs to become 0 */
-	bool orphaned;	      /* destroyed, and resolve.c frees it when it is done */
-	bool lost;	      /* after fork(): its endpoint stayed with the parent */
-	bool passive;	      /* it came with a connection request */
-	bool unanswered;      /* the request is neither accepted nor rejected yet */
-	bool connecting;      /* CONNECT or ACCEPT has no outcome yet */
+	unsigned refs;	 /* number of commands that use the id now */
+	bool resolving;	 /* resolve.c uses the id, for up to the timeout of the resolution */
+	bool dying;	 /* DESTROY_ID waits for refs to become 0 */
+	bool orphaned;	 /* destroyed by the program; resolve.c frees the id after the resolution */
+	bool lost;	 /* after fork(): its endpoint stayed with the parent */
+	bool passive;	 /* the id was made by a connection request */
+	bool unanswered; /* the request is neither accepted nor rejected yet */
+	bool connecting; /* CONNECT or ACCEPT has no outcome yet */
 	bool established;     /* from ESTABLISHED until either side disconnects */
-	bool as_roce;	      /* CONNECT: tell of success as InfiniBand does */
+	bool as_roce;	      /* CONNECT: report success as InfiniBand does */
 	bool shares_port;     /* RDMA_OPTION_ID_REUSEADDR */
 	bool only6;	      /* RDMA_OPTION_ID_AFONLY */
 	uint8_t tos;	      /* RDMA_OPTION_ID_TOS */
-	bool has_ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT was set, to: */
+	bool has_ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT was set, to ack_timeout */
 	uint8_t ack_timeout;
 	bool has_dev;		  /* bound to an address of the device */
 	uint32_t events_reported; /* how many events the program has fetched */
@@ -116,12 +117,13 @@ struct cm_id {
 
 struct cm {
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* refs or connecting of some id changed */
+	pthread_cond_t changed; /* refs or connecting of some id has changed */
 	struct cm_id **ids;	/* index: the handle */
 	uint32_t room, first_free;
-	struct cm_events drops;			      /* requests to refuse */
-	bool dropping;				      /* a helper thread refuses them */
-	TAILQ_HEAD(cm_resolves, cm_resolve) resolves; /* those that a helper thread waits for */
+	struct cm_events drops; /* connection requests to refuse */
+	bool dropping;		/* a helper thread is refusing the requests in drops */
+	/* resolutions that wait for a helper thread */
+	TAILQ_HEAD(cm_resolves, cm_resolve) resolves;
 };
 extern struct cm cm;
 
@@ -132,7 +134,7 @@ int cm_open(int flags);
 /* The file behind fd, with a reference to its obj. NULL: fd is no rdma_cm node. */
 struct cm_file *cm_file_get(int fd);
 
-/* At-fork handlers. lost: the parent's engine is not usable in the child. */
+/* At-fork handlers. lost: the engine of the parent cannot be used in the child. */
 void cm_fork_prepare(void);
 void cm_fork_parent(void);
 void cm_fork_child(bool lost);
@@ -141,7 +143,8 @@ void cm_fork_child(bool lost);
 
 /* A new id on file. The caller holds cm.lock. NULL: no memory. */
 struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t qp_type);
-/* Find an id by its handle and add a reference. -ENOENT; -EINVAL: it is on another file. */
+/* Find an id by its handle and add a reference. -ENOENT: no such id; -EINVAL: the id belongs to
+ * another file. */
 int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out);
 void cm_id_put(struct cm_id *id);
 /* Destroy an id and the events queued for it. Waits for commands that use it, but not for a
@@ -149,9 +152,9 @@ void cm_id_put(struct cm_id *id);
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);
 /* Free an orphaned id. No lock may be held. */
 void cm_id_free(struct cm_id *id);
-/* Create its endpoint if it has none. This starts the link. */
+/* Create the endpoint of id if there is none. This starts the link. */
 int cm_id_endpoint(struct cm_id *id);
-/* The local address of its endpoint. For an AF_INET6 program, IPv4 becomes ::ffff:a.b.c.d. */
+/* The local address of the endpoint of id. For an AF_INET6 program, IPv4 becomes ::ffff:a.b.c.d. */
 void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_storage *a);
 
 /* ---- events ---- */
@@ -183,10 +186,12 @@ static inline bool cm_id_is_rc(const struct cm_id *id)
 
 struct cm_call {
 	struct cm_file *file;
-	int fd;		  /* the descriptor that the command was written to */
-	const void *in;	  /* the command, filled up with zeros to its full size */
-	uint32_t out;	  /* room for the response in octets */
-	struct cm_id *id; /* with a reference and its cmd lock; NULL: the command names no id */
+	int fd;		/* the descriptor that the command was written to */
+	const void *in; /* the command, filled up with zeros to its full size */
+	uint32_t out;	/* room for the response in octets */
+	/* the id of the command, with a reference and with cm_id.cmd held; NULL: the command names
+	 * no id */
+	struct cm_id *id;
 };
 typedef int cm_cmd_fn(const struct cm_call *c);
 
@@ -194,7 +199,7 @@ cm_cmd_fn cm_cmd_get_event, cm_cmd_query_route, cm_cmd_query, cm_cmd_init_qp_att
 	cm_cmd_bind, cm_cmd_listen, cm_cmd_resolve_ip, cm_cmd_resolve_addr, cm_cmd_resolve_route,
 	cm_cmd_connect, cm_cmd_accept, cm_cmd_reject, cm_cmd_disconnect;
 
-/* Write the response to the program's address `to`: as much of it as there is room for, at least
+/* Write the response to the program's address `to`, truncated to the room there, but at least
  * `least` octets. -ENOSPC, -EFAULT. */
 int cm_answer(const struct cm_call *c, uint64_t to, const void *resp, size_t len, size_t least);
 

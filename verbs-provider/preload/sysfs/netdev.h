@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The network interface that the device belongs to, as far as programs ask for one. */
+/* The network interface that programs see for the device. */
 #ifndef UWARP_SYSFS_NETDEV_H
 #define UWARP_SYSFS_NETDEV_H
 
@@ -11,9 +11,9 @@ struct netdev {
 };
 
 /*
- * The interface that the link names (--link af_packet:IF, af_xdp:IF). Else the loopback interface:
- * addresses over memif come from 127.0.0.0/8, and a port that DPDK owns has no interface of the
- * kernel's.
+ * Find the interface named by the link (--link af_packet:IF, af_xdp:IF). Without one, use the
+ * loopback interface: memif addresses are in 127.0.0.0/8, and a port owned by DPDK has no kernel
+ * interface.
  */
 void netdev_find(struct netdev *dev);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths lead into the folder of tree.h, and the way back. */
+/* Maps paths of the program to the folder of tree.h, and back. */
 #ifndef UWARP_SYSFS_PATHS_H
 #define UWARP_SYSFS_PATHS_H
 
@@ -7,15 +7,15 @@
 #include <stdbool.h>
 
 /*
- * What to open instead of `path`: `path` itself, unless it lies in /sys/class/infiniband,
- * /sys/class/infiniband_verbs, /dev/infiniband or the device's place in /sys/devices. Then it is
- * the file in our folder, written to buf.
+ * The path to use instead of `path`: the file in our folder, written to buf, if `path` lies in
+ * /sys/class/infiniband, /sys/class/infiniband_verbs, /dev/infiniband or the device's place in
+ * /sys/devices. Else `path` itself.
  */
 const char *path_to_tree(const char *path, char buf[PATH_MAX]);
-/* The same for a call that will read the file: its text is brought up to date. */
+/* As path_to_tree, for a call that will read the file: updates the content of the file. */
 const char *path_to_open(const char *path, char buf[PATH_MAX]);
 
-/* Rewrite an absolute path that a libc function returned: without our folder in front. In place. */
+/* Remove our folder from the front of an absolute path that a libc function returned. In place. */
 void path_from_tree(char *path);
 
 /* Is the descriptor open on dev/infiniband of our folder? */

@@ -12,7 +12,7 @@
 /* A new channel: a descriptor with close-on-exec, or a negative errno. */
 int channel_open(void);
 
-/* Both are described in host.h. */
+/* See struct uwarp_host in host.h. */
 int channel_post(int fd, const void *event, size_t len);
 int channel_drop(int fd, uint64_t handle);
 

@@ -31,10 +31,11 @@ typedef int sys_prot_t;
 #define sys_sem_valid_val(s)	((s).valid)
 #define sys_sem_set_invalid(s)	((s)->valid = false)
 
-/* The calling thread's own semaphore, for calls that wait. */
+/* The semaphore of the calling thread, for API calls that wait. */
 sys_sem_t *seq_thread_sem(void);
 
-/* The calling thread is lwIP's own. Is it? */
+/* seq_mark_thread: the calling thread is lwIP's own. seq_is_lwips: is the calling thread lwIP's
+ * own? */
 void seq_mark_thread(void);
 bool seq_is_lwips(void);
 
