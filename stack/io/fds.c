@@ -15,13 +15,16 @@
 /*
  * Fork handlers take no argument, so the set can only be one per process.
  *
- * Nobody waits for `lock` but fork itself: fds_close may be called with a stack's lock held, and a
- * fork holds `lock` while it waits for those of the stacks. Whoever finds it taken leaves the
- * descriptor in `due`, and whoever has it closes what it finds there.
+ * Only fork waits for `lock`: fds_close may be called with a stack's lock held, and a fork holds
+ * `lock` while it waits for the stacks' locks. A thread that finds `lock` taken leaves the
+ * descriptor in `due`, and the thread that holds `lock` closes it. A thread does not try `lock`
+ * while a fork waits for it: a mutex is not fair, and busy threads would keep the fork waiting for
+ * seconds.
  */
 static struct {
 	pthread_mutex_t lock; /* no descriptor of ours is closed meanwhile */
 	pthread_once_t once;
+	_Atomic unsigned forks;		       /* forks that wait for the lock or hold it */
 	_Atomic uint64_t kept[FDS_MAX / BITS]; /* open, by number */
 	_Atomic uint64_t due[FDS_MAX / BITS];  /* of these, to be closed */
 	_Atomic unsigned ndue;
@@ -55,13 +58,19 @@ static void close_due(void)
 	}
 }
 
+static bool try_lock(void)
+{
+	return atomic_load(&fds.forks) == 0 && pthread_mutex_trylock(&fds.lock) == 0;
+}
+
 /*
- * Close what is due unless somebody else has the lock, who does it then. Sequentially consistent:
- * either the holder sees ndue after it has unlocked, or we find the lock free after ndue was set.
+ * Close what is due unless another thread or a fork has the lock, which does it then. Sequentially
+ * consistent: either the holder sees ndue after it has unlocked (a fork: after it has left
+ * `forks`), or we find the lock free after ndue was set.
  */
 static void try_close_due(void)
 {
-	while (atomic_load(&fds.ndue) && pthread_mutex_trylock(&fds.lock) == 0) {
+	while (atomic_load(&fds.ndue) && try_lock()) {
 		close_due();
 		pthread_mutex_unlock(&fds.lock);
 		atomic_thread_fence(memory_order_seq_cst);
@@ -70,13 +79,14 @@ static void try_close_due(void)
 
 static void before_fork(void)
 {
+	atomic_fetch_add(&fds.forks, 1);
 	pthread_mutex_lock(&fds.lock);
 }
 
 static void in_parent(void)
 {
 	pthread_mutex_unlock(&fds.lock);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_fetch_sub(&fds.forks, 1);
 	try_close_due();
 }
 
@@ -90,6 +100,7 @@ static void in_child(void)
 		atomic_store(&fds.due[i], 0);
 	}
 	atomic_store(&fds.ndue, 0);
+	atomic_store(&fds.forks, 0);
 	pthread_mutex_unlock(&fds.lock);
 }
 
@@ -122,7 +133,7 @@ void fds_close(int fd)
 	if (fd < 0 || (unsigned)fd >= FDS_MAX ||
 	    !(atomic_load(&fds.kept[(unsigned)fd / BITS]) & bit_of(fd)))
 		return;
-	if (pthread_mutex_trylock(&fds.lock) == 0) {
+	if (try_lock()) {
 		close_kept(fd);
 		pthread_mutex_unlock(&fds.lock);
 		atomic_thread_fence(memory_order_seq_cst);

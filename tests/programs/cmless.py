@@ -117,14 +117,16 @@ class Qperf(CmLess):
         server.stop()
 
 
+# As a RoCE device the port has no LID, so that the programs must be told a GID, as on a RoCE NIC.
 def pingpongs(identity):
+    gid = "-g 0 " if identity == "roce" else ""
     return [
-        CmLess("ibv_rc_pingpong", "", identity),
+        CmLess("ibv_rc_pingpong", gid.strip(), identity),
         CmLess("ibv_rc_pingpong", "-g 0 -e -n 500", identity),
         CmLess("ibv_rc_pingpong", "-g 0 -c -s 65536 -n 200", identity),
         CmLess("ibv_rc_pingpong", "-g 0 -r 1", identity),
         CmLess("ibv_srq_pingpong", "-g 0 -q 8", identity),
-        CmLess("ibv_srq_pingpong", "-e -q 16 -n 500", identity),
+        CmLess("ibv_srq_pingpong", f"{gid}-e -q 16 -n 500", identity),
     ]
 
 

@@ -133,8 +133,11 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 		return -EINVAL;
 	ok = ah->is_global ? gid_to_ip(ah->grh.dgid.raw, &a) : lid_to_ip(&dev, ah->dlid, &a);
 	if (!ok) {
-		uwarp_warn("ibv_modify_qp: the peer's %s is not that of a uwarp device",
-			   ah->is_global ? "GID" : "LID");
+		uwarp_warn("ibv_modify_qp: the peer's %s is not that of a uwarp device%s",
+			   ah->is_global ? "GID" : "LID",
+			   ah->is_global || ah->dlid
+				   ? ""
+				   : "; RoCE has no LIDs, name a GID (pingpong: -g 0)");
 		return -EINVAL;
 	}
 	if (ah->is_global) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "made.h"
 
+#include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/be.h"
@@ -105,4 +107,21 @@ bool made_namespace(void)
 		return false;
 	snprintf(map, sizeof(map), "0 %u 1", uid);
 	return put("/proc/self/uid_map", map) && made_run("ip link set lo up");
+}
+
+static bool accepts(int fd, int level, int option)
+{
+	int one = 1;
+	bool ok = fd >= 0 && !setsockopt(fd, level, option, &one, sizeof(one));
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+bool made_socket_options(void)
+{
+	return accepts(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), SOL_PACKET,
+		       PACKET_VNET_HDR) &&
+	       accepts(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), SOL_SOCKET, SO_LOCK_FILTER);
 }

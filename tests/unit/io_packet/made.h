@@ -30,6 +30,9 @@ uint32_t made_octets(const struct made *m, uint8_t *out);
 
 /* Go on in a network namespace of our own. False: there can be none. */
 bool made_namespace(void);
+/* False: an emulator between the test and the kernel does not know the socket options of the link
+ * (qemu-aarch64 knows neither SO_LOCK_FILTER nor PACKET_VNET_HDR). */
+bool made_socket_options(void);
 /* Run it by the shell, silently; true: it ended with 0. */
 bool made_run(const char *command);
 

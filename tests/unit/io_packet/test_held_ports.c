@@ -140,5 +140,9 @@ int main(void)
 		print_message("no network namespace can be made here\n");
 		return SKIPPED;
 	}
+	if (!made_socket_options()) {
+		print_message("the emulator does not know the socket options of the link\n");
+		return SKIPPED;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

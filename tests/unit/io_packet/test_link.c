@@ -345,5 +345,9 @@ int main(void)
 		print_message("no network namespace with veth can be made here\n");
 		return SKIPPED;
 	}
+	if (!made_socket_options()) {
+		print_message("the emulator does not know the socket options of the link\n");
+		return SKIPPED;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
