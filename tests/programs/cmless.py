@@ -175,4 +175,5 @@ UCX = [
         ("cswap", "short", 8),
     )
 ]
-APPS = UCX + [Qperf("qperf", " ".join(QPERF), identity) for identity in ("iwarp", "roce")]
+# Without rdma_cm qperf exchanges LIDs alone, which a RoCE device has none of.
+APPS = [*UCX, Qperf("qperf", " ".join(QPERF), "iwarp")]
