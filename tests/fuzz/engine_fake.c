@@ -157,6 +157,15 @@ bool loader_ended(void)
 	return false;
 }
 
+bool loader_helper_begin(void)
+{
+	return true;
+}
+
+void loader_helper_end(void)
+{
+}
+
 void fuzz_stack_begin(struct feed *f)
 {
 	feed = f;

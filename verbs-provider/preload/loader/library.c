@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <time.h>
 
 #include "exit.h"
 #include "libc/raw.h"
@@ -29,6 +30,7 @@ static struct {
 	struct uw_engine *forking; /* the engine, if its link is up */
 	atomic_bool starting;	   /* loader_starting() was called in this process */
 	atomic_bool ended;
+	atomic_uint helpers; /* threads of ours inside the stack */
 	_Atomic uint64_t guid;
 	pid_t owner; /* the process that opened the engine */
 } host = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -262,8 +264,39 @@ bool loader_ended(void)
 	return atomic_load_explicit(&host.ended, memory_order_relaxed);
 }
 
-/* Connections end with the process, as the kernel's do. This is a destructor because destructors
- * run after the program's exit handlers, which may still use the device. */
+bool loader_helper_begin(void)
+{
+	atomic_fetch_add_explicit(&host.helpers, 1, memory_order_seq_cst);
+	if (!atomic_load_explicit(&host.ended, memory_order_seq_cst))
+		return true;
+	loader_helper_end();
+	return false;
+}
+
+void loader_helper_end(void)
+{
+	atomic_fetch_sub_explicit(&host.helpers, 1, memory_order_release); /* helpers_left() */
+}
+
+/* Does a helper stay in the stack for a second longer? */
+static bool helpers_left(void)
+{
+	struct timespec ms = { .tv_nsec = 1000000 };
+
+	for (unsigned i = 0; i < 1000; i++) {
+		if (!atomic_load_explicit(&host.helpers, memory_order_seq_cst))
+			return false;
+		nanosleep(&ms, NULL);
+	}
+	return true;
+}
+
+/*
+ * Connections end with the process, as the kernel's do. This is a destructor because destructors
+ * run after the program's exit handlers, which may still use the device. A helper that goes on
+ * waiting for a peer's address would touch what engine_close frees: then the connections end as
+ * those of a killed process do.
+ */
 __attribute__((destructor)) void loader_end(void)
 {
 	struct uw_engine *e = atomic_load_explicit(&host.engine, memory_order_acquire);
@@ -271,7 +304,7 @@ __attribute__((destructor)) void loader_end(void)
 	tree_remove();
 	if (!e || host.owner != getpid() || !loader_api()->engine_started(e))
 		return;
-	if (!atomic_exchange_explicit(&host.ended, true, memory_order_relaxed))
+	if (!atomic_exchange_explicit(&host.ended, true, memory_order_seq_cst) && !helpers_left())
 		loader_api()->engine_close(e);
 }
 
@@ -316,6 +349,7 @@ bool loader_fork_child(void)
 	bool lost = host.was_started;
 
 	forked(UW_FORK_CHILD);
+	atomic_store_explicit(&host.helpers, 0, memory_order_relaxed); /* the parent's */
 	if (lost) {
 		atomic_store_explicit(&host.api, NULL, memory_order_relaxed);
 		atomic_store_explicit(&host.engine, NULL, memory_order_relaxed);

@@ -42,6 +42,11 @@ void loader_exiting(void);
 /* Is the process ending and the engine closed? */
 bool loader_ended(void);
 
+/* A helper thread of ours calls the stack between these two, so that the end of the process does
+ * not free what the thread uses. False: the process is ending, the thread must not call. */
+bool loader_helper_begin(void);
+void loader_helper_end(void);
+
 /* Register the at-fork handlers (fork.c), once. */
 void loader_watch_forks(void);
 void loader_fork_prepare(void);

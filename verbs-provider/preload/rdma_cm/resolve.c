@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libc/threads.h"
+#include "loader/loader.h"
 #include "rdma_cm.h"
 
 struct cm_resolve {
@@ -86,11 +87,14 @@ static void *resolve_run(void *arg)
 		else
 			resolve_soon(next);
 	}
+	loader_helper_end();
 	return NULL;
 }
 
 static void resolve_alone(struct cm_resolve *r)
 {
+	if (!loader_helper_begin())
+		return; /* the process ends, nobody waits for the answer */
 	TAILQ_INIT(&r->after);
 	pthread_mutex_lock(&cm.lock);
 	TAILQ_INSERT_TAIL(&cm.resolves, r, link);
