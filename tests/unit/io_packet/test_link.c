@@ -74,6 +74,16 @@ static struct packet_config config_of(unsigned host)
 				       .mask = htonl(0xffffff00) };
 }
 
+/* The kernel attaches the queues of a veth some time after it was set up, and until then drops what
+ * is sent. */
+static bool cable_is_up(void)
+{
+	return made_run(
+		"for i in $(seq 200); do "
+		"ip link show uw0 | grep -q 'state UP' && "
+		"ip link show uw1 | grep -q 'state UP' && exit 0; sleep 0.01; done; exit 1");
+}
+
 static int cable(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
@@ -82,6 +92,7 @@ static int cable(void **state)
 			     "sysctl -w net.ipv6.conf.uw0.disable_ipv6=1;"
 			     "sysctl -w net.ipv6.conf.uw1.disable_ipv6=1;"
 			     "ip link set uw0 up && ip link set uw1 up"));
+	assert_true(cable_is_up());
 	*state = p;
 	return 0;
 }
