@@ -109,8 +109,7 @@ void qp_refuse(struct qp *qp, uw_status why);
 /* Fail the oldest posted request with `why`, and flush the others. */
 void qp_give_up(struct qp *qp, uw_status why);
 
-/* Change the state, as ibv_modify_qp does: to RESET, INIT, RTR, RTS, SQD or ERR; see uw_qp_modify.
- */
+/* Change the state to RESET, INIT, RTR, RTS, SQD or ERR, on behalf of the program. */
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
 
 /* Has the QP reached SQD, with every started request done? True only once. */

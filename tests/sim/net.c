@@ -36,6 +36,30 @@ uint64_t sim_real_us(void *arg)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+void sim_threads_start(struct sim *s)
+{
+	s->real = sim_real_us;
+	if (!s->wall)
+		s->real_offset_us = s->now_us - sim_real_us(NULL);
+	for (unsigned i = 0; i < s->e->n_stacks; i++) {
+		struct sched *sched = &s->e->stack[i]->sched;
+
+		assert_int_equal(sched_thread_start(sched, true), 0);
+		atomic_store(&sched->started, true);
+	}
+}
+
+void sim_threads_stop(struct sim *s)
+{
+	for (unsigned i = 0; i < s->e->n_stacks; i++) {
+		sched_thread_stop(&s->e->stack[i]->sched);
+		atomic_store(&s->e->stack[i]->sched.started, false);
+	}
+	s->now_us = sim_real_us(NULL) + s->real_offset_us;
+	if (!s->wall)
+		s->real = NULL;
+}
+
 static uint64_t sim_now(void *arg)
 {
 	struct sim *s = arg;

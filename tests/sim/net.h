@@ -58,6 +58,10 @@ struct sim {
 };
 
 uint64_t sim_real_us(void *arg);
+/* From the virtual clock to the real one: every stack gets its RX thread, until sim_threads_stop.
+ */
+void sim_threads_start(struct sim *s);
+void sim_threads_stop(struct sim *s);
 /* The address of an end (SIM_A, SIM_B), of the version that the ends connect over. */
 struct sockaddr_storage sim_addr(const struct sim *s, uint32_t end, uint16_t port);
 void sim_open(struct sim *s, const struct sim_options *o);

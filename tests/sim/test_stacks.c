@@ -240,28 +240,6 @@ static void what_several_cannot_do_is_refused(void **state)
 
 /* ---- on the real one, with the stacks' threads --------------------------------------------- */
 
-static void go_live(struct world *w)
-{
-	w->s.real = sim_real_us;
-	w->s.real_offset_us = w->s.now_us - sim_real_us(NULL);
-	for (unsigned i = 0; i < w->s.e->n_stacks; i++) {
-		struct sched *sched = &w->s.e->stack[i]->sched;
-
-		assert_int_equal(sched_thread_start(sched, true), 0);
-		atomic_store(&sched->started, true);
-	}
-}
-
-static void land(struct world *w)
-{
-	for (unsigned i = 0; i < w->s.e->n_stacks; i++) {
-		sched_thread_stop(&w->s.e->stack[i]->sched);
-		atomic_store(&w->s.e->stack[i]->sched.started, false);
-	}
-	w->s.now_us = sim_real_us(NULL) + w->s.real_offset_us;
-	w->s.real = NULL;
-}
-
 struct sender {
 	struct world *w;
 	unsigned first;
@@ -339,7 +317,7 @@ static void threads_share_a_cq_and_a_receive_queue(void **state)
 	(void)state;
 	for (unsigned i = 0; i < PAIRS / 2; i++) /* fewer than senders: some wait */
 		give_receive(w);
-	go_live(w);
+	sim_threads_start(&w->s);
 	for (unsigned i = 0; i < 2; i++) {
 		t[i].w = w;
 		t[i].first = i;
@@ -349,7 +327,7 @@ static void threads_share_a_cq_and_a_receive_queue(void **state)
 	take_all(w, t);
 	for (unsigned i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
-	land(w);
+	sim_threads_stop(&w->s);
 	close_world(w);
 	free(t);
 }

@@ -97,28 +97,6 @@ static void close_world(struct world *w)
 	free(w);
 }
 
-static void go_live(struct world *w)
-{
-	w->s.real = sim_real_us;
-	w->s.real_offset_us = w->s.now_us - sim_real_us(NULL);
-	for (unsigned i = 0; i < w->s.e->n_stacks; i++) {
-		struct sched *sched = &w->s.e->stack[i]->sched;
-
-		assert_int_equal(sched_thread_start(sched, true), 0);
-		atomic_store(&sched->started, true);
-	}
-}
-
-static void land(struct world *w)
-{
-	for (unsigned i = 0; i < w->s.e->n_stacks; i++) {
-		sched_thread_stop(&w->s.e->stack[i]->sched);
-		atomic_store(&w->s.e->stack[i]->sched.started, false);
-	}
-	w->s.now_us = sim_real_us(NULL) + w->s.real_offset_us;
-	w->s.real = NULL;
-}
-
 /* ---- threads -------------------------------------------------------------------------------- */
 
 /* Receives one by one and several at a time: each wakes a QP, which may wake the next. */
@@ -225,7 +203,7 @@ static void all_ends_while_others_post(void **state)
 		pthread_t end[2], other[4];
 
 		assert_int_equal(sim_stats(&w->s).rnr_waits, PAIRS);
-		go_live(w);
+		sim_threads_start(&w->s);
 		assert_int_equal(pthread_create(&other[0], NULL, post_receives, w), 0);
 		assert_int_equal(pthread_create(&other[1], NULL, post_receives, w), 0);
 		assert_int_equal(pthread_create(&other[2], NULL, poll_all, w), 0);
@@ -237,7 +215,7 @@ static void all_ends_while_others_post(void **state)
 		atomic_store(&w->stop, true);
 		for (unsigned k = 0; k < 4; k++)
 			pthread_join(other[k], NULL);
-		land(w);
+		sim_threads_stop(&w->s);
 		assert_null(w->srq->r.first);
 		assert_int_equal(sim_stats(&w->s).conn_bad_state, 0);
 		close_world(w);

@@ -32,7 +32,7 @@ struct live {
 static enum uw_threads threads; /* the model under test */
 
 /* Connect on the virtual clock, then let the threads go on the real one. */
-static struct live *go_live(uint32_t depth)
+static struct live *connect_with_threads(uint32_t depth)
 {
 	struct live *l = calloc(1, sizeof(*l));
 
@@ -43,21 +43,13 @@ static struct live *go_live(uint32_t depth)
 	l->b = calloc(1, 1 << 20);
 	l->ma = sim_mr(&l->s.a, l->a, 1 << 20, ALL);
 	l->mb = sim_mr(&l->s.b, l->b, 1 << 20, ALL);
-	l->s.real = sim_real_us;
-	if (!l->s.wall)
-		l->s.real_offset_us = l->s.now_us - sim_real_us(NULL);
-	assert_int_equal(sched_thread_start(&l->s.e->stack[0]->sched, true), 0);
-	atomic_store(&l->s.e->stack[0]->sched.started, true);
+	sim_threads_start(&l->s);
 	return l;
 }
 
-static void land(struct live *l)
+static void disconnect(struct live *l)
 {
-	sched_thread_stop(&l->s.e->stack[0]->sched);
-	atomic_store(&l->s.e->stack[0]->sched.started, false);
-	l->s.now_us = sim_real_us(NULL) + l->s.real_offset_us;
-	if (!l->s.wall)
-		l->s.real = NULL;
+	sim_threads_stop(&l->s);
 	assert_int_equal(uw_mr_dereg(l->ma), 0);
 	assert_int_equal(uw_mr_dereg(l->mb), 0);
 	sim_close(&l->s);
@@ -124,11 +116,11 @@ static void ping_pong(struct live *l)
 
 static void test_ping_pong(void **state)
 {
-	struct live *l = go_live(64);
+	struct live *l = connect_with_threads(64);
 
 	(void)state;
 	ping_pong(l);
-	land(l);
+	disconnect(l);
 }
 
 static _Atomic bool hog_stop;
@@ -156,13 +148,13 @@ static void test_ping_pong_beside_a_hog(void **state)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	l = go_live(64);
+	l = connect_with_threads(64);
 	assert_int_equal(pthread_create(&t, NULL, hog, NULL), 0);
 	ping_pong(l);
 	atomic_store(&hog_stop, true);
 	pthread_join(t, NULL);
 	assert_true(l->s.e->stack[0]->sched.stats.app_sleeps > 0);
-	land(l);
+	disconnect(l);
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
@@ -182,7 +174,7 @@ static void *late_poster(void *arg)
 
 static void test_receives_posted_late(void **state)
 {
-	struct live *l = go_live(64);
+	struct live *l = connect_with_threads(64);
 	pthread_t t;
 
 	(void)state;
@@ -194,7 +186,7 @@ static void test_receives_posted_late(void **state)
 	}
 	pthread_join(t, NULL);
 	assert_true(l->s.e->stack[0]->sched.stats.rnr_waits > 0);
-	land(l);
+	disconnect(l);
 }
 
 /* Two threads post to one QP while a third polls: nothing is lost or doubled. */
@@ -220,7 +212,7 @@ static void *poster(void *arg)
 
 static void test_two_posters(void **state)
 {
-	struct live *l = go_live(32);
+	struct live *l = connect_with_threads(32);
 	unsigned *seen = calloc(ROUNDS, sizeof(*seen));
 	pthread_t t[2];
 
@@ -238,13 +230,13 @@ static void test_two_posters(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++)
 		assert_int_equal(seen[i], 2);
 	free(seen);
-	land(l);
+	disconnect(l);
 }
 
 /* A program that waits without calling: the RX thread alone brings the data. */
 static void test_memory_is_written_without_polling(void **state)
 {
-	struct live *l = go_live(32);
+	struct live *l = connect_with_threads(32);
 	_Atomic uint8_t *flag = (_Atomic uint8_t *)(l->b + 100);
 	struct uw_sge sge = { (uintptr_t)l->a, 1, uw_mr_stag(l->ma) };
 	struct uw_send_wr wr = { .sg_list = &sge,
@@ -271,7 +263,7 @@ static void test_memory_is_written_without_polling(void **state)
 		}
 		assert_true(there);
 	}
-	land(l);
+	disconnect(l);
 }
 
 /* Asleep on a notify: whoever's turn it is then brings the data. */
@@ -282,7 +274,7 @@ static void on_notify(void *ctx)
 
 static void test_asleep_until_a_notify(void **state)
 {
-	struct live *l = go_live(32);
+	struct live *l = connect_with_threads(32);
 	struct uw_cq *cq = l->s.b.rcq;
 	struct uw_wc wc;
 	sem_t bell;
@@ -305,14 +297,14 @@ static void test_asleep_until_a_notify(void **state)
 		assert_int_equal(poll_one(l->s.a.scq).status, UW_WC_SUCCESS);
 		assert_int_equal(poll_one(cq).wr_id, i);
 	}
-	land(l);
+	disconnect(l);
 	sem_destroy(&bell);
 }
 
 /* Each model leaves to whom it says what it says. */
 static void test_who_works(void **state)
 {
-	struct live *l = go_live(64);
+	struct live *l = connect_with_threads(64);
 	uint64_t inlined = l->s.e->stack[0]->sched.stats.post_inline;
 	const struct uw_stats *st = &l->s.e->stack[0]->sched.stats;
 
@@ -337,20 +329,20 @@ static void test_who_works(void **state)
 		break;
 	}
 	sched_unlock(&l->s.e->stack[0]->sched);
-	land(l);
+	disconnect(l);
 }
 
 /* A signal handler that calls exit() may have interrupted whoever has the lock. */
 static void test_an_end_in_the_middle_of_a_call(void **state)
 {
-	struct live *l = go_live(16);
+	struct live *l = connect_with_threads(16);
 
 	(void)state;
 	sched_lock(&l->s.e->stack[0]->sched);
 	uw_engine_close(l->s.e);
 	assert_true(uw_engine_started(l->s.e));
 	sched_unlock(&l->s.e->stack[0]->sched);
-	land(l);
+	disconnect(l);
 }
 
 int main(int argc, char **argv)
