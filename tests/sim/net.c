@@ -309,6 +309,11 @@ void sim_run_us(struct sim *s, uint64_t us)
 		step(s);
 }
 
+void sim_settle(struct sim *s)
+{
+	sim_run_us(s, s->wall ? 100000 : 1000000);
+}
+
 bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit_us)
 {
 	uint64_t end = s->now_us + limit_us;

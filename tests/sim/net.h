@@ -70,6 +70,9 @@ void sim_close(struct sim *s);
 /* Advance until cond(arg) or the virtual deadline; true: cond came. */
 bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit_us);
 void sim_run_us(struct sim *s, uint64_t us);
+/* Long enough for whatever is under way to arrive and be answered: a second, a tenth of one on the
+ * real clock. */
+void sim_settle(struct sim *s);
 
 /* Enters what happens into the struct sim_side ctx. */
 uw_cm_event_fn sim_event;

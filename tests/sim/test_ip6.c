@@ -101,7 +101,7 @@ static bool reaches(struct sim *s, const char *from, const char *to)
 		uw_ep_destroy(s->listener.request);
 	}
 	uw_ep_destroy(ep);
-	sim_run_us(s, 1000000);
+	sim_settle(s);
 	return came;
 }
 
@@ -312,7 +312,7 @@ static void only_tcp_and_neighbours_are_heard(void **state)
 		f->data[PAYLOAD] = unheard[i].type;
 		put(s, f);
 	}
-	sim_run_us(s, 1000000);
+	sim_settle(s);
 	assert_int_equal(sim_stats(s).ip_rx_unwanted, n);
 	assert_int_equal(s->link[1]->stats.tx_frames, sent); /* no answer either */
 	assert_true(reaches(s, "fd00::2", "fd00::1"));

@@ -22,11 +22,14 @@
 #define SIZE   256u
 /* A turn costs a time slice where threads are many and cores are few and busy. */
 #define TURNS (threads == UW_THREADS_ADAPTIVE ? ROUNDS : ROUNDS / 10)
+/* Beside a thread that never gives its core up, a turn costs several. */
+#define TURNS_BESIDE_A_HOG (TURNS / 10)
 
 struct live {
 	struct sim s;
 	uint8_t *a, *b;
 	struct uw_mr *ma, *mb;
+	unsigned turns; /* of a ping-pong */
 };
 
 static enum uw_threads threads; /* the model under test */
@@ -36,6 +39,7 @@ static struct live *connect_with_threads(uint32_t depth)
 {
 	struct live *l = calloc(1, sizeof(*l));
 
+	l->turns = TURNS;
 	sim_open(&l->s, &(struct sim_options){
 				.depth = depth, .cq_depth = 2 * ROUNDS, .threads = threads });
 	sim_connect(&l->s, 7471);
@@ -84,7 +88,7 @@ static void *echo(void *arg)
 {
 	struct live *l = arg;
 
-	for (unsigned i = 0; i < TURNS; i++) {
+	for (unsigned i = 0; i < l->turns; i++) {
 		struct uw_wc wc = poll_one(l->s.b.rcq);
 
 		assert_int_equal(wc.status, UW_WC_SUCCESS);
@@ -101,7 +105,7 @@ static void ping_pong(struct live *l)
 
 	sim_post_recv(&l->s.b, 0, l->b, SIZE, l->mb);
 	pthread_create(&t, NULL, echo, l);
-	for (unsigned i = 0; i < TURNS; i++) {
+	for (unsigned i = 0; i < l->turns; i++) {
 		uint8_t *got = l->a + 4096;
 
 		memset(l->a, (int)(i & 0xff), SIZE);
@@ -149,6 +153,7 @@ static void test_ping_pong_beside_a_hog(void **state)
 	CPU_SET(cpu, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	l = connect_with_threads(64);
+	l->turns = TURNS_BESIDE_A_HOG;
 	assert_int_equal(pthread_create(&t, NULL, hog, NULL), 0);
 	ping_pong(l);
 	atomic_store(&hog_stop, true);
