@@ -120,8 +120,11 @@ enum mem_verdict mem_check(const struct mem_table *t, const struct mem_access *a
 		return MEM_NO_STREAM;
 	if (a->to + a->len < a->to) /* RFC 5041 §5.2: the 64-bit sum must not wrap */
 		return MEM_NO_WRAP;
+	/* RFC 5042 §6.2.1, §6.3.1: nothing beyond the buffer is written or read */
 	if (a->to < r->to || a->to - r->to > r->len || a->len > r->len - (a->to - r->to))
 		return MEM_NO_BOUNDS;
+	/* RFC 5042 §6.2.3, §6.3.5, §6.3.6: the rights are the STag's, whatever another STag of the
+	 * same memory allows */
 	if ((r->rights & a->need) != a->need)
 		return MEM_NO_RIGHTS;
 	*va = r->kind == MEM_NULL ? NULL : r->base + (a->to - r->to);
@@ -186,8 +189,8 @@ uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd)
 	return UW_OK;
 }
 
-/* RFC 5040 §8.1.1: what more than one stream may use cannot be invalidated from afar; plain
- * registrations belong to a whole protection domain. */
+/* RFC 5040 §8.1.1, RFC 5042 §6.4.5: what more than one stream may use cannot be invalidated from
+ * afar; plain registrations belong to a whole protection domain. */
 uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,
 				uint32_t stream)
 {

@@ -15,6 +15,7 @@ static void wake(struct cq *cq, bool solicited)
 		cq->notify(cq->ctx);
 }
 
+/* RFC 5042 §6.4.3.2, §6.4.6: what a peer floods is this CQ's, and its QPs pay for it alone. */
 static void overflow(struct cq *cq)
 {
 	if (cq->ignore_overrun)

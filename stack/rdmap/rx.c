@@ -146,7 +146,8 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	return UW_OK;
 }
 
-/* RFC 5040 §5.2: check the source before accepting, keep the order, never hold more than IRD. */
+/* RFC 5040 §5.2: check the source before accepting, keep the order, never hold more than IRD
+ * (RFC 5042 §6.4.3.3). RFC 5042 §6.5: the rights of the stream limit those of its regions. */
 static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	struct rdmap_read r;

@@ -204,7 +204,7 @@ static void blame_request(struct rdmap_stream *s)
 }
 
 /* A Read Response reads what the peer named, so the check is the peer's rights, each time: the
- * region may have been deregistered since the Request came (RFC 5042 §6.2.2). */
+ * region may have been deregistered since the Request came (RFC 5042 §6.2.2, §6.3.3). */
 static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 {
 	struct mem_access a = { .stag = s->tx.src_stag,

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "verbs/verbs.h"
 
+/* RFC 5042 §6.4.3.1: the program learns in time that a peer takes more than its share. */
 static void on_limit(void *ctx)
 {
 	struct uw_srq *srq = ctx;

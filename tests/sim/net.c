@@ -89,7 +89,7 @@ void sim_event(void *ctx, const struct uw_cm_event *ev)
 		side->request = ev->ep;
 }
 
-static void on_async(void *ctx, enum uw_event ev)
+void sim_async(void *ctx, enum uw_event ev)
 {
 	((struct sim_side *)ctx)->async[ev]++;
 }
@@ -105,7 +105,7 @@ void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq)
 				 .max_recv_sge = 4,
 				 .max_inline = 128,
 				 .srq = srq,
-				 .event = on_async,
+				 .event = sim_async,
 				 .ctx = side };
 
 	if (!side->pd) /* an SRQ has brought its own */

@@ -76,6 +76,8 @@ void sim_settle(struct sim *s);
 
 /* Enters what happens into the struct sim_side ctx. */
 uw_cm_event_fn sim_event;
+/* Counts an asynchronous event in the struct sim_side ctx. */
+void sim_async(void *ctx, enum uw_event ev);
 void sim_listen(struct sim *s, uint16_t port);
 /* a connects to b; asserts that both are established. */
 void sim_connect(struct sim *s, uint16_t port);

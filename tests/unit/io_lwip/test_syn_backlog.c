@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floods of SYNs (RFC 4987): true clients get in meanwhile. */
+/* Floods of SYNs (RFC 4987, RFC 5042 §6.4.2): true clients get in meanwhile. */
 #include "bed.h"
 
 #include "io/lwip/edge.h"

@@ -36,7 +36,7 @@ static void without_ord_a_read_fails(void **state)
 	}
 }
 
-/* RFC 5040 §5.2: a Read that comes to an IRD of 0 finds no buffer (RFC 5041 §7.2). Its requester is
+/* RFC 5040 §5.2: a Read that comes to an IRD of 0 finds no buffer (RFC 5041 §7.2, RFC 5042 §6.4.3.3). Its requester is
  * told which request that was. */
 static void without_ird_a_read_is_refused(void **state)
 {
