@@ -4,6 +4,8 @@
 #include <isa-l/crc.h>
 #include <string.h>
 
+#include "base/wide.h"
+
 /*
  * ISA-L folds with (V)PCLMUL or PMULL and wins from a few hundred octets on; below that the one
  * instruction of the CPU wins because it needs no set-up (doc/adr/0001).
@@ -75,25 +77,6 @@ static uint32_t crc_short(uint32_t c, const uint8_t *p, size_t n)
 }
 #endif
 
-#ifdef __x86_64__
-/* Up to 2.30 ISA-L comes back from AVX-512 with the upper halves of the registers in use. All SSE
- * code behind it is slowed down then, which costs a 1 KB message as much as all the rest. */
-__attribute__((target("avx"), noinline)) static void leave_avx(void)
-{
-	_mm256_zeroupper();
-}
-
-static void leave_wide_registers(void)
-{
-	if (__builtin_cpu_supports("avx"))
-		leave_avx();
-}
-#else
-static void leave_wide_registers(void)
-{
-}
-#endif
-
 uint32_t uw_crc32c_add(uint32_t state, const void *p, size_t n)
 {
 	/* ISA-L takes an int length and reads only. */
@@ -111,6 +94,6 @@ uint32_t uw_crc32c_add(uint32_t state, const void *p, size_t n)
 		b += k;
 		n -= k;
 	}
-	leave_wide_registers();
+	uw_leave_wide_registers();
 	return state;
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RoCEv2: any octets as a packet, with an ICRC that fits or not; what is written reads the same.
+ * IBA volume 1, §9.2, §7.8.1, annex A17.
+ */
+#include "fuzz.h"
+#include "roce/icrc.h"
+#include "roce/packet.h"
+
+#define PACKET_MAX (ROCE_HEAD_MAX + ROCE_MTU_MAX + ROCE_TAIL_MAX)
+
+static void repair(uint8_t *p, size_t n)
+{
+	unsigned ip = p[0] >> 4 == 4 ? 20 : 40;
+	struct uw_span s = { p, n - ROCE_ICRC };
+	uint32_t sum = 0;
+
+	if (ip == 20) {
+		memset(p + 10, 0, 2);
+		for (unsigned i = 0; i < 20; i += 2)
+			sum += uw_be16(p + i);
+		while (sum >> 16)
+			sum = (sum & 0xffff) + (sum >> 16);
+		uw_put16(p + 10, (uint16_t)~sum);
+	}
+	roce_icrc_put(p + n - ROCE_ICRC, roce_icrc(uw_rope_of(&s), ip));
+}
+
+/* All that a good packet names is there. */
+static void touch(const struct roce_packet *p, size_t n)
+{
+	uint8_t grh[ROCE_GRH], *payload = fuzz_alloc(p->payload.len);
+
+	CHECK(p->op && p->op->code == p->bth.opcode);
+	CHECK(p->payload.len + roce_op_headers(p->op) + 20 + 8 + ROCE_BTH + ROCE_ICRC <= n);
+	uw_rope_copy(p->payload, payload, p->payload.len);
+	roce_packet_grh(p, grh);
+	free(payload);
+}
+
+static void receive(const uint8_t *octets, size_t n, struct feed *f)
+{
+	struct roce_packet p;
+	struct cut c;
+
+	cut_make(&c, (struct uw_span){ octets, n }, f);
+	if (roce_packet_read(c.rope, &p) == ROCE_GOOD)
+		touch(&p, n);
+	cut_free(&c);
+}
+
+static struct roce_path path_of(struct feed *f)
+{
+	struct roce_path p = { .tos = feed_u8(f), .hops = feed_u8(f), .src_port = feed_u16(f) };
+
+	if (feed_bool(f)) {
+		p.src = uw_ip_v4(feed_u32(f));
+		p.dst = uw_ip_v4(feed_u32(f));
+		return p;
+	}
+	feed_fill(f, p.src.b, sizeof(p.src.b));
+	feed_fill(f, p.dst.b, sizeof(p.dst.b));
+	p.src.b[0] = p.dst.b[0] = 0xfd; /* no IPv4 */
+	return p;
+}
+
+static size_t write_one(struct feed *f, uint8_t *out)
+{
+	struct roce_path path = path_of(f);
+	struct roce_head h = { .path = &path, .ip_id = feed_u16(f), .imm_be = feed_u32(f) };
+	const struct roce_op *op = NULL;
+	size_t n = feed_length(f, ROCE_MTU_MAX);
+
+	for (uint8_t code = feed_u8(f); !op; code++)
+		op = roce_op_of(code);
+	h.op = *op;
+	h.bth = (struct roce_bth){ .solicited = feed_bool(f),
+				   .pkey = ROCE_PKEY,
+				   .dest_qp = feed_u32(f) & ROCE_QPN_MASK,
+				   .psn = feed_u32(f) & ROCE_PSN_MASK };
+	h.deth = (struct roce_deth){ feed_u32(f), feed_u32(f) & ROCE_QPN_MASK };
+	memset(out + roce_head_size(&h), 0x5a, n);
+	return roce_packet_write(&h, out, n);
+}
+
+/* Whole it is good; damaged and repaired it is whatever the damage makes of it. */
+static void carry(struct feed *f)
+{
+	uint8_t out[PACKET_MAX];
+	size_t n = write_one(f, out);
+	struct uw_span s = { out, n };
+	struct roce_packet p;
+
+	CHECK(n <= sizeof(out));
+	CHECK(roce_packet_read(uw_rope_of(&s), &p) == ROCE_GOOD);
+	touch(&p, n);
+	for (unsigned k = feed_below(f, 4); k--;)
+		out[feed_below(f, (uint32_t)n)] = feed_u8(f);
+	if (feed_bool(f))
+		n -= feed_below(f, (uint32_t)n - 43);
+	if (n > 40 + 8 + ROCE_BTH + ROCE_ICRC)
+		repair(out, n);
+	receive(out, n, f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct feed f = { data, size };
+
+	while (f.n) {
+		struct uw_span s;
+
+		if (feed_bool(&f)) {
+			carry(&f);
+			continue;
+		}
+		s = feed_span(&f, feed_length(&f, PACKET_MAX));
+		receive(s.p, s.n, &f);
+	}
+	return 0;
+}
