@@ -29,6 +29,10 @@ struct pabi_list_node {
 	struct pabi_list_node *next, *prev;
 };
 
+/* Of rdma-core 65: a permission to allocate memory that a confidential guest shares with its
+ * host. */
+enum { UWARP_PARENT_DOMAIN_CC_UNPROTECTED = 1 << 2 };
+
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
 	int mr_type; /* 0: an ordinary MR */

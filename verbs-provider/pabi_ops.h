@@ -12,7 +12,9 @@
 #define PABI_OPS(USED, SKIP, SINCE) \
 	USED(int, advise_mr, \
 	     (struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t, struct ibv_sge *, uint32_t)) \
-	SINCE(64, alloc_buf) SKIP(alloc_dm) SINCE(59, alloc_dmah) \
+	SINCE(64, alloc_buf) \
+	USED(struct ibv_dm *, alloc_dm, (struct ibv_context *, struct ibv_alloc_dm_attr *)) \
+	SINCE(59, alloc_dmah) \
 	USED(struct ibv_mw *, alloc_mw, (struct ibv_pd *, enum ibv_mw_type)) \
 	USED(struct ibv_mr *, alloc_null_mr, (struct ibv_pd *)) \
 	USED(struct ibv_pd *, alloc_parent_domain, \
@@ -48,7 +50,7 @@
 	USED(int, destroy_srq, (struct ibv_srq *)) \
 	SKIP(destroy_wq) SKIP(detach_mcast) SINCE(62, dm_export_dmabuf_fd) SINCE(64, free_buf) \
 	USED(void, free_context, (struct ibv_context *)) \
-	SKIP(free_dm) SKIP(get_srq_num) SKIP(import_dm) SKIP(import_mr) SKIP(import_pd) \
+	USED(int, free_dm, (struct ibv_dm *)) SKIP(get_srq_num) SKIP(import_dm) SKIP(import_mr) SKIP(import_pd) \
 	SINCE(65, inc_comp_cntr) SINCE(65, inc_err_comp_cntr) \
 	USED(int, modify_cq, (struct ibv_cq *, struct ibv_modify_cq_attr *)) \
 	SKIP(modify_flow_action_esp) \
@@ -74,7 +76,10 @@
 	USED(int, query_qp_data_in_order, (struct ibv_qp *, enum ibv_wr_opcode, uint32_t)) \
 	USED(int, query_rt_values, (struct ibv_context *, struct ibv_values_ex *)) \
 	USED(int, query_srq, (struct ibv_srq *, struct ibv_srq_attr *)) \
-	SINCE(65, read_comp_cntr) SKIP(read_counters) SINCE(65, read_err_comp_cntr) SKIP(reg_dm_mr) SKIP(reg_dmabuf_mr) \
+	SINCE(65, read_comp_cntr) SKIP(read_counters) SINCE(65, read_err_comp_cntr) \
+	USED(struct ibv_mr *, reg_dm_mr, \
+	     (struct ibv_pd *, struct ibv_dm *, uint64_t, size_t, unsigned)) \
+	SKIP(reg_dmabuf_mr) \
 	USED(struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, uint64_t, int)) \
 	SINCE(59, reg_mr_ex) \
 	USED(int, req_notify_cq, (struct ibv_cq *, int)) \

@@ -75,6 +75,12 @@ INT_CALL(dealloc_td, (struct ibv_td * td), (td))
 PTR_CALL(struct ibv_mr, reg_mr,
 	 (struct ibv_pd * pd, void *addr, size_t len, uint64_t iova, int access),
 	 (pd, addr, len, iova, access))
+PTR_CALL(struct ibv_dm, alloc_dm, (struct ibv_context * c, struct ibv_alloc_dm_attr *attr),
+	 (c, attr))
+INT_CALL(free_dm, (struct ibv_dm * dm), (dm))
+PTR_CALL(struct ibv_mr, reg_dm_mr,
+	 (struct ibv_pd * pd, struct ibv_dm *dm, uint64_t offset, size_t len, unsigned access),
+	 (pd, dm, offset, len, access))
 PTR_CALL(struct ibv_mr, alloc_null_mr, (struct ibv_pd * pd), (pd))
 INT_CALL(rereg_mr,
 	 (struct verbs_mr * mr, int flags, struct ibv_pd *pd, void *addr, size_t len, int access),
@@ -128,6 +134,9 @@ const struct pabi_ops uwarp_ops = {
 	.alloc_parent_domain = call_alloc_parent_domain,
 	.reg_mr = call_reg_mr,
 	.rereg_mr = call_rereg_mr,
+	.alloc_dm = call_alloc_dm,
+	.free_dm = call_free_dm,
+	.reg_dm_mr = call_reg_dm_mr,
 	.alloc_null_mr = call_alloc_null_mr,
 	.advise_mr = call_advise_mr,
 	.dereg_mr = call_dereg_mr,

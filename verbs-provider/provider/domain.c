@@ -71,8 +71,9 @@ int uwarp_dealloc_td(struct ibv_td *ibtd)
 struct ibv_pd *uwarp_alloc_parent_domain(struct ibv_context *ibctx,
 					 struct ibv_parent_domain_init_attr *attr)
 {
-	const uint32_t known =
-		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+			       UWARP_PARENT_DOMAIN_CC_UNPROTECTED;
 	struct uwarp_pd *pd, *of;
 
 	if (!attr->pd || (attr->comp_mask & ~known))

@@ -120,6 +120,7 @@ struct uwarp_mr {
 	struct verbs_mr vmr;
 	const struct uw_api *api;
 	struct uw_mr *uw;
+	_Atomic unsigned *dm_users; /* counter of the device memory below it; NULL: none */
 };
 
 struct uwarp_cq {

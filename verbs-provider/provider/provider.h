@@ -30,6 +30,13 @@ struct ibv_mr *uwarp_alloc_null_mr(struct ibv_pd *ibpd);
 int uwarp_advise_mr(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		    struct ibv_sge *sge, uint32_t n);
 
+/* dm.c */
+#define UWARP_DM_SIZE ((size_t)1 << 20) /* octets of device memory that a process has */
+struct ibv_dm *uwarp_alloc_dm(struct ibv_context *ibctx, struct ibv_alloc_dm_attr *attr);
+int uwarp_free_dm(struct ibv_dm *ibdm);
+struct ibv_mr *uwarp_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm, uint64_t offset,
+			       size_t length, unsigned access);
+
 /* mw.c */
 struct ibv_mw *uwarp_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
 int uwarp_dealloc_mw(struct ibv_mw *ibmw);

@@ -60,6 +60,8 @@ static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
 			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
 			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 	}
+	if (HAS(max_dm_size))
+		attr->max_dm_size = UWARP_DM_SIZE;
 	if (HAS(hca_core_clock)) {
 		attr->completion_timestamp_mask = UINT64_MAX;
 		attr->hca_core_clock = 1000000; /* kHz: nanoseconds */

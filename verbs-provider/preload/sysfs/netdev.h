@@ -11,9 +11,9 @@ struct netdev {
 };
 
 /*
- * Find the interface named by the link (--link af_packet:IF, af_xdp:IF). Without one, use the
- * loopback interface: memif addresses are in 127.0.0.0/8, and a port owned by DPDK has no kernel
- * interface.
+ * Find the interface named by the link (--link af_packet:IF, af_xdp:IF), or else the one that has
+ * the process's own IPv4 address (--transport socket). Without either, use the loopback interface:
+ * memif addresses are in 127.0.0.0/8, and a port owned by DPDK has no kernel interface.
  */
 void netdev_find(struct netdev *dev);
 
