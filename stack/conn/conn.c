@@ -28,12 +28,35 @@ bool conn_may_enter(enum conn_state from, enum conn_state to)
 	return next_states[from] & 1u << to;
 }
 
+const char *conn_state_name(unsigned state)
+{
+	static const char *const name[CONN_STATES] = {
+		[CONN_NEW] = "new",
+		[CONN_CONNECTING] = "connecting",
+		[CONN_RETRY] = "retry",
+		[CONN_STARTING] = "starting",
+		[CONN_REQUESTED] = "requested",
+		[CONN_STREAMING] = "streaming",
+		[CONN_CLOSING] = "closing",
+		[CONN_ENDED] = "ended",
+	};
+
+	return state < CONN_STATES ? name[state] : "?";
+}
+
+void conn_note(struct conn *c, unsigned kind, uint32_t arg)
+{
+	history_add(&c->history, stack_now_us(c->stack), kind, arg);
+}
+
 void conn_enter(struct conn *c, enum conn_state to)
 {
 	if (c->state != to && !conn_may_enter(c->state, to)) {
 		c->stack->sched.stats.conn_bad_state++;
 		to = CONN_ENDED;
 	}
+	if (c->state != to)
+		conn_note(c, HISTORY_STATE, to);
 	c->state = (uint8_t)to;
 }
 
@@ -51,6 +74,7 @@ struct conn *conn_create(struct stack *s, enum conn_role role)
 	memset(c, 0, sizeof(*c));
 	c->stack = s;
 	c->role = (uint8_t)role;
+	c->since_us = stack_now_us(s);
 	c->local = c->remote = uw_ip_v4(0);
 	c->next = s->conns;
 	c->link = &s->conns;

@@ -8,6 +8,7 @@
 
 #include "cm/cm.h"
 #include "conn/conn_qp.h"
+#include "conn/history.h"
 
 struct listener;
 
@@ -89,6 +90,8 @@ struct conn {
 	/* connecting: before this time a refused connect is tried again */
 	uint64_t retry_until_us;
 	struct deadline timer; /* set to the earliest of these times or earlier */
+	uint64_t since_us;     /* when the connection was made */
+	struct history history;
 };
 
 /* How long a refused connect is tried again: some programs (perftest, qperf) tell the peer a port
@@ -103,6 +106,9 @@ struct conn *conn_create(struct stack *s, enum conn_role role);
  * (conn_bad_state) and ends in CONN_ENDED. */
 void conn_enter(struct conn *c, enum conn_state to);
 bool conn_may_enter(enum conn_state from, enum conn_state to);
+const char *conn_state_name(unsigned state);
+/* Add to the connection's history. Not for what happens to every message. */
+void conn_note(struct conn *c, unsigned kind, uint32_t arg);
 /* Close the TCP connection in order (FIN); the state becomes CONN_ENDED. The QP is not touched. */
 void conn_end(struct conn *c);
 /* Call user->event. */

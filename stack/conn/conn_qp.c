@@ -2,7 +2,7 @@
 /* A QP and its connection part. */
 #include "conn/conn_qp.h"
 
-#include "conn/conn.h"
+#include "conn/verdict.h"
 
 void conn_qp_move(struct conn_qp *q, struct stack *to)
 {
@@ -54,6 +54,8 @@ void conn_qp_down(struct conn_qp *q, uw_status why)
 	struct conn *c = q->conn;
 	unsigned fatal = q->qp.state == UW_QPS_ERR && !c ? 0 : fatal_event(why);
 
+	if (c)
+		conn_failed(c, why);
 	rnr_forget(q);
 	qp_fail(&q->qp, why);
 	if (c) {

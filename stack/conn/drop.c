@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection that nobody wants any more. */
-#include "conn/conn.h"
+#include "conn/walk.h"
 #include "base/slab.h"
 
 void conn_drop(struct conn *c)
@@ -24,6 +24,10 @@ void conn_free(struct conn *c)
 	deadline_clear(&c->stack->timers, &c->timer);
 	if (c->borrowed_port)
 		ports_give_back(c->stack->domain, c->borrowed_port);
+	for (struct conn_walk *w = c->stack->walks; w; w = w->next) {
+		if (w->at == c)
+			w->at = c->next;
+	}
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;

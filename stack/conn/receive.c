@@ -64,6 +64,11 @@ static void on_writable(void *ctx)
 	transmit_soon(c->qp);
 }
 
+static void on_note(void *ctx, enum llp_note what, uint32_t arg)
+{
+	conn_note(ctx, what, arg);
+}
+
 static void refused(struct conn *c, uw_status why)
 {
 	if (why == UW_E_REFUSED && stack_now_us(c->stack) < c->retry_until_us) {
@@ -81,6 +86,8 @@ static void on_closed(void *ctx, uw_status why)
 
 	if (why)
 		c->llp = NULL;
+	else
+		conn_note(c, HISTORY_PEER_FIN, 0);
 	switch ((enum conn_state)c->state) {
 	case CONN_CONNECTING:
 		refused(c, why);
@@ -108,4 +115,5 @@ const struct llp_user conn_llp_user = {
 	.rx = on_rx,
 	.writable = on_writable,
 	.closed = on_closed,
+	.note = on_note,
 };

@@ -20,6 +20,7 @@
 struct conn;
 struct conn_qp;
 struct conn_domain;
+struct conn_walk;
 struct listener;
 struct rc;
 struct rc_call;
@@ -44,6 +45,7 @@ struct stack {
 	struct io_link *links[STACK_LINKS];
 	unsigned n_links;
 	struct conn *conns;
+	struct conn_walk *walks; /* walk.h: those that are under way */
 	/* Connections that have something to send and wait for room or for their turn, first come
 	 * first served. */
 	struct conn *tx_first, *tx_last;
@@ -64,6 +66,10 @@ struct conn_hooks {
 	 * whose queue they arrive. NULL with one stack. Under all locks. */
 	void (*steer)(void *arg, bool ip6, uint16_t port, int to);
 	void *steer_arg;
+	/* The QP of a connection fails, and the connection is still as it was (verdict.h). NULL:
+	 * nobody asked to be told. */
+	void (*failed)(void *arg, const struct conn *c, uw_status why);
+	void *failed_arg;
 };
 
 /* Shared by the stacks of a process. Written under all stack locks, read under any one, except

@@ -25,6 +25,7 @@ static void defaults(struct uw_config *c)
 	c->rnr_ms = 10000;
 	c->keepalive_ms = 4000;
 	c->rc_wait_ms = 60000;
+	c->stat = true;
 }
 
 static int bad(const char *name, const char *value, const char *want)
@@ -49,6 +50,11 @@ struct number {
 	const char *name;
 	unsigned min, max;
 	unsigned *out;
+};
+
+struct truth {
+	const char *name;
+	bool *out;
 };
 
 static int get_number(const struct number *n)
@@ -172,6 +178,8 @@ static int get_strings(struct uw_config *c)
 		err = get_string("UWARP_IP", c->ip, sizeof(c->ip));
 	if (!err)
 		err = get_string("UWARP_DIR", c->run_dir, sizeof(c->run_dir));
+	if (!err)
+		err = get_string("UWARP_RECORD", c->record, sizeof(c->record));
 	return err;
 }
 
@@ -221,6 +229,12 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_KEEPALIVE_MS", 0, 86400000, &c->keepalive_ms },
 		{ "UWARP_RC_WAIT_MS", 10, 86400000, &c->rc_wait_ms },
 	};
+	const struct truth truths[] = {
+		{ "UWARP_IP_AUTO", &c->ip_auto }, { "UWARP_ECN", &c->ecn },
+		{ "UWARP_CRC", &c->crc },	  { "UWARP_P2P", &c->p2p },
+		{ "UWARP_MARKERS", &c->markers }, { "UWARP_STAT", &c->stat },
+		{ "UWARP_VERBOSE", &c->verbose },
+	};
 	int err;
 
 	defaults(c);
@@ -239,17 +253,7 @@ int uw_config_from_env(struct uw_config *c)
 		err = get_impair(c);
 	for (unsigned i = 0; !err && i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		err = get_number(&numbers[i]);
-	if (!err)
-		err = get_bool("UWARP_IP_AUTO", &c->ip_auto);
-	if (!err)
-		err = get_bool("UWARP_ECN", &c->ecn);
-	if (!err)
-		err = get_bool("UWARP_CRC", &c->crc);
-	if (!err)
-		err = get_bool("UWARP_P2P", &c->p2p);
-	if (!err)
-		err = get_bool("UWARP_MARKERS", &c->markers);
-	if (!err)
-		err = get_bool("UWARP_VERBOSE", &c->verbose);
+	for (unsigned i = 0; !err && i < sizeof(truths) / sizeof(truths[0]); i++)
+		err = get_bool(truths[i].name, truths[i].out);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a verbose process says at its end: every counter that counted anything. */
+/* What was counted: asked for, and at the end of a verbose process. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -63,4 +63,20 @@ void engine_log_link(const struct io_link *l)
 	};
 
 	log_counted(l->ops->name, c, sizeof(c) / sizeof(c[0]));
+}
+
+void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg)
+{
+	struct uw_stats sum = { 0 };
+
+	verbs_lock(&e->verbs);
+	for (unsigned i = 0; i < e->n_stacks; i++) {
+#define UW_STAT(name) sum.name += e->stack[i]->sched.stats.name;
+		UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
+	}
+	verbs_unlock(&e->verbs);
+#define UW_STAT(name) fn(arg, #name, sum.name);
+	UW_STATS_LIST(UW_STAT)
+#undef UW_STAT
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An engine and its stacks: made and freed. */
-#include "engine/engine.h"
+#include "engine/stat/stat.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -148,6 +148,10 @@ static int fill_in(struct uw_engine *e, const struct transport *t)
 		err = add_steering(e);
 	if (err)
 		return err;
+	if (stat_records(e)) {
+		hooks.failed = stat_failed;
+		hooks.failed_arg = e;
+	}
 	if (e->steer) {
 		hooks.steer = steer_port_of;
 		hooks.steer_arg = e;

@@ -24,6 +24,7 @@ struct uw_engine {
 	struct steer_ports *steer;
 	pthread_mutex_t start_lock; /* held by the thread that brings the link up */
 	bool manual;		    /* tests: only the test runs the stacks */
+	struct stat_server *stat;   /* stat/stat.h; NULL: none. Under any stack lock */
 };
 
 /* ---- engine.c ----------------------------------------------------------------------------- */

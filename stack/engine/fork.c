@@ -5,7 +5,7 @@
  * posts on them is flushed, and what it destroys is gone for it alone.
  */
 #include "conn/endpoint.h"
-#include "engine/engine.h"
+#include "engine/stat/stat.h"
 #include "base/slab.h"
 
 /* ---- a transport without links or connections ------------------------------------------------ */
@@ -77,6 +77,7 @@ static void orphan(struct uw_engine *e)
 		orphan_stack(e, e->stack[i]);
 	for (struct uw_ep *ep = e->conn.eps; ep; ep = ep->next)
 		orphan_ep(ep);
+	stat_forget(e);
 	verbs_after_fork(&e->verbs);
 	sched_after_fork(&e->stack[0]->sched, &engine_sched_ops_dead);
 }

@@ -81,19 +81,3 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		link_foresee(&e->cfg, &foreseen);
 	fill_addresses(l ? l : &foreseen, a);
 }
-
-void uw_engine_counters(struct uw_engine *e, uw_counter_fn *fn, void *arg)
-{
-	struct uw_stats sum = { 0 };
-
-	verbs_lock(&e->verbs);
-	for (unsigned i = 0; i < e->n_stacks; i++) {
-#define UW_STAT(name) sum.name += e->stack[i]->sched.stats.name;
-		UW_STATS_LIST(UW_STAT)
-#undef UW_STAT
-	}
-	verbs_unlock(&e->verbs);
-#define UW_STAT(name) fn(arg, #name, sum.name);
-	UW_STATS_LIST(UW_STAT)
-#undef UW_STAT
-}

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/links.h"
+#include "engine/stat/stat.h"
 #include "engine/transport.h"
 #include "loss/cc.h"
 
@@ -189,6 +190,7 @@ static int start(struct uw_engine *e)
 		return err;
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		atomic_store_explicit(&e->stack[i]->sched.started, true, memory_order_release);
+	stat_start(e);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /* The end: what was posted is sent, connections close, links go. */
 #include "base/log.h"
 #include "conn/rc/rc.h"
-#include "engine/engine.h"
+#include "engine/stat/stat.h"
 
 #define DRAIN_US 2000000u
 #define LOCK_US	 1000000u /* to wait for a stack lock when the process ends */
@@ -101,6 +101,7 @@ static void stop(struct uw_engine *e)
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		drain(e->stack[i], until);
 	forget_calls(e);
+	stat_stop(e);
 	engine_close_links(e);
 	for (unsigned i = 0; i < e->n_stacks && e->cfg.verbose; i++)
 		engine_log_counters(&e->stack[i]->sched.stats);
@@ -127,6 +128,7 @@ void uw_engine_close(struct uw_engine *e)
 	if (uw_engine_started(e) && lock_is_lost(e)) {
 		uw_log("the program ended in the middle of a call: its connections were not "
 		       "closed");
+		stat_abandon(e);
 		return;
 	}
 	if (uw_engine_started(e))

@@ -36,6 +36,43 @@ struct llp_addrs {
 	uint8_t tos; /* for connect(): DS field, as set_tos; addrs() sets it to 0 */
 };
 
+/* What TCP does about a connection that is not seen in its octets, for the connection's history
+ * (conn/history.h). */
+enum llp_note {
+	LLP_SENT_AGAIN, /* a segment was sent again; arg: its first sequence number */
+	LLP_RTO,	/* the retransmission timer fired; arg: the next RTO in ms */
+	LLP_PROBE,	/* a tail loss probe was sent (RFC 8985 §7) */
+	/* why the connection is gone; `closed` follows */
+	LLP_RESET,	  /* the peer sent an RST */
+	LLP_UNANSWERED,	  /* nothing was acknowledged; arg: for how many ms, 0: not known */
+	LLP_SILENT,	  /* no keepalive was answered; arg: for how many ms nothing came */
+	LLP_PROCESS_GONE, /* the peer's process has ended */
+	LLP_NOTES
+};
+
+/* What a transport knows of a connection. Whatever it does not know is 0 or NULL. Times are in
+ * microseconds, windows and the like in octets. */
+struct llp_info {
+	uint32_t mss, cwnd, ssthresh, in_flight, unsent;
+	uint32_t peer_window, own_window; /* what the peer takes, what we offered */
+	uint64_t srtt_us, rttvar_us, min_rtt_us, rto_us;
+	uint64_t reorder_us; /* how late a segment may be and not count as lost (RFC 8985) */
+	uint64_t delivered;  /* octets, since the connection came up */
+	/* segments sent again; recoveries by ACKs; by the timer; tail loss probes, and those of
+	 * them that repaired a loss */
+	uint64_t sent_again, recoveries, timeouts, probes, probe_losses;
+	/* segments that came twice, as the peer says; recoveries and timeouts without a loss;
+	 * segments that the peer dropped after it had acknowledged them selectively; windows
+	 * reduced for ECN */
+	uint64_t duplicates, undone, spurious, reneged, marked;
+	uint32_t rx_held;    /* octets received that the user has not taken */
+	uint32_t rx_buffers; /* the link's buffers that these and those out of order hold */
+	bool reordering;     /* segments were seen out of order */
+	bool paused;	     /* the user takes no octets now */
+	const char *control; /* "cubic", ... */
+	const char *phase;   /* "open", "recovery", "timeout" */
+};
+
 /* Callbacks into the user of TCP. ctx is the connection's; that of `accepted` is the listener's. */
 struct llp_user {
 	/* The connect succeeded. */
@@ -52,6 +89,8 @@ struct llp_user {
 	 * status (UW_E_REFUSED, UW_E_TIMEOUT, UW_E_LLP_CLOSED): the connection is gone and c is
 	 * freed. */
 	void (*closed)(void *ctx, uw_status why);
+	/* For the history only: not to be answered by a call. NULL: nobody keeps one. */
+	void (*note)(void *ctx, enum llp_note what, uint32_t arg);
 };
 
 struct llp_config {
@@ -142,6 +181,8 @@ struct llp_ops {
 	 * (doc/adr/0014). NULL: no effect. */
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
+	/* Fill in what is known of c; *out is all zero. NULL: nothing is known. */
+	void (*info)(const struct llp_conn *c, struct llp_info *out);
 	/* Set the DS field (IPv4) or traffic class (IPv6) of packets sent from now on. The lower
 	 * two bits are 0: they belong to ECN (RFC 3168 §5). */
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);

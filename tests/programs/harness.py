@@ -9,6 +9,7 @@ import secrets
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -198,6 +199,17 @@ def is_locked(path):
     return False
 
 
+def is_silent_socket(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        try:
+            s.connect(path)
+        except ConnectionRefusedError:
+            return os.path.basename(os.path.dirname(path)) == "stat"
+        except OSError:
+            pass
+    return False
+
+
 class Stage:
     """One case's surroundings: its link, its run directory and the programs started in it."""
 
@@ -249,11 +261,12 @@ class Stage:
         return found
 
     def files(self):
-        """Files of the run directory. A lock file may stay, the lock on it may not."""
+        """Files of the run directory. A lock file may stay, the lock on it may not; so may a socket for uwarp-stat
+        that nobody listens on, which goes with the next process that starts."""
         found = []
         for here, _, names in os.walk(self.run_dir):
             paths = (os.path.join(here, n) for n in names)
-            found += [p for p in paths if not p.endswith(".lock") or is_locked(p)]
+            found += [p for p in paths if (not p.endswith(".lock") or is_locked(p)) and not is_silent_socket(p)]
         return [os.path.relpath(p, self.folder) for p in sorted(found)]
 
     def left_over(self):

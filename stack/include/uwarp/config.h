@@ -98,6 +98,10 @@ struct uw_config {
 	 * (doc/adr/0016); default 1. With more than one: only transport raw, no memory windows */
 	unsigned stacks;
 	bool verbose; /* print to stderr what was chosen */
+	bool stat;    /* answer uwarp-stat on a socket in run_dir (doc/adr/0029); default true */
+	/* File to which the history of a connection is appended whose QP fails; "": with verbose
+	 * stderr, else none */
+	char record[256];
 };
 
 /* Fill *cfg with the defaults, then with the values of UWARP_* environment variables. -EINVAL: a

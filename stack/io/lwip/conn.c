@@ -205,7 +205,9 @@ void edge_peer_down(struct io_link *l, uint32_t addr)
 	(void)l;
 	for (struct llp_conn *c = edge.conns; c; c = c->next)
 		conn_activate(c);
+	edge.losing = true;
 	edge_pcbs_lose(addr, has_octets_for_user);
+	edge.losing = false;
 }
 
 unsigned edge_lingering(void)

@@ -89,6 +89,12 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx);
 /* A callback of lwIP ends: close or abort if the user asked for it meanwhile. Returns what the
  * callback has to return to lwIP. After ERR_ABRT the record is gone. */
 err_t conn_callback_end(struct llp_conn *c);
+/* For the history of the connection (llp_user.note). */
+static inline void conn_tell(const struct llp_conn *c, enum llp_note what, uint32_t arg)
+{
+	if (edge.cfg.user->note && c->ctx && !c->listener && c->end == CONN_ON)
+		edge.cfg.user->note(c->ctx, what, arg);
+}
 /* The peer's process is dead: end the connection. The user hears of it. */
 void conn_lose(struct llp_conn *c);
 /* The connection is over, and its pcb freed or about to be: the record is spare. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection begins: the callbacks that lwIP gets, and connecting. Accepting: pcb/listen.c. */
 #include "io/lwip/loss.h"
+#include "io/lwip/loss_conn.h"
 
 /* ---- lwIP's callbacks -------------------------------------------------------------------- */
 
@@ -15,6 +16,27 @@ static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
 	return conn_callback_end(c);
 }
 
+static uint32_t ms_since(uint64_t t_us)
+{
+	return t_us ? (uint32_t)((edge.cfg.now_us(edge.cfg.arg) - t_us) / 1000) : 0;
+}
+
+/* lwIP gives a connection up for one reason, and does not say which: repeats, or keepalives, that
+ * nobody answers. */
+static void note_end(const struct llp_conn *c, err_t err)
+{
+	const struct loss *l = c->loss ? &c->loss->loss : NULL;
+
+	if (c->lost || edge.losing)
+		conn_tell(c, LLP_PROCESS_GONE, 0);
+	else if (err == ERR_RST)
+		conn_tell(c, LLP_RESET, 0);
+	else if (c->connecting || (l && !record_count(&l->rec)))
+		conn_tell(c, c->connecting ? LLP_UNANSWERED : LLP_SILENT, ms_since(c->silent_us));
+	else
+		conn_tell(c, LLP_UNANSWERED, l ? ms_since(l->delivered_us) : 0);
+}
+
 /* lwIP has freed the pcb already. */
 static void on_err(void *arg, err_t err)
 {
@@ -26,6 +48,8 @@ static void on_err(void *arg, err_t err)
 		why = err == ERR_RST ? UW_E_REFUSED : UW_E_TIMEOUT;
 	if (c->end != CONN_ON)
 		ctx = NULL;
+	else
+		note_end(c, err);
 	c->pcb = NULL;
 	conn_discard(c);
 	if (ctx)

@@ -74,6 +74,7 @@ struct edge {
 	struct llp_conn *recent[EDGE_RECENT];
 	unsigned recent_first, recent_n;
 	bool rx_seen; /* a segment came in this round */
+	bool losing;  /* connections end because the peer's process has */
 	/* rx_pressure.c: connections that keep receive buffers, the longest first */
 	struct llp_conn *keepers, *keepers_last;
 	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS]; /* syn_backlog.c */
@@ -201,6 +202,7 @@ void edge_abort(struct llp_conn *c);
 void edge_peer_down(struct io_link *l, uint32_t addr);
 unsigned edge_lingering(void);
 struct llp_addrs edge_addrs(const struct llp_conn *c);
+void edge_info(const struct llp_conn *c, struct llp_info *out);
 void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
 void edge_acks(void);

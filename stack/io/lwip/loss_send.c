@@ -62,6 +62,7 @@ static bool send_again(struct conn_loss *k, struct sent *s)
 		return false;
 	}
 	edge.cfg.stats->tcp_tx_again++;
+	conn_tell(k->c, LLP_SENT_AGAIN, s->seq);
 	loss_resent(&k->loss, s, now());
 	return true;
 }
@@ -147,6 +148,7 @@ static void probe(struct conn_loss *k, uint64_t now_us)
 		again = send_again(k, last);
 	loss_probed(&k->loss, again, now_us);
 	edge.cfg.stats->tcp_tx_probes++;
+	conn_tell(k->c, LLP_PROBE, 0);
 }
 
 void conn_loss_due(struct conn_loss *k, uint64_t now_us)
@@ -158,6 +160,8 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 		probe(k, now_us);
 	if (k->loss.stats.timeouts != timeouts) {
 		edge.cfg.stats->tcp_timeouts++;
+		conn_tell(k->c, LLP_RTO,
+			  (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
 		/* lwIP gives a peer up after TCP_MAXRTX of them without an answer. */
 		k->c->pcb->nrtx = (u8_t)LWIP_MIN(k->loss.rto.backoff, UINT8_MAX);
 	}

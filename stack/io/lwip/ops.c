@@ -28,6 +28,7 @@ const struct llp_ops llp_raw = {
 	.in_flight = edge_in_flight,
 	.ack_promptly = edge_ack_promptly,
 	.addrs = edge_addrs,
+	.info = edge_info,
 	.set_tos = edge_set_tos,
 	.prefetch = edge_prefetch,
 	.prefetch_list = edge_prefetch_list,

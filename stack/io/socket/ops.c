@@ -52,5 +52,6 @@ const struct llp_ops llp_socket = {
 	.tx_commit = sock_tx_commit,
 	.tx_flush = sock_tx_flush,
 	.addrs = sock_addrs,
+	.info = sock_info,
 	.set_tos = sock_set_tos,
 };

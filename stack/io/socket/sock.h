@@ -118,6 +118,8 @@ void sock_shutdown(struct llp_conn *c);
 void sock_abort(struct llp_conn *c);
 unsigned sock_lingering(void);
 struct llp_addrs sock_addrs(const struct llp_conn *c);
+/* info.c */
+void sock_info(const struct llp_conn *c, struct llp_info *out);
 void sock_set_tos(struct llp_conn *c, uint8_t tos);
 
 /* listen.c */
