@@ -10,6 +10,7 @@ import capture
 import cmless
 import lifecycle
 import pyverbs_cases
+import stat_cases
 from alone import Alone, PrivateSysfs, Watch
 from links import Host, Loop, Memif, Packet, PacketOwn, Tap, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
@@ -249,5 +250,6 @@ GROUPS = {
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
+    "stat": [(Memif, stat_cases.MEMIF), (Packet, stat_cases.PACKET)],
     "lifecycle": [(Memif, lifecycle.MEMIF), (Loop, lifecycle.LOOP), (Veth, lifecycle.VETH)],
 }

@@ -127,7 +127,7 @@ class Interpreter(unittest.TestCase):
         self.assertEqual({p: i for p, i in found.items() if i != toolsenv.PYTHON}, {})
 
     def test_no_tool_runs_the_one_in_path(self):
-        for tool in ("uwarp-bench", "uwarp-conform", "uwarp-run", "check", "check-layers", "check-sizes", "rfc-table", "quickstart", "uwarp-impair"):
+        for tool in ("uwarp-bench", "uwarp-conform", "uwarp-run", "check", "check-layers", "check-sizes", "rfc-table", "quickstart", "uwarp-impair", "uwarp-stat"):
             with self.subTest(tool):
                 r = run(tool, "--help", env=self.env)
                 self.assertEqual((r.returncode, r.stderr), (0, ""))
