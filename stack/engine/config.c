@@ -177,6 +177,10 @@ static int get_strings(struct uw_config *c)
 	if (!err)
 		err = get_string("UWARP_IP", c->ip, sizeof(c->ip));
 	if (!err)
+		err = get_string("UWARP_GATEWAY", c->gateway, sizeof(c->gateway));
+	if (!err)
+		err = get_string("UWARP_ROUTES", c->routes, sizeof(c->routes));
+	if (!err)
 		err = get_string("UWARP_DIR", c->run_dir, sizeof(c->run_dir));
 	if (!err)
 		err = get_string("UWARP_RECORD", c->record, sizeof(c->record));

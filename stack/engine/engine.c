@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cm/rc.h"
 #include "conn/endpoint.h"
+#include "engine/routes.h"
 #include "engine/transport.h"
 
 static uint64_t clock_us(void *arg)
@@ -203,6 +204,7 @@ void engine_free(struct uw_engine *e)
 	}
 	verbs_free(&e->verbs);
 	conn_domain_free(&e->conn);
+	engine_routes_free(e);
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		free(e->stack[i]);
 	free(e->steer);

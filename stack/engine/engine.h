@@ -13,6 +13,8 @@
 #include "io/steer.h"
 #include "verbs/verbs.h"
 
+struct engine_routes;
+
 struct uw_engine {
 	struct uw_config cfg; /* constant */
 	struct conn_domain conn;
@@ -22,6 +24,7 @@ struct uw_engine {
 	struct io_pcap *pcap[UW_STACKS_MAX]; /* of each stack; under the lock of that stack */
 	/* with several stacks: which stack a local port belongs to; constant */
 	struct steer_ports *steer;
+	struct engine_routes *routes; /* routes.c; NULL: the links are not open */
 	pthread_mutex_t start_lock; /* held by the thread that brings the link up */
 	bool manual;		    /* tests: only the test runs the stacks */
 	struct stat_server *stat;   /* stat/stat.h; NULL: none. Under any stack lock */

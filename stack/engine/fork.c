@@ -79,6 +79,7 @@ static void orphan(struct uw_engine *e)
 		orphan_ep(ep);
 	stat_forget(e);
 	verbs_after_fork(&e->verbs);
+	e->routes = NULL; /* its thread is the parent's */
 	sched_after_fork(&e->stack[0]->sched, &engine_sched_ops_dead);
 }
 

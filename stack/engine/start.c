@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/links.h"
+#include "engine/routes.h"
 #include "engine/stat/stat.h"
 #include "engine/transport.h"
 #include "loss/cc.h"
@@ -175,17 +176,33 @@ static void take_links(struct uw_engine *e, struct io_link *const *links)
 	sched_unlock_all(&e->stack[0]->sched);
 }
 
+/* On an error the links are closed. */
+static uw_status find_routes(struct uw_engine *e, struct io_link *const *links)
+{
+	uw_status st = engine_routes_open(e, links);
+
+	for (unsigned i = 0; st && i < e->n_stacks; i++)
+		links[i]->ops->close(links[i]);
+	if (st)
+		engine_routes_free(e);
+	return st;
+}
+
 static int start(struct uw_engine *e)
 {
 	struct io_link *links[UW_STACKS_MAX];
 	uw_status st = e->n_stacks > 1 ? open_several(e, links) : open_one(e, links);
 	int err = 0;
 
+	if (!st)
+		st = find_routes(e, links);
 	if (st)
 		return engine_errno(st);
 	take_links(e, links);
 	for (unsigned i = 0; i < e->n_stacks && !err; i++)
 		err = sched_thread_start(&e->stack[i]->sched, links[i]->flags & IO_RINGS);
+	if (!err)
+		err = engine_routes_follow(e);
 	if (err)
 		return err;
 	for (unsigned i = 0; i < e->n_stacks; i++)

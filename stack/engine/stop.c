@@ -2,6 +2,7 @@
 /* The end: what was posted is sent, connections close, links go. */
 #include "base/log.h"
 #include "conn/rc/rc.h"
+#include "engine/routes.h"
 #include "engine/stat/stat.h"
 
 #define DRAIN_US 2000000u
@@ -96,6 +97,7 @@ static void stop(struct uw_engine *e)
 	uint64_t until = stack_now_us(e->stack[0]) + DRAIN_US;
 
 	rc_resolver_stop(e->stack[0]);
+	engine_routes_stop(e);
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		sched_thread_stop(&e->stack[i]->sched);
 	for (unsigned i = 0; i < e->n_stacks; i++)

@@ -18,6 +18,7 @@
 #include "base/status.h"
 
 struct io_link;
+struct route_table;
 
 #define IO_LLP_ROOM 64
 #define IO_IP6_MAX  6u
@@ -126,7 +127,9 @@ struct io_link {
 	unsigned n_ip6;
 	uint32_t scope; /* sin6_scope_id of the link-local address */
 	uint8_t mac[6];
-	uint32_t mtu;	   /* IP octets per frame */
+	/* io/route/table.h: ways to other networks; NULL: none. Set by the engine. */
+	struct route_table *routes;
+	uint32_t mtu;	   /* IP octets per frame; the engine lowers it with the kernel's */
 	uint32_t headroom; /* octets before data in a frame of alloc() */
 	unsigned flags;	   /* enum io_flags */
 	uint64_t bps;	   /* nominal speed, bits per second */

@@ -114,6 +114,9 @@ struct llp_ops {
 	void (*init)(const struct llp_config *cfg);
 	void (*add_link)(struct io_link *l);
 	void (*remove_link)(struct io_link *l);
+	/* The link's routes or its MTU have changed. NULL: neither may change while the link is in
+	 * use. */
+	void (*link_changed)(struct io_link *l);
 
 	/* Process one received frame; the transport owns f from now on. May call the user. */
 	void (*input)(struct io_link *l, struct io_frame *f);

@@ -12,8 +12,10 @@ import lifecycle
 import pyverbs_cases
 import stat_cases
 from alone import Alone, PrivateSysfs, Watch
+from harness import listens
 from links import Host, Loop, Memif, Packet, PacketOwn, Tap, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
+from routed import Narrow, Routed
 
 # rping takes 23 (room for its greeting) to 65535: the ends, powers of two or a neighbour of each,
 # and sizes around what one and two segments of an Ethernet frame and of a memif frame hold.
@@ -23,6 +25,9 @@ RPING_SIZES = [
 RPING_SIZES_VETH = [23, 64, 101, 1024, 1440, 1441, 4096, 16384, 65535]
 
 
+PERFTEST_PORT = 18515
+
+
 def rping(size, more=""):
     flags = f"-V -v -C 1000 -S {size}{more}"
     return Pair("rping", flags, f"rping -s {flags}", f"rping -c -a {{server}} {flags}", 30)
@@ -30,6 +35,13 @@ def rping(size, more=""):
 
 def perftest(name, flags, seconds):
     return Pair(name, flags, f"{name} {flags}", f"{name} {flags} {{server}}", seconds)
+
+
+def perftest6(name, flags, seconds=90):
+    """Without rdma_cm, with which perftest has IPv4 only; as RoCE, since ib_send_bw needs that."""
+    pair = Pair(name, f"{flags}, IPv6", f"{name} -x 1 --ipv6 {flags}", f"{name} -x 1 --ipv6 {flags} {{server}}", seconds)
+    pair.ready = listens(PERFTEST_PORT)
+    return pair.with_env(UWARP_IDENTITY="roce")
 
 
 def perftests(flags, seconds):
@@ -220,6 +232,16 @@ PACKET = [
     perftest("ib_send_bw", "-R -n 200 -q 4", 60),
 ]
 PACKET_OWN = [rping(64), rping(65535), perftest("ib_write_lat", "-R", 60), perftest("ib_read_bw", "-R", 60), *IP6]
+
+# Through routers: every operation at the ends of what segments of the path hold, over both versions of IP.
+ROUTED = [
+    *(rping(n) for n in (64, 1440, 1441, 65535)),
+    rping_to("{server6}", "{server6}"),
+    *perftests("-R -n 300", 60),
+    *(perftest(f"ib_{name}_bw", "-R -a -n 20", 90) for name in ("send", "write", "read")),
+    *(perftest6(f"ib_{name}", "-a -n 20") for name in ("send_bw", "write_bw", "read_bw", "send_lat")),
+]
+
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -241,6 +263,8 @@ GROUPS = {
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
     "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],
     "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
+    "routed": [(Routed, ROUTED)],
+    "narrow": [(Narrow, ROUTED)],
     "tso": [(Tap, capture.TAP)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],
     "apps-sockets": [(Memif, apps.SOCKETS)],

@@ -65,6 +65,10 @@ struct uw_config {
 	/* the user did not ask for `ip`: if another process has it, take a free address */
 	bool ip_auto;
 	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
+	/* "GATEWAY", or one for each version of IP, separated by a comma; "" = where the link is an
+	 * interface of the kernel, the kernel's */
+	char gateway[128];
+	char routes[512]; /* "NETWORK/BITS=GATEWAY", separated by commas */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	uint64_t rate_bps; /* limit of the rate of sending, bits per second; 0 = none */
 	char impair[256];  /* impairment of frames (io/impair/options.h); "" = none */

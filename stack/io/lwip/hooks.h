@@ -10,8 +10,12 @@ struct tcp_pcb;
 uint32_t uw_lwip_isn(struct tcp_pcb *pcb);
 #define LWIP_HOOK_TCP_ISN(lip, lp, rip, rp) uw_lwip_isn(pcb)
 
-/* The next hop of an IPv6 packet. lwIP believes that every network is a /64; ours may be longer or
- * shorter. NULL: there is no way. */
+/* The neighbour that takes an IPv4 packet is known before lwIP asks (nif.c). */
+#define LWIP_HOOK_ETHARP_GET_GW(netif, dest) (dest)
+
+/* The next hop of an IPv6 packet, by the link's networks and routes. lwIP believes that every
+ * network is a /64; ours may be longer or shorter. NULL: there is no way. lwIP copies the address.
+ */
 struct netif;
 struct ip6_addr;
 const struct ip6_addr *uw_lwip_next_hop(const struct netif *nif, const struct ip6_addr *to);

@@ -8,6 +8,7 @@
 #include "base/slab.h"
 
 #include "lwip/init.h"
+#include "lwip/nd6.h"
 #include "lwip/priv/memp_priv.h"
 #include "lwip/tcp.h"
 #include "netif/ethernet.h"
@@ -130,6 +131,16 @@ void edge_add_link(struct io_link *l)
 	edge_nif_up(&el->nif, l, ethernet_input);
 	if (l->flags & IO_TX_CSUM) /* of all that is marked in edge_nif_send */
 		el->nif.chksum_flags &= (u16_t)~NETIF_CHECKSUM_GEN_TCP;
+}
+
+void edge_link_changed(struct io_link *l)
+{
+	struct edge_link *el = edge_link_of(l);
+
+	if (!el)
+		return;
+	el->nif.mtu = (u16_t)l->mtu;
+	nd6_clear_destination_cache();
 }
 
 void edge_remove_link(struct io_link *l)

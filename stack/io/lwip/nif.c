@@ -6,6 +6,7 @@
 #include "io/addr.h"
 #include "io/lwip/hooks.h"
 #include "io/lwip/pcb/pcb.h"
+#include "io/route/table.h"
 
 #include "lwip/etharp.h"
 #include "lwip/ethip6.h"
@@ -35,6 +36,19 @@ static err_t to_process(struct netif *nif, struct pbuf *p, uint32_t host, u16_t 
 	return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr, &dst, type);
 }
 
+/* etharp_output would have one gateway only: it is given the neighbour (LWIP_HOOK_ETHARP_GET_GW). */
+static err_t to_neighbor(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
+{
+	const struct uw_ip dst = uw_ip_v4(to->addr);
+	struct uw_ip hop;
+	ip4_addr_t next;
+
+	if (!route_next_hop(nif->state, &dst, &hop))
+		return ERR_RTE;
+	next.addr = uw_ip_v4_be(&hop);
+	return etharp_output(nif, p, &next);
+}
+
 static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 {
 	const struct io_link *l = nif->state;
@@ -43,7 +57,7 @@ static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 		return to_self(nif, p, ETHTYPE_IP);
 	if (l->flags & IO_P2P)
 		return to_process(nif, p, to->addr, ETHTYPE_IP);
-	return etharp_output(nif, p, to);
+	return to_neighbor(nif, p, to);
 }
 
 static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)
@@ -60,14 +74,15 @@ static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)
 
 const struct ip6_addr *uw_lwip_next_hop(const struct netif *nif, const struct ip6_addr *to)
 {
-	const struct io_link *l = nif->state;
-	struct uw_ip dst = edge_ip6(to);
+	static ip6_addr_t next;
+	struct uw_ip dst = edge_ip6(to), hop;
+	ip_addr_t six;
 
-	for (unsigned i = 0; i < l->n_ip6; i++) {
-		if (uw_net_has(&l->ip6[i], &dst))
-			return to;
-	}
-	return NULL;
+	if (!route_next_hop(nif->state, &dst, &hop))
+		return NULL;
+	six = edge_addr(&hop);
+	next = *ip_2_ip6(&six);
+	return &next;
 }
 
 /* ---- in ---------------------------------------------------------------------------------- */

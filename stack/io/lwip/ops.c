@@ -6,6 +6,7 @@ const struct llp_ops llp_raw = {
 	.init = edge_init,
 	.add_link = edge_add_link,
 	.remove_link = edge_remove_link,
+	.link_changed = edge_link_changed,
 	.input = edge_input,
 	.poll = edge_poll,
 	.acks = edge_acks,

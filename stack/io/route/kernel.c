@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/route/kernel.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/fds.h"
+
+#define OCTETS	  32768 /* the kernel gives no more at a time */
+#define TRIES	  8	/* while routes change as they are read */
+#define ANSWER_MS 2000
+#define CALM_MS	  20 /* changes come in groups */
+
+#define GROUPS (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE)
+
+static int open_socket(unsigned groups)
+{
+	struct sockaddr_nl a = { .nl_family = AF_NETLINK, .nl_groups = groups };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (const void *)&a, sizeof(a))) {
+		close(fd);
+		return -1;
+	}
+	return fd < 0 ? -1 : fds_keep(fd);
+}
+
+uw_status route_watch_open(struct route_watch *w, const char *interface)
+{
+	*w = (struct route_watch){ .ask = -1, .hear = -1, .bell = -1 };
+	w->index = (int)if_nametoindex(interface);
+	w->hear = open_socket(GROUPS);
+	w->ask = open_socket(0);
+	w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->index && w->hear >= 0 && w->ask >= 0 && w->bell >= 0 && fds_keep(w->bell) >= 0)
+		return UW_OK;
+	route_watch_close(w);
+	return UW_E_NO_LINK;
+}
+
+void route_watch_close(struct route_watch *w)
+{
+	fds_close(w->ask);
+	fds_close(w->hear);
+	fds_close(w->bell);
+	w->ask = w->hear = w->bell = -1;
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static bool await(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ANSWER_MS) > 0;
+}
+
+static enum route_read answer(struct route_watch *w, struct route_kernel *k)
+{
+	_Alignas(8) uint8_t octets[OCTETS];
+	enum route_read r = ROUTE_MORE;
+
+	while (r == ROUTE_MORE) {
+		ssize_t n = await(w->ask) ? recv(w->ask, octets, sizeof(octets), MSG_DONTWAIT) : -1;
+
+		if (n < 0)
+			return ROUTE_ERROR;
+		r = route_read(k, octets, (size_t)n, w->seq);
+	}
+	return r;
+}
+
+static enum route_read dump(struct route_watch *w, struct route_kernel *k, uint16_t type,
+			    uint8_t family)
+{
+	struct {
+		struct nlmsghdr h;
+		struct rtmsg m; /* as long as or longer than the others' bodies */
+		uint8_t pad[8];
+	} q = { .h = { .nlmsg_len = sizeof(q),
+		       .nlmsg_type = type,
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		       .nlmsg_seq = ++w->seq },
+		.m = { .rtm_family = family } };
+
+	if (type == RTM_GETROUTE)
+		q.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg));
+	else if (type == RTM_GETADDR)
+		q.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg) - 4);
+	else
+		q.h.nlmsg_len = NLMSG_LENGTH(16);
+	if (send(w->ask, &q, q.h.nlmsg_len, 0) < 0)
+		return ROUTE_ERROR;
+	return answer(w, k);
+}
+
+static enum route_read read_once(struct route_watch *w, struct route_kernel *k)
+{
+	static const struct {
+		uint16_t type;
+		uint8_t family;
+	} what[] = { { RTM_GETLINK, AF_UNSPEC },
+		     { RTM_GETADDR, AF_INET },
+		     { RTM_GETROUTE, AF_INET },
+		     { RTM_GETROUTE, AF_INET6 } };
+	enum route_read all = ROUTE_DONE;
+
+	for (unsigned i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		enum route_read r = dump(w, k, what[i].type, what[i].family);
+
+		if (r == ROUTE_AGAIN)
+			return r;
+		if (r != ROUTE_DONE && what[i].family != AF_INET6) /* or there is no IPv6 */
+			all = r;
+	}
+	return all;
+}
+
+/* What is left of an answer that was given up is passed over by its number. */
+bool route_watch_read(struct route_watch *w, struct route_kernel *k)
+{
+	enum route_read r = ROUTE_AGAIN;
+
+	for (unsigned i = 0; i < TRIES && r == ROUTE_AGAIN; i++) {
+		if (i)
+			route_clear(&k->routes);
+		*k = (struct route_kernel){ .index = w->index };
+		r = read_once(w, k);
+	}
+	route_sort(&k->routes);
+	return r == ROUTE_DONE;
+}
+
+/* ---- news ---------------------------------------------------------------------------------- */
+
+/* What it is does not matter: everything is read again. */
+static void drain(int fd)
+{
+	uint8_t octets[4096];
+
+	while (recv(fd, octets, sizeof(octets), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
+		continue;
+}
+
+static bool rung(const struct route_watch *w, int timeout_ms, bool *news)
+{
+	struct pollfd p[] = { { .fd = w->hear, .events = POLLIN },
+			      { .fd = w->bell, .events = POLLIN } };
+
+	*news = poll(p, 2, timeout_ms) > 0 && p[0].revents;
+	return p[1].revents;
+}
+
+bool route_watch_wait(struct route_watch *w)
+{
+	bool news = false;
+
+	while (!news) {
+		if (rung(w, -1, &news))
+			return false;
+	}
+	while (news) {
+		drain(w->hear);
+		if (rung(w, CALM_MS, &news))
+			return false;
+	}
+	return true;
+}
+
+void route_watch_stop(struct route_watch *w)
+{
+	eventfd_write(w->bell, 1);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the kernel for the routes and addresses of an interface (rtnetlink(7)), and hears of their
+ * changes. Needs no right. One thread at a time. */
+#ifndef UWARP_IO_ROUTE_KERNEL_H
+#define UWARP_IO_ROUTE_KERNEL_H
+
+#include "io/route/message.h"
+
+struct route_watch {
+	int ask, hear; /* netlink sockets: for questions, and for news */
+	int bell;      /* an eventfd that ends route_watch_wait() */
+	int index;     /* of the interface */
+	uint32_t seq;
+};
+
+/* UW_E_NO_LINK: there is no such interface, or no netlink socket. */
+UW_CHECK uw_status route_watch_open(struct route_watch *w, const char *interface);
+void route_watch_close(struct route_watch *w);
+/* Read everything into *k, whose routes the caller clears (route_clear). The routes are sorted.
+ * False: the kernel did not answer; *k has what came. */
+bool route_watch_read(struct route_watch *w, struct route_kernel *k);
+/* Wait until something changes. False: route_watch_stop() was called. */
+bool route_watch_wait(struct route_watch *w);
+/* Any thread. */
+void route_watch_stop(struct route_watch *w);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of rtnetlink(7), read from octets: the kernel's routes and addresses of one interface.
+ * No function here does I/O.
+ */
+#ifndef UWARP_IO_ROUTE_MESSAGE_H
+#define UWARP_IO_ROUTE_MESSAGE_H
+
+#include "io/route/table.h"
+
+#define ROUTE_ADDRS_MAX 32u
+
+/* What the kernel knows of an interface. */
+struct route_kernel {
+	int index; /* of the interface; in */
+	unsigned mtu;
+	bool up;
+	struct route_table routes;
+	/* its IPv4 addresses, with their prefixes, the primary one first; more are not kept */
+	struct uw_net addr[ROUTE_ADDRS_MAX];
+	unsigned n_addr;
+};
+
+enum route_read {
+	ROUTE_MORE,  /* everything was read, and more messages follow */
+	ROUTE_DONE,  /* the kernel's answer ends here */
+	ROUTE_ERROR, /* the kernel refused */
+	ROUTE_AGAIN, /* something changed meanwhile: ask again */
+};
+
+/* Read the messages in n octets (4-octet aligned) that answer the request `seq` into *k. Messages
+ * that are cut short, of other interfaces, and of kinds that are not known are passed over. */
+enum route_read route_read(struct route_kernel *k, const void *octets, size_t n, uint32_t seq);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel's answers about the loopback of a network namespace of our own. */
+#include "io/route/kernel.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static bool isolated;
+
+static int sh(const char *command)
+{
+	return system(command); /* NOLINT(cert-env33-c): words of this file */
+}
+
+static void need_namespace(void)
+{
+	if (!isolated)
+		skip();
+}
+
+static bool reaches(struct route_watch *w, const char *four, bool expected)
+{
+	struct route_kernel k;
+	unsigned a, b, c, d;
+	struct uw_ip to;
+	bool has;
+
+	assert_int_equal(sscanf(four, "%u.%u.%u.%u", &a, &b, &c, &d), 4);
+	to = uw_ip_v4(htobe32(a << 24 | b << 16 | c << 8 | d));
+	assert_true(route_watch_read(w, &k));
+	has = route_find(&k.routes, &to);
+	route_clear(&k.routes);
+	return has == expected;
+}
+
+static void no_such_interface(void **state)
+{
+	struct route_watch w;
+
+	(void)state;
+	assert_int_equal(route_watch_open(&w, "no-such"), UW_E_NO_LINK);
+}
+
+static void routes_and_addresses(void **state)
+{
+	struct route_kernel k;
+	struct route_watch w;
+
+	(void)state;
+	need_namespace();
+	assert_int_equal(
+		sh("ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 "
+		   "mtu 1400 up && "
+		   "ip address add 10.9.0.1/24 dev d0 && ip route add 10.8.0.0/16 via 10.9.0.254"),
+		0);
+	assert_int_equal(route_watch_open(&w, "d0"), UW_OK);
+	assert_true(route_watch_read(&w, &k));
+	assert_int_equal(k.mtu, 1400);
+	assert_true(k.up);
+	assert_int_equal(k.n_addr, 1);
+	route_clear(&k.routes);
+	assert_true(reaches(&w, "10.8.1.1", true));
+	assert_true(reaches(&w, "10.9.0.7", true));
+	assert_true(reaches(&w, "10.7.0.7", false));
+	route_watch_close(&w);
+}
+
+static void *stop(void *arg)
+{
+	usleep(1000);
+	route_watch_stop(arg);
+	return NULL;
+}
+
+static void changes_are_heard(void **state)
+{
+	struct route_watch w;
+	pthread_t t;
+
+	(void)state;
+	need_namespace();
+	assert_int_equal(route_watch_open(&w, "d0"), UW_OK);
+	assert_int_equal(sh("ip route add default via 10.9.0.253"), 0);
+	assert_true(route_watch_wait(&w));
+	assert_true(reaches(&w, "10.7.0.7", true));
+	assert_int_equal(pthread_create(&t, NULL, stop, &w), 0);
+	assert_false(route_watch_wait(&w));
+	pthread_join(t, NULL);
+	route_watch_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_such_interface),
+		cmocka_unit_test(routes_and_addresses),
+		cmocka_unit_test(changes_are_heard),
+	};
+
+	isolated = !unshare(CLONE_NEWNET) && !sh("ip link set lo up");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

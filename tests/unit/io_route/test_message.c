@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rtnetlink's messages as octets, good and bad. */
+#include "io/route/message.h"
+
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#define INDEX 7
+#define SEQ   3
+
+struct made {
+	_Alignas(8) uint8_t b[1024];
+	size_t n;
+};
+
+static struct nlmsghdr *begin(struct made *m, uint16_t type, const void *body, size_t n)
+{
+	struct nlmsghdr h = { .nlmsg_type = type, .nlmsg_seq = SEQ };
+
+	m->n = 0;
+	memset(m->b, 0, sizeof(m->b));
+	memcpy(m->b + NLMSG_HDRLEN, body, n);
+	memcpy(m->b, &h, sizeof(h));
+	m->n = NLMSG_HDRLEN + NLMSG_ALIGN(n);
+	return (struct nlmsghdr *)(void *)m->b;
+}
+
+static void attr(struct made *m, uint16_t type, const void *p, size_t n)
+{
+	struct rtattr a = { .rta_type = type, .rta_len = (uint16_t)RTA_LENGTH(n) };
+
+	memcpy(m->b + m->n, &a, sizeof(a));
+	memcpy(m->b + m->n + RTA_LENGTH(0), p, n);
+	m->n += RTA_SPACE(n);
+}
+
+static void attr_u32(struct made *m, uint16_t type, uint32_t v)
+{
+	attr(m, type, &v, sizeof(v));
+}
+
+static enum route_read read_it(struct route_kernel *k, struct made *m)
+{
+	((struct nlmsghdr *)(void *)m->b)->nlmsg_len = (uint32_t)m->n;
+	return route_read(k, m->b, m->n, SEQ);
+}
+
+static struct rtmsg route4(void)
+{
+	return (struct rtmsg){ .rtm_family = AF_INET,
+			       .rtm_table = RT_TABLE_MAIN,
+			       .rtm_type = RTN_UNICAST };
+}
+
+static void a_default_route(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct rtmsg r = route4();
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	attr_u32(&m, RTA_GATEWAY, htobe32(0x0a000001));
+	attr_u32(&m, RTA_PRIORITY, 100);
+	assert_int_equal(read_it(&k, &m), ROUTE_MORE);
+	assert_int_equal(k.routes.n, 1);
+	assert_int_equal(k.routes.at[0].net.bits, UW_IP_V4_BITS);
+	assert_int_equal(uw_ip_v4_be(&k.routes.at[0].via), htobe32(0x0a000001));
+	assert_int_equal(k.routes.at[0].metric, 100);
+	route_clear(&k.routes);
+}
+
+static void its_mtu(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct rtmsg r = route4();
+	struct {
+		struct rtattr a;
+		uint32_t v;
+	} mtu = { { 8, RTAX_MTU }, 1400 };
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	attr(&m, RTA_METRICS, &mtu, sizeof(mtu));
+	read_it(&k, &m);
+	assert_int_equal(k.routes.at[0].mtu, 1400);
+	route_clear(&k.routes);
+}
+
+static void the_hop_of_this_interface(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct rtmsg r = route4();
+	struct {
+		struct rtnexthop h;
+		struct rtattr a;
+		uint32_t via;
+	} hops[2] = { { { 16, 0, 0, INDEX + 1 }, { 8, RTA_GATEWAY }, htobe32(0x0a000001) },
+		      { { 16, 0, 0, INDEX }, { 8, RTA_GATEWAY }, htobe32(0x0a000002) } };
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr(&m, RTA_MULTIPATH, hops, sizeof(hops));
+	read_it(&k, &m);
+	assert_int_equal(k.routes.n, 1);
+	assert_int_equal(uw_ip_v4_be(&k.routes.at[0].via), htobe32(0x0a000002));
+	route_clear(&k.routes);
+}
+
+static void others_are_passed_over(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct rtmsg r = route4();
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX + 1);
+	read_it(&k, &m);
+	r.rtm_type = RTN_LOCAL;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	read_it(&k, &m);
+	r = route4();
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	attr_u32(&m, RTA_TABLE, 1000);
+	read_it(&k, &m);
+	r.rtm_dst_len = 33;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	read_it(&k, &m);
+	assert_int_equal(k.routes.n, 0);
+}
+
+static void an_address(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct ifaddrmsg a = { .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = INDEX };
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWADDR, &a, sizeof(a));
+	attr_u32(&m, IFA_LOCAL, htobe32(0x0a000005));
+	read_it(&k, &m);
+	assert_int_equal(k.n_addr, 1);
+	assert_int_equal(k.addr[0].bits, UW_IP_V4_BITS + 24);
+	for (unsigned i = 0; i < 2 * ROUTE_ADDRS_MAX; i++)
+		read_it(&k, &m);
+	assert_int_equal(k.n_addr, ROUTE_ADDRS_MAX);
+}
+
+static void the_interface(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct ifinfomsg l = { .ifi_index = INDEX, .ifi_flags = 1 };
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWLINK, &l, sizeof(l));
+	attr_u32(&m, IFLA_MTU, 9000);
+	read_it(&k, &m);
+	assert_int_equal(k.mtu, 9000);
+	assert_true(k.up);
+}
+
+static void ends(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct made m;
+	int zero = 0;
+
+	(void)state;
+	begin(&m, NLMSG_DONE, &zero, sizeof(zero));
+	assert_int_equal(read_it(&k, &m), ROUTE_DONE);
+	begin(&m, NLMSG_ERROR, &zero, sizeof(zero));
+	assert_int_equal(read_it(&k, &m), ROUTE_ERROR);
+	begin(&m, NLMSG_ERROR, &zero, sizeof(zero))->nlmsg_seq = SEQ + 1;
+	assert_int_equal(read_it(&k, &m), ROUTE_MORE);
+	begin(&m, NLMSG_DONE, &zero, sizeof(zero))->nlmsg_flags = NLM_F_DUMP_INTR;
+	assert_int_equal(read_it(&k, &m), ROUTE_AGAIN);
+	m.n -= 4;
+	assert_int_equal(route_read(&k, m.b, m.n, SEQ), ROUTE_ERROR);
+}
+
+/* Whatever octets come, nothing beyond them is read (asan looks). */
+static void noise(void **state)
+{
+	struct rtmsg r = route4();
+
+	(void)state;
+	srand(1);
+	for (unsigned round = 0; round < 20000; round++) {
+		struct route_kernel k = { .index = INDEX };
+		struct made m;
+		uint8_t *exact;
+
+		begin(&m, (uint16_t)(16 + rand() % 12), &r, sizeof(r));
+		attr_u32(&m, RTA_OIF, INDEX);
+		attr_u32(&m, RTA_MULTIPATH, 0x00070010);
+		attr_u32(&m, RTA_METRICS, 0x00020008);
+		((struct nlmsghdr *)(void *)m.b)->nlmsg_len = (uint32_t)m.n;
+		for (unsigned i = 0; i < 3; i++)
+			m.b[(unsigned)rand() % m.n] = (uint8_t)rand();
+		exact = malloc(m.n);
+		assert_non_null(exact);
+		memcpy(exact, m.b, m.n);
+		route_read(&k, exact, m.n, SEQ);
+		free(exact);
+		route_clear(&k.routes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_default_route),
+		cmocka_unit_test(its_mtu),
+		cmocka_unit_test(the_hop_of_this_interface),
+		cmocka_unit_test(others_are_passed_over),
+		cmocka_unit_test(an_address),
+		cmocka_unit_test(the_interface),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(noise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
