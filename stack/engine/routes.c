@@ -127,6 +127,7 @@ static void *follow(void *arg)
 	struct engine_routes *er = arg;
 	struct route_kernel k;
 
+	pthread_setname_np(pthread_self(), "uwarp-routes");
 	while (route_watch_wait(&er->watch)) {
 		if (route_watch_read(&er->watch, &k))
 			apply(er, &k);
