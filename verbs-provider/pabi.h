@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include <time.h>
@@ -32,6 +33,12 @@ struct pabi_list_node {
 /* Of rdma-core 65: a permission to allocate memory that a confidential guest shares with its
  * host. */
 enum { UWARP_PARENT_DOMAIN_CC_UNPROTECTED = 1 << 2 };
+
+/* Of rdma-core 45: device_cap_flags_ex, and bits of per_transport_caps. */
+#define PABI_CAP_FLUSH_GLOBAL	  (1ull << 38)
+#define PABI_CAP_FLUSH_PERSISTENT (1ull << 39)
+#define PABI_CAP_ATOMIC_WRITE	  (1ull << 40)
+enum { PABI_ODP_FLUSH = 1 << 6, PABI_ODP_ATOMIC_WRITE = 1 << 7 };
 
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
@@ -144,17 +151,54 @@ static_assert(sizeof(struct verbs_qp) >= PABI_QP_MASK_V45 + sizeof(uint32_t), "v
 static_assert(PABI_QP_MASK_V36 == 344 && PABI_QP_MASK_V45 == 360, "verbs_qp.comp_mask");
 #endif
 
-/* Set VERBS_QP_EX at the offset of comp_mask in every layout, since the version that reads the mask
- * may differ. In one layout the other two places are wr_atomic_write, wr_flush or xrcd, which are
- * used only for atomic writes, flush operations or XRC domains; the provider supports none of
- * these. */
-static inline void pabi_qp_set_ex(struct verbs_qp *vqp)
+/* Of later versions of struct ibv_qp_ex. */
+struct pabi_wr {
+	void (*atomic_write)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			     const void *value);
+	void (*flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
+		      uint8_t type, uint8_t level);
+};
+
+/* The operations by their bits in send_ops_flags. */
+enum { PABI_WITH_FLUSH = 1 << 11, PABI_WITH_ATOMIC_WRITE = 1 << 12 };
+
+/* Those of the two operations that a release of libibverbs has; 0: a release that is not known. */
+static inline uint64_t pabi_wr_ops(unsigned release)
+{
+	return (release >= 44 ? PABI_WITH_ATOMIC_WRITE : 0) | (release >= 45 ? PABI_WITH_FLUSH : 0);
+}
+
+/* The release by the name of the library's file: libibverbs.so.1.14.44.0 has 44. 0: the name does
+ * not say. */
+static inline unsigned pabi_release_of(const char *file)
+{
+	const char *so = strstr(file, ".so.");
+	unsigned abi, minor, release, patch;
+	char end;
+
+	if (!so || sscanf(so, ".so.%u.%u.%u.%u%c", &abi, &minor, &release, &patch, &end) != 4)
+		return 0;
+	return release;
+}
+
+/* Set VERBS_QP_EX at the offset of comp_mask, and what stands in front of that. If the release is
+ * not known, set the mask at the offset of every layout: in one layout the other two places are
+ * wr_atomic_write, wr_flush or xrcd, and then the provider supports none of these. */
+static inline void pabi_qp_set_ex(struct verbs_qp *vqp, unsigned release, const struct pabi_wr *wr)
 {
 	const uint32_t mask = VERBS_QP_EX;
+	char *at = (char *)vqp;
 
-	memcpy((char *)vqp + PABI_QP_MASK_V36, &mask, sizeof(mask));
-	memcpy((char *)vqp + PABI_QP_MASK_V44, &mask, sizeof(mask));
-	memcpy((char *)vqp + PABI_QP_MASK_V45, &mask, sizeof(mask));
+	if (release < 44)
+		memcpy(at + PABI_QP_MASK_V36, &mask, sizeof(mask));
+	else
+		memcpy(at + PABI_QP_MASK_V36, &wr->atomic_write, sizeof(wr->atomic_write));
+	if (!release || release == 44)
+		memcpy(at + PABI_QP_MASK_V44, &mask, sizeof(mask));
+	else if (release >= 45)
+		memcpy(at + PABI_QP_MASK_V44, &wr->flush, sizeof(wr->flush));
+	if (!release || release >= 45)
+		memcpy(at + PABI_QP_MASK_V45, &mask, sizeof(mask));
 }
 
 #endif

@@ -13,6 +13,7 @@ void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 	t->mask = n_slots - 1;
 	t->used = t->dead = 0;
 	t->reachable = NULL;
+	t->persist = NULL;
 }
 
 /* The lower 8 bits are no part of it: a window changes them and stays where it is. */
@@ -39,6 +40,7 @@ void mem_table_move(struct mem_table *t, struct mem_region **slots, uint32_t n_s
 
 	mem_table_init(t, slots, n_slots);
 	t->reachable = old.reachable;
+	t->persist = old.persist;
 	for (uint32_t i = 0; i <= old.mask; i++) {
 		if (old.slots[i] && old.slots[i] != TOMBSTONE)
 			put(t, old.slots[i]);

@@ -20,6 +20,8 @@ enum mem_rights {
 	MEM_REMOTE_ATOMIC = 8,
 	MEM_WINDOWS = 16,    /* windows may be bound to the region */
 	MEM_ZERO_BASED = 32, /* a window's TO begins with 0 */
+	MEM_FLUSH_GLOBAL = 256,
+	MEM_FLUSH_PERSISTENT = 512,
 };
 
 enum mem_kind {
@@ -68,6 +70,8 @@ struct mem_table {
 	uint32_t used, dead;
 	/* Can the process read (or write) these octets now? Called for on_demand regions. */
 	bool (*reachable)(const void *va, uint64_t len, bool write);
+	/* Make the octets survive a loss of power; called for regions with MEM_FLUSH_PERSISTENT. */
+	bool (*persist)(void *va, uint64_t len);
 };
 
 void mem_table_init(struct mem_table *t, struct mem_region **slots, uint32_t n_slots);

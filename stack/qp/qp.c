@@ -17,6 +17,8 @@ static uint32_t wc_opcode(unsigned wr_opcode)
 		[UW_WR_LOCAL_INV] = UW_WC_LOCAL_INV,
 		[UW_WR_BIND_MW] = UW_WC_BIND_MW,
 		[UW_WR_SEND_WITH_INV] = UW_WC_SEND,
+		[UW_WR_FLUSH] = UW_WC_FLUSH,
+		[UW_WR_ATOMIC_WRITE] = UW_WC_ATOMIC_WRITE,
 	};
 
 	return map[wr_opcode];
@@ -247,7 +249,8 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->mem = s->mem;
 	qp->guard = s->guard;
 	qp->rd.mem = s->mem;
-	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC;
+	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC |
+			       MEM_FLUSH_GLOBAL | MEM_FLUSH_PERSISTENT;
 }
 
 void qp_move(struct qp *qp, struct uw_stats *stats)

@@ -19,17 +19,20 @@ static const struct {
 	bool known;
 	bool may_inline;
 	bool atomic; /* exactly one SGE of 8 octets */
+	bool no_sge; /* the request itself says all */
 } ops[] = {
-	[UW_WR_RDMA_WRITE] = { true, true, false },
-	[UW_WR_RDMA_WRITE_WITH_IMM] = { true, true, false },
-	[UW_WR_SEND] = { true, true, false },
-	[UW_WR_SEND_WITH_IMM] = { true, true, false },
-	[UW_WR_RDMA_READ] = { true, false, false },
-	[UW_WR_ATOMIC_CMP_AND_SWP] = { true, false, true },
-	[UW_WR_ATOMIC_FETCH_AND_ADD] = { true, false, true },
-	[UW_WR_LOCAL_INV] = { true, false, false },
-	[UW_WR_BIND_MW] = { true, false, false },
-	[UW_WR_SEND_WITH_INV] = { true, true, false },
+	[UW_WR_RDMA_WRITE] = { true, true, false, false },
+	[UW_WR_RDMA_WRITE_WITH_IMM] = { true, true, false, false },
+	[UW_WR_SEND] = { true, true, false, false },
+	[UW_WR_SEND_WITH_IMM] = { true, true, false, false },
+	[UW_WR_RDMA_READ] = { true, false, false, false },
+	[UW_WR_ATOMIC_CMP_AND_SWP] = { true, false, true, false },
+	[UW_WR_ATOMIC_FETCH_AND_ADD] = { true, false, true, false },
+	[UW_WR_LOCAL_INV] = { true, false, false, true },
+	[UW_WR_BIND_MW] = { true, false, false, true },
+	[UW_WR_SEND_WITH_INV] = { true, true, false, false },
+	[UW_WR_FLUSH] = { true, false, false, true },
+	[UW_WR_ATOMIC_WRITE] = { true, false, false, true },
 };
 
 static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_t length)
@@ -44,7 +47,7 @@ static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_
 		return UW_E_INVAL;
 	if (!inl && wr->num_sge > sq->max_sge)
 		return UW_E_INVAL;
-	if ((wr->opcode == UW_WR_LOCAL_INV || wr->opcode == UW_WR_BIND_MW) && wr->num_sge)
+	if (ops[wr->opcode].no_sge && wr->num_sge)
 		return UW_E_INVAL;
 	if (length > UINT32_MAX || (inl && length > sq->max_inline))
 		return UW_E_LEN;

@@ -56,11 +56,15 @@ static inline bool sqe_is_local(const struct sqe *e)
 {
 	return e->opcode == UW_WR_BIND_MW || e->opcode == UW_WR_LOCAL_INV;
 }
-/* Is the request a Read or an atomic, which is done when its Response has come (RFC 5040 §5.5)? */
+/* Is the request a Read, an atomic, FLUSH or ATOMIC WRITE, which is done when its Response has come
+ * (RFC 5040 §5.5)? */
 static inline bool sqe_is_answered(const struct sqe *e)
 {
-	return e->opcode == UW_WR_RDMA_READ || e->opcode == UW_WR_ATOMIC_CMP_AND_SWP ||
-	       e->opcode == UW_WR_ATOMIC_FETCH_AND_ADD;
+	const unsigned answered = 1u << UW_WR_RDMA_READ | 1u << UW_WR_ATOMIC_CMP_AND_SWP |
+				  1u << UW_WR_ATOMIC_FETCH_AND_ADD | 1u << UW_WR_FLUSH |
+				  1u << UW_WR_ATOMIC_WRITE;
+
+	return answered >> e->opcode & 1;
 }
 
 /* Octets of slot memory for one request. */

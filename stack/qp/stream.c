@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A QP's octets: TCP to stream, stream to TCP. */
+#include <endian.h>
+
 #include "qp/qp.h"
 
 /* ---- receive ----------------------------------------------------------------------------- */
@@ -116,6 +118,30 @@ static uw_status start_cmp_swap(const struct request *r)
 	return rdmap_atomic(&r->qp->rd, &r->sgl, &a);
 }
 
+/* doc/adr/0033; the value's octets go as they are in memory. */
+static uw_status start_atomic_write(const struct request *r)
+{
+	struct rdmap_atomic a = { .aop = RDMAP_ATOMIC_WRITE,
+				  .stag = r->e->rkey,
+				  .to = r->e->remote_addr,
+				  .add_swap = be64toh(r->e->compare_add) };
+
+	return rdmap_atomic(&r->qp->rd, &r->sgl, &a);
+}
+
+static uw_status start_flush(const struct request *r)
+{
+	struct rdmap_atomic a = { .aop = RDMAP_FLUSH,
+				  .stag = r->e->rkey,
+				  .to = r->e->remote_addr,
+				  .add_swap = r->e->compare_add,
+				  .add_swap_mask = r->e->swap & 0xff };
+
+	if (r->e->swap == UW_FLUSH_WISH(a.add_swap_mask, UW_FLUSH_MR))
+		a.add_swap_mask |= RDMAP_FLUSH_REGION;
+	return rdmap_atomic(&r->qp->rd, &r->sgl, &a);
+}
+
 static uw_status (*const starters[])(const struct request *r) = {
 	[UW_WR_RDMA_WRITE] = start_write,
 	[UW_WR_RDMA_WRITE_WITH_IMM] = start_write_imm,
@@ -125,6 +151,8 @@ static uw_status (*const starters[])(const struct request *r) = {
 	[UW_WR_ATOMIC_CMP_AND_SWP] = start_cmp_swap,
 	[UW_WR_ATOMIC_FETCH_AND_ADD] = start_fetch_add,
 	[UW_WR_SEND_WITH_INV] = start_send_inv,
+	[UW_WR_FLUSH] = start_flush,
+	[UW_WR_ATOMIC_WRITE] = start_atomic_write,
 };
 
 /* Start the request at sq.tx. UW_MORE: it has to wait (fence, ORD). */

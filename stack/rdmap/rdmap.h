@@ -151,7 +151,8 @@ void rdmap_write(struct rdmap_stream *s, const struct mem_sgl *sgl, uint32_t sta
  */
 uw_status rdmap_read(struct rdmap_stream *s, const struct mem_sgl *sink, uint32_t stag,
 		     uint64_t to) UW_CHECK;
-/* RFC 7306 §5: a->req_id is set here; the original value goes to sink (8 octets) in host order.
+/* RFC 7306 §5: a->req_id is set here; the original value goes to sink (8 octets) in host order; a
+ * FLUSH or ATOMIC WRITE has an empty sink.
  * UW_MORE, UW_E_ORD as above. */
 uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
 		       struct rdmap_atomic *a) UW_CHECK;

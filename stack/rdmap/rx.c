@@ -5,6 +5,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include "rdmap/flush.h"
+
 /* ---- tagged ------------------------------------------------------------------------------ */
 
 /* RFC 5040 §5.1, RFC 5041 §5.2: check, place, never deliver. */
@@ -176,34 +178,44 @@ static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *s
 	return UW_OK;
 }
 
-/* RFC 7306 §5, §8.2: rights, bounds and alignment before anything is touched; carried out when its
- * turn to be answered comes, behind the reads and atomics before it. */
-static uw_status rx_atomic_request(struct rdmap_stream *s, const struct ddp_seg *seg)
+/* RFC 7306 §5, §8.2: rights, bounds and alignment before anything is touched. */
+static uw_status check_atomic(const struct rdmap_stream *s, const struct rdmap_atomic *a)
 {
-	uint8_t flat[sizeof(struct rdmap_atomic_wire)];
-	struct mem_access at = {
-		.pd = s->pd, .stream = s->num, .len = 8, .need = MEM_REMOTE_ATOMIC
-	};
-	struct rdmap_irq_entry *e;
-	struct rdmap_atomic a;
+	const struct mem_access at = { .stag = a->stag,
+				       .pd = s->pd,
+				       .stream = s->num,
+				       .to = a->to,
+				       .len = 8,
+				       .need = MEM_REMOTE_ATOMIC };
 	uint8_t *va = NULL;
 	enum mem_verdict v;
 
-	uw_rope_copy(seg->payload, flat, sizeof(flat));
-	rdmap_atomic_decode(flat, &a);
-	if (s->irq.count == s->irq.cap)
-		return UW_E_DDP_NO_BUFFER;
-	if (a.aop != RDMAP_FETCH_ADD && a.aop != RDMAP_CMP_SWAP)
+	if (a->aop != RDMAP_FETCH_ADD && a->aop != RDMAP_CMP_SWAP)
 		return UW_E_RDMAP_OPCODE;
-	at.stag = a.stag;
-	at.to = a.to;
 	v = mem_check(s->mem, &at, &va);
 	if (!v && !(s->remote_rights & MEM_REMOTE_ATOMIC))
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_RDMAP);
-	if ((uintptr_t)va % 8)
-		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	return (uintptr_t)va % 8 ? UW_E_RDMAP_STREAM_CATASTROPHIC : UW_OK;
+}
+
+/* An atomic is carried out when its turn to be answered comes, behind the reads and atomics before
+ * it; a FLUSH or ATOMIC WRITE at once. */
+static uw_status rx_atomic_request(struct rdmap_stream *s, const struct ddp_seg *seg)
+{
+	uint8_t flat[sizeof(struct rdmap_atomic_wire)];
+	struct rdmap_irq_entry *e;
+	struct rdmap_atomic a;
+	uw_status st;
+
+	uw_rope_copy(seg->payload, flat, sizeof(flat));
+	rdmap_atomic_decode(flat, &a);
+	if (s->irq.count == s->irq.cap)
+		return UW_E_DDP_NO_BUFFER;
+	st = rdmap_is_placement(&a) ? rdmap_place(s, &a) : check_atomic(s, &a);
+	if (st)
+		return st;
 	e = &s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap];
 	e->atomic = true;
 	e->a = a;
@@ -226,7 +238,8 @@ static uw_status rx_atomic_response(struct rdmap_stream *s, const struct ddp_seg
 	rdmap_atomic_resp_decode(flat, &r);
 	if (r.req_id != e->stag)
 		return UW_E_RDMAP_STREAM_CATASTROPHIC;
-	st = mem_scatter(s->mem, &e->sink, 0, uw_rope_of(&original));
+	/* A FLUSH or ATOMIC WRITE brings no value back. */
+	st = e->sink.len ? mem_scatter(s->mem, &e->sink, 0, uw_rope_of(&original)) : UW_OK;
 	if (st)
 		return st;
 	read_finished(s, e);

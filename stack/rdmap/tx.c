@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rdmap/atomic.h"
+#include "rdmap/flush.h"
 
 void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, struct uw_stats *st)
 {
@@ -150,6 +151,11 @@ static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
 
 	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_ATOMIC,
 			 sizeof(struct rdmap_atomic_resp_wire));
+	if (rdmap_is_placement(a)) { /* done since it came */
+		rdmap_atomic_resp_encode(&r, s->tx.bytes);
+		begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_BYTES);
+		return;
+	}
 	if (mem_check(s->mem, &at, &va)) {
 		/* STag 0 names nothing: rdmap_tx_segment reports that the memory is gone. */
 		s->tx.src_stag = 0;

@@ -105,6 +105,9 @@ static int check(const struct mem_region *r)
 		return -EINVAL;
 	if (!(r->rights & UW_ACCESS_ON_DEMAND) && !is_usable(r))
 		return -EFAULT;
+	/* As Linux's rxe: a promise that cannot be kept is not given. */
+	if ((r->rights & MEM_FLUSH_PERSISTENT) && !verbs_is_file(r->base, r->len))
+		return -EINVAL;
 	return 0;
 }
 

@@ -16,6 +16,7 @@ uw_status verbs_init(struct verbs *v, struct conn_domain *conn)
 	v->conn = conn;
 	mem_table_init(&v->mem, slots, MEM_SLOTS);
 	v->mem.reachable = verbs_is_reachable;
+	v->mem.persist = verbs_persist;
 	atomic_init(&v->next_pd, 1);
 	return UW_OK;
 }

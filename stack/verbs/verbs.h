@@ -145,4 +145,11 @@ bool verbs_is_reachable(const void *va, uint64_t len, bool write);
 /* Under all locks: add r to verbs.mem with a random STag (RFC 5040 §8.1.1). -ENOMEM. */
 int verbs_enter_region(struct verbs *v, struct mem_region *r);
 
+/* ---- persist.c ---------------------------------------------------------------------------- */
+
+/* The function for mem_table.persist. Waits for the disk. */
+bool verbs_persist(void *va, uint64_t len);
+/* Is all of this memory a shared mapping of files? */
+bool verbs_is_file(const void *addr, uint64_t len);
+
 #endif

@@ -83,8 +83,24 @@ void rdmap_read_decode(const uint8_t *in, struct rdmap_read *r);
 #define RDMAP_IMM_SIZE 8u
 #define RDMAP_CTRL_SE  0x10u /* RDMAP_SEND_IMM only */
 
-/* RFC 7306 §5.1 figure 5 */
-enum rdmap_aop { RDMAP_FETCH_ADD = 0, RDMAP_CMP_SWAP = 2 };
+/* RFC 7306 §5.1 figure 5; the last two are uwarp's own (doc/adr/0033), from the end of what the RFC
+ * leaves unassigned. */
+enum rdmap_aop {
+	RDMAP_FETCH_ADD = 0,
+	RDMAP_CMP_SWAP = 2,
+	/* add_swap: length; add_swap_mask: enum rdmap_flush */
+	RDMAP_FLUSH = 14,
+	/* add_swap: the eight octets, the first one in memory in the most significant place */
+	RDMAP_ATOMIC_WRITE = 15,
+};
+
+/* The bits are those of InfiniBand's FETH, with placement and selectivity in one mask. */
+enum rdmap_flush {
+	RDMAP_FLUSH_GLOBAL = 1,
+	RDMAP_FLUSH_PERSISTENT = 2,
+	RDMAP_FLUSH_REGION = 0x10, /* all of the region: TO and length mean nothing */
+	RDMAP_FLUSH_BITS = 0x13,
+};
 
 /* RFC 7306 §5.2.1 */
 struct rdmap_atomic_wire {

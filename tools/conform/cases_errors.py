@@ -352,7 +352,7 @@ ATOMICS = (
     ("misaligned-by-4", "A4", "0/2/07", "atomic", 4, 0),
     ("misaligned-by-1", "A4", "0/2/07", "atomic", 1, 0),
     ("aopcode-1", "A9", "0/2/06 0/2/07 0/2/ff", "atomic", 0, 1),
-    ("aopcode-15", "A9", "0/2/06 0/2/07 0/2/ff", "atomic", 0, 15),
+    ("aopcode-13", "A9", "0/2/06 0/2/07 0/2/ff", "atomic", 0, 13),
     ("without-right", "A10", "0/1/02", "rw", 0, 0),
     ("read-only", "A10", "0/1/02", "read-only", 0, 2),
     ("behind-end", "A10", "0/1/01", "atomic", 4096, 0),

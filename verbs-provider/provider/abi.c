@@ -42,6 +42,7 @@ struct uwarp_ibverbs {
 	struct verbs_device_ops ops; /* what this copy was given */
 	struct pabi_functions fn;
 	unsigned version; /* one of `steps` */
+	unsigned release; /* 0: not known */
 	char name[256];	  /* its file */
 };
 
@@ -145,6 +146,16 @@ static bool is_known(const char *name)
 	return false;
 }
 
+/* The name that it was loaded by may be a symbolic link's, such as libibverbs.so.1. */
+static unsigned release_of(const char *name)
+{
+	char *path = realpath(name, NULL), *base = path ? strrchr(path, '/') : NULL;
+	unsigned release = base ? pabi_release_of(base) : 0;
+
+	free(path);
+	return release;
+}
+
 /* The handle is never closed: libibverbs does not unload its providers either. */
 static void add_copy(const char *name, void *lib, const struct verbs_device_ops *ops)
 {
@@ -160,6 +171,7 @@ static void add_copy(const char *name, void *lib, const struct verbs_device_ops 
 		uwarp_warn("no device for %s: it %s", name, wrong);
 		return;
 	}
+	c->release = release_of(name);
 	c->ops = *ops;
 	c->fn.register_driver(&c->ops);
 }
@@ -198,6 +210,11 @@ struct verbs_context *uwarp_abi_context(struct uwarp_context *ctx)
 	char *end = (char *)(&ctx->ibctx + 1);
 
 	return (struct verbs_context *)(end - pabi_context_size(ctx->lib->version));
+}
+
+unsigned uwarp_abi_release(const struct uwarp_context *ctx)
+{
+	return ctx->lib->release;
 }
 
 void uwarp_abi_context_free(struct uwarp_context *ctx)

@@ -49,6 +49,8 @@ const struct verbs_device_ops *uwarp_abi_ops(void);
 struct uwarp_context *uwarp_abi_context_new(struct ibv_device *dev, int cmd_fd,
 					    const struct pabi_ops *ops);
 void uwarp_abi_context_free(struct uwarp_context *ctx);
+/* The release of rdma-core whose libibverbs made the context; 0: not known. */
+unsigned uwarp_abi_release(const struct uwarp_context *ctx);
 /* The struct verbs_context that contains ctx. */
 struct verbs_context *uwarp_abi_context(struct uwarp_context *ctx);
 

@@ -4,7 +4,7 @@
 
 #define BATCH 64u /* posted together they share segments and a doorbell */
 
-/* False: it names no window. */
+/* False: it names no window, or cannot be said in this form. */
 static bool fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 {
 	to->wr_id = from->wr_id;
@@ -13,7 +13,7 @@ static bool fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 	to->opcode = from->opcode;
 	to->flags = from->send_flags;
 	to->imm_or_inv = from->imm_data;
-	switch (from->opcode) {
+	switch ((unsigned)from->opcode) {
 	case IBV_WR_BIND_MW:
 		return uwarp_fill_bind(to, from->bind_mw.mw, from->bind_mw.rkey,
 				       &from->bind_mw.bind_info);
@@ -24,6 +24,9 @@ static bool fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 		to->compare_add = from->wr.atomic.compare_add;
 		to->swap = from->wr.atomic.swap;
 		break;
+	case UW_WR_FLUSH: /* by ibv_wr_*() only */
+	case UW_WR_ATOMIC_WRITE:
+		return false;
 	default:
 		to->remote_addr = from->wr.rdma.remote_addr;
 		to->rkey = from->wr.rdma.rkey;

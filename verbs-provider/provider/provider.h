@@ -65,6 +65,10 @@ int uwarp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int uwarp_destroy_srq(struct ibv_srq *ibsrq);
 
 /* qp.c, qp_state.c, qp_ex.c */
+/* What a QP may allow its peer; a new one allows all. */
+#define QP_ACCESS                                                                                  \
+	((unsigned)(UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC |     \
+		    UW_ACCESS_FLUSH_GLOBAL | UW_ACCESS_FLUSH_PERSISTENT))
 struct ibv_qp *uwarp_create_qp(struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *uwarp_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr);
 extern const struct uw_path uwarp_new_path;

@@ -7,9 +7,6 @@
 #include "facts.h"
 #include "provider.h"
 
-#define QP_ACCESS                                                                                  \
-	((unsigned)(UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC))
-
 #define LINE ((size_t)64)
 
 static void on_event(void *arg, enum uw_event ev)
@@ -76,10 +73,10 @@ static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 	}
 	if (attr->comp_mask & ~known)
 		return -EOPNOTSUPP;
-	if (uwarp_batch_wanted(attr) && !uwarp_batch_possible(attr))
-		return -EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
+	if (uwarp_batch_wanted(attr) && !uwarp_batch_possible(attr))
+		return -EOPNOTSUPP;
 	return 0;
 }
 

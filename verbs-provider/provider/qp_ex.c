@@ -26,6 +26,7 @@ struct uwarp_batch {
 		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                \
 		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |      \
 		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW))
+#define FLUSH_TYPES (UW_FLUSH_GLOBAL | UW_FLUSH_PERSISTENT)
 
 static struct uwarp_qp *of(struct ibv_qp_ex *ibqp)
 {
@@ -154,6 +155,25 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t 
 	build_rdma(ibqp, UW_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr)->compare_add = value;
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			    const void *value)
+{
+	struct uw_send_wr *wr = build_rdma(ibqp, UW_WR_ATOMIC_WRITE, rkey, remote_addr);
+
+	memcpy(&wr->compare_add, value, sizeof(wr->compare_add));
+}
+
+static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr, size_t len,
+		     uint8_t type, uint8_t level)
+{
+	struct uw_send_wr *wr = build_rdma(ibqp, UW_WR_FLUSH, rkey, remote_addr);
+
+	if (!type || (type & ~FLUSH_TYPES) || level > UW_FLUSH_MR)
+		mistake(of(ibqp)->batch, EINVAL);
+	wr->compare_add = len;
+	wr->swap = UW_FLUSH_WISH(type, level);
+}
+
 /* ---- setters ---- */
 
 static struct uw_sge *set_sges(struct uwarp_batch *b, uint32_t n)
@@ -239,11 +259,14 @@ bool uwarp_batch_wanted(const struct ibv_qp_init_attr_ex *attr)
 
 bool uwarp_batch_possible(const struct ibv_qp_init_attr_ex *attr)
 {
-	return !(attr->send_ops_flags & ~SEND_OPS_HERE);
+	unsigned release = uwarp_abi_release(to_uwarp_context(attr->pd->context));
+
+	return !(attr->send_ops_flags & ~(SEND_OPS_HERE | pabi_wr_ops(release)));
 }
 
 int uwarp_batch_create(struct uwarp_qp *qp)
 {
+	static const struct pabi_wr later = { wr_atomic_write, wr_flush };
 	struct uwarp_batch *b = calloc(1, sizeof(*b));
 	size_t n = (size_t)qp->cap.max_send_wr + 1;
 
@@ -260,7 +283,7 @@ int uwarp_batch_create(struct uwarp_qp *qp)
 	if (!b->wr || !b->sge || !b->inline_buf)
 		return -ENOMEM; /* the caller destroys the QP, and this with it */
 	set_functions(&qp->vqp.qp_ex);
-	pabi_qp_set_ex(&qp->vqp);
+	pabi_qp_set_ex(&qp->vqp, uwarp_abi_release(qp->async.ctx), &later);
 	return 0;
 }
 

@@ -10,9 +10,6 @@
 #include "facts.h"
 #include "provider.h"
 
-#define QP_ACCESS                                                                                  \
-	((unsigned)(UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC))
-
 /* Nothing is said: who finds no receive waits for ever. */
 const struct uw_path uwarp_new_path = { .rnr_retry = 7 };
 

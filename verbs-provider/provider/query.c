@@ -58,8 +58,13 @@ static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
 		attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 		attr->odp_caps.per_transport_caps.rc_odp_caps =
 			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV |
+			PABI_ODP_FLUSH | PABI_ODP_ATOMIC_WRITE;
 	}
+	if (HAS(device_cap_flags_ex))
+		attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
+					    PABI_CAP_FLUSH_GLOBAL | PABI_CAP_FLUSH_PERSISTENT |
+					    PABI_CAP_ATOMIC_WRITE;
 	if (HAS(max_dm_size))
 		attr->max_dm_size = UWARP_DM_SIZE;
 	if (HAS(hca_core_clock)) {

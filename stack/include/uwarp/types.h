@@ -18,6 +18,8 @@ enum uw_access {
 	UW_ACCESS_MW_BIND = 16,
 	UW_ACCESS_ZERO_BASED = 32,
 	UW_ACCESS_ON_DEMAND = 64,
+	UW_ACCESS_FLUSH_GLOBAL = 256,
+	UW_ACCESS_FLUSH_PERSISTENT = 512,
 };
 
 /* = enum ibv_wc_status */
@@ -49,6 +51,8 @@ enum uw_wc_opcode {
 	UW_WC_FETCH_ADD,
 	UW_WC_BIND_MW,
 	UW_WC_LOCAL_INV,
+	UW_WC_FLUSH = 8,
+	UW_WC_ATOMIC_WRITE,
 	UW_WC_RECV = 1 << 7,
 	UW_WC_RECV_RDMA_WITH_IMM,
 };
@@ -93,7 +97,15 @@ enum uw_wr_opcode {
 	UW_WR_LOCAL_INV,
 	UW_WR_BIND_MW,
 	UW_WR_SEND_WITH_INV,
+	UW_WR_FLUSH = 14,
+	UW_WR_ATOMIC_WRITE,
 };
+
+/* = enum ibv_placement_type, a mask */
+enum uw_flush_type { UW_FLUSH_GLOBAL = 1, UW_FLUSH_PERSISTENT = 2 };
+
+/* = enum ibv_selectivity_level */
+enum uw_flush_level { UW_FLUSH_RANGE, UW_FLUSH_MR };
 
 /* = enum ibv_send_flags */
 enum uw_send_flags {
@@ -113,10 +125,15 @@ struct uw_send_wr {
 	uint32_t rkey;
 	uint64_t remote_addr;
 	uint64_t compare_add, swap; /* atomics */
+	/* UW_WR_FLUSH: compare_add is the length, swap is UW_FLUSH_WISH(). UW_WR_ATOMIC_WRITE:
+	 * compare_add has the eight octets as they are in memory. Neither has SGEs. */
 	/* UW_WR_BIND_MW: rkey is the new rkey of the window, imm_or_inv the lkey of the region,
 	 * remote_addr the address, swap the length, compare_add the access rights. UW_WR_LOCAL_INV:
 	 * imm_or_inv is the key. */
 };
+
+/* What a FLUSH is to do: enum uw_flush_type and enum uw_flush_level in one number. */
+#define UW_FLUSH_WISH(type, level) ((uint64_t)(type) | (uint64_t)(level) << 8)
 
 struct uw_recv_wr {
 	uint64_t wr_id;

@@ -217,7 +217,7 @@ static void only_if_asked_for(void **state)
 static void unknown_operations_are_refused(void **state)
 {
 	static const uint64_t ops[] = { IBV_QP_EX_WITH_TSO,
-					IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_WRITE };
+					IBV_QP_EX_WITH_SEND | PABI_WITH_FLUSH };
 	struct world *w = *state;
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
@@ -314,6 +314,77 @@ static void immediate_data_and_atomics(void **state)
 	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
 }
 
+/* The library of this test is rdma-core 44, whose struct ibv_qp_ex has the one and not the other.
+ */
+static void the_later_operations(void **state)
+{
+	struct ibv_qp_ex *q = ibv_qp_to_qp_ex(ready_qp(*state, OPS_HERE | PABI_WITH_ATOMIC_WRITE));
+	const struct uw_send_wr *wr = &fake.sent[0].wr;
+	struct ibv_send_wr plain = { .opcode = (enum ibv_wr_opcode)UW_WR_FLUSH }, *bad;
+	void (*atomic_write)(struct ibv_qp_ex *, uint32_t, uint64_t, const void *);
+
+	memcpy(&atomic_write, (char *)q + PABI_QP_MASK_V36, sizeof(atomic_write));
+	ibv_wr_start(q);
+	q->wr_id = 17;
+	atomic_write(q, 5, 64, "abcdefgh");
+	assert_int_equal(ibv_wr_complete(q), 0);
+	assert_int_equal(wr->opcode, UW_WR_ATOMIC_WRITE);
+	assert_int_equal(wr->wr_id, 17);
+	assert_int_equal(wr->rkey, 5);
+	assert_int_equal(wr->remote_addr, 64);
+	assert_memory_equal(&wr->compare_add, "abcdefgh", 8);
+	assert_int_equal(ibv_post_send(&q->qp_base, &plain, &bad), EINVAL);
+	assert_int_equal(ibv_destroy_qp(&q->qp_base), 0);
+}
+
+static void set_ex(struct verbs_qp *v, unsigned release)
+{
+	const struct pabi_wr wr = { .atomic_write = (void *)(uintptr_t)0x1111111111111110,
+				    .flush = (void *)(uintptr_t)0x2222222222222220 };
+
+	memset(v, 0, sizeof(*v));
+	pabi_qp_set_ex(v, release, &wr);
+}
+
+static uint64_t at(const struct verbs_qp *v, size_t place)
+{
+	uint64_t x;
+
+	memcpy(&x, (const char *)v + place, sizeof(x));
+	return x;
+}
+
+static void each_release_has_them_elsewhere(void **state)
+{
+	const uint64_t aw = 0x1111111111111110, flush = 0x2222222222222220, mask = VERBS_QP_EX;
+	struct verbs_qp v;
+
+	(void)state;
+	set_ex(&v, 0);
+	assert_true(at(&v, PABI_QP_MASK_V36) == mask && at(&v, PABI_QP_MASK_V44) == mask &&
+		    at(&v, PABI_QP_MASK_V45) == mask);
+	set_ex(&v, 43);
+	assert_true(at(&v, PABI_QP_MASK_V36) == mask && !at(&v, PABI_QP_MASK_V44));
+	set_ex(&v, 44);
+	assert_true(at(&v, PABI_QP_MASK_V36) == aw && at(&v, PABI_QP_MASK_V44) == mask);
+	set_ex(&v, 65);
+	assert_true(at(&v, PABI_QP_MASK_V36) == aw && at(&v, PABI_QP_MASK_V44) == flush &&
+		    at(&v, PABI_QP_MASK_V45) == mask);
+	assert_int_equal(pabi_wr_ops(0), 0);
+	assert_int_equal(pabi_wr_ops(44), PABI_WITH_ATOMIC_WRITE);
+	assert_int_equal(pabi_wr_ops(45), PABI_WITH_ATOMIC_WRITE | PABI_WITH_FLUSH);
+}
+
+static void the_release_is_in_the_name_of_the_file(void **state)
+{
+	(void)state;
+	assert_int_equal(pabi_release_of("/libibverbs.so.1.14.44.0"), 44);
+	assert_int_equal(pabi_release_of("/libibverbs-1de1263b.so.1.14.48.0"), 48);
+	assert_int_equal(pabi_release_of("/libibverbs.so.1"), 0);
+	assert_int_equal(pabi_release_of("/libibverbs.so"), 0);
+	assert_int_equal(pabi_release_of("/libibverbs.so.1.14.48.0~old"), 0);
+}
+
 static void inline_data_is_copied_when_set(void **state)
 {
 	struct ibv_qp_ex *q = make_ex(state);
@@ -407,6 +478,9 @@ int main(void)
 		T(unknown_operations_are_refused),
 		T(batch_is_posted_at_once),
 		T(immediate_data_and_atomics),
+		T(the_later_operations),
+		T(each_release_has_them_elsewhere),
+		T(the_release_is_in_the_name_of_the_file),
 		T(inline_data_is_copied_when_set),
 		T(mistakes_refuse_the_whole_batch),
 		T(aborted_batch_vanishes),

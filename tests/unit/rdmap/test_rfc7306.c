@@ -209,7 +209,10 @@ static void an_atomic_that_fails_a_check_touches_nothing(void **state)
 		{ WITH_ATOMIC, 2, 0, 1, UW_E_RDMAP_STREAM_CATASTROPHIC, 0x0207 },
 		{ WITH_ATOMIC, 1, 0, 0, UW_E_RDMAP_OPCODE, 0x0206 },
 		{ WITH_ATOMIC, 3, 0, 0, UW_E_RDMAP_OPCODE, 0x0206 },
-		{ WITH_ATOMIC, 15, 0, 0, UW_E_RDMAP_OPCODE, 0x0206 },
+		{ WITH_ATOMIC, 13, 0, 0, UW_E_RDMAP_OPCODE, 0x0206 },
+		{ WITH_ATOMIC, 14, 0, 0, UW_E_RDMAP_OPCODE, 0x0206 },
+		{ WITH_ATOMIC, 15, 0, 4, UW_E_RDMAP_STREAM_CATASTROPHIC, 0x0207 },
+		{ WITH_ATOMIC, 15, 1, 0, UW_E_RDMAP_STAG, 0x0100 },
 	};
 
 	(void)state;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdmap/flush.h"
+
+#include <endian.h>
+#include <stdatomic.h>
+
+static uw_status check(const struct rdmap_stream *s, const struct mem_access *at, uint8_t **va)
+{
+	enum mem_verdict v = mem_check(s->mem, at, va);
+
+	if (!v && (s->remote_rights & at->need) != at->need)
+		v = MEM_NO_RIGHTS;
+	return v ? mem_verdict_status(v, MEM_FOR_RDMAP) : UW_OK;
+}
+
+static struct mem_access asked(const struct rdmap_stream *s, const struct rdmap_atomic *a)
+{
+	return (struct mem_access){ .stag = a->stag, .pd = s->pd, .stream = s->num, .to = a->to };
+}
+
+static uw_status atomic_write(const struct rdmap_stream *s, const struct rdmap_atomic *a)
+{
+	struct mem_access at = asked(s, a);
+	uint8_t *va = NULL;
+	uw_status st;
+
+	at.len = sizeof(uint64_t);
+	at.need = MEM_REMOTE_WRITE;
+	st = check(s, &at, &va);
+	if (st)
+		return st;
+	if ((uintptr_t)va % sizeof(uint64_t))
+		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	__atomic_store_n((uint64_t *)(void *)va, htobe64(a->add_swap), __ATOMIC_SEQ_CST);
+	return UW_OK;
+}
+
+/* All of the region that the STag names; false: no such region. */
+static bool widen(const struct rdmap_stream *s, struct mem_access *at)
+{
+	const struct mem_region *r = mem_find(s->mem, at->stag);
+
+	if (!r)
+		return false;
+	at->to = r->to;
+	at->len = r->len;
+	return true;
+}
+
+/* What was placed before is in memory that every processor sees the same way: for global visibility
+ * nothing is left but its order. */
+static uw_status flush(const struct rdmap_stream *s, const struct rdmap_atomic *a)
+{
+	const uint64_t bits = a->add_swap_mask;
+	struct mem_access at = asked(s, a);
+	uint8_t *va = NULL;
+	uw_status st;
+
+	if ((bits & ~(uint64_t)RDMAP_FLUSH_BITS) ||
+	    !(bits & (RDMAP_FLUSH_GLOBAL | RDMAP_FLUSH_PERSISTENT)))
+		return UW_E_RDMAP_OPCODE;
+	at.len = a->add_swap;
+	at.need = (bits & RDMAP_FLUSH_GLOBAL ? MEM_FLUSH_GLOBAL : 0) |
+		  (bits & RDMAP_FLUSH_PERSISTENT ? MEM_FLUSH_PERSISTENT : 0);
+	if ((bits & RDMAP_FLUSH_REGION) && !widen(s, &at))
+		return UW_E_RDMAP_STAG;
+	st = check(s, &at, &va);
+	if (st)
+		return st;
+	atomic_thread_fence(memory_order_seq_cst);
+	if ((bits & RDMAP_FLUSH_PERSISTENT) && at.len && !s->mem->persist(va, at.len))
+		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	return UW_OK;
+}
+
+uw_status rdmap_place(const struct rdmap_stream *s, const struct rdmap_atomic *a)
+{
+	return a->aop == RDMAP_FLUSH ? flush(s, a) : atomic_write(s, a);
+}
