@@ -15,6 +15,7 @@
 #include "io/packet/packet.h"
 #include "io/rate.h"
 #include "io/socket/host.h"
+#include "io/uwarpd/uwarpd.h"
 
 static uint32_t own_address(void)
 {
@@ -191,6 +192,32 @@ uw_status link_open_packet(struct uw_engine *e, const struct io_env *env, struct
 				     .verbose = e->cfg.verbose };
 
 	return st ? st : packet_link_open(&cfg, env, out);
+}
+
+bool link_is_uwarpd(const struct uw_engine *e)
+{
+	return uwarpd_link_path(e->cfg.link);
+}
+
+uw_status link_open_uwarpd(struct uw_engine *e, const struct io_env *env, struct io_link **out)
+{
+	const char *named = uwarpd_link_path(e->cfg.link),
+		   *path = *named ? named : getenv("UWARPD");
+	struct link_addr a = { 0 };
+	uw_status st = *e->cfg.ip ? link_parse_ip(&e->cfg, &a) : UW_OK;
+	struct uwarpd_config cfg = { .path = path && *path ? path : NULL,
+				     .run_dir = *e->cfg.run_dir ? e->cfg.run_dir : NULL,
+				     .addr = a.addr,
+				     .mtu = e->cfg.mtu,
+				     .no_tso = e->cfg.tso == UW_TSO_OFF,
+				     .verbose = e->cfg.verbose };
+
+	if (!st && a.n_ip6) {
+		uw_log("address %s: the link uwarpd has one of IPv4 alone (--ip, UWARP_IP)",
+		       e->cfg.ip);
+		st = UW_E_INVAL;
+	}
+	return st ? st : uwarpd_link_open(&cfg, env, out);
 }
 
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct io_link **out)

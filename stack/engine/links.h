@@ -31,6 +31,11 @@ bool link_is_packet(const struct uw_engine *e);
 uw_status link_open_packet(struct uw_engine *e, const struct io_env *env,
 			   struct io_link **out) UW_CHECK;
 
+/* Does e->cfg name the link of a uwarpd ("uwarpd" or "uwarpd:PATH")? */
+bool link_is_uwarpd(const struct uw_engine *e);
+uw_status link_open_uwarpd(struct uw_engine *e, const struct io_env *env,
+			   struct io_link **out) UW_CHECK;
+
 /* Open LINK_HOST, which has no frames, and so no rate limit, impairment or capture. */
 uw_status link_open_host(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;

@@ -7,6 +7,8 @@
 
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
+	if (link_is_uwarpd(e))
+		return link_open_uwarpd(e, env, out);
 	if (link_is_packet(e))
 		return link_open_packet(e, env, out);
 	if (e->cfg.link[0] && strcmp(e->cfg.link, "loop")) {

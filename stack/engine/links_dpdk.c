@@ -55,6 +55,8 @@ uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct
 
 	if (!strcmp(link_of(e), "loop"))
 		return link_open_loop(e, env, out);
+	if (link_is_uwarpd(e))
+		return link_open_uwarpd(e, env, out);
 	if (link_is_packet(e))
 		return link_open_packet(e, env, out);
 	st = read_config(e, &p, &cfg);
@@ -67,7 +69,7 @@ uw_status engine_links_open(struct uw_engine *e, const struct io_env *env, struc
 	struct parts p;
 	uw_status st;
 
-	if (!strcmp(link_of(e), "loop") || link_is_packet(e)) {
+	if (!strcmp(link_of(e), "loop") || link_is_packet(e) || link_is_uwarpd(e)) {
 		uw_log("UWARP_STACKS=%u: the link %s has one queue (--stacks)", e->cfg.stacks,
 		       link_of(e));
 		return UW_E_UNSUPPORTED;

@@ -112,7 +112,8 @@ struct io_env {
 	void (*lock)(void *arg); /* the stack lock, under which most of io_ops run */
 	void (*unlock)(void *arg);
 	/* Under the stack lock: the peer process with this IPv4 address (network order) has ended;
-	 * its connections are dead. Its IPv6 addresses end in the same octets. */
+	 * its connections are dead. Its IPv6 addresses end in the same octets. 0: all connections
+	 * of the link are dead. */
 	void (*peer_down)(void *arg, uint32_t addr);
 	/* Under the stack lock: futex-wake this word once the lock is free. NULL: the link wakes at
 	 * once. */

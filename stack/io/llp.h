@@ -158,8 +158,8 @@ struct llp_ops {
 	void (*shutdown)(struct llp_conn *c);
 	/* Send an RST. c must not be used any more, and no callback follows. */
 	void (*abort)(struct llp_conn *c);
-	/* The process with this address has ended: call closed(UW_E_LLP_CLOSED) for every
-	 * connection to the address. */
+	/* The process with this address (0: whoever the link leads to) has ended: call
+	 * closed(UW_E_LLP_CLOSED) for every connection to the address. */
 	void (*peer_down)(struct io_link *l, uint32_t addr);
 	/* The number of connections that still have to finish closing. */
 	unsigned (*lingering)(void);

@@ -37,7 +37,7 @@ class Traffic(unittest.TestCase):
 
     def start(self, role, address, seed):
         words = [os.path.join(ROOT, "tools", "uwarp-run"), "--quiet", "--", TRAFFIC, role, address, "7471", seed, "2", "0"]
-        p = subprocess.Popen(words, env={**os.environ, "UWARP_DIR": self.dir}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        p = subprocess.Popen(words, env={**os.environ, "UWARPD": "", "UWARP_DIR": self.dir}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(p.stdout.close)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)

@@ -10,10 +10,11 @@ import capture
 import cmless
 import lifecycle
 import pyverbs_cases
+import shared_port
 import stat_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import listens
-from links import Host, Loop, Memif, Packet, PacketOwn, Tap, Veth
+from links import Host, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdOwn, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -241,7 +242,11 @@ ROUTED = [
     *(perftest(f"ib_{name}_bw", "-R -a -n 20", 90) for name in ("send", "write", "read")),
     *(perftest6(f"ib_{name}", "-a -n 20") for name in ("send_bw", "write_bw", "read_bw", "send_lat")),
 ]
-
+UWARPD = [
+    rping(64), rping(65535), *perftests("-R -n 200", 60)[:2],
+    Pair("ucmatose", "-c 10 -C 100 -S 5000", "ucmatose -c 10 -C 100 -S 5000", "ucmatose -s {server} -c 10 -C 100 -S 5000"),
+    *shared_port.SHORT,
+]
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -259,6 +264,9 @@ GROUPS = {
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
     "packet": [(Packet, PACKET), (PacketOwn, PACKET_OWN)],
+    "uwarpd": [(Uwarpd, UWARPD), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
+    "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
+    "uwarpd-kills": [(Uwarpd, shared_port.LONG)],
     "af_packet-all": [(Veth, VETH_ALL)],
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
     "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],

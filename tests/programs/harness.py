@@ -218,7 +218,7 @@ class Stage:
         self.folder = tempfile.mkdtemp(prefix="uw-")
         self.run_dir = os.path.join(self.folder, "run")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("UWARP_", "RDMAV_", "IBV_"))}
-        self.env.update({MARK: self.mark, "UWARP_DIR": self.run_dir, "XDG_RUNTIME_DIR": self.folder})
+        self.env.update({MARK: self.mark, "UWARP_DIR": self.run_dir, "XDG_RUNTIME_DIR": self.folder, "UWARPD": ""})
         if "UWARP_BUILD_DIR" in os.environ:
             self.env["UWARP_BUILD_DIR"] = os.environ["UWARP_BUILD_DIR"]
 

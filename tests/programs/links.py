@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
-from harness import Skipped, die_with_parent, need, wait_until
+from harness import ROOT, UWARP_RUN, Skipped, die_with_parent, need, wait_until
 
 INSIDE = "UWARP_PROGRAMS_INSIDE"
 TUN = "/dev/net/tun"
@@ -149,6 +150,103 @@ class PacketOwn(Veth):
 
     def options(self, role):
         return ["--link", f"packet:{self.ends[role]}", *super().options(role)[-2:]]
+
+
+class Uwarpd(Packet):
+    """The same with a uwarpd at either end, and programs that have no rights: of the user nobody where that one may read
+    the tree, else without capabilities."""
+
+    name = "uwarpd"
+    nobody = 65534
+
+    def build(self):
+        self.setpriv = need("setpriv")
+        self.uwarpd = os.path.join(os.environ.get("UWARP_BUILD_DIR", os.path.join(ROOT, "build")), "tools", "uwarpd")
+        if not os.access(self.uwarpd, os.X_OK):
+            raise Skipped(f"{self.uwarpd} is not built")
+        super().build()
+        self.folder = tempfile.mkdtemp(prefix="uwd-")
+        os.chmod(self.folder, 0o711)
+        as_nobody = [self.setpriv, f"--reuid={self.nobody}", f"--regid={self.nobody}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+        self.weak = as_nobody
+        if subprocess.run([*as_nobody, "test", "-r", UWARP_RUN], stderr=subprocess.DEVNULL).returncode:
+            self.weak = [self.setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+        self.daemons = {}
+        for role in ("server", "client"):
+            os.mkdir(self.run_dir(role), 0o700)
+            if self.weak is as_nobody:
+                os.chown(self.run_dir(role), self.nobody, self.nobody)
+            self.start_uwarpd(role)
+
+    def end(self, role):
+        return "server" if self.ends[role] == "veth-a" else "client"
+
+    def run_dir(self, role):
+        return os.path.join(self.folder, "run-" + self.end(role))
+
+    def path(self, role):
+        return os.path.join(self.folder, self.end(role) + ".sock")
+
+    def start_uwarpd(self, role):
+        where = super().prefix(role)
+        argv = [*where, self.uwarpd, "--link", self.ends[role], "--path", self.path(role), *self.more(role)]
+        with open(os.path.join(self.folder, self.end(role) + ".log"), "ab") as log:
+            daemon = subprocess.Popen(argv, stdout=log, stderr=log, preexec_fn=die_with_parent)
+        self.daemons[self.end(role)] = daemon
+        if not wait_until(lambda: daemon.poll() is not None or self.status(role), 10) or daemon.poll() is not None:
+            raise Skipped(f"no uwarpd at the {role}: exit code {daemon.poll()}")
+
+    def more(self, _role):
+        return []
+
+    def kill(self, role):
+        daemon = self.daemons[self.end(role)]
+        daemon.kill()
+        daemon.wait()
+
+    def status(self, role):
+        """What it says of itself, line by line; empty if it does not."""
+        done = subprocess.run([self.uwarpd, "--status", "--path", self.path(role)], capture_output=True, text=True)
+        return [] if done.returncode else done.stdout.splitlines()
+
+    def clients(self, role):
+        return [line for line in self.status(role) if line.startswith("client ")]
+
+    def held(self, role):
+        """TCP ports that a kernel socket listens on at that end."""
+        there = subprocess.run([*super().prefix(role), "cat", "/proc/net/tcp"], capture_output=True, text=True).stdout
+        return [line.split()[1] for line in there.splitlines()[1:] if line.split()[3] == "0A"]
+
+    def options(self, role):
+        return ["--link", "uwarpd:" + self.path(role)]
+
+    def prefix(self, role):
+        return [*super().prefix(role), *self.weak, "env", f"UWARP_DIR={self.run_dir(role)}"] if hasattr(self, "daemons") else super().prefix(role)
+
+    def close(self):
+        for daemon in getattr(self, "daemons", {}).values():
+            daemon.kill()
+            daemon.wait()
+        self.__dict__.pop("daemons", None)  # what is done now needs rights
+        super().close()
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class UwarpdOwn(Uwarpd):
+    """The same with an address of the uwarpd's own at the server's end: it answers ARP and refuses connections itself."""
+
+    name = "uwarpd-own"
+
+    def more(self, role):
+        return ["--ip", "10.77.0.5/24"] if self.end(role) == "server" else []
+
+    addresses = {**Uwarpd.addresses, "server": "10.77.0.5"}
+
+    def build(self):
+        self.addresses = {**self.addresses, "server": "10.77.0.1"}
+        super().build()
+        self.addresses = type(self).addresses
 
 
 class Tap(Veth):

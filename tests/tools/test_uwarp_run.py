@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -57,7 +58,7 @@ class Base(unittest.TestCase):
 
     def env(self, **extra):
         env = {k: v for k, v in os.environ.items() if k not in OURS and not k.startswith("UWARP_")}
-        env.update({"UWARP_BUILD_DIR": self.build, "UWARP_DIR": self.dir, **extra})
+        env.update({"UWARP_BUILD_DIR": self.build, "UWARP_DIR": self.dir, "UWARPD": "", **extra})
         return {k: v for k, v in env.items() if v is not None}
 
     def run_it(self, *args, env=None, as_user=None, **kw):
@@ -472,10 +473,39 @@ class Programs(Base):
 
 
 class Links(Base):
+    def listen(self, path):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(s.close)
+        s.bind(path)
+        s.listen()
+
+    def test_uwarpd(self):
+        show = ("--", "sh", "-c", "echo $UWARP_LINK $UWARP_IP")
+        path = os.path.join(self.top, "d.sock")
+        self.addCleanup(os.unlink, path)
+        self.listen(path)
+        for link in (["--link", "uwarpd"], []):  # the first that there is
+            r = self.run_it(*link, *show, env=self.env(UWARPD=path))
+            self.assertEqual(r.stdout, f"uwarpd:{path}\n", r.stderr)
+            self.assertIn(f"the uwarpd's address on uwarpd:{path}", r.stderr)
+        r = self.run_it("--link", f"uwarpd:{path}", "--ip", "10.0.0.1", *show)
+        self.assertEqual(r.stdout, f"uwarpd:{path} 10.0.0.1/24\n", r.stderr)
+        for others in (["--ip", "127.0.0.9"], ["--link", "memif"]):
+            self.assertIn("memif", self.run_it(*others, *show, env=self.env(UWARPD=path)).stdout)
+        os.makedirs(self.dir, mode=0o700, exist_ok=True)
+        self.listen(os.path.join(self.dir, "uwarpd.sock"))
+        self.assertEqual(self.run_it(*show, env=self.env(UWARPD=None)).stdout, f"uwarpd:{self.dir}/uwarpd.sock\n")
+        self.assertIn("memif", self.run_it(*show).stdout)
+
+    def test_uwarpd_refused(self):
+        self.refused(1, "no uwarpd at /nowhere: let root start one", "--link", "uwarpd", "--", "true", env=self.env(UWARPD="/nowhere"))
+        self.refused(2, "one IPv4 address", "--link", "uwarpd:/x", "--ip", "fd00::1", "--", "true")
+        self.refused(2, "one queue", "--link", "uwarpd:/x", "--stacks", "2", "--", "true")
+
     def test_unknown(self):
         for bad in ("foo", "net_", "af_packet:", "af_packet", "memif:x", "pci:zz", ""):
             with self.subTest(bad):
-                self.refused(1, "unknown link .*known are: memif, the name of an interface, packet:IF, af_packet:IF, loop", "--link", bad, "--", "true")
+                self.refused(1, "unknown link .*known are: memif, uwarpd, the name of an interface, packet:IF, af_packet:IF, loop", "--link", bad, "--", "true")
 
     def test_loop_needs_no_reservation(self):
         r = self.run_it("--link", "loop", "--", "env")

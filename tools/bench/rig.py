@@ -53,7 +53,7 @@ class Rig:
         self.options = options
         self.folder = tempfile.mkdtemp(prefix="uwb-")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("UWARP_", "RDMAV_", "IBV_"))}
-        self.env.update(UWARP_DIR=os.path.join(self.folder, "run"), PATH=process.PATH)
+        self.env.update(UWARPD="", UWARP_DIR=os.path.join(self.folder, "run"), PATH=process.PATH)
         if "UWARP_BUILD_DIR" in os.environ:
             self.env["UWARP_BUILD_DIR"] = os.environ["UWARP_BUILD_DIR"]
         self.limit = getattr(options, "limit", LIMIT)

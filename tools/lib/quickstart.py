@@ -89,7 +89,7 @@ def finish(*processes):
 def over_uwarp(server_args, client_args):
     """Run a server and its client as two uwarp processes; returns the client's output."""
     run_dir = tempfile.mkdtemp(prefix="uwarp-qs-", dir="/tmp")
-    env = {**os.environ, "UWARP_DIR": run_dir}
+    env = {**os.environ, "UWARPD": "", "UWARP_DIR": run_dir}
     server = client = None
     try:
         server = Process([UWARP_RUN, "--", *server_args], env)

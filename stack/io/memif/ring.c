@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
+#include "io/shm.h"
 #include "ring.h"
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
-#endif
-
-enum { SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
 /* A ring of large frames is short, so that it stays in the cache: about 2 MB at the most. */
 uint32_t ring_slots(const struct ring_shape *s)
@@ -42,61 +31,16 @@ static size_t region_size(const struct ring_shape *s)
 
 /* --- shared memory --- */
 
-static int make_file(const char *name, size_t size)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd >= 0 && (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, SIZE_SEALS))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-static void *map_file(int fd, size_t size, int prot)
-{
-	void *p = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* Can we touch size octets of it, whatever its maker does? Of huge pages none may be left when we
- * do: so it has to be of ordinary ones. */
-static bool long_enough(int fd, size_t size)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct statfs fs;
-	struct stat s;
-
-	return seals >= 0 && seals & F_SEAL_SHRINK && fstatfs(fd, &fs) == 0 &&
-	       fs.f_type == TMPFS_MAGIC && fstat(fd, &s) == 0 && s.st_size >= 0 &&
-	       (size_t)s.st_size >= size;
-}
-
 uw_status ring_region_make(struct ring_region *r, const struct ring_shape *s)
 {
 	*r = (struct ring_region){ .size = region_size(s) };
-	r->fd = make_file("uwarp-frames", r->size);
-	if (r->fd < 0)
-		return UW_E_NO_LINK;
-	r->base = map_file(r->fd, r->size, PROT_READ | PROT_WRITE);
-	if (!r->base) {
-		ring_region_free(r);
-		return UW_E_NO_LINK;
-	}
-	/* From here on nobody can map it for writing. Older kernels do not know this seal: then
-	 * only the peer's good manners keep it from writing to what we do not read. */
-	if (fcntl(r->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) && errno != EINVAL) {
-		ring_region_free(r);
-		return UW_E_NO_LINK;
-	}
-	return UW_OK;
+	r->base = shm_make("uwarp-frames", r->size, true, &r->fd);
+	return r->base ? UW_OK : UW_E_NO_LINK;
 }
 
 void ring_region_free(struct ring_region *r)
 {
-	if (r->base)
-		munmap(r->base, r->size);
+	shm_unmap(r->base, r->size);
 	if (r->fd >= 0)
 		close(r->fd);
 	*r = (struct ring_region){ .fd = -1 };
@@ -104,22 +48,19 @@ void ring_region_free(struct ring_region *r)
 
 uw_status ring_view_map(struct ring_view *v, const struct ring_shape *s, int fd)
 {
+	bool fits;
+
 	*v = (struct ring_view){ .size = region_size(s) };
-	if (fd < 0)
-		return UW_E_INVAL;
-	uw_status st = long_enough(fd, v->size) ? UW_OK : UW_E_INVAL;
-	if (!st) {
-		v->base = map_file(fd, v->size, PROT_READ);
-		st = v->base ? UW_OK : UW_E_NO_LINK;
-	}
-	close(fd);
-	return st;
+	fits = fd >= 0 && shm_fits(fd, v->size);
+	v->base = shm_map(fd, v->size, false);
+	if (v->base)
+		return UW_OK;
+	return fits ? UW_E_NO_LINK : UW_E_INVAL;
 }
 
 void ring_view_unmap(struct ring_view *v)
 {
-	if (v->base)
-		munmap((void *)(uintptr_t)v->base, v->size);
+	shm_unmap(v->base, v->size);
 	v->base = NULL;
 }
 
@@ -157,33 +98,15 @@ struct ring_reader ring_reader_of(const struct ring_shape *s, const struct ring_
 
 _Atomic uint32_t *bell_make(int *fd)
 {
-	_Atomic uint32_t *bell = NULL;
-
-	*fd = make_file("uwarp-doorbell", RING_PAGE);
-	if (*fd < 0)
-		return NULL;
-	bell = map_file(*fd, RING_PAGE, PROT_READ | PROT_WRITE);
-	if (!bell) {
-		close(*fd);
-		*fd = -1;
-	}
-	return bell;
+	return shm_make("uwarp-doorbell", RING_PAGE, false, fd);
 }
 
 _Atomic uint32_t *bell_map(int fd)
 {
-	_Atomic uint32_t *bell = NULL;
-
-	if (fd < 0)
-		return NULL;
-	if (long_enough(fd, RING_PAGE))
-		bell = map_file(fd, RING_PAGE, PROT_READ | PROT_WRITE);
-	close(fd);
-	return bell;
+	return shm_map(fd, RING_PAGE, true);
 }
 
 void bell_unmap(_Atomic uint32_t *bell)
 {
-	if (bell)
-		munmap((void *)(uintptr_t)bell, RING_PAGE);
+	shm_unmap(bell, RING_PAGE);
 }

@@ -163,6 +163,21 @@ void held_ports_release(struct held_ports *p, uint16_t port)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void held_ports_forget(struct held_ports *p, uint16_t port)
+{
+	struct held_port **at;
+
+	pthread_mutex_lock(&p->lock);
+	at = &p->list;
+	while (*at && (*at)->port != port)
+		at = &(*at)->next;
+	if (*at) {
+		drop(p, at);
+		tell(p, true);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
 unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max)
 {
 	unsigned n = 0;

@@ -35,6 +35,19 @@ static void its_connections_end(void **state)
 	assert_status(q.user->why, UW_E_LLP_CLOSED);
 }
 
+/* Address 0: whatever the link leads to is gone. */
+static void all_connections_end(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+
+	(void)state;
+	llp_raw.peer_down(&bed.link, lwip_htonl(BED_THEIRS + 1));
+	assert_false(p.user->closed);
+	llp_raw.peer_down(&bed.link, 0);
+	assert_true(p.user->closed);
+	assert_status(p.user->why, UW_E_LLP_CLOSED);
+}
+
 /* Its Sends were completed: they arrive when there are receives for them. */
 static void a_user_that_waits_gets_what_came(void **state)
 {
@@ -75,6 +88,7 @@ static void or_closes_and_nothing_lingers(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(its_connections_end),
+	TEST(all_connections_end),
 	TEST(a_user_that_waits_gets_what_came),
 	TEST(or_closes_and_nothing_lingers),
 };

@@ -82,7 +82,7 @@ void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb))
 		struct uw_ip remote = edge_ip(&pcb->remote_ip);
 
 		next = pcb->next;
-		if (uw_ip_v4_be(&remote) != addr || (keep && keep(pcb)))
+		if ((addr && uw_ip_v4_be(&remote) != addr) || (keep && keep(pcb)))
 			continue;
 		/* Quietly: there is nobody to send an RST to. The pcb's user hears of it. */
 		tcp_abandon(pcb, 0);

@@ -49,8 +49,8 @@ void edge_pcb_drop(struct tcp_pcb *pcb);
 bool edge_pcb_drop_time_wait(struct tcp_pcb *pcb);
 /* How many have something to send, or a FIN that is not acknowledged. */
 unsigned edge_pcbs_finishing(void);
-/* End every connection to the process at that address (io.h), which is dead, but for those that
- * `keep` wants to keep (NULL: none). Nothing is sent. */
+/* End every connection to the process at that address (io.h; 0: all connections), which is dead,
+ * but for those that `keep` wants to keep (NULL: none). Nothing is sent. */
 void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb));
 
 #endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/switch/classify.h"
+
+#include <string.h>
+
+#include "base/be.h"
+
+enum { ETHER = 14, IP4_LEN = 20, TCP_LEN = 20, ARP_LEN = 28 };
+enum { TYPE_IP4 = 0x0800, TYPE_ARP = 0x0806, PROTOCOL_TCP = 6, ARP_REQUEST = 1, ARP_REPLY = 2 };
+/* Offsets in a frame. */
+enum {
+	MAC_TO = 0,
+	MAC_FROM = 6,
+	TYPE = 12,
+	IP_TOTAL = ETHER + 2,
+	IP_FRAGMENT = ETHER + 6,
+	IP_PROTOCOL = ETHER + 9,
+	IP_FROM = ETHER + 12,
+	IP_TO = ETHER + 16,
+	ARP_KIND = ETHER,   /* hardware, protocol, and the lengths of both addresses */
+	ARP_OP = ETHER + 6, /* then: the sender's MAC and IP address, the target's */
+	ARP_MAC = ETHER + 8,
+	ARP_FROM = ETHER + 14,
+	ARP_TO = ETHER + 24,
+};
+
+const char *switch_why(enum switch_reason why)
+{
+	static const char *const names[] = {
+#define NAME(name) #name,
+		SWITCH_REASONS(NAME)
+#undef NAME
+	};
+
+	return why < SWITCH_WHY_COUNT ? names[why] : "?";
+}
+
+static struct switch_result drop(enum switch_reason why)
+{
+	return (struct switch_result){ .verdict = SWITCH_DROP, .why = why };
+}
+
+static bool is_addr(const uint8_t *p, uint32_t addr)
+{
+	return !memcmp(p, &addr, 4);
+}
+
+static bool is_multicast(const uint8_t *mac)
+{
+	return mac[0] & 1;
+}
+
+/* ---- ARP (RFC 826) ------------------------------------------------------------------------- */
+
+static bool is_arp(const struct switch_frame *f)
+{
+	static const uint8_t kind[] = { 0, 1, 8, 0, 6, 4 };
+
+	return f->len >= ETHER + ARP_LEN && !memcmp(f->head + ARP_KIND, kind, sizeof(kind));
+}
+
+static struct switch_result arp_out(const struct switch_table *t, const struct switch_frame *f)
+{
+	if (!is_arp(f) || uw_be16(f->head + ARP_OP) != ARP_REQUEST)
+		return drop(SWITCH_WHY_protocol);
+	if (memcmp(f->head + ARP_MAC, t->mac, 6))
+		return drop(SWITCH_WHY_source_mac);
+	if (!is_addr(f->head + ARP_FROM, t->addr))
+		return drop(SWITCH_WHY_source_addr);
+	return (struct switch_result){ .verdict = SWITCH_TO_PORT, .segments = 1 };
+}
+
+/* Requests for an address that the kernel has are the kernel's to answer. */
+static struct switch_result arp_in(const struct switch_table *t, const struct switch_frame *f)
+{
+	if (!is_arp(f))
+		return drop(SWITCH_WHY_protocol);
+	if (!is_addr(f->head + ARP_TO, t->addr))
+		return drop(SWITCH_WHY_target);
+	switch (uw_be16(f->head + ARP_OP)) {
+	case ARP_REPLY:
+		return (struct switch_result){ .verdict = SWITCH_TO_ALL, .segments = 1 };
+	case ARP_REQUEST:
+		if (t->own)
+			return (struct switch_result){ .verdict = SWITCH_ANSWER, .segments = 1 };
+		return drop(SWITCH_WHY_none);
+	default:
+		return drop(SWITCH_WHY_protocol);
+	}
+}
+
+/* ---- TCP over IPv4 ------------------------------------------------------------------------- */
+
+struct segment {
+	const uint8_t *tcp;
+	uint32_t at, headers,
+		total; /* octets: before TCP, of all headers, up to the IP packet's end */
+};
+
+/* Frames of less than 60 octets have padding behind the packet. */
+static enum switch_reason read_segment(const struct switch_frame *f, struct segment *s)
+{
+	const uint8_t *h = f->head;
+	uint32_t ip, tcp;
+
+	if (f->len < ETHER + IP4_LEN)
+		return SWITCH_WHY_length;
+	ip = (uint32_t)(h[ETHER] & 15) * 4;
+	if (h[ETHER] >> 4 != 4 || ip < IP4_LEN || h[IP_PROTOCOL] != PROTOCOL_TCP)
+		return SWITCH_WHY_protocol;
+	if (uw_be16(h + IP_FRAGMENT) & 0x3fff)
+		return SWITCH_WHY_fragment;
+	s->at = ETHER + ip;
+	s->total = ETHER + uw_be16(h + IP_TOTAL);
+	if (s->at + TCP_LEN > s->total || s->total > f->len)
+		return SWITCH_WHY_length;
+	s->tcp = h + s->at;
+	tcp = (uint32_t)(s->tcp[12] >> 4) * 4;
+	s->headers = s->at + tcp;
+	return tcp < TCP_LEN || s->headers > s->total ? SWITCH_WHY_length : SWITCH_WHY_none;
+}
+
+static uint16_t holder(const struct switch_table *t, const uint8_t *port)
+{
+	return t->holder[uw_be16(port)];
+}
+
+/* Segments that the frame becomes on the wire; 0: it may not be sent. A merged frame has no octets
+ * behind its packet, since they would become payload. */
+static uint32_t segments(const struct switch_table *t, const struct switch_frame *f,
+			 const struct segment *s)
+{
+	uint32_t payload = s->total - s->headers, n;
+
+	if (!f->gso_size)
+		return s->total <= ETHER + t->mtu && f->len <= ETHER + t->mtu ? 1 : 0;
+	if (!t->merges || f->len != s->total || s->headers - ETHER + f->gso_size > t->mtu)
+		return 0;
+	n = (payload + f->gso_size - 1) / f->gso_size;
+	return n <= SWITCH_SEGMENTS_MAX ? n : 0;
+}
+
+static struct switch_result tcp_out(const struct switch_table *t, uint16_t client,
+				    const struct switch_frame *f)
+{
+	struct switch_result r = { .verdict = SWITCH_TO_PORT };
+	struct segment s;
+	enum switch_reason why = read_segment(f, &s);
+
+	if (why)
+		return drop(why);
+	if (!is_addr(f->head + IP_FROM, t->addr))
+		return drop(SWITCH_WHY_source_addr);
+	if (holder(t, s.tcp) != client)
+		return drop(SWITCH_WHY_source_port);
+	if (is_multicast(f->head + MAC_TO) || f->head[IP_TO] >= 224 || f->head[IP_TO] == 127)
+		return drop(SWITCH_WHY_target);
+	r.segments = segments(t, f, &s);
+	if (!r.segments)
+		return drop(f->gso_size ? SWITCH_WHY_merge : SWITCH_WHY_length);
+	r.headers = s.headers;
+	r.tcp = s.at;
+	if (!is_addr(f->head + IP_TO, t->addr))
+		return r;
+	r.client = holder(t, s.tcp + 2);
+	r.verdict = SWITCH_TO_CLIENT;
+	return r.client ? r : drop(SWITCH_WHY_no_holder);
+}
+
+static struct switch_result tcp_in(const struct switch_table *t, const struct switch_frame *f)
+{
+	struct switch_result r = { .verdict = SWITCH_TO_CLIENT, .segments = 1 };
+	struct segment s;
+	enum switch_reason why = read_segment(f, &s);
+
+	if (why)
+		return drop(why);
+	if (!is_addr(f->head + IP_TO, t->addr) || is_multicast(f->head + MAC_TO))
+		return drop(SWITCH_WHY_target);
+	r.client = holder(t, s.tcp + 2);
+	r.headers = s.headers;
+	r.tcp = s.at;
+	if (r.client)
+		return r;
+	if (!t->own)
+		return drop(SWITCH_WHY_no_holder);
+	r.verdict = SWITCH_ANSWER;
+	return r;
+}
+
+/* ---- both ways ----------------------------------------------------------------------------- */
+
+struct switch_result switch_out(const struct switch_table *t, uint16_t client,
+				const struct switch_frame *f)
+{
+	if (f->len < ETHER || f->len > SWITCH_FRAME_MAX)
+		return drop(SWITCH_WHY_length);
+	if (memcmp(f->head + MAC_FROM, t->mac, 6))
+		return drop(SWITCH_WHY_source_mac);
+	switch (uw_be16(f->head + TYPE)) {
+	case TYPE_IP4:
+		return tcp_out(t, client, f);
+	case TYPE_ARP:
+		return arp_out(t, f);
+	default:
+		return drop(SWITCH_WHY_protocol);
+	}
+}
+
+struct switch_result switch_in(const struct switch_table *t, const struct switch_frame *f)
+{
+	if (f->len < ETHER || f->len > SWITCH_FRAME_MAX)
+		return drop(SWITCH_WHY_length);
+	switch (uw_be16(f->head + TYPE)) {
+	case TYPE_IP4:
+		return tcp_in(t, f);
+	case TYPE_ARP:
+		return arp_in(t, f);
+	default:
+		return drop(SWITCH_WHY_protocol);
+	}
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The switching table of uwarpd: which client holds which TCP port, and where a frame goes. All
+ * clients share one IPv4 address. Frames come in as octets, verdicts come out: no I/O, no clock, no
+ * memory of its own.
+ *
+ * A client may send TCP segments from the ports that it holds, with the address and the MAC of the
+ * uwarpd, and ARP requests. It receives TCP segments to its ports, and ARP replies.
+ */
+#ifndef UWARP_IO_SWITCH_CLASSIFY_H
+#define UWARP_IO_SWITCH_CLASSIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	SWITCH_NOBODY = 0, /* no client; clients have the numbers 1 to SWITCH_CLIENTS_MAX */
+	SWITCH_CLIENTS_MAX = 1024,
+	SWITCH_FRAME_MAX = 65535, /* octets of a frame, Ethernet header included */
+	/* Octets of the longest headers: Ethernet, IPv4 and TCP, both with all options. */
+	SWITCH_HEAD_MAX = 14 + 60 + 60,
+	SWITCH_SEGMENTS_MAX = 64, /* most segments of a merged frame */
+};
+
+struct switch_table {
+	uint32_t addr; /* IPv4, network order */
+	uint8_t mac[6];
+	uint32_t mtu; /* octets of an IP packet; a merged frame may be longer */
+	/* Nobody else has the address: the uwarpd answers ARP requests for it, and resets
+	 * connections to ports that nobody holds. Else the kernel does. */
+	bool own;
+	bool merges;		/* the port takes merged frames */
+	uint16_t holder[65536]; /* by port in host order: number of the client, SWITCH_NOBODY */
+};
+
+/* What became of a frame. */
+enum switch_verdict {
+	SWITCH_DROP,
+	SWITCH_TO_PORT,	  /* out */
+	SWITCH_TO_CLIENT, /* to one client */
+	SWITCH_TO_ALL,	  /* to every client */
+	SWITCH_ANSWER,	  /* the uwarpd answers it: answer.h */
+};
+
+/* Why a frame was dropped. A counter exists for each. */
+#define SWITCH_REASONS(X)                                                                          \
+	X(none)                                                                                    \
+	X(length)      /* shorter than its headers, longer than the link's MTU, or cut */          \
+	X(protocol)    /* neither TCP over IPv4 nor ARP, or an ARP message not to be sent */       \
+	X(fragment)    /* a fragment of an IP packet */                                            \
+	X(source_mac)  /* from a client: another MAC than the link's */                            \
+	X(source_addr) /* from a client: another IP address than the link's */                     \
+	X(source_port) /* from a client: a port that it does not hold */                           \
+	X(target)      /* to a MAC or address that the frame may not be sent to */                 \
+	X(no_holder)   /* to a port that no client holds */                                        \
+	X(merge)       /* a merged frame that may not be sent */                                   \
+	X(room)	       /* the client's lane is full */
+
+enum switch_reason {
+#define SWITCH_REASON_NAME(name) SWITCH_WHY_##name,
+	SWITCH_REASONS(SWITCH_REASON_NAME)
+#undef SWITCH_REASON_NAME
+		SWITCH_WHY_COUNT
+};
+
+struct switch_counts {
+	uint64_t by[SWITCH_WHY_COUNT];
+};
+
+/* A frame. Only `head` is read: the first octets, which nobody else can change meanwhile. */
+struct switch_frame {
+	const uint8_t *head;
+	uint32_t head_len; /* at least the smaller of len and SWITCH_HEAD_MAX */
+	uint32_t len;	   /* octets of the frame */
+	uint16_t gso_size; /* octets of payload in a segment, if merged; else 0 */
+};
+
+struct switch_result {
+	enum switch_verdict verdict;
+	enum switch_reason why; /* SWITCH_DROP */
+	uint16_t client;	/* SWITCH_TO_CLIENT */
+	uint32_t headers;	/* of TCP: octets of all headers; else 0 */
+	uint32_t tcp;		/* of TCP: where its header begins */
+	uint32_t segments;	/* on the wire, at least 1 */
+};
+
+/* A frame that `client` sends. Never SWITCH_TO_ALL nor SWITCH_ANSWER. */
+struct switch_result switch_out(const struct switch_table *t, uint16_t client,
+				const struct switch_frame *f);
+/* A frame that came in at the port. Never SWITCH_TO_PORT. */
+struct switch_result switch_in(const struct switch_table *t, const struct switch_frame *f);
+
+/* Which client holds the port (network order)? */
+static inline uint16_t switch_holder(const struct switch_table *t, uint16_t port_be)
+{
+	return t->holder[(uint16_t)(port_be >> 8 | port_be << 8)];
+}
+
+/* The name of a reason, as counters show it. */
+const char *switch_why(enum switch_reason why);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of a client and the uwarpd over their control connection, a SOCK_SEQPACKET socket: one
+ * record per message. The client lives as long as the connection. Descriptors of shared memory
+ * travel along.
+ *
+ *   client                                     uwarpd
+ *   HELLO + its doorbell                   ->
+ *                                         <-   WELCOME link + region, eventfd, page of its
+ * doorbell; or REFUSE why READY + region                         ->
+ *                                         <-   READY: both may send frames
+ *   CLAIM serial port                      ->
+ *                                         <-   ANSWER serial status
+ *   RELEASE port                           ->
+ *
+ *   STATUS, instead of HELLO               ->
+ *                                         <-   one record of text for each line
+ *
+ * The doorbell of the client is a page with one word (base/doorbell.h), which the uwarpd maps for
+ * writing. The doorbell of the uwarpd is a page that clients map for reading: a number that is odd
+ * while the uwarpd sleeps, and another one at each sleep. A client that finds it odd writes to the
+ * eventfd, once for each such number.
+ */
+#ifndef UWARP_IO_SWITCH_MSG_H
+#define UWARP_IO_SWITCH_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SWITCH_MAGIC = 0x64777775, SWITCH_VERSION = 1, SWITCH_FDS = 3, SWITCH_PATH_MAX = 108 };
+
+enum switch_msg_type {
+	SWITCH_HELLO = 1,
+	SWITCH_WELCOME,
+	SWITCH_REFUSE,
+	SWITCH_READY,
+	SWITCH_CLAIM,
+	SWITCH_ANSWER_TO,
+	SWITCH_RELEASE,
+	SWITCH_STATUS,
+};
+
+/* Why a HELLO or a CLAIM is refused. */
+enum switch_msg_why {
+	SWITCH_GRANTED,
+	SWITCH_IN_USE,	  /* the port */
+	SWITCH_NO_RIGHT,  /* a port below 1024, and the client is not root */
+	SWITCH_LIMIT,	  /* too many clients, clients of this user, or ports */
+	SWITCH_NOT_YOURS, /* another version of uwarp */
+	SWITCH_NO_MEMORY,
+};
+
+struct switch_msg {
+	uint32_t magic;
+	uint16_t version;
+	uint8_t type;
+	uint8_t why; /* REFUSE, ANSWER_TO */
+	/* WELCOME: the link. Addresses in network order. */
+	uint32_t addr, mask, mtu;
+	uint32_t flags; /* enum switch_msg_flags */
+	uint64_t bps;
+	uint8_t mac[6];
+	uint16_t port;	 /* CLAIM, RELEASE: network order */
+	uint32_t serial; /* CLAIM, ANSWER_TO: chosen by the client */
+	uint32_t unused;
+};
+_Static_assert(sizeof(struct switch_msg) == 48, "sent as it is");
+
+enum switch_msg_flags {
+	SWITCH_FLAG_SUMS = 1,	/* checksums are left to the port, which also verifies them */
+	SWITCH_FLAG_MERGES = 2, /* merged frames may be sent, and come */
+};
+
+/* Descriptors that came with a message, in the order in which they were sent; -1: none. */
+struct switch_fds {
+	int fd[SWITCH_FDS];
+};
+
+struct switch_msg switch_msg_of(enum switch_msg_type type);
+
+/* Send m with n descriptors. Does not block. 0 or -errno. */
+int switch_send(int fd, const struct switch_msg *m, const int *fds, unsigned n);
+/* 1: *m is a message of this version, or of another one with its head alone, and the caller owns
+ * *fds. 0: the connection ended or the record is no message. -EAGAIN: none is there. */
+int switch_receive(int fd, struct switch_msg *m, struct switch_fds *fds);
+/* As switch_receive, but waits at most ms: -ETIMEDOUT. */
+int switch_await(int fd, unsigned ms, struct switch_msg *m, struct switch_fds *fds);
+
+/* Descriptor i, which the caller owns from now on. */
+int switch_fds_take(struct switch_fds *fds, unsigned i);
+void switch_fds_close(struct switch_fds *fds);
+
+/* A socket connected to the uwarpd at path; -errno. */
+int switch_connect(const char *path);
+
+#endif

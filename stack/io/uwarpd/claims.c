@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP ports, which the uwarpd gives out. */
+#include <arpa/inet.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "io/uwarpd/link.h"
+
+/* The answer comes within microseconds, unless the uwarpd was stopped. The caller may hold the
+ * stack lock. */
+#define ANSWER_MS 500
+/* After a limit or no answer at all, nothing is asked for so long: a search for a free port tries
+ * thousands. */
+#define REFUSE_MS 200
+#define RENEW_MS  2000
+
+uint64_t claims_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static uw_status status_of(enum switch_msg_why why)
+{
+	switch (why) {
+	case SWITCH_GRANTED:
+		return UW_OK;
+	case SWITCH_NO_RIGHT:
+		return UW_E_PERM;
+	case SWITCH_LIMIT:
+	case SWITCH_NO_MEMORY:
+		return UW_E_NOMEM;
+	default:
+		return UW_E_ADDR_IN_USE;
+	}
+}
+
+static void say_refused(uint16_t port, enum switch_msg_why why)
+{
+	if (why == SWITCH_NO_RIGHT)
+		uw_log("port %u: only root may take ports below 1024 of the uwarpd", ntohs(port));
+	else if (why == SWITCH_LIMIT)
+		uw_log("port %u: this process has as many ports of the uwarpd as it may "
+		       "(uwarpd --max-ports)",
+		       ntohs(port));
+}
+
+/* With u->lock held. */
+static bool send_claim(struct uwarpd_link *u, uint16_t port)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
+
+	m.port = port;
+	m.serial = ++u->serial;
+	return u->connected && switch_send(u->peer.fd, &m, NULL, 0) == 0;
+}
+
+/* With u->lock held. False: there is none in time, or the uwarpd has ended. */
+static bool await_answer(struct uwarpd_link *u)
+{
+	uint64_t until = claims_now_ms() + ANSWER_MS;
+	struct timespec t = { .tv_sec = (time_t)(until / 1000),
+			      .tv_nsec = (long)(until % 1000 * 1000000) };
+
+	u->waits = true;
+	while (u->waits && u->connected && !pthread_cond_timedwait(&u->answered, &u->lock, &t))
+		;
+	return !u->waits;
+}
+
+/* With u->lock held. */
+static uw_status ask(struct uwarpd_link *u, uint16_t port)
+{
+	uint64_t now = claims_now_ms();
+
+	if (now < u->refuse_until_ms)
+		return UW_E_ADDR_IN_USE;
+	if (!send_claim(u, port) || !await_answer(u)) {
+		u->refuse_until_ms = now + ANSWER_MS + REFUSE_MS;
+		return UW_E_NO_LINK;
+	}
+	if (u->why == SWITCH_LIMIT || u->why == SWITCH_NO_MEMORY)
+		u->refuse_until_ms = now + REFUSE_MS;
+	say_refused(port, u->why);
+	return status_of(u->why);
+}
+
+uw_status uwarpd_claim(struct io_link *l, uint16_t port)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+	unsigned at = ntohs(port);
+	uw_status st = UW_OK;
+
+	pthread_mutex_lock(&u->lock);
+	if (!u->users[at])
+		st = ask(u, port);
+	if (!st)
+		u->users[at]++;
+	pthread_mutex_unlock(&u->lock);
+	return st;
+}
+
+/* The uwarpd keeps the port ours for a while, for late segments. */
+void uwarpd_release(struct io_link *l, uint16_t port)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+	struct switch_msg m = switch_msg_of(SWITCH_RELEASE);
+	unsigned at = ntohs(port);
+
+	pthread_mutex_lock(&u->lock);
+	m.port = port;
+	if (u->users[at] && !--u->users[at] && u->connected && switch_send(u->peer.fd, &m, NULL, 0))
+		u->refuse_until_ms = claims_now_ms() + REFUSE_MS; /* its queue is full */
+	pthread_mutex_unlock(&u->lock);
+}
+
+void claims_answered(struct uwarpd_link *u, const struct switch_msg *m)
+{
+	pthread_mutex_lock(&u->lock);
+	if (u->waits && m->serial == u->serial) {
+		u->waits = false;
+		u->why = m->why;
+		pthread_cond_broadcast(&u->answered);
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- a new uwarpd -------------------------------------------------------------------------- */
+
+/* Only the session thread reads the connection, and nobody else uses it yet. */
+static bool renew(struct uwarpd_link *u, unsigned port)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
+	struct switch_fds fds;
+
+	m.port = htons((uint16_t)port);
+	if (switch_send(u->peer.fd, &m, NULL, 0) ||
+	    switch_await(u->peer.fd, RENEW_MS, &m, &fds) != 1)
+		return false;
+	switch_fds_close(&fds);
+	if (m.why != SWITCH_GRANTED)
+		uw_log("port %u is not ours any more at the new uwarpd", port);
+	return true;
+}
+
+bool claims_renew(struct uwarpd_link *u)
+{
+	for (unsigned port = 0; port < 65536; port++) {
+		bool used;
+
+		pthread_mutex_lock(&u->lock);
+		used = u->users[port];
+		pthread_mutex_unlock(&u->lock);
+		if (used && !renew(u, port))
+			return false;
+	}
+	return true;
+}

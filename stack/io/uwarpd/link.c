@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/uwarpd/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "io/fds.h"
+#include "io/log.h"
+#include "io/shm.h"
+#include "io/uwarpd/uwarpd.h"
+
+#define ETHER 14u
+
+static struct io_frame *link_alloc(struct io_link *l)
+{
+	return frames_take(&uwarpd_link_of(l)->frames.small, l);
+}
+
+/* What is in the lane goes out: the uwarpd reads it when the connection ends. */
+static void end(struct uwarpd_link *u)
+{
+	session_stop(u);
+	if (u->wake_fd >= 0)
+		close(u->wake_fd);
+	fds_close(u->bell_fd);
+	shm_unmap(u->bell, LANE_PAGE);
+	frames_close(&u->frames);
+	pthread_cond_destroy(&u->answered);
+	pthread_mutex_destroy(&u->lock);
+	free(u->users);
+	free(u);
+}
+
+static void link_close(struct io_link *l)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+
+	if (u->pid == getpid()) /* else it is the parent's */
+		end(u);
+}
+
+static const struct io_ops ops = {
+	.name = "uwarpd",
+	.rx = uwarpd_rx,
+	.tx = uwarpd_tx,
+	.alloc = link_alloc,
+	.free = frames_free,
+	.ref = frames_ref,
+	.refs = frames_refs,
+	.pending = uwarpd_pending,
+	.claim_port = uwarpd_claim,
+	.release_port = uwarpd_release,
+	.close = link_close,
+};
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static bool choose_path(struct uwarpd_link *u, const struct uwarpd_config *cfg)
+{
+	int n;
+
+	if (cfg->path) {
+		n = snprintf(u->path, sizeof(u->path), "%s", cfg->path);
+	} else {
+		n = cfg->run_dir
+			    ? snprintf(u->path, sizeof(u->path), "%s/" UWARPD_NAME, cfg->run_dir)
+			    : 0;
+		if (n <= 0 || n >= (int)sizeof(u->path) || access(u->path, F_OK))
+			n = snprintf(u->path, sizeof(u->path), UWARPD_SYSTEM_PATH);
+	}
+	return n < (int)sizeof(u->path);
+}
+
+static uw_status check(const struct uwarpd_link *u, const struct uwarpd_config *cfg)
+{
+	const struct switch_msg *w = &u->peer.welcome;
+
+	if (cfg->addr && cfg->addr != w->addr)
+		return log_error(UW_E_ADDR,
+				 "the uwarpd at %s has the address %s, not %s: leave out --ip",
+				 u->path, log_addr(w->addr), log_addr(cfg->addr));
+	if (cfg->mtu > w->mtu)
+		return log_error(UW_E_INVAL, "an MTU of %u is more than the %u of the uwarpd",
+				 cfg->mtu, w->mtu);
+	return UW_OK;
+}
+
+static void fill_link(struct uwarpd_link *u, const struct uwarpd_config *cfg)
+{
+	const struct switch_msg *w = &u->peer.welcome;
+
+	u->l.addr = w->addr;
+	u->l.mask = w->mask;
+	memcpy(u->l.mac, w->mac, 6);
+	u->l.mtu = cfg->mtu ? cfg->mtu : w->mtu;
+	u->l.bps = w->bps;
+	u->l.headroom = FRAMES_HEADROOM;
+	u->l.doorbell = u->bell;
+	u->l.flags = IO_RINGS | IO_SHARED;
+	if (w->flags & SWITCH_FLAG_SUMS)
+		u->l.flags |= IO_RX_CSUM | IO_TX_CSUM;
+	if (w->flags & SWITCH_FLAG_MERGES && !cfg->no_tso)
+		u->l.flags |= IO_TSO;
+}
+
+static uw_status bring_up(struct uwarpd_link *u, const struct uwarpd_config *cfg)
+{
+	uw_status st;
+
+	if (!choose_path(u, cfg))
+		return log_error(UW_E_INVAL, "the path of the uwarpd's socket is too long: %s",
+				 cfg->path);
+	u->bell = shm_make("uwarp-doorbell", LANE_PAGE, false, &u->bell_fd);
+	u->bell_fd = fds_keep(u->bell_fd);
+	u->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	u->users = calloc(65536, sizeof(*u->users));
+	if (!u->bell || u->bell_fd < 0 || u->wake_fd < 0 || !u->users)
+		return log_error(UW_E_NOMEM, "no memory or descriptor for the link uwarpd");
+	st = session_join(u, true);
+	if (!st)
+		st = check(u, cfg);
+	if (st)
+		return st;
+	fill_link(u, cfg);
+	if (!frames_open(&u->frames, u->l.mtu + ETHER))
+		return UW_E_NOMEM;
+	return session_start(u);
+}
+
+static struct uwarpd_link *make(const struct io_env *env)
+{
+	struct uwarpd_link *u = calloc(1, sizeof(*u));
+	pthread_condattr_t attr;
+
+	if (!u)
+		return NULL;
+	u->l.ops = &ops;
+	u->l.env = *env;
+	u->pid = getpid();
+	u->bell_fd = u->wake_fd = u->peer.fd = u->peer.ring_fd = -1;
+	pthread_mutex_init(&u->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&u->answered, &attr);
+	pthread_condattr_destroy(&attr);
+	return u;
+}
+
+uw_status uwarpd_link_open(const struct uwarpd_config *cfg, const struct io_env *env,
+			   struct io_link **out)
+{
+	struct uwarpd_link *u = make(env);
+	uw_status st;
+
+	if (!u)
+		return UW_E_NOMEM;
+	st = bring_up(u, cfg);
+	if (st) {
+		end(u);
+		return st;
+	}
+	if (cfg->verbose)
+		uw_log("link uwarpd at %s: address %s, MTU %u, %s", u->path, log_addr(u->l.addr),
+		       u->l.mtu, u->l.flags & IO_TSO ? "merged segments (TSO)" : "single segments");
+	*out = &u->l;
+	return UW_OK;
+}
+
+const char *uwarpd_link_path(const char *link)
+{
+	static const char name[] = "uwarpd";
+
+	if (strncmp(link, name, sizeof(name) - 1))
+		return NULL;
+	link += sizeof(name) - 1;
+	return *link == ':' ? link + 1 : *link ? NULL : link;
+}

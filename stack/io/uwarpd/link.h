@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of a uwarpd link; private to this folder. */
+#ifndef UWARP_IO_UWARPD_LINK_H
+#define UWARP_IO_UWARPD_LINK_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "io/packet/frames.h"
+#include "io/switch/lane.h"
+#include "io/switch/msg.h"
+
+/* What belongs to one uwarpd. */
+struct uwarpd_peer {
+	int fd;	       /* control connection; -1: none */
+	int ring_fd;   /* the eventfd that wakes the uwarpd; -1: none */
+	uint32_t rung; /* its doorbell when we last wrote to ring_fd */
+	const _Atomic uint32_t *bell;
+	struct lane lane;
+	struct switch_msg welcome;
+};
+
+struct uwarpd_link {
+	struct io_link l; /* first: an io_link * is a uwarpd_link * */
+	pid_t pid;	  /* the process that opened the link; a forked child leaves it alone */
+	char path[SWITCH_PATH_MAX];
+	bool verbose;
+	int bell_fd;		/* the page of our doorbell */
+	_Atomic uint32_t *bell; /* l.doorbell, too */
+
+	/* Under the stack lock. */
+	bool up;
+	struct uwarpd_peer peer; /* written by the session thread, while up is false */
+	struct frames frames;
+
+	/* The session thread, session.c. */
+	pthread_t thread;
+	bool runs;
+	int wake_fd; /* an eventfd that ends its waiting */
+	_Atomic bool closing;
+
+	/* Under `lock`, which may be taken under the stack lock, and not the other way round. */
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	bool connected;
+	uint32_t serial;	  /* of the last CLAIM */
+	bool waits;		  /* an answer to it is awaited */
+	enum switch_msg_why why;  /* the answer */
+	uint64_t refuse_until_ms; /* claim nothing before: there was a limit or no answer */
+	uint16_t *users;	  /* by port in host order: how often it was claimed */
+};
+
+static inline struct uwarpd_link *uwarpd_link_of(const struct io_link *l)
+{
+	return (struct uwarpd_link *)(uintptr_t)l;
+}
+
+/* move.c: rx, tx and pending of struct io_ops. */
+unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n);
+unsigned uwarpd_tx(struct io_link *l, struct io_frame **v, unsigned n);
+bool uwarpd_pending(struct io_link *l);
+
+/* session.c */
+/* Connect, and fill in peer. say: an error writes one line to stderr. */
+UW_CHECK uw_status session_join(struct uwarpd_link *u, bool say);
+/* Start the thread that answers and connects again. */
+UW_CHECK uw_status session_start(struct uwarpd_link *u);
+void session_stop(struct uwarpd_link *u);
+/* Under the stack lock: the uwarpd wrote an invalid value; the session ends. */
+void session_fault(struct uwarpd_link *u);
+
+/* claims.c: claim_port and release_port of struct io_ops. */
+uw_status uwarpd_claim(struct io_link *l, uint16_t port);
+void uwarpd_release(struct io_link *l, uint16_t port);
+/* The session thread: an ANSWER came. */
+void claims_answered(struct uwarpd_link *u, const struct switch_msg *m);
+/* The session thread: claim all ports again, of a new uwarpd. False: it hung up. */
+bool claims_renew(struct uwarpd_link *u);
+uint64_t claims_now_ms(void);
+
+#endif

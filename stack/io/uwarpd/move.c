@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames from and to the lane. Under the stack lock. */
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "io/packet/segments.h"
+#include "io/uwarpd/link.h"
+
+#define BURST_OCTETS (256u << 10) /* then what came is used up before more is taken */
+
+/* ---- in ------------------------------------------------------------------------------------ */
+
+/* What holds a frame of the wire does not keep 64 KiB. NULL: all are in use. */
+static struct io_frame *frame_for(struct uwarpd_link *u, uint32_t len)
+{
+	bool small = len <= u->frames.small.room - FRAMES_HEADROOM;
+
+	return frames_take(small ? &u->frames.small : &u->frames.large, &u->l);
+}
+
+/* False: nothing more can be taken now. */
+static bool take(struct uwarpd_link *u, struct io_frame **out)
+{
+	struct lane_meta meta;
+	const uint8_t *at;
+	uint32_t len;
+	enum lane_result r = lane_look(&u->peer.lane.in, &at, &len, &meta);
+
+	if (r == LANE_FAULT)
+		session_fault(u);
+	if (r != LANE_OK)
+		return false;
+	*out = frame_for(u, len);
+	if (!*out)
+		return false;
+	memcpy((*out)->data, at, len);
+	(*out)->len = len;
+	(*out)->marks = meta.sum ? IO_FRAME_SUM_GOOD : 0;
+	lane_step(&u->peer.lane.in);
+	return true;
+}
+
+unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+	uint64_t octets = 0;
+	unsigned got = 0;
+
+	if (!u->up)
+		return 0;
+	while (got < n && octets < BURST_OCTETS && take(u, &v[got]))
+		octets += v[got++]->len;
+	if (!got)
+		return 0;
+	lane_tell(&u->peer.lane.in);
+	l->stats.rx_frames += got;
+	l->stats.rx_bytes += octets;
+	return got;
+}
+
+bool uwarpd_pending(struct io_link *l)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+
+	return u->up && lane_has(&u->peer.lane.in);
+}
+
+/* ---- out ----------------------------------------------------------------------------------- */
+
+static uint32_t octets_of(const struct io_frame *f)
+{
+	uint32_t n = 0;
+
+	for (; f; f = f->next)
+		n += f->len;
+	return n;
+}
+
+static uint8_t *put(uint8_t *to, const struct io_frame *f, uint32_t skip)
+{
+	for (; f; f = f->next) {
+		memcpy(to, f->data + skip, f->len - skip);
+		to += f->len - skip;
+		skip = 0;
+	}
+	return to;
+}
+
+static void count(struct uwarpd_link *u, struct io_frame **v, unsigned n, uint32_t octets)
+{
+	for (unsigned i = 0; i < n; i++)
+		io_free_chain(v[i]);
+	u->l.stats.tx_frames += n;
+	u->l.stats.tx_bytes += octets;
+}
+
+static enum lane_result send_single(struct uwarpd_link *u, struct io_frame **v)
+{
+	struct virtio_net_hdr vnet = { 0 };
+	uint32_t len = octets_of(*v);
+	struct lane_meta meta;
+	uint8_t *to;
+	enum lane_result r = lane_room(&u->peer.lane.out, len, &to);
+
+	if (r != LANE_OK)
+		return r;
+	if ((*v)->marks & IO_FRAME_SUM)
+		segment_ask_sum(*v, &vnet);
+	meta = (struct lane_meta){ .sum = vnet.flags };
+	put(to, *v, 0);
+	lane_put(&u->peer.lane.out, len, &meta);
+	count(u, v, 1, len);
+	return LANE_OK;
+}
+
+/* n >= 2 segments as one frame. */
+static enum lane_result send_run(struct uwarpd_link *u, struct io_frame **v, unsigned n)
+{
+	struct virtio_net_hdr vnet;
+	uint8_t head[SEGMENTS_HEADERS], *to;
+	uint32_t headers = segments_head(v, n, head, &vnet), len = headers;
+	struct lane_meta meta = { .gso_size = vnet.gso_size, .sum = true };
+	enum lane_result r;
+
+	for (unsigned i = 0; i < n; i++)
+		len += octets_of(v[i]) - headers;
+	r = lane_room(&u->peer.lane.out, len, &to);
+	if (r != LANE_OK)
+		return r;
+	memcpy(to, head, headers);
+	to += headers;
+	for (unsigned i = 0; i < n; i++)
+		to = put(to, v[i], headers);
+	lane_put(&u->peer.lane.out, len, &meta);
+	u->l.stats.tx_merged += n;
+	u->l.stats.tx_chains++;
+	count(u, v, n, len);
+	return LANE_OK;
+}
+
+/* The fence pairs with the one between the sleeper's store of an odd number and its look at the
+ * lanes: either it sees our frames or we see that it sleeps. */
+static void ring(struct uwarpd_link *u)
+{
+	uint32_t bell;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	bell = atomic_load_explicit(u->peer.bell, memory_order_relaxed);
+	if (!(bell & 1) || bell == u->peer.rung)
+		return;
+	u->peer.rung = bell;
+	u->l.stats.rings++;
+	eventfd_write(u->peer.ring_fd, 1);
+}
+
+/* As a wire that nobody listens to. */
+static unsigned lose(struct uwarpd_link *u, struct io_frame **v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		io_free_chain(v[i]);
+	u->l.stats.tx_drops += n;
+	return n;
+}
+
+unsigned uwarpd_tx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+	unsigned sent = 0;
+
+	while (u->up && sent < n) {
+		unsigned run = l->flags & IO_TSO ? segments_run(v + sent, n - sent) : 1;
+		enum lane_result r =
+			run > 1 ? send_run(u, v + sent, run) : send_single(u, v + sent);
+
+		if (r == LANE_FAULT)
+			session_fault(u);
+		if (r != LANE_OK)
+			break;
+		sent += run;
+	}
+	if (!u->up)
+		return sent + lose(u, v + sent, n - sent);
+	if (sent)
+		ring(u);
+	l->stats.tx_full += sent < n;
+	return sent;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection to the uwarpd: made, lost, and made again. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "io/fds.h"
+#include "io/shm.h"
+#include "io/uwarpd/link.h"
+
+#define JOIN_MS	 2000
+#define AGAIN_MS 50
+
+/* ---- joining ------------------------------------------------------------------------------- */
+
+/* All of a uwarpd that has ended, or of one that we did not get to join. */
+static void leave(struct uwarpd_link *u)
+{
+	struct uwarpd_peer *p = &u->peer;
+
+	lane_free(&p->lane);
+	shm_unmap(p->bell, LANE_PAGE);
+	fds_close(p->fd);
+	fds_close(p->ring_fd);
+	*p = (struct uwarpd_peer){ .fd = -1, .ring_fd = -1 };
+}
+
+static const char *why_refused(enum switch_msg_why why)
+{
+	switch (why) {
+	case SWITCH_NO_RIGHT:
+		return "this user may not use it (uwarpd --allow)";
+	case SWITCH_LIMIT:
+		return "it has as many clients, or as many of this user, as it may "
+		       "(--max-clients, --max-clients-per-user)";
+	case SWITCH_NOT_YOURS:
+		return "it is of another version of uwarp";
+	default:
+		return "it has no memory or descriptor left";
+	}
+}
+
+static uw_status complain(const struct uwarpd_link *u, bool say, const char *what)
+{
+	if (say)
+		uw_log("uwarpd at %s: %s", u->path, what);
+	return UW_E_NO_LINK;
+}
+
+static uw_status say_no_connection(const struct uwarpd_link *u, bool say, int err)
+{
+	if (say)
+		uw_log("no uwarpd at %s (%s): start it there, or name its socket "
+		       "(--link uwarpd:PATH, UWARPD)",
+		       u->path, strerror(err));
+	return UW_E_NO_LINK;
+}
+
+static uw_status await(const struct uwarpd_link *u, enum switch_msg_type type, bool say,
+		       struct switch_fds *fds, struct switch_msg *m)
+{
+	int rc = switch_await(u->peer.fd, JOIN_MS, m, fds);
+
+	if (rc == -ETIMEDOUT)
+		return complain(u, say, "it does not answer");
+	if (rc != 1)
+		return complain(u, say, "it hung up");
+	if (m->type == type && m->version == SWITCH_VERSION)
+		return UW_OK;
+	switch_fds_close(fds);
+	return complain(u, say, why_refused(m->type == SWITCH_REFUSE ? m->why : SWITCH_NOT_YOURS));
+}
+
+/* HELLO, WELCOME: what the uwarpd shares with us. */
+static uw_status greet(struct uwarpd_link *u, bool say)
+{
+	struct switch_msg hello = switch_msg_of(SWITCH_HELLO);
+	struct uwarpd_peer *p = &u->peer;
+	struct switch_fds fds;
+	int region;
+	uw_status st;
+
+	if (switch_send(p->fd, &hello, &u->bell_fd, 1))
+		return complain(u, say, "it hung up");
+	st = await(u, SWITCH_WELCOME, say, &fds, &p->welcome);
+	if (st)
+		return st;
+	region = switch_fds_take(&fds, 0);
+	p->ring_fd = fds_keep(switch_fds_take(&fds, 1));
+	p->bell = shm_map(switch_fds_take(&fds, 2), LANE_PAGE, false);
+	st = lane_attach(&p->lane, region);
+	if (!st && p->bell && p->ring_fd >= 0)
+		return UW_OK;
+	return complain(u, say, "what it shares cannot be mapped (ulimit -n)");
+}
+
+static uw_status join(struct uwarpd_link *u, bool say)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_READY);
+	struct uwarpd_peer *p = &u->peer;
+	struct switch_fds fds;
+	uw_status st;
+	int ours;
+
+	p->fd = switch_connect(u->path);
+	if (p->fd < 0)
+		return say_no_connection(u, say, -p->fd);
+	p->fd = fds_keep(p->fd);
+	st = lane_make(&p->lane, &ours);
+	if (!st)
+		st = greet(u, say);
+	if (!st && switch_send(p->fd, &m, &ours, 1))
+		st = complain(u, say, "it hung up");
+	if (ours >= 0)
+		close(ours);
+	if (st)
+		return st;
+	st = await(u, SWITCH_READY, say, &fds, &m);
+	if (!st)
+		switch_fds_close(&fds);
+	return st;
+}
+
+uw_status session_join(struct uwarpd_link *u, bool say)
+{
+	uw_status st = join(u, say);
+
+	if (st)
+		leave(u);
+	return st;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+static void set_connected(struct uwarpd_link *u, bool connected)
+{
+	pthread_mutex_lock(&u->lock);
+	u->connected = connected;
+	u->refuse_until_ms = 0;
+	pthread_cond_broadcast(&u->answered);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* First those that wait for an answer, who hold the stack lock. */
+static void go_down(struct uwarpd_link *u)
+{
+	const struct io_env *env = &u->l.env;
+
+	set_connected(u, false);
+	env->lock(env->arg);
+	u->up = false;
+	if (!u->closing && env->peer_down)
+		env->peer_down(env->arg, 0);
+	env->unlock(env->arg);
+	leave(u);
+}
+
+/* May connections of before and of after have the same addresses? */
+static bool same_link(const struct uwarpd_link *u)
+{
+	const struct switch_msg *w = &u->peer.welcome;
+	unsigned flags = (w->flags & SWITCH_FLAG_SUMS ? IO_RX_CSUM | IO_TX_CSUM : 0) |
+			 (w->flags & SWITCH_FLAG_MERGES ? IO_TSO : 0);
+
+	return w->addr == u->l.addr && w->mtu >= u->l.mtu && !memcmp(w->mac, u->l.mac, 6) &&
+	       !(u->l.flags & (IO_RX_CSUM | IO_TX_CSUM | IO_TSO) & ~flags);
+}
+
+static bool come_up(struct uwarpd_link *u)
+{
+	const struct io_env *env = &u->l.env;
+
+	if (!claims_renew(u))
+		return false;
+	env->lock(env->arg);
+	u->up = true;
+	env->unlock(env->arg);
+	set_connected(u, true);
+	return true;
+}
+
+/* One try. */
+static void join_again(struct uwarpd_link *u, bool *said)
+{
+	if (session_join(u, false))
+		return;
+	if (same_link(u) && come_up(u)) {
+		uw_log("a new uwarpd is there");
+		*said = false;
+		return;
+	}
+	if (!*said)
+		uw_log("the new uwarpd at %s has another address, MTU or port: this process has "
+		       "to be started again",
+		       u->path);
+	*said = true;
+	leave(u);
+}
+
+static void hear(struct uwarpd_link *u)
+{
+	struct switch_msg m;
+	struct switch_fds fds;
+	int rc = switch_receive(u->peer.fd, &m, &fds);
+
+	if (rc == 1) {
+		switch_fds_close(&fds);
+		if (m.type == SWITCH_ANSWER_TO)
+			claims_answered(u, &m);
+	} else if (rc == 0) {
+		go_down(u);
+		if (!u->closing)
+			uw_log("the uwarpd at %s has ended, and all connections with it", u->path);
+	}
+}
+
+static void *session_main(void *arg)
+{
+	struct uwarpd_link *u = arg;
+	bool said = false;
+
+	while (!u->closing) {
+		struct pollfd fds[] = { { .fd = u->peer.fd, .events = POLLIN },
+					{ .fd = u->wake_fd, .events = POLLIN } };
+
+		poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1);
+		if (u->closing)
+			break;
+		if (u->peer.fd < 0)
+			join_again(u, &said);
+		else if (fds[0].revents)
+			hear(u);
+	}
+	return NULL;
+}
+
+uw_status session_start(struct uwarpd_link *u)
+{
+	sigset_t all, old;
+	int rc;
+
+	u->up = u->connected = true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&u->thread, NULL, session_main, u);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		uw_log("no thread for the uwarpd's answers: %s", strerror(rc));
+		return UW_E_NOMEM;
+	}
+	u->runs = true;
+	pthread_setname_np(u->thread, "uwarp-control");
+	return UW_OK;
+}
+
+void session_stop(struct uwarpd_link *u)
+{
+	u->closing = true;
+	if (u->runs) {
+		eventfd_write(u->wake_fd, 1);
+		pthread_join(u->thread, NULL);
+	}
+	leave(u);
+}
+
+void session_fault(struct uwarpd_link *u)
+{
+	u->l.stats.peer_faults++;
+	u->up = false;
+	shutdown(u->peer.fd, SHUT_RDWR);
+}

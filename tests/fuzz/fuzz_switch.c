@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The switch of a uwarpd: frames of any octets from a client and from the wire, and a lane whose
+ * other side writes anything. Whatever a client sends out carries the link's addresses and a port
+ * of its own, in the octets that go out; nothing is read beyond what was given.
+ */
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include "base/be.h"
+#include "fuzz.h"
+#include "io/switch/answer.h"
+#include "io/switch/lane.h"
+
+#define ADDR 0x0a000001u
+
+static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
+static struct switch_table table;
+
+static void make_table(struct feed *f)
+{
+	memset(&table, 0, sizeof(table));
+	table.addr = htonl(ADDR);
+	memcpy(table.mac, mac, 6);
+	table.mtu = 1500;
+	table.own = feed_bool(f);
+	table.merges = feed_bool(f);
+	for (unsigned i = 1; i < 4; i++)
+		table.holder[i * 1000] = (uint16_t)i;
+}
+
+/* Something that could be a frame of ours, changed in a few places. */
+static uint32_t make_frame(struct feed *f, uint8_t *h, bool out)
+{
+	uint32_t len = feed_length(f, 2000);
+
+	memset(h, 0, 2000);
+	memcpy(h + (out ? 6 : 0), mac, 6);
+	h[12] = 8;
+	h[13] = feed_rarely(f, 4) ? 6 : 0;
+	if (h[13]) {
+		memcpy(h + 14, "\0\1\10\0\6\4", 6);
+		h[21] = feed_u8(f) & 3;
+		memcpy(h + 22, mac, 6);
+		memcpy(h + 28, &table.addr, 4);
+		memcpy(h + 38, &table.addr, 4);
+	} else {
+		h[14] = (uint8_t)(0x40 | feed_u8(f));
+		uw_put16(h + 16, (uint16_t)(len > 14 ? len - 14 : 0));
+		h[23] = 6;
+		memcpy(h + (out ? 26 : 30), &table.addr, 4);
+		for (unsigned at = 34; at < 76; at += 2)
+			uw_put16(h + at, (uint16_t)(feed_below(f, 5) * 1000));
+	}
+	for (unsigned n = feed_below(f, 6); n; n--)
+		h[feed_below(f, 80)] = feed_u8(f);
+	return len;
+}
+
+static void check_out(uint16_t client, const uint8_t *h, const struct switch_result *r)
+{
+	CHECK(r->verdict == SWITCH_TO_PORT || r->verdict == SWITCH_TO_CLIENT);
+	CHECK(!memcmp(h + 6, mac, 6) && r->segments >= 1 && r->segments <= SWITCH_SEGMENTS_MAX);
+	if (uw_be16(h + 12) == 0x0806) {
+		CHECK(uw_be16(h + 20) == 1 && !memcmp(h + 22, mac, 6) && uw_be32(h + 28) == ADDR);
+		return;
+	}
+	CHECK(uw_be16(h + 12) == 0x0800 && uw_be32(h + 26) == ADDR && h[23] == 6);
+	CHECK(r->tcp == 14 + (uint32_t)(h[14] & 15) * 4 && r->headers >= r->tcp + 20);
+	CHECK(r->headers <= SWITCH_HEAD_MAX);
+	CHECK(table.holder[uw_be16(h + r->tcp)] == client);
+	CHECK((r->verdict == SWITCH_TO_CLIENT) == (uw_be32(h + 30) == ADDR));
+}
+
+static void classify(struct feed *f)
+{
+	bool out = feed_bool(f);
+	uint8_t h[2000], answer[SWITCH_ANSWER_MAX], *copy;
+	uint16_t client = (uint16_t)(feed_below(f, 3) + 1);
+	uint32_t len = make_frame(f, h, out), head = len < SWITCH_HEAD_MAX ? len : SWITCH_HEAD_MAX;
+	struct switch_frame frame = { .head_len = head, .len = len };
+	struct switch_result r;
+
+	frame.gso_size = out && feed_rarely(f, 3) ? feed_u16(f) : 0;
+	frame.head = copy = fuzz_copy(h, head);
+	r = out ? switch_out(&table, client, &frame) : switch_in(&table, &frame);
+	CHECK(r.verdict <= SWITCH_ANSWER && r.why < SWITCH_WHY_COUNT);
+	if (r.verdict == SWITCH_TO_CLIENT)
+		CHECK(r.client && r.client < 4);
+	if (out && r.verdict != SWITCH_DROP)
+		check_out(client, h, &r);
+	if (!out && r.verdict == SWITCH_ANSWER)
+		CHECK(table.own && switch_answer(&table, &frame, answer) <= SWITCH_ANSWER_MAX);
+	free(copy);
+}
+
+/* ---- a lane ---------------------------------------------------------------------------------- */
+
+static void read_lane(struct lane *l, uint32_t octets)
+{
+	const uint8_t *at;
+	struct lane_meta meta;
+	uint32_t len, n = 0;
+	volatile uint8_t seen;
+
+	while (n < octets && lane_look(&l->in, &at, &len, &meta) == LANE_OK) {
+		CHECK(len >= LANE_FRAME_MIN && len <= LANE_FRAME_MAX);
+		CHECK(at >= l->theirs + LANE_PAGE && at + len <= l->theirs + LANE_REGION);
+		seen = at[0];
+		seen = at[len - 1];
+		(void)seen;
+		lane_step(&l->in);
+		n += LANE_LINE;
+	}
+	lane_tell(&l->in);
+}
+
+static void any_lane(struct feed *f)
+{
+	struct lane ours, theirs;
+	int mine, other;
+
+	if (lane_make(&ours, &mine) || lane_make(&theirs, &other))
+		return;
+	close(mine);
+	CHECK(lane_attach(&ours, other) == UW_OK);
+	for (unsigned n = feed_below(f, 32); n; n--) {
+		uint32_t at = feed_below(f, 64) * LANE_LINE, len = feed_u32(f), head = feed_u32(f);
+
+		if (!feed_rarely(f, 4))
+			len &= 0xfff;
+		memcpy(theirs.ours + LANE_PAGE + at, &len, 4);
+		atomic_store((_Atomic uint32_t *)(void *)theirs.ours,
+			     feed_rarely(f, 4) ? head : head % 64 * LANE_LINE);
+		read_lane(&ours, LANE_OCTETS);
+	}
+	lane_free(&ours);
+	lane_free(&theirs);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct feed f = { data, size };
+
+	make_table(&f);
+	if (feed_rarely(&f, 32))
+		any_lane(&f);
+	while (f.n)
+		classify(&f);
+	return 0;
+}

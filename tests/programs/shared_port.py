@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many processes without rights behind a uwarpd: all pairs, kills, and a client that means harm."""
+
+import os
+import random
+import signal
+import socket
+import time
+
+import hostile_client
+from harness import Failed, Skipped, check
+from bench.process import wait_until
+
+MESH = os.environ.get("UWARP_PROGRAMS_MESH", "")
+SERVER, CLIENT = "rping -s -P -p {port} -V -S 2000", "rping -c -a {{server}} -p {port} -V -S 2000"
+# What a connection's end may take to be noticed, on a busy machine; what a new one may take.
+NOTICED, AGAIN = 8.0, 15.0
+
+
+def mesh(stage, n, messages):
+    """n processes at each end, each connected with all n of the other end at the same time."""
+    if not MESH:
+        raise Skipped("UWARP_PROGRAMS_MESH does not name the program that mesh.c makes")
+    servers = [stage.start("server", f"{MESH} serve {7400 + i} {n} {messages}") for i in range(n)]
+    clients = [stage.start("client", f"{MESH} call {{server}} 7400 {n} {messages}") for i in range(n)]
+    for program in clients:
+        rc = program.wait(60)
+        check(rc == 0 and "all came back" in program.out, f"a client ended with exit code {rc}")
+    for program in servers:
+        rc = program.wait(20)
+        check(rc == 0, f"a server ended with exit code {rc}")
+    for program in servers + clients:
+        check(not program.our_lines(), f"the {program.role} complains: {program.our_lines()}")
+
+
+class Mesh:
+    program, needs = "mesh", []
+
+    def __init__(self, n, messages):
+        self.n, self.messages, self.flags = n, messages, f"{n} by {n} processes"
+
+    def __call__(self, stage):
+        mesh(stage, self.n, self.messages)
+        wait_until(lambda: not stage.link.clients("server") + stage.link.clients("client"), 5)
+        for role in ("server", "client"):
+            check(not stage.link.clients(role), f"the uwarpd of the {role} still has clients")
+
+
+# ---- kills --------------------------------------------------------------------------------------
+
+
+class Kills:
+    """Clients and uwarpds are killed at random; who was not killed goes on, and nothing is left behind."""
+
+    program, needs = "rping", ["rping"]
+
+    def __init__(self, kills, seed=1):
+        self.kills, self.seed, self.flags = kills, seed, f"{kills} kills of clients and uwarpds"
+
+    def serve(self, stage, port):
+        server = stage.start("server", SERVER.format(port=port))
+        server.until_link_up()
+        return server
+
+    def once(self, stage, port):
+        """A whole exchange with the server at the port, tried until it can be had."""
+        end = time.monotonic() + AGAIN
+        while True:
+            client = stage.start("client", CLIENT.format(port=port) + " -C 5")
+            rc = client.wait(AGAIN)
+            if rc == 0:
+                stage.forget(client)
+                return
+            check(time.monotonic() < end, f"no new connection to the server: exit code {rc}")
+            stage.forget(client)
+
+    def busy(self, stage, port):
+        client = stage.start("client", CLIENT.format(port=port) + " -v")
+        client.until_printed(1)
+        return client
+
+    def kill_client(self, stage, bystander):
+        victim = self.busy(stage, 7201)
+        victim.kill()
+        victim.wait(5)
+        stage.forget(victim)
+        before = os.stat(bystander.out_path).st_size
+        more = lambda: os.stat(bystander.out_path).st_size > before  # noqa: E731
+        check(wait_until(more, NOTICED) and bystander.poll() is None, "a bystander does not go on")
+        self.once(stage, 7201)
+        return bystander
+
+    def kill_server(self, stage, bystander):
+        """The one at port 7201; its port can be had again at once."""
+        self.servers[1].kill()
+        self.servers[1].wait(5)
+        stage.forget(self.servers[1])
+        self.servers[1] = self.serve(stage, 7201)
+        self.once(stage, 7201)
+        check(bystander.poll() is None, "a bystander does not go on")
+        return bystander
+
+    def kill_uwarpd(self, stage, bystander):
+        """Connections end, processes do not: both servers are the same ones afterwards."""
+        role = self.random.choice(("server", "client"))
+        stage.link.kill(role)
+        if self.random.random() < 0.5:
+            time.sleep(0.2)
+        stage.link.start_uwarpd(role)
+        bystander.wait(NOTICED if role == "client" else 40)
+        check("DISCONNECT EVENT" in bystander.err, "the end of the connection is not said")
+        stage.forget(bystander)
+        for port in (7200, 7201):
+            self.once(stage, port)
+        return self.busy(stage, 7200)
+
+    def __call__(self, stage):
+        self.random = random.Random(self.seed)
+        self.servers = [self.serve(stage, port) for port in (7200, 7201)]
+        bystander = self.busy(stage, 7200)
+        count = {}
+        for _ in range(self.kills):
+            kill = self.random.choice((self.kill_client, self.kill_client, self.kill_server, self.kill_uwarpd))
+            bystander = kill(stage, bystander)
+            count[kill.__name__] = count.get(kill.__name__, 0) + 1
+            check(all(s.poll() is None for s in self.servers), "a server ended")
+        self.flags = f"{self.kills} kills: " + ", ".join(f"{n} {k[5:]}" for k, n in sorted(count.items()))
+        for program in (bystander, *self.servers):
+            program.kill(signal.SIGTERM)
+            program.wait(5)
+        for role in ("server", "client"):
+            check(wait_until(lambda: not stage.link.clients(role), 3), f"the uwarpd of the {role} still has clients")
+            wait_until(lambda: not stage.link.held(role), 3)
+            check(not stage.link.held(role), f"ports are still held: {stage.link.held(role)}")
+
+
+# ---- a client that means harm ---------------------------------------------------------------------
+
+
+class Hostile:
+    """It forges, floods and writes nonsense; all of it is refused and counted, and others go on."""
+
+    program, flags, needs = "hostile client", "forged, flooded, nonsense", []
+
+    def counts(self, stage):
+        return " ".join(stage.link.status("client"))
+
+    def forge(self, stage, c):
+        other = socket.inet_aton("10.77.0.77")
+        to = stage.address("server")
+        check(c.claim(7300) == 0, "it gets no port")
+        check(c.claim(80) != 0, "it gets a port below 1024")
+        check(c.claim(self.taken) != 0, "it gets another one's port")
+        frames = [
+            (hostile_client.segment(c, self.taken, 7200, to), "source_port"),
+            (hostile_client.segment(c, 22, 7200, to), "source_port"),
+            (hostile_client.segment(c, 7300, 7200, to, source=other), "source_addr"),
+            (hostile_client.segment(c, 7300, 7200, to, mac=b"\x02\0\0\0\0\x07"), "source_mac"),
+            (hostile_client.segment(c, 7300, 7200, to, to=b"\xff" * 6), "target"),
+            (b"\xff" * 6 + c.mac + b"\x08\x06" + bytes([0, 1, 8, 0, 6, 4, 0, 2]) + c.mac + other + bytes(10), "protocol"),
+            (hostile_client.segment(c, 7300, 7200, to)[:40], "length"),
+        ]
+        for frame, _ in frames:
+            c.put(frame)
+        c.put(hostile_client.segment(c, 7300, 7200, to, payload=b"x" * 1000), gso=1, sums=1)
+        names = {name for _, name in frames} | {"merge"}
+        done = wait_until(lambda: all(f" {name} " in self.counts(stage) for name in names), 3)
+        check(done, f"not all was counted: {self.counts(stage)}")
+
+    def flood(self, stage, c):
+        """As much as fits for half a second, and claims."""
+        end = time.monotonic() + 0.5
+        frame = hostile_client.segment(c, 7300, 9, stage.address("server"), payload=b"x" * 1400)
+        while time.monotonic() < end:
+            if c.room() > 4096:
+                c.put(frame)
+        for port in range(20000, 20500):
+            c.claim(port)
+
+    def nonsense(self, stage):
+        """Each of these ends the client that did it."""
+        path = stage.link.path("client")
+        for what in ("head", "length", "tail", "message", "region"):
+            try:
+                c = hostile_client.Client(path)
+                if what == "head":
+                    c.head(0x80000001)
+                elif what == "length":
+                    c.put(b"x" * 100)
+                    c.ours[hostile_client.PAGE : hostile_client.PAGE + 4] = b"\xff\xff\xff\x7f"
+                    c.head(1 << 20)
+                elif what == "message":
+                    c.s.send(b"nonsense")
+                elif what == "region":
+                    c.s.sendmsg([hostile_client.message(hostile_client.READY)])
+                if what == "tail":
+                    c.ours[64:68] = b"\xff\xff\xff\x7f"  # seen when something is sent to it, and harms nobody else
+                else:
+                    c.ring()
+                    check(not c.is_alive(3), f"{what}: the uwarpd keeps it")
+                c.close()
+            except ConnectionError as e:
+                raise Failed(f"{what}: {e}") from None
+
+    def strangers(self, stage):
+        """They connect and say nothing, or what no client says."""
+        path, all_of_them = stage.link.path("client"), []
+        for data in (b"", b"x", hostile_client.message(hostile_client.CLAIM), hostile_client.message(99), hostile_client.message(1, version=9)):
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            s.connect(path)
+            if data:
+                s.send(data)
+            all_of_them.append(s)
+        for s in all_of_them[1:]:
+            s.settimeout(3)
+            check(len(s.recv(100)) in (0, hostile_client.MESSAGE.size), "it is not hung up on")
+        for s in all_of_them:
+            s.close()
+
+    def __call__(self, stage):
+        server = stage.start("server", SERVER.format(port=7200))
+        server.until_link_up()
+        listener = stage.start("client", SERVER.format(port=7250))
+        listener.until_link_up()
+        check(wait_until(lambda: "ports 1" in self.counts(stage), 3), "a port is not held")
+        self.taken = 7250
+        good = stage.start("client", CLIENT.format(port=7200) + " -v")
+        good.until_printed(1)
+        c = hostile_client.Client(stage.link.path("client"))
+        self.forge(stage, c)
+        self.flood(stage, c)
+        before = os.stat(good.out_path).st_size
+        self.nonsense(stage)
+        self.strangers(stage)
+        check(wait_until(lambda: os.stat(good.out_path).st_size > before, NOTICED), "an honest client does not go on")
+        c.close()
+        check(" faults " in self.counts(stage) and " faults 0 " not in self.counts(stage), "no fault was counted")
+        for program in (good, listener, server):
+            check(program.poll() is None, f"the {program.role} ended")
+            program.stop()
+
+
+SHORT = [Mesh(3, 20), Hostile(), Kills(6)]
+MORE = [Mesh(8, 40), Kills(25, seed=2)]
+LONG = [Kills(200, seed=3)]

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "io/shm.h"
+#include "server.h"
+
+static void end(struct client *c)
+{
+	c->state = CLIENT_ENDED;
+}
+
+static void refuse(struct server *s, struct client *c, enum switch_msg_why why)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
+
+	m.why = (uint8_t)why;
+	switch_send(c->fd, &m, NULL, 0);
+	s->refused++;
+	end(c);
+}
+
+/* ---- joining ------------------------------------------------------------------------------- */
+
+static bool is_allowed(const struct options *o, uid_t uid)
+{
+	bool found = !o->allows;
+
+	for (unsigned i = 0; i < o->allows && !found; i++)
+		found = o->allow[i] == uid;
+	return found;
+}
+
+static unsigned clients_of(const struct server *s, uid_t uid)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		n += s->active[i]->uid == uid;
+	return n;
+}
+
+/* Everything that WELCOME shares. GRANTED, or why not. */
+static enum switch_msg_why share(struct server *s, struct client *c, int *region)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = NULL };
+
+	*region = -1;
+	c->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->ring_fd < 0 || lane_make(&c->lane, region) ||
+	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, c->ring_fd, &e))
+		return SWITCH_NO_MEMORY;
+	return SWITCH_GRANTED;
+}
+
+static struct switch_msg welcome(const struct server *s)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_WELCOME);
+	const struct uplink *p = s->uplink;
+
+	m.addr = p->addr;
+	m.mask = p->mask;
+	m.mtu = p->mtu;
+	m.flags = p->flags;
+	m.bps = p->bps;
+	for (unsigned i = 0; i < 6; i++)
+		m.mac[i] = p->mac[i];
+	return m;
+}
+
+static void on_hello(struct server *s, struct client *c, const struct switch_msg *hello,
+		     struct switch_fds *fds)
+{
+	struct switch_msg m = welcome(s);
+	enum switch_msg_why why;
+	int region;
+
+	if (hello->version != SWITCH_VERSION) {
+		refuse(s, c, SWITCH_NOT_YOURS);
+		return;
+	}
+	if (!is_allowed(&s->o, c->uid)) {
+		refuse(s, c, SWITCH_NO_RIGHT);
+		return;
+	}
+	if (clients_of(s, c->uid) > s->o.max_per_user || s->n > s->o.max_clients) {
+		refuse(s, c, SWITCH_LIMIT);
+		return;
+	}
+	c->bell = shm_map(switch_fds_take(fds, 0), LANE_PAGE, true);
+	why = c->bell ? share(s, c, &region) : SWITCH_NOT_YOURS;
+	if (why != SWITCH_GRANTED) {
+		refuse(s, c, why);
+		return;
+	}
+	if (switch_send(c->fd, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3))
+		end(c);
+	else
+		c->state = CLIENT_TOLD;
+	close(region);
+}
+
+static void on_ready(struct server *s, struct client *c, struct switch_fds *fds)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_READY);
+
+	if (lane_attach(&c->lane, switch_fds_take(fds, 0))) {
+		refuse(s, c, SWITCH_NOT_YOURS);
+		return;
+	}
+	if (switch_send(c->fd, &m, NULL, 0)) {
+		end(c);
+		return;
+	}
+	c->state = CLIENT_UP;
+	s->joined++;
+	if (s->o.verbose)
+		uw_log("process %d of user %u joins", (int)c->pid, (unsigned)c->uid);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static void on_claim(struct server *s, struct client *c, const struct switch_msg *m)
+{
+	struct switch_msg a = switch_msg_of(SWITCH_ANSWER_TO);
+
+	a.serial = m->serial;
+	a.port = m->port;
+	a.why = (uint8_t)ports_claim(s, c, m->port);
+	if (switch_send(c->fd, &a, NULL, 0))
+		end(c); /* it does not read its answers */
+}
+
+static void on_message(struct server *s, struct client *c, const struct switch_msg *m,
+		       struct switch_fds *fds)
+{
+	if (c->state == CLIENT_NEW && m->type == SWITCH_HELLO) {
+		on_hello(s, c, m, fds);
+	} else if (c->state == CLIENT_NEW && m->type == SWITCH_STATUS) {
+		status_tell(s, c->fd);
+		end(c);
+	} else if (c->state == CLIENT_TOLD && m->type == SWITCH_READY) {
+		on_ready(s, c, fds);
+	} else if (c->state == CLIENT_UP && m->type == SWITCH_CLAIM) {
+		on_claim(s, c, m);
+	} else if (c->state == CLIENT_UP && m->type == SWITCH_RELEASE) {
+		ports_release(s, c, m->port);
+	} else {
+		s->faults++;
+		end(c);
+	}
+}
+
+void client_read(struct server *s, struct client *c)
+{
+	struct switch_msg m;
+	struct switch_fds fds;
+	int rc = switch_receive(c->fd, &m, &fds);
+
+	if (rc == -EAGAIN)
+		return;
+	if (rc != 1) {
+		end(c);
+		return;
+	}
+	on_message(s, c, &m, &fds);
+	switch_fds_close(&fds);
+	if (c->messages)
+		c->messages--;
+}
+
+void client_free(struct server *s, struct client *c)
+{
+	if (s->o.verbose && c->lane.theirs)
+		uw_log("process %d of user %u leaves", (int)c->pid, (unsigned)c->uid);
+	forward_rest(s, c);
+	ports_release_all(s, c);
+	s->client[c->id] = NULL;
+	s->ended++;
+	close(c->fd);
+	if (c->ring_fd >= 0)
+		close(c->ring_fd);
+	shm_unmap(c->bell, LANE_PAGE);
+	lane_free(&c->lane);
+	free(c);
+}

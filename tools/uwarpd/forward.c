@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames from lanes to the port and to other lanes, and from the port to lanes. */
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/doorbell.h"
+#include "io/switch/answer.h"
+#include "server.h"
+
+/* A client's share of a round, and the port's. */
+enum { OUT_FRAMES = 32, OUT_OCTETS = 256 << 10, IN_FRAMES = 32, IN_OCTETS = 512 << 10 };
+enum { REST_FRAMES = 4096 };
+#define BURST_SECONDS 0.02 /* a client with a rate may save up so much */
+
+/* ---- to a client --------------------------------------------------------------------------- */
+
+struct frame {
+	const uint8_t *head, *rest;
+	uint32_t head_len, rest_len;
+	struct lane_meta meta;
+};
+
+static void deliver(struct server *s, struct client *c, const struct frame *f)
+{
+	uint32_t len = f->head_len + f->rest_len;
+	enum lane_result r = LANE_NONE;
+	uint8_t *to;
+
+	if (c && c->state == CLIENT_UP)
+		r = lane_room(&c->lane.out, len, &to);
+	if (r == LANE_FAULT) {
+		c->state = CLIENT_ENDED;
+		s->faults++;
+	}
+	if (r != LANE_OK) {
+		if (c)
+			c->drops.by[SWITCH_WHY_room]++;
+		return;
+	}
+	memcpy(to, f->head, f->head_len);
+	if (f->rest_len)
+		memcpy(to + f->head_len, f->rest, f->rest_len);
+	lane_put(&c->lane.out, len, &f->meta);
+	c->rx_frames++;
+	c->rx_octets += len;
+	c->touched = true;
+}
+
+static void deliver_all(struct server *s, const struct frame *f)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->active[i]->state == CLIENT_UP)
+			deliver(s, s->active[i], f);
+}
+
+/* Of several that see it asleep, the one that swaps wakes. */
+static void wake(struct client *c)
+{
+	uint32_t rung = IO_RUNG + (uint32_t)sched_getcpu();
+
+	c->touched = false;
+	if (atomic_load_explicit(c->bell, memory_order_relaxed) != IO_ASLEEP ||
+	    atomic_exchange_explicit(c->bell, rung, memory_order_relaxed) != IO_ASLEEP)
+		return;
+	syscall(SYS_futex, c->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The fence pairs with the one between the sleeper's store of IO_ASLEEP and its look at the lane.
+ */
+static void wake_touched(struct server *s)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->active[i]->touched)
+			wake(s->active[i]);
+}
+
+/* ---- from a client ------------------------------------------------------------------------- */
+
+/* A frame that was looked at: its head is ours, so that it does not change after the verdict. */
+struct looked {
+	uint8_t head[SWITCH_HEAD_MAX];
+	struct frame f;
+	struct switch_result r;
+};
+
+static void look(const struct server *s, const struct client *c, const uint8_t *at, uint32_t len,
+		 struct looked *out)
+{
+	uint32_t head = len < SWITCH_HEAD_MAX ? len : SWITCH_HEAD_MAX;
+	struct switch_frame f = { out->head, head, len, out->f.meta.gso_size };
+
+	memcpy(out->head, at, head);
+	out->r = switch_out(&s->table, c->id, &f);
+	if (out->r.headers)
+		head = out->r.headers;
+	out->f.head = out->head;
+	out->f.head_len = head;
+	out->f.rest = at + head;
+	out->f.rest_len = len - head;
+}
+
+/* False: the port has no room. */
+static bool hand_on(struct server *s, struct client *c, const struct looked *l)
+{
+	const struct uplink_out out = { .head = l->f.head,
+					.head_len = l->f.head_len,
+					.rest = l->f.rest,
+					.rest_len = l->f.rest_len,
+					.tcp = l->r.tcp,
+					.meta = l->f.meta };
+
+	switch (l->r.verdict) {
+	case SWITCH_TO_PORT:
+		return s->uplink->ops->send(s->uplink, &out);
+	case SWITCH_TO_CLIENT:
+		deliver(s, s->client[l->r.client], &l->f);
+		return true;
+	default:
+		c->drops.by[l->r.why]++;
+		return true;
+	}
+}
+
+static void count_out(struct server *s, struct client *c, uint32_t len)
+{
+	c->tx_frames++;
+	c->tx_octets += len;
+	if (s->o.rate > 0)
+		c->may_send -= len;
+}
+
+static bool throttled(const struct server *s, const struct client *c)
+{
+	return s->o.rate > 0 && c->may_send <= 0;
+}
+
+static unsigned from_client(struct server *s, struct client *c, unsigned frames, uint32_t octets)
+{
+	enum lane_result r = LANE_OK;
+	unsigned n = 0;
+
+	while (n < frames && octets && !throttled(s, c)) {
+		struct looked l;
+		const uint8_t *at;
+		uint32_t len;
+
+		r = lane_look(&c->lane.in, &at, &len, &l.f.meta);
+		if (r != LANE_OK)
+			break;
+		look(s, c, at, len, &l);
+		if (!hand_on(s, c, &l))
+			break;
+		lane_step(&c->lane.in);
+		count_out(s, c, len);
+		octets -= len < octets ? len : octets;
+		n++;
+	}
+	if (n)
+		lane_tell(&c->lane.in);
+	if (r == LANE_FAULT) {
+		c->state = CLIENT_ENDED;
+		s->faults++;
+	}
+	return n;
+}
+
+void forward_rest(struct server *s, struct client *c)
+{
+	if (c->lane.theirs)
+		from_client(s, c, REST_FRAMES, LANE_OCTETS);
+	if (s->uplink->ops->flush)
+		s->uplink->ops->flush(s->uplink);
+}
+
+/* ---- from the port ------------------------------------------------------------------------- */
+
+static void answer(struct server *s, const struct switch_frame *f)
+{
+	uint8_t octets[SWITCH_ANSWER_MAX];
+	struct uplink_out out = { .head = octets };
+
+	out.head_len = switch_answer(&s->table, f, octets);
+	if (out.head_len && s->uplink->ops->send(s->uplink, &out))
+		s->answered++;
+}
+
+static void from_port(struct server *s, const struct uplink_in *in)
+{
+	const struct switch_frame f = { .head = in->octets, .head_len = in->len, .len = in->len };
+	const struct frame whole = { .head = in->octets, .head_len = in->len, .meta = in->meta };
+	struct switch_result r = switch_in(&s->table, &f);
+
+	s->rx_frames++;
+	switch (r.verdict) {
+	case SWITCH_TO_CLIENT:
+		deliver(s, s->client[r.client], &whole);
+		break;
+	case SWITCH_TO_ALL:
+		deliver_all(s, &whole);
+		break;
+	case SWITCH_ANSWER:
+		answer(s, &f);
+		break;
+	default:
+		s->drops.by[r.why]++;
+		break;
+	}
+}
+
+/* ---- a round ------------------------------------------------------------------------------- */
+
+static unsigned all_clients(struct server *s)
+{
+	unsigned done = 0;
+
+	s->turn = s->turn + 1 < s->n ? s->turn + 1 : 0;
+	for (unsigned i = 0; i < s->n; i++) {
+		struct client *c = s->active[(s->turn + i) % s->n];
+
+		if (c->state == CLIENT_UP)
+			done += from_client(s, c, OUT_FRAMES, OUT_OCTETS);
+	}
+	if (done && s->uplink->ops->flush)
+		s->uplink->ops->flush(s->uplink);
+	return done;
+}
+
+unsigned forward_round(struct server *s)
+{
+	unsigned out = all_clients(s), in = 0;
+	uint32_t octets = 0;
+	struct uplink_in f;
+
+	while (in < IN_FRAMES && octets < IN_OCTETS && s->uplink->ops->receive(s->uplink, &f)) {
+		from_port(s, &f);
+		octets += f.len;
+		in++;
+	}
+	if (out || in)
+		wake_touched(s);
+	return out + in;
+}
+
+bool forward_pending(const struct server *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct client *c = s->active[i];
+
+		if (c->state == CLIENT_UP && !throttled(s, c) && lane_has(&c->lane.in))
+			return true;
+	}
+	return false;
+}
+
+bool forward_throttled(const struct server *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (throttled(s, s->active[i]))
+			return true;
+	return false;
+}
+
+void forward_refill(struct server *s, double seconds)
+{
+	double octets = s->o.rate / 8, most = octets * BURST_SECONDS;
+
+	for (unsigned i = 0; s->o.rate > 0 && i < s->n; i++) {
+		struct client *c = s->active[i];
+
+		c->may_send += octets * seconds;
+		if (c->may_send > most)
+			c->may_send = most;
+	}
+}

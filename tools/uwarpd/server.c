@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "io/shm.h"
+#include "listen.h"
+
+#define TICK_US		  10000u /* timers, rates */
+#define HELLO_US	  2000000u
+#define MESSAGES_PER_TICK 256u
+#define CONTROL_ROUNDS	  32u  /* connections are looked at once in so many busy rounds */
+#define SPIN_US		  60u  /* without work, before it sleeps */
+#define LONG_YIELD_US	  300u /* somebody else needs the core: sleep at once */
+#define SLEEP_MS	  1000
+#define SLEEP_BUSY_MS	  1 /* a client is throttled, or the port cannot be waited on */
+#define EVENTS		  64
+
+static uint64_t clock_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* ---- clients come and go ------------------------------------------------------------------- */
+
+static struct client *client_new(struct server *s)
+{
+	struct client *c = NULL;
+
+	for (uint16_t id = 1; id <= SWITCH_CLIENTS_MAX && !c; id++) {
+		if (s->client[id])
+			continue;
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return NULL;
+		c->id = id;
+		c->ring_fd = -1;
+		c->messages = MESSAGES_PER_TICK;
+		c->deadline_us = s->now_us + HELLO_US;
+	}
+	return c;
+}
+
+/* More may connect than may join, so that the refusal can be said. */
+static void take_in(struct server *s, int fd)
+{
+	struct client *c = s->n < SWITCH_CLIENTS_MAX ? client_new(s) : NULL;
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
+	    epoll_ctl(s->control_fd, EPOLL_CTL_ADD, fd, &e)) {
+		free(c);
+		close(fd);
+		s->refused++;
+		return;
+	}
+	c->fd = fd;
+	c->uid = who.uid;
+	c->pid = who.pid;
+	s->client[c->id] = c;
+	s->active[s->n++] = c;
+}
+
+/* Without a descriptor left the listening socket stays readable: it is left alone until somebody
+ * leaves, or the next tick. */
+static void accept_some(struct server *s)
+{
+	for (unsigned i = 0; i < EVENTS; i++) {
+		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		take_in(s, fd);
+	}
+}
+
+static void remove_ended(struct server *s)
+{
+	for (unsigned i = 0; i < s->n;) {
+		struct client *c = s->active[i];
+
+		if (c->state != CLIENT_ENDED) {
+			i++;
+			continue;
+		}
+		s->active[i] = s->active[--s->n];
+		client_free(s, c);
+	}
+}
+
+static void mute(struct server *s, struct client *c, bool muted)
+{
+	struct epoll_event e = { .events = muted ? 0 : EPOLLIN, .data.ptr = c };
+
+	c->muted = muted;
+	epoll_ctl(s->control_fd, EPOLL_CTL_MOD, c->fd, &e);
+}
+
+/* EPOLLHUP comes also from those who are muted. */
+static void control(struct server *s)
+{
+	struct epoll_event e[EVENTS];
+	int n = epoll_wait(s->control_fd, e, EVENTS, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct client *c = e[i].data.ptr;
+
+		if (!c)
+			accept_some(s);
+		else if (e[i].events & EPOLLIN || !c->muted)
+			client_read(s, c);
+		else
+			c->state = CLIENT_ENDED;
+		if (c && !c->messages && !c->muted && c->state != CLIENT_ENDED)
+			mute(s, c, true);
+	}
+}
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+static void tick(struct server *s)
+{
+	uint64_t elapsed = s->now_us - s->tick_us;
+
+	if (elapsed < TICK_US)
+		return;
+	s->tick_us = s->now_us;
+	forward_refill(s, (double)elapsed / 1e6);
+	ports_tick(s);
+	for (unsigned i = 0; i < s->n; i++) {
+		struct client *c = s->active[i];
+
+		c->messages = MESSAGES_PER_TICK;
+		if (c->muted)
+			mute(s, c, false);
+		if (c->state < CLIENT_UP && s->now_us > c->deadline_us)
+			c->state = CLIENT_ENDED;
+	}
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------ */
+
+/* Announce the sleep, look once more, sleep. Clients store their frames, fence and read the word;
+ * we store the word, fence and look for frames. */
+static void sleep_until_work(struct server *s)
+{
+	uint32_t word = atomic_load_explicit(s->bell, memory_order_relaxed) + 1;
+	bool poll = s->uplink->fd < 0 && strcmp(s->o.link, "none");
+	bool soon = poll || forward_throttled(s) || s->linger_n;
+	struct epoll_event e[EVENTS];
+
+	atomic_store_explicit(s->bell, word, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!forward_pending(s)) {
+		s->sleeps++;
+		epoll_wait(s->wait_fd, e, EVENTS, soon ? SLEEP_BUSY_MS : SLEEP_MS);
+	}
+	atomic_store_explicit(s->bell, word + 1, memory_order_relaxed);
+}
+
+/* Let others have the core, as long as they give it back soon. True: it is time to sleep. */
+static bool spun_enough(struct server *s, uint64_t idle_since)
+{
+	uint64_t before = clock_us();
+
+	if (before - idle_since > SPIN_US)
+		return true;
+	sched_yield();
+	s->now_us = clock_us();
+	return s->now_us - before > LONG_YIELD_US;
+}
+
+void server_run(struct server *s, const volatile bool *ended)
+{
+	uint64_t idle_since = 0;
+
+	s->tick_us = s->now_us = clock_us();
+	while (!*ended) {
+		unsigned frames = forward_round(s);
+
+		if (++s->rounds % CONTROL_ROUNDS == 0 || !frames) {
+			s->now_us = clock_us();
+			tick(s);
+			control(s);
+			remove_ended(s);
+		}
+		if (frames) {
+			idle_since = 0;
+			continue;
+		}
+		if (!idle_since)
+			idle_since = s->now_us;
+		if (spun_enough(s, idle_since)) {
+			sleep_until_work(s);
+			idle_since = 0;
+		}
+	}
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void fill_table(struct server *s)
+{
+	s->table.addr = s->uplink->addr;
+	memcpy(s->table.mac, s->uplink->mac, 6);
+	s->table.mtu = s->uplink->mtu;
+	s->table.own = s->uplink->own;
+	s->table.merges = s->uplink->flags & SWITCH_FLAG_MERGES;
+}
+
+static bool watch(int epoll, int fd, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = NULL };
+
+	return !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+bool server_open(struct server *s)
+{
+	s->wait_fd = s->control_fd = s->listen_fd = s->bell_fd = -1;
+	s->uplink = uplink_open(&s->o);
+	if (!s->uplink)
+		return false;
+	fill_table(s);
+	s->listen_fd = listen_open(&s->o, &s->inherited);
+	if (s->listen_fd < 0)
+		return false;
+	s->bell = shm_make("uwarpd-doorbell", LANE_PAGE, true, &s->bell_fd);
+	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->control_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->bell && s->wait_fd >= 0 && s->control_fd >= 0 &&
+	    watch(s->control_fd, s->listen_fd, EPOLLIN) &&
+	    watch(s->wait_fd, s->control_fd, EPOLLIN) &&
+	    (s->uplink->fd < 0 || watch(s->wait_fd, s->uplink->fd, EPOLLIN)))
+		return true;
+	uw_log("uwarpd: %s", strerror(errno));
+	return false;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void server_close(struct server *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		s->active[i]->state = CLIENT_ENDED;
+	remove_ended(s);
+	if (s->listen_fd >= 0 && !s->inherited)
+		unlink(s->o.path);
+	close_fd(s->listen_fd);
+	close_fd(s->wait_fd);
+	close_fd(s->control_fd);
+	close_fd(s->bell_fd);
+	shm_unmap(s->bell, LANE_PAGE);
+	if (s->uplink)
+		s->uplink->ops->close(s->uplink);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The uwarpd: its port, its clients, and what it knows of them. One thread does everything.
+ *
+ *   server.c     the socket, clients that come and go, the loop
+ *   client.c     one client: its messages
+ *   ports.c      which client has which TCP port
+ *   forward.c    frames between lanes and the port
+ *   status.c     what --status prints
+ */
+#ifndef UWARPD_SERVER_H
+#define UWARPD_SERVER_H
+
+#include <sys/types.h>
+
+#include "io/switch/classify.h"
+#include "io/switch/lane.h"
+#include "io/switch/msg.h"
+#include "options.h"
+#include "uplink.h"
+
+enum client_state {
+	CLIENT_NEW,   /* has connected, and said nothing yet */
+	CLIENT_TOLD,  /* has our WELCOME */
+	CLIENT_UP,    /* its frames are forwarded */
+	CLIENT_ENDED, /* to be freed */
+};
+
+struct client {
+	uint16_t id; /* in struct switch_table */
+	enum client_state state;
+	int fd;
+	uid_t uid;
+	pid_t pid;
+	uint64_t deadline_us; /* NEW, TOLD: when it must be up */
+	struct lane lane;
+	_Atomic uint32_t *bell; /* its doorbell */
+	int ring_fd;		/* the eventfd by which it wakes us */
+	bool touched;		/* frames were put into its lane since it was last woken */
+	bool muted;		/* sends messages too fast: its socket is not read for a while */
+	unsigned messages;	/* that it may still send in this tick */
+	unsigned ports;		/* that it has, those in linger included */
+	double may_send;	/* octets, if there is a rate */
+	uint64_t tx_frames, tx_octets, rx_frames, rx_octets; /* from the client, to it */
+	struct switch_counts drops; /* of what it sent; room: of what came */
+};
+
+/* A port that its client has released, and keeps for a while. */
+struct lingering {
+	uint16_t port; /* host order */
+	uint64_t until_us;
+};
+
+enum { LINGER_MAX = 16384 };
+
+struct server {
+	struct options o;
+	struct uplink *uplink;
+	struct switch_table table;
+	struct client *client[SWITCH_CLIENTS_MAX + 1]; /* by id; [0] is unused */
+	struct client *active[SWITCH_CLIENTS_MAX];     /* all of them, in no order */
+	unsigned n, turn; /* turn: the first one to be served in the next round */
+	int listen_fd;
+	bool inherited; /* listen_fd came from systemd */
+	int wait_fd;	/* epoll: everything that ends a sleep */
+	int control_fd; /* epoll: connections alone */
+	int bell_fd;
+	_Atomic uint32_t *bell; /* page with our doorbell */
+	uint64_t now_us, tick_us;
+	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
+	unsigned linger_first, linger_n;
+	uint64_t linger_until[65536]; /* by port; 0: it is in use, or nobody's */
+	uint64_t joined, refused, ended, faults, sleeps, rounds;
+	struct switch_counts drops; /* of what came in at the port */
+	uint64_t rx_frames, answered;
+};
+
+/* server.c. False: one line on stderr says why. */
+bool server_open(struct server *s);
+/* Until *ended is set. */
+void server_run(struct server *s, const volatile bool *ended);
+void server_close(struct server *s);
+
+/* client.c */
+/* A message, or the end of its connection. */
+void client_read(struct server *s, struct client *c);
+/* Free it and all that belongs to it. What is in its lane is forwarded first. */
+void client_free(struct server *s, struct client *c);
+
+/* ports.c */
+enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be);
+void ports_release(struct server *s, struct client *c, uint16_t port_be);
+void ports_release_all(struct server *s, struct client *c);
+/* Give back those whose time is over. */
+void ports_tick(struct server *s);
+
+/* forward.c */
+/* One round: some frames of each client, some of the port. Returns how many. */
+unsigned forward_round(struct server *s);
+/* The last frames of a client. */
+void forward_rest(struct server *s, struct client *c);
+/* Is there anything to forward, as far as one can see without a system call? */
+bool forward_pending(const struct server *s);
+/* Some client has frames that it may not send yet. */
+bool forward_throttled(const struct server *s);
+/* Every tick: each client may send so much more. */
+void forward_refill(struct server *s, double seconds);
+
+/* status.c */
+void status_tell(const struct server *s, int fd);
+/* The other end: ask, and print. Returns the exit code. */
+int status_ask(const char *path);
+
+#endif

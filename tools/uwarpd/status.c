@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What --status prints: one line for the uwarpd, one for each client. */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "io/log.h"
+#include "server.h"
+
+enum { LINE = 512, ANSWER_MS = 2000 };
+
+static void add_drops(char *line, const struct switch_counts *c)
+{
+	for (unsigned i = SWITCH_WHY_none + 1; i < SWITCH_WHY_COUNT; i++) {
+		size_t used = strlen(line);
+
+		if (c->by[i])
+			snprintf(line + used, LINE - used, " %s %" PRIu64, switch_why(i), c->by[i]);
+	}
+}
+
+/* What a reader that is too slow does not get, it does not get. */
+static void tell(int fd, const char *line)
+{
+	send(fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void status_tell(const struct server *s, int fd)
+{
+	char line[LINE];
+
+	snprintf(line, LINE,
+		 "uwarpd %s on %s: joined %" PRIu64 " refused %" PRIu64 " ended %" PRIu64
+		 " faults %" PRIu64 " received %" PRIu64 " answered %" PRIu64 " lost %" PRIu64
+		 "; dropped:",
+		 log_addr(s->uplink->addr), s->o.link, s->joined, s->refused, s->ended, s->faults,
+		 s->rx_frames, s->answered, s->uplink->lost);
+	add_drops(line, &s->drops);
+	tell(fd, line);
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct client *c = s->active[i];
+
+		if (c->state != CLIENT_UP)
+			continue;
+		snprintf(line, LINE,
+			 "client %d uid %u ports %u sent %" PRIu64 " frames %" PRIu64
+			 " octets, received %" PRIu64 " frames %" PRIu64 " octets; dropped:",
+			 (int)c->pid, (unsigned)c->uid, c->ports, c->tx_frames, c->tx_octets,
+			 c->rx_frames, c->rx_octets);
+		add_drops(line, &c->drops);
+		tell(fd, line);
+	}
+}
+
+int status_ask(const char *path)
+{
+	struct switch_msg ask = switch_msg_of(SWITCH_STATUS);
+	int fd = switch_connect(path), rc;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char line[LINE + 1];
+	ssize_t got = 0;
+
+	if (fd < 0) {
+		uw_log("no uwarpd at %s (%s)", path, strerror(-fd));
+		return 1;
+	}
+	rc = switch_send(fd, &ask, NULL, 0) ? 1 : 0;
+	while (!rc && poll(&p, 1, ANSWER_MS) == 1 && (got = recv(fd, line, LINE, 0)) > 0)
+		printf("%.*s\n", (int)got, line);
+	close(fd);
+	return rc;
+}

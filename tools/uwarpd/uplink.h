@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port of a uwarpd: where frames leave the machine and come in. */
+#ifndef UWARPD_UPLINK_H
+#define UWARPD_UPLINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "io/switch/lane.h"
+#include "io/switch/msg.h"
+#include "options.h"
+
+struct uplink;
+
+/* A frame to send: headers that nobody else can change, and the rest, which is read once. */
+struct uplink_out {
+	const uint8_t *head, *rest;
+	uint32_t head_len, rest_len;
+	uint32_t tcp; /* where the TCP header begins; 0: no TCP */
+	struct lane_meta meta;
+};
+
+struct uplink_in {
+	const uint8_t *octets; /* valid until the next receive */
+	uint32_t len;
+	struct lane_meta meta;
+};
+
+struct uplink_ops {
+	/* False: the port has no room now, and the frame is to be sent again later. */
+	bool (*send)(struct uplink *p, const struct uplink_out *f);
+	/* False: there is no frame. */
+	bool (*receive)(struct uplink *p, struct uplink_in *f);
+	/* May clients have this port (network order) of the address? NULL: yes. */
+	enum switch_msg_why (*claim)(struct uplink *p, uint16_t port);
+	void (*release)(struct uplink *p, uint16_t port);
+	/* Frames were given to send: the end of a burst. NULL: nothing to do. */
+	void (*flush)(struct uplink *p);
+	void (*close)(struct uplink *p);
+};
+
+struct uplink {
+	const struct uplink_ops *ops;
+	uint32_t addr, mask; /* IPv4, network order */
+	uint8_t mac[6];
+	uint32_t mtu;	  /* octets of an IP packet */
+	uint64_t bps;	  /* nominal speed */
+	uint32_t flags;	  /* enum switch_msg_flags */
+	bool own;	  /* nobody else has the address */
+	bool needs_admin; /* claims need CAP_NET_ADMIN */
+	int fd;		  /* to wait on for frames; -1: there is none */
+	uint64_t lost;	  /* frames that it refused to send */
+};
+
+/* NULL: one line on stderr says why. */
+struct uplink *uplink_open(const struct options *o);
+/* The three kinds. */
+struct uplink *uplink_open_none(const struct options *o);
+struct uplink *uplink_open_packet(const struct options *o, const char *interface);
+struct uplink *uplink_open_link(const struct options *o);
+
+#endif
