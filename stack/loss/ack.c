@@ -58,15 +58,18 @@ static void sample_rate(struct loss *l, const struct delivery *d, struct cc_ack 
 
 static bool is_limited(const struct loss *l)
 {
+	uint32_t peak = loss_peak(l);
+
 	if (l->cc.cwnd < l->cc.ssthresh) /* RFC 9438 §5.8, RFC 7661 §4.3: in use by half */
-		return l->cc.cwnd < 2 * (uint64_t)l->peak;
-	return l->peak + 2 * l->cc.mss >= l->cc.cwnd;
+		return l->cc.cwnd < 2 * (uint64_t)peak;
+	return peak + 2 * l->cc.mss >= l->cc.cwnd;
 }
 
 static void new_round(struct loss *l)
 {
 	if (!seq_leq(l->peak_end, l->una))
 		return;
+	l->peak_before = l->peak;
 	l->peak = loss_pipe(l);
 	l->peak_end = l->nxt;
 }
@@ -78,7 +81,7 @@ static void take_mark(struct loss *l)
 		l->reduced = false;
 	if (l->reduced || l->phase != LOSS_OPEN || l->cc.ops->every_mark)
 		return;
-	l->cc.ops->congested(&l->cc, CC_ECE, l->nxt - l->una);
+	l->cc.ops->congested(&l->cc, CC_ECE, loss_flight(l));
 	if (l->cc.cwnd > l->cc.ssthresh)
 		l->cc.cwnd = l->cc.ssthresh;
 	l->reduced = true;
@@ -102,7 +105,7 @@ static void take_probe(struct loss *l, const struct loss_ack *a, const struct lo
 	l->stats.probe_losses++;
 	if (l->phase != LOSS_OPEN)
 		return;
-	l->cc.ops->congested(&l->cc, CC_LOSS, l->nxt - l->una);
+	l->cc.ops->congested(&l->cc, CC_LOSS, loss_flight(l));
 	if (!l->cc.ops->own_recovery && l->cc.cwnd > l->cc.ssthresh)
 		l->cc.cwnd = l->cc.ssthresh;
 	l->owes_cwr = true;

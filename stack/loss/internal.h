@@ -7,10 +7,16 @@
 
 /* loss.c: compute the deadline again. Call this after any change of what the timer depends on. */
 void loss_arm(struct loss *l);
+/* Most octets in flight in this round trip and the one before. A sender that waits until there is
+ * room for many segments has less in flight at most moments. */
+uint32_t loss_peak(const struct loss *l);
 /* RACK.reo_wnd now, microseconds. */
 uint64_t loss_reorder_wait(const struct loss *l);
 
-/* recover.c: mark segments that are lost by now; in phase LOSS_OPEN the first one starts a
+/* recover.c: FlightSize for ssthresh (RFC 5681 §3.1, RFC 9438 §4.6), or loss_peak if that is more.
+ */
+uint32_t loss_flight(const struct loss *l);
+/* mark segments that are lost by now; in phase LOSS_OPEN the first one starts a
  * recovery. */
 void loss_detect(struct loss *l, uint64_t now_us);
 /* The RTO fired: mark segments lost and begin LOSS_TIMEOUT. */

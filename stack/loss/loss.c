@@ -93,6 +93,11 @@ uint32_t loss_pipe(const struct loss *l)
 	return flying > l->dup_octets ? flying - l->dup_octets : 0;
 }
 
+uint32_t loss_peak(const struct loss *l)
+{
+	return l->peak > l->peak_before ? l->peak : l->peak_before;
+}
+
 static uint32_t window_left(const struct loss *l)
 {
 	uint32_t pipe = loss_pipe(l);
@@ -186,6 +191,7 @@ struct sent *loss_sent(struct loss *l, uint32_t len, void *tag, uint64_t now_us)
 	if (first) { /* RFC 6298 §5.1 */
 		rto_restart(&l->rto, now_us);
 		l->first_sent_us = l->delivered_us = now_us;
+		l->peak_before = l->peak;
 		l->peak = 0;
 		l->peak_end = l->nxt;
 	}

@@ -93,8 +93,9 @@ struct loss {
 	uint64_t delivered, delivered_us, first_sent_us;
 	/* rate samples are limited by the program until `delivered` is this; 0: they are not */
 	uint64_t app_limited;
-	/* peak: most octets in flight in this round trip (RFC 7661 §4.2), which ends at peak_end */
-	uint32_t peak, peak_end;
+	/* peak: most octets in flight in this round trip (RFC 7661 §4.2), which ends at peak_end;
+	 * peak_before: in the one before */
+	uint32_t peak, peak_before, peak_end;
 	uint64_t last_us;	/* time of the last sending */
 	uint64_t probe_base_us; /* the probe timer (PTO) runs from this time */
 	bool held;		/* pacing holds a segment back */

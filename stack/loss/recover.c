@@ -2,11 +2,18 @@
 /* A recovery: how it begins, by detection or by timeout, and how it is taken back. */
 #include "loss/internal.h"
 
+uint32_t loss_flight(const struct loss *l)
+{
+	uint32_t flight = l->nxt - l->una, peak = loss_peak(l);
+
+	return flight > peak ? flight : peak;
+}
+
 static void begin(struct loss *l, enum loss_phase phase, enum cc_event why)
 {
 	if (l->phase == LOSS_OPEN) {
 		undo_arm(&l->undo, l->una, l->cc.cwnd, l->cc.ssthresh);
-		l->cc.ops->congested(&l->cc, why, l->nxt - l->una);
+		l->cc.ops->congested(&l->cc, why, loss_flight(l));
 	}
 	l->phase = phase;
 	l->cc.hystart.done = true;

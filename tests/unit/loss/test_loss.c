@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One connection's sending side, ACK by ACK. */
-#include "loss/loss.h"
+#include "loss/internal.h"
 #include "uwtest.h"
 
 #define MSS 1000u
@@ -87,6 +87,53 @@ static void limited_transmit(void **state)
 	assert_true(loss_may_send(&l, MSS, now));
 	send_new(1);
 	assert_false(loss_may_send(&l, MSS, now));
+}
+
+/* RFC 9438 §5.8: whoever sends a window at once when the last one is acknowledged is limited by the
+ * window, with every ACK: it grows by a segment in a round trip (§4.3, W_est). */
+static void bursts_grow_the_window(void **state)
+{
+	(void)state;
+	warm_up();
+	l.cc.hystart.done = true;
+	l.cc.cwnd = l.cc.ssthresh = 20 * MSS;
+	for (unsigned round = 0; round < 20; round++) {
+		while (loss_may_send(&l, MSS, now))
+			send_new(1);
+		now += 1000;
+		while (l.una != l.nxt)
+			ack_with(l.una + MSS, NULL, 0);
+	}
+	assert_in_range(l.cc.cwnd, 38 * MSS, 42 * MSS);
+}
+
+/* RFC 9438 §4.6, RFC 5681 §3.1: what was in flight, not what is left of a burst when the loss
+ * shows.
+ */
+static void the_window_after_a_burst_is_that_of_the_burst(void **state)
+{
+	const struct loss_block b = { 41 * MSS, 44 * MSS };
+
+	(void)state;
+	warm_up();
+	l.cc.cwnd = 40 * MSS;
+	send_new(40);
+	now += 1000;
+	ack_with(40 * MSS, NULL, 0);
+	l.cc.cwnd = 40 * MSS;
+	ack_with(40 * MSS, &b, 1);
+	assert_int_equal(l.phase, LOSS_RECOVERY);
+	assert_int_equal(l.cc.ssthresh, 28 * MSS);
+	/* A program that sends little has little in flight: two round trips later that counts. */
+	now += 1000;
+	ack_with(50 * MSS, NULL, 0);
+	for (unsigned round = 0; round < 2; round++) {
+		send_new(10);
+		now += 1000;
+		ack_with(l.nxt, NULL, 0);
+	}
+	send_new(10);
+	assert_int_equal(loss_flight(&l), 10 * MSS);
 }
 
 /* RFC 6298 §5.4 to §5.6 */
@@ -310,6 +357,8 @@ static void anything_may_come(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_hole_is_sent_again, setup),
 	cmocka_unit_test_setup(limited_transmit, setup),
+	cmocka_unit_test_setup(bursts_grow_the_window, setup),
+	cmocka_unit_test_setup(the_window_after_a_burst_is_that_of_the_burst, setup),
 	cmocka_unit_test_setup(the_rto_sends_the_first_again, setup),
 	cmocka_unit_test_setup(a_spurious_timeout_is_taken_back, setup),
 	cmocka_unit_test_setup(a_spurious_recovery_is_taken_back, setup),
