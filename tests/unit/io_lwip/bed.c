@@ -262,6 +262,30 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	memcpy(ip + 20, p, n);
 	f->len = (uint32_t)(ETH + 20 + n);
 	llp_raw.input(&bed.link, f);
+	if (!bed.burst)
+		bed_flush();
+}
+
+void bed_be_network(void)
+{
+	struct io_frame *f = frame_new(64);
+	uint8_t *arp = f->data + ETH;
+
+	bed.link.flags = 0;
+	memset(f->data, 0xff, 6);
+	io_mac_of(htonl(BED_THEIRS), f->data + 6);
+	uw_put16(f->data + 12, 0x0806);
+	memset(arp, 0, 28);
+	uw_put16(arp, 1); /* RFC 826 */
+	uw_put16(arp + 2, 0x0800);
+	arp[4] = 6;
+	arp[5] = 4;
+	uw_put16(arp + 6, 1);
+	io_mac_of(htonl(BED_THEIRS), arp + 8);
+	uw_put32(arp + 14, BED_THEIRS);
+	uw_put32(arp + 24, BED_OURS);
+	f->len = ETH + 28;
+	llp_raw.input(&bed.link, f);
 	bed_flush();
 }
 

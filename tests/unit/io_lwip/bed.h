@@ -57,6 +57,7 @@ struct bed {
 	unsigned conns; /* how many of them are in use; accepted ones in order */
 	bool pause;	/* new connections pause */
 	size_t grain;	/* of new connections */
+	bool burst;	/* bed_flush is left to the test: what comes meanwhile is one burst */
 	bool scaled;	/* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
 	struct bed_seg out[BED_OUT];
@@ -68,6 +69,9 @@ extern struct bed bed;
 void bed_open(void);
 /* The same with another sequence of random numbers; bed_open's is 1. */
 void bed_open_seeded(uint64_t seed);
+/* From now on the link is a network, on which segments may be lost; BED_THEIRS asks for our address,
+ * so its own is known. Of a bed that is open. */
+void bed_be_network(void);
 /* Ends every connection. Checks that no frame is left. */
 void bed_close(void);
 

@@ -45,14 +45,38 @@ void edge_resume(struct llp_conn *c)
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
 
-/* lwIP acknowledges every second segment, and one that stays alone after a quarter of a second. On
- * a link that neither loses nor shares, and where every peer is like us, once for all that came in
- * one burst is enough; and what the burst makes the user send may carry it. */
+/* What one ACK on a network may be for. With fewer ACKs a sender bursts; a card that merges what it
+ * receives (GRO, LRO) makes its host acknowledge more seldom. */
+#define ACK_SEGMENTS 8u
+#define ACK_OCTETS   16384u
+
+/* An ACK that tells of a hole, or of one that was just filled, must go at once (RFC 5681 §4.2). */
+static bool ack_may_wait(struct llp_conn *c)
+{
+	const struct tcp_pcb *pcb = c->pcb;
+
+	if (c->el->io->flags & IO_P2P)
+		return true;
+	/* The first is for two segments, each other one for one more. */
+	if (pcb->ooseq || LWIP_TCP_SACK_VALID(pcb, 0) || pcb->state != ESTABLISHED ||
+	    c->acks_postponed + 2u >= ACK_SEGMENTS ||
+	    (c->acks_postponed + 2u) * pcb->mss >= ACK_OCTETS) {
+		c->acks_postponed = 0;
+		return false;
+	}
+	c->acks_postponed++;
+	return true;
+}
+
+/* lwIP acknowledges every second segment, and one that stays alone after a quarter of a second.
+ * Once for all that came in one burst is enough; and what the burst makes the user send may carry
+ * it. On a network no more than ACK_SEGMENTS wait, and none for longer than the burst takes:
+ * it came faster than it was looked at. */
 static void postpone_ack(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
-	if (c->el->io->flags & IO_P2P && pcb->flags & TF_ACK_NOW) {
+	if (pcb->flags & TF_ACK_NOW && ack_may_wait(c)) {
 		tcp_clear_flags(pcb, TF_ACK_NOW);
 		tcp_set_flags(pcb, TF_ACK_DELAY);
 	} else if (!c->prompt || !(pcb->flags & TF_ACK_DELAY)) {
@@ -96,8 +120,10 @@ static void look(struct llp_conn *c)
  * link merged from several as one. */
 static void acknowledge_merged(struct llp_conn *c, const struct pbuf *p)
 {
-	if (p->tot_len > c->pcb->mss)
-		tcp_set_flags(c->pcb, TF_ACK_NOW);
+	if (p->tot_len <= c->pcb->mss)
+		return;
+	tcp_set_flags(c->pcb, TF_ACK_NOW);
+	c->acks_postponed = ACK_SEGMENTS;
 }
 
 static void take(struct llp_conn *c, struct pbuf *p)

@@ -29,6 +29,7 @@ void edge_acks(void)
 	while ((c = edge.acks)) {
 		edge.acks = c->next_ack;
 		c->ack_due = false;
+		c->acks_postponed = 0;
 		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
 			continue;
 		if (conn_ack_fast(c))

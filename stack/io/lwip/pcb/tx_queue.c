@@ -12,7 +12,7 @@
 #define IN_FLIGHT_NET (4u * 1024 * 1024)
 
 /* RFC 9293 §3.8.6.2.1: "0.1 to 1.0 seconds" */
-#define OVERRIDE_US 200000u
+#define OVERRIDE_US  200000u
 #define MERGED_WORTH (64u * 1024) /* as much as one merged frame holds */
 
 #define PROBE_MIN_US 250000u
@@ -32,7 +32,7 @@ uint32_t edge_in_flight(const struct llp_conn *c)
  * segments it is for. So wait until there is room for many, as long as an ACK is to come anyway. */
 static bool too_few(const struct llp_conn *c, uint32_t wnd)
 {
-	uint32_t in_flight = edge_in_flight(c), worth = LWIP_MIN(wnd / 3, MERGED_WORTH);
+	uint32_t in_flight = edge_in_flight(c), worth = LWIP_MIN(wnd / 8, MERGED_WORTH);
 
 	if (!(c->el->io->flags & IO_TSO) || c->pcb->unsent || !in_flight)
 		return false;
