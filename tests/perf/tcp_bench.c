@@ -2,18 +2,23 @@
 /*
  * The kernel's TCP with the shapes of the verbs programs: what a user would run without us.
  *
- *   tcp_bench -S [-a ADDR] [-p PORT]            serve until killed
- *   tcp_bench -a ADDR [-p PORT] [-t SECONDS] [-c CONNECTIONS] [-k] [-v] MODE:OCTETS...
+ *   tcp_bench -S [-a ADDR] [-p PORT] [-C CONTROL]    serve until killed
+ *   tcp_bench -a ADDR [-p PORT] [-t SECONDS] [-c CONNECTIONS] [-k] [-v] [-C CONTROL]
+ *             MODE:OCTETS...
  *
  * echo     a message to and fro, blocking in recv(): the full round trip
  * spin     the same, spinning on recv() at both ends
  * stream   messages of OCTETS one way, one send() each
+ * flow     the same, and the receiver says after SECONDS what it got: nothing that waits at the
+ *          sender is counted, so it is for networks that lose
  * connect  connect, a message to and fro, close; -c as many at a time
+ * -C names the congestion control (tcp(7)); the kernel's default if it is not given.
  * -k leaves Nagle's algorithm on for stream, -v has every octet of a stream checked by the
  * receiver. One JSON object for each mode, on a line of its own.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -28,17 +33,18 @@
 #include "perf.h"
 
 enum { PORT = 18600, OCTETS_MAX = 16 << 20, TAKE_MIN = 64 << 10, CONNECTIONS_MAX = 64 };
+enum { FLOW_PATIENCE_MS = 60000 };
 
-enum mode { MODE_ECHO, MODE_SPIN, MODE_STREAM, MODE_CONNECT, MODE_COUNT };
+enum mode { MODE_ECHO, MODE_SPIN, MODE_STREAM, MODE_CONNECT, MODE_FLOW, MODE_COUNT };
 
-static const char *const mode_name[] = { "echo", "spin", "stream", "connect" };
+static const char *const mode_name[] = { "echo", "spin", "stream", "connect", "flow" };
 
 /* What a connection begins with. */
 struct hello {
 	uint32_t mode;
 	uint32_t octets;
 	uint32_t verify;
-	uint32_t unused;
+	uint32_t ms; /* flow: how long to count */
 };
 
 /* What a stream's receiver says at the end. */
@@ -48,6 +54,7 @@ struct verdict {
 
 struct options {
 	struct sockaddr_in peer;
+	const char *control;
 	bool serve, nagle, verify;
 	double seconds;
 	unsigned connections;
@@ -105,6 +112,15 @@ static void no_delay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
+static void choose_control(const struct options *o, int fd)
+{
+	if (o->control && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, o->control,
+				     (socklen_t)strlen(o->control))) {
+		perror("tcp_bench: congestion control");
+		exit(1);
+	}
+}
+
 /* --- the server --- */
 
 static void serve_stream(int fd, const struct hello *h, uint8_t *buf, size_t room)
@@ -127,6 +143,26 @@ static void serve_stream(int fd, const struct hello *h, uint8_t *buf, size_t roo
 	give(fd, &v, sizeof(v), false);
 }
 
+/* What comes between the first arrival and the first one after the time. */
+static void serve_flow(int fd, const struct hello *h, uint8_t *buf, size_t room)
+{
+	struct verdict v = { 0 };
+	uint64_t first = 0, now = 0;
+	ssize_t got;
+
+	while ((got = recv(fd, buf, room, 0)) > 0) {
+		now = now_ns();
+		if (first)
+			v.octets += (uint64_t)got;
+		else
+			first = now;
+		if (v.ns || now - first < h->ms * 1000000ull)
+			continue;
+		v.ns = now - first;
+		give(fd, &v, sizeof(v), false);
+	}
+}
+
 static void *serve_one(void *arg)
 {
 	int fd = (int)(intptr_t)arg;
@@ -141,6 +177,8 @@ static void *serve_one(void *arg)
 	}
 	if (buf && h.mode == MODE_STREAM)
 		serve_stream(fd, &h, buf, room);
+	else if (buf && h.mode == MODE_FLOW)
+		serve_flow(fd, &h, buf, room);
 	else if (buf)
 		while (take(fd, buf, h.octets, spins((enum mode)h.mode)) &&
 		       give(fd, buf, h.octets, spins((enum mode)h.mode)))
@@ -165,6 +203,7 @@ static int serve(const struct options *o)
 	int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	choose_control(o, listener);
 	if (bind(listener, (const struct sockaddr *)&o->peer, sizeof(o->peer)) ||
 	    listen(listener, 1024)) {
 		perror("tcp_bench: cannot listen");
@@ -194,6 +233,7 @@ static int open_to(const struct options *o)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
+	choose_control(o, fd);
 	if (connect(fd, (const struct sockaddr *)&o->peer, sizeof(o->peer))) {
 		close(fd);
 		return -1;
@@ -203,7 +243,10 @@ static int open_to(const struct options *o)
 
 static int open_for(const struct options *o, enum mode mode, unsigned octets)
 {
-	struct hello h = { .mode = mode, .octets = octets, .verify = o->verify };
+	struct hello h = { .mode = mode,
+			   .octets = octets,
+			   .verify = o->verify,
+			   .ms = (uint32_t)(o->seconds * 1e3) };
 	int fd = open_to(o);
 
 	if (fd < 0) {
@@ -254,6 +297,29 @@ static bool stream(const struct options *o, unsigned octets, const uint8_t *buf)
 	       v.ns ? (double)v.octets / octets * 1000 / (double)v.ns : 0,
 	       (unsigned long long)messages, (unsigned long long)v.bad);
 	return ok && v.bad == 0;
+}
+
+/* Send as much as goes until the receiver has said what it got. */
+static bool flow(const struct options *o, unsigned octets, const uint8_t *buf)
+{
+	const struct linger at_once = { 1, 0 };
+	int fd = open_for(o, MODE_FLOW, octets);
+	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
+	struct verdict v = { 0 };
+	unsigned at = 0;
+	bool ok = true;
+
+	while (ok && poll(&p, 1, FLOW_PATIENCE_MS) > 0 && !(p.revents & POLLIN)) {
+		ssize_t sent = send(fd, buf + at, octets - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		ok = sent > 0 || errno == EAGAIN;
+		at = sent > 0 ? (at + (unsigned)sent) % octets : at;
+	}
+	ok &= take(fd, &v, sizeof(v), false) && v.ns;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(fd);
+	printf("\"gbps\": %.5f", v.ns ? (double)v.octets * 8 / (double)v.ns : 0);
+	return ok;
 }
 
 struct connector {
@@ -324,6 +390,8 @@ static bool run(const struct options *o, const char *word)
 		ok = stream(o, octets, buf);
 	else if (mode == MODE_CONNECT)
 		ok = connects(o, octets);
+	else if (mode == MODE_FLOW)
+		ok = flow(o, octets, buf);
 	else
 		ok = echo(o, (enum mode)mode, octets, buf);
 	printf(", \"ok\": %s}\n", ok ? "true" : "false");
@@ -340,7 +408,7 @@ int main(int argc, char **argv)
 
 	o.peer.sin_family = AF_INET;
 	o.peer.sin_port = htons(PORT);
-	while ((c = getopt(argc, argv, "Sa:p:t:c:kv")) != -1) {
+	while ((c = getopt(argc, argv, "Sa:p:t:c:C:kv")) != -1) {
 		if (c == 'S')
 			o.serve = true;
 		else if (c == 'a' && !inet_aton(optarg, &o.peer.sin_addr))
@@ -351,6 +419,8 @@ int main(int argc, char **argv)
 			o.seconds = atof(optarg);
 		else if (c == 'c')
 			o.connections = (unsigned)atoi(optarg);
+		else if (c == 'C')
+			o.control = optarg;
 		else if (c == 'k')
 			o.nagle = true;
 		else if (c == 'v')

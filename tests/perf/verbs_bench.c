@@ -7,6 +7,8 @@
  * MODE:OCTETS
  *
  * send, write, read   a stream of messages of which every octet is checked where it arrives
+ * flow                the send stream, unchecked; the receiver says after SECONDS what it got, and
+ *                     both ends sleep while they wait: for networks that lose
  * plain               the send stream, unchecked, over all connections in turn
  * echo                a message to and fro on each connection in turn, WINDOW under way in all
  * idle                connections that do nothing
@@ -40,13 +42,22 @@ enum {
 	LINE = 64,
 };
 
-enum mode { MODE_SEND, MODE_WRITE, MODE_READ, MODE_PLAIN, MODE_ECHO, MODE_IDLE, MODE_COUNT };
+enum mode {
+	MODE_SEND,
+	MODE_WRITE,
+	MODE_READ,
+	MODE_PLAIN,
+	MODE_ECHO,
+	MODE_IDLE,
+	MODE_FLOW,
+	MODE_COUNT
+};
 
-static const char *const mode_name[] = { "send", "write", "read", "plain", "echo", "idle" };
+static const char *const mode_name[] = { "send", "write", "read", "plain", "echo", "idle", "flow" };
 
 /* Private data of a connection request, and of its answer. */
 struct hello {
-	uint32_t mode, octets, depth;
+	uint32_t mode, octets, depth, ms; /* ms: flow, how long to count */
 };
 
 struct offer {
@@ -64,6 +75,7 @@ struct conn {
 	unsigned index;
 	uint64_t sent, done; /* messages begun; messages known to have arrived */
 	uint64_t seen;	     /* a server's: messages that arrived */
+	uint64_t first_ns;   /* flow: when the first one arrived */
 
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
@@ -80,6 +92,7 @@ struct bench {
 	unsigned conns, up, room;
 	uint64_t echoed;
 	uint64_t bad;
+	uint64_t flowed, flowed_ns; /* flow: messages that arrived, in that time */
 	bool serves;
 };
 
@@ -205,7 +218,7 @@ static void post_message(struct conn *c)
 {
 	uint64_t n = c->sent++;
 
-	if (c->h.mode != MODE_PLAIN && c->h.mode != MODE_ECHO && c->h.mode != MODE_READ)
+	if (c->h.mode == MODE_SEND || c->h.mode == MODE_WRITE)
 		fill(out_slot(c, n), c->h.octets, n);
 	if (c->h.mode == MODE_WRITE || c->h.mode == MODE_READ)
 		post_rdma(c, n);
@@ -215,9 +228,29 @@ static void post_message(struct conn *c)
 
 /* --- what completes --- */
 
+/* How many messages came after the first, and how long that took: once. */
+static void on_flow(struct conn *c, uint64_t n)
+{
+	uint64_t now = now_ns(), what[2] = { c->seen - 1, now - c->first_ns };
+
+	post_recv(c, n);
+	if (c->seen == 1)
+		c->first_ns = now;
+	if (c->seen == 1 || c->done || now - c->first_ns < c->h.ms * 1000000ull)
+		return;
+	c->done = 1;
+	memcpy(note(c, 0), what, sizeof(what));
+	post_send(c, KIND_NOTE, note(c, 0), sizeof(what), 0);
+}
+
 static void on_message(struct bench *b, struct conn *c, uint64_t n)
 {
 	uint64_t first = c->seen++;
+
+	if (c->h.mode == MODE_FLOW) {
+		on_flow(c, n);
+		return;
+	}
 
 	if (c->h.mode == MODE_SEND)
 		b->bad += wrong(in_slot(c, n), c->h.octets, first);
@@ -250,6 +283,11 @@ static void on_answer(struct bench *b, struct conn *c, uint64_t n)
 		b->echoed++;
 		return;
 	}
+	if (c->h.mode == MODE_FLOW) {
+		b->flowed = what[0];
+		b->flowed_ns = what[1];
+		return;
+	}
 	c->done = what[0];
 	b->bad = what[1];
 }
@@ -270,6 +308,8 @@ static void on_completion(struct bench *b, const struct ibv_wc *wc)
 		on_message(b, c, n);
 	else if (kind == KIND_RECV)
 		on_answer(b, c, n);
+	else if (kind == KIND_SEND && c->h.mode == MODE_FLOW && !b->serves)
+		c->done++;
 	else if (kind == KIND_READ) {
 		b->bad += wrong(in_slot(c, n), c->h.octets, n % c->h.depth);
 		memset(in_slot(c, n), 0, c->h.octets); /* the next one reads the same */
@@ -470,7 +510,8 @@ static void serve(struct bench *b, const struct options *o)
 		}
 		if (++empty % 256 == 0)
 			events(b, false);
-		if (empty > PATIENCE) {
+		if (empty >
+		    (b->conns && b->conn[b->conns - 1]->h.mode == MODE_FLOW ? 0 : PATIENCE)) {
 			doze(b);
 			events(b, false);
 			empty = 0;
@@ -555,16 +596,39 @@ static void stream(struct bench *b, const struct options *o, struct result *r)
 		kill(o->victim, SIGCONT);
 }
 
+/* Until the receiver has said what it got; a program that sleeps while there is nothing to do. */
+static void flow(struct bench *b, struct result *r)
+{
+	unsigned at = 0;
+
+	while (!b->flowed_ns) {
+		if (!push(b, &at, 32) && !drain(b))
+			doze(b);
+		drain(b);
+	}
+	r->messages = b->flowed;
+	r->first = r->second = (double)b->flowed * 1000 / (double)b->flowed_ns;
+}
+
+static struct perf_times times; /* of each echo, where one is under way */
+
 /* WINDOW messages under way, each on the connection whose turn it is. */
 static void echo(struct bench *b, const struct options *o, struct result *r)
 {
 	uint64_t start = now_ns(), end = start + (uint64_t)(o->seconds * 1e9), t = start;
-	uint64_t sent = 0;
+	uint64_t sent = 0, last = start;
 	unsigned at = 0;
 
 	for (; t < end; t = now_ns()) {
+		uint64_t before = b->echoed;
+
 		sent += push(b, &at, o->window - (unsigned)(sent - b->echoed));
 		drain(b);
+		if (o->window > 1 || b->echoed == before || times.n == PERF_SAMPLES)
+			continue;
+		t = now_ns();
+		times.v[times.n++] = (float)(t - last) / 1000;
+		last = t;
 	}
 	r->messages = b->echoed;
 	r->first = r->second = (double)b->echoed * 1000 / (double)(t - start);
@@ -581,7 +645,11 @@ static bool all_back(struct bench *b)
 static int client(struct bench *b, const struct options *o, enum mode mode, unsigned octets)
 {
 	unsigned depth = STREAM_ROOM / (octets ? octets : 1);
-	struct hello h = { mode, octets, depth < 8 ? 8 : depth > DEPTH_MAX ? DEPTH_MAX : depth };
+	struct hello h = { mode, octets,
+			   depth < 8	       ? 8
+			   : depth > DEPTH_MAX ? DEPTH_MAX
+					       : depth,
+			   (uint32_t)(o->seconds * 1e3) };
 	struct result r = { 0 };
 
 	if (o->connections > 1)
@@ -595,15 +663,22 @@ static int client(struct bench *b, const struct options *o, enum mode mode, unsi
 		usleep((useconds_t)(o->seconds * 1e6));
 	else if (mode == MODE_ECHO)
 		echo(b, o, &r);
+	else if (mode == MODE_FLOW)
+		flow(b, &r);
 	else
 		stream(b, o, &r);
 	for (int i = 0; i < 1000 && !all_back(b); i++) {
 		drain(b);
 		usleep(100);
 	}
-	printf("{\"mode\": \"%s\", \"octets\": %u, \"connections\": %u, \"up_s\": %.4f, "
+	printf("{");
+	if (times.n) {
+		perf_print_times(&times);
+		printf(", ");
+	}
+	printf("\"mode\": \"%s\", \"octets\": %u, \"connections\": %u, \"up_s\": %.4f, "
 	       "\"messages\": %llu, \"mps\": %.5f, \"first\": %.5f, \"second\": %.5f, "
-	       "\"gbps\": %.4f, \"bad\": %llu}\n",
+	       "\"gbps\": %.5f, \"bad\": %llu}\n",
 	       mode_name[mode], octets, b->up, up_s, (unsigned long long)r.messages,
 	       (r.first + r.second) / 2, r.first, r.second,
 	       (r.first + r.second) / 2 * octets * 8 / 1000, (unsigned long long)b->bad);

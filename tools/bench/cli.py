@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 
-from . import apps, apps_plots, goals, icount, output, plan, plots, profile, report, rounds
+from . import apps, apps_plots, goals, icount, lossy, output, plan, plots, profile, report, rounds
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import LIMIT, Rig
@@ -77,10 +77,12 @@ def parser():
         ("schemes", "uwarp's transports beside each other and the raw link"),
         ("threads", "uwarp's thread models beside each other"),
         ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
+        ("loss", "goodput through a network that loses, beside the kernel's TCP (root)"),
         ("apps", "key-value store, B-tree, sequencer, rate (apps/), beside memcached, Valkey and calls over TCP"),
     ):
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))
     commands.choices["apps"].add_argument("--part", choices=list(apps.PARTS), help="of the applications, only this")
+    add_lossy(commands.choices["loss"])
     everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)
     add_measuring(everything)
     everything.add_argument("--part", choices=list(plan.PARTS), help="of all, only this")
@@ -100,6 +102,7 @@ def parser():
     where.set_defaults(device=None)
     doc = commands.add_parser("doc", help="doc/performance.md from files of --json")
     doc.add_argument("files", nargs="+", metavar="FILE")
+    doc.add_argument("--losses", action="store_true", help="of files of `loss`: only that section, in the page that there is")
     doc.add_argument("--output", default="doc/performance.md", metavar="FILE")
     return p
 
@@ -116,6 +119,22 @@ def check(options):
     if options.device and not set(options.against or ()) <= set(plan.BESIDE_DEVICE):
         return f"--against: beside another device only {', '.join(plan.BESIDE_DEVICE)}"
     return None
+
+
+def numbers(text):
+    try:
+        return [float(x) for x in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers") from None
+
+
+def add_lossy(p):
+    p.add_argument("--rtt", type=numbers, metavar="MS,MS...", help="round trips in milliseconds; default: 0.1,1,20")
+    p.add_argument("--drop", type=numbers, metavar="P,P...", help="per cent of the frames lost, each way; default: 0,0.01,0.1,1,5")
+    p.add_argument("--schemes", type=chosen(lossy.SCHEMES), metavar="NAME,...", help="of kernel, cubic, delay; default: all")
+    p.add_argument("--link", choices=("packet", "af_packet"), default="packet", help="uwarp's link; default: packet")
+    p.add_argument("--seconds", type=float, default=3.0, metavar="N", help="that each measurement counts; default: 3")
+    p.add_argument("--no-echo", action="store_true", help="do not measure the round trips of 1 KB messages")
 
 
 def measure(options):
@@ -140,7 +159,7 @@ def run(options):
     start = time.monotonic()
     series = measure(options)
     output.print_tables(series)
-    judged = {"all": goals.verdicts, "apps": apps.verdicts}.get(options.command)
+    judged = {"all": goals.verdicts, "apps": apps.verdicts, "loss": lossy.verdicts}.get(options.command)
     rows = judged(series) if judged else []
     if rows:
         report.print_goals(rows)
@@ -160,7 +179,19 @@ def merged(files):
     return {**doc, "goals": goals.verdicts(series)}, series
 
 
+def put_losses(options):
+    """Only this section: the rest of the page is of a run of all that the goals need."""
+    doc, series = merged(options.files)
+    with open(options.output, encoding="utf-8") as f:
+        text = f.read()
+    with open(options.output, "w", encoding="utf-8") as f:
+        f.write(report.put_section(text, "loss", report.section("loss", doc, series, lossy.verdicts(series))))
+    return 0
+
+
 def write_doc(options):
+    if options.losses:
+        return put_losses(options)
     doc, series = merged(options.files)
     with open(options.output, "w", encoding="utf-8") as f:
         f.write(report.markdown(doc, series))

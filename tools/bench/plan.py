@@ -355,7 +355,14 @@ def applications(rig):
     yield from apps.apps(rig)
 
 
+def losses(rig):
+    """Nor these: they need root, and quarter of an hour."""
+    from . import lossy
+
+    yield from lossy.loss(rig)
+
+
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "all": everything,
+    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "loss": losses, "all": everything,
 }  # fmt: skip

@@ -82,3 +82,21 @@ def markdown(doc, series):
         rows = output.rows(series, test)
         parts.append(f"## {test}\n\n" + markdown_table(rows[0], rows[1:]) + "\n")
     return "\n".join(parts)
+
+
+def section(test, doc, series, rows):
+    """What a run of one subject measured, with its goals."""
+    found = output.rows(series, test)
+    return "\n".join([
+        f"## {test}\n", f"Measured on {machine_line(doc)}.\n",
+        f"{goals.summary(rows)}\n", markdown_table(HEAD, goal_rows(rows)) + "\n", markdown_table(found[0], found[1:]) + "\n",
+    ])  # fmt: skip
+
+
+def put_section(text, test, new):
+    """The page with this section instead of its own of that name, or behind all others."""
+    begin = text.find(f"\n## {test}\n") + 1
+    if not begin:
+        return text.rstrip("\n") + "\n\n" + new
+    end = text.find("\n## ", begin) + 1
+    return text[:begin] + new + ("\n" + text[end:] if end else "")
