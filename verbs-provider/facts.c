@@ -12,6 +12,8 @@ enum { SDR = 1, FDR10 = 8, EDR = 32, HDR = 64, NDR = 128 }; /* InfiniBand PortIn
 enum { MTU_256 = 1, MTU_4096 = 5 };			    /* = enum ibv_mtu */
 
 #define ROCE_IP4_INDEX 3u
+/* What an IP packet of RoCEv2 needs besides its payload, at most, as Linux's drivers have it. */
+#define ROCE_HEADERS 80u
 
 /* The usual speeds of Ethernet, as InfiniBand has them. */
 static const struct {
@@ -71,6 +73,11 @@ uint8_t uwarp_mtu_code(uint32_t octets)
 	return code;
 }
 
+uint8_t uwarp_active_mtu(const struct uw_device_attr *attr)
+{
+	return uwarp_mtu_code(attr->mtu > ROCE_HEADERS ? attr->mtu - ROCE_HEADERS : 0);
+}
+
 static uint16_t lid_of(const struct uw_device_attr *attr)
 {
 	const struct sockaddr_in *sin = (const struct sockaddr_in *)&attr->addr;
@@ -113,7 +120,7 @@ void uwarp_facts_of(const struct uw_device_attr *attr, struct uwarp_facts *f)
 		.state =
 			PORT_ACTIVE, /* before the link is up, too: else programs refuse to start */
 		.phys_state = PHYS_LINK_UP,
-		.active_mtu = uwarp_mtu_code(attr->mulpdu),
+		.active_mtu = uwarp_active_mtu(attr),
 		.lid = attr->roce ? 0 : lid_of(attr),
 		.grh_required = attr->roce,
 		.n_pkeys = attr->roce, /* iWARP has no P_Keys */

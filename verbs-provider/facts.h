@@ -73,6 +73,9 @@ void uwarp_facts_of(const struct uw_device_attr *attr, struct uwarp_facts *f);
 /* The enum ibv_mtu of the largest InfiniBand MTU that is not above `octets`. */
 uint8_t uwarp_mtu_code(uint32_t octets);
 
+/* That of the port: what fits in a packet of RoCEv2, and so in a segment. */
+uint8_t uwarp_active_mtu(const struct uw_device_attr *attr);
+
 /* The meaning of width and speed: number of lanes, rate of a lane in 0.1 Gb/s, name of the speed.
  */
 struct uwarp_rate {

@@ -23,7 +23,8 @@
 	USED(struct ibv_td *, alloc_td, (struct ibv_context *, struct ibv_td_init_attr *)) \
 	SKIP(async_event) SKIP(attach_counters_point_flow) SKIP(attach_mcast) \
 	USED(int, bind_mw, (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)) \
-	SKIP(close_xrcd) SKIP(cq_event) SKIP(create_ah) \
+	SKIP(close_xrcd) SKIP(cq_event) \
+	USED(struct ibv_ah *, create_ah, (struct ibv_pd *, struct ibv_ah_attr *)) \
 	SINCE(65, create_comp_cntr) SKIP(create_counters) \
 	USED(struct ibv_cq *, create_cq, \
 	     (struct ibv_context *, int, struct ibv_comp_channel *, int)) \
@@ -42,7 +43,8 @@
 	USED(int, dealloc_pd, (struct ibv_pd *)) \
 	USED(int, dealloc_td, (struct ibv_td *)) \
 	USED(int, dereg_mr, (struct verbs_mr *)) \
-	SKIP(destroy_ah) SINCE(65, destroy_comp_cntr) SKIP(destroy_counters) \
+	USED(int, destroy_ah, (struct ibv_ah *)) \
+	SINCE(65, destroy_comp_cntr) SKIP(destroy_counters) \
 	USED(int, destroy_cq, (struct ibv_cq *)) \
 	SKIP(destroy_flow) SKIP(destroy_flow_action) \
 	USED(int, destroy_qp, (struct ibv_qp *)) \

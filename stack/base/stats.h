@@ -45,6 +45,16 @@
 	X(qp_completed) \
 	X(qp_flushed) \
 	X(cq_overflows) \
+	X(roce_tx_packets) \
+	X(roce_rx_packets) \
+	X(roce_rx_bad) \
+	X(roce_rx_icrc_errors) \
+	X(roce_rx_no_qp) \
+	X(roce_rx_bad_qkey) \
+	X(roce_rx_no_receive) \
+	X(roce_rx_too_long) \
+	X(roce_rx_lost) \
+	X(roce_rx_refused) \
 	X(rnr_waits) \
 	X(rnr_timeouts) \
 	X(cm_requests) \

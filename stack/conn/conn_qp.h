@@ -14,6 +14,7 @@
 
 struct rc;
 struct rc_self;
+struct dgram;
 struct conn_qp;
 
 /* Callbacks into CM-less RC for a QP with a named peer (rc/rc.h). Under the stack lock. */
@@ -48,6 +49,7 @@ struct conn_qp {
 	const struct conn_peer_ops *peer_ops;
 	struct rc *rc;	      /* the named peer is another QP */
 	struct rc_self *self; /* the named peer is the QP itself */
+	struct dgram *dgram;  /* UC or UD; NULL: RC (dgram/dgram.h) */
 	struct uw_path path;  /* CM-less RC: retry counts and timers */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What TCP tells: octets, room to send, the end. */
 #include "conn/conn.h"
+#include "conn/dgram/dgram.h"
 #include "conn/prefetch.h"
 
 /* As much as there are receives for. */
@@ -116,4 +117,5 @@ const struct llp_user conn_llp_user = {
 	.writable = on_writable,
 	.closed = on_closed,
 	.note = on_note,
+	.packet = dgram_packet,
 };

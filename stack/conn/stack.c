@@ -7,6 +7,8 @@
 
 #define BURST	 32u
 #define TIMER_US 10000u /* timers run no more often */
+/* A link that had no room for a packet tells nobody when it has: it is asked again. */
+#define NO_ROOM_US 100u
 
 uw_status conn_domain_init(struct conn_domain *d, const struct uw_config *cfg,
 			   const struct conn_hooks *hooks)
@@ -38,6 +40,7 @@ void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *
 	s->domain = d;
 	s->llp = llp;
 	s->rc.due_us = UINT64_MAX;
+	s->dgram_last = &s->dgram_first;
 }
 
 /* ---- a round ----------------------------------------------------------------------------- */
@@ -84,6 +87,8 @@ uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us)
 
 	if (at != UINT64_MAX && until(now_us, at) < us)
 		us = until(now_us, at);
+	if (s->dgram_first && us > NO_ROOM_US)
+		us = NO_ROOM_US;
 	return us > UINT64_MAX - now_us ? UINT64_MAX : now_us + us;
 }
 
@@ -106,7 +111,7 @@ bool stack_is_quiet(const struct stack *s)
 		if (c->qp && c->llp && (qp_tx_prepare(&c->qp->qp) || !sq_empty(&c->qp->qp.sq)))
 			return false;
 	}
-	return true;
+	return !s->dgram_first;
 }
 
 void stack_retire(struct stack *s)

@@ -21,6 +21,7 @@ struct conn;
 struct conn_qp;
 struct conn_domain;
 struct conn_walk;
+struct dgram;
 struct listener;
 struct rc;
 struct rc_call;
@@ -51,6 +52,8 @@ struct stack {
 	struct conn *tx_first, *tx_last;
 	/* connections whose peer acknowledged requests; their completions are due */
 	struct conn *acked_list;
+	/* UC and UD QPs that have something to send and wait for room or for their turn */
+	struct dgram *dgram_first, **dgram_last;
 	struct deadlines timers;
 	uint64_t timers_us; /* when the timers last ran */
 	struct uw_random random;

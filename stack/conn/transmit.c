@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* QPs that have something to send, and whose turn it is. */
 #include "conn/conn.h"
+#include "conn/dgram/dgram.h"
 #include "conn/prefetch.h"
 
 #define ROUND_CONNS 16u	     /* connections of the list in one round */
@@ -109,6 +110,8 @@ static void send_waiting(struct stack *s)
 void stack_transmit(struct stack *s)
 {
 	send_waiting(s);
+	if (s->dgram_first)
+		dgram_send_waiting(s);
 	s->llp->acks();
 	s->llp->flush_links();
 }

@@ -91,6 +91,9 @@ struct llp_user {
 	void (*closed)(void *ctx, uw_status why);
 	/* For the history only: not to be answered by a call. NULL: nobody keeps one. */
 	void (*note)(void *ctx, enum llp_note what, uint32_t arg);
+	/* A packet to UDP port 4791 (RoCEv2) of an address of the link, from its IP header on. It
+	 * may be of any form. arg is that of llp_config. The octets are valid during the call. */
+	void (*packet)(void *arg, struct io_link *l, struct uw_rope packet);
 };
 
 struct llp_config {
@@ -189,6 +192,13 @@ struct llp_ops {
 	/* Set the DS field (IPv4) or traffic class (IPv6) of packets sent from now on. The lower
 	 * two bits are 0: they belong to ECN (RFC 3168 §5). */
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);
+
+	/* Begin an IP packet that the user makes, its IP header included, for one of the link's
+	 * neighbours. Returns where its octets go; *room: how many fit. NULL: there is no room now.
+	 * packet_end sends n octets; 0 discards the packet. A packet may be lost on its way. NULL:
+	 * the transport has no packets but those of TCP. */
+	uint8_t *(*packet_begin)(struct io_link *l, size_t *room);
+	void (*packet_end)(struct io_link *l, size_t n, const struct uw_ip *to);
 
 	/* The frames in v go to input() next: prefetch the state of their connections. NULL: not
 	 * needed. */

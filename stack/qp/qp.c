@@ -494,3 +494,42 @@ void qp_sent(struct qp *qp)
 	if (sqe_is_local(e) || !(sqe_is_answered(e) || qp->confirmed))
 		e->done = 1;
 }
+
+/* ---- without a stream --------------------------------------------------------------------- */
+
+uw_status qp_take_receive(struct qp *qp, struct mem_sgl *sgl)
+{
+	return recv_take(qp, sgl);
+}
+
+void qp_received(struct qp *qp, const struct uw_wc *wc, bool solicited)
+{
+	struct cqe *c;
+
+	if (!qp->shared_rq)
+		rq_drop(qp->rq);
+	c = cq_begin(qp->rcq);
+	if (!c) {
+		rq_free(qp->rq, 1); /* nobody will poll it */
+		count(qp, false);
+		return;
+	}
+	c->wc = *wc;
+	c->wc.wr_id = qp->taken_wr_id;
+	c->wc.qp_num = qp->num;
+	cq_end_received(qp->rcq, c, qp->rq, solicited);
+	count(qp, true);
+}
+
+void qp_request_sent(struct qp *qp)
+{
+	sq_at(&qp->sq, qp->sq.tx)->written = 1; /* a WRITE with its immediate data */
+	qp_sent(qp);
+	qp_reap(qp);
+}
+
+void qp_request_failed(struct qp *qp, uw_status st)
+{
+	qp->sending_sq = false;
+	complete(qp, sq_at(&qp->sq, qp->sq.tx), st);
+}

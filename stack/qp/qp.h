@@ -148,6 +148,16 @@ void qp_open_gate(struct qp *qp);
 bool qp_acked(struct qp *qp, uint32_t in_flight);
 void qp_complete_acked(struct qp *qp);
 
+/* ---- without a stream: UC and UD (roce/) --------------------------------------------------- */
+
+/* Take the oldest receive for a message that comes. UW_MORE, UW_E_DDP_NO_BUFFER: there is none. */
+uw_status qp_take_receive(struct qp *qp, struct mem_sgl *sgl) UW_CHECK;
+/* The receive taken last is complete. wc has all but wr_id and the QP number. */
+void qp_received(struct qp *qp, const struct uw_wc *wc, bool solicited);
+/* The request sq.tx is done: sent, or failed; the caller then calls qp_fail. */
+void qp_request_sent(struct qp *qp);
+void qp_request_failed(struct qp *qp, uw_status st);
+
 /* ---- between the files of this folder ----------------------------------------------------- */
 
 /* The current request has been handed to TCP completely; qp_reap completes the request. */

@@ -35,11 +35,17 @@ static const struct {
 	[UW_WR_ATOMIC_WRITE] = { true, false, false, true },
 };
 
+static inline bool takes(const struct sq *sq, uint32_t opcode)
+{
+	return opcode < sizeof(ops) / sizeof(ops[0]) && ops[opcode].known &&
+	       !(sq->refused >> opcode & 1);
+}
+
 static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_t length)
 {
 	bool inl = wr->flags & UW_SEND_INLINE;
 
-	if (wr->opcode >= sizeof(ops) / sizeof(ops[0]) || !ops[wr->opcode].known)
+	if (!takes(sq, wr->opcode))
 		return UW_E_INVAL;
 	if (inl && !ops[wr->opcode].may_inline)
 		return UW_E_INVAL;

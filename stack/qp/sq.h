@@ -38,7 +38,8 @@ struct sq {
 	uint32_t depth; /* requests that fit, as the program asked; <= mask + 1 */
 	uint32_t max_sge, max_inline;
 	bool sig_all;
-	uint32_t tx; /* used by the stack: the next request to transmit */
+	uint16_t refused; /* opcodes that the QP does not take: bits 1 << enum uw_wr_opcode */
+	uint32_t tx;	  /* used by the stack: the next request to transmit */
 	/* These fields share a cache line: with thousands of QPs every further line is a cache
 	 * miss. */
 	_Atomic uint32_t tail; /* written by the program (release), read by sq_ready (acquire) */

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "cm/rc.h"
+#include "conn/dgram/dgram.h"
 #include "conn/prefetch.h"
 #include "conn/rc/rc.h"
 #include "base/slab.h"
@@ -127,11 +128,29 @@ static int publish(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *
 	return 0;
 }
 
+static int make_type(struct uw_qp *qp, const struct uw_qp_attr *a)
+{
+	if (a->type == UW_QPT_RC)
+		return 0;
+	return verbs_errno(dgram_make(&qp->c, a->type == UW_QPT_UD ? ROCE_UD : ROCE_UC));
+}
+
+static void free_qp(struct uw_qp *qp)
+{
+	slab_free(qp->queues, qp->queue_octets);
+	free(qp->c.stream);
+	free(qp->c.scratch);
+	free(qp->c.dgram);
+	slab_free(qp, sizeof(*qp));
+}
+
 int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 {
 	struct uw_qp *qp;
 	int err = check_attr(a);
 
+	if (!err && a->type != UW_QPT_RC)
+		err = verbs_errno(dgram_possible(pd->v->conn));
 	if (err)
 		return err;
 	grant(a);
@@ -140,14 +159,15 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 		return -ENOMEM;
 	memset(qp, 0, sizeof(*qp));
 	err = make_queues(qp, a);
+	if (!err)
+		err = make_type(qp, a);
 	if (!err) {
 		verbs_lock(pd->v);
 		err = publish(qp, pd, a);
 		verbs_unlock(pd->v);
 	}
 	if (err) {
-		slab_free(qp->queues, qp->queue_octets);
-		slab_free(qp, sizeof(*qp));
+		free_qp(qp);
 		return err;
 	}
 	*out = qp;
@@ -180,6 +200,7 @@ static void unpublish(struct uw_qp *qp)
 	verbs_mws_unbind(v, qp->c.qp.num);
 	idmap_remove(&v->qps, qp->c.qp.num);
 	rc_forget(&qp->c);
+	dgram_reset(&qp->c);
 	conn_qp_forget(&qp->c);
 	sched_forget(&qp->c.ring);
 	forget_completions(qp);
@@ -199,10 +220,7 @@ int uw_qp_destroy(struct uw_qp *qp)
 	atomic_fetch_sub(&qp->rcq->users, 1);
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->users, 1);
-	slab_free(qp->queues, qp->queue_octets);
-	free(qp->c.stream);
-	free(qp->c.scratch);
-	slab_free(qp, sizeof(*qp));
+	free_qp(qp);
 	return 0;
 }
 
@@ -231,6 +249,7 @@ static uw_status modify_locked(struct uw_qp *qp, enum uw_qp_state to)
 	if (st)
 		return st;
 	if (to == UW_QPS_RESET) {
+		dgram_reset(q);
 		forget_completions(qp);
 		sq_free_unsignaled(&q->qp.sq);
 	}
@@ -265,6 +284,19 @@ int uw_qp_set_access(struct uw_qp *qp, unsigned access)
 	qp->c.qp.rd.remote_rights =
 		access & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC |
 			  MEM_FLUSH_GLOBAL | MEM_FLUSH_PERSISTENT);
+	verbs_unlock(qp->pd->v);
+	return 0;
+}
+
+int uw_qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d)
+{
+	struct roce_qp *r = qp->c.dgram ? &qp->c.dgram->r : NULL;
+
+	if (!r)
+		return -EINVAL;
+	verbs_lock(qp->pd->v);
+	r->psn = d->sq_psn & ROCE_PSN_MASK;
+	r->qkey = d->qkey;
 	verbs_unlock(qp->pd->v);
 	return 0;
 }

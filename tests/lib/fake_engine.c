@@ -352,8 +352,27 @@ static int qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer)
 	qp->peer_qpn = peer->qpn;
 	qp->peer_ird = peer->ird;
 	qp->peer_tos = peer->tos;
+	qp->peer_mtu = peer->path_mtu;
+	qp->peer_psn = peer->rq_psn;
 	qp->state = UW_QPS_RTR;
 	return 0;
+}
+
+static int qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d)
+{
+	qp->datagrams = *d;
+	return failing();
+}
+
+static int ah_make(struct uw_pd *pd, const struct uw_ah_attr *a, struct uw_ah *out)
+{
+	(void)pd;
+	fake.ah_to = *(const struct sockaddr_in6 *)a->addr;
+	fake.ah_from = a->from ? *(const struct sockaddr_in6 *)a->from : (struct sockaddr_in6){ 0 };
+	fake.ah_tos = a->tos;
+	fake.ah_hops = a->hops;
+	*out = (struct uw_ah){ .how = 0x0500000000000000u, .dst = { 6, 7 } };
+	return failing();
 }
 
 static int qp_set_access(struct uw_qp *qp, unsigned access)
@@ -461,6 +480,8 @@ static const struct uw_api the_api = {
 	.qp_modify = qp_modify,
 	.qp_name_peer = qp_name_peer,
 	.qp_set_path = qp_set_path,
+	.qp_set_datagrams = qp_set_datagrams,
+	.ah_make = ah_make,
 	.qp_set_access = qp_set_access,
 	.post_send = post_send,
 	.post_recv = post_recv,

@@ -65,6 +65,8 @@ struct uw_qp {
 	uint32_t peer_qpn;
 	struct sockaddr_in6 from; /* zeros: any */
 	unsigned peer_ird, peer_tos;
+	uint32_t peer_mtu, peer_psn;
+	struct uw_datagrams datagrams;
 	struct uw_path path;
 };
 
@@ -101,6 +103,8 @@ struct fake {
 	unsigned nsent;
 	struct uw_recv_wr recvd[FAKE_MAX];
 	unsigned nrecvd;
+	struct sockaddr_in6 ah_to, ah_from; /* of the last address; from zeros: any */
+	unsigned ah_tos, ah_hops;
 	unsigned live; /* objects created and not destroyed */
 };
 

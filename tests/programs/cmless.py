@@ -46,7 +46,7 @@ def judge_pingpong(_stage, server, client, command):
 
 def judge_qperf(_stage, _server, client, command):
     for test in command.split()[1:]:
-        if test.startswith(("rc_", "ver_")):
+        if test.startswith(("rc_", "uc_", "ud_", "ver_")):
             check(re.search(rf"^{test}:\n +\w+ +=", client.out, re.M), f"{test} has no result")
 
 
@@ -55,7 +55,7 @@ def judge_ucx(_stage, _server, client, command):
     check(re.search(rf"^Final: +{words[words.index('-n') + 1]} ", client.out, re.M), "it has no final figures")
 
 
-JUDGES = {"ucx_perftest": judge_ucx, "ibv_rc_pingpong": judge_pingpong, "ibv_srq_pingpong": judge_pingpong, "qperf": judge_qperf}
+JUDGES = {"ucx_perftest": judge_ucx, "ibv_ud_pingpong": judge_pingpong, "ibv_uc_pingpong": judge_pingpong, "ibv_rc_pingpong": judge_pingpong, "ibv_srq_pingpong": judge_pingpong, "qperf": judge_qperf}
 
 
 class CmLess:
@@ -158,6 +158,19 @@ IP6 = [
     CmLess("ib_write_bw", "-x 1 -n 500"),
     CmLess("ib_send_lat", "--ipv6"),
 ]
+# UC and UD (doc/adr/0032): their packets, between programs that exchange addresses themselves.
+DATAGRAMS = [CmLess("ibv_ud_pingpong", "-g 0 -c"), CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce")]
+DATAGRAMS_MORE = [
+    CmLess("ibv_ud_pingpong", "-c", None),
+    CmLess("ibv_ud_pingpong", "-g 1 -e -s 1000 -n 500", "roce"),
+    CmLess("ibv_uc_pingpong", "-g 1 -e -m 512 -s 65536 -n 200", "roce"),
+    *(CmLess(f"ib_send_{what}", f"-c UD -x 0 -s {size} {more}".strip(), "roce")
+      for what, size, more in (("lat", 2, ""), ("lat", 2, "-e -I 0"), ("bw", 1024, ""), ("bw", 1024, "-q 4"), ("bw", 100, "-b"))),
+    *(CmLess(f"ib_send_{what}", f"-c UC -x 0 {more}".strip(), "roce")
+      for what, more in (("lat", ""), ("bw", ""), ("bw", "-q 4"), ("bw", "-b"))),
+    *(CmLess(f"ib_write_{what}", "-c UC -x 0 -s 1048576 -n 100", "roce") for what in ("lat", "bw")),
+    Qperf("qperf", "ud_lat ud_bw ud_bi_bw uc_lat uc_bw uc_bi_bw uc_rdma_write_bw uc_rdma_write_lat uc_rdma_write_poll_lat"),
+]  # fmt: skip
 CASES = [*pingpongs(None), *perftests(None), *IP6, CmLess("ibv_rc_pingpong", "-g 0", "roce")]
 MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
 # UCX takes no RNIC, but a RoCE device.

@@ -115,6 +115,8 @@ INT_CALL(destroy_srq, (struct ibv_srq * srq), (srq))
 PTR_CALL(struct ibv_qp, create_qp, (struct ibv_pd * pd, struct ibv_qp_init_attr *attr), (pd, attr))
 PTR_CALL(struct ibv_qp, create_qp_ex, (struct ibv_context * c, struct ibv_qp_init_attr_ex *attr),
 	 (c, attr))
+PTR_CALL(struct ibv_ah, create_ah, (struct ibv_pd * pd, struct ibv_ah_attr *attr), (pd, attr))
+INT_CALL(destroy_ah, (struct ibv_ah * ah), (ah))
 INT_CALL(query_qp,
 	 (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init),
 	 (qp, attr, mask, init))
@@ -156,6 +158,8 @@ const struct pabi_ops uwarp_ops = {
 	.query_srq = call_query_srq,
 	.destroy_srq = call_destroy_srq,
 	.post_srq_recv = uwarp_post_srq_recv,
+	.create_ah = call_create_ah,
+	.destroy_ah = call_destroy_ah,
 	.create_qp = call_create_qp,
 	.create_qp_ex = call_create_qp_ex,
 	.query_qp = call_query_qp,

@@ -112,6 +112,11 @@ struct uwarp_td {
 	_Atomic unsigned users;
 };
 
+struct uwarp_ah {
+	struct ibv_ah ah;
+	struct uw_ah uw;
+};
+
 struct uwarp_mw {
 	struct ibv_mw mw;
 	const struct uw_api *api;
@@ -155,6 +160,7 @@ struct uwarp_qp {
 	const struct uw_api *api;
 	struct uw_qp *uw;
 	bool is_reset; /* the state is RESET, where receives are refused */
+	bool is_ud;
 	struct verbs_qp vqp;
 	struct uwarp_source async;
 	struct ibv_qp_cap cap;

@@ -4,7 +4,7 @@
 
 #define BATCH 64u /* posted together they share segments and a doorbell */
 
-/* False: it names no window, or cannot be said in this form. */
+/* False: it names no window or no address handle, or cannot be said in this form. */
 static bool fill_send(struct uw_send_wr *to, const struct ibv_send_wr *from)
 {
 	to->wr_id = from->wr_id;
@@ -42,9 +42,26 @@ static void fill_recv(struct uw_recv_wr *to, const struct ibv_recv_wr *from)
 	to->num_sge = (uint32_t)from->num_sge;
 }
 
-int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static bool fill_datagram(struct uw_send_wr *to, const struct ibv_send_wr *from)
 {
-	struct uwarp_qp *qp = to_uwarp_qp(ibqp);
+	to->wr_id = from->wr_id;
+	to->sg_list = (const struct uw_sge *)from->sg_list;
+	to->num_sge = (uint32_t)from->num_sge;
+	to->opcode = from->opcode;
+	to->flags = from->send_flags;
+	to->imm_or_inv = from->imm_data;
+	if (!from->wr.ud.ah)
+		return false;
+	uwarp_fill_to(to, from->wr.ud.ah, from->wr.ud.remote_qpn, from->wr.ud.remote_qkey);
+	return true;
+}
+
+typedef bool fill_fn(struct uw_send_wr *to, const struct ibv_send_wr *from);
+
+__attribute__((always_inline)) static inline int post_send(struct uwarp_qp *qp,
+							   struct ibv_send_wr *wr,
+							   struct ibv_send_wr **bad, fill_fn *fill)
+{
 	struct uw_send_wr batch[BATCH];
 
 	while (wr) {
@@ -52,7 +69,7 @@ int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 		unsigned n = 0, done = 0;
 		int rc = 0;
 
-		for (; wr && n < BATCH && fill_send(&batch[n], wr); wr = wr->next)
+		for (; wr && n < BATCH && fill(&batch[n], wr); wr = wr->next)
 			n++;
 		if (n)
 			rc = qp->api->post_send(qp->uw, batch, n, &done);
@@ -67,6 +84,14 @@ int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 		}
 	}
 	return 0;
+}
+
+int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct uwarp_qp *qp = to_uwarp_qp(ibqp);
+
+	return qp->is_ud ? post_send(qp, wr, bad, fill_datagram)
+			 : post_send(qp, wr, bad, fill_send);
 }
 
 /* Take up to BATCH requests off the list; returns the rest of it. */

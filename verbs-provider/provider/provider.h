@@ -4,6 +4,8 @@
 #ifndef UWARP_PROVIDER_H
 #define UWARP_PROVIDER_H
 
+#include <netinet/in.h>
+
 #include "objects.h"
 
 /* ---- the verbs ---- */
@@ -77,10 +79,29 @@ int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int uwarp_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint32_t flags);
 int uwarp_destroy_qp(struct ibv_qp *ibqp);
+/* qp_steps.c: has the step all attributes that it needs, and no other than it takes? */
+bool uwarp_step_is_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+		      int mask);
 bool uwarp_batch_wanted(const struct ibv_qp_init_attr_ex *attr);
 bool uwarp_batch_possible(const struct ibv_qp_init_attr_ex *attr);
 int uwarp_batch_create(struct uwarp_qp *qp);
 void uwarp_batch_destroy(struct uwarp_qp *qp);
+
+/* path.c: the two ends that an address names. `own` is valid, and `from` points to it, if `from` is
+ * not NULL. */
+struct uwarp_ends {
+	struct sockaddr_in6 peer, own;
+	const struct sockaddr *from;
+};
+/* -EINVAL, with a line on stderr that names the call. */
+int uwarp_find_ends(const char *call, const struct uw_device_attr *dev,
+		    const struct ibv_ah_attr *ah, struct uwarp_ends *ends);
+
+/* ah.c */
+struct ibv_ah *uwarp_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr);
+int uwarp_destroy_ah(struct ibv_ah *ibah);
+/* Say in a request to a UD QP where it goes. */
+void uwarp_fill_to(struct uw_send_wr *to, const struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey);
 
 /* post.c */
 int uwarp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -17,10 +17,16 @@ static void on_event(void *arg, enum uw_event ev)
 		uwarp_async_post(&qp->async, ev);
 }
 
+static enum uw_qp_type type_of(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD ? UW_QPT_UD : type == IBV_QPT_UC ? UW_QPT_UC : UW_QPT_RC;
+}
+
 static void fill_attr(struct uw_qp_attr *to, const struct ibv_qp_init_attr_ex *from,
 		      struct uwarp_qp *qp)
 {
 	*to = (struct uw_qp_attr){
+		.type = type_of(from->qp_type),
 		.send_cq = to_uwarp_cq(from->send_cq)->uw,
 		.recv_cq = to_uwarp_cq(from->recv_cq)->uw,
 		.srq = from->srq ? to_uwarp_srq(from->srq)->uw : NULL,
@@ -58,16 +64,22 @@ static atomic_bool refused_type, made_one;
 __attribute__((destructor)) static void tell_of_refusal(void)
 {
 	if (refused_type && !made_one)
-		uwarp_warn(
-			"ibv_create_qp: " UWARP_DEV_NAME
-			" has RC queue pairs only; the program asked for another type, such as UD");
+		uwarp_warn("ibv_create_qp: " UWARP_DEV_NAME
+			   " has RC, UC and UD queue pairs; the program asked for another type, "
+			   "such as "
+			   "XRC");
+}
+
+static bool has_type(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD;
 }
 
 static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
-	if (attr->qp_type != IBV_QPT_RC) {
+	if (!has_type(attr->qp_type)) {
 		refused_type = true;
 		return -EOPNOTSUPP;
 	}
@@ -97,6 +109,7 @@ static int qp_new(struct ibv_qp_init_attr_ex *attr, struct uwarp_qp **out)
 	qp->async.element = (uintptr_t)&qp->vqp.qp;
 	qp->access = QP_ACCESS;
 	qp->is_reset = true;
+	qp->is_ud = attr->qp_type == IBV_QPT_UD;
 	qp->path = uwarp_new_path;
 	qp->sq_sig_all = attr->sq_sig_all;
 	fill_attr(&uw, attr, qp);

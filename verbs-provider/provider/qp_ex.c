@@ -176,6 +176,11 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr
 
 /* ---- setters ---- */
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	uwarp_fill_to(of(ibqp)->batch->last, ah, qpn, qkey);
+}
+
 static struct uw_sge *set_sges(struct uwarp_batch *b, uint32_t n)
 {
 	struct uw_sge *sge = &b->sge[(size_t)(b->last - b->wr) * b->max_sge];
@@ -246,6 +251,7 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_rdma_read = wr_rdma_read;
 	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	qp->wr_set_ud_addr = wr_set_ud_addr;
 	qp->wr_set_sge = wr_set_sge;
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_set_inline_data = wr_set_inline_data;

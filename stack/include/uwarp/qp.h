@@ -21,7 +21,12 @@ uint32_t uw_srq_limit(const struct uw_srq *srq);
 /* Post n receives; *done = how many were taken. -ENOMEM full, -EINVAL too many SGEs. */
 int uw_srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
 
+/* UC and UD speak RoCEv2 (doc/adr/0032); RC speaks iWARP. They need the transport raw and one
+ * stack. */
+enum uw_qp_type { UW_QPT_RC, UW_QPT_UC, UW_QPT_UD };
+
 struct uw_qp_attr {
+	enum uw_qp_type type;
 	struct uw_cq *send_cq, *recv_cq;
 	struct uw_srq *srq; /* NULL: the QP has its own RQ */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline; /* in/out */
@@ -31,7 +36,7 @@ struct uw_qp_attr {
 };
 
 /* Create a QP. The capacities in *attr are set to the granted values (>= asked). -EINVAL: above the
- * limits of uw_device_attr; -ENOMEM. */
+ * limits of uw_device_attr; -ENOMEM; -EOPNOTSUPP: type, with a line on stderr. */
 int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out);
 /* Destroy the QP; ends the connection if there is one, and removes completions of the QP from the
  * CQs. */
@@ -55,6 +60,11 @@ struct uw_peer {
 	uint32_t qpn;
 	uint16_t ird; /* most Reads and atomics of the peer in flight */
 	uint8_t tos;  /* DS field, as in uw_ep_set_tos */
+	/* UC only, whose path is found here, which may block for a second */
+	uint8_t hops;	     /* TTL or hop limit; 0: 64 */
+	uint32_t flow_label; /* chooses the UDP source port; 0: the QP numbers do */
+	uint32_t path_mtu;   /* octets of payload in a packet; 0, or above that of the link: that */
+	uint32_t rq_psn;
 };
 int uw_qp_name_peer(struct uw_qp *qp, const struct uw_peer *peer);
 /* Timers in the encodings of InfiniBand; may be set at any time. The peer is told rnr_retry if set
@@ -69,6 +79,26 @@ struct uw_path {
 int uw_qp_set_path(struct uw_qp *qp, const struct uw_path *path);
 /* The UW_ACCESS_REMOTE_* rights of the stream; default all (the MR limits them further). */
 int uw_qp_set_access(struct uw_qp *qp, unsigned access);
+
+/* UC and UD: the PSN of the first packet, and for UD the Q_Key of datagrams to the QP. */
+struct uw_datagrams {
+	uint32_t sq_psn, qkey;
+};
+int uw_qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d);
+
+/* Where a datagram goes. A request to a UD QP has `how` plus the QP number of the destination as
+ * remote_addr, dst as compare_add and swap, and the Q_Key as rkey. */
+struct uw_ah {
+	uint64_t how, dst[2];
+};
+struct uw_ah_attr {
+	/* the destination, with any port; the local address, NULL = that of the link */
+	const struct sockaddr *addr, *from;
+	uint8_t tos, hops; /* DS field; TTL or hop limit, 0: 64 */
+};
+/* Starts the link. Finds the way to the destination if there is one, which may block for a second;
+ * without one what is sent is lost. -EAFNOSUPPORT, -EADDRNOTAVAIL. */
+int uw_ah_make(struct uw_pd *pd, const struct uw_ah_attr *a, struct uw_ah *out);
 
 /* Post n requests in order; *done = number posted. The error is that of the first request that was
  * refused: -EINVAL state, opcode, too many SGEs or inline too long; -ENOMEM SQ full (a slot becomes

@@ -21,6 +21,7 @@
  *   records      conn.c: a record is made and freed, a connection ends
  *   receiving    pcb/rx.c (octets to the user), pcb/rx_fast.c
  *   beginning    connect.c (and the callbacks that lwIP gets), pcb/listen.c
+ *   packets      packet.c (RoCEv2)
  *   entry        netif.c (frames in), pcb/timers.c, ops.c (the transport's table)
  *
  * lwIP's state is global, so there is one struct edge. A process with several stacks has several
@@ -53,6 +54,7 @@ struct edge_link {
 	unsigned tx_n;
 	struct io_frame *self[EDGE_SELF]; /* sent to our own address, taken in by edge_poll */
 	unsigned self_n;
+	struct io_frame *packet; /* begun by edge_packet_begin */
 };
 
 /* The half-open connections of peers that share a group, the oldest first. */
@@ -172,6 +174,11 @@ void edge_syn_opened(void);
  * unusual. False: it is still the caller's, and lwIP's to take. */
 bool edge_rx_fast(const struct edge_link *el, struct io_frame *f);
 
+/* ---- packet.c ------------------------------------------------------------------------------- */
+
+/* Hand a frame to the user if it holds a packet of RoCEv2. False: it is still the caller's. */
+bool edge_packet_rx(const struct edge_link *el, struct io_frame *f);
+
 /* ---- link_tx.c ------------------------------------------------------------------------------- */
 
 /* A queued segment as a frame for a link, with one reference more; its pbuf stays lwIP's. */
@@ -214,6 +221,8 @@ void edge_resume(struct llp_conn *c);
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);
+uint8_t *edge_packet_begin(struct io_link *l, size_t *room);
+void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to);
 uint32_t edge_in_flight(const struct llp_conn *c);
 
 #endif

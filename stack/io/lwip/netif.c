@@ -58,6 +58,8 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	edge_capture(f);
 	if (edge_rx_fast(el, f))
 		return;
+	if (edge_packet_rx(el, f))
+		return;
 	edge_nif_trust(&el->nif, f);
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {

@@ -31,6 +31,8 @@ const struct llp_ops llp_raw = {
 	.addrs = edge_addrs,
 	.info = edge_info,
 	.set_tos = edge_set_tos,
+	.packet_begin = edge_packet_begin,
+	.packet_end = edge_packet_end,
 	.prefetch = edge_prefetch,
 	.prefetch_list = edge_prefetch_list,
 };

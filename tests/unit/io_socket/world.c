@@ -67,9 +67,8 @@ static void on_closed(void *ctx, uw_status why)
 	s->why = why;
 }
 
-static const struct llp_user user = {
-	on_connected, on_accepted, on_rx, on_writable, on_closed, NULL
-};
+static const struct llp_user user = { on_connected, on_accepted, on_rx, on_writable,
+				      on_closed,    NULL,	 NULL };
 
 /* ---- the world ------------------------------------------------------------------------------ */
 

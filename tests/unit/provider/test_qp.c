@@ -50,7 +50,7 @@ static void only_what_is_offered_is_created(void **state)
 	struct ibv_qp_init_attr init = {
 		.send_cq = w->cq,
 		.recv_cq = w->cq,
-		.qp_type = IBV_QPT_UD,
+		.qp_type = IBV_QPT_RAW_PACKET,
 	};
 	struct ibv_qp_init_attr_ex ex = {
 		.send_cq = w->cq,

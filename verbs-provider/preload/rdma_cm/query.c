@@ -148,7 +148,7 @@ static void fill_path(const struct cm_call *c, struct ib_uverbs_qp_attr *r)
 
 	if (!loader_device(&dev))
 		return;
-	r->path_mtu = uwarp_mtu_code(dev.mulpdu);
+	r->path_mtu = uwarp_active_mtu(&dev);
 	r->port_num = 1;
 	r->ah_attr.is_global = 1;
 	r->ah_attr.port_num = 1;

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UC and UD QPs: their records, their peers, the addresses of datagrams. */
+#include "conn/dgram/dgram.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "conn/endpoint.h"
+#include "io/addr.h"
+
+/* A process that is there answers within milliseconds. */
+#define RESOLVE_MS 1000u
+/* ---- records ----------------------------------------------------------------------------- */
+
+uw_status dgram_possible(const struct conn_domain *d)
+{
+	static bool said;
+	bool one = !sched_is_one_of_several(&d->first->sched);
+
+	if (one && d->first->llp->packet_begin)
+		return UW_OK;
+	if (!said)
+		uw_log("UD and UC queue pairs need %s",
+		       one ? "the transport raw (--transport raw)" : "one stack (--stacks 1)");
+	said = true;
+	return UW_E_UNSUPPORTED;
+}
+
+uw_status dgram_make(struct conn_qp *q, enum roce_transport t)
+{
+	struct dgram *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return UW_E_NOMEM;
+	d->q = q;
+	d->r.qp = &q->qp;
+	d->r.transport = (uint8_t)t;
+	q->qp.cm_less = true;
+	q->qp.rnr_wait = false;
+	q->qp.sq.refused = (uint16_t)roce_refused_ops(t);
+	q->peer_ops = &dgram_peer_ops;
+	q->dgram = d;
+	return UW_OK;
+}
+
+void dgram_reset(struct conn_qp *q)
+{
+	struct dgram *d = q->dgram;
+
+	if (!d)
+		return;
+	dgram_wait_no_more(d);
+	roce_rx_forget(&d->r);
+	q->qp.cm_less = true;
+}
+
+/* ---- addresses --------------------------------------------------------------------------- */
+
+static bool number_of(const struct stack *s, const struct uw_ip *a, uint8_t *out)
+{
+	for (unsigned i = 0; i <= UINT8_MAX; i++) {
+		struct uw_ip ip;
+
+		*out = (uint8_t)i;
+		if (dgram_source(s, *out, &ip) && uw_ip_eq(&ip, a))
+			return true;
+	}
+	return false;
+}
+
+static bool is_multicast(const struct uw_ip *a)
+{
+	return uw_ip_is_v4(a) ? a->b[12] >> 4 == 0xe : a->b[0] == 0xff;
+}
+
+/* Who is not there now may come later and find us; what is sent meanwhile is lost. */
+static void find_way(struct io_link *l, struct uw_ip *to)
+{
+	struct uw_ip there = *to;
+
+	if (!is_multicast(to) && !ep_find_way(l, &there, htons(ROCE_UDP_PORT), RESOLVE_MS))
+		*to = there;
+}
+
+/* Both ends, by the program's words, and the link between them. */
+static uw_status ends(const struct stack *s, const struct sockaddr *addr,
+		      const struct sockaddr *own, struct roce_path *out, struct io_link **l)
+{
+	struct uw_ip from = { { 0 } };
+	uint16_t unused;
+	uw_status st = ep_read_addr(addr, &out->dst, &unused);
+
+	if (!st && own)
+		st = ep_read_addr(own, &from, &unused);
+	if (!st && !ep_find_link(s, &from, l))
+		st = UW_E_ADDR;
+	return st ? st : ep_local_for(*l, &from, &out->dst, &out->src);
+}
+
+void dgram_find_way(const struct stack *s, const struct uw_peer *p)
+{
+	struct roce_path path;
+	struct io_link *l;
+
+	if (!ends(s, p->addr, p->from, &path, &l))
+		find_way(l, &path.dst);
+}
+
+uw_status dgram_address(const struct stack *s, const struct uw_ah_attr *a, struct uw_ah *out)
+{
+	struct io_link *l;
+	struct roce_path path;
+	struct roce_to to = { .tos = a->tos, .hops = a->hops ? a->hops : ROCE_HOPS };
+	uw_status st = ends(s, a->addr, a->from, &path, &l);
+
+	if (st)
+		return st;
+	if (!number_of(s, &path.src, &to.source))
+		return UW_E_ADDR;
+	find_way(l, &path.dst);
+	to.dst = path.dst;
+	roce_to_pack(&to, &out->how, out->dst);
+	return UW_OK;
+}
+
+uw_status dgram_name_peer(struct conn_qp *q, const struct uw_peer *p)
+{
+	struct roce_qp *r = &q->dgram->r;
+	struct io_link *l;
+	uw_status st;
+
+	if (r->transport != ROCE_UC || q->qp.state != UW_QPS_INIT)
+		return UW_E_STATE;
+	r->path = (struct roce_path){ .tos = p->tos, .hops = p->hops ? p->hops : ROCE_HOPS };
+	st = ends(conn_qp_stack(q), p->addr, p->from, &r->path, &l);
+	if (st)
+		return st;
+	q->dgram->l = l;
+	r->path.src_port = roce_uc_port(p->flow_label, q->qp.num, p->qpn);
+	r->dest_qpn = p->qpn & ROCE_QPN_MASK;
+	r->expected = p->rq_psn & ROCE_PSN_MASK;
+	r->mtu = p->path_mtu && p->path_mtu < dgram_mtu(l) ? p->path_mtu : dgram_mtu(l);
+	return qp_modify(&q->qp, UW_QPS_RTR);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets of RoCEv2, which are UDP's, past lwIP's IP and UDP: the packet's ICRC covers the IP
+ * header as it is on the wire, so the user makes and reads that one (doc/adr/0032). lwIP finds the
+ * neighbour.
+ */
+#include "io/lwip/edge.h"
+
+#include "base/be.h"
+#include "io/addr.h"
+#include "lwip/prot/ethernet.h"
+
+#define PIECES	  40u
+#define IP4_LEN	  20u
+#define IP6_LEN	  40u
+#define UDP_PROTO 17u
+#define ROCE_PORT 4791u
+
+/* ---- in ---------------------------------------------------------------------------------- */
+
+static bool is_roce(const uint8_t *udp)
+{
+	return uw_be16(udp + 2) == ROCE_PORT;
+}
+
+/* Its destination, if it is such a packet: the ports are in the first buffer. */
+static bool read_destination(const struct io_frame *f, struct uw_ip *to)
+{
+	const uint8_t *ip = f->data + SIZEOF_ETH_HDR;
+	uint16_t type = f->len < SIZEOF_ETH_HDR ? 0 : uw_be16(f->data + 12);
+	uint32_t v4;
+
+	if (type == 0x0800 && f->len >= SIZEOF_ETH_HDR + IP4_LEN + 8 && ip[0] == 0x45 &&
+	    ip[9] == UDP_PROTO && is_roce(ip + IP4_LEN)) {
+		memcpy(&v4, ip + 16, sizeof(v4));
+		*to = uw_ip_v4(v4);
+		return true;
+	}
+	if (type == 0x86dd && f->len >= SIZEOF_ETH_HDR + IP6_LEN + 8 && ip[6] == UDP_PROTO &&
+	    is_roce(ip + IP6_LEN)) {
+		memcpy(to->b, ip + 24, sizeof(to->b));
+		return true;
+	}
+	return false;
+}
+
+static void hand_over(struct io_link *l, const struct io_frame *f)
+{
+	struct uw_span v[PIECES];
+	struct uw_rope r = { .v = v };
+	unsigned n = 0;
+
+	for (; f && n < PIECES; f = f->next) {
+		v[n++] = (struct uw_span){ f->data, f->len };
+		r.len += f->len;
+	}
+	if (!f)
+		edge.cfg.user->packet(edge.cfg.arg, l,
+				      uw_rope_sub(r, SIZEOF_ETH_HDR, r.len - SIZEOF_ETH_HDR));
+}
+
+bool edge_packet_rx(const struct edge_link *el, struct io_frame *f)
+{
+	struct uw_ip to;
+
+	if (!read_destination(f, &to))
+		return false;
+	if (io_has(el->io, &to) && edge.cfg.user->packet)
+		hand_over(el->io, f);
+	else
+		edge.cfg.stats->ip_rx_unwanted++;
+	io_free_chain(f);
+	return true;
+}
+
+/* ---- out --------------------------------------------------------------------------------- */
+
+static bool has_room(struct edge_link *el)
+{
+	if (el->tx_n == EDGE_TXQ)
+		edge_flush_links();
+	return el->tx_n < EDGE_TXQ && el->self_n < EDGE_SELF;
+}
+
+uint8_t *edge_packet_begin(struct io_link *l, size_t *room)
+{
+	struct edge_link *el = edge_link_of(l);
+	struct io_frame *f = el && has_room(el) ? l->ops->alloc(l) : NULL;
+
+	if (!f)
+		return NULL;
+	el->packet = f;
+	*room = f->room - (size_t)(f->data - f->buf);
+	if (*room > l->mtu)
+		*room = l->mtu;
+	return f->data;
+}
+
+static void output(struct netif *nif, struct pbuf *p, const struct uw_ip *to)
+{
+	ip_addr_t a = edge_addr(to);
+
+	if (uw_ip_is_v4(to))
+		nif->output(nif, p, ip_2_ip4(&a));
+	else
+		nif->output_ip6(nif, p, ip_2_ip6(&a));
+}
+
+void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to)
+{
+	struct edge_link *el = edge_link_of(l);
+	struct io_frame *f = el->packet;
+	struct pbuf *p;
+
+	el->packet = NULL;
+	f->len = (uint32_t)n;
+	p = edge_wrap_tx(f);
+	if (n)
+		output(&el->nif, p, to);
+	pbuf_free(p);
+}
