@@ -21,6 +21,7 @@ struct btree_options {
 	const struct mix *mix;
 	const char *dist;
 	unsigned scans, scan; /* per cent of all operations; keys of each */
+	uint64_t cache;	      /* inner pages that a client keeps */
 	unsigned deletes;
 	bool verify, believe;
 	const char *journal;

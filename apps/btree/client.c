@@ -72,9 +72,10 @@ static int open_link(struct btree_client *c, struct link *l, const struct server
 	memcpy(&l->offer, hello.octets, sizeof(l->offer));
 	if (!err)
 		err = check_offer(c, l);
-	return err ? err
-		   : region_open(&l->pages, &c->device, (size_t)window * l->offer.page,
-				 REGION_SINK);
+	if (!err)
+		err = region_open(&l->pages, &c->device, (size_t)window * l->offer.page,
+				  REGION_SINK);
+	return err ? err : page_cache_open(&l->kept, l->offer.page, c->options->cache);
 }
 
 int btree_client_open(struct btree_client *c, const struct btree_options *o)
@@ -109,6 +110,7 @@ void btree_client_close(struct btree_client *c)
 		conn_close(&l->conn);
 		rpc_close(&l->rpc);
 		region_close(&l->pages);
+		page_cache_close(&l->kept);
 		region_close(&l->calls);
 		region_close(&l->replies);
 		free(l->number);

@@ -7,9 +7,11 @@
 #define BTREE_CLIENT_H
 
 #include "btree.h"
+#include "cache.h"
 #include "wire.h"
 
-#define LINKS 2u
+#define LINKS	2u
+#define NO_PAGE UINT64_MAX
 
 struct btree_slot {
 	enum { STEP_IDLE, STEP_PAGE, STEP_MAIL, STEP_SEND } step;
@@ -17,6 +19,7 @@ struct btree_slot {
 	uint64_t key;
 	uint8_t link;
 	uint64_t page;	 /* that is being read */
+	uint64_t above;	 /* the kept page that led there; NO_PAGE: none */
 	uint32_t number; /* of the mail that is waited for */
 	struct mail call;
 };
@@ -25,9 +28,10 @@ struct btree_slot {
 struct link {
 	struct conn conn;
 	struct rpc rpc;
-	struct region pages;   /* a page for each slot */
-	struct region calls;   /* a mail for each slot */
-	struct region replies; /* what the server writes: see struct btree_wish */
+	struct region pages;	/* a page for each slot */
+	struct page_cache kept; /* inner pages (--cache) */
+	struct region calls;	/* a mail for each slot */
+	struct region replies;	/* what the server writes: see struct btree_wish */
 	struct btree_wish wish;
 	struct btree_offer offer;
 	uint32_t *number; /* of each slot's last mail */

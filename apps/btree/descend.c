@@ -25,10 +25,45 @@ static int read_page(struct btree_client *c, unsigned slot, uint64_t number)
 	return err ? err : -EINPROGRESS;
 }
 
+/* To the page with that number, or to the one below the last that is kept on the way to the key. */
+static int go_to(struct btree_client *c, unsigned slot, uint64_t number)
+{
+	struct btree_slot *s = &c->slot[slot];
+	struct page_cache *kept = &c->link[s->link].kept;
+	const struct page *p;
+	unsigned level = PAGE_LEVELS;
+
+	while ((p = page_cache_find(kept, number)) && s->key >= p->low && s->key <= p->high) {
+		int i = page_find(p, s->key);
+
+		/* always down: entries of different age may point at each other */
+		if (i < 0 || p->level >= level)
+			break;
+		level = p->level;
+		s->above = number;
+		number = p->item[i].value;
+	}
+	return read_page(c, slot, number);
+}
+
+/* The page is not the key's: so the kept page that led there is out of date. */
+static int go_elsewhere(struct btree_client *c, unsigned slot, uint64_t number)
+{
+	struct btree_slot *s = &c->slot[slot];
+
+	c->restarts++;
+	if (s->above != NO_PAGE)
+		page_cache_drop(&c->link[s->link].kept, s->above);
+	s->above = NO_PAGE;
+	return read_page(c, slot, number);
+}
+
 int descend_begin(struct btree_client *c, unsigned slot)
 {
-	int err = read_page(c, slot, 0);
+	int err;
 
+	c->slot[slot].above = NO_PAGE;
+	err = go_to(c, slot, 0);
 	return err == -EINPROGRESS ? 0 : err;
 }
 
@@ -41,7 +76,7 @@ static bool is_whole(const struct btree_client *c, const struct page *p, uint32_
 int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
 {
 	struct btree_slot *s = &c->slot[slot];
-	const struct link *l = &c->link[s->link];
+	struct link *l = &c->link[s->link];
 	const struct page *p = (const void *)(l->pages.base + (size_t)slot * l->offer.page);
 	int i;
 
@@ -49,17 +84,16 @@ int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
 		c->torn++;
 		return read_page(c, slot, s->page);
 	}
-	if (!c->options->believe && (p->level == PAGE_FREE || s->key < p->low)) {
-		c->restarts++;
-		return read_page(c, slot, 0);
-	}
-	if (!c->options->believe && s->key > p->high) {
-		c->restarts++;
-		return read_page(c, slot, p->right);
-	}
+	if (!c->options->believe && (p->level == PAGE_FREE || s->key < p->low))
+		return go_elsewhere(c, slot, 0);
+	if (!c->options->believe && s->key > p->high)
+		return go_elsewhere(c, slot, p->right);
 	i = page_find(p, s->key);
-	if (p->level && p->level < PAGE_LEVELS && i >= 0)
-		return read_page(c, slot, p->item[i].value);
+	if (p->level && p->level < PAGE_LEVELS && i >= 0) {
+		page_cache_keep(&l->kept, s->page, p);
+		s->above = s->page;
+		return go_to(c, slot, p->item[i].value);
+	}
 	if (i < 0 || p->item[i].key != s->key)
 		return -ENOENT;
 	*value = p->item[i].value;

@@ -21,7 +21,8 @@ enum {
 	KEY_FAULT,
 	KEY_JOURNAL,
 	KEY_SOC,
-	KEY_SPLIT
+	KEY_SPLIT,
+	KEY_CACHE
 };
 
 static const char *const ways[] = { "reads", "mail", "send", NULL };
@@ -38,6 +39,10 @@ static const struct argp_option own[] = {
 	{ 0, 0, 0, 0, "Client:", 5 },
 	{ "by", KEY_BY, "WAY", 0,
 	  "look keys up by reads (default), or call by mail or send; changes go by send or mail",
+	  5 },
+	{ "cache", KEY_CACHE, "N", 0,
+	  "inner pages that each thread keeps, so that most look-ups READ the leaf alone; default: "
+	  "0",
 	  5 },
 	{ "mix", KEY_MIX, "A|B|C|D|F", 0, "YCSB's; default: C, look-ups alone", 5 },
 	{ "dist", KEY_DIST, "DIST", 0, "uniform, zipf[:THETA] or latest; default: uniform", 5 },
@@ -139,6 +144,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!o->mix || arg[1])
 			argp_error(state, "--mix %s: A, B, C, D or F", arg);
 		return 0;
+	case KEY_CACHE:
+		o->cache = option_size(state, "cache", arg);
+		return 0;
 	case KEY_DIST:
 		o->dist = arg;
 		return 0;
@@ -161,6 +169,8 @@ static const char *wrong(const struct btree_options *o)
 		return "--page: from 256 to 64Ki, a multiple of 64";
 	if (o->keys < o->common.threads || o->keys > 1ull << 40)
 		return "--keys: at least one for each thread";
+	if (o->cache > 1u << 20)
+		return "--cache: up to 1Mi pages";
 	if (!o->scan || o->scan > BTREE_SCAN_MAX || o->scans > 100)
 		return "--scan: from 1 to 128; --scans: up to 100";
 	if (keys_parse(&k, o->dist))
