@@ -135,8 +135,7 @@ static int post_mail(struct btree_client *c, unsigned slot)
 				  .opcode = IBV_WR_RDMA_WRITE,
 				  .send_flags = conn_inline(&l->conn, sizeof(*call)),
 				  .wr.rdma = { .remote_addr = l->offer.mail + slot * sizeof(*call),
-					       .rkey = l->offer.mail_rkey } },
-			   *bad;
+					       .rkey = l->offer.mail_rkey } };
 
 	s->step = STEP_MAIL;
 	s->number = s->call.number = ++l->number[slot];
@@ -145,7 +144,7 @@ static int post_mail(struct btree_client *c, unsigned slot)
 	if (++l->written % SIGNAL_EACH == 0)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	c->mails++;
-	return -ibv_post_send(l->conn.qp, &wr, &bad);
+	return conn_add(&l->conn, &wr);
 }
 
 static int call(struct btree_client *c, unsigned slot)
@@ -298,9 +297,15 @@ static int on_completion(struct btree_client *c, const struct ibv_wc *wc)
 static int look(struct btree_client *c, int milliseconds)
 {
 	struct ibv_wc wc[BATCH];
-	int n = comp_wait(&c->comp, wc, BATCH, milliseconds), err = n < 0 ? n : 0;
 	unsigned taken = 0;
+	int n, err = 0;
 
+	for (unsigned i = 0; !err && i < c->links; i++)
+		err = conn_flush(&c->link[i].conn, NULL);
+	if (err)
+		return err;
+	n = comp_wait(&c->comp, wc, BATCH, milliseconds);
+	err = n < 0 ? n : 0;
 	for (int i = 0; !err && i < n; i++)
 		err = on_completion(c, &wc[i]);
 	if (!err)

@@ -15,9 +15,8 @@ static int read_page(struct btree_client *c, unsigned slot, uint64_t number)
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .wr.rdma = { .remote_addr =
 						       l->offer.base + number * l->offer.page,
-					       .rkey = l->offer.rkey } },
-			   *bad;
-	int err = -ibv_post_send(l->conn.qp, &wr, &bad);
+					       .rkey = l->offer.rkey } };
+	int err = conn_add(&l->conn, &wr);
 
 	s->step = STEP_PAGE;
 	s->page = number;

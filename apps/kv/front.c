@@ -208,11 +208,16 @@ static void look(struct worker *w)
 	struct front *f = w->server->user;
 	struct runner *r = &f->runner[w->index];
 	struct ibv_wc wc[16];
-	int n = comp_wait(&r->comp, wc, 16, 0);
+	int n;
 
+	if (conn_flush(&r->host.conn, NULL))
+		lose_host(f);
+	n = comp_wait(&r->comp, wc, 16, 0);
 	for (int i = 0; i < n; i++)
 		if (kv_client_take(&r->host, &wc[i]))
 			lose_host(f);
+	if (conn_flush(&r->host.conn, NULL))
+		lose_host(f);
 }
 
 /* ---- sessions ---------------------------------------------------------------------------- */

@@ -15,9 +15,8 @@ static int post_read(struct kv_client *c, unsigned slot, size_t into, uint64_t f
 				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_READ,
 				  .send_flags = IBV_SEND_SIGNALED,
-				  .wr.rdma = { .remote_addr = from, .rkey = c->offer.rkey } },
-			   *bad;
-	int err = -ibv_post_send(c->conn.qp, &wr, &bad);
+				  .wr.rdma = { .remote_addr = from, .rkey = c->offer.rkey } };
+	int err = conn_add(&c->conn, &wr);
 
 	return err ? err : -EINPROGRESS;
 }

@@ -56,8 +56,11 @@ void peer_close(struct peer *p)
 static int take(struct peer *p, int milliseconds)
 {
 	struct ibv_wc wc;
-	int n = comp_wait(&p->comp, &wc, 1, milliseconds);
+	int err = conn_flush(&p->client.conn, NULL), n;
 
+	if (err)
+		return err;
+	n = comp_wait(&p->comp, &wc, 1, milliseconds);
 	return n > 0 ? kv_client_take(&p->client, &wc) : n < 0 ? n : -ETIMEDOUT;
 }
 

@@ -178,11 +178,24 @@ static int take(struct route *r, const struct ibv_wc *wc)
 	return err;
 }
 
+static int flush(struct route *r, unsigned node)
+{
+	int err = r->down[node] ? 0 : conn_flush(&r->node[node].conn, NULL);
+
+	return err && node == NODE_SOC ? lose_soc(r) : err;
+}
+
 int route_poll(struct route *r, int milliseconds)
 {
 	struct ibv_wc wc[BATCH];
-	int n = comp_wait(&r->comp, wc, BATCH, milliseconds), err = n < 0 ? n : 0;
+	int n, err = 0;
 
+	for (unsigned i = 0; !err && i < NODES; i++)
+		err = flush(r, i);
+	if (err)
+		return err;
+	n = comp_wait(&r->comp, wc, BATCH, milliseconds);
+	err = n < 0 ? n : 0;
 	for (int i = 0; !err && i < n; i++)
 		err = take(r, &wc[i]);
 	return err ? err : n ? 0 : -ETIMEDOUT;

@@ -105,6 +105,35 @@ int conn_open(struct conn *c, const struct device *d, const struct server_name *
 	return err;
 }
 
+int conn_flush(struct conn *c, unsigned *posted)
+{
+	unsigned n = c->listed;
+	struct ibv_send_wr *bad = NULL;
+	int err;
+
+	if (!n)
+		return 0;
+	c->listed = 0;
+	c->list[n - 1].next = NULL;
+	err = -ibv_post_send(c->qp, c->list, &bad);
+	if (posted)
+		*posted = err ? (unsigned)(bad - c->list) : n;
+	return err;
+}
+
+int conn_add(struct conn *c, const struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *to = &c->list[c->listed];
+
+	*to = *wr;
+	if (wr->num_sge) {
+		c->list_sge[c->listed] = *wr->sg_list;
+		to->sg_list = &c->list_sge[c->listed];
+	}
+	to->next = to + 1;
+	return ++c->listed < CONN_LIST ? 0 : conn_flush(c, NULL);
+}
+
 void conn_close(struct conn *c)
 {
 	if (!c->id)

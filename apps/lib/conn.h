@@ -33,10 +33,16 @@ struct conn_wish {
 	void *arg;
 };
 
+#define CONN_LIST 32u
+
 struct conn {
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp;
 	uint32_t inline_max;
+	/* requests that conn_add() keeps until conn_flush() posts them as one list */
+	struct ibv_send_wr list[CONN_LIST];
+	struct ibv_sge list_sge[CONN_LIST];
+	unsigned listed;
 };
 
 struct server_name {
@@ -53,6 +59,14 @@ void conn_close(struct conn *c);
 int conn_make_qp(struct conn *c, const struct device *d, const struct conn_wish *w);
 struct rdma_conn_param conn_param(const struct device *d, const struct hello *hello);
 void conn_take_hello(struct hello *h, const struct rdma_conn_param *p);
+
+/* Post a request of at most one SGE together with those before and after it: a list costs the
+ * device less than its requests one by one. Its octets must stay until conn_flush(), inline or
+ * not. Posts what is kept if there is no more room. 0 or a negative errno. */
+int conn_add(struct conn *c, const struct ibv_send_wr *wr);
+/* Post what is kept; call it before you wait for completions. 0 or a negative errno: then *posted
+ * (if not NULL) of them are posted, and c->list still has all. */
+int conn_flush(struct conn *c, unsigned *posted);
 
 /* IBV_SEND_INLINE if n octets fit into the request, or 0. */
 static inline unsigned conn_inline(const struct conn *c, uint32_t n)

@@ -53,11 +53,10 @@ int rpc_call(struct rpc *r, unsigned slot, uint8_t op, uint32_t length)
 				  .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED | conn_inline(r->conn, all) },
-			   *bad;
+				  .send_flags = IBV_SEND_SIGNALED | conn_inline(r->conn, all) };
 
 	*h = (struct rpc_head){ .op = op, .slot = (uint16_t)slot, .length = length };
-	return -ibv_post_send(r->conn->qp, &wr, &bad);
+	return conn_add(r->conn, &wr);
 }
 
 const struct rpc_head *rpc_reply(const struct rpc *r, const struct ibv_wc *wc)

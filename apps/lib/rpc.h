@@ -35,7 +35,8 @@ int rpc_ready(struct rpc *r, struct conn *conn);
 
 /* The room for the slot's call, head first. */
 void *rpc_room(const struct rpc *r, unsigned slot);
-/* Sends it; the octets after the head are counted by its length. 0 or a negative errno. */
+/* Sends it with the next conn_flush(); the octets after the head are counted by its length. 0 or a
+ * negative errno. */
 int rpc_call(struct rpc *r, unsigned slot, uint8_t op, uint32_t length);
 /* The reply that a completion with RPC_REPLY in its wr_id brought; NULL: it makes no sense.
  * Valid until rpc_done(), which makes room for another reply. */

@@ -15,7 +15,8 @@
 
 #include "conn.h"
 
-#define SESSION_HASH 1024u
+#define SESSION_HASH	 1024u
+#define SESSIONS_TOUCHED 32u
 
 #define SERVER_LATER UINT32_MAX
 
@@ -31,6 +32,7 @@ struct session {
 	uint32_t sending; /* replies whose completion has not come */
 	uint32_t waiting; /* messages whose reply comes later */
 	uint64_t left_at; /* clock_ns() when it ended; 0: it lives */
+	bool touched;	  /* it is among worker.touched */
 	struct session *next;
 };
 
@@ -73,6 +75,9 @@ struct worker {
 	struct region ring;
 	pthread_mutex_t lock; /* guards what follows */
 	struct session *by_qp[SESSION_HASH];
+	/* those whose replies wait for conn_flush(), until there is no more room */
+	struct session *touched[SESSIONS_TOUCHED];
+	unsigned n_touched;
 	struct session *leaving;
 	uint64_t served;
 };

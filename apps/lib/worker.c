@@ -27,6 +27,43 @@ static int post_slot(struct worker *w, uint32_t slot)
 	return ibv_post_srq_recv(w->srq, &wr, &bad);
 }
 
+/* The replies that were not posted complete no more. */
+static void flush(struct worker *w, struct session *s)
+{
+	unsigned all = s->conn.listed, posted = all;
+
+	if (conn_flush(&s->conn, &posted) == 0)
+		return;
+	for (unsigned i = posted; i < all; i++) {
+		if (!(s->conn.list[i].wr_id & REPLY_FLAG))
+			continue;
+		s->sending--;
+		post_slot(w, (uint32_t)s->conn.list[i].wr_id);
+	}
+}
+
+static void flush_all(struct worker *w)
+{
+	for (unsigned i = 0; i < w->n_touched; i++) {
+		w->touched[i]->touched = false;
+		flush(w, w->touched[i]);
+	}
+	w->n_touched = 0;
+}
+
+/* With the others of this round, or at once if they are too many. */
+static int add(struct worker *w, struct session *s, const struct ibv_send_wr *wr)
+{
+	if (s->conn.listed == CONN_LIST - 1)
+		flush(w, s);
+	if (!s->touched && w->n_touched == SESSIONS_TOUCHED)
+		flush_all(w);
+	if (!s->touched)
+		w->touched[w->n_touched++] = s;
+	s->touched = true;
+	return conn_add(&s->conn, wr);
+}
+
 static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32_t length)
 {
 	struct ibv_sge sge =
@@ -35,9 +72,8 @@ static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32
 				  .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED | conn_inline(&s->conn, length) },
-			   *bad;
-	int err = ibv_post_send(s->conn.qp, &wr, &bad);
+				  .send_flags = IBV_SEND_SIGNALED | conn_inline(&s->conn, length) };
+	int err = add(w, s, &wr);
 
 	s->sending += !err;
 	return err;
@@ -51,10 +87,9 @@ int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t 
 				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_WRITE,
 				  .send_flags = flags,
-				  .wr.rdma = { .remote_addr = to, .rkey = rkey } },
-			   *bad;
+				  .wr.rdma = { .remote_addr = to, .rkey = rkey } };
 
-	return ibv_post_send(s->conn.qp, &wr, &bad);
+	return add(s->worker, s, &wr);
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -180,6 +215,7 @@ static void *work(void *arg)
 			on_completion(w, &wc[i]);
 		if (w->server->ops->look)
 			w->server->ops->look(w);
+		flush_all(w);
 		if (clock_ns() - swept > WAIT_MS * 1000000u) {
 			sweep(w, false);
 			swept = clock_ns();

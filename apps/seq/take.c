@@ -44,15 +44,14 @@ static int post_atomic(struct taker *t, unsigned slot, enum ibv_wr_opcode op, ui
 				  .num_sge = 1,
 				  .opcode = op,
 				  .send_flags = IBV_SEND_SIGNALED,
-				  .wr.atomic = { .remote_addr = at, .rkey = t->hello.rkey } },
-			   *bad;
+				  .wr.atomic = { .remote_addr = at, .rkey = t->hello.rkey } };
 
 	/* FETCH_ADD adds compare_add; CMP_SWAP puts swap where compare_add was: 0, no owner */
 	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		wr.wr.atomic.compare_add = value;
 	else
 		wr.wr.atomic.swap = value;
-	return -ibv_post_send(t->conn.qp, &wr, &bad);
+	return conn_add(&t->conn, &wr);
 }
 
 static int ask(struct taker *t, unsigned slot)
@@ -157,6 +156,9 @@ static int run(struct member *m)
 		t->under_way++;
 	}
 	while (!err && t->under_way) {
+		err = conn_flush(&t->conn, NULL);
+		if (err)
+			break;
 		n = comp_wait(&t->comp, wc, BATCH, WAIT_MS);
 		if (n <= 0)
 			err = n ? n : -ETIMEDOUT;
