@@ -6,10 +6,9 @@
 
 #include "bench.h"
 #include "clock.h"
-#include "say.h"
+#include "log.h"
 #include "values.h"
 
-#define WAIT_MS	  10000
 #define WRONG_MAX 10u
 
 static unsigned link_of(const struct bench_worker *w, uint64_t number)
@@ -145,7 +144,7 @@ static int done(void *arg, unsigned slot, int status, const struct page_item *it
 	uint64_t ns = clock_ns() - s->began;
 
 	if (status && status != -ENOENT && status != -ENOMEM) {
-		say("the server refuses what it should do: %s", strerror(-status));
+		log_line("the server refuses what it should do: %s", strerror(-status));
 		return status;
 	}
 	if (read)
@@ -162,18 +161,24 @@ static int done(void *arg, unsigned slot, int status, const struct page_item *it
 
 /* ---- thread ------------------------------------------------------------------------------ */
 
+static int begin_slot(void *user, unsigned slot)
+{
+	return begin(user, slot);
+}
+
+static int poll_client(void *user, int milliseconds)
+{
+	struct bench_worker *w = user;
+
+	return btree_poll(&w->client, milliseconds);
+}
+
 int bench_run(struct member *m)
 {
-	struct bench_worker *w = m->user;
-	int err = 0;
+	static const struct window ops = { .begin = begin_slot, .poll = poll_client };
+	const struct bench_worker *w = m->user;
 
-	for (unsigned i = 0; !err && i < w->options->common.window; i++)
-		err = begin(w, i);
-	while (!err && w->under_way)
-		err = btree_poll(&w->client, WAIT_MS);
-	if (err == -ETIMEDOUT)
-		say("the server has not answered for %d s", WAIT_MS / 1000);
-	return err;
+	return member_fill_window(m, &ops, &w->under_way);
 }
 
 int bench_open(struct member *m)

@@ -22,9 +22,7 @@ struct btree_options {
 	const char *dist;
 	unsigned scans, scan; /* per cent of all operations; keys of each */
 	uint64_t cache;	      /* inner pages that a client keeps */
-	unsigned deletes;
-	bool verify, believe;
-	const char *journal;
+	struct oracle_options oracle;
 	const char *soc, *soc_port;
 	uint64_t split; /* keys from this number on are the SoC's */
 	bool split_given;

@@ -6,7 +6,7 @@
 #include "client.h"
 #include "clock.h"
 #include "descend.h"
-#include "say.h"
+#include "log.h"
 
 #define BATCH	    32
 #define SIGNAL_EACH 16u
@@ -38,12 +38,13 @@ static int open_memory(struct btree_client *c, struct link *l)
 static int check_offer(const struct btree_client *c, const struct link *l)
 {
 	if (l->offer.magic != BTREE_MAGIC) {
-		say("what listens there is no uwarp-btree");
+		log_line("what listens there is no uwarp-btree");
 		return -EPROTO;
 	}
 	if (c->options->way == BY_MAIL && !l->offer.mail) {
-		say("the server does not look into mailboxes; start it with --mail, or use --by "
-		    "send");
+		log_line("the server does not look into mailboxes; start it with --mail, or use "
+			 "--by "
+			 "send");
 		return -EPROTO;
 	}
 	return 0;
@@ -283,7 +284,7 @@ static int on_completion(struct btree_client *c, const struct ibv_wc *wc)
 	struct link *l = &c->link[c->links > 1 && wc->qp_num == c->link[1].conn.qp->qp_num];
 
 	if (wc->status) {
-		say("the connection failed: %s", ibv_wc_status_str(wc->status));
+		log_line("the connection failed: %s", ibv_wc_status_str(wc->status));
 		return -ECONNRESET;
 	}
 	if (wc->wr_id == MAIL_WRITE || (wc->wr_id & ~0xffffull) == RPC_CALL)

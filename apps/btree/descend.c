@@ -69,7 +69,8 @@ int descend_begin(struct btree_client *c, unsigned slot)
 /* With --fault believe whatever was read is taken, as far as it can be taken at all. */
 static bool is_whole(const struct btree_client *c, const struct page *p, uint32_t size)
 {
-	return c->options->believe ? p->count <= page_capacity(size) : page_is_whole(p, size);
+	return c->options->oracle.believe ? p->count <= page_capacity(size)
+					  : page_is_whole(p, size);
 }
 
 int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
@@ -83,9 +84,9 @@ int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
 		c->torn++;
 		return read_page(c, slot, s->page);
 	}
-	if (!c->options->believe && (p->level == PAGE_FREE || s->key < p->low))
+	if (!c->options->oracle.believe && (p->level == PAGE_FREE || s->key < p->low))
 		return go_elsewhere(c, slot, 0);
-	if (!c->options->believe && s->key > p->high)
+	if (!c->options->oracle.believe && s->key > p->high)
 		return go_elsewhere(c, slot, p->right);
 	i = page_find(p, s->key);
 	if (p->level && p->level < PAGE_LEVELS && i >= 0) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The oracle: what may be read of a key follows from the journal (lib/journal.h). */
 #include "bench.h"
-#include "say.h"
+#include "log.h"
 #include "values.h"
 
 bool is_delete(const struct btree_options *o, uint64_t number, uint32_t n)
 {
-	return o->deletes && n && mix64(number * 0x9e3779b97f4a7c15u + n) % o->deletes == 0;
+	return o->oracle.deletes && n &&
+	       mix64(number * 0x9e3779b97f4a7c15u + n) % o->oracle.deletes == 0;
 }
 
 /* Before any write a key is there if the server made it. */
@@ -23,17 +24,17 @@ bool judge(const struct bench *b, uint64_t number, uint32_t oldest, const uint64
 		for (n = oldest; n <= newest; n++)
 			if (absent(b, number, n))
 				return true;
-		say("key %lu is lost: writes %u to %u are no deletes", number, oldest, newest);
+		log_line("key %lu is lost: writes %u to %u are no deletes", number, oldest, newest);
 		return false;
 	}
 	n = value_write(*value);
 	if (*value != value_of(number, n)) {
-		say("key %lu has a value that was never written: %016lx", number, *value);
+		log_line("key %lu has a value that was never written: %016lx", number, *value);
 		return false;
 	}
 	if (n < oldest || n > newest || absent(b, number, n)) {
-		say("key %lu: write %u was read where %u to %u are possible", number, n, oldest,
-		    newest);
+		log_line("key %lu: write %u was read where %u to %u are possible", number, n,
+			 oldest, newest);
 		return false;
 	}
 	return true;
@@ -54,7 +55,7 @@ bool judge_scan(const struct bench *b, const struct bench_slot *s, const struct 
 	}
 	if (at == n)
 		return true;
-	say("a scan from key %lu found keys that do not belong there, or in another order",
-	    s->number);
+	log_line("a scan from key %lu found keys that do not belong there, or in another order",
+		 s->number);
 	return false;
 }

@@ -16,17 +16,12 @@ enum {
 	KEY_DIST,
 	KEY_SCANS,
 	KEY_SCAN,
-	KEY_DELETES,
-	KEY_VERIFY,
-	KEY_FAULT,
-	KEY_JOURNAL,
 	KEY_SOC,
 	KEY_SPLIT,
 	KEY_CACHE
 };
 
 static const char *const ways[] = { "reads", "mail", "send", NULL };
-static const char *const faults[] = { "believe", NULL };
 
 static const struct argp_option own[] = {
 	{ "keys", KEY_KEYS, "N", 0,
@@ -51,13 +46,6 @@ static const struct argp_option own[] = {
 	{ "soc", KEY_SOC, "ADDR[:PORT]", 0, "a second server, which has the keys from --split on",
 	  5 },
 	{ "split", KEY_SPLIT, "N", 0, "default: half of the keys", 5 },
-	{ 0, 0, 0, 0, "Oracle:", 6 },
-	{ "verify", KEY_VERIFY, 0, 0, "judge every answer", 6 },
-	{ "deletes", KEY_DELETES, "N", 0, "make about one of N updates a delete", 6 },
-	{ "journal", KEY_JOURNAL, "FILE", 0,
-	  "keep what was written and acknowledged there, for a later run", 6 },
-	{ "fault", KEY_FAULT, "believe", 0,
-	  "do not check what was READ, to see that --verify finds it", 6 },
 	{ 0 }
 };
 
@@ -81,27 +69,6 @@ static error_t parse_server(int key, char *arg, struct argp_state *state, struct
 	}
 }
 
-static error_t parse_oracle(int key, char *arg, struct argp_state *state, struct btree_options *o)
-{
-	switch (key) {
-	case KEY_VERIFY:
-		o->verify = true;
-		return 0;
-	case KEY_DELETES:
-		o->deletes = (unsigned)option_size(state, "deletes", arg);
-		return 0;
-	case KEY_JOURNAL:
-		o->journal = arg;
-		return 0;
-	case KEY_FAULT:
-		option_word(state, "fault", arg, faults);
-		o->believe = true;
-		return 0;
-	default:
-		return parse_server(key, arg, state, o);
-	}
-}
-
 static error_t parse_place(int key, char *arg, struct argp_state *state, struct btree_options *o)
 {
 	char *colon;
@@ -121,7 +88,7 @@ static error_t parse_place(int key, char *arg, struct argp_state *state, struct 
 		o->split_given = true;
 		return 0;
 	default:
-		return parse_oracle(key, arg, state, o);
+		return parse_server(key, arg, state, o);
 	}
 }
 
@@ -132,6 +99,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->common;
+		state->child_inputs[1] = &o->oracle;
 		return 0;
 	case KEY_KEYS:
 		o->keys = option_size(state, "keys", arg);
@@ -180,7 +148,9 @@ static const char *wrong(const struct btree_options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 },
+						      { &oracle_argp, 0, NULL, 0 },
+						      { 0 } };
 	static const struct argp argp = {
 		.options = own,
 		.parser = parse,

@@ -6,14 +6,13 @@
 #include "bench.h"
 #include "clock.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 
 static const char *const ways[] = { "reads", "mail", "send" };
 
 static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 {
 	const struct btree_options *o = b->options;
-	double seconds = team_seconds(t);
 	char mix[2] = { o->mix->letter, 0 };
 	struct report r;
 
@@ -23,11 +22,7 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_text(&r, "mix", mix);
 	report_count(&r, "keys", o->keys);
 	report_count(&r, "scans", o->scans);
-	report_count(&r, "threads", o->common.threads);
-	report_count(&r, "window", o->common.window);
-	report_count(&r, "operations", t->done);
-	report_number(&r, "seconds", seconds);
-	report_number(&r, "mops", (double)t->done / seconds / 1e6);
+	report_team(&r, t, "operations");
 	report_hist(&r, "read", b->reads);
 	report_hist(&r, "write", b->writes);
 	report_count(&r, "hits", b->hits);
@@ -37,7 +32,7 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_count(&r, "restarts", b->restarts);
 	report_count(&r, "no_memory", b->no_memory);
 	report_count(&r, "wrong", b->wrong);
-	report_number(&r, "client_cpu_us", t->done ? (double)cpu / 1e3 / (double)t->done : 0);
+	report_cpu(&r, t, cpu);
 	return report_close(&r, &o->common, b->reads);
 }
 
@@ -55,11 +50,12 @@ static int open_bench(struct bench *b)
 	b->writes = calloc(1, sizeof(*b->writes));
 	if (!b->reads || !b->writes)
 		return -ENOMEM;
-	if (!o->verify)
+	if (!o->oracle.verify)
 		return 0;
 	b->busy = calloc(b->all, sizeof(*b->busy));
 	/* a scan that begins at the last key looks beyond it */
-	return b->busy ? journal_map(&b->line, o->journal, b->all + BTREE_SCAN_MAX) : -ENOMEM;
+	return b->busy ? journal_map(&b->line, o->oracle.journal, b->all + BTREE_SCAN_MAX)
+		       : -ENOMEM;
 }
 
 int btree_bench(const struct btree_options *o)

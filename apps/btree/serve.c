@@ -5,7 +5,7 @@
 
 #include "btree.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 #include "server.h"
 #include "tree.h"
 #include "values.h"
@@ -249,7 +249,7 @@ static int load(struct tree *t, const struct btree_options *o)
 		err = tree_put(t, btree_key(number), value_of(number, 0));
 	}
 	if (err)
-		say("no room for %lu keys; give more --pages", n);
+		log_line("no room for %lu keys; give more --pages", n);
 	return err;
 }
 

@@ -10,9 +10,8 @@
 #include "bench.h"
 #include "clock.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 
-#define WAIT_MS	  10000
 #define WRONG_MAX 10u /* then it is enough */
 
 /* ---- keys -------------------------------------------------------------------------------- */
@@ -151,7 +150,7 @@ static void wrote(struct bench_worker *w, struct bench_slot *s, enum kv_op op, i
 		return;
 	w->bench->busy[s->number] = false;
 	if (op == KV_DELETE && status == -ENOENT && s->was_there) {
-		say("key %lu is lost: there was nothing to delete", s->number);
+		log_line("key %lu is lost: there was nothing to delete", s->number);
 		w->wrong++;
 	}
 	if (!status || (op == KV_DELETE && status == -ENOENT))
@@ -166,7 +165,7 @@ static void lost(struct bench_worker *w, struct bench_slot *s, int status)
 		w->bench->busy[s->number] = false;
 	s->then_write = false;
 	if (!w->options->may_lose) {
-		say("key %lu is gone: %s", s->number, strerror(-status));
+		log_line("key %lu is gone: %s", s->number, strerror(-status));
 		w->wrong++;
 	}
 }
@@ -184,7 +183,7 @@ static int done(void *arg, unsigned slot, int status, enum kv_op op, const uint8
 	struct bench_slot *s = &w->slot[slot];
 
 	if (status == -EINVAL || status == -EBUSY || status == -EXDEV) {
-		say("the server refuses what it should do: %s", strerror(-status));
+		log_line("the server refuses what it should do: %s", strerror(-status));
 		return status;
 	}
 	if (status == -EHOSTDOWN || status == -ENODATA)
@@ -206,18 +205,24 @@ static int done(void *arg, unsigned slot, int status, enum kv_op op, const uint8
 
 /* ---- threads ----------------------------------------------------------------------------- */
 
+static int begin_slot(void *user, unsigned slot)
+{
+	return begin(user, slot);
+}
+
+static int poll_client(void *user, int milliseconds)
+{
+	struct bench_worker *w = user;
+
+	return route_poll(&w->route, milliseconds);
+}
+
 int bench_run(struct member *m)
 {
-	struct bench_worker *w = m->user;
-	int err = 0;
+	static const struct window ops = { .begin = begin_slot, .poll = poll_client };
+	const struct bench_worker *w = m->user;
 
-	for (unsigned i = 0; !err && i < w->options->common.window; i++)
-		err = begin(w, i);
-	while (!err && w->under_way)
-		err = route_poll(&w->route, WAIT_MS);
-	if (err == -ETIMEDOUT)
-		say("the server has not answered for %d s", WAIT_MS / 1000);
-	return err;
+	return member_fill_window(m, &ops, &w->under_way);
 }
 
 int bench_open(struct member *m)

@@ -6,7 +6,7 @@
 #include "client.h"
 #include "clock.h"
 #include "get.h"
-#include "say.h"
+#include "log.h"
 
 #define BATCH	    32
 #define STAGE_WRITE (3ull << 40) /* wr_id */
@@ -58,7 +58,7 @@ int kv_client_open(struct kv_client *c, const struct kv_client_config *config)
 	err = conn_open(&c->conn, config->device, &config->server, &conn, &hello);
 	memcpy(&c->offer, hello.octets, sizeof(c->offer));
 	if (!err && c->offer.magic != KV_MAGIC) {
-		say("what listens there is no uwarp-kv");
+		log_line("what listens there is no uwarp-kv");
 		err = -EPROTO;
 	}
 	return err;

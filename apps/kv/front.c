@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "say.h"
+#include "log.h"
 #include "server.h"
 
 #define SLOTS	     256u
@@ -87,7 +87,7 @@ static int read_index(struct front *f)
 static void lose_host(struct front *f)
 {
 	if (!f->alone)
-		say("the host is gone");
+		log_line("the host is gone");
 	f->alone = true;
 	kill(getpid(), SIGTERM);
 }
@@ -284,7 +284,7 @@ static int open_copy(struct front *f)
 	if (!err)
 		err = read_index(f);
 	if (!err && pthread_create(&f->thread, NULL, keep_fresh, f))
-		err = complain("no thread");
+		err = log_errno("no thread");
 	f->stop = err; /* then there is no thread */
 	return err;
 }

@@ -30,9 +30,8 @@ struct kv_options {
 	uint64_t value_low, value_high;
 	const struct mix *mix;
 	const char *dist; /* NULL: the mix's */
-	bool load, verify, believe;
-	unsigned deletes; /* one of so many updates is a delete; 0: none */
-	const char *journal;
+	bool load;
+	struct oracle_options oracle;
 	unsigned writer, writers; /* this process, of so many */
 	bool check;
 	bool may_lose;	   /* answers that a key was lost with its node are right */

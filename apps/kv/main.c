@@ -24,17 +24,12 @@ enum {
 	KEY_RANGE,
 	KEY_TOWARD,
 	KEY_ALTERNATIVE,
-	KEY_VERIFY,
-	KEY_FAULT,
-	KEY_DELETES,
-	KEY_JOURNAL,
 	KEY_WRITER
 };
 
 static const char *const gets[] = { "reads", "rpc", "hybrid", NULL };
 static const char *const puts_by[] = { "send", "imm", "staged", NULL };
 static const char *const alternatives[] = { "A1", "A2", "A3", "A4", "A5", NULL };
-static const char *const faults[] = { "believe", NULL };
 
 static const struct argp_option own[] = {
 	{ 0, 0, 0, 0, "Server:", 3 },
@@ -70,15 +65,8 @@ static const struct argp_option own[] = {
 	  "YCSB's: updates 50 %, 5 %, none; inserts 5 %; read-modify-writes 50 %; default: B", 4 },
 	{ "dist", KEY_DIST, "DIST", 0, "uniform, zipf[:THETA] or latest; default: the mix's", 4 },
 	{ "load", KEY_LOAD, 0, 0, "write every key first", 4 },
-	{ 0, 0, 0, 0, "Oracle:", 5 },
-	{ "verify", KEY_VERIFY, 0, 0, "judge every answer, and read everything at the end", 5 },
-	{ "deletes", KEY_DELETES, "N", 0, "make about one of N updates a delete", 5 },
-	{ "journal", KEY_JOURNAL, "FILE", 0,
-	  "keep what was written and acknowledged there, for other processes and later runs", 5 },
 	{ "writer", KEY_WRITER, "I/N", 0,
-	  "this is process I of N (from 0), and writes keys of its own alone; default: 0/1", 5 },
-	{ "fault", KEY_FAULT, "believe", 0,
-	  "do not check what was READ, to see that --verify finds it", 5 },
+	  "this is process I of N (from 0), and writes keys of its own alone; default: 0/1", 20 },
 	{ 0 }
 };
 
@@ -179,32 +167,11 @@ static error_t parse_server(int key, char *arg, struct argp_state *state, struct
 	case KEY_VALUE_MAX:
 		o->value_max = option_size(state, "value-max", arg);
 		return 0;
-	default:
-		return parse_cluster(key, arg, state, o);
-	}
-}
-
-static error_t parse_oracle(int key, char *arg, struct argp_state *state, struct kv_options *o)
-{
-	switch (key) {
-	case KEY_VERIFY:
-		o->verify = true;
-		return 0;
-	case KEY_DELETES:
-		o->deletes = (unsigned)option_size(state, "deletes", arg);
-		return 0;
-	case KEY_JOURNAL:
-		o->journal = arg;
-		return 0;
 	case KEY_WRITER:
 		parse_writer(state, o, arg);
 		return 0;
-	case KEY_FAULT:
-		option_word(state, "fault", arg, faults);
-		o->believe = true;
-		return 0;
 	default:
-		return parse_server(key, arg, state, o);
+		return parse_cluster(key, arg, state, o);
 	}
 }
 
@@ -224,6 +191,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->common;
+		state->child_inputs[1] = &o->oracle;
 		return 0;
 	case KEY_GET:
 		o->way = option_word(state, "get", arg, gets);
@@ -251,7 +219,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->load = true;
 		return 0;
 	default:
-		return parse_oracle(key, arg, state, o);
+		return parse_server(key, arg, state, o);
 	}
 }
 
@@ -282,7 +250,7 @@ static int client(struct kv_options *o, const char *what)
 			{ "front", kv_front } };
 
 	o->check = !strcmp(what, "check");
-	o->verify |= o->check;
+	o->oracle.verify |= o->check;
 	for (unsigned i = 0; i < sizeof(command) / sizeof(command[0]); i++)
 		if (!strcmp(what, command[i].name))
 			return command[i].run(o) ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -291,7 +259,9 @@ static int client(struct kv_options *o, const char *what)
 
 int main(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 },
+						      { &oracle_argp, 0, NULL, 0 },
+						      { 0 } };
 	static const struct argp argp = {
 		.options = own,
 		.parser = parse,

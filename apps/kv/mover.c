@@ -8,7 +8,7 @@
 #include "hot.h"
 #include "mover.h"
 #include "peer.h"
-#include "say.h"
+#include "log.h"
 
 #define ASKED_MAX    256u
 #define IDLE_US	     1000u
@@ -86,7 +86,7 @@ static void lose(struct mover *m)
 {
 	m->alone = true;
 	m->lost = store_settle(m->store);
-	say("the SoC is gone, and %lu keys with it", m->lost);
+	log_line("the SoC is gone, and %lu keys with it", m->lost);
 }
 
 static void move(struct mover *m, const struct kv_key *k, bool out)
@@ -210,7 +210,7 @@ int mover_open(struct mover **made, const struct kv_options *o, struct store *st
 	m->stop = false;
 	if (pthread_create(&m->thread, NULL, work, m)) {
 		m->stop = true;
-		return complain("no thread");
+		return log_errno("no thread");
 	}
 	return 0;
 }

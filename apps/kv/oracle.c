@@ -3,7 +3,7 @@
 
 #include "clock.h"
 #include "oracle.h"
-#include "say.h"
+#include "log.h"
 
 /* How a value begins; pseudo-random words follow. */
 struct stamp {
@@ -16,8 +16,8 @@ int oracle_open(struct oracle *j, const struct kv_options *o, uint64_t keys)
 	*j = (struct oracle){ .keys = keys,
 			      .low = (uint32_t)o->value_low,
 			      .high = (uint32_t)o->value_high,
-			      .deletes = o->deletes };
-	return journal_map(&j->line, o->journal, keys);
+			      .deletes = o->oracle.deletes };
+	return journal_map(&j->line, o->oracle.journal, keys);
 }
 
 void oracle_close(struct oracle *j)
@@ -79,7 +79,7 @@ static bool may_be_absent(const struct oracle *j, uint64_t key, uint32_t oldest,
 	for (uint32_t n = oldest; n <= newest; n++)
 		if (oracle_deletes(j, key, n))
 			return true;
-	say("key %lu is lost: writes %u to %u are no deletes", key, oldest, newest);
+	log_line("key %lu is lost: writes %u to %u are no deletes", key, oldest, newest);
 	return false;
 }
 
@@ -92,18 +92,18 @@ bool oracle_allows(const struct oracle *j, uint64_t key, uint32_t oldest, const 
 	if (!value)
 		return may_be_absent(j, key, oldest, newest);
 	if (length < sizeof(s)) {
-		say("key %lu: a value of %u octets was never written", key, length);
+		log_line("key %lu: a value of %u octets was never written", key, length);
 		return false;
 	}
 	memcpy(&s, value, sizeof(s));
 	if (s.key != key || s.length != length || !octets_right(value, length, key, s.n)) {
-		say("key %lu: the value is torn, or another key's", key);
+		log_line("key %lu: the value is torn, or another key's", key);
 		return false;
 	}
 	if (s.n < oldest || s.n > newest || oracle_deletes(j, key, s.n) ||
 	    length != oracle_length(j, key, s.n)) {
-		say("key %lu: write %u was read where %u to %u are possible", key, s.n, oldest,
-		    newest);
+		log_line("key %lu: write %u was read where %u to %u are possible", key, s.n, oldest,
+			 newest);
 		return false;
 	}
 	return true;

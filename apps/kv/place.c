@@ -6,7 +6,7 @@
 
 #include "bench.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 
 #define WAIT_MS 5000
 
@@ -102,7 +102,7 @@ int kv_move(const struct kv_options *o)
 	a.end = o->to < o->keys ? o->to + 1 : o->keys;
 	err = ask_all(&a);
 	if (err)
-		say("the host does not move keys: %s", strerror(-err));
+		log_line("the host does not move keys: %s", strerror(-err));
 	return err;
 }
 

@@ -5,7 +5,7 @@
 
 #include "clock.h"
 #include "route.h"
-#include "say.h"
+#include "log.h"
 
 #define BATCH	  32
 #define TELL_EACH 512u	   /* operations between two reports of what is popular */
@@ -152,7 +152,7 @@ static int lose_soc(struct route *r)
 	if (r->down[NODE_SOC])
 		return 0;
 	r->down[NODE_SOC] = true;
-	say("the SoC is gone");
+	log_line("the SoC is gone");
 	for (unsigned i = 0; !err && i < r->options->common.window; i++) {
 		struct kv_slot *ks = &r->node[NODE_SOC].slot[i];
 
@@ -174,7 +174,7 @@ static int take(struct route *r, const struct ibv_wc *wc)
 		return err;
 	if (node == NODE_SOC)
 		return lose_soc(r);
-	say("the connection failed: %s", ibv_wc_status_str(wc->status));
+	log_line("the connection failed: %s", ibv_wc_status_str(wc->status));
 	return err;
 }
 
@@ -214,7 +214,7 @@ static int open_node(struct route *r, unsigned node)
 					   .way = o->way,
 					   .with_imm = o->with_imm,
 					   .stage_all = o->stage_all,
-					   .believe = o->believe,
+					   .believe = o->oracle.believe,
 					   .value_max = (uint32_t)o->value_high,
 					   .done = done,
 					   .arg = r };

@@ -7,14 +7,13 @@
 #include "bench.h"
 #include "clock.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 
 static const char *const ways[] = { "reads", "rpc", "hybrid" };
 
 static void report(const struct bench *b, const struct team *t, uint64_t cpu)
 {
 	const struct kv_options *o = b->options;
-	double seconds = team_seconds(t);
 	char mix[2] = { o->mix->letter, 0 };
 	struct report r;
 
@@ -23,11 +22,7 @@ static void report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_text(&r, "mix", mix);
 	report_count(&r, "keys", o->keys);
 	report_count(&r, "value", o->value_high);
-	report_count(&r, "threads", o->common.threads);
-	report_count(&r, "window", o->common.window);
-	report_count(&r, "operations", t->done);
-	report_number(&r, "seconds", seconds);
-	report_number(&r, "mops", (double)t->done / seconds / 1e6);
+	report_team(&r, t, "operations");
 	report_hist(&r, "get", b->reads);
 	report_hist(&r, "put", b->writes);
 	report_count(&r, "hits", b->hits);
@@ -42,7 +37,7 @@ static void report(const struct bench *b, const struct team *t, uint64_t cpu)
 		report_count(&r, "gone", b->gone);
 	}
 	report_count(&r, "wrong", b->wrong);
-	report_number(&r, "client_cpu_us", t->done ? (double)cpu / 1e3 / (double)t->done : 0);
+	report_cpu(&r, t, cpu);
 	report_close(&r, &o->common, b->reads);
 }
 
@@ -90,7 +85,7 @@ static int open_bench(struct bench *b)
 	b->writes = calloc(1, sizeof(*b->writes));
 	if (!b->reads || !b->writes)
 		return -ENOMEM;
-	if (!o->verify)
+	if (!o->oracle.verify)
 		return 0;
 	b->busy = calloc(b->all, sizeof(*b->busy));
 	return b->busy ? oracle_open(&b->journal, o, b->all) : -ENOMEM;
@@ -105,10 +100,10 @@ int kv_bench(const struct kv_options *o)
 		err = phase(&b, PHASE_LOAD);
 	if (!err && !o->check)
 		err = phase(&b, PHASE_RUN);
-	if (!err && o->verify)
+	if (!err && o->oracle.verify)
 		err = phase(&b, PHASE_CHECK);
-	if (o->verify && (err == -EBADMSG || !err))
-		say("%s", err ? "answers were wrong" : "every answer was right");
+	if (o->oracle.verify && (err == -EBADMSG || !err))
+		log_line("%s", err ? "answers were wrong" : "every answer was right");
 	oracle_close(&b.journal);
 	free(b.busy);
 	free(b.reads);

@@ -5,7 +5,7 @@
 
 #include "kv.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 #include "server.h"
 #include "store.h"
 #include "mover.h"
@@ -215,8 +215,8 @@ static int open_store(struct kv_server *kv, const struct device *d)
 	int err;
 
 	if (store_index_size((uint32_t)buckets) >= size) {
-		say("--memory %lu does not even hold the index; give more, or fewer --buckets",
-		    size);
+		log_line("--memory %lu does not even hold the index; give more, or fewer --buckets",
+			 size);
 		return -EINVAL;
 	}
 	err = region_open(&kv->memory, d, size, REGION_READ);

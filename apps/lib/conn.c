@@ -5,7 +5,7 @@
 
 #include "clock.h"
 #include "conn.h"
-#include "say.h"
+#include "log.h"
 
 #define FOREVER	   7	  /* RNR retries */
 #define DEPTH_MAX  255u	  /* what the field holds */
@@ -52,7 +52,7 @@ int conn_make_qp(struct conn *c, const struct device *d, const struct conn_wish 
 		if (!rdma_create_qp(c->id, d->pd, &init))
 			break;
 		if (!n)
-			return complain("cannot make a QP with %u sends", w->sends);
+			return log_errno("cannot make a QP with %u sends", w->sends);
 		init.cap.max_send_wr = w->sends;
 	}
 	c->qp = c->id->qp;
@@ -68,11 +68,11 @@ static int prepare(struct conn *c, const struct device *d, const struct server_n
 
 	memset(c, 0, sizeof(*c));
 	if (rdma_getaddrinfo(to->host, to->port, &hints, &at))
-		return complain("no RDMA device reaches %s", to->host);
+		return log_errno("no RDMA device reaches %s", to->host);
 	err = rdma_create_ep(&c->id, at, NULL, NULL);
 	rdma_freeaddrinfo(at);
 	if (err)
-		return complain("no RDMA device reaches %s", to->host);
+		return log_errno("no RDMA device reaches %s", to->host);
 	return conn_make_qp(c, d, w);
 }
 
@@ -91,8 +91,8 @@ int conn_open(struct conn *c, const struct device *d, const struct server_name *
 			break;
 		err = -errno;
 		if (clock_ns() > end) {
-			err = complain("%s does not accept a connection on port %s", to->host,
-				       to->port);
+			err = log_errno("%s does not accept a connection on port %s", to->host,
+					to->port);
 			break;
 		}
 		conn_close(c);

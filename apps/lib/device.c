@@ -9,7 +9,7 @@
 
 #include "clock.h"
 #include "device.h"
-#include "say.h"
+#include "log.h"
 
 #define ACK_AT	64u   /* events acknowledged at once */
 #define LOOK_AT 1024u /* empty polls until the clock is read */
@@ -19,7 +19,7 @@ static int take(struct device *d, struct ibv_context *verbs)
 	d->verbs = verbs;
 	d->pd = ibv_alloc_pd(verbs);
 	if (!d->pd || ibv_query_device(verbs, &d->attr))
-		return complain("cannot use %s", ibv_get_device_name(verbs->device));
+		return log_errno("cannot use %s", ibv_get_device_name(verbs->device));
 	return 0;
 }
 
@@ -28,7 +28,7 @@ static int lookup(const char *host, const char *port, int flags, struct rdma_add
 	struct rdma_addrinfo hints = { .ai_flags = flags, .ai_port_space = RDMA_PS_TCP };
 
 	if (rdma_getaddrinfo(host, port, &hints, found))
-		return complain("no RDMA device reaches %s", host);
+		return log_errno("no RDMA device reaches %s", host);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ int device_open_to(struct device *d, const char *host, const char *port)
 	err = rdma_create_ep(&id, to, NULL, NULL);
 	rdma_freeaddrinfo(to);
 	if (err)
-		return complain("no RDMA device reaches %s", host);
+		return log_errno("no RDMA device reaches %s", host);
 	err = take(d, id->verbs);
 	rdma_destroy_ep(id);
 	return err;
@@ -62,7 +62,7 @@ int device_open_at(struct device *d, const char *host)
 			return err;
 		err = rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) ||
 				      rdma_bind_addr(id, at->ai_src_addr)
-			      ? complain("no RDMA device has the address %s", host)
+			      ? log_errno("no RDMA device has the address %s", host)
 			      : take(d, id->verbs);
 		rdma_freeaddrinfo(at);
 		if (id)
@@ -73,7 +73,7 @@ int device_open_at(struct device *d, const char *host)
 	first = list ? list[0] : NULL;
 	rdma_free_devices(list);
 	errno = ENODEV;
-	return first ? take(d, first) : complain("there is no RDMA device");
+	return first ? take(d, first) : log_errno("there is no RDMA device");
 }
 
 void device_close(struct device *d)
@@ -87,7 +87,7 @@ int device_need_atomics(const struct device *d)
 {
 	if (d->attr.atomic_cap != IBV_ATOMIC_NONE)
 		return 0;
-	say("%s has no atomics", ibv_get_device_name(d->verbs->device));
+	log_line("%s has no atomics", ibv_get_device_name(d->verbs->device));
 	return -EOPNOTSUPP;
 }
 
@@ -99,10 +99,10 @@ int region_open(struct region *r, const struct device *d, size_t size, int acces
 	r->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r->base == MAP_FAILED) {
 		r->base = NULL;
-		return complain("no %zu octets of memory", size);
+		return log_errno("no %zu octets of memory", size);
 	}
 	r->mr = ibv_reg_mr(d->pd, r->base, size, access);
-	return r->mr ? 0 : complain("cannot register %zu octets", size);
+	return r->mr ? 0 : log_errno("cannot register %zu octets", size);
 }
 
 void region_close(struct region *r)
@@ -129,10 +129,10 @@ int comp_open(struct comp *c, const struct device *d, unsigned entries, bool eve
 	if (events) {
 		c->channel = ibv_create_comp_channel(d->verbs);
 		if (!c->channel)
-			return complain("cannot make a completion channel");
+			return log_errno("cannot make a completion channel");
 	}
 	c->cq = ibv_create_cq(d->verbs, (int)entries, NULL, c->channel, 0);
-	return c->cq ? 0 : complain("cannot make a CQ of %u entries", entries);
+	return c->cq ? 0 : log_errno("cannot make a CQ of %u entries", entries);
 }
 
 void comp_close(struct comp *c)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "journal.h"
-#include "say.h"
+#include "log.h"
 
 int journal_map(struct journal_line **line, const char *path, uint64_t keys)
 {
@@ -19,7 +19,7 @@ int journal_map(struct journal_line **line, const char *path, uint64_t keys)
 		if (fd < 0 || ftruncate(fd, (off_t)size)) {
 			if (fd >= 0)
 				close(fd);
-			return complain("%s", path);
+			return log_errno("%s", path);
 		}
 	}
 	*line = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -27,7 +27,7 @@ int journal_map(struct journal_line **line, const char *path, uint64_t keys)
 		close(fd);
 	if (*line == MAP_FAILED) {
 		*line = NULL;
-		return complain("no memory for a journal of %lu keys", keys);
+		return log_errno("no memory for a journal of %lu keys", keys);
 	}
 	return 0;
 }

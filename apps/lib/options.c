@@ -13,7 +13,11 @@ enum {
 	KEY_SERIES,
 	KEY_SEED,
 	KEY_WAIT,
-	KEY_QUIET
+	KEY_QUIET,
+	KEY_VERIFY,
+	KEY_DELETES,
+	KEY_JOURNAL,
+	KEY_FAULT
 };
 
 static const struct argp_option known[] = {
@@ -157,3 +161,40 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp options_argp = { .options = known, .parser = parse };
+
+static const struct argp_option judged[] = {
+	{ 0, 0, 0, 0, "Oracle:", 20 },
+	{ "verify", KEY_VERIFY, 0, 0, "judge every answer", 20 },
+	{ "deletes", KEY_DELETES, "N", 0, "make about one of N updates a delete", 20 },
+	{ "journal", KEY_JOURNAL, "FILE", 0,
+	  "keep what was written and acknowledged there, for a later run", 20 },
+	{ "fault", KEY_FAULT, "believe", 0,
+	  "do not check what was READ, to see that --verify finds it", 20 },
+	{ 0 }
+};
+
+static error_t parse_oracle(int key, char *arg, struct argp_state *state)
+{
+	static const char *const faults[] = { "believe", NULL };
+	struct oracle_options *o = state->input;
+
+	switch (key) {
+	case KEY_VERIFY:
+		o->verify = true;
+		return 0;
+	case KEY_DELETES:
+		o->deletes = (unsigned)option_size(state, "deletes", arg);
+		return 0;
+	case KEY_JOURNAL:
+		o->journal = arg;
+		return 0;
+	case KEY_FAULT:
+		option_word(state, "fault", arg, faults);
+		o->believe = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp oracle_argp = { .options = judged, .parser = parse_oracle };

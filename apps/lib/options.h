@@ -27,11 +27,20 @@ struct options {
 		.seconds = 2, .seed = 1                                                            \
 	}
 
+/* Of the programs that judge each answer; a struct argp_child's input with oracle_argp. */
+struct oracle_options {
+	bool verify;
+	unsigned deletes;    /* one of so many updates is a delete; 0: none */
+	const char *journal; /* file, or NULL */
+	bool believe;	     /* a client leaves its checks out: to see that the oracle finds it */
+};
+
 /* Keys of the programs' own options begin here. */
 #define OPTION_OWN 0x200
 
 /* argp_child with this parser; its input is a struct options. */
 extern const struct argp options_argp;
+extern const struct argp oracle_argp;
 
 /* "64", "10K" (10000), "64Ki" (65536), "1M", "1Mi"; ends the program with a line if it is none. */
 uint64_t option_size(struct argp_state *state, const char *name, const char *text);

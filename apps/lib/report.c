@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "report.h"
-#include "say.h"
+#include "log.h"
 
 static const double percents[] = { 0,  1,  5,  10, 20, 30, 40,	 50,   60,    70, 80,
 				   85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100 };
@@ -28,6 +28,22 @@ void report_count(struct report *r, const char *name, uint64_t value)
 void report_number(struct report *r, const char *name, double value)
 {
 	json_object_set_new(r->figures, name, json_real(value));
+}
+
+void report_team(struct report *r, const struct team *t, const char *what)
+{
+	double seconds = team_seconds(t);
+
+	report_count(r, "threads", t->options->threads);
+	report_count(r, "window", t->options->window);
+	report_count(r, what, t->done);
+	report_number(r, "seconds", seconds);
+	report_number(r, "mops", (double)t->done / seconds / 1e6);
+}
+
+void report_cpu(struct report *r, const struct team *t, uint64_t cpu_ns)
+{
+	report_number(r, "client_cpu_us", t->done ? (double)cpu_ns / 1e3 / (double)t->done : 0);
 }
 
 static void percentile(struct report *r, const char *name, const char *which, double us)
@@ -65,7 +81,7 @@ static int add_csv(const json_t *figures, const char *path)
 	json_t *v;
 
 	if (!f || fstat(fileno(f), &st))
-		return complain("%s", path);
+		return log_errno("%s", path);
 	if (!st.st_size) {
 		json_object_foreach((json_t *)figures, key, v)
 		{
@@ -82,7 +98,7 @@ static int add_csv(const json_t *figures, const char *path)
 		between = ",";
 	}
 	fputc('\n', f);
-	return fclose(f) ? complain("%s", path) : 0;
+	return fclose(f) ? log_errno("%s", path) : 0;
 }
 
 static int write_cdf(const struct hist *h, const char *path)
@@ -90,11 +106,11 @@ static int write_cdf(const struct hist *h, const char *path)
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		return complain("%s", path);
+		return log_errno("%s", path);
 	fputs("percent,us\n", f);
 	for (unsigned i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
 		fprintf(f, "%g,%.3f\n", percents[i], (double)hist_at(h, percents[i]) / 1e3);
-	return fclose(f) ? complain("%s", path) : 0;
+	return fclose(f) ? log_errno("%s", path) : 0;
 }
 
 int report_close(struct report *r, const struct options *o, const struct hist *h)

@@ -12,6 +12,7 @@
 
 #include "hist.h"
 #include "options.h"
+#include "team.h"
 
 struct report {
 	json_t *figures;
@@ -23,6 +24,10 @@ void report_count(struct report *r, const char *name, uint64_t value);
 void report_number(struct report *r, const char *name, double value);
 /* NAME_p50_us and so on, and with o->cdf the whole distribution. */
 void report_hist(struct report *r, const char *name, const struct hist *h);
+/* What a team did: threads, window, how many (by this name), seconds, mops. */
+void report_team(struct report *r, const struct team *t, const char *what);
+/* client_cpu_us: of so many nanoseconds of CPU, each operation's. */
+void report_cpu(struct report *r, const struct team *t, uint64_t cpu_ns);
 /* Prints and frees it; h (or NULL) is what o->cdf gets. 0 or a negative errno. */
 int report_close(struct report *r, const struct options *o, const struct hist *h);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "say.h"
+#include "log.h"
 #include "server.h"
 #include "worker.h"
 
@@ -35,15 +35,15 @@ static int listen_on(struct server *s)
 
 	s->channel = rdma_create_event_channel();
 	if (!s->channel || rdma_create_id(s->channel, &s->listener, NULL, RDMA_PS_TCP))
-		return complain("cannot use rdma_cm");
+		return log_errno("cannot use rdma_cm");
 	if (rdma_getaddrinfo(s->config.host, s->config.port, &hints, &at))
-		return complain("no address for port %s", s->config.port);
+		return log_errno("no address for port %s", s->config.port);
 	err = rdma_bind_addr(s->listener, at->ai_src_addr) || rdma_listen(s->listener, BACKLOG);
 	rdma_freeaddrinfo(at);
 	if (err)
-		return complain("cannot listen on port %s", s->config.port);
+		return log_errno("cannot listen on port %s", s->config.port);
 	flags = fcntl(s->channel->fd, F_GETFL);
-	return fcntl(s->channel->fd, F_SETFL, flags | O_NONBLOCK) ? complain("fcntl") : 0;
+	return fcntl(s->channel->fd, F_SETFL, flags | O_NONBLOCK) ? log_errno("fcntl") : 0;
 }
 
 int server_open(struct server *s, const struct server_config *config, const struct server_ops *ops)
@@ -81,8 +81,9 @@ static int admit(struct session *s, const struct rdma_cm_event *ev)
 	int err;
 
 	if (s->conn.id->verbs != s->server->device.verbs) {
-		say("a connection came over another device than %s; name its address with --host",
-		    ibv_get_device_name(s->server->device.verbs->device));
+		log_line("a connection came over another device than %s; name its address with "
+			 "--host",
+			 ibv_get_device_name(s->server->device.verbs->device));
 		return -ENODEV;
 	}
 	conn_take_hello(&hello, &ev->param.conn);

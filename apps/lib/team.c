@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "say.h"
+#include "log.h"
 #include "team.h"
 
 #define LOOK_US	   1000u
 #define SHOW_NS	   1000000000u
 #define NOTE_NS	   100000000u
+#define ANSWER_MS  10000 /* for any answer at all */
 #define RANDOM_GAP 0x9e3779b97f4a7c15u
 
 static void *work(void *arg)
@@ -85,7 +86,7 @@ static void watch(struct team *t)
 	if (p.series)
 		fputs("seconds,mops\n", p.series);
 	else if (o->series)
-		complain("%s", o->series);
+		log_errno("%s", o->series);
 	while (t->running) {
 		uint64_t now = clock_ns();
 
@@ -130,7 +131,7 @@ static void start(struct team *t)
 	t->running = n;
 	for (unsigned i = 0; i < n; i++)
 		if (pthread_create(&t->member[i].thread, NULL, work, &t->member[i]))
-			exit(-complain("no thread")); /* those that run wait for ever */
+			exit(-log_errno("no thread")); /* those that run wait for ever */
 	t->begun = clock_ns();
 	pthread_barrier_wait(&t->start);
 }
@@ -175,4 +176,17 @@ void team_close(struct team *t)
 double team_seconds(const struct team *t)
 {
 	return (double)(t->ended - t->begun) / 1e9;
+}
+
+int member_fill_window(struct member *m, const struct window *w, const unsigned *under_way)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < m->team->options->window; i++)
+		err = w->begin(m->user, i);
+	while (!err && *under_way)
+		err = w->poll(m->user, ANSWER_MS);
+	if (err == -ETIMEDOUT)
+		log_line("the server has not answered for %d s", ANSWER_MS / 1000);
+	return err;
 }

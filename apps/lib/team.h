@@ -51,6 +51,16 @@ int team_run(struct team *t, const struct options *o, const struct team_ops *ops
 void team_close(struct team *t);
 double team_seconds(const struct team *t);
 
+/* Keep m->team->options->window operations under way. */
+struct window {
+	/* Begin one in this slot, if member_goes_on(); 0 or a negative errno. */
+	int (*begin)(void *user, unsigned slot);
+	/* Take what has completed, which begins more; -ETIMEDOUT: nothing came for so long. */
+	int (*poll)(void *user, int milliseconds);
+};
+/* Until none is under way, or the first error, which is returned. */
+int member_fill_window(struct member *m, const struct window *w, const unsigned *under_way);
+
 /* May it begin another operation, having begun so many? */
 static inline bool member_goes_on(const struct member *m, uint64_t begun)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "clock.h"
-#include "say.h"
+#include "log.h"
 #include "worker.h"
 
 #define BATCH	   32
@@ -206,6 +207,7 @@ static void *work(void *arg)
 	struct ibv_wc wc[BATCH];
 	int wait = w->server->ops->look ? 0 : WAIT_MS;
 	uint64_t swept = clock_ns();
+	bool yield = false;
 
 	while (!server_stopped()) {
 		int n = comp_wait(&w->comp, wc, BATCH, wait);
@@ -216,6 +218,7 @@ static void *work(void *arg)
 		if (w->server->ops->look)
 			w->server->ops->look(w);
 		flush_all(w);
+		yield = !n && w->server->ops->look && w->server->config.events;
 		if (clock_ns() - swept > WAIT_MS * 1000000u) {
 			sweep(w, false);
 			swept = clock_ns();
@@ -223,6 +226,8 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&w->lock);
 		if (n < 0)
 			break;
+		if (yield) /* with look() it cannot sleep, but others may have the core */
+			sched_yield();
 	}
 	return NULL;
 }
@@ -244,11 +249,11 @@ int worker_start(struct worker *w, struct server *s, unsigned index)
 		return err;
 	w->srq = ibv_create_srq(s->device.pd, &attr);
 	if (!w->srq)
-		return complain("cannot make an SRQ of %u receives", c->slots);
+		return log_errno("cannot make an SRQ of %u receives", c->slots);
 	for (uint32_t i = 0; !err && i < c->slots; i++)
 		err = post_slot(w, i);
 	if (err || pthread_create(&w->thread, NULL, work, w))
-		return complain("cannot start a worker");
+		return log_errno("cannot start a worker");
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "drive.h"
-#include "say.h"
+#include "log.h"
 
 #define WAIT_MS	 5000
 #define QUIET_NS 500000000u
@@ -46,7 +46,7 @@ static int data_right(const struct driver *d, const struct lane *l, const uint8_
 	for (uint32_t i = 0; i < used; i++)
 		if (!rate_right(p + (size_t)i * d->point.size, d->point.size, seed, i,
 				written ? number_of(d, l, i) : 0)) {
-			say("slot %u holds something else", i);
+			log_line("slot %u holds something else", i);
 			return -EBADMSG;
 		}
 	return 0;
@@ -67,7 +67,7 @@ static int count_right(struct driver *d, struct lane *l, struct region *r)
 		seen = *count;
 	}
 	if (!err && seen != l->posted) {
-		say("the server counts %lu of %lu", seen, l->posted);
+		log_line("the server counts %lu of %lu", seen, l->posted);
 		err = -EBADMSG;
 	}
 	return err;

@@ -4,7 +4,7 @@
 
 #include "drive.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 
 #define BATCH	   32
 #define WAIT_MS	   5000
@@ -116,7 +116,7 @@ static int on_completion(struct driver *d, const struct ibv_wc *wc)
 	struct lane *l = lane_of(d, wc->qp_num);
 
 	if (wc->status || !l) {
-		say("the connection failed: %s", ibv_wc_status_str(wc->status));
+		log_line("the connection failed: %s", ibv_wc_status_str(wc->status));
 		return -ECONNRESET;
 	}
 	member_done(d->member, wc->wr_id + 1 - l->done,
@@ -142,7 +142,7 @@ static int take(struct driver *d, int wait)
 	for (int i = 0; !err && i < n; i++)
 		err = on_completion(d, &wc[i]);
 	if (!n && wait)
-		say("nothing has completed for %d s", wait / 1000);
+		log_line("nothing has completed for %d s", wait / 1000);
 	return err ? err : !n && wait ? -ETIMEDOUT : 0;
 }
 
@@ -178,14 +178,10 @@ static int report(const struct rate_job *job, const struct team *t, uint64_t cpu
 	report_count(&r, "signal", job->point.signal);
 	report_count(&r, "inline", job->point.inline_data);
 	report_count(&r, "qps", o->qps);
-	report_count(&r, "threads", o->common.threads);
-	report_count(&r, "window", o->common.window);
-	report_count(&r, "operations", t->done);
-	report_number(&r, "seconds", seconds);
-	report_number(&r, "mops", (double)t->done / seconds / 1e6);
+	report_team(&r, t, "operations");
 	report_number(&r, "gbps", (double)t->done * job->point.size * 8 / seconds / 1e9);
 	report_hist(&r, "", t->hist);
-	report_number(&r, "client_cpu_us", t->done ? (double)cpu / 1e3 / (double)t->done : 0);
+	report_cpu(&r, t, cpu);
 	return report_close(&r, &o->common, t->hist);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "drive.h"
-#include "say.h"
+#include "log.h"
 
 static bool is_atomic(enum rate_op op)
 {
@@ -27,12 +27,12 @@ static int join(struct driver *d, struct lane *l)
 		return err;
 	memcpy(&l->offer, hello.octets, sizeof(l->offer));
 	if (l->offer.magic != RATE_MAGIC) {
-		say("what listens there is no uwarp-rate");
+		log_line("what listens there is no uwarp-rate");
 		return -EPROTO;
 	}
 	if (o->op == RATE_SEND && d->point.size > l->offer.message) {
-		say("--size %u: the server was told to receive at most %u octets (--message)",
-		    d->point.size, l->offer.message);
+		log_line("--size %u: the server was told to receive at most %u octets (--message)",
+			 d->point.size, l->offer.message);
 		return -EMSGSIZE;
 	}
 	return 0;

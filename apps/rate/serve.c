@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rate.h"
-#include "say.h"
+#include "log.h"
 #include "server.h"
 
 #define SLOTS	   1024

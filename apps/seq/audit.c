@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "report.h"
-#include "say.h"
+#include "log.h"
 #include "seq.h"
 
 #define CHUNK	(1u << 16) /* octets read at once */
@@ -100,7 +100,7 @@ static int open_audit(struct audit *a)
 				&hello);
 	memcpy(&a->hello, hello.octets, sizeof(a->hello));
 	if (!err && a->hello.magic != SEQ_MAGIC) {
-		say("what listens there is no uwarp-seq");
+		log_line("what listens there is no uwarp-seq");
 		err = -EPROTO;
 	}
 	return err;

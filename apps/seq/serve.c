@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "rpc.h"
-#include "say.h"
+#include "log.h"
 #include "seq.h"
 #include "server.h"
 
@@ -62,7 +62,7 @@ static int open_memory(struct sequencer *q, const struct device *d)
 	if (err)
 		return err;
 	if (d->attr.atomic_cap == IBV_ATOMIC_NONE)
-		say("this device has no atomics: only --mode rpc without --verify will work");
+		log_line("this device has no atomics: only --mode rpc without --verify will work");
 	q->hello = (struct seq_hello){ .magic = SEQ_MAGIC,
 				       .base = (uintptr_t)q->memory.base,
 				       .stride = stride,

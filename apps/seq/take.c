@@ -7,7 +7,7 @@
 #include "clock.h"
 #include "report.h"
 #include "rpc.h"
-#include "say.h"
+#include "log.h"
 #include "seq.h"
 #include "team.h"
 
@@ -73,8 +73,8 @@ static int claim(struct taker *t, unsigned slot)
 	struct request *r = &t->request[slot];
 
 	if (r->ticket >= t->hello.entries) {
-		say("ticket %lu has no entry in the ledger; give the server more --entries",
-		    r->ticket);
+		log_line("ticket %lu has no entry in the ledger; give the server more --entries",
+			 r->ticket);
 		return -ENOSPC;
 	}
 	return post_atomic(t, slot, IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -108,7 +108,7 @@ static int on_claim(struct taker *t, unsigned slot, uint64_t owner)
 	struct request *r = &t->request[slot];
 
 	if (owner && !t->wrong++)
-		say("ticket %lu was given twice", r->ticket);
+		log_line("ticket %lu was given twice", r->ticket);
 	return ++r->ticket < r->end ? claim(t, slot) : go_on(t, slot);
 }
 
@@ -132,7 +132,7 @@ static int on_completion(struct taker *t, const struct ibv_wc *wc)
 	unsigned slot = (unsigned)wc->wr_id;
 
 	if (wc->status) {
-		say("the connection failed: %s", ibv_wc_status_str(wc->status));
+		log_line("the connection failed: %s", ibv_wc_status_str(wc->status));
 		return -ECONNRESET;
 	}
 	if (wc->wr_id & RPC_CALL)
@@ -166,7 +166,7 @@ static int run(struct member *m)
 			err = on_completion(t, &wc[i]);
 	}
 	if (err == -ETIMEDOUT)
-		say("the server has not answered for %d s", WAIT_MS / 1000);
+		log_line("the server has not answered for %d s", WAIT_MS / 1000);
 	return err ? err : t->wrong ? -EBADMSG : 0;
 }
 
@@ -210,7 +210,7 @@ static int open_taker(struct member *m)
 			&hello);
 	memcpy(&t->hello, hello.octets, sizeof(t->hello));
 	if (!err && t->hello.magic != SEQ_MAGIC) {
-		say("what listens there is no uwarp-seq");
+		log_line("what listens there is no uwarp-seq");
 		err = -EPROTO;
 	}
 	return err;
@@ -231,19 +231,14 @@ static void close_taker(struct member *m)
 
 static int report(const struct seq_options *o, const struct team *t, uint64_t cpu)
 {
-	double seconds = team_seconds(t);
 	struct report r;
 
 	report_open(&r, "uwarp-seq");
 	report_text(&r, "mode", o->way == SEQ_FAA ? "faa" : "rpc");
 	report_count(&r, "batch", o->batch);
-	report_count(&r, "threads", o->common.threads);
-	report_count(&r, "window", o->common.window);
-	report_count(&r, "tickets", t->done);
-	report_number(&r, "seconds", seconds);
-	report_number(&r, "mops", (double)t->done / seconds / 1e6);
+	report_team(&r, t, "tickets");
 	report_hist(&r, "", t->hist);
-	report_number(&r, "client_cpu_us", t->done ? (double)cpu / 1e3 / (double)t->done : 0);
+	report_cpu(&r, t, cpu);
 	return report_close(&r, &o->common, t->hist);
 }
 

@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "peer.h"
 #include "report.h"
-#include "say.h"
+#include "log.h"
 #include "team.h"
 
 #define ROOM	(1u << 21)
@@ -34,7 +34,7 @@ static int send_all(const struct talker *t, size_t n)
 		ssize_t m = send(t->fd, t->out + at, n - at, MSG_NOSIGNAL);
 
 		if (m < 0)
-			return complain("send");
+			return log_errno("send");
 		at += (size_t)m;
 	}
 	return 0;
@@ -80,7 +80,7 @@ static int receive(struct talker *t)
 			return 0;
 		}
 		if (!n || errno != EAGAIN)
-			return n ? complain("recv") : -ECONNRESET;
+			return n ? log_errno("recv") : -ECONNRESET;
 		if (round % 1024)
 			continue;
 		end = end ? end : clock_ns() + WAIT_NS;
@@ -119,9 +119,9 @@ static int run(struct member *m)
 			err = fill(t);
 	}
 	if (err)
-		say("no answer: %s", strerror(-err));
+		log_line("no answer: %s", strerror(-err));
 	if (t->bad)
-		say("%lu requests were refused", t->bad);
+		log_line("%lu requests were refused", t->bad);
 	return err ? err : t->bad ? -EBADMSG : 0;
 }
 
@@ -172,18 +172,12 @@ int peer_run(const struct peer_options *o)
 	int err = team_run(&team, &o->common, &ops, (void *)o);
 
 	if (!err) {
-		double seconds = team_seconds(&team);
 
 		report_open(&r, "uwarp-tcp-peer");
 		report_text(&r, "protocol", o->protocol->name);
-		report_count(&r, "threads", o->common.threads);
-		report_count(&r, "window", o->common.window);
-		report_count(&r, "operations", team.done);
-		report_number(&r, "seconds", seconds);
-		report_number(&r, "mops", (double)team.done / seconds / 1e6);
+		report_team(&r, &team, "operations");
 		report_hist(&r, "", team.hist);
-		report_number(&r, "client_cpu_us",
-			      team.done ? (double)(cpu_ns() - cpu) / 1e3 / (double)team.done : 0);
+		report_cpu(&r, &team, cpu_ns() - cpu);
 		err = report_close(&r, &o->common, team.hist);
 	}
 	team_close(&team);

@@ -12,7 +12,7 @@
 
 #include "calls.h"
 #include "peer.h"
-#include "say.h"
+#include "log.h"
 #include "tree.h"
 
 #define EVENTS 64
@@ -109,7 +109,7 @@ static int accept_all(struct thread *t, unsigned threads, int listener)
 			return -ENOMEM;
 		l->fd = accept(listener, NULL, NULL);
 		if (l->fd < 0 || epoll_ctl(t[next % threads].epoll, EPOLL_CTL_ADD, l->fd, &ev))
-			return complain("accept");
+			return log_errno("accept");
 	}
 }
 
@@ -120,7 +120,7 @@ static int load(struct tree *t, uint64_t keys)
 	int err = 0;
 
 	if (!memory)
-		return complain("no memory");
+		return log_errno("no memory");
 	tree_open(t, memory, pages, 4096);
 	for (uint64_t i = 0; !err && i < keys; i++)
 		err = tree_put(t, call_key(i * step % keys), i);
@@ -144,7 +144,7 @@ int peer_serve(const struct peer_options *o)
 		t[i].calls = s;
 		t[i].epoll = epoll_create1(0);
 		if (t[i].epoll < 0 || pthread_create(&t[i].thread, NULL, work, &t[i]))
-			return complain("no thread");
+			return log_errno("no thread");
 	}
 	printf("uwarp-tcp-peer: ready on port %s\n", o->common.server.port);
 	fflush(stdout);

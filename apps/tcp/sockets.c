@@ -7,7 +7,7 @@
 
 #include "clock.h"
 #include "peer.h"
-#include "say.h"
+#include "log.h"
 
 #define RETRY_EACH 20000u /* us */
 #define BACKLOG	   128
@@ -17,7 +17,7 @@ static struct addrinfo *lookup(const char *host, const char *port, int flags)
 	struct addrinfo hints = { .ai_flags = flags, .ai_socktype = SOCK_STREAM }, *found = NULL;
 
 	if (getaddrinfo(host, port, &hints, &found))
-		say("no address for %s port %s", host ? host : "any host", port);
+		log_line("no address for %s port %s", host ? host : "any host", port);
 	return found;
 }
 
@@ -45,7 +45,7 @@ int peer_connect(const struct server_name *to)
 	while ((fd = try(a)) < 0 && clock_ns() < end)
 		usleep(RETRY_EACH);
 	freeaddrinfo(a);
-	return fd < 0 ? complain("%s does not listen on port %s", to->host, to->port) : fd;
+	return fd < 0 ? log_errno("%s does not listen on port %s", to->host, to->port) : fd;
 }
 
 int peer_listen(const struct options *o)
@@ -60,5 +60,5 @@ int peer_listen(const struct options *o)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* accepted ones inherit it */
 	err = fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, BACKLOG);
 	freeaddrinfo(a);
-	return err ? complain("cannot listen on port %s", o->server.port) : fd;
+	return err ? log_errno("cannot listen on port %s", o->server.port) : fd;
 }

@@ -234,9 +234,10 @@ def rate(rig):
 # ---- host and SoC -----------------------------------------------------------------------
 
 # Both are processes of this machine: a model. Its parameters: the network of the B-tree study has 50 Gb/s, and a BlueField-2
-# has up to 36 % less throughput than the plain NIC (the study of DPU paths). Cores are not modelled: both have this machine's.
-SOC, HOST_RATE, SOC_RATE = "127.0.0.5", "50G", "32G"
-MODEL = "model (links: host 50 Gb/s, SoC 32 Gb/s)"
+# has up to 36 % less throughput than the plain NIC (the study of DPU paths). Both rates are divided by 500, so that the links
+# are what limits and not the cores, of which host, SoC and client have this machine's between them: the ratios are the model's.
+SOC, HOST_RATE, SOC_RATE = "127.0.0.5", "100M", "64M"
+MODEL = "model (links: host 50 Gb/s, SoC 32 Gb/s, both divided by 500)"
 ALTERNATIVES = ("A1", "A2", "A3", "A4", "A5", "A5+A4", "A5+A1")
 MIGRATION_SECONDS, MIGRATION_KEYS = 6, 2000
 
@@ -259,7 +260,7 @@ def alternative(rig, name):
         with Group() as group:
             start_host(rig, group, f"uwarp-kv serve --bind {THERE} --buckets 4Ki --events")
             result(rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} --keys {KV_KEYS} --value {VALUE} --load -n 1 --json --quiet")), rig.limit)
-            front = start_soc(rig, group, f"uwarp-kv front {THERE} --bind {SOC}")
+            front = start_soc(rig, group, f"uwarp-kv front {THERE} --bind {SOC} --events")
             client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} {same} --mix C --alternative {name} -w 16 -s {SECONDS} --json --quiet"))
             got = measured(front, client, rig.limit)
         return {"value": got["mops"], "p50": got["get_p50_us"], "server_cpu_us": got["server_cpu_us"]}
@@ -302,9 +303,9 @@ def tree_place(rig, place):
         first = round(TREE_KEYS * alone["host"] / (alone["host"] + alone["soc"])) if known else TREE_KEYS
         with Group() as group:
             if place != "soc":
-                start_host(rig, group, f"uwarp-btree serve --bind {THERE} --keys {first}")
+                start_host(rig, group, f"uwarp-btree serve --bind {THERE} --keys {first} --events")
             if place != "host":
-                start_soc(rig, group, f"uwarp-btree serve --bind {SOC} " + (f"--first {first} --keys {TREE_KEYS - first}" if known else f"--keys {first}"))
+                start_soc(rig, group, f"uwarp-btree serve --bind {SOC} --events " + (f"--first {first} --keys {TREE_KEYS - first}" if known else f"--keys {first}"))
             both = f" --soc {SOC} --split {first}" if known else ""
             got = result(rig.start_uwarp(group, HERE, words(run.format(SOC if place == "soc" else THERE) + both)), rig.limit)
         alone[place] = got["mops"]

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "say.h"
+#include "log.h"
 
 #define LINE_MAX_OCTETS 512
 
@@ -17,7 +17,7 @@ static void line(const char *format, va_list values, int err)
 		err ? strerror(err) : "");
 }
 
-void say(const char *format, ...)
+void log_line(const char *format, ...)
 {
 	va_list values;
 
@@ -26,7 +26,7 @@ void say(const char *format, ...)
 	va_end(values);
 }
 
-int complain(const char *format, ...)
+int log_errno(const char *format, ...)
 {
 	int err = errno ? errno : EIO;
 	va_list values;
