@@ -60,6 +60,9 @@ void engine_log_link(const struct io_link *l)
 		{ "tx_merged", st->tx_merged },
 		{ "tx_chains", st->tx_chains },
 		{ "tx_unmerged", st->tx_unmerged },
+		{ "rx_sums", st->rx_sums },
+		{ "tx_sums", st->tx_sums },
+		{ "tx_parts", st->tx_parts },
 	};
 
 	log_counted(l->ops->name, c, sizeof(c) / sizeof(c[0]));

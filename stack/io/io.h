@@ -68,6 +68,9 @@ struct io_stats {
 	/* IO_TSO, of tx_frames: tx_merged were sent merged, in tx_chains long segments; tx_unmerged
 	 * were sent singly, since the port refused their long segment. */
 	uint64_t tx_merged, tx_chains, tx_unmerged;
+	/* DPDK ports: frames whose TCP checksum the card found right, and was asked to compute;
+	 * frames and long segments that were sent out of several buffers */
+	uint64_t rx_sums, tx_sums, tx_parts;
 };
 
 struct io_ops {

@@ -61,12 +61,13 @@ static ssize_t log_write(void *cookie, const char *buf, size_t size)
 
 	(void)cookie;
 	/* Before it aborts the process DPDK should be heard. */
-	bool loud = eal.verbose || rte_log_cur_msg_loglevel() <= (int)RTE_LOG_CRIT;
+	int level = rte_log_cur_msg_loglevel();
+	bool loud = eal.verbose || level <= (int)RTE_LOG_CRIT;
 	if (loud && write(STDERR_FILENO, buf, size) < 0)
 		return (ssize_t)size;
 	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '.'))
 		n--;
-	if (n == 0)
+	if (n == 0 || level > (int)RTE_LOG_ERR)
 		return (ssize_t)size;
 	pthread_mutex_lock(&eal.said_lock);
 	if (!eal.said[0]) {

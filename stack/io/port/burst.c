@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "burst.h"
 #include "csum.h"
+#include "vlan.h"
 
 #include <string.h>
 
@@ -43,8 +44,13 @@ static bool add(const struct sender *s, struct burst *b, struct io_frame **v, un
 	}
 	if (!m)
 		return false;
-	if (run == 1 && v[0]->marks & IO_FRAME_SUM)
+	if (run == 1 && v[0]->marks & IO_FRAME_SUM) {
 		csum_ask(m);
+		s->stats->tx_sums++;
+	}
+	if (s->vlan)
+		vlan_tag(m, s->vlan);
+	s->stats->tx_parts += m->nb_segs > 1;
 	b->octets[b->n] = 0;
 	for (unsigned i = 0; i < run; i++)
 		b->octets[b->n] += frame_len(v[i]);

@@ -11,7 +11,8 @@
 
 struct sender {
 	uint16_t port, queue;
-	bool chains; /* the driver takes frames of several buffers */
+	bool chains;   /* the driver takes frames of several buffers */
+	uint16_t vlan; /* tag of all frames; 0: none */
 	uint32_t frame_max;
 	struct tso tso;
 	struct rte_mempool *mp;

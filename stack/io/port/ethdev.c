@@ -33,11 +33,24 @@ int ethdev_unplug(uint16_t port)
 	return rte_dev_remove(info.device);
 }
 
+uint64_t ethdev_rss(const struct rte_eth_dev_info *info)
+{
+	return info->flow_type_rss_offloads &
+	       (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP);
+}
+
+unsigned ethdev_mtu_max(const struct rte_eth_dev_info *info)
+{
+	unsigned frame = info->max_rx_pktlen, head = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	unsigned mtu = info->max_mtu ? info->max_mtu : UINT16_MAX;
+
+	return frame > head ? RTE_MIN(mtu, frame - head) : mtu;
+}
+
 /* A connection's frames all come to one queue. */
 static void spread(struct rte_eth_conf *conf, const struct rte_eth_dev_info *info)
 {
-	uint64_t hf = info->flow_type_rss_offloads &
-		      (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP);
+	uint64_t hf = ethdev_rss(info);
 
 	if (!hf)
 		return;
@@ -68,6 +81,10 @@ int ethdev_configure(uint16_t port, const struct ethdev_setup *s)
 	if (s->csum) {
 		conf.rxmode.offloads |= csum_rx_offloads(&info);
 		conf.txmode.offloads |= csum_tx_offloads(&info);
+	}
+	if (s->vlan) {
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
+		conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
 	}
 	if (n > 1)
 		spread(&conf, &info);

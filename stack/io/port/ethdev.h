@@ -3,6 +3,8 @@
 #ifndef UWARP_IO_PORT_ETHDEV_H
 #define UWARP_IO_PORT_ETHDEV_H
 
+#include <rte_ethdev.h>
+
 #include "io/dpdk/frame.h"
 
 struct ethdev_plug {
@@ -19,8 +21,15 @@ struct ethdev_setup {
 	unsigned queues;	       /* number of RX queues, and of TX queues */
 	unsigned mtu;		       /* 0: keep the MTU of the driver */
 	bool tso;		       /* use TSO if the port supports TSO */
+	bool vlan;		       /* insert and strip VLAN tags; the port supports both */
 	bool csum; /* use TCP checksum offload if the port supports checksum offload */
 };
+
+/* The hashes over TCP connections that the driver offers for RSS; 0: none. */
+uint64_t ethdev_rss(const struct rte_eth_dev_info *info);
+
+/* The largest IP MTU that the driver takes. */
+unsigned ethdev_mtu_max(const struct rte_eth_dev_info *info);
 
 /* Configure the port. With several queues, RSS spreads connections over the queues if the driver
  * supports RSS. 0 or -errno. */

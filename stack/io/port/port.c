@@ -17,7 +17,9 @@
 #include "ethdev.h"
 #include "port.h"
 #include "io/log.h"
+#include "offloads.h"
 #include "spec.h"
+#include "vlan.h"
 #include "io/dpdk/wrap.h"
 
 enum { LINK_WAIT_MS = 3000 };
@@ -58,12 +60,16 @@ static unsigned port_rx(struct io_link *l, struct io_frame **v, unsigned n)
 	unsigned got =
 		rte_eth_rx_burst(q->id, q->no, m, (uint16_t)RTE_MIN(n, (unsigned)FRAME_BURST));
 
+	if (q->sender.vlan)
+		got = vlan_keep(q->sender.vlan, m, got, &l->stats.rx_drops);
 	for (unsigned i = 0; i < got; i++) {
 		uint32_t len;
 
 		v[i] = frame_from_mbuf(m[i], &len);
-		if (l->flags & IO_RX_CSUM && csum_is_good(m[i]))
+		if (l->flags & IO_RX_CSUM && csum_is_good(m[i])) {
 			v[i]->marks = IO_FRAME_SUM_GOOD;
+			l->stats.rx_sums++;
+		}
 		l->stats.rx_bytes += len;
 	}
 	l->stats.rx_frames += got;
@@ -138,7 +144,10 @@ struct port_job {
 	bool csum; /* ask for checksums; drivers without a card would do them in software */
 	const char *no_tso; /* out: what stands against it */
 	bool no_driver;	    /* out: none that is linked knows the device */
-	unsigned has;	    /* out: queues, if they are too few */
+	bool no_vlan;	    /* out: the port does not do VLAN tags */
+	unsigned has;	    /* out: queues of the port */
+	unsigned mtu_max;   /* out: of the port, if less than the link wants */
+	char uses[192];	    /* out: offloads_text */
 };
 
 static void fill_sender(struct queue *q, struct port_job *j, const struct rte_eth_dev_info *info)
@@ -149,6 +158,7 @@ static void fill_sender(struct queue *q, struct port_job *j, const struct rte_et
 	*s = (struct sender){ .port = q->id,
 			      .queue = q->no,
 			      .chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
+			      .vlan = (uint16_t)j->spec->vlan,
 			      .frame_max = q->link.mtu + FRAME_ETHER,
 			      .mp = q->pools.tx,
 			      .stats = &q->link.stats };
@@ -190,12 +200,18 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 					    .queues = p->n,
 					    .mtu = j->spec->set_mtu,
 					    .tso = j->tso != DPDK_TSO_OFF,
+					    .vlan = j->spec->vlan,
 					    .csum = j->csum };
 	int rc;
 
 	j->has = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
-	if (j->has < p->n)
+	j->no_vlan = j->spec->vlan && !vlan_offered(info);
+	if (j->has < p->n || j->no_vlan)
 		return -ENOTSUP;
+	if (j->spec->set_mtu > ethdev_mtu_max(info)) {
+		j->mtu_max = ethdev_mtu_max(info);
+		return -ERANGE;
+	}
 	for (unsigned i = 0; i < p->n; i++)
 		rx[i] = p->queue[i].pools.rx;
 	rc = ethdev_configure(p->id, &setup);
@@ -206,6 +222,21 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 		return rc;
 	rte_eth_promiscuous_enable(p->id); /* a comfort: what is not for us is dropped above */
 	return 0;
+}
+
+static void describe(struct port_job *j, const struct rte_eth_dev_info *info)
+{
+	const struct io_link *l = &j->p->queue[0].link;
+	const struct offloads_used u = { .rx_csum = l->flags & IO_RX_CSUM,
+					 .tx_csum = l->flags & IO_TX_CSUM,
+					 .tso = l->flags & IO_TSO,
+					 .segments = j->p->queue[0].sender.chains,
+					 .rss = j->p->n > 1 && ethdev_rss(info),
+					 .vlan = j->spec->vlan,
+					 .mtu = l->mtu,
+					 .queues = j->p->n };
+
+	offloads_text(j->uses, sizeof(j->uses), info, &u);
 }
 
 static int job_plug(void *arg)
@@ -229,6 +260,8 @@ static int job_plug(void *arg)
 		q->id = p->id;
 		fill_sender(q, j, &info);
 	}
+	if (rc == 0)
+		describe(j, &info);
 	return rc;
 }
 
@@ -304,6 +337,13 @@ static uw_status open_device(struct port *p, const struct port_spec *s,
 	rc = eal_run(job_plug, &job);
 	if (rc == -ENOTSUP && job.has && job.has < p->n)
 		return spec_say_queues(cfg->link, job.has, p->n);
+	if (job.mtu_max)
+		return log_error(UW_E_INVAL, "an MTU of %u does not fit link %s: it takes up to %u",
+				 s->set_mtu, cfg->link, job.mtu_max);
+	if (job.no_vlan)
+		return log_error(UW_E_UNSUPPORTED,
+				 "no VLAN on link %s: its driver does not insert and strip tags",
+				 cfg->link);
 	if (rc < 0 && s->kind == PORT_PCI)
 		return complain_pci(s, rc, job.no_driver);
 	if (rc < 0) {
@@ -314,6 +354,8 @@ static uw_status open_device(struct port *p, const struct port_spec *s,
 	}
 	if (cfg->tso == DPDK_TSO_ON && job.no_tso)
 		return log_error(UW_E_UNSUPPORTED, "no TSO on link %s: %s", cfg->link, job.no_tso);
+	if (cfg->verbose)
+		log_error(UW_OK, "link %s: %s", cfg->link, job.uses);
 	wait_link(p, s->device);
 	return UW_OK;
 }

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ether.h>
@@ -19,6 +20,8 @@ enum {
 	XDP_RX_FRAMES = 8192, /* of which the driver keeps 2,048 */
 	XDP_ROOM = 3520,      /* a frame and all that goes with it share a page */
 	VLAN_LEN = 4,
+	DRIVER_LEN = 16, /* virtio has a header of its own in front of a frame */
+	VLAN_MAX = 4094,
 	PACKET_RING = 512,   /* frames in a packet socket's ring */
 	PACKET_HEADER = 128, /* what the kernel puts before each of them, at most */
 	PACKET_BLOCK = 1 << 16,
@@ -94,6 +97,38 @@ static uw_status spec_kernel_if(struct port_spec *s, const struct dpdk_config *c
 	return spec_xdp(s, &kernel, cfg);
 }
 
+/* Take "vlan=N" out of the driver's arguments; false: N is none. */
+static bool take_vlan(struct port_spec *s)
+{
+	static const char key[] = "vlan=";
+	char *at = s->args, *end;
+
+	while (at && strncmp(at, key, sizeof(key) - 1)) {
+		at = strchr(at, ',');
+		at += at != NULL;
+	}
+	if (!at)
+		return true;
+	unsigned long id = strtoul(at + sizeof(key) - 1, &end, 10);
+	s->vlan = (unsigned)id;
+	if (end == at + sizeof(key) - 1 || (*end && *end != ',') || !id || id > VLAN_MAX)
+		return false;
+	if (*end)
+		end++;
+	else if (at > s->args)
+		at--;
+	memmove(at, end, strlen(end) + 1);
+	return true;
+}
+
+static uw_status spec_pci(struct port_spec *s, const struct dpdk_config *cfg)
+{
+	if (!take_vlan(s))
+		return log_error(UW_E_INVAL, "link %s: a VLAN is vlan=1 to vlan=%d", cfg->link,
+				 VLAN_MAX);
+	return pci_dev_check(PCI_DEV_ROOT, s->name, &s->pci);
+}
+
 static void spec_device(struct port_spec *s, const struct dpdk_config *cfg)
 {
 	const char *comma = strchr(s->device, ',');
@@ -102,7 +137,7 @@ static void spec_device(struct port_spec *s, const struct dpdk_config *cfg)
 	snprintf(s->name, sizeof(s->name), "%.*s", name, s->device);
 	snprintf(s->args, sizeof(s->args), "%s", comma ? comma + 1 : "");
 	s->mtu = cfg->mtu ? cfg->mtu : RTE_ETHER_MTU;
-	s->room = RTE_ALIGN_CEIL(s->mtu + FRAME_ETHER + VLAN_LEN, RTE_CACHE_LINE_SIZE);
+	s->room = RTE_ALIGN_CEIL(s->mtu + FRAME_ETHER + VLAN_LEN + DRIVER_LEN, RTE_CACHE_LINE_SIZE);
 	s->room = RTE_MAX(s->room, 2048U); /* what drivers take for granted */
 	s->bus = s->kind == PORT_PCI ? "pci" : "vdev";
 	s->set_mtu = s->kind == PORT_PCI ? s->mtu : 0;
@@ -122,7 +157,7 @@ uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg)
 	s->ntx = s->queues > 1 ? TX_FRAMES / 2 : TX_FRAMES;
 	if (s->kind == PORT_PCI || s->kind == PORT_DEVARGS) {
 		spec_device(s, cfg);
-		return s->kind == PORT_PCI ? pci_dev_check(PCI_DEV_ROOT, s->name, &s->pci) : UW_OK;
+		return s->kind == PORT_PCI ? spec_pci(s, cfg) : UW_OK;
 	}
 	s->bus = "vdev";
 	snprintf(s->name, sizeof(s->name), "net_%s%u",

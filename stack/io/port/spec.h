@@ -18,6 +18,7 @@ struct port_spec {
 	unsigned room;	    /* octets of a buffer after the headroom */
 	unsigned nrx, ntx;  /* number of receive and of send buffers of a queue */
 	struct pci_dev pci; /* PORT_PCI */
+	unsigned vlan;	    /* tag of all frames, 1 to 4094; 0: none */
 	unsigned set_mtu;   /* MTU to set in the device; 0: leave the MTU of the device */
 	/* properties of the links */
 	unsigned mtu;

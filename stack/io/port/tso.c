@@ -43,8 +43,10 @@ const char *tso_read(struct tso *t, const struct rte_eth_dev_info *info, unsigne
 	t->ip4_sum = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 	t->seg_max = lim->nb_seg_max ? lim->nb_seg_max : UINT16_MAX;
 	t->frame_segs = lim->nb_mtu_seg_max ? lim->nb_mtu_seg_max : UINT16_MAX;
+	if (!(info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_TCP_TSO))
+		return "its driver does not cut TCP segments";
 	if (!tso_offloads(info))
-		return "its driver does not cut TCP segments, or takes no checksums";
+		return "its driver takes no TCP checksums, or no frames of several buffers";
 	/* tap cuts with librte_gso: no IPv6, which it would lose, and the Ethernet header counts.
 	 */
 	t->ip6 = !tap;
