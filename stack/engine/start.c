@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/links.h"
@@ -218,6 +219,7 @@ int uw_engine_start(struct uw_engine *e)
 	if (e->manual || uw_engine_started(e))
 		return 0;
 	pthread_mutex_lock(&e->start_lock);
+	uw_guard_install();
 	if (!uw_engine_started(e))
 		err = start(e);
 	pthread_mutex_unlock(&e->start_lock);

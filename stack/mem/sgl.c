@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/guard.h"
+
 uint64_t mem_sgl_length(const struct uw_sge *v, uint32_t n)
 {
 	uint64_t len = 0;
@@ -48,10 +50,10 @@ uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint6
 
 		if (st)
 			return st;
-		if (s.p)
-			memcpy(dst, s.p, s.n);
-		else
+		if (!s.p)
 			memset(dst, 0, s.n);
+		else if (!uw_guarded_copy(dst, s.p, s.n))
+			return UW_E_LKEY;
 		dst += s.n;
 		off += s.n;
 		n -= s.n;
@@ -68,8 +70,8 @@ uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint
 
 		if (st)
 			return st;
-		if (s.p)
-			uw_rope_copy(src, (uint8_t *)(uintptr_t)s.p, s.n);
+		if (s.p && !uw_rope_place(src, (uint8_t *)(uintptr_t)s.p, s.n))
+			return UW_E_LKEY;
 		src = uw_rope_sub(src, s.n, src.len - s.n);
 		off += s.n;
 	}

@@ -4,6 +4,8 @@
 #include <endian.h>
 #include <stdatomic.h>
 
+#include "base/guard.h"
+
 static uw_status check(const struct rdmap_stream *s, const struct mem_access *at, uint8_t **va)
 {
 	enum mem_verdict v = mem_check(s->mem, at, va);
@@ -21,7 +23,7 @@ static struct mem_access asked(const struct rdmap_stream *s, const struct rdmap_
 static uw_status atomic_write(const struct rdmap_stream *s, const struct rdmap_atomic *a)
 {
 	struct mem_access at = asked(s, a);
-	uint8_t *va = NULL;
+	uint8_t *va = NULL, octets[sizeof(uint64_t)];
 	uw_status st;
 
 	at.len = sizeof(uint64_t);
@@ -31,6 +33,8 @@ static uw_status atomic_write(const struct rdmap_stream *s, const struct rdmap_a
 		return st;
 	if ((uintptr_t)va % sizeof(uint64_t))
 		return UW_E_RDMAP_STREAM_CATASTROPHIC;
+	if (!uw_guarded_copy(octets, va, sizeof(octets)))
+		return mem_verdict_status(MEM_NO_BOUNDS, MEM_FOR_RDMAP);
 	__atomic_store_n((uint64_t *)(void *)va, htobe64(a->add_swap), __ATOMIC_SEQ_CST);
 	return UW_OK;
 }

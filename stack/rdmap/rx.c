@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "rdmap/flush.h"
 
 /* ---- tagged ------------------------------------------------------------------------------ */
@@ -30,7 +31,8 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_DDP);
-	uw_rope_copy(seg->payload, va, seg->payload.len);
+	if (!uw_rope_place(seg->payload, va, seg->payload.len))
+		return mem_verdict_status(MEM_NO_BOUNDS, MEM_FOR_DDP);
 	return UW_OK;
 }
 

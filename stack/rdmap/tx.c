@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "rdmap/atomic.h"
 #include "rdmap/flush.h"
 
@@ -147,7 +148,7 @@ static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
 				 .to = a->to,
 				 .len = 8,
 				 .need = MEM_REMOTE_ATOMIC };
-	uint8_t *va = NULL;
+	uint8_t *va = NULL, octets[8];
 
 	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_ATOMIC,
 			 sizeof(struct rdmap_atomic_resp_wire));
@@ -156,7 +157,7 @@ static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
 		begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_BYTES);
 		return;
 	}
-	if (mem_check(s->mem, &at, &va)) {
+	if (mem_check(s->mem, &at, &va) || !uw_guarded_copy(octets, va, sizeof(octets))) {
 		/* STag 0 names nothing: rdmap_tx_segment reports that the memory is gone. */
 		s->tx.src_stag = 0;
 		s->tx.src_to = 0;
@@ -222,13 +223,11 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 	uint8_t *va = NULL;
 	enum mem_verdict v = n ? mem_check(s->mem, &a, &va) : MEM_OK;
 
-	if (v) {
+	if (!v && n && !uw_guarded_copy(out, va, n))
+		v = MEM_NO_BOUNDS;
+	if (v)
 		blame_request(s);
-		return mem_verdict_status(v, MEM_FOR_RDMAP);
-	}
-	if (n)
-		memcpy(out, va, n);
-	return UW_OK;
+	return mem_verdict_status(v, MEM_FOR_RDMAP);
 }
 
 static uw_status fetch(struct rdmap_stream *s, uint8_t *out, size_t n)

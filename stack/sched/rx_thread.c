@@ -311,6 +311,8 @@ int sched_spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
 
 	/* The program's signals are for the program's threads. */
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV); /* base/guard.h: our own; blocked, they would kill */
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

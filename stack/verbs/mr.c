@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/guard.h"
 #include "base/slab.h"
 #include "verbs/verbs.h"
 
@@ -141,6 +142,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 				      .on_demand = access & UW_ACCESS_ON_DEMAND };
 	int err = check(&r);
 
+	uw_guard_install(); /* the program may have taken the signals since */
 	return err ? err : add(pd, &r, out);
 }
 

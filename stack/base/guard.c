@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/guard.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/*
+ * memcpy() has no frame on the stack and changes none of the registers that a function has to keep.
+ * So a thread that faults in the memcpy() of uw_guarded_copy() has the address behind that call
+ * where a return address is expected, and no other thread has; and there is nothing to restore. A
+ * memcpy() of another kind is not recognised, and its faults are the program's as before.
+ *
+ * A variable of the thread would tell, too. But the library is loaded late and has much memory of
+ * threads, more than such a variable (initial-exec) may make it claim; any other kind may have to
+ * be allocated, which a handler of signals cannot do.
+ */
+#if defined(__x86_64__)
+__asm__(".text\n"
+	".globl uw_guarded_copy, uw_guarded_copy_back\n"
+	".hidden uw_guarded_copy, uw_guarded_copy_back\n"
+	".type uw_guarded_copy, @function\n"
+	"uw_guarded_copy:\n"
+	".cfi_startproc\n"
+	"	sub $8, %rsp\n"
+	".cfi_adjust_cfa_offset 8\n"
+	"	call memcpy@PLT\n"
+	"uw_guarded_copy_back:\n"
+	"	add $8, %rsp\n"
+	".cfi_adjust_cfa_offset -8\n"
+	"	mov $1, %eax\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size uw_guarded_copy, . - uw_guarded_copy\n");
+
+extern const char uw_guarded_copy_back[];
+
+static uintptr_t stack_of(const ucontext_t *u)
+{
+	return (uintptr_t)u->uc_mcontext.gregs[REG_RSP];
+}
+
+/* True: the thread goes on as if the copy had returned false. */
+static bool come_back(ucontext_t *u)
+{
+	const uintptr_t *sp = (const uintptr_t *)stack_of(u);
+
+	if (sp[0] != (uintptr_t)uw_guarded_copy_back)
+		return false;
+	u->uc_mcontext.gregs[REG_RIP] = (greg_t)sp[2];
+	u->uc_mcontext.gregs[REG_RSP] = (greg_t)(sp + 3);
+	u->uc_mcontext.gregs[REG_RAX] = 0;
+	return true;
+}
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".globl uw_guarded_copy, uw_guarded_copy_back\n"
+	".hidden uw_guarded_copy, uw_guarded_copy_back\n"
+	".type uw_guarded_copy, %function\n"
+	"uw_guarded_copy:\n"
+	".cfi_startproc\n"
+	"	stp x29, x30, [sp, #-16]!\n"
+	".cfi_adjust_cfa_offset 16\n"
+	".cfi_rel_offset x29, 0\n"
+	".cfi_rel_offset x30, 8\n"
+	"	bl memcpy\n"
+	"uw_guarded_copy_back:\n"
+	"	ldp x29, x30, [sp], #16\n"
+	".cfi_restore x29\n"
+	".cfi_restore x30\n"
+	".cfi_adjust_cfa_offset -16\n"
+	"	mov w0, #1\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size uw_guarded_copy, . - uw_guarded_copy\n");
+
+extern const char uw_guarded_copy_back[];
+
+static uintptr_t stack_of(const ucontext_t *u)
+{
+	return u->uc_mcontext.sp;
+}
+
+static bool come_back(ucontext_t *u)
+{
+	const uint64_t *sp = (const uint64_t *)stack_of(u);
+
+	if (u->uc_mcontext.regs[30] != (uint64_t)uw_guarded_copy_back)
+		return false;
+	u->uc_mcontext.regs[29] = sp[0];
+	u->uc_mcontext.regs[0] = 0;
+	u->uc_mcontext.pc = sp[1];
+	u->uc_mcontext.sp = (uint64_t)(sp + 2);
+	return true;
+}
+#else
+static uintptr_t stack_of(const ucontext_t *u)
+{
+	(void)u;
+	return 0;
+}
+
+static bool come_back(ucontext_t *u)
+{
+	(void)u;
+	return false;
+}
+#endif
+
+#define NEAR_STACK (64u << 10)
+
+/* Then there may be nothing to read at the stack pointer. */
+static bool is_stack_overflow(const siginfo_t *info, const ucontext_t *u)
+{
+	uintptr_t at = (uintptr_t)info->si_addr, sp = stack_of(u);
+
+	return at < sp + NEAR_STACK && at + NEAR_STACK > sp;
+}
+
+/* What was there before, by signal. Replaced as a whole, and read by handlers: never freed. */
+static struct sigaction before_segv, before_bus;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The thread that is in pass_on(); 0: none. */
+static _Atomic pid_t passing;
+
+static void by_default(int sig, const siginfo_t *info)
+{
+	signal(sig, SIG_DFL);
+	if (info->si_code <= 0)
+		raise(sig);
+}
+
+/* What would have happened without us. A fault comes again as soon as we return; what was sent by
+ * kill(2) does not. */
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+	const struct sigaction *old = sig == SIGBUS ? &before_bus : &before_segv;
+	pid_t me = (pid_t)syscall(SYS_gettid);
+
+	/* The one before us may pass on to us, if it was put in front of us and we of it. */
+	if (passing == me || old->sa_handler == SIG_DFL) {
+		by_default(sig, info);
+		return;
+	}
+	if (old->sa_handler == SIG_IGN) {
+		if (info->si_code > 0)
+			by_default(sig, info);
+		return;
+	}
+	passing = me;
+	if (old->sa_flags & SA_SIGINFO)
+		old->sa_sigaction(sig, info, context);
+	else
+		old->sa_handler(sig);
+	passing = 0;
+}
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	if (info->si_code > 0 && !is_stack_overflow(info, context) && come_back(context))
+		return;
+	pass_on(sig, info, context);
+}
+
+static void take(int sig, struct sigaction *before)
+{
+	struct sigaction ours = { .sa_sigaction = on_fault,
+				  .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER },
+			 now;
+
+	sigemptyset(&ours.sa_mask);
+	if (sigaction(sig, NULL, &now) ||
+	    (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault))
+		return;
+	*before = now;
+	sigaction(sig, &ours, NULL);
+}
+
+void uw_guard_install(void)
+{
+	if (!UW_GUARDED)
+		return;
+	pthread_mutex_lock(&lock);
+	take(SIGSEGV, &before_segv);
+	take(SIGBUS, &before_bus);
+	pthread_mutex_unlock(&lock);
+}
+
+bool uw_rope_place_pieces(struct uw_rope r, void *dst, size_t n)
+{
+	uint8_t *d = dst;
+
+	while (n) {
+		struct uw_span s = uw_rope_head(r);
+
+		s.n = s.n < n ? s.n : n;
+		if (!uw_guarded_copy(d, s.p, s.n))
+			return false;
+		d += s.n;
+		n -= s.n;
+		r = uw_rope_sub(r, s.n, r.len - s.n);
+	}
+	return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies from and to memory that the program has registered, and may have unmapped since: a card
+ * keeps such pages pinned, a library cannot. Such a copy fails instead of killing the process
+ * (doc/adr/0029).
+ *
+ * If a page is not there, or may not be written, the kernel sends SIGSEGV or SIGBUS, and the
+ * handler of uw_guard_install() lets uw_guarded_copy() return false. Signals of any other cause go
+ * where they went before. Without the handler, or on another architecture, a copy is a memcpy().
+ */
+#ifndef UWARP_BASE_GUARD_H
+#define UWARP_BASE_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/span.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define UW_GUARDED 1
+/* False: some octets could not be read or written; others may have been copied. */
+bool uw_guarded_copy(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
+#else
+#define UW_GUARDED 0
+static inline bool uw_guarded_copy(void *dst, const void *src, size_t n)
+{
+	memcpy(dst, src, n);
+	return true;
+}
+#endif
+
+/* Take SIGSEGV and SIGBUS, if we have them not. Any thread. Where the program takes them later and
+ * does not pass them on, copies are not guarded until the next call. */
+void uw_guard_install(void);
+
+/* The slow path of uw_rope_place, for ropes of several pieces. */
+bool uw_rope_place_pieces(struct uw_rope r, void *dst, size_t n);
+
+/* As uw_rope_copy. False: dst is not there, or may not be written. */
+static inline bool uw_rope_place(struct uw_rope r, void *dst, size_t n)
+{
+	if (n && n <= r.v->n - r.skip)
+		return uw_guarded_copy(dst, r.v->p + r.skip, n);
+	return uw_rope_place_pieces(r, dst, n);
+}
+
+#endif
