@@ -8,6 +8,7 @@ import apps
 import bad_input
 import capture
 import cmless
+import failures
 import lifecycle
 import pyverbs_cases
 import shared_port
@@ -284,6 +285,7 @@ GROUPS = {
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
+    "failures": [(Memif, failures.MEMIF), (Packet, failures.PACKET), (PacketOwn, failures.PACKET_OWN)],
     "stat": [(Memif, stat_cases.MEMIF), (Packet, stat_cases.PACKET)],
     "lifecycle": [(Memif, lifecycle.MEMIF), (Loop, lifecycle.LOOP), (Veth, lifecycle.VETH)],
 }
