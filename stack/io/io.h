@@ -55,6 +55,7 @@ enum io_flags {
 	/* The kernel has the address too: a local port must be claimed before use (claim_port,
 	   which does not block on such a link and may be called under the stack lock). */
 	IO_SHARED = 128,
+	IO_TCP_ONLY = 1 << 16, /* packets of RoCEv2 do not come through */
 };
 
 struct io_stats {
@@ -105,6 +106,10 @@ struct io_ops {
 	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does. NULL: ports need no claim. */
 	uw_status (*claim_port)(struct io_link *l, uint16_t port);
 	void (*release_port)(struct io_link *l, uint16_t port);
+	/* Keep others from answering packets of RoCEv2 (UDP port 4791) to our address, from now on.
+	 * May be called again. UW_E_ADDR_IN_USE, UW_E_PERM, with a line on stderr. NULL: nobody
+	 * else has the address. */
+	uw_status (*claim_packets)(struct io_link *l);
 	/* No lock held. Stop, return buffers, say BYE to peers, free l. */
 	void (*close)(struct io_link *l);
 };

@@ -37,6 +37,11 @@ static void over_release(struct io_link *l, uint16_t port)
 	link_filter_under(l)->ops->release_port(link_filter_under(l), port);
 }
 
+static uw_status over_claim_packets(struct io_link *l)
+{
+	return link_filter_under(l)->ops->claim_packets(link_filter_under(l));
+}
+
 struct io_ops link_filter_ops(const struct io_ops *under)
 {
 	return (struct io_ops){
@@ -47,6 +52,7 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 		.refs = frame_refs,
 		.resolve = under->resolve ? over_resolve : NULL,
 		.claim_port = under->claim_port ? over_claim : NULL,
+		.claim_packets = under->claim_packets ? over_claim_packets : NULL,
 		.release_port = under->release_port ? over_release : NULL,
 	};
 }

@@ -199,6 +199,9 @@ struct llp_ops {
 	 * the transport has no packets but those of TCP. */
 	uint8_t *(*packet_begin)(struct io_link *l, size_t *room);
 	void (*packet_end)(struct io_link *l, size_t n, const struct uw_ip *to);
+	/* Is the MAC known that packets to this address go to? If not, the network is asked for it;
+	 * of packets sent meanwhile only the last one waits. */
+	bool (*neighbour)(struct io_link *l, const struct uw_ip *to);
 
 	/* The frames in v go to input() next: prefetch the state of their connections. NULL: not
 	 * needed. */

@@ -245,7 +245,9 @@ static uw_status modify_locked(struct uw_qp *qp, enum uw_qp_state to)
 		conn_qp_down(q, UW_E_FLUSHED);
 	if (to == UW_QPS_ERR || to == UW_QPS_RESET)
 		rc_forget(q);
-	st = qp_modify(&q->qp, to);
+	st = to == UW_QPS_RTR ? dgram_ready(q) : UW_OK;
+	if (!st)
+		st = qp_modify(&q->qp, to);
 	if (st)
 		return st;
 	if (to == UW_QPS_RESET) {

@@ -252,7 +252,7 @@ GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
     "apps-cmless": [(Memif, cmless.APPS)],
-    "datagrams": [(Memif, cmless.DATAGRAMS)],
+    "datagrams": [(Memif, cmless.DATAGRAMS), (Packet, cmless.DATAGRAMS)],
     "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE)],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],

@@ -159,7 +159,7 @@ IP6 = [
     CmLess("ib_send_lat", "--ipv6"),
 ]
 # UC and UD (doc/adr/0032): their packets, between programs that exchange addresses themselves.
-DATAGRAMS = [CmLess("ibv_ud_pingpong", "-g 0 -c"), CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce")]
+DATAGRAMS = [CmLess("ibv_ud_pingpong", "-g 0 -c", None, 20), CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce", 20)]
 DATAGRAMS_MORE = [
     CmLess("ibv_ud_pingpong", "-c", None),
     CmLess("ibv_ud_pingpong", "-g 1 -e -s 1000 -n 500", "roce"),

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "conn/endpoint.h"
@@ -12,6 +13,8 @@
 
 /* A process that is there answers within milliseconds. */
 #define RESOLVE_MS 1000u
+/* A neighbour answers within a millisecond or two; a question may be lost. */
+#define NEIGHBOUR_MS 300u
 /* ---- records ----------------------------------------------------------------------------- */
 
 uw_status dgram_possible(const struct conn_domain *d)
@@ -56,6 +59,26 @@ void dgram_reset(struct conn_qp *q)
 	q->qp.cm_less = true;
 }
 
+static uw_status claim(struct io_link *l)
+{
+	if (l->flags & IO_TCP_ONLY) {
+		uw_log("UD and UC queue pairs do not go through uwarpd; name the interface "
+		       "(--link)");
+		return UW_E_UNSUPPORTED;
+	}
+	return l->ops->claim_packets ? l->ops->claim_packets(l) : UW_OK;
+}
+
+uw_status dgram_ready(struct conn_qp *q)
+{
+	const struct stack *s = conn_qp_stack(q);
+	uw_status st = UW_OK;
+
+	for (unsigned i = 0; q->dgram && i < s->n_links && !st; i++)
+		st = claim(s->links[i]);
+	return st;
+}
+
 /* ---- addresses --------------------------------------------------------------------------- */
 
 static bool number_of(const struct stack *s, const struct uw_ip *a, uint8_t *out)
@@ -75,13 +98,41 @@ static bool is_multicast(const struct uw_ip *a)
 	return uw_ip_is_v4(a) ? a->b[12] >> 4 == 0xe : a->b[0] == 0xff;
 }
 
+static bool knows_neighbour(struct stack *s, struct io_link *l, const struct uw_ip *to)
+{
+	bool known;
+
+	sched_lock(&s->sched);
+	known = s->llp->neighbour(l, to);
+	stack_flush(s);
+	sched_unlock(&s->sched);
+	return known;
+}
+
+/* A first message of several packets would be lost. Asking again after a time makes good for a
+ * question or an answer that was lost. */
+static void await_neighbour(struct stack *s, struct io_link *l, const struct uw_ip *to)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (unsigned ms = 0; ms < NEIGHBOUR_MS; ms++) {
+		if (knows_neighbour(s, l, to) || s->domain->manual)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* Who is not there now may come later and find us; what is sent meanwhile is lost. */
-static void find_way(struct io_link *l, struct uw_ip *to)
+static void find_way(struct stack *s, struct io_link *l, struct uw_ip *to)
 {
 	struct uw_ip there = *to;
 
-	if (!is_multicast(to) && !ep_find_way(l, &there, htons(ROCE_UDP_PORT), RESOLVE_MS))
+	if (is_multicast(to))
+		return;
+	if (!ep_find_way(l, &there, htons(ROCE_UDP_PORT), RESOLVE_MS))
 		*to = there;
+	if (s->llp->neighbour)
+		await_neighbour(s, l, to);
 }
 
 /* Both ends, by the program's words, and the link between them. */
@@ -99,16 +150,16 @@ static uw_status ends(const struct stack *s, const struct sockaddr *addr,
 	return st ? st : ep_local_for(*l, &from, &out->dst, &out->src);
 }
 
-void dgram_find_way(const struct stack *s, const struct uw_peer *p)
+void dgram_find_way(struct stack *s, const struct uw_peer *p)
 {
 	struct roce_path path;
 	struct io_link *l;
 
 	if (!ends(s, p->addr, p->from, &path, &l))
-		find_way(l, &path.dst);
+		find_way(s, l, &path.dst);
 }
 
-uw_status dgram_address(const struct stack *s, const struct uw_ah_attr *a, struct uw_ah *out)
+uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_ah *out)
 {
 	struct io_link *l;
 	struct roce_path path;
@@ -119,7 +170,7 @@ uw_status dgram_address(const struct stack *s, const struct uw_ah_attr *a, struc
 		return st;
 	if (!number_of(s, &path.src, &to.source))
 		return UW_E_ADDR;
-	find_way(l, &path.dst);
+	find_way(s, l, &path.dst);
 	to.dst = path.dst;
 	roce_to_pack(&to, &out->how, out->dst);
 	return UW_OK;
@@ -134,6 +185,9 @@ uw_status dgram_name_peer(struct conn_qp *q, const struct uw_peer *p)
 	if (r->transport != ROCE_UC || q->qp.state != UW_QPS_INIT)
 		return UW_E_STATE;
 	r->path = (struct roce_path){ .tos = p->tos, .hops = p->hops ? p->hops : ROCE_HOPS };
+	st = dgram_ready(q);
+	if (st)
+		return st;
 	st = ends(conn_qp_stack(q), p->addr, p->from, &r->path, &l);
 	if (st)
 		return st;

@@ -26,13 +26,14 @@ uw_status dgram_possible(const struct conn_domain *d) UW_CHECK;
 uw_status dgram_make(struct conn_qp *q, enum roce_transport t) UW_CHECK;
 /* q is reset, or about to be destroyed; it may be an RC QP. */
 void dgram_reset(struct conn_qp *q);
+/* Before RTR, for UC and UD: packets may come from now on. An RC QP needs nothing. */
+uw_status dgram_ready(struct conn_qp *q) UW_CHECK;
 /* The part of uw_qp_name_peer for UC after the way to the peer was found: INIT to RTR. */
 uw_status dgram_name_peer(struct conn_qp *q, const struct uw_peer *p) UW_CHECK;
 /* No lock held; may block. Find the way to the address of a; *out is for the requests. */
-uw_status dgram_address(const struct stack *s, const struct uw_ah_attr *a,
-			struct uw_ah *out) UW_CHECK;
+uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_ah *out) UW_CHECK;
 /* No lock held; may block. Find the way to a UC QP's peer. */
-void dgram_find_way(const struct stack *s, const struct uw_peer *p);
+void dgram_find_way(struct stack *s, const struct uw_peer *p);
 
 /* ---- dgram_link.c -------------------------------------------------------------------------- */
 

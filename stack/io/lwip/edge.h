@@ -221,6 +221,7 @@ void edge_resume(struct llp_conn *c);
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);
+bool edge_neighbour(struct io_link *l, const struct uw_ip *to);
 uint8_t *edge_packet_begin(struct io_link *l, size_t *room);
 void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to);
 uint32_t edge_in_flight(const struct llp_conn *c);

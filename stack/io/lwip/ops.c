@@ -31,6 +31,7 @@ const struct llp_ops llp_raw = {
 	.addrs = edge_addrs,
 	.info = edge_info,
 	.set_tos = edge_set_tos,
+	.neighbour = edge_neighbour,
 	.packet_begin = edge_packet_begin,
 	.packet_end = edge_packet_end,
 	.prefetch = edge_prefetch,

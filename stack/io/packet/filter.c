@@ -92,11 +92,20 @@ static void ports(struct program *p, const struct filter_ask *a)
 
 static void ip4(struct program *p, const struct filter_ask *a)
 {
+	unsigned test;
+
 	load(p, BPF_W, 30);
 	jump(p, BPF_JEQ, ntohl(a->addr), 0, TO_DROP);
 	load(p, BPF_H, 20);
 	jump(p, BPF_JSET, 0x3fff, TO_DROP, 0); /* a fragment */
 	load(p, BPF_B, 23);
+	test = p->n;
+	jump(p, BPF_JEQ, IPPROTO_UDP, 0, 0);
+	load(p, BPF_B, 14);
+	jump(p, BPF_JEQ, 0x45, 0, TO_DROP); /* options */
+	load(p, BPF_H, 36);
+	jump(p, BPF_JEQ, ROCE_PORT, TO_TAKE, TO_DROP);
+	otherwise(p, test);
 	if (!a->shared) {
 		jump(p, BPF_JEQ, IPPROTO_ICMP, TO_TAKE, 0);
 		jump(p, BPF_JEQ, IPPROTO_TCP, TO_TAKE, TO_DROP);
@@ -111,6 +120,9 @@ static void ip4(struct program *p, const struct filter_ask *a)
 static void ip6(struct program *p, const struct filter_ask *a)
 {
 	load(p, BPF_B, 20);
+	jump(p, BPF_JEQ, IPPROTO_UDP, 0, 2);
+	load(p, BPF_H, 56);
+	jump(p, BPF_JEQ, ROCE_PORT, 2, TO_DROP); /* to the address */
 	jump(p, BPF_JEQ, IPPROTO_TCP, 1, 0);
 	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, TO_DROP);
 	load(p, BPF_W, 50);

@@ -8,17 +8,18 @@
 
 #include "io/io.h"
 
-#define FILTER_PORTS 64u /* with more ports the filter passes all TCP to the address */
+#define ROCE_PORT    4791u /* UDP */
+#define FILTER_PORTS 64u   /* with more ports the filter passes all TCP to the address */
 #define FILTER_MAX   (64u + FILTER_PORTS)
 
 struct filter_ask {
 	uint32_t addr; /* IPv4, network order; 0: none */
-	/* The kernel has the IPv4 address too: of IPv4, pass only ARP replies and TCP to `ports`.
-	 * Else pass all ARP, and TCP and ICMP to the address. */
+	/* The kernel has the IPv4 address too: of IPv4, pass only ARP replies, TCP to `ports`, and
+	 * RoCEv2 (UDP port 4791). Else pass all ARP, and TCP, ICMP and RoCEv2 to the address. */
 	bool shared;
 	const uint16_t *ports; /* network order */
 	unsigned n_ports;
-	/* pass TCP, ICMPv6 and neighbor solicitations for these addresses */
+	/* pass TCP, RoCEv2, ICMPv6 and neighbor solicitations for these addresses */
 	const struct uw_net *ip6;
 	unsigned n_ip6;
 };

@@ -58,6 +58,21 @@ static int listen_deaf(uint32_t addr, uint16_t port)
 	return -err;
 }
 
+int held_ports_deafen_udp(uint32_t addr, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1, err;
+
+	if (fd < 0 || fds_keep(fd) < 0)
+		return -errno;
+	if (!attach_drop_all(fd) && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) &&
+	    !bind(fd, (const void *)&a, sizeof(a)))
+		return fd;
+	err = errno;
+	fds_close(fd);
+	return -err;
+}
+
 /* ---- the list ------------------------------------------------------------------------------ */
 
 static void set_bit(struct held_ports *p, uint16_t port, bool on)

@@ -52,6 +52,10 @@ static inline bool held_ports_has(const struct held_ports *p, uint16_t port)
 	return atomic_load_explicit(&p->bits[at / 64], memory_order_relaxed) >> (at % 64) & 1;
 }
 
+/* Keep the kernel silent on packets to a UDP port (network order) of its address. Several processes
+ * may. A descriptor for fds_close, or a negative errno. */
+int held_ports_deafen_udp(uint32_t addr, uint16_t port);
+
 /* Under the lock: copy at most max ports (network order) to out; returns how many are held. */
 unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max);
 

@@ -95,6 +95,25 @@ static void link_release(struct io_link *l, uint16_t port)
 		held_ports_release(&p->ports, port);
 }
 
+static uw_status link_claim_packets(struct io_link *l)
+{
+	struct packet_link *p = packet_link_of(l);
+	int fd;
+
+	if (!p->shared || p->deaf_udp >= 0)
+		return UW_OK;
+	fd = held_ports_deafen_udp(p->l.addr, htons(ROCE_PORT));
+	if (fd < 0) {
+		uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give an "
+		       "unused "
+		       "address (--ip)",
+		       ROCE_PORT, p->interface.name, strerror(-fd));
+		return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE : UW_E_PERM;
+	}
+	p->deaf_udp = fd;
+	return UW_OK;
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* The kernel's sockets end last: until then they keep it from answering. */
@@ -102,6 +121,7 @@ static void end(struct packet_link *p)
 {
 	fds_close(p->fd);
 	fds_close(p->bell);
+	fds_close(p->deaf_udp);
 	if (p->shared)
 		held_ports_close(&p->ports);
 	frames_close(&p->frames);
@@ -129,6 +149,7 @@ static const struct io_ops ops = {
 	.rouse = link_rouse,
 	.claim_port = link_claim,
 	.release_port = link_release,
+	.claim_packets = link_claim_packets,
 	.close = link_close,
 };
 
@@ -246,7 +267,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->fd = p->bell = -1;
+	p->fd = p->bell = p->deaf_udp = -1;
 	p->pid = getpid();
 	st = bring_up(p, cfg);
 	if (st) {

@@ -22,6 +22,7 @@ struct packet_link {
 	unsigned refused;      /* number of merged frames in a row that the kernel refused */
 	bool shared;	       /* the kernel has the IPv4 address too */
 	struct held_ports ports;
+	int deaf_udp; /* shared: holds RoCEv2's UDP port; -1: not yet */
 	_Atomic uint32_t doorbell;
 };
 

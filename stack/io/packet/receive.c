@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/be.h"
+#include "io/packet/filter.h"
 #include "io/packet/link.h"
 
 #define VNET	     ((uint32_t)sizeof(struct virtio_net_hdr))
@@ -24,19 +25,21 @@ static size_t receive(struct packet_link *p, struct io_frame *f, struct virtio_n
 	return (size_t)got - VNET;
 }
 
-/* A segment to a port that is not held is the kernel's: nobody here may answer it. */
+/* A segment to a port that is not held is the kernel's: nobody here may answer it. Of other packets
+ * only those of RoCEv2 are ours. */
 static bool is_ours(const struct packet_link *p, const uint8_t *h, size_t len)
 {
-	size_t tcp;
+	size_t l4;
 	uint16_t port;
 
 	if (!p->shared || len < 14 + 20 || uw_be16(h + 12) != 0x0800)
 		return true;
-	tcp = 14 + (h[14] & 15u) * 4;
-	if (h[23] != IPPROTO_TCP || len < tcp + 4)
+	l4 = 14 + (h[14] & 15u) * 4;
+	if (len < l4 + 4)
 		return false;
-	memcpy(&port, h + tcp + 2, sizeof(port));
-	return held_ports_has(&p->ports, port);
+	memcpy(&port, h + l4 + 2, sizeof(port));
+	return h[23] == IPPROTO_TCP ? held_ports_has(&p->ports, port)
+				    : h[23] == IPPROTO_UDP && port == htons(ROCE_PORT);
 }
 
 /* What holds a frame of the wire does not keep 64 KiB. NULL: there is no frame. */

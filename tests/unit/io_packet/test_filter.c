@@ -74,6 +74,29 @@ static void an_address_of_our_own(void **state)
 	assert_false(passes(p));
 }
 
+/* doc/adr/0032: RoCEv2 passes, whoever else has the address; other UDP does not. */
+static void packets_of_rocev2(void **state)
+{
+	struct place *p = *state;
+	struct filter_ask a = { .addr = MADE_HOST(2) };
+
+	for (int shared = 0; shared < 2; shared++) {
+		a.shared = shared;
+		attach(p, &a);
+		p->f[14 + 9] = IPPROTO_UDP;
+		uw_put16(p->f + 36, 4791);
+		assert_true(passes(p));
+		p->f[14] = 0x46; /* options */
+		assert_false(passes(p));
+		p->f[14] = 0x45;
+		p->f[14 + 6] = 0x40; /* DF, as all of them have it */
+		assert_true(passes(p));
+		p->f[14 + 6] = 0;
+		uw_put16(p->f + 36, 4790);
+		assert_false(passes(p));
+	}
+}
+
 static void arp_for(struct place *p, uint16_t op)
 {
 	memset(p->f, 0, sizeof(p->f));
@@ -166,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_address_of_our_own, up, down),
+		cmocka_unit_test_setup_teardown(packets_of_rocev2, up, down),
 		cmocka_unit_test_setup_teardown(address_resolution, up, down),
 		cmocka_unit_test_setup_teardown(a_shared_address_by_ports, up, down),
 		cmocka_unit_test_setup_teardown(ip6, up, down),

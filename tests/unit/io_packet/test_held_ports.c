@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A port that is held: nobody else gets it, and the kernel answers nobody there. */
+#include "io/fds.h"
 #include "io/packet/held_ports.h"
 
 #include <arpa/inet.h>
@@ -127,12 +128,43 @@ static void closing_gives_all_back(void **state)
 	assert_status(held_ports_open(p, p->addr), UW_OK);
 }
 
+/* 0, or the errno that a second send hears: the kernel's "port unreachable" to the first. */
+static int udp_to(uint16_t port)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+	struct sockaddr_in a = at(port);
+
+	assert_int_equal(connect(fd, (void *)&a, sizeof(a)), 0);
+	assert_int_equal(send(fd, "x", 1, 0), 1);
+	err = send(fd, "x", 1, 0) < 0 ? errno : 0;
+	close(fd);
+	return err;
+}
+
+/* doc/adr/0032: several processes may have UD and UC QPs. */
+static void nobody_answers_at_a_deaf_udp_port(void **state)
+{
+	struct held_ports *p = *state;
+	int fd[2];
+
+	assert_int_equal(udp_to(4791), ECONNREFUSED);
+	fd[0] = held_ports_deafen_udp(p->addr, htons(4791));
+	fd[1] = held_ports_deafen_udp(p->addr, htons(4791));
+	assert_true(fd[0] >= 0 && fd[1] >= 0);
+	assert_int_equal(udp_to(4791), 0);
+	fds_close(fd[0]);
+	assert_int_equal(udp_to(4791), 0);
+	fds_close(fd[1]);
+	assert_int_equal(udp_to(4791), ECONNREFUSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_held_port, up, down),
 		cmocka_unit_test_setup_teardown(another_programs_port_is_refused, up, down),
 		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
+		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
 		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
 	};
 
