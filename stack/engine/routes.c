@@ -20,6 +20,7 @@ struct engine_routes {
 	char interface[IF_NAMESIZE];	      /* "": the link is none of the kernel's */
 	unsigned mtu;			      /* of the links when they were opened */
 	bool watches, follows, lost;
+	bool cut; /* the interface was down or without a carrier when last read */
 	struct route_watch watch;
 	pthread_t thread;
 };
@@ -117,8 +118,11 @@ static void apply(struct engine_routes *er, const struct route_kernel *k)
 		sched_lock(&s->sched);
 		if (take(er, i, k) && s->n_links && s->llp->link_changed)
 			s->llp->link_changed(er->link[i]);
+		if (er->cut && k->running && s->n_links && s->llp->link_up)
+			s->llp->link_up(er->link[i]);
 		sched_unlock(&s->sched);
 	}
+	er->cut = !k->running;
 	check_address(er, k);
 }
 

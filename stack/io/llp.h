@@ -120,6 +120,9 @@ struct llp_ops {
 	/* The link's routes or its MTU have changed. NULL: neither may change while the link is in
 	 * use. */
 	void (*link_changed)(struct io_link *l);
+	/* The link carries frames again after it did not: send again what waits for a timeout. NULL:
+	 * the transport waits. */
+	void (*link_up)(struct io_link *l);
 
 	/* Process one received frame; the transport owns f from now on. May call the user. */
 	void (*input)(struct io_link *l, struct io_frame *f);

@@ -280,3 +280,11 @@ void loss_probed(struct loss *l, bool again, uint64_t now_us)
 	l->rto.base_us = now_us; /* RFC 8985 §7.3: the RTO runs from now */
 	loss_arm(l);
 }
+
+void loss_path_up(struct loss *l, uint64_t now_us)
+{
+	if (l->timer != LOSS_RTO_TIMER || !l->rto.backoff)
+		return;
+	rto_restart(&l->rto, now_us);
+	l->deadline_us = now_us;
+}

@@ -148,6 +148,9 @@ void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us);
 /* When to call loss_timer and then to try to send; UINT64_MAX: never. */
 uint64_t loss_wake_us(const struct loss *l);
 enum loss_due loss_timer(struct loss *l, uint64_t now_us);
+/* The path works again, as the caller knows from elsewhere (RFC 6069 has that of ICMP): whatever
+ * waits for the RTO is due now, and the back-off begins anew. */
+void loss_path_up(struct loss *l, uint64_t now_us);
 /* The segment with the highest sequence number; NULL: nothing is outstanding. */
 struct sent *loss_last(const struct loss *l);
 /* The caller has handled LOSS_DUE_PROBE. again: the last segment was repeated (after loss_resent);

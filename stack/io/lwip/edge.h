@@ -193,6 +193,7 @@ void edge_init(const struct llp_config *cfg);
 void edge_add_link(struct io_link *l);
 void edge_remove_link(struct io_link *l);
 void edge_link_changed(struct io_link *l);
+void edge_link_up(struct io_link *l);
 void edge_input(struct io_link *l, struct io_frame *f);
 unsigned edge_poll(void);
 bool edge_flush_links(void);

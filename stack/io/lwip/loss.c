@@ -125,6 +125,18 @@ void edge_loss_timers(void)
 	cursor = NULL;
 }
 
+void edge_link_up(struct io_link *l)
+{
+	uint64_t t = now();
+
+	for (struct conn_loss *k = watched; k; k = k->next) {
+		if (k->c->el->io != l)
+			continue;
+		loss_path_up(&k->loss, t);
+		conn_loss_watch(k);
+	}
+}
+
 /* ---- life -------------------------------------------------------------------------------- */
 
 void conn_loss_begin(struct llp_conn *c)
@@ -188,7 +200,8 @@ static void note(struct conn_loss *k, struct tcp_seg *seg)
 {
 	loss_sent(&k->loss, TCP_TCPLEN(seg), seg, now());
 	grow(k);
-	/* lwIP may send on its own, at the end of what came: nobody else would look at the timer. */
+	/* lwIP may send on its own, at the end of what came: nobody else would look at the timer.
+	 */
 	conn_loss_watch(k);
 }
 

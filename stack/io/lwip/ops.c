@@ -7,6 +7,7 @@ const struct llp_ops llp_raw = {
 	.add_link = edge_add_link,
 	.remove_link = edge_remove_link,
 	.link_changed = edge_link_changed,
+	.link_up = edge_link_up,
 	.input = edge_input,
 	.poll = edge_poll,
 	.acks = edge_acks,

@@ -131,6 +131,7 @@ static void read_link(struct route_kernel *k, const struct ifinfomsg *m, size_t 
 	if (get_u32(a.of[IFLA_MTU], &mtu))
 		k->mtu = mtu;
 	k->up = m->ifi_flags & IFF_UP;
+	k->running = k->up && m->ifi_flags & IFF_RUNNING;
 }
 
 static void read_addr(struct route_kernel *k, const struct ifaddrmsg *m, size_t n)

@@ -15,6 +15,7 @@ struct route_kernel {
 	int index; /* of the interface; in */
 	unsigned mtu;
 	bool up;
+	bool running; /* up, and with a carrier */
 	struct route_table routes;
 	/* its IPv4 addresses, with their prefixes, the primary one first; more are not kept */
 	struct uw_net addr[ROUTE_ADDRS_MAX];
