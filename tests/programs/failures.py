@@ -113,6 +113,8 @@ class Kills(Case):
     bound = 2.0
 
     def play(self):
+        if self.stage.link.name != "memif":  # without a segment under way the first keepalive meets the kernel's RST
+            self.bound = 4.5
         rounds = int(os.environ.get("UWARP_KILLS", "8"))
         rng, took = random.Random(SEED), []
         # where the kernel has the address, there is one for each namespace

@@ -222,6 +222,78 @@ static int table(char **v)
 	return 0;
 }
 
+/* Everything is lost for 2 s; then the link says that it is up. The next attempt would be due
+ * at 3.8 s. */
+static void test_a_link_that_is_up_again_is_tried_at_once(void **state)
+{
+	const struct sim_options o = { .seed = 25 };
+	uint8_t *a = calloc(1, SIZE), *b = calloc(1, SIZE);
+	struct uw_mr *ma, *mb;
+	uint64_t start;
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &o);
+	if (s.wall)
+		skip();
+	sim_connect(&s, 7471);
+	ma = sim_mr(&s.a, a, SIZE, ACCESS);
+	mb = sim_mr(&s.b, b, SIZE, ACCESS);
+	memset(a, 1, SIZE);
+	sim_run_us(&s, 1000000);
+	for (unsigned i = 0; i < 2; i++)
+		loop_set_drop(s.link[i], 1000000);
+	post_write(&s, a, b, uw_mr_stag(ma), uw_mr_stag(mb));
+	sim_run_us(&s, 2000000);
+	assert_int_equal(b[0], 0);
+	for (unsigned i = 0; i < 2; i++)
+		loop_set_drop(s.link[i], 0);
+	start = s.now_us;
+	s.e->stack[0]->llp->link_up(s.link[0]);
+	while (!b[0] && s.now_us - start < 5000000)
+		sim_run_us(&s, 1000);
+	assert_in_range(s.now_us - start, 0, 20000);
+	sim_settle(&s);
+	assert_int_equal(uw_mr_dereg(ma), 0);
+	assert_int_equal(uw_mr_dereg(mb), 0);
+	sim_close(&s);
+	free(a);
+	free(b);
+}
+
+/* Between processes the link tells when the peer's has ended. One that is stopped (a debugger) is
+ * silent for as long as it likes, and goes on. */
+static void test_a_stopped_process_is_waited_for(void **state)
+{
+	const struct sim_options o = { .seed = 26, .direct = true };
+	uint8_t *a = calloc(1, SIZE), *b = calloc(1, SIZE);
+	struct uw_mr *ma, *mb;
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &o);
+	if (s.wall)
+		skip();
+	sim_connect(&s, 7471);
+	ma = sim_mr(&s.a, a, SIZE, ACCESS);
+	mb = sim_mr(&s.b, b, SIZE, ACCESS);
+	memset(a, 1, SIZE);
+	for (unsigned i = 0; i < 2; i++)
+		loop_set_drop(s.link[i], 1000000);
+	post_write(&s, a, b, uw_mr_stag(ma), uw_mr_stag(mb));
+	sim_run_us(&s, 300000000);
+	for (unsigned i = 0; i < 2; i++)
+		loop_set_drop(s.link[i], 0);
+	sim_run_us(&s, 70000000);
+	assert_int_equal(b[0], 1);
+	assert_false(sim_had(&s.a, UW_CM_DISCONNECTED));
+	assert_int_equal(uw_mr_dereg(ma), 0);
+	assert_int_equal(uw_mr_dereg(mb), 0);
+	sim_close(&s);
+	free(a);
+	free(b);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +301,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lateness_is_no_loss),
 		cmocka_unit_test(test_only_what_was_lost_goes_again),
 		cmocka_unit_test(test_ecn_is_agreed_on),
+		cmocka_unit_test(test_a_link_that_is_up_again_is_tried_at_once),
+		cmocka_unit_test(test_a_stopped_process_is_waited_for),
 	};
 
 	if (argc == 5)

@@ -18,8 +18,32 @@ uint64_t edge_next_timer_us(void)
 	return LWIP_MIN(25 * tick, edge_active_list_next_us());
 }
 
+#define PATIENT 8u /* below TCP_MAXRTX, at which lwIP gives up */
+
+/* Between processes the link tells when the peer's has ended. A peer that is silent is stopped, and
+ * may go on: it is not given up, as long as our user is there. Repeats keep the distance that they
+ * have. */
+static void wait_for_stopped(void)
+{
+	static u32_t seen;
+
+	if (tcp_ticks == seen)
+		return;
+	seen = tcp_ticks;
+	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
+		const struct llp_conn *c = conn_of(pcb);
+
+		if (!c || c->end != CONN_ON || pcb->state < ESTABLISHED ||
+		    !(c->el->io->flags & IO_P2P))
+			continue;
+		pcb->nrtx = LWIP_MIN(pcb->nrtx, PATIENT);
+		pcb->persist_probe = LWIP_MIN(pcb->persist_probe, PATIENT);
+	}
+}
+
 void edge_timers(void)
 {
+	wait_for_stopped();
 	sys_check_timeouts();
 	edge_active_list_timer();
 	edge.cfg.stats->tcp_assertions += lwip_assertions_take();
