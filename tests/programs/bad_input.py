@@ -10,6 +10,7 @@ import sys
 from harness import UWARP_RUN, Failed, Skipped, check, need, wait_until
 from pairs import sweep, until_connected
 
+WITHOUT_MEMFD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without_memfd.py")
 KERNEL_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_peer.py")
 # Start-up of the program and the stack, on a busy machine.
 OVERHEAD = 4.0
@@ -204,6 +205,8 @@ MEMIF = [
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IMPAIR: loss: no such impairment; known are", options=["--impair", "loss=1%"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IMPAIR: a link that several stacks share", options=["--impair", "drop=1%", "--stacks", "2"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: no TSO on link memif: it has no port that cuts", options=["--tso", "on"]),
+    Refused(WITHOUT_MEMFD, "rping -c -a 127.0.0.2 -C 1", r"^uwarp: no shared memory for the doorbells \(memfd_create\): Operation not permitted",
+            needs=["rping"]),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),
     Static("program", "(static)", r"^uwarp-run: .*/program: is statically linked.*link it dynamically", code=126),
     NoProgram("program", "(text)", r"^uwarp-run: .*/program: is neither an ELF program nor a script", code=126),

@@ -129,6 +129,19 @@ class Environment(Base):
         self.assertEqual(got["UWARP_LINK_RATE"], "2.5G")
         self.assertEqual((got["UWARP_MTU"], got["UWARP_VERBOSE"], got["UWARP_IP"]), ("9000", "1", "127.1.2.3/8"))
 
+    def test_env_prints_it_for_programs_that_cannot_be_wrapped(self):
+        r = self.run_it("--identity", "roce", "--env", env=self.env(ASAN_OPTIONS="a=1 b=2"))
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        got = dict(line.split("=", 1) for line in r.stdout.splitlines())
+        self.assertEqual(got["UWARP_IDENTITY"], "roce")
+        self.assertEqual(got["UWARP_IP_AUTO"], "1")
+        self.assertRegex(got["LD_PRELOAD"], r"^/.*/libuwarp-preload.so$")
+        self.assertRegex(got["ASAN_OPTIONS"], r"^'a=1 b=2:.*'$")
+        self.assertNotIn("UWARP_ADDR_FD", got)
+        self.assertNotIn("PATH", got)
+        self.assertEqual(self.run_it("--env", "--", "true").returncode, 2)
+        self.assertEqual(self.run_it("--ip", "127.0.0.7", "--env").stdout.count("UWARP_IP=127.0.0.7/8\n"), 1)
+
     def test_a_stale_setting_of_an_outer_run_is_not_inherited(self):
         for where in (["--link", "loop"], ["--ip", "127.0.0.9"]):
             got = self.show(*where, env=self.env(UWARP_ADDR_FD="77", UWARP_IP_AUTO="1", UWARP_MTU="1234", UWARP_LINK_RATE="1G"))

@@ -26,6 +26,7 @@ COMMANDS = {
     "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "5"],
     "interop": [os.path.join(ROOT, "tests", "interop", "run"), "--quick"],
     "impair": [os.path.join(ROOT, "tests", "impair", "run"), "--quick"],
+    "packages": [os.path.join(ROOT, "tests", "packages", "run")],
     "captures": [os.path.join(ROOT, "tests", "programs", "run-cases"), "--captures"],
 }
 # Those that run what is in build/, and how they find it.

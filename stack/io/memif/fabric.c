@@ -358,7 +358,9 @@ static uw_status open_doorbells(struct fabric *f)
 	f->bell = bell_make(&f->bell_fd);
 	f->bell_fd = fds_keep(f->bell_fd);
 	if (!f->bell || f->bell_fd < 0)
-		return log_error(UW_E_NO_LINK, "no page for the doorbells: %s", strerror(errno));
+		return log_error(UW_E_NO_LINK,
+				 "no shared memory for the doorbells (memfd_create): %s",
+				 strerror(errno));
 	for (unsigned i = 0; i < f->n; i++)
 		f->link[i].io.doorbell = bell_word(f->bell, i);
 	return UW_OK;
