@@ -31,7 +31,7 @@ COMPILER = """#!/bin/bash
 for word in "$@"; do
 	case $word in -c | -r | -E | -S | -M | -MM | --version | -v | -dumpversion | -print-*) exec gcc "$@" ;; esac
 done
-exec gcc -L{stubs} "$@" -nodefaultlibs -Wl,--start-group -lgcc {stubs}/libc_nonshared.a -Wl,--end-group -Wl,--as-needed {all} {loader} -lgcc
+exec gcc -L{stubs} "$@" -nodefaultlibs -Wl,--start-group -lgcc {stubs}/libc_nonshared.a -Wl,--end-group -Wl,--as-needed {all} {loader} -lgcc -lgcc_s
 """
 
 METADATA = """Metadata-Version: 2.1
@@ -104,7 +104,7 @@ def too_new(path):
 
 def bundled(libraries):
     """What they need that is no part of the C library: files of this machine."""
-    known = {*STUBS, *map(os.path.basename, libraries)}
+    known = {*STUBS, "libgcc_s.so.1", *map(os.path.basename, libraries)}
     names = {n for path in libraries for n in needed(path, "NEEDED") if n not in known and not n.startswith("ld-linux")}
     listed = run("ldconfig", "-p")
     paths = []

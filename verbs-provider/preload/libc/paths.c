@@ -182,6 +182,9 @@ WRAP_GLOB(glob64, glob64_t)
 
 static bool is_nothing(const char *path, int flags)
 {
+	/* libc's headers promise that a path is not NULL, but programs do ask that way (Rust's
+	 * standard library). So that the compiler keeps the check: */
+	__asm__("" : "+r"(path));
 	return path && !*path && (flags & AT_EMPTY_PATH);
 }
 

@@ -11,7 +11,7 @@ int helper_start(void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	sigset_t all;
+	sigset_t all, was;
 	int err = pthread_attr_init(&attr);
 
 	if (err)
@@ -19,8 +19,11 @@ int helper_start(void *(*fn)(void *), void *arg)
 	sigfillset(&all);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, HELPER_STACK);
-	pthread_attr_setsigmask_np(&attr, &all);
+	/* The thread inherits it; pthread_attr_setsigmask_np() is newer than the wheel's
+	 * glibc 2.28. */
+	pthread_sigmask(SIG_SETMASK, &all, &was);
 	err = pthread_create(&thread, &attr, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
 	return -err;
 }

@@ -201,6 +201,28 @@ static void counters(void **state)
 	assert_int_equal(number_in(CLASS "/uwarp0/ports/1/counters/port_rcv_data"), 1024);
 }
 
+/* Rust's standard library asks so whether there is a statx(): EFAULT says yes. */
+static void no_path_is_efault(void **state)
+{
+	const char *volatile none = NULL;
+	struct statx *volatile nowhere = NULL;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(statx(0, none, 0, STATX_BASIC_STATS, nowhere), -1);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(stat(none, &st), -1);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(fstatat(AT_FDCWD, none, &st, 0), -1);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(access(none, R_OK), -1);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(open(none, O_RDONLY), -1);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(chdir(none), -1);
+	assert_int_equal(errno, EFAULT);
+}
+
 static void others_are_left_alone(void **state)
 {
 	struct stat st;
@@ -267,10 +289,11 @@ static void nothing_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_by_every_stat),	 cmocka_unit_test(programs_of_an_old_glibc),
-		cmocka_unit_test(directories),		 cmocka_unit_test(links),
-		cmocka_unit_test(by_descriptors),	 cmocka_unit_test(counters),
-		cmocka_unit_test(others_are_left_alone), cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(nodes_by_every_stat), cmocka_unit_test(programs_of_an_old_glibc),
+		cmocka_unit_test(directories),	       cmocka_unit_test(links),
+		cmocka_unit_test(by_descriptors),      cmocka_unit_test(counters),
+		cmocka_unit_test(no_path_is_efault),   cmocka_unit_test(others_are_left_alone),
+		cmocka_unit_test(nothing_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
