@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "base/guard.h"
 #include "roce/qp.h"
 
 /* = IBV_WC_GRH */
@@ -149,9 +150,7 @@ static bool place(const struct roce_qp *r, struct uw_rope in)
 		return true;
 	if (!(qp->rd.remote_rights & MEM_REMOTE_WRITE) || mem_check(qp->mem, &a, &va))
 		return false;
-	if (va)
-		uw_rope_copy(in, va, in.len);
-	return true;
+	return !va || uw_rope_place(in, va, in.len);
 }
 
 /* IBA §9.7.4.1.5 (for UC too): the packets' lengths add up to that of the RETH. */

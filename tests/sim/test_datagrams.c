@@ -11,6 +11,9 @@
 
 #include <cmocka.h>
 
+#include <sys/mman.h>
+
+#include "base/guard.h"
 #include "net.h"
 
 #define ALL   (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
@@ -335,6 +338,43 @@ static void test_uc_messages_arrive(void **state)
 	messages_arrive(&(struct sim_options){ .mtu = 1500, .seed = 13, .ip6 = true });
 }
 
+/* Memory that is unmapped before it is deregistered (doc/adr/0029): a Write to it is dropped, and
+ * the QP goes on; a receive or a request that names it fails. */
+static void test_memory_that_is_gone(void **state)
+{
+	struct bed *b = open_bed(UW_QPT_UC, &(struct sim_options){ .mtu = 1500, .seed = 14 });
+	uint8_t *gone =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uw_mr *mr;
+	struct uw_sge sge = { (uintptr_t)b->out, 300, uw_mr_stag(b->mr_out) };
+	struct uw_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = UW_WR_RDMA_WRITE, .flags = UW_SEND_SIGNALED
+	};
+
+	(void)state;
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	name_peer(b, 0);
+	name_peer(b, 1);
+	mr = sim_mr(&b->s.b, gone, 4096, ALL);
+	uw_guard_install(); /* cmocka has taken the signals for this test */
+	assert_int_equal(munmap(gone, 4096), 0);
+	wr.remote_addr = (uintptr_t)gone;
+	wr.rkey = uw_mr_stag(mr);
+	post(b, &wr);
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	sim_settle(&b->s);
+	assert_int_equal(sim_stats(&b->s).roce_rx_refused, 1);
+	post_recv(b, 5, 0, SIZE);
+	send_message(b, UW_WR_SEND_WITH_IMM, 0, 700);
+	assert_int_equal(sim_wc(&b->s, b->s.b.rcq).status, UW_WC_SUCCESS);
+	sge = (struct uw_sge){ (uintptr_t)gone, 8, uw_mr_stag(mr) };
+	wr.opcode = UW_WR_SEND;
+	post(b, &wr);
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_LOC_PROT_ERR);
+	assert_int_equal(uw_mr_dereg(mr), 0);
+	close_bed(b);
+}
+
 static bool next_wc(struct bed *b, struct uw_wc *wc)
 {
 	return uw_cq_poll(b->s.b.rcq, 1, wc) == 1;
@@ -397,6 +437,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_error_and_reset_flush_and_forget),
 	cmocka_unit_test(test_above_the_mtu_it_fails),
 	cmocka_unit_test(test_uc_messages_arrive),
+	cmocka_unit_test(test_memory_that_is_gone),
 	cmocka_unit_test(test_uc_under_loss),
 };
 

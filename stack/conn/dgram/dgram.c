@@ -98,6 +98,13 @@ static bool is_multicast(const struct uw_ip *a)
 	return uw_ip_is_v4(a) ? a->b[12] >> 4 == 0xe : a->b[0] == 0xff;
 }
 
+/* As Linux's drivers have it: what the program says counts for multicast only. The pingpongs say 1,
+ * and would not get through a router. */
+static uint8_t hops_to(const struct uw_ip *to, uint8_t asked)
+{
+	return is_multicast(to) && asked ? asked : ROCE_HOPS;
+}
+
 static bool knows_neighbour(struct stack *s, struct io_link *l, const struct uw_ip *to)
 {
 	bool known;
@@ -163,7 +170,7 @@ uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_a
 {
 	struct io_link *l;
 	struct roce_path path;
-	struct roce_to to = { .tos = a->tos, .hops = a->hops ? a->hops : ROCE_HOPS };
+	struct roce_to to = { .tos = a->tos };
 	uw_status st = ends(s, a->addr, a->from, &path, &l);
 
 	if (st)
@@ -172,6 +179,7 @@ uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_a
 		return UW_E_ADDR;
 	find_way(s, l, &path.dst);
 	to.dst = path.dst;
+	to.hops = hops_to(&to.dst, a->hops);
 	roce_to_pack(&to, &out->how, out->dst);
 	return UW_OK;
 }
@@ -184,13 +192,14 @@ uw_status dgram_name_peer(struct conn_qp *q, const struct uw_peer *p)
 
 	if (r->transport != ROCE_UC || q->qp.state != UW_QPS_INIT)
 		return UW_E_STATE;
-	r->path = (struct roce_path){ .tos = p->tos, .hops = p->hops ? p->hops : ROCE_HOPS };
+	r->path = (struct roce_path){ .tos = p->tos };
 	st = dgram_ready(q);
 	if (st)
 		return st;
 	st = ends(conn_qp_stack(q), p->addr, p->from, &r->path, &l);
 	if (st)
 		return st;
+	r->path.hops = hops_to(&r->path.dst, p->hops);
 	q->dgram->l = l;
 	r->path.src_port = roce_uc_port(p->flow_label, q->qp.num, p->qpn);
 	r->dest_qpn = p->qpn & ROCE_QPN_MASK;

@@ -61,7 +61,7 @@ struct uw_peer {
 	uint16_t ird; /* most Reads and atomics of the peer in flight */
 	uint8_t tos;  /* DS field, as in uw_ep_set_tos */
 	/* UC only, whose path is found here, which may block for a second */
-	uint8_t hops;	     /* TTL or hop limit; 0: 64 */
+	uint8_t hops;	     /* of multicast: TTL or hop limit; else 64 */
 	uint32_t flow_label; /* chooses the UDP source port; 0: the QP numbers do */
 	uint32_t path_mtu;   /* octets of payload in a packet; 0, or above that of the link: that */
 	uint32_t rq_psn;
@@ -94,7 +94,7 @@ struct uw_ah {
 struct uw_ah_attr {
 	/* the destination, with any port; the local address, NULL = that of the link */
 	const struct sockaddr *addr, *from;
-	uint8_t tos, hops; /* DS field; TTL or hop limit, 0: 64 */
+	uint8_t tos, hops; /* DS field; of multicast: TTL or hop limit, else 64 */
 };
 /* Starts the link. Finds the way to the destination if there is one, which may block for a second;
  * without one what is sent is lost. -EAFNOSUPPORT, -EADDRNOTAVAIL. */
