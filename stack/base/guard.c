@@ -18,7 +18,7 @@
  * threads, more than such a variable (initial-exec) may make it claim; any other kind may have to
  * be allocated, which a handler of signals cannot do.
  */
-#if defined(__x86_64__)
+#if UW_GUARDED && defined(__x86_64__)
 __asm__(".text\n"
 	".globl uw_guarded_copy, uw_guarded_copy_back\n"
 	".hidden uw_guarded_copy, uw_guarded_copy_back\n"
@@ -55,7 +55,7 @@ static bool come_back(ucontext_t *u)
 	u->uc_mcontext.gregs[REG_RAX] = 0;
 	return true;
 }
-#elif defined(__aarch64__)
+#elif UW_GUARDED && defined(__aarch64__)
 __asm__(".text\n"
 	".globl uw_guarded_copy, uw_guarded_copy_back\n"
 	".hidden uw_guarded_copy, uw_guarded_copy_back\n"
@@ -110,14 +110,15 @@ static bool come_back(ucontext_t *u)
 }
 #endif
 
-#define NEAR_STACK (64u << 10)
+#define BELOW_STACK (64u << 10)
+#define RED_ZONE    128u
 
 /* Then there may be nothing to read at the stack pointer. */
 static bool is_stack_overflow(const siginfo_t *info, const ucontext_t *u)
 {
 	uintptr_t at = (uintptr_t)info->si_addr, sp = stack_of(u);
 
-	return at < sp + NEAR_STACK && at + NEAR_STACK > sp;
+	return at < sp + RED_ZONE && at + BELOW_STACK > sp;
 }
 
 /* What was there before, by signal. Replaced as a whole, and read by handlers: never freed. */

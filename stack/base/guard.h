@@ -17,7 +17,9 @@
 
 #include "base/span.h"
 
-#if defined(__x86_64__) || defined(__aarch64__)
+/* A sanitizer has a memcpy() of its own, and its own idea of a fault. */
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) &&             \
+	!defined(__SANITIZE_THREAD__)
 #define UW_GUARDED 1
 /* False: some octets could not be read or written; others may have been copied. */
 bool uw_guarded_copy(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));

@@ -134,6 +134,35 @@ static void threads_fault_at_the_same_time(void **state)
 	munmap(p, PAGE);
 }
 
+/* On a stack right below the page that is not there: a stack that overflows faults on its other
+ * side. */
+static void *copy_from_above(void *arg)
+{
+	uint8_t own[64];
+
+	return uw_guarded_copy(own, arg, sizeof(own)) ? arg : NULL;
+}
+
+static void memory_above_the_stack_fails_the_copy(void **state)
+{
+	enum { STACK = 64 * PAGE };
+	uint8_t *p = map(PROT_READ | PROT_WRITE, STACK / PAGE + 1);
+	pthread_attr_t attr;
+	pthread_t t;
+	void *bad;
+
+	(void)state;
+	uw_guard_install();
+	assert_int_equal(mprotect(p + STACK, PAGE, PROT_NONE), 0);
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, p, STACK), 0);
+	assert_int_equal(pthread_create(&t, &attr, copy_from_above, p + STACK), 0);
+	pthread_join(t, &bad);
+	assert_null(bad);
+	pthread_attr_destroy(&attr);
+	munmap(p, STACK + PAGE);
+}
+
 /* ---- signals of others ----------------------------------------------------------------------- */
 
 /* cmocka takes SIGSEGV for itself, and would call the child's fault a failed test. */
@@ -260,6 +289,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_file_that_became_shorter_fails_the_copy),
 		cmocka_unit_test(a_rope_of_pieces_fails_alike),
 		cmocka_unit_test(threads_fault_at_the_same_time),
+		cmocka_unit_test(memory_above_the_stack_fails_the_copy),
 		cmocka_unit_test(the_programs_own_faults_kill_it),
 		cmocka_unit_test(handlers_in_a_circle_end),
 		cmocka_unit_test(a_handler_that_was_there_hears_of_its_own),
