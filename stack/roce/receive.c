@@ -6,6 +6,9 @@
 
 /* = IBV_WC_GRH */
 #define WC_GRH 1u
+/* Annex A17.4.5.1: a completion of UD says of which kind the packet was. Verbs have no field for
+ * it; cards say it in sl, and UCX drops an IPv4 packet whose sl does not. */
+enum { SL_UDP_IP6 = 9, SL_UDP_IP4 = 10 };
 
 static bool may_receive(const struct qp *qp)
 {
@@ -20,8 +23,10 @@ static struct uw_wc wc_of(const struct roce_packet *p, uint32_t octets)
 		wc.wc_flags |= UW_WC_WITH_IMM;
 		wc.imm_or_inv = p->imm_be;
 	}
-	if (p->op->transport == ROCE_UD)
+	if (p->op->transport == ROCE_UD) {
 		wc.src_qp = p->deth.src_qp;
+		wc.sl = uw_ip_is_v4(&p->dst) ? SL_UDP_IP4 : SL_UDP_IP6;
+	}
 	return wc;
 }
 

@@ -107,6 +107,18 @@ class OnStacks(CmLess):
         return [*super().options(stage, role), "--stacks", "2"]
 
 
+class Ucp(CmLess):
+    """UCX's protocol layer over the device alone: RC, whose start-up is UD's, or UD."""
+
+    def __init__(self, tls):
+        super().__init__("ucx_perftest", "-t tag_lat -n 1000 -s 64", "roce")
+        self.tls = tls
+        self.flags += f", UCX_TLS={tls}"
+
+    def start(self, stage, role, command):
+        return stage.start(role, command, env={"UCX_TLS": self.tls}, options=self.options(stage, role))
+
+
 class Qperf(CmLess):
     """One server, as many tests as there are; it is told to go."""
 
@@ -189,4 +201,6 @@ UCX = [
     )
 ]
 # Without rdma_cm qperf exchanges LIDs alone, which a RoCE device has none of.
-APPS = [*UCX, Qperf("qperf", " ".join(QPERF), "iwarp")]
+APPS = [
+    Ucp("ib"),
+    Ucp("ud"),*UCX, Qperf("qperf", " ".join(QPERF), "iwarp")]

@@ -43,6 +43,7 @@ static void a_datagram_arrives_behind_the_grh(void **state)
 		assert_int_equal(wc.byte_len, ROCE_GRH + sizes[i]);
 		assert_int_equal(wc.src_qp, 0x100);
 		assert_int_equal(wc.wc_flags, 1); /* GRH */
+		assert_int_equal(wc.sl, 10); /* annex A17.4.5.1, as cards say it: UDP over IPv4 */
 		assert_memory_equal(p->b.m + SINK + ROCE_GRH, p->a.m + DATA, sizes[i]);
 		assert_int_equal(p->b.m[SINK + 20], 0x45);
 		assert_memory_equal(p->b.m + SINK + 32, p->ra.path.src.b + 12, 4);
