@@ -25,6 +25,8 @@ COMMANDS = {
     "fresh": [os.path.join(house.LIB, "fresh")],
     "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "5"],
     "interop": [os.path.join(ROOT, "tests", "interop", "run"), "--quick"],
+    "nics": [os.path.join(ROOT, "tests", "nics", "run"), "--quick"],
+    "arm64-guest": [os.path.join(ROOT, "tests", "nics", "run-arm64")],
     "impair": [os.path.join(ROOT, "tests", "impair", "run"), "--quick"],
     "packages": [os.path.join(ROOT, "tests", "packages", "run")],
     "captures": [os.path.join(ROOT, "tests", "programs", "run-cases"), "--captures"],
@@ -32,10 +34,17 @@ COMMANDS = {
 # Those that run what is in build/, and how they find it.
 OF_BUILD = {
     "interop": {"UWARP_BUILD_DIR": "build"},
+    "nics": {"UWARP_BUILD_DIR": "build"},
+    "arm64-guest": {"UWARP_BUILD_DIR": "build"},
     "impair": {"UWARP_BUILD_DIR": "build"},
     "captures": {"UWARP_BUILD_DIR": "build", "UWARP_PROGRAMS_SELF": "build/tests/programs/programs-self"},
 }
 CROSS = os.path.join(ROOT, "tools", "cross", "aarch64.ini")
+# What the arm64 guest runs.
+GUEST_TREE, GUEST_CROSS = "build-arm64-full", os.path.join(ROOT, "tools", "cross", "aarch64-full.ini")
+GUEST_TARGETS = [
+    "stack/libuwarp.so", "verbs-provider/preload/libuwarp-preload.so", "verbs-provider/provider/libuwarp-rdmav34.so",
+]  # fmt: skip
 # The sanitizers' shadow memory needs address space that randomisation may have taken.
 NO_RANDOM_ADDRESSES = ["setarch", "-R"]
 # Optimised a little, so that the sanitized tests end in time, with frames that can be named.
@@ -209,6 +218,10 @@ def run_command(name, env, _lane):
         env = {**env, **{k: os.path.join(ROOT, v) for k, v in OF_BUILD[name].items()}}
         house.configure(env["UWARP_BUILD_DIR"])
         house.build(env["UWARP_BUILD_DIR"])
+    if name == "arm64-guest":
+        tree = os.path.join(ROOT, GUEST_TREE)
+        house.configure(tree, "--cross-file", GUEST_CROSS)
+        house.build(tree, [], GUEST_TARGETS)
     p = subprocess.Popen(COMMANDS[name], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
     text = ""
     for line in p.stdout:
