@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
@@ -108,6 +109,39 @@ class Device(unittest.TestCase):
             self.assertEqual({p.facts["scheme"] for p in made}, {"siw0", "tcp"}, command)
             self.assertEqual(len({p.key for p in made}), len(made))
             self.assertTrue(all(p.facts.get("mtu") is None for p in made))
+
+    def test_uwarp_stands_beside_it_where_it_can(self):
+        for command in cli.BESIDE_DEVICE:
+            with self.rig(command, "--uwarp-link", "eth7") as rig:
+                made = list(plan.TESTS[command](rig))
+            self.assertEqual({p.facts["scheme"] for p in made}, {"siw0", "uwarp", "tcp"}, command)
+            self.assertEqual(len({p.key for p in made}), len(made))
+
+    def test_uwarp_runs_at_both_ends(self):
+        started = []
+
+        class Client:
+            cpu = 0
+
+            def wait(self, _):
+                return ""
+
+            def cpu_seconds(self):
+                return 0
+
+        def start(_, words, **how):
+            started.append(words)
+            return Client()
+
+        with self.rig("latency", "--uwarp-link", "eth7") as rig, unittest.mock.patch.object(perftest.Group, "start", start):
+            perftest.pair(rig, ["/usr/bin/ib_send_lat", "-R"], None, None, perftest.AT_PEER)
+            perftest.pair(rig, ["/usr/bin/ib_send_lat", "-R"], None, None)
+        (server, client), device = started[:2], started[2:]
+        front = [perftest.uwarp_run(), "--quiet", "--link", "eth7", "--"]
+        self.assertEqual((server[:2], server[4:9], server[9]), (["ssh", "192.0.2.7"], front, "ib_send_lat"))
+        self.assertEqual((client[:5], client[-1]), (front, "192.0.2.7"))
+        self.assertNotIn("-d", server + client)
+        self.assertTrue(all("-d" in words and front[0] not in words for words in device))
 
     def test_its_speed_is_found_out_once_by_a_few_messages(self):
         asked = []
@@ -285,6 +319,8 @@ class CommandLine(unittest.TestCase):
         self.assertIn("'both' is none of", self.wrong("rate", "--ops", "both"))
         self.assertIn("go together", self.wrong("rate", "--device", "siw0"))
         device = ("--device", "siw0", "--peer", "192.0.2.7")
+        self.assertIn("--uwarp-link goes with --device", self.wrong("latency", "--uwarp-link", "eth7"))
+        self.assertIn("--uwarp-link goes with latency", self.wrong("qperf", *device, "--uwarp-link", "eth7"))
         self.assertIn("--device goes with latency", self.wrong("schemes", *device))
         self.assertIn("beside another device only tcp", self.wrong("latency", *device, "--against", "wire"))
         self.assertIn("has its own", self.wrong("throughput", *device, "--mtu", "9000"))

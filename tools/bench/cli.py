@@ -28,6 +28,7 @@ examples:
 SKIPPED = 77  # as Meson counts it: cannot be measured here
 # What the others measure is uwarp's; a driver's threads are on nobody's CPU time.
 WITH_DEVICE = ("latency", "throughput", "rate", "qperf")
+BESIDE_DEVICE = ("latency", "throughput", "rate")  # where --uwarp-link goes
 
 
 def sizes(text):
@@ -62,6 +63,7 @@ def add_measuring(p):
     p.add_argument("--device", metavar="DEV", help="run the verbs programs over this RDMA device (siw0, rxe0, mlx5_0) instead of uwarp")
     p.add_argument("--peer", metavar="ADDR", help="with --device: the address of the server's host")
     p.add_argument("--remote", type=shlex.split, default=[], metavar="COMMAND", help="with --device: runs a command at the server's host")
+    p.add_argument("--uwarp-link", metavar="IF", help="with --device: also uwarp to the same peer, over the interface of this name at both ends")
 
 
 def parser():
@@ -99,7 +101,7 @@ def parser():
     gate.add_argument("--update", action="store_true", help="make what is counted now the baseline")
     where = commands.add_parser("profile", help="instructions and CPU time of a message, layer by layer, for 64 B and 64 KiB")
     where.add_argument("--mtu", type=int, metavar="N", help="of the link")
-    where.set_defaults(device=None)
+    where.set_defaults(device=None, uwarp_link=None)
     doc = commands.add_parser("doc", help="doc/performance.md from files of --json")
     doc.add_argument("files", nargs="+", metavar="FILE")
     doc.add_argument("--losses", action="store_true", help="of files of `loss`: only that section, in the page that there is")
@@ -112,6 +114,10 @@ def check(options):
         return "--rounds: at least 1"
     if bool(options.device) != bool(options.peer):
         return "--device and --peer go together"
+    if options.uwarp_link and not options.device:
+        return "--uwarp-link goes with --device"
+    if options.uwarp_link and options.command not in BESIDE_DEVICE:
+        return f"--uwarp-link goes with {', '.join(BESIDE_DEVICE)}"
     if options.device and options.command not in WITH_DEVICE:
         return f"--device goes with {', '.join(WITH_DEVICE)}"
     if options.device and options.mtu:

@@ -6,7 +6,7 @@ import re
 import time
 
 from .process import Failed, Group, need
-from .rig import THERE, echoes, last_row, uwarp_pair, uwarp_pair_at
+from .rig import THERE, echoes, last_row, uwarp_pair, uwarp_pair_at, uwarp_run
 
 LATENCY_COLUMNS, RATE_COLUMNS = 9, 5
 # What a device of unknown speed gets first: so many messages, or so many octets of large ones.
@@ -15,6 +15,10 @@ SAMPLE = re.compile(r"^\s*(\d+)\s*,\s*([0-9.]+)\s*$", re.MULTILINE)
 PERCENTS = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9, 99.99, 100)
 # What a bandwidth run moves: enough to last some tenths of a second.
 STREAM_OCTETS, STREAM_MESSAGES = 1 << 30, 100_000
+
+
+# A place like those of peers.py: uwarp at both ends, to where the device's peer is.
+AT_PEER = "uwarp to the peer"
 
 
 def stream_messages(size, post_list):
@@ -27,22 +31,23 @@ def pair(rig, words, mtu, env, where=None):
     printed, and the CPU seconds of both."""
     device = rig.options.device
     if device:
-        return device_pair(rig, words)
+        return device_pair(rig, words, where == AT_PEER)
     if where:
         return uwarp_pair_at(rig, where, words, env)
     return uwarp_pair(rig, words, [*words, THERE], mtu, env)
 
 
-def device_pair(rig, words):
-    """Over a device of the kernel's: the server's host is reached by a command such as `ssh host`. What is
-    ended here may go on there: so each pair has a port of its own, and its server a limit."""
+def device_pair(rig, words, uwarp=False):
+    """Over a device of the kernel's, or uwarp beside it: the server's host is reached by a command such as
+    `ssh host`. What is ended here may go on there: so each pair has a port of its own, and its server a limit."""
     o, how = rig.options, {"env": rig.env, "cwd": rig.folder}
-    words = [*words, "-d", o.device, "-p", rig.new_port()]
+    words = [*words, *([] if uwarp else ["-d", o.device]), "-p", rig.new_port()]
+    front = [uwarp_run(), "--quiet", "--link", o.uwarp_link, "--"] if uwarp else []
     with Group() as group:
-        server = group.start([*rig.at_peer(2 * rig.limit), os.path.basename(words[0]), *words[1:]], **how)
+        server = group.start([*rig.at_peer(2 * rig.limit), *front, os.path.basename(words[0]), *words[1:]], **how)
         deadline = time.monotonic() + rig.limit
         while True:  # it says nowhere that it listens
-            client = group.start([*words, o.peer], **how)
+            client = group.start([*front, *words, o.peer], **how)
             try:
                 return client.wait(rig.limit), client.cpu + server.cpu_seconds()
             except Failed as e:
@@ -82,7 +87,7 @@ def latency(rig, op, size, mtu=None, env=None, distribution=False, where=None):
         out, _ = pair(rig, [need(f"ib_{op}_lat"), "-R", "-F", "-s", str(size), "-n", str(n), *more], mtu, env, where)
         return out, last_row(out, LATENCY_COLUMNS)
 
-    n = affordable(rig, f"{op}_lat {size}", most, lambda n: 5e5 / run(n)[1][4], few_of(size))
+    n = affordable(rig, f"{op}_lat {size} {where}", most, lambda n: 5e5 / run(n)[1][4], few_of(size))
     out, row = run(n, *(["-U"] if distribution else []))
     sample = {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
     if distribution:
@@ -102,7 +107,7 @@ def stream(rig, op, size, post_list=1, qps=1, mtu=None, env=None, n=None, where=
         row = last_row(out, RATE_COLUMNS)
         return {"gbps": gigabits(row, size), "mps": row[4], "messages": n, "cpu_s": cpu}
 
-    key = f"{op}_bw {size} {post_list} {qps}"
+    key = f"{op}_bw {size} {post_list} {qps} {where}"
     return run(n or affordable(rig, key, stream_messages(size, post_list), lambda n: run(n)["mps"] * 1e6, few_of(size)))
 
 

@@ -25,6 +25,12 @@ def own(rig):
     return rig.options.device or "uwarp"
 
 
+def ways(rig):
+    """(scheme, place) of what the verbs programs run over: a device, and beside it uwarp to the same peer."""
+    beside = [("uwarp", perftest.AT_PEER)] if rig.options.device and rig.options.uwarp_link else []
+    return [(own(rig), None), *beside]
+
+
 def wants(rig, scheme):
     o = rig.options
     return scheme in (o.against or (BESIDE_DEVICE if o.device else PEERS))
@@ -58,16 +64,16 @@ def other_latency(rig, size):
         yield probe("latency", "ucx", "tcp", size, "us", lambda: peers.ucx_latency(rig, size))
 
 
-def verbs_latency(rig, op, size):
-    spread = size <= 64
-    return probe("latency", own(rig), op, size, "us", lambda: perftest.latency(rig, op, size, rig.options.mtu, distribution=spread))
+def verbs_latency(rig, op, size, way=None):
+    spread, (scheme, where) = size <= 64, way or (own(rig), None)
+    return probe("latency", scheme, op, size, "us", lambda: perftest.latency(rig, op, size, rig.options.mtu, distribution=spread, where=where))
 
 
 def latency(rig):
     for size in rig.options.sizes or LATENCY_SIZES:
         yield from wire_latency(rig, size, rig.options.mtu)
         for op in rig.options.ops:
-            yield verbs_latency(rig, op, size)
+            yield from (verbs_latency(rig, op, size, way) for way in ways(rig))
         yield from tcp_latency(rig, size)
         yield from other_latency(rig, size)
 
@@ -75,8 +81,9 @@ def latency(rig):
 # ---- throughput -------------------------------------------------------------------------
 
 
-def verbs_throughput(rig, op, size, mtu):
-    return probe("throughput", own(rig), op, size, "Gb/s", lambda: perftest.throughput(rig, op, size, mtu=mtu), mtu=mtu)
+def verbs_throughput(rig, op, size, mtu, way=None):
+    scheme, where = way or (own(rig), None)
+    return probe("throughput", scheme, op, size, "Gb/s", lambda: perftest.throughput(rig, op, size, mtu=mtu, where=where), mtu=mtu)
 
 
 def wire_throughput(rig, mtu):
@@ -111,7 +118,7 @@ def throughput(rig):
             yield from wire_throughput(rig, mtu)
         for size in rig.options.sizes or THROUGHPUT_SIZES:
             for op in rig.options.ops:
-                yield verbs_throughput(rig, op, size, mtu)
+                yield from (verbs_throughput(rig, op, size, mtu, way) for way in ways(rig))
             if wants(rig, "tcp"):
                 yield from tcp_throughput(rig, size, mtu)
 
@@ -119,9 +126,9 @@ def throughput(rig):
 # ---- message rate -----------------------------------------------------------------------
 
 
-def verbs_rate(rig, op, size, post_list, qps=1):
-    facts = {"post_list": post_list, "qps": qps}
-    return probe("rate", own(rig), op, size, "M/s", lambda: perftest.rate(rig, op, size, mtu=rig.options.mtu, **facts), **facts)
+def verbs_rate(rig, op, size, post_list, qps=1, way=None):
+    facts, (scheme, where) = {"post_list": post_list, "qps": qps}, way or (own(rig), None)
+    return probe("rate", scheme, op, size, "M/s", lambda: perftest.rate(rig, op, size, mtu=rig.options.mtu, where=where, **facts), **facts)
 
 
 def wire_rate(rig, size):
@@ -138,8 +145,8 @@ def rate(rig):
             yield wire_rate(rig, size)
         for op in rig.options.ops:
             for post_list in (1, 32) if op == "read" else POST_LISTS:
-                yield verbs_rate(rig, op, size, post_list)
-            yield verbs_rate(rig, op, size, 32, qps=4)
+                yield from (verbs_rate(rig, op, size, post_list, way=way) for way in ways(rig))
+            yield from (verbs_rate(rig, op, size, 32, qps=4, way=way) for way in ways(rig))
         if wants(rig, "tcp"):
             yield tcp_rate(rig, size)
 
