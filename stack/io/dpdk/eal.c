@@ -28,6 +28,9 @@
 /* What ports with their queues take beside the buffers, and the share of DPDK's own heap. */
 #define DEVICE_MB 24
 
+/* Of this size whatever the kernel's default is, which goes by the size of its pages. */
+#define HUGE_DIR "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+
 enum { HUGE_MB = 2 };
 
 /* The EAL is one per process by its nature, so this is too. */
@@ -143,7 +146,7 @@ static void lcore_map(char *out, size_t size)
 static unsigned long huge_pages_free(void)
 {
 	unsigned long n = 0;
-	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+	FILE *f = fopen(HUGE_DIR "free_hugepages", "re");
 
 	if (!f)
 		return 0;
@@ -172,9 +175,9 @@ static uw_status check_pages(const struct eal_need *need, unsigned long free_pag
 		return UW_OK;
 	return log_error(
 		UW_E_NOMEM,
-		"link %s needs %lu free huge pages of 2 MB, and there are %lu: raise "
-		"vm.nr_hugepages by %lu (sysctl), or bind the device to vfio-pci behind an "
-		"IOMMU, where it needs none",
+		"link %s needs %lu free huge pages of 2 MB, and there are %lu: add %lu to " HUGE_DIR
+		"nr_hugepages, or bind the device to vfio-pci behind an IOMMU, where it "
+		"needs none",
 		need->device, want, free_pages, want - free_pages);
 }
 
