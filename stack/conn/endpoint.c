@@ -427,6 +427,7 @@ static struct uw_ep *ep_for(struct conn *c, const struct uw_ep *listening)
 	ep->state = EP_HAS_CONN;
 	c->user = &ep_conn_user;
 	c->ctx = ep;
+	ports_hold(ep);
 	return ep;
 }
 

@@ -37,6 +37,7 @@ struct uw_ep {
 	struct uw_ip local, remote;
 	struct uw_ip asked;    /* the destination that the program asked for */
 	uint16_t lport, rport; /* network order */
+	bool holds_port;       /* ports_hold */
 	bool share_port;       /* share the port with other endpoints that have this set */
 	bool only6;	       /* listen on :: without 0.0.0.0 */
 	bool claimed;	       /* the link tells other processes that we listen on the port */

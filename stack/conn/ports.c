@@ -188,11 +188,20 @@ uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 	return UW_OK;
 }
 
+/* The listener has the port, so this only counts. */
+void ports_hold(struct uw_ep *ep)
+{
+	ep->holds_port = claim(ep->stack->domain, ntohs(ep->lport));
+}
+
 void ports_release(struct uw_ep *ep)
 {
 	const struct conn_domain *d = ep->stack->domain;
 	unsigned port = ntohs(ep->lport);
 
+	if (ep->holds_port)
+		unclaim(d, port, d->first->n_links);
+	ep->holds_port = false;
 	if (!ep->port_link)
 		return;
 	*ep->port_link = ep->port_next;

@@ -30,7 +30,10 @@ void ports_reserve(struct ports *p, unsigned port);
 /* Give ep, which has an address and no port, this port (host order); 0: any free one. May move ep
  * to another stack. UW_E_ADDR_IN_USE. */
 uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port) UW_CHECK;
-/* Release the port of ep, if ep has one. */
+/* Keep the port of ep, which came in at a listener, claimed from the links (IO_SHARED) until
+ * ports_release: the listener may end before. */
+void ports_hold(struct uw_ep *ep);
+/* Release the port of ep, if ep has or holds one. */
 void ports_release(struct uw_ep *ep);
 /* Does no other endpoint have ep's port for the same version of IP? */
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep);

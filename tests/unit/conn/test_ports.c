@@ -48,6 +48,51 @@ static void a_port_has_one_endpoint(void **state)
 	world_close(w);
 }
 
+/* ---- links on which a port is claimed first ----- */
+
+static int claims;
+
+static uw_status count_claim(struct io_link *l, uint16_t port)
+{
+	(void)l;
+	assert_int_equal(ntohs(port), PORT);
+	claims++;
+	return UW_OK;
+}
+
+static void count_release(struct io_link *l, uint16_t port)
+{
+	(void)l;
+	assert_int_equal(ntohs(port), PORT);
+	claims--;
+}
+
+/* The listener may go, its connections stay. */
+static void a_connection_keeps_the_port_of_its_listener(void **state)
+{
+	static const struct io_ops shared = { .name = "shared",
+					      .claim_port = count_claim,
+					      .release_port = count_release };
+	struct world *w = world_open(1);
+	struct uw_ep *listening = ep4(w), *came = ep4(w);
+	struct io_link *l = world_stack(w, 0)->links[0];
+
+	(void)state;
+	l->ops = &shared;
+	l->flags |= IO_SHARED;
+	claims = 0;
+	assert_status(take(w, listening, PORT), UW_OK);
+	assert_int_equal(claims, 1);
+	came->lport = listening->lport;
+	ports_hold(came);
+	ports_release(listening);
+	assert_int_equal(claims, 1);
+	ports_release(came);
+	ports_release(came);
+	assert_int_equal(claims, 0);
+	world_close(w);
+}
+
 static void each_version_of_ip_has_its_own(void **state)
 {
 	struct world *w = world_open(1);
@@ -265,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_port_has_one_endpoint),
+		cmocka_unit_test(a_connection_keeps_the_port_of_its_listener),
 		cmocka_unit_test(each_version_of_ip_has_its_own),
 		cmocka_unit_test(who_agrees_shares),
 		cmocka_unit_test(reserved_ports_are_nobodys),
