@@ -249,7 +249,7 @@ struct sched_attributes {
 
 /* A thread with short time slices is run soon after a wake-up, even beside a program that spins on
  * memory. It gets no larger share of the CPU. Kernels before 6.12 ignore it. */
-static void ask_for_short_slices(void)
+void sched_ask_for_short_slices(void)
 {
 	struct sched_attributes a = { .size = sizeof(a) };
 
@@ -281,7 +281,7 @@ static void *rx_main(void *arg)
 
 	snprintf(name, sizeof(name), s->index ? "uwarp-rx%u" : "uwarp-rx", s->index);
 	pthread_setname_np(pthread_self(), name);
-	ask_for_short_slices();
+	sched_ask_for_short_slices();
 	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
 		unsigned frames = 0;
 

@@ -227,6 +227,8 @@ uint64_t sched_idle_us(struct sched *s, uint64_t now_us);
 
 /* Start a thread with all signals blocked. 0 or a negative errno. */
 int sched_spawn(pthread_t *thread, void *(*fn)(void *), void *arg);
+/* Let the calling thread run soon after each wake-up, in short time slices (sched_setattr(2)). */
+void sched_ask_for_short_slices(void);
 /* Start the RX thread; peers_ring as in struct sched. 0 or a negative errno. */
 int sched_thread_start(struct sched *s, bool peers_ring);
 void sched_thread_stop(struct sched *s);

@@ -11,6 +11,7 @@
 #include "io/log.h"
 #include "listen.h"
 #include "rights.h"
+#include "sched/sched.h"
 #include "server.h"
 
 static volatile bool ended;
@@ -55,6 +56,7 @@ int main(int argc, char **argv)
 	}
 	catch_signals();
 	raise_limits();
+	sched_ask_for_short_slices();
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	rc = 1;
 	if (server_open(s) && rights_drop(&s->o, s->uplink->needs_admin)) {

@@ -20,9 +20,10 @@
 #define TICK_US		  10000u /* timers, rates */
 #define HELLO_US	  2000000u
 #define MESSAGES_PER_TICK 256u
-#define CONTROL_ROUNDS	  32u  /* connections are looked at once in so many busy rounds */
-#define SPIN_US		  60u  /* without work, before it sleeps */
-#define LONG_YIELD_US	  300u /* somebody else needs the core: sleep at once */
+#define CONTROL_ROUNDS	  32u	  /* connections are looked at once in so many busy rounds */
+#define SPIN_US		  60u	  /* without work, before it sleeps */
+#define LONG_YIELD_US	  300u	  /* somebody else needs the core: sleep at once */
+#define NO_YIELD_US	  100000u /* ... for so long */
 #define SLEEP_MS	  1000
 #define SLEEP_BUSY_MS	  1 /* a client is throttled, or the port cannot be waited on */
 #define EVENTS		  64
@@ -179,11 +180,14 @@ static bool spun_enough(struct server *s, uint64_t idle_since)
 {
 	uint64_t before = clock_us();
 
-	if (before - idle_since > SPIN_US)
+	if (before - idle_since > SPIN_US || before < s->no_yield_us)
 		return true;
 	sched_yield();
 	s->now_us = clock_us();
-	return s->now_us - before > LONG_YIELD_US;
+	if (s->now_us - before <= LONG_YIELD_US)
+		return false;
+	s->no_yield_us = s->now_us + NO_YIELD_US;
+	return true;
 }
 
 void server_run(struct server *s, const volatile bool *ended)

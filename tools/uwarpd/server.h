@@ -67,6 +67,7 @@ struct server {
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us;
+	uint64_t no_yield_us;		     /* until then it sleeps instead of spinning */
 	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
 	unsigned linger_first, linger_n;
 	uint64_t linger_until[65536]; /* by port; 0: it is in use, or nobody's */
