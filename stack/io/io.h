@@ -55,6 +55,9 @@ enum io_flags {
 	/* The kernel has the address too: a local port must be claimed before use (claim_port,
 	   which does not block on such a link and may be called under the stack lock). */
 	IO_SHARED = 128,
+	/* Another process of this machine moves the frames, and may need the CPU of a thread that
+	   polls for them. */
+	IO_YIELD = 256,
 	IO_TCP_ONLY = 1 << 16, /* packets of RoCEv2 do not come through */
 };
 

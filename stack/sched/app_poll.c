@@ -7,13 +7,14 @@
 
 #include <sched.h>
 
-#define ROUNDS_PER_CLOCK 16u  /* the clock is read, and timers run, once in so many rounds */
-#define EMPTY_TO_DRIVE	 4u   /* empty polls in a row: the program waits by polling */
-#define EMPTY_TO_YIELD	 64u  /* ... and then yields now and then */
-#define EMPTY_TO_SLEEP	 512u /* at most: about the time that a wake-up takes */
-#define SOON_US		 100u /* a sleep that ended so soon was not worth it */
-#define NO_RING_US	 50u  /* sleep no longer where no peer rings */
-#define YIELD_SHARE	 16u  /* of the time, at most, goes into yielding to others */
+#define ROUNDS_PER_CLOCK    16u	 /* the clock is read, and timers run, once in so many rounds */
+#define EMPTY_TO_DRIVE	    4u	 /* empty polls in a row: the program waits by polling */
+#define EMPTY_TO_YIELD	    64u	 /* ... and then yields now and then */
+#define EMPTY_TO_YIELD_SOON 4u	 /* ... where another process has to run before anything comes */
+#define EMPTY_TO_SLEEP	    512u /* at most: about the time that a wake-up takes */
+#define SOON_US		    100u /* a sleep that ended so soon was not worth it */
+#define NO_RING_US	    50u	 /* sleep no longer where no peer rings */
+#define YIELD_SHARE	    16u	 /* of the time, at most, goes into yielding to others */
 
 static _Atomic uint32_t *doorbell_of(struct sched *s)
 {
@@ -121,6 +122,11 @@ static void say_awake(struct sched *s)
 		sched_futex_wake(bell);
 }
 
+static bool is_time_to_yield(const struct sched *s, unsigned empty_polls)
+{
+	return !(s->yields_soon ? empty_polls % EMPTY_TO_YIELD_SOON : empty_polls % EMPTY_TO_YIELD);
+}
+
 void sched_app_poll(struct sched *s, bool again)
 {
 	static __thread unsigned empty_polls;
@@ -139,7 +145,7 @@ void sched_app_poll(struct sched *s, bool again)
 	if (empty_polls < EMPTY_TO_DRIVE && !s->model->app_alone)
 		return;
 	say_awake(s);
-	if (empty_polls % EMPTY_TO_YIELD == 0)
+	if (is_time_to_yield(s, empty_polls))
 		yield_or_sleep(s, empty_polls);
 }
 

@@ -118,6 +118,7 @@ struct sched {
 	 * thread (acquire); the memory stays mapped. */
 	_Atomic(_Atomic uint32_t *) doorbell;
 	_Atomic uint32_t own_doorbell;
+	bool yields_soon;	     /* IO_YIELD; constant while started */
 	bool peers_ring;	     /* the peers of every link ring; constant while started */
 	_Atomic bool rx_sleeps_long; /* the RX thread may sleep for longer than LOOK_US */
 

@@ -175,19 +175,26 @@ static void sleep_until_work(struct server *s)
 	atomic_store_explicit(s->bell, word + 1, memory_order_relaxed);
 }
 
-/* Let others have the core, as long as they give it back soon. True: it is time to sleep. */
-static bool spun_enough(struct server *s, uint64_t idle_since)
+/* Let others have the core: those that wait for what was forwarded, as long as they give it back
+ * soon. False: they do not, and it is better to sleep, from which we are woken with priority. */
+static bool give_way(struct server *s)
 {
-	uint64_t before = clock_us();
+	uint64_t before = s->now_us;
 
-	if (before - idle_since > SPIN_US || before < s->no_yield_us)
-		return true;
+	if (before < s->no_yield_us)
+		return false;
 	sched_yield();
 	s->now_us = clock_us();
-	if (s->now_us - before <= LONG_YIELD_US)
-		return false;
-	s->no_yield_us = s->now_us + NO_YIELD_US;
+	if (s->now_us - before > LONG_YIELD_US)
+		s->no_yield_us = s->now_us + NO_YIELD_US;
 	return true;
+}
+
+static void look_around(struct server *s)
+{
+	tick(s);
+	control(s);
+	remove_ended(s);
 }
 
 void server_run(struct server *s, const volatile bool *ended)
@@ -198,19 +205,15 @@ void server_run(struct server *s, const volatile bool *ended)
 	while (!*ended) {
 		unsigned frames = forward_round(s);
 
-		if (++s->rounds % CONTROL_ROUNDS == 0 || !frames) {
-			s->now_us = clock_us();
-			tick(s);
-			control(s);
-			remove_ended(s);
-		}
-		if (frames) {
-			idle_since = 0;
-			continue;
-		}
-		if (!idle_since)
+		s->now_us = clock_us();
+		if (++s->rounds % CONTROL_ROUNDS == 0)
+			look_around(s);
+		if (frames || !idle_since)
 			idle_since = s->now_us;
-		if (spun_enough(s, idle_since)) {
+		if (s->now_us - idle_since <= SPIN_US && give_way(s))
+			continue;
+		look_around(s);
+		if (!frames) {
 			sleep_until_work(s);
 			idle_since = 0;
 		}
