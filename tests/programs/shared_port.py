@@ -5,11 +5,12 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import time
 
 import hostile_client
 from harness import Failed, Skipped, check
-from bench.process import wait_until
+from bench.process import die_with_parent, wait_until
 
 MESH = os.environ.get("UWARP_PROGRAMS_MESH", "")
 SERVER, CLIENT = "rping -s -P -p {port} -V -S 2000", "rping -c -a {{server}} -p {port} -V -S 2000"
@@ -240,6 +241,159 @@ class Hostile:
             program.stop()
 
 
-SHORT = [Mesh(3, 20), Hostile(), Kills(6)]
+# ---- a uwarpd's start ---------------------------------------------------------------------------
+
+
+class Rights:
+    """Once it serves, it has no rights but the one that ports of a shared address need, and cannot get any."""
+
+    program, flags, needs = "uwarpd", "rights", []
+
+    def __call__(self, stage):
+        with open(f"/proc/{stage.link.daemons['client'].pid}/status", encoding="ascii") as f:
+            has = dict(line.split(":", 1) for line in f.read().splitlines())
+        for name in ("CapPrm", "CapEff", "CapBnd"):
+            check(int(has[name], 16) == 1 << 12, f"{name} is {has[name].strip()}, not CAP_NET_ADMIN alone")
+        check(int(has["CapInh"], 16) == 0 and int(has["CapAmb"], 16) == 0, "it hands on rights")
+        check(has["NoNewPrivs"].strip() == "1", "it could get rights")
+        if os.access(stage.link.path("client"), os.W_OK) and stage.link.weak[1].startswith("--reuid"):
+            check(has["Uid"].split() == ["65534"] * 4, f"it is user {has['Uid'].split()}")
+
+
+class Other:
+    """Another uwarpd beside the link's own, for one case, with other options: no port, another socket."""
+
+    needs = []
+
+    def start(self, stage, *more):
+        self.path = os.path.join(stage.link.folder, "other", "other.sock")  # a folder that it makes, and may remove from
+        argv = [stage.link.uwarpd, "--link", "none", "--ip", "10.9.0.1", "--path", self.path, *more]
+        daemon = subprocess.Popen(argv, env=stage.env, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        check(wait_until(self.answers, 5), "it does not serve")
+        return daemon
+
+    def answers(self):
+        try:
+            hostile_client.Client(self.path).close()
+        except ConnectionRefusedError as e:
+            return "refused" in str(e)
+        except OSError:
+            return False
+        return True
+
+    def end(self, daemon):
+        daemon.terminate()
+        check(daemon.wait(5) == 0, f"exit code {daemon.returncode}")
+
+
+class Activated(Other):
+    """systemd's part: it makes the socket, and hears when the uwarpd is ready and when it ends."""
+
+    program, flags = "uwarpd", "socket activation"
+
+    def __call__(self, stage):
+        path = os.path.join(stage.link.folder, "activated.sock")  # where a user without rights gets
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+            s.bind(path)
+            s.listen()
+            os.chmod(path, 0o666)
+            heard.bind(path + ".notify")
+            os.chmod(path + ".notify", 0o666)
+            heard.settimeout(5)
+            shell = 'exec 3<&"$0"; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"'
+            argv = ["bash", "-c", shell, str(s.fileno()), stage.link.uwarpd, "--link", "none", "--ip", "10.9.0.1"]
+            daemon = subprocess.Popen(argv, env={**stage.env, "NOTIFY_SOCKET": path + ".notify"}, pass_fds=[s.fileno()], stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+            check(heard.recv(100) == b"READY=1", "it does not say that it is ready")
+            hostile_client.Client(path).close()
+            self.end(daemon)
+            check(heard.recv(100) == b"STOPPING=1", "it does not say that it ends")
+        check(os.path.exists(path), "it removed a socket that is not its own")
+
+
+class Limits(Other):
+    """Users, clients of a user, ports of a client."""
+
+    program, flags = "uwarpd", "limits"
+
+    def __call__(self, stage):
+        daemon = self.start(stage, "--allow", "4242")
+        self.refused("a user that may not join")
+        self.end(daemon)
+        check(not os.path.exists(self.path), "it leaves its socket")
+        daemon = self.start(stage, "--max-clients-per-user", "2", "--max-ports", "3")
+        a, b = hostile_client.Client(self.path), hostile_client.Client(self.path)
+        self.refused("a third client of a user")
+        a.close()
+        check(wait_until(lambda: self.joins() is not None, 3), "nobody may come for the one that left")
+        check([b.claim(7000 + i) for i in range(4)] == [0, 0, 0, 3], "the ports are not limited")
+        b.close()
+        self.end(daemon)
+
+    def joins(self):
+        try:
+            c = hostile_client.Client(self.path)
+        except ConnectionRefusedError:
+            return None
+        c.close()
+        return True
+
+    def refused(self, what):
+        check(self.joins() is None, f"{what} joins")
+
+
+class Rate(Other):
+    """What a client may send, over a second."""
+
+    program, flags = "uwarpd", "--rate 80M"
+
+    def __call__(self, stage):
+        daemon = self.start(stage, "--rate", "80M")
+        a, b = hostile_client.Client(self.path), hostile_client.Client(self.path)
+        check(a.claim(7000) == 0 and b.claim(7001) == 0, "no ports")
+        frame, sent, end = hostile_client.segment(a, 7000, 7001, "10.9.0.1", payload=b"x" * 8000), 0, time.monotonic() + 1
+        while time.monotonic() < end:
+            if a.room() > 16384:
+                a.put(frame)
+                sent += len(frame)
+        taken = sent - (hostile_client.OCTETS - a.room())
+        check(2e6 < taken < 20e6, f"{taken} octets in a second instead of 10,000,000")
+        a.close()
+        b.close()
+        self.end(daemon)
+
+
+class Refusals:
+    """One line that names the mend, and an exit code."""
+
+    program, flags, needs = "uwarpd", "refusals", []
+    table = [
+        (2, "no port given", []),
+        (2, "--ip A/N", ["--link", "none"]),
+        (2, "--ip 10.0.0.x: must be an IPv4 address", ["--link", "lo", "--ip", "10.0.0.x"]),
+        (2, "--mtu 9: must be", ["--link", "lo", "--mtu", "9"]),
+        (2, "--rate fast: must be", ["--link", "lo", "--rate", "fast"]),
+        (2, "--mode 9: must be", ["--link", "lo", "--mode", "9"]),
+        (2, "--allow me: must be", ["--link", "lo", "--allow", "me"]),
+        (2, "--max-ports 0: must be", ["--link", "lo", "--max-ports", "0"]),
+        (2, "eth7: no such argument", ["--link", "lo", "eth7"]),
+        (1, "--link nosuch: no such interface", ["--link", "nosuch"]),
+        (1, "--link memif: no port", ["--link", "memif"]),
+        (1, "interface lo is no Ethernet", ["--link", "lo"]),
+        (1, "no uwarpd at /nowhere", ["--status", "--path", "/nowhere"]),
+        (1, "the directory cannot be made", ["--link", "none", "--ip", "10.9.0.1", "--path", "/proc/nowhere/x"]),
+        (1, "another uwarpd listens there", ["--link", "none", "--ip", "10.9.0.1", "--path", "{path}"]),
+        (1, "there is no such user", ["--link", "none", "--ip", "10.9.0.1", "--path", "{folder}/x", "--user", "nosuchuser"]),
+    ]
+
+    def __call__(self, stage):
+        for code, text, words in self.table:
+            argv = [w.format(path=stage.link.path("client"), folder=stage.folder) for w in words]
+            done = subprocess.run([stage.link.uwarpd, *argv], capture_output=True, text=True, timeout=20)
+            check(done.returncode == code, f"{words}: exit code {done.returncode}: {done.stderr}")
+            check(text in done.stderr and done.stderr.count("\n") == 1, f"{words}: {done.stderr}")
+
+
+START = [Rights(), Activated(), Limits(), Rate(), Refusals()]
+SHORT = [*START, Mesh(3, 20), Hostile(), Kills(6)]
 MORE = [Mesh(8, 40), Kills(25, seed=2)]
 LONG = [Kills(200, seed=3)]
