@@ -55,12 +55,17 @@ static bool become(const struct options *o)
 	return (!o->user_given && (errno == EINVAL || errno == EPERM)) || failed(o->user);
 }
 
+/* The kernel forgets the signal at the parent's end when the user changes. */
 bool rights_drop(const struct options *o, bool needs_admin)
 {
+	int at_parents_end = 0;
+
+	prctl(PR_GET_PDEATHSIG, &at_parents_end, 0, 0, 0);
 	if (geteuid() == 0)
 		bound(needs_admin);
 	if (geteuid() == 0 && !become(o))
 		return false;
+	prctl(PR_SET_PDEATHSIG, at_parents_end, 0, 0, 0);
 	if (!keep_only(needs_admin))
 		return false;
 	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || failed("no_new_privs");
