@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of a TCP segment that loss recovery reads. RFC 9293 §3.1, RFC 2018 §3, RFC 7323 §3.
- */
+/* The options of a TCP segment that loss recovery reads. RFC 9293 §3.1, RFC 2018 §3. */
 #ifndef UWARP_LOSS_OPTION_H
 #define UWARP_LOSS_OPTION_H
 

@@ -9,6 +9,7 @@ import bad_input
 import capture
 import cmless
 import failures
+import flood_cases
 import lifecycle
 import pyverbs_cases
 import shared_port
@@ -284,6 +285,7 @@ GROUPS = {
     "apps-mpi": [(Memif, apps.MPI)],
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
+    "flood": [(Packet, flood_cases.CASES)],
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
     "failures": [(Memif, failures.MEMIF), (Packet, failures.PACKET), (PacketOwn, failures.PACKET_OWN)],
     "stat": [(Memif, stat_cases.MEMIF), (Packet, stat_cases.PACKET)],

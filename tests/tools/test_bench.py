@@ -332,5 +332,14 @@ class CommandLine(unittest.TestCase):
         self.assertFalse(program.running())
 
 
+class Sections(unittest.TestCase):
+    def test_one_section_is_replaced_and_the_others_stay(self):
+        page = "# Page\n\n## latency\n\na\n\n## loss\n\nold\n\n## rate\n\nb\n"
+        new = "## loss\n\nnew\n"
+        self.assertEqual(report.put_section(page, "loss", new), "# Page\n\n## latency\n\na\n\n## loss\n\nnew\n\n## rate\n\nb\n")
+        self.assertEqual(report.put_section("# Page\n", "loss", new), "# Page\n\n## loss\n\nnew\n")
+        self.assertEqual(report.put_section("# Page\n\n## loss\n\nold\n", "loss", new), "# Page\n\n## loss\n\nnew\n")
+
+
 if __name__ == "__main__":
     unittest.main()
