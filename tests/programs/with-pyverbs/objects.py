@@ -92,7 +92,7 @@ def queue_pairs(ctx, pd, cq, srq):
     QPEx(ctx, QPInitAttrEx(qp_type=e.IBV_QPT_RC, pd=pd, scq=cq, rcq=cq, cap=cap, comp_mask=mask, send_ops_flags=flags))
     too_many = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(max_send_wr=1 << 30))
     refused(errno.EINVAL, QP, pd, too_many)
-    refused(errno.EOPNOTSUPP, QP, pd, QPInitAttr(qp_type=e.IBV_QPT_UD, scq=cq, rcq=cq, cap=cap))
+    refused(errno.EOPNOTSUPP, QP, pd, QPInitAttr(qp_type=e.IBV_QPT_RAW_PACKET, scq=cq, rcq=cq, cap=cap))
 
 
 def main():
