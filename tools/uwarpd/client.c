@@ -35,13 +35,19 @@ static bool is_allowed(const struct options *o, uid_t uid)
 	return found;
 }
 
-static unsigned clients_of(const struct server *s, uid_t uid)
+/* Those that have only connected do not count: nobody keeps others out by saying nothing. */
+static bool is_full(const struct server *s, uid_t uid)
 {
-	unsigned n = 0;
+	unsigned n = 0, of_user = 0;
 
-	for (unsigned i = 0; i < s->n; i++)
-		n += s->active[i]->uid == uid;
-	return n;
+	for (unsigned i = 0; i < s->n; i++) {
+		bool joined =
+			s->active[i]->state == CLIENT_TOLD || s->active[i]->state == CLIENT_UP;
+
+		n += joined;
+		of_user += joined && s->active[i]->uid == uid;
+	}
+	return n >= s->o.max_clients || of_user >= s->o.max_per_user;
 }
 
 /* Everything that WELCOME shares. GRANTED, or why not. */
@@ -87,7 +93,7 @@ static void on_hello(struct server *s, struct client *c, const struct switch_msg
 		refuse(s, c, SWITCH_NO_RIGHT);
 		return;
 	}
-	if (clients_of(s, c->uid) > s->o.max_per_user || s->n > s->o.max_clients) {
+	if (is_full(s, c->uid)) {
 		refuse(s, c, SWITCH_LIMIT);
 		return;
 	}

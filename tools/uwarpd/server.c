@@ -19,6 +19,7 @@
 
 #define TICK_US		  10000u /* timers, rates */
 #define HELLO_US	  2000000u
+#define SILENT_MAX	  32u /* connections of a user that have not said HELLO */
 #define MESSAGES_PER_TICK 256u
 #define CONTROL_ROUNDS	  32u	  /* connections are looked at once in so many busy rounds */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
@@ -56,16 +57,25 @@ static struct client *client_new(struct server *s)
 	return c;
 }
 
+static bool has_room(const struct server *s, uid_t uid)
+{
+	unsigned silent = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		silent += s->active[i]->state == CLIENT_NEW && s->active[i]->uid == uid;
+	return s->n < SWITCH_CLIENTS_MAX && silent < SILENT_MAX;
+}
+
 /* More may connect than may join, so that the refusal can be said. */
 static void take_in(struct server *s, int fd)
 {
-	struct client *c = s->n < SWITCH_CLIENTS_MAX ? client_new(s) : NULL;
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
-	struct ucred who;
+	struct ucred who = { 0 };
 	socklen_t len = sizeof(who);
+	bool known = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	struct client *c = known && has_room(s, who.uid) ? client_new(s) : NULL;
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
-	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
-	    epoll_ctl(s->control_fd, EPOLL_CTL_ADD, fd, &e)) {
+	if (!c || epoll_ctl(s->control_fd, EPOLL_CTL_ADD, fd, &e)) {
 		free(c);
 		close(fd);
 		s->refused++;
