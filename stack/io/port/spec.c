@@ -126,7 +126,11 @@ static uw_status spec_pci(struct port_spec *s, const struct dpdk_config *cfg)
 	if (!take_vlan(s))
 		return log_error(UW_E_INVAL, "link %s: a VLAN is vlan=1 to vlan=%d", cfg->link,
 				 VLAN_MAX);
-	return pci_dev_check(PCI_DEV_ROOT, s->name, &s->pci);
+	uw_status st = pci_dev_check(PCI_DEV_ROOT, s->name, &s->pci);
+
+	snprintf(s->name, sizeof(s->name), "%s",
+		 s->pci.addr); /* with its domain, as DPDK wants it */
+	return st;
 }
 
 static void spec_device(struct port_spec *s, const struct dpdk_config *cfg)

@@ -144,6 +144,7 @@ static void the_tag_is_taken_out_of_the_arguments(void **state)
 		{ "0000:7f:1f.7,a=1,vlan=20", "a=1", 20 },
 		{ "0000:7f:1f.7,a=1,vlan=20,b", "a=1,b", 20 },
 		{ "0000:7f:1f.7,myvlan=3", "myvlan=3", 0 },
+		{ "7f:1f.7,vlan=3", "", 3 }, /* DPDK knows it by its whole name only */
 	};
 	static const char *const bad[] = {
 		"0000:7f:1f.7,vlan=0",	"0000:7f:1f.7,vlan=4095", "0000:7f:1f.7,vlan=",
@@ -156,6 +157,7 @@ static void the_tag_is_taken_out_of_the_arguments(void **state)
 		struct port_spec s = { .kind = PORT_PCI, .device = good[i].in, .queues = 1 };
 
 		assert_int_equal(spec_fill(&s, &cfg), UW_E_NO_LINK); /* there is none */
+		assert_string_equal(s.name, "0000:7f:1f.7");
 		assert_string_equal(s.args, good[i].args);
 		assert_int_equal(s.vlan, good[i].vlan);
 	}
