@@ -68,6 +68,9 @@
 	X(drive_rx) \
 	X(rx_sleeps) \
 	X(app_sleeps) \
+	X(drive_wait) \
+	X(wait_sleeps) \
+	X(take_overs) \
 	X(rx_moves) \
 	X(lock_looks)
 /* clang-format on */

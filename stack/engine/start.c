@@ -38,9 +38,9 @@ static void env_peer_down(void *arg, uint32_t addr)
 		s->llp->peer_down(s->links[i], addr);
 }
 
-static void env_wake(void *arg, _Atomic uint32_t *bell)
+static void env_wake(void *arg, const struct io_ring *ring, uint32_t was)
 {
-	sched_wake_peer(&((struct stack *)arg)->sched, bell);
+	sched_wake_peer(&((struct stack *)arg)->sched, ring, was);
 }
 
 struct io_env engine_env(struct stack *s)
@@ -164,6 +164,13 @@ static uw_status open_several(struct uw_engine *e, struct io_link **out)
 	return st;
 }
 
+static void give_waits(struct sched *s, const struct io_link *l)
+{
+	s->wait = (struct sched_link){ .able = l->flags & IO_WAITS && !sched_is_one_of_several(s),
+				       .fd = { l->wait.fd, l->frames_fd },
+				       .ring = l->wait };
+}
+
 static void take_links(struct uw_engine *e, struct io_link *const *links)
 {
 	sched_lock_all(&e->stack[0]->sched);
@@ -171,6 +178,7 @@ static void take_links(struct uw_engine *e, struct io_link *const *links)
 		if (links[i]->flags & IO_RINGS)
 			atomic_store(&e->stack[i]->sched.doorbell, links[i]->doorbell);
 		e->stack[i]->sched.yields_soon = links[i]->flags & IO_YIELD;
+		give_waits(&e->stack[i]->sched, links[i]);
 		if (links[i]->ops->sleep && !e->stack[i]->sched.ops->sleep)
 			e->stack[i]->sched.ops = &engine_sched_ops_link_sleeps;
 	}

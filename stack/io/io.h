@@ -59,6 +59,8 @@ enum io_flags {
 	   polls for them. */
 	IO_YIELD = 256,
 	IO_TCP_ONLY = 1 << 16, /* packets of RoCEv2 do not come through */
+	/* A thread of the program can wait for frames with poll() on wait.fd and frames_fd. */
+	IO_WAITS = 1 << 17,
 };
 
 struct io_stats {
@@ -126,9 +128,9 @@ struct io_env {
 	 * its connections are dead. Its IPv6 addresses end in the same octets. 0: all connections
 	 * of the link are dead. */
 	void (*peer_down)(void *arg, uint32_t addr);
-	/* Under the stack lock: futex-wake this word once the lock is free. NULL: the link wakes at
-	 * once. */
-	void (*wake)(void *arg, _Atomic uint32_t *word);
+	/* Under the stack lock: wake once the lock is free. `was` is what was swapped out of the
+	 * doorbell: IO_ASLEEP or IO_ASLEEP_FD. NULL: the link wakes at once. */
+	void (*wake)(void *arg, const struct io_ring *ring, uint32_t was);
 };
 
 struct io_link {
@@ -149,6 +151,11 @@ struct io_link {
 	 * swaps in IO_RUNG + its CPU and wakes sleepers with FUTEX_WAKE (not private: processes
 	 * share the word). Without IO_RINGS nobody outside of this process rings. */
 	_Atomic uint32_t *doorbell;
+	/* With IO_WAITS. wait: what ends the wait of a thread that set the doorbell to IO_ASLEEP_FD
+	 * and polls wait.fd; frames_fd: readable when a frame comes without a ring, -1: peers ring.
+	 */
+	struct io_ring wait;
+	int frames_fd;
 	struct io_stats stats;
 };
 

@@ -140,6 +140,7 @@ uw_status rate_open(struct io_link *under, uint64_t bps, uint64_t (*now_ns)(void
 	r->filter.l = *under;
 	r->filter.l.ops = ops;
 	r->filter.l.bps = bps;
+	r->filter.l.flags &= ~(unsigned)IO_WAITS; /* frames wait here, and nobody rings for them */
 	r->filter.under = under;
 	r->now_ns = now_ns;
 	r->arg = arg;

@@ -268,6 +268,7 @@ static struct steer_link *new_link(struct steer *s, struct io_link *under, unsig
 	memset(k, 0, sizeof(*k));
 	k->filter.l = *under;
 	k->filter.l.ops = &s->ops;
+	k->filter.l.flags &= ~(unsigned)IO_WAITS;
 	k->filter.under = under;
 	k->s = s;
 	k->index = i;

@@ -46,10 +46,8 @@ static void sleep_on_doorbell(struct sched *s, uint64_t now)
 	bool any;
 
 	atomic_fetch_add_explicit(&s->app_sleepers, 1, memory_order_relaxed);
-	atomic_store_explicit(bell, IO_ASLEEP, memory_order_relaxed);
-	atomic_thread_fence(
-		memory_order_seq_cst); /* Dekker with who rings: frames, fence, the word */
-	if (sched_trylock(s)) {
+	/* Dekker with who rings: frames, fence, the word */
+	if (sched_say_asleep(s) && sched_trylock(s)) {
 		any = sched_pending(s);
 		s->stats.app_sleeps += !any;
 		sched_unlock(s);
@@ -113,9 +111,12 @@ static void say_awake(struct sched *s)
 
 	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed))
 		atomic_store_explicit(&s->app_drives, true, memory_order_release);
-	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
+	uint32_t asleep = IO_ASLEEP;
+
+	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP ||
+	    !atomic_compare_exchange_strong_explicit(bell, &asleep, IO_AWAKE, memory_order_relaxed,
+						     memory_order_relaxed))
 		return;
-	atomic_store_explicit(bell, IO_AWAKE, memory_order_relaxed);
 	/* If the program stops without a word, only the RX thread notices: it must not sleep long.
 	 */
 	if (atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed))
@@ -162,8 +163,7 @@ static void stop_driving(struct sched *s)
 	bool any;
 
 	atomic_store_explicit(&s->app_drives, false, memory_order_release);
-	atomic_store_explicit(doorbell_of(s), IO_ASLEEP, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	sched_say_asleep(s);
 	if (!sched_trylock_or_ask(s))
 		return;
 	any = sched_pending(s);
@@ -172,10 +172,20 @@ static void stop_driving(struct sched *s)
 	sched_unlock(s);
 }
 
+/* It comes back to wait for frames by itself, and the RX thread watches that. */
+static bool waits_by_itself(struct sched *s)
+{
+	if (atomic_load_explicit(&s->waiter, memory_order_relaxed) != SCHED_AWAY)
+		return false;
+	atomic_store_explicit(&s->app_drives, false, memory_order_release);
+	return true;
+}
+
 /* A program that is trusted comes back at once; if not, the RX thread notices within WATCH_US. */
 void sched_app_busy(struct sched *s)
 {
-	if (atomic_load_explicit(&s->app_drives, memory_order_relaxed) && !app_is_trusted(s))
+	if (atomic_load_explicit(&s->app_drives, memory_order_relaxed) && !app_is_trusted(s) &&
+	    !waits_by_itself(s))
 		stop_driving(s);
 }
 
@@ -183,7 +193,7 @@ void sched_app_sleep(struct sched *s)
 {
 	bool trusted = app_is_trusted(s);
 
-	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed))
+	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed) || waits_by_itself(s))
 		return;
 	stop_driving(s);
 	if (trusted)

@@ -133,7 +133,7 @@ bool sched_trylock_or_ask(struct sched *s)
 static void release(struct sched *s)
 {
 	struct deferred deferred[SCHED_DEFERRED];
-	_Atomic uint32_t *wakes[SCHED_WAKES];
+	struct wake wakes[SCHED_WAKES];
 	unsigned n_wakes = s->n_wakes, n_deferred = s->n_deferred;
 
 	for (unsigned i = 0; i < n_wakes; i++)
@@ -144,7 +144,7 @@ static void release(struct sched *s)
 	if (atomic_exchange(&s->lock, SCHED_FREE) == SCHED_WANTED)
 		syscall(SYS_futex, &s->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	for (unsigned i = 0; i < n_wakes; i++)
-		sched_futex_wake(wakes[i]);
+		doorbell_wake(&wakes[i].ring, wakes[i].was);
 	for (unsigned i = 0; i < n_deferred; i++)
 		deferred[i].fn(deferred[i].arg);
 }
@@ -208,6 +208,8 @@ static void reset(struct sched *s, const struct sched_ops *nothing)
 	atomic_store(&s->ring, NULL);
 	atomic_store(&s->app_drives, false);
 	atomic_store(&s->doorbell, &s->own_doorbell);
+	atomic_store(&s->waiter, SCHED_NO_WAITER);
+	atomic_store(&s->plain_waits, 0);
 	s->n_wakes = s->n_deferred = 0;
 	s->ops = nothing;
 }

@@ -30,8 +30,7 @@ void sched_kick_later(struct sched *s)
 {
 	if (s->ops->rouse)
 		s->ops->rouse(s->stack);
-	else
-		sched_wake(s);
+	sched_wake(s);
 }
 
 struct sched *sched_push(struct ring_entry *r)

@@ -9,6 +9,7 @@
 #define MAX_SLEEP_US  250000u /* the longest that the RX thread sleeps */
 #define LONG_YIELD_US 200u    /* a yield this long: another thread needs this core */
 #define WATCH_US      1000u   /* while the program drives, how often the RX thread checks that */
+#define WAIT_DOUBT_US 100000u /* a program that went away: so long it does not wait by itself */
 /* Sleeps on a doorbell that may not be rung last this long. A shorter sleep, which ends before the
  * scheduler's next tick (4 ms), makes the kernel set the timer of the core and reset the timer on a
  * wake-up; in a virtual machine each costs 15 us. */
@@ -16,5 +17,9 @@
 
 /* The program stops driving: wake the RX thread at once. */
 void sched_hand_over(struct sched *s);
+
+/* Announce a sleep on the futex of the doorbell. False: a thread of the program sleeps on the
+ * link's descriptors, and is rung instead. */
+bool sched_say_asleep(struct sched *s);
 
 #endif

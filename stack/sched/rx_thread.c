@@ -21,11 +21,16 @@
 #define NAP_MAX_US	    1000u
 #define SLICE_NS	    100000u /* the shortest time slice that Linux grants */
 #define NO_MOVE_US	    10000u
+#define OFTEN_US	    10000u /* a program that goes away again within that does so often */
 
 /* What only the RX thread knows. */
 struct rx_thread {
 	struct sched *s;
 	unsigned idle_rounds;
+	uint32_t seen_waits;	/* waits when it last looked */
+	uint64_t took_over_us;	/* when frames last waited for a program that went away */
+	uint64_t waits_us;	/* when it last saw them change */
+	uint64_t timers_us;	/* while the program waits: when the timers are due */
 	uint32_t seen_rounds;	/* app_rounds when it last looked */
 	uint32_t judged_rounds; /* app_rounds at judged_us */
 	uint64_t judged_us;	/* when it last judged whether the program drives steadily */
@@ -88,8 +93,8 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 	bool any;
 
 	move_to_ringing_cpu(t, now);
-	atomic_store_explicit(bell, IO_ASLEEP, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	if (!sched_say_asleep(s))
+		return;
 	if (!sched_trylock_or_ask(s)) {
 		/* The holder looks for frames; only timers may be left for us. */
 		sched_futex_wait(bell, IO_ASLEEP, LOOK_US);
@@ -259,12 +264,102 @@ void sched_ask_for_short_slices(void)
 	syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
+/* ---- does the program wait? ---------------------------------------------------------------- */
+
+/* Goes on as the program waits or polls. */
+static uint32_t signs_of_life(struct sched *s)
+{
+	return atomic_load_explicit(&s->waits, memory_order_relaxed) +
+	       atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
+}
+
+/* The program has not come back for a while: the stack is this thread's until it waits again, and
+ * if something was waiting for the program, for some time more. */
+static void take_over(struct rx_thread *t, uint64_t now)
+{
+	struct sched *s = t->s;
+	unsigned away = SCHED_AWAY;
+	bool late = false;
+
+	if (sched_trylock(s)) {
+		late = sched_pending(s);
+		sched_unlock(s);
+	}
+	/* Once, it may just have been preempted. */
+	if (late && now - t->took_over_us < OFTEN_US)
+		atomic_store_explicit(&s->wait_doubt_us, now + WAIT_DOUBT_US, memory_order_relaxed);
+	if (late)
+		t->took_over_us = now;
+	s->stats.take_overs += atomic_compare_exchange_strong(&s->waiter, &away, SCHED_NO_WAITER);
+}
+
+/* The timers are this thread's while the program sleeps. Returns microseconds until the next. */
+static uint64_t serve_timers(struct rx_thread *t, uint64_t now)
+{
+	struct sched *s = t->s;
+	uint64_t at;
+
+	if (!sched_trylock(s))
+		return WATCH_US;
+	if (now >= t->timers_us) {
+		sched_run(s);
+		t->timers_us = UINT64_MAX;
+	}
+	at = now + sched_idle_us(s, now);
+	sched_unlock(s);
+	if (at < t->timers_us)
+		t->timers_us = at;
+	return t->timers_us - now;
+}
+
+/* The program sleeps for longer than a moment: so does this thread, and the program's end of the
+ * wait wakes it (Dekker: the flag, fence, the state; see sched_app_wait_end). */
+static uint64_t sleep_long(struct rx_thread *t, uint64_t us)
+{
+	struct sched *s = t->s;
+
+	atomic_store_explicit(&s->rx_sleeps_long, true, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	return signs_of_life(s) == t->seen_waits ? us : 1;
+}
+
+/* A thread of the program waits for frames by itself, or has just done so and comes back. */
+static bool left_to_waiter(struct rx_thread *t, uint32_t handover)
+{
+	struct sched *s = t->s;
+	unsigned waiter = atomic_load(&s->waiter);
+	uint64_t now, us;
+	uint32_t waits;
+
+	if (waiter == SCHED_NO_WAITER)
+		return false;
+	now = sched_now_us(s);
+	waits = signs_of_life(s);
+	if (waits != t->seen_waits) {
+		t->seen_waits = waits;
+		t->waits_us = now;
+	}
+	if (waiter == SCHED_AWAY && now - t->waits_us >= WATCH_US) {
+		take_over(t, now);
+		return false;
+	}
+	us = serve_timers(t, now);
+	if (waiter == SCHED_WAITS && now - t->waits_us >= LOOK_US)
+		us = sleep_long(t, us);
+	else if (us > WATCH_US)
+		us = WATCH_US;
+	sched_futex_wait(&s->handover, handover, us);
+	return true;
+}
+
 /* True: the program drives, and the thread has slept for a while. */
 static bool left_to_program(struct rx_thread *t)
 {
 	struct sched *s = t->s;
 	uint32_t handover = atomic_load_explicit(&s->handover, memory_order_acquire);
 
+	if (left_to_waiter(t, handover))
+		return true;
 	if (!(s->model->app_alone ? app_drives_alone(t) : app_drives_steadily(t)))
 		return false;
 	t->drove_us = sched_now_us(s);
@@ -275,7 +370,7 @@ static bool left_to_program(struct rx_thread *t)
 
 static void *rx_main(void *arg)
 {
-	struct rx_thread t = { .s = arg, .nap_us = NAP_MIN_US };
+	struct rx_thread t = { .s = arg, .nap_us = NAP_MIN_US, .timers_us = UINT64_MAX };
 	struct sched *s = arg;
 	char name[16];
 

@@ -70,6 +70,26 @@ struct ring_entry {
 	_Atomic(struct sched *) home; /* changes under the locks of all stacks only */
 };
 
+/* How a thread of the program can wait for a stack's frames. */
+struct sched_link {
+	bool able;	     /* false: it cannot; the rest is not valid then */
+	int fd[2];	     /* readable: frames came, or the doorbell was rung; -1: none */
+	struct io_ring ring; /* of the stack's doorbell */
+};
+
+/* Who waits for frames in poll() or the like: */
+enum sched_waiter {
+	SCHED_NO_WAITER, /* nobody; the doorbell belongs to the RX thread */
+	SCHED_WAITS,	 /* a thread of the program; it is rung on descriptors */
+	SCHED_AWAY,	 /* a thread did and is expected back soon; the RX thread watches */
+};
+
+/* A wake-up to make after the stack lock is released. */
+struct wake {
+	struct io_ring ring;
+	uint32_t was;
+};
+
 /* A call to make after the stack lock is released: sched_defer(). */
 struct deferred {
 	void (*fn)(void *arg);
@@ -103,7 +123,7 @@ struct sched {
 		ring; /* the post ring: a stack of entries; any thread pushes */
 
 	/* The next fields are under the stack lock. */
-	_Atomic uint32_t *wakes[SCHED_WAKES]; /* doorbells to ring when the lock is free */
+	struct wake wakes[SCHED_WAKES]; /* doorbells to ring when the lock is free */
 	unsigned n_wakes;
 	struct deferred deferred[SCHED_DEFERRED];
 	unsigned n_deferred;
@@ -119,6 +139,7 @@ struct sched {
 	_Atomic(_Atomic uint32_t *) doorbell;
 	_Atomic uint32_t own_doorbell;
 	bool yields_soon;	     /* IO_YIELD; constant while started */
+	struct sched_link wait;	     /* constant while started */
 	bool peers_ring;	     /* the peers of every link ring; constant while started */
 	_Atomic bool rx_sleeps_long; /* the RX thread may sleep for longer than LOOK_US */
 
@@ -132,6 +153,12 @@ struct sched {
 	_Atomic unsigned app_sleepers; /* threads that polled in vain and sleep on the doorbell */
 	_Atomic uint32_t handover;     /* a futex: counts up when the program stops driving */
 	_Atomic uint32_t post_cpu;     /* the CPU of the program's last post */
+
+	/* Threads of the program that wait in poll() or the like. */
+	_Atomic unsigned waiter;	/* enum sched_waiter */
+	_Atomic uint32_t waits;		/* counts their rounds, and begins and ends of sleeps */
+	_Atomic uint64_t wait_doubt_us; /* until then threads wait for completions alone */
+	_Atomic unsigned plain_waits;	/* threads that do so */
 };
 
 /* ---- lock.c: the stack lock --------------------------------------------------------------- */
@@ -178,9 +205,10 @@ void sched_after_fork(struct sched *first, const struct sched_ops *nothing);
 void sched_wake(struct sched *s);
 void sched_futex_wake(_Atomic uint32_t *word);
 void sched_futex_wait(_Atomic uint32_t *word, uint32_t expect, uint64_t us);
-/* Under the lock: ring the doorbell of another process once the lock is free. At once would be bad:
- * the kernel may run the woken process on this very core while we hold the lock. */
-void sched_wake_peer(struct sched *s, _Atomic uint32_t *bell);
+/* Under the lock: wake another process once the lock is free; its doorbell was swapped, and said
+ * `was`. At once would be bad: the kernel may run the woken process on this very core while we hold
+ * the lock. */
+void sched_wake_peer(struct sched *s, const struct io_ring *ring, uint32_t was);
 /* Under the lock: ring the doorbells of sched_wake_peer now. */
 void sched_wake_peers(struct sched *s);
 /* Under the lock: call fn(arg) once the lock is free. False: too many calls are deferred already;
@@ -242,5 +270,20 @@ void sched_app_poll(struct sched *s, bool again);
 void sched_app_busy(struct sched *s);
 /* A thread of the program is about to sleep until a completion comes: the RX thread takes over. */
 void sched_app_sleep(struct sched *s);
+
+/* ---- app_wait.c: threads of the program that wait in poll() or the like (doc/adr/0030) --------
+ */
+
+/* May threads of the program wait for frames of this stack? */
+bool sched_app_can_wait(struct sched *s);
+/* Run the stack until an event comes, as long as that is worth while and at most limit_us. */
+void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us);
+/* See uw_wait_begin. UW_WAIT_PLAINLY: another thread waits for frames. */
+enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w);
+void sched_app_wait_end(struct sched *s);
+/* The program goes on. */
+void sched_app_wait_done(struct sched *s, const struct uw_wait *w);
+/* A thread waits for completions alone, or (off) does so no longer. */
+void sched_app_waits_plainly(struct sched *s, bool on);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Futexes, and the wake-ups that wait until the stack lock is free. */
-#include "sched/sched.h"
+#include "sched/run.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -27,24 +27,50 @@ void sched_wake(struct sched *s)
 {
 	_Atomic uint32_t *bell = atomic_load_explicit(&s->doorbell, memory_order_acquire);
 
+	uint32_t was;
+
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(bell, memory_order_relaxed) == IO_ASLEEP &&
-	    atomic_exchange(bell, IO_AWAKE) == IO_ASLEEP)
+	was = atomic_load_explicit(bell, memory_order_relaxed);
+	if (was != IO_ASLEEP && was != IO_ASLEEP_FD)
+		return;
+	was = atomic_exchange(bell, IO_AWAKE);
+	if (was == IO_ASLEEP)
 		sched_futex_wake(bell);
+	else if (was == IO_ASLEEP_FD)
+		doorbell_wake(&s->wait.ring, was);
+}
+
+/* A compare and swap, since a thread of the program may begin to wait at this moment; it sets its
+ * state before the word. */
+bool sched_say_asleep(struct sched *s)
+{
+	_Atomic uint32_t *bell = atomic_load_explicit(&s->doorbell, memory_order_acquire);
+	uint32_t was = atomic_load_explicit(bell, memory_order_relaxed);
+
+	while (was != IO_ASLEEP_FD) {
+		bool waits = atomic_load(&s->waiter) == SCHED_WAITS;
+
+		if (atomic_compare_exchange_weak(bell, &was, waits ? IO_ASLEEP_FD : IO_ASLEEP)) {
+			was = waits ? IO_ASLEEP_FD : IO_ASLEEP;
+			break;
+		}
+	}
+	atomic_thread_fence(memory_order_seq_cst);
+	return was == IO_ASLEEP;
 }
 
 void sched_wake_peers(struct sched *s)
 {
 	for (unsigned i = 0; i < s->n_wakes; i++)
-		sched_futex_wake(s->wakes[i]);
+		doorbell_wake(&s->wakes[i].ring, s->wakes[i].was);
 	s->n_wakes = 0;
 }
 
-void sched_wake_peer(struct sched *s, _Atomic uint32_t *bell)
+void sched_wake_peer(struct sched *s, const struct io_ring *ring, uint32_t was)
 {
 	if (s->n_wakes == SCHED_WAKES)
 		sched_wake_peers(s);
-	s->wakes[s->n_wakes++] = bell;
+	s->wakes[s->n_wakes++] = (struct wake){ *ring, was };
 }
 
 bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg)

@@ -439,6 +439,14 @@ static int srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsign
 	return take_recv(wr, n, done);
 }
 
+static bool wait_look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us)
+{
+	(void)e;
+	(void)w;
+	(void)limit_us;
+	return false;
+}
+
 static const struct uw_api the_api = {
 	.version = UW_API_VERSION,
 	.config_from_env = config_from_env,
@@ -447,6 +455,7 @@ static const struct uw_api the_api = {
 	.engine_started = engine_started,
 	.engine_close = fake_engine_close,
 	.engine_fork = engine_fork,
+	.wait_look = wait_look,
 	.engine_query = engine_query,
 	.engine_counters = engine_counters,
 	.pd_alloc = pd_alloc,

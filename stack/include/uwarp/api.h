@@ -14,6 +14,11 @@
 	X(engine_open)                                                                             \
 	X(engine_start)                                                                            \
 	X(engine_started)                                                                          \
+	X(wait_look) \
+	X(wait_begin) \
+	X(wait_end) \
+	X(wait_done) \
+	X(wait_plainly) \
 	X(engine_close)                                                                            \
 	X(engine_query)                                                                            \
 	X(pd_alloc)                                                                                \

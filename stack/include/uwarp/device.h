@@ -3,6 +3,8 @@
 #ifndef UWARP_DEVICE_H
 #define UWARP_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "uwarp/config.h"
 
 /* Make an engine. This creates no thread, descriptor or link (those come with the first bind,
@@ -23,6 +25,42 @@ bool uw_engine_started(const struct uw_engine *e);
  * Objects that the program still holds (PDs, CQs, endpoints) stay allocated but unusable, so that
  * threads still running at process exit do no harm. */
 void uw_engine_close(struct uw_engine *e);
+
+/*
+ * A thread that is about to wait in poll() or the like for completion events runs the stack itself
+ * meanwhile (doc/adr/0030):
+ *
+ *   1. uw_wait_look, then a look at its own descriptors;
+ *   2. if they have nothing, uw_wait_begin, and poll() with the descriptors that it returns added;
+ *   3. after that uw_wait_end, and from the start again, until the thread has what it waits for;
+ *   4. uw_wait_done.
+ *
+ * Any thread without a lock of the engine. A forked child of the process that started the engine
+ * must not call these.
+ */
+struct uw_wait {
+	/* counts what the engine told the program of; any thread writes (release) */
+	const _Atomic uint32_t *events;
+	uint32_t seen;	   /* the value when the program last looked at its descriptors */
+	uint64_t began_us; /* private; 0 at first */
+	bool slept;	   /* did uw_wait_begin return UW_WAIT_SLEEP in this wait? */
+	int fd[2];	   /* out of uw_wait_begin: wait for POLLIN on these, too; -1: none */
+};
+
+enum uw_wait_how {
+	UW_WAIT_PLAINLY, /* wait without the engine; it tells you of events */
+	UW_WAIT_AGAIN,	 /* something came: go to step 1 */
+	UW_WAIT_SLEEP,
+};
+
+/* Run the stack until an event comes, as long as that is worth while, at most limit_us. False: the
+ * engine is not started, or its link or thread model cannot do that: wait plainly. */
+bool uw_wait_look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us);
+enum uw_wait_how uw_wait_begin(struct uw_engine *e, struct uw_wait *w);
+void uw_wait_end(struct uw_engine *e);
+void uw_wait_done(struct uw_engine *e, const struct uw_wait *w);
+/* The thread begins (on) or ends a wait without the engine. */
+void uw_wait_plainly(struct uw_engine *e, bool on);
 
 #define UW_GIDS_MAX 8
 

@@ -285,6 +285,7 @@ uw_status impair_open(struct io_link *under, const struct impair_link_config *cf
 	if (!il->cfg.options.dir)
 		il->cfg.options.dir = IMPAIR_OUT;
 	il->filter.l = *under;
+	il->filter.l.flags &= ~(unsigned)IO_WAITS; /* frames wait here, and nobody rings for them */
 	il->filter.under = under;
 	il->filter.l.ops = ops_over(under->ops);
 	if (il->filter.l.ops)

@@ -209,6 +209,7 @@ static void fabric_free(struct fabric *f)
 {
 	bell_unmap(f->bell);
 	fds_close(f->bell_fd);
+	fds_close(f->wait_fd);
 	pthread_cond_destroy(&f->changed);
 	pthread_mutex_destroy(&f->open_lock);
 	pthread_mutex_destroy(&f->lock);
@@ -240,7 +241,7 @@ void fabric_leave(struct fabric *f, unsigned i)
 void fabric_rouse(struct fabric *f)
 {
 	for (unsigned i = 0; i < f->n; i++)
-		lane_ring(f->link[i].io.doorbell);
+		lane_ring(&f->link[i].io.wait);
 }
 
 /* What it was given to send goes out as far as there is room. */
@@ -338,12 +339,12 @@ static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_
 	f->n = f->open = n;
 	if (getrandom(&f->instance, sizeof(f->instance), 0) != sizeof(f->instance))
 		f->instance = (uint32_t)registry_now();
-	f->wake_fd = f->bell_fd = f->spare_fd = -1;
+	f->wake_fd = f->bell_fd = f->spare_fd = f->wait_fd = -1;
 	f->registry.lock_fd = f->registry.listen_fd = -1;
 	for (unsigned i = 0; i < n; i++)
 		fill_link(f, i, cfg, &envs[i]);
 	for (unsigned i = 0; i < PEER_MAX; i++)
-		f->peer[i].fd = -1;
+		f->peer[i].fd = f->peer[i].ring_fd = -1;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_mutex_init(&f->open_lock, NULL);
 	pthread_condattr_init(&attr);
@@ -361,8 +362,18 @@ static uw_status open_doorbells(struct fabric *f)
 		return log_error(UW_E_NO_LINK,
 				 "no shared memory for the doorbells (memfd_create): %s",
 				 strerror(errno));
-	for (unsigned i = 0; i < f->n; i++)
-		f->link[i].io.doorbell = bell_word(f->bell, i);
+	f->wait_fd = fds_keep(doorbell_eventfd());
+	if (f->wait_fd < 0)
+		return log_error(UW_E_NO_LINK, "no eventfd for the doorbells: %s", strerror(errno));
+	for (unsigned i = 0; i < f->n; i++) {
+		struct io_link *l = &f->link[i].io;
+
+		l->doorbell = bell_word(f->bell, i);
+		l->wait = doorbell_ring_of(l->doorbell, f->wait_fd);
+		l->frames_fd = -1;
+		if (f->n == 1) /* a program waits for one stack alone */
+			l->flags |= IO_WAITS;
+	}
 	return UW_OK;
 }
 

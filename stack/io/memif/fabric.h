@@ -57,6 +57,7 @@ struct peer {
 	uint64_t deadline_ms; /* ANSWERING, BYE, GONE: when this state ends at the latest */
 	struct pair *pair;
 	_Atomic uint32_t *bell; /* the page with the peer's doorbells */
+	int ring_fd;		/* the eventfd that wakes a program which waits there; -1: none */
 };
 
 enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
@@ -85,6 +86,7 @@ struct fabric {
 	struct registry registry;
 	int bell_fd;
 	_Atomic uint32_t *bell; /* the page of our doorbells */
+	int wait_fd;		/* the eventfd that ends the wait of a thread of the program */
 	pthread_mutex_t open_lock;
 	unsigned open; /* number of open links, under open_lock */
 

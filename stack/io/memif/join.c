@@ -25,7 +25,7 @@ struct peer *peer_new(struct fabric *f, uint32_t addr)
 	for (unsigned i = 0; i < PEER_MAX; i++) {
 		if (f->peer[i].state != PEER_NONE)
 			continue;
-		f->peer[i] = (struct peer){ .addr = addr, .fd = -1 };
+		f->peer[i] = (struct peer){ .addr = addr, .fd = -1, .ring_fd = -1 };
 		return &f->peer[i];
 	}
 	return NULL;
@@ -47,6 +47,7 @@ static struct lane lane_to(const struct peer *p, unsigned i)
 {
 	struct pair *pair = p->pair;
 	unsigned queue = i % pair->shape.queues;
+	_Atomic uint32_t *word = bell_word(p->bell, queue);
 
 	return (struct lane){ .addr = p->addr,
 			      .sender = &pair->sender[queue],
@@ -54,7 +55,7 @@ static struct lane lane_to(const struct peer *p, unsigned i)
 			      .reader = ring_reader_of(&pair->shape, &pair->ours, &pair->theirs,
 						       queue),
 			      .frame_max = pair->shape.frame_max,
-			      .bell = bell_word(p->bell, queue) };
+			      .ring = doorbell_ring_of(word, p->ring_fd) };
 }
 
 /* What they are about to send, or sent before we looked, must not wait for a ring that came too
@@ -83,6 +84,7 @@ struct call {
 	int fd;
 	struct pair *pair;
 	_Atomic uint32_t *bell;
+	int ring_fd;
 	struct msg welcome;
 };
 
@@ -172,7 +174,7 @@ static uw_status call_hello(struct call *c)
 	if (st)
 		return st;
 	/* If it hung up already it may have said why. */
-	int rc = msg_send(c->fd, &hello, c->f->bell_fd, -1);
+	int rc = msg_send(c->fd, &hello, c->f->bell_fd, c->f->wait_fd);
 	if (rc && rc != -EPIPE && rc != -ECONNRESET)
 		return UW_E_UNREACHABLE;
 	st = call_await(c, MSG_WELCOME, &c->welcome, &fds);
@@ -193,14 +195,17 @@ static uw_status call_ready(struct call *c)
 		return UW_E_UNREACHABLE;
 	pair_sent(c->pair);
 	uw_status st = call_await(c, MSG_READY, &m, &fds);
-	if (!st)
-		msg_fds_close(&fds);
-	return st;
+	if (st)
+		return st;
+	c->ring_fd = fds_keep(msg_fds_take(&fds, 0));
+	msg_fds_close(&fds);
+	return fds.lost ? no_fds_here(c) : UW_OK;
 }
 
 static void call_undo(struct call *c)
 {
 	fds_close(c->fd);
+	fds_close(c->ring_fd);
 	pair_free(c->pair);
 	bell_unmap(c->bell);
 }
@@ -216,6 +221,7 @@ static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
 		p->fd = c->fd;
 		p->pair = c->pair;
 		p->bell = c->bell;
+		p->ring_fd = c->ring_fd;
 		p->instance = c->welcome.instance;
 		publish(f, p);
 		p->state = PEER_UP;
@@ -227,7 +233,9 @@ static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
 
 uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline_ms)
 {
-	struct call c = { .f = f, .addr = p->addr, .deadline_ms = deadline_ms, .fd = -1 };
+	struct call c = {
+		.f = f, .addr = p->addr, .deadline_ms = deadline_ms, .fd = -1, .ring_fd = -1
+	};
 	unsigned serial = p->call;
 
 	uw_status st = call_hello(&c);
@@ -345,21 +353,25 @@ static void complain_full(struct fabric *f, const struct msg *hello)
 		  log_addr(f->link[0].io.addr), hello->pid, log_addr(hello->addr), PEER_MAX);
 }
 
-/* The descriptors of HELLO are the doorbells alone. */
+/* The descriptors of HELLO are the doorbells, and the eventfd that rings. */
 static struct peer *answer_hello(struct fabric *f, const struct msg *hello, struct msg_fds *fds,
 				 enum msg_why *why)
 {
 	_Atomic uint32_t *bell = bell_map(msg_fds_take(fds, 0));
+	int ring_fd = fds_keep(msg_fds_take(fds, 1));
 	struct peer *p = NULL;
 
 	*why = fds->lost ? MSG_NO_FDS : MSG_NOT_ME;
 	msg_fds_close(fds);
 	if (bell && fits(f, hello))
 		p = answer_entry(f, hello, why);
-	if (p)
+	if (p) {
 		p->bell = bell;
-	else
+		p->ring_fd = ring_fd;
+	} else {
 		bell_unmap(bell);
+		fds_close(ring_fd);
+	}
 	if (!p && *why == MSG_FULL)
 		complain_full(f, hello);
 	return p;
@@ -406,7 +418,7 @@ void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds)
 	p->state = PEER_UP;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
-	if (msg_send(p->fd, &ready, -1, -1))
+	if (msg_send(p->fd, &ready, f->wait_fd, -1))
 		join_end(f, p);
 }
 
@@ -417,7 +429,7 @@ static void set_state(struct fabric *f, struct peer *p, enum peer_state state)
 	pthread_mutex_lock(&f->lock);
 	p->state = state;
 	if (state == PEER_NONE)
-		*p = (struct peer){ .fd = -1 };
+		*p = (struct peer){ .fd = -1, .ring_fd = -1 };
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -453,6 +465,7 @@ static void peer_free(struct fabric *f, struct peer *p)
 {
 	pair_free(p->pair);
 	bell_unmap(p->bell);
+	fds_close(p->ring_fd);
 	set_state(f, p, PEER_NONE);
 }
 

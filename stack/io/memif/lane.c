@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <limits.h>
-#include <linux/futex.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lane.h"
 
@@ -182,33 +177,28 @@ void lane_remove(struct lane_set *s, uint32_t addr)
 
 /* --- waking --- */
 
-static bool was_asleep(_Atomic uint32_t *bell)
+bool lane_ring(const struct io_ring *ring)
 {
-	if (atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
-		return false;
-	/* Of several that see it asleep, the one that swaps wakes. */
-	return atomic_exchange_explicit(bell, IO_RUNG + (uint32_t)sched_getcpu(),
-					memory_order_relaxed) == IO_ASLEEP;
-}
+	uint32_t was = doorbell_swap(ring->word);
 
-bool lane_ring(_Atomic uint32_t *bell)
-{
-	if (!was_asleep(bell))
-		return false;
-	syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	return true;
+	doorbell_wake(ring, was);
+	return was != IO_AWAKE;
 }
 
 static void wake_peer(struct lane_set *s, const struct lane *l)
 {
 	const struct io_env *env = &s->link->env;
+	uint32_t was;
 
 	if (!env->wake) {
-		s->link->stats.rings += lane_ring(l->bell);
-	} else if (was_asleep(l->bell)) {
-		s->link->stats.rings++;
-		env->wake(env->arg, l->bell);
+		s->link->stats.rings += lane_ring(&l->ring);
+		return;
 	}
+	was = doorbell_swap(l->ring.word);
+	if (was == IO_AWAKE)
+		return;
+	s->link->stats.rings++;
+	env->wake(env->arg, &l->ring, was);
 }
 
 /*

@@ -37,12 +37,12 @@ struct lane {
 		*sender; /* NULL: the peer has left, and only its frames are still here */
 	bool receives;	 /* this stack receives from the ring; else another of our stacks does */
 	struct ring_reader reader;
-	uint32_t frame_max;	/* most octets of a frame */
-	_Atomic uint32_t *bell; /* doorbell of the stack of the peer that receives */
-	const char *fault;	/* invalid action of the peer, as text; NULL: none */
-	uint64_t moved;		/* sender->moved at the last attempt to write */
-	uint64_t stuck_since;	/* since when the ring has been full, ms; 0: it was not full */
-	unsigned nheld;		/* frames that wait for room, oldest first */
+	uint32_t frame_max;   /* most octets of a frame */
+	struct io_ring ring;  /* doorbell of the stack of the peer that receives */
+	const char *fault;    /* invalid action of the peer, as text; NULL: none */
+	uint64_t moved;	      /* sender->moved at the last attempt to write */
+	uint64_t stuck_since; /* since when the ring has been full, ms; 0: it was not full */
+	unsigned nheld;	      /* frames that wait for room, oldest first */
 	struct io_frame *held[LANE_QUEUE];
 	bool touched; /* a frame was written and the peer was not woken yet */
 };
@@ -86,6 +86,6 @@ const struct lane *lane_faulty(const struct lane_set *s);
 
 /* Wake the thread that sleeps on this doorbell; true if one slept. The caller has issued a memory
  * fence. */
-bool lane_ring(_Atomic uint32_t *bell);
+bool lane_ring(const struct io_ring *ring);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * Messages of two processes on a memif link over their control connection, a SOCK_SEQPACKET socket:
  * one record per message. The connection lives as long as the pair: a side that closes the
- * connection leaves the pair. Descriptors of shared memory travel along: a page of doorbells, and a
- * region of frames.
+ * connection leaves the pair. Descriptors travel along: of shared memory, a page of doorbells and a
+ * region of frames, and the eventfd that rings a doorbell (base/doorbell.h).
  *
  *   caller                              callee
- *   HELLO who mtu more + doorbells   ->
+ *   HELLO who mtu more + doorbells, ring ->
  *                                   <-  WELCOME who mtu more + doorbells, region; or REFUSE why
  *   READY + region                   ->
- *                                   <-  READY: both may send
+ *                                   <-  READY + ring: both may send
  *   ...
  *   BYE from either side: the receiver takes the frames out of the ring, sends no more, and closes
  */
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MSG_MAGIC = 0x70776d66, MSG_VERSION = 2, MSG_FDS = 2 };
+enum { MSG_MAGIC = 0x70776d66, MSG_VERSION = 3, MSG_FDS = 2 };
 
 enum msg_type { MSG_HELLO = 1, MSG_WELCOME, MSG_REFUSE, MSG_READY, MSG_BYE };
 

@@ -181,11 +181,12 @@ static void peers_are_woken_when_it_is_free(void **state)
 	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
 	sched_lock(s);
 	for (unsigned i = 0; i < SCHED_WAKES; i++)
-		sched_wake_peer(s, &bell[i]);
+		sched_wake_peer(s, &(struct io_ring){ .word = &bell[i] }, IO_ASLEEP);
 	assert_int_equal(s->n_wakes, SCHED_WAKES);
-	sched_wake_peer(s, &bell[SCHED_WAKES]); /* no room: the others are woken at once */
+	/* no room: the others are woken at once */
+	sched_wake_peer(s, &(struct io_ring){ .word = &bell[SCHED_WAKES] }, IO_ASLEEP);
 	assert_int_equal(s->n_wakes, 1);
-	assert_ptr_equal(s->wakes[0], &bell[SCHED_WAKES]);
+	assert_ptr_equal(s->wakes[0].ring.word, &bell[SCHED_WAKES]);
 	sched_unlock(s);
 	assert_int_equal(s->n_wakes, 0);
 }
@@ -218,7 +219,7 @@ static void a_sleeping_peer_wakes_up(void **state)
 	assert_int_equal(pthread_create(&t, NULL, sleep_on, &p), 0);
 	sched_lock(s);
 	atomic_store(&p.word, IO_RUNG);
-	sched_wake_peer(s, &p.word);
+	sched_wake_peer(s, &(struct io_ring){ .word = &p.word }, IO_ASLEEP);
 	sched_unlock(s);
 	pthread_join(t, NULL);
 	assert_true(atomic_load(&p.ended));
@@ -450,7 +451,7 @@ static void a_forked_child_starts_with_free_locks_and_nothing_to_do(void **state
 	sched_lock_all(&w.f[0].s);
 	atomic_store(&r.home, &w.f[1].s);
 	post_later(&r); /* another thread's, in the middle of a post */
-	sched_wake_peer(&w.f[2].s, &bell);
+	sched_wake_peer(&w.f[2].s, &(struct io_ring){ .word = &bell }, IO_ASLEEP);
 	sched_after_fork(&w.f[0].s, &nothing);
 	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 	for (unsigned i = 0; i < FAKES; i++) {

@@ -26,6 +26,7 @@
 #include "nodes.h"
 #include "raw.h"
 #include "threads.h"
+#include "waits.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -166,6 +167,7 @@ EXPORT int close(int fd)
 {
 	struct fd_obj *last;
 
+	waits_forget(fd);
 	fdtab_closing(fd);
 	last = fdtab_forget(fd);
 	if (UNLIKELY(last != NULL)) {

@@ -11,6 +11,7 @@
 #include "loader/loader.h"
 #include "raw.h"
 #include "threads.h"
+#include "waits.h"
 
 _Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
 
@@ -250,6 +251,8 @@ void fdtab_dup(int fd, int copy)
 			fdtab_closed(last);
 		return;
 	}
+	if (waits_has(fd))
+		waits_note(copy);
 	if (ours())
 		fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
 	fd_obj_put(o);
@@ -338,6 +341,8 @@ static ssize_t pipe_read(struct fd_obj *o, void *buf, size_t len)
 
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
+	/* release: who has seen the count finds the record */
+	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
 	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_write(o, buf, len) : -EBADF;
 }
 

@@ -40,9 +40,10 @@ struct fd_class {
 	void (*free)(struct fd_obj *o);
 	/* Called in a forked child, which has one thread at that moment. */
 	void (*forked)(struct fd_obj *o);
-	bool is_cdev;	/* fstat() reports a character device */
-	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
-	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
+	bool is_cdev;	 /* fstat() reports a character device */
+	bool is_channel; /* a completion channel: waits.h */
+	bool is_pipe;	 /* made by fd_obj_pipe(); a forked child gets a new one */
+	int open_flags;	 /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
 
 struct fd_obj {

@@ -7,7 +7,10 @@
 #include <dirent.h>
 #include <glob.h>
 #include <ifaddrs.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -19,6 +22,11 @@
 	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                                     \
 	X(ssize_t, sendto, (int, const void *, size_t, int, const struct sockaddr *, socklen_t))   \
 	X(ssize_t, read, (int, void *, size_t))                                                    \
+	X(int, poll, (struct pollfd *, nfds_t, int))                                               \
+	X(int, ppoll, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))        \
+	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                                   \
+	X(int, epoll_wait, (int, struct epoll_event *, int, int))                                  \
+	X(int, epoll_pwait, (int, struct epoll_event *, int, int, const sigset_t *))               \
 	X(int, open, (const char *, int, ...))                                                     \
 	X(int, open64, (const char *, int, ...))                                                   \
 	X(int, openat, (int, const char *, int, ...))                                              \

@@ -12,6 +12,7 @@
 #include "libc/fdtab.h"
 #include "libc/raw.h"
 #include "libc/threads.h"
+#include "libc/waits.h"
 
 #define FLUSH_POLL_MS 100
 
@@ -58,6 +59,7 @@ static void channel_forked(struct fd_obj *o)
 static const struct fd_class channel_class = {
 	.free = channel_free,
 	.forked = channel_forked,
+	.is_channel = true,
 	.is_pipe = true,
 };
 
@@ -79,6 +81,8 @@ int channel_open(void)
 	if (err) {
 		raw_close(fd);
 		raw_close(c->obj.wfd);
+	} else {
+		waits_note(fd);
 	}
 	fd_obj_put(&c->obj);
 	return err ? err : fd;

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A thread of the program that waits for completions in poll() or the like runs the stack itself:
+ * first it looks for a while, then it sleeps on the descriptors of the link as well, so that a
+ * frame wakes this thread and no other (doc/adr/0030).
+ */
+#include "sched/run.h"
+
+#include <sched.h>
+
+/* The longest look before a sleep: longer than it takes to wake a thread on an idle core, 20 to 60
+ * us in a virtual machine. Otherwise two processes that wake each other would never see each other
+ * look.
+ */
+#define LOOK_MAX_US 200u
+#define LOOK_MIN_US 25u	    /* the first one that grows */
+#define FRAME_US    20u	    /* after a frame at least, since the rest of a message may follow */
+#define SOON_US	    300u    /* a wait that ended so soon was worth a longer look */
+#define LATE_US	    1000u   /* one that lasted so long was not worth any */
+#define NO_LOOK_US  100000u /* after a long yield: sleep at once for so long */
+
+static __thread uint32_t look_us;
+static __thread uint64_t no_look_until_us;
+
+static _Atomic uint32_t *doorbell_of(struct sched *s)
+{
+	return atomic_load_explicit(&s->doorbell, memory_order_acquire);
+}
+
+bool sched_app_can_wait(struct sched *s)
+{
+	return atomic_load_explicit(&s->started, memory_order_acquire) && s->wait.able &&
+	       s->model->polls_drive;
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+/* The thread is at work: the RX thread compares. */
+static void count_wait(struct sched *s)
+{
+	atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
+}
+
+static unsigned run_if_free(struct sched *s)
+{
+	unsigned frames;
+
+	if (!sched_trylock(s))
+		return 0;
+	frames = sched_run(s);
+	s->stats.drive_wait++;
+	sched_unlock(s);
+	count_wait(s);
+	return frames;
+}
+
+static bool has_event(const struct uw_wait *w)
+{
+	return atomic_load_explicit(w->events, memory_order_acquire) != w->seen;
+}
+
+/* What is left of a look `since_us` after the last frame, or after its begin if none came. */
+static bool look_on(uint64_t now, uint64_t since_us, bool any)
+{
+	uint64_t us = any && look_us < FRAME_US ? FRAME_US : look_us;
+
+	return now - since_us < us && now >= no_look_until_us;
+}
+
+/* The kernel may have put the thread that we wait for on this very core. Where a yield takes long a
+ * third one needs the core, and a sleeper is woken sooner than one that yields. */
+static uint64_t yield(struct sched *s, uint64_t now)
+{
+	uint64_t after;
+
+	sched_yield();
+	after = sched_now_us(s);
+	if (after - now > LONG_YIELD_US)
+		no_look_until_us = after + NO_LOOK_US;
+	return after;
+}
+
+void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us)
+{
+	uint64_t begin = sched_now_us(s), now = begin, since = begin;
+	bool any = false;
+
+	if (!w->began_us)
+		w->began_us = begin;
+	for (;;) {
+		bool frames = run_if_free(s);
+
+		if (has_event(w))
+			return;
+		any |= frames;
+		since = frames ? now : since;
+		if (now - begin >= limit_us || !look_on(now, since, any))
+			return;
+		now = frames ? sched_now_us(s) : yield(s, now);
+	}
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------ */
+
+/* One thread at a time. */
+static bool claim(struct sched *s, uint64_t now)
+{
+	unsigned state = atomic_load_explicit(&s->waiter, memory_order_relaxed);
+
+	if (now < atomic_load_explicit(&s->wait_doubt_us, memory_order_relaxed))
+		return false;
+	while (state != SCHED_WAITS) {
+		if (atomic_compare_exchange_weak(&s->waiter, &state, SCHED_WAITS))
+			return true;
+	}
+	return false;
+}
+
+/* Frames that a descriptor tells of end the sleep anyway. */
+static bool is_pending(struct sched *s)
+{
+	if (s->wait.fd[1] < 0)
+		return sched_pending(s);
+	return !sched_ring_empty(s) || s->ops->pending(s->stack, false);
+}
+
+/* The state comes first, then the word: whoever else wants to set the word to IO_ASLEEP finds
+ * either (sched_say_asleep). Then Dekker with who rings: the word, fence, frames. */
+enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
+{
+	bool any;
+
+	if (!claim(s, sched_now_us(s)))
+		return UW_WAIT_PLAINLY;
+	count_wait(s);
+	atomic_store_explicit(&s->app_drives, false, memory_order_release);
+	atomic_exchange(doorbell_of(s), IO_ASLEEP_FD);
+	atomic_thread_fence(memory_order_seq_cst);
+	w->slept = true;
+	w->fd[0] = s->wait.fd[0];
+	w->fd[1] = s->wait.fd[1];
+	if (!sched_trylock_or_ask(s))
+		return UW_WAIT_SLEEP; /* the holder looks for frames */
+	any = is_pending(s);
+	s->stats.wait_sleeps += !any;
+	sched_unlock(s);
+	if (!any)
+		return UW_WAIT_SLEEP;
+	sched_app_wait_end(s);
+	return UW_WAIT_AGAIN;
+}
+
+/* Other threads of the program wait for what this one would have to receive: then the RX thread
+ * does, and for a while from now on. */
+static void leave_to_rx_thread(struct sched *s)
+{
+	atomic_store_explicit(&s->wait_doubt_us, sched_now_us(s) + WAIT_DOUBT_US,
+			      memory_order_relaxed);
+	atomic_store(&s->waiter, SCHED_NO_WAITER);
+	sched_hand_over(s);
+}
+
+void sched_app_wait_end(struct sched *s)
+{
+	uint32_t asleep = IO_ASLEEP_FD;
+
+	count_wait(s);
+	atomic_store(&s->waiter, SCHED_AWAY);
+	atomic_compare_exchange_strong(doorbell_of(s), &asleep, IO_AWAKE);
+	if (atomic_load_explicit(&s->plain_waits, memory_order_relaxed)) {
+		leave_to_rx_thread(s);
+		return;
+	}
+	/* The RX thread must not sleep long while the program may go away (Dekker: the state,
+	 * fence, the flag; the RX thread stores the flag, fences, looks at the state). */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&s->rx_sleeps_long, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed)) {
+		sched_hand_over(s);
+		sched_futex_wake(doorbell_of(s));
+	}
+}
+
+static uint32_t longer(uint32_t us)
+{
+	if (us < LOOK_MIN_US)
+		return LOOK_MIN_US;
+	return us * 2 < LOOK_MAX_US ? us * 2 : LOOK_MAX_US;
+}
+
+/* As hypervisors choose how long they poll before they halt. */
+void sched_app_wait_done(struct sched *s, const struct uw_wait *w)
+{
+	uint64_t us = sched_now_us(s) - w->began_us;
+
+	if (us > LATE_US || !has_event(w))
+		look_us = 0;
+	else if (w->slept && us < SOON_US)
+		look_us = longer(look_us);
+	else if (w->slept)
+		look_us /= 2;
+}
+
+void sched_app_waits_plainly(struct sched *s, bool on)
+{
+	atomic_fetch_add_explicit(&s->plain_waits, on ? 1 : -1u, memory_order_relaxed);
+}

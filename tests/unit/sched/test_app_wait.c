@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of the program that wait in poll() or the like: who is rung, and what the RX thread makes
+ * of it. The RX thread's file is part of this one, since its decisions are its own. */
+#include "sched/rx_thread.c"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+struct bed {
+	struct fakes w;
+	struct sched *s;
+	struct rx_thread t;
+	_Atomic uint32_t events;
+	struct uw_wait wait;
+	int fd;
+};
+
+static void open_bed(struct bed *b, enum uw_threads model)
+{
+	memset(b, 0, sizeof(*b));
+	fakes_open(&b->w, 1, model);
+	b->s = &b->w.f[0].s;
+	b->fd = doorbell_eventfd();
+	assert_true(b->fd >= 0);
+	b->s->wait = (struct sched_link){ .able = true,
+					  .fd = { b->fd, -1 },
+					  .ring = doorbell_ring_of(&b->s->own_doorbell, b->fd) };
+	atomic_store(&b->s->started, true);
+	b->t = (struct rx_thread){ .s = b->s, .nap_us = NAP_MIN_US, .timers_us = UINT64_MAX };
+	b->wait.events = &b->events;
+}
+
+static void close_bed(struct bed *b)
+{
+	close(b->fd);
+}
+
+static bool was_rung(const struct bed *b)
+{
+	struct pollfd p = { .fd = b->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static uint32_t word(const struct bed *b)
+{
+	return atomic_load(&b->s->own_doorbell);
+}
+
+static bool left(struct bed *b)
+{
+	return left_to_waiter(&b->t, atomic_load(&b->s->handover) - 1); /* no sleep */
+}
+
+static void pass(struct bed *b, uint64_t us)
+{
+	atomic_fetch_add(&b->w.now_us, us);
+}
+
+/* ---- sleeping and ringing ------------------------------------------------------------------ */
+
+static void a_peer_rings_the_descriptor(void **state)
+{
+	struct bed b;
+	uint32_t was;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_true(sched_app_can_wait(b.s));
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_int_equal(b.wait.fd[0], b.fd);
+	assert_int_equal(word(&b), IO_ASLEEP_FD);
+	assert_false(was_rung(&b));
+	was = doorbell_swap(&b.s->own_doorbell);
+	assert_int_equal(was, IO_ASLEEP_FD);
+	assert_int_equal(doorbell_swap(&b.s->own_doorbell), IO_AWAKE); /* once */
+	doorbell_wake(&b.s->wait.ring, was);
+	assert_true(was_rung(&b));
+	sched_app_wait_end(b.s);
+	assert_true(word(&b) >= IO_RUNG);
+	close_bed(&b);
+}
+
+static void work_of_this_process_rings_it_as_well(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	sched_wake(b.s);
+	assert_true(was_rung(&b));
+	assert_int_equal(word(&b), IO_AWAKE);
+	close_bed(&b);
+}
+
+static void frames_that_came_before_are_no_sleep(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	atomic_store(&b.w.f[0].frames, 1);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_AGAIN);
+	assert_int_equal(word(&b), IO_AWAKE);
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_AWAY);
+	close_bed(&b);
+}
+
+static void nobody_says_futex_while_it_sleeps(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_true(sched_say_asleep(b.s));
+	assert_int_equal(word(&b), IO_ASLEEP);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_false(sched_say_asleep(b.s));
+	assert_int_equal(word(&b), IO_ASLEEP_FD);
+	/* One who polls has been rung in its place and goes to sleep now. */
+	atomic_store(&b.s->own_doorbell, IO_RUNG);
+	assert_false(sched_say_asleep(b.s));
+	assert_int_equal(word(&b), IO_ASLEEP_FD);
+	close_bed(&b);
+}
+
+static void another_file_under_its_number_is_not_written(void **state)
+{
+	struct bed b;
+	char octet;
+	int p[2];
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(pipe2(p, O_NONBLOCK), 0);
+	assert_int_equal(dup2(p[1], b.fd), b.fd);
+	doorbell_wake(&b.s->wait.ring, IO_ASLEEP_FD);
+	assert_int_equal(read(p[0], &octet, 1), -1);
+	close(p[0]);
+	close(p[1]);
+	close_bed(&b);
+}
+
+static void one_thread_waits_for_frames(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
+	sched_app_waits_plainly(b.s, true);
+	sched_app_wait_end(b.s); /* the other one needs the RX thread from now on */
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
+	sched_app_waits_plainly(b.s, false);
+	pass(&b, WAIT_DOUBT_US);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	close_bed(&b);
+}
+
+static void an_rx_thread_that_receives_everything_goes_on(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_C3);
+	assert_false(sched_app_can_wait(b.s));
+	close_bed(&b);
+	open_bed(&b, UW_THREADS_C2);
+	assert_true(sched_app_can_wait(b.s));
+	close_bed(&b);
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+static void a_look_takes_in_what_is_there(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	atomic_store(&b.w.f[0].frames, 3);
+	b.w.f[0].step_us = 1;
+	sched_app_look(b.s, &b.wait, 0);
+	assert_int_equal(b.w.f[0].runs, 1);
+	assert_true(fake_lock_is_free(b.s));
+	close_bed(&b);
+}
+
+/* Waits that end soon after a sleep are worth a look, those that last are not. */
+static void looks_grow_and_shrink(void **state)
+{
+	struct bed b;
+	unsigned runs;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	b.w.f[0].step_us = 1;
+	b.wait.began_us = b.w.now_us;
+	b.wait.slept = true;
+	atomic_fetch_add(&b.events, 1);
+	sched_app_wait_done(b.s, &b.wait);
+	b.wait = (struct uw_wait){ .events = &b.events, .seen = 1 };
+	runs = b.w.f[0].runs;
+	sched_app_look(b.s, &b.wait, UINT64_MAX);
+	assert_true(b.w.f[0].runs - runs > 4);
+	pass(&b, 2000);
+	sched_app_wait_done(b.s, &b.wait);
+	runs = b.w.f[0].runs;
+	sched_app_look(b.s, &b.wait, UINT64_MAX);
+	assert_int_equal(b.w.f[0].runs - runs, 1);
+	close_bed(&b);
+}
+
+/* ---- the RX thread ------------------------------------------------------------------------- */
+
+static void it_keeps_away_while_the_program_comes_back(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_false(left(&b));
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		assert_true(left(&b));
+		sched_app_wait_end(b.s);
+		pass(&b, WATCH_US);
+		assert_true(left(&b));
+	}
+	atomic_fetch_add(&b.s->app_rounds, 1); /* it polls */
+	pass(&b, WATCH_US);
+	assert_true(left(&b));
+	assert_int_equal(b.s->stats.take_overs, 0);
+	close_bed(&b);
+}
+
+static void it_takes_over_from_one_that_went_away(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		sched_app_wait_end(b.s);
+		assert_true(left(&b));
+		atomic_store(&b.w.f[0].frames, 1);
+		pass(&b, WATCH_US);
+		assert_false(left(&b));
+		assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
+		atomic_store(&b.w.f[0].frames, 0);
+	}
+	/* Twice within a moment: for a while it is served by the RX thread. */
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
+	pass(&b, WAIT_DOUBT_US);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	close_bed(&b);
+}
+
+static void timers_run_while_the_program_sleeps(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	b.w.f[0].timer_at_us = b.w.now_us + 20000;
+	assert_true(left(&b));
+	assert_int_equal(b.w.f[0].timers, 0);
+	pass(&b, 20000);
+	assert_true(left(&b));
+	assert_int_equal(b.w.f[0].timers, 1);
+	close_bed(&b);
+}
+
+static void its_long_sleep_ends_with_the_programs(void **state)
+{
+	struct bed b;
+	uint32_t before;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_true(left(&b));
+	assert_false(atomic_load(&b.s->rx_sleeps_long));
+	pass(&b, LOOK_US);
+	assert_true(left(&b));
+	assert_true(atomic_load(&b.s->rx_sleeps_long));
+	before = atomic_load(&b.s->handover);
+	sched_app_wait_end(b.s);
+	assert_false(atomic_load(&b.s->rx_sleeps_long));
+	assert_int_not_equal(atomic_load(&b.s->handover), before);
+	close_bed(&b);
+}
+
+/* ---- nothing is lost ----------------------------------------------------------------------- */
+
+#define RINGS 20000u
+
+/* A peer that rings as lanes do: frames, fence, the word. */
+static void *ring_often(void *arg)
+{
+	struct bed *b = arg;
+
+	for (unsigned i = 0; i < RINGS; i++) {
+		while (atomic_load(&b->w.f[0].frames))
+			sched_yield();
+		atomic_store(&b->w.f[0].frames, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		doorbell_wake(&b->s->wait.ring, doorbell_swap(&b->s->own_doorbell));
+	}
+	return NULL;
+}
+
+/* Another thread of the program drives now and then, and stops. */
+static void *poll_often(void *arg)
+{
+	struct bed *b = arg;
+
+	while (!atomic_load(&b->s->stop)) {
+		for (unsigned i = 0; i < 6; i++)
+			sched_app_poll(b->s, i > 0);
+		sched_app_busy(b->s);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void no_ring_is_lost(void **state)
+{
+	struct bed b;
+	pthread_t peer, poller;
+	unsigned lost = 0;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(pthread_create(&poller, NULL, poll_often, &b), 0);
+	assert_int_equal(pthread_create(&peer, NULL, ring_often, &b), 0);
+	while (pthread_tryjoin_np(peer, NULL)) {
+		struct pollfd p = { .fd = b.fd, .events = POLLIN };
+		uint64_t rings;
+
+		sched_app_look(b.s, &b.wait, 0);
+		if (sched_app_wait_begin(b.s, &b.wait) != UW_WAIT_SLEEP)
+			continue;
+		/* 20 ms without a ring: nothing may have been waiting, but for what just came */
+		if (!poll(&p, 1, 20) && atomic_load(&b.w.f[0].frames))
+			lost += !poll(&p, 1, 200) && atomic_load(&b.w.f[0].frames);
+		sched_app_wait_end(b.s);
+		if (p.revents && read(b.fd, &rings, sizeof(rings)) < 0)
+			assert_int_equal(errno, EAGAIN);
+	}
+	atomic_store(&b.s->stop, true);
+	pthread_join(poller, NULL);
+	assert_int_equal(lost, 0);
+	close_bed(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_rings_the_descriptor),
+		cmocka_unit_test(work_of_this_process_rings_it_as_well),
+		cmocka_unit_test(frames_that_came_before_are_no_sleep),
+		cmocka_unit_test(nobody_says_futex_while_it_sleeps),
+		cmocka_unit_test(another_file_under_its_number_is_not_written),
+		cmocka_unit_test(one_thread_waits_for_frames),
+		cmocka_unit_test(an_rx_thread_that_receives_everything_goes_on),
+		cmocka_unit_test(a_look_takes_in_what_is_there),
+		cmocka_unit_test(looks_grow_and_shrink),
+		cmocka_unit_test(it_keeps_away_while_the_program_comes_back),
+		cmocka_unit_test(it_takes_over_from_one_that_went_away),
+		cmocka_unit_test(timers_run_while_the_program_sleeps),
+		cmocka_unit_test(its_long_sleep_ends_with_the_programs),
+		cmocka_unit_test(no_ring_is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads of the program that wait for completion events in read(), poll() or epoll_wait() run the
+ * stack meanwhile (doc/adr/0030). This file knows which descriptors such waits are for, and does
+ * the waiting; waits_calls.c has the libc functions.
+ */
+#ifndef UWARP_WAITS_H
+#define UWARP_WAITS_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Of higher descriptors nothing is noted, so waits for them are plain. */
+#define WAITS_FDS 65536
+
+extern _Atomic uint64_t waits_noted[WAITS_FDS / 64];
+/* Counts the events that this process was told of: records written for the program to read. */
+extern _Atomic uint32_t waits_events;
+
+/* Is fd a completion channel, or an epoll descriptor that has one? May be true by mistake. */
+static inline bool waits_has(int fd)
+{
+	unsigned n = (unsigned)fd;
+
+	return n < WAITS_FDS &&
+	       atomic_load_explicit(&waits_noted[n / 64], memory_order_relaxed) >> n % 64 & 1;
+}
+
+void waits_note(int fd);
+void waits_forget(int fd);
+
+/* A wait for any of n descriptors. */
+struct waits {
+	struct pollfd *fds;
+	nfds_t n;
+	const struct timespec *timeout; /* NULL: for ever */
+	const sigset_t *mask;		/* as for ppoll(), or NULL */
+};
+
+/* As ppoll(). */
+int waits_poll(const struct waits *w);
+
+#endif
