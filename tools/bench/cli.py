@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 
-from . import apps, apps_plots, goals, icount, lossy, output, plan, plots, profile, report, rounds
+from . import apps, apps_plots, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import LIMIT, Rig
@@ -80,11 +80,13 @@ def parser():
         ("threads", "uwarp's thread models beside each other"),
         ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
         ("loss", "goodput through a network that loses, beside the kernel's TCP (root)"),
+        ("servers", "servers that sleep until something comes (Valkey, qperf, rstream), many clients, beside TCP"),
         ("apps", "key-value store, B-tree, sequencer, rate (apps/), beside memcached, Valkey and calls over TCP"),
     ):
         add_measuring(commands.add_parser(name, help=what, allow_abbrev=False))
     commands.choices["apps"].add_argument("--part", choices=list(apps.PARTS), help="of the applications, only this")
     add_lossy(commands.choices["loss"])
+    commands.choices["servers"].add_argument("--part", choices=list(servers.PARTS), help="only this")
     everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)
     add_measuring(everything)
     everything.add_argument("--part", choices=list(plan.PARTS), help="of all, only this")
@@ -147,7 +149,7 @@ def measure(options):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
-        parts = apps.PARTS if options.command == "apps" else plan.PARTS
+        parts = {"apps": apps.PARTS, "servers": servers.PARTS}.get(options.command, plan.PARTS)
         probes = list((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60)
 
@@ -165,7 +167,7 @@ def run(options):
     start = time.monotonic()
     series = measure(options)
     output.print_tables(series)
-    judged = {"all": goals.verdicts, "apps": apps.verdicts, "loss": lossy.verdicts}.get(options.command)
+    judged = {"all": goals.verdicts, "apps": apps.verdicts, "servers": servers.verdicts, "loss": lossy.verdicts}.get(options.command)
     rows = judged(series) if judged else []
     if rows:
         report.print_goals(rows)

@@ -111,7 +111,7 @@ def against_reference(series, s):
 def more_facts(s):
     if "rtt_ms" in s.facts:
         return "{rtt_ms:g} ms, {drop:g}% lost".format(**s.facts)
-    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs", "connections": "{} connections", "window": "{} under way"}
+    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs", "connections": "{} connections", "window": "{} under way", "clients": "{} clients"}
     told = [text.format(s.facts[k]) for k, text in names.items() if s.facts.get(k) not in (None, 1)]
     return ", ".join(told)
 

@@ -369,7 +369,13 @@ def losses(rig):
     yield from lossy.loss(rig)
 
 
+def sleeping_servers(rig):
+    from . import servers
+
+    yield from servers.servers(rig)
+
+
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "loss": losses, "all": everything,
+    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "servers": sleeping_servers, "loss": losses, "all": everything,
 }  # fmt: skip

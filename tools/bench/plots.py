@@ -3,7 +3,7 @@
 
 import os
 
-from . import apps_plots
+from . import apps_plots, servers
 from .numbers import median, size_name
 from .process import Unavailable
 
@@ -143,7 +143,7 @@ def cpu(plt, series):
 
 PLOTS = {
     "latency": latency, "throughput-1500": throughput_of(1500), "throughput-9000": throughput_of(9000),
-    "throughput-65280": throughput_of(65280), "rate": rate, "cdf": cdf, "cpu": cpu, **apps_plots.PLOTS,
+    "throughput-65280": throughput_of(65280), "rate": rate, "cdf": cdf, "cpu": cpu, **apps_plots.PLOTS, **servers.PLOTS,
 }  # fmt: skip
 
 
