@@ -23,6 +23,10 @@
 	X(tcp_assertions) \
 	X(tcp_syn_recycled) \
 	X(tcp_rx_blind) \
+	X(tcp_path_shorter) \
+	X(tcp_black_holes) \
+	X(tcp_tx_cut) \
+	X(icmp_rx_refused) \
 	X(tcp_rx_copied_out) \
 	X(tcp_rx_no_memory) \
 	X(mpa_rx_fpdus) \

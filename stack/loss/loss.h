@@ -138,6 +138,10 @@ void loss_idle(struct loss *l);
 struct sent *loss_next(struct loss *l, uint64_t now_us);
 void loss_resent(struct loss *l, struct sent *s, uint64_t now_us);
 
+/* The network drops segments longer than cc.mss, and has dropped those that were sent once: they are
+ * lost, but for no congestion, so the window stays (RFC 1191 §6.4). */
+void loss_too_long(struct loss *l);
+
 /* ---- hearing ----------------------------------------------------------------------------- */
 
 /* An ACK beyond SND.NXT is ignored (RFC 9293 §3.10.7.4). */

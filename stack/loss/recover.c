@@ -90,3 +90,18 @@ void loss_detect(struct loss *l, uint64_t now_us)
 	if (l->rec.octets[SENT_LOST] && l->phase == LOSS_OPEN)
 		begin_recovery(l);
 }
+
+void loss_too_long(struct loss *l)
+{
+	struct record *r = &l->rec;
+
+	for (uint32_t id = r->first; id != r->end; id = record_next(id)) {
+		const struct sent *s = record_at(r, id);
+
+		if (s->state == SENT_FLYING && s->len > l->cc.mss && s->times == 1)
+			record_set(r, id, SENT_LOST);
+	}
+	record_sort_lost(r);
+	l->force = true;
+	loss_arm(l);
+}

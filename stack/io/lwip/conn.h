@@ -81,6 +81,10 @@ struct llp_conn {
 	uint8_t challenges;			/* how many were sent since then */
 	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
 	uint8_t ecn;				/* loss_ecn.c */
+	/* path.c */
+	uint16_t full_mss; /* EMSS that both ends agreed on; 0: not up, or no path to mind */
+	uint16_t suspect;  /* octets of a segment that may be too long for its path; 0: none */
+	uw_status icmp;	   /* while connecting: what routers or the peer said; UW_OK: nothing */
 };
 
 /* ---- conn.c ------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection begins: the callbacks that lwIP gets, and connecting. Accepting: pcb/listen.c. */
 #include "io/lwip/loss.h"
+#include "io/lwip/path.h"
 #include "io/lwip/loss_conn.h"
 
 /* ---- lwIP's callbacks -------------------------------------------------------------------- */
@@ -45,7 +46,7 @@ static void on_err(void *arg, err_t err)
 	uw_status why = UW_E_LLP_CLOSED;
 
 	if (c->connecting)
-		why = err == ERR_RST ? UW_E_REFUSED : UW_E_TIMEOUT;
+		why = err == ERR_RST ? UW_E_REFUSED : c->icmp ? c->icmp : UW_E_TIMEOUT;
 	if (c->end != CONN_ON)
 		ctx = NULL;
 	else
@@ -71,6 +72,7 @@ void conn_came_up(struct llp_conn *c)
 {
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	conn_loss_begin(c);
+	conn_path_begin(c);
 	conn_fast_start(c);
 }
 

@@ -13,11 +13,11 @@
  * file has to tell a higher one, it tells by a callback that lwIP keeps for the connection. From
  * the bottom up:
  *
- *   frames       assertion.c, edge.c (the state, the clock), frame.c, link_tx.c (frames to a link),
- *                nif.c, pcb/pcb.c, pcb/rx_pressure.c (memory for what came)
+ *   frames       assertion.c, edge.c (the state, the clock), frame.c, link_tx.c and link_cut.c
+ *                (frames to a link), nif.c, pcb/pcb.c, pcb/rx_pressure.c (memory for what came)
  *   connections  pcb/tx_fast.c (a segment or an ACK straight to the link), pcb/active_list.c,
  *                flow.c, pcb/syn_backlog.c, pcb/rx_ack.c (ACKs and the window), pcb/rx_check.c
- *   sending      loss.c, loss_ecn.c, loss_send.c, pcb/tx_queue.c
+ *   sending      loss.c, loss_ecn.c, loss_send.c, path.c (path MTU, ICMP), pcb/tx_queue.c
  *   records      conn.c: a record is made and freed, a connection ends
  *   receiving    pcb/rx.c (octets to the user), pcb/rx_fast.c
  *   beginning    connect.c (and the callbacks that lwIP gets), pcb/listen.c
@@ -34,6 +34,7 @@
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
 #include "io/lwip/pcb/pcb.h"
+#include "io/route/pmtu.h"
 #include "io/siphash.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
@@ -88,6 +89,8 @@ struct edge {
 	/* connections of the frames that come next: upcoming[upcoming_at] to [upcoming_n - 1] */
 	const struct llp_conn *upcoming[EDGE_UPCOMING];
 	unsigned upcoming_at, upcoming_n;
+	struct pmtu_table paths; /* path.c */
+	bool suspects;		 /* a connection has llp_conn.suspect set */
 };
 /* Hidden, or position-independent code would load its address from a table in each function. */
 extern struct edge edge __attribute__((visibility("hidden")));
@@ -185,6 +188,15 @@ bool edge_packet_rx(const struct edge_link *el, struct io_frame *f);
 struct io_frame *edge_lend(struct pbuf *p);
 /* Queue a frame for the link. There must be room: tx_n < EDGE_TXQ. */
 void edge_queue(struct edge_link *el, struct io_frame *f);
+
+/* ---- link_cut.c -------------------------------------------------------------------------- */
+
+/* A packet of TCP over IPv4 may not be fragmented, unless its path wants that (RFC 1191 §3). */
+void edge_set_df(uint8_t *frame, size_t n);
+/* Is p (a frame, Ethernet header first) a TCP segment with octets that its path does not take? */
+bool edge_is_too_long(const struct edge_link *el, const struct pbuf *p);
+/* Queue it as several. ERR_MEM: nothing was queued. */
+err_t edge_send_cut(struct edge_link *el, struct pbuf *p);
 
 /* ---- entries of llp_ops (io/llp.h) -------------------------------------------------------------
  */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "lwip/prot/ethernet.h"
+
 static struct edge_link *link_of_nif(struct netif *nif)
 {
 	return (struct edge_link *)((uint8_t *)nif - offsetof(struct edge_link, nif));
@@ -83,6 +85,12 @@ err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 	/* lwIP leaves the segment queued on an error and tries again later. */
 	if (el->tx_n == EDGE_TXQ && flush(el) == EDGE_TXQ)
 		return ERR_MEM;
+	if (!(el->io->flags & IO_P2P)) {
+		edge_set_df(p->payload, p->len);
+		if (p->tot_len > SIZEOF_ETH_HDR + LWIP_MIN(el->io->mtu, edge.paths.least) &&
+		    edge_is_too_long(el, p))
+			return edge_send_cut(el, p);
+	}
 	f = to_frame(el, p);
 	if (!f)
 		return ERR_MEM;

@@ -32,6 +32,11 @@ void conn_loss_begin(struct llp_conn *c);
 void conn_loss_end(struct llp_conn *c);
 /* Octets that may be outstanding in all; pcb->cwnd has it, too. */
 uint32_t conn_loss_window(struct llp_conn *c);
+/* pcb->mss has changed. */
+void conn_loss_mss(struct llp_conn *c);
+/* The network drops segments that are longer than pcb->mss: send those again that are out. May end
+ * the connection. */
+void conn_loss_too_big(struct llp_conn *c);
 /* Something was sent, or could not be. */
 void conn_loss_sent(struct llp_conn *c);
 

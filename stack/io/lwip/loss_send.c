@@ -5,7 +5,8 @@
 
 #include "io/lwip/pcb/private.h"
 
-#define ALL 0x7fffffffu
+#define ALL		    0x7fffffffu
+#define BLACK_HOLE_TIMEOUTS 2u
 
 static uint64_t now(void)
 {
@@ -17,6 +18,9 @@ uint32_t conn_loss_window(struct llp_conn *c)
 	struct loss *l = &c->loss->loss;
 	uint32_t room = loss_room(l);
 
+	/* Nothing is in flight, and what is queued is from before the path became shorter. */
+	if (room && c->pcb->unsent && !loss_pipe(l))
+		room = LWIP_MAX(room, c->pcb->unsent->len);
 	if (room && !loss_may_send(l, LWIP_MIN(room, l->cc.mss), l->pace.rate ? now() : 0))
 		room = 0; /* the record is full, or it is too early */
 	c->pcb->cwnd = l->nxt - l->una + room;
@@ -151,6 +155,17 @@ static void probe(struct conn_loss *k, uint64_t now_us)
 	conn_tell(k->c, LLP_PROBE, 0);
 }
 
+/* RFC 4821 §7.7: after several timeouts without an answer. */
+static void suspect_path(const struct conn_loss *k)
+{
+	const struct sent *first = record_at(&k->loss.rec, k->loss.rec.first);
+
+	if (k->loss.rto.backoff < BLACK_HOLE_TIMEOUTS || !record_count(&k->loss.rec))
+		return;
+	k->c->suspect = (uint16_t)first->len;
+	edge.suspects = true;
+}
+
 void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 {
 	uint64_t timeouts = k->loss.stats.timeouts;
@@ -164,8 +179,20 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 			  (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
 		/* lwIP gives a peer up after TCP_MAXRTX of them without an answer. */
 		k->c->pcb->nrtx = (u8_t)LWIP_MIN(k->loss.rto.backoff, UINT8_MAX);
+		suspect_path(k);
 	}
 	go_on(k, false);
+}
+
+void conn_loss_mss(struct llp_conn *c)
+{
+	c->loss->loss.cc.mss = c->pcb->mss;
+}
+
+void conn_loss_too_big(struct llp_conn *c)
+{
+	loss_too_long(&c->loss->loss);
+	go_on(c->loss, false);
 }
 
 /* ---- duplicates -------------------------------------------------------------------------- */

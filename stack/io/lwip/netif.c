@@ -2,6 +2,7 @@
 /* Links as lwIP interfaces: set-up, and frames in. Frames out: link_tx.c. */
 #include "io/lwip/assertion.h"
 #include "io/lwip/loss.h"
+#include "io/lwip/path.h"
 
 #include <string.h>
 
@@ -60,6 +61,10 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		return;
 	if (edge_packet_rx(el, f))
 		return;
+	if (!(l->flags & IO_P2P) && edge_icmp_in(f)) {
+		io_free_chain(f);
+		return;
+	}
 	edge_nif_trust(&el->nif, f);
 	p = edge_wrap_rx(f);
 	if (!edge_nif_wants(l, p)) {
@@ -88,6 +93,7 @@ unsigned edge_poll(void)
 	unsigned total = 0;
 
 	edge_loss_timers();
+	edge_path_timer();
 	for (unsigned i = 0; i < EDGE_LINKS; i++) {
 		struct edge_link *el = &edge.links[i];
 		struct io_frame *v[EDGE_SELF];
@@ -114,6 +120,7 @@ void edge_init(const struct llp_config *cfg)
 	edge_loss_init(cfg);
 	edge_flow_init();
 	edge_syn_init();
+	pmtu_init(&edge.paths);
 	if (once)
 		return;
 	once = true;
@@ -143,6 +150,7 @@ void edge_link_changed(struct io_link *l)
 		return;
 	el->nif.mtu = (u16_t)l->mtu;
 	nd6_clear_destination_cache();
+	edge_path_changed();
 }
 
 void edge_remove_link(struct io_link *l)

@@ -36,7 +36,8 @@ static err_t to_process(struct netif *nif, struct pbuf *p, uint32_t host, u16_t 
 	return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr, &dst, type);
 }
 
-/* etharp_output would have one gateway only: it is given the neighbour (LWIP_HOOK_ETHARP_GET_GW). */
+/* etharp_output would have one gateway only: it is given the neighbour (LWIP_HOOK_ETHARP_GET_GW).
+ */
 static err_t to_neighbor(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 {
 	const struct uw_ip dst = uw_ip_v4(to->addr);

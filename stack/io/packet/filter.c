@@ -3,6 +3,7 @@
 
 #include <linux/if_packet.h>
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
 
 #include "base/be.h"
 
@@ -90,6 +91,18 @@ static void ports(struct program *p, const struct filter_ask *a)
 	emit(p, BPF_RET | BPF_K, 0);
 }
 
+/* Errors about our segments; the kernel, which gets them too, has no connection for them. */
+static void icmp_errors(struct program *p)
+{
+	unsigned test = p->n;
+
+	jump(p, BPF_JEQ, IPPROTO_ICMP, 0, 0);
+	emit(p, BPF_LDX | BPF_B | BPF_MSH, 14);
+	emit(p, BPF_LD | BPF_B | BPF_IND, 14);
+	jump(p, BPF_JEQ, ICMP_DEST_UNREACH, TO_TAKE, TO_DROP);
+	otherwise(p, test);
+}
+
 static void ip4(struct program *p, const struct filter_ask *a)
 {
 	unsigned test;
@@ -111,6 +124,7 @@ static void ip4(struct program *p, const struct filter_ask *a)
 		jump(p, BPF_JEQ, IPPROTO_TCP, TO_TAKE, TO_DROP);
 		return;
 	}
+	icmp_errors(p);
 	jump(p, BPF_JEQ, IPPROTO_TCP, 0, TO_DROP);
 	ports(p, a);
 }

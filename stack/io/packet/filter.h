@@ -14,8 +14,9 @@
 
 struct filter_ask {
 	uint32_t addr; /* IPv4, network order; 0: none */
-	/* The kernel has the IPv4 address too: of IPv4, pass only ARP replies, TCP to `ports`, and
-	 * RoCEv2 (UDP port 4791). Else pass all ARP, and TCP, ICMP and RoCEv2 to the address. */
+	/* The kernel has the IPv4 address too: of IPv4, pass only ARP replies, ICMP errors
+	 * (destination unreachable), TCP to `ports`, and RoCEv2 (UDP port 4791). Else pass all ARP,
+	 * and TCP, ICMP and RoCEv2 to the address. */
 	bool shared;
 	const uint16_t *ports; /* network order */
 	unsigned n_ports;

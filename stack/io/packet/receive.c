@@ -2,6 +2,8 @@
 /* Frames from the packet socket, merged ones as they are. */
 #include <errno.h>
 #include <linux/virtio_net.h>
+#include <netinet/in.h>
+#include <netinet/ip_icmp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -37,6 +39,8 @@ static bool is_ours(const struct packet_link *p, const uint8_t *h, size_t len)
 	l4 = 14 + (h[14] & 15u) * 4;
 	if (len < l4 + 4)
 		return false;
+	if (h[23] == IPPROTO_ICMP)
+		return h[l4] == ICMP_DEST_UNREACH;
 	memcpy(&port, h + l4 + 2, sizeof(port));
 	return h[23] == IPPROTO_TCP ? held_ports_has(&p->ports, port)
 				    : h[23] == IPPROTO_UDP && port == htons(ROCE_PORT);

@@ -11,6 +11,8 @@
 
 struct bed bed;
 
+static bool network; /* what bed_open_seeded opens */
+
 /* lwIP's clock must not go back from one bed to the next. */
 static uint64_t clock_us = 1000000;
 
@@ -77,6 +79,8 @@ static void hear(const struct io_frame *f)
 	const uint8_t *ip = f->data + ETH, *tcp = ip + 20;
 	size_t head;
 
+	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 24) == BED_THEIRS)
+		bed.arp = true;
 	if (uw_be16(ip - 2) != 0x0800 || ip[9] != 6) /* the announcement of our address */
 		return;
 	assert_true(f->len >= ETH + 40 && ip[0] == 0x45);
@@ -91,6 +95,7 @@ static void hear(const struct io_frame *f)
 		.window = uw_be16(tcp + 14),
 		.n = uw_be16(ip + 2) - 20u - head,
 		.options_n = (unsigned)(head - 20),
+		.df = ip[6] & 0x40,
 	};
 }
 
@@ -187,6 +192,13 @@ void bed_open(void)
 	bed_open_seeded(1);
 }
 
+void bed_open_network(void)
+{
+	network = true;
+	bed_open_seeded(1);
+	network = false;
+}
+
 void bed_open_seeded(uint64_t seed)
 {
 	const struct llp_place at = { .addr = uw_ip_v4(0), .port = htons(BED_PORT) };
@@ -203,7 +215,7 @@ void bed_open_seeded(uint64_t seed)
 				     .mask = htonl(0xffffff00),
 				     .mtu = BED_MTU,
 				     .headroom = HEADROOM,
-				     .flags = IO_P2P,
+				     .flags = network ? IO_RX_CSUM : IO_P2P,
 				     .doorbell = &bed.doorbell };
 	io_mac_of(bed.link.addr, bed.link.mac);
 	llp_raw.init(&cfg);
@@ -234,11 +246,46 @@ void bed_close(void)
 
 /* ---- what comes and goes ----------------------------------------------------------------- */
 
+static void answer_arp(void)
+{
+	struct io_frame *f = frame_new(64);
+	uint8_t *a = f->data + ETH;
+
+	memcpy(f->data, bed.link.mac, 6);
+	io_mac_of(htonl(BED_THEIRS), f->data + 6);
+	uw_put16(f->data + 12, 0x0806);
+	uw_put16(a, 1);
+	uw_put16(a + 2, 0x0800);
+	uw_put16(a + 4, 0x0604);
+	uw_put16(a + 6, 2);
+	memcpy(a + 8, f->data + 6, 6);
+	uw_put32(a + 14, BED_THEIRS);
+	memcpy(a + 18, bed.link.mac, 6);
+	uw_put32(a + 24, BED_OURS);
+	f->len = 64;
+	llp_raw.input(&bed.link, f);
+}
+
 void bed_flush(void)
 {
 	llp_raw.acks();
 	while (llp_raw.flush_links())
 		continue;
+	if (!bed.arp)
+		return;
+	bed.arp = false;
+	answer_arp();
+	bed_flush();
+}
+
+static void put_ip_sum(uint8_t *ip)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += uw_be16(ip + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	uw_put16(ip + 10, (uint16_t) ~((sum & 0xffff) + (sum >> 16)));
 }
 
 static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
@@ -259,6 +306,8 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	ip[9] = proto;
 	uw_put32(ip + 12, from);
 	uw_put32(ip + 16, BED_OURS);
+	put_ip_sum(ip);
+	f->marks = IO_FRAME_SUM_GOOD;
 	memcpy(ip + 20, p, n);
 	f->len = (uint32_t)(ETH + 20 + n);
 	llp_raw.input(&bed.link, f);
@@ -321,6 +370,7 @@ void bed_pass(uint64_t us)
 	while (bed.now_us < end) {
 		bed.now_us += end - bed.now_us < 10000 ? end - bed.now_us : 10000;
 		llp_raw.timers();
+		llp_raw.poll();
 		bed_flush();
 	}
 }
@@ -337,7 +387,9 @@ const struct bed_seg *bed_last(uint16_t port, unsigned since)
 struct bed_peer bed_connect(uint16_t port)
 {
 	struct bed_peer p = { .port = port, .seq = ISS + 1, .window = 65535 };
-	static const uint8_t scale[] = { 1, 3, 3, 7 };
+	static const uint8_t scale[] = { 1, 3, 3, 7 },
+			     mss[] = { 2, 4, BED_MSS >> 8, BED_MSS & 255 };
+	bool offers = bed.scaled || !(bed.link.flags & IO_P2P);
 	unsigned since = bed.sent;
 	const struct bed_seg *answer;
 
@@ -345,8 +397,8 @@ struct bed_peer bed_connect(uint16_t port)
 				  .seq = ISS,
 				  .flags = SYN,
 				  .window = 65535,
-				  .options = scale,
-				  .options_n = bed.scaled ? sizeof(scale) : 0 });
+				  .options = bed.scaled ? scale : mss,
+				  .options_n = offers ? 4 : 0 });
 	answer = bed_last(port, since);
 	assert_non_null(answer);
 	assert_int_equal(answer->flags, SYN | ACK);

@@ -32,6 +32,7 @@ struct bed_seg {
 	size_t n;
 	const uint8_t *options;
 	unsigned options_n; /* a multiple of 4 */
+	bool df;	    /* of what was sent: IP's flag */
 };
 
 /* A connection as its user sees it. */
@@ -58,6 +59,7 @@ struct bed {
 	bool pause;	/* new connections pause */
 	size_t grain;	/* of new connections */
 	bool burst;	/* bed_flush is left to the test: what comes meanwhile is one burst */
+	bool arp;	/* we were asked for their MAC */
 	bool scaled;	/* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
 	struct bed_seg out[BED_OUT];
@@ -72,6 +74,8 @@ void bed_open_seeded(uint64_t seed);
 /* From now on the link is a network, on which segments may be lost; BED_THEIRS asks for our address,
  * so its own is known. Of a bed that is open. */
 void bed_be_network(void);
+/* The link is a network's: with ARP, and IP checksums. */
+void bed_open_network(void);
 /* Ends every connection. Checks that no frame is left. */
 void bed_close(void);
 

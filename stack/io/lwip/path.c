@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "io/lwip/path.h"
+
+#include "io/lwip/loss.h"
+#include "io/lwip/pcb/private.h"
+#include "io/route/icmp.h"
+#include "io/route/table.h"
+
+static uint64_t now(void)
+{
+	return edge.cfg.now_us(edge.cfg.arg);
+}
+
+/* ---- segments fit the path ------------------------------------------------------------------- */
+
+static uint32_t path_mtu(const struct llp_conn *c)
+{
+	const struct io_link *l = c->el->io;
+	const struct pmtu_path *p = pmtu_find(&edge.paths, &c->flow.remote);
+	const struct route *r = l->routes ? route_find(l->routes, &c->flow.remote) : NULL;
+	uint32_t mtu = l->mtu;
+
+	if (r && r->mtu && r->mtu < mtu)
+		mtu = r->mtu;
+	return p && p->mtu < mtu ? p->mtu : mtu;
+}
+
+static uint32_t headers_of(const struct llp_conn *c)
+{
+	return (uw_ip_is_v4(&c->flow.remote) ? IP_HLEN : IP6_HLEN) + TCP_HLEN;
+}
+
+static void fit(struct llp_conn *c)
+{
+	uint32_t mss = path_mtu(c) - headers_of(c);
+
+	c->pcb->mss = (u16_t)LWIP_MIN(mss, c->full_mss);
+	if (c->loss)
+		conn_loss_mss(c);
+}
+
+static bool is_up(const struct llp_conn *c)
+{
+	return c->pcb && c->full_mss;
+}
+
+static void fit_all(const struct uw_ip *to)
+{
+	for (struct llp_conn *c = edge.conns; c; c = c->next) {
+		if (is_up(c) && (!to || uw_ip_eq(&c->flow.remote, to)))
+			fit(c);
+	}
+}
+
+void conn_path_begin(struct llp_conn *c)
+{
+	if (c->el->io->flags & IO_P2P)
+		return;
+	c->full_mss = c->pcb->mss;
+	if (edge.paths.n || c->el->io->routes)
+		fit(c);
+}
+
+static void lower(const struct llp_conn *c, uint32_t mtu)
+{
+	const struct uw_ip to = c->flow.remote;
+
+	pmtu_set(&edge.paths, &to, mtu, now());
+	fit_all(&to);
+}
+
+void edge_path_changed(void)
+{
+	fit_all(NULL);
+}
+
+/* ---- ICMP ------------------------------------------------------------------------------------ */
+
+/* RFC 5927 §4.1: who forges a message must know a sequence number that is in flight. */
+static struct llp_conn *conn_meant(const struct icmp_error *e)
+{
+	const struct flow_key k = { e->local, e->remote, e->lport, e->rport };
+	struct llp_conn *c = conn_flow_find(&k);
+
+	if (!c || !c->pcb || c->pcb->state == TIME_WAIT || TCP_SEQ_LT(e->seq, c->pcb->lastack) ||
+	    !TCP_SEQ_LT(e->seq, c->pcb->snd_nxt))
+		return NULL;
+	return c;
+}
+
+/* RFC 1191 §5: a router that does not tell its MTU has 0 there. */
+static uint32_t told_mtu(const struct llp_conn *c, const struct icmp_error *e)
+{
+	uint32_t now_mtu = path_mtu(c);
+
+	if (e->mtu)
+		return e->mtu;
+	return pmtu_below(LWIP_MIN(now_mtu, e->length), uw_ip_is_v4(&e->remote));
+}
+
+/* RFC 1191 §6.4: what is out and too long was dropped, for no congestion. */
+static void too_big(struct llp_conn *c, const struct icmp_error *e)
+{
+	uint32_t mtu = told_mtu(c, e);
+
+	if (mtu < path_mtu(c)) {
+		lower(c, mtu);
+		edge.cfg.stats->tcp_path_shorter++;
+	}
+	if (c->loss && c->end == CONN_ON)
+		conn_loss_too_big(c);
+}
+
+/* RFC 1122 §4.2.3.9: a connection that is up bears all of them (RFC 5927 §5.2 for the hard ones).
+ * One that begins ends with the hard ones, and with soft ones if they come again for a repeated SYN
+ * (RFC 5461 §4.1). */
+static void unreachable(struct llp_conn *c, enum icmp_kind kind)
+{
+	if (!c->connecting)
+		return;
+	c->icmp = kind == ICMP_REFUSED ? UW_E_REFUSED : UW_E_UNREACHABLE;
+	if (kind == ICMP_SOFT && !c->pcb->nrtx)
+		return;
+	conn_lose(c);
+}
+
+bool edge_icmp_in(const struct io_frame *f)
+{
+	struct icmp_error e;
+	struct llp_conn *c;
+
+	if (!icmp_read(f->data, f->len, &e))
+		return false;
+	c = e.kind == ICMP_OTHER || e.kind == ICMP_BAD ? NULL : conn_meant(&e);
+	if (!c)
+		edge.cfg.stats->icmp_rx_refused++;
+	else if (e.kind == ICMP_TOO_BIG)
+		too_big(c, &e);
+	else
+		unreachable(c, e.kind);
+	return true;
+}
+
+/* ---- black holes ------------------------------------------------------------------------------
+ */
+
+/* RFC 4821 §7.7, RFC 8899 §4.3: long packets vanish, and no router says so: shorter ones are tried.
+ */
+static void suspect(struct llp_conn *c)
+{
+	uint32_t old = path_mtu(c), mtu = pmtu_below(old, uw_ip_is_v4(&c->flow.remote));
+	uint32_t sent = c->suspect + headers_of(c);
+
+	c->suspect = 0;
+	if (mtu >= old || !is_up(c) || sent <= mtu)
+		return;
+	lower(c, mtu);
+	edge.cfg.stats->tcp_black_holes++;
+	if (c->loss && c->end == CONN_ON)
+		conn_loss_too_big(c);
+}
+
+static struct llp_conn *next_suspect(void)
+{
+	for (struct llp_conn *c = edge.conns; c; c = c->next) {
+		if (c->suspect)
+			return c;
+	}
+	return NULL;
+}
+
+void edge_path_timer(void)
+{
+	struct llp_conn *c;
+
+	while (edge.suspects) {
+		c = next_suspect(); /* whoever is helped may end others */
+		edge.suspects = c;
+		if (c)
+			suspect(c);
+	}
+	if (edge.paths.n && pmtu_expire(&edge.paths, now()))
+		fit_all(NULL);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Paths that take shorter packets than the link (RFC 1191, RFC 4821), and ICMP errors (RFC 1122
+ * §4.2.3.9, RFC 5927). */
+#include "bed.h"
+
+#include "base/be.h"
+
+#define PORT	 7000u
+#define OUR_PORT 33000u
+#define SECOND	 1000000u
+#define LATER	 (601u * SECOND)
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open_network();
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+/* ---- what is sent ---------------------------------------------------------------------------- */
+
+/* Send n full segments; returns the octets of each. */
+static size_t send_full(const struct bed_peer *p, unsigned n)
+{
+	size_t room = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *at = llp_raw.tx_begin(p->user->c, &room);
+
+		assert_non_null(at);
+		memset(at, (int)i, room);
+		llp_raw.tx_commit(p->user->c, room);
+	}
+	llp_raw.tx_flush(p->user->c);
+	bed_flush();
+	return room;
+}
+
+/* Of what was sent since: is [seq, seq + n) all there, in segments of at most `most`? */
+static bool covers(uint32_t seq, size_t n, unsigned since, size_t most)
+{
+	static uint8_t seen[65536];
+
+	assert_true(n <= sizeof(seen));
+	memset(seen, 0, n);
+	for (unsigned i = since; i < bed.sent; i++) {
+		const struct bed_seg *s = &bed.out[i % BED_OUT];
+
+		if (s->n > most)
+			return false;
+		for (size_t k = 0; k < s->n; k++) {
+			if (s->seq + k - seq < n)
+				seen[s->seq + k - seq] = 1;
+		}
+	}
+	return !memchr(seen, 0, n);
+}
+
+/* ---- what comes -------------------------------------------------------------------------------
+ */
+
+static uint16_t sum_of(const uint8_t *p, size_t n)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < n; i += 2)
+		sum += uw_be16(p + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~((sum & 0xffff) + (sum >> 16));
+}
+
+struct message {
+	uint8_t code;
+	uint16_t mtu, sport, dport, length;
+	uint32_t seq;
+	bool damaged;
+};
+
+/* Destination unreachable, with the first octets of a segment of ours. */
+static void icmp(const struct message *m)
+{
+	uint8_t b[36] = { 3, m->code };
+	uint8_t *ip = b + 8, *tcp = ip + 20;
+
+	uw_put16(b + 6, m->mtu);
+	ip[0] = 0x45;
+	uw_put16(ip + 2, m->length ? m->length : 1500);
+	ip[9] = 6;
+	uw_put32(ip + 12, BED_OURS);
+	uw_put32(ip + 16, BED_THEIRS);
+	uw_put16(tcp, m->sport);
+	uw_put16(tcp + 2, m->dport);
+	uw_put32(tcp + 4, m->seq);
+	uw_put16(b + 2, sum_of(b, sizeof(b)) ^ m->damaged);
+	bed_in_ip(1, b, sizeof(b));
+}
+
+static void too_big(uint32_t seq, uint16_t mtu)
+{
+	icmp(&(struct message){ 4, mtu, BED_PORT, PORT, 0, seq, false });
+}
+
+/* ---- the path ----------------------------------------------------------------------------------
+ */
+
+/* RFC 1191 §3 */
+static void packets_have_df(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	assert_true(bed_last(PORT, 0)->df);
+	assert_int_equal(send_full(&p, 1), BED_MSS);
+	assert_true(bed_last(PORT, 0)->df);
+}
+
+/* RFC 1191 §6.4: what is out goes again, cut; what is new fits. */
+static void a_shorter_path(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned since;
+
+	(void)state;
+	send_full(&p, 3);
+	since = bed.sent;
+	too_big(p.ack, 1000);
+	assert_int_equal(bed.stats.tcp_path_shorter, 1);
+	assert_true(covers(p.ack, 3 * BED_MSS, since, 960));
+	assert_int_equal(bed.stats.tcp_tx_cut, 6);
+	since = bed.sent;
+	too_big(p.ack + BED_MSS, 1000);
+	assert_int_equal(bed.sent, since); /* once is enough */
+	p.ack += 3 * BED_MSS;
+	bed_segment(&p, 0, 0, ACK);
+	since = bed.sent;
+	assert_int_equal(send_full(&p, 2), 960);
+	assert_true(covers(p.ack, 1920, since, 960));
+}
+
+/* The receiver may have some pieces and not others. */
+static void pieces_are_acknowledged(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned since;
+
+	(void)state;
+	send_full(&p, 2);
+	too_big(p.ack, 1000);
+	p.ack += 960;
+	bed_segment(&p, 0, 0, ACK);
+	since = bed.sent;
+	bed_pass(2 * SECOND);
+	assert_true(covers(p.ack, 2 * BED_MSS - 960, since, 960));
+	p.ack += 2 * BED_MSS - 960;
+	bed_segment(&p, 0, 0, ACK);
+	since = bed.sent;
+	bed_pass(SECOND);
+	assert_int_equal(bed.sent, since);
+}
+
+/* RFC 1191 §5: an old router */
+static void a_router_that_does_not_say(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	send_full(&p, 1);
+	too_big(p.ack, 0);
+	p.ack += BED_MSS;
+	bed_segment(&p, 0, 0, ACK);
+	assert_int_equal(send_full(&p, 1), 1492 - 40);
+}
+
+/* A path that takes less than any should: routers may cut. */
+static void a_tiny_path(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	send_full(&p, 1);
+	too_big(p.ack, 68);
+	p.ack += BED_MSS;
+	bed_segment(&p, 0, 0, ACK);
+	assert_int_equal(send_full(&p, 1), 552 - 40);
+	assert_false(bed_last(PORT, 0)->df);
+}
+
+/* RFC 1191 §6.3 */
+static void it_may_become_longer_again(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	send_full(&p, 1);
+	too_big(p.ack, 1000);
+	p.ack += BED_MSS;
+	bed_segment(&p, 0, 0, ACK);
+	bed_pass(LATER);
+	assert_int_equal(send_full(&p, 1), BED_MSS);
+}
+
+/* The next connection to the host knows it. */
+static void it_is_remembered(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	send_full(&p, 1);
+	too_big(p.ack, 1000);
+	p = bed_connect(PORT + 1);
+	assert_int_equal(send_full(&p, 1), 960);
+}
+
+/* RFC 5927 §4.1 and §7: who guesses does not know what is in flight. */
+static void forged_messages(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	send_full(&p, 1);
+	too_big(p.ack - 1, 600);
+	too_big(p.ack + BED_MSS, 600);
+	icmp(&(struct message){ 4, 600, BED_PORT, PORT + 1, 0, p.ack, false });
+	icmp(&(struct message){ 4, 600, BED_PORT, PORT, 0, p.ack, true });
+	assert_int_equal(bed.stats.icmp_rx_refused, 4);
+	assert_int_equal(bed.stats.tcp_path_shorter, 0);
+	too_big(p.ack, 9000); /* longer than what we send */
+	assert_int_equal(bed.stats.tcp_path_shorter, 0);
+}
+
+/* RFC 4821 §7.7 */
+static void a_black_hole(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned since;
+
+	(void)state;
+	send_full(&p, 2);
+	bed_pass(4 * SECOND);
+	assert_true(bed.stats.tcp_black_holes > 0);
+	since = bed.sent;
+	bed_pass(6 * SECOND);
+	assert_true(covers(p.ack, BED_MSS, since, 1492 - 40));
+}
+
+static void the_link_becomes_shorter(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	bed.link.mtu = 1200;
+	llp_raw.link_changed(&bed.link);
+	assert_int_equal(send_full(&p, 1), 1160);
+	bed.link.mtu = BED_MTU;
+	llp_raw.link_changed(&bed.link);
+	assert_int_equal(send_full(&p, 1), BED_MSS);
+}
+
+/* ---- unreachable --------------------------------------------------------------------------------
+ */
+
+static struct bed_conn caller;
+
+static uint32_t call(void)
+{
+	const struct llp_addrs a = { .local = uw_ip_v4(htobe32(BED_OURS)),
+				     .remote = uw_ip_v4(htobe32(BED_THEIRS)),
+				     .lport = htobe16(OUR_PORT),
+				     .rport = htobe16(PORT) };
+
+	caller = (struct bed_conn){ 0 };
+	assert_status(llp_raw.connect(&bed.link, &a, &caller, &caller.c), UW_OK);
+	bed_flush();
+	return bed_last(PORT, 0)->seq;
+}
+
+static void unreachable(uint8_t code, uint32_t seq)
+{
+	icmp(&(struct message){ code, 0, OUR_PORT, PORT, 44, seq, false });
+}
+
+/* RFC 1122 §4.2.3.9: codes 2 to 4 are hard. */
+static void nobody_listens(void **state)
+{
+	(void)state;
+	unreachable(3, call());
+	assert_true(caller.closed);
+	assert_status(caller.why, UW_E_REFUSED);
+}
+
+static void it_is_forbidden(void **state)
+{
+	(void)state;
+	unreachable(13, call());
+	assert_true(caller.closed);
+	assert_status(caller.why, UW_E_UNREACHABLE);
+}
+
+/* RFC 1122 §4.2.3.9: 0, 1 and 5 are soft. RFC 5461 §4.1: but not for ever while connecting. */
+static void there_is_no_route(void **state)
+{
+	uint32_t seq = call();
+
+	(void)state;
+	unreachable(0, seq);
+	assert_false(caller.closed);
+	bed_pass(SECOND);
+	unreachable(0, seq);
+	assert_true(caller.closed);
+	assert_status(caller.why, UW_E_UNREACHABLE);
+}
+
+static void a_guess_does_not_end_it(void **state)
+{
+	uint32_t seq = call();
+
+	(void)state;
+	unreachable(3, seq + 1);
+	unreachable(3, seq - 1);
+	assert_false(caller.closed);
+	llp_raw.abort(caller.c);
+}
+
+/* RFC 5927 §5.2 */
+static void one_that_is_up_bears_all(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	send_full(&p, 1);
+	for (uint8_t code = 0; code < 16; code++) {
+		if (code != 4)
+			icmp(&(struct message){ code, 0, BED_PORT, PORT, 0, p.ack, false });
+	}
+	assert_false(p.user->closed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(packets_have_df, up, down),
+		cmocka_unit_test_setup_teardown(a_shorter_path, up, down),
+		cmocka_unit_test_setup_teardown(pieces_are_acknowledged, up, down),
+		cmocka_unit_test_setup_teardown(a_router_that_does_not_say, up, down),
+		cmocka_unit_test_setup_teardown(a_tiny_path, up, down),
+		cmocka_unit_test_setup_teardown(it_may_become_longer_again, up, down),
+		cmocka_unit_test_setup_teardown(it_is_remembered, up, down),
+		cmocka_unit_test_setup_teardown(forged_messages, up, down),
+		cmocka_unit_test_setup_teardown(a_black_hole, up, down),
+		cmocka_unit_test_setup_teardown(the_link_becomes_shorter, up, down),
+		cmocka_unit_test_setup_teardown(nobody_listens, up, down),
+		cmocka_unit_test_setup_teardown(it_is_forbidden, up, down),
+		cmocka_unit_test_setup_teardown(there_is_no_route, up, down),
+		cmocka_unit_test_setup_teardown(a_guess_does_not_end_it, up, down),
+		cmocka_unit_test_setup_teardown(one_that_is_up_bears_all, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
