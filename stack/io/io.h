@@ -115,6 +115,9 @@ struct io_ops {
 	 * May be called again. UW_E_ADDR_IN_USE, UW_E_PERM, with a line on stderr. NULL: nobody
 	 * else has the address. */
 	uw_status (*claim_packets)(struct io_link *l);
+	/* IO_SHARED, a segment goes to our own address: is it for this process? False: for another
+	 * process of the host, so it goes to the link, with our own MAC as destination. NULL: yes. */
+	bool (*is_ours)(struct io_link *l, uint16_t port);
 	/* No lock held. Stop, return buffers, say BYE to peers, free l. */
 	void (*close)(struct io_link *l);
 };

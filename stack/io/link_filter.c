@@ -42,6 +42,11 @@ static uw_status over_claim_packets(struct io_link *l)
 	return link_filter_under(l)->ops->claim_packets(link_filter_under(l));
 }
 
+static bool over_is_ours(struct io_link *l, uint16_t port)
+{
+	return link_filter_under(l)->ops->is_ours(link_filter_under(l), port);
+}
+
 struct io_ops link_filter_ops(const struct io_ops *under)
 {
 	return (struct io_ops){
@@ -54,5 +59,6 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 		.claim_port = under->claim_port ? over_claim : NULL,
 		.claim_packets = under->claim_packets ? over_claim_packets : NULL,
 		.release_port = under->release_port ? over_release : NULL,
+		.is_ours = under->is_ours ? over_is_ours : NULL,
 	};
 }

@@ -6,6 +6,7 @@ import re
 
 import apps
 import bad_input
+import bridge
 import capture
 import cmless
 import failures
@@ -16,7 +17,7 @@ import shared_port
 import stat_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import listens
-from links import Host, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdOwn, Veth
+from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdOwn, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -234,6 +235,8 @@ PACKET = [
     perftest("ib_send_bw", "-R -n 300 -e", 60),
     perftest("ib_send_bw", "-R -n 200 -q 4", 60),
 ]
+# Between processes that share one address.
+LOCAL = [rping(n) for n in (64, 65535)] + [perftest(f"ib_{name}", "-R -n 300", 60) for name in ("send_bw", "read_lat")]
 PACKET_OWN = [rping(64), rping(65535), perftest("ib_write_lat", "-R", 60), perftest("ib_read_bw", "-R", 60), *IP6]
 
 # Through routers: every operation at the ends of what segments of the path hold, over both versions of IP.
@@ -267,7 +270,7 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
-    "packet": [(Packet, PACKET), (PacketOwn, PACKET_OWN)],
+    "packet": [(Packet, PACKET), (PacketOwn, PACKET_OWN), (Local, LOCAL)],
     "uwarpd": [(Uwarpd, UWARPD), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],
@@ -276,6 +279,7 @@ GROUPS = {
     "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],
     "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
     "routed": [(Routed, ROUTED)],
+    "bridge": [(bridge.Bridge, bridge.CASES)],
     "narrow": [(Narrow, ROUTED)],
     "tso": [(Tap, capture.TAP)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],

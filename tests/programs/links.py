@@ -97,12 +97,19 @@ class Veth:
         if not wait_until(lambda: self.holder.poll() is not None or there() != here, 5) or self.holder.poll():
             raise Skipped("no second network namespace can be made here")
         self.ip_do("server", "link add veth-a type veth peer name veth-b netns", str(self.holder.pid))
-        for role in ("server", "client"):
-            self.ip_do(role, "link set lo up")
+        for where, end in (([], "veth-a"), (self.inside(), "veth-b")):
+            self.do(where, "link set lo up")
             # no frames but those of the programs
-            for name in ("all", self.ends[role]):
-                self.there(role, ["sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6"], check=False)
-            self.ip_do(role, "link set", self.ends[role], "up")
+            for name in ("all", end):
+                quiet = f"echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
+                subprocess.run([*where, "sh", "-c", quiet], check=False, stderr=subprocess.DEVNULL)
+            self.do(where, f"link set {end} up")
+
+    def inside(self):
+        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
+
+    def do(self, where, words):
+        subprocess.run([*where, self.ip, *words.split()], check=True, stderr=subprocess.DEVNULL)
 
     def there(self, role, argv, check=True):
         return subprocess.run([*self.prefix(role), *argv], check=check, stderr=subprocess.DEVNULL)
@@ -120,7 +127,7 @@ class Veth:
     def prefix(self, role):
         if self.ends[role] == "veth-a":
             return []
-        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
+        return self.inside()
 
     def close(self):
         # else it goes with the other namespace, some time later, and is in the next link's way
@@ -141,6 +148,18 @@ class Packet(Veth):
 
     def options(self, role):
         return ["--link", self.ends[role]]
+
+
+class Local(Packet):
+    """Two programs of one host, which share the host's address: what they send each other goes over lo."""
+
+    name = "local"
+    addresses = {**Veth.addresses, "client": "10.77.0.1", "third": "10.77.0.1"}
+    ends = {"server": "veth-a", "client": "veth-a", "third": "veth-a"}
+
+    def build(self):
+        Veth.build(self)
+        self.ip_do("server", f"address add {self.addresses['server']}/24 dev veth-a")
 
 
 class PacketOwn(Veth):

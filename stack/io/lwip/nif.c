@@ -50,12 +50,27 @@ static err_t to_neighbor(struct netif *nif, struct pbuf *p, const ip4_addr_t *to
 	return etharp_output(nif, p, &next);
 }
 
+/* p begins with the IP header. */
+static bool is_for_us(struct io_link *l, const struct pbuf *p)
+{
+	const uint8_t *ip = p->payload, *tcp = ip + (ip[0] & 15u) * 4;
+	uint16_t port;
+
+	if (!l->ops->is_ours || ip[9] != IP_PROTO_TCP)
+		return true;
+	memcpy(&port, tcp + 2, sizeof(port));
+	return l->ops->is_ours(l, port);
+}
+
 static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 {
 	const struct io_link *l = nif->state;
 
-	if (to->addr == l->addr)
+	if (to->addr == l->addr && is_for_us(nif->state, p))
 		return to_self(nif, p, ETHTYPE_IP);
+	if (to->addr == l->addr)
+		return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr,
+				       (struct eth_addr *)nif->hwaddr, ETHTYPE_IP);
 	if (l->flags & IO_P2P)
 		return to_process(nif, p, to->addr, ETHTYPE_IP);
 	return to_neighbor(nif, p, to);

@@ -154,7 +154,8 @@ unsigned filter_make(const struct filter_ask *a, struct sock_filter *out)
 	struct program p = { .at = out };
 	unsigned test;
 
-	for_this_host(&p);
+	if (!a->local)
+		for_this_host(&p);
 	load(&p, BPF_H, 12);
 	if (a->addr) {
 		test = p.n;

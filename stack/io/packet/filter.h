@@ -18,6 +18,8 @@ struct filter_ask {
 	 * (destination unreachable), TCP to `ports`, and RoCEv2 (UDP port 4791). Else pass all ARP,
 	 * and TCP, ICMP and RoCEv2 to the address. */
 	bool shared;
+	/* The interface is lo: frames between processes of the host, which have any destination. */
+	bool local;
 	const uint16_t *ports; /* network order */
 	unsigned n_ports;
 	/* pass TCP, RoCEv2, ICMPv6 and neighbor solicitations for these addresses */

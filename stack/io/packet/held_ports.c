@@ -193,6 +193,32 @@ void held_ports_forget(struct held_ports *p, uint16_t port)
 	pthread_mutex_unlock(&p->lock);
 }
 
+static bool another_has(uint32_t addr, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool taken = fd >= 0 && bind(fd, (const void *)&a, sizeof(a)) && errno == EADDRINUSE;
+
+	if (fd >= 0)
+		close(fd);
+	return taken;
+}
+
+bool held_ports_is_ours(struct held_ports *p, uint16_t port)
+{
+	unsigned at = ntohs(port);
+	uint64_t bit = (uint64_t)1 << (at % 64);
+
+	if (held_ports_has(p, port))
+		return true;
+	if (atomic_load_explicit(&p->others[at / 64], memory_order_relaxed) & bit)
+		return false;
+	if (!another_has(p->addr, port))
+		return true;
+	atomic_fetch_or_explicit(&p->others[at / 64], bit, memory_order_relaxed);
+	return false;
+}
+
 unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max)
 {
 	unsigned n = 0;

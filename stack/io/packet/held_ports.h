@@ -26,6 +26,8 @@ struct held_ports {
 	/* One bit for each port that is held, by the port in host order. Read without the lock,
 	 * relaxed: the first segments of a port come after its claim has returned. */
 	_Atomic uint64_t bits[65536 / 64];
+	/* The same for ports of the address that another program was found to have. */
+	_Atomic uint64_t others[65536 / 64];
 	/* Under the lock. */
 	struct held_port *list;
 	unsigned n;
@@ -55,6 +57,10 @@ static inline bool held_ports_has(const struct held_ports *p, uint16_t port)
 /* Keep the kernel silent on packets to a UDP port (network order) of its address. Several processes
  * may. A descriptor for fds_close, or a negative errno. */
 int held_ports_deafen_udp(uint32_t addr, uint16_t port);
+
+/* Is what goes to the port (network order) of the address for this process? False: another program
+ * has it. True also if nobody has. Blocks for a system call if the answer is not known yet. */
+bool held_ports_is_ours(struct held_ports *p, uint16_t port);
 
 /* Under the lock: copy at most max ports (network order) to out; returns how many are held. */
 unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max);

@@ -29,9 +29,14 @@ static struct io_frame *link_alloc(struct io_link *l)
 
 static bool link_pending(struct io_link *l)
 {
-	struct pollfd p = { .fd = packet_link_of(l)->fd, .events = POLLIN };
+	struct pollfd p[] = { { .fd = packet_link_of(l)->fd, .events = POLLIN },
+			      { .fd = packet_link_of(l)->local, .events = POLLIN } };
 
-	return poll(&p, 1, 0) != 0;
+	if (!poll(p, 2, 0))
+		return false;
+	if (p[1].revents)
+		packet_link_of(l)->local_turn = 0;
+	return true;
 }
 
 /* ---- sleeping: no lock --------------------------------------------------------------------- */
@@ -40,12 +45,13 @@ static void link_sleep(struct io_link *l, uint64_t us)
 {
 	const struct packet_link *p = packet_link_of(l);
 	struct pollfd fds[] = { { .fd = p->fd, .events = POLLIN },
-				{ .fd = p->bell, .events = POLLIN } };
+				{ .fd = p->bell, .events = POLLIN },
+				{ .fd = p->local, .events = POLLIN } };
 	struct timespec t = { .tv_sec = (time_t)(us / 1000000),
 			      .tv_nsec = (long)(us % 1000000 * 1000) };
 	uint64_t rung;
 
-	if (ppoll(fds, 2, &t, NULL) > 0 && fds[1].revents && read(p->bell, &rung, 8) < 0)
+	if (ppoll(fds, 3, &t, NULL) > 0 && fds[1].revents && read(p->bell, &rung, 8) < 0)
 		return; /* another thread has read it */
 }
 
@@ -59,25 +65,35 @@ static void link_rouse(struct io_link *l)
 
 /* ---- sharing the address ------------------------------------------------------------------- */
 
+static void attach(const struct packet_link *p, int fd, const struct filter_ask *a)
+{
+	struct sock_filter code[FILTER_MAX];
+	struct sock_fprog prog = { .filter = code };
+
+	prog.len = (unsigned short)filter_make(a, code);
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)))
+		uw_log("no filter on %s (%s): all that comes to it is looked at", p->interface.name,
+		       strerror(errno));
+}
+
 /* Under the ports' lock, or before there are any. */
 static void attach_filter(void *arg)
 {
 	struct packet_link *p = arg;
-	struct sock_filter code[FILTER_MAX];
 	uint16_t ports[FILTER_PORTS];
 	struct filter_ask a = { .addr = p->l.addr,
 				.shared = p->shared,
 				.ports = ports,
 				.ip6 = p->l.ip6,
 				.n_ip6 = p->l.n_ip6 };
-	struct sock_fprog prog = { .filter = code };
 
 	if (p->shared)
 		a.n_ports = held_ports_list(&p->ports, ports, FILTER_PORTS);
-	prog.len = (unsigned short)filter_make(&a, code);
-	if (setsockopt(p->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)))
-		uw_log("no filter on %s (%s): all that comes to it is looked at", p->interface.name,
-		       strerror(errno));
+	attach(p, p->fd, &a);
+	a.local = true;
+	a.n_ip6 = 0;
+	if (p->local >= 0)
+		attach(p, p->local, &a);
 }
 
 static uw_status link_claim(struct io_link *l, uint16_t port)
@@ -114,12 +130,20 @@ static uw_status link_claim_packets(struct io_link *l)
 	return UW_OK;
 }
 
+static bool link_is_ours(struct io_link *l, uint16_t port)
+{
+	struct packet_link *p = packet_link_of(l);
+
+	return !p->shared || p->local < 0 || held_ports_is_ours(&p->ports, port);
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* The kernel's sockets end last: until then they keep it from answering. */
 static void end(struct packet_link *p)
 {
 	fds_close(p->fd);
+	fds_close(p->local);
 	fds_close(p->bell);
 	fds_close(p->deaf_udp);
 	if (p->shared)
@@ -150,6 +174,7 @@ static const struct io_ops ops = {
 	.claim_port = link_claim,
 	.release_port = link_release,
 	.claim_packets = link_claim_packets,
+	.is_ours = link_is_ours,
 	.close = link_close,
 };
 
@@ -213,6 +238,26 @@ static void join_groups(struct packet_link *p)
 	}
 }
 
+/* For connections between processes of this host by the shared address, which no interface but lo
+ * carries. Without it they are refused. */
+static void open_local(struct packet_link *p)
+{
+	struct interface lo = { .name = "lo", .index = (int)if_nametoindex("lo") };
+	const struct filter_ask none = { .local = true };
+
+	if (!p->shared || !lo.index || interface_socket(&lo, &p->local))
+		return;
+	if (fds_keep(p->local) < 0) {
+		p->local = -1;
+		return;
+	}
+	attach(p, p->local, &none);
+	if (interface_bind(&lo, p->local)) {
+		fds_close(p->local);
+		p->local = -1;
+	}
+}
+
 /* The order matters: nothing comes before the filter is there. */
 static uw_status open_sockets(struct packet_link *p)
 {
@@ -223,6 +268,7 @@ static uw_status open_sockets(struct packet_link *p)
 	p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fds_keep(p->fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0)
 		return UW_E_NOMEM;
+	open_local(p);
 	attach_filter(p);
 	p->ports.changed = attach_filter;
 	p->ports.arg = p;
@@ -267,7 +313,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->fd = p->bell = p->deaf_udp = -1;
+	p->fd = p->local = p->bell = p->deaf_udp = -1;
 	p->pid = getpid();
 	st = bring_up(p, cfg);
 	if (st) {

@@ -11,10 +11,13 @@
 
 /* All fields are under the stack lock unless their comment says otherwise. */
 struct packet_link {
-	struct io_link l; /* first: an io_link * is a packet_link * */
-	int fd;		  /* the packet socket */
-	int bell;	  /* an eventfd that ends a sleep; any thread may write to it */
-	pid_t pid;	  /* the process that opened the link; a forked child leaves it alone */
+	struct io_link l;    /* first: an io_link * is a packet_link * */
+	int fd;		     /* the packet socket */
+	int local;	     /* a packet socket on lo, for processes of this host; -1: none */
+	unsigned local_turn; /* calls of rx() until lo is looked at; 0: each time, ... */
+	unsigned local_calm; /* ... while this is not 0: looks since a frame came, backwards */
+	int bell;	     /* an eventfd that ends a sleep; any thread may write to it */
+	pid_t pid;	     /* the process that opened the link; a forked child leaves it alone */
 	struct interface interface;
 	struct frames frames;
 	struct io_frame *next; /* a large frame for the next receive, NULL: none yet */

@@ -12,14 +12,16 @@
 #include "io/packet/link.h"
 
 #define VNET	     ((uint32_t)sizeof(struct virtio_net_hdr))
+#define LOCAL_TURN   32u	  /* calls of rx() for one look at lo */
+#define LOCAL_CALM   10000u	  /* looks without a frame until lo is calm */
 #define BURST_OCTETS (256u << 10) /* then what came is used up before more is fetched */
 
 /* The socket writes the virtio-net header right in front of the frame. Returns the octets of the
  * frame, more than fit if it is too long; 0: there is none. */
-static size_t receive(struct packet_link *p, struct io_frame *f, struct virtio_net_hdr *vnet)
+static size_t receive(int fd, const struct io_frame *f, struct virtio_net_hdr *vnet)
 {
 	uint8_t *at = f->data - VNET;
-	ssize_t got = recv(p->fd, at, VNET + FRAMES_LARGE, MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t got = recv(fd, at, VNET + FRAMES_LARGE, MSG_DONTWAIT | MSG_TRUNC);
 
 	if (got <= (ssize_t)VNET)
 		return 0;
@@ -74,7 +76,7 @@ static uint32_t marks_of(const struct virtio_net_hdr *vnet)
 }
 
 /* False: nothing more came. *out NULL: it was dropped. */
-static bool receive_one(struct packet_link *p, struct io_frame **out)
+static bool receive_one(struct packet_link *p, int fd, struct io_frame **out)
 {
 	struct virtio_net_hdr vnet;
 	size_t len;
@@ -84,7 +86,7 @@ static bool receive_one(struct packet_link *p, struct io_frame **out)
 		p->next = frames_take(&p->frames.large, &p->l);
 	if (!p->next)
 		return false;
-	len = receive(p, p->next, &vnet);
+	len = receive(fd, p->next, &vnet);
 	if (!len)
 		return false;
 	if (len > FRAMES_LARGE) {
@@ -101,18 +103,36 @@ static bool receive_one(struct packet_link *p, struct io_frame **out)
 	return true;
 }
 
-unsigned packet_rx(struct io_link *l, struct io_frame **v, unsigned n)
+/* From one of the sockets; returns how many. */
+static unsigned receive_some(struct packet_link *p, int fd, struct io_frame **v, unsigned n)
 {
-	struct packet_link *p = packet_link_of(l);
 	uint64_t octets = 0;
 	unsigned got = 0;
 
-	while (got < n && octets < BURST_OCTETS && receive_one(p, &v[got])) {
+	while (got < n && octets < BURST_OCTETS && receive_one(p, fd, &v[got])) {
 		if (!v[got])
 			continue;
 		octets += v[got++]->len;
 	}
-	l->stats.rx_frames += got;
-	l->stats.rx_bytes += octets;
+	p->l.stats.rx_frames += got;
+	p->l.stats.rx_bytes += octets;
 	return got;
+}
+
+/* lo is looked at each time while something comes from it, else now and then: most programs have no
+ * peer there, and a system call that finds nothing is time lost. */
+unsigned packet_rx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	struct packet_link *p = packet_link_of(l);
+	unsigned got = receive_some(p, p->fd, v, n), local;
+
+	if (p->local < 0 || got == n || p->local_turn-- > 0)
+		return got;
+	local = receive_some(p, p->local, v + got, n - got);
+	if (local)
+		p->local_calm = LOCAL_CALM;
+	else if (p->local_calm)
+		p->local_calm--;
+	p->local_turn = p->local_calm ? 0 : LOCAL_TURN;
+	return got + local;
 }

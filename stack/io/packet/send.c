@@ -64,11 +64,13 @@ static bool fill_run(struct message *m, struct io_frame *const *v, unsigned n)
 }
 
 /* 0 or an errno. */
-static int send_message(const struct packet_link *p, struct message *m)
+static int send_message(const struct packet_link *p, struct message *m, const struct io_frame *f)
 {
 	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
+	/* to another process of this host (io_ops.is_ours) */
+	bool local = p->local >= 0 && !memcmp(f->data, p->l.mac, sizeof(p->l.mac));
 
-	return sendmsg(p->fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
+	return sendmsg(local ? p->local : p->fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
 }
 
 static void count(struct packet_link *p, struct io_frame **v, unsigned n)
@@ -86,7 +88,7 @@ static void count(struct packet_link *p, struct io_frame **v, unsigned n)
 static bool send_single(struct packet_link *p, struct io_frame **v)
 {
 	struct message m;
-	int err = fill_single(&m, *v) ? send_message(p, &m) : EMSGSIZE;
+	int err = fill_single(&m, *v) ? send_message(p, &m, *v) : EMSGSIZE;
 
 	if (err == EAGAIN)
 		return false;
@@ -103,7 +105,7 @@ static bool send_single(struct packet_link *p, struct io_frame **v)
 static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
 {
 	struct message m;
-	int err = fill_run(&m, v, n) ? send_message(p, &m) : EMSGSIZE;
+	int err = fill_run(&m, v, n) ? send_message(p, &m, *v) : EMSGSIZE;
 	unsigned sent = 0;
 
 	if (err == EAGAIN)

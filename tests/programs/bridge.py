@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Five hosts on a bridge. Each shares its interface's address with its kernel, whose ping and TCP go on meanwhile."""
+
+import os
+import subprocess
+import sys
+
+from harness import Skipped, check, die_with_parent, need, wait_until
+from links import Veth
+
+HOSTS = 5
+TRAFFIC = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_traffic.py")]
+TCP_PORT = 5999
+
+
+class Bridge(Veth):
+    name = "bridge"
+    addresses = {f"host{i}": f"10.77.3.{i}" for i in range(1, HOSTS + 1)}
+
+    def __init__(self):
+        if self.unavailable:
+            raise Skipped(self.unavailable)
+        self.ip = need("ip")
+        need("nsenter")
+        self.holders = {}
+        try:
+            self.build()
+        except BaseException:
+            self.close()
+            raise
+
+    def build(self):
+        here = os.readlink("/proc/self/ns/net")
+        subprocess.run([self.ip, *"link add bridge type bridge mcast_snooping 0".split()], check=True)
+        subprocess.run([self.ip, *"link set bridge up".split()], check=True)
+        for role, address in self.addresses.items():
+            holder = subprocess.Popen(["unshare", "--net", "--", "sleep", "3600"], preexec_fn=die_with_parent)
+            self.holders[role] = holder
+            if not wait_until(lambda h=holder: os.readlink(f"/proc/{h.pid}/ns/net") != here, 5):
+                raise Skipped("no network namespace for a host can be made here")
+            for where, words in (
+                ([], f"link add {role} type veth peer name eth0 netns {holder.pid}"),
+                ([], f"link set {role} master bridge up"),
+                (self.prefix(role), "link set lo up"),
+                (self.prefix(role), "link set eth0 up"),
+                (self.prefix(role), f"address add {address}/24 dev eth0"),
+            ):
+                subprocess.run([*where, self.ip, *words.split()], check=True)
+
+    def options(self, _role):
+        return ["--link", "eth0"]
+
+    def prefix(self, role):
+        return ["nsenter", f"--net=/proc/{self.holders[role].pid}/ns/net", "--"]
+
+    def close(self):
+        subprocess.run([self.ip, "link", "del", "bridge"], check=False, stderr=subprocess.DEVNULL)
+        for holder in self.holders.values():
+            holder.kill()
+            holder.wait()
+
+
+class Ring:
+    """Every host runs the program's server, and its client to the next host, all at the same time; beside each pair
+    a ping, and beside the first a TCP transfer of the kernel's, between the same two addresses."""
+
+    def __init__(self, program, server, client, seconds=60):
+        self.program, self.server, self.client, self.seconds = program, server, client, seconds
+        self.flags = f"5 hosts, ping, TCP: {client}"
+
+    def __call__(self, stage):
+        hosts = list(stage.link.addresses)
+        pairs = list(zip(hosts, hosts[1:] + hosts[:1]))
+        servers = [stage.start(role, self.server) for role in hosts]
+        for server in servers:
+            server.until_link_up()
+        kernel = [stage.start_plain(a, [*TRAFFIC, "ping", stage.address(b), "100"]) for a, b in pairs]
+        sink = stage.start_plain(hosts[0], [*TRAFFIC, "serve", str(TCP_PORT)])
+        source = stage.start_plain(hosts[1], [*TRAFFIC, "send", stage.address(hosts[0]), str(TCP_PORT), "32"])
+        clients = [stage.start(a, self.client.replace("NEXT", stage.address(b))) for a, b in pairs]
+        for program in [*clients, *servers, *kernel, sink, source]:
+            rc = program.wait(self.seconds)
+            check(rc == 0, f"{program.role}: {' '.join(program.argv[-4:])} ended with exit code {rc}")
+            check(not program.our_lines(), f"{program.role} complains: {program.our_lines()}")
+        check(sink.out and sink.out == source.out, "the kernel's transfer came wrong")
+
+
+CASES = [
+    Ring("rping", "rping -s -V -C 300 -S 4000", "rping -c -a NEXT -V -C 300 -S 4000"),
+    *(Ring(f"ib_{name}", f"ib_{name} -R -n 300", f"ib_{name} -R -n 300 NEXT") for name in ("send_bw", "write_lat", "read_bw")),
+]
