@@ -21,7 +21,8 @@
 #define LWIP_DNS		  0
 #define IP_REASSEMBLY		  0
 #define IP_FRAG			  0
-#define ARP_TABLE_SIZE		  127
+#define ARP_TABLE_SIZE		  1024
+#define LWIP_NETIF_HWADDRHINT	  1 /* a pcb remembers its neighbour's place: no search */
 #define ETHARP_TRUST_IP_MAC	  0
 #define LWIP_NETIF_LOOPBACK	  0 /* netif.c hands our own frames back itself */
 #define LWIP_NETIF_TX_SINGLE_PBUF 0

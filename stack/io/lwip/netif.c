@@ -73,6 +73,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		return;
 	}
 	edge_flow_find(p, &s);
+	edge_syn_reuse(&s);
 	if (!lets_in(&s)) {
 		pbuf_free(p);
 		return;

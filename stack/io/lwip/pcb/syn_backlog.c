@@ -111,3 +111,16 @@ bool edge_syn_room(const struct uw_ip *peer)
 	give_way(most->first);
 	return true;
 }
+
+/* RFC 9293 §3.10.7.4, RFC 1122 §4.2.2.13: a SYN beyond all that came begins a new connection in
+ * place of one that only waits. Ours begins beyond the old one, by its clock (io/isn.h). */
+void edge_syn_reuse(struct edge_segment *s)
+{
+	const struct tcp_pcb *pcb = s->c ? s->c->pcb : NULL;
+
+	if (!pcb || pcb->state != TIME_WAIT || !TCP_SEQ_GT(s->seq, pcb->rcv_nxt) ||
+	    (s->flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
+		return;
+	edge_pcb_drop_time_wait(s->c->pcb);
+	s->c = NULL;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer that uses the same port again while our end of the old connection waits (RFC 9293
+ * §3.10.7.4, RFC 1122 §4.2.2.13). */
+#include "bed.h"
+
+#define PORT 7000u
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open();
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+/* Our side closes first, so it is ours that waits. Returns the peer's next sequence number. */
+static uint32_t one_that_waits(void)
+{
+	struct bed_peer p = bed_connect(PORT);
+	const struct bed_seg *fin;
+
+	llp_raw.close(p.user->c);
+	p.user->c = NULL;
+	bed_flush();
+	fin = bed_last(PORT, 0);
+	assert_true(fin->flags & FIN);
+	p.ack = fin->seq + 1;
+	bed_segment(&p, 0, 0, FIN | ACK);
+	return p.seq + 1;
+}
+
+static const struct bed_seg *syn(uint32_t seq, uint8_t flags)
+{
+	unsigned since = bed.sent;
+
+	bed_in(&(struct bed_seg){ .sport = PORT, .seq = seq, .flags = flags, .window = 65535 });
+	return bed_last(PORT, since);
+}
+
+static void a_newer_syn_begins_anew(void **state)
+{
+	uint32_t old = one_that_waits();
+	const struct bed_seg *answer = syn(old + 1, SYN);
+
+	(void)state;
+	assert_non_null(answer);
+	assert_int_equal(answer->flags, SYN | ACK);
+	assert_int_equal(answer->ack, old + 2);
+}
+
+static void an_older_one_does_not(void **state)
+{
+	uint32_t old = one_that_waits();
+	const struct bed_seg *answer = syn(old - 1, SYN);
+
+	(void)state;
+	assert_true(!answer || !(answer->flags & SYN));
+}
+
+static void nor_does_an_answer(void **state)
+{
+	uint32_t old = one_that_waits();
+	const struct bed_seg *answer = syn(old + 1, SYN | ACK);
+
+	(void)state;
+	assert_true(!answer || !(answer->flags & SYN));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_newer_syn_begins_anew, up, down),
+		cmocka_unit_test_setup_teardown(an_older_one_does_not, up, down),
+		cmocka_unit_test_setup_teardown(nor_does_an_answer, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
