@@ -290,6 +290,9 @@ static void only_tcp_and_neighbours_are_heard(void **state)
 		{ 58, 1, 64 },	 /* destination unreachable */
 		{ 58, 130, 64 }, /* multicast listener query */
 		{ 58, 128, 1 },	 /* an echo request cut short */
+		{ 58, 135,
+		  32 }, /* a solicitation with an option without length (RFC 4861 §7.1.1) */
+		{ 58, 136, 20 }, /* an advertisement cut short */
 		{ 0, 6, 64 },	 /* hop-by-hop options */
 		{ 43, 6, 64 },	 /* routing */
 		{ 44, 6, 64 },	 /* fragment */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/be.h"
 #include "io/addr.h"
 #include "io/lwip/hooks.h"
 #include "io/lwip/pcb/pcb.h"
@@ -101,6 +102,8 @@ const struct ip6_addr *uw_lwip_next_hop(const struct netif *nif, const struct ip
 	return &next;
 }
 
+#define ND_HEADER 24 /* octets of a solicitation or advertisement without options */
+
 /* ---- in ---------------------------------------------------------------------------------- */
 
 /* ICMPv6 that a host without routers has a use for: its neighbours, and somebody who asks whether
@@ -111,6 +114,21 @@ static bool wants_icmp6(const struct io_link *l, u8_t type)
 	       (type == ICMP6_TYPE_NS || type == ICMP6_TYPE_NA || type == ICMP6_TYPE_EREQ);
 }
 
+/* RFC 4861 §7.1.1, §7.1.2: no option has a length of 0; and none is longer than the message, of
+ * which lwIP does not make sure. n: octets from the IP header on. */
+static bool options_fit(const uint8_t *ip, size_t n)
+{
+	size_t at = IP6_HLEN + ND_HEADER, end = IP6_HLEN + uw_be16(ip + 4);
+
+	if (end > n || at > end)
+		return false;
+	for (; at < end; at += ip[at + 1] * 8u) {
+		if (end - at < 8 || !ip[at + 1] || ip[at + 1] * 8u > end - at)
+			return false;
+	}
+	return true;
+}
+
 /* An IPv6 packet goes up if it is TCP or such ICMPv6, without any extension header. Routers, whose
  * word would change where we send, and fragments and options, which no TCP needs, are not heard. */
 static bool wants_ip6(const struct io_link *l, const struct pbuf *p)
@@ -119,7 +137,11 @@ static bool wants_ip6(const struct io_link *l, const struct pbuf *p)
 
 	if (p->len < SIZEOF_ETH_HDR + IP6_HLEN + ICMP6_HLEN)
 		return false;
-	return ip[6] == IP6_NEXTH_TCP || (ip[6] == IP6_NEXTH_ICMP6 && wants_icmp6(l, ip[IP6_HLEN]));
+	if (ip[6] == IP6_NEXTH_TCP)
+		return true;
+	if (ip[6] != IP6_NEXTH_ICMP6 || !wants_icmp6(l, ip[IP6_HLEN]))
+		return false;
+	return ip[IP6_HLEN] == ICMP6_TYPE_EREQ || options_fit(ip, p->len - SIZEOF_ETH_HDR);
 }
 
 /* Nothing that lwIP knows is shorter than ARP, and it reads ARP's fields without asking whether
