@@ -234,6 +234,10 @@ static int poll_driving(const struct waits *w)
 	int r;
 
 	how.seen = at_first;
+	/* An event that came before, while the program polled its queues, would not end the look. */
+	r = poll_for(w->fds, w->n, 0, w->mask);
+	if (r || !us)
+		return r;
 	for (;;) {
 		if (!look(&how, us))
 			return poll_for(w->fds, w->n, us, w->mask);
