@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Mooncake's transfer engine from its wheel (mooncake-transfer-engine-non-cuda, numpy): 8 MiB written to the other process,
 read back from it, and moved inside one process, all compared. In a network namespace, say, with PYTHON that of an

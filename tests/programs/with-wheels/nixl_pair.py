@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """NIXL from its wheel (nixl-cu12, numpy), over its UCX: 64 MiB written to the other process and read back, compared. With
 PYTHON that of an environment with the wheel:

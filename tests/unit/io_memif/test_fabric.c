@@ -43,7 +43,7 @@ static int pair(struct node *n, int me)
 	unsigned peer = me == 2 ? 3 : 2;
 
 	node_open_ok(n, (unsigned)me);
-	CHECK(n->l->flags == (IO_P2P | IO_RINGS) && n->l->mtu == 9000 && n->l->bps > 0);
+	CHECK(n->l->flags == (IO_P2P | IO_RINGS | IO_WAITS) && n->l->mtu == 9000 && n->l->bps > 0);
 	if (me == 3) {
 		board_step(n->board, 1);
 	} else {
