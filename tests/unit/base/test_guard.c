@@ -277,6 +277,8 @@ static int handler_first(void)
 static void a_handler_that_was_there_hears_of_its_own(void **state)
 {
 	(void)state;
+	if (getenv("MESON_EXE_WRAPPER")) /* an emulator cannot execute itself with our words */
+		skip();
 	assert_int_equal(WEXITSTATUS(ending(exec_handler)), 42);
 }
 
