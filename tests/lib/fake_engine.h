@@ -180,6 +180,8 @@ struct uw_engine {
 };
 
 void fake_engine_init(struct uw_engine *e);
+/* End its thread, if it has one in this process. */
+void fake_engine_stop(struct uw_engine *e);
 /* Tell an endpoint that has a context of an event. Only with `decide`. CONNECT_REQUEST makes a new
  * endpoint. */
 void fake_deliver(struct uw_ep *ep, const struct uw_cm_event *ev);

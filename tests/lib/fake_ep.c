@@ -185,15 +185,21 @@ int fake_engine_start(struct uw_engine *e)
 	return 0;
 }
 
+void fake_engine_stop(struct uw_engine *e)
+{
+	if (!e->started || e->pid != getpid())
+		return;
+	pthread_mutex_lock(&stack);
+	e->stop = true;
+	pthread_cond_broadcast(&work);
+	pthread_mutex_unlock(&stack);
+	pthread_join(e->thread, NULL);
+	e->started = false;
+}
+
 void fake_engine_close(struct uw_engine *e)
 {
-	if (e->started) {
-		pthread_mutex_lock(&stack);
-		e->stop = true;
-		pthread_cond_broadcast(&work);
-		pthread_mutex_unlock(&stack);
-		pthread_join(e->thread, NULL);
-	}
+	fake_engine_stop(e);
 	free(e);
 }
 

@@ -340,9 +340,8 @@ static void test_uc_messages_arrive(void **state)
 
 /* Memory that is unmapped before it is deregistered (doc/adr/0029): a Write to it is dropped, and
  * the QP goes on; a receive or a request that names it fails. */
-static void test_memory_that_is_gone(void **state)
+static void use_memory_that_is_gone(struct bed *b)
 {
-	struct bed *b = open_bed(UW_QPT_UC, &(struct sim_options){ .mtu = 1500, .seed = 14 });
 	uint8_t *gone =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct uw_mr *mr;
@@ -351,7 +350,6 @@ static void test_memory_that_is_gone(void **state)
 		.sg_list = &sge, .num_sge = 1, .opcode = UW_WR_RDMA_WRITE, .flags = UW_SEND_SIGNALED
 	};
 
-	(void)state;
 	assert_ptr_not_equal(gone, MAP_FAILED);
 	name_peer(b, 0);
 	name_peer(b, 1);
@@ -373,6 +371,15 @@ static void test_memory_that_is_gone(void **state)
 	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_LOC_PROT_ERR);
 	assert_int_equal(uw_mr_dereg(mr), 0);
 	close_bed(b);
+}
+
+static void test_memory_that_is_gone(void **state)
+{
+	(void)state;
+	if (!UW_GUARDED) /* a sanitizer takes the fault */
+		skip();
+	use_memory_that_is_gone(
+		open_bed(UW_QPT_UC, &(struct sim_options){ .mtu = 1500, .seed = 14 }));
 }
 
 static bool next_wc(struct bed *b, struct uw_wc *wc)

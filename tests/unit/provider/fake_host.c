@@ -13,6 +13,7 @@ static struct uw_engine the_engine;
 void fake_host_reset(void)
 {
 	fake_reset();
+	fake_engine_stop(&the_engine);
 	fake_engine_init(&the_engine);
 	fake_host = (struct fake_host){ .channel_wr = -1,
 					.channel_rd = -1,
