@@ -367,23 +367,44 @@ static void an_stag_that_goes_leaves_the_other_its_rights(void **state)
 	close_scene(t);
 }
 
+/* Pages of the victim's that can be unmapped, filled with a value. */
+static uint8_t *long_area(struct scene *t, uint8_t value, struct uw_mr **mr)
+{
+	uint8_t *pages =
+		mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	memset(pages, value, LONG);
+	*mr = sim_mr(&t->s.b, pages, LONG, ALL);
+	return pages;
+}
+
+/* The attacker's request for all of them; it is not waited for. */
+static void post_long(struct scene *t, uint32_t opcode, const uint8_t *pages,
+		      const struct uw_mr *mr)
+{
+	struct uw_sge sge = { (uintptr_t)t->mine, LONG, uw_mr_stag(t->ma) };
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode,
+				 .rkey = uw_mr_stag(mr),
+				 .remote_addr = (uintptr_t)pages };
+
+	if (opcode == UW_WR_RDMA_READ)
+		wr.flags = UW_SEND_SIGNALED;
+	sim_post_send(&t->s.a, &wr);
+}
+
 /* RFC 5042 §6.2.2: the victim takes a buffer back while a Write into it is under way, and its pages
  * away with it: whatever comes later would be a SIGSEGV. */
 static void a_write_under_way_stops_with_the_deregistration(void **state)
 {
 	struct scene *t = open_scene(&(struct sim_options){ .delay_us = 500 });
-	uint8_t *pages =
-		mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uw_mr *mr = sim_mr(&t->s.b, pages, LONG, ALL);
-	struct uw_sge sge = { (uintptr_t)t->mine, LONG, uw_mr_stag(t->ma) };
-	struct uw_send_wr wr = { .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = UW_WR_RDMA_WRITE,
-				 .rkey = uw_mr_stag(mr),
-				 .remote_addr = (uintptr_t)pages };
+	struct uw_mr *mr;
+	uint8_t *pages = long_area(t, 0, &mr);
 
 	(void)state;
-	sim_post_send(&t->s.a, &wr);
+	post_long(t, UW_WR_RDMA_WRITE, pages, mr);
 	while (!pages[0])
 		sim_run_us(&t->s, 100);
 	assert_int_equal(pages[LONG - 1], 0); /* not all of it yet */
@@ -398,20 +419,11 @@ static void a_write_under_way_stops_with_the_deregistration(void **state)
 static void a_read_under_way_stops_with_the_deregistration(void **state)
 {
 	struct scene *t = open_scene(&(struct sim_options){ .delay_us = 500 });
-	uint8_t *pages =
-		mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uw_mr *mr = sim_mr(&t->s.b, pages, LONG, ALL);
-	struct uw_sge sge = { (uintptr_t)t->mine, LONG, uw_mr_stag(t->ma) };
-	struct uw_send_wr wr = { .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = UW_WR_RDMA_READ,
-				 .flags = UW_SEND_SIGNALED,
-				 .rkey = uw_mr_stag(mr),
-				 .remote_addr = (uintptr_t)pages };
+	struct uw_mr *mr;
+	uint8_t *pages = long_area(t, SECRET, &mr);
 
 	(void)state;
-	memset(pages, SECRET, LONG);
-	sim_post_send(&t->s.a, &wr);
+	post_long(t, UW_WR_RDMA_READ, pages, mr);
 	while (t->mine[0] == MINE)
 		sim_run_us(&t->s, 100);
 	assert_int_equal(uw_mr_dereg(mr), 0);

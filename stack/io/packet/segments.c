@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/be.h"
+#include "base/sum.h"
 
 enum { ETHER = 14, IP4_LEN = 20, IP6_LEN = 40, TCP_LEN = 20 };
 /* Field offsets, from the IP header and from the TCP header. */
@@ -149,20 +150,6 @@ unsigned segments_run(struct io_frame *const *v, unsigned n)
 
 /* ---- checksums ------------------------------------------------------------------------------- */
 
-static uint32_t add(uint32_t sum, const uint8_t *p, unsigned n)
-{
-	for (; n; n -= 2, p += 2)
-		sum += uw_be16(p);
-	return sum;
-}
-
-static uint16_t fold(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
 /* RFC 9293 §3.1, RFC 8200 §8.1: what the checksum starts from, not inverted, as the kernel wants it
  * (CHECKSUM_PARTIAL). tcp: octets from the TCP header on. */
 static uint16_t pseudo_header(const struct segment *s, const uint8_t *h, uint32_t tcp)
@@ -170,7 +157,8 @@ static uint16_t pseudo_header(const struct segment *s, const uint8_t *h, uint32_
 	const uint8_t *ip = h + ETHER;
 	uint32_t sum = IPPROTO_TCP + (tcp & 0xffff) + (tcp >> 16);
 
-	return fold(s->ip6 ? add(sum, ip + IP6_ADDRS, 32) : add(sum, ip + IP4_ADDRS, 8));
+	return uw_sum_fold(s->ip6 ? uw_sum_add(sum, ip + IP6_ADDRS, 32)
+				  : uw_sum_add(sum, ip + IP4_ADDRS, 8));
 }
 
 static void ask(const struct segment *s, uint8_t *h, uint32_t payload, struct virtio_net_hdr *vnet)
@@ -206,7 +194,8 @@ unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *h,
 	put_ip_length(&a, h, payload);
 	if (!a.ip6) {
 		uw_put16(h + ETHER + IP4_SUM, 0);
-		uw_put16(h + ETHER + IP4_SUM, (uint16_t)~fold(add(0, h + ETHER, IP4_LEN)));
+		uw_put16(h + ETHER + IP4_SUM,
+			 (uint16_t)~uw_sum_fold(uw_sum_add(0, h + ETHER, IP4_LEN)));
 	}
 	*vnet = (struct virtio_net_hdr){ .gso_type = a.ip6 ? VIRTIO_NET_HDR_GSO_TCPV6
 							   : VIRTIO_NET_HDR_GSO_TCPV4,

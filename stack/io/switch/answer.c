@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/be.h"
+#include "base/sum.h"
 
 enum { ETHER = 14, IP4_LEN = 20, TCP_LEN = 20, ARP_LEN = 28, FRAME_MIN = 60 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
@@ -30,20 +31,6 @@ static uint32_t answer_arp(const struct switch_table *t, const struct switch_fra
 	return FRAME_MIN;
 }
 
-static uint32_t add(uint32_t sum, const uint8_t *p, unsigned n)
-{
-	for (; n; n -= 2, p += 2)
-		sum += uw_be16(p);
-	return sum;
-}
-
-static uint16_t checksum(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
 static void put_ip(const struct switch_frame *f, uint8_t *ip)
 {
 	ip[0] = 0x45;
@@ -53,7 +40,7 @@ static void put_ip(const struct switch_frame *f, uint8_t *ip)
 	ip[9] = 6;
 	memcpy(ip + 12, f->head + ETHER + 16, 4);
 	memcpy(ip + 16, f->head + ETHER + 12, 4);
-	uw_put16(ip + 10, checksum(add(0, ip, IP4_LEN)));
+	uw_put16(ip + 10, (uint16_t)~uw_sum_fold(uw_sum_add(0, ip, IP4_LEN)));
 }
 
 /* RFC 9293 §3.10.7.1: a segment without ACK is answered with sequence number 0 and an ACK of all of
@@ -81,7 +68,8 @@ static uint32_t answer_tcp(const struct switch_table *t, const struct switch_fra
 		uw_put32(tcp + 8, uw_be32(from + 4) + len);
 		tcp[13] = RST | ACK;
 	}
-	uw_put16(tcp + 16, checksum(add(add(6 + TCP_LEN, ip + 12, 8), tcp, TCP_LEN)));
+	uw_put16(tcp + 16, (uint16_t)~uw_sum_fold(
+				   uw_sum_add(uw_sum_add(6 + TCP_LEN, ip + 12, 8), tcp, TCP_LEN)));
 	return FRAME_MIN;
 }
 

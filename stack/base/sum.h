@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The Internet checksum's sum (RFC 1071), in parts. */
+#ifndef UWARP_BASE_SUM_H
+#define UWARP_BASE_SUM_H
+
+#include <stdint.h>
+
+#include "base/be.h"
+
+/* Add n octets at p, n even, to a sum. */
+static inline uint32_t uw_sum_add(uint32_t sum, const uint8_t *p, unsigned n)
+{
+	for (; n; n -= 2, p += 2)
+		sum += uw_be16(p);
+	return sum;
+}
+
+/* The sum in 16 bits, not inverted. */
+static inline uint16_t uw_sum_fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+#endif
