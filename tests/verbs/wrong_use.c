@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -397,6 +398,113 @@ static void a_cq_that_overflows_is_in_error(void **state)
 	ends_close(&here, &a, &b);
 }
 
+/* ---- what is said ------------------------------------------------------------------------ */
+
+/* From here on stderr is a file, until heard(). */
+static int hear(void)
+{
+	int was = dup(STDERR_FILENO), fd = memfd_create("stderr", 0);
+
+	assert_true(was >= 0 && fd >= 0);
+	assert_true(dup2(fd, STDERR_FILENO) >= 0);
+	close(fd);
+	return was;
+}
+
+/* What was written since, which must be one line. */
+static const char *heard(int was)
+{
+	static char text[512];
+	ssize_t n = pread(STDERR_FILENO, text, sizeof(text) - 1, 0);
+
+	dup2(was, STDERR_FILENO);
+	close(was);
+	text[n > 0 ? n : 0] = '\0';
+	assert_true(n > 0 && strchr(text, '\n') == text + n - 1);
+	return text;
+}
+
+static struct ibv_ah_attr to_gid(const union ibv_gid *gid, uint8_t own)
+{
+	return (struct ibv_ah_attr){ .is_global = 1,
+				     .port_num = 1,
+				     .grh = { .dgid = *gid, .sgid_index = own, .hop_limit = 64 } };
+}
+
+static void an_index_that_names_no_gid_is_said(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_qp *qp = ibv_create_qp(here.pd, &attr);
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = 1,
+				   .max_dest_rd_atomic = 1,
+				   .min_rnr_timer = 12 };
+	union ibv_gid gid;
+	int was;
+
+	(void)state;
+	assert_int_equal(ibv_query_gid(here.ctx, 1, 0, &gid), 0);
+	rtr.ah_attr = to_gid(&gid, 77);
+	assert_int_equal(
+		ibv_modify_qp(qp, &init,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
+	was = hear();
+	errno = 0;
+	assert_int_equal(ibv_modify_qp(qp, &rtr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+			 EINVAL);
+	assert_int_equal(errno, EINVAL);
+	assert_string_equal(heard(was), "uwarp: ibv_modify_qp: sgid_index 77 is no GID of uwarp0; "
+					"ibv_devinfo -v lists them\n");
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* ---- the rest ---------------------------------------------------------------------------- */
+
+/* Event loops ask for both (EPOLLIN | EPOLLOUT), and a descriptor may have any number. */
+static void channels_are_never_writable(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(here.ctx);
+	struct rdma_event_channel *cm = rdma_create_event_channel();
+	int ep = epoll_create1(EPOLL_CLOEXEC), fds[] = { channel->fd, cm->fd, here.ctx->async_fd };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &ev), 0);
+	assert_int_equal(epoll_wait(ep, &ev, 1, 0), 0);
+	close(ep);
+	rdma_destroy_event_channel(cm);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void a_receive_in_reset_is_refused(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_qp *qp = ibv_create_qp(here.pd, &attr);
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad = NULL;
+
+	(void)state;
+	errno = 0;
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), EINVAL);
+	assert_int_equal(errno, EINVAL);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +523,9 @@ int main(void)
 		cmocka_unit_test(regions_are_checked),
 		cmocka_unit_test(limits_are_named),
 		cmocka_unit_test(a_cq_that_overflows_is_in_error),
+		cmocka_unit_test(an_index_that_names_no_gid_is_said),
+		cmocka_unit_test(channels_are_never_writable),
+		cmocka_unit_test(a_receive_in_reset_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, open_here, close_here);

@@ -124,7 +124,7 @@ struct ibv_mr *uwarp_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm, uint64_
 	if (!mr)
 		return NULL;
 	atomic_fetch_add(&dm->users, 1);
-	uwarp_container(mr, struct uwarp_mr, vmr.ibv_mr)->dm_users = &dm->users;
+	uwarp_container(mr, struct uwarp_mr, vmr.ibv_mr)->of_users = &dm->users;
 	uwarp_container(mr, struct verbs_mr, ibv_mr)->mr_type = TYPE_NULL;
 	mr->context = ibpd->context;
 	mr->pd = ibpd;

@@ -2,13 +2,16 @@
 /*
  * Asynchronous events, and how many of them the program has acknowledged.
  *
- * ibv_get_async_event() reads one record from context->async_fd. Here that is one end of a
- * SEQPACKET socket pair, and the provider writes to the other end. This file makes its system calls
+ * ibv_get_async_event() reads one record from context->async_fd. Here that is the reading end of a
+ * pipe, since poll() would report a socket as writable, and event loops that ask for both would
+ * never sleep. The provider has the pipe open a second time, to write and to read without blocking;
+ * so there is always a reader, and no write raises SIGPIPE. This file makes its system calls
  * itself: events are raised under the stack's lock, and libc's functions may be wrapped by
  * preloaded libraries (librspreload, our own).
  */
+#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,30 +20,50 @@
 
 #include "provider.h"
 
-static uint64_t sock_cookie(int fd)
+/* Both ends of a pipe have the same inode. */
+static bool identify(struct uwarp_pipe *p)
 {
-	uint64_t cookie = 0;
-	socklen_t len = sizeof(cookie);
+	struct stat st;
 
-	if (syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_COOKIE, &cookie, &len))
-		return 0;
-	return cookie;
+	if (syscall(SYS_fstat, p->fd, &st))
+		return false;
+	p->dev = st.st_dev;
+	p->ino = st.st_ino;
+	return true;
 }
 
 /* A program that became a daemon may have closed every descriptor and opened others since. */
-static bool sock_is_ours(const struct uwarp_sock *s)
+static bool pipe_is_ours(const struct uwarp_pipe *p)
 {
-	return s->fd >= 0 && sock_cookie(s->fd) == s->cookie;
+	struct uwarp_pipe now = { .fd = p->fd };
+
+	return p->fd >= 0 && identify(&now) && now.dev == p->dev && now.ino == p->ino;
+}
+
+/* The pipe once more, for both directions, and with O_NONBLOCK for ours alone. */
+static int open_again(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 
 int uwarp_async_open(struct uwarp_context *ctx)
 {
-	int fd[2];
+	int fd[2], own;
 
-	if (syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+	if (syscall(SYS_pipe2, fd, O_CLOEXEC))
 		return -errno;
-	ctx->async_rd = (struct uwarp_sock){ fd[0], sock_cookie(fd[0]) };
-	ctx->async_wr = (struct uwarp_sock){ fd[1], sock_cookie(fd[1]) };
+	own = open_again(fd[0]);
+	if (own >= 0) {
+		syscall(SYS_close, fd[1]);
+	} else { /* no /proc: events can be written, and not be taken back */
+		own = fd[1];
+		syscall(SYS_fcntl, own, F_SETFL, O_NONBLOCK);
+	}
+	ctx->async = (struct uwarp_pipe){ .fd = own };
+	identify(&ctx->async);
 	/* Set here, libibverbs does not ask the kernel for one; it closes it with the context. */
 	ctx->ibctx.async_fd = fd[0];
 	pthread_mutex_init(&ctx->async_lock, NULL);
@@ -49,24 +72,23 @@ int uwarp_async_open(struct uwarp_context *ctx)
 
 void uwarp_async_close(struct uwarp_context *ctx)
 {
-	if (sock_is_ours(&ctx->async_wr))
-		syscall(SYS_close, ctx->async_wr.fd);
+	if (pipe_is_ours(&ctx->async))
+		syscall(SYS_close, ctx->async.fd);
 	pthread_mutex_destroy(&ctx->async_lock);
 }
 
 static bool send_record(const struct uwarp_context *ctx, const struct ib_uverbs_async_event_desc *d)
 {
-	return syscall(SYS_sendto, ctx->async_wr.fd, d, sizeof(*d), MSG_DONTWAIT | MSG_NOSIGNAL,
-		       NULL, 0) == (long)sizeof(*d);
+	return syscall(SYS_write, ctx->async.fd, d, sizeof(*d)) == (long)sizeof(*d);
 }
 
 /* Called under the stack lock. A program that never reads its events loses the later ones once
- * the socket is full. */
+ * the pipe is full. */
 void uwarp_async_post(struct uwarp_source *src, uint32_t event_type)
 {
 	struct ib_uverbs_async_event_desc d = { .element = src->element, .event_type = event_type };
 
-	if (sock_is_ours(&src->ctx->async_wr) && send_record(src->ctx, &d))
+	if (pipe_is_ours(&src->ctx->async) && send_record(src->ctx, &d))
 		src->reported++;
 }
 
@@ -80,11 +102,10 @@ void uwarp_async_drop(struct uwarp_source *src)
 	if (!src->reported)
 		return; /* and under the stack lock it has just ended: nothing will be */
 	pthread_mutex_lock(&ctx->async_lock);
-	if (sock_is_ours(&ctx->async_rd) && sock_is_ours(&ctx->async_wr))
-		syscall(SYS_ioctl, ctx->async_rd.fd, FIONREAD, &unread);
+	if (pipe_is_ours(&ctx->async))
+		syscall(SYS_ioctl, ctx->async.fd, FIONREAD, &unread);
 	for (size_t n = (size_t)unread / sizeof(d); n; n--) {
-		if (syscall(SYS_recvfrom, ctx->async_rd.fd, &d, sizeof(d), MSG_DONTWAIT, NULL,
-			    NULL) != (long)sizeof(d))
+		if (syscall(SYS_read, ctx->async.fd, &d, sizeof(d)) != (long)sizeof(d))
 			break;
 		if (d.element == src->element)
 			src->reported--;

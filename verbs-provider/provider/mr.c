@@ -35,8 +35,8 @@ int uwarp_dereg_mr(struct verbs_mr *vmr)
 	if (rc)
 		return -rc;
 	uwarp_pd_put(mr->vmr.ibv_mr.pd);
-	if (mr->dm_users)
-		atomic_fetch_sub(mr->dm_users, 1);
+	if (mr->of_users)
+		atomic_fetch_sub(mr->of_users, 1);
 	free(mr);
 	return 0;
 }

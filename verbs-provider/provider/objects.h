@@ -56,11 +56,12 @@ struct verbs_context *uwarp_abi_context(struct uwarp_context *ctx);
 
 /* ---- events (events.c) ---- */
 
-struct uwarp_sock {
+struct uwarp_pipe {
 	int fd;
-	/* SO_COOKIE. If the program closed the socket and opened another file with the same number,
-	 * the cookie differs. */
-	uint64_t cookie;
+	/* Of the pipe. If the program closed it and opened another file with the same number, these
+	 * differ. */
+	dev_t dev;
+	ino_t ino;
 };
 
 /* A struct verbs_context of libibverbs contains this struct's first member as its own last member.
@@ -69,8 +70,8 @@ struct uwarp_sock {
 struct uwarp_context {
 	struct ibv_context ibctx;
 	const struct uwarp_ibverbs *lib; /* abi.c: the copy of libibverbs that made the context */
-	struct uwarp_sock async_wr, async_rd;
-	pthread_mutex_t async_lock; /* held while a thread searches the unread events */
+	struct uwarp_pipe async;	 /* the provider's own end of the pipe behind async_fd */
+	pthread_mutex_t async_lock;	 /* held while a thread searches the unread events */
 };
 
 /* A QP, CQ or SRQ as a source of asynchronous events. */
@@ -127,7 +128,7 @@ struct uwarp_mr {
 	struct verbs_mr vmr;
 	const struct uw_api *api;
 	struct uw_mr *uw;
-	_Atomic unsigned *dm_users; /* counter of the device memory below it; NULL: none */
+	_Atomic unsigned *of_users; /* counter of its device memory or DMA handle; NULL: none */
 };
 
 struct uwarp_cq {

@@ -237,7 +237,7 @@ static void reused_descriptor_gets_no_event(void **state)
 	struct world *w = *state;
 	struct ibv_qp *qp = world_qp(w, 0);
 	struct uwarp_context *ctx = to_uwarp_context(w->ctx);
-	int theirs[2], rd = ctx->async_rd.fd, wr = ctx->async_wr.fd;
+	int theirs[2], rd = w->ctx->async_fd, wr = ctx->async.fd;
 	int keep_rd = dup(rd), keep_wr = dup(wr);
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, theirs), 0);
@@ -254,6 +254,29 @@ static void reused_descriptor_gets_no_event(void **state)
 	close(theirs[1]);
 	close(keep_rd);
 	close(keep_wr);
+}
+
+/* Event loops that ask for writability too must not be woken by it all the time. */
+static void the_descriptor_is_never_writable(void **state)
+{
+	struct world *w = *state;
+	struct pollfd p = { .fd = w->ctx->async_fd, .events = POLLIN | POLLOUT };
+
+	assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+/* As by a daemon that closes what it does not know. */
+static void closed_behind_our_back(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp *qp = world_qp(w, 0);
+	int was = w->ctx->async_fd, keep = dup(was);
+
+	close(was);
+	qp_event(fake.qp, UW_EVENT_COMM_EST); /* no SIGPIPE */
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(dup2(keep, was), was);
+	close(keep);
 }
 
 static unsigned open_descriptors(void)
@@ -296,6 +319,8 @@ int main(void)
 		T(unread_events_of_cq_and_srq_go_too),
 		T(flood_of_events_does_not_block),
 		T(reused_descriptor_gets_no_event),
+		T(the_descriptor_is_never_writable),
+		T(closed_behind_our_back),
 		T(closing_leaves_no_descriptor),
 	};
 
