@@ -40,6 +40,38 @@ enum { UWARP_PARENT_DOMAIN_CC_UNPROTECTED = 1 << 2 };
 #define PABI_CAP_ATOMIC_WRITE	  (1ull << 40)
 enum { PABI_ODP_FLUSH = 1 << 6, PABI_ODP_ATOMIC_WRITE = 1 << 7 };
 
+/* Of rdma-core 59: DMA handles (ibv_alloc_dmah) and ibv_reg_mr_ex. The bits of comp_mask say which
+ * members are valid. */
+struct ibv_dmah;
+struct pabi_dmah { /* struct verbs_dmah, whose first member is struct ibv_dmah */
+	struct ibv_context *context;
+	uint32_t handle;
+};
+enum { PABI_DMAH_CPU_ID = 1 << 0, PABI_DMAH_PH = 1 << 1, PABI_DMAH_MEM_TYPE = 1 << 2 };
+struct pabi_dmah_attr { /* struct ibv_dmah_init_attr */
+	uint32_t comp_mask;
+	uint32_t cpu_id;      /* the CPU whose cache the octets are for */
+	uint8_t ph;	      /* processing hint of PCI Express, 0 to 3 */
+	uint8_t tph_mem_type; /* 0 volatile, 1 persistent memory */
+};
+enum {
+	PABI_MR_IOVA = 1 << 0,
+	PABI_MR_ADDR = 1 << 1,
+	PABI_MR_FD = 1 << 2,
+	PABI_MR_FD_OFFSET = 1 << 3,
+	PABI_MR_DMAH = 1 << 4,
+};
+struct pabi_mr_attr { /* struct ibv_mr_init_attr; later versions add members at its end */
+	size_t length;
+	int access;
+	uint64_t comp_mask;
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+	struct ibv_dmah *dmah;
+};
+
 struct verbs_mr {
 	struct ibv_mr ibv_mr;
 	int mr_type; /* 0: an ordinary MR */

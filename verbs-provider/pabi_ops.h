@@ -6,15 +6,16 @@
 #include "pabi.h"
 
 /* The table in the order of libibverbs. USED(result, name, arguments): the provider implements the
- * operation. SKIP(name): the provider does not. SINCE(version, name): as SKIP, and versions before
- * that one do not have the operation. */
+ * operation. SKIP(name): the provider does not. NEW(version, result, name, arguments) and
+ * SINCE(version, name): the same, and versions before that one do not have the operation. */
 /* clang-format off */
-#define PABI_OPS(USED, SKIP, SINCE) \
+#define PABI_OPS(USED, NEW, SKIP, SINCE) \
 	USED(int, advise_mr, \
 	     (struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t, struct ibv_sge *, uint32_t)) \
 	SINCE(64, alloc_buf) \
 	USED(struct ibv_dm *, alloc_dm, (struct ibv_context *, struct ibv_alloc_dm_attr *)) \
-	SINCE(59, alloc_dmah) \
+	NEW(59, struct ibv_dmah *, alloc_dmah, \
+	    (struct ibv_context *, struct pabi_dmah_attr *)) \
 	USED(struct ibv_mw *, alloc_mw, (struct ibv_pd *, enum ibv_mw_type)) \
 	USED(struct ibv_mr *, alloc_null_mr, (struct ibv_pd *)) \
 	USED(struct ibv_pd *, alloc_parent_domain, \
@@ -38,7 +39,8 @@
 	USED(struct ibv_srq *, create_srq, (struct ibv_pd *, struct ibv_srq_init_attr *)) \
 	USED(struct ibv_srq *, create_srq_ex, \
 	     (struct ibv_context *, struct ibv_srq_init_attr_ex *)) \
-	SKIP(create_wq) SINCE(59, dealloc_dmah) \
+	SKIP(create_wq) \
+	NEW(59, int, dealloc_dmah, (struct ibv_dmah *)) \
 	USED(int, dealloc_mw, (struct ibv_mw *)) \
 	USED(int, dealloc_pd, (struct ibv_pd *)) \
 	USED(int, dealloc_td, (struct ibv_td *)) \
@@ -72,7 +74,7 @@
 	      struct ibv_device_attr_ex *, size_t)) \
 	SKIP(query_ece) \
 	USED(int, query_port, (struct ibv_context *, uint8_t, struct ibv_port_attr *)) \
-	SINCE(62, query_port_speed) \
+	NEW(62, int, query_port_speed, (struct ibv_context *, uint32_t, uint64_t *)) \
 	USED(int, query_qp, \
 	     (struct ibv_qp *, struct ibv_qp_attr *, int, struct ibv_qp_init_attr *)) \
 	USED(int, query_qp_data_in_order, (struct ibv_qp *, enum ibv_wr_opcode, uint32_t)) \
@@ -83,7 +85,7 @@
 	     (struct ibv_pd *, struct ibv_dm *, uint64_t, size_t, unsigned)) \
 	SKIP(reg_dmabuf_mr) \
 	USED(struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, uint64_t, int)) \
-	SINCE(59, reg_mr_ex) \
+	NEW(59, struct ibv_mr *, reg_mr_ex, (struct ibv_pd *, struct pabi_mr_attr *)) \
 	USED(int, req_notify_cq, (struct ibv_cq *, int)) \
 	USED(int, rereg_mr, (struct verbs_mr *, int, struct ibv_pd *, void *, size_t, int)) \
 	USED(int, resize_cq, (struct ibv_cq *, int)) \
@@ -93,11 +95,13 @@
 
 /* The table that the provider fills in, with the operations of all versions. */
 struct pabi_ops {
-#define PABI_USED(ret, name, args) ret(*name) args;
-#define PABI_SKIP(name)		   void (*name)(void);
-#define PABI_SINCE(version, name)  void (*name)(void);
-	PABI_OPS(PABI_USED, PABI_SKIP, PABI_SINCE)
+#define PABI_USED(ret, name, args)	   ret(*name) args;
+#define PABI_SKIP(name)			   void (*name)(void);
+#define PABI_SINCE(version, name)	   void (*name)(void);
+#define PABI_NEW(version, ret, name, args) ret(*name) args;
+	PABI_OPS(PABI_USED, PABI_NEW, PABI_SKIP, PABI_SINCE)
 #undef PABI_USED
+#undef PABI_NEW
 #undef PABI_SKIP
 #undef PABI_SINCE
 };
@@ -108,11 +112,13 @@ struct pabi_ops {
 static inline size_t pabi_pack_ops(const struct pabi_ops *ops, unsigned version,
 				   void *table[PABI_OPS_MAX])
 {
-#define PABI_USED(ret, name, args) 0,
-#define PABI_SKIP(name)		   0,
-#define PABI_SINCE(version, name)  version,
-	static const uint8_t since[] = { PABI_OPS(PABI_USED, PABI_SKIP, PABI_SINCE) };
+#define PABI_USED(ret, name, args)	   0,
+#define PABI_SKIP(name)			   0,
+#define PABI_SINCE(version, name)	   version,
+#define PABI_NEW(version, ret, name, args) version,
+	static const uint8_t since[] = { PABI_OPS(PABI_USED, PABI_NEW, PABI_SKIP, PABI_SINCE) };
 #undef PABI_USED
+#undef PABI_NEW
 #undef PABI_SKIP
 #undef PABI_SINCE
 	size_t n = 0;

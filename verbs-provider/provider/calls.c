@@ -62,6 +62,8 @@ INT_CALL(query_device,
 	 (c, in, attr, size))
 INT_CALL(query_port, (struct ibv_context * c, uint8_t port, struct ibv_port_attr *attr),
 	 (c, port, attr))
+INT_CALL(query_port_speed, (struct ibv_context * c, uint32_t port, uint64_t *speed),
+	 (c, port, speed))
 INT_CALL(query_rt_values, (struct ibv_context * c, struct ibv_values_ex *v), (c, v))
 
 PTR_CALL(struct ibv_pd, alloc_pd, (struct ibv_context * c), (c))
@@ -81,6 +83,10 @@ INT_CALL(free_dm, (struct ibv_dm * dm), (dm))
 PTR_CALL(struct ibv_mr, reg_dm_mr,
 	 (struct ibv_pd * pd, struct ibv_dm *dm, uint64_t offset, size_t len, unsigned access),
 	 (pd, dm, offset, len, access))
+PTR_CALL(struct ibv_dmah, alloc_dmah, (struct ibv_context * c, struct pabi_dmah_attr *attr),
+	 (c, attr))
+INT_CALL(dealloc_dmah, (struct ibv_dmah * dmah), (dmah))
+PTR_CALL(struct ibv_mr, reg_mr_ex, (struct ibv_pd * pd, struct pabi_mr_attr *attr), (pd, attr))
 PTR_CALL(struct ibv_mr, alloc_null_mr, (struct ibv_pd * pd), (pd))
 INT_CALL(rereg_mr,
 	 (struct verbs_mr * mr, int flags, struct ibv_pd *pd, void *addr, size_t len, int access),
@@ -128,6 +134,7 @@ const struct pabi_ops uwarp_ops = {
 	.free_context = uwarp_free_context,
 	.query_device_ex = call_query_device,
 	.query_port = call_query_port,
+	.query_port_speed = call_query_port_speed,
 	.query_rt_values = call_query_rt_values,
 	.alloc_pd = call_alloc_pd,
 	.dealloc_pd = call_dealloc_pd,
@@ -139,6 +146,9 @@ const struct pabi_ops uwarp_ops = {
 	.alloc_dm = call_alloc_dm,
 	.free_dm = call_free_dm,
 	.reg_dm_mr = call_reg_dm_mr,
+	.alloc_dmah = call_alloc_dmah,
+	.dealloc_dmah = call_dealloc_dmah,
+	.reg_mr_ex = call_reg_mr_ex,
 	.alloc_null_mr = call_alloc_null_mr,
 	.advise_mr = call_advise_mr,
 	.dereg_mr = call_dereg_mr,

@@ -14,6 +14,8 @@
 int uwarp_query_device(struct ibv_context *ibctx, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr);
+/* *speed: in units of 100 Mb/s. */
+int uwarp_query_port_speed(struct ibv_context *ibctx, uint32_t port, uint64_t *speed);
 
 int uwarp_query_rt_values(struct ibv_context *ibctx, struct ibv_values_ex *values);
 
@@ -38,6 +40,11 @@ struct ibv_dm *uwarp_alloc_dm(struct ibv_context *ibctx, struct ibv_alloc_dm_att
 int uwarp_free_dm(struct ibv_dm *ibdm);
 struct ibv_mr *uwarp_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm, uint64_t offset,
 			       size_t length, unsigned access);
+
+/* dmah.c: of rdma-core 59 and later, see pabi.h */
+struct ibv_dmah *uwarp_alloc_dmah(struct ibv_context *ibctx, struct pabi_dmah_attr *attr);
+int uwarp_dealloc_dmah(struct ibv_dmah *dmah);
+struct ibv_mr *uwarp_reg_mr_ex(struct ibv_pd *ibpd, struct pabi_mr_attr *attr);
 
 /* mw.c */
 struct ibv_mw *uwarp_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);

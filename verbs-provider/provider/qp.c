@@ -77,7 +77,8 @@ static bool has_type(enum ibv_qp_type type)
 
 static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
 	if (!has_type(attr->qp_type)) {
 		refused_type = true;
@@ -85,6 +86,8 @@ static int qp_check(const struct ibv_qp_init_attr_ex *attr)
 	}
 	if (attr->comp_mask & ~known)
 		return -EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+		return -EOPNOTSUPP; /* there is none that we have */
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
 	if (uwarp_batch_wanted(attr) && !uwarp_batch_possible(attr))

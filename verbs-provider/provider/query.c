@@ -61,6 +61,10 @@ static void fill_extended(struct ibv_device_attr_ex *attr, size_t size)
 			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
 			IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV |
 			PABI_ODP_FLUSH | PABI_ODP_ATOMIC_WRITE;
+		attr->odp_caps.per_transport_caps.uc_odp_caps =
+			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
+		attr->odp_caps.per_transport_caps.ud_odp_caps =
+			IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	}
 	if (HAS(device_cap_flags_ex))
 		attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
@@ -144,5 +148,26 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 	attr->lid = f.lid;
 	attr->active_width = f.width;
 	attr->active_speed = f.speed;
+	return 0;
+}
+
+/* What active_width and active_speed say, as one number. */
+int uwarp_query_port_speed(struct ibv_context *ibctx, uint32_t port, uint64_t *speed)
+{
+	struct uw_device_attr dev;
+	struct uwarp_stack stack;
+	struct uwarp_facts f;
+	struct uwarp_rate r;
+	int rc = uwarp_stack_get(&stack);
+
+	(void)ibctx;
+	if (rc)
+		return -rc;
+	if (port != 1)
+		return EINVAL;
+	stack.api->engine_query(stack.engine, &dev);
+	uwarp_facts_of(&dev, &f);
+	r = uwarp_rate_of(&f);
+	*speed = (uint64_t)r.lanes * r.tenths;
 	return 0;
 }

@@ -59,6 +59,8 @@ static void check(bool ok, const char *what)
 		      !strcmp(#f, "rereg_mr"),                                                     \
 	      "type of verbs_context_ops." #f);
 #define OP_SINCE(version, f) OP_SINCE_##version(f)
+/* Its arguments are structures of our own names. */
+#define OP_NEW(version, ret, f, args) OP_SINCE_##version(f)
 #define OP_NOT_HERE(f)
 #if RDMA_CORE >= 59
 #define OP_SINCE_59(f) OP_PLACE(f)
@@ -121,6 +123,35 @@ static void check_objects(void)
 	      "where this version has verbs_qp.comp_mask");
 }
 
+/* Read and written by operations of version 59. */
+static void check_handles(void)
+{
+#if RDMA_CORE >= 59
+	STRUCT(pabi_dmah, verbs_dmah);
+	FIELD(pabi_dmah_attr, ibv_dmah_init_attr, cpu_id);
+	FIELD(pabi_dmah_attr, ibv_dmah_init_attr, ph);
+	FIELD(pabi_dmah_attr, ibv_dmah_init_attr, tph_mem_type);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, length);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, access);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, comp_mask);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, iova);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, addr);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, fd);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, fd_offset);
+	FIELD(pabi_mr_attr, ibv_mr_init_attr, dmah);
+	check(PABI_DMAH_CPU_ID == (int)IBV_DMAH_INIT_ATTR_MASK_CPU_ID &&
+		      PABI_DMAH_PH == (int)IBV_DMAH_INIT_ATTR_MASK_PH &&
+		      PABI_DMAH_MEM_TYPE == (int)IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE,
+	      "bits of ibv_dmah_init_attr.comp_mask");
+	check(PABI_MR_IOVA == (int)IBV_REG_MR_MASK_IOVA &&
+		      PABI_MR_ADDR == (int)IBV_REG_MR_MASK_ADDR &&
+		      PABI_MR_FD == (int)IBV_REG_MR_MASK_FD &&
+		      PABI_MR_FD_OFFSET == (int)IBV_REG_MR_MASK_FD_OFFSET &&
+		      PABI_MR_DMAH == (int)IBV_REG_MR_MASK_DMAH,
+	      "bits of ibv_mr_init_attr.comp_mask");
+#endif
+}
+
 static void check_context(void)
 {
 	check(sizeof(struct verbs_context) == pabi_context_size(RDMA_CORE),
@@ -145,7 +176,7 @@ static void check_table(void)
 	check(n * sizeof(void *) == sizeof(struct verbs_context_ops), "number of operations");
 	for (size_t i = 0; i < n; i++)
 		place[(char *)table[i] - (char *)&mark] = i;
-	PABI_OPS(OP_TYPE, OP_PLACE, OP_SINCE)
+	PABI_OPS(OP_TYPE, OP_NEW, OP_PLACE, OP_SINCE)
 }
 
 static void check_functions(void)
@@ -161,6 +192,7 @@ int main(void)
 {
 	check_devices();
 	check_objects();
+	check_handles();
 	check_context();
 	check_table();
 	check_functions();

@@ -139,20 +139,27 @@ static void port_speed_is_not_faster_than_the_link(void **state)
 	static const struct {
 		uint64_t mbps;
 		uint8_t width, speed;
+		unsigned number; /* 100 Mb/s */
 	} rows[] = {
-		{ 0, 1, 1 },	   { 1000, 1, 1 },     { 10000, 1, 8 },	   { 24999, 1, 8 },
-		{ 25000, 1, 32 },  { 40000, 2, 8 },    { 50000, 1, 64 },   { 100000, 2, 32 },
-		{ 200000, 2, 64 }, { 400000, 2, 128 }, { 800000, 2, 128 },
+		{ 0, 1, 1, 25 },	  { 1000, 1, 1, 25 },	    { 10000, 1, 8, 100 },
+		{ 24999, 1, 8, 100 },	  { 25000, 1, 32, 250 },    { 40000, 2, 8, 400 },
+		{ 50000, 1, 64, 500 },	  { 100000, 2, 32, 1000 },  { 200000, 2, 64, 2000 },
+		{ 400000, 2, 128, 4000 }, { 800000, 2, 128, 4000 },
 	};
 	struct world *w = *state;
+	uint64_t none;
 
+	assert_int_equal(uwarp_query_port_speed(w->ctx, 2, &none), EINVAL);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct ibv_port_attr port;
+		uint64_t speed;
 
 		fake.attr.link_bps = rows[i].mbps * 1000000;
 		assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
 		assert_int_equal(port.active_width, rows[i].width);
 		assert_int_equal(port.active_speed, rows[i].speed);
+		assert_int_equal(uwarp_query_port_speed(w->ctx, 1, &speed), 0);
+		assert_int_equal(speed, rows[i].number);
 	}
 }
 

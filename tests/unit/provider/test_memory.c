@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Domains, memory regions and windows. */
+#include <sched.h>
+
 #include "fixture.h"
 
 static void memory_regions(void **state)
@@ -132,6 +134,74 @@ static void advice_is_taken(void **state)
 			 0);
 }
 
+/* The double's libibverbs may be too old for ibv_alloc_dmah(): ours are called. */
+static void dma_handles(void **state)
+{
+	struct world *w = *state;
+	struct pabi_dmah_attr a = { .comp_mask =
+					    PABI_DMAH_CPU_ID | PABI_DMAH_PH | PABI_DMAH_MEM_TYPE,
+				    .cpu_id = (uint32_t)sched_getcpu() };
+	char buf[64];
+	struct pabi_mr_attr m = { .comp_mask = PABI_MR_ADDR | PABI_MR_DMAH | PABI_MR_IOVA,
+				  .addr = buf,
+				  .length = sizeof(buf),
+				  .iova = 0x4000 };
+	struct ibv_mr *mr;
+
+	m.dmah = uwarp_alloc_dmah(w->ctx, &a);
+	assert_non_null(m.dmah);
+	mr = uwarp_reg_mr_ex(w->pd, &m);
+	assert_non_null(mr);
+	assert_int_equal(fake.mr->iova, 0x4000);
+	mr->context = w->ctx; /* as libibverbs does */
+	mr->pd = w->pd;
+	assert_int_equal(uwarp_dealloc_dmah(m.dmah), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	m.comp_mask = PABI_MR_ADDR;
+	mr = uwarp_reg_mr_ex(w->pd, &m);
+	assert_non_null(mr);
+	assert_int_equal(fake.mr->iova, (uintptr_t)buf);
+	mr->context = w->ctx;
+	mr->pd = w->pd;
+	assert_int_equal(uwarp_dealloc_dmah(m.dmah), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void dma_handles_that_cannot_be(void **state)
+{
+	static const struct {
+		struct pabi_dmah_attr a;
+		int error;
+	} rows[] = {
+		{ { PABI_DMAH_PH, 0, 4, 0 }, EINVAL },
+		{ { PABI_DMAH_MEM_TYPE, 0, 0, 2 }, EINVAL },
+		{ { 8, 0, 0, 0 }, EINVAL },
+		{ { PABI_DMAH_CPU_ID, 0xffff, 0, 0 }, EPERM },
+	};
+	struct world *w = *state;
+	char buf[64];
+	struct pabi_mr_attr m = { .addr = buf, .length = sizeof(buf) };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pabi_dmah_attr a = rows[i].a;
+
+		assert_null(uwarp_alloc_dmah(w->ctx, &a));
+		assert_int_equal(errno, rows[i].error);
+	}
+	assert_null(uwarp_reg_mr_ex(w->pd, &m)); /* neither an address nor a file */
+	assert_int_equal(errno, EINVAL);
+	m.comp_mask = PABI_MR_ADDR | PABI_MR_FD;
+	assert_null(uwarp_reg_mr_ex(w->pd, &m));
+	assert_int_equal(errno, EINVAL);
+	m.comp_mask = PABI_MR_FD | PABI_MR_FD_OFFSET | PABI_MR_IOVA;
+	assert_null(uwarp_reg_mr_ex(w->pd, &m)); /* a dma-buf */
+	assert_int_equal(errno, EOPNOTSUPP);
+	m.comp_mask = PABI_MR_ADDR | PABI_MR_DMAH;
+	m.access = IBV_ACCESS_ON_DEMAND;
+	assert_null(uwarp_reg_mr_ex(w->pd, &m));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
 static void windows_of_type_1(void **state)
 {
 	struct world *w = *state;
@@ -214,6 +284,8 @@ int main(void)
 		T(a_zero_based_region_begins_with_0),
 		T(the_null_region),
 		T(advice_is_taken),
+		T(dma_handles),
+		T(dma_handles_that_cannot_be),
 		T(windows_of_type_1),
 		T(windows_of_type_2),
 	};
