@@ -208,6 +208,8 @@ MEMIF = [
     Refused(WITHOUT_MEMFD, "rping -c -a 127.0.0.2 -C 1", r"^uwarp: no shared memory for the doorbells \(memfd_create\): Operation not permitted",
             needs=["rping"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: the link \S+ has no routers: leave --gateway and --route out", options=["--gateway", "127.0.0.9"]),
+    Refused("ibv_ud_pingpong", "-g 0", r"^uwarp: UD and UC queue pairs need the transport raw",
+            options=["--transport", "socket", "--identity", "roce"]),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),
     Static("program", "(static)", r"^uwarp-run: .*/program: is statically linked.*link it dynamically", code=126),
     NoProgram("program", "(text)", r"^uwarp-run: .*/program: is neither an ELF program nor a script", code=126),

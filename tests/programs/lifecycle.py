@@ -3,12 +3,15 @@
 the middle of their work."""
 
 import os
+import re
+import subprocess
 
 from harness import Skipped, check
 from pairs import run_pair, sweep, until_connected
 
 SELF = os.environ.get("UWARP_PROGRAMS_SELF", "")
 FORKS = os.environ.get("UWARP_PROGRAMS_FORKS", "")
+ADDRESS = os.environ.get("UWARP_PROGRAMS_ADDRESS", "")
 # What a peer's death may take to be noticed and to be acted upon, on a busy machine.
 NOTICED = 8.0
 
@@ -35,6 +38,25 @@ class Itself:
         run_self(stage, self.flags)
 
 
+class Sanitized:
+    """A program that was built with a sanitizer, whose library wants to be the first of the process; it finds nothing."""
+
+    program, needs = "self", ["cc"]
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "self.c")
+
+    def __init__(self, kind, *prefix):
+        self.kind, self.prefix, self.flags = kind, prefix, f"-fsanitize={kind}"
+
+    def __call__(self, stage):
+        path = os.path.join(stage.folder, "sanitized")
+        words = ["cc", "-g", f"-fsanitize={self.kind}", "-o", path, self.source, "-lrdmacm", "-libverbs", "-lpthread"]
+        if subprocess.run(words, capture_output=True).returncode:
+            raise Skipped(f"nothing can be built with -fsanitize={self.kind} here")
+        program = stage.run("server", " ".join([*self.prefix, path, "{server}"]), 60)
+        check(program.popen.returncode == 0, f"exit code {program.popen.returncode}")
+        check("all came back" in program.out, "it does not say that all came back")
+
+
 class Family:
     """A shell under one uwarp-run starts a server and its client: both inherit one address, which the
     second of them finds in use, so it takes another."""
@@ -48,6 +70,44 @@ class Family:
     def __call__(self, stage):
         shell = stage.run("server", f"sh -c '{self.script}'", 40, options=[])
         check(shell.popen.returncode == 0, f"the shell ended with exit code {shell.popen.returncode}")
+
+
+class Addresses:
+    """Two programs in one shell, the second while the first is there: each says the address that it has, by its GID and
+    among the interfaces (address.c)."""
+
+    program, flags, needs = "address", "two in one shell, no --ip", []
+    script = (
+        "mkfifo gate; {0} <gate >first & exec 3>gate; until grep -q interface first; do sleep 0.1; done;"
+        " {0} </dev/null; exec 3>&-; wait; cat first"
+    )
+
+    def __call__(self, stage):
+        if not ADDRESS:
+            raise Skipped("UWARP_PROGRAMS_ADDRESS does not name the program that address.c makes")
+        shell = stage.run("server", f"sh -c '{self.script.format(ADDRESS)}'", 30, options=[])
+        check(shell.popen.returncode == 0, f"the shell ended with exit code {shell.popen.returncode}")
+        said = re.findall(r"^GID (\S+) interface (\S+)$", shell.out, re.M)
+        check(len(said) == 2 and said[0][0] != said[1][0], f"they say {said}")
+        check(all(gid == interface for gid, interface in said), f"they say {said}")
+
+
+class Sixteen:
+    """Servers at no particular address in sixteen processes: each is reached at its own."""
+
+    program, flags, count = "rping", "16 x rping -s, wildcard", 16
+
+    def __call__(self, stage):
+        servers = [stage.start("server", "rping -s -V -C 5", options=["--ip", f"127.0.0.{n + 10}"]) for n in range(self.count)]
+        for server in servers:
+            server.until_link_up()
+        for n, server in enumerate(servers):
+            client = until_connected(stage, server, f"rping -c -a 127.0.0.{n + 10} -V -C 5", 20)
+            check(client.popen.returncode == 0, f"client {n} ended with exit code {client.popen.returncode}")
+        for n, server in enumerate(servers):
+            rc = server.wait(10)
+            check(rc == 0, f"server {n} ended with exit code {rc}")
+            check(not server.our_lines(), f"server {n} complains: {server.our_lines()}")
 
 
 class Forks:
@@ -207,6 +267,11 @@ MEMIF = [
     TwoClients("rping", "-s -P, two clients", f"{SERVER} -P", f"{CLIENT} -C 500", "-C 8000"),
     TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
     Family(),
+    Addresses(),
+    Sanitized("address"),
+    # its shadow memory needs address space that randomisation may have taken
+    Sanitized("thread", "setarch", "-R"),
+    Sixteen(),
     Forks(6),
     Again(),
     KilledServer("rping", "-V", SERVER, CLIENT),

@@ -137,6 +137,7 @@ class Environment(Base):
         self.assertEqual(got["UWARP_IP_AUTO"], "1")
         self.assertRegex(got["LD_PRELOAD"], r"^/.*/libuwarp-preload.so$")
         self.assertRegex(got["ASAN_OPTIONS"], r"^'a=1 b=2:.*'$")
+        self.assertEqual(got["TSAN_OPTIONS"], "ignore_noninstrumented_modules=1")
         self.assertNotIn("UWARP_ADDR_FD", got)
         self.assertNotIn("PATH", got)
         self.assertEqual(self.run_it("--env", "--", "true").returncode, 2)
