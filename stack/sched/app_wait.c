@@ -102,6 +102,12 @@ void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us)
 
 /* ---- sleeping ------------------------------------------------------------------------------ */
 
+/* Does this thread wait already? It left the wait by a jump out of a signal handler then. */
+static bool waits_already(struct sched *s)
+{
+	return atomic_load_explicit(&s->waiter_id, memory_order_relaxed) == &look_us;
+}
+
 /* One thread at a time. */
 static bool claim(struct sched *s, uint64_t now)
 {
@@ -110,10 +116,12 @@ static bool claim(struct sched *s, uint64_t now)
 	if (now < atomic_load_explicit(&s->wait_doubt_us, memory_order_relaxed))
 		return false;
 	while (state != SCHED_WAITS) {
-		if (atomic_compare_exchange_weak(&s->waiter, &state, SCHED_WAITS))
+		if (atomic_compare_exchange_weak(&s->waiter, &state, SCHED_WAITS)) {
+			atomic_store_explicit(&s->waiter_id, &look_us, memory_order_relaxed);
 			return true;
+		}
 	}
-	return false;
+	return waits_already(s);
 }
 
 /* Frames that a descriptor tells of end the sleep anyway. */

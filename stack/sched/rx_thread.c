@@ -30,6 +30,7 @@ struct rx_thread {
 	uint32_t seen_waits;	/* waits when it last looked */
 	uint64_t took_over_us;	/* when frames last waited for a program that went away */
 	uint64_t waits_us;	/* when it last saw them change */
+	uint64_t rung_us;	/* since when the program has not come though it was rung; 0: not */
 	uint64_t timers_us;	/* while the program waits: when the timers are due */
 	uint32_t seen_rounds;	/* app_rounds when it last looked */
 	uint32_t judged_rounds; /* app_rounds at judged_us */
@@ -275,10 +276,9 @@ static uint32_t signs_of_life(struct sched *s)
 
 /* The program has not come back for a while: the stack is this thread's until it waits again, and
  * if something was waiting for the program, for some time more. */
-static void take_over(struct rx_thread *t, uint64_t now)
+static void take_over(struct rx_thread *t, unsigned from, uint64_t now)
 {
 	struct sched *s = t->s;
-	unsigned away = SCHED_AWAY;
 	bool late = false;
 
 	if (sched_trylock(s)) {
@@ -290,7 +290,8 @@ static void take_over(struct rx_thread *t, uint64_t now)
 		atomic_store_explicit(&s->wait_doubt_us, now + WAIT_DOUBT_US, memory_order_relaxed);
 	if (late)
 		t->took_over_us = now;
-	s->stats.take_overs += atomic_compare_exchange_strong(&s->waiter, &away, SCHED_NO_WAITER);
+	t->rung_us = 0;
+	s->stats.take_overs += atomic_compare_exchange_strong(&s->waiter, &from, SCHED_NO_WAITER);
 }
 
 /* The timers are this thread's while the program sleeps. Returns microseconds until the next. */
@@ -323,6 +324,26 @@ static uint64_t sleep_long(struct rx_thread *t, uint64_t us)
 	return signs_of_life(s) == t->seen_waits ? us : 1;
 }
 
+/* A thread sleeps on descriptors, was rung a while ago and has not come. It was taken out of the
+ * sleep by a jump or its end; or a peer, which has the descriptor too, took the ring out of it. */
+static bool is_deaf(struct rx_thread *t, uint64_t now)
+{
+	if (atomic_load_explicit(doorbell_of(t->s), memory_order_relaxed) == IO_ASLEEP_FD)
+		t->rung_us = 0;
+	else if (!t->rung_us)
+		t->rung_us = now;
+	return t->rung_us && now - t->rung_us >= WATCH_US;
+}
+
+/* The program does not do what the stack was left to it for. */
+static bool is_neglected(struct rx_thread *t, unsigned waiter, uint64_t now)
+{
+	if (waiter == SCHED_WAITS)
+		return is_deaf(t, now);
+	t->rung_us = 0;
+	return now - t->waits_us >= WATCH_US;
+}
+
 /* A thread of the program waits for frames by itself, or has just done so and comes back. */
 static bool left_to_waiter(struct rx_thread *t, uint32_t handover)
 {
@@ -338,13 +359,14 @@ static bool left_to_waiter(struct rx_thread *t, uint32_t handover)
 	if (waits != t->seen_waits) {
 		t->seen_waits = waits;
 		t->waits_us = now;
+		t->rung_us = 0;
 	}
-	if (waiter == SCHED_AWAY && now - t->waits_us >= WATCH_US) {
-		take_over(t, now);
+	if (is_neglected(t, waiter, now)) {
+		take_over(t, waiter, now);
 		return false;
 	}
 	us = serve_timers(t, now);
-	if (waiter == SCHED_WAITS && now - t->waits_us >= LOOK_US)
+	if (waiter == SCHED_WAITS && !t->rung_us && now - t->waits_us >= LOOK_US)
 		us = sleep_long(t, us);
 	else if (us > WATCH_US)
 		us = WATCH_US;

@@ -155,10 +155,11 @@ struct sched {
 	_Atomic uint32_t post_cpu;     /* the CPU of the program's last post */
 
 	/* Threads of the program that wait in poll() or the like. */
-	_Atomic unsigned waiter;	/* enum sched_waiter */
-	_Atomic uint32_t waits;		/* counts their rounds, and begins and ends of sleeps */
-	_Atomic uint64_t wait_doubt_us; /* until then threads wait for completions alone */
-	_Atomic unsigned plain_waits;	/* threads that do so */
+	_Atomic unsigned waiter;	 /* enum sched_waiter */
+	_Atomic(const void *) waiter_id; /* the thread that waits */
+	_Atomic uint32_t waits;		 /* counts their rounds, and begins and ends of sleeps */
+	_Atomic uint64_t wait_doubt_us;	 /* until then threads wait for completions alone */
+	_Atomic unsigned plain_waits;	 /* threads that do so */
 };
 
 /* ---- lock.c: the stack lock --------------------------------------------------------------- */

@@ -146,6 +146,23 @@ static void another_file_under_its_number_is_not_written(void **state)
 	close_bed(&b);
 }
 
+static void *begin_elsewhere(void *arg)
+{
+	struct bed *b = arg;
+
+	return (void *)(uintptr_t)sched_app_wait_begin(b->s, &b->wait);
+}
+
+static enum uw_wait_how of_another_thread(struct bed *b)
+{
+	pthread_t other;
+	void *how;
+
+	assert_int_equal(pthread_create(&other, NULL, begin_elsewhere, b), 0);
+	assert_int_equal(pthread_join(other, &how), 0);
+	return (enum uw_wait_how)(uintptr_t)how;
+}
+
 static void one_thread_waits_for_frames(void **state)
 {
 	struct bed b;
@@ -153,7 +170,7 @@ static void one_thread_waits_for_frames(void **state)
 	(void)state;
 	open_bed(&b, UW_THREADS_ADAPTIVE);
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
+	assert_int_equal(of_another_thread(&b), UW_WAIT_PLAINLY);
 	sched_app_waits_plainly(b.s, true);
 	sched_app_wait_end(b.s); /* the other one needs the RX thread from now on */
 	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
@@ -261,6 +278,42 @@ static void it_takes_over_from_one_that_went_away(void **state)
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
 	pass(&b, WAIT_DOUBT_US);
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	close_bed(&b);
+}
+
+/* A peer that has the descriptor may read it as well; a thread may leave its sleep by a jump. */
+static void it_takes_over_from_one_that_does_not_hear(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_true(left(&b));
+	pass(&b, MAX_SLEEP_US);
+	assert_true(left(&b)); /* nobody has rung */
+	atomic_store(&b.w.f[0].frames, 1);
+	assert_int_equal(doorbell_swap(&b.s->own_doorbell), IO_ASLEEP_FD);
+	assert_true(left(&b));
+	assert_false(atomic_load(&b.s->rx_sleeps_long) && !b.t.rung_us);
+	pass(&b, WATCH_US);
+	assert_false(left(&b));
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
+	assert_int_equal(b.s->stats.take_overs, 1);
+	close_bed(&b);
+}
+
+/* siglongjmp() out of the handler of a signal that came during the sleep */
+static void one_that_jumped_out_waits_again(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	sched_app_wait_end(b.s);
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_AWAY);
 	close_bed(&b);
 }
 
@@ -377,6 +430,8 @@ int main(void)
 		cmocka_unit_test(looks_grow_and_shrink),
 		cmocka_unit_test(it_keeps_away_while_the_program_comes_back),
 		cmocka_unit_test(it_takes_over_from_one_that_went_away),
+		cmocka_unit_test(it_takes_over_from_one_that_does_not_hear),
+		cmocka_unit_test(one_that_jumped_out_waits_again),
 		cmocka_unit_test(timers_run_while_the_program_sleeps),
 		cmocka_unit_test(its_long_sleep_ends_with_the_programs),
 		cmocka_unit_test(no_ring_is_lost),
