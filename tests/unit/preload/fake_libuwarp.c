@@ -11,6 +11,7 @@
 
 #include "fake_engine.h"
 #include "fake_ep.h"
+#include "fake_waits.h"
 
 static int engine_start(struct uw_engine *e)
 {
@@ -67,5 +68,6 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 	api.engine_query = engine_query;
 	api.engine_close = engine_close;
 	api.ep_create = ep_create;
+	fake_waits_fill(&api);
 	return &api;
 }

@@ -341,9 +341,11 @@ static ssize_t pipe_read(struct fd_obj *o, void *buf, size_t len)
 
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
+	ssize_t n = o->fd >= 0 && mark_matches(o, o->fd) ? pipe_write(o, buf, len) : -EBADF;
+
 	/* release: who has seen the count finds the record */
 	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
-	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_write(o, buf, len) : -EBADF;
+	return n;
 }
 
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -27,6 +28,15 @@
 	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                                   \
 	X(int, epoll_wait, (int, struct epoll_event *, int, int))                                  \
 	X(int, epoll_pwait, (int, struct epoll_event *, int, int, const sigset_t *))               \
+	X(int, epoll_pwait2,                                                                       \
+	  (int, struct epoll_event *, int, const struct timespec *, const sigset_t *))             \
+	X(int, select, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                      \
+	X(int, pselect,                                                                            \
+	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *))          \
+	X(ssize_t, __read_chk, (int, void *, size_t, size_t))                                      \
+	X(int, __poll_chk, (struct pollfd *, nfds_t, int, size_t))                                 \
+	X(int, __ppoll_chk,                                                                        \
+	  (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t))            \
 	X(int, open, (const char *, int, ...))                                                     \
 	X(int, open64, (const char *, int, ...))                                                   \
 	X(int, openat, (int, const char *, int, ...))                                              \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "loader/loader.h"
@@ -13,9 +14,15 @@
 
 #define FEW 30u /* descriptors for which there is room on the stack */
 #define OWN 2u
+/* A look ends after so long for a look at the program's descriptors, whatever comes for the stack.
+ */
+#define LOOK_US 1000u
 
 _Atomic uint64_t waits_noted[WAITS_FDS / 64];
 _Atomic uint32_t waits_events;
+/* The program has closed the link's descriptor, which it does not know: wait plainly from now on.
+ */
+static _Atomic bool link_lost;
 
 void waits_note(int fd)
 {
@@ -75,16 +82,18 @@ static enum uw_wait_how begin(struct uw_wait *w)
 	return how;
 }
 
-/* Also where the thread is cancelled. */
+/* Also where the thread is cancelled. errno is that of the wait. */
 static void end(void *arg)
 {
 	struct uw_engine *e = enter();
+	int err = errno;
 
 	(void)arg;
 	if (!e)
 		return;
 	loader_api()->wait_end(e);
 	loader_helper_end();
+	errno = err;
 }
 
 static void say_plain(bool on)
@@ -113,7 +122,7 @@ static void done(const struct uw_wait *w)
 	loader_helper_end();
 }
 
-/* ---- waiting ------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------- */
 
 static uint64_t now_us(void)
 {
@@ -123,43 +132,61 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* UINT64_MAX: none. */
-static uint64_t deadline_of(const struct timespec *timeout)
+uint64_t waits_deadline(const struct timespec *timeout)
 {
-	if (!timeout)
-		return UINT64_MAX;
-	if (timeout->tv_sec > INT32_MAX)
-		return UINT64_MAX;
+	if (!timeout || timeout->tv_sec > INT32_MAX)
+		return WAITS_NO_END;
+	if (!timeout->tv_sec && !timeout->tv_nsec)
+		return 0;
 	return now_us() + (uint64_t)timeout->tv_sec * 1000000 +
 	       ((uint64_t)timeout->tv_nsec + 999) / 1000;
 }
 
-static uint64_t left_us(uint64_t deadline)
+uint64_t waits_left_us(uint64_t deadline)
 {
 	uint64_t now;
 
-	if (deadline == UINT64_MAX)
-		return UINT64_MAX;
+	if (!deadline || deadline == WAITS_NO_END)
+		return deadline;
 	now = now_us();
 	return deadline > now ? deadline - now : 0;
 }
 
-/* poll() of n descriptors, as long as is left. */
-static int poll_for(struct pollfd *fds, nfds_t n, uint64_t us, const sigset_t *mask)
+struct timespec *waits_left(uint64_t deadline, struct timespec *t)
 {
-	struct timespec t = { .tv_sec = (time_t)(us / 1000000),
-			      .tv_nsec = (long)(us % 1000000 * 1000) };
+	uint64_t us = waits_left_us(deadline);
 
-	return next_fn()->ppoll(fds, n, us == UINT64_MAX ? NULL : &t, mask);
+	*t = (struct timespec){ .tv_sec = (time_t)(us / 1000000),
+				.tv_nsec = (long)(us % 1000000 * 1000) };
+	return us == WAITS_NO_END ? NULL : t;
 }
 
-static int sleep_plainly(const struct waits *w, uint64_t us)
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static int poll_until(struct pollfd *fds, nfds_t n, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec t;
+
+	return next_fn()->ppoll(fds, n, waits_left(deadline, &t), mask);
+}
+
+static int poll_plainly(const struct waits *w)
+{
+	return poll_until(w->fds, w->n, w->deadline, w->mask);
+}
+
+static int poll_now(const struct waits *w)
+{
+	return poll_until(w->fds, w->n, 0, w->mask);
+}
+
+static int sleep_plainly(const struct waits *w)
 {
 	int r;
 
 	say_plain(true);
 	pthread_cleanup_push(plain_ends, NULL);
-	r = poll_for(w->fds, w->n, us, w->mask);
+	r = poll_plainly(w);
 	pthread_cleanup_pop(1);
 	return r;
 }
@@ -176,17 +203,28 @@ static int results(struct pollfd *to, const struct pollfd *from, nfds_t n)
 	return ready;
 }
 
-/* An eventfd; peers have it, and could have made it a blocking one. */
+/* Eventfds have no type of file, as few others have. */
+static bool is_eventfd(int fd)
+{
+	struct stat st;
+
+	return !raw_fstat(fd, &st) && !(st.st_mode & S_IFMT);
+}
+
+/* Peers have it as well, and could have made it a blocking one. */
 static void drain(int fd)
 {
 	uint64_t rings;
 	struct iovec iov = { .iov_base = &rings, .iov_len = sizeof(rings) };
 
-	syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+	if (is_eventfd(fd))
+		syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+	else
+		atomic_store_explicit(&link_lost, true, memory_order_relaxed);
 }
 
 /* 0: it was the engine's, or the time is over. */
-static int sleep_with(const struct waits *w, const struct uw_wait *how, uint64_t us)
+static int sleep_with(const struct waits *w, const struct uw_wait *how)
 {
 	struct pollfd fds[FEW + OWN];
 	nfds_t n = w->n;
@@ -198,7 +236,7 @@ static int sleep_with(const struct waits *w, const struct uw_wait *how, uint64_t
 			fds[n++] = (struct pollfd){ .fd = how->fd[i], .events = POLLIN };
 	}
 	pthread_cleanup_push(end, NULL);
-	r = poll_for(fds, n, us, w->mask);
+	r = poll_until(fds, n, w->deadline, w->mask);
 	pthread_cleanup_pop(1);
 	if (r <= 0)
 		return r;
@@ -208,13 +246,15 @@ static int sleep_with(const struct waits *w, const struct uw_wait *how, uint64_t
 }
 
 /* Sleep once, in one of the ways. 0: look again. */
-static int sleep_once(const struct waits *w, struct uw_wait *how, uint64_t us)
+static int sleep_once(const struct waits *w, struct uw_wait *how)
 {
+	if (atomic_load_explicit(&link_lost, memory_order_relaxed))
+		return poll_plainly(w);
 	switch (begin(how)) {
 	case UW_WAIT_PLAINLY:
-		return sleep_plainly(w, us);
+		return sleep_plainly(w);
 	case UW_WAIT_SLEEP:
-		return sleep_with(w, how, us);
+		return sleep_with(w, how);
 	case UW_WAIT_AGAIN:
 		break;
 	}
@@ -226,31 +266,68 @@ static uint32_t events(void)
 	return atomic_load_explicit(&waits_events, memory_order_acquire);
 }
 
+static int look_and_sleep(const struct waits *w, struct uw_wait *how)
+{
+	int r;
+
+	do {
+		uint64_t us = waits_left_us(w->deadline);
+
+		if (!look(how, us < LOOK_US ? us : LOOK_US))
+			return poll_plainly(w);
+		how->seen = events();
+		r = poll_now(w);
+		if (!r && waits_left_us(w->deadline))
+			r = sleep_once(w, how);
+	} while (!r && waits_left_us(w->deadline));
+	return r;
+}
+
+static void restore_signals(void *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* A signal must end the wait: one whose handler ran during a look would be forgotten. So signals
+ * are for ppoll() to let in; but for those of the thread's own faults, which blocked would kill. */
+static int wait_masked(const struct waits *w, struct uw_wait *how)
+{
+	struct waits masked = *w;
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGILL);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!w->mask)
+		masked.mask = &before;
+	pthread_cleanup_push(restore_signals, &before);
+	r = look_and_sleep(&masked, how);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+/* First the descriptors, since an event that came while the program polled its queues would not end
+ * a look. Then one round of the stack, which is often enough. */
 static int poll_driving(const struct waits *w)
 {
 	struct uw_wait how = { .events = &waits_events };
-	uint64_t deadline = deadline_of(w->timeout), us = left_us(deadline);
 	uint32_t at_first = events();
 	int r;
 
 	how.seen = at_first;
-	/* An event that came before, while the program polled its queues, would not end the look. */
-	r = poll_for(w->fds, w->n, 0, w->mask);
-	if (r || !us)
+	r = poll_now(w);
+	if (r)
 		return r;
-	for (;;) {
-		if (!look(&how, us))
-			return poll_for(w->fds, w->n, us, w->mask);
-		how.seen = events();
-		r = poll_for(w->fds, w->n, 0, w->mask);
-		us = left_us(deadline);
-		if (r || !us)
-			break;
-		r = sleep_once(w, &how, us);
-		us = left_us(deadline);
-		if (r)
-			break;
-	}
+	if (!look(&how, 0))
+		return poll_plainly(w);
+	if (events() != at_first)
+		r = poll_now(w);
+	if (!r && waits_left_us(w->deadline))
+		r = wait_masked(w, &how);
 	how.seen = at_first;
 	if (r > 0)
 		done(&how);
@@ -259,9 +336,7 @@ static int poll_driving(const struct waits *w)
 
 int waits_poll(const struct waits *w)
 {
-	if (w->n > FEW)
-		return poll_for(w->fds, w->n,
-				w->timeout ? left_us(deadline_of(w->timeout)) : UINT64_MAX,
-				w->mask);
+	if (w->n > FEW || atomic_load_explicit(&link_lost, memory_order_relaxed))
+		return poll_plainly(w);
 	return poll_driving(w);
 }

@@ -33,13 +33,22 @@ static inline bool waits_has(int fd)
 void waits_note(int fd);
 void waits_forget(int fd);
 
+#define WAITS_NO_END UINT64_MAX
+
 /* A wait for any of n descriptors. */
 struct waits {
 	struct pollfd *fds;
 	nfds_t n;
-	const struct timespec *timeout; /* NULL: for ever */
-	const sigset_t *mask;		/* as for ppoll(), or NULL */
+	uint64_t deadline;    /* of waits_deadline() */
+	const sigset_t *mask; /* as for ppoll(), or NULL */
 };
+
+/* When a wait ends that begins now: in microseconds of the monotonic clock; 0: at once;
+ * WAITS_NO_END: never (timeout NULL). The timeout is a valid one. */
+uint64_t waits_deadline(const struct timespec *timeout);
+/* Microseconds until then, and the same in t; WAITS_NO_END and NULL: no end. */
+uint64_t waits_left_us(uint64_t deadline);
+struct timespec *waits_left(uint64_t deadline, struct timespec *t);
 
 /* As ppoll(). */
 int waits_poll(const struct waits *w);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 #include "fdtab.h"
@@ -45,6 +46,13 @@ struct action {
 
 #define LIBC_SIGNALS 32 /* 32 and 33 are libc's own */
 
+/* Handlers of a thread's own faults tell nothing: these signals interrupt no wait. */
+static bool is_of_a_wait(int sig)
+{
+	return sig != LIBC_SIGNALS && sig != LIBC_SIGNALS + 1 && sig != SIGSEGV && sig != SIGBUS &&
+	       sig != SIGFPE && sig != SIGILL && sig != SIGSYS && sig != SIGTRAP;
+}
+
 /* A signal has interrupted poll(), which is never restarted. Would it have ended read()? Only if
  * its handler was installed without SA_RESTART; which signal it was nobody tells. */
 static bool read_is_interrupted(void)
@@ -53,7 +61,7 @@ static bool read_is_interrupted(void)
 	bool ends = false, restarts = false;
 
 	for (int sig = 1; sig < _NSIG; sig++) {
-		if (sig == LIBC_SIGNALS || sig == LIBC_SIGNALS + 1 ||
+		if (!is_of_a_wait(sig) ||
 		    syscall(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) ||
 		    a.handler == SIG_DFL || a.handler == SIG_IGN)
 			continue;
@@ -68,7 +76,7 @@ static bool read_is_interrupted(void)
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	const struct waits w = { .fds = &p, .n = 1 };
+	const struct waits w = { .fds = &p, .n = 1, .deadline = WAITS_NO_END };
 
 	if (LIKELY(!waits_has(fd)) || !is_blocking_channel(fd))
 		return next_fn()->read(fd, buf, len);
@@ -89,25 +97,37 @@ static bool any_channel(const struct pollfd *fds, nfds_t n)
 	return false;
 }
 
-static struct timespec of_ms(int ms)
+static uint64_t deadline_of_ms(int ms)
 {
-	return (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	return waits_deadline(ms < 0 ? NULL : &t);
+}
+
+/* Wrong ones are the kernel's to refuse. */
+static bool is_time(const struct timespec *t)
+{
+	return !t || (t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < 1000000000);
 }
 
 EXPORT int poll(struct pollfd *fds, nfds_t n, int ms)
 {
-	struct timespec t = of_ms(ms);
-	const struct waits w = { .fds = fds, .n = n, .timeout = ms < 0 ? NULL : &t };
+	struct waits w = { .fds = fds, .n = n };
 
-	return UNLIKELY(any_channel(fds, n)) ? waits_poll(&w) : next_fn()->poll(fds, n, ms);
+	if (LIKELY(!any_channel(fds, n)))
+		return next_fn()->poll(fds, n, ms);
+	w.deadline = deadline_of_ms(ms);
+	return waits_poll(&w);
 }
 
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	const struct waits w = { .fds = fds, .n = n, .timeout = timeout, .mask = mask };
+	struct waits w = { .fds = fds, .n = n, .mask = mask };
 
-	return UNLIKELY(any_channel(fds, n)) ? waits_poll(&w)
-					     : next_fn()->ppoll(fds, n, timeout, mask);
+	if (LIKELY(!any_channel(fds, n)) || !is_time(timeout))
+		return next_fn()->ppoll(fds, n, timeout, mask);
+	w.deadline = waits_deadline(timeout);
+	return waits_poll(&w);
 }
 
 /* ---- epoll --------------------------------------------------------------------------------- */
@@ -121,22 +141,28 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return r;
 }
 
-/* Wait until epoll has something, then ask it. */
-EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int ms, const sigset_t *mask)
+/* Wait until epoll has something, then ask it. It has nothing if another thread took that. */
+static int epoll_until(int epfd, struct epoll_event *events, int n, uint64_t deadline,
+		       const sigset_t *mask)
 {
 	struct pollfd p = { .fd = epfd, .events = POLLIN };
-	struct timespec t = of_ms(ms);
-	const struct waits w = { .fds = &p, .n = 1, .timeout = ms < 0 ? NULL : &t, .mask = mask };
+	const struct waits w = { .fds = &p, .n = 1, .deadline = deadline, .mask = mask };
 	int r;
 
-	if (LIKELY(!waits_has(epfd)) || n <= 0)
-		return next_fn()->epoll_pwait(epfd, events, n, ms, mask);
 	do {
 		r = waits_poll(&w);
-		if (r > 0)
-			r = next_fn()->epoll_pwait(epfd, events, n, 0, mask);
-	} while (!r && ms < 0); /* another thread took it */
+		if (r <= 0)
+			return r;
+		r = next_fn()->epoll_pwait(epfd, events, n, 0, mask);
+	} while (!r && waits_left_us(deadline));
 	return r;
+}
+
+EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int ms, const sigset_t *mask)
+{
+	if (LIKELY(!waits_has(epfd)) || n <= 0)
+		return next_fn()->epoll_pwait(epfd, events, n, ms, mask);
+	return epoll_until(epfd, events, n, deadline_of_ms(ms), mask);
 }
 
 EXPORT int epoll_wait(int epfd, struct epoll_event *events, int n, int ms)
@@ -144,4 +170,152 @@ EXPORT int epoll_wait(int epfd, struct epoll_event *events, int n, int ms)
 	if (LIKELY(!waits_has(epfd)))
 		return next_fn()->epoll_wait(epfd, events, n, ms);
 	return epoll_pwait(epfd, events, n, ms, NULL);
+}
+
+EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struct timespec *timeout,
+			const sigset_t *mask)
+{
+	if (LIKELY(!waits_has(epfd)) || n <= 0 || !is_time(timeout))
+		return next_fn()->epoll_pwait2(epfd, events, n, timeout, mask);
+	return epoll_until(epfd, events, n, waits_deadline(timeout), mask);
+}
+
+/* ---- select -------------------------------------------------------------------------------- */
+
+#define SELECT_FDS 16
+
+/* The sets of one call; each may be NULL. Programs may have longer ones than fd_set. */
+struct sets {
+	int n;
+	fd_set *in, *out, *except;
+};
+
+static unsigned long word_of(const fd_set *set, int i)
+{
+	return set ? (unsigned long)set->fds_bits[i] : 0;
+}
+
+#define WORD_BITS (int)__NFDBITS
+
+static bool any_channel_in(const struct sets *s)
+{
+	if (!s->in || s->n > WAITS_FDS)
+		return false;
+	for (int i = 0; i * WORD_BITS < s->n; i++) {
+		if (s->in->fds_bits[i] &
+		    (long)atomic_load_explicit(&waits_noted[i], memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* How many there are; -1: too many. */
+static int pollfds_of(const struct sets *s, struct pollfd *fds)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n; i++) {
+		unsigned long bit = 1ul << i % WORD_BITS;
+		int word = i / WORD_BITS;
+		short events = (short)((word_of(s->in, word) & bit ? POLLIN : 0) |
+				       (word_of(s->out, word) & bit ? POLLOUT : 0) |
+				       (word_of(s->except, word) & bit ? POLLPRI : 0));
+
+		if (events && n == SELECT_FDS)
+			return -1;
+		if (events)
+			fds[n++] = (struct pollfd){ .fd = i, .events = events };
+	}
+	return n;
+}
+
+static void clear(fd_set *set, int n)
+{
+	for (int i = 0; set && i * WORD_BITS < n; i++)
+		set->fds_bits[i] = 0;
+}
+
+static int select_plainly(const struct sets *s, uint64_t deadline, const sigset_t *mask)
+{
+	struct timespec t;
+
+	return next_fn()->pselect(s->n, s->in, s->out, s->except, waits_left(deadline, &t), mask);
+}
+
+/* Wait until one of the descriptors has something, then ask select(). What poll() tells beyond that
+ * (an end of file of a descriptor that is in `except` alone) would make it ask again and again: the
+ * rest of such a wait is plain. */
+static int select_until(const struct sets *s, uint64_t deadline, const sigset_t *mask)
+{
+	struct pollfd fds[SELECT_FDS];
+	struct waits w = { .fds = fds, .deadline = deadline, .mask = mask };
+	int n = pollfds_of(s, fds), r;
+
+	if (n < 0)
+		return select_plainly(s, deadline, mask);
+	w.n = (nfds_t)n;
+	r = waits_poll(&w);
+	if (r > 0)
+		return select_plainly(s, deadline, mask);
+	if (!r) {
+		clear(s->in, s->n);
+		clear(s->out, s->n);
+		clear(s->except, s->n);
+	}
+	return r;
+}
+
+EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+		   const sigset_t *mask)
+{
+	const struct sets s = { n, in, out, except };
+
+	if (LIKELY(!any_channel_in(&s)) || !is_time(timeout))
+		return next_fn()->pselect(n, in, out, except, timeout, mask);
+	return select_until(&s, waits_deadline(timeout), mask);
+}
+
+/* As Linux does, it leaves in *timeout what is left of it. */
+EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	const struct sets s = { n, in, out, except };
+	struct timespec t;
+	uint64_t deadline;
+	int r;
+
+	if (LIKELY(!any_channel_in(&s)) ||
+	    (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+		return next_fn()->select(n, in, out, except, timeout);
+	if (timeout)
+		t = (struct timespec){ .tv_sec = timeout->tv_sec + timeout->tv_usec / 1000000,
+				       .tv_nsec = timeout->tv_usec % 1000000 * 1000 };
+	deadline = waits_deadline(timeout ? &t : NULL);
+	r = select_until(&s, deadline, NULL);
+	if (timeout && waits_left(deadline, &t))
+		*timeout = (struct timeval){ .tv_sec = t.tv_sec, .tv_usec = t.tv_nsec / 1000 };
+	return r;
+}
+
+/* ---- what _FORTIFY_SOURCE makes of these ---------------------------------------------------- */
+
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+		size_t room);
+
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
+{
+	return len > room ? next_fn()->__read_chk(fd, buf, len, room) : read(fd, buf, len);
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t room)
+{
+	return room / sizeof(*fds) < n ? next_fn()->__poll_chk(fds, n, ms, room) : poll(fds, n, ms);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room)
+{
+	return room / sizeof(*fds) < n ? next_fn()->__ppoll_chk(fds, n, timeout, mask, room)
+				       : ppoll(fds, n, timeout, mask);
 }
