@@ -88,4 +88,8 @@ struct next {
 /* The first call looks the functions up; later calls cost one load. */
 const struct next *next_fn(void);
 
+/* Set what is NULL, since glibc before 2.33 does not export it, to the system call. Programs of
+ * such a glibc call __fxstat() and its like. */
+void next_fill(struct next *t);
+
 #endif
