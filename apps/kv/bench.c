@@ -111,7 +111,7 @@ static int begin(struct bench_worker *w, unsigned slot)
 		number >= (w->bench->phase == PHASE_LOAD ? w->bench->keys.n : w->bench->all);
 	int err = 0;
 
-	w->slot[slot].began = clock_ns();
+	w->slot[slot].began = w->route.comp.at;
 	if (w->bench->phase == PHASE_RUN) {
 		if (!member_goes_on(w->member, w->begun++))
 			return 0;
@@ -198,7 +198,7 @@ static int done(void *arg, unsigned slot, int status, enum kv_op op, const uint8
 		s->then_write = false;
 		return begin_write(w, slot, s->number);
 	}
-	count(w, op, clock_ns() - s->began);
+	count(w, op, w->route.comp.at - s->began);
 	w->under_way--;
 	return begin(w, slot);
 }
@@ -220,8 +220,9 @@ static int poll_client(void *user, int milliseconds)
 int bench_run(struct member *m)
 {
 	static const struct window ops = { .begin = begin_slot, .poll = poll_client };
-	const struct bench_worker *w = m->user;
+	struct bench_worker *w = m->user;
 
+	comp_mark(&w->route.comp);
 	return member_fill_window(m, &ops, &w->under_way);
 }
 

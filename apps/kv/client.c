@@ -137,7 +137,7 @@ static void begin(struct kv_client *c, unsigned slot, const struct kv_key *key)
 	s->key = *key;
 	s->repeats = 0;
 	s->by_reads = false;
-	s->began = clock_ns();
+	s->began = c->config.comp->at;
 }
 
 uint8_t *kv_room(struct kv_client *c, unsigned slot, enum kv_op op, const struct kv_key *key,
@@ -203,7 +203,8 @@ static int finish(struct kv_client *c, unsigned slot, int status, const uint8_t 
 
 	s->state = SLOT_IDLE;
 	if (s->op == KV_GET) {
-		double *cost = &c->cost[!s->by_reads], now = (double)(clock_ns() - s->began);
+		double *cost = &c->cost[!s->by_reads],
+		       now = (double)(c->config.comp->at - s->began);
 
 		*cost += *cost > 0 ? SMOOTH * (now - *cost) : now;
 		c->by_reads += s->by_reads;

@@ -189,12 +189,10 @@ static int sleep_on(struct comp *c, int milliseconds)
 	return 1;
 }
 
-int comp_wait(struct comp *c, struct ibv_wc *wc, int n, int milliseconds)
+static int wait_sleeping(struct comp *c, struct ibv_wc *wc, int n, int milliseconds)
 {
 	int got;
 
-	if (!c->channel || !milliseconds)
-		return wait_polling(c, wc, n, milliseconds);
 	for (;;) {
 		got = look(c, wc, n);
 		if (got)
@@ -209,4 +207,19 @@ int comp_wait(struct comp *c, struct ibv_wc *wc, int n, int milliseconds)
 		if (got <= 0)
 			return got;
 	}
+}
+
+void comp_mark(struct comp *c)
+{
+	c->at = clock_ns();
+}
+
+int comp_wait(struct comp *c, struct ibv_wc *wc, int n, int milliseconds)
+{
+	int got = c->channel && milliseconds ? wait_sleeping(c, wc, n, milliseconds)
+					     : wait_polling(c, wc, n, milliseconds);
+
+	if (got > 0)
+		comp_mark(c);
+	return got;
 }

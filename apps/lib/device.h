@@ -51,6 +51,10 @@ struct comp {
 	struct ibv_cq *cq;
 	unsigned unacked; /* events taken; acknowledging takes a lock, so it is done for many at
 			     once */
+	/* clock_ns() when comp_wait() last brought something: the time of all that it brought, and
+	 * of what begins thereupon. A clock that is read for each operation costs more than many
+	 * an operation does. */
+	uint64_t at;
 };
 
 int comp_open(struct comp *c, const struct device *d, unsigned entries, bool events);
@@ -58,5 +62,7 @@ void comp_close(struct comp *c);
 /* Up to n completions, or 0 after about so many milliseconds without any (-1: no limit; 0: looks
  * once and never sleeps); a negative errno. */
 int comp_wait(struct comp *c, struct ibv_wc *wc, int n, int milliseconds);
+/* c->at is now: before the first operations begin. */
+void comp_mark(struct comp *c);
 
 #endif

@@ -59,7 +59,7 @@ static int ask(struct taker *t, unsigned slot)
 	const struct seq_options *o = t->options;
 
 	t->request[slot].claiming = false;
-	t->request[slot].began = clock_ns();
+	t->request[slot].began = t->comp.at;
 	t->begun += o->batch;
 	if (o->way == SEQ_FAA)
 		return post_atomic(t, slot, IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -94,7 +94,7 @@ static int on_tickets(struct taker *t, unsigned slot, uint64_t first)
 {
 	struct request *r = &t->request[slot];
 
-	member_done(t->member, t->options->batch, clock_ns() - r->began);
+	member_done(t->member, t->options->batch, t->comp.at - r->began);
 	if (!t->options->verify)
 		return go_on(t, slot);
 	r->claiming = true;
@@ -150,6 +150,7 @@ static int run(struct member *m)
 	struct ibv_wc wc[BATCH];
 	int err = 0, n = 0;
 
+	comp_mark(&t->comp);
 	for (unsigned i = 0; !err && i < m->team->options->window && member_goes_on(m, t->begun);
 	     i++) {
 		err = ask(t, i);

@@ -23,6 +23,7 @@ struct talker {
 	struct keys keys;
 	uint64_t begun, loaded, *began; /* a ring of `window` times */
 	unsigned first, under_way;
+	uint64_t at; /* clock_ns() when something came, for all that came */
 	uint8_t *in, *out;
 	size_t filled;
 	uint64_t bad;
@@ -54,7 +55,7 @@ static int fill(struct talker *t)
 			loading ? t->loaded++ : keys_next(&t->keys, t->keys.n, &t->member->random);
 
 		n += t->options->protocol->request(t->out + n, op, key, t->options);
-		t->began[(t->first + t->under_way++) % window] = clock_ns();
+		t->began[(t->first + t->under_way++) % window] = t->at;
 		t->begun += !loading;
 	}
 	return n ? send_all(t, n) : 0;
@@ -77,6 +78,7 @@ static int receive(struct talker *t)
 		n = recv(t->fd, t->in + t->filled, ROOM - t->filled, MSG_DONTWAIT);
 		if (n > 0) {
 			t->filled += (size_t)n;
+			t->at = clock_ns();
 			return 0;
 		}
 		if (!n || errno != EAGAIN)
@@ -96,7 +98,7 @@ static void take(struct talker *t)
 
 	while (t->under_way &&
 	       (n = t->options->protocol->reply(t->in + at, t->filled - at, &good))) {
-		member_done(t->member, 1, clock_ns() - t->began[t->first]);
+		member_done(t->member, 1, t->at - t->began[t->first]);
 		t->first = (t->first + 1) % t->options->common.window;
 		t->under_way--;
 		t->bad += !good;
@@ -110,7 +112,10 @@ static void take(struct talker *t)
 static int run(struct member *m)
 {
 	struct talker *t = m->user;
-	int err = fill(t);
+	int err;
+
+	t->at = clock_ns();
+	err = fill(t);
 
 	while (!err && t->under_way) {
 		err = receive(t);
