@@ -103,7 +103,7 @@ static int begin(struct bench_worker *w, unsigned slot)
 	if (!member_goes_on(w->member, w->begun++))
 		return 0;
 	w->under_way++;
-	w->slot[slot].began = clock_ns();
+	w->slot[slot].began = w->client.comp.at;
 	return begin_mix(w, slot);
 }
 
@@ -141,7 +141,7 @@ static int done(void *arg, unsigned slot, int status, const struct page_item *it
 	struct bench_worker *w = arg;
 	struct bench_slot *s = &w->slot[slot];
 	bool read = s->type == MAIL_GET || s->type == MAIL_SCAN;
-	uint64_t ns = clock_ns() - s->began;
+	uint64_t ns = w->client.comp.at - s->began;
 
 	if (status && status != -ENOENT && status != -ENOMEM) {
 		log_line("the server refuses what it should do: %s", strerror(-status));
@@ -176,8 +176,9 @@ static int poll_client(void *user, int milliseconds)
 int bench_run(struct member *m)
 {
 	static const struct window ops = { .begin = begin_slot, .poll = poll_client };
-	const struct bench_worker *w = m->user;
+	struct bench_worker *w = m->user;
 
+	comp_mark(&w->client.comp);
 	return member_fill_window(m, &ops, &w->under_way);
 }
 
@@ -225,6 +226,7 @@ void bench_close(struct member *m)
 	b->torn += w->client.torn;
 	b->restarts += w->client.restarts;
 	b->pages += w->client.reads;
+	b->pieces += w->client.pieces;
 	for (unsigned i = 0; i < w->options->common.window; i++)
 		free(w->slot[i].oldest);
 	btree_client_close(&w->client);

@@ -22,7 +22,7 @@ struct bench {
 	struct journal_line *line;
 	bool *busy;
 	struct hist *reads, *writes;
-	uint64_t hits, misses, no_memory, wrong, torn, restarts, pages;
+	uint64_t hits, misses, no_memory, wrong, torn, restarts, pages, pieces;
 };
 
 struct bench_worker {

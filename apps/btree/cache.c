@@ -40,7 +40,7 @@ void page_cache_keep(struct page_cache *c, uint64_t number, const struct page *p
 		return;
 	place = number % c->places;
 	c->number[place] = number + 1;
-	memcpy(c->pages + place * c->size, p, sizeof(*p) + p->count * sizeof(p->item[0]));
+	memcpy(c->pages + place * c->size, p, c->size);
 }
 
 void page_cache_drop(struct page_cache *c, uint64_t number)

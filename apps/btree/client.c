@@ -11,6 +11,7 @@
 #define BATCH	    32
 #define SIGNAL_EACH 16u
 #define MAIL_WRITE  (3ull << 40) /* wr_id */
+#define LEAVES_EACH 16u		 /* leaves that are known for each inner page that is kept */
 #define LOOK_AT	    1024u	 /* looks at the mailboxes until the clock is read */
 
 /* ---- set-up ------------------------------------------------------------------------------ */
@@ -76,7 +77,10 @@ static int open_link(struct btree_client *c, struct link *l, const struct server
 	if (!err)
 		err = region_open(&l->pages, &c->device, (size_t)window * l->offer.page,
 				  REGION_SINK);
-	return err ? err : page_cache_open(&l->kept, l->offer.page, c->options->cache);
+	if (!err)
+		err = page_cache_open(&l->kept, l->offer.page, c->options->cache);
+	return err ? err
+		   : leaf_map_open(&l->leaves, l->offer.page, LEAVES_EACH * c->options->cache);
 }
 
 int btree_client_open(struct btree_client *c, const struct btree_options *o)
@@ -112,6 +116,7 @@ void btree_client_close(struct btree_client *c)
 		rpc_close(&l->rpc);
 		region_close(&l->pages);
 		page_cache_close(&l->kept);
+		leaf_map_close(&l->leaves);
 		region_close(&l->calls);
 		region_close(&l->replies);
 		free(l->number);
@@ -246,8 +251,9 @@ static int look_at_mail(struct btree_client *c, unsigned *taken)
 			       &reply) ||
 		    !items_came(c, i, &reply))
 			continue;
+		if (!(*taken)++)
+			comp_mark(&c->comp);
 		c->mails--;
-		++*taken;
 		err = finish(c, i, &reply);
 	}
 	return err;

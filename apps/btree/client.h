@@ -8,6 +8,7 @@
 
 #include "btree.h"
 #include "cache.h"
+#include "leaf_map.h"
 #include "wire.h"
 
 #define LINKS	2u
@@ -19,6 +20,7 @@ struct btree_slot {
 	uint64_t key;
 	uint8_t link;
 	uint64_t page;	 /* that is being read */
+	uint32_t piece;	 /* of it; WHOLE_PAGE: all */
 	uint64_t above;	 /* the kept page that led there; NO_PAGE: none */
 	uint32_t number; /* of the mail that is waited for */
 	struct mail call;
@@ -30,6 +32,7 @@ struct link {
 	struct rpc rpc;
 	struct region pages;	/* a page for each slot */
 	struct page_cache kept; /* inner pages (--cache) */
+	struct leaf_map leaves; /* and what of leaves is worth to be known */
 	struct region calls;	/* a mail for each slot */
 	struct region replies;	/* what the server writes: see struct btree_wish */
 	struct btree_wish wish;
@@ -45,7 +48,7 @@ struct btree_client {
 	struct link link[LINKS];
 	unsigned links, mails; /* mails that replies are awaited for */
 	struct btree_slot *slot;
-	uint64_t torn, restarts, reads;
+	uint64_t torn, restarts, reads, pieces;
 	/* status: 0, -ENOENT, -ENOMEM. items: those of a scan; a GET's value is in item->value. Not
 	 * 0: the client ends with it. */
 	int (*done)(void *arg, unsigned slot, int status, const struct page_item *items,

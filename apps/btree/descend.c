@@ -3,25 +3,35 @@
 
 #include "descend.h"
 
-static int read_page(struct btree_client *c, unsigned slot, uint64_t number)
+/* One piece of the page, or WHOLE_PAGE. */
+static int read_part(struct btree_client *c, unsigned slot, uint64_t number, uint32_t piece)
 {
 	struct btree_slot *s = &c->slot[slot];
 	struct link *l = &c->link[s->link];
-	struct ibv_sge sge = region_sge(&l->pages, (size_t)slot * l->offer.page, l->offer.page);
+	uint32_t size = piece == WHOLE_PAGE ? l->offer.page : PAGE_PIECE;
+	uint64_t at = piece == WHOLE_PAGE ? 0 : (uint64_t)piece * PAGE_PIECE;
+	struct ibv_sge sge = region_sge(&l->pages, (size_t)slot * l->offer.page, size);
 	struct ibv_send_wr wr = { .wr_id = slot,
 				  .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_READ,
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .wr.rdma = { .remote_addr =
-						       l->offer.base + number * l->offer.page,
+						       l->offer.base + number * l->offer.page + at,
 					       .rkey = l->offer.rkey } };
 	int err = conn_add(&l->conn, &wr);
 
 	s->step = STEP_PAGE;
 	s->page = number;
+	s->piece = piece;
 	c->reads++;
+	c->pieces += piece != WHOLE_PAGE;
 	return err ? err : -EINPROGRESS;
+}
+
+static int read_page(struct btree_client *c, unsigned slot, uint64_t number)
+{
+	return read_part(c, slot, number, WHOLE_PAGE);
 }
 
 /* To the page with that number, or to the one below the last that is kept on the way to the key. */
@@ -40,9 +50,9 @@ static int go_to(struct btree_client *c, unsigned slot, uint64_t number)
 			break;
 		level = p->level;
 		s->above = number;
-		number = p->item[i].value;
+		number = page_item(p, (unsigned)i)->value;
 	}
-	return read_page(c, slot, number);
+	return read_part(c, slot, number, leaf_map_find(&c->link[s->link].leaves, number, s->key));
 }
 
 /* The page is not the key's: so the kept page that led there is out of date. */
@@ -73,6 +83,28 @@ static bool is_whole(const struct btree_client *c, const struct page *p, uint32_
 					  : page_is_whole(p, size);
 }
 
+/* One piece of a leaf has come. */
+static int on_piece(struct btree_client *c, unsigned slot, uint64_t *value)
+{
+	struct btree_slot *s = &c->slot[slot];
+	struct link *l = &c->link[s->link];
+
+	switch (page_piece_ask(l->pages.base + (size_t)slot * l->offer.page, s->piece, s->key,
+			       c->options->oracle.believe, value)) {
+	case PIECE_HAS:
+		return 0;
+	case PIECE_HAS_NOT:
+		return -ENOENT;
+	case PIECE_TORN:
+		c->torn++;
+		return read_part(c, slot, s->page, s->piece);
+	case PIECE_ELSEWHERE:
+		break;
+	}
+	leaf_map_drop(&l->leaves, s->page);
+	return read_page(c, slot, s->page);
+}
+
 int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
 {
 	struct btree_slot *s = &c->slot[slot];
@@ -80,6 +112,8 @@ int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
 	const struct page *p = (const void *)(l->pages.base + (size_t)slot * l->offer.page);
 	int i;
 
+	if (s->piece != WHOLE_PAGE)
+		return on_piece(c, slot, value);
 	if (!is_whole(c, p, l->offer.page)) {
 		c->torn++;
 		return read_page(c, slot, s->page);
@@ -92,10 +126,12 @@ int descend_page(struct btree_client *c, unsigned slot, uint64_t *value)
 	if (p->level && p->level < PAGE_LEVELS && i >= 0) {
 		page_cache_keep(&l->kept, s->page, p);
 		s->above = s->page;
-		return go_to(c, slot, p->item[i].value);
+		return go_to(c, slot, page_item(p, (unsigned)i)->value);
 	}
-	if (i < 0 || p->item[i].key != s->key)
+	if (!p->level)
+		leaf_map_keep(&l->leaves, s->page, p);
+	if (i < 0 || page_item(p, (unsigned)i)->key != s->key)
 		return -ENOENT;
-	*value = p->item[i].value;
+	*value = page_item(p, (unsigned)i)->value;
 	return 0;
 }

@@ -36,8 +36,8 @@ static const struct argp_option own[] = {
 	  "look keys up by reads (default), or call by mail or send; changes go by send or mail",
 	  5 },
 	{ "cache", KEY_CACHE, "N", 0,
-	  "inner pages that each thread keeps, so that most look-ups READ the leaf alone; default: "
-	  "0",
+	  "inner pages that each thread keeps, and what it needs to READ a piece of a leaf alone; "
+	  "default: 0",
 	  5 },
 	{ "mix", KEY_MIX, "A|B|C|D|F", 0, "YCSB's; default: C, look-ups alone", 5 },
 	{ "dist", KEY_DIST, "DIST", 0, "uniform, zipf[:THETA] or latest; default: uniform", 5 },
@@ -133,8 +133,8 @@ static const char *wrong(const struct btree_options *o)
 {
 	struct keys k;
 
-	if (o->page < 256 || o->page > 65536 || o->page % 64)
-		return "--page: from 256 to 64Ki, a multiple of 64";
+	if (o->page < 256 || o->page > 65536 || o->page % (o->page < PAGE_PIECE ? 64 : PAGE_PIECE))
+		return "--page: from 256 to 64Ki, a multiple of 512, or of 64 below that";
 	if (o->keys < o->common.threads || o->keys > 1ull << 40)
 		return "--keys: at least one for each thread";
 	if (o->cache > 1u << 20)

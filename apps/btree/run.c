@@ -28,6 +28,7 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_count(&r, "hits", b->hits);
 	report_count(&r, "misses", b->misses);
 	report_count(&r, "pages_read", b->pages);
+	report_count(&r, "pieces_read", b->pieces);
 	report_count(&r, "torn", b->torn);
 	report_count(&r, "restarts", b->restarts);
 	report_count(&r, "no_memory", b->no_memory);

@@ -13,10 +13,10 @@ static struct page *at(const struct tree *t, uint64_t number)
 	return (struct page *)(t->base + number * t->page);
 }
 
-static void seal(struct page *p)
+/* Items before `from` are as they were, and so is the level, or from is 0. */
+static void seal(const struct tree *t, struct page *p, unsigned from)
 {
-	p->version++;
-	p->check = page_check(p);
+	page_seal(p, t->page, from);
 }
 
 void tree_open(struct tree *t, void *memory, uint64_t pages, uint32_t page)
@@ -28,7 +28,7 @@ void tree_open(struct tree *t, void *memory, uint64_t pages, uint32_t page)
 	t->used = 1;
 	pthread_rwlock_init(&t->lock, NULL);
 	at(t, 0)->high = UINT64_MAX;
-	seal(at(t, 0));
+	seal(t, at(t, 0), 0);
 }
 
 void tree_close(struct tree *t)
@@ -56,7 +56,7 @@ static void give_page(struct tree *t, uint64_t n)
 	p->level = PAGE_FREE;
 	p->count = 0;
 	p->right = t->free;
-	seal(p);
+	seal(t, p, 0);
 	t->free = n;
 	t->free_count++;
 }
@@ -66,38 +66,49 @@ static bool has_pages(const struct tree *t)
 	return t->pages - t->used + t->free_count > PAGE_LEVELS;
 }
 
-static void insert_item(struct page *p, int where, uint64_t key, uint64_t value)
+static void copy_items(struct page *to, unsigned at, const struct page *from, unsigned first,
+		       unsigned n)
 {
-	memmove(&p->item[where + 1], &p->item[where],
-		(size_t)(p->count - where) * sizeof(p->item[0]));
-	p->item[where] = (struct page_item){ key, value };
+	for (unsigned i = 0; i < n; i++)
+		*page_item(to, at + i) = *page_item(from, first + i);
+}
+
+static void insert_item(struct page *p, unsigned where, uint64_t key, uint64_t value)
+{
+	for (unsigned i = p->count; i > where; i--)
+		*page_item(p, i) = *page_item(p, i - 1);
+	*page_item(p, where) = (struct page_item){ key, value };
 	p->count++;
 }
 
-static void remove_item(struct page *p, int where)
+static void remove_item(struct page *p, unsigned where)
 {
 	p->count--;
-	memmove(&p->item[where], &p->item[where + 1],
-		(size_t)(p->count - where) * sizeof(p->item[0]));
+	copy_items(p, where, p, where + 1, p->count - where);
+}
+
+static struct page *child(const struct tree *t, const struct page *p, int i)
+{
+	return at(t, page_item(p, (unsigned)i)->value);
 }
 
 /* ---- full ones --------------------------------------------------------------------------- */
 
-/* The upper half of p goes into a new page. p itself is not sealed yet. */
-static uint64_t cut(struct tree *t, struct page *p)
+/* The upper half of p, from item *half on, goes into a new page. p itself is not sealed yet. */
+static uint64_t cut(struct tree *t, struct page *p, unsigned *half)
 {
 	uint64_t n = take_page(t);
 	struct page *r = at(t, n);
-	unsigned half = p->count / 2u;
 
+	*half = p->count / 2u;
 	r->level = p->level;
-	r->count = (uint16_t)(p->count - half);
-	memcpy(r->item, &p->item[half], r->count * sizeof(r->item[0]));
-	r->low = r->item[0].key;
+	r->count = (uint16_t)(p->count - *half);
+	copy_items(r, 0, p, *half, r->count);
+	r->low = page_item(r, 0)->key;
 	r->high = p->high;
 	r->right = p->right;
-	seal(r);
-	p->count = (uint16_t)half;
+	seal(t, r, 0);
+	p->count = (uint16_t)*half;
 	p->high = r->low - 1;
 	p->right = n;
 	t->splits++;
@@ -106,12 +117,13 @@ static uint64_t cut(struct tree *t, struct page *p)
 
 static void split_child(struct tree *t, struct page *parent, int i)
 {
-	struct page *left = at(t, parent->item[i].value);
-	uint64_t n = cut(t, left);
+	struct page *left = child(t, parent, i);
+	unsigned half, where = (unsigned)i + 1;
+	uint64_t n = cut(t, left, &half);
 
-	seal(left);
-	insert_item(parent, i + 1, at(t, n)->low, n);
-	seal(parent);
+	seal(t, left, half);
+	insert_item(parent, where, at(t, n)->low, n);
+	seal(t, parent, where);
 }
 
 /* The root stays page 0: what it held goes into two pages below it. */
@@ -119,21 +131,22 @@ static void grow(struct tree *t)
 {
 	struct page *root = at(t, 0), *left;
 	uint64_t n = take_page(t), right;
+	unsigned half;
 
 	left = at(t, n);
 	left->level = root->level;
 	left->count = root->count;
-	memcpy(left->item, root->item, root->count * sizeof(root->item[0]));
+	copy_items(left, 0, root, 0, root->count);
 	left->low = 0;
 	left->high = UINT64_MAX;
 	left->right = 0;
-	right = cut(t, left);
-	seal(left);
+	right = cut(t, left, &half);
+	seal(t, left, 0);
 	root->level++;
 	root->count = 2;
-	root->item[0] = (struct page_item){ 0, n };
-	root->item[1] = (struct page_item){ at(t, right)->low, right };
-	seal(root);
+	*page_item(root, 0) = (struct page_item){ 0, n };
+	*page_item(root, 1) = (struct page_item){ at(t, right)->low, right };
+	seal(t, root, 0);
 }
 
 static bool is_full(const struct tree *t, const struct page *p)
@@ -150,20 +163,20 @@ static int put(struct tree *t, uint64_t key, uint64_t value)
 		grow(t);
 	while (p->level) {
 		i = page_find(p, key);
-		if (is_full(t, at(t, p->item[i].value))) {
+		if (is_full(t, child(t, p, i))) {
 			split_child(t, p, i);
 			i = page_find(p, key);
 		}
-		p = at(t, p->item[i].value);
+		p = child(t, p, i);
 	}
 	i = page_find(p, key);
-	if (i >= 0 && p->item[i].key == key) {
-		p->item[i].value = value;
+	if (i >= 0 && page_item(p, (unsigned)i)->key == key) {
+		page_item(p, (unsigned)i)->value = value;
 	} else {
-		insert_item(p, i + 1, key, value);
+		insert_item(p, (unsigned)++i, key, value);
 		t->keys++;
 	}
-	seal(p);
+	seal(t, p, (unsigned)i);
 	return 0;
 }
 
@@ -182,16 +195,17 @@ int tree_put(struct tree *t, uint64_t key, uint64_t value)
 /* Child i takes in the one to its right. */
 static void merge(struct tree *t, struct page *parent, int i)
 {
-	uint64_t n = parent->item[i + 1].value;
-	struct page *left = at(t, parent->item[i].value), *right = at(t, n);
+	uint64_t n = page_item(parent, (unsigned)i + 1)->value;
+	struct page *left = child(t, parent, i), *right = at(t, n);
+	unsigned before = left->count;
 
-	memcpy(&left->item[left->count], right->item, right->count * sizeof(right->item[0]));
+	copy_items(left, before, right, 0, right->count);
 	left->count = (uint16_t)(left->count + right->count);
 	left->high = right->high;
 	left->right = right->right;
-	seal(left);
-	remove_item(parent, i + 1);
-	seal(parent);
+	seal(t, left, before);
+	remove_item(parent, (unsigned)i + 1);
+	seal(t, parent, (unsigned)i + 1);
 	give_page(t, n);
 	t->merges++;
 }
@@ -202,14 +216,14 @@ static bool fit(const struct tree *t, const struct page *parent, int i)
 
 	if (i < 0 || i + 1 >= parent->count)
 		return false;
-	both = at(t, parent->item[i].value)->count + at(t, parent->item[i + 1].value)->count;
+	both = child(t, parent, i)->count + child(t, parent, i + 1)->count;
 	return both <= page_capacity(t->page) * 3 / 4;
 }
 
 /* A child that is less than a quarter full is merged with a neighbour, if both fit into one. */
 static void fill_child(struct tree *t, struct page *parent, int i)
 {
-	if (at(t, parent->item[i].value)->count >= page_capacity(t->page) / 4)
+	if (child(t, parent, i)->count >= page_capacity(t->page) / 4)
 		return;
 	if (fit(t, parent, i))
 		merge(t, parent, i);
@@ -224,12 +238,12 @@ static void shrink(struct tree *t)
 	uint64_t n;
 
 	while (root->level && root->count == 1) {
-		n = root->item[0].value;
+		n = page_item(root, 0)->value;
 		only = at(t, n);
 		root->level = only->level;
 		root->count = only->count;
-		memcpy(root->item, only->item, only->count * sizeof(only->item[0]));
-		seal(root);
+		copy_items(root, 0, only, 0, only->count);
+		seal(t, root, 0);
 		give_page(t, n);
 	}
 }
@@ -241,13 +255,13 @@ static int remove_key(struct tree *t, uint64_t key)
 
 	while (p->level) {
 		fill_child(t, p, page_find(p, key));
-		p = at(t, p->item[page_find(p, key)].value);
+		p = child(t, p, page_find(p, key));
 	}
 	i = page_find(p, key);
-	if (i < 0 || p->item[i].key != key)
+	if (i < 0 || page_item(p, (unsigned)i)->key != key)
 		return -ENOENT;
-	remove_item(p, i);
-	seal(p);
+	remove_item(p, (unsigned)i);
+	seal(t, p, (unsigned)i);
 	t->keys--;
 	return 0;
 }
@@ -270,7 +284,7 @@ static const struct page *leaf_of(const struct tree *t, uint64_t key)
 	const struct page *p = at(t, 0);
 
 	while (p->level)
-		p = at(t, p->item[page_find(p, key)].value);
+		p = child(t, p, page_find(p, key));
 	return p;
 }
 
@@ -282,8 +296,8 @@ int tree_get(struct tree *t, uint64_t key, uint64_t *value)
 	pthread_rwlock_rdlock(&t->lock);
 	p = leaf_of(t, key);
 	i = page_find(p, key);
-	if (i >= 0 && p->item[i].key == key) {
-		*value = p->item[i].value;
+	if (i >= 0 && page_item(p, (unsigned)i)->key == key) {
+		*value = page_item(p, (unsigned)i)->value;
 		err = 0;
 	}
 	pthread_rwlock_unlock(&t->lock);
@@ -293,16 +307,16 @@ int tree_get(struct tree *t, uint64_t key, uint64_t *value)
 unsigned tree_scan(struct tree *t, uint64_t from, uint64_t to, struct page_item *out, unsigned most)
 {
 	const struct page *p;
-	unsigned n = 0;
-	int i;
+	unsigned n = 0, i;
+	int found;
 
 	pthread_rwlock_rdlock(&t->lock);
 	p = leaf_of(t, from);
-	i = page_find(p, from);
-	i += i < 0 || p->item[i].key < from;
+	found = page_find(p, from);
+	i = found < 0 ? 0 : (unsigned)found + (page_item(p, (unsigned)found)->key < from);
 	while (n < most) {
-		for (; i < p->count && n < most && p->item[i].key <= to; i++)
-			out[n++] = p->item[i];
+		for (; i < p->count && n < most && page_item(p, i)->key <= to; i++)
+			out[n++] = *page_item(p, i);
 		if (i < p->count || !p->right)
 			break;
 		p = at(t, p->right);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cache.h"
+#include "leaf_map.h"
 
 #define SIZE 256u
 
@@ -22,11 +23,11 @@ static void a_page_is_found_until_it_is_dropped(void **state)
 	assert_int_equal(page_cache_open(&c, SIZE, 8), 0);
 	assert_null(page_cache_find(&c, 0));
 	*p = (struct page){ .level = 1, .count = 2, .low = 5, .high = 9 };
-	p->item[1] = (struct page_item){ 7, 70 };
+	*page_item(p, 1) = (struct page_item){ 7, 70 };
 	page_cache_keep(&c, 3, p);
-	p->item[1].value = 0; /* a copy is kept */
+	page_item(p, 1)->value = 0; /* a copy is kept */
 	assert_non_null(page_cache_find(&c, 3));
-	assert_int_equal(page_cache_find(&c, 3)->item[1].value, 70);
+	assert_int_equal(page_item(page_cache_find(&c, 3), 1)->value, 70);
 	assert_null(page_cache_find(&c, 11)); /* the same place, another page */
 	page_cache_drop(&c, 11);
 	assert_non_null(page_cache_find(&c, 3));
@@ -50,11 +51,44 @@ static void without_room_nothing_is_kept(void **state)
 	page_cache_close(&c);
 }
 
+static void a_map_knows_the_piece(void **state)
+{
+	static _Alignas(64) uint8_t octets[2 * PAGE_PIECE];
+	struct page *p = (struct page *)octets;
+	struct leaf_map m;
+
+	(void)state;
+	p->count = PAGE_FIRST + 3;
+	for (unsigned i = 0; i < p->count; i++)
+		page_item(p, i)->key = 10 * (i + 1);
+	assert_int_equal(leaf_map_open(&m, sizeof(octets), 4), 0);
+	assert_int_equal(leaf_map_find(&m, 2, 50), WHOLE_PAGE);
+	leaf_map_keep(&m, 2, p);
+	assert_int_equal(leaf_map_find(&m, 2, 50), 0);
+	assert_int_equal(leaf_map_find(&m, 2, 1), 0);
+	assert_int_equal(leaf_map_find(&m, 2, 10 * (PAGE_FIRST + 1)), 1);
+	assert_int_equal(leaf_map_find(&m, 2, UINT64_MAX - 1), 1);
+	assert_int_equal(leaf_map_find(&m, 6, 50), WHOLE_PAGE); /* the same place */
+	p->count = 2;						/* now its second piece is empty */
+	leaf_map_keep(&m, 6, p);
+	assert_int_equal(leaf_map_find(&m, 2, 50), WHOLE_PAGE);
+	assert_int_equal(leaf_map_find(&m, 6, UINT64_MAX - 1), 0);
+	leaf_map_drop(&m, 6);
+	assert_int_equal(leaf_map_find(&m, 6, 50), WHOLE_PAGE);
+	leaf_map_close(&m);
+	/* a page of one piece is READ whole */
+	assert_int_equal(leaf_map_open(&m, PAGE_PIECE, 4), 0);
+	leaf_map_keep(&m, 2, p);
+	assert_int_equal(leaf_map_find(&m, 2, 50), WHOLE_PAGE);
+	leaf_map_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_is_found_until_it_is_dropped),
 		cmocka_unit_test(without_room_nothing_is_kept),
+		cmocka_unit_test(a_map_knows_the_piece),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,17 +51,18 @@ static uint64_t walk(const struct bed *b, uint64_t n, uint64_t low, uint64_t hig
 	assert_int_equal(p->low, low);
 	assert_int_equal(p->high, high);
 	for (unsigned i = 0; i < p->count; i++) {
-		uint64_t next = i + 1u < p->count ? p->item[i + 1].key : 0;
+		uint64_t next = i + 1u < p->count ? page_item(p, i + 1)->key : 0;
 
-		assert_in_range(p->item[i].key, low, high);
-		assert_true(!next || next > p->item[i].key);
+		assert_in_range(page_item(p, i)->key, low, high);
+		assert_true(!next || next > page_item(p, i)->key);
 		if (!level)
 			continue;
-		assert_int_equal(p->item[0].key, low);
-		keys += walk(b, p->item[i].value, p->item[i].key, next ? next - 1 : high,
-			     level - 1);
+		assert_int_equal(page_item(p, 0)->key, low);
+		keys += walk(b, page_item(p, i)->value, page_item(p, i)->key,
+			     next ? next - 1 : high, level - 1);
 		if (next)
-			assert_int_equal(page_at(b, p->item[i].value)->right, p->item[i + 1].value);
+			assert_int_equal(page_at(b, page_item(p, i)->value)->right,
+					 page_item(p, i + 1)->value);
 	}
 	return level ? keys : p->count;
 }
@@ -212,26 +213,55 @@ static void *read_pages(void *arg)
 			i = page_find(p, key);
 			if (!p->level)
 				break;
-			number = p->item[i].value;
+			number = page_item(p, (unsigned)i)->value;
 		}
-		assert_true(i >= 0 && p->item[i].key == key && p->item[i].value == ~key);
+		assert_true(i >= 0 && page_item(p, (unsigned)i)->key == key &&
+			    page_item(p, (unsigned)i)->value == ~key);
 		r->found++;
 	}
 	return NULL;
 }
 
-static void test_reader_without_lock(void **state)
+/* What one piece of a leaf says is right by itself: an even key between its items is always there.
+ */
+static void *read_pieces(void *arg)
+{
+	struct reader *r = arg;
+	const struct bed *b = r->bed;
+	uint64_t random = 1, copy[PAGE_PIECE / 8], value = 0;
+
+	while (!r->stop) {
+		uint64_t page = random64(&random) % PAGES;
+		unsigned piece = (unsigned)random64(&random) % page_pieces(b->tree.page);
+		size_t head = piece ? sizeof(struct page_piece) : sizeof(struct page);
+		const struct page_item *item = (const void *)((uint8_t *)copy + head);
+		enum piece_answer answer;
+		uint64_t key;
+
+		memcpy(copy, b->memory + page * b->tree.page + (size_t)piece * PAGE_PIECE,
+		       PAGE_PIECE);
+		key = item[random64(&random) % 16].key & ~1ull;
+		answer = page_piece_ask(copy, piece, key, false, &value);
+		assert_int_not_equal(answer, PIECE_HAS_NOT);
+		if (answer == PIECE_HAS)
+			assert_int_equal(value, ~key);
+		r->found += answer == PIECE_HAS;
+		r->torn += answer == PIECE_TORN;
+	}
+	return NULL;
+}
+
+static void change_beside(uint32_t page, void *(*reader)(void *))
 {
 	struct bed *b = malloc(sizeof(*b));
 	struct reader r = { .bed = b };
 	uint64_t random = 9, end;
 	pthread_t thread;
 
-	(void)state;
-	bed_open(b, 256, PAGES);
+	bed_open(b, page, PAGES);
 	for (uint64_t k = 0; k < KEYS; k += 2)
 		assert_int_equal(tree_put(&b->tree, k, ~k), 0);
-	assert_int_equal(pthread_create(&thread, NULL, read_pages, &r), 0);
+	assert_int_equal(pthread_create(&thread, NULL, reader, &r), 0);
 	end = clock_ns() + 1000000000u;
 	for (unsigned i = 0; clock_ns() < end; i++) {
 		uint64_t k = random64(&random) % (KEYS / 2) * 2 + 1;
@@ -249,6 +279,52 @@ static void test_reader_without_lock(void **state)
 	free(b);
 }
 
+static void test_reader_without_lock(void **state)
+{
+	(void)state;
+	change_beside(256, read_pages);
+	change_beside(1024, read_pages);
+}
+
+static void test_reader_of_pieces(void **state)
+{
+	(void)state;
+	change_beside(1024, read_pieces);
+}
+
+/* What was cut off or freed is in no piece any more; what lies between two pieces, none can tell.
+ */
+static void test_a_piece_speaks_for_itself(void **state)
+{
+	struct bed *b = malloc(sizeof(*b));
+	uint64_t value, last;
+
+	(void)state;
+	bed_open(b, 1024, PAGES);
+	for (uint64_t k = 10; k < 410; k += 10)
+		assert_int_equal(tree_put(&b->tree, k, ~k), 0);
+	assert_int_equal(page_piece_ask(b->memory, 0, 20, false, &value), PIECE_HAS);
+	assert_int_equal(value, ~20ull);
+	assert_int_equal(page_piece_ask(b->memory, 0, 25, false, &value), PIECE_HAS_NOT);
+	assert_int_equal(page_piece_ask(b->memory, 0, 5, false, &value), PIECE_ELSEWHERE);
+	last = PAGE_FIRST * 10;
+	assert_int_equal(page_piece_ask(b->memory, 0, last + 5, false, &value), PIECE_ELSEWHERE);
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 400, false, &value), PIECE_HAS);
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 405, false, &value),
+			 PIECE_ELSEWHERE);
+	b->memory[PAGE_PIECE + 40] ^= 1;
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 400, false, &value), PIECE_TORN);
+	b->memory[PAGE_PIECE + 40] ^= 1;
+	/* the root is cut into two and stays behind as an inner page */
+	for (uint64_t k = 410; k < 1000; k += 10)
+		assert_int_equal(tree_put(&b->tree, k, ~k), 0);
+	assert_int_equal(page_piece_ask(b->memory, 0, 20, false, &value), PIECE_ELSEWHERE);
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 400, false, &value),
+			 PIECE_ELSEWHERE);
+	bed_close(b);
+	free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +333,8 @@ int main(void)
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_pages_run_out),
 		cmocka_unit_test(test_reader_without_lock),
+		cmocka_unit_test(test_reader_of_pieces),
+		cmocka_unit_test(test_a_piece_speaks_for_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

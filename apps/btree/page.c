@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "page.h"
+
+#define PIECES_MAX (65536u / PAGE_PIECE)
+
+static struct page_piece *piece_at(const struct page *p, unsigned number)
+{
+	return (struct page_piece *)((const uint8_t *)p + (size_t)number * PAGE_PIECE);
+}
+
+/* How many of a page's items are in that piece. */
+static unsigned items_in(unsigned count, unsigned number)
+{
+	unsigned before = number ? (unsigned)(PAGE_FIRST + (number - 1) * PAGE_OTHER) : 0;
+	unsigned room = number ? (unsigned)PAGE_OTHER : (unsigned)PAGE_FIRST;
+
+	return count <= before ? 0 : count - before < room ? count - before : room;
+}
+
+static uint64_t first_check(const struct page *p)
+{
+	return XXH3_64bits(&p->sum, sizeof(*p) - sizeof(p->check) +
+					    items_in(p->count, 0) * sizeof(struct page_item));
+}
+
+static uint64_t piece_check(const struct page_piece *q)
+{
+	return XXH3_64bits(&q->level,
+			   sizeof(*q) - sizeof(q->check) + q->count * sizeof(struct page_item));
+}
+
+static uint64_t sum_of(const struct page *p, unsigned pieces)
+{
+	uint64_t checks[PIECES_MAX];
+
+	for (unsigned i = 1; i < pieces; i++)
+		checks[i - 1] = piece_at(p, i)->check;
+	return XXH3_64bits(checks, (pieces - 1) * sizeof(checks[0]));
+}
+
+void page_seal(struct page *p, uint32_t size, unsigned from)
+{
+	unsigned pieces = page_pieces(size), first = page_piece_of(from);
+
+	for (unsigned i = first ? first : 1; i < pieces; i++) {
+		struct page_piece *q = piece_at(p, i);
+
+		q->level = p->level;
+		q->count = (uint16_t)items_in(p->count, i);
+		q->check = piece_check(q);
+	}
+	p->version++;
+	p->sum = sum_of(p, pieces);
+	p->check = first_check(p);
+}
+
+bool page_is_whole(const struct page *p, uint32_t size)
+{
+	unsigned pieces = page_pieces(size);
+
+	if (p->count > page_capacity(size) || p->check != first_check(p) ||
+	    p->sum != sum_of(p, pieces))
+		return false;
+	for (unsigned i = 1; i < pieces; i++) {
+		const struct page_piece *q = piece_at(p, i);
+
+		if (q->count != items_in(p->count, i) || q->check != piece_check(q))
+			return false;
+	}
+	return true;
+}
+
+int page_find(const struct page *p, uint64_t key)
+{
+	int low = 0, high = p->count;
+
+	while (low < high) {
+		int middle = (low + high) / 2;
+
+		if (page_item(p, (unsigned)middle)->key <= key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - 1;
+}
+
+static enum piece_answer look_up(const struct page_item *item, unsigned n, uint64_t key,
+				 uint64_t *value)
+{
+	unsigned i = 0;
+
+	while (i < n && item[i].key < key)
+		i++;
+	if (i < n && item[i].key == key) {
+		*value = item[i].value;
+		return PIECE_HAS;
+	}
+	return i && i < n ? PIECE_HAS_NOT : PIECE_ELSEWHERE;
+}
+
+enum piece_answer page_piece_ask(const void *piece, unsigned number, uint64_t key, bool believe,
+				 uint64_t *value)
+{
+	const struct page *p = piece;
+	const struct page_piece *q = piece;
+
+	if (number) {
+		if (q->count > PAGE_OTHER || (!believe && q->check != piece_check(q)))
+			return PIECE_TORN;
+		return q->level ? PIECE_ELSEWHERE
+				: look_up((const void *)(q + 1), q->count, key, value);
+	}
+	if (!believe && p->check != first_check(p))
+		return PIECE_TORN;
+	return p->level ? PIECE_ELSEWHERE
+			: look_up((const void *)(p + 1), items_in(p->count, 0), key, value);
+}
