@@ -46,11 +46,11 @@ class Broken(Exception):
 
 
 class Rig:
-    def __init__(self, verbose):
+    def __init__(self, verbose, vms="a"):
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         self.state = os.environ.get("RIG_STATE") or os.path.join(cache, "uwarp", "rig")
         self.env = {**os.environ, "RIG_STATE": self.state, "RIG_NS": NAMESPACE, "RIG_NET": NET}
-        self.env.update(RIG_VMS="a", RIG_VM="a", RIG_LIFE=str(VM_LIFE))
+        self.env.update(RIG_VMS=vms, RIG_VM="a", RIG_LIFE=str(VM_LIFE))
         self.verbose = verbose
 
     def call(self, *args):
@@ -64,10 +64,10 @@ class Rig:
         if r.returncode:
             raise Broken(f"rig.sh {' '.join(args)} failed")
 
-    def vm(self, command, limit=30):
+    def vm(self, command, limit=30, name="a"):
         """(exit status, output) of a command in the VM."""
         try:
-            status, output = ctl.run(os.path.join(self.state, "vm-a"), limit, command)
+            status, output = ctl.run(os.path.join(self.state, f"vm-{name}"), limit, command)
         except ctl.NoAnswer as e:
             raise Broken(f"the VM does not answer: {e}") from None
         return status, output.decode(errors="replace")

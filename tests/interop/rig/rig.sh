@@ -39,7 +39,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${RIG_SRC_ROOT:=/usr/src}"    # where its source and header packages unpack
 
 modules="virtio_pci virtio_net virtio_console virtio_rng 9pnet_virtio 9p
-	crc32c_generic crc32c_intel libcrc32c ib_core rdma_ucm ib_uverbs iw_cm rdma_cm sch_netem"
+	crc32c_generic crc32c_intel libcrc32c ib_core rdma_ucm ib_uverbs iw_cm rdma_cm rdma_rxe crc32_generic sch_netem"
 programs="rdma ip tc ss ethtool tcpdump rping ucmatose rstream rcopy cmtime qperf
 	ibv_devices ibv_devinfo ibv_rc_pingpong
 	ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat"
@@ -193,8 +193,8 @@ add_programs() {
 	install -D "$lib" "$r$lib"
 	# libibverbs loads a provider by the name in its .driver file
 	lib=$(dirname "$(library libibverbs.so.1)")
-	install -D -t "$r$RIG_VERBS_CONF" "$RIG_VERBS_CONF/siw.driver"
-	for file in "$lib"/libibverbs/libsiw-rdmav*.so; do
+	install -D -t "$r$RIG_VERBS_CONF" "$RIG_VERBS_CONF"/{siw,rxe}.driver
+	for file in "$lib"/libibverbs/lib{siw,rxe}-rdmav*.so; do
 		install -D -t "$r$lib/libibverbs" "$file"
 		add_libraries "$r" "$file"
 	done

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The project's own applications (doc/apps.md): the very files that run over uwarp run over the kernel's siw and rxe in a VM,
+against each other, and over siw against uwarp. Each has its oracle with it."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+
+from ends import Broken
+
+NAMES = ("kv", "btree", "seq", "rate")
+# Where the VM sees what is put into the rig's folder `share`.
+SHARED = "/share/apps"
+# Seconds that a client may take on an emulated CPU; that a server may take to say that it is ready.
+LIMIT, READY = 90, 20
+PORT = "7471"
+# Operations of each client.
+FEW, MANY = 300, 3000
+
+KV = "kv", "--memory 48Mi --buckets 256 --value-max 64Ki"
+BTREE = "btree", "--page 1024 --keys 2000"
+SEQ = "seq", "--entries 64Ki"
+RATE = "rate", ""
+# Server, client. The first of each program are those of a quick run.
+QUICK = [
+    (*KV, "run {ip} --load --verify --mix A --deletes 8 --keys 40 --value 32-6000 --get hybrid"),
+    (*BTREE, "run {ip} --keys 2000 --by reads --cache 64 --mix A --scans 10 --deletes 4 --verify"),
+    (*SEQ, "take {ip} --mode rpc"),
+    (*RATE, "run {ip} --op write --post-list 8 --verify"),
+]
+MORE = [
+    (*KV, "run {ip} --load --verify --mix B --keys 200 --value 1000 --get reads"),
+    (*BTREE, "run {ip} --keys 2000 --by send --mix D --verify"),
+    (*RATE, "run {ip} --op read --post-list 8 --verify"),
+    (*RATE, "run {ip} --op send --post-list 8 --verify"),
+]
+# With what siw does not have: atomics and immediate data.
+QUICK_RICHER = [(*SEQ, "take {ip} --mode faa --verify")]
+RICHER = [
+    (*KV, "run {ip} --load --verify --mix A --keys 200 --value 1000 --put imm"),
+    (*SEQ, "take {ip} --mode rpc --batch 4 --verify"),
+    (*RATE, "run {ip} --op faa --verify"),
+    (*RATE, "run {ip} --op cas --verify"),
+]
+RXE = "rdma link delete siw0; rmmod siw; modprobe crc32_generic; modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0"
+NO_RXE = "rdma link delete rxe0; rmmod rdma_rxe"
+
+
+def put_into_share(rig, build):
+    """The programs, and the libraries that the VM does not have."""
+    folder = os.path.join(rig.state, "share", "apps")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    for name in NAMES:
+        program = os.path.join(build, "apps", name, f"uwarp-{name}")
+        if not os.access(program, os.X_OK):
+            raise Broken(f"{program} is not built")
+        subprocess.run(["strip", "-o", os.path.join(folder, f"uwarp-{name}"), program], check=True)
+        said = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        for library in re.findall(r"libjansson\S+ => (\S+)", said):
+            shutil.copy(library, folder)
+
+
+class VmApp:
+    """A program of ours in a VM."""
+
+    def __init__(self, rig, vm, name, words):
+        self.rig, self.vm, self.name = rig, vm, name
+        command = ["env", f"LD_LIBRARY_PATH={SHARED}", "timeout", "-k", "2", str(LIMIT), *words]
+        self._do(f"job {name} {shlex.join(command)}")
+
+    def _do(self, command, limit=30):
+        return self.rig.vm(command, limit, self.vm)
+
+    def is_ready(self):
+        end = time.monotonic() + READY
+        while time.monotonic() < end:
+            if "ready on port" in self._do(f"job -l {self.name}")[1]:
+                return True
+            time.sleep(0.2)
+        return False
+
+    def finish(self, seconds):
+        return self._do(f"job -w {self.name} {int(seconds)}", int(seconds) + 10)
+
+    def end(self):
+        self._do(f"job -k {self.name}")
+
+
+class VmEnd:
+    """A VM whose device is siw or rxe."""
+
+    def __init__(self, rig, name, vm, ip):
+        self.rig, self.name, self.vm, self.ip, self.count = rig, name, vm, ip, 0
+
+    def start(self, app, text):
+        self.count += 1
+        return VmApp(self.rig, self.vm, f"{self.name}-app{self.count}", [f"{SHARED}/uwarp-{app}", *text.split()])
+
+    def serve(self, app, text):
+        program = self.start(app, text)
+        return program, None if program.is_ready() else "does not get ready"
+
+
+class UwarpApps:
+    """The same over uwarp, beside the VM."""
+
+    def __init__(self, end, build):
+        self.end, self.build, self.name, self.ip = end, build, end.name, end.ip
+
+    def _words(self, app, text):
+        return [os.path.join(self.build, "apps", app, f"uwarp-{app}"), *text.split()]
+
+    def start(self, app, text):
+        return self.end.start(self._words(app, text), LIMIT)
+
+    def serve(self, app, text):
+        return self.end.serve(self._words(app, text), PORT, LIMIT)
+
+
+def complaint(status, said, wanted):
+    if status:
+        return f"the client failed with {status}" if status != 124 else "the client took too long"
+    lines = [line for line in said.splitlines() if line.startswith("{")]
+    if not lines:
+        return "the client printed no result"
+    got = json.loads(lines[-1])
+    done = got.get("operations", got.get("tickets", 0))
+    if got.get("wrong") or done < wanted:
+        return f"{done} of {wanted} operations, {got.get('wrong', 0)} wrong answers"
+    return None
+
+
+def one(score, row, case, client, server, n):
+    """Server and client of one program."""
+    app, serve, run = case
+    start, said = time.monotonic(), ""
+    s, problem = server.serve(app, f"serve --events -p {PORT} {serve}")
+    if not problem:
+        c = client.start(app, f"{run.format(ip=server.ip)} -n {n} -p {PORT} -w 8 --events --json --quiet")
+        status, said = c.finish(LIMIT + 5)
+        problem = complaint(status, said, n)
+    s.end()
+    words = " ".join(word for word in run.split()[2:] if word not in ("--verify", "--load"))
+    score.row(row, f"{client.name} -> {server.name}", f"{app} {words[:60]}", time.monotonic() - start, problem, "judged" if "verify" in run else "counted")
+    if problem:
+        for line in (*said.strip().splitlines()[-6:], *s.finish(1)[1].strip().splitlines()[-6:]):
+            print(f"       {line}", flush=True)
+
+
+class Row:
+    """What a line of the score begins with."""
+
+    name = "applications"
+
+
+def to_each(rig, vms, command):
+    for vm, _ip in vms:
+        status, said = rig.vm(command, 30, vm)
+        if status:
+            raise Broken(f"'{command}' fails in the VM: {said}")
+
+
+def run(rig, uwarp, build, score, quick, vms):
+    """vms: (name, address) of one or two of them; with one, its device talks to itself."""
+    put_into_share(rig, build)
+    n = FEW if quick else MANY
+    apps = UwarpApps(uwarp, build)
+    siw, rxe = ([VmEnd(rig, name, vm, ip) for vm, ip in (vms[0], vms[-1])] for name in ("siw", "rxe"))
+    for case in QUICK + ([] if quick else MORE):
+        one(score, Row, case, *siw, n)
+        one(score, Row, case, apps, siw[0], n)
+        one(score, Row, case, siw[0], apps, n)
+    to_each(rig, vms, RXE)
+    for case in QUICK + QUICK_RICHER + ([] if quick else MORE + RICHER):
+        one(score, Row, case, *rxe, n)
+    to_each(rig, vms, NO_RXE)
