@@ -89,8 +89,8 @@ static void classify(struct feed *f)
 		CHECK(r.client && r.client < 4);
 	if (out && r.verdict != SWITCH_DROP)
 		check_out(client, h, &r);
-	if (!out && r.verdict == SWITCH_ANSWER)
-		CHECK(table.own && switch_answer(&table, &frame, answer) <= SWITCH_ANSWER_MAX);
+	if (r.verdict == SWITCH_ANSWER)
+		CHECK((out || table.own) && switch_answer(&table, &frame, answer) <= SWITCH_ANSWER_MAX);
 	free(copy);
 }
 

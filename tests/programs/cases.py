@@ -17,7 +17,7 @@ import shared_port
 import stat_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import listens
-from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdOwn, Veth
+from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -252,6 +252,8 @@ UWARPD = [
     Pair("ucmatose", "-c 10 -C 100 -S 5000", "ucmatose -c 10 -C 100 -S 5000", "ucmatose -s {server} -c 10 -C 100 -S 5000"),
     *shared_port.SHORT,
 ]
+# Two clients of one uwarpd.
+UWARPD_LOCAL = [*LOCAL, shared_port.Refused()]
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -271,7 +273,7 @@ GROUPS = {
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
     "packet": [(Packet, PACKET), (PacketOwn, PACKET_OWN), (Local, LOCAL)],
-    "uwarpd": [(Uwarpd, UWARPD), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
+    "uwarpd": [(Uwarpd, UWARPD), (UwarpdLocal, UWARPD_LOCAL), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],
     "af_packet-all": [(Veth, VETH_ALL)],

@@ -252,6 +252,19 @@ class Uwarpd(Packet):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+class UwarpdLocal(Uwarpd):
+    """Two clients of one uwarpd, which hands frames from one to the other."""
+
+    name = "uwarpd-local"
+    addresses = Local.addresses
+    ends = Local.ends
+
+    def build(self):
+        self.ends, self.addresses = Uwarpd.ends, Uwarpd.addresses
+        super().build()
+        del self.ends, self.addresses
+
+
 class UwarpdOwn(Uwarpd):
     """The same with an address of the uwarpd's own at the server's end: it answers ARP and refuses connections itself."""
 

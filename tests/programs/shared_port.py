@@ -47,6 +47,17 @@ class Mesh:
             check(not stage.link.clients(role), f"the uwarpd of the {role} still has clients")
 
 
+class Refused:
+    """Nobody has the port of the shared address: that is said at once, and not after a timeout."""
+
+    program, flags, needs = "rping", "to a port that no client has", ["rping"]
+
+    def __call__(self, stage):
+        program = stage.run("client", "rping -c -a {server} -p 7299 -C 1", 20)
+        check(program.poll() != 0 and program.seconds() < 5, "a connection to nobody is not refused at once")
+        check("REJECTED" in program.err or "refused" in program.err or "error" in program.err, f"it says {program.err}")
+
+
 # ---- kills --------------------------------------------------------------------------------------
 
 

@@ -104,6 +104,20 @@ static void look(const struct server *s, const struct client *c, const uint8_t *
 	out->f.rest_len = len - head;
 }
 
+/* Nobody holds the port of the shared address that c sent to: refused at once. */
+static void answer_client(struct server *s, struct client *c, const struct looked *l)
+{
+	const struct switch_frame f = { .head = l->f.head, .head_len = l->f.head_len };
+	uint8_t octets[SWITCH_ANSWER_MAX];
+	struct frame a = { .head = octets };
+
+	a.head_len = switch_answer(&s->table, &f, octets);
+	if (!a.head_len)
+		return;
+	deliver(s, c, &a);
+	s->answered++;
+}
+
 /* False: the port has no room. */
 static bool hand_on(struct server *s, struct client *c, const struct looked *l)
 {
@@ -119,6 +133,9 @@ static bool hand_on(struct server *s, struct client *c, const struct looked *l)
 		return s->uplink->ops->send(s->uplink, &out);
 	case SWITCH_TO_CLIENT:
 		deliver(s, s->client[l->r.client], &l->f);
+		return true;
+	case SWITCH_ANSWER:
+		answer_client(s, c, l);
 		return true;
 	default:
 		c->drops.by[l->r.why]++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the uwarpd itself says for an address that nobody else has: ARP replies, and RST for a TCP
- * port that no client holds.
+ * port that no client holds. Its own clients get that RST at any address.
  */
 #ifndef UWARP_IO_SWITCH_ANSWER_H
 #define UWARP_IO_SWITCH_ANSWER_H
@@ -10,7 +10,7 @@
 
 enum { SWITCH_ANSWER_MAX = 60 };
 
-/* The answer to a frame for which switch_in said SWITCH_ANSWER. Writes it to `out`,
+/* The answer to a frame for which switch_in or switch_out said SWITCH_ANSWER. Writes it to `out`,
  * SWITCH_ANSWER_MAX octets, with all checksums. Returns its length; 0: the frame gets none. */
 uint32_t switch_answer(const struct switch_table *t, const struct switch_frame *f, uint8_t *out);
 

@@ -163,8 +163,8 @@ static struct switch_result tcp_out(const struct switch_table *t, uint16_t clien
 	if (!is_addr(f->head + IP_TO, t->addr))
 		return r;
 	r.client = holder(t, s.tcp + 2);
-	r.verdict = SWITCH_TO_CLIENT;
-	return r.client ? r : drop(SWITCH_WHY_no_holder);
+	r.verdict = r.client ? SWITCH_TO_CLIENT : SWITCH_ANSWER;
+	return r;
 }
 
 static struct switch_result tcp_in(const struct switch_table *t, const struct switch_frame *f)

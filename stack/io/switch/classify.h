@@ -5,7 +5,8 @@
  * memory of its own.
  *
  * A client may send TCP segments from the ports that it holds, with the address and the MAC of the
- * uwarpd, and ARP requests. It receives TCP segments to its ports, and ARP replies.
+ * uwarpd, and ARP requests. It receives TCP segments to its ports, and ARP replies. Segments to the
+ * shared address itself go from client to client.
  */
 #ifndef UWARP_IO_SWITCH_CLASSIFY_H
 #define UWARP_IO_SWITCH_CLASSIFY_H
@@ -84,7 +85,8 @@ struct switch_result {
 	uint32_t segments;	/* on the wire, at least 1 */
 };
 
-/* A frame that `client` sends. Never SWITCH_TO_ALL nor SWITCH_ANSWER. */
+/* A frame that `client` sends. Never SWITCH_TO_ALL. SWITCH_ANSWER: it is for a port of the shared
+ * address that no client holds, and the answer goes back to `client`. */
 struct switch_result switch_out(const struct switch_table *t, uint16_t client,
 				const struct switch_frame *f);
 /* A frame that came in at the port. Never SWITCH_TO_PORT. */

@@ -102,6 +102,17 @@ uw_status uwarpd_claim(struct io_link *l, uint16_t port)
 	return st;
 }
 
+bool uwarpd_is_ours(struct io_link *l, uint16_t port)
+{
+	struct uwarpd_link *u = uwarpd_link_of(l);
+	bool ours;
+
+	pthread_mutex_lock(&u->lock);
+	ours = u->users[ntohs(port)];
+	pthread_mutex_unlock(&u->lock);
+	return ours;
+}
+
 /* The uwarpd keeps the port ours for a while, for late segments. */
 void uwarpd_release(struct io_link *l, uint16_t port)
 {

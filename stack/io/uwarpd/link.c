@@ -54,6 +54,7 @@ static const struct io_ops ops = {
 	.pending = uwarpd_pending,
 	.claim_port = uwarpd_claim,
 	.release_port = uwarpd_release,
+	.is_ours = uwarpd_is_ours,
 	.close = link_close,
 };
 

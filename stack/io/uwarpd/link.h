@@ -69,8 +69,10 @@ void session_stop(struct uwarpd_link *u);
 /* Under the stack lock: the uwarpd wrote an invalid value; the session ends. */
 void session_fault(struct uwarpd_link *u);
 
-/* claims.c: claim_port and release_port of struct io_ops. */
+/* claims.c: claim_port, is_ours and release_port of struct io_ops. */
 uw_status uwarpd_claim(struct io_link *l, uint16_t port);
+/* What goes to another port of the address is another client's, or nobody's: the uwarpd knows. */
+bool uwarpd_is_ours(struct io_link *l, uint16_t port);
 void uwarpd_release(struct io_link *l, uint16_t port);
 /* The session thread: an ANSWER came. */
 void claims_answered(struct uwarpd_link *u, const struct switch_msg *m);

@@ -87,7 +87,29 @@ static void a_reset_of_anything_else(void **state)
 	assert_int_equal(answer(&f), 0);
 }
 
+/* RFC 9293 §3.10.7.1. The client is told by the shared address itself. */
+static void a_reset_for_a_client(void **state)
+{
+	struct octets f = segment(true, ALICES, NOBODYS, 0);
+
+	(void)state;
+	f.h[47] = SYN;
+	uw_put32(f.h + 30, OURS);
+	uw_put32(f.h + 38, 1000);
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_ANSWER);
+	assert_int_equal(answer(&f), 60);
+	assert_memory_equal(out, our_mac, 6);
+	assert_int_equal(uw_be32(out + 26), OURS);
+	assert_int_equal(uw_be32(out + 30), OURS);
+	assert_int_equal(uw_be16(out + 34), NOBODYS);
+	assert_int_equal(uw_be16(out + 36), ALICES);
+	assert_int_equal(out[47], RST | ACK);
+	assert_int_equal(uw_be32(out + 42), 1001);
+	assert_int_equal(sum(out + 34, 20, sum(out + 26, 8, 6 + 20)), 0xffff);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup(a_reset_for_a_client, table_up),
 	cmocka_unit_test_setup(an_arp_reply, table_up),
 	cmocka_unit_test_setup(a_reset_of_a_syn, table_up),
 	cmocka_unit_test_setup(a_reset_of_anything_else, table_up),
