@@ -177,7 +177,8 @@ static void take_links(struct uw_engine *e, struct io_link *const *links)
 	for (unsigned i = 0; i < e->n_stacks; i++) {
 		if (links[i]->flags & IO_RINGS)
 			atomic_store(&e->stack[i]->sched.doorbell, links[i]->doorbell);
-		e->stack[i]->sched.yields_soon = links[i]->flags & IO_YIELD;
+		if (links[i]->flags & IO_YIELD)
+			e->stack[i]->sched.mover_cpu = links[i]->mover_cpu;
 		give_waits(&e->stack[i]->sched, links[i]);
 		if (links[i]->ops->sleep && !e->stack[i]->sched.ops->sleep)
 			e->stack[i]->sched.ops = &engine_sched_ops_link_sleeps;

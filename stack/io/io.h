@@ -154,6 +154,9 @@ struct io_link {
 	 * swaps in IO_RUNG + its CPU and wakes sleepers with FUTEX_WAKE (not private: processes
 	 * share the word). Without IO_RINGS nobody outside of this process rings. */
 	_Atomic uint32_t *doorbell;
+	/* With IO_YIELD: 1 + the CPU on which the process that moves the frames was last seen; 0:
+	 * not known. The word stays valid as long as the link. */
+	const _Atomic uint32_t *mover_cpu;
 	/* With IO_WAITS. wait: what ends the wait of a thread that set the doorbell to IO_ASLEEP_FD
 	 * and polls wait.fd; frames_fd: readable when a frame comes without a ring, -1: peers ring.
 	 */

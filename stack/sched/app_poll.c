@@ -69,11 +69,21 @@ static void yield(struct sched *s, uint64_t now)
 		no_yield_us = after + YIELD_SHARE * (after - now);
 }
 
+/* Whoever moves our frames has this CPU only while we leave it alone. To yield does not do: the
+ * kernel shares the CPU out by time, so who has nothing to do has to burn as much as who has. */
+static bool mover_is_here(const struct sched *s)
+{
+	return s->mover_cpu && atomic_load_explicit(s->mover_cpu, memory_order_relaxed) ==
+				       1 + (uint32_t)sched_getcpu();
+}
+
 static void yield_or_sleep(struct sched *s, unsigned empty_polls)
 {
 	uint64_t now = sched_now_us(s);
 
-	if (now >= no_yield_us)
+	if (mover_is_here(s))
+		sleep_on_doorbell(s, now);
+	else if (now >= no_yield_us)
 		yield(s, now);
 	else if (empty_polls % polls_to_sleep == 0)
 		sleep_on_doorbell(s, now);
@@ -91,17 +101,18 @@ static void yield_to_rx_thread(struct sched *s)
 
 /* ---- driving ------------------------------------------------------------------------------ */
 
-/* Under the lock. */
-static void run_once(struct sched *s)
+/* Under the lock. Returns how many frames there were. */
+static uint32_t run_once(struct sched *s)
 {
-	uint32_t rounds;
+	uint32_t rounds, frames;
 
 	/* Reading the clock costs as much as looking for frames. */
 	if (++s->stats.drive_app % ROUNDS_PER_CLOCK == 0)
 		sched_run_timers(s);
 	rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
-	atomic_store_explicit(&s->app_rounds, rounds + 1 + s->ops->run(s->stack),
-			      memory_order_relaxed);
+	frames = s->ops->run(s->stack);
+	atomic_store_explicit(&s->app_rounds, rounds + 1 + frames, memory_order_relaxed);
+	return frames;
 }
 
 /* The program evidently waits by polling: peers need not ring. */
@@ -125,12 +136,13 @@ static void say_awake(struct sched *s)
 
 static bool is_time_to_yield(const struct sched *s, unsigned empty_polls)
 {
-	return !(s->yields_soon ? empty_polls % EMPTY_TO_YIELD_SOON : empty_polls % EMPTY_TO_YIELD);
+	return !(s->mover_cpu ? empty_polls % EMPTY_TO_YIELD_SOON : empty_polls % EMPTY_TO_YIELD);
 }
 
 void sched_app_poll(struct sched *s, bool again)
 {
 	static __thread unsigned empty_polls;
+	uint32_t frames = 0;
 
 	if (!atomic_load_explicit(&s->started, memory_order_acquire))
 		return;
@@ -139,14 +151,14 @@ void sched_app_poll(struct sched *s, bool again)
 		return;
 	}
 	if (sched_trylock(s)) {
-		run_once(s);
+		frames = run_once(s);
 		sched_unlock(s);
 	}
 	empty_polls = again ? empty_polls + 1 : 1;
 	if (empty_polls < EMPTY_TO_DRIVE && !s->model->app_alone)
 		return;
 	say_awake(s);
-	if (is_time_to_yield(s, empty_polls))
+	if (!frames && is_time_to_yield(s, empty_polls))
 		yield_or_sleep(s, empty_polls);
 }
 

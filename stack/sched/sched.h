@@ -138,7 +138,8 @@ struct sched {
 	 * thread (acquire); the memory stays mapped. */
 	_Atomic(_Atomic uint32_t *) doorbell;
 	_Atomic uint32_t own_doorbell;
-	bool yields_soon;	     /* IO_YIELD; constant while started */
+	/* IO_YIELD: io_link.mover_cpu; else NULL. Constant while started. */
+	const _Atomic uint32_t *mover_cpu;
 	struct sched_link wait;	     /* constant while started */
 	bool peers_ring;	     /* the peers of every link ring; constant while started */
 	_Atomic bool rx_sleeps_long; /* the RX thread may sleep for longer than LOOK_US */

@@ -23,6 +23,7 @@
 #define MESSAGES_PER_TICK 256u
 #define CONTROL_ROUNDS	  32u	  /* connections are looked at once in so many busy rounds */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
+#define KEEP_US		  20u	  /* ... without giving way, if all clients sleep */
 #define LONG_YIELD_US	  300u	  /* somebody else needs the core: sleep at once */
 #define NO_YIELD_US	  100000u /* ... for so long */
 #define SLEEP_MS	  1000
@@ -207,19 +208,32 @@ static void look_around(struct server *s)
 	remove_ended(s);
 }
 
+/* For clients: one that polls on this CPU would be in our way. */
+static void say_cpu(struct server *s)
+{
+	atomic_store_explicit(s->bell + SWITCH_BELL_CPU, 1 + (uint32_t)sched_getcpu(),
+			      memory_order_relaxed);
+}
+
 void server_run(struct server *s, const volatile bool *ended)
 {
 	uint64_t idle_since = 0;
 
 	s->tick_us = s->now_us = clock_us();
+	s->take = 1;
+	say_cpu(s);
 	while (!*ended) {
 		unsigned frames = forward_round(s);
 
 		s->now_us = clock_us();
-		if (++s->rounds % CONTROL_ROUNDS == 0)
+		if (++s->rounds % CONTROL_ROUNDS == 0) {
+			say_cpu(s);
 			look_around(s);
+		}
 		if (frames || !idle_since)
 			idle_since = s->now_us;
+		if (!frames && s->now_us - idle_since <= KEEP_US && forward_all_asleep(s))
+			continue;
 		if (s->now_us - idle_since <= SPIN_US && give_way(s))
 			continue;
 		look_around(s);

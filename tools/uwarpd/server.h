@@ -68,6 +68,7 @@ struct server {
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us;
 	uint64_t no_yield_us;		     /* until then it sleeps instead of spinning */
+	unsigned take;			     /* frames of the port that the next round takes */
 	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
 	unsigned linger_first, linger_n;
 	uint64_t linger_until[65536]; /* by port; 0: it is in use, or nobody's */
@@ -102,6 +103,8 @@ unsigned forward_round(struct server *s);
 void forward_rest(struct server *s, struct client *c);
 /* Is there anything to forward, as far as one can see without a system call? */
 bool forward_pending(const struct server *s);
+/* Does every client sleep, so that none needs this CPU? */
+bool forward_all_asleep(const struct server *s);
 /* Some client has frames that it may not send yet. */
 bool forward_throttled(const struct server *s);
 /* Every tick: each client may send so much more. */

@@ -19,7 +19,8 @@
  * The doorbell of the client is a page with one word (base/doorbell.h), which the uwarpd maps for
  * writing. The doorbell of the uwarpd is a page that clients map for reading: a number that is odd
  * while the uwarpd sleeps, and another one at each sleep. A client that finds it odd writes to the
- * eventfd, once for each such number.
+ * eventfd, once for each such number. SWITCH_BELL_CPU words further is 1 + the CPU that the uwarpd
+ * was last on.
  */
 #ifndef UWARP_IO_SWITCH_MSG_H
 #define UWARP_IO_SWITCH_MSG_H
@@ -29,6 +30,7 @@
 #include <stdint.h>
 
 enum { SWITCH_MAGIC = 0x64777775, SWITCH_VERSION = 1, SWITCH_FDS = 3, SWITCH_PATH_MAX = 108 };
+enum { SWITCH_BELL_CPU = 16 }; /* on a line of its own */
 
 enum switch_msg_type {
 	SWITCH_HELLO = 1,

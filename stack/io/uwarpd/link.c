@@ -101,6 +101,7 @@ static void fill_link(struct uwarpd_link *u, const struct uwarpd_config *cfg)
 	u->l.bps = w->bps;
 	u->l.headroom = FRAMES_HEADROOM;
 	u->l.doorbell = u->bell;
+	u->l.mover_cpu = &u->mover_cpu;
 	u->l.flags = IO_RINGS | IO_SHARED | IO_TCP_ONLY | IO_YIELD;
 	if (w->flags & SWITCH_FLAG_SUMS)
 		u->l.flags |= IO_RX_CSUM | IO_TX_CSUM;

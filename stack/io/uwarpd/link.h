@@ -32,6 +32,7 @@ struct uwarpd_link {
 	bool up;
 	struct uwarpd_peer peer; /* written by the session thread, while up is false */
 	struct frames frames;
+	_Atomic uint32_t mover_cpu; /* l.mover_cpu: what the uwarpd last said of itself */
 
 	/* The session thread, session.c. */
 	pthread_t thread;

@@ -40,6 +40,13 @@ static bool take(struct uwarpd_link *u, struct io_frame **out)
 	return true;
 }
 
+static void note_cpu(struct uwarpd_link *u)
+{
+	uint32_t cpu = atomic_load_explicit(u->peer.bell + SWITCH_BELL_CPU, memory_order_relaxed);
+
+	atomic_store_explicit(&u->mover_cpu, cpu, memory_order_relaxed);
+}
+
 unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
@@ -50,8 +57,10 @@ unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n)
 		return 0;
 	while (got < n && octets < BURST_OCTETS && take(u, &v[got]))
 		octets += v[got++]->len;
-	if (!got)
+	if (!got) {
+		note_cpu(u);
 		return 0;
+	}
 	lane_tell(&u->peer.lane.in);
 	l->stats.rx_frames += got;
 	l->stats.rx_bytes += octets;
