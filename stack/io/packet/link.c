@@ -144,6 +144,7 @@ static void end(struct packet_link *p)
 {
 	fds_close(p->fd);
 	fds_close(p->local);
+	lo_close(&p->lo);
 	fds_close(p->bell);
 	fds_close(p->deaf_udp);
 	if (p->shared)
@@ -255,6 +256,8 @@ static void open_local(struct packet_link *p)
 	if (interface_bind(&lo, p->local)) {
 		fds_close(p->local);
 		p->local = -1;
+	} else {
+		lo_open(&p->lo);
 	}
 }
 
@@ -313,7 +316,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->fd = p->local = p->bell = p->deaf_udp = -1;
+	p->fd = p->local = p->lo.fd = p->bell = p->deaf_udp = -1;
 	p->pid = getpid();
 	st = bring_up(p, cfg);
 	if (st) {

@@ -8,6 +8,7 @@
 #include "io/packet/frames.h"
 #include "io/packet/held_ports.h"
 #include "io/packet/interface.h"
+#include "io/packet/lo.h"
 
 /* All fields are under the stack lock unless their comment says otherwise. */
 struct packet_link {
@@ -16,6 +17,7 @@ struct packet_link {
 	int local;	     /* a packet socket on lo, for processes of this host; -1: none */
 	unsigned local_turn; /* calls of rx() until lo is looked at; 0: each time, ... */
 	unsigned local_calm; /* ... while this is not 0: looks since a frame came, backwards */
+	struct lo lo;	     /* ... and for the kernel's programs */
 	int bell;	     /* an eventfd that ends a sleep; any thread may write to it */
 	pid_t pid;	     /* the process that opened the link; a forked child leaves it alone */
 	struct interface interface;

@@ -95,6 +95,8 @@ static bool receive_one(struct packet_link *p, int fd, struct io_frame **out)
 	}
 	if (!is_ours(p, p->next->data, len))
 		return true;
+	if (fd == p->local)
+		lo_learn(&p->lo, p->next->data, len);
 	*out = fit(p, len);
 	if (!*out)
 		p->l.stats.rx_drops++;

@@ -63,14 +63,35 @@ static bool fill_run(struct message *m, struct io_frame *const *v, unsigned n)
 	return fits;
 }
 
+/* To another process of this host (io_ops.is_ours). */
+static bool is_local(const struct packet_link *p, const struct io_frame *f)
+{
+	return p->local >= 0 && !memcmp(f->data, p->l.mac, sizeof(p->l.mac));
+}
+
 /* 0 or an errno. */
 static int send_message(const struct packet_link *p, struct message *m, const struct io_frame *f)
 {
 	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
-	/* to another process of this host (io_ops.is_ours) */
-	bool local = p->local >= 0 && !memcmp(f->data, p->l.mac, sizeof(p->l.mac));
 
-	return sendmsg(local ? p->local : p->fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
+	return sendmsg(is_local(p, f) ? p->local : p->fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+/* To one of the kernel's; the frame that the next receive uses is the room for it. */
+static int send_to_kernel(struct packet_link *p, const struct io_frame *f)
+{
+	if (!p->next)
+		p->next = frames_take(&p->frames.large, &p->l);
+	return p->next ? lo_send(&p->lo, f, p->next->data) : ENOBUFS;
+}
+
+static int send_one(struct packet_link *p, struct io_frame *f)
+{
+	struct message m;
+
+	if (is_local(p, f) && lo_is_kernels(&p->lo, f))
+		return send_to_kernel(p, f);
+	return fill_single(&m, f) ? send_message(p, &m, f) : EMSGSIZE;
 }
 
 static void count(struct packet_link *p, struct io_frame **v, unsigned n)
@@ -87,8 +108,7 @@ static void count(struct packet_link *p, struct io_frame **v, unsigned n)
  * another reason (a queue that is full, an interface that went down) is lost as on a wire. */
 static bool send_single(struct packet_link *p, struct io_frame **v)
 {
-	struct message m;
-	int err = fill_single(&m, *v) ? send_message(p, &m, *v) : EMSGSIZE;
+	int err = send_one(p, *v);
 
 	if (err == EAGAIN)
 		return false;
@@ -125,13 +145,18 @@ static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
 	return sent;
 }
 
+static bool may_merge(const struct packet_link *p, const struct io_frame *f)
+{
+	return p->merges && !(is_local(p, f) && lo_is_kernels(&p->lo, f));
+}
+
 unsigned packet_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct packet_link *p = packet_link_of(l);
 	unsigned sent = 0;
 
 	while (sent < n) {
-		unsigned run = p->merges ? segments_run(v + sent, n - sent) : 1, gone;
+		unsigned run = may_merge(p, v[sent]) ? segments_run(v + sent, n - sent) : 1, gone;
 
 		gone = run > 1 ? send_run(p, v + sent, run) : send_single(p, v + sent);
 		sent += gone;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernel's own connections to the address that it shares with us: a program of this host that
+ * uses the kernel's TCP sends to the address over lo, where the link hears it. The kernel takes
+ * nothing from its own address that comes in over an interface, so what goes back is sent by a raw
+ * IP socket. All under the stack lock.
+ */
+#ifndef UWARP_IO_PACKET_LO_H
+#define UWARP_IO_PACKET_LO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+
+struct lo {
+	int fd; /* the raw socket; -1: none */
+	/* One bit for each port (host order) of the address from which the kernel last sent. */
+	uint64_t kernels[65536 / 64];
+};
+
+/* Without a socket the kernel's programs wait in vain. */
+void lo_open(struct lo *lo);
+void lo_close(struct lo *lo);
+
+/* A frame came over lo. The kernel's have no MAC, those of other processes with uwarp our own. */
+void lo_learn(struct lo *lo, const uint8_t *frame, size_t n);
+/* Does this frame to our own address go to a program that uses the kernel's TCP? */
+bool lo_is_kernels(const struct lo *lo, const struct io_frame *f);
+/* Send it; scratch has room for a whole frame. 0 or an errno. */
+int lo_send(const struct lo *lo, const struct io_frame *f, uint8_t *scratch);
+
+#endif

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program of this host that uses the kernel's TCP, and a verbs program that shares the host's address: what they say
+goes over lo."""
+
+import os
+import sys
+
+from harness import check
+
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_peer.py")
+
+
+class Answered:
+    """It is answered at once, and hung up on for what is no iWARP; others go on."""
+
+    program, needs = "kernel_peer", ["rping"]
+
+    def __init__(self, talk):
+        self.talk, self.flags = talk, f"kernel's TCP on the same host, {talk}"
+
+    def __call__(self, stage):
+        server = stage.start("server", "rping -s -P -p 7300 -V -S 2000")
+        server.until_link_up()
+        where = [stage.address("server"), "7300", self.talk, stage.link.ends["server"]]
+        peer = stage.start_plain("client", [sys.executable, PEER, "connect", *where])
+        rc = peer.wait(15)
+        check(rc == 0 and "closed after" in peer.out, f"the kernel's TCP is not answered: exit code {rc}")
+        client = stage.run("client", "rping -c -a {server} -p 7300 -V -S 2000 -C 10", 20)
+        check(client.poll() == 0, "an honest client is not served")
+        check(server.poll() is None, "the server ended")
+        server.stop()
+
+
+class Verbs:
+    """The kernel's TCP carries verbs, too (--transport socket): all of an exchange."""
+
+    program, needs = "rping", ["rping"]
+
+    def __init__(self, size):
+        self.size, self.flags = size, f"kernel's TCP at one end, -S {size}"
+
+    def __call__(self, stage):
+        server = stage.start("server", f"rping -s -P -p 7301 -V -S {self.size}")
+        server.until_link_up()
+        options = ["--transport", "socket", "--ip", stage.address("server")]
+        client = stage.start("client", f"rping -c -a {{server}} -p 7301 -V -S {self.size} -C 200", options=options)
+        check(client.wait(20) == 0, "the exchange does not come to its end")
+        check(server.poll() is None, "the server ended")
+        server.stop()
+
+
+CASES = [Answered("http"), Answered("close"), Verbs(64), Verbs(65535)]
