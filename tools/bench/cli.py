@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 
-from . import apps, apps_plots, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
+from . import apps, apps_plots, ethernet, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import LIMIT, Rig
@@ -79,6 +79,7 @@ def parser():
         ("schemes", "uwarp's transports beside each other and the raw link"),
         ("threads", "uwarp's thread models beside each other"),
         ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
+        ("ethernet", "the packet link beside the kernel's TCP over the same cable"),
         ("loss", "goodput through a network that loses, beside the kernel's TCP (root)"),
         ("servers", "servers that sleep until something comes (Valkey, qperf, rstream), many clients, beside TCP"),
         ("apps", "key-value store, B-tree, sequencer, rate (apps/), beside memcached, Valkey and calls over TCP"),
@@ -167,7 +168,7 @@ def run(options):
     start = time.monotonic()
     series = measure(options)
     output.print_tables(series)
-    judged = {"all": goals.verdicts, "apps": apps.verdicts, "servers": servers.verdicts, "loss": lossy.verdicts}.get(options.command)
+    judged = {"all": goals.verdicts, "apps": apps.verdicts, "servers": servers.verdicts, "loss": lossy.verdicts, "ethernet": ethernet.verdicts}.get(options.command)
     rows = judged(series) if judged else []
     if rows:
         report.print_goals(rows)

@@ -110,7 +110,9 @@ def verified_goals():
 
 
 def every_goal():
-    for part in (latency_goals, throughput_goals, rate_goals, scale_goals, scheme_goals, verified_goals):
+    from .ethernet import goals as ethernet_goals
+
+    for part in (latency_goals, throughput_goals, rate_goals, scale_goals, scheme_goals, verified_goals, ethernet_goals):
         yield from part()
 
 

@@ -343,9 +343,15 @@ def goal_schemes(rig):
                 yield few(p)
 
 
+def wires(rig):
+    from . import ethernet
+
+    yield from ethernet.ethernet(rig)
+
+
 PARTS = {
     "latency": goal_latency, "throughput": goal_throughput, "rate": rate, "connections": connections,
-    "cpu": goal_cpu, "schemes": goal_schemes, "qperf": goal_qperf,
+    "cpu": goal_cpu, "schemes": goal_schemes, "qperf": goal_qperf, "ethernet": wires,
 }  # fmt: skip
 
 
@@ -377,5 +383,5 @@ def sleeping_servers(rig):
 
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "servers": sleeping_servers, "loss": losses, "all": everything,
+    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "servers": sleeping_servers, "ethernet": wires, "loss": losses, "all": everything,
 }  # fmt: skip

@@ -141,9 +141,26 @@ def cpu(plt, series):
     return figure
 
 
+def ethernet(plt, series):
+    """Throughput over a cable, ours beside TCP's."""
+    found = chosen(series, test="ethernet", op="throughput")
+    if not found:
+        return None
+    figure, ax = plt.subplots(figsize=(9, 5))
+    cell = lambda s: (s.facts["mtu"], s.facts["offloads"], s.facts["size"])  # noqa: E731
+    cells = list(dict.fromkeys(map(cell, found)))
+    for n, (scheme, colour) in enumerate((("packet", COLOURS["uwarp"]), ("tcp", COLOURS["tcp"]))):
+        mine = [s for s in found if s.facts["scheme"] == scheme]
+        ax.bar([cells.index(cell(s)) + (n - 1) * 0.4 for s in mine], [s.median() for s in mine], width=0.38, align="edge", label=scheme, color=colour)
+    ax.set_xticks(range(len(cells)), [f"{size_name(size)}\nMTU {mtu}\noffloads {on}" for mtu, on, size in cells], fontsize=8)
+    ax.set_ylabel("Gb/s")
+    ax.set_title("Over a veth cable: the packet link and the kernel's TCP")
+    return figure
+
+
 PLOTS = {
     "latency": latency, "throughput-1500": throughput_of(1500), "throughput-9000": throughput_of(9000),
-    "throughput-65280": throughput_of(65280), "rate": rate, "cdf": cdf, "cpu": cpu, **apps_plots.PLOTS, **servers.PLOTS,
+    "throughput-65280": throughput_of(65280), "rate": rate, "cdf": cdf, "cpu": cpu, "ethernet": ethernet, **apps_plots.PLOTS, **servers.PLOTS,
 }  # fmt: skip
 
 
