@@ -21,14 +21,16 @@
 #define NAP_MAX_US	    1000u
 #define SLICE_NS	    100000u /* the shortest time slice that Linux grants */
 #define NO_MOVE_US	    10000u
-#define OFTEN_US	    10000u /* a program that goes away again within that does so often */
+#define BUSY_US		    4000u /* away for so long: the program computes, it was not just late */
+#define OFTEN_US	    40000u /* ... and if it does so again within that, it does so often */
 
 /* What only the RX thread knows. */
 struct rx_thread {
 	struct sched *s;
 	unsigned idle_rounds;
 	uint32_t seen_waits;	/* waits when it last looked */
-	uint64_t took_over_us;	/* when frames last waited for a program that went away */
+	bool late;		/* when it last took over, frames waited */
+	uint64_t late_us;	/* when that last happened with a program that computed */
 	uint64_t waits_us;	/* when it last saw them change */
 	uint64_t rung_us;	/* since when the program has not come though it was rung; 0: not */
 	uint64_t timers_us;	/* while the program waits: when the timers are due */
@@ -274,24 +276,32 @@ static uint32_t signs_of_life(struct sched *s)
 	       atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
 }
 
-/* The program has not come back for a while: the stack is this thread's until it waits again, and
- * if something was waiting for the program, for some time more. */
-static void take_over(struct rx_thread *t, unsigned from, uint64_t now)
+/* The program has not come back for a while: the stack is this thread's until it waits again. */
+static void take_over(struct rx_thread *t, unsigned from)
 {
 	struct sched *s = t->s;
-	bool late = false;
 
 	if (sched_trylock(s)) {
-		late = sched_pending(s);
+		t->late = sched_pending(s);
 		sched_unlock(s);
 	}
-	/* Once, it may just have been preempted. */
-	if (late && now - t->took_over_us < OFTEN_US)
-		atomic_store_explicit(&s->wait_doubt_us, now + WAIT_DOUBT_US, memory_order_relaxed);
-	if (late)
-		t->took_over_us = now;
 	t->rung_us = 0;
 	s->stats.take_overs += atomic_compare_exchange_strong(&s->waiter, &from, SCHED_NO_WAITER);
+}
+
+/* The program is back. If it stayed away for long while frames waited, and does so often, it is
+ * served by this thread for some time. A busy loop of events that was a little late goes on as
+ * before, since two wake-ups for each message cost it more. */
+static void judge_absence(struct rx_thread *t, uint64_t away_us, uint64_t now)
+{
+	bool computed = t->late && away_us >= BUSY_US;
+
+	t->late = false;
+	if (computed && now - t->late_us < OFTEN_US)
+		atomic_store_explicit(&t->s->wait_doubt_us, now + WAIT_DOUBT_US,
+				      memory_order_relaxed);
+	if (computed)
+		t->late_us = now;
 }
 
 /* The timers are this thread's while the program sleeps. Returns microseconds until the next. */
@@ -357,12 +367,13 @@ static bool left_to_waiter(struct rx_thread *t, uint32_t handover)
 	now = sched_now_us(s);
 	waits = signs_of_life(s);
 	if (waits != t->seen_waits) {
+		judge_absence(t, now - t->waits_us, now);
 		t->seen_waits = waits;
 		t->waits_us = now;
 		t->rung_us = 0;
 	}
 	if (is_neglected(t, waiter, now)) {
-		take_over(t, waiter, now);
+		take_over(t, waiter);
 		return false;
 	}
 	us = serve_timers(t, now);

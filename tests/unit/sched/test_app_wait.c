@@ -264,17 +264,25 @@ static void it_takes_over_from_one_that_went_away(void **state)
 
 	(void)state;
 	open_bed(&b, UW_THREADS_ADAPTIVE);
-	for (unsigned i = 0; i < 2; i++) {
+	pass(&b, OFTEN_US);
+	for (unsigned i = 0; i < 6; i++) {
+		uint64_t away_us = i < 4 ? WATCH_US : BUSY_US;
+
 		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		assert_true(left(&b));
 		sched_app_wait_end(b.s);
 		assert_true(left(&b));
 		atomic_store(&b.w.f[0].frames, 1);
-		pass(&b, WATCH_US);
+		pass(&b, away_us);
 		assert_false(left(&b));
 		assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
 		atomic_store(&b.w.f[0].frames, 0);
 	}
-	/* Twice within a moment: for a while it is served by the RX thread. */
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_true(left(&b));
+	sched_app_wait_end(b.s);
+	/* It came a little late four times, and twice it computed: for a while it is served by the
+	 * RX thread. */
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
 	pass(&b, WAIT_DOUBT_US);
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);

@@ -49,6 +49,11 @@ struct fd_class {
 struct fd_obj {
 	const struct fd_class *cls;
 	atomic_uint refs;
+	/* Octets in the pipe, or more: what other ways of reading than our read() took is still
+	 * counted. Written before they are, so 0 says that the pipe is empty. */
+	_Atomic int64_t octets;
+	/* the program set O_NONBLOCK, by fcntl() or ioctl() of libc */
+	atomic_bool nonblock;
 	/* all fields below: under fdtab_lock() */
 	unsigned nfds; /* number of descriptors in the table for this object */
 	int fd;	       /* one of these descriptors, -1: none */

@@ -266,8 +266,22 @@ static uint32_t events(void)
 	return atomic_load_explicit(&waits_events, memory_order_acquire);
 }
 
+/* The program's descriptors are asked where one may have something: after an event, and now and
+ * then. A sleep asks them anyway. */
+static int ask_after_look(const struct waits *w, struct uw_wait *how, uint64_t *asked_us)
+{
+	uint64_t now = now_us();
+
+	if (events() == how->seen && now - *asked_us < LOOK_US)
+		return 0;
+	how->seen = events();
+	*asked_us = now;
+	return poll_now(w);
+}
+
 static int look_and_sleep(const struct waits *w, struct uw_wait *how)
 {
+	uint64_t asked_us = now_us();
 	int r;
 
 	do {
@@ -275,8 +289,7 @@ static int look_and_sleep(const struct waits *w, struct uw_wait *how)
 
 		if (!look(how, us < LOOK_US ? us : LOOK_US))
 			return poll_plainly(w);
-		how->seen = events();
-		r = poll_now(w);
+		r = ask_after_look(w, how, &asked_us);
 		if (!r && waits_left_us(w->deadline))
 			r = sleep_once(w, how);
 	} while (!r && waits_left_us(w->deadline));
@@ -310,8 +323,15 @@ static int wait_masked(const struct waits *w, struct uw_wait *how)
 	return r;
 }
 
+/* A wait of no time is one round of the stack, so that a program which only asks now and then is
+ * served. */
+static int poll_round(const struct waits *w, struct uw_wait *how)
+{
+	return look(how, 0) && events() != how->seen ? poll_now(w) : 0;
+}
+
 /* First the descriptors, since an event that came while the program polled its queues would not end
- * a look. Then one round of the stack, which is often enough. */
+ * a look. */
 static int poll_driving(const struct waits *w)
 {
 	struct uw_wait how = { .events = &waits_events };
@@ -322,12 +342,7 @@ static int poll_driving(const struct waits *w)
 	r = poll_now(w);
 	if (r)
 		return r;
-	if (!look(&how, 0))
-		return poll_plainly(w);
-	if (events() != at_first)
-		r = poll_now(w);
-	if (!r && waits_left_us(w->deadline))
-		r = wait_masked(w, &how);
+	r = waits_left_us(w->deadline) ? wait_masked(w, &how) : poll_round(w, &how);
 	how.seen = at_first;
 	if (r > 0)
 		done(&how);

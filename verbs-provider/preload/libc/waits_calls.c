@@ -7,6 +7,7 @@
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -21,19 +22,28 @@
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
-static bool is_blocking_channel(int fd)
+static bool is_blocking(int fd)
 {
 	int flags = raw_fcntl(fd, F_GETFL, 0);
-	struct fd_obj *o;
-	bool yes;
 
-	if (flags < 0 || flags & O_NONBLOCK)
-		return false;
-	o = fdtab_get(fd);
-	yes = o && o->cls->is_channel;
-	if (o)
-		fd_obj_put(o);
-	return yes;
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/* What is read of a channel is counted off. A program that reads until there is nothing more asks
+ * for a second record after each one: where the pipe is known to be empty, without the kernel. */
+static ssize_t read_now(struct fd_obj *o, int fd, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (atomic_load_explicit(&o->nonblock, memory_order_relaxed) && len &&
+	    atomic_load(&o->octets) == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	n = next_fn()->read(fd, buf, len);
+	if (n > 0)
+		atomic_fetch_sub(&o->octets, n);
+	return n;
 }
 
 /* The kernel's, which libc has no type for. */
@@ -73,17 +83,40 @@ static bool read_is_interrupted(void)
 	return ends && !restarts;
 }
 
-EXPORT ssize_t read(int fd, void *buf, size_t len)
+/* False: a signal has ended the read. */
+static bool wait_to_read(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	const struct waits w = { .fds = &p, .n = 1, .deadline = WAITS_NO_END };
 
-	if (LIKELY(!waits_has(fd)) || !is_blocking_channel(fd))
-		return next_fn()->read(fd, buf, len);
-	if (waits_poll(&w) < 0 && errno == EINTR && read_is_interrupted())
+	return waits_poll(&w) >= 0 || errno != EINTR || !read_is_interrupted();
+}
+
+static void put(void *o)
+{
+	fd_obj_put(o);
+}
+
+static ssize_t read_channel(struct fd_obj *o, int fd, void *buf, size_t len)
+{
+	if (!atomic_load_explicit(&o->nonblock, memory_order_relaxed) && is_blocking(fd) &&
+	    !wait_to_read(fd))
 		return -1;
 	/* Where signals of both kinds are handled, this waits without the stack once. */
-	return next_fn()->read(fd, buf, len);
+	return read_now(o, fd, buf, len);
+}
+
+EXPORT ssize_t read(int fd, void *buf, size_t len)
+{
+	struct fd_obj *o = waits_has(fd) ? fdtab_get(fd) : NULL;
+	ssize_t n;
+
+	if (LIKELY(!o))
+		return next_fn()->read(fd, buf, len);
+	pthread_cleanup_push(put, o);
+	n = o->cls->is_channel ? read_channel(o, fd, buf, len) : next_fn()->read(fd, buf, len);
+	pthread_cleanup_pop(1);
+	return n;
 }
 
 /* ---- poll ---------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -287,6 +288,36 @@ static void without_an_able_stack_it_is_plain(void **state)
 	for (size_t i = 0; i < N_WAYS; i++)
 		assert_int_equal(ways[i].wait(b, 1), 0);
 	assert_int_equal(fake->begins, 0);
+}
+
+/* A program that reads until there is nothing: the descriptor's flag is followed, however it was
+ * set, in a duplicate too. */
+static void nothing_to_read_is_told_at_once(void **state)
+{
+	struct bed *b = *state;
+	struct ib_uverbs_comp_event_desc d;
+	int on = 1, off = 0, copy = dup(b->channel);
+	struct helper h;
+
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(i & 1 ? ioctl(i & 2 ? copy : b->channel, FIONBIO, &on)
+				       : fcntl(i & 2 ? copy : b->channel, F_SETFL, O_NONBLOCK),
+				 0);
+		assert_int_equal(read(b->channel, &d, sizeof(d)), -1);
+		assert_int_equal(errno, EAGAIN);
+		post(b->channel);
+		post(b->channel);
+		take(copy);
+		assert_int_equal(syscall(SYS_read, copy, &d, sizeof(d)), sizeof(d)); /* not seen */
+		assert_int_equal(read(copy, &d, sizeof(d)), -1);
+		assert_int_equal(errno, EAGAIN);
+		assert_int_equal(i & 1 ? ioctl(copy, FIONBIO, &off) : fcntl(copy, F_SETFL, 0), 0);
+		fake->begins = fake->ends = 0;
+		start(&h, b, false, posts);
+		take(b->channel); /* it waits again */
+		pthread_join(h.thread, NULL);
+	}
+	close(copy);
 }
 
 static void another_read_does_not_block(void **state)
@@ -702,6 +733,7 @@ int main(void)
 		TEST(a_ring_wakes_for_a_look),
 		TEST(where_another_thread_waits_it_is_plain),
 		TEST(without_an_able_stack_it_is_plain),
+		TEST(nothing_to_read_is_told_at_once),
 		TEST(another_read_does_not_block),
 		TEST(it_lasts_as_long_as_it_may),
 		TEST(no_time_is_one_round),
