@@ -59,6 +59,9 @@
 	X(roce_rx_too_long) \
 	X(roce_rx_lost) \
 	X(roce_rx_refused) \
+	X(sidr_rx_requests) \
+	X(sidr_rx_stale) \
+	X(sidr_rx_unknown) \
 	X(rnr_waits) \
 	X(rnr_timeouts) \
 	X(cm_requests) \

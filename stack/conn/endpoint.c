@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 #include "conn/api.h"
+#include "conn/dgram/dgram.h"
+#include "conn/dgram/sidr.h"
 #include "io/addr.h"
 #include "base/slab.h"
 
@@ -16,12 +18,13 @@
 
 /* Which states may follow which. */
 static const unsigned next_states[EP_STATES] = {
-	[EP_IDLE] = TO(BOUND) | TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN),
+	[EP_IDLE] = TO(BOUND) | TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN) | TO(HAS_SIDR),
 	[EP_BOUND] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(LISTENING),
-	[EP_RESOLVED] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN),
-	[EP_NO_PEER_YET] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN),
+	[EP_RESOLVED] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN) | TO(HAS_SIDR),
+	[EP_NO_PEER_YET] = TO(RESOLVED) | TO(NO_PEER_YET) | TO(HAS_CONN) | TO(HAS_SIDR),
 	[EP_LISTENING] = TO(BOUND),
 	[EP_HAS_CONN] = 0,
+	[EP_HAS_SIDR] = 0,
 };
 
 bool ep_may_enter(enum ep_state from, enum ep_state to)
@@ -57,8 +60,22 @@ static void stop_listening(struct uw_ep *ep)
 	ep->listener = NULL;
 }
 
+static void forget_sidr(struct uw_ep *ep)
+{
+	struct sidr **at = &ep->stack->sidrs;
+
+	if (!ep->sidr)
+		return;
+	while (*at != ep->sidr)
+		at = &(*at)->next;
+	*at = ep->sidr->next;
+	free(ep->sidr);
+	ep->sidr = NULL;
+}
+
 void ep_free(struct uw_ep *ep)
 {
+	forget_sidr(ep);
 	stop_listening(ep);
 	if (ep->conn)
 		conn_free(ep->conn);
@@ -183,6 +200,32 @@ void uw_ep_set_ctx(struct uw_ep *ep, void *ctx)
 	conn_api_unlock(s);
 }
 
+int uw_ep_set_datagrams(struct uw_ep *ep)
+{
+	uw_status st = dgram_possible(ep->stack->domain);
+	struct stack *s;
+
+	if (st)
+		return conn_errno(st);
+	s = conn_api_lock(ep);
+	st = ep->state == EP_IDLE ? UW_OK : UW_E_INVAL;
+	ep->datagrams = !st;
+	conn_api_unlock(s);
+	return conn_errno(st);
+}
+
+static bool has_port(const struct uw_ep *ep)
+{
+	return ep->datagrams ? ep->lport : ep->port_link != NULL;
+}
+
+/* 0: any free one. */
+static uw_status take_port(struct uw_ep *ep, uint16_t port_be)
+{
+	return ep->datagrams ? sidr_take_port(ep, port_be)
+			     : ports_take(ep->stack->domain, ep, ntohs(port_be));
+}
+
 static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_t port)
 {
 	uw_status st;
@@ -192,7 +235,7 @@ static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_
 	if (!ep_find_link(ep->stack, addr, &ep->l))
 		return UW_E_ADDR;
 	ep->local = *addr;
-	st = ports_take(ep->stack->domain, ep, ntohs(port));
+	st = take_port(ep, port);
 	if (!st)
 		ep->state = EP_BOUND;
 	return st;
@@ -220,7 +263,7 @@ int uw_ep_share_port(struct uw_ep *ep, bool on)
 
 	if (on && ep->state != EP_IDLE)
 		err = -EINVAL;
-	else if (!ep->port_link)
+	else if (!has_port(ep))
 		ep->share_port = on;
 	conn_api_unlock(s);
 	return err;
@@ -277,8 +320,8 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 		ep->remote = *to;
 	}
 	/* As with the kernel, the port is known from here on. */
-	if (!st && !ep->port_link)
-		st = ports_take(ep->stack->domain, ep, 0);
+	if (!st && !has_port(ep))
+		st = take_port(ep, 0);
 	if (!st)
 		ep->state = (uint8_t)next;
 	conn_api_unlock(s);
@@ -347,6 +390,16 @@ static uw_status make_listener(struct uw_ep *ep, int backlog)
 	return UW_OK;
 }
 
+/* Requests come to QP 1 (dgram/sidr.h). */
+static uw_status hear_requests(struct uw_ep *ep)
+{
+	uw_status st = dgram_claim(ep->stack);
+
+	if (!st)
+		ep->state = EP_LISTENING;
+	return st;
+}
+
 static uw_status listen_locked(struct uw_ep *ep, int backlog)
 {
 	const struct uw_ip any = uw_ip_v4(INADDR_ANY);
@@ -356,6 +409,8 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 		st = bind_locked(ep, &any, 0);
 	if (!st && ep->state != EP_BOUND)
 		st = UW_E_INVAL;
+	if (ep->datagrams)
+		return st ? st : hear_requests(ep);
 	/* Whoever listens shares with nobody. */
 	if (!st && !ports_is_alone(ep->stack->domain, ep))
 		st = UW_E_ADDR_IN_USE;
@@ -368,6 +423,8 @@ static uw_status claim_port(struct uw_ep *ep)
 	uw_status st;
 
 	if (!ep->l->ops->claim_port || !ep_means_all(&ep->local))
+		return UW_OK;
+	if (ep->datagrams && ep->l->flags & IO_SHARED) /* where ports of TCP alone are claimed */
 		return UW_OK;
 	st = ep->l->ops->claim_port(ep->l, ep->lport);
 	ep->claimed = !st;

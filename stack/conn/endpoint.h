@@ -10,6 +10,8 @@
 #include "conn/conn.h"
 #include "conn/listener.h"
 
+struct sidr;
+
 enum ep_state {
 	EP_IDLE,
 	EP_BOUND,    /* has a local address and port */
@@ -18,6 +20,7 @@ enum ep_state {
 	EP_NO_PEER_YET,
 	EP_LISTENING, /* has a listener */
 	EP_HAS_CONN,  /* has a connection; conn.state says more */
+	EP_HAS_SIDR, /* datagrams: asks or was asked which QP serves a port; sidr.state says more */
 	EP_STATES
 };
 
@@ -25,7 +28,8 @@ struct uw_ep {
 	struct stack *stack;	   /* may change until there is a connection */
 	uint8_t state;		   /* enum ep_state */
 	struct conn *conn;	   /* EP_HAS_CONN */
-	struct listener *listener; /* EP_LISTENING */
+	struct listener *listener; /* EP_LISTENING, but for datagrams */
+	struct sidr *sidr;	   /* EP_HAS_SIDR */
 	uw_cm_event_fn *fn;
 	void *ctx;
 	/* the program holds the endpoint, so events are reported. Read under the lock of its stack
@@ -39,6 +43,7 @@ struct uw_ep {
 	uint16_t lport, rport; /* network order */
 	bool holds_port;       /* ports_hold */
 	bool share_port;       /* share the port with other endpoints that have this set */
+	bool datagrams;	       /* RDMA_PS_UDP (dgram/sidr.h) */
 	bool only6;	       /* listen on :: without 0.0.0.0 */
 	bool claimed;	       /* the link tells other processes that we listen on the port */
 	uint8_t tos;

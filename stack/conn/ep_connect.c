@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "conn/api.h"
+#include "conn/dgram/sidr.h"
 
 /* Nobody had the address when it was resolved. Somebody may have it now. No lock held. */
 static uw_status resolve_again(struct uw_ep *ep)
@@ -134,7 +135,9 @@ int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	struct stack *s = conn_api_lock(ep);
 	struct conn_qp *q = find_qp(ep, qpn);
 
-	if (q && way)
+	if (ep->datagrams)
+		st = sidr_connect(ep, p, way);
+	else if (q && way)
 		st = fail_unresolved(ep, p, way);
 	else if (q)
 		st = connect_locked(ep, q, p);
@@ -169,23 +172,28 @@ static uw_status accept_locked(struct uw_ep *ep, uint32_t qpn, const struct uw_c
 int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
 	struct stack *s = conn_api_lock(ep);
-	uw_status st = accept_locked(ep, qpn, p);
+	uw_status st = ep->datagrams ? sidr_accept(ep, qpn, p) : accept_locked(ep, qpn, p);
 
 	stack_flush(ep->stack);
 	conn_api_unlock(s);
 	return conn_errno(st);
 }
 
-int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
+static uw_status reject_locked(struct uw_ep *ep, const struct uw_cm_param *p)
 {
 	const struct cm_param param = param_of(p);
-	struct stack *s = conn_api_lock(ep);
 	uw_status st = has_request(ep);
 
 	if (!st)
 		st = check_param(p, UW_PRIVATE_DATA_MAX);
-	if (!st)
-		st = conn_reject(ep->conn, &param);
+	return st ? st : conn_reject(ep->conn, &param);
+}
+
+int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
+{
+	struct stack *s = conn_api_lock(ep);
+	uw_status st = ep->datagrams ? sidr_reject(ep, p) : reject_locked(ep, p);
+
 	stack_flush(ep->stack);
 	conn_api_unlock(s);
 	return conn_errno(st);

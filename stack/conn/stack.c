@@ -3,6 +3,7 @@
 #include "conn/stack.h"
 
 #include "conn/conn.h"
+#include "conn/dgram/sidr.h"
 #include "conn/listener.h"
 
 #define BURST	 32u
@@ -73,6 +74,8 @@ void stack_timers(struct stack *s, uint64_t now_us)
 {
 	s->llp->timers();
 	conn_timers(s, now_us);
+	if (s->sidrs)
+		sidr_timers(s, now_us);
 }
 
 /* In microseconds from now on; a timer is not looked at more often than every TIMER_US. */
@@ -84,7 +87,10 @@ static uint64_t until(uint64_t now, uint64_t at)
 uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us)
 {
 	uint64_t us = s->llp->next_timer_us(), at = deadline_next_us(&s->timers);
+	uint64_t sidr = s->sidrs ? sidr_next_us(s) : UINT64_MAX;
 
+	if (sidr < at)
+		at = sidr;
 	if (at != UINT64_MAX && until(now_us, at) < us)
 		us = until(now_us, at);
 	if (s->dgram_first && us > NO_ROOM_US)

@@ -22,6 +22,7 @@ struct conn_qp;
 struct conn_domain;
 struct conn_walk;
 struct dgram;
+struct sidr;
 struct listener;
 struct rc;
 struct rc_call;
@@ -54,6 +55,11 @@ struct stack {
 	struct conn *acked_list;
 	/* UC and UD QPs that have something to send and wait for room or for their turn */
 	struct dgram *dgram_first, **dgram_last;
+	/* datagrams: what was asked or answered by QP 1 (dgram/sidr.h), the PSN of its next packet,
+	 * and the last request that was not for us */
+	struct sidr *sidrs;
+	uint32_t sidr_psn;
+	uint64_t sidr_refused;
 	struct deadlines timers;
 	uint64_t timers_us; /* when the timers last ran */
 	struct uw_random random;

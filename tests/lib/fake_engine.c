@@ -499,6 +499,7 @@ static const struct uw_api the_api = {
 	.ep_share_port = fake_ep_share_port,
 	.ep_only6 = fake_ep_only6,
 	.ep_set_tos = fake_ep_set_tos,
+	.ep_set_datagrams = fake_ep_set_datagrams,
 	.ep_bind = fake_ep_bind,
 	.ep_resolve = fake_ep_resolve,
 	.ep_listen = fake_ep_listen,

@@ -148,7 +148,7 @@ struct uw_ep {
 	uw_cm_event_fn *fn;
 	void *ctx;
 	enum fake_ep_state state;
-	bool shares;
+	bool shares, datagrams;
 	uint8_t tos;
 	struct uw_ep *peer;
 	struct sockaddr_in local, remote;

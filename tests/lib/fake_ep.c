@@ -267,6 +267,13 @@ void fake_ep_set_tos(struct uw_ep *ep, uint8_t tos)
 	fake_tos = tos;
 }
 
+int fake_ep_set_datagrams(struct uw_ep *ep)
+{
+	enter(ep);
+	ep->datagrams = true;
+	return 0;
+}
+
 int fake_ep_only6(struct uw_ep *ep, bool on)
 {
 	(void)on;
@@ -395,6 +402,7 @@ static void request(struct uw_ep *ep, struct uw_ep *listener, const struct uw_cm
 	child->engine = ep->engine;
 	child->fn = listener->fn;
 	child->state = EP_REQUEST;
+	child->datagrams = listener->datagrams;
 	child->local = ep->remote;
 	child->remote = ep->local;
 	child->peer = ep;
@@ -413,7 +421,7 @@ int fake_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	enter(ep);
 	if (ep->engine->decide)
 		return ep->engine->decide(ep, FAKE_CONNECT);
-	if (!qpn)
+	if (!qpn && !ep->datagrams)
 		return -ENOENT;
 	pthread_mutex_lock(&stack);
 	if (ep->state != EP_RESOLVED) {
@@ -430,8 +438,24 @@ int fake_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	return 0;
 }
 
+static void gid_of(const struct sockaddr_in *a, uint8_t gid[16])
+{
+	memset(gid, 0, 16);
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, &a->sin_addr, 4);
+}
+
+static void name_qp(struct uw_cm_param *to, const struct uw_ep *ep, uint32_t qpn)
+{
+	to->qpn = qpn;
+	to->qkey = UW_UD_QKEY;
+	gid_of(&ep->peer->local, to->own_gid);
+	gid_of(&ep->peer->remote, to->peer_gid);
+}
+
 int fake_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 {
+	struct fake_note *n;
 	int err = 0;
 
 	enter(ep);
@@ -445,8 +469,12 @@ int fake_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	} else {
 		ep->state = EP_UP;
 		ep->peer->state = EP_UP;
-		note_param(note_for(ep, UW_CM_ESTABLISHED, 0), p);
-		note_param(note_for(ep->peer, UW_CM_ESTABLISHED, 0), p);
+		if (!ep->datagrams)
+			note_param(note_for(ep, UW_CM_ESTABLISHED, 0), p);
+		n = note_for(ep->peer, UW_CM_ESTABLISHED, 0);
+		note_param(n, p);
+		if (ep->datagrams)
+			name_qp(&n->ev.param, ep, qpn);
 	}
 	pthread_mutex_unlock(&stack);
 	return err;

@@ -13,6 +13,7 @@ __typeof__(uw_ep_set_ctx) fake_ep_set_ctx;
 __typeof__(uw_ep_share_port) fake_ep_share_port;
 __typeof__(uw_ep_only6) fake_ep_only6;
 __typeof__(uw_ep_set_tos) fake_ep_set_tos;
+__typeof__(uw_ep_set_datagrams) fake_ep_set_datagrams;
 __typeof__(uw_ep_bind) fake_ep_bind;
 __typeof__(uw_ep_resolve) fake_ep_resolve;
 __typeof__(uw_ep_listen) fake_ep_listen;

@@ -255,12 +255,20 @@ UWARPD = [
 ]
 # Two clients of one uwarpd.
 UWARPD_LOCAL = [*LOCAL, shared_port.Refused()]
+
+# Datagrams of rdma_cm (doc/adr/0039). udaddy looks for the GID that a datagram came to, of RoCE's type.
+def udaddy(server, flags, more=""):
+    return Pair("udaddy", f"{flags}{more}", f"udaddy {flags}{more}", f"udaddy -s {server} {flags}", 30).with_env(UWARP_IDENTITY="roce")
+
+
+DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
+DGRAM_CM_MORE = [udaddy("{server}", "-c 1 -C 1 -S 1"), udaddy("{server}", "-c 10 -C 10 -S 1024 -t 40"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
     "apps-cmless": [(Memif, cmless.APPS)],
-    "datagrams": [(Memif, cmless.DATAGRAMS), (Packet, cmless.DATAGRAMS)],
-    "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE)],
+    "datagrams": [(Memif, cmless.DATAGRAMS + DGRAM_CM + [udaddy("127.0.0.1", "-c 2 -C 10 -S 64")]), (Packet, cmless.DATAGRAMS + DGRAM_CM)],
+    "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE), (Veth, DGRAM_CM_MORE)],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
     "socket": [(Host, SOCKET + lifecycle.SOCKET)],

@@ -37,6 +37,16 @@ def until_listening(program):
     check(program.poll() is None, f"{program.role} ended at once with exit code {program.popen.returncode}")
 
 
+def until_bound_udp(program, port=7174):
+    """There is a socket of the kernel's UDP on the port."""
+
+    def bound():
+        return any(b":%04X " % port in line.split(b"rem")[0] for line in read_bytes(f"/proc/{program.pid}/net/udp").splitlines()[1:])
+
+    if not wait_until(lambda: bound() or program.poll() is not None, START):
+        raise Failed(f"{program.role} has no UDP port {port}")
+
+
 def judge_pingpong(_stage, server, client, command):
     words = command.split()
     wanted = words[words.index("-n") + 1] if "-n" in words else "1000"

@@ -69,14 +69,18 @@ static uw_status claim(struct io_link *l)
 	return l->ops->claim_packets ? l->ops->claim_packets(l) : UW_OK;
 }
 
-uw_status dgram_ready(struct conn_qp *q)
+uw_status dgram_claim(const struct stack *s)
 {
-	const struct stack *s = conn_qp_stack(q);
 	uw_status st = UW_OK;
 
-	for (unsigned i = 0; q->dgram && i < s->n_links && !st; i++)
+	for (unsigned i = 0; i < s->n_links && !st; i++)
 		st = claim(s->links[i]);
 	return st;
+}
+
+uw_status dgram_ready(struct conn_qp *q)
+{
+	return q->dgram ? dgram_claim(conn_qp_stack(q)) : UW_OK;
 }
 
 /* ---- addresses --------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets of RoCEv2, to the QPs whose they are. */
 #include "conn/dgram/dgram.h"
+#include "conn/dgram/sidr.h"
 
 static struct conn_qp *find(const struct stack *s, uint32_t qpn)
 {
@@ -26,9 +27,12 @@ void dgram_packet(void *arg, struct io_link *l, struct uw_rope packet)
 	struct conn_qp *q;
 	uw_status st;
 
-	(void)l;
 	if (v) {
 		count_bad(&s->sched.stats, v);
+		return;
+	}
+	if (p.bth.dest_qp == MAD_QPN) {
+		sidr_packet(s, l, &p);
 		return;
 	}
 	q = find(s, p.bth.dest_qp);

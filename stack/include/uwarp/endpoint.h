@@ -24,6 +24,11 @@ struct uw_cm_param {
 	/* responder resources: most inbound Reads and atomics in flight (IRD, RFC 6581 §9.1) */
 	uint16_t ird;
 	uint16_t ord; /* initiator depth: most outbound Reads and atomics in flight (ORD) */
+	/* datagrams: the QP number and Q_Key of the peer, in ESTABLISHED; the own Q_Key, for
+	 * uw_ep_accept, 0: UW_UD_QKEY */
+	uint32_t qpn, qkey;
+	/* datagrams, in ESTABLISHED: the addresses of both ends, IPv4 as ::ffff:a.b.c.d */
+	uint8_t own_gid[16], peer_gid[16];
 	/* A Send that finds no receive on this side waits without a limit, as with an RNR retry
 	 * count of 7. */
 	bool rnr_for_ever;
@@ -31,7 +36,9 @@ struct uw_cm_param {
 
 struct uw_cm_event {
 	enum uw_cm_event_type type;
-	int error;	  /* negative errno for the failures, else 0 */
+	/* negative errno for the failures, else 0; datagrams: or the status of the peer's reply,
+	 * above 0 (IBA volume 1, §12.11.2.1) */
+	int error;
 	struct uw_ep *ep; /* UW_CM_CONNECT_REQUEST: the new endpoint */
 	struct uw_cm_param param;
 	struct uw_stack *stack; /* argument for uw_later() */
@@ -47,6 +54,12 @@ bool uw_later(struct uw_stack *stack, void (*fn)(void *arg), void *arg);
 
 /* An endpoint corresponds to a rdma_cm_id, as a socket does in TCP. Starts the engine. */
 int uw_ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct uw_ep **out);
+/* Make an endpoint that has no address yet one of datagrams (RDMA_PS_UDP, doc/adr/0039). Its ports
+ * are apart from TCP's. Connecting asks the peer which QP serves the port (SIDR), and ESTABLISHED
+ * brings its number and Q_Key; there is no connection, and no QP changes. Accepting tells them to
+ * the peer, without an event. -EOPNOTSUPP: as for a QP of UD, with a line on stderr. */
+int uw_ep_set_datagrams(struct uw_ep *ep);
+#define UW_UD_QKEY 0x01234567u /* the Q_Key that rdma_cm gives to QPs of datagrams */
 /* Set the context of an endpoint that came with CONNECT_REQUEST. Its events are reported from then
  * on. */
 void uw_ep_set_ctx(struct uw_ep *ep, void *ctx);

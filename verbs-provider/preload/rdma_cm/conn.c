@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands that bind, listen, connect, accept, reject and disconnect. */
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,8 +22,7 @@ static in_port_t *port_of(struct sockaddr_storage *a)
 
 /* The address stays the one that the program named (a wildcard, a loopback address); the port may
  * be the stack's choice. As with kernels, a loopback address is no device's: whoever looks for one
- * by an address (libfabric) finds it by an address that others know, too. Datagram ids are for
- * show: nothing will come of them on iWARP. */
+ * by an address (libfabric) finds it by an address that others know, too. */
 static int bind_to(struct cm_id *id, const void *addr)
 {
 	struct sockaddr_storage src = { 0 }, chosen;
@@ -34,7 +31,7 @@ static int bind_to(struct cm_id *id, const void *addr)
 	if (cm_id_state(id) != CM_IDLE)
 		return -EINVAL;
 	memcpy(&src, addr, cm_addr_len(addr));
-	if (cm_id_is_rc(id)) {
+	if (cm_id_has_endpoint(id)) {
 		err = cm_id_endpoint(id);
 		if (!err && id->shares_port)
 			err = id->api->ep_share_port(id->ep, true);
@@ -74,16 +71,6 @@ int cm_cmd_bind(const struct cm_call *c)
 	return bind_to(c->id, &cmd->addr);
 }
 
-static int refuse_datagrams(void)
-{
-	static atomic_flag said = ATOMIC_FLAG_INIT;
-
-	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr, "uwarp: rdma_listen: " UWARP_DEV_NAME
-				" has no datagrams, so nobody can reach an id of RDMA_PS_UDP\n");
-	return -EOPNOTSUPP;
-}
-
 int cm_cmd_listen(const struct cm_call *c)
 {
 	const struct rdma_ucm_listen *cmd = c->in;
@@ -96,8 +83,8 @@ int cm_cmd_listen(const struct cm_call *c)
 	err = cm_id_state(id) == CM_IDLE ? bind_to(id, &any) : 0;
 	if (!err && cm_id_state(id) != CM_BOUND)
 		err = -EINVAL;
-	if (!err && !cm_id_is_rc(id))
-		err = refuse_datagrams();
+	if (!err && !cm_id_has_endpoint(id))
+		err = -EOPNOTSUPP;
 	if (err)
 		return err;
 	pthread_mutex_lock(&cm.lock);
@@ -122,6 +109,7 @@ static struct uw_cm_param param_of(const struct rdma_ucm_conn_param *p)
 		.ird = p->responder_resources,
 		.ord = p->initiator_depth,
 		.rnr_for_ever = p->rnr_retry_count == RNR_FOR_EVER,
+		.qkey = p->qkey,
 	};
 }
 
@@ -141,7 +129,7 @@ int cm_cmd_connect(const struct cm_call *c)
 
 	if (!cmd->conn_param.valid || cm_id_state(id) != CM_ROUTE_RESOLVED)
 		return -EINVAL;
-	id->as_roce = loader_device(&dev) && dev.roce;
+	id->as_roce = !cm_id_is_ud(id) && loader_device(&dev) && dev.roce;
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_CONNECT; /* the outcome may come before ep_connect() returns */
 	id->connecting = true;
@@ -193,8 +181,8 @@ int cm_cmd_accept(const struct cm_call *c)
 	if (!is_request(id))
 		return -EINVAL;
 	pthread_mutex_lock(&cm.lock);
-	id->uid = cmd->uid; /* ESTABLISHED may come before ep_accept() returns */
-	id->connecting = true;
+	id->uid = cmd->uid;		   /* ESTABLISHED may come before ep_accept() returns */
+	id->connecting = !cm_id_is_ud(id); /* for datagrams an answer is all */
 	pthread_mutex_unlock(&cm.lock);
 	err = id->api->ep_accept(id->ep, cmd->conn_param.qp_num, &param);
 	if (!err) {
@@ -242,7 +230,7 @@ int cm_cmd_disconnect(const struct cm_call *c)
 	struct cm_id *id = c->id;
 	int err;
 
-	if (cm_id_state(id) != CM_CONNECT)
+	if (cm_id_state(id) != CM_CONNECT || cm_id_is_ud(id))
 		return -EINVAL;
 	if (id->unanswered)
 		return 0;

@@ -141,13 +141,16 @@ static void drop_later(struct cm_event *e)
 /* ---- what the stack reports ------------------------------------------------------------- */
 
 /* The ABI has 256 octets and an 8-bit length. */
+static uint8_t data_length(const struct uw_cm_param *from)
+{
+	return (uint8_t)(from->private_data_len < UINT8_MAX ? from->private_data_len : UINT8_MAX);
+}
+
 static void copy_data(struct rdma_ucm_conn_param *to, const struct uw_cm_param *from)
 {
-	uint16_t len = from->private_data_len < UINT8_MAX ? from->private_data_len : UINT8_MAX;
-
-	if (len)
-		memcpy(to->private_data, from->private_data, len);
-	to->private_data_len = (uint8_t)len;
+	to->private_data_len = data_length(from);
+	if (to->private_data_len)
+		memcpy(to->private_data, from->private_data, to->private_data_len);
 }
 
 /* Seen from here, what the peer may ask us is what we must answer, and the reverse. */
@@ -155,6 +158,23 @@ static void copy_depths(struct rdma_ucm_conn_param *to, const struct uw_cm_param
 {
 	to->responder_resources = (uint8_t)(from->ord < UINT8_MAX ? from->ord : UINT8_MAX);
 	to->initiator_depth = (uint8_t)(from->ird < UINT8_MAX ? from->ird : UINT8_MAX);
+}
+
+/* The address handle is made when the program fetches the event: here no function of the stack may
+ * be called. */
+static void copy_datagram(struct cm_event *e, const struct uw_cm_param *from)
+{
+	struct rdma_ucm_ud_param *to = &e->resp.param.ud;
+
+	to->private_data_len = data_length(from);
+	if (to->private_data_len)
+		memcpy(to->private_data, from->private_data, to->private_data_len);
+	to->qp_num = from->qpn;
+	to->qkey = from->qkey;
+	memcpy(e->own_gid, from->own_gid, sizeof(e->own_gid));
+	memcpy(e->peer_gid, from->peer_gid, sizeof(e->peer_gid));
+	e->tos = e->id->tos;
+	e->has_ah = to->qp_num != 0;
 }
 
 static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
@@ -167,8 +187,12 @@ static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	}
 	id->backlog--;
 	e->resp.event = CM_EV_CONNECT_REQUEST;
-	copy_data(&e->resp.param.conn, &ev->param);
-	copy_depths(&e->resp.param.conn, &ev->param);
+	if (cm_id_is_ud(id)) {
+		copy_datagram(e, &ev->param);
+	} else {
+		copy_data(&e->resp.param.conn, &ev->param);
+		copy_depths(&e->resp.param.conn, &ev->param);
+	}
 	queue_in_callback(e, ev->stack);
 }
 
@@ -199,6 +223,16 @@ static const struct outcome {
 	[UW_CM_DISCONNECTED] = { CM_EV_DISCONNECTED, 0, 0 },
 };
 
+/* As in the kernel: the accepting side has heard the peer's words with the request. */
+static void copy_outcome(const struct cm_id *id, const struct uw_cm_event *ev,
+			 struct rdma_ucm_conn_param *to)
+{
+	if (!id->passive)
+		copy_data(to, &ev->param);
+	if (ev->type == UW_CM_ESTABLISHED)
+		copy_depths(to, &ev->param);
+}
+
 /* True: e was queued. */
 static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
 {
@@ -217,11 +251,10 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	if (e->resp.event == CM_EV_ESTABLISHED && id->as_roce && !id->passive)
 		e->resp.event = CM_EV_CONNECT_RESPONSE;
 	e->resp.status = (uint32_t)status;
-	/* As in the kernel: the accepting side has heard the peer's words with the request. */
-	if (!id->passive)
-		copy_data(&e->resp.param.conn, &ev->param);
-	if (ev->type == UW_CM_ESTABLISHED)
-		copy_depths(&e->resp.param.conn, &ev->param);
+	if (cm_id_is_ud(id))
+		copy_datagram(e, &ev->param);
+	else
+		copy_outcome(id, ev, &e->resp.param.conn);
 	queue_in_callback(e, ev->stack);
 	return true;
 }

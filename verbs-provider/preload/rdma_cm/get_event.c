@@ -204,6 +204,7 @@ int cm_cmd_get_event(const struct cm_call *c)
 		child->api->ep_set_ctx(child->ep, child); /* from now on it has events */
 		cm_id_put(child);
 	}
+	cm_event_fill_ah(e);
 	err = cm_answer(c, cmd->response, &e->resp, sizeof(e->resp), least);
 	free(e);
 	return err;

@@ -109,8 +109,14 @@ int cm_id_endpoint(struct cm_id *id)
 		return -ENODEV;
 	loader_starting();
 	err = api->ep_create(e, cm_on_event, id, &id->ep);
-	if (err)
+	if (!err && cm_id_is_ud(id))
+		err = api->ep_set_datagrams(id->ep);
+	if (err && id->ep)
+		api->ep_destroy(id->ep);
+	if (err) {
+		id->ep = NULL;
 		return err;
+	}
 	id->api = api;
 	if (id->tos)
 		api->ep_set_tos(id->ep, id->tos);

@@ -9,8 +9,15 @@
 #include "rdma_cm.h"
 #include "uverbs/uverbs.h"
 
-enum { QPS_INIT = 1, QPS_RTR = 2, QPS_ERR = 6 };			   /* = IBV_QPS_* */
-enum { QP_STATE = 1 << 0, QP_ACCESS_FLAGS = 1 << 3, QP_TIMEOUT = 1 << 9 }; /* = IBV_QP_* */
+enum { QPS_INIT = 1, QPS_RTR = 2, QPS_ERR = 6 }; /* = IBV_QPS_* */
+enum {						 /* = IBV_QP_* */
+       QP_STATE = 1 << 0,
+       QP_ACCESS_FLAGS = 1 << 3,
+       QP_PKEY_INDEX = 1 << 4,
+       QP_PORT = 1 << 5,
+       QP_QKEY = 1 << 6,
+       QP_TIMEOUT = 1 << 9,
+};
 
 #define NO_INDEX UINT32_MAX /* the GUID alone names the device */
 
@@ -36,8 +43,7 @@ static struct addrs addrs_of(const struct cm_call *c)
 	return a;
 }
 
-/* As RoCEv2 makes a GID of an address. */
-static void address_to_gid(const struct sockaddr_storage *a, uint8_t gid[16])
+void cm_address_to_gid(const struct sockaddr_storage *a, uint8_t gid[16])
 {
 	memset(gid, 0, 16);
 	if (a->ss_family == AF_INET6) {
@@ -46,6 +52,25 @@ static void address_to_gid(const struct sockaddr_storage *a, uint8_t gid[16])
 		gid[10] = gid[11] = 0xff;
 		memcpy(gid + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
 	}
+}
+
+/* Datagrams: the path as RoCE has it, of which programs make an address handle (rsockets). It has a
+ * GRH since the hop limit is above 1. */
+static void fill_datagram_path(const struct cm_call *c, struct rdma_ucm_query_route_resp *r)
+{
+	struct ib_user_path_rec *p = &r->ib_route[0];
+	struct uw_device_attr dev;
+
+	if (!cm_id_is_ud(c->id) || c->id->state < CM_ROUTE_RESOLVED || !loader_device(&dev))
+		return;
+	r->num_paths = 1;
+	p->hop_limit = 64;
+	p->traffic_class = c->id->tos;
+	p->reversible = 1;
+	p->numb_path = 1;
+	p->pkey = htobe16(0xffff);
+	p->mtu_selector = p->rate_selector = p->packet_life_time_selector = 2; /* exactly */
+	p->mtu = uwarp_active_mtu(&dev);
 }
 
 int cm_cmd_query_route(const struct cm_call *c)
@@ -63,7 +88,8 @@ int cm_cmd_query_route(const struct cm_call *c)
 		r.port_num = 1;
 		uverbs_gid_of(&a.src, r.ib_route[0].sgid);
 		if (a.dst.ss_family)
-			address_to_gid(&a.dst, r.ib_route[0].dgid);
+			cm_address_to_gid(&a.dst, r.ib_route[0].dgid);
+		fill_datagram_path(c, &r);
 	}
 	return cm_answer(c, cmd->response, &r, sizeof(r),
 			 offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
@@ -153,7 +179,35 @@ static void fill_path(const struct cm_call *c, struct ib_uverbs_qp_attr *r)
 	r->ah_attr.is_global = 1;
 	r->ah_attr.port_num = 1;
 	r->ah_attr.grh.hop_limit = 64;
-	address_to_gid(&a.dst, r->ah_attr.grh.dgid);
+	cm_address_to_gid(&a.dst, r->ah_attr.grh.dgid);
+}
+
+void cm_event_fill_ah(struct cm_event *e)
+{
+	struct ib_uverbs_ah_attr *ah = &e->resp.param.ud.ah_attr;
+
+	if (!e->has_ah)
+		return;
+	ah->is_global = 1;
+	ah->port_num = 1;
+	ah->grh.hop_limit = 64;
+	ah->grh.traffic_class = e->tos;
+	ah->grh.sgid_index = uverbs_gid_index(e->own_gid);
+	memcpy(ah->grh.dgid, e->peer_gid, sizeof(ah->grh.dgid));
+}
+
+/* As the kernel for a QP of datagrams, which librdmacm takes to RTS by itself. */
+static int init_datagrams(const struct cm_call *c, uint32_t state)
+{
+	const struct rdma_ucm_init_qp_attr *cmd = c->in;
+	struct ib_uverbs_qp_attr r;
+
+	memset(&r, 0, sizeof(r));
+	r.qp_state = state;
+	r.port_num = 1;
+	r.qkey = UW_UD_QKEY;
+	r.qp_attr_mask = QP_STATE | QP_PKEY_INDEX | QP_PORT | QP_QKEY;
+	return cm_answer(c, cmd->response, &r, sizeof(r), sizeof(r));
 }
 
 /* As the kernel's iwcm, which leaves everything but the access rights to the connection itself.
@@ -167,6 +221,8 @@ int cm_cmd_init_qp_attr(const struct cm_call *c)
 		return -ENOSPC;
 	if (cmd->qp_state > QPS_ERR || !c->id->has_dev)
 		return -EINVAL;
+	if (cm_id_is_ud(c->id))
+		return init_datagrams(c, cmd->qp_state);
 	memset(&r, 0, sizeof(r));
 	r.qp_state = cmd->qp_state;
 	if (cmd->qp_state == QPS_INIT || cmd->qp_state == QPS_RTR) {

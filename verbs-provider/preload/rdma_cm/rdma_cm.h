@@ -64,6 +64,8 @@ struct cm_event {
 	struct cm_id *id;	  /* the id whose events_reported counts this event */
 	struct uw_ep *ep;	  /* CONNECT_REQUEST: the new endpoint, which the event owns */
 	const struct uw_api *api; /* the table to use with ep */
+	bool has_ah; /* datagrams: resp needs an address handle from own_gid to peer_gid */
+	uint8_t own_gid[16], peer_gid[16], tos;
 	struct rdma_ucm_event_resp resp;
 };
 TAILQ_HEAD(cm_events, cm_event);
@@ -160,6 +162,8 @@ void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_stor
 /* ---- events ---- */
 
 struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int status);
+/* Fill in the address handle in resp if has_ah. No lock may be held. */
+void cm_event_fill_ah(struct cm_event *e);
 /* Queue e on the file of its id. The caller holds cm.lock. */
 void cm_event_queue(struct cm_event *e);
 /* Move the queued events of id to the end of `to`. The caller holds cm.lock. */
@@ -176,10 +180,15 @@ uw_cm_event_fn cm_on_event;
 
 enum cm_state cm_id_state(const struct cm_id *id);
 void cm_id_set_state(struct cm_id *id, enum cm_state state);
-/* RC ids have an endpoint; UD ids have none. */
-static inline bool cm_id_is_rc(const struct cm_id *id)
+/* RDMA_PS_UDP: datagrams, and no connection. */
+static inline bool cm_id_is_ud(const struct cm_id *id)
 {
-	return id->qp_type != CM_QPT_UD;
+	return id->qp_type == CM_QPT_UD;
+}
+/* IPoIB is InfiniBand's alone. */
+static inline bool cm_id_has_endpoint(const struct cm_id *id)
+{
+	return id->ps != RDMA_PS_IPOIB;
 }
 
 /* ---- commands ---- */
@@ -203,6 +212,8 @@ cm_cmd_fn cm_cmd_get_event, cm_cmd_query_route, cm_cmd_query, cm_cmd_init_qp_att
  * `least` octets. -ENOSPC, -EFAULT. */
 int cm_answer(const struct cm_call *c, uint64_t to, const void *resp, size_t len, size_t least);
 
+/* As RoCEv2 makes a GID of an address. */
+void cm_address_to_gid(const struct sockaddr_storage *a, uint8_t gid[16]);
 /* The length of an IPv4 or IPv6 socket address. 0: another family. */
 socklen_t cm_addr_len(const void *addr);
 bool cm_addr_is_any(const void *addr);

@@ -29,8 +29,8 @@ static int resolve_within(struct cm_resolve *r, uint32_t timeout_ms, struct sock
 	struct cm_id *id = r->id;
 	int err;
 
-	if (!cm_id_is_rc(id))
-		return id->ps == RDMA_PS_IPOIB ? -EINVAL : -ENODEV;
+	if (!cm_id_has_endpoint(id))
+		return -EINVAL;
 	err = id->api->ep_resolve(id->ep, from, (struct sockaddr *)&r->dst, timeout_ms);
 	if (!err)
 		cm_id_local_addr(id, r->dst.ss_family, src);
@@ -159,7 +159,7 @@ static int resolve_start(struct cm_id *id, const void *src, const void *dst, uin
 	if (state == CM_BOUND && id->src.ss_family &&
 	    id->src.ss_family != ((const struct sockaddr *)dst)->sa_family)
 		return -EINVAL;
-	err = cm_id_is_rc(id) ? cm_id_endpoint(id) : 0;
+	err = cm_id_has_endpoint(id) ? cm_id_endpoint(id) : 0;
 	r = err ? NULL : calloc(1, sizeof(*r));
 	if (!r)
 		return err ? err : -ENOMEM;

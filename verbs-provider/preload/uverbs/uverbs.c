@@ -35,6 +35,19 @@ void uverbs_gid_of(const struct sockaddr_storage *addr, uint8_t gid[16])
 	}
 }
 
+uint8_t uverbs_gid_index(const uint8_t gid[16])
+{
+	struct uwarp_facts f;
+
+	if (!loader_facts_settled(&f))
+		return 0;
+	for (unsigned i = 0; i < f.n_gids; i++) {
+		if (f.gid[i].present && !memcmp(f.gid[i].raw, gid, 16))
+			return (uint8_t)i;
+	}
+	return 0;
+}
+
 static void fill_gid_entry(const struct uwarp_facts *f, unsigned i, struct ib_uverbs_gid_entry *e)
 {
 	struct netdev dev;

@@ -17,4 +17,7 @@ int uverbs_open(int flags);
  * itself for IPv6. For any other address the GID with index 0. All zero without an engine. */
 void uverbs_gid_of(const struct sockaddr_storage *addr, uint8_t gid[16]);
 
+/* The index of a GID of this device. 0: it has no such GID. */
+uint8_t uverbs_gid_index(const uint8_t gid[16]);
+
 #endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams of rdma_cm over the whole stack: one end asks which QP serves a port, the other answers
+ * (IBA volume 1, §12.11), whatever the link loses. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net.h"
+
+#define PORT 7174
+#define QPN  0x123456u
+
+struct heard {
+	unsigned requests, n;
+	enum uw_cm_event_type type;
+	int error;
+	struct uw_cm_param param;
+	uint8_t data[256];
+	struct uw_ep *request;
+};
+
+static void note(void *ctx, const struct uw_cm_event *ev)
+{
+	struct heard *h = ctx;
+
+	if (ev->type == UW_CM_CONNECT_REQUEST) {
+		h->requests++;
+		h->request = ev->ep;
+	} else {
+		h->n++;
+	}
+	h->type = ev->type;
+	h->error = ev->error;
+	h->param = ev->param;
+	if (ev->param.private_data_len)
+		memcpy(h->data, ev->param.private_data, ev->param.private_data_len);
+}
+
+static bool was_asked(void *arg)
+{
+	return ((struct heard *)arg)->requests;
+}
+
+static bool has_outcome(void *arg)
+{
+	return ((struct heard *)arg)->n;
+}
+
+static struct uw_ep *make(struct sim *s, struct heard *h)
+{
+	struct uw_ep *ep;
+
+	memset(h, 0, sizeof(*h));
+	assert_int_equal(uw_ep_create(s->e, note, h, &ep), 0);
+	assert_int_equal(uw_ep_set_datagrams(ep), 0);
+	return ep;
+}
+
+static struct uw_ep *listener(struct sim *s, struct heard *h)
+{
+	struct sockaddr_storage at = sim_addr(s, SIM_B, PORT);
+	struct uw_ep *ep = make(s, h);
+
+	assert_int_equal(uw_ep_bind(ep, (struct sockaddr *)&at), 0);
+	assert_int_equal(uw_ep_listen(ep, 5), 0);
+	return ep;
+}
+
+static struct uw_ep *asking(struct sim *s, struct heard *h)
+{
+	struct sockaddr_storage from = sim_addr(s, SIM_A, 0), to = sim_addr(s, SIM_B, PORT);
+	const struct uw_cm_param p = { .private_data = "hello", .private_data_len = 6 };
+	struct uw_ep *ep = make(s, h);
+
+	assert_int_equal(uw_ep_resolve(ep, (struct sockaddr *)&from, (struct sockaddr *)&to, 1000),
+			 0);
+	assert_int_equal(uw_ep_connect(ep, 0, &p), 0);
+	return ep;
+}
+
+static void ask_and_answer(const struct sim_options *o)
+{
+	const struct uw_cm_param p = { .private_data = "yes", .private_data_len = 4 };
+	struct heard server, client;
+	struct uw_ep *ls, *ep;
+	struct sim s;
+
+	sim_open(&s, o);
+	ls = listener(&s, &server);
+	ep = asking(&s, &client);
+	assert_true(sim_until(&s, was_asked, &server, 30000000));
+	assert_string_equal((char *)server.data, "hello");
+	assert_int_equal(uw_ep_accept(server.request, QPN, &p), 0);
+	assert_int_equal(uw_ep_accept(server.request, QPN, &p), -EINVAL); /* once */
+	assert_true(sim_until(&s, has_outcome, &client, 30000000));
+	assert_int_equal(client.type, UW_CM_ESTABLISHED);
+	assert_int_equal(client.param.qpn, QPN);
+	assert_int_equal(client.param.qkey, UW_UD_QKEY);
+	assert_string_equal((char *)client.data, "yes");
+	assert_int_equal(server.requests, 1);
+	assert_int_equal(server.n, 0); /* who accepts hears no more of it */
+	uw_ep_destroy(server.request);
+	uw_ep_destroy(ep);
+	uw_ep_destroy(ls);
+	sim_close(&s);
+}
+
+static void test_ask_and_answer(void **state)
+{
+	(void)state;
+	ask_and_answer(&(struct sim_options){ .mtu = 1500, .seed = 1 });
+	ask_and_answer(&(struct sim_options){ .mtu = 1500, .seed = 2, .ip6 = true });
+	ask_and_answer(&(struct sim_options){ .mtu = 9000, .seed = 3, .direct = true });
+}
+
+/* A request or a reply that is lost is asked for again, and one that comes twice asks the program
+ * once. */
+static void test_under_loss(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 20; seed++)
+		ask_and_answer(&(struct sim_options){
+			.mtu = 1500, .seed = seed, .direct = true, .drop_ppm = 300000 });
+	ask_and_answer(&(struct sim_options){
+		.mtu = 1500, .seed = 5, .direct = true, .dup_ppm = 900000, .reorder_ppm = 200000 });
+}
+
+/* IBA §12.11.2.1: status 1 where nothing serves the port, 2 where the program says no. */
+static void test_refusals(void **state)
+{
+	struct sim s;
+	struct heard server, client;
+	struct uw_ep *ls, *ep;
+	const struct uw_cm_param p = { 0 };
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ .mtu = 1500, .seed = 4 });
+	ep = asking(&s, &client);
+	assert_true(sim_until(&s, has_outcome, &client, 30000000));
+	assert_int_equal(client.type, UW_CM_UNREACHABLE);
+	assert_int_equal(client.error, 1);
+	uw_ep_destroy(ep);
+	ls = listener(&s, &server);
+	ep = asking(&s, &client);
+	assert_true(sim_until(&s, was_asked, &server, 30000000));
+	assert_int_equal(uw_ep_reject(server.request, &p), 0);
+	assert_true(sim_until(&s, has_outcome, &client, 30000000));
+	assert_int_equal(client.type, UW_CM_UNREACHABLE);
+	assert_int_equal(client.error, 2);
+	uw_ep_destroy(server.request);
+	uw_ep_destroy(ep);
+	uw_ep_destroy(ls);
+	sim_close(&s);
+}
+
+/* Nobody answers at all. */
+static void test_it_gives_up(void **state)
+{
+	struct sim s;
+	struct heard client;
+	struct uw_ep *ep;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){
+			     .mtu = 1500, .seed = 6, .direct = true, .drop_ppm = 1000000 });
+	ep = asking(&s, &client);
+	assert_true(sim_until(&s, has_outcome, &client, 31000000));
+	assert_int_equal(client.type, UW_CM_UNREACHABLE);
+	assert_int_equal(client.error, -ETIMEDOUT);
+	uw_ep_destroy(ep);
+	sim_close(&s);
+}
+
+/* The program goes while it is asked, and while it asks. */
+static void test_the_end_meanwhile(void **state)
+{
+	struct sim s;
+	struct heard server, client;
+	struct uw_ep *ls, *ep;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ .mtu = 1500, .seed = 7 });
+	ls = listener(&s, &server);
+	ep = asking(&s, &client);
+	assert_true(sim_until(&s, was_asked, &server, 30000000));
+	uw_ep_destroy(ep);
+	assert_int_equal(uw_ep_accept(server.request, QPN, &(struct uw_cm_param){ 0 }), 0);
+	sim_settle(&s);
+	assert_int_equal(sim_stats(&s).sidr_rx_stale, 1);
+	uw_ep_destroy(server.request);
+	uw_ep_destroy(ls);
+	sim_settle(&s);
+	sim_close(&s);
+}
+
+/* Ports of datagrams are apart from TCP's. */
+static void test_ports(void **state)
+{
+	struct sim s;
+	struct heard h[4];
+	struct uw_ep *ls, *other, *tcp;
+	struct sockaddr_storage at, got;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ .mtu = 1500, .seed = 8 });
+	at = sim_addr(&s, SIM_B, PORT);
+	ls = listener(&s, &h[0]);
+	other = make(&s, &h[1]);
+	assert_int_equal(uw_ep_bind(other, (struct sockaddr *)&at), -EADDRINUSE);
+	at = sim_addr(&s, SIM_B, 0);
+	assert_int_equal(uw_ep_bind(other, (struct sockaddr *)&at), 0);
+	assert_int_equal(uw_ep_set_datagrams(other), -EINVAL); /* too late */
+	uw_ep_local_addr(other, &got);
+	assert_int_not_equal(((struct sockaddr_in *)&got)->sin_port, 0);
+	at = sim_addr(&s, SIM_B, PORT);
+	assert_int_equal(uw_ep_create(s.e, note, &h[2], &tcp), 0);
+	assert_int_equal(uw_ep_bind(tcp, (struct sockaddr *)&at), 0);
+	uw_ep_destroy(tcp);
+	uw_ep_destroy(other);
+	uw_ep_destroy(ls);
+	sim_close(&s);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_ask_and_answer),	  cmocka_unit_test(test_under_loss),
+	cmocka_unit_test(test_refusals),	  cmocka_unit_test(test_it_gives_up),
+	cmocka_unit_test(test_the_end_meanwhile), cmocka_unit_test(test_ports),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
