@@ -80,6 +80,8 @@ static const struct change ep_changes[] = {
 	{ EP_RESOLVED, EP_RESOLVED },	 { EP_RESOLVED, EP_NO_PEER_YET },
 	{ EP_NO_PEER_YET, EP_RESOLVED }, { EP_NO_PEER_YET, EP_NO_PEER_YET },
 	{ EP_RESOLVED, EP_HAS_CONN },	 { EP_NO_PEER_YET, EP_HAS_CONN },
+	{ EP_IDLE, EP_HAS_SIDR }, /* a request of datagrams */
+	{ EP_RESOLVED, EP_HAS_SIDR },	 { EP_NO_PEER_YET, EP_HAS_SIDR },
 };
 
 static void an_endpoint_changes_as_the_table_says(void **state)
