@@ -98,6 +98,7 @@ static const struct row rows[UW_STATUS_COUNT] = {
 	[UW_E_NOMEM] = { "out of memory", LOCAL, ENOMEM, UW_WC_GENERAL_ERR },
 	[UW_E_BUSY] = { "in use", LOCAL, EBUSY, UW_WC_GENERAL_ERR },
 	[UW_E_NOENT] = { "not found", LOCAL, ENOENT, UW_WC_GENERAL_ERR },
+	[UW_E_NO_ROUTE] = { "no route", LOCAL, ENETUNREACH, UW_WC_GENERAL_ERR },
 	[UW_E_UNREACHABLE] = { "unreachable", LOCAL, EHOSTUNREACH, UW_WC_GENERAL_ERR },
 	[UW_E_REFUSED] = { "connection refused", LOCAL, ECONNREFUSED, UW_WC_GENERAL_ERR },
 	[UW_E_REJECTED] = { "rejected by the peer", LOCAL, ECONNREFUSED, UW_WC_GENERAL_ERR },

@@ -66,6 +66,7 @@ typedef enum uw_status {
 	UW_E_BUSY,
 	UW_E_NOENT,
 	UW_E_UNREACHABLE,
+	UW_E_NO_ROUTE, /* neither a network of the link nor a route has the address */
 	UW_E_REFUSED,
 	UW_E_REJECTED,
 	UW_E_TIMEOUT,

@@ -314,6 +314,8 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 
 	if (!ep_may_enter(ep->state, next))
 		st = UW_E_INVAL;
+	else if (ep->stack->llp->has_way && !ep->stack->llp->has_way(l, to))
+		st = UW_E_NO_ROUTE;
 	if (!st) {
 		ep->l = l;
 		ep->local = *local;
@@ -325,6 +327,8 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 	if (!st)
 		ep->state = (uint8_t)next;
 	conn_api_unlock(s);
+	if (st == UW_E_NO_ROUTE)
+		conn_log_failed(&ep->asked, ep->rport, st);
 	return st;
 }
 

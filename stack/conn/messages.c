@@ -21,6 +21,9 @@ const char *conn_advice(uw_status why)
 	case UW_E_UNREACHABLE:
 		return "no uwarp process has that address: see `uwarp-run --list`, or check --link "
 		       "and --ip";
+	case UW_E_NO_ROUTE:
+		return "no route leads to that address: see `ip route`, or give --gateway, --route "
+		       "or a prefix (--ip A/N)";
 	case UW_E_TIMEOUT:
 		return "no answer: check the address, the link and the peer";
 	case UW_E_MPA_TIMEOUT:

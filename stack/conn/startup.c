@@ -15,6 +15,7 @@ static enum uw_cm_event_type failure_event(uw_status why)
 	case UW_E_REFUSED:
 		return UW_CM_REFUSED;
 	case UW_E_UNREACHABLE:
+	case UW_E_NO_ROUTE:
 	case UW_E_TIMEOUT:
 		return UW_CM_UNREACHABLE;
 	case UW_E_REJECTED:

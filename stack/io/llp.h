@@ -205,6 +205,9 @@ struct llp_ops {
 	/* Is the MAC known that packets to this address go to? If not, the network is asked for it;
 	 * of packets sent meanwhile only the last one waits. */
 	bool (*neighbour)(struct io_link *l, const struct uw_ip *to);
+	/* Is there a way to this address: a network of the link, a route, or the address itself?
+	 * NULL: the transport cannot tell. */
+	bool (*has_way)(const struct io_link *l, const struct uw_ip *to);
 
 	/* The frames in v go to input() next: prefetch the state of their connections. NULL: not
 	 * needed. */

@@ -179,7 +179,10 @@ static uw_status read_ends(struct stack *s, const struct uw_peer *p, struct rc *
 		return UW_E_ADDR;
 	if (ep_means_all(&rc->peer.addr) && !io_source_for(rc->l, &rc->peer.addr, &rc->peer.addr))
 		return UW_E_UNREACHABLE;
-	return ep_local_for(rc->l, &from, &rc->peer.addr, &rc->self.addr);
+	st = ep_local_for(rc->l, &from, &rc->peer.addr, &rc->self.addr);
+	if (!st && s->llp->has_way && !s->llp->has_way(rc->l, &rc->peer.addr))
+		st = UW_E_NO_ROUTE;
+	return st;
 }
 
 static uw_status fill_in(struct conn_qp *q, const struct uw_peer *p, struct rc *rc)

@@ -77,6 +77,13 @@ static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 	return to_neighbor(nif, p, to);
 }
 
+bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to)
+{
+	struct uw_ip hop;
+
+	return l->flags & IO_P2P || io_has(l, to) || route_next_hop(l, to, &hop);
+}
+
 static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)
 {
 	const struct io_link *l = nif->state;

@@ -13,6 +13,9 @@ bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input);
  * reacts to messages that a host without routers has no use for. */
 bool edge_nif_wants(const struct io_link *l, const struct pbuf *p);
 
+/* llp_ops.has_way. Between processes there always is one. */
+bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to);
+
 /* Before it goes to lwIP: is its TCP checksum to be verified? Not if the link's marks say that it is
  * good. */
 void edge_nif_trust(struct netif *nif, const struct io_frame *f);

@@ -33,6 +33,7 @@ const struct llp_ops llp_raw = {
 	.info = edge_info,
 	.set_tos = edge_set_tos,
 	.neighbour = edge_neighbour,
+	.has_way = edge_nif_has_way,
 	.packet_begin = edge_packet_begin,
 	.packet_end = edge_packet_end,
 	.prefetch = edge_prefetch,

@@ -138,6 +138,7 @@ static void completions_that_programs_look_for(void **state)
 	assert_int_equal(uw_status_errno(UW_E_BUSY), EBUSY);
 	assert_int_equal(uw_status_errno(UW_E_REFUSED), ECONNREFUSED);
 	assert_int_equal(uw_status_errno(UW_E_UNREACHABLE), EHOSTUNREACH);
+	assert_int_equal(uw_status_errno(UW_E_NO_ROUTE), ENETUNREACH);
 }
 
 static void a_value_out_of_range_is_survived(void **state)

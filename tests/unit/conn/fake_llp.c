@@ -152,6 +152,13 @@ static void set_tos(struct llp_conn *c, uint8_t tos)
 	c->addrs.tos = tos;
 }
 
+static bool has_way(const struct io_link *l, const struct uw_ip *to)
+{
+	(void)l;
+	(void)to;
+	return !fake_llp.no_way;
+}
+
 const struct llp_ops fake_llp_ops = {
 	.poll = none,
 	.acks = nothing,
@@ -173,4 +180,5 @@ const struct llp_ops fake_llp_ops = {
 	.tx_flush = tx_flush,
 	.addrs = addrs,
 	.set_tos = set_tos,
+	.has_way = has_way,
 };

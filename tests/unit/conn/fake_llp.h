@@ -42,6 +42,7 @@ struct fake_llp {
 	uw_status connect;	  /* what connect() returns */
 	unsigned connects;
 	void (*on_flush)(void);		     /* when the links are flushed; NULL: nothing */
+	bool no_way;			     /* has_way() says no to each address */
 	uint16_t taken_port;		     /* port_free() says no to it; network order */
 	struct llp_conn *order[FAKE_OCTETS]; /* whose segments they were, in their order */
 	unsigned n_order;

@@ -141,6 +141,24 @@ static void calls_out_of_order_change_nothing(void **state)
 	world_close(w);
 }
 
+/* RFC 1122 §3.3.1: no packet can go to an address without a route, so nobody waits for an answer.
+ */
+static void without_a_route_it_fails_at_once(void **state)
+{
+	struct sockaddr_in there = addr4(0x0a000009, 7001);
+	struct world *w = world_open(1);
+	struct uw_ep *ep = make_ep(w);
+
+	(void)state;
+	fake_llp.no_way = true;
+	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&there, 100), -ENETUNREACH);
+	assert_int_equal(ep->state, EP_IDLE);
+	fake_llp.no_way = false; /* it may be tried again */
+	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&there, 100), 0);
+	uw_ep_destroy(ep);
+	world_close(w);
+}
+
 static void an_endpoint_goes_from_state_to_state(void **state)
 {
 	struct sockaddr_in there = addr4(0x0a000009, 7001), other = addr4(0x0a000008, 7002);
@@ -215,6 +233,7 @@ int main(void)
 		cmocka_unit_test(another_change_is_counted_and_ends_it),
 		cmocka_unit_test(an_endpoint_changes_as_the_table_says),
 		cmocka_unit_test(calls_out_of_order_change_nothing),
+		cmocka_unit_test(without_a_route_it_fails_at_once),
 		cmocka_unit_test(an_endpoint_goes_from_state_to_state),
 		cmocka_unit_test(a_cm_less_qp_changes_as_the_table_says),
 		cmocka_unit_test(another_change_of_it_is_counted),

@@ -3,7 +3,10 @@
  * §4.2.3.9, RFC 5927). */
 #include "bed.h"
 
+#include <endian.h>
+
 #include "base/be.h"
+#include "io/route/table.h"
 
 #define PORT	 7000u
 #define OUR_PORT 33000u
@@ -304,6 +307,24 @@ static void it_is_forbidden(void **state)
 }
 
 /* RFC 1122 §4.2.3.9: 0, 1 and 5 are soft. RFC 5461 §4.1: but not for ever while connecting. */
+/* The link's network, our own address, and what a route leads to; nothing else. */
+static void where_there_is_a_way(void **state)
+{
+	const struct uw_ip near = uw_ip_v4(htobe32(BED_THEIRS)), ours = uw_ip_v4(htobe32(BED_OURS)),
+			   far = uw_ip_v4(htobe32(0x0b000001));
+	struct route_table t = { 0 };
+
+	(void)state;
+	assert_true(llp_raw.has_way(&bed.link, &near) && llp_raw.has_way(&bed.link, &ours));
+	assert_false(llp_raw.has_way(&bed.link, &far));
+	route_add(&t, &(struct route){ .net = { far, UW_IP_V4_BITS + 8 }, .via = near });
+	route_sort(&t);
+	bed.link.routes = &t;
+	assert_true(llp_raw.has_way(&bed.link, &far));
+	bed.link.routes = NULL;
+	route_clear(&t);
+}
+
 static void there_is_no_route(void **state)
 {
 	uint32_t seq = call();
@@ -357,6 +378,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_link_becomes_shorter, up, down),
 		cmocka_unit_test_setup_teardown(nobody_listens, up, down),
 		cmocka_unit_test_setup_teardown(it_is_forbidden, up, down),
+		cmocka_unit_test_setup_teardown(where_there_is_a_way, up, down),
 		cmocka_unit_test_setup_teardown(there_is_no_route, up, down),
 		cmocka_unit_test_setup_teardown(a_guess_does_not_end_it, up, down),
 		cmocka_unit_test_setup_teardown(one_that_is_up_bears_all, up, down),
