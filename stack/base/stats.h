@@ -27,6 +27,7 @@
 	X(tcp_black_holes) \
 	X(tcp_tx_cut) \
 	X(icmp_rx_refused) \
+	X(ip_conflicts) \
 	X(tcp_rx_copied_out) \
 	X(tcp_rx_no_memory) \
 	X(mpa_rx_fpdus) \

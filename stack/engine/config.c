@@ -24,6 +24,7 @@ static void defaults(struct uw_config *c)
 	c->connect_ms = 5000;
 	c->rnr_ms = 10000;
 	c->keepalive_ms = 4000;
+	c->dad_ms = 200;
 	c->rc_wait_ms = 60000;
 	c->stat = true;
 }
@@ -231,6 +232,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_RNR_MS", 0, 3600000, &c->rnr_ms },
 		{ "UWARP_SPEAK_FIRST_MS", 0, 600000, &c->speak_first_ms },
 		{ "UWARP_KEEPALIVE_MS", 0, 86400000, &c->keepalive_ms },
+		{ "UWARP_DAD_MS", 0, 60000, &c->dad_ms },
 		{ "UWARP_RC_WAIT_MS", 10, 86400000, &c->rc_wait_ms },
 	};
 	const struct truth truths[] = {

@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "engine/addresses.h"
 #include "engine/engine.h"
 #include "engine/links.h"
 #include "engine/routes.h"
@@ -188,9 +189,12 @@ static void take_links(struct uw_engine *e, struct io_link *const *links)
 }
 
 /* On an error the links are closed. */
-static uw_status find_routes(struct uw_engine *e, struct io_link *const *links)
+static uw_status find_place(struct uw_engine *e, struct io_link *const *links)
 {
-	uw_status st = engine_routes_open(e, links);
+	uw_status st = engine_addresses_search(e, links);
+
+	if (!st)
+		st = engine_routes_open(e, links);
 
 	for (unsigned i = 0; st && i < e->n_stacks; i++)
 		links[i]->ops->close(links[i]);
@@ -206,7 +210,7 @@ static int start(struct uw_engine *e)
 	int err = 0;
 
 	if (!st)
-		st = find_routes(e, links);
+		st = find_place(e, links);
 	if (st)
 		return engine_errno(st);
 	take_links(e, links);

@@ -61,6 +61,8 @@ enum io_flags {
 	IO_TCP_ONLY = 1 << 16, /* packets of RoCEv2 do not come through */
 	/* A thread of the program can wait for frames with poll() on wait.fd and frames_fd. */
 	IO_WAITS = 1 << 17,
+	/* Other hosts share the network, and one may have our address (io/dad). */
+	IO_NEIGHBOURS = 1 << 18,
 };
 
 struct io_stats {

@@ -182,6 +182,7 @@ def no_uwarp_there(addr):
 
 NOT_LISTENING = r"^uwarp: cannot connect to [\d.]+:\d+: nothing listens on that port: start the server first"
 NO_ANSWER = r"^uwarp: cannot connect to [\d.]+:\d+: .*(check the address|no .* has that address)"
+NO_ROUTE = r"^uwarp: cannot connect to 192.168.77.1:\d+: no route leads to that address"
 NOT_MPA = r"^uwarp: cannot connect to [\d.]+:\d+: .*(does not speak iWARP|is it an iWARP listener)"
 
 MEMIF = [
@@ -234,7 +235,11 @@ VETH = [
             options=["--link", "packet:veth-a", "--ip", "10.77.0.1/24", "--mtu", "9000"], code=1),
     Refused("rping", "-c -a 10.77.0.8", NO_ANSWER, CONNECT, role="server"),
     Refused("ib_write_bw", "-R 10.77.0.8", NO_ANSWER, SOON, role="server", env=SOONER),
-    Refused("rping", "-c -a 192.168.77.1", NO_ANSWER, CONNECT, role="server"),
+    Refused("rping", "-c -a 192.168.77.1", NO_ROUTE, role="server"),
+    *(Alien("rping", "-c -a 10.77.0.2", r"^uwarp: address 10.77.0.9 is in use: a host with the MAC [0-9a-f:]{17} has it; give an unused one",
+            role="server", options=["--link", f"{kind}:veth-a", "--ip", "10.77.0.9/24"], talk=None) for kind in ("packet", "af_packet")),
+    WhileServing("rping", "-c -a 10.77.0.1", r"^uwarp: address fd77::1 is in use: a host with the MAC",
+                 options=["--link", "packet:veth-b", "--ip", "10.77.0.5/24,fd77::1/64"]),
     WhileServing("rping", "-c -a {server} -p 7777", NOT_LISTENING, CONNECT),
     Alien("rping", "-c -a 10.77.0.9", NOT_LISTENING, CONNECT, talk=None),
     Alien("rping", "-c -a 10.77.0.9", NOT_MPA, CONNECT, talk="http"),

@@ -64,11 +64,11 @@ struct uw_config {
 	char run_dir[256];
 	/* the user did not ask for `ip`: if another process has it, take a free address */
 	bool ip_auto;
-	int addr_fd;	   /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
+	int addr_fd; /* descriptor that reserves `ip` (inherited from uwarp-run), or -1 */
 	/* "GATEWAY", or one for each version of IP, separated by a comma; "" = where the link is an
 	 * interface of the kernel, the kernel's */
 	char gateway[128];
-	char routes[512]; /* "NETWORK/BITS=GATEWAY", separated by commas */
+	char routes[512];  /* "NETWORK/BITS=GATEWAY", separated by commas */
 	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
 	uint64_t rate_bps; /* limit of the rate of sending, bits per second; 0 = none */
 	char impair[256];  /* impairment of frames (io/impair/options.h); "" = none */
@@ -96,6 +96,9 @@ struct uw_config {
 	/* If not 0: probe a peer that was silent for this time, and twice more (RFC 1122 §4.2.3.6).
 	 * Not used on links that report the end of a peer; default 4000 */
 	unsigned keepalive_ms;
+	/* How long to wait, before an address of our own is used on a network, for another host to
+	 * say that it has it (RFC 5227, RFC 4862); 0: do not ask; default 200 */
+	unsigned dad_ms;
 	/* default UW_THREADS_ADAPTIVE; with several stacks, ADAPTIVE means C3 */
 	enum uw_threads threads;
 	/* Number of stacks, 1..UW_STACKS_MAX; each has its own lock, thread and queue of the link

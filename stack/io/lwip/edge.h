@@ -21,7 +21,7 @@
  *   records      conn.c: a record is made and freed, a connection ends
  *   receiving    pcb/rx.c (octets to the user), pcb/rx_fast.c
  *   beginning    connect.c (and the callbacks that lwIP gets), pcb/listen.c
- *   packets      packet.c (RoCEv2)
+ *   packets      packet.c (RoCEv2), defend.c (other hosts with our address)
  *   entry        netif.c (frames in), pcb/timers.c, ops.c (the transport's table)
  *
  * lwIP's state is global, so there is one struct edge. A process with several stacks has several
@@ -30,6 +30,7 @@
 #ifndef UWARP_LWIP_EDGE_H
 #define UWARP_LWIP_EDGE_H
 
+#include "io/dad/dad.h"
 #include "io/llp.h"
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
@@ -55,7 +56,8 @@ struct edge_link {
 	unsigned tx_n;
 	struct io_frame *self[EDGE_SELF]; /* sent to our own address, taken in by edge_poll */
 	unsigned self_n;
-	struct io_frame *packet; /* begun by edge_packet_begin */
+	struct io_frame *packet;    /* begun by edge_packet_begin */
+	struct dad_defence defence; /* defend.c */
 };
 
 /* The half-open connections of peers that share a group, the oldest first. */
@@ -165,8 +167,8 @@ void edge_lists_show(const struct edge_lists *l);
 void edge_syn_init(void);
 /* A SYN of that peer came: is there a place for one more half-open connection? */
 bool edge_syn_room(const struct uw_ip *peer);
-/* A segment came: if it is a SYN that begins anew in place of a connection in TIME_WAIT, that one is
- * freed and s->c is NULL. */
+/* A segment came: if it is a SYN that begins anew in place of a connection in TIME_WAIT, that one
+ * is freed and s->c is NULL. */
 void edge_syn_reuse(struct edge_segment *s);
 
 /* ---- pcb/listen.c ---------------------------------------------------------------------------- */
@@ -214,6 +216,16 @@ unsigned edge_poll(void);
 bool edge_flush_links(void);
 void edge_timers(void);
 uint64_t edge_next_timer_us(void);
+
+/* ---- defend.c ---------------------------------------------------------------------------- */
+
+/* A frame came on a link that is a network: count, say and answer another host's use of our
+ * address. */
+void edge_defend(struct edge_link *el, const struct io_frame *f);
+/* Tell the network of our addresses while they are new. */
+void edge_defend_timer(void);
+/* Microseconds until the next time; UINT64_MAX: none. */
+uint64_t edge_defend_next_us(void);
 
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
 		      struct llp_listener **out) UW_CHECK;

@@ -75,6 +75,10 @@ static void arp(struct program *p, const struct filter_ask *a)
 		jump(p, BPF_JEQ, 2, 0, TO_DROP);
 	}
 	load(p, BPF_W, 38);
+	jump(p, BPF_JEQ, ntohl(a->addr), TO_TAKE, a->shared ? TO_DROP : 0);
+	if (a->shared)
+		return;
+	load(p, BPF_W, 28); /* somebody else says that it is his (RFC 5227 §2.4) */
 	jump(p, BPF_JEQ, ntohl(a->addr), TO_TAKE, TO_DROP);
 }
 
@@ -140,6 +144,8 @@ static void ip6(struct program *p, const struct filter_ask *a)
 	jump(p, BPF_JEQ, IPPROTO_TCP, 1, 0);
 	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, TO_DROP);
 	load(p, BPF_W, 50);
+	jump(p, BPF_JEQ, 1, TO_TAKE,
+	     0); /* ff02::1: who has an address tells all (RFC 4862 §5.4.3) */
 	for (unsigned i = 0; i < a->n_ip6; i++) {
 		uint32_t end = uw_be32(a->ip6[i].ip.b + 12);
 

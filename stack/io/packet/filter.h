@@ -22,7 +22,8 @@ struct filter_ask {
 	bool local;
 	const uint16_t *ports; /* network order */
 	unsigned n_ports;
-	/* pass TCP, RoCEv2, ICMPv6 and neighbor solicitations for these addresses */
+	/* pass TCP, RoCEv2, ICMPv6 and neighbor solicitations for these addresses, and to all nodes
+	 */
 	const struct uw_net *ip6;
 	unsigned n_ip6;
 };

@@ -221,7 +221,7 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 	p->l.bps = i->bps ? i->bps : BPS_UNKNOWN;
 	p->l.headroom = FRAMES_HEADROOM;
 	p->l.doorbell = &p->doorbell;
-	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | (p->shared ? IO_SHARED : 0u);
+	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | (p->shared ? IO_SHARED : 0u);
 	p->merges = !cfg->no_tso;
 	if (p->merges)
 		p->l.flags |= IO_TSO;
@@ -231,6 +231,10 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 /* IPv6's neighbours are asked for at a multicast address (RFC 4291 §2.7.1, RFC 2464 §7). */
 static void join_groups(struct packet_link *p)
 {
+	static const uint8_t all_nodes[6] = { 0x33, 0x33, 0, 0, 0, 1 };
+
+	if (p->l.n_ip6)
+		interface_join(&p->interface, p->fd, all_nodes);
 	for (unsigned i = 0; i < p->l.n_ip6; i++) {
 		const uint8_t *b = p->l.ip6[i].ip.b;
 		const uint8_t mac[6] = { 0x33, 0x33, 0xff, b[13], b[14], b[15] };

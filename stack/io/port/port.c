@@ -167,6 +167,7 @@ static void fill_sender(struct queue *q, struct port_job *j, const struct rte_et
 	s->tso.mp = q->pools.tx;
 	s->tso.on = !j->no_tso &&
 		    (j->tso == DPDK_TSO_ON || (j->tso == DPDK_TSO_AUTO && !tso_uncut(info)));
+	q->link.flags |= IO_NEIGHBOURS;
 	if (s->tso.on)
 		q->link.flags |= IO_TSO;
 	if (j->csum && csum_rx_offloads(info))

@@ -81,6 +81,9 @@ static void hear(const struct io_frame *f)
 
 	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 24) == BED_THEIRS)
 		bed.arp = true;
+	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 14) == BED_OURS &&
+	    uw_be32(ip + 24) == BED_OURS)
+		bed.announced++;
 	if (uw_be16(ip - 2) != 0x0800 || ip[9] != 6) /* the announcement of our address */
 		return;
 	assert_true(f->len >= ETH + 40 && ip[0] == 0x45);
@@ -313,6 +316,16 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	llp_raw.input(&bed.link, f);
 	if (!bed.burst)
 		bed_flush();
+}
+
+void bed_in_frame(const void *p, size_t n)
+{
+	struct io_frame *f = frame_new(n);
+
+	memcpy(f->data, p, n);
+	f->len = (uint32_t)n;
+	llp_raw.input(&bed.link, f);
+	bed_flush();
 }
 
 void bed_be_network(void)

@@ -55,12 +55,13 @@ struct bed {
 	unsigned frames, pool; /* frames that exist; no more than these */
 	struct llp_listener *ls;
 	struct bed_conn conn[BED_CONNS];
-	unsigned conns; /* how many of them are in use; accepted ones in order */
-	bool pause;	/* new connections pause */
-	size_t grain;	/* of new connections */
-	bool burst;	/* bed_flush is left to the test: what comes meanwhile is one burst */
-	bool arp;	/* we were asked for their MAC */
-	bool scaled;	/* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
+	unsigned conns;	    /* how many of them are in use; accepted ones in order */
+	bool pause;	    /* new connections pause */
+	size_t grain;	    /* of new connections */
+	bool burst;	    /* bed_flush is left to the test: what comes meanwhile is one burst */
+	unsigned announced; /* ARP requests of ours for our own address */
+	bool arp;	    /* we were asked for their MAC */
+	bool scaled; /* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
 	struct bed_seg out[BED_OUT];
 	unsigned sent;
@@ -71,8 +72,8 @@ extern struct bed bed;
 void bed_open(void);
 /* The same with another sequence of random numbers; bed_open's is 1. */
 void bed_open_seeded(uint64_t seed);
-/* From now on the link is a network, on which segments may be lost; BED_THEIRS asks for our address,
- * so its own is known. Of a bed that is open. */
+/* From now on the link is a network, on which segments may be lost; BED_THEIRS asks for our
+ * address, so its own is known. Of a bed that is open. */
 void bed_be_network(void);
 /* The link is a network's: with ARP, and IP checksums. */
 void bed_open_network(void);
@@ -81,6 +82,8 @@ void bed_close(void);
 
 /* A segment comes; what it leads to is done when this returns. */
 void bed_in(const struct bed_seg *s);
+/* A frame as it is. */
+void bed_in_frame(const void *p, size_t n);
 /* An IPv4 packet of any protocol and content. */
 void bed_in_ip(uint8_t proto, const void *p, size_t n);
 void bed_pass(uint64_t us);

@@ -114,7 +114,7 @@ static int near_end(struct node *n, int arg)
 		return SKIPPED;
 	}
 	CHECK(st == UW_OK);
-	CHECK(n->l->mtu == k->mtu && !n->l->flags && n->l->bps > 0);
+	CHECK(n->l->mtu == k->mtu && n->l->flags == IO_NEIGHBOURS && n->l->bps > 0);
 	exchange(n, 0);
 	node_close(n);
 	/* A second time in the same process, which DPDK's XDP driver is not made for. */

@@ -7,7 +7,7 @@
 
 #include "lwip/timeouts.h"
 
-uint64_t edge_next_timer_us(void)
+static uint64_t next_of_tcp(void)
 {
 	uint64_t tick = TCP_TMR_INTERVAL * 1000;
 
@@ -16,6 +16,13 @@ uint64_t edge_next_timer_us(void)
 	if (tcp_active_pcbs)
 		return LWIP_MIN(tick, edge_loss_next_us());
 	return LWIP_MIN(25 * tick, edge_active_list_next_us());
+}
+
+uint64_t edge_next_timer_us(void)
+{
+	uint64_t tcp = next_of_tcp(), defence = edge_defend_next_us();
+
+	return LWIP_MIN(tcp, defence);
 }
 
 #define PATIENT 8u /* below TCP_MAXRTX, at which lwIP gives up */
@@ -46,5 +53,6 @@ void edge_timers(void)
 	wait_for_stopped();
 	sys_check_timeouts();
 	edge_active_list_timer();
+	edge_defend_timer();
 	edge.cfg.stats->tcp_assertions += lwip_assertions_take();
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Another host begins to use our address (RFC 5227 §2.4). */
+#include "bed.h"
+
+#include "base/be.h"
+
+#define SECOND 1000000u
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open_network();
+	bed.link.flags |= IO_NEIGHBOURS;
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+/* ARP: "10.0.0.<host> is at 02:...:<host>", to everybody. */
+static void somebody_says(uint32_t address)
+{
+	uint8_t f[42] = { 255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0,
+			  9,   8,   6,	 0,   1,   8,	0, 6, 4, 0, 1 };
+
+	memcpy(f + 22, f + 6, 6);
+	uw_put32(f + 28, address);
+	uw_put32(f + 38, address);
+	bed_in_frame(f, sizeof(f));
+}
+
+/* RFC 5227 §2.3: twice, two seconds apart, and then no more. */
+static void it_is_announced(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	bed_flush(); /* lwIP's own, as its interface came up */
+	before = bed.announced;
+	bed_pass(10000);
+	assert_int_equal(bed.announced, before + 1);
+	assert_true(llp_raw.next_timer_us() <= 2 * SECOND);
+	bed_pass(3 * SECOND);
+	assert_int_equal(bed.announced, before + 2);
+	assert_true(llp_raw.next_timer_us() == UINT64_MAX);
+	bed_pass(30 * SECOND);
+	assert_int_equal(bed.announced, before + 2);
+}
+
+/* RFC 5227 §2.4 (c): answered once in ten seconds, counted each time; a connection goes on. */
+static void it_is_defended(void **state)
+{
+	struct bed_peer p = bed_connect(7000);
+	unsigned before;
+
+	(void)state;
+	bed_pass(3 * SECOND);
+	before = bed.announced;
+	for (unsigned i = 0; i < 5; i++)
+		somebody_says(BED_OURS);
+	assert_int_equal(bed.stats.ip_conflicts, 5);
+	assert_int_equal(bed.announced, before + 1);
+	bed_pass(11 * SECOND);
+	somebody_says(BED_OURS);
+	assert_int_equal(bed.announced, before + 2);
+	bed_data(&p, 0, 10);
+	assert_int_equal(p.user->got, 10);
+}
+
+static void what_others_say_of_others(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	bed_pass(3 * SECOND);
+	before = bed.announced;
+	somebody_says(BED_THEIRS + 5);
+	assert_int_equal(bed.announced, before);
+	assert_int_equal(bed.stats.ip_conflicts, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(it_is_announced, up, down),
+		cmocka_unit_test_setup_teardown(it_is_defended, up, down),
+		cmocka_unit_test_setup_teardown(what_others_say_of_others, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
