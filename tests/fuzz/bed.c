@@ -9,7 +9,8 @@ static const struct {
 	uint64_t to; /* 1: its address */
 } kinds[BED_REGIONS] = {
 	[BED_ALL] = { 8192, BED_PD,
-		      MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC,
+		      MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC |
+			      MEM_FLUSH_GLOBAL | MEM_FLUSH_PERSISTENT,
 		      0x10000 },
 	[BED_READ] = { 601, BED_PD, MEM_REMOTE_READ, 1 },
 	[BED_LOCAL] = { 8191, BED_PD, MEM_LOCAL_WRITE, UINT64_MAX - 8191 },
@@ -41,9 +42,17 @@ static const uint8_t *pattern(void)
 	return octets;
 }
 
+/* What a FLUSH makes persistent may be read, to its last octet. */
+static bool persist(void *va, uint64_t len)
+{
+	free(fuzz_copy(va, len));
+	return len % 16 != 15;
+}
+
 void bed_make_memory(struct bed *b)
 {
 	mem_table_init(&b->t, b->slots, COUNT(b->slots));
+	b->t.persist = persist;
 	for (unsigned i = 0; i < BED_REGIONS; i++) {
 		struct bed_mem *m = &b->m[i];
 		uint32_t n = kinds[i].len;

@@ -25,6 +25,7 @@ static const char *const names[] = {
 	"UWARP_LINK_RATE",
 	"UWARP_RNR_MS",
 	"UWARP_KEEPALIVE_MS",
+	"UWARP_DAD_MS",
 	"UWARP_RC_WAIT_MS",
 	"UWARP_IDENTITY",
 	"UWARP_THREADS",

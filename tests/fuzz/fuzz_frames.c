@@ -135,15 +135,6 @@ static void bent_frame(struct world *w, struct feed *f)
 
 /* ---- start-ups --------------------------------------------------------------------------- */
 
-static bool has_room(struct world *w)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < WORLD_EPS; i++)
-		n += !w->slots[i].ep;
-	return n > 2 * WORLD_FLOWS;
-}
-
 static void another_peer(struct world *w, struct feed *f)
 {
 	struct flow *fl = &w->flows[1 + feed_below(f, WORLD_FLOWS - 1)];
@@ -151,7 +142,7 @@ static void another_peer(struct world *w, struct feed *f)
 	struct slot *s;
 	size_t n;
 
-	if (!has_room(w))
+	if (!world_has_room(w))
 		return;
 	flow_syn(w, fl, f);
 	n = flow_start_frame(f, feed_rarely(f, 8), out);
@@ -175,7 +166,7 @@ static void another_peer(struct world *w, struct feed *f)
 
 static void again(struct world *w, struct feed *f)
 {
-	if (!has_room(w))
+	if (!world_has_room(w))
 		return;
 	world_reset(w);
 	flow_establish(w, f);
@@ -242,7 +233,7 @@ static void program(struct world *w, struct feed *f)
 			world_answer(s, f, some_qp(w, f));
 		break;
 	case 6:
-		if (has_room(w))
+		if (world_has_room(w))
 			world_connect(w, f);
 		break;
 	case 7:
@@ -252,7 +243,7 @@ static void program(struct world *w, struct feed *f)
 		CHECK(!uw_qp_set_access(w->qp, feed_u8(f)));
 		break;
 	case 9:
-		if (has_room(w))
+		if (world_has_room(w))
 			world_any_endpoint(w, f);
 		break;
 	case 10:

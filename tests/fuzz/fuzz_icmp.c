@@ -134,7 +134,8 @@ static void one(struct world *w, struct feed *f)
 		flow_stream(w, f);
 		break;
 	case 10:
-		world_connect(w, f);
+		if (world_has_room(w))
+			world_connect(w, f);
 		break;
 	default:
 		raw_pass(&w->raw, 1000ull << feed_below(f, 16));

@@ -5,7 +5,8 @@
 static const uint32_t opcodes[] = {
 	UW_WR_RDMA_WRITE,    UW_WR_RDMA_WRITE_WITH_IMM, UW_WR_SEND,	 UW_WR_RDMA_READ,
 	UW_WR_SEND_WITH_IMM, UW_WR_ATOMIC_CMP_AND_SWP,	UW_WR_RDMA_READ, UW_WR_ATOMIC_FETCH_AND_ADD,
-	UW_WR_SEND_WITH_INV, UW_WR_LOCAL_INV,		UW_WR_BIND_MW,
+	UW_WR_SEND_WITH_INV, UW_WR_LOCAL_INV,		UW_WR_BIND_MW,	 UW_WR_FLUSH,
+	UW_WR_ATOMIC_WRITE,
 };
 
 static bool is_atomic(uint32_t opcode)
@@ -81,12 +82,18 @@ void bed_post_send(struct bed *b, struct feed *f)
 					b->m[BED_LOCAL].r.stag };
 		length = 8;
 	}
+	if (wr.opcode == UW_WR_FLUSH || wr.opcode == UW_WR_ATOMIC_WRITE) {
+		wr.num_sge = 0;
+		wr.flags &= ~(unsigned)UW_SEND_INLINE;
+		length = 0;
+	}
 	t = bed_target(b, f, (uint32_t)length);
 	wr.rkey = t.stag;
 	wr.remote_addr = t.to;
 	wr.imm_or_inv = feed_u32(f);
 	wr.compare_add = feed_u8(f);
-	wr.swap = feed_u8(f);
+	wr.swap = wr.opcode == UW_WR_FLUSH ? UW_FLUSH_WISH(1 + feed_below(f, 3), feed_bool(f))
+					   : feed_u8(f);
 	signalled = (wr.flags & UW_SEND_SIGNALED) || b->qp->sq.sig_all;
 	if (b->post_send(b, &wr))
 		ledger_posted(&b->sends, length, signalled);

@@ -166,7 +166,7 @@ static const struct io_ops ops = {
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-void raw_open(struct raw *r, const struct uw_config *cfg, bool p2p)
+void raw_open(struct raw *r, const struct uw_config *cfg, unsigned flags)
 {
 	struct io_link *l = &r->link;
 	struct uw_net six = { .bits = 64 };
@@ -180,7 +180,7 @@ void raw_open(struct raw *r, const struct uw_config *cfg, bool p2p)
 	l->mask = htobe32(0xffffff00);
 	l->mtu = RAW_MTU;
 	l->headroom = HEADROOM;
-	l->flags = p2p ? IO_P2P : 0;
+	l->flags = flags;
 	l->bps = 10000000000u;
 	l->doorbell = &r->doorbell;
 	io_mac_of(l->addr, l->mac);
@@ -262,7 +262,13 @@ void raw_send(struct raw *r, const uint8_t *p, size_t n)
 	f = buffer_of(r, p, first);
 	if (first < n)
 		f->f.next = &buffer_of(r, p + first, n - first)->f;
+	f->f.marks = r->marks;
 	put(&r->in, f);
+}
+
+static uint32_t source(const struct raw *r)
+{
+	return r->from ? r->from : RAW_THEIRS;
 }
 
 static void ethernet(struct raw *r, uint16_t type, uint8_t *frame)
@@ -280,10 +286,11 @@ void raw_ip(struct raw *r, uint8_t proto, const uint8_t *p, size_t n)
 		n = RAW_MTU - 20;
 	ethernet(r, 0x0800, frame);
 	ip[0] = 0x45;
+	ip[1] = r->tos;
 	uw_put16(ip + 2, (uint16_t)(20 + n));
 	ip[8] = 64;
 	ip[9] = proto;
-	uw_put32(ip + 12, RAW_THEIRS);
+	uw_put32(ip + 12, source(r));
 	uw_put32(ip + 16, RAW_OURS);
 	uw_put16(ip + 10, sum(ip, 20, 0));
 	if (n)
@@ -304,11 +311,11 @@ void raw_ip6(struct raw *r, uint8_t next, const uint8_t *p, size_t n)
 	if (n > RAW_MTU - 40)
 		n = RAW_MTU - 40;
 	ethernet(r, 0x86dd, frame);
-	ip[0] = 0x60;
+	uw_put16(ip, (uint16_t)(0x6000 | r->tos << 4));
 	uw_put16(ip + 4, (uint16_t)n);
 	ip[6] = next;
 	ip[7] = 255;
-	address6(ip + 8, RAW_THEIRS);
+	address6(ip + 8, source(r));
 	address6(ip + 24, RAW_OURS);
 	if (n)
 		memcpy(ip + 40, p, n);
@@ -316,9 +323,9 @@ void raw_ip6(struct raw *r, uint8_t next, const uint8_t *p, size_t n)
 }
 
 /* Of the two addresses, whichever way, and the protocol. */
-static uint32_t pseudo(bool six, uint8_t proto)
+static uint32_t pseudo(const struct raw *r, bool six, uint8_t proto)
 {
-	return (RAW_OURS >> 16) + (RAW_OURS & 0xffff) + (RAW_THEIRS >> 16) + (RAW_THEIRS & 0xffff) +
+	return (RAW_OURS >> 16) + (RAW_OURS & 0xffff) + (source(r) >> 16) + (source(r) & 0xffff) +
 	       (six ? 2u * 0xfd00 : 0) + proto;
 }
 
@@ -330,7 +337,7 @@ void raw_icmp6(struct raw *r, const uint8_t *p, size_t n)
 		n = sizeof(m);
 	memcpy(m, p, n);
 	uw_put16(m + 2, 0);
-	uw_put16(m + 2, sum(m, n, pseudo(true, 58) + (uint32_t)n));
+	uw_put16(m + 2, sum(m, n, pseudo(r, true, 58) + (uint32_t)n));
 	raw_ip6(r, 58, m, n);
 }
 
@@ -353,7 +360,7 @@ void raw_tcp(struct raw *r, const struct raw_tcp *t)
 		memcpy(seg + 20, t->options, t->options_n);
 	if (n)
 		memcpy(seg + head, t->data, n);
-	uw_put16(seg + 16, sum(seg, head + n, pseudo(r->six, 6) + (uint32_t)(head + n)));
+	uw_put16(seg + 16, sum(seg, head + n, pseudo(r, r->six, 6) + (uint32_t)(head + n)));
 	(r->six ? raw_ip6 : raw_ip)(r, 6, seg, head + n);
 }
 
@@ -409,12 +416,12 @@ static void hear_ip6(struct raw *r, const uint8_t *ip, size_t n)
 	bool from_pair = !memcmp(ip + 8, RAW_NET6, 12) && !memcmp(ip + 24, RAW_NET6, 12);
 
 	CHECK(n >= 40 && ip[0] >> 4 == 6 && payload <= n - 40);
-	CHECK(ip[6] == 6 || ip[6] == 58);
+	CHECK(ip[6] == 6 || ip[6] == 58 || ip[6] == 17);
 	if (ip[6] == 58 && r->answers_arp && ip[40] == 135 && payload >= 24)
 		answer_solicitation(r, ip + 48);
 	if (ip[6] != 6 || !from_pair)
 		return;
-	CHECK(r->link.flags & IO_P2P ||
+	CHECK(r->link.flags & (IO_P2P | IO_TX_CSUM) ||
 	      !sum(ip + 8, 32 + payload, 6 + (uint32_t)payload)); /* RFC 8200 §8.1 */
 	hear_tcp(r, ip + 40, payload);
 }
@@ -435,7 +442,7 @@ static void hear(struct raw *r, const struct io_frame *f)
 	}
 	CHECK(uw_be16(p + 12) == 0x0800 && f->len >= ETH + 20);
 	CHECK(ip[0] == 0x45 && uw_be16(ip + 2) <= f->len - ETH);
-	CHECK(r->link.flags & IO_P2P || !sum(ip, 20, 0));
+	CHECK(r->link.flags & IO_P2P || ip[9] == 17 || !sum(ip, 20, 0));
 	if (ip[9] == 6)
 		hear_tcp(r, ip + 20, uw_be16(ip + 2) - 20u);
 }

@@ -40,13 +40,16 @@ struct raw {
 	unsigned split;	  /* frames that go in are chains: the first buffer's octets, 0 whole */
 	bool answers_arp; /* and neighbour solicitations */
 	bool six;	  /* raw_tcp speaks IPv6 */
+	uint32_t marks;	  /* of frames that go in: enum io_marks */
+	uint8_t tos;	  /* of IP packets that go in, with ECN's bits */
+	uint32_t from;	  /* their source; 0: RAW_THEIRS */
 	/* A TCP segment from the engine. */
 	void (*on_tcp)(void *arg, const struct raw_tcp *t);
 	void *arg;
 };
 
-/* An engine on a cable of its own; p2p: no ARP, no TCP checksums. */
-void raw_open(struct raw *r, const struct uw_config *cfg, bool p2p);
+/* An engine on a cable of its own; flags: of the link (IO_P2P: no ARP, no TCP checksums). */
+void raw_open(struct raw *r, const struct uw_config *cfg, unsigned flags);
 /* Ends every TCP connection and the engine; nothing may be left over. */
 void raw_close(struct raw *r);
 

@@ -80,6 +80,23 @@ static void say_send(struct words *w)
 	w->s->mo = w->h.last ? 0 : w->s->mo + (uint32_t)w->n;
 }
 
+/* The header of a segment that the peer says it got (RFC 5040 §4.8). */
+static void name_request(struct words *w, struct rdmap_term *t)
+{
+	struct ddp_hdr h = { .last = true,
+			     .tagged = feed_bool(w->f),
+			     .qn = feed_below(w->f, RDMAP_QNS),
+			     .msn = w->b->out.msn[RDMAP_QN_READ] - feed_below(w->f, 4) };
+	const struct outbound *o = &w->b->out;
+
+	h.rsvd_ulp = rdmap_ctrl(feed_bool(w->f) ? RDMAP_READ_REQUEST : RDMAP_ATOMIC_REQUEST);
+	t->has_ddp = true;
+	t->ddp_hdr_len = (uint8_t)ddp_hdr_encode(&h, t->ddp_hdr);
+	t->has_rdmap = feed_bool(w->f);
+	if (t->has_rdmap && o->asked_n)
+		uw_put32(t->rdmap_hdr, o->asked[feed_below(w->f, o->asked_n)].stag);
+}
+
 static void say_terminate(struct words *w)
 {
 	struct rdmap_term t = { .layer = feed_below(w->f, 3), .etype = feed_below(w->f, 4) };
@@ -91,6 +108,8 @@ static void say_terminate(struct words *w)
 		return;
 	}
 	t.code = feed_u8(w->f) & 0x0f;
+	if (feed_bool(w->f))
+		name_request(w, &t);
 	w->n = rdmap_term_encode(&t, w->body);
 }
 
@@ -101,10 +120,27 @@ static void say_imm(struct words *w)
 	feed_fill(w->f, w->body, w->n);
 }
 
+/* Those of RFC 7306, and seldom the two of ADR 33. */
+static uint8_t some_operation(struct feed *f)
+{
+	static const uint8_t ours[] = { RDMAP_FLUSH, RDMAP_ATOMIC_WRITE };
+	uint8_t pick = feed_u8(f);
+
+	return pick < 192 ? pick % 4 : ours[pick % 2];
+}
+
+/* Placement and selectivity; most often what there is. */
+static uint64_t some_wish(struct feed *f)
+{
+	uint8_t pick = feed_u8(f);
+
+	return pick < 240 ? pick % 4 | (pick & 0x10) : feed_u64(f);
+}
+
 static void say_atomic_request(struct words *w)
 {
 	struct bed_target t = bed_target(w->b, w->f, 8);
-	struct rdmap_atomic a = { .aop = feed_below(w->f, 4),
+	struct rdmap_atomic a = { .aop = some_operation(w->f),
 				  .req_id = feed_u32(w->f),
 				  .stag = t.stag,
 				  .to = feed_rarely(w->f, 4) ? t.to : t.to & ~(uint64_t)7,
@@ -113,6 +149,10 @@ static void say_atomic_request(struct words *w)
 				  .add_swap_mask = feed_bool(w->f) ? feed_u64(w->f) : 0,
 				  .compare_mask = feed_bool(w->f) ? feed_u64(w->f) : UINT64_MAX };
 
+	if (a.aop == RDMAP_FLUSH) {
+		a.add_swap_mask = some_wish(w->f);
+		a.add_swap = feed_length(w->f, 2000);
+	}
 	w->n = sizeof(struct rdmap_atomic_wire);
 	rdmap_atomic_encode(&a, w->body);
 }

@@ -43,6 +43,15 @@ struct slot *world_free_slot(struct world *w)
 	return NULL;
 }
 
+bool world_has_room(const struct world *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WORLD_EPS; i++)
+		n += !w->slots[i].ep;
+	return n > 2 * WORLD_FLOWS;
+}
+
 static struct sockaddr_in at(uint32_t addr, uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
@@ -204,10 +213,12 @@ void world_drop(struct slot *s)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
+/* No file is behind this memory, so nothing makes it persistent. */
 static void reg(struct world *w, unsigned i)
 {
 	struct bed_mem *m = &w->b.m[i];
 
+	m->r.rights &= ~(unsigned)MEM_FLUSH_PERSISTENT;
 	CHECK(!uw_mr_reg(i == BED_FOREIGN ? w->foreign : w->pd, m->mem, m->r.len, m->r.to,
 			 m->r.rights, &w->mr[i]));
 	m->r.stag = uw_mr_stag(w->mr[i]);
@@ -375,20 +386,33 @@ static void make_srq(struct world *w)
 
 void world_open(struct world *w, struct feed *f)
 {
+	world_open_as(w, f, &(struct uw_config){ .addr_fd = -1 }, 0);
+}
+
+static struct uw_config configured(const struct uw_config *base, uint8_t bits)
+{
+	struct uw_config cfg = *base;
+
+	cfg.addr_fd = -1;
+	cfg.crc = bits & 1;
+	cfg.mpa_rev = bits & 2 ? 1 : 2;
+	cfg.p2p = bits & 4;
+	cfg.ird = 1 + (bits >> 3 & 3);
+	cfg.ord = 1 + (bits >> 5 & 3);
+	cfg.connect_ms = 1000;
+	return cfg;
+}
+
+void world_open_as(struct world *w, struct feed *f, const struct uw_config *base, unsigned flags)
+{
 	uint8_t bits = feed_u8(f);
-	struct uw_config cfg = { .addr_fd = -1,
-				 .crc = bits & 1,
-				 .mpa_rev = bits & 2 ? 1 : 2,
-				 .p2p = bits & 4,
-				 .ird = 1 + (bits >> 3 & 3),
-				 .ord = 1 + (bits >> 5 & 3),
-				 .connect_ms = 1000 };
+	struct uw_config cfg = configured(base, bits);
 	struct uw_cq_attr ca = { .depth = BED_WC, .notify = on_notify, .ctx = w };
 	uint8_t more = feed_u8(f);
 	bool shared = more >= 192;
 
 	memset(w, 0, sizeof(*w));
-	raw_open(&w->raw, &cfg, bits & 128);
+	raw_open(&w->raw, &cfg, flags | (bits & 128 ? IO_P2P : 0));
 	w->raw.on_tcp = world_hear;
 	w->raw.arg = w;
 	w->raw.six = more & 1;

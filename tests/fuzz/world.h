@@ -56,6 +56,8 @@ struct world {
 };
 
 void world_open(struct world *w, struct feed *f);
+/* The same; *cfg: what world_open leaves as it is; flags: of the link, beside IO_P2P. */
+void world_open_as(struct world *w, struct feed *f, const struct uw_config *cfg, unsigned flags);
 void world_close(struct world *w, bool qp_first);
 
 /* ---- the program (world.c) ---- */
@@ -63,6 +65,8 @@ void world_close(struct world *w, bool qp_first);
 struct slot *world_free_slot(struct world *w);
 void world_listen(struct world *w);
 void world_connect(struct world *w, struct feed *f);
+/* Are there slots for what a few more SYNs, or a connection to ourselves, may bring? */
+bool world_has_room(const struct world *w);
 /* Accept for one of the QPs, or reject. */
 void world_answer(struct slot *s, struct feed *f, struct uw_qp *qp);
 /* Something to do for the other QP. */
