@@ -138,6 +138,17 @@ static void show_all(struct io_link *const *links, struct io_link *const *shown,
 	}
 }
 
+#define BEGINNING_US 1000000u
+
+/* When the next run begins: lwIP's clock is the process's, and goes on. In whole seconds, so that
+ * the ticks of each run are the same. */
+static uint64_t begins_us = BEGINNING_US;
+
+void sim_rewind(void)
+{
+	begins_us = BEGINNING_US;
+}
+
 void sim_open(struct sim *s, const struct sim_options *o)
 {
 	struct loop_config lc = { .mtu = o->mtu ? o->mtu : 1500,
@@ -157,7 +168,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 
 	memset(s, 0, sizeof(*s));
 	s->opt = *o;
-	s->now_us = 1000000;
+	s->now_us = begins_us;
 	assert_int_equal(uw_config_from_env(&cfg), 0);
 	s->wall = cfg.transport[0] && strcmp(cfg.transport, "raw");
 	if (s->wall) {
@@ -231,6 +242,8 @@ void sim_close(struct sim *s)
 	assert_int_equal(loop_frames_out(s->link[0]), 0);
 	assert_int_equal(loop_frames_out(s->link[1]), 0);
 	uw_engine_close(s->e);
+	if (!s->wall)
+		begins_us = (s->now_us / 1000000 + 1) * 1000000;
 }
 
 struct uw_stats sim_stats(const struct sim *s)

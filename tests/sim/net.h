@@ -67,6 +67,9 @@ struct sockaddr_storage sim_addr(const struct sim *s, uint32_t end, uint16_t por
 void sim_open(struct sim *s, const struct sim_options *o);
 /* Everything destroyed; asserts that no frame leaked. */
 void sim_close(struct sim *s);
+/* The next run begins at the time of the first one, for tests that compare two runs. Else each goes
+ * on where the last one ended. */
+void sim_rewind(void);
 /* Advance until cond(arg) or the virtual deadline; true: cond came. */
 bool sim_until(struct sim *s, bool (*cond)(void *arg), void *arg, uint64_t limit_us);
 void sim_run_us(struct sim *s, uint64_t us);

@@ -126,6 +126,7 @@ static bool run(const struct sim_options *o, struct trace *t)
 	struct sim *s = calloc(1, sizeof(*s));
 	struct ends e;
 
+	sim_rewind();
 	sim_open(s, o);
 	if (s->wall) {
 		sim_close(s);

@@ -304,7 +304,7 @@ static void only_tcp_and_neighbours_are_heard(void **state)
 	const unsigned n = sizeof(unheard) / sizeof(unheard[0]);
 	struct sim *s = open_sim();
 	struct uw_ep *ls = listening(s, "::", false);
-	uint64_t sent;
+	uint64_t sent, refused;
 
 	(void)state;
 	sim_run_us(s, 1000); /* each says that it is there */
@@ -317,8 +317,11 @@ static void only_tcp_and_neighbours_are_heard(void **state)
 	}
 	sim_settle(s);
 	/* the two errors are about no connection of ours (RFC 5927 §4.1) */
-	/* what is about neighbours comes to each stack */
-	assert_true(sim_stats(s).ip_rx_unwanted + sim_stats(s).icmp_rx_refused >= n);
+	refused = sim_stats(s).ip_rx_unwanted + sim_stats(s).icmp_rx_refused;
+	if (s->e->n_stacks == 1)
+		assert_int_equal(refused, n);
+	else /* what is about neighbours comes to each stack */
+		assert_in_range(refused, n, n * s->e->n_stacks);
 	assert_int_equal(s->link[1]->stats.tx_frames, sent); /* no answer either */
 	assert_true(reaches(s, "fd00::2", "fd00::1"));
 	uw_ep_destroy(ls);

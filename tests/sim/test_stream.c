@@ -238,6 +238,7 @@ static void test_repeats_exactly(void **state)
 		struct sim *s = calloc(1, sizeof(*s));
 		struct buffers b;
 
+		sim_rewind();
 		sim_open(s, &(struct sim_options){ .drop_ppm = 30000, .seed = 42 });
 		if (s->wall)
 			skip(); /* not what threads and the real clock promise */
