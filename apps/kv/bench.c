@@ -265,6 +265,7 @@ void bench_close(struct member *m)
 	b->again += w->route.again;
 	for (unsigned i = 0; i < NODES; i++) {
 		b->torn += w->route.node[i].torn;
+		b->outdated += w->route.node[i].outdated;
 		b->by_reads += w->route.node[i].by_reads;
 		b->by_rpc += w->route.node[i].by_rpc;
 	}

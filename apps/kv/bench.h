@@ -24,7 +24,8 @@ struct bench {
 	struct oracle journal; /* without --verify its line is NULL */
 	bool *busy;	       /* a write of this key is under way; its writer's alone */
 	struct hist *reads, *writes;
-	uint64_t hits, misses, wrong, no_memory, gone, torn, by_reads, by_rpc, at_soc, again;
+	uint64_t hits, misses, wrong, no_memory, gone, torn, outdated, by_reads, by_rpc, at_soc,
+		again;
 };
 
 struct bench_worker {

@@ -30,7 +30,9 @@ static int open_memory(struct kv_client *c)
 				  (size_t)window * kv_stage_size(c->config.value_max),
 				  REGION_LOCAL);
 	c->slot = calloc(window, sizeof(*c->slot));
-	return err ? err : c->slot ? 0 : -ENOMEM;
+	if (c->config.cache)
+		c->known = calloc(c->config.cache, sizeof(*c->known));
+	return err ? err : c->slot && !c->config.cache == !c->known ? 0 : -ENOMEM;
 }
 
 int kv_client_open(struct kv_client *c, const struct kv_client_config *config)
@@ -71,6 +73,7 @@ void kv_client_close(struct kv_client *c)
 	region_close(&c->reads);
 	region_close(&c->stages);
 	free(c->slot);
+	free(c->known);
 }
 
 /* ---- calls ------------------------------------------------------------------------------- */
@@ -176,7 +179,7 @@ int kv_get(struct kv_client *c, unsigned slot, const struct kv_key *key)
 	begin(c, slot, key);
 	s->op = KV_GET;
 	s->by_reads = by_reads(c);
-	return s->by_reads ? get_begin(c, slot) : ask(c, slot);
+	return s->by_reads ? get_begin_known(c, slot) : ask(c, slot);
 }
 
 int kv_find(struct kv_client *c, unsigned slot, const struct kv_key *key)

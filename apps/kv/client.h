@@ -26,6 +26,7 @@ struct kv_slot {
 	unsigned repeats;
 	uint64_t began;
 	bool by_reads, staged;
+	bool by_memory;	      /* the record that an entry of an earlier GET names is being READ */
 	uint32_t call_length; /* behind the head */
 };
 
@@ -38,7 +39,8 @@ struct kv_client_config {
 	bool coordinator;
 	enum kv_way way;
 	bool with_imm, stage_all;
-	bool believe; /* leave the checks out: for tests, to see that they are needed */
+	uint32_t cache; /* entries of the index to keep, 0: none; not where keys move */
+	bool believe;	/* leave the checks out: for tests, to see that they are needed */
 	uint32_t value_max;
 	/* status: 0 (GET: with the value), or as in wire.h, negative. Not 0: the client ends
 	 * with it. */
@@ -55,6 +57,8 @@ struct kv_client {
 	struct region stages; /* of each slot: a call that no message holds */
 	struct kv_offer offer;
 	struct kv_slot *slot;
+	struct kv_entry *known;	   /* config.cache of them, or NULL */
+	uint64_t outdated;	   /* records that such an entry named, and that were replaced */
 	uint64_t torn;		   /* reads whose check failed, and that were repeated */
 	uint64_t by_reads, by_rpc; /* GETs */
 	double cost[2]; /* of a GET by READs and by a call, ns: a moving mean, for the hybrid */

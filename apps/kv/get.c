@@ -30,12 +30,42 @@ static int read_bucket(struct kv_client *c, unsigned slot)
 			 sizeof(struct kv_bucket));
 }
 
+/* ---- entries of earlier GETs ------------------------------------------------------------- */
+
+/* Two keys of one place take turns. */
+static struct kv_entry *place_of(const struct kv_client *c, uint64_t tag)
+{
+	return &c->known[tag % c->config.cache];
+}
+
+static void remember(struct kv_client *c, const struct kv_slot *s)
+{
+	if (c->known)
+		*place_of(c, s->tag) = s->entry;
+}
+
+int get_begin_known(struct kv_client *c, unsigned slot)
+{
+	struct kv_slot *s = &c->slot[slot];
+	struct kv_entry e;
+
+	if (!c->known)
+		return get_begin(c, slot);
+	e = *place_of(c, kv_tag(s->key.octets, s->key.length));
+	s->by_memory = true;
+	return get_begin_at(c, slot, &e);
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
 /* From the home bucket on. */
 static int again(struct kv_client *c, unsigned slot)
 {
 	struct kv_slot *s = &c->slot[slot];
 
-	c->torn++;
+	c->outdated += s->by_memory;
+	c->torn += !s->by_memory;
+	s->by_memory = false;
 	if (++s->repeats > REPEATS_MAX)
 		return -EAGAIN;
 	s->bucket = s->home;
@@ -47,6 +77,7 @@ int get_begin(struct kv_client *c, unsigned slot)
 	struct kv_slot *s = &c->slot[slot];
 	int err;
 
+	s->by_memory = false;
 	s->tag = kv_tag(s->key.octets, s->key.length);
 	s->home = s->bucket = (uint32_t)s->tag & (c->offer.buckets - 1);
 	err = read_bucket(c, slot);
@@ -152,9 +183,9 @@ int get_value(struct kv_client *c, unsigned slot)
 	const struct kv_record *r = get_record(c, slot);
 	const struct kv_slot *s = &c->slot[slot];
 
-	if (c->config.believe)
-		return 0;
-	if (r->version != s->entry.version || !get_is_right(c, slot, s->entry.length))
+	if (!c->config.believe &&
+	    (r->version != s->entry.version || !get_is_right(c, slot, s->entry.length)))
 		return again(c, slot);
+	remember(c, s);
 	return 0;
 }

@@ -23,6 +23,9 @@ static inline struct kv_record *get_record(const struct kv_client *c, unsigned s
 }
 
 int get_begin(struct kv_client *c, unsigned slot);
+/* From the record on, if an earlier GET has found its entry. That may be out of date; then the
+ * record does not pass its check (store.h), and the index is READ. */
+int get_begin_known(struct kv_client *c, unsigned slot);
 /* From the record on. */
 int get_begin_at(struct kv_client *c, unsigned slot, const struct kv_entry *e);
 /* What was asked for has come. -EINPROGRESS: another READ is under way; 0: the slot's record is

@@ -26,6 +26,7 @@ struct kv_options {
 	enum kv_way way;
 	bool with_imm;	/* staged calls are told of by WRITE with immediate, not by SEND */
 	bool stage_all; /* every PUT is staged */
+	uint64_t cache; /* entries of the index that a thread keeps */
 	uint64_t keys, key_length;
 	uint64_t value_low, value_high;
 	const struct mix *mix;

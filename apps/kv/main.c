@@ -24,8 +24,11 @@ enum {
 	KEY_RANGE,
 	KEY_TOWARD,
 	KEY_ALTERNATIVE,
+	KEY_CACHE,
 	KEY_WRITER
 };
+
+#define CACHE_MAX (1u << 24)
 
 static const char *const gets[] = { "reads", "rpc", "hybrid", NULL };
 static const char *const puts_by[] = { "send", "imm", "staged", NULL };
@@ -52,6 +55,9 @@ static const struct argp_option own[] = {
 	{ 0, 0, 0, 0, "Client:", 4 },
 	{ "get", KEY_GET, "WAY", 0,
 	  "reads (two READs; default), rpc, or hybrid (whichever is faster now)", 4 },
+	{ "cache", KEY_CACHE, "N", 0,
+	  "entries of the index that each thread keeps, so that most GETs are one READ; default: 0",
+	  4 },
 	{ "put", KEY_PUT, "WAY", 0,
 	  "send (default; what fits no message is WRITTEN first), imm (WRITTEN with immediate), "
 	  "staged (WRITTEN, told by SEND)",
@@ -167,6 +173,9 @@ static error_t parse_server(int key, char *arg, struct argp_state *state, struct
 	case KEY_VALUE_MAX:
 		o->value_max = option_size(state, "value-max", arg);
 		return 0;
+	case KEY_CACHE:
+		o->cache = option_size(state, "cache", arg);
+		return 0;
 	case KEY_WRITER:
 		parse_writer(state, o, arg);
 		return 0;
@@ -233,6 +242,8 @@ static const char *wrong(const struct kv_options *o)
 		return "--keys: at least one for each writer";
 	if (o->alternative[0] && !o->soc)
 		return "--alternative: goes with --soc";
+	if (o->cache > CACHE_MAX || (o->cache && o->soc))
+		return "--cache: up to 16Mi entries, and not with --soc, where keys move";
 	if (o->dist && keys_parse(&k, o->dist))
 		return "--dist: uniform, zipf, zipf:THETA with a THETA between 0 and 1, or latest";
 	return NULL;

@@ -214,6 +214,7 @@ static int open_node(struct route *r, unsigned node)
 					   .way = o->way,
 					   .with_imm = o->with_imm,
 					   .stage_all = o->stage_all,
+					   .cache = (uint32_t)o->cache,
 					   .believe = o->oracle.believe,
 					   .value_max = (uint32_t)o->value_high,
 					   .done = done,

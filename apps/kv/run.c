@@ -30,6 +30,7 @@ static void report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_count(&r, "by_reads", b->by_reads);
 	report_count(&r, "by_rpc", b->by_rpc);
 	report_count(&r, "torn", b->torn);
+	report_count(&r, "outdated", b->outdated);
 	report_count(&r, "no_memory", b->no_memory);
 	if (o->soc) {
 		report_count(&r, "at_soc", b->at_soc);
@@ -45,8 +46,8 @@ static void forget(struct bench *b)
 {
 	memset(b->reads, 0, sizeof(*b->reads));
 	memset(b->writes, 0, sizeof(*b->writes));
-	b->hits = b->misses = b->torn = b->by_reads = b->by_rpc = b->at_soc = b->again = b->gone =
-		0;
+	b->hits = b->misses = b->torn = b->outdated = b->by_reads = b->by_rpc = b->at_soc =
+		b->again = b->gone = 0;
 }
 
 static int phase(struct bench *b, int which)

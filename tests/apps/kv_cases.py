@@ -22,10 +22,12 @@ def mixes(play):
     """YCSB's mixes, each way of reading and writing, two threads, with deletes."""
     for mix, ways in (
         ("A", "--get reads --put send --deletes 8"), ("A", "--get rpc --put imm --deletes 8"), ("B", "--get hybrid --put staged"),
-        ("C", "--get reads --dist uniform"), ("D", "--get reads"), ("D", "--get rpc"), ("F", "--get hybrid --deletes 8"),
+        ("C", "--get reads --dist uniform"), ("A", "--get reads --deletes 8 --cache 4Ki"), ("B", "--get hybrid --cache 100"), ("D", "--get reads"), ("D", "--get rpc"), ("F", "--get hybrid --deletes 8"),
     ):  # fmt: skip
         got = fresh(play, "uwarp-kv serve -t 2", f"--mix {mix} {ways} --keys 3000 --value 32-1500 -t 2 -n 30K")
         check(got["operations"] == 30000, f"{mix} {ways}: {got}")
+        if "--cache 4Ki" in ways:
+            check(0 < got["outdated"] < got["by_reads"], f"{mix} {ways}: what was kept was not used, or never out of date: {got}")
         if "reads" in ways:
             check(got["by_rpc"] <= got["by_reads"] / 100, f"{mix} {ways}: GETs went by calls")
 

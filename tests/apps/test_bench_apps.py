@@ -22,7 +22,7 @@ def measured(**values):
     """Series of the real probes' names with made-up values."""
     series = {p.key: rounds.Series(p.key, p.unit, p.facts) for p in apps.apps(types.SimpleNamespace(made={}))}
     for key, s in series.items():
-        s.add({"value": values.get(key, 1.0), "p50": 5.0, "series": [[0.1, 1.0]]})
+        s.add({"value": values.get(key, 1.0), "p50": 5.0, "series": [[0.1, 1.0]], "cdf": [[50.0, 1.0]]})
     return series
 
 
@@ -45,7 +45,7 @@ class Goals(unittest.TestCase):
 
     def test_a_part_alone_has_its_goals_alone(self):
         series = {k: s for k, s in measured().items() if k.startswith("seq")}
-        self.assertEqual(len(apps.verdicts(series)), 4)
+        self.assertEqual(len(apps.verdicts(series)), 6)
 
 
 class Csv(unittest.TestCase):

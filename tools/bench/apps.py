@@ -17,7 +17,11 @@ WINDOWS = (1, 4, 16, 64)
 KV_KEYS = 10_000
 TREE_KEYS, TREE_SIZES = 100_000, (10_000, 100_000, 1_000_000)
 POST_LISTS = (1, 2, 4, 8, 16, 32, 64)
+# Clients of one sequencer, the first one's last octet, and long enough for them to begin one after the other.
+CLIENTS, FIRST_CLIENT, MANY_SECONDS = 4, 20, 2
 POLL, EVENTS = "polling", "events"
+# GETs whose clients keep entries of the index: a table so large that few keys share a place.
+CACHED, KV_CACHE = "cached reads", "256Ki"
 MEMCACHED, VALKEY = "memcached", "valkey"
 
 
@@ -57,6 +61,12 @@ def measured(server, client, limit):
     got = result(client, limit)
     got["server_cpu_us"] = (server.cpu_seconds() - before) * 1e6 / max(1, got.get("operations") or got.get("tickets"))
     return got
+
+
+def numbers_of(path):
+    """The rows of a CSV file of two columns."""
+    with open(path, encoding="utf-8") as f:
+        return [[float(x) for x in line.split(",")] for line in f.read().splitlines()[1:]]
 
 
 def over_uwarp(rig, serve, run, prepare=None):
@@ -100,22 +110,26 @@ def over_tcp(rig, server_words, protocol, run, load=False):
 # ---- key-value store --------------------------------------------------------------------
 
 
-def kv_uwarp(rig, get, window, how):
-    more = " --events" if how == EVENTS else ""
-    same = f"--keys {KV_KEYS} --value {VALUE} --get {get}"
+def kv_uwarp(rig, get, window, how, more=""):
+    more += " --events" if how == EVENTS else ""
+    more += f" --cache {KV_CACHE}" if get == CACHED else ""
+    same = f"--keys {KV_KEYS} --value {VALUE} --get {'reads' if get == CACHED else get}"
     serve = "uwarp-kv serve" + (" --events" if how == EVENTS else "")
     return over_uwarp(rig, serve, f"uwarp-kv run {same} --mix C -w {window} -s {SECONDS}{more}", f"uwarp-kv run {same} --load -n 1")
 
 
-def kv_tcp(rig, peer, window, how):
-    run = f"--keys {KV_KEYS} --value {VALUE} --mix C -w {window} -s {SECONDS}" + (" --events" if how == EVENTS else "")
+def kv_tcp(rig, peer, window, how, more=""):
+    run = f"--keys {KV_KEYS} --value {VALUE} --mix C -w {window} -s {SECONDS}{more}" + (" --events" if how == EVENTS else "")
     return over_tcp(rig, memcached(rig) if peer == MEMCACHED else valkey(rig), peer, run, load=True)
 
 
 def kv_latency(rig, scheme, get, how):
     def measure():
-        got = kv_tcp(rig, scheme, 1, how) if scheme != "uwarp" else kv_uwarp(rig, get, 1, how)
-        return {"value": got.get("get_p50_us", got.get("p50_us")), "p99": got.get("get_p99_us", got.get("p99_us"))}
+        path = os.path.join(rig.folder, "cdf.csv")
+        more = f" --cdf {path}"
+        got = kv_tcp(rig, scheme, 1, how, more) if scheme != "uwarp" else kv_uwarp(rig, get, 1, how, more)
+        found = {"value": got.get("get_p50_us", got.get("p50_us")), "p99": got.get("get_p99_us", got.get("p99_us"))}
+        return {**found, "cdf": numbers_of(path)}
 
     return probe("kv-latency", scheme, f"{get}, {how}", VALUE, "us", measure)
 
@@ -141,16 +155,16 @@ def kv_cpu(rig, scheme, get):
 
 def kv(rig):
     for how in (POLL, EVENTS):
-        for get in ("reads", "rpc"):
+        for get in ("reads", CACHED, "rpc"):
             yield kv_latency(rig, "uwarp", get, how)
         for peer in (MEMCACHED, VALKEY):
             yield kv_latency(rig, peer, "get", how)
     for window in WINDOWS:
-        for get in ("reads", "rpc", "hybrid"):
+        for get in ("reads", CACHED, "rpc", "hybrid"):
             yield kv_rate(rig, "uwarp", get, window)
         for peer in (MEMCACHED, VALKEY):
             yield kv_rate(rig, peer, "get", window)
-    for get in ("reads", "rpc"):
+    for get in ("reads", CACHED, "rpc"):
         yield kv_cpu(rig, "uwarp", get)
     yield kv_cpu(rig, MEMCACHED, "get")
 
@@ -172,9 +186,35 @@ def seq_one(rig, op, window, what):
     return probe(f"seq-{what}", "tcp" if op == "tcp" else "uwarp", op, 0, unit, measure, window=window)
 
 
+def seq_many(rig, op):
+    """Clients that all sleep while they wait, as the server does: then the work that a ticket costs is what limits, not who waits
+    for whom."""
+
+    def measure():
+        same = f"-w 16 -s {MANY_SECONDS} --events --json --quiet"
+        with Group() as group:
+            if op == "tcp":
+                peer = calls(rig)
+                server = group.start(peer, cwd=rig.folder)
+                run = words(f"uwarp-tcp-peer run 127.0.0.1 --protocol seq --wait 10 -p {peer[-1]} {same}")
+                clients = [group.start(run, cwd=rig.folder) for _ in range(CLIENTS)]
+            else:
+                server = rig.start_uwarp(group, THERE, words("uwarp-seq serve --events"))
+                until_ready(server)
+                run = words(f"uwarp-seq take {THERE} --mode {op} {same}")
+                clients = [rig.start_uwarp(group, f"127.0.0.{FIRST_CLIENT + n}", run) for n in range(CLIENTS)]
+            before = server.cpu_seconds()
+            found = [result(client, rig.limit) for client in clients]
+            tickets = sum(got.get("tickets") or got["operations"] for got in found)
+            return {"value": sum(got["mops"] for got in found), "server_cpu_us": (server.cpu_seconds() - before) * 1e6 / tickets}
+
+    return probe("seq-clients", "tcp" if op == "tcp" else "uwarp", op, 0, "M/s", measure, clients=CLIENTS)
+
+
 def seq(rig):
     for op in ("faa", "rpc", "tcp"):
         yield seq_one(rig, op, 1, "latency")
+        yield seq_many(rig, op)
     for op in ("faa", "rpc", "faa 16", "tcp"):
         yield seq_one(rig, op, 16, "rate")
 
@@ -261,7 +301,7 @@ def alternative(rig, name):
             start_host(rig, group, f"uwarp-kv serve --bind {THERE} --buckets 4Ki --events")
             result(rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} --keys {KV_KEYS} --value {VALUE} --load -n 1 --json --quiet")), rig.limit)
             front = start_soc(rig, group, f"uwarp-kv front {THERE} --bind {SOC} --events")
-            client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} {same} --mix C --alternative {name} -w 16 -s {SECONDS} --json --quiet"))
+            client = rig.start_uwarp(group, HERE, words(f"uwarp-kv run {THERE} {same} --mix C --alternative {name} -w 64 -s {SECONDS} --json --quiet"))
             got = measured(front, client, rig.limit)
         return {"value": got["mops"], "p50": got["get_p50_us"], "server_cpu_us": got["server_cpu_us"]}
 
@@ -284,9 +324,7 @@ def migration(rig):
                 wait_until(lambda: not client.running(), MIGRATION_SECONDS / 3)
                 group.start(rig.uwarp("127.0.0.6", words(f"{move} --toward {toward}")), env=rig.env, cwd=rig.folder).wait(rig.limit)
             got = result(client, rig.limit)
-        with open(path, encoding="utf-8") as f:
-            series = [[float(x) for x in line.split(",")] for line in f.read().splitlines()[1:]]
-        return {"value": got["mops"], "series": series, "at_soc": got["at_soc"], "again": got["again"]}
+        return {"value": got["mops"], "series": numbers_of(path), "at_soc": got["at_soc"], "again": got["again"]}
 
     return probe("kv-migration", "model", "half of the keys out and in", VALUE, "M/s", measure)
 
@@ -338,11 +376,14 @@ def goals():
     yield Goal("GET p50 / memcached's, polling", lat.format("uwarp", "reads", POLL), lat.format(MEMCACHED, "get", POLL), MOST, 1 / 3)
     yield Goal("GET p50 / memcached's, events", lat.format("uwarp", "reads", EVENTS), lat.format(MEMCACHED, "get", EVENTS), MOST, 0.8)
     yield Goal("server CPU of a GET by call / memcached's", cpu.format("uwarp", "rpc"), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
+    yield Goal("server CPU of a GET by one READ, entries kept / memcached's", cpu.format("uwarp", CACHED), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
     yield Goal("server CPU of a GET by READs / memcached's", cpu.format("uwarp", "reads"), cpu.format(MEMCACHED, "get"), MOST, 1 / 3)
     for other, limit in (("uwarp/rpc", 1.5), ("tcp/tcp", 5)):
         key = f"seq-latency/{other}/0/1"
         yield Goal(f"a ticket by FETCH_ADD / by {other.partition('/')[2]}, one at a time", "seq-latency/uwarp/faa/0/1", key, MOST, 1 / limit)
         yield Goal(f"tickets by FETCH_ADD / by {other.partition('/')[2]}, 16 under way", "seq-rate/uwarp/faa/0/16", f"seq-rate/{other}/0/16", LEAST, limit)
+        many = "seq-clients/{}/0/" + str(CLIENTS)
+        yield Goal(f"tickets by FETCH_ADD / by {other.partition('/')[2]}, {CLIENTS} clients that sleep", many.format("uwarp/faa"), many.format(other), LEAST, limit)
     yield Goal("look-ups by READs, a page for each level / by calls", tree_key("reads"), tree_key("send"), LEAST, 0.95)
     for page in (4096, 1024):
         yield Goal(f"look-ups by READs, inner pages kept, pages of {page} / by calls", tree_key("cached reads", page), tree_key("send", page), LEAST, 0.95)

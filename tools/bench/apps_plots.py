@@ -66,12 +66,33 @@ def kv_latency(plt, series):
     return bars(plt, chosen(series, test="kv-latency"), "GET, one at a time", "us, median")
 
 
+def kv_cdf(plt, series):
+    """The distribution of GET's latency, of the first round."""
+    found = [s for s in chosen(series, test="kv-latency") if s.samples[0].get("cdf")]
+    if not found:
+        return None
+    figure, ax = plt.subplots(figsize=(7, 5))
+    for n, s in enumerate(found):
+        points = s.samples[0]["cdf"]
+        ax.plot([us for _, us in points], [percent / 100 for percent, _ in points], linestyle=STYLES[n % 4],
+                color=COLOURS.get(s.facts["scheme"], "tab:purple"), label=f"{s.facts['scheme']} {s.facts['op']}")  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xlabel("us")
+    ax.set_ylabel("of all GETs")
+    ax.set_title("GET, one at a time: distribution of latency")
+    return figure
+
+
 def kv_cpu(plt, series):
     return bars(plt, chosen(series, test="kv-cpu"), "CPU of the server for a GET, its device's work included", "us")
 
 
 def seq_rate(plt, series):
     return bars(plt, chosen(series, test="seq-rate"), "Sequencer, 16 requests under way", "million tickets/s")
+
+
+def seq_clients(plt, series):
+    return bars(plt, chosen(series, test="seq-clients"), "Sequencer, several clients that sleep while they wait", "million tickets/s")
 
 
 def caches():
@@ -144,7 +165,7 @@ def migration(plt, series):
 
 PLOTS = {
     "kv-alternatives": alternatives, "kv-migration": migration,
-    "kv-throughput": latency_throughput, "kv-latency": kv_latency, "kv-cpu": kv_cpu, "seq": seq_rate, "btree-size": tree_size,
+    "kv-throughput": latency_throughput, "kv-latency": kv_latency, "kv-cdf": kv_cdf, "kv-cpu": kv_cpu, "seq": seq_rate, "seq-clients": seq_clients, "btree-size": tree_size,
     "post-list": post_list,
 }  # fmt: skip
 
