@@ -22,7 +22,8 @@
 	     (struct ibv_context *, struct ibv_parent_domain_init_attr *)) \
 	USED(struct ibv_pd *, alloc_pd, (struct ibv_context *)) \
 	USED(struct ibv_td *, alloc_td, (struct ibv_context *, struct ibv_td_init_attr *)) \
-	SKIP(async_event) SKIP(attach_counters_point_flow) SKIP(attach_mcast) \
+	SKIP(async_event) SKIP(attach_counters_point_flow) \
+	USED(int, attach_mcast, (struct ibv_qp *, const union ibv_gid *, uint16_t)) \
 	USED(int, bind_mw, (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)) \
 	SKIP(close_xrcd) SKIP(cq_event) \
 	USED(struct ibv_ah *, create_ah, (struct ibv_pd *, struct ibv_ah_attr *)) \
@@ -52,7 +53,9 @@
 	USED(int, destroy_qp, (struct ibv_qp *)) \
 	SKIP(destroy_rwq_ind_table) \
 	USED(int, destroy_srq, (struct ibv_srq *)) \
-	SKIP(destroy_wq) SKIP(detach_mcast) SINCE(62, dm_export_dmabuf_fd) SINCE(64, free_buf) \
+	SKIP(destroy_wq) \
+	USED(int, detach_mcast, (struct ibv_qp *, const union ibv_gid *, uint16_t)) \
+	SINCE(62, dm_export_dmabuf_fd) SINCE(64, free_buf) \
 	USED(void, free_context, (struct ibv_context *)) \
 	USED(int, free_dm, (struct ibv_dm *)) SKIP(get_srq_num) SKIP(import_dm) SKIP(import_mr) SKIP(import_pd) \
 	SINCE(65, inc_comp_cntr) SINCE(65, inc_err_comp_cntr) \

@@ -83,6 +83,12 @@ static inline bool uw_ip_is_link_local(const struct uw_ip *a)
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
+/* Is a in 224.0.0.0/4 or ff00::/8? */
+static inline bool uw_ip_is_multicast(const struct uw_ip *a)
+{
+	return uw_ip_is_v4(a) ? a->b[12] >> 4 == 0xe : a->b[0] == 0xff;
+}
+
 /* A hash whose upper bits are well spread. */
 static inline uint64_t uw_ip_hash(const struct uw_ip *a)
 {

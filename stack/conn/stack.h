@@ -22,6 +22,7 @@ struct conn_qp;
 struct conn_domain;
 struct conn_walk;
 struct dgram;
+struct dgram_group;
 struct sidr;
 struct listener;
 struct rc;
@@ -55,6 +56,7 @@ struct stack {
 	struct conn *acked_list;
 	/* UC and UD QPs that have something to send and wait for room or for their turn */
 	struct dgram *dgram_first, **dgram_last;
+	struct dgram_group *groups; /* UD QPs that are members of multicast groups */
 	/* datagrams: what was asked or answered by QP 1 (dgram/sidr.h), the PSN of its next packet,
 	 * and the last request that was not for us */
 	struct sidr *sidrs;

@@ -105,8 +105,9 @@ struct io_ops {
 	void (*rouse)(struct io_link *l);
 	/* No lock held. Make *to reachable. In: the address that the program asked for; out: the
 	 * address to use instead, e.g. for 127.0.0.1 that of the process that listens on `port`
-	 * (network order). UW_OK, UW_E_UNREACHABLE, UW_E_TIMEOUT. With a timeout of 0 also UW_MORE:
-	 * the answer is not known yet. NULL: no need to resolve. */
+	 * (network order); a multicast address stands for all who are there. UW_OK,
+	 * UW_E_UNREACHABLE, UW_E_TIMEOUT. With a timeout of 0 also UW_MORE: the answer is not known
+	 * yet. NULL: no need to resolve. */
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
 	/* No lock held. Make this process the one that listens on `port` (network order) for
@@ -117,8 +118,12 @@ struct io_ops {
 	 * May be called again. UW_E_ADDR_IN_USE, UW_E_PERM, with a line on stderr. NULL: nobody
 	 * else has the address. */
 	uw_status (*claim_packets)(struct io_link *l);
+	/* No lock held; may block. Join or leave a multicast group, of which packets of RoCEv2 are
+	 * to come. UW_E_NOMEM, UW_E_UNSUPPORTED, with a line on stderr. NULL: they come anyway. */
+	uw_status (*group)(struct io_link *l, const struct uw_ip *group, bool in);
 	/* IO_SHARED, a segment goes to our own address: is it for this process? False: for another
-	 * process of the host, so it goes to the link, with our own MAC as destination. NULL: yes. */
+	 * process of the host, so it goes to the link, with our own MAC as destination. NULL: yes.
+	 */
 	bool (*is_ours)(struct io_link *l, uint16_t port);
 	/* No lock held. Stop, return buffers, say BYE to peers, free l. */
 	void (*close)(struct io_link *l);

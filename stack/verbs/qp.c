@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "cm/rc.h"
 #include "conn/dgram/dgram.h"
+#include "conn/endpoint.h"
 #include "conn/prefetch.h"
 #include "conn/rc/rc.h"
 #include "base/slab.h"
@@ -174,6 +175,8 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 	return 0;
 }
 
+static void leave_groups(struct uw_qp *qp);
+
 /* ---- destroy ----------------------------------------------------------------------------- */
 
 static void mute_cqs(struct uw_qp *qp, bool on)
@@ -212,6 +215,7 @@ int uw_qp_destroy(struct uw_qp *qp)
 {
 	struct verbs *v = qp->pd->v;
 
+	leave_groups(qp);
 	verbs_lock(v);
 	unpublish(qp);
 	verbs_unlock(v);
@@ -301,6 +305,50 @@ int uw_qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d)
 	r->qkey = d->qkey;
 	verbs_unlock(qp->pd->v);
 	return 0;
+}
+
+/* ---- multicast --------------------------------------------------------------------------- */
+
+static uw_status change_group(struct uw_qp *qp, const struct uw_ip *group, bool in)
+{
+	struct verbs *v = qp->pd->v;
+	bool tell = false, undo;
+	uw_status st;
+
+	verbs_lock(v);
+	st = in ? dgram_join(&qp->c, group, &tell) : dgram_leave(&qp->c, group, &tell);
+	verbs_unlock(v);
+	if (st || !tell)
+		return st;
+	st = dgram_tell_links(v->conn->first, group, in);
+	if (!st || !in)
+		return st;
+	verbs_lock(v);
+	if (dgram_leave(&qp->c, group, &undo))
+		st = UW_E_STATE; /* another thread was faster */
+	verbs_unlock(v);
+	return st;
+}
+
+int uw_qp_group(struct uw_qp *qp, const struct sockaddr *group, bool in)
+{
+	struct uw_ip addr;
+	uint16_t port;
+	uw_status st = ep_read_addr(group, &addr, &port);
+
+	return verbs_errno(st ? st : change_group(qp, &addr, in));
+}
+
+static void leave_groups(struct uw_qp *qp)
+{
+	struct uw_ip group;
+	bool is_member;
+
+	do {
+		verbs_lock(qp->pd->v);
+		is_member = qp->c.dgram && dgram_some_group(&qp->c, &group);
+		verbs_unlock(qp->pd->v);
+	} while (is_member && !change_group(qp, &group, false));
 }
 
 /* ---- post -------------------------------------------------------------------------------- */

@@ -364,6 +364,12 @@ static int qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d)
 	return failing();
 }
 
+static int qp_group(struct uw_qp *qp, const struct sockaddr *group, bool in)
+{
+	qp->group = in ? *(const struct sockaddr_in6 *)group : (struct sockaddr_in6){ 0 };
+	return failing();
+}
+
 static int ah_make(struct uw_pd *pd, const struct uw_ah_attr *a, struct uw_ah *out)
 {
 	(void)pd;
@@ -491,6 +497,7 @@ static const struct uw_api the_api = {
 	.qp_set_path = qp_set_path,
 	.qp_set_datagrams = qp_set_datagrams,
 	.ah_make = ah_make,
+	.qp_group = qp_group,
 	.qp_set_access = qp_set_access,
 	.post_send = post_send,
 	.post_recv = post_recv,

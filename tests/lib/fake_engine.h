@@ -67,6 +67,7 @@ struct uw_qp {
 	unsigned peer_ird, peer_tos;
 	uint32_t peer_mtu, peer_psn;
 	struct uw_datagrams datagrams;
+	struct sockaddr_in6 group; /* that it joined last; zeros: none */
 	struct uw_path path;
 };
 

@@ -261,6 +261,13 @@ def udaddy(server, flags, more=""):
     return Pair("udaddy", f"{flags}{more}", f"udaddy {flags}{more}", f"udaddy -s {server} {flags}", 30).with_env(UWARP_IDENTITY="roce")
 
 
+# mckey waits for 3 s when it has joined, so the server is a member before the client sends.
+def mckey(flags):
+    both = f"mckey -m 239.1.2.3 {flags}"
+    return Pair("mckey", flags, f"{both} -b {{server}}", f"{both} -s -b {{client}}", 30)
+
+
+MCKEY = [mckey("-C 20 -S 500")]
 DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
 DGRAM_CM_MORE = [udaddy("{server}", "-c 1 -C 1 -S 1"), udaddy("{server}", "-c 10 -C 10 -S 1024 -t 40"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
 GROUPS = {
@@ -268,7 +275,7 @@ GROUPS = {
     "cmless-more": [(Memif, cmless.MORE_CASES)],
     "apps-cmless": [(Memif, cmless.APPS)],
     "datagrams": [(Memif, cmless.DATAGRAMS + DGRAM_CM + [udaddy("127.0.0.1", "-c 2 -C 10 -S 64")]), (Packet, cmless.DATAGRAMS + DGRAM_CM)],
-    "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE), (Veth, DGRAM_CM_MORE)],
+    "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE + MCKEY), (Veth, DGRAM_CM_MORE), (Packet, MCKEY)],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
     "socket": [(Host, SOCKET + lifecycle.SOCKET)],

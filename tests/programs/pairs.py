@@ -131,6 +131,7 @@ JUDGES = {
     "rping": judge_rping,
     "ucmatose": says(["return status 0", "return status 0"]),
     "udaddy": says(["data transfers complete\ntest complete\nreturn status 0"] * 2),
+    "mckey": says(["data transfers complete\ntest complete\nreturn status 0"] * 2),
     "rdma_client": says(["rdma_server: end 0", "rdma_client: end 0"]),
     "rdma_xclient": says(["rdma_xserver: end 0", "rdma_xclient: end 0"]),
     "rstream": judge_rstream,

@@ -271,6 +271,61 @@ static void test_above_the_mtu_it_fails(void **state)
 	close_bed(b);
 }
 
+/* IBA §10.5.2: every member gets a copy, but for who sent it. */
+static void test_a_group(void **state)
+{
+	struct bed *b = open_bed(UW_QPT_UD, &(struct sim_options){ .mtu = 1500, .seed = 10 });
+	struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef010203) };
+	struct sockaddr_storage from = sim_addr(&b->s, SIM_A, 0);
+	struct uw_ah_attr a = { .addr = (struct sockaddr *)&group,
+				.from = (struct sockaddr *)&from };
+	struct uw_sge sge = { (uintptr_t)b->out, 100, uw_mr_stag(b->mr_out) };
+	struct uw_send_wr wr;
+	struct uw_wc wc;
+	struct uw_ah ah;
+
+	(void)state;
+	bring_up_ud(b);
+	assert_int_equal(uw_ah_make(b->s.a.pd, &a, &ah), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(uw_qp_group(b->qp[i], (struct sockaddr *)&group, true), 0);
+		assert_int_equal(uw_qp_group(b->qp[i], (struct sockaddr *)&group, true), 0);
+	}
+	post_recv(b, 5, 0, 256);
+	post_recv(b, 6, 256, 256);
+	wr = datagram(b, &ah, &sge);
+	wr.remote_addr = ah.how | 0xffffff;
+	post(b, &wr);
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	wc = sim_wc(&b->s, b->s.b.rcq);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.byte_len, GRH + 100);
+	assert_memory_equal(b->in + GRH, b->out, 100);
+	sim_settle(&b->s);
+	assert_int_equal(uw_cq_poll(b->s.b.rcq, 1, &wc), 0); /* once */
+	assert_int_equal(sim_stats(&b->s).roce_rx_no_receive, 0);
+	assert_int_equal(uw_qp_group(b->qp[1], (struct sockaddr *)&group, false), 0);
+	assert_int_equal(uw_qp_group(b->qp[1], (struct sockaddr *)&group, false), -EINVAL);
+	post(b, &wr);
+	sim_settle(&b->s);
+	assert_int_equal(uw_cq_poll(b->s.b.rcq, 1, &wc), 0);
+	close_bed(b); /* qp[0] is a member still */
+}
+
+static void test_who_may_join(void **state)
+{
+	struct bed *b = open_bed(UW_QPT_UC, &(struct sim_options){ .mtu = 1500, .seed = 10 });
+	struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef010203) };
+	struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(SIM_B) };
+	struct uw_qp *ud = make_qp(&b->s.a, UW_QPT_UD);
+
+	(void)state;
+	assert_int_equal(uw_qp_group(b->qp[0], (struct sockaddr *)&group, true), -EINVAL);
+	assert_int_equal(uw_qp_group(ud, (struct sockaddr *)&one, true), -EINVAL);
+	uw_qp_destroy(ud);
+	close_bed(b);
+}
+
 /* ---- UC ------------------------------------------------------------------------------------ */
 
 static void name_peer(struct bed *b, unsigned i)
@@ -443,6 +498,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_wrong_q_key_and_unknown_qp_are_counted),
 	cmocka_unit_test(test_error_and_reset_flush_and_forget),
 	cmocka_unit_test(test_above_the_mtu_it_fails),
+	cmocka_unit_test(test_a_group),
+	cmocka_unit_test(test_who_may_join),
 	cmocka_unit_test(test_uc_messages_arrive),
 	cmocka_unit_test(test_memory_that_is_gone),
 	cmocka_unit_test(test_uc_under_loss),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles: where datagrams go. */
+/* Address handles: where datagrams go; and multicast groups. */
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "provider.h"
 
@@ -52,4 +54,31 @@ void uwarp_fill_to(struct uw_send_wr *to, const struct ibv_ah *ibah, uint32_t qp
 	to->compare_add = ah->dst[0];
 	to->swap = ah->dst[1];
 	to->rkey = qkey;
+}
+
+/* ---- groups ------------------------------------------------------------------------------- */
+
+static int change_group(struct ibv_qp *ibqp, const union ibv_gid *gid, bool in)
+{
+	const struct uwarp_qp *qp = to_uwarp_qp(ibqp);
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6 };
+	struct uwarp_stack stack;
+	int rc = uwarp_stack_get(&stack);
+
+	if (!rc)
+		rc = stack.api->engine_start(stack.engine);
+	memcpy(&a.sin6_addr, gid->raw, sizeof(a.sin6_addr));
+	return -(rc ? rc : qp->api->qp_group(qp->uw, (struct sockaddr *)&a, in));
+}
+
+int uwarp_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return change_group(ibqp, gid, true);
+}
+
+int uwarp_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return change_group(ibqp, gid, false);
 }

@@ -122,6 +122,8 @@ PTR_CALL(struct ibv_qp, create_qp, (struct ibv_pd * pd, struct ibv_qp_init_attr 
 PTR_CALL(struct ibv_qp, create_qp_ex, (struct ibv_context * c, struct ibv_qp_init_attr_ex *attr),
 	 (c, attr))
 PTR_CALL(struct ibv_ah, create_ah, (struct ibv_pd * pd, struct ibv_ah_attr *attr), (pd, attr))
+INT_CALL(attach_mcast, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid))
+INT_CALL(detach_mcast, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid))
 INT_CALL(destroy_ah, (struct ibv_ah * ah), (ah))
 INT_CALL(query_qp,
 	 (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init),
@@ -169,6 +171,8 @@ const struct pabi_ops uwarp_ops = {
 	.destroy_srq = call_destroy_srq,
 	.post_srq_recv = uwarp_post_srq_recv,
 	.create_ah = call_create_ah,
+	.attach_mcast = call_attach_mcast,
+	.detach_mcast = call_detach_mcast,
 	.destroy_ah = call_destroy_ah,
 	.create_qp = call_create_qp,
 	.create_qp_ex = call_create_qp_ex,

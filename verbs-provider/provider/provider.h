@@ -107,6 +107,9 @@ int uwarp_find_ends(const char *call, const struct uw_device_attr *dev,
 /* ah.c */
 struct ibv_ah *uwarp_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr);
 int uwarp_destroy_ah(struct ibv_ah *ibah);
+/* A group is named by its address as a GID; the LID is InfiniBand's. */
+int uwarp_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid);
+int uwarp_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid);
 /* Say in a request to a UD QP where it goes. */
 void uwarp_fill_to(struct uw_send_wr *to, const struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey);
 

@@ -123,7 +123,8 @@ static bool is_there_already(const struct uwarp_qp *qp, enum ibv_qp_state to)
 	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR) && qp->api->qp_state(qp->uw) == UW_QPS_RTS;
 }
 
-/* Datagrams may come from now on. */
+/* Datagrams may come from RTR on. The link starts at INIT already: a peer that is told of us before
+ * we go on (ibv_ud_pingpong) asks for our MAC, and fails without an answer. */
 static int start_link(void)
 {
 	struct uwarp_stack stack;
@@ -138,7 +139,8 @@ static int move(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	if (!(mask & IBV_QP_STATE))
 		return 0;
-	if (is_ud(qp) && attr->qp_state == IBV_QPS_RTR)
+	if (qp->vqp.qp.qp_type != IBV_QPT_RC &&
+	    (attr->qp_state == IBV_QPS_INIT || attr->qp_state == IBV_QPS_RTR))
 		rc = start_link();
 	if (rc)
 		return rc;

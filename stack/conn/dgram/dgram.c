@@ -97,16 +97,11 @@ static bool number_of(const struct stack *s, const struct uw_ip *a, uint8_t *out
 	return false;
 }
 
-static bool is_multicast(const struct uw_ip *a)
-{
-	return uw_ip_is_v4(a) ? a->b[12] >> 4 == 0xe : a->b[0] == 0xff;
-}
-
 /* As Linux's drivers have it: what the program says counts for multicast only. The pingpongs say 1,
  * and would not get through a router. */
 static uint8_t hops_to(const struct uw_ip *to, uint8_t asked)
 {
-	return is_multicast(to) && asked ? asked : ROCE_HOPS;
+	return uw_ip_is_multicast(to) && asked ? asked : ROCE_HOPS;
 }
 
 static bool knows_neighbour(struct stack *s, struct io_link *l, const struct uw_ip *to)
@@ -138,11 +133,9 @@ static void find_way(struct stack *s, struct io_link *l, struct uw_ip *to)
 {
 	struct uw_ip there = *to;
 
-	if (is_multicast(to))
-		return;
 	if (!ep_find_way(l, &there, htons(ROCE_UDP_PORT), RESOLVE_MS))
 		*to = there;
-	if (s->llp->neighbour)
+	if (s->llp->neighbour && !uw_ip_is_multicast(to))
 		await_neighbour(s, l, to);
 }
 

@@ -37,6 +37,26 @@ uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_a
 /* No lock held; may block. Find the way to a UC QP's peer. */
 void dgram_find_way(struct stack *s, const struct uw_peer *p);
 
+/* ---- dgram_group.c ------------------------------------------------------------------------- */
+
+/* A QP is a member of a multicast group. */
+struct dgram_group {
+	struct dgram_group *next; /* stack.groups */
+	struct conn_qp *q;
+	struct uw_ip addr;
+};
+
+/* Under all locks. *first, *last: the process was, or is, no member otherwise, so dgram_tell_links
+ * is due. Joining twice is joining once. UW_E_INVAL: no UD QP, no multicast address, no member. */
+uw_status dgram_join(struct conn_qp *q, const struct uw_ip *group, bool *first) UW_CHECK;
+uw_status dgram_leave(struct conn_qp *q, const struct uw_ip *group, bool *last) UW_CHECK;
+/* Any group that q is a member of; false: none. */
+bool dgram_some_group(struct conn_qp *q, struct uw_ip *out);
+/* No lock held; may block (io_ops.group). */
+uw_status dgram_tell_links(const struct stack *s, const struct uw_ip *group, bool in) UW_CHECK;
+/* A packet to a group; sender: the QP of ours that sends it, NULL: it came from the link. */
+void dgram_group_packet(struct stack *s, const struct roce_packet *p, const struct conn_qp *sender);
+
 /* ---- dgram_link.c -------------------------------------------------------------------------- */
 
 /* The link and the address that roce_to.source names; NULL: none. */

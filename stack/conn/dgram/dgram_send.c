@@ -66,6 +66,16 @@ static bool fail(struct dgram *d, uw_status st)
 	return true;
 }
 
+/* The link does not bring back what we send. */
+static void to_own_members(const struct dgram *d, const uint8_t *octets, size_t n)
+{
+	struct uw_span v = { octets, n };
+	struct roce_packet p;
+
+	if (roce_packet_read(uw_rope_of(&v), &p) == ROCE_GOOD)
+		dgram_group_packet(conn_qp_stack(d->q), &p, d->q);
+}
+
 /* False: no room. */
 static bool send_one(struct dgram *d)
 {
@@ -81,6 +91,8 @@ static bool send_one(struct dgram *d)
 	if (!p)
 		return false;
 	n = roce_tx(&d->r, &path, p, room);
+	if (n && s->groups && uw_ip_is_multicast(&path.dst))
+		to_own_members(d, p, n);
 	s->llp->packet_end(l, n, &path.dst);
 	return n ? true : fail(d, UW_OK);
 }

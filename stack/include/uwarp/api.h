@@ -42,7 +42,7 @@
 					X(cq_poll_stamped) X(cq_moderate) X(post_send_all)         \
 						X(ep_only6) X(srq_resize) X(engine_fork)           \
 							X(ep_set_tos) X(later) X(engine_counters)  \
-								X(qp_set_datagrams) X(ah_make) X(ep_set_datagrams)
+								X(qp_set_datagrams) X(ah_make) X(ep_set_datagrams) X(qp_group)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

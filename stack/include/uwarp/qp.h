@@ -86,6 +86,11 @@ struct uw_datagrams {
 };
 int uw_qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d);
 
+/* in: make a UD QP a member of a multicast group (any port), else end that. It gets what is sent to
+ * the group with its Q_Key, but for what it sends itself. Starts the link; may block for a second.
+ * -EINVAL: not a UD QP, no multicast address, or not a member; -ENOMEM; -EOPNOTSUPP: the link. */
+int uw_qp_group(struct uw_qp *qp, const struct sockaddr *group, bool in);
+
 /* Where a datagram goes. A request to a UD QP has `how` plus the QP number of the destination as
  * remote_addr, dst as compare_add and swap, and the Q_Key as rkey. */
 struct uw_ah {

@@ -12,6 +12,7 @@
 #include "lwip/etharp.h"
 #include "lwip/nd6.h"
 #include "lwip/prot/ethernet.h"
+#include "netif/ethernet.h"
 
 #define PIECES	  40u
 #define IP4_LEN	  20u
@@ -68,7 +69,7 @@ bool edge_packet_rx(const struct edge_link *el, struct io_frame *f)
 
 	if (!read_destination(f, &to))
 		return false;
-	if (io_has(el->io, &to) && edge.cfg.user->packet)
+	if ((io_has(el->io, &to) || uw_ip_is_multicast(&to)) && edge.cfg.user->packet)
 		hand_over(el->io, f);
 	else
 		edge.cfg.stats->ip_rx_unwanted++;
@@ -134,11 +135,25 @@ uint8_t *edge_packet_begin(struct io_link *l, size_t *room)
 	return f->data;
 }
 
+/* RFC 1112 §6.4, RFC 2464 §7. Also between processes, where all get a copy. */
+static void output_to_group(struct netif *nif, struct pbuf *p, const struct uw_ip *to)
+{
+	const uint8_t *b = to->b;
+	struct eth_addr four = { { 0x01, 0x00, 0x5e, b[13] & 0x7f, b[14], b[15] } };
+	struct eth_addr six = { { 0x33, 0x33, b[12], b[13], b[14], b[15] } };
+	bool is4 = uw_ip_is_v4(to);
+
+	ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr, is4 ? &four : &six,
+			is4 ? ETHTYPE_IP : ETHTYPE_IPV6);
+}
+
 static void output(struct netif *nif, struct pbuf *p, const struct uw_ip *to)
 {
 	ip_addr_t a = edge_addr(to);
 
-	if (uw_ip_is_v4(to))
+	if (uw_ip_is_multicast(to))
+		output_to_group(nif, p, to);
+	else if (uw_ip_is_v4(to))
 		nif->output(nif, p, ip_2_ip4(&a));
 	else
 		nif->output_ip6(nif, p, ip_2_ip6(&a));

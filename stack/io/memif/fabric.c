@@ -173,6 +173,36 @@ static uw_status find_listener(struct fabric *f, struct uw_ip *to, uint16_t port
 	return st;
 }
 
+/* How long a process that does not answer may hold up the others. */
+enum { GROUP_MS = 200 };
+
+/* A group's packets go to all that are there. Who comes later joins us when it joins the group. */
+static uw_status reach_all(struct fabric *f)
+{
+	uint32_t addr[PEER_MAX];
+	unsigned n = registry_list(&f->registry, addr, PEER_MAX);
+
+	for (unsigned i = 0; i < n; i++) {
+		uw_status st = addr[i] == f->link[0].io.addr
+				       ? UW_OK
+				       : reach(f, addr[i], registry_now() + GROUP_MS);
+
+		if (st == UW_E_NOMEM || st == UW_E_STATE)
+			return st;
+	}
+	return UW_OK;
+}
+
+static uw_status fabric_group(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	struct fabric *f = fabric_of(l);
+
+	(void)group;
+	if (f->pid != getpid())
+		return UW_E_STATE;
+	return in ? reach_all(f) : UW_OK;
+}
+
 static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t port,
 				unsigned timeout_ms)
 {
@@ -180,6 +210,8 @@ static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t po
 
 	if (f->pid != getpid())
 		return UW_E_STATE;
+	if (uw_ip_is_multicast(to))
+		return timeout_ms ? reach_all(f) : UW_OK;
 	bool by_port = means_anybody(f, to);
 	uw_status st = by_port ? find_listener(f, to, port) : UW_OK;
 	if (st || io_has(l, to))
@@ -294,6 +326,7 @@ static const struct io_ops fabric_ops = {
 	.resolve = fabric_resolve,
 	.claim_port = fabric_claim,
 	.release_port = fabric_release,
+	.group = fabric_group,
 	.close = fabric_close,
 };
 

@@ -234,20 +234,27 @@ static enum ring_result write_shared(struct lane *l, const struct io_frame *f, u
 	return r;
 }
 
-/* Write one frame, which is free then. NONE: there is no room, and it stays the caller's. */
-static enum ring_result lane_write(struct lane_set *s, struct lane *l, struct io_frame *f,
-				   uint32_t len)
+static enum ring_result lane_put(struct lane_set *s, struct lane *l, const struct io_frame *f,
+				 uint32_t len)
 {
 	enum ring_result r =
 		l->sender->shared ? write_shared(l, f, len) : ring_write(&l->sender->ring, f, len);
 
-	if (r == RING_NONE)
-		return r;
 	if (r == RING_FAULT)
 		lane_fail(s, l, "that it took frames which were never sent");
-	else
+	else if (r == RING_OK)
 		l->touched = true;
-	io_free_chain(f);
+	return r;
+}
+
+/* Write one frame, which is free then. NONE: there is no room, and it stays the caller's. */
+static enum ring_result lane_write(struct lane_set *s, struct lane *l, struct io_frame *f,
+				   uint32_t len)
+{
+	enum ring_result r = lane_put(s, l, f, len);
+
+	if (r != RING_NONE)
+		io_free_chain(f);
 	return r;
 }
 
@@ -297,6 +304,31 @@ static struct lane *lane_of_mac(struct lane_set *s, const struct io_frame *f)
 	return lane_find(s, addr);
 }
 
+/* RFC 1112 §6.4, RFC 2464 §7 */
+static bool is_for_group(const struct io_frame *f)
+{
+	return f->len >= FRAME_ETHER && ((f->data[0] == 0x01 && f->data[1] == 0x00) ||
+					 (f->data[0] == 0x33 && f->data[1] == 0x33));
+}
+
+/* A copy for every peer that has room now; for the others it is lost, as on a network. */
+static void lane_take_group(struct lane_set *s, struct io_frame *f)
+{
+	uint32_t len = frame_len(f);
+
+	for (unsigned i = 0; i < s->count; i++) {
+		struct lane *l = &s->lane[i];
+
+		if (l->sender && !l->fault && len <= l->frame_max && !l->nheld &&
+		    lane_put(s, l, f, len) == RING_OK)
+			s->link->stats.tx_frames++;
+		else
+			s->link->stats.tx_drops++;
+	}
+	s->link->stats.tx_bytes += len;
+	io_free_chain(f);
+}
+
 /* Send one frame or keep it until there is room. False: too many are kept, and the frame stays the
  * caller's. */
 static bool lane_take(struct lane_set *s, struct io_frame *f)
@@ -304,6 +336,10 @@ static bool lane_take(struct lane_set *s, struct io_frame *f)
 	struct lane *l = lane_of_mac(s, f);
 	uint32_t len = frame_len(f);
 
+	if (!l && is_for_group(f)) {
+		lane_take_group(s, f);
+		return true;
+	}
 	if (!l || !l->sender || l->fault || len > l->frame_max) {
 		s->link->stats.tx_drops++;
 		io_free_chain(f);

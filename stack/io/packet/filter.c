@@ -112,7 +112,13 @@ static void ip4(struct program *p, const struct filter_ask *a)
 	unsigned test;
 
 	load(p, BPF_W, 30);
-	jump(p, BPF_JEQ, ntohl(a->addr), 0, TO_DROP);
+	if (a->groups) {
+		jump(p, BPF_JEQ, ntohl(a->addr), 2, 0);
+		emit(p, BPF_ALU | BPF_AND | BPF_K, 0xf0000000u);
+		jump(p, BPF_JEQ, 0xe0000000u, 0, TO_DROP);
+	} else {
+		jump(p, BPF_JEQ, ntohl(a->addr), 0, TO_DROP);
+	}
 	load(p, BPF_H, 20);
 	jump(p, BPF_JSET, 0x3fff, TO_DROP, 0); /* a fragment */
 	load(p, BPF_B, 23);

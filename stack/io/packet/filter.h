@@ -20,6 +20,8 @@ struct filter_ask {
 	bool shared;
 	/* The interface is lo: frames between processes of the host, which have any destination. */
 	bool local;
+	bool groups; /* RoCEv2 to IPv4 multicast groups, too: whichever the interface lets through
+		      */
 	const uint16_t *ports; /* network order */
 	unsigned n_ports;
 	/* pass TCP, RoCEv2, ICMPv6 and neighbor solicitations for these addresses, and to all nodes

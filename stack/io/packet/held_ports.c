@@ -146,6 +146,13 @@ static void tell(struct held_ports *p, bool changed)
 		p->changed(p->arg);
 }
 
+void held_ports_tell(struct held_ports *p)
+{
+	pthread_mutex_lock(&p->lock);
+	tell(p, true);
+	pthread_mutex_unlock(&p->lock);
+}
+
 uw_status held_ports_claim(struct held_ports *p, uint16_t port)
 {
 	struct held_port *h;

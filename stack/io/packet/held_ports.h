@@ -44,6 +44,8 @@ UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port);
 /* Remove a user. A port without users is held for a while longer, since segments may come late; a
  * later claim or release gives the port back. */
 void held_ports_release(struct held_ports *p, uint16_t port);
+/* Call `changed`. */
+void held_ports_tell(struct held_ports *p);
 /* Give a port back at once, whoever uses it. */
 void held_ports_forget(struct held_ports *p, uint16_t port);
 

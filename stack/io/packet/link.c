@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static void attach_filter(void *arg)
 	uint16_t ports[FILTER_PORTS];
 	struct filter_ask a = { .addr = p->l.addr,
 				.shared = p->shared,
+				.groups = p->groups,
 				.ports = ports,
 				.ip6 = p->l.ip6,
 				.n_ip6 = p->l.n_ip6 };
@@ -130,6 +132,39 @@ static uw_status link_claim_packets(struct io_link *l)
 	return UW_OK;
 }
 
+static uw_status complain_of_group(const struct packet_link *p, int err)
+{
+	uw_log("no membership of a multicast group on %s: %s%s", p->interface.name, strerror(err),
+	       err == ENOBUFS ? " (sysctl net.ipv4.igmp_max_memberships)" : "");
+	return err == ENOBUFS || err == ENOMEM ? UW_E_NOMEM : UW_E_UNSUPPORTED;
+}
+
+/* The kernel is the member: it sends the reports (RFC 3376), answers the routers and has the card
+ * let the group's frames through. Nothing is sent to its socket, whose port is none. IPv6 is not
+ * there yet. */
+static uw_status link_group(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	struct packet_link *p = packet_link_of(l);
+	struct ip_mreqn m = { .imr_multiaddr.s_addr = uw_ip_v4_be(group),
+			      .imr_ifindex = p->interface.index };
+
+	if (!uw_ip_is_v4(group))
+		return complain_of_group(p, EAFNOSUPPORT);
+	if (p->members < 0)
+		p->members = fds_keep(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	if (p->members < 0 ||
+	    setsockopt(p->members, IPPROTO_IP, in ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m,
+		       sizeof(m)))
+		return complain_of_group(p, errno);
+	if (!in || atomic_exchange(&p->groups, true))
+		return UW_OK;
+	if (p->shared)
+		held_ports_tell(&p->ports);
+	else
+		attach_filter(p);
+	return UW_OK;
+}
+
 static bool link_is_ours(struct io_link *l, uint16_t port)
 {
 	struct packet_link *p = packet_link_of(l);
@@ -147,6 +182,7 @@ static void end(struct packet_link *p)
 	lo_close(&p->lo);
 	fds_close(p->bell);
 	fds_close(p->deaf_udp);
+	fds_close(p->members);
 	if (p->shared)
 		held_ports_close(&p->ports);
 	frames_close(&p->frames);
@@ -175,6 +211,7 @@ static const struct io_ops ops = {
 	.claim_port = link_claim,
 	.release_port = link_release,
 	.claim_packets = link_claim_packets,
+	.group = link_group,
 	.is_ours = link_is_ours,
 	.close = link_close,
 };
@@ -320,7 +357,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->fd = p->local = p->lo.fd = p->bell = p->deaf_udp = -1;
+	p->fd = p->local = p->lo.fd = p->bell = p->deaf_udp = p->members = -1;
 	p->pid = getpid();
 	st = bring_up(p, cfg);
 	if (st) {

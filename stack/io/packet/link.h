@@ -27,7 +27,9 @@ struct packet_link {
 	unsigned refused;      /* number of merged frames in a row that the kernel refused */
 	bool shared;	       /* the kernel has the IPv4 address too */
 	struct held_ports ports;
-	int deaf_udp; /* shared: holds RoCEv2's UDP port; -1: not yet */
+	int members; /* a socket of the kernel's, member of our multicast groups; -1: none yet */
+	_Atomic bool groups; /* the filter lets packets to groups through */
+	int deaf_udp;	     /* shared: holds RoCEv2's UDP port; -1: not yet */
 	_Atomic uint32_t doorbell;
 };
 

@@ -394,6 +394,25 @@ uw_status registry_open(struct registry *r, const struct registry_config *cfg)
 	return open_addr(r, cfg);
 }
 
+unsigned registry_list(const struct registry *r, uint32_t *addr, unsigned max)
+{
+	char path[PATH_LEN];
+	struct in_addr in;
+	struct dirent *e;
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), "%s/ctl", r->dir);
+	DIR *d = opendir(path);
+	while (d && n < max && (e = readdir(d))) {
+		/* not the lock files beside the sockets */
+		if (inet_pton(AF_INET, e->d_name, &in) == 1)
+			addr[n++] = in.s_addr;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
 uw_status registry_connect(struct registry *r, uint32_t addr, uint64_t deadline_ms, int *fd)
 {
 	for (;;) {

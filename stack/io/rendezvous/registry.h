@@ -56,6 +56,9 @@ void registry_close(struct registry *r);
 UW_CHECK uw_status registry_connect(struct registry *r, uint32_t addr, uint64_t deadline_ms,
 				    int *fd);
 
+/* The addresses of the processes that are there, ours among them; at most max, returns how many. */
+unsigned registry_list(const struct registry *r, uint32_t *addr, unsigned max);
+
 /* Remove the files of dead processes. */
 void registry_sweep(struct registry *r);
 

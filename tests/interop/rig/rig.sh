@@ -41,7 +41,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 modules="virtio_pci virtio_net virtio_console virtio_rng 9pnet_virtio 9p
 	crc32c_generic crc32c_intel libcrc32c ib_core rdma_ucm ib_uverbs iw_cm rdma_cm rdma_rxe crc32_generic sch_netem"
 programs="rdma ip tc ss ethtool tcpdump rping ucmatose rstream rcopy cmtime qperf
-	ibv_devices ibv_devinfo ibv_rc_pingpong
+	ibv_devices ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ibv_uc_pingpong udaddy mckey
 	ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat"
 # commands that the rig needs on this machine, and the packages that carry them
 needed="qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static depmod:kmod

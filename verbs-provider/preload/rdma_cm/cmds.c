@@ -200,26 +200,6 @@ static int notify(const struct cm_call *c)
 	return c->id->has_dev ? 0 : -EINVAL;
 }
 
-/* Multicast belongs to datagrams, and iWARP has none. */
-static int join(const struct cm_call *c)
-{
-	const struct cm_id *id = c->id;
-	bool possible;
-
-	if (c->out < sizeof(struct rdma_ucm_create_id_resp))
-		return -ENOSPC;
-	pthread_mutex_lock(&cm.lock);
-	possible = id->qp_type == CM_QPT_UD && id->has_dev && id->state == CM_BOUND;
-	pthread_mutex_unlock(&cm.lock);
-	return possible ? -ENOSYS : -EINVAL;
-}
-
-static int leave(const struct cm_call *c)
-{
-	(void)c;
-	return -ENOENT;
-}
-
 static void move(struct cm_id *id, struct cm_file *to)
 {
 	struct cm_events moved = TAILQ_HEAD_INITIALIZER(moved);
@@ -310,9 +290,9 @@ static const struct command {
 	[RDMA_USER_CM_CMD_NOTIFY] =
 		ROW(rdma_ucm_notify, ALL(rdma_ucm_notify), ID(rdma_ucm_notify), notify),
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = ROW(rdma_ucm_join_ip_mcast, ALL(rdma_ucm_join_ip_mcast),
-					       ID(rdma_ucm_join_ip_mcast), join),
+					       ID(rdma_ucm_join_ip_mcast), cm_cmd_join_ip),
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
-		ROW(rdma_ucm_destroy_id, ALL(rdma_ucm_destroy_id), NO_ID, leave),
+		ROW(rdma_ucm_destroy_id, ALL(rdma_ucm_destroy_id), NO_ID, cm_cmd_leave),
 	[RDMA_USER_CM_CMD_MIGRATE_ID] =
 		ROW(rdma_ucm_migrate_id, ALL(rdma_ucm_migrate_id), NO_ID, migrate_id),
 	[RDMA_USER_CM_CMD_QUERY] =
@@ -321,8 +301,8 @@ static const struct command {
 		ROW(rdma_ucm_bind, ALL(rdma_ucm_bind), ID(rdma_ucm_bind), cm_cmd_bind),
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = ROW(rdma_ucm_resolve_addr, ALL(rdma_ucm_resolve_addr),
 					      ID(rdma_ucm_resolve_addr), cm_cmd_resolve_addr),
-	[RDMA_USER_CM_CMD_JOIN_MCAST] =
-		ROW(rdma_ucm_join_mcast, ALL(rdma_ucm_join_mcast), ID(rdma_ucm_join_mcast), join),
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = ROW(rdma_ucm_join_mcast, ALL(rdma_ucm_join_mcast),
+					    ID(rdma_ucm_join_mcast), cm_cmd_join),
 };
 
 union any_command {

@@ -25,6 +25,10 @@ static void insert(struct cm_event *e)
 {
 	e->resp.uid = e->id->uid;
 	e->resp.id = e->id->handle;
+	if (e->mc) {
+		e->resp.uid = e->mc->uid;
+		e->resp.id = e->mc->handle;
+	}
 	TAILQ_INSERT_TAIL(&e->id->file->events, e, link);
 }
 

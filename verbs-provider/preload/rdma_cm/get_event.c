@@ -102,6 +102,8 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 	if (!err) {
 		TAILQ_REMOVE(&file->events, e, link);
 		e->id->events_reported++;
+		if (e->mc)
+			e->mc->events_reported++;
 		cm_file_signal(file);
 		note_reader(file, e);
 		*out = e;

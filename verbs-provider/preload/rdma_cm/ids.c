@@ -156,6 +156,7 @@ static void endpoint_drop(struct cm_id *id)
 static void unlink_id(struct cm_id *id, struct cm_events *rest)
 {
 	cm_events_take(id, rest);
+	cm_mcs_free(id);
 	cm_file_signal(id->file);
 	LIST_REMOVE(id, link);
 }

@@ -7,6 +7,7 @@
  *   cmds.c       the command table, the dispatcher, options, the node itself
  *   conn.c       bind, listen, connect, accept, reject, disconnect
  *   resolve.c    address and route resolution
+ *   mcast.c      multicast groups
  *   query.c      addresses, paths, QP attributes
  *   ids.c        ids: creation, look-up, destruction, fork
  *   events.c     the callback of the stack, and the event queues
@@ -43,6 +44,7 @@ enum cm_event_type {
 	CM_EV_REJECTED = 8,
 	CM_EV_ESTABLISHED = 9,
 	CM_EV_DISCONNECTED = 10,
+	CM_EV_MULTICAST_JOIN = 12,
 };
 
 enum { CM_QPT_RC = 2, CM_QPT_UD = 4 }; /* = IBV_QPT_* */
@@ -59,11 +61,21 @@ enum cm_state {
 
 struct cm_id;
 
+/* An id has joined a multicast group. Under cm.lock. */
+struct cm_mc {
+	LIST_ENTRY(cm_mc) link; /* cm.mcs */
+	struct cm_id *id;
+	uint64_t uid; /* the membership in librdmacm */
+	uint32_t handle;
+	uint32_t events_reported; /* as that of the id */
+};
+
 struct cm_event {
 	TAILQ_ENTRY(cm_event) link;
 	struct cm_id *id;	  /* the id whose events_reported counts this event */
 	struct uw_ep *ep;	  /* CONNECT_REQUEST: the new endpoint, which the event owns */
 	const struct uw_api *api; /* the table to use with ep */
+	struct cm_mc *mc;	  /* MULTICAST_JOIN; NULL: none */
 	bool has_ah; /* datagrams: resp needs an address handle from own_gid to peer_gid */
 	uint8_t own_gid[16], peer_gid[16], tos;
 	struct rdma_ucm_event_resp resp;
@@ -122,6 +134,7 @@ struct cm {
 	pthread_cond_t changed; /* refs or connecting of some id has changed */
 	struct cm_id **ids;	/* index: the handle */
 	uint32_t room, first_free;
+	LIST_HEAD(, cm_mc) mcs;
 	struct cm_events drops; /* connection requests to refuse */
 	bool dropping;		/* a helper thread is refusing the requests in drops */
 	/* resolutions that wait for a helper thread */
@@ -152,6 +165,8 @@ void cm_id_put(struct cm_id *id);
 /* Destroy an id and the events queued for it. Waits for commands that use it, but not for a
  * resolution that is under way. Errors as cm_id_get(). */
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);
+/* Forget the groups of an id, whose events are gone. The caller holds cm.lock. */
+void cm_mcs_free(const struct cm_id *id);
 /* Free an orphaned id. No lock may be held. */
 void cm_id_free(struct cm_id *id);
 /* Create the endpoint of id if there is none. This starts the link. */
@@ -206,7 +221,8 @@ typedef int cm_cmd_fn(const struct cm_call *c);
 
 cm_cmd_fn cm_cmd_get_event, cm_cmd_query_route, cm_cmd_query, cm_cmd_init_qp_attr, cm_cmd_bind_ip,
 	cm_cmd_bind, cm_cmd_listen, cm_cmd_resolve_ip, cm_cmd_resolve_addr, cm_cmd_resolve_route,
-	cm_cmd_connect, cm_cmd_accept, cm_cmd_reject, cm_cmd_disconnect;
+	cm_cmd_connect, cm_cmd_join, cm_cmd_join_ip, cm_cmd_leave, cm_cmd_accept, cm_cmd_reject,
+	cm_cmd_disconnect;
 
 /* Write the response to the program's address `to`, truncated to the room there, but at least
  * `least` octets. -ENOSPC, -EFAULT. */

@@ -555,6 +555,61 @@ static void datagram_ids(void **state)
 	close(fd);
 }
 
+static int join(int fd, uint32_t id, uint32_t group, uint32_t *handle)
+{
+	struct rdma_ucm_create_id_resp r;
+	struct rdma_ucm_join_ip_mcast j = { .response = (uintptr_t)&r, .uid = 77, .id = id };
+	struct sockaddr_in *to = (struct sockaddr_in *)&j.addr;
+	int err;
+
+	to->sin_family = AF_INET;
+	to->sin_addr.s_addr = htonl(group);
+	err = cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &j, sizeof(j), sizeof(r));
+	*handle = r.id;
+	return err;
+}
+
+static void leave(int fd, uint32_t handle, unsigned reported)
+{
+	struct rdma_ucm_destroy_id_resp r;
+	struct rdma_ucm_destroy_id l = { .response = (uintptr_t)&r, .id = handle };
+
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &l, sizeof(l), sizeof(r)), 0);
+	assert_int_equal(r.events_reported, reported);
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &l, sizeof(l), sizeof(r)),
+			 -ENOENT);
+}
+
+/* The event names the membership, the group's GID, and what datagrams to it need. */
+static void a_group_is_joined(void **state)
+{
+	static const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 3 };
+	uint32_t id, one, two;
+	struct rdma_ucm_event_resp e;
+	int fd = cm_node();
+
+	(void)state;
+	id = cm_create(fd, RDMA_PS_UDP);
+	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 7174, 100), 0);
+	cm_expect(fd, EV_ADDR_RESOLVED, 0);
+	assert_int_equal(join(fd, id, 0x0a000001, &one), -EINVAL); /* no group */
+	assert_int_equal(join(fd, id, 0xef010203, &one), 0);
+	assert_int_equal(join(fd, id, 0xef010204, &two), 0);
+	assert_int_not_equal(one, two);
+	e = cm_expect(fd, 12, 0);
+	assert_int_equal(e.id, one);
+	assert_int_equal(e.uid, 77);
+	assert_int_equal(e.param.ud.qp_num, 0xffffff);
+	assert_int_equal(e.param.ud.qkey, 0x01234567);
+	assert_memory_equal(e.param.ud.ah_attr.grh.dgid, gid, 16);
+	leave(fd, one, 1);
+	leave(fd, two, 0); /* and its event is gone */
+	cm_expect_none(fd, 0);
+	assert_int_equal(join(fd, id, 0xef010203, &one), 0);
+	assert_int_equal(cm_destroy(fd, id, NULL), 0);
+	close(fd);
+}
+
 /* As with RoCE: rsockets makes an address handle of the path. An RNIC's RC id has none. */
 static void a_route_of_datagrams_has_a_path(void **state)
 {
@@ -651,6 +706,7 @@ int main(void)
 		cmocka_unit_test(the_stack_hears_of_the_type_of_service),
 		cmocka_unit_test(ids_share_a_port_if_they_all_say_so),
 		cmocka_unit_test(datagram_ids),
+		cmocka_unit_test(a_group_is_joined),
 		cmocka_unit_test(a_route_of_datagrams_has_a_path),
 		cmocka_unit_test(attributes_of_a_datagram_qp),
 		cmocka_unit_test(notices),

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multicast: which UD QPs are members of which groups, and packets to them (IBA volume 1, §10.5).
+ */
+#include <stdlib.h>
+
+#include "conn/dgram/dgram.h"
+
+static struct dgram_group **find(struct stack *s, const struct conn_qp *q,
+				 const struct uw_ip *group)
+{
+	struct dgram_group **at = &s->groups;
+
+	while (*at && !((!q || (*at)->q == q) && (!group || uw_ip_eq(&(*at)->addr, group))))
+		at = &(*at)->next;
+	return at;
+}
+
+uw_status dgram_join(struct conn_qp *q, const struct uw_ip *group, bool *first)
+{
+	struct stack *s = conn_qp_stack(q);
+	struct dgram_group *g;
+
+	*first = !*find(s, NULL, group);
+	if (!q->dgram || q->dgram->r.transport != ROCE_UD || !uw_ip_is_multicast(group))
+		return UW_E_INVAL;
+	if (*find(s, q, group))
+		return UW_OK;
+	g = malloc(sizeof(*g));
+	if (!g)
+		return UW_E_NOMEM;
+	*g = (struct dgram_group){ .next = s->groups, .q = q, .addr = *group };
+	s->groups = g;
+	return UW_OK;
+}
+
+uw_status dgram_leave(struct conn_qp *q, const struct uw_ip *group, bool *last)
+{
+	struct stack *s = conn_qp_stack(q);
+	struct dgram_group **at = find(s, q, group), *g = *at;
+
+	*last = false;
+	if (!g)
+		return UW_E_INVAL;
+	*at = g->next;
+	free(g);
+	*last = !*find(s, NULL, group);
+	return UW_OK;
+}
+
+bool dgram_some_group(struct conn_qp *q, struct uw_ip *out)
+{
+	const struct dgram_group *g = *find(conn_qp_stack(q), q, NULL);
+
+	if (g)
+		*out = g->addr;
+	return g;
+}
+
+uw_status dgram_tell_links(const struct stack *s, const struct uw_ip *group, bool in)
+{
+	uw_status st = UW_OK;
+
+	for (unsigned i = 0; i < s->n_links && !st; i++) {
+		struct io_link *l = s->links[i];
+
+		if (l->ops->group && (!uw_ip_is_v4(group) || l->addr))
+			st = l->ops->group(l, group, in);
+	}
+	return st;
+}
+
+/* IBA §9.6.1.2.3, §10.5.2.1: each member gets a copy; who sent it does not. */
+void dgram_group_packet(struct stack *s, const struct roce_packet *p, const struct conn_qp *sender)
+{
+	unsigned members = 0;
+
+	for (struct dgram_group *g = s->groups, *next; g; g = next) {
+		uw_status st;
+
+		next = g->next;
+		if (!uw_ip_eq(&g->addr, &p->dst))
+			continue;
+		members++;
+		if (g->q == sender)
+			continue;
+		st = roce_rx(&g->q->dgram->r, p);
+		if (st)
+			conn_qp_down(g->q, st);
+	}
+	if (!members)
+		s->sched.stats.roce_rx_no_qp++;
+}
