@@ -4,10 +4,12 @@
  * arguments execute the same instructions every time, so that counting them (tools/icount) shows
  * what a message costs and when that changes.
  *
- *   icount send|list|write|read OCTETS N
+ *   icount send|list|event|write|read OCTETS N
  *   icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]
  *
  * list: Sends that are posted together, so that small ones share segments.
+ * event: Sends one by one, and both ends arm their CQ before each and are told, as programs do that
+ * sleep on a completion channel.
  * CONNECTIONS: the messages go over each of them in turn, AT_ONCE under way in all, and what one
  * took of the CPU's time is told: what cold memory costs is not in the instructions.
  */
@@ -34,7 +36,7 @@ struct run {
 	uint8_t *buf[2];
 	struct uw_mr *mr[2];
 	uint32_t op, octets;
-	bool list;
+	bool list, event;
 	unsigned n, at_once;
 	unsigned pairs; /* 0: one, that of s */
 	struct pair *pair;
@@ -76,11 +78,20 @@ static void close_pairs(struct run *r)
 	free(r->pair);
 }
 
+static unsigned told; /* events */
+
+static void note_event(void *ctx)
+{
+	(void)ctx;
+	told++;
+}
+
 static void open_run(struct run *r)
 {
 	struct sim_options o = { .mtu = 9000, .seed = 1, .direct = true };
 	unsigned all = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ;
 
+	o.notify = r->event ? note_event : NULL;
 	if (r->pairs) {
 		o.delay_us = 1;
 		o.cq_depth = 4096;
@@ -122,6 +133,12 @@ static void post_list(struct run *r, const struct uw_send_wr *wr, unsigned n)
 	assert_int_equal(uw_post_send(r->s.a.qp, v, n, &done), 0);
 }
 
+static void arm_both(struct run *r)
+{
+	assert_int_equal(uw_cq_arm(r->s.a.scq, false), 0);
+	assert_int_equal(uw_cq_arm(r->s.b.rcq, false), 0);
+}
+
 static void some(struct run *r, unsigned n)
 {
 	struct uw_sge sge = { (uintptr_t)r->buf[0], r->octets, uw_mr_stag(r->mr[0]) };
@@ -132,6 +149,8 @@ static void some(struct run *r, unsigned n)
 				 .remote_addr = (uintptr_t)r->buf[1],
 				 .rkey = uw_mr_stag(r->mr[1]) };
 
+	if (r->event)
+		arm_both(r);
 	for (unsigned i = 0; i < n; i++) {
 		struct pair *p = r->pairs ? &r->pair[r->turn++ % r->pairs] : NULL;
 
@@ -168,6 +187,7 @@ static void test_run(void **state)
 	for (; n > r->at_once; n -= r->at_once)
 		some(r, r->at_once);
 	some(r, n);
+	assert_int_equal(told, r->event ? 2 * r->n : 0);
 	if (r->pairs)
 		print_message("%.1f ns\n", (double)(cpu_ns() - since) / r->n);
 	close_run(r);
@@ -180,6 +200,7 @@ static int op_of(const char *name, uint32_t *op)
 		uint32_t op;
 	} ops[] = { { "send", UW_WR_SEND },
 		    { "list", UW_WR_SEND },
+		    { "event", UW_WR_SEND },
 		    { "write", UW_WR_RDMA_WRITE },
 		    { "read", UW_WR_RDMA_READ } };
 
@@ -197,16 +218,18 @@ int main(int argc, char **argv)
 	int failed;
 
 	if (!r || argc < 4 || argc > 6 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 ||
-	    atoi(argv[3]) < 1 || (argc > 4 && !strcmp(argv[1], "list"))) {
-		fprintf(stderr, "usage: icount send|list|write|read OCTETS N\n"
+	    atoi(argv[3]) < 1 ||
+	    (argc > 4 && (!strcmp(argv[1], "list") || !strcmp(argv[1], "event")))) {
+		fprintf(stderr, "usage: icount send|list|event|write|read OCTETS N\n"
 				"       icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]\n");
 		return 2;
 	}
 	r->list = !strcmp(argv[1], "list");
+	r->event = !strcmp(argv[1], "event");
 	r->octets = (uint32_t)atoi(argv[2]);
 	r->n = (unsigned)atoi(argv[3]);
 	r->pairs = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
-	r->at_once = argc > 5 ? (unsigned)atoi(argv[5]) : AT_ONCE;
+	r->at_once = argc > 5 ? (unsigned)atoi(argv[5]) : r->event ? 1 : AT_ONCE;
 	const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_run, r) };
 	failed = cmocka_run_group_tests_name("icount", tests, NULL, NULL);
 	free(r);

@@ -98,7 +98,9 @@ void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq)
 {
 	const struct sim_options *o = &s->opt;
 	uint32_t depth = o->depth ? o->depth : 64;
-	struct uw_cq_attr ca = { .depth = o->cq_depth ? o->cq_depth : 4 * depth };
+	struct uw_cq_attr ca = { .depth = o->cq_depth ? o->cq_depth : 4 * depth,
+				 .notify = o->notify,
+				 .ctx = side };
 	struct uw_qp_attr qa = { .max_send_wr = depth,
 				 .max_recv_wr = depth,
 				 .max_send_sge = 4,

@@ -44,6 +44,7 @@ struct sim_options {
 	bool direct;	    /* the link of memif's kind: no ARP, acknowledged by the burst */
 	uint16_t from_port; /* of the connecting end; 0: any */
 	enum uw_threads threads;
+	void (*notify)(void *ctx); /* of all CQs; ctx is their struct sim_side */
 };
 
 struct sim {

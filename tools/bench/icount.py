@@ -14,7 +14,8 @@ from .output import columns
 from .process import Failed, Group, need
 from .rig import TOP, helper
 
-CASES = [("list", 64), *((op, size) for size in (64, 65_536) for op in ("send", "write", "read"))]
+# (operation, octets, connections): see tests/perf/icount.c
+CASES = [("list", 64, None), *((op, size, None) for size in (64, 65_536) for op in ("send", "write", "read")), ("event", 64, None), ("send", 64, 1000)]
 FEW, MANY = 32, 96
 LIMIT = 120.0
 BASELINE = os.path.join(TOP, "tests", "perf", "icount.json")
@@ -64,26 +65,31 @@ def layers(text):
     return total
 
 
-def count(rig, op, size, n):
+def name_of(op, size, connections):
+    return f"{op} {size}, {connections} QPs" if connections else f"{op} {size}"
+
+
+def count(rig, op, size, n, connections=None):
     path = os.path.join(rig.folder, "callgrind.out")
     argv = [need("valgrind"), "--tool=callgrind", f"--callgrind-out-file={path}", helper("icount"), op, str(size), str(n)]
+    argv += [str(connections)] if connections else []
     with Group() as group:
         group.start(argv, cwd=rig.folder).wait(LIMIT)
     with open(path, encoding="utf-8", errors="replace") as f:
         return layers(f.read())
 
 
-def per_message(rig, op, size):
+def per_message(rig, op, size, connections=None):
     """{layer: instructions} of one message, both sides: a longer run less a shorter one."""
-    few, many = count(rig, op, size, FEW), count(rig, op, size, MANY)
+    few, many = (count(rig, op, size, n, connections) for n in (FEW, MANY))
     return {k: (many[k] - few.get(k, 0)) / (MANY - FEW) for k in many if many[k] > few.get(k, 0)}
 
 
 def measure(rig, told=lambda text: None):
     found = {}
-    for op, size in CASES:
-        told(f"counting: {op} {size}")
-        found[f"{op} {size}"] = per_message(rig, op, size)
+    for case in CASES:
+        told(f"counting: {name_of(*case)}")
+        found[name_of(*case)] = per_message(rig, *case)
     return found
 
 
