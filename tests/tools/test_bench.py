@@ -67,6 +67,42 @@ class Numbers(unittest.TestCase):
         self.assertEqual(numbers.spread([1, 2, 3, 4, 100]), (2, 4))
 
 
+class HowSure(unittest.TestCase):
+    """When to measure again, and when to say that the machine was not fit."""
+
+    def test_rounds_go_on_until_the_quartiles_are_close(self):
+        s = rounds.run([probe("a", 1, 9, *[5] * 8), probe("b", *[7] * 10)], 2, quiet=True, width=0.2, most=10)
+        self.assertEqual(s["a"].rounds, [1, 9, 5, 5, 5])
+        self.assertEqual(s["b"].rounds, [7] * 5)
+        self.assertEqual(rounds.too_wide(s, 0.2), [])
+
+    def test_they_end_at_the_most_and_say_who_is_wide(self):
+        s = rounds.run([probe("a", *[1, 9] * 3)], 2, quiet=True, width=0.2, most=6)
+        self.assertEqual(len(s["a"].rounds), 6)
+        self.assertEqual([x.key for x in rounds.too_wide(s, 0.2)], ["a"])
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            cli.say_how_sure(cli.parser().parse_args(["servers", "--width", "20"]), s, rounds.Others())
+        self.assertRegex(said.getvalue(), r"further than 20 % apart after 6 rounds:\n +160%  a")
+
+    def test_without_a_width_rounds_are_as_many_as_asked_for(self):
+        self.assertEqual(len(run(probe("a", 1, 9, 5), n=3)["a"].rounds), 3)
+
+    def test_what_others_take_is_told(self):
+        times = iter([(0, 0), (1, 100), (1, 100), (61, 200)])
+        others = rounds.Others(lambda: next(times), 0)
+        rounds.run([probe("a", 1, 2)], 2, quiet=True, others=others)
+        self.assertEqual(others.shares, [0.01, 0.6])
+        self.assertIn("before 1 of 2 rounds others took 60% to 60%", others.told())
+        self.assertIsNone(rounds.Others().told())
+        busy, total = rounds.cpu_times()
+        self.assertTrue(0 < busy < total)
+
+    def test_wrong_widths_are_refused(self):
+        for words in (["--width", "0"], ["--most-rounds", "9"], ["--width", "5", "--rounds", "9", "--most-rounds", "3"]):
+            self.assertTrue(cli.check(cli.parser().parse_args(["servers", *words])))
+
+
 class Rounds(unittest.TestCase):
     def test_probes_take_turns(self):
         order = []

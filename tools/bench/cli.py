@@ -54,6 +54,8 @@ def add_measuring(p):
     p.add_argument("--ops", type=chosen(plan.OPS), default=list(plan.OPS), metavar="OP,OP", help="of send, write, read; default: all")
     p.add_argument("--against", type=chosen(plan.PEERS), metavar="PEER,...", help="of wire, tcp, libfabric, ucx; default: all, with --device tcp")
     p.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    p.add_argument("--width", type=float, metavar="P", help="measure again until the quartiles of each are at most P per cent of the median apart")
+    p.add_argument("--most-rounds", type=int, metavar="N", help="with --width: no more than N rounds; default: three times --rounds")
     p.add_argument("--mtu", type=int, metavar="N", help="of the link; default: the link's own, for throughput 1500, 9000 and 65280")
     p.add_argument("--json", metavar="FILE", help="write everything measured there")
     p.add_argument("--csv", metavar="FILE", help="write a table there")
@@ -115,6 +117,10 @@ def parser():
 def check(options):
     if options.rounds < 1:
         return "--rounds: at least 1"
+    if options.width is not None and options.width <= 0:
+        return "--width: more than 0"
+    if options.most_rounds is not None and (not options.width or options.most_rounds < options.rounds):
+        return "--most-rounds: with --width, and at least as many as --rounds"
     if bool(options.device) != bool(options.peer):
         return "--device and --peer go together"
     if options.uwarp_link and not options.device:
@@ -146,13 +152,27 @@ def add_lossy(p):
     p.add_argument("--no-echo", action="store_true", help="do not measure the round trips of 1 KB messages")
 
 
-def measure(options):
+def measure(options, others):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
         parts = {"apps": apps.PARTS, "servers": servers.PARTS}.get(options.command, plan.PARTS)
         probes = list((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
-        return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60)
+        return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60, options.width and options.width / 100,
+                          options.most_rounds or 3 * options.rounds, others)  # fmt: skip
+
+
+def say_how_sure(options, series, others):
+    """What stands between these figures and a judgement."""
+    if others.told():
+        print(f"\n{PROG}: the machine was {others.told()}")
+    wide = rounds.too_wide(series, options.width / 100) if options.width else []
+    if wide:
+        print(f"\n{PROG}: quartiles further than {options.width:g} % apart after {max(len(s.rounds) for s in wide)} rounds:")
+        for s in sorted(wide, key=rounds.Series.width, reverse=True):
+            print(f"    {s.width():4.0%}  {s.key}")
+    elif options.width:
+        print(f"\n{PROG}: all quartiles within {options.width:g} %")
 
 
 def write(options, doc, series):
@@ -165,14 +185,15 @@ def write(options, doc, series):
 
 
 def run(options):
-    start = time.monotonic()
-    series = measure(options)
+    start, others = time.monotonic(), rounds.Others()
+    series = measure(options, others)
     output.print_tables(series)
     judged = {"all": goals.verdicts, "apps": apps.verdicts, "servers": servers.verdicts, "loss": lossy.verdicts, "ethernet": ethernet.verdicts}.get(options.command)
     rows = judged(series) if judged else []
     if rows:
         report.print_goals(rows)
-    write(options, output.document(series, options, rows), series)
+    say_how_sure(options, series, others)
+    write(options, {**output.document(series, options, rows), "others": [round(x, 3) for x in others.shares]}, series)
     failed = [s for s in series.values() if not s.values() and s.available]
     absent = [s for s in series.values() if not s.available]
     measured = len(series) - len(failed) - len(absent)

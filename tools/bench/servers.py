@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 
-from . import peers, qperf, verbs
+from . import cores, peers, qperf, verbs
 from .goals import LEAST, MOST, Goal, judge
 from .process import Failed, Group, Unavailable, need, wait_until
 from .rig import HERE, START, THERE, TOOLS, helper, until_up, uwarp_run
@@ -198,7 +198,7 @@ def idle_rows(rig):
     yield p
 
 
-PARTS = {"memif": lambda rig: at_place(rig, Memif(rig)), "packet": lambda rig: at_place(rig, Packet(rig)), "idle": idle_rows}
+PARTS = {"memif": lambda rig: at_place(rig, Memif(rig)), "packet": lambda rig: at_place(rig, Packet(rig)), "idle": idle_rows, "cores": cores.rows}
 
 
 def servers(rig):
@@ -227,6 +227,7 @@ def goals():
             yield Goal(f"qperf {test} / tcp_bw, {at}", f"servers/uwarp/{test}, {at}/{K64}", f"servers/tcp/tcp_bw, {at}/{K64}", LEAST, 1.0)
         for size in RSTREAM_SIZES:
             yield Goal(f"rstream {size} / over TCP, {at}", *pair(f"rstream, {at}", size), MOST, 1.0)
+    yield from cores.goals()
     yield Goal("% of a core, 8 idle processes", "servers/uwarp/CPU of 8 idle processes/0", None, MOST, 10)
 
 
