@@ -205,11 +205,19 @@ EXPORT int epoll_wait(int epfd, struct epoll_event *events, int n, int ms)
 	return epoll_pwait(epfd, events, n, ms, NULL);
 }
 
+/* Newer than the oldest glibc that this is built for. */
+int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struct timespec *timeout,
+		 const sigset_t *mask);
+
 EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struct timespec *timeout,
 			const sigset_t *mask)
 {
-	if (LIKELY(!waits_has(epfd)) || n <= 0 || !is_time(timeout))
+	if (LIKELY(!waits_has(epfd)))
 		return next_fn()->epoll_pwait2(epfd, events, n, timeout, mask);
+	if (n <= 0 || !is_time(timeout)) {
+		errno = EINVAL;
+		return -1;
+	}
 	return epoll_until(epfd, events, n, waits_deadline(timeout), mask);
 }
 
