@@ -162,6 +162,9 @@ static enum mad_kind decode_req(const uint8_t *in, struct sidr_req *r)
 	r->src_port = uw_be16(w.src_port);
 	r->src = address(w.src, version == 4);
 	r->dst = address(w.dst, version == 4);
+	/* ::ffff:a.b.c.d is none of IPv6's own */
+	if (version == 6 && (uw_ip_is_v4(&r->src) || uw_ip_is_v4(&r->dst)))
+		return MAD_OTHER;
 	memcpy(r->data, w.data, sizeof(r->data));
 	return MAD_SIDR_REQ;
 }

@@ -102,6 +102,11 @@ static void a_request_without_addresses_is_dropped(void **state)
 	out[41] = 0x40;
 	out[40] = 0x10;
 	assert_int_equal(decode(out, MAD_SIZE, &m), MAD_OTHER);
+	out[40] = 0;
+	out[41] = 0x60; /* of IPv6, but an IPv4 address as a GID has it */
+	out[60 + 10] = out[60 + 11] = 0xff;
+	out[44] = 0xfd;
+	assert_int_equal(decode(out, MAD_SIZE, &m), MAD_OTHER);
 }
 
 static void addresses_of_ip6(void **state)
