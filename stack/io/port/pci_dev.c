@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "io/fds.h"
 #include "io/log.h"
 #include "pci_dev.h"
 
@@ -81,6 +85,22 @@ bool pci_dev_handed_out(const struct pci_dev *d)
 bool pci_dev_physical(const struct pci_dev *d)
 {
 	return is_uio(d) || !d->iommu;
+}
+
+/* On its directory in sysfs, which is the same one in every container. */
+int pci_dev_lock(const char *root, const struct pci_dev *d)
+{
+	char dir[PATH_MAX];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%.2000s/%s", root, d->addr);
+	fd = fds_keep(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	bool taken = errno == EWOULDBLOCK;
+
+	fds_close(fd);
+	return taken ? -EBUSY : -1;
 }
 
 uw_status pci_dev_check(const char *root, const char *addr, struct pci_dev *d)

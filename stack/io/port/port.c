@@ -16,6 +16,7 @@
 #include "csum.h"
 #include "ethdev.h"
 #include "port.h"
+#include "io/fds.h"
 #include "io/log.h"
 #include "offloads.h"
 #include "spec.h"
@@ -41,6 +42,7 @@ struct port {
 	pid_t pid;
 	uint16_t id;
 	bool made;
+	int lock_fd; /* of a PCI device: nobody else opens it; -1: none */
 	unsigned n;
 	atomic_uint open; /* links that are not closed yet */
 	struct queue queue[];
@@ -109,6 +111,7 @@ static void port_end(struct port *p)
 		eal_run(job_unplug, p);
 	for (unsigned i = 0; i < p->n; i++)
 		frame_pools_close(&p->queue[i].pools);
+	fds_close(p->lock_fd);
 	free(p);
 }
 
@@ -384,12 +387,27 @@ static struct port *port_new(unsigned n)
 		return NULL;
 	memset(p, 0, size);
 	p->pid = getpid();
+	p->lock_fd = -1;
 	p->n = n;
 	for (unsigned i = 0; i < n; i++) {
 		p->queue[i].port = p;
 		p->queue[i].no = (uint16_t)i;
 	}
 	return p;
+}
+
+static uw_status lock_device(struct port *p, const struct port_spec *s)
+{
+	if (s->kind != PORT_PCI)
+		return UW_OK;
+	p->lock_fd = pci_dev_lock(PCI_DEV_ROOT, &s->pci);
+	if (p->lock_fd != -EBUSY)
+		return UW_OK;
+	p->lock_fd = -1;
+	return log_error(UW_E_NO_LINK,
+			 "PCI device %s is in use by another process: end that one, name "
+			 "another device, or let uwarpd share it (uwarpd --link pci:%s)",
+			 s->pci.addr, s->pci.addr);
 }
 
 uw_status port_open(enum port_kind kind, const char *device, const struct dpdk_config *cfg,
@@ -410,7 +428,9 @@ uw_status port_open(enum port_kind kind, const char *device, const struct dpdk_c
 		return UW_E_NOMEM;
 	for (unsigned i = 0; i < p->n; i++)
 		fill_link(&p->queue[i], &spec, cfg, &envs[i]);
-	st = open_pools(p, &spec, cfg->verbose);
+	st = lock_device(p, &spec);
+	if (!st)
+		st = open_pools(p, &spec, cfg->verbose);
 	if (!st)
 		st = open_device(p, &spec, cfg);
 	if (st) {

@@ -86,12 +86,6 @@ void lane_free(struct lane *l);
 enum lane_result lane_room(struct lane_writer *w, uint32_t len, uint8_t **at);
 void lane_put(struct lane_writer *w, uint32_t len, const struct lane_meta *meta);
 
-/* Has the other side read all that was put? */
-static inline bool lane_all_read(const struct lane_writer *w)
-{
-	return atomic_load_explicit(w->tail, memory_order_relaxed) == w->next;
-}
-
 /* The next frame. Its octets stay writable for the other side: copy what is examined. */
 enum lane_result lane_look(struct lane_reader *r, const uint8_t **at, uint32_t *len,
 			   struct lane_meta *meta);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is said about a PCI device before DPDK is asked for it, from a sysfs made up here. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "io_dpdk/node.h"
 
 #include "io/dpdk/eal.h"
+#include "io/fds.h"
 #include "io/port/pci_dev.h"
 
 static int setup(void **state)
@@ -179,11 +182,31 @@ static void huge_pages_are_asked_for_by_name(void **state)
 	assert_non_null(strstr(said, "/hugepages-2048kB/nr_hugepages"));
 }
 
+static void one_process_has_a_device(void **state)
+{
+	struct board *b = *state;
+	struct pci_dev d;
+	int fd;
+
+	device(b, "0000:01:00.0", "uio_pci_generic", false);
+	assert_int_equal(pci_dev_read(b->dir, "0000:01:00.0", &d), UW_OK);
+	fd = pci_dev_lock(b->dir, &d);
+	assert_true(fd >= 0);
+	assert_int_equal(pci_dev_lock(b->dir, &d), -EBUSY); /* as of another process */
+	fds_close(fd);
+	fd = pci_dev_lock(b->dir, &d);
+	assert_true(fd >= 0);
+	fds_close(fd);
+	strcpy(d.addr, "0000:09:00.0");
+	assert_int_equal(pci_dev_lock(b->dir, &d), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_to_do_first_is_said, setup, teardown),
 		cmocka_unit_test_setup_teardown(devices_with_physical_addresses, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_process_has_a_device, setup, teardown),
 		cmocka_unit_test(huge_pages_only_if_they_suffice),
 		cmocka_unit_test(huge_pages_are_asked_for_by_name),
 	};
