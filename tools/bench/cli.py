@@ -30,6 +30,9 @@ SKIPPED = 77  # as Meson counts it: cannot be measured here
 WITH_DEVICE = ("latency", "throughput", "rate", "qperf")
 BESIDE_DEVICE = ("latency", "throughput", "rate")  # where --uwarp-link goes
 
+# Subjects of which doc/performance.md has a section of its own run.
+SECTIONS = {"loss": lossy, "ethernet": ethernet}
+
 
 def sizes(text):
     try:
@@ -109,7 +112,8 @@ def parser():
     where.set_defaults(device=None, uwarp_link=None)
     doc = commands.add_parser("doc", help="doc/performance.md from files of --json")
     doc.add_argument("files", nargs="+", metavar="FILE")
-    doc.add_argument("--losses", action="store_true", help="of files of `loss`: only that section, in the page that there is")
+    doc.add_argument("--section", choices=list(SECTIONS), help="of files of that subject: only its section, in the page that there is")
+    doc.add_argument("--losses", action="store_true", help="the same as --section loss")
     doc.add_argument("--output", default="doc/performance.md", metavar="FILE")
     return p
 
@@ -209,19 +213,19 @@ def merged(files):
     return {**doc, "goals": goals.verdicts(series)}, series
 
 
-def put_losses(options):
+def put_section(options, test):
     """Only this section: the rest of the page is of a run of all that the goals need."""
     doc, series = merged(options.files)
     with open(options.output, encoding="utf-8") as f:
         text = f.read()
     with open(options.output, "w", encoding="utf-8") as f:
-        f.write(report.put_section(text, "loss", report.section("loss", doc, series, lossy.verdicts(series))))
+        f.write(report.put_section(text, test, report.section(test, doc, series, SECTIONS[test].verdicts(series))))
     return 0
 
 
 def write_doc(options):
-    if options.losses:
-        return put_losses(options)
+    if options.losses or options.section:
+        return put_section(options, options.section or "loss")
     doc, series = merged(options.files)
     with open(options.output, "w", encoding="utf-8") as f:
         f.write(report.markdown(doc, series))

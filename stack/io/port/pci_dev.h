@@ -27,9 +27,9 @@ bool pci_dev_handed_out(const struct pci_dev *d);
  * which needs huge pages. */
 bool pci_dev_physical(const struct pci_dev *d);
 
-/* Make this process the only one with uwarp that has the device: uio gives it to several, which would
- * then program its queues against each other. Returns a descriptor for fds_close, which ends it;
- * -EBUSY: another process has it. -1: it cannot be found out. */
+/* Make this process the only one with uwarp that has the device: uio gives it to several, which
+ * would then program its queues against each other. Returns a descriptor for fds_close, which ends
+ * it; -EBUSY: another process has it. -1: it cannot be found out. */
 int pci_dev_lock(const char *root, const struct pci_dev *d);
 
 /* Can DPDK use the device? If not, one line on stderr says what to do first. */

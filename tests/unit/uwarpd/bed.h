@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A uwarpd with a port that is made up and two clients, whose ends of the lanes are here, too. */
+#ifndef UWARP_TESTS_UWARPD_BED_H
+#define UWARP_TESTS_UWARPD_BED_H
+
+#include "io_switch/frame.h"
+#include "server.h"
+
+enum { BED_FRAMES = 64 };
+
+struct bed_port {
+	struct uplink p; /* first */
+	bool full;	 /* it takes no frame */
+	struct octets sent[BED_FRAMES], coming[BED_FRAMES];
+	unsigned n_sent, n_coming, taken; /* coming[taken] is next */
+	unsigned looks;			  /* calls of receive */
+	uint16_t refuses;		  /* a port (host order) that others have */
+	unsigned claimed, released;
+};
+
+struct bed {
+	struct server s;
+	struct bed_port port;
+	struct client c[3]; /* ALICE, BOB: with a port each */
+	struct lane theirs[3];
+	_Atomic uint32_t bell[3][32];
+};
+
+int bed_up(void **state);
+int bed_down(void **state);
+
+/* A client puts a frame into its lane. */
+void bed_put(struct bed *b, unsigned client, const struct octets *f);
+/* The next frame in a client's lane; false: there is none. */
+bool bed_take(struct bed *b, unsigned client, struct octets *out);
+
+#endif

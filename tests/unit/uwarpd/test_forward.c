@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bed.h"
+
+#include "base/doorbell.h"
+
+static struct octets to_ourselves(uint16_t sport, uint16_t dport)
+{
+	struct octets f = segment(true, sport, dport, 100);
+
+	uw_put32(f.h + 30, OURS);
+	return f;
+}
+
+static void a_segment_goes_out(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = segment(true, ALICES, OUTSIDE, 100);
+
+	bed_put(b, ALICE, &f);
+	assert_true(forward_pending(&b->s));
+	assert_int_equal(forward_round(&b->s), 1);
+	assert_int_equal(b->port.n_sent, 1);
+	assert_int_equal(b->port.sent[0].len, f.len);
+	assert_memory_equal(b->port.sent[0].h, f.h, f.len);
+	assert_int_equal(b->c[ALICE].tx_frames, 1);
+	assert_false(forward_pending(&b->s));
+}
+
+static void a_full_port_loses_nothing(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = segment(true, ALICES, OUTSIDE, 100);
+
+	b->port.full = true;
+	bed_put(b, ALICE, &f);
+	assert_int_equal(forward_round(&b->s), 0);
+	b->port.full = false;
+	assert_int_equal(forward_round(&b->s), 1);
+	assert_int_equal(b->port.n_sent, 1);
+}
+
+static void a_forged_segment_is_counted(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = segment(true, BOBS, OUTSIDE, 100);
+
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_int_equal(b->port.n_sent, 0);
+	assert_int_equal(b->c[ALICE].drops.by[SWITCH_WHY_source_port], 1);
+}
+
+static void a_segment_goes_from_client_to_client(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, BOBS), got;
+
+	atomic_store(&b->bell[BOB][0], IO_ASLEEP);
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_true(bed_take(b, BOB, &got));
+	assert_int_equal(got.len, f.len);
+	assert_memory_equal(got.h, f.h, f.len);
+	assert_true(atomic_load(&b->bell[BOB][0]) >= IO_RUNG);
+	assert_int_equal(b->port.n_sent, 0);
+	assert_false(bed_take(b, ALICE, &got));
+}
+
+/* RFC 9293 §3.10.7.1 */
+static void a_port_that_nobody_holds_is_refused(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, NOBODYS), got;
+
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_true(bed_take(b, ALICE, &got));
+	assert_int_equal(uw_be16(got.h + 34), NOBODYS);
+	assert_int_equal(uw_be16(got.h + 36), ALICES);
+	assert_true(got.h[47] & 4); /* RST */
+	assert_int_equal(b->s.answered, 1);
+}
+
+static void come(struct bed *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		b->port.coming[b->port.n_coming++] = segment(false, OUTSIDE, BOBS, 10);
+}
+
+static void a_frame_that_comes_alone_is_one_look(void **state)
+{
+	struct bed *b = *state;
+	struct octets got;
+
+	come(b, 1);
+	assert_int_equal(forward_round(&b->s), 1);
+	assert_int_equal(b->port.looks, 1);
+	assert_true(bed_take(b, BOB, &got));
+	assert_int_equal(forward_round(&b->s), 0);
+	assert_int_equal(b->port.looks, 2);
+}
+
+static void many_frames_are_taken_at_once(void **state)
+{
+	struct bed *b = *state;
+
+	come(b, 15);
+	for (unsigned n = 1; n <= 8; n *= 2)
+		assert_int_equal(forward_round(&b->s), n);
+	assert_int_equal(b->c[BOB].rx_frames, 15);
+	assert_int_equal(forward_round(&b->s), 0);
+	come(b, 2);
+	assert_int_equal(forward_round(&b->s), 1); /* begins anew */
+}
+
+static void a_full_lane_loses_its_owners_frames(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, BOBS), got;
+	unsigned n = 0;
+
+	f.len = 1514;
+	uw_put16(f.h + 16, 1500);
+	for (; !b->c[BOB].drops.by[SWITCH_WHY_room] && n < 4000; n++) {
+		bed_put(b, ALICE, &f);
+		forward_round(&b->s);
+	}
+	assert_true(n > 1000 && n < 4000);
+	assert_true(bed_take(b, BOB, &got));
+	assert_int_equal(b->c[ALICE].state, CLIENT_UP);
+}
+
+static void nonsense_ends_its_client_alone(void **state)
+{
+	struct bed *b = *state;
+
+	atomic_store(b->theirs[ALICE].out.head, 77);
+	forward_round(&b->s);
+	assert_int_equal(b->c[ALICE].state, CLIENT_ENDED);
+	assert_int_equal(b->c[BOB].state, CLIENT_UP);
+	assert_int_equal(b->s.faults, 1);
+}
+
+static void a_rate_is_kept(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = segment(true, ALICES, OUTSIDE, 1000);
+
+	b->s.o.rate = 8e6; /* a million octets in a second */
+	forward_refill(&b->s, 1);
+	for (unsigned i = 0; i < 40; i++)
+		bed_put(b, ALICE, &f);
+	for (unsigned i = 0; i < 4; i++)
+		forward_round(&b->s);
+	assert_int_equal(b->port.n_sent, 19); /* 20 ms may be saved up: 20,000 octets */
+	assert_true(forward_throttled(&b->s));
+	forward_refill(&b->s, 0.01);
+	forward_round(&b->s);
+	assert_true(b->port.n_sent > 19 && b->port.n_sent < 40);
+}
+
+static void who_sleeps_needs_no_cpu(void **state)
+{
+	struct bed *b = *state;
+
+	assert_false(forward_all_asleep(&b->s));
+	atomic_store(&b->bell[ALICE][0], IO_ASLEEP);
+	assert_false(forward_all_asleep(&b->s));
+	atomic_store(&b->bell[BOB][0], IO_ASLEEP);
+	assert_true(forward_all_asleep(&b->s));
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(a_segment_goes_out, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_full_port_loses_nothing, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_forged_segment_is_counted, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_segment_goes_from_client_to_client, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_frame_that_comes_alone_is_one_look, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(many_frames_are_taken_at_once, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_full_lane_loses_its_owners_frames, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(nonsense_ends_its_client_alone, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_rate_is_kept, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(who_sleeps_needs_no_cpu, bed_up, bed_down),
+};
+
+UWTEST_MAIN(tests)

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bed.h"
+
+static enum switch_msg_why claim(struct bed *b, unsigned client, uint16_t port)
+{
+	return ports_claim(&b->s, &b->c[client], htons(port));
+}
+
+static void a_port_has_one_holder(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 0), SWITCH_IN_USE);
+	assert_int_equal(b->c[ALICE].ports, 2);
+	assert_int_equal(b->port.claimed, 1);
+}
+
+static void low_ports_are_roots(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, 1023), SWITCH_NO_RIGHT);
+	b->c[ALICE].uid = 0;
+	assert_int_equal(claim(b, ALICE, 1023), SWITCH_GRANTED);
+}
+
+static void ports_of_a_client_are_limited(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint16_t i = 0; i < 4; i++)
+		assert_int_equal(claim(b, ALICE, (uint16_t)(7000 + i)), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 7004), SWITCH_LIMIT);
+	assert_int_equal(claim(b, BOB, 7004), SWITCH_GRANTED);
+}
+
+static void a_port_of_the_kernels_is_refused(void **state)
+{
+	struct bed *b = *state;
+
+	b->port.refuses = 7000;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_IN_USE);
+	assert_int_equal(b->c[ALICE].ports, 1);
+	assert_int_equal(b->s.table.holder[7000], SWITCH_NOBODY);
+}
+
+static void a_released_port_stays_its_clients_for_a_while(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	ports_release(&b->s, &b->c[BOB], htons(7000)); /* not its own */
+	assert_int_equal(b->s.linger_n, 0);
+	ports_release(&b->s, &b->c[ALICE], htons(7000));
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	b->s.now_us = 9999999;
+	ports_tick(&b->s);
+	assert_int_equal(b->s.table.holder[7000], ALICE);
+	b->s.now_us = 10000000;
+	ports_tick(&b->s);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	assert_int_equal(b->port.released, 1);
+}
+
+static void one_that_is_claimed_again_stays(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	ports_release(&b->s, &b->c[ALICE], htons(7000));
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	b->s.now_us = 20000000;
+	ports_tick(&b->s);
+	assert_int_equal(b->s.table.holder[7000], ALICE);
+}
+
+static void who_ends_loses_all_at_once(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED);
+	ports_release(&b->s, &b->c[ALICE], htons(7001));
+	ports_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(b->c[ALICE].ports, 0);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7001), SWITCH_GRANTED);
+	b->s.now_us = 20000000; /* the entry of the old one is void */
+	ports_tick(&b->s);
+	assert_int_equal(b->s.table.holder[7001], BOB);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(a_port_has_one_holder, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(low_ports_are_roots, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(ports_of_a_client_are_limited, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_port_of_the_kernels_is_refused, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_released_port_stays_its_clients_for_a_while, bed_up,
+					bed_down),
+	cmocka_unit_test_setup_teardown(one_that_is_claimed_again_stays, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(who_ends_loses_all_at_once, bed_up, bed_down),
+};
+
+UWTEST_MAIN(tests)
