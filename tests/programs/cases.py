@@ -288,7 +288,7 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
-    "packet": [(Packet, PACKET), (PacketOwn, PACKET_OWN), (Local, LOCAL + local_cases.CASES)],
+    "packet": [(Packet, PACKET + local_cases.MISTAKES), (PacketOwn, PACKET_OWN), (Local, LOCAL + local_cases.CASES)],
     "uwarpd": [(Uwarpd, UWARPD), (UwarpdLocal, UWARPD_LOCAL), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],

@@ -3,9 +3,10 @@
 goes over lo."""
 
 import os
+import re
 import sys
 
-from harness import check
+from harness import UWARP_RUN, check
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_peer.py")
 
@@ -50,3 +51,27 @@ class Verbs:
 
 
 CASES = [Answered("http"), Answered("close"), Verbs(64), Verbs(65535)]
+
+
+class Says:
+    """A mistake with an interface by its name: one line that names the mend."""
+
+    program, needs = "rping", ["rping", "setpriv"]
+
+    def __init__(self, what, text, options=None, rights=()):
+        self.flags, self.text, self.options, self.rights = what, text, options, rights
+
+    def __call__(self, stage):
+        options = self.options or stage.link.options("client")
+        words = [UWARP_RUN, "--quiet", *options, "--", "rping", "-c", "-a", stage.address("server"), "-C", "1"]
+        program = stage.start_plain("client", [*(["setpriv", *self.rights] if self.rights else []), *words])
+        rc = program.wait(30)
+        said = [x for x in program.our_lines() if re.search(self.text, x)]
+        check(rc != 0 and len(said) == 1 and len(program.our_lines()) == 1, f"exit code {rc}, it says {program.our_lines()}")
+
+
+MISTAKES = [
+    Says("no such interface", "no network interface 'veth-x'|no such interface|unknown link 'veth-x'", ["--link", "veth-x"]),
+    Says("no right to packet sockets", "CAP_NET_RAW", rights=["--bounding-set=-all", "--inh-caps=-all"]),
+    Says("no right to share an address", "CAP_NET_ADMIN", rights=["--bounding-set=-net_admin", "--inh-caps=-all"]),
+]
