@@ -11,6 +11,15 @@
 #include "io/packet/lo.h"
 
 /* All fields are under the stack lock unless their comment says otherwise. */
+/* Room for the frames of one call of recvmmsg. A frame is written into a small one, and what does
+ * not fit into that, into a large one behind the place where the small one's octets belong. */
+#define PACKET_AT_ONCE 16u
+struct packet_rx {
+	struct io_frame *small[PACKET_AT_ONCE]; /* NULL: there was none to be had, ... */
+	struct io_frame *large[PACKET_AT_ONCE]; /* ... then this one takes the frame alone */
+	unsigned ask;				/* how many to ask for next */
+};
+
 struct packet_link {
 	struct io_link l;    /* first: an io_link * is a packet_link * */
 	int fd;		     /* the packet socket */
@@ -22,10 +31,10 @@ struct packet_link {
 	pid_t pid;	     /* the process that opened the link; a forked child leaves it alone */
 	struct interface interface;
 	struct frames frames;
-	struct io_frame *next; /* a large frame for the next receive, NULL: none yet */
-	bool merges;	       /* send segments merged */
-	unsigned refused;      /* number of merged frames in a row that the kernel refused */
-	bool shared;	       /* the kernel has the IPv4 address too */
+	struct packet_rx rx;
+	bool merges;	  /* send segments merged */
+	unsigned refused; /* number of merged frames in a row that the kernel refused */
+	bool shared;	  /* the kernel has the IPv4 address too */
 	struct held_ports ports;
 	int members; /* a socket of the kernel's, member of our multicast groups; -1: none yet */
 	_Atomic bool groups; /* the filter lets packets to groups through */
