@@ -27,6 +27,9 @@ struct loss_config {
 	 * packets by more than SRTT, so the limit is the larger of SRTT and this. */
 	uint64_t reorder_bound_us;
 
+	/* CUBIC grows by a segment in each round trip that is shorter than this: doc/adr/0035 */
+	uint64_t short_rtt_us;
+
 	bool sack;	   /* false: behave as with a peer that does not permit SACK */
 	bool tlp;	   /* send tail loss probes, RFC 8985 §7 */
 	bool frto;	   /* detect spurious RTOs by F-RTO, RFC 5682 §3.1 */

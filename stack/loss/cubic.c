@@ -60,10 +60,13 @@ static double w_cubic(const struct cubic *u, double t)
 	return C * x * x * x + u->origin;
 }
 
-/* RFC 9438 §4.3: what Reno would have. */
-static void grow_reno(struct cubic *u, double acked, double cwnd)
+/* RFC 9438 §4.3: what Reno would have. On a short path the cubic function does not grow at all between
+ * two losses, and 1 is what other hosts' CUBIC comes to there (doc/adr/0035). */
+static void grow_reno(struct cc *c, double acked, double cwnd, uint64_t rtt_us)
 {
-	double alpha = u->w_est < u->cwnd_prior ? 3 * (1 - BETA) / (1 + BETA) : 1;
+	struct cubic *u = &c->cubic;
+	bool slow = u->w_est < u->cwnd_prior && rtt_us >= c->cfg->short_rtt_us;
+	double alpha = slow ? 3 * (1 - BETA) / (1 + BETA) : 1;
 
 	u->w_est += alpha * acked / cwnd;
 }
@@ -76,7 +79,7 @@ static void avoid_congestion(struct cc *c, const struct cc_ack *a, uint32_t octe
 	if (!u->epoch_us)
 		begin_epoch(c, a->now_us);
 	t = (double)(a->now_us - u->epoch_us) / 1e6;
-	grow_reno(u, acked, cwnd);
+	grow_reno(c, acked, cwnd, rtt_min(a->rtt));
 	if (w_cubic(u, t) < u->w_est) {
 		next = u->w_est > cwnd ? u->w_est : cwnd;
 	} else { /* RFC 9438 §4.4 and §4.5: to where it is a round trip from now */

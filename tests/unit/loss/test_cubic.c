@@ -86,6 +86,30 @@ static void on_a_short_path_it_is_reno(void **state)
 	assert_in_range(c.cwnd, 30 * MSS, 50 * MSS);
 }
 
+/* RFC 9438 §4.3 has 0.53 segments up to the old window. doc/adr/0035: below 5 ms it is one. */
+static void a_short_round_trip_is_worth_a_segment(void **state)
+{
+	static const struct {
+		uint64_t rtt_us;
+		uint32_t least, most; /* segments after ten round trips, from 70 on */
+	} row[] = { { 4999, 79, 80 }, { 5000, 75, 76 } };
+
+	(void)state;
+	for (unsigned k = 0; k < COUNT(row); k++) {
+		uint64_t now = 1000000;
+
+		rtt = (struct rtt){ 0 };
+		rtt_sample(&rtt, row[k].rtt_us, 0);
+		cc_init(&c, &cfg, MSS);
+		c.cwnd = 100 * MSS;
+		c.ops->congested(&c, CC_LOSS, 100 * MSS);
+		c.cwnd = c.ssthresh;
+		for (unsigned i = 0; i < 10; i++)
+			round_trip(now += 100);
+		assert_in_range(c.cwnd, row[k].least * MSS, row[k].most * MSS);
+	}
+}
+
 /* RFC 9438 §5.8 */
 static void without_use_it_does_not_grow(void **state)
 {
@@ -117,6 +141,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(it_is_back_after_k, setup),
 	cmocka_unit_test_setup(a_second_loss_below_gives_way, setup),
 	cmocka_unit_test_setup(on_a_short_path_it_is_reno, setup),
+	cmocka_unit_test_setup(a_short_round_trip_is_worth_a_segment, setup),
 	cmocka_unit_test_setup(without_use_it_does_not_grow, setup),
 	cmocka_unit_test_setup(undone_it_is_as_before, setup),
 };
