@@ -23,6 +23,7 @@
 	X(tcp_assertions) \
 	X(tcp_syn_recycled) \
 	X(tcp_rx_blind) \
+	X(tcp_rx_old) \
 	X(tcp_path_shorter) \
 	X(tcp_black_holes) \
 	X(tcp_tx_cut) \

@@ -239,7 +239,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_IP_AUTO", &c->ip_auto }, { "UWARP_ECN", &c->ecn },
 		{ "UWARP_CRC", &c->crc },	  { "UWARP_P2P", &c->p2p },
 		{ "UWARP_MARKERS", &c->markers }, { "UWARP_STAT", &c->stat },
-		{ "UWARP_VERBOSE", &c->verbose },
+		{ "UWARP_VERBOSE", &c->verbose }, { "UWARP_TIMESTAMPS", &c->timestamps },
 	};
 	int err;
 

@@ -101,6 +101,7 @@ static void start_llp(struct uw_engine *e, struct stack *s)
 				  .arg = s,
 				  .congestion = control[e->cfg.congestion],
 				  .ecn = e->cfg.ecn,
+				  .timestamps = e->cfg.timestamps,
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &s->sched.stats };
 

@@ -108,6 +108,7 @@ struct llp_config {
 	void *arg;
 	const struct cc_ops *congestion; /* loss/cc.h; NULL: CUBIC */
 	bool ecn; /* use explicit congestion notification (RFC 3168) if the peer does */
+	bool timestamps; /* use timestamps (RFC 7323) if the peer does */
 	uint32_t keepalive_ms; /* probe a peer that was silent for this time; 0: never */
 	struct uw_stats *stats;
 };

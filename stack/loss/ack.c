@@ -111,6 +111,21 @@ static void take_probe(struct loss *l, const struct loss_ack *a, const struct lo
 	l->owes_cwr = true;
 }
 
+/* RFC 3522 §3.2 step 5, RFC 4015 §3. */
+static void take_echo(struct loss *l, const struct loss_ack *a, bool advanced)
+{
+	if (!a->echoed || !advanced || !eifel_acked(&l->eifel, a->ack, a->echo) ||
+	    l->phase == LOSS_OPEN)
+		return;
+	if (l->phase == LOSS_TIMEOUT) {
+		l->stats.spurious_timeouts++;
+		rto_was_spurious(&l->rto);
+	}
+	l->frto.state = FRTO_OFF;
+	loss_unmark(l);
+	loss_take_back(l);
+}
+
 static void take_frto(struct loss *l, bool advanced, bool original)
 {
 	if (l->phase != LOSS_TIMEOUT)
@@ -173,7 +188,16 @@ static struct delivery delivery_begin(const struct loss *l, uint64_t now_us)
 				  .fack = l->rack.fack,
 				  .flying_before = l->rec.octets[SENT_FLYING],
 				  .frto_end = l->phase == LOSS_TIMEOUT ? l->recover : l->una,
+				  .una_before = l->una,
 				  .highest = l->una };
+}
+
+/* What was sent again is measured by its echo only (RFC 6298 §3, RFC 7323 §4.1). */
+static uint64_t round_trip(const struct loss *l, const struct loss_ack *a, const struct delivery *d)
+{
+	if (delivery_rtt(d) || !a->echoed || !d->octets || !seq_lt(d->una_before, l->una))
+		return delivery_rtt(d);
+	return stamp_rtt(l->stamp, a->echo, d->now_us);
 }
 
 /* The segments that this ACK speaks of. */
@@ -181,6 +205,7 @@ static void take_segments(struct loss *l, const struct loss_ack *a, bool dsack, 
 {
 	uint32_t una = l->una;
 	bool advanced = seq_lt(una, a->ack);
+	uint64_t rtt_us;
 
 	if (advanced)
 		take_cumulative(l, a->ack, d);
@@ -193,8 +218,9 @@ static void take_segments(struct loss *l, const struct loss_ack *a, bool dsack, 
 		l->delivered_us = d->now_us;
 	if (l->app_limited && l->delivered >= l->app_limited)
 		l->app_limited = 0;
-	if (delivery_rtt(d))
-		rtt_sample(&l->rtt, delivery_rtt(d), d->now_us);
+	rtt_us = round_trip(l, a, d);
+	if (rtt_us)
+		rtt_sample(&l->rtt, rtt_us, d->now_us);
 	rack_delivered(&l->rack, d, &l->rtt);
 	if (advanced)
 		rto_restart(&l->rto, d->now_us);
@@ -221,6 +247,7 @@ void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
 	c.limited = is_limited(l);
 	take_segments(l, a, dsack, &d);
 	sample_rate(l, &d, &c);
+	take_echo(l, a, advanced);
 	take_frto(l, advanced, d.original);
 	if (dsack)
 		take_dsack(l, a->block);

@@ -18,6 +18,7 @@ void loss_config_default(struct loss_config *cfg)
 		.granularity_us = 1000,
 		.ack_delay_us = 12000,
 		.reorder_bound_us = 2000,
+		.short_rtt_us = 5000,
 		.sack = true,
 		.tlp = true,
 		.frto = true,
@@ -235,6 +236,8 @@ void loss_resent(struct loss *l, struct sent *s, uint64_t now_us)
 	if (s->times < UINT8_MAX)
 		s->times++;
 	record_set(&l->rec, id, SENT_FLYING);
+	if (l->stamp && l->phase != LOSS_OPEN && !l->undo.again)
+		eifel_sent_again(&l->eifel, sent_end(s), stamp_now(l->stamp, now_us));
 	undo_sent_again(&l->undo);
 	l->stats.sent_again++;
 	note_sending(l, s, now_us);

@@ -9,6 +9,7 @@
  *   rtt, rto     the timer (RFC 6298)     tlp          the probe before the RTO (RFC 8985 §7)
  *   cc           the window (CUBIC, ...)  prr          the window in a recovery (RFC 6937)
  *   frto, undo   spurious recoveries      pace         the rate of sending
+ *   eifel, stamp the same and more, where both ends send timestamps (RFC 7323)
  *
  * What the caller does:
  *   an ACK came            loss_acked
@@ -23,6 +24,7 @@
 
 #include "loss/cc.h"
 #include "loss/config.h"
+#include "loss/eifel.h"
 #include "loss/frto.h"
 #include "loss/option.h"
 #include "loss/pace.h"
@@ -32,6 +34,7 @@
 #include "loss/rto.h"
 #include "loss/rtt.h"
 #include "loss/sack.h"
+#include "loss/stamp.h"
 #include "loss/tlp.h"
 #include "loss/undo.h"
 
@@ -75,9 +78,11 @@ struct loss {
 	struct prr prr;
 	struct frto frto;
 	struct undo undo;
+	struct eifel eifel;
 	struct cc cc;
 	struct pace pace;
-	bool has_sack; /* both sides permit SACK */
+	bool has_sack;		   /* both sides permit SACK */
+	const struct stamp *stamp; /* the caller's; NULL: no timestamps */
 
 	enum loss_phase phase;
 	uint32_t recover;     /* RecoveryPoint, RFC 6675 §5 */
@@ -113,6 +118,8 @@ struct loss_ack {
 	const struct loss_block *block;
 	bool plain;
 	bool ece;
+	bool echoed;   /* the ACK has the timestamps option; only with loss.stamp */
+	uint32_t echo; /* TSecr */
 };
 
 /* Nothing is outstanding. una: the next sequence number to send. slot: n entries (a power of two);
@@ -138,8 +145,8 @@ void loss_idle(struct loss *l);
 struct sent *loss_next(struct loss *l, uint64_t now_us);
 void loss_resent(struct loss *l, struct sent *s, uint64_t now_us);
 
-/* The network drops segments longer than cc.mss, and has dropped those that were sent once: they are
- * lost, but for no congestion, so the window stays (RFC 1191 §6.4). */
+/* The network drops segments longer than cc.mss, and has dropped those that were sent once: they
+ * are lost, but for no congestion, so the window stays (RFC 1191 §6.4). */
 void loss_too_long(struct loss *l);
 
 /* ---- hearing ----------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of a TCP segment that loss recovery reads. RFC 9293 §3.1, RFC 2018 §3. */
+/* The options of a TCP segment that loss recovery reads. RFC 9293 §3.1, RFC 2018 §3,
+ * RFC 7323 §3. */
 #ifndef UWARP_LOSS_OPTION_H
 #define UWARP_LOSS_OPTION_H
 
@@ -18,6 +19,8 @@ struct loss_options {
 	bool sack_permitted;
 	unsigned n_blocks;
 	struct loss_block block[LOSS_BLOCKS];
+	bool stamped;	      /* RFC 7323 §3 */
+	uint32_t value, echo; /* TSval, TSecr */
 };
 
 /* p: the n octets of options. False: an option is malformed (RFC 9293 §3.1, MUST-7); *out then has

@@ -199,6 +199,25 @@ static void ecn(bool on)
 		assert_int_equal(seen.data_ect, 0);
 }
 
+/* RFC 7323: nothing of this connection is taken for old, late or sent again, and no goodput is
+ * lost. */
+static void test_timestamps_do_no_harm(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	setenv("UWARP_TIMESTAMPS", "1", 1);
+	o = transfer(&(struct transfer){ 10000, 1500, 50, 0, 16 });
+	assert_true(o.gbps > 0.2);
+	assert_in_range(o.stats.tcp_rx_old, 0, o.stats.tcp_tx_again / 10 + 2);
+	assert_in_range(o.stats.tcp_tx_again, o.dropped - 20, o.dropped + o.dropped / 10 + 20);
+	o = transfer(&(struct transfer){ 0, 1500, 50, 10000, 32 });
+	assert_true(o.gbps > 6);
+	/* of some 470 late ones, those that a newer one has overtaken */
+	assert_in_range(o.stats.tcp_rx_old, 0, 200);
+	unsetenv("UWARP_TIMESTAMPS");
+}
+
 static void test_ecn_is_agreed_on(void **state)
 {
 	(void)state;
@@ -301,6 +320,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lateness_is_no_loss),
 		cmocka_unit_test(test_only_what_was_lost_goes_again),
 		cmocka_unit_test(test_ecn_is_agreed_on),
+		cmocka_unit_test(test_timestamps_do_no_harm),
 		cmocka_unit_test(test_a_link_that_is_up_again_is_tried_at_once),
 		cmocka_unit_test(test_a_stopped_process_is_waited_for),
 	};

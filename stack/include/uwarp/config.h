@@ -76,6 +76,7 @@ struct uw_config {
 	/* Only with transport raw. Not used between processes, where no packet is lost. */
 	enum uw_congestion congestion; /* default UW_CC_CUBIC */
 	bool ecn;	   /* offer explicit congestion notification (RFC 3168); default false */
+	bool timestamps;   /* offer TCP timestamps (RFC 7323); default false */
 	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */

@@ -13,6 +13,7 @@
 
 #include "io/lwip/edge.h"
 #include "io/rx_queue.h"
+#include "loss/stamp.h"
 
 #define CONN_HEAD 34 /* octets of an Ethernet and an IPv4 header */
 
@@ -81,6 +82,8 @@ struct llp_conn {
 	uint8_t challenges;			/* how many were sent since then */
 	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
 	uint8_t ecn;				/* loss_ecn.c */
+	bool stamp_asks;			/* stamps.c: our SYN has timestamps */
+	struct stamp stamp;
 	/* path.c */
 	uint16_t full_mss; /* EMSS that both ends agreed on; 0: not up, or no path to mind */
 	uint16_t suspect;  /* octets of a segment that may be too long for its path; 0: none */
@@ -158,6 +161,9 @@ struct llp_listener *conn_established(struct llp_conn *c);
 
 /* RFC 5961: may the segment be from the peer? False: drop it; a challenge ACK was sent if due. */
 bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s);
+/* stamps.c, RFC 7323 §5.2: may the segment be taken? False: drop it; *answer: answer it by an ACK.
+ */
+bool conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *answer);
 /* A segment came. True: drop it, because there is no memory for its octets; the peer was told. */
 bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets);
 /* Octets of one frame, in order; pcb->rcv_nxt has them already. The frame is the connection's now.

@@ -71,6 +71,7 @@ void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
 void conn_came_up(struct llp_conn *c)
 {
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
+	conn_stamp_came_up(c);
 	conn_loss_begin(c);
 	conn_path_begin(c);
 	conn_fast_start(c);
@@ -135,6 +136,7 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		goto fail;
 	conn_attach(c, pcb);
 	c->connecting = true;
+	conn_stamp_ask(c, &a->remote);
 	pcb->tos = a->tos;
 	/* lwIP would search all lists for it. */
 	ip_reset_option(pcb, SOF_REUSEADDR);

@@ -129,6 +129,7 @@ struct edge_segment {
 	uint32_t seq, ack;
 	uint16_t len; /* octets of payload, as the IP header has it */
 	uint8_t flags;
+	uint8_t options; /* octets of options that lie behind the header */
 };
 
 /* ---- flow.c ------------------------------------------------------------------------------ */

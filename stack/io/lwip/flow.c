@@ -274,6 +274,14 @@ static uint16_t payload_of(const uint8_t *f, const uint8_t *tcp)
 	return (uint16_t)(end > at ? end - at : 0);
 }
 
+static uint8_t options_of(const struct pbuf *p, const uint8_t *tcp)
+{
+	size_t there = p->len - (size_t)(tcp - (const uint8_t *)p->payload);
+	size_t head = (size_t)(tcp[12] >> 4) * 4;
+
+	return (uint8_t)(head <= TCP_HLEN || there < head ? 0 : head - TCP_HLEN);
+}
+
 void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
 {
 	s->tcp = key_of(p->payload, p->len, &s->flow);
@@ -284,6 +292,7 @@ void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
 	s->ack = uw_be32(s->tcp + 8);
 	s->flags = s->tcp[TCP_FLAGS_AT];
 	s->len = payload_of(p->payload, s->tcp);
+	s->options = options_of(p, s->tcp);
 	s->c = conn_flow_lookup(&s->flow);
 	if (s->c)
 		conn_flow_front(s->c);

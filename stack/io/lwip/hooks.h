@@ -33,11 +33,16 @@ struct uw_lwip_segment {
 void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s);
 void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *pcb);
 #define LWIP_HOOK_TCP_INPACKET_PCB(pcb, hdr, optlen, opt1len, opt2, p)                             \
-	(uw_lwip_segment_in(                                                                       \
-		 pcb, &(struct uw_lwip_segment){ hdr, (opt2) ? (opt1len) : (optlen), p }),         \
+	(uw_lwip_segment_in(pcb,                                                                   \
+			    &(struct uw_lwip_segment){ hdr, (opt2) ? (opt1len) : (optlen), p }),   \
 	 ERR_OK)
+/* stamps.c: octets of options beside the others, and writing them */
+unsigned uw_lwip_options(const struct tcp_pcb *pcb, unsigned others);
+uint32_t *uw_lwip_put_options(const struct pbuf *p, const struct tcp_pcb *pcb, uint32_t *at);
+#define LWIP_HOOK_TCP_OUT_TCPOPT_LENGTH(pcb, others) ((u8_t)uw_lwip_options(pcb, others))
 #define LWIP_HOOK_TCP_OUT_ADD_TCPOPTS(p, hdr, pcb, opts)                                           \
-	(uw_lwip_sending(p, hdr, (struct tcp_pcb *)(uintptr_t)(pcb)), opts)
+	(uw_lwip_sending(p, hdr, (struct tcp_pcb *)(uintptr_t)(pcb)),                              \
+	 uw_lwip_put_options(p, pcb, opts))
 #endif
 
 #endif

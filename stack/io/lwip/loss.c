@@ -157,6 +157,7 @@ void conn_loss_begin(struct llp_conn *c)
 	k->c = c;
 	c->loss = k;
 	loss_init(&k->loss, &config, slot, RECORD_FIRST, pcb->snd_nxt, pcb->mss);
+	k->loss.stamp = c->stamp.on ? &c->stamp : NULL;
 	k->loss.has_sack = config.sack && pcb->flags & TF_SACK;
 	pcb->sa = 0;
 	pcb->sv = pcb->rto = RTO_NEVER;
@@ -217,6 +218,7 @@ void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *
 		return;
 	is_new = k && pcb->unsent && pcb->unsent->p == p && TCP_TCPLEN(pcb->unsent) &&
 		 lwip_ntohl(hdr->seqno) == k->loss.nxt;
+	conn_stamp_sending(hdr, c);
 	conn_ecn_sending(pcb, hdr, is_new && pcb->unsent->len); /* not a mere FIN */
 	if (!k)
 		return;
@@ -264,6 +266,13 @@ static bool is_plain(const struct tcp_pcb *pcb, const struct tcp_hdr *h, const s
 	       SND_WND_SCALE(pcb, (tcpwnd_size_t)h->wnd) == pcb->snd_wnd;
 }
 
+/* Octets for one that has sent nothing: nobody is to be asked. */
+static bool has_nothing_out(const struct conn_loss *k, const struct uw_lwip_segment *s)
+{
+	return s->p->tot_len && !record_count(&k->loss.rec) && k->loss.nxt == s->hdr->ackno &&
+	       k->loss.phase == LOSS_OPEN && k->c->pcb->lastack == s->hdr->ackno;
+}
+
 static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 {
 	struct conn_loss *k = c->loss;
@@ -274,6 +283,8 @@ static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 	loss_options_read((const uint8_t *)(s->hdr + 1), s->optlen, &opt);
 	a.block = opt.block;
 	a.n_blocks = opt.n_blocks;
+	a.echoed = opt.stamped && c->stamp.on;
+	a.echo = opt.echo;
 	a.plain = is_plain(pcb, s->hdr, s->p);
 	k->delivered = k->loss.delivered;
 	loss_acked(&k->loss, &a, now());
@@ -288,6 +299,8 @@ void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 
 	bool ece = conn_ecn_in(pcb, s);
 
+	conn_stamp_in(pcb, s);
+
 	heard = NULL;
 	if (!c || !c->loss)
 		return;
@@ -296,6 +309,12 @@ void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 	pcb->bytes_acked = 0;
 	if (!is_heard(c->loss, pcb, s->hdr))
 		return;
+	if (has_nothing_out(c->loss, s)) {
+		conn_loss_duplicate(c, s);
+		if (c->loss->dup_left != c->loss->dup_right)
+			heard = c;
+		return;
+	}
 	heard = c;
 	hear(c, s, ece);
 	conn_loss_duplicate(c, s);

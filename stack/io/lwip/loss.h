@@ -27,6 +27,13 @@ void edge_loss_settle(void);
 
 /* A SYN opened it. */
 void conn_ecn_half(struct llp_conn *c);
+/* The same, for the timestamps option (stamps.c); we are about to send a SYN; the connection is up.
+ */
+void conn_stamp_half(struct llp_conn *c);
+void conn_stamp_ask(struct llp_conn *c, const struct uw_ip *remote);
+void conn_stamp_came_up(struct llp_conn *c);
+/* edge_init */
+void edge_stamps_init(const struct llp_config *cfg);
 /* The connection is up. Without memory for it lwIP's own recovery remains. */
 void conn_loss_begin(struct llp_conn *c);
 void conn_loss_end(struct llp_conn *c);

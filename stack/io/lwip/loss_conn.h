@@ -35,4 +35,8 @@ bool conn_loss_ecn(void);
 void conn_ecn_sending(struct tcp_pcb *pcb, struct tcp_hdr *h, bool is_new);
 bool conn_ecn_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s);
 
+/* stamps.c. A header is about to go; a segment came, before lwIP looks at it. */
+void conn_stamp_sending(const struct tcp_hdr *h, struct llp_conn *c);
+void conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s);
+
 #endif

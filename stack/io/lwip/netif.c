@@ -120,6 +120,7 @@ void edge_init(const struct llp_config *cfg)
 
 	edge.cfg = *cfg;
 	edge_loss_init(cfg);
+	edge_stamps_init(cfg);
 	edge_flow_init();
 	edge_syn_init();
 	pmtu_init(&edge.paths);

@@ -27,7 +27,8 @@ static uint32_t path_mtu(const struct llp_conn *c)
 
 static uint32_t headers_of(const struct llp_conn *c)
 {
-	return (uw_ip_is_v4(&c->flow.remote) ? IP_HLEN : IP6_HLEN) + TCP_HLEN;
+	return (uw_ip_is_v4(&c->flow.remote) ? IP_HLEN : IP6_HLEN) + TCP_HLEN +
+	       (c->stamp.on ? STAMP_OCTETS : 0);
 }
 
 static void fit(struct llp_conn *c)

@@ -11,7 +11,7 @@
 
 struct bed bed;
 
-static bool network; /* what bed_open_seeded opens */
+static bool network, timestamps; /* what bed_open_seeded opens */
 
 /* lwIP's clock must not go back from one bed to the next. */
 static uint64_t clock_us = 1000000;
@@ -77,6 +77,7 @@ static unsigned link_refs(const struct io_frame *f)
 static void hear(const struct io_frame *f)
 {
 	const uint8_t *ip = f->data + ETH, *tcp = ip + 20;
+	struct bed_seg *s;
 	size_t head;
 
 	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 24) == BED_THEIRS)
@@ -88,7 +89,8 @@ static void hear(const struct io_frame *f)
 		return;
 	assert_true(f->len >= ETH + 40 && ip[0] == 0x45);
 	head = (size_t)(tcp[12] >> 4) * 4;
-	bed.out[bed.sent++ % BED_OUT] = (struct bed_seg){
+	s = &bed.out[bed.sent++ % BED_OUT];
+	*s = (struct bed_seg){
 		.from = uw_be32(ip + 16), /* to whom */
 		.sport = uw_be16(tcp),
 		.dport = uw_be16(tcp + 2),
@@ -100,6 +102,9 @@ static void hear(const struct io_frame *f)
 		.options_n = (unsigned)(head - 20),
 		.df = ip[6] & 0x40,
 	};
+	assert_true(loss_options_read(tcp + 20, head - 20, &s->read));
+	if (s->n)
+		s->first = tcp[head];
 }
 
 static unsigned link_tx(struct io_link *l, struct io_frame **v, unsigned n)
@@ -202,12 +207,21 @@ void bed_open_network(void)
 	network = false;
 }
 
+void bed_open_stamps(void)
+{
+	timestamps = true;
+	bed_open_network();
+	timestamps = false;
+}
+
 void bed_open_seeded(uint64_t seed)
 {
 	const struct llp_place at = { .addr = uw_ip_v4(0), .port = htons(BED_PORT) };
-	const struct llp_config cfg = {
-		.user = &user, .now_us = now, .random = draw, .stats = &bed.stats
-	};
+	const struct llp_config cfg = { .user = &user,
+					.now_us = now,
+					.random = draw,
+					.stats = &bed.stats,
+					.timestamps = timestamps };
 
 	memset(&bed, 0, sizeof(bed));
 	bed.now_us = clock_us;

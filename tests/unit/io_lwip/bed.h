@@ -9,6 +9,7 @@
 #define UWARP_TESTS_IO_LWIP_BED_H
 
 #include "io/llp.h"
+#include "loss/option.h"
 #include "uwtest.h"
 
 #define BED_OURS   0x0a000001u /* 10.0.0.1, host order */
@@ -31,8 +32,10 @@ struct bed_seg {
 	const void *data;
 	size_t n;
 	const uint8_t *options;
-	unsigned options_n; /* a multiple of 4 */
-	bool df;	    /* of what was sent: IP's flag */
+	unsigned options_n;	  /* a multiple of 4 */
+	bool df;		  /* of what was sent: IP's flag */
+	struct loss_options read; /* of what was sent */
+	uint8_t first;		  /* of what was sent: its first octet */
 };
 
 /* A connection as its user sees it. */
@@ -77,6 +80,8 @@ void bed_open_seeded(uint64_t seed);
 void bed_be_network(void);
 /* The link is a network's: with ARP, and IP checksums. */
 void bed_open_network(void);
+/* The same, and timestamps are wanted. */
+void bed_open_stamps(void);
 /* Ends every connection. Checks that no frame is left. */
 void bed_close(void);
 

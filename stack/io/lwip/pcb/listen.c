@@ -85,6 +85,7 @@ void edge_syn_opened(void)
 	conn_attach(c, pcb);
 	c->active = true;
 	conn_ecn_half(c);
+	conn_stamp_half(c);
 	conn_flow_add(c);
 	conn_half_open(c, ls);
 }

@@ -47,8 +47,8 @@ void edge_resume(struct llp_conn *c)
 
 /* What one ACK on a network may be for. With fewer ACKs a sender bursts; a card that merges what it
  * receives (GRO, LRO) makes its host acknowledge more seldom. */
-#define ACK_SEGMENTS 8u
-#define ACK_OCTETS   16384u
+#define ACK_SEGMENTS 16u
+#define ACK_OCTETS   32768u
 
 /* An ACK that tells of a hole, or of one that was just filled, must go at once (RFC 5681 §4.2). */
 static bool ack_may_wait(struct llp_conn *c)

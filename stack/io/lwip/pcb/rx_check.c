@@ -60,9 +60,12 @@ bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 	bool answer = true;
 
 	if (c->pcb->state < ESTABLISHED || c->pcb->state == TIME_WAIT ||
-	    acceptable(c->pcb, s, &answer))
-		return true;
-	edge.cfg.stats->tcp_rx_blind++;
+	    acceptable(c->pcb, s, &answer)) {
+		if (conn_stamp_check(c, s, &answer))
+			return true;
+	} else {
+		edge.cfg.stats->tcp_rx_blind++;
+	}
 	if (answer)
 		challenge(c);
 	return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Half-open connections: a SYN came, and the peer's ACK did not yet (RFC 4987, RFC 5042 §6.4.2, doc/adr/0026). A
- * half-open connection is in the flow table, so that lwIP need not search for it. lwIP's own limit
- * of 255 for each listener is not used: a program that connects a thousand times at once exceeds
- * it.
+ * Half-open connections: a SYN came, and the peer's ACK did not yet (RFC 4987, RFC 5042 §6.4.2,
+ * doc/adr/0026). A half-open connection is in the flow table, so that lwIP need not search for it.
+ * lwIP's own limit of 255 for each listener is not used: a program that connects a thousand times
+ * at once exceeds it.
  *
  * HALF_OPEN_MAX connections may be half open. They are counted in groups, by a keyed hash of the
  * peer's address. When a SYN finds no place, the oldest connection of the largest group is dropped

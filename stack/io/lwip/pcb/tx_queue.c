@@ -133,22 +133,25 @@ void conn_drop_building(struct llp_conn *c)
 	c->seg = NULL;
 }
 
-static void fill_segment(struct tcp_seg *seg, const struct tcp_pcb *pcb, struct pbuf *p)
+static void fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbuf *p)
 {
+	const u16_t head = TCP_HLEN + (c->stamp.on ? STAMP_OCTETS : 0);
+	const struct tcp_pcb *pcb = c->pcb;
+
 	seg->p = p;
 	seg->next = NULL;
 	seg->flags = 0;
 	seg->len = p->tot_len;
 	/* pbuf_add_header, less its doubts: edge_tx_begin's buffers have the room. */
-	p->payload = (uint8_t *)p->payload - TCP_HLEN;
-	p->len = (u16_t)(p->len + TCP_HLEN);
-	p->tot_len = (u16_t)(p->tot_len + TCP_HLEN);
+	p->payload = (uint8_t *)p->payload - head;
+	p->len = (u16_t)(p->len + head);
+	p->tot_len = (u16_t)(p->tot_len + head);
 	seg->tcphdr = p->payload;
 	seg->tcphdr->src = lwip_htons(pcb->local_port);
 	seg->tcphdr->dest = lwip_htons(pcb->remote_port);
 	seg->tcphdr->seqno = lwip_htonl(pcb->snd_lbb);
 	seg->tcphdr->urgp = 0;
-	TCPH_HDRLEN_FLAGS_SET(seg->tcphdr, TCP_HLEN / 4, TCP_PSH);
+	TCPH_HDRLEN_FLAGS_SET(seg->tcphdr, head / 4, TCP_PSH);
 }
 
 /* PSH is the last segment's that is queued (RFC 9293 §3.9.1.2): a port that cuts puts it there
@@ -186,7 +189,7 @@ void edge_tx_commit(struct llp_conn *c, size_t n)
 	c->seg = NULL;
 	edge.cfg.stats->tcp_tx_segments++;
 	edge.cfg.stats->tcp_tx_bytes += n;
-	fill_segment(seg, c->pcb, edge_wrap_tx(f));
+	fill_segment(seg, c, edge_wrap_tx(f));
 	c->queued_seq = c->pcb->snd_lbb;
 	append(c, seg);
 	c->queued = seg;
