@@ -63,6 +63,8 @@ enum io_flags {
 	IO_WAITS = 1 << 17,
 	/* Other hosts share the network, and one may have our address (io/dad). */
 	IO_NEIGHBOURS = 1 << 18,
+	/* What is sent waits in a queue behind the link, the kernel's for one, which smooths bursts. */
+	IO_QUEUE = 1 << 19,
 };
 
 struct io_stats {

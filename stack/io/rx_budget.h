@@ -8,6 +8,7 @@
  * those held longest first.
  * - Octets of such copies. A connection may hold an eighth of what is still free, so that later
  *   connections find room too, and RX_COPIED_FLOOR in any case.
+ * - Octets by which receive windows were enlarged ("promised", io/lwip/pcb/rx_window.c).
  *
  * Any thread. The counters order no other memory access: relaxed.
  */
@@ -27,6 +28,7 @@
 struct rx_budget {
 	_Atomic int pinned;
 	_Atomic ptrdiff_t copied;
+	_Atomic ptrdiff_t promised;
 };
 extern struct rx_budget rx_budget;
 
@@ -38,6 +40,20 @@ static inline void rx_budget_pin(int n)
 static inline void rx_budget_copy(ptrdiff_t octets)
 {
 	atomic_fetch_add_explicit(&rx_budget.copied, octets, memory_order_relaxed);
+}
+
+/* Add octets, which may be negative, to what windows promise. */
+static inline void rx_budget_promise(ptrdiff_t octets)
+{
+	atomic_fetch_add_explicit(&rx_budget.promised, octets, memory_order_relaxed);
+}
+/* What windows may still promise: the same sum as of the copies, since it may come to that. */
+static inline size_t rx_budget_unpromised(void)
+{
+	ptrdiff_t free =
+		RX_COPIED_MAX - atomic_load_explicit(&rx_budget.promised, memory_order_relaxed);
+
+	return free > 0 ? (size_t)free : 0;
 }
 
 static inline bool rx_budget_pinned_too_many(void)

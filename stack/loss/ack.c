@@ -177,7 +177,7 @@ static void set_window(struct loss *l, const struct cc_ack *a, bool progress)
 	} else if (grows(l, a, progress)) {
 		c->ops->acked(c, a);
 	}
-	if (c->ops->own_recovery)
+	if (c->ops->own_recovery || l->paced)
 		pace_set(&l->pace, c->ops->pace(c, &l->rtt), a->now_us);
 }
 

@@ -60,8 +60,8 @@ static double w_cubic(const struct cubic *u, double t)
 	return C * x * x * x + u->origin;
 }
 
-/* RFC 9438 §4.3: what Reno would have. On a short path the cubic function does not grow at all between
- * two losses, and 1 is what other hosts' CUBIC comes to there (doc/adr/0035). */
+/* RFC 9438 §4.3: what Reno would have. On a short path the cubic function does not grow between two
+ * losses, and 1 is what other hosts' CUBIC comes to there (doc/adr/0035). */
 static void grow_reno(struct cc *c, double acked, double cwnd, uint64_t rtt_us)
 {
 	struct cubic *u = &c->cubic;

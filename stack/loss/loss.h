@@ -82,6 +82,7 @@ struct loss {
 	struct cc cc;
 	struct pace pace;
 	bool has_sack;		   /* both sides permit SACK */
+	bool paced;    /* pace whatever the control: nothing behind the caller smooths bursts */
 	const struct stamp *stamp; /* the caller's; NULL: no timestamps */
 
 	enum loss_phase phase;

@@ -59,6 +59,7 @@ static void release(struct llp_conn *c)
 {
 	conn_flow_remove(c);
 	conn_loss_end(c);
+	conn_window_end(c);
 	conn_rx_forget(c);
 	unlist(c);
 	c->pcb = NULL;

@@ -13,6 +13,7 @@
 
 #include "io/lwip/edge.h"
 #include "io/rx_queue.h"
+#include "loss/rx_window.h"
 #include "loss/stamp.h"
 
 #define CONN_HEAD 34 /* octets of an Ethernet and an IPv4 header */
@@ -84,6 +85,7 @@ struct llp_conn {
 	uint8_t ecn;				/* loss_ecn.c */
 	bool stamp_asks;			/* stamps.c: our SYN has timestamps */
 	struct stamp stamp;
+	struct rx_window window; /* pcb/rx_window.c */
 	/* path.c */
 	uint16_t full_mss; /* EMSS that both ends agreed on; 0: not up, or no path to mind */
 	uint16_t suspect;  /* octets of a segment that may be too long for its path; 0: none */
@@ -194,10 +196,23 @@ static inline void conn_ack_later(struct llp_conn *c)
 }
 /* Take the connection off edge.acks. */
 void conn_forget_ack(struct llp_conn *c);
+/* The user took n octets: they are free in the window. */
+void conn_recved(struct llp_conn *c, size_t n);
 /* The user has taken octets: announce the window that they leave. */
 void conn_window_pay(struct llp_conn *c);
 /* Announce the whole window. lwIP wants that before an orderly close; else it sends an RST. */
 void conn_window_open_all(struct llp_conn *c);
+
+/* ---- pcb/rx_window.c: how much the peer may send ----------------------------------------------- */
+
+/* The connection is up, and nothing has come on it. */
+void conn_window_begin(struct llp_conn *c);
+/* The connection is over: what was promised is free. */
+void conn_window_end(struct llp_conn *c);
+/* The same, and returns what is missing in lwIP's window. */
+uint32_t conn_window_kept_back(struct llp_conn *c);
+/* The user took n octets. Returns by how many octets the window is to grow. */
+uint32_t conn_window_more(struct llp_conn *c, size_t n);
 
 /* ---- pcb/tx_queue.c, pcb/tx_fast.c: octets that go ------------------------------------------ */
 

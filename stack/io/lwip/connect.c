@@ -73,6 +73,7 @@ void conn_came_up(struct llp_conn *c)
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
 	conn_stamp_came_up(c);
 	conn_loss_begin(c);
+	conn_window_begin(c);
 	conn_path_begin(c);
 	conn_fast_start(c);
 }

@@ -157,6 +157,7 @@ void conn_loss_begin(struct llp_conn *c)
 	k->c = c;
 	c->loss = k;
 	loss_init(&k->loss, &config, slot, RECORD_FIRST, pcb->snd_nxt, pcb->mss);
+	k->loss.paced = !(c->el->io->flags & IO_QUEUE);
 	k->loss.stamp = c->stamp.on ? &c->stamp : NULL;
 	k->loss.has_sack = config.sack && pcb->flags & TF_SACK;
 	pcb->sa = 0;

@@ -258,7 +258,7 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 	p->l.bps = i->bps ? i->bps : BPS_UNKNOWN;
 	p->l.headroom = FRAMES_HEADROOM;
 	p->l.doorbell = &p->doorbell;
-	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | (p->shared ? IO_SHARED : 0u);
+	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | IO_QUEUE | (p->shared ? IO_SHARED : 0u);
 	p->merges = !cfg->no_tso;
 	if (p->merges)
 		p->l.flags |= IO_TSO;

@@ -80,9 +80,11 @@ static int send_message(const struct packet_link *p, struct message *m, const st
 /* To one of the kernel's; the frame that the next receive uses is the room for it. */
 static int send_to_kernel(struct packet_link *p, const struct io_frame *f)
 {
-	if (!p->next)
-		p->next = frames_take(&p->frames.large, &p->l);
-	return p->next ? lo_send(&p->lo, f, p->next->data) : ENOBUFS;
+	struct io_frame **room = &p->rx.large[0];
+
+	if (!*room)
+		*room = frames_take(&p->frames.large, &p->l);
+	return *room ? lo_send(&p->lo, f, (*room)->data) : ENOBUFS;
 }
 
 static int send_one(struct packet_link *p, struct io_frame *f)

@@ -102,7 +102,7 @@ static void fill_link(struct uwarpd_link *u, const struct uwarpd_config *cfg)
 	u->l.headroom = FRAMES_HEADROOM;
 	u->l.doorbell = u->bell;
 	u->l.mover_cpu = &u->mover_cpu;
-	u->l.flags = IO_RINGS | IO_SHARED | IO_TCP_ONLY | IO_YIELD;
+	u->l.flags = IO_RINGS | IO_SHARED | IO_TCP_ONLY | IO_YIELD | IO_QUEUE;
 	if (w->flags & SWITCH_FLAG_SUMS)
 		u->l.flags |= IO_RX_CSUM | IO_TX_CSUM;
 	if (w->flags & SWITCH_FLAG_MERGES && !cfg->no_tso)

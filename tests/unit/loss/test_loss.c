@@ -41,6 +41,36 @@ static void warm_up(void)
 	ack_with(10 * MSS, NULL, 0);
 }
 
+/* Where nothing behind it smooths a burst, CUBIC's window goes in parts, too, and within a round
+ * trip. */
+static void a_paced_window_is_spread(void **state)
+{
+	const uint32_t window = 500;
+	unsigned n = 0;
+	uint64_t end;
+
+	(void)state;
+	l.paced = true;
+	warm_up();
+	l.cc.cwnd = l.cc.ssthresh = window * MSS;
+	send_new(10);
+	now += 1000;
+	ack_with(20 * MSS, NULL, 0);
+	assert_true(l.pace.rate > 0);
+	for (end = now + 1000; n < window; n++) {
+		if (!loss_may_send(&l, MSS, now)) {
+			assert_true(loss_wake_us(&l) > now && loss_wake_us(&l) <= end);
+			now = loss_wake_us(&l);
+			assert_true(loss_may_send(&l, MSS, now));
+		}
+		send_new(1);
+	}
+	assert_in_range(now, end - 999, end);
+	setup(NULL);
+	warm_up();
+	assert_int_equal(l.pace.rate, 0);
+}
+
 static unsigned send_lost(void)
 {
 	unsigned n = 0;
@@ -356,6 +386,7 @@ static void anything_may_come(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_hole_is_sent_again, setup),
+	cmocka_unit_test_setup(a_paced_window_is_spread, setup),
 	cmocka_unit_test_setup(limited_transmit, setup),
 	cmocka_unit_test_setup(bursts_grow_the_window, setup),
 	cmocka_unit_test_setup(the_window_after_a_burst_is_that_of_the_burst, setup),

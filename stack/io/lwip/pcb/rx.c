@@ -132,7 +132,7 @@ static void take(struct llp_conn *c, struct pbuf *p)
 	if (c->paused)
 		c->window_debt += p->tot_len;
 	else
-		tcp_recved(c->pcb, p->tot_len);
+		conn_recved(c, p->tot_len);
 	acknowledge_merged(c, p);
 	hold(&c->rx_queue, p);
 	look(c);

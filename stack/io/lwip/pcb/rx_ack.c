@@ -42,14 +42,20 @@ void edge_acks(void)
 
 /* ---- the window -------------------------------------------------------------------------- */
 
-static void recved(struct llp_conn *c, size_t n)
+void conn_recved(struct llp_conn *c, size_t n)
 {
+	n += conn_window_more(c, n);
 	while (n) {
 		uint16_t part = (uint16_t)(n < UINT16_MAX ? n : UINT16_MAX);
 
 		tcp_recved(c->pcb, part);
 		n -= part;
 	}
+}
+
+static uint32_t update_threshold(const struct llp_conn *c)
+{
+	return c->window.size ? c->window.size / 4 : TCP_WND_UPDATE_THRESHOLD;
 }
 
 /* What is owed is the end of what is held. */
@@ -59,13 +65,13 @@ void conn_window_pay(struct llp_conn *c)
 	size_t still = !c->paused ? 0 : held < c->window_debt ? held : c->window_debt;
 	tcpwnd_size_t before = c->pcb->rcv_ann_wnd;
 
-	recved(c, c->window_debt - still);
+	conn_recved(c, c->window_debt - still);
 	c->window_debt = still;
 	if (c->rx_shut && conn_rx_room(c))
 		conn_rx_open(c);
 	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
 	 */
-	if (before < TCP_WND_UPDATE_THRESHOLD && c->pcb->rcv_ann_wnd > before) {
+	if (before < update_threshold(c) && c->pcb->rcv_ann_wnd > before) {
 		tcp_ack_now(c->pcb);
 		tcp_output(c->pcb);
 	}
@@ -73,6 +79,6 @@ void conn_window_pay(struct llp_conn *c)
 
 void conn_window_open_all(struct llp_conn *c)
 {
-	recved(c, c->window_debt);
+	conn_recved(c, c->window_debt + conn_window_kept_back(c));
 	c->window_debt = 0;
 }
