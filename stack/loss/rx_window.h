@@ -13,7 +13,7 @@
 /* What a connection begins with. */
 #define RX_WINDOW_FIRST (512u << 10)
 /* A host may not run the program for so long: a shorter round trip counts as this. */
-#define RX_WINDOW_RTT_US 2000u
+#define RX_WINDOW_RTT_US 10000u
 
 struct rx_window {
 	uint32_t size;	   /* octets, when the user has taken all that came; 0: not in use */

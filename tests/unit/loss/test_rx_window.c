@@ -71,12 +71,12 @@ static void a_burst_is_no_rate(void **state)
 static void a_short_round_trip_counts_as_a_time_slice(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 40; i++)
-		take(500000, 1000, 100, MOST); /* 500 MB/s */
+	for (unsigned i = 0; i < 200; i++)
+		take(100000, 1000, 100, MOST); /* 100 MB/s */
 	assert_in_range(w.size, 1900000, 2100000);
 	rx_window_init(&w, FIRST);
-	for (unsigned i = 0; i < 40; i++)
-		take(500000, 1000, UINT64_MAX, MOST); /* none known */
+	for (unsigned i = 0; i < 200; i++)
+		take(100000, 1000, UINT64_MAX, MOST); /* none known */
 	assert_in_range(w.size, 1900000, 2100000);
 }
 
