@@ -16,6 +16,7 @@ import local_cases
 import pyverbs_cases
 import shared_port
 import stat_cases
+import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import listens
 from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth
@@ -307,6 +308,7 @@ GROUPS = {
     "apps-mpi": [(Memif, apps.MPI)],
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
+    "apps-valkey": [(Memif, valkey_cases.CASES)],
     "flood": [(Packet, flood_cases.CASES)],
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
     "failures": [(Memif, failures.MEMIF), (Packet, failures.PACKET), (PacketOwn, failures.PACKET_OWN)],
