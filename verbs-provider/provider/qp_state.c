@@ -115,12 +115,29 @@ static int set_datagrams(const struct uwarp_qp *qp, const struct ibv_qp_attr *at
 	return qp->api->qp_set_datagrams(qp->uw, &d);
 }
 
-/* librdmacm takes its QP through INIT and RTR when it hears of CONNECT_RESPONSE. The connection has
- * brought it to RTS by then. */
+static bool is_roce(void)
+{
+	struct uw_device_attr dev;
+	struct uwarp_stack stack;
+
+	if (uwarp_stack_get(&stack))
+		return false;
+	stack.api->engine_query(stack.engine, &dev);
+	return dev.roce;
+}
+
+/* librdmacm takes its QP through INIT, RTR and RTS when it hears of CONNECT_RESPONSE, which there
+ * is as RoCE. The connection has brought it to RTS by then. The peer may even have left again, with
+ * which the QP is in error: InfiniBand's would not notice, so these steps do not fail either. */
 static bool is_there_already(const struct uwarp_qp *qp, enum ibv_qp_state to)
 {
-	return qp->vqp.qp.qp_type == IBV_QPT_RC && !qp->named &&
-	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR) && qp->api->qp_state(qp->uw) == UW_QPS_RTS;
+	enum uw_qp_state now = qp->api->qp_state(qp->uw);
+
+	if (qp->vqp.qp.qp_type != IBV_QPT_RC || qp->named)
+		return false;
+	if (now == UW_QPS_RTS)
+		return to == IBV_QPS_INIT || to == IBV_QPS_RTR;
+	return now == UW_QPS_ERR && to >= IBV_QPS_INIT && to <= IBV_QPS_RTS && is_roce();
 }
 
 /* Datagrams may come from RTR on. The link starts at INIT already: a peer that is told of us before

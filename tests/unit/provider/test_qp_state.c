@@ -260,6 +260,22 @@ static void rdma_cm_needs_next_to_none(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* CONNECT_RESPONSE is there, and the peer has left already. */
+static void rdma_cm_takes_a_qp_up_that_failed_meanwhile(void **state)
+{
+	const struct ibv_qp_attr steps[] = { { .qp_state = IBV_QPS_INIT },
+					     { .qp_state = IBV_QPS_RTR },
+					     { .qp_state = IBV_QPS_RTS } };
+	struct ibv_qp *qp = world_qp(*state, 0);
+
+	fake.qp->state = UW_QPS_ERR;
+	fake.attr.roce = true;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(modify(qp, steps[i], IBV_QP_STATE | IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(fake.qp->state, UW_QPS_ERR);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static unsigned drained(struct ibv_qp *qp)
 {
 	struct ibv_async_event ev;
@@ -305,6 +321,7 @@ int main(void)
 		T(each_step_wants_its_attributes),
 		T(values_out_of_range_are_refused),
 		T(rdma_cm_needs_next_to_none),
+		T(rdma_cm_takes_a_qp_up_that_failed_meanwhile),
 		T(the_drain_is_told_to_who_asks),
 	};
 

@@ -158,15 +158,18 @@ static int reject(struct cm_id *id, const void *data, uint8_t len)
 }
 
 /* rdma_establish(), by which programs with a QP of their own confirm a connection that they asked
- * for. With MPA it has been one since the Reply, so there is nothing left to do. */
-static int establish(const struct cm_id *id)
+ * for. With MPA it has been one since the Reply, so there is nothing left to do. The peer may have
+ * left since: with InfiniBand it does not before the confirmation, so that comes first, and then
+ * DISCONNECTED. */
+static int establish(struct cm_id *id)
 {
-	bool established;
+	bool was_one;
 
 	pthread_mutex_lock(&cm.lock);
-	established = id->established && !id->passive;
+	was_one = (id->established || id->unconfirmed) && !id->passive;
+	id->unconfirmed = false;
 	pthread_mutex_unlock(&cm.lock);
-	return established ? 0 : -EINVAL;
+	return was_one ? 0 : -EINVAL;
 }
 
 int cm_cmd_accept(const struct cm_call *c)

@@ -252,8 +252,10 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	e->resp.event = (uint32_t)(o->type < 0 ? (int)by_error(status) : o->type);
 	/* InfiniBand leaves the last step to the program (rdma_establish), and librdmacm takes it
 	 * for an id that has a QP. */
-	if (e->resp.event == CM_EV_ESTABLISHED && id->as_roce && !id->passive)
+	if (e->resp.event == CM_EV_ESTABLISHED && id->as_roce && !id->passive) {
 		e->resp.event = CM_EV_CONNECT_RESPONSE;
+		id->unconfirmed = true;
+	}
 	e->resp.status = (uint32_t)status;
 	if (cm_id_is_ud(id))
 		copy_datagram(e, &ev->param);

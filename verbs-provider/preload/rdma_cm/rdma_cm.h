@@ -114,6 +114,7 @@ struct cm_id {
 	bool unanswered; /* the request is neither accepted nor rejected yet */
 	bool connecting; /* CONNECT or ACCEPT has no outcome yet */
 	bool established;     /* from ESTABLISHED until either side disconnects */
+	bool unconfirmed;     /* CONNECT_RESPONSE was queued, and establish() has not been */
 	bool as_roce;	      /* CONNECT: report success as InfiniBand does */
 	bool shares_port;     /* RDMA_OPTION_ID_REUSEADDR */
 	bool only6;	      /* RDMA_OPTION_ID_AFONLY */
