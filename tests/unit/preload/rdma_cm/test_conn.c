@@ -173,50 +173,6 @@ static void establish_confirms_what_stands(void **state)
 	close(sfd);
 }
 
-/* As RoCE the connecting side hears what InfiniBand's hears, and confirms: librdmacm for an id that
- * has a QP, the program for one that has not. */
-static void roce_leaves_the_last_step_to_the_program(void **state)
-{
-	int cfd = cm_node(), sfd = cm_node();
-	uint32_t client = cm_routed(cfd, 8021), server;
-
-	(void)state;
-	setenv("UWARP_IDENTITY", "roce", 1);
-	cm_listener(sfd, 8021, 8);
-	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
-	server = cm_expect(sfd, EV_REQUEST, 0).id;
-	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
-	cm_expect(sfd, EV_ESTABLISHED, 0);
-	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
-	assert_int_equal(cm_establish(cfd, client), 0);
-	unsetenv("UWARP_IDENTITY");
-	close(cfd);
-	close(sfd);
-}
-
-/* With InfiniBand nobody leaves before the confirmation. */
-static void roce_confirms_though_the_peer_has_left(void **state)
-{
-	int cfd = cm_node(), sfd = cm_node();
-	uint32_t client = cm_routed(cfd, 8022), server;
-
-	(void)state;
-	setenv("UWARP_IDENTITY", "roce", 1);
-	cm_listener(sfd, 8022, 8);
-	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
-	server = cm_expect(sfd, EV_REQUEST, 0).id;
-	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
-	cm_expect(sfd, EV_ESTABLISHED, 0);
-	assert_int_equal(cm_disconnect(sfd, server), 0);
-	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
-	cm_expect(cfd, EV_DISCONNECTED, 0); /* the program has not looked yet */
-	assert_int_equal(cm_establish(cfd, client), 0);
-	assert_int_equal(cm_establish(cfd, client), -EINVAL);
-	unsetenv("UWARP_IDENTITY");
-	close(cfd);
-	close(sfd);
-}
-
 static void connect_without_qp(void **state)
 {
 	struct rdma_ucm_connect c = { 0 };
@@ -784,8 +740,6 @@ int main(void)
 		cmocka_unit_test(rejection),
 		cmocka_unit_test(failed_connects),
 		cmocka_unit_test(establish_confirms_what_stands),
-		cmocka_unit_test(roce_leaves_the_last_step_to_the_program),
-		cmocka_unit_test(roce_confirms_though_the_peer_has_left),
 		cmocka_unit_test(connect_without_qp),
 		cmocka_unit_test(accept_without_qp),
 		cmocka_unit_test(peer_gone_before_accept),

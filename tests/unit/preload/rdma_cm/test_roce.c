@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rdma_cm node with the identity RoCE: how a connection comes up. */
+#include "rdma_cm/abi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SERVER_UID 77
+
+/* As RoCE the connecting side hears what InfiniBand's hears, and confirms: librdmacm for an id that
+ * has a QP, the program for one that has not. */
+static void roce_leaves_the_last_step_to_the_program(void **state)
+{
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t client = cm_routed(cfd, 8021), server;
+
+	(void)state;
+	setenv("UWARP_IDENTITY", "roce", 1);
+	cm_listener(sfd, 8021, 8);
+	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
+	server = cm_expect(sfd, EV_REQUEST, 0).id;
+	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
+	cm_expect(sfd, EV_ESTABLISHED, 0);
+	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
+	assert_int_equal(cm_establish(cfd, client), 0);
+	unsetenv("UWARP_IDENTITY");
+	close(cfd);
+	close(sfd);
+}
+
+/* With InfiniBand nobody leaves before the confirmation. */
+static void roce_confirms_though_the_peer_has_left(void **state)
+{
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t client = cm_routed(cfd, 8022), server;
+
+	(void)state;
+	setenv("UWARP_IDENTITY", "roce", 1);
+	cm_listener(sfd, 8022, 8);
+	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
+	server = cm_expect(sfd, EV_REQUEST, 0).id;
+	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
+	cm_expect(sfd, EV_ESTABLISHED, 0);
+	assert_int_equal(cm_disconnect(sfd, server), 0);
+	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
+	cm_expect(cfd, EV_DISCONNECTED, 0); /* the program has not looked yet */
+	assert_int_equal(cm_establish(cfd, client), 0);
+	assert_int_equal(cm_establish(cfd, client), -EINVAL);
+	unsetenv("UWARP_IDENTITY");
+	close(cfd);
+	close(sfd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(roce_leaves_the_last_step_to_the_program),
+		cmocka_unit_test(roce_confirms_though_the_peer_has_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
