@@ -224,6 +224,7 @@ int uw_config_from_env(struct uw_config *c)
 {
 	const struct number numbers[] = {
 		{ "UWARP_MTU", 576, 65280, &c->mtu },
+		{ "UWARP_VLAN", 0, 4094, &c->vlan },
 		{ "UWARP_MPA_REV", 1, 2, &c->mpa_rev },
 		{ "UWARP_STACKS", 1, UW_STACKS_MAX, &c->stacks },
 		{ "UWARP_IRD", 1, 0x3ffe, &c->ird },

@@ -188,6 +188,7 @@ uw_status link_open_packet(struct uw_engine *e, const struct io_env *env, struct
 				     .ip6 = a.ip6,
 				     .n_ip6 = a.n_ip6,
 				     .mtu = e->cfg.mtu,
+				     .vlan = (uint16_t)e->cfg.vlan,
 				     .no_tso = e->cfg.tso == UW_TSO_OFF,
 				     .verbose = e->cfg.verbose };
 
@@ -272,12 +273,23 @@ static uw_status check_tso(const struct uw_engine *e, const struct io_link *l)
 	return UW_E_UNSUPPORTED;
 }
 
+/* Links that have tags have taken it. */
+static uw_status check_vlan(const struct uw_engine *e, const struct io_link *l)
+{
+	if (!e->cfg.vlan || l->flags & IO_NEIGHBOURS)
+		return UW_OK;
+	uw_log("no VLANs on link %s: leave --vlan out (UWARP_VLAN)", l->ops->name);
+	return UW_E_UNSUPPORTED;
+}
+
 uw_status links_limit(struct uw_engine *e, struct io_link **l)
 {
 	uw_status st = check_mtu(e, l[0]);
 
 	if (!st)
 		st = check_tso(e, l[0]);
+	if (!st)
+		st = check_vlan(e, l[0]);
 	if (!st && (e->cfg.rate_bps || e->cfg.impair[0])) {
 		uw_log("%s: a link that several stacks share cannot be limited "
 		       "(--stacks, UWARP_STACKS)",
@@ -325,6 +337,8 @@ uw_status link_limit(struct uw_engine *e, struct io_link **l)
 
 	if (!st)
 		st = check_tso(e, *l);
+	if (!st)
+		st = check_vlan(e, *l);
 	if (!st && e->cfg.rate_bps)
 		st = rate_open(*l, e->cfg.rate_bps, clock_ns, NULL, l);
 	if (!st)

@@ -34,6 +34,7 @@ static uw_status read_config(const struct uw_engine *e, struct parts *p, struct 
 				     .ip6 = p->a.ip6,
 				     .n_ip6 = p->a.n_ip6,
 				     .mtu = e->cfg.mtu,
+				     .vlan = e->cfg.vlan,
 				     .run_dir = e->cfg.run_dir,
 				     .addr_fd = e->cfg.addr_fd,
 				     .addr_auto = e->cfg.ip_auto,

@@ -52,7 +52,8 @@ static void collect(const struct engine_routes *er, const struct io_link *l,
 {
 	for (unsigned i = 0; i < er->named.n; i++)
 		route_add(out, &er->named.at[i]);
-	for (unsigned i = 0; i < k->routes.n; i++) {
+	/* the kernel's are of the network without a tag */
+	for (unsigned i = 0; i < k->routes.n && !er->e->cfg.vlan; i++) {
 		const struct route *r = &k->routes.at[i];
 
 		if (is_usable(l, r) && !named_for(&er->named, &r->net))

@@ -26,6 +26,7 @@ static const char *const names[] = {
 	"UWARP_RNR_MS",
 	"UWARP_KEEPALIVE_MS",
 	"UWARP_DAD_MS",
+	"UWARP_VLAN",
 	"UWARP_RC_WAIT_MS",
 	"UWARP_IDENTITY",
 	"UWARP_THREADS",

@@ -16,6 +16,7 @@ KERNEL_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_p
 OVERHEAD = 4.0
 CONNECT = 5.0
 # Where waiting for the default would not tell more.
+PATIENT = {"UWARP_DAD_MS": "5000"}
 SOONER, SOON = {"UWARP_CONNECT_MS": "1500"}, 1.5
 RPING_PORT = 7174
 NOBODY = 65534
@@ -233,13 +234,15 @@ VETH = [
             options=["--link", "packet:veth-a", "--ip", "10.77.0.1/24", "--route", "10.78.0.0=10.77.0.9"]),
     Refused("rping", "-c -a 10.77.0.2", r"^uwarp-run: --mtu 9000 is more than the 1500 of veth-a; raise that first: ip link set veth-a mtu 9000", role="server",
             options=["--link", "packet:veth-a", "--ip", "10.77.0.1/24", "--mtu", "9000"], code=1),
+    Refused("rping", "-c -a 10.77.0.2", r"^uwarp: no VLAN on link af_packet:veth-a: its driver does not insert and strip tags", role="server",
+            options=["--link", "af_packet:veth-a", "--ip", "10.77.0.1/24", "--vlan", "7"]),
     Refused("rping", "-c -a 10.77.0.8", NO_ANSWER, CONNECT, role="server"),
     Refused("ib_write_bw", "-R 10.77.0.8", NO_ANSWER, SOON, role="server", env=SOONER),
     Refused("rping", "-c -a 192.168.77.1", NO_ROUTE, role="server"),
     *(Alien("rping", "-c -a 10.77.0.2", r"^uwarp: address 10.77.0.9 is in use: a host with the MAC [0-9a-f:]{17} has it; give an unused one",
-            role="server", options=["--link", f"{kind}:veth-a", "--ip", "10.77.0.9/24"], talk=None) for kind in ("packet", "af_packet")),
+            role="server", options=["--link", f"{kind}:veth-a", "--ip", "10.77.0.9/24"], talk=None, env=PATIENT) for kind in ("packet", "af_packet")),
     WhileServing("rping", "-c -a 10.77.0.1", r"^uwarp: address fd77::1 is in use: a host with the MAC",
-                 options=["--link", "packet:veth-b", "--ip", "10.77.0.5/24,fd77::1/64"]),
+                 options=["--link", "packet:veth-b", "--ip", "10.77.0.5/24,fd77::1/64"], env=PATIENT),
     WhileServing("rping", "-c -a {server} -p 7777", NOT_LISTENING, CONNECT),
     Alien("rping", "-c -a 10.77.0.9", NOT_LISTENING, CONNECT, talk=None),
     Alien("rping", "-c -a 10.77.0.9", NOT_MPA, CONNECT, talk="http"),

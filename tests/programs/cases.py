@@ -19,7 +19,7 @@ import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import listens
-from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth
+from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -241,6 +241,8 @@ PACKET = [
 LOCAL = [rping(n) for n in (64, 65535)] + [perftest(f"ib_{name}", "-R -n 300", 60) for name in ("send_bw", "read_lat")]
 PACKET_OWN = [rping(64), rping(65535), perftest("ib_write_lat", "-R", 60), perftest("ib_read_bw", "-R", 60), *IP6]
 
+VLAN = [rping(64), rping(65535), perftest("ib_send_bw", "-R -n 300 -s 65536", 60)]
+
 # Through routers: every operation at the ends of what segments of the path hold, over both versions of IP.
 ROUTED = [
     *(rping(n) for n in (64, 1440, 1441, 65535)),
@@ -271,6 +273,8 @@ def mckey(flags):
 MCKEY = [mckey("-C 20 -S 500")]
 DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
 DGRAM_CM_MORE = [udaddy("{server}", "-c 1 -C 1 -S 1"), udaddy("{server}", "-c 10 -C 10 -S 1024 -t 40"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
+# Groups whose programs wait a lot: so many processes play their cases side by side, each in a network of its own.
+WORKERS = {"failures": 5, "routed": 3, "narrow": 3}
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
@@ -289,7 +293,7 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
-    "packet": [(Packet, PACKET + local_cases.MISTAKES), (PacketOwn, PACKET_OWN), (Local, LOCAL + local_cases.CASES)],
+    "packet": [(Packet, PACKET + local_cases.MISTAKES), (PacketOwn, PACKET_OWN), (Vlan, VLAN), (Local, LOCAL + local_cases.CASES)],
     "uwarpd": [(Uwarpd, UWARPD), (UwarpdLocal, UWARPD_LOCAL), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],

@@ -171,6 +171,20 @@ class PacketOwn(Veth):
         return ["--link", f"packet:{self.ends[role]}", *super().options(role)[-2:]]
 
 
+class Vlan(PacketOwn):
+    """The same cable in a VLAN of it: both ends tag what they send. Without a tag the client's kernel has the server's
+    address, and nobody hears of it."""
+
+    name = "vlan"
+
+    def build(self):
+        super().build()
+        self.ip_do("client", f"address add {self.addresses['server']}/24 dev veth-b")
+
+    def options(self, role):
+        return [*super().options(role), "--vlan", "7"]
+
+
 class Uwarpd(Packet):
     """The same with a uwarpd at either end, and programs that have no rights: of the user nobody where that one may read
     the tree, else without capabilities."""

@@ -68,8 +68,10 @@ struct uw_config {
 	/* "GATEWAY", or one for each version of IP, separated by a comma; "" = where the link is an
 	 * interface of the kernel, the kernel's */
 	char gateway[128];
-	char routes[512];  /* "NETWORK/BITS=GATEWAY", separated by commas */
-	unsigned mtu;	   /* IP MTU of the link in octets; 0 = the link's default */
+	char routes[512]; /* "NETWORK/BITS=GATEWAY", separated by commas */
+	unsigned mtu;	  /* IP MTU of the link in octets; 0 = the link's default */
+	/* IEEE 802.1Q: VLAN whose tag all frames of the link have, 1 to 4094; 0 = none */
+	unsigned vlan;
 	uint64_t rate_bps; /* limit of the rate of sending, bits per second; 0 = none */
 	char impair[256];  /* impairment of frames (io/impair/options.h); "" = none */
 	enum uw_tso tso;   /* default UW_TSO_AUTO */

@@ -34,6 +34,7 @@ struct dpdk_config {
 	const struct uw_net *ip6;
 	unsigned n_ip6;
 	unsigned mtu;	     /* octets of an IP packet; 0: the MTU of the device */
+	unsigned vlan;	     /* a port: tag of all frames, 1 to 4094; 0: none, or "vlan=N" of the link */
 	const char *run_dir; /* memif: see struct registry_config */
 	int addr_fd;	     /* memif: see struct registry_config */
 	bool addr_auto;	     /* memif: see struct registry_config */

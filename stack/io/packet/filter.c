@@ -59,11 +59,17 @@ static void otherwise(struct program *p, unsigned test)
 	p->at[test].jf = (uint8_t)(p->n - test - 1);
 }
 
-/* A frame of a VLAN is another interface's; one for another host came because of promiscuity. */
-static void for_this_host(struct program *p)
+/* The kernel has taken the tag out. A frame of another VLAN is another interface's; one for another
+ * host came because of promiscuity. */
+static void for_this_host(struct program *p, uint16_t vlan)
 {
 	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT));
-	jump(p, BPF_JEQ, 0, 0, TO_DROP);
+	jump(p, BPF_JEQ, 0, vlan ? TO_DROP : 0, vlan ? 0 : TO_DROP);
+	if (vlan) {
+		load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_VLAN_TAG));
+		emit(p, BPF_ALU | BPF_AND | BPF_K, 0xfff);
+		jump(p, BPF_JEQ, vlan, 0, TO_DROP);
+	}
 	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
 	jump(p, BPF_JGE, PACKET_OTHERHOST, TO_DROP, 0);
 }
@@ -167,7 +173,7 @@ unsigned filter_make(const struct filter_ask *a, struct sock_filter *out)
 	unsigned test;
 
 	if (!a->local)
-		for_this_host(&p);
+		for_this_host(&p, a->vlan);
 	load(&p, BPF_H, 12);
 	if (a->addr) {
 		test = p.n;

@@ -18,6 +18,7 @@ struct filter_ask {
 	 * (destination unreachable), TCP to `ports`, and RoCEv2 (UDP port 4791). Else pass all ARP,
 	 * and TCP, ICMP and RoCEv2 to the address. */
 	bool shared;
+	uint16_t vlan; /* frames of this VLAN alone; 0: those without a tag */
 	/* The interface is lo: frames between processes of the host, which have any destination. */
 	bool local;
 	bool groups; /* RoCEv2 to IPv4 multicast groups, too: whichever the interface lets through

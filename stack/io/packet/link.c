@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/be.h"
 #include "base/log.h"
 #include "io/addr.h"
 #include "io/fds.h"
@@ -20,6 +21,7 @@
 
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
+#define VLAN_TYPE   0x8100u
 
 /* ---- under the stack lock ------------------------------------------------------------------ */
 
@@ -85,6 +87,7 @@ static void attach_filter(void *arg)
 	struct filter_ask a = { .addr = p->l.addr,
 				.shared = p->shared,
 				.groups = p->groups,
+				.vlan = p->tag_len ? uw_be16(p->tag + 2) : 0,
 				.ports = ports,
 				.ip6 = p->l.ip6,
 				.n_ip6 = p->l.n_ip6 };
@@ -230,9 +233,15 @@ static uw_status choose_address(struct packet_link *p, const struct packet_confi
 {
 	const struct interface *i = &p->interface;
 
-	p->shared = i->addr && (!cfg->addr || cfg->addr == i->addr);
+	p->shared = i->addr && !cfg->vlan && (!cfg->addr || cfg->addr == i->addr);
 	p->l.addr = p->shared ? i->addr : cfg->addr;
 	p->l.mask = p->shared ? i->mask : cfg->mask;
+	if (cfg->vlan && !p->l.addr && !cfg->n_ip6) {
+		uw_log("in a VLAN of %s the kernel has no address to share: give an unused one of "
+		       "the VLAN's network (--ip A/N)",
+		       i->name);
+		return UW_E_ADDR;
+	}
 	if (!p->l.addr && !cfg->n_ip6) {
 		uw_log("interface %s has no IPv4 address; give it one, or an unused one of its "
 		       "network to us (--ip A/N)",
@@ -258,7 +267,13 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 	p->l.bps = i->bps ? i->bps : BPS_UNKNOWN;
 	p->l.headroom = FRAMES_HEADROOM;
 	p->l.doorbell = &p->doorbell;
-	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | IO_QUEUE | (p->shared ? IO_SHARED : 0u);
+	p->l.flags =
+		IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | IO_QUEUE | (p->shared ? IO_SHARED : 0u);
+	if (cfg->vlan) {
+		uw_put16(p->tag, VLAN_TYPE);
+		uw_put16(p->tag + 2, cfg->vlan);
+		p->tag_len = sizeof(p->tag);
+	}
 	p->merges = !cfg->no_tso;
 	if (p->merges)
 		p->l.flags |= IO_TSO;

@@ -35,6 +35,8 @@ struct packet_link {
 	bool merges;	  /* send segments merged */
 	unsigned refused; /* number of merged frames in a row that the kernel refused */
 	bool shared;	  /* the kernel has the IPv4 address too */
+	uint8_t tag[4];	  /* IEEE 802.1Q: what comes behind the MACs of a sent frame ... */
+	unsigned tag_len; /* ... octets of it: 4 or 0 */
 	struct held_ports ports;
 	int members; /* a socket of the kernel's, member of our multicast groups; -1: none yet */
 	_Atomic bool groups; /* the filter lets packets to groups through */

@@ -20,6 +20,9 @@ struct packet_config {
 	const struct uw_net *ip6; /* n_ip6 addresses, beside those that io_set_ip6 makes */
 	unsigned n_ip6;
 	unsigned mtu; /* IP octets per frame; 0: the interface's */
+	/* IEEE 802.1Q: send all frames in this VLAN and receive those of it; needs an address of
+	 * our own. 0: without a tag. */
+	uint16_t vlan;
 	bool no_tso;  /* send every segment by itself */
 	bool verbose; /* print to stderr what was chosen */
 };

@@ -8,7 +8,8 @@
 #include "io/packet/link.h"
 #include "io/packet/segments.h"
 
-#define PARTS	    (2 + 2 * SEGMENTS_MAX)
+#define MACS	    12u
+#define PARTS	    (4 + 2 * SEGMENTS_MAX)
 #define REFUSED_MAX 16u /* merged frames in a row: this device takes none */
 
 /* One call of sendmsg. */
@@ -38,7 +39,24 @@ static bool add_frame(struct message *m, const struct io_frame *f, size_t skip)
 	return true;
 }
 
-static bool fill_single(struct message *m, struct io_frame *f)
+/* The headers at p, and between MACs and type the link's tag (IEEE 802.1Q). The frame itself stays
+ * as it is: TCP may send it again. */
+static void add_headers(struct message *m, const struct packet_link *p, const uint8_t *h, size_t n)
+{
+	if (p->tag_len) {
+		add(m, h, MACS);
+		add(m, p->tag, p->tag_len);
+		h += MACS;
+		n -= MACS;
+		if (m->vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+			m->vnet.csum_start = (uint16_t)(m->vnet.csum_start + p->tag_len);
+		if (m->vnet.hdr_len)
+			m->vnet.hdr_len = (uint16_t)(m->vnet.hdr_len + p->tag_len);
+	}
+	add(m, h, n);
+}
+
+static bool fill_single(struct message *m, const struct packet_link *p, struct io_frame *f)
 {
 	memset(&m->vnet, 0, sizeof(m->vnet));
 	m->n = 0;
@@ -46,18 +64,22 @@ static bool fill_single(struct message *m, struct io_frame *f)
 	if (f->marks & IO_FRAME_SUM)
 		segment_ask_sum(f, &m->vnet);
 	add(m, &m->vnet, sizeof(m->vnet));
-	return add_frame(m, f, 0);
+	add_headers(m, p, f->data, f->len);
+	return add_frame(m, f->next, 0);
 }
 
-static bool fill_run(struct message *m, struct io_frame *const *v, unsigned n)
+static bool fill_run(struct message *m, const struct packet_link *p, struct io_frame *const *v,
+		     unsigned n)
 {
 	unsigned headers = segments_head(v, n, m->head, &m->vnet);
-	bool fits = headers;
+	bool fits = true;
 
+	if (!headers)
+		return false;
 	m->n = 0;
 	m->octets = 0;
 	add(m, &m->vnet, sizeof(m->vnet));
-	add(m, m->head, headers);
+	add_headers(m, p, m->head, headers);
 	for (unsigned i = 0; i < n && fits; i++)
 		fits = add_frame(m, v[i], headers);
 	return fits;
@@ -93,7 +115,7 @@ static int send_one(struct packet_link *p, struct io_frame *f)
 
 	if (is_local(p, f) && lo_is_kernels(&p->lo, f))
 		return send_to_kernel(p, f);
-	return fill_single(&m, f) ? send_message(p, &m, f) : EMSGSIZE;
+	return fill_single(&m, p, f) ? send_message(p, &m, f) : EMSGSIZE;
 }
 
 static void count(struct packet_link *p, struct io_frame **v, unsigned n)
@@ -127,7 +149,7 @@ static bool send_single(struct packet_link *p, struct io_frame **v)
 static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
 {
 	struct message m;
-	int err = fill_run(&m, v, n) ? send_message(p, &m, *v) : EMSGSIZE;
+	int err = fill_run(&m, p, v, n) ? send_message(p, &m, *v) : EMSGSIZE;
 	unsigned sent = 0;
 
 	if (err == EAGAIN)

@@ -154,6 +154,7 @@ uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg)
 	if (cfg->mtu && (cfg->mtu < MTU_MIN || cfg->mtu > MTU_MAX))
 		return log_error(UW_E_INVAL, "an MTU of %u does not fit the link: choose %d to %d",
 				 cfg->mtu, MTU_MIN, MTU_MAX);
+	s->vlan = cfg->vlan;
 	if (!*s->device || strlen(s->device) > sizeof(s->args) / 2)
 		return log_error(UW_E_INVAL, "link %s names no device", cfg->link);
 	/* Several queues share what comes. */

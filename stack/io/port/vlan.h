@@ -6,8 +6,8 @@
 
 #include <rte_ethdev.h>
 
-/* Does the driver insert and strip tags? virtio inserts by moving the frame, which TCP may have to
- * send again as it was: so not virtio. */
+/* Does the driver insert and strip tags? virtio and af_packet insert by moving the frame, which TCP
+ * may have to send again as it was: so not these. */
 bool vlan_offered(const struct rte_eth_dev_info *info);
 
 /* Ask the card to tag the frame in m. */

@@ -185,6 +185,36 @@ static void what_is_neither(void **state)
 	assert_false(passes(p));
 }
 
+/* IEEE 802.1Q: with a VLAN nothing passes that has no tag; a socket pair has none. */
+static void a_vlan(void **state)
+{
+	struct place *p = *state;
+	struct filter_ask a = { .addr = MADE_HOST(2), .vlan = 7 };
+
+	attach(p, &a);
+	assert_false(passes(p));
+	a.vlan = 0;
+	attach(p, &a);
+	assert_true(passes(p));
+}
+
+/* RFC 5227 §2.4: whoever says that our address is his, to whomever. */
+static void another_host_with_our_address(void **state)
+{
+	struct place *p = *state;
+	struct filter_ask a = { .addr = MADE_HOST(2) };
+
+	for (int shared = 0; shared < 2; shared++) {
+		a.shared = shared;
+		attach(p, &a);
+		arp_for(p, 2);
+		uw_put32(p->f + 38, 0); /* answers our probe */
+		assert_false(passes(p));
+		uw_put32(p->f + 28, 0x0a090002);
+		assert_int_equal(passes(p), !shared);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +222,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(packets_of_rocev2, up, down),
 		cmocka_unit_test_setup_teardown(address_resolution, up, down),
 		cmocka_unit_test_setup_teardown(a_shared_address_by_ports, up, down),
+		cmocka_unit_test_setup_teardown(a_vlan, up, down),
+		cmocka_unit_test_setup_teardown(another_host_with_our_address, up, down),
 		cmocka_unit_test_setup_teardown(ip6, up, down),
 		cmocka_unit_test_setup_teardown(what_is_neither, up, down),
 	};

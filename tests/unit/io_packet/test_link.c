@@ -132,6 +132,48 @@ static void assert_is(const struct io_frame *f, const struct made *m)
 	assert_memory_equal(f->data, octets, n);
 }
 
+/* IEEE 802.1Q: merged and single segments go with the tag, are the same behind it, and nobody but
+ * this VLAN hears them. */
+static void a_vlan_of_the_cable(void **state)
+{
+	struct packet_config one = config_of(1), two = config_of(2), other = config_of(2);
+	struct io_link *c, *plain;
+	struct io_frame *f;
+	struct place *p = *state;
+
+	one.vlan = two.vlan = 7;
+	other.vlan = 8;
+	p->a = open_on(&one);
+	p->b = open_on(&two);
+	c = open_on(&other);
+	other.vlan = 0;
+	plain = open_on(&other);
+	make(p);
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_chains, 1);
+	f = receive(p->b, WAIT_US);
+	assert_non_null(f);
+	assert_true(f->len > 54 && uw_be16(f->data + 12) == 0x0800);
+	assert_int_equal(uw_be16(f->data + 16), f->len - 14);
+	io_free_chain(f);
+	assert_null(receive(c, QUIET_US));
+	assert_null(receive(plain, QUIET_US));
+	c->ops->close(c);
+	plain->ops->close(plain);
+}
+
+/* The kernel's address is of the network without a tag. */
+static void a_vlan_needs_an_address(void **state)
+{
+	struct packet_config cfg = { .interface = "uw0", .vlan = 7 };
+	const struct io_env env = { 0 };
+	struct io_link *l;
+
+	(void)state;
+	assert_true(made_run("ip address add 10.9.0.1/24 dev uw0"));
+	assert_status(packet_link_open(&cfg, &env, &l), UW_E_ADDR);
+}
+
 static void merged_segments_arrive_as_one_frame(void **state)
 {
 	struct place *p = *state;
@@ -348,6 +390,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sleep_ends_with_a_frame_and_with_rouse, up, down),
 		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
 		cmocka_unit_test_setup_teardown(any_other_is_the_kernels, up_shared, down),
+		cmocka_unit_test_setup_teardown(a_vlan_of_the_cable, cable, down),
+		cmocka_unit_test_setup_teardown(a_vlan_needs_an_address, cable, down),
 		cmocka_unit_test_setup_teardown(wrong_wishes_are_refused, cable, down),
 		cmocka_unit_test_setup_teardown(an_interface_by_its_name, cable, down),
 	};
