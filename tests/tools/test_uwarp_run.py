@@ -130,14 +130,14 @@ class Environment(Base):
         self.assertEqual((got["UWARP_MTU"], got["UWARP_VERBOSE"], got["UWARP_IP"]), ("9000", "1", "127.1.2.3/8"))
 
     def test_env_prints_it_for_programs_that_cannot_be_wrapped(self):
-        r = self.run_it("--identity", "roce", "--env", env=self.env(ASAN_OPTIONS="a=1 b=2"))
+        r = self.run_it("--identity", "roce", "--env", env=self.env(ASAN_OPTIONS="a=1 b=2", TSAN_OPTIONS="c=3"))
         self.assertEqual((r.returncode, r.stderr), (0, ""))
         got = dict(line.split("=", 1) for line in r.stdout.splitlines())
         self.assertEqual(got["UWARP_IDENTITY"], "roce")
         self.assertEqual(got["UWARP_IP_AUTO"], "1")
         self.assertRegex(got["LD_PRELOAD"], r"^/.*/libuwarp-preload.so$")
         self.assertRegex(got["ASAN_OPTIONS"], r"^'a=1 b=2:.*'$")
-        self.assertEqual(got["TSAN_OPTIONS"], "ignore_noninstrumented_modules=1")
+        self.assertEqual(got["TSAN_OPTIONS"], "c=3:ignore_noninstrumented_modules=1")
         self.assertNotIn("UWARP_ADDR_FD", got)
         self.assertNotIn("PATH", got)
         self.assertEqual(self.run_it("--env", "--", "true").returncode, 2)
