@@ -234,7 +234,7 @@ PACKET = [
     *CM_VETH,
     *perftests("-R", 60),
     perftest("ib_send_bw", "-R -n 300 -s 1048576", 60),
-    perftest("ib_send_bw", "-R -n 300 -e", 60),
+    perftest("ib_send_lat", "-R -n 300 -e", 60),
     perftest("ib_send_bw", "-R -n 200 -q 4", 60),
 ]
 # Between processes that share one address.
