@@ -107,7 +107,7 @@ struct llp_config {
 	void (*wake)(void *arg);
 	void *arg;
 	const struct cc_ops *congestion; /* loss/cc.h; NULL: CUBIC */
-	bool ecn; /* use explicit congestion notification (RFC 3168) if the peer does */
+	bool ecn;	 /* use explicit congestion notification (RFC 3168) if the peer does */
 	bool timestamps; /* use timestamps (RFC 7323) if the peer does */
 	uint32_t keepalive_ms; /* probe a peer that was silent for this time; 0: never */
 	struct uw_stats *stats;
@@ -121,8 +121,8 @@ struct llp_ops {
 	/* The link's routes or its MTU have changed. NULL: neither may change while the link is in
 	 * use. */
 	void (*link_changed)(struct io_link *l);
-	/* The link carries frames again after it did not: send again what waits for a timeout. NULL:
-	 * the transport waits. */
+	/* The link carries frames again after it did not: send again what waits for a timeout.
+	 * NULL: the transport waits. */
 	void (*link_up)(struct io_link *l);
 
 	/* Process one received frame; the transport owns f from now on. May call the user. */
@@ -206,7 +206,8 @@ struct llp_ops {
 	/* Is the MAC known that packets to this address go to? If not, the network is asked for it;
 	 * of packets sent meanwhile only the last one waits. */
 	bool (*neighbour)(struct io_link *l, const struct uw_ip *to);
-	/* Is there a way to this address: a network of the link, a route, or the address itself?
+	/* Is there a way to this address: a network of the link, a route, the address itself, or
+	 * is it a multicast group, whose members are on the link?
 	 * NULL: the transport cannot tell. */
 	bool (*has_way)(const struct io_link *l, const struct uw_ip *to);
 

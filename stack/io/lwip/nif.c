@@ -81,7 +81,8 @@ bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to)
 {
 	struct uw_ip hop;
 
-	return l->flags & IO_P2P || io_has(l, to) || route_next_hop(l, to, &hop);
+	return l->flags & IO_P2P || uw_ip_is_multicast(to) || io_has(l, to) ||
+	       route_next_hop(l, to, &hop);
 }
 
 static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)

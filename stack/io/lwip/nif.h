@@ -13,11 +13,11 @@ bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input);
  * reacts to messages that a host without routers has no use for. */
 bool edge_nif_wants(const struct io_link *l, const struct pbuf *p);
 
-/* llp_ops.has_way. Between processes there always is one. */
+/* llp_ops.has_way. Between processes there always is one; to a multicast group it is the link. */
 bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to);
 
-/* Before it goes to lwIP: is its TCP checksum to be verified? Not if the link's marks say that it is
- * good. */
+/* Before it goes to lwIP: is its TCP checksum to be verified? Not if the link's marks say that it
+ * is good. */
 void edge_nif_trust(struct netif *nif, const struct io_frame *f);
 
 /* Each transport has its own two. Send a frame, Ethernet header first, over the link, ... */

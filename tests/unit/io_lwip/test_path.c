@@ -307,15 +307,17 @@ static void it_is_forbidden(void **state)
 }
 
 /* RFC 1122 §4.2.3.9: 0, 1 and 5 are soft. RFC 5461 §4.1: but not for ever while connecting. */
-/* The link's network, our own address, and what a route leads to; nothing else. */
+/* The link's network, our own address, what a route leads to and groups; nothing else. */
 static void where_there_is_a_way(void **state)
 {
 	const struct uw_ip near = uw_ip_v4(htobe32(BED_THEIRS)), ours = uw_ip_v4(htobe32(BED_OURS)),
-			   far = uw_ip_v4(htobe32(0x0b000001));
+			   far = uw_ip_v4(htobe32(0x0b000001)),
+			   group = uw_ip_v4(htobe32(0xef010203));
 	struct route_table t = { 0 };
 
 	(void)state;
 	assert_true(llp_raw.has_way(&bed.link, &near) && llp_raw.has_way(&bed.link, &ours));
+	assert_true(llp_raw.has_way(&bed.link, &group));
 	assert_false(llp_raw.has_way(&bed.link, &far));
 	route_add(&t, &(struct route){ .net = { far, UW_IP_V4_BITS + 8 }, .via = near });
 	route_sort(&t);
