@@ -122,22 +122,32 @@ int uwarp_query_rt_values(struct ibv_context *ibctx, struct ibv_values_ex *value
 	return 0;
 }
 
-/* Sets members one by one: libibverbs has zeroed the structure and knows its size, which has grown
- * since. */
-int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr)
+/* 0 or an errno: EINVAL if the device has no such port. */
+static int facts_of_port(uint32_t port, struct uwarp_facts *f)
 {
 	struct uw_device_attr dev;
 	struct uwarp_stack stack;
-	struct uwarp_facts f;
 	int rc = uwarp_stack_get(&stack);
 
-	(void)ibctx;
 	if (rc)
 		return -rc;
 	if (port != 1)
 		return EINVAL;
 	stack.api->engine_query(stack.engine, &dev);
-	uwarp_facts_of(&dev, &f);
+	uwarp_facts_of(&dev, f);
+	return 0;
+}
+
+/* Sets members one by one: libibverbs has zeroed the structure and knows its size, which has grown
+ * since. */
+int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct uwarp_facts f;
+	int rc = facts_of_port(port, &f);
+
+	(void)ibctx;
+	if (rc)
+		return rc;
 	attr->state = (enum ibv_port_state)f.state;
 	attr->phys_state = f.phys_state;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -157,19 +167,13 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 /* What active_width and active_speed say, as one number. */
 int uwarp_query_port_speed(struct ibv_context *ibctx, uint32_t port, uint64_t *speed)
 {
-	struct uw_device_attr dev;
-	struct uwarp_stack stack;
 	struct uwarp_facts f;
 	struct uwarp_rate r;
-	int rc = uwarp_stack_get(&stack);
+	int rc = facts_of_port(port, &f);
 
 	(void)ibctx;
 	if (rc)
-		return -rc;
-	if (port != 1)
-		return EINVAL;
-	stack.api->engine_query(stack.engine, &dev);
-	uwarp_facts_of(&dev, &f);
+		return rc;
 	r = uwarp_rate_of(&f);
 	*speed = (uint64_t)r.lanes * r.tenths;
 	return 0;

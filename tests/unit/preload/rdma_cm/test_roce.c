@@ -8,20 +8,29 @@
 
 #define SERVER_UID 77
 
+/* The server's id; the client has not heard yet that it was accepted. */
+static uint32_t accepted_as_roce(int cfd, int sfd, uint32_t client, uint16_t port)
+{
+	uint32_t server;
+
+	setenv("UWARP_IDENTITY", "roce", 1);
+	cm_listener(sfd, port, 8);
+	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
+	server = cm_expect(sfd, EV_REQUEST, 0).id;
+	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
+	cm_expect(sfd, EV_ESTABLISHED, 0);
+	return server;
+}
+
 /* As RoCE the connecting side hears what InfiniBand's hears, and confirms: librdmacm for an id that
  * has a QP, the program for one that has not. */
 static void roce_leaves_the_last_step_to_the_program(void **state)
 {
 	int cfd = cm_node(), sfd = cm_node();
-	uint32_t client = cm_routed(cfd, 8021), server;
+	uint32_t client = cm_routed(cfd, 8021);
 
 	(void)state;
-	setenv("UWARP_IDENTITY", "roce", 1);
-	cm_listener(sfd, 8021, 8);
-	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
-	server = cm_expect(sfd, EV_REQUEST, 0).id;
-	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
-	cm_expect(sfd, EV_ESTABLISHED, 0);
+	accepted_as_roce(cfd, sfd, client, 8021);
 	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
 	assert_int_equal(cm_establish(cfd, client), 0);
 	unsetenv("UWARP_IDENTITY");
@@ -36,12 +45,7 @@ static void roce_confirms_though_the_peer_has_left(void **state)
 	uint32_t client = cm_routed(cfd, 8022), server;
 
 	(void)state;
-	setenv("UWARP_IDENTITY", "roce", 1);
-	cm_listener(sfd, 8022, 8);
-	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
-	server = cm_expect(sfd, EV_REQUEST, 0).id;
-	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
-	cm_expect(sfd, EV_ESTABLISHED, 0);
+	server = accepted_as_roce(cfd, sfd, client, 8022);
 	assert_int_equal(cm_disconnect(sfd, server), 0);
 	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
 	cm_expect(cfd, EV_DISCONNECTED, 0); /* the program has not looked yet */
