@@ -21,6 +21,10 @@ struct io_link;
 struct route_table;
 
 #define IO_LLP_ROOM 64
+/* Octets of TCP payload in a long segment: with all headers, Ethernet's too, its length has 16
+ * bits.
+ */
+#define IO_LONG_MAX (65535u - 14 - 40 - 60)
 #define IO_IP6_MAX  6u
 
 /* One buffer of a frame. The struct lies beside the octets (in an mbuf's private area), so no
@@ -35,6 +39,9 @@ struct io_frame {
 	uint32_t marks; /* enum io_marks; set in the first buffer of a frame */
 	uint8_t *data;	/* first octet in use */
 	uint32_t len;	/* octets in use, this buffer only */
+	/* alloc_long: most octets of TCP payload in one segment; the link cuts the frame into such
+	 * segments. 0: the frame is one segment. The user of alloc_long sets it. */
+	uint32_t cut;
 };
 
 enum io_marks {
@@ -52,20 +59,26 @@ enum io_flags {
 	IO_TX_CSUM = 32,
 	/* With IO_P2P: frames may be damaged, so TCP and IP checksums are used nevertheless. */
 	IO_SUMS = 64,
-	/* The kernel has the address too: a local port must be claimed before use (claim_port,
+	/* The kernel has the IPv4 address too: a local port must be claimed before use (claim_port,
 	   which does not block on such a link and may be called under the stack lock). */
 	IO_SHARED = 128,
 	/* Another process of this machine moves the frames, and may need the CPU of a thread that
 	   polls for them. */
 	IO_YIELD = 256,
-	IO_TCP_ONLY = 1 << 16, /* packets of RoCEv2 do not come through */
 	/* A thread of the program can wait for frames with poll() on wait.fd and frames_fd. */
 	IO_WAITS = 1 << 17,
 	/* Other hosts share the network, and one may have our address (io/dad). */
 	IO_NEIGHBOURS = 1 << 18,
-	/* What is sent waits in a queue behind the link, the kernel's for one, which smooths bursts. */
+	/* What is sent waits in a queue behind the link, the kernel's for one, which smooths
+	   bursts. */
 	IO_QUEUE = 1 << 19,
+	/* A frame is never damaged on its way, since it stays in this machine's memory. */
+	IO_INTACT = 1 << 20,
+	IO_SHARED6 = 1 << 21, /* as IO_SHARED, of all IPv6 addresses */
 };
+
+/* Versions of IP, of which each has its own ports. */
+enum io_versions { IO_V4 = 1, IO_V6 = 2 };
 
 struct io_stats {
 	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;
@@ -73,6 +86,7 @@ struct io_stats {
 	uint64_t no_frame; /* calls of alloc() with an empty pool */
 	uint64_t rx_drops, tx_drops;
 	uint64_t rings;	      /* doorbells rung at peers */
+	uint64_t tx_lent;     /* memif, of tx_frames: those that the peer copied where they lay */
 	uint64_t peer_faults; /* memif: peers that wrote invalid values into shared memory */
 	uint64_t handed;      /* steer.h: frames handed to other stacks */
 	/* IO_TSO, of tx_frames: tx_merged were sent merged, in tx_chains long segments; tx_unmerged
@@ -93,6 +107,10 @@ struct io_ops {
 	/* A frame of one buffer with data = buf + headroom (at least 128 octets) and len 0; NULL:
 	 * the pool is empty (counted in no_frame). */
 	struct io_frame *(*alloc)(struct io_link *l);
+	/* The same with room for IO_LONG_MAX octets behind the headroom, for a TCP segment that the
+	 * link cuts (io_frame.cut). NULL: none is to be had now; use alloc. The function NULL: the
+	 * link cuts none. */
+	struct io_frame *(*alloc_long)(struct io_link *l);
 	/* Drop one reference of this buffer alone (not of the chain). */
 	void (*free)(struct io_frame *f);
 	void (*ref)(struct io_frame *f);
@@ -100,6 +118,10 @@ struct io_ops {
 	/* Is a frame waiting to be received? May be true by mistake, never false. Asked just before
 	 * sleeping. */
 	bool (*pending)(struct io_link *l);
+	/* When a frame that waits inside the link can leave it, in nanoseconds of the stack's
+	 * clock; UINT64_MAX: none waits. Frames that leave soon are pending instead. NULL: frames
+	 * never wait. */
+	uint64_t (*due_ns)(struct io_link *l);
 	/* No lock held. Wait until a frame comes, at most `us` microseconds, or until rouse().
 	 * NULL: the link cannot wait; sleepers use its doorbell. */
 	void (*sleep)(struct io_link *l, uint64_t us);
@@ -113,20 +135,24 @@ struct io_ops {
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
 	/* No lock held. Make this process the one that listens on `port` (network order) for
-	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does. NULL: ports need no claim. */
-	uw_status (*claim_port)(struct io_link *l, uint16_t port);
-	void (*release_port)(struct io_link *l, uint16_t port);
-	/* Keep others from answering packets of RoCEv2 (UDP port 4791) to our address, from now on.
-	 * May be called again. UW_E_ADDR_IN_USE, UW_E_PERM, with a line on stderr. NULL: nobody
-	 * else has the address. */
-	uw_status (*claim_packets)(struct io_link *l);
+	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does. NULL: ports need no claim. `versions`
+	 * (enum io_versions) counts where the kernel has addresses of both. */
+	uw_status (*claim_port)(struct io_link *l, uint16_t port, unsigned versions);
+	void (*release_port)(struct io_link *l, uint16_t port, unsigned versions);
+	/* Packets of RoCEv2 (UDP port 4791) to this QP of our address are to come, and nobody else
+	 * is to answer them, from now on. 1 stands for management datagrams. May be called again.
+	 * UW_E_ADDR_IN_USE, UW_E_PERM, UW_E_NOMEM, UW_E_NO_LINK, with a line on stderr. NULL:
+	 * nobody else has the address. */
+	uw_status (*claim_packets)(struct io_link *l, uint32_t qpn);
+	/* The QP is gone. NULL: nothing to do. */
+	void (*release_packets)(struct io_link *l, uint32_t qpn);
 	/* No lock held; may block. Join or leave a multicast group, of which packets of RoCEv2 are
 	 * to come. UW_E_NOMEM, UW_E_UNSUPPORTED, with a line on stderr. NULL: they come anyway. */
 	uw_status (*group)(struct io_link *l, const struct uw_ip *group, bool in);
-	/* IO_SHARED, a segment goes to our own address: is it for this process? False: for another
-	 * process of the host, so it goes to the link, with our own MAC as destination. NULL: yes.
-	 */
-	bool (*is_ours)(struct io_link *l, uint16_t port);
+	/* A segment goes to our own address, which is shared (IO_SHARED, IO_SHARED6): is it for
+	 * this process? False: for another process of the host, so it goes to the link, with our
+	 * own MAC as destination. NULL: yes. */
+	bool (*is_ours)(struct io_link *l, uint16_t port, enum io_versions version);
 	/* No lock held. Stop, return buffers, say BYE to peers, free l. */
 	void (*close)(struct io_link *l);
 };
@@ -183,6 +209,12 @@ static inline void io_free_chain(struct io_frame *f)
 		f->link->ops->free(f);
 		f = next;
 	}
+}
+
+/* Of which versions of IP does the kernel have the addresses, too (enum io_versions)? */
+static inline unsigned io_shared_versions(const struct io_link *l)
+{
+	return (l->flags & IO_SHARED ? IO_V4 : 0u) | (l->flags & IO_SHARED6 ? IO_V6 : 0u);
 }
 
 /* Are frames of this link accepted and sent without checksums? */

@@ -199,10 +199,12 @@ struct llp_ops {
 
 	/* Begin an IP packet that the user makes, its IP header included, for one of the link's
 	 * neighbours. Returns where its octets go; *room: how many fit. NULL: there is no room now.
-	 * packet_end sends n octets; 0 discards the packet. A packet may be lost on its way. NULL:
-	 * the transport has no packets but those of TCP. */
+	 * packet_end sends n octets; 0 discards the packet. A packet may be lost on its way.
+	 * others: one to an own address is not for this process but for another one that shares
+	 * the address, if there is any (IO_SHARED). NULL: the transport has no packets but those of
+	 * TCP. */
 	uint8_t *(*packet_begin)(struct io_link *l, size_t *room);
-	void (*packet_end)(struct io_link *l, size_t n, const struct uw_ip *to);
+	void (*packet_end)(struct io_link *l, size_t n, const struct uw_ip *to, bool others);
 	/* Is the MAC known that packets to this address go to? If not, the network is asked for it;
 	 * of packets sent meanwhile only the last one waits. */
 	bool (*neighbour)(struct io_link *l, const struct uw_ip *to);

@@ -3,6 +3,26 @@
 #include "loss/internal.h"
 #include "loss/seq.h"
 
+/* Of a long segment, what the ACK covers. */
+static void take_front(struct loss *l, uint32_t ack, struct delivery *d)
+{
+	struct sent front;
+	uint32_t n;
+
+	if (!record_count(&l->rec))
+		return;
+	front = *record_at(&l->rec, l->rec.first);
+	if (!l->cut || front.len <= l->cut || !seq_lt(front.seq, ack))
+		return;
+	n = (ack - front.seq) / l->cut * l->cut;
+	if (!n)
+		return;
+	front.len = n;
+	if (front.state != SENT_SACKED)
+		delivery_take(d, &front);
+	record_trim(&l->rec, n);
+}
+
 static void take_cumulative(struct loss *l, uint32_t ack, struct delivery *d)
 {
 	while (record_count(&l->rec)) {
@@ -14,6 +34,7 @@ static void take_cumulative(struct loss *l, uint32_t ack, struct delivery *d)
 			delivery_take(d, s);
 		record_pop(&l->rec);
 	}
+	take_front(l, ack, d);
 	l->una = ack;
 }
 

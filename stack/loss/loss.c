@@ -46,6 +46,12 @@ void loss_grow(struct loss *l, struct sent *slot, uint32_t n)
 	record_grow(&l->rec, slot, n);
 }
 
+void loss_cut(struct loss *l, struct sent *slot, uint32_t n)
+{
+	record_cut(&l->rec, slot, n, l->cut);
+	l->cut = 0;
+}
+
 /* ---- timers ------------------------------------------------------------------------------ */
 
 static void set_timer(struct loss *l, enum loss_timer_kind kind, uint64_t at)

@@ -70,6 +70,9 @@ struct loss {
 	const struct loss_config *cfg;
 	struct record rec;
 	uint32_t una, nxt; /* SND.UNA, SND.NXT */
+	/* Set by the caller: some segments are longer than these octets, and cut into such on the
+	 * wire. 0: none is. */
+	uint32_t cut;
 	struct rtt rtt;
 	struct rto rto;
 	struct rack rack;
@@ -81,7 +84,7 @@ struct loss {
 	struct eifel eifel;
 	struct cc cc;
 	struct pace pace;
-	bool has_sack;		   /* both sides permit SACK */
+	bool has_sack; /* both sides permit SACK */
 	bool paced;    /* pace whatever the control: nothing behind the caller smooths bursts */
 	const struct stamp *stamp; /* the caller's; NULL: no timestamps */
 
@@ -130,6 +133,15 @@ void loss_init(struct loss *l, const struct loss_config *cfg, struct sent *slot,
 	       uint32_t una, uint32_t mss);
 /* Move to a larger array of n slots (a power of two). The old array is the caller's again. */
 void loss_grow(struct loss *l, struct sent *slot, uint32_t n);
+/* The same, and make l->cut octets of each long segment an entry (record_cut); l->cut is 0 then. */
+void loss_cut(struct loss *l, struct sent *slot, uint32_t n);
+
+/* Could something of a long segment be lost? Then the caller cuts them before the next call of
+ * loss_acked or loss_timer. */
+static inline bool loss_calm(const struct loss *l)
+{
+	return l->phase == LOSS_OPEN && !l->rec.sacked;
+}
 
 /* ---- sending ----------------------------------------------------------------------------- */
 

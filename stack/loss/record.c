@@ -127,6 +127,55 @@ void record_pop(struct record *r)
 	r->first = record_next(r->first);
 }
 
+void record_trim(struct record *r, uint32_t n)
+{
+	struct sent *s = record_at(r, r->first);
+
+	r->octets[s->state] -= n;
+	s->seq += n;
+	s->len -= n;
+}
+
+static uint32_t pieces(const struct sent *s, uint32_t len)
+{
+	return s->len > len ? (s->len + len - 1) / len : 1;
+}
+
+uint32_t record_pieces(const struct record *r, uint32_t len)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t id = r->first; id != r->end; id = record_next(id))
+		sum += pieces(record_at(r, id), len);
+	return sum;
+}
+
+static void add_piece(struct record *r, struct sent piece)
+{
+	uint32_t id = r->end;
+
+	*record_at(r, id) = piece;
+	r->end = record_next(id);
+	enter(r, id, piece.state);
+}
+
+void record_cut(struct record *r, struct sent *slot, uint32_t n, uint32_t len)
+{
+	struct record old = *r;
+
+	record_init(r, slot, n);
+	r->first = r->end = old.first;
+	for (uint32_t id = old.first; id != old.end; id = record_next(id)) {
+		struct sent s = *record_at(&old, id), piece = s;
+
+		for (uint32_t left = s.len; left; left -= piece.len) {
+			piece.len = left < len ? left : len;
+			add_piece(r, piece);
+			piece.seq += piece.len;
+		}
+	}
+}
+
 uint32_t record_find(const struct record *r, uint32_t seq)
 {
 	uint32_t low = 0, high = record_count(r);

@@ -2,7 +2,9 @@
 /*
  * The record of the segments that were sent and are not acknowledged by SEG.ACK: one entry for each
  * segment, in the order of sequence numbers (the scoreboard of RFC 6675 §3). A segment is never
- * split or joined, so FPDUs stay aligned with segments when they are sent again (RFC 5044 §5).
+ * split or joined, so FPDUs stay aligned with segments when they are sent again (RFC 5044 §5). A
+ * long segment, which the link cuts, is one entry until something of it may be lost; then
+ * record_cut makes the segments of the wire of it.
  *
  * An entry is in one of three states:
  *   flying  sent and, as far as is known, in the network; in the list `flying`, oldest sending
@@ -83,6 +85,14 @@ void record_set(struct record *r, uint32_t id, enum sent_state state);
 void record_sort_lost(struct record *r);
 /* Remove the entry with the lowest sequence number. */
 void record_pop(struct record *r);
+/* The first n octets of the first entry are acknowledged: they leave it. n < its len. */
+void record_trim(struct record *r, uint32_t n);
+/* Entries that the record would have if each were at most `len` octets long. */
+uint32_t record_pieces(const struct record *r, uint32_t len);
+/* Move to a larger array of n entries (a power of two, not below record_pieces), and cut every
+ * entry into pieces of `len` octets, the last with the rest. They have the entry's times, state and
+ * tag. The old array is the caller's again. */
+void record_cut(struct record *r, struct sent *slot, uint32_t n, uint32_t len);
 /* The id of the first entry whose seq is not before `seq`; r->end: none. */
 uint32_t record_find(const struct record *r, uint32_t seq);
 /* For tests: do the lists and sums agree with the entries? */

@@ -51,6 +51,9 @@ struct llp_conn {
 	bool connecting;	   /* our SYN is not answered yet */
 	bool is_recent;		   /* in edge.recent */
 	bool fast;		   /* tx_fast.c may send for it; head is filled in */
+	bool cuts;		   /* segments may be long (pcb/tx_long.c), ... */
+	uint8_t bulk;		   /* ... if so many were full of late */
+	bool growing;		   /* between begin and commit: the last one is long, and grows */
 	uint32_t sent_end;	   /* sequence number behind `sent` */
 	uint32_t queued_seq;	   /* sequence number of `queued` */
 	size_t window_debt;	   /* octets in rx_queue that are still missing in pcb->rcv_wnd */
@@ -203,7 +206,8 @@ void conn_window_pay(struct llp_conn *c);
 /* Announce the whole window. lwIP wants that before an orderly close; else it sends an RST. */
 void conn_window_open_all(struct llp_conn *c);
 
-/* ---- pcb/rx_window.c: how much the peer may send ----------------------------------------------- */
+/* ---- pcb/rx_window.c: how much the peer may send -----------------------------------------------
+ */
 
 /* The connection is up, and nothing has come on it. */
 void conn_window_begin(struct llp_conn *c);
@@ -222,6 +226,23 @@ void conn_drop_building(struct llp_conn *c);
 void conn_fast_start(struct llp_conn *c);
 /* Fill in the headers again, because the DS field has changed. */
 void conn_fast_headers(struct llp_conn *c);
+/* pcb/tx_long.c. May segments be long on the way that the connection takes? */
+bool conn_may_be_long(const struct llp_conn *c);
+/* Where nothing seems to be lost: a frame for a long segment, made of segments of
+ * emss octets; NULL: take a small one. Its first segment has n octets: the frame to keep, which is
+ * f or a small one. */
+struct io_frame *conn_long_alloc(struct llp_conn *c, uint32_t emss);
+struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t n);
+/* Where the next segment goes in the long one that was committed last; NULL: it has no room. Then n
+ * octets are there; returns the EMSS of the long one. */
+uint8_t *conn_long_room(const struct llp_conn *c, uint32_t emss);
+uint32_t conn_long_grow(struct llp_conn *c, size_t n);
+/* A segment was committed, full or not. */
+void conn_long_note(struct llp_conn *c, bool full);
+/* lwIP's part of conn_loss_cut. What finds no memory stays, and is sent again as a whole. */
+void conn_long_cut(struct llp_conn *c);
+/* The header of a segment of the octets in p, which has room for it: the next of the connection. */
+void conn_fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbuf *p);
 /* Send from pcb->unsent as long as each segment is new and within the window. last is the end of
  * pcb->unacked, NULL if that is empty. What remains in pcb->unsent is lwIP's. */
 void conn_tx_fast(struct llp_conn *c, struct tcp_seg *last);

@@ -17,7 +17,8 @@
  *                (frames to a link), nif.c, pcb/pcb.c, pcb/rx_pressure.c (memory for what came)
  *   connections  pcb/tx_fast.c (a segment or an ACK straight to the link), pcb/active_list.c,
  *                flow.c, pcb/syn_backlog.c, pcb/rx_ack.c (ACKs and the window), pcb/rx_check.c
- *   sending      loss.c, loss_ecn.c, loss_send.c, path.c (path MTU, ICMP), pcb/tx_queue.c
+ *   sending      loss.c, loss_ecn.c, loss_send.c, path.c (path MTU, ICMP), pcb/tx_long.c,
+ *                pcb/tx_queue.c
  *   records      conn.c: a record is made and freed, a connection ends
  *   receiving    pcb/rx.c (octets to the user), pcb/rx_fast.c
  *   beginning    connect.c (and the callbacks that lwIP gets), pcb/listen.c
@@ -113,6 +114,12 @@ static inline void edge_capture(const struct io_frame *f)
 		edge.cfg.capture(edge.cfg.arg, f);
 }
 
+/* Octets of payload in each segment that the link cuts p into; 0: it sends p as it is. */
+static inline uint32_t edge_cut(const struct edge_link *el, struct pbuf *p)
+{
+	return el->io->ops->alloc_long && edge_is_tx(p) ? edge_frame(p)->cut : 0;
+}
+
 /* The two ends of a connection, in network order. Nothing else is in it: it is compared as it is.
  */
 struct flow_key {
@@ -199,8 +206,9 @@ void edge_queue(struct edge_link *el, struct io_frame *f);
 
 /* A packet of TCP over IPv4 may not be fragmented, unless its path wants that (RFC 1191 §3). */
 void edge_set_df(uint8_t *frame, size_t n);
-/* Is p (a frame, Ethernet header first) a TCP segment with octets that its path does not take? */
-bool edge_is_too_long(const struct edge_link *el, const struct pbuf *p);
+/* Is p (a frame, Ethernet header first) a TCP segment with octets that its path does not take? cut:
+ * the link makes segments of so many octets of it; 0: p is one. */
+bool edge_is_too_long(const struct edge_link *el, const struct pbuf *p, uint32_t cut);
 /* Queue it as several. ERR_MEM: nothing was queued. */
 err_t edge_send_cut(struct edge_link *el, struct pbuf *p);
 
@@ -252,7 +260,7 @@ void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);
 bool edge_neighbour(struct io_link *l, const struct uw_ip *to);
 uint8_t *edge_packet_begin(struct io_link *l, size_t *room);
-void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to);
+void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to, bool others);
 uint32_t edge_in_flight(const struct llp_conn *c);
 
 #endif

@@ -168,12 +168,15 @@ static void finish(const struct io_link *l, struct io_frame *f, const struct lay
 	memcpy(tcp + TCP_SUM, &sum, 2);
 }
 
-bool edge_is_too_long(const struct edge_link *el, const struct pbuf *p)
+bool edge_is_too_long(const struct edge_link *el, const struct pbuf *p, uint32_t cut)
 {
 	struct layout at;
+	uint32_t n;
 
-	return read_layout(p->payload, p->len, &at) && p->tot_len > at.payload &&
-	       p->tot_len > SIZEOF_ETH_HDR + limit_of(el->io, p->payload, at.v4);
+	if (!read_layout(p->payload, p->len, &at) || p->tot_len <= at.payload)
+		return false;
+	n = cut ? LWIP_MIN(p->tot_len, at.payload + cut) : p->tot_len;
+	return n > SIZEOF_ETH_HDR + limit_of(el->io, p->payload, at.v4);
 }
 
 /* What finds no frame is lost as on a wire, if something of it went. */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lwip/prot/ethernet.h"
+#include "lwip/prot/ip4.h"
+#include "lwip/prot/tcp.h"
 
 static struct edge_link *link_of_nif(struct netif *nif)
 {
@@ -77,6 +79,16 @@ void edge_queue(struct edge_link *el, struct io_frame *f)
 	el->txq[el->tx_n++] = f;
 }
 
+/* Does the path take it? The first look is at what most paths take, and at the least headers. */
+static bool is_too_long(const struct edge_link *el, struct pbuf *p)
+{
+	const uint32_t least = SIZEOF_ETH_HDR + IP_HLEN + TCP_HLEN, cut = edge_cut(el, p);
+	uint32_t n = cut ? LWIP_MIN(p->tot_len, least + cut) : p->tot_len;
+
+	return n > SIZEOF_ETH_HDR + LWIP_MIN(el->io->mtu, edge.paths.least) &&
+	       edge_is_too_long(el, p, cut);
+}
+
 err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 {
 	struct edge_link *el = link_of_nif(nif);
@@ -87,8 +99,7 @@ err_t edge_nif_send(struct netif *nif, struct pbuf *p)
 		return ERR_MEM;
 	if (!(el->io->flags & IO_P2P)) {
 		edge_set_df(p->payload, p->len);
-		if (p->tot_len > SIZEOF_ETH_HDR + LWIP_MIN(el->io->mtu, edge.paths.least) &&
-		    edge_is_too_long(el, p))
+		if (is_too_long(el, p))
 			return edge_send_cut(el, p);
 	}
 	f = to_frame(el, p);

@@ -156,6 +156,7 @@ void conn_loss_begin(struct llp_conn *c)
 	}
 	k->c = c;
 	c->loss = k;
+	c->cuts = conn_may_be_long(c);
 	loss_init(&k->loss, &config, slot, RECORD_FIRST, pcb->snd_nxt, pcb->mss);
 	k->loss.paced = !(c->el->io->flags & IO_QUEUE);
 	k->loss.stamp = c->stamp.on ? &c->stamp : NULL;
@@ -194,6 +195,55 @@ static void grow(struct conn_loss *k)
 		return;
 	loss_grow(&k->loss, slot, n);
 	free(old);
+}
+
+/* ---- long segments ----------------------------------------------------------------------- */
+
+bool conn_loss_calm(const struct llp_conn *c, uint32_t emss)
+{
+	const struct loss *l = c->loss ? &c->loss->loss : NULL;
+
+	return l && loss_calm(l) && (!l->cut || l->cut == emss);
+}
+
+void conn_loss_long(struct llp_conn *c, uint32_t cut)
+{
+	c->loss->loss.cut = cut;
+}
+
+static bool cut_record(struct loss *l)
+{
+	uint32_t n = l->rec.size, need = record_pieces(&l->rec, l->cut);
+	struct sent *old = l->rec.slot, *slot;
+
+	while (n <= need)
+		n *= 2;
+	slot = n > RECORD_MOST ? NULL : malloc(n * sizeof(*slot));
+	if (!slot)
+		return false;
+	loss_cut(l, slot, n);
+	free(old);
+	return true;
+}
+
+/* The tag of each entry is the segment that has its octets. */
+static void tag_record(struct record *r, struct tcp_seg *seg)
+{
+	for (uint32_t id = r->first; seg && id != r->end; id = record_next(id)) {
+		struct sent *s = record_at(r, id);
+
+		while (seg->next && TCP_SEQ_LEQ(lwip_ntohl(seg->next->tcphdr->seqno), s->seq))
+			seg = seg->next;
+		s->tag = seg;
+	}
+}
+
+void conn_loss_cut(struct llp_conn *c)
+{
+	if (!c->loss || !c->loss->loss.cut || !cut_record(&c->loss->loss))
+		return;
+	conn_long_cut(c);
+	tag_record(&c->loss->loss.rec, c->pcb->unacked);
 }
 
 /* ---- what is sent ------------------------------------------------------------------------ */
@@ -287,6 +337,8 @@ static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 	a.echoed = opt.stamped && c->stamp.on;
 	a.echo = opt.echo;
 	a.plain = is_plain(pcb, s->hdr, s->p);
+	if (a.n_blocks || a.plain)
+		conn_loss_cut(c);
 	k->delivered = k->loss.delivered;
 	loss_acked(&k->loss, &a, now());
 	k->delivered = k->loss.delivered - k->delivered;

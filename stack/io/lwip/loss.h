@@ -39,11 +39,20 @@ void conn_loss_begin(struct llp_conn *c);
 void conn_loss_end(struct llp_conn *c);
 /* Octets that may be outstanding in all; pcb->cwnd has it, too. */
 uint32_t conn_loss_window(struct llp_conn *c);
+/* The shortest round trip of late, microseconds, at most a second; a second: not known. */
+uint32_t conn_loss_min_rtt(const struct llp_conn *c);
 /* pcb->mss has changed. */
 void conn_loss_mss(struct llp_conn *c);
 /* The network drops segments that are longer than pcb->mss: send those again that are out. May end
  * the connection. */
 void conn_loss_too_big(struct llp_conn *c);
+/* Nothing seems to be lost: a segment may be long, made of segments of emss octets. */
+bool conn_loss_calm(const struct llp_conn *c, uint32_t emss);
+/* One is, made of segments of `cut` octets. */
+void conn_loss_long(struct llp_conn *c, uint32_t cut);
+/* Cut all long ones into the segments of the wire, since something may be lost. Without memory they
+ * stay. */
+void conn_loss_cut(struct llp_conn *c);
 /* Something was sent, or could not be. */
 void conn_loss_sent(struct llp_conn *c);
 

@@ -27,6 +27,13 @@ uint32_t conn_loss_window(struct llp_conn *c)
 	return c->pcb->cwnd;
 }
 
+uint32_t conn_loss_min_rtt(const struct llp_conn *c)
+{
+	uint64_t us = c->loss ? rtt_min(&c->loss->loss.rtt) : UINT64_MAX;
+
+	return (uint32_t)LWIP_MIN(us, 1000000);
+}
+
 /* ---- again ------------------------------------------------------------------------------- */
 
 /* lwIP gave up sending it for want of a buffer: it is still where it was. */
@@ -171,6 +178,8 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 	uint64_t timeouts = k->loss.stats.timeouts;
 
 	k->retry_us = 0;
+	if (k->loss.deadline_us <= now_us)
+		conn_loss_cut(k->c);
 	if (loss_timer(&k->loss, now_us) == LOSS_DUE_PROBE)
 		probe(k, now_us);
 	if (k->loss.stats.timeouts != timeouts) {
@@ -186,11 +195,14 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 
 void conn_loss_mss(struct llp_conn *c)
 {
+	if (c->loss->loss.cut != c->pcb->mss)
+		conn_loss_cut(c);
 	c->loss->loss.cc.mss = c->pcb->mss;
 }
 
 void conn_loss_too_big(struct llp_conn *c)
 {
+	conn_loss_cut(c);
 	loss_too_long(&c->loss->loss);
 	go_on(c->loss, false);
 }

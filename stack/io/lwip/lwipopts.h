@@ -43,8 +43,8 @@
 #define LWIP_ICMP6			1
 #define LWIP_ND6_ALLOW_RA_UPDATES	0
 #define LWIP_ND6_QUEUEING		0 /* one packet waits for its neighbour, as with ARP */
-#define LWIP_ND6_NUM_NEIGHBORS		127
-#define LWIP_ND6_NUM_DESTINATIONS	127
+#define LWIP_ND6_NUM_NEIGHBORS		1024
+#define LWIP_ND6_NUM_DESTINATIONS	1024
 #define LWIP_ND6_TCP_REACHABILITY_HINTS 0 /* would search for every segment */
 
 #define MEM_ALIGNMENT		 8

@@ -51,27 +51,33 @@ static err_t to_neighbor(struct netif *nif, struct pbuf *p, const ip4_addr_t *to
 	return etharp_output(nif, p, &next);
 }
 
-/* p begins with the IP header. */
+/* p begins with the IP header, of which TCP's is behind. */
 static bool is_for_us(struct io_link *l, const struct pbuf *p)
 {
-	const uint8_t *ip = p->payload, *tcp = ip + (ip[0] & 15u) * 4;
+	const uint8_t *ip = p->payload;
+	bool four = ip[0] >> 4 == 4;
 	uint16_t port;
 
-	if (!l->ops->is_ours || ip[9] != IP_PROTO_TCP)
+	if (!l->ops->is_ours || ip[four ? 9 : 6] != IP_PROTO_TCP)
 		return true;
-	memcpy(&port, tcp + 2, sizeof(port));
-	return l->ops->is_ours(l, port);
+	memcpy(&port, ip + (four ? (ip[0] & 15u) * 4 : IP6_HLEN) + 2, sizeof(port));
+	return l->ops->is_ours(l, port, four ? IO_V4 : IO_V6);
+}
+
+static err_t to_own(struct netif *nif, struct pbuf *p, u16_t type)
+{
+	if (is_for_us(nif->state, p))
+		return to_self(nif, p, type);
+	return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr,
+			       (struct eth_addr *)nif->hwaddr, type);
 }
 
 static err_t output(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
 {
 	const struct io_link *l = nif->state;
 
-	if (to->addr == l->addr && is_for_us(nif->state, p))
-		return to_self(nif, p, ETHTYPE_IP);
 	if (to->addr == l->addr)
-		return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr,
-				       (struct eth_addr *)nif->hwaddr, ETHTYPE_IP);
+		return to_own(nif, p, ETHTYPE_IP);
 	if (l->flags & IO_P2P)
 		return to_process(nif, p, to->addr, ETHTYPE_IP);
 	return to_neighbor(nif, p, to);
@@ -91,7 +97,7 @@ static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)
 	struct uw_ip dst = edge_ip6(to);
 
 	if (io_has(l, &dst))
-		return to_self(nif, p, ETHTYPE_IPV6);
+		return to_own(nif, p, ETHTYPE_IPV6);
 	if (l->flags & IO_P2P)
 		return to_process(nif, p, uw_ip_v4_be(&dst), ETHTYPE_IPV6);
 	return ethip6_output(nif, p, to);
@@ -176,6 +182,13 @@ void edge_nif_trust(struct netif *nif, const struct io_frame *f)
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
+
+/* A connection remembers the place of its neighbour, whichever it is. */
+_Static_assert(sizeof(((struct netif_hint *)NULL)->addr_hint) == sizeof(netif_addr_idx_t),
+	       "lwip-nd6-neighbors.diff");
+_Static_assert(ARP_TABLE_SIZE <= NETIF_ADDR_IDX_MAX &&
+		       LWIP_ND6_NUM_DESTINATIONS <= NETIF_ADDR_IDX_MAX,
+	       "places of neighbours");
 
 static err_t netif_setup(struct netif *nif)
 {

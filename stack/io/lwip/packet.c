@@ -100,7 +100,9 @@ static bool knows_ip6(struct netif *nif, const struct uw_ip *to)
 	ip_addr_t a = edge_addr(to);
 	const u8_t *mac = NULL;
 
-	return nd6_get_next_hop_addr_or_queue(nif, NULL, ip_2_ip6(&a), &mac) != ERR_OK || mac;
+	/* While it is looked for, ERR_MEM says that there is no packet to be queued. Without a way
+	 * there is nobody to wait for. */
+	return nd6_get_next_hop_addr_or_queue(nif, NULL, ip_2_ip6(&a), &mac) == ERR_RTE || mac;
 }
 
 bool edge_neighbour(struct io_link *l, const struct uw_ip *to)
@@ -147,11 +149,22 @@ static void output_to_group(struct netif *nif, struct pbuf *p, const struct uw_i
 			is4 ? ETHTYPE_IP : ETHTYPE_IPV6);
 }
 
-static void output(struct netif *nif, struct pbuf *p, const struct uw_ip *to)
+/* The link brings it to all processes that share the address. */
+static bool is_for_others(const struct io_link *l, const struct uw_ip *to)
 {
+	unsigned version = uw_ip_is_v4(to) ? IO_V4 : IO_V6;
+
+	return l->ops->is_ours && io_shared_versions(l) & version && io_has(l, to);
+}
+
+static void output(struct netif *nif, struct pbuf *p, const struct uw_ip *to, bool others)
+{
+	struct eth_addr *own = (struct eth_addr *)nif->hwaddr;
 	ip_addr_t a = edge_addr(to);
 
-	if (uw_ip_is_multicast(to))
+	if (others && is_for_others(nif->state, to))
+		ethernet_output(nif, p, own, own, uw_ip_is_v4(to) ? ETHTYPE_IP : ETHTYPE_IPV6);
+	else if (uw_ip_is_multicast(to))
 		output_to_group(nif, p, to);
 	else if (uw_ip_is_v4(to))
 		nif->output(nif, p, ip_2_ip4(&a));
@@ -159,7 +172,7 @@ static void output(struct netif *nif, struct pbuf *p, const struct uw_ip *to)
 		nif->output_ip6(nif, p, ip_2_ip6(&a));
 }
 
-void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to)
+void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to, bool others)
 {
 	struct edge_link *el = edge_link_of(l);
 	struct io_frame *f = el->packet;
@@ -169,6 +182,6 @@ void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to)
 	f->len = (uint32_t)n;
 	p = edge_wrap_tx(f);
 	if (n)
-		output(&el->nif, p, to);
+		output(&el->nif, p, to, others);
 	pbuf_free(p);
 }

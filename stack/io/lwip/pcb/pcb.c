@@ -8,7 +8,9 @@
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
 #define MSS_MIN		 140u
-#define KEEPALIVES	 3u
+#define PROBE_MS	 500u /* between keepalives without an answer, at least */
+#define PROBES		 8u   /* at most, but no fewer than PROBES_MIN */
+#define PROBES_MIN	 3u
 
 static void open_window(struct tcp_pcb *pcb, const struct io_link *l)
 {
@@ -25,14 +27,16 @@ static void open_window(struct tcp_pcb *pcb, const struct io_link *l)
 
 /* The link to another process tells when that dies. Of another host nothing tells but its silence,
  * and who only waits for it would wait for ever. RFC 1122 §4.2.3.6 would have two hours here, for
- * the sake of lines that are paid by the packet. */
+ * the sake of lines that are paid by the packet. Who does not answer is asked more often, and is
+ * given up after as long again: doc/adr/0037. */
 static void watch_peer(struct tcp_pcb *pcb, const struct io_link *l, uint32_t ms)
 {
 	if (!ms || l->flags & IO_P2P)
 		return;
 	ip_set_option(pcb, SOF_KEEPALIVE);
-	pcb->keep_idle = pcb->keep_intvl = ms;
-	pcb->keep_cnt = KEEPALIVES;
+	pcb->keep_idle = ms;
+	pcb->keep_intvl = LWIP_MAX(ms / PROBES, LWIP_MIN(ms, PROBE_MS));
+	pcb->keep_cnt = LWIP_MAX(PROBES_MIN, ms / pcb->keep_intvl);
 }
 
 /* One for the process's life: a new one would give up what the clock of RFC 6528 is for. */

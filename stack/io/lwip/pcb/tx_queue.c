@@ -7,9 +7,12 @@
 #include "io/lwip/loss.h"
 #include "io/lwip/pcb/private.h"
 
-/* More in flight than this fills caches and rings and moves nothing faster. */
-#define IN_FLIGHT_P2P (768u * 1024)
-#define IN_FLIGHT_NET (4u * 1024 * 1024)
+/* More in flight than this fills caches and rings and moves nothing faster. A network needs more
+ * the longer its round trip is: NET_LEAST for each NET_RTT_US, which is 20 GB/s. */
+#define IN_FLIGHT_P2P	    (768u * 1024)
+#define IN_FLIGHT_NET_LEAST (512u * 1024)
+#define IN_FLIGHT_NET_MOST  (4u * 1024 * 1024)
+#define NET_RTT_US	    25u
 
 /* RFC 9293 §3.8.6.2.1: "0.1 to 1.0 seconds" */
 #define OVERRIDE_US  200000u
@@ -39,14 +42,23 @@ static bool too_few(const struct llp_conn *c, uint32_t wnd)
 	return in_flight < wnd && wnd - in_flight < worth;
 }
 
+static uint32_t most_in_flight(const struct llp_conn *c)
+{
+	uint64_t octets;
+
+	if (c->el->io->flags & IO_P2P)
+		return IN_FLIGHT_P2P;
+	octets = (uint64_t)IN_FLIGHT_NET_LEAST * conn_loss_min_rtt(c) / NET_RTT_US;
+	return (uint32_t)LWIP_MAX(IN_FLIGHT_NET_LEAST, LWIP_MIN(octets, IN_FLIGHT_NET_MOST));
+}
+
 /* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
  * when the persist timer runs. */
 static bool window_open(struct llp_conn *c, uint32_t n)
 {
 	const struct tcp_pcb *pcb = c->pcb;
-	uint32_t cap = c->el->io->flags & IO_P2P ? IN_FLIGHT_P2P : IN_FLIGHT_NET;
 	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd;
-	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), cap);
+	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), most_in_flight(c));
 
 	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
 		return false;
@@ -98,12 +110,20 @@ static void probe_window(struct llp_conn *c, uint32_t n)
 		c->probe_wait_us *= 2;
 }
 
-uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
+static struct io_frame *alloc(struct llp_conn *c, uint32_t n)
 {
 	struct io_link *l = c->el->io;
+	struct io_frame *f = c->cuts && conn_loss_calm(c, n) ? conn_long_alloc(c, n) : NULL;
+
+	return f ? f : l->ops->alloc(l);
+}
+
+uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
+{
 	/* A peer whose whole window is less than a segment gets segments of that size. */
 	uint32_t n = LWIP_MIN(emss(c), c->pcb->snd_wnd_max);
 	struct io_frame *f;
+	uint8_t *at;
 
 	if (!n || c->end != CONN_ON)
 		return NULL;
@@ -112,14 +132,18 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 		return NULL;
 	}
 	c->probe_us = 0;
+	*room = n;
+	at = c->cuts && conn_loss_calm(c, n) ? conn_long_room(c, n) : NULL;
+	c->growing = at;
+	if (at)
+		return at;
 	c->seg = memp_malloc(MEMP_TCP_SEG);
-	f = c->seg ? l->ops->alloc(l) : NULL;
+	f = c->seg ? alloc(c, n) : NULL;
 	if (!f) {
 		conn_drop_building(c);
 		return NULL;
 	}
 	c->building = f;
-	*room = n;
 	return f->data;
 }
 
@@ -131,27 +155,7 @@ void conn_drop_building(struct llp_conn *c)
 		memp_free(MEMP_TCP_SEG, c->seg);
 	c->building = NULL;
 	c->seg = NULL;
-}
-
-static void fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbuf *p)
-{
-	const u16_t head = TCP_HLEN + (c->stamp.on ? STAMP_OCTETS : 0);
-	const struct tcp_pcb *pcb = c->pcb;
-
-	seg->p = p;
-	seg->next = NULL;
-	seg->flags = 0;
-	seg->len = p->tot_len;
-	/* pbuf_add_header, less its doubts: edge_tx_begin's buffers have the room. */
-	p->payload = (uint8_t *)p->payload - head;
-	p->len = (u16_t)(p->len + head);
-	p->tot_len = (u16_t)(p->tot_len + head);
-	seg->tcphdr = p->payload;
-	seg->tcphdr->src = lwip_htons(pcb->local_port);
-	seg->tcphdr->dest = lwip_htons(pcb->remote_port);
-	seg->tcphdr->seqno = lwip_htonl(pcb->snd_lbb);
-	seg->tcphdr->urgp = 0;
-	TCPH_HDRLEN_FLAGS_SET(seg->tcphdr, head / 4, TCP_PSH);
+	c->growing = false;
 }
 
 /* PSH is the last segment's that is queued (RFC 9293 §3.9.1.2): a port that cuts puts it there
@@ -175,24 +179,36 @@ static void append(struct llp_conn *c, struct tcp_seg *seg)
 	pcb->snd_queuelen++;
 }
 
-void edge_tx_commit(struct llp_conn *c, size_t n)
+static void queue_built(struct llp_conn *c, size_t n)
 {
 	struct io_frame *f = c->building;
 	struct tcp_seg *seg = c->seg;
 
+	if (c->cuts && f->cut)
+		f = conn_long_begun(c, f, n);
+	f->len = (uint32_t)n;
+	c->building = NULL;
+	c->seg = NULL;
+	conn_fill_segment(seg, c, edge_wrap_tx(f));
+	c->queued_seq = c->pcb->snd_lbb;
+	append(c, seg);
+	c->queued = seg;
+}
+
+void edge_tx_commit(struct llp_conn *c, size_t n)
+{
 	if (!n) {
 		conn_drop_building(c);
 		return;
 	}
-	f->len = (uint32_t)n;
-	c->building = NULL;
-	c->seg = NULL;
 	edge.cfg.stats->tcp_tx_segments++;
 	edge.cfg.stats->tcp_tx_bytes += n;
-	fill_segment(seg, c, edge_wrap_tx(f));
-	c->queued_seq = c->pcb->snd_lbb;
-	append(c, seg);
-	c->queued = seg;
+	if (c->cuts)
+		conn_long_note(c, n == emss(c));
+	if (c->growing)
+		conn_loss_long(c, conn_long_grow(c, n));
+	else
+		queue_built(c, n);
 }
 
 /* Is c->sent the last of lwIP's unacked queue, and all that is unsent new? */
@@ -251,6 +267,8 @@ void edge_tx_flush(struct llp_conn *c)
 	conn_activate(c);
 	output(c);
 	conn_loss_sent(c);
+	if (pcb->unsent) /* lwIP may cut it at the window, where no segment ends */
+		conn_loss_cut(c);
 	/* One that was cut may be gone though its end is not acknowledged. */
 	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;
