@@ -44,6 +44,16 @@ void io_set_ip6(struct io_link *l, const struct uw_net *more, unsigned n)
 		add(l, io_local_of(host));
 }
 
+void io_share_ip6(struct io_link *l, const struct uw_net *all, unsigned n)
+{
+	l->n_ip6 = 0;
+	if (l->mtu < IO_IP6_MIN_MTU)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		add(l, all[i]);
+	l->flags |= IO_SHARED6;
+}
+
 bool io_has(const struct io_link *l, const struct uw_ip *a)
 {
 	if (uw_ip_is_v4(a))

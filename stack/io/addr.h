@@ -29,6 +29,9 @@ static inline bool io_ends_in(const struct uw_net *n, uint32_t host_be)
  * below IO_IP6_MIN_MTU gets none. */
 void io_set_ip6(struct io_link *l, const struct uw_net *more, unsigned n);
 
+/* Set them to these alone, the link-local one first: the kernel's, which it shares. */
+void io_share_ip6(struct io_link *l, const struct uw_net *all, unsigned n);
+
 /* Is a an IPv4 or IPv6 address of the link? */
 bool io_has(const struct io_link *l, const struct uw_ip *a);
 /* Choose the address of the link to use as source for packets to `to`; both have the same IP

@@ -27,24 +27,34 @@ static uw_status over_resolve(struct io_link *l, struct uw_ip *to, uint16_t port
 	return link_filter_under(l)->ops->resolve(link_filter_under(l), to, port, timeout_ms);
 }
 
-static uw_status over_claim(struct io_link *l, uint16_t port)
+static uw_status over_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
-	return link_filter_under(l)->ops->claim_port(link_filter_under(l), port);
+	return link_filter_under(l)->ops->claim_port(link_filter_under(l), port, versions);
 }
 
-static void over_release(struct io_link *l, uint16_t port)
+static void over_release(struct io_link *l, uint16_t port, unsigned versions)
 {
-	link_filter_under(l)->ops->release_port(link_filter_under(l), port);
+	link_filter_under(l)->ops->release_port(link_filter_under(l), port, versions);
 }
 
-static uw_status over_claim_packets(struct io_link *l)
+static uw_status over_claim_packets(struct io_link *l, uint32_t qpn)
 {
-	return link_filter_under(l)->ops->claim_packets(link_filter_under(l));
+	return link_filter_under(l)->ops->claim_packets(link_filter_under(l), qpn);
 }
 
-static bool over_is_ours(struct io_link *l, uint16_t port)
+static void over_release_packets(struct io_link *l, uint32_t qpn)
 {
-	return link_filter_under(l)->ops->is_ours(link_filter_under(l), port);
+	link_filter_under(l)->ops->release_packets(link_filter_under(l), qpn);
+}
+
+static bool over_is_ours(struct io_link *l, uint16_t port, enum io_versions version)
+{
+	return link_filter_under(l)->ops->is_ours(link_filter_under(l), port, version);
+}
+
+static uint64_t over_due_ns(struct io_link *l)
+{
+	return link_filter_under(l)->ops->due_ns(link_filter_under(l));
 }
 
 struct io_ops link_filter_ops(const struct io_ops *under)
@@ -55,10 +65,25 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 		.free = frame_free,
 		.ref = frame_ref,
 		.refs = frame_refs,
+		.due_ns = under->due_ns ? over_due_ns : NULL,
 		.resolve = under->resolve ? over_resolve : NULL,
 		.claim_port = under->claim_port ? over_claim : NULL,
 		.claim_packets = under->claim_packets ? over_claim_packets : NULL,
+		.release_packets = under->release_packets ? over_release_packets : NULL,
 		.release_port = under->release_port ? over_release : NULL,
 		.is_ours = under->is_ours ? over_is_ours : NULL,
 	};
+}
+
+void link_filter_wake(struct link_filter *f)
+{
+	const struct io_ring own = { .word = f->under->doorbell, .fd = -1 };
+	uint32_t was;
+
+	if (!own.word || !f->l.env.wake)
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	was = doorbell_swap(own.word);
+	if (was)
+		f->l.env.wake(f->l.env.arg, &own, was);
 }

@@ -23,9 +23,15 @@ static bool owns_v4(const struct io_link *l)
 	return l->addr && !(l->flags & IO_SHARED);
 }
 
+/* How many of IPv6. */
+static unsigned owns_v6(const struct io_link *l)
+{
+	return l->flags & IO_SHARED6 ? 0 : l->n_ip6;
+}
+
 bool dad_is_due(const struct io_link *l)
 {
-	return l->flags & IO_NEIGHBOURS && (owns_v4(l) || l->n_ip6);
+	return l->flags & IO_NEIGHBOURS && (owns_v4(l) || owns_v6(l));
 }
 
 /* ---- frames to send ---------------------------------------------------------------------- */
@@ -82,7 +88,7 @@ size_t dad_probe(const struct io_link *l, unsigned i, uint8_t *out)
 	if (owns_v4(l) && !i)
 		return arp(l, true, out);
 	i -= owns_v4(l);
-	return i < l->n_ip6 ? solicitation(l, &l->ip6[i].ip, out) : 0;
+	return i < owns_v6(l) ? solicitation(l, &l->ip6[i].ip, out) : 0;
 }
 
 size_t dad_announcement(const struct io_link *l, uint8_t *out)
@@ -116,7 +122,7 @@ static bool read_arp(const struct io_link *l, const uint8_t *a, bool searching,
 
 static bool has_ip6(const struct io_link *l, const uint8_t *target)
 {
-	for (unsigned i = 0; i < l->n_ip6; i++) {
+	for (unsigned i = 0; i < owns_v6(l); i++) {
 		if (!memcmp(l->ip6[i].ip.b, target, 16))
 			return true;
 	}

@@ -4,7 +4,7 @@
  * duplicate address detection (RFC 4862 §5.4). Frames are made and read here, Ethernet header
  * first; no function here does I/O, waits or reads a clock (search.h does).
  *
- * An address that is shared with the kernel (IO_SHARED) is the kernel's to look after.
+ * An address that is shared with the kernel (IO_SHARED, IO_SHARED6) is the kernel's to look after.
  */
 #ifndef UWARP_IO_DAD_H
 #define UWARP_IO_DAD_H

@@ -2,6 +2,7 @@
 #include "io/packet/filter.h"
 
 #include <linux/if_packet.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 
@@ -88,16 +89,15 @@ static void arp(struct program *p, const struct filter_ask *a)
 	jump(p, BPF_JEQ, ntohl(a->addr), TO_TAKE, TO_DROP);
 }
 
-static void ports(struct program *p, const struct filter_ask *a)
+/* The port is loaded. */
+static void ports(struct program *p, const struct filter_ports *f)
 {
-	if (a->n_ports > FILTER_PORTS) {
+	if (f->n > FILTER_PORTS) {
 		emit(p, BPF_RET | BPF_K, TAKE);
 		return;
 	}
-	emit(p, BPF_LDX | BPF_B | BPF_MSH, 14); /* the IP header's length */
-	emit(p, BPF_LD | BPF_H | BPF_IND, 16);
-	for (unsigned i = 0; i < a->n_ports; i++)
-		jump(p, BPF_JEQ, ntohs(a->ports[i]), TO_TAKE, 0);
+	for (unsigned i = 0; i < f->n; i++)
+		jump(p, BPF_JEQ, ntohs(f->at[i]), TO_TAKE, 0);
 	emit(p, BPF_RET | BPF_K, 0);
 }
 
@@ -142,29 +142,75 @@ static void ip4(struct program *p, const struct filter_ask *a)
 	}
 	icmp_errors(p);
 	jump(p, BPF_JEQ, IPPROTO_TCP, 0, TO_DROP);
-	ports(p, a);
+	emit(p, BPF_LDX | BPF_B | BPF_MSH, 14); /* the IP header's length */
+	emit(p, BPF_LD | BPF_H | BPF_IND, 16);
+	ports(p, &a->ports);
+}
+
+/* RoCEv2 passes on to the address, and to any group; other UDP does not. */
+static void ip6_udp(struct program *p, const struct filter_ask *a)
+{
+	load(p, BPF_H, 56);
+	jump(p, BPF_JEQ, ROCE_PORT, 0, TO_DROP);
+	if (a->groups6) {
+		load(p, BPF_B, 38);
+		jump(p, BPF_JEQ, 0xff, TO_TAKE, 0);
+	}
+}
+
+/* To an address that the kernel has, too. */
+static void ip6_shared(struct program *p, const struct filter_ask *a)
+{
+	unsigned test;
+
+	load(p, BPF_B, 20);
+	jump(p, BPF_JEQ, IPPROTO_UDP, TO_TAKE, 0);
+	test = p->n;
+	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, 0);
+	load(p, BPF_B, 54);
+	jump(p, BPF_JEQ, ICMP6_DST_UNREACH, TO_TAKE, 0);
+	jump(p, BPF_JEQ, ICMP6_PACKET_TOO_BIG, TO_TAKE, 0);
+	jump(p, BPF_JEQ, ND_NEIGHBOR_ADVERT, TO_TAKE, TO_DROP);
+	otherwise(p, test);
+	load(p, BPF_H, 56);
+	ports(p, &a->ports6);
 }
 
 /* To one of ours, or to its solicited-node address (RFC 4291 §2.7.1), as far as the last four
- * octets tell. */
-static void ip6(struct program *p, const struct filter_ask *a)
+ * octets tell, which are loaded. */
+static void ip6_addresses(struct program *p, const struct filter_ask *a)
 {
-	load(p, BPF_B, 20);
-	jump(p, BPF_JEQ, IPPROTO_UDP, 0, 2);
-	load(p, BPF_H, 56);
-	jump(p, BPF_JEQ, ROCE_PORT, 2, TO_DROP); /* to the address */
-	jump(p, BPF_JEQ, IPPROTO_TCP, 1, 0);
-	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, TO_DROP);
-	load(p, BPF_W, 50);
-	jump(p, BPF_JEQ, 1, TO_TAKE,
-	     0); /* ff02::1: who has an address tells all (RFC 4862 §5.4.3) */
+	const uint32_t all_nodes = 1; /* who has an address tells all (RFC 4862 §5.4.3) */
+
 	for (unsigned i = 0; i < a->n_ip6; i++) {
 		uint32_t end = uw_be32(a->ip6[i].ip.b + 12);
 
+		if (a->shared6) { /* behind what is left to test */
+			jump(p, BPF_JEQ, end, (uint8_t)(a->n_ip6 - i), 0);
+			continue;
+		}
 		jump(p, BPF_JEQ, end, TO_TAKE, 0);
 		jump(p, BPF_JEQ, 0xff000000u | end, TO_TAKE, 0);
 	}
-	emit(p, BPF_RET | BPF_K, 0);
+	jump(p, BPF_JEQ, all_nodes, a->local ? TO_DROP : TO_TAKE, TO_DROP);
+	if (a->shared6)
+		ip6_shared(p, a);
+}
+
+static void ip6(struct program *p, const struct filter_ask *a)
+{
+	unsigned test;
+
+	load(p, BPF_B, 20);
+	test = p->n;
+	jump(p, BPF_JEQ, IPPROTO_UDP, 0, 0);
+	ip6_udp(p, a);
+	emit(p, BPF_JMP | BPF_JA, 2); /* to the address */
+	otherwise(p, test);
+	jump(p, BPF_JEQ, IPPROTO_TCP, 1, 0);
+	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, TO_DROP);
+	load(p, BPF_W, 50);
+	ip6_addresses(p, a);
 }
 
 unsigned filter_make(const struct filter_ask *a, struct sock_filter *out)

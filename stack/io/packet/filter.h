@@ -10,7 +10,7 @@
 
 #define ROCE_PORT    4791u /* UDP */
 #define FILTER_PORTS 64u   /* with more ports the filter passes all TCP to the address */
-#define FILTER_MAX   (64u + FILTER_PORTS)
+#define FILTER_MAX   (100u + 2 * FILTER_PORTS) /* jumps reach 255 instructions */
 
 struct filter_ask {
 	uint32_t addr; /* IPv4, network order; 0: none */
@@ -21,14 +21,20 @@ struct filter_ask {
 	uint16_t vlan; /* frames of this VLAN alone; 0: those without a tag */
 	/* The interface is lo: frames between processes of the host, which have any destination. */
 	bool local;
-	bool groups; /* RoCEv2 to IPv4 multicast groups, too: whichever the interface lets through
-		      */
-	const uint16_t *ports; /* network order */
-	unsigned n_ports;
+	/* RoCEv2 to multicast groups of IPv4, and of IPv6, too: whichever the interface lets
+	 * through */
+	bool groups, groups6;
+	struct filter_ports {
+		const uint16_t *at; /* network order */
+		unsigned n;
+	} ports, ports6;
 	/* pass TCP, RoCEv2, ICMPv6 and neighbor solicitations for these addresses, and to all nodes
 	 */
 	const struct uw_net *ip6;
 	unsigned n_ip6;
+	/* The kernel has the IPv6 addresses too: pass only neighbor advertisements, errors, TCP to
+	 * `ports6`, and RoCEv2. */
+	bool shared6;
 };
 
 /* Writes the program to `out`, FILTER_MAX instructions at most; returns their number. */

@@ -7,6 +7,7 @@
 
 #define SMALL_FRAMES 16384u /* more than two send windows in segments of MTU 1500 */
 #define LARGE_FRAMES 1024u
+#define TX_FRAMES    256u /* four send windows; who finds none sends small frames */
 
 static struct packet_frame *frame_of(const struct io_frame *f)
 {
@@ -39,13 +40,15 @@ bool frames_open(struct frames *fs, uint32_t small)
 {
 	bool ok = class_open(&fs->small, small, SMALL_FRAMES);
 
-	return class_open(&fs->large, FRAMES_LARGE, LARGE_FRAMES) && ok;
+	ok &= class_open(&fs->large, FRAMES_LARGE, LARGE_FRAMES);
+	return class_open(&fs->tx, FRAMES_LARGE, TX_FRAMES) && ok;
 }
 
 void frames_close(struct frames *fs)
 {
 	class_close(&fs->small);
 	class_close(&fs->large);
+	class_close(&fs->tx);
 }
 
 static struct packet_frame *untouched(struct frame_class *c)
@@ -76,6 +79,7 @@ struct io_frame *frames_take(struct frame_class *c, struct io_link *l)
 	f->f.marks = 0;
 	f->f.data = f->octets + FRAMES_HEADROOM;
 	f->f.len = 0;
+	f->f.cut = 0;
 	return &f->f;
 }
 

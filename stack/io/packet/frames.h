@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of a packet link: small ones for a frame of the wire, and large ones to receive a frame
- * that the kernel has merged. The memory is mapped once, and touched when a frame is first used.
+ * Frames of a packet link: small ones for a frame of the wire, and large ones for a frame that the
+ * kernel has merged, or cuts. The memory is mapped once, and touched when a frame is first used.
  * Under the stack lock.
  */
 #ifndef UWARP_IO_PACKET_FRAMES_H
@@ -32,6 +32,7 @@ struct frame_class {
 
 struct frames {
 	struct frame_class small, large;
+	struct frame_class tx; /* as large, for segments to send that the kernel cuts */
 };
 
 /* small: octets of a small frame, Ethernet header included. False: no memory. */

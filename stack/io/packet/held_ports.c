@@ -17,8 +17,8 @@
 
 struct held_port {
 	struct held_port *next;
-	uint16_t port; /* network order */
-	int fd;
+	uint16_t port;	    /* network order */
+	int fd[IO_IP6_MAX]; /* one for each address */
 	unsigned users;
 	time_t free_since; /* with no users */
 };
@@ -42,31 +42,56 @@ static int attach_drop_all(int fd)
 	return rc ? rc : setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one));
 }
 
+struct name {
+	struct sockaddr_storage a;
+	socklen_t len;
+};
+
+static struct name name_of(const struct held_at *at, unsigned i, uint16_t port)
+{
+	struct name n = { .len = sizeof(struct sockaddr_in) };
+	struct sockaddr_in *four = (void *)&n.a;
+	struct sockaddr_in6 *six = (void *)&n.a;
+
+	if (uw_ip_is_v4(&at->ip[i])) {
+		four->sin_family = AF_INET;
+		four->sin_port = port;
+		four->sin_addr.s_addr = uw_ip_v4_be(&at->ip[i]);
+		return n;
+	}
+	n.len = sizeof(*six);
+	six->sin6_family = AF_INET6;
+	six->sin6_port = port;
+	memcpy(&six->sin6_addr, at->ip[i].b, sizeof(six->sin6_addr));
+	six->sin6_scope_id = uw_ip_is_link_local(&at->ip[i]) ? at->scope : 0;
+	return n;
+}
+
 /* A descriptor, or a negative errno. The filter comes first: nothing is ever answered. Without
  * SO_REUSEADDR, with which another program could take the port as well. */
-static int listen_deaf(uint32_t addr, uint16_t port)
+static int listen_deaf(const struct held_at *at, unsigned i, uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+	struct name n = name_of(at, i, port);
+	int fd = socket(n.a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0 || fds_keep(fd) < 0)
 		return -errno;
-	if (!attach_drop_all(fd) && !bind(fd, (const void *)&a, sizeof(a)) && !listen(fd, 0))
+	if (!attach_drop_all(fd) && !bind(fd, (const void *)&n.a, n.len) && !listen(fd, 0))
 		return fd;
 	err = errno;
 	fds_close(fd);
 	return -err;
 }
 
-int held_ports_deafen_udp(uint32_t addr, uint16_t port)
+int held_ports_deafen_udp(const struct held_at *at, unsigned i, uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1, err;
+	struct name n = name_of(at, i, port);
+	int fd = socket(n.a.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1, err;
 
 	if (fd < 0 || fds_keep(fd) < 0)
 		return -errno;
 	if (!attach_drop_all(fd) && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) &&
-	    !bind(fd, (const void *)&a, sizeof(a)))
+	    !bind(fd, (const void *)&n.a, n.len))
 		return fd;
 	err = errno;
 	fds_close(fd);
@@ -95,6 +120,14 @@ static struct held_port *find(const struct held_ports *p, uint16_t port)
 	return h;
 }
 
+/* Of the first n addresses. */
+static void close_some(struct held_port *h, unsigned n)
+{
+	while (h && n)
+		fds_close(h->fd[--n]);
+	free(h);
+}
+
 static void drop(struct held_ports *p, struct held_port **at)
 {
 	struct held_port *h = *at;
@@ -102,8 +135,7 @@ static void drop(struct held_ports *p, struct held_port **at)
 	*at = h->next;
 	p->n--;
 	set_bit(p, h->port, false);
-	fds_close(h->fd);
-	free(h);
+	close_some(h, p->at.n);
 }
 
 /* True: some were given back. */
@@ -121,17 +153,30 @@ static bool give_back_old(struct held_ports *p)
 	return p->n != before;
 }
 
+static uw_status status_of(int err)
+{
+	return err == -EADDRINUSE ? UW_E_ADDR_IN_USE : err == -EPERM ? UW_E_PERM : UW_E_NOMEM;
+}
+
 static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **out)
 {
 	struct held_port *h = calloc(1, sizeof(*h));
-	int fd = h ? listen_deaf(p->addr, port) : -ENOMEM;
+	int fd = h ? 0 : -ENOMEM;
+	unsigned i = 0;
 
+	while (fd >= 0 && i < p->at.n) {
+		fd = listen_deaf(&p->at, i, port);
+		if (fd == -EADDRNOTAVAIL && p->at.n > 1)
+			fd = h->fd[i++] =
+				0; /* the interface has lost it: engine/routes.c says so */
+		else if (fd >= 0)
+			h->fd[i++] = fd;
+	}
 	if (fd < 0) {
-		free(h);
-		return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE : fd == -EPERM ? UW_E_PERM : UW_E_NOMEM;
+		close_some(h, i);
+		return status_of(fd);
 	}
 	h->port = port;
-	h->fd = fd;
 	h->next = p->list;
 	p->list = h;
 	p->n++;
@@ -146,20 +191,13 @@ static void tell(struct held_ports *p, bool changed)
 		p->changed(p->arg);
 }
 
-void held_ports_tell(struct held_ports *p)
-{
-	pthread_mutex_lock(&p->lock);
-	tell(p, true);
-	pthread_mutex_unlock(&p->lock);
-}
-
 uw_status held_ports_claim(struct held_ports *p, uint16_t port)
 {
 	struct held_port *h;
 	uw_status st = UW_OK;
 	bool changed;
 
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(p->lock);
 	changed = give_back_old(p);
 	h = find(p, port);
 	if (!h) {
@@ -169,7 +207,7 @@ uw_status held_ports_claim(struct held_ports *p, uint16_t port)
 	if (!st)
 		h->users++;
 	tell(p, changed);
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(p->lock);
 	return st;
 }
 
@@ -177,19 +215,19 @@ void held_ports_release(struct held_ports *p, uint16_t port)
 {
 	struct held_port *h;
 
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(p->lock);
 	h = find(p, port);
 	if (h && h->users && !--h->users)
 		h->free_since = now_s();
 	tell(p, give_back_old(p));
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(p->lock);
 }
 
 void held_ports_forget(struct held_ports *p, uint16_t port)
 {
 	struct held_port **at;
 
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(p->lock);
 	at = &p->list;
 	while (*at && (*at)->port != port)
 		at = &(*at)->next;
@@ -197,18 +235,27 @@ void held_ports_forget(struct held_ports *p, uint16_t port)
 		drop(p, at);
 		tell(p, true);
 	}
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(p->lock);
 }
 
-static bool another_has(uint32_t addr, uint16_t port)
+static bool another_has_at(const struct held_at *at, unsigned i, uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool taken = fd >= 0 && bind(fd, (const void *)&a, sizeof(a)) && errno == EADDRINUSE;
+	struct name n = name_of(at, i, port);
+	int fd = socket(n.a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool taken = fd >= 0 && bind(fd, (const void *)&n.a, n.len) && errno == EADDRINUSE;
 
 	if (fd >= 0)
 		close(fd);
 	return taken;
+}
+
+static bool another_has(const struct held_at *at, uint16_t port)
+{
+	for (unsigned i = 0; i < at->n; i++) {
+		if (another_has_at(at, i, port))
+			return true;
+	}
+	return false;
 }
 
 bool held_ports_is_ours(struct held_ports *p, uint16_t port)
@@ -220,7 +267,7 @@ bool held_ports_is_ours(struct held_ports *p, uint16_t port)
 		return true;
 	if (atomic_load_explicit(&p->others[at / 64], memory_order_relaxed) & bit)
 		return false;
-	if (!another_has(p->addr, port))
+	if (!another_has(&p->at, port))
 		return true;
 	atomic_fetch_or_explicit(&p->others[at / 64], bit, memory_order_relaxed);
 	return false;
@@ -238,9 +285,9 @@ unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* Port 0 is any that is free. */
-static uw_status try_one(uint32_t addr)
+static uw_status try_one(const struct held_at *at)
 {
-	int fd = listen_deaf(addr, 0);
+	int fd = listen_deaf(at, 0, 0);
 
 	if (fd >= 0) {
 		fds_close(fd);
@@ -256,17 +303,16 @@ static uw_status try_one(uint32_t addr)
 	return UW_E_ADDR;
 }
 
-uw_status held_ports_open(struct held_ports *p, uint32_t addr)
+uw_status held_ports_open(struct held_ports *p, const struct held_at *at, pthread_mutex_t *lock)
 {
 	memset(p, 0, sizeof(*p));
-	p->addr = addr;
-	pthread_mutex_init(&p->lock, NULL);
-	return try_one(addr);
+	p->at = *at;
+	p->lock = lock;
+	return try_one(at);
 }
 
 void held_ports_close(struct held_ports *p)
 {
 	while (p->list)
 		drop(p, &p->list);
-	pthread_mutex_destroy(&p->lock);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TCP ports of this process on an address that the kernel has too. For each port a kernel socket
- * listens behind a filter that drops every segment. So the kernel answers none of our segments with
- * RST, and no other program can take the port. The sockets end with the process. Needs
- * CAP_NET_ADMIN, which the kernel demands for a filter on a TCP socket.
+ * TCP ports of this process on addresses that the kernel has too, all of one version of IP. For
+ * each port and address a kernel socket listens behind a filter that drops every segment. So the
+ * kernel answers none of our segments with RST, and no other program can take the port. The sockets
+ * end with the process. Needs CAP_NET_ADMIN, which the kernel demands for a filter on a TCP socket.
  *
  * Any thread may call these functions; they take the lock of struct held_ports.
  */
@@ -17,12 +17,20 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "io/io.h"
 
 struct held_port;
 
+/* Addresses of the kernel's; `scope` is the interface's index, for those that are link-local. */
+struct held_at {
+	struct uw_ip ip[IO_IP6_MAX];
+	unsigned n;
+	uint32_t scope;
+};
+
 struct held_ports {
-	uint32_t addr; /* network order */
-	pthread_mutex_t lock;
+	struct held_at at;
+	pthread_mutex_t *lock;
 	/* One bit for each port that is held, by the port in host order. Read without the lock,
 	 * relaxed: the first segments of a port come after its claim has returned. */
 	_Atomic uint64_t bits[65536 / 64];
@@ -36,7 +44,8 @@ struct held_ports {
 };
 
 /* UW_E_PERM: ports cannot be held; one line on stderr says so. */
-UW_CHECK uw_status held_ports_open(struct held_ports *p, uint32_t addr);
+UW_CHECK uw_status held_ports_open(struct held_ports *p, const struct held_at *at,
+				   pthread_mutex_t *lock);
 void held_ports_close(struct held_ports *p);
 
 /* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port. */
@@ -44,8 +53,6 @@ UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port);
 /* Remove a user. A port without users is held for a while longer, since segments may come late; a
  * later claim or release gives the port back. */
 void held_ports_release(struct held_ports *p, uint16_t port);
-/* Call `changed`. */
-void held_ports_tell(struct held_ports *p);
 /* Give a port back at once, whoever uses it. */
 void held_ports_forget(struct held_ports *p, uint16_t port);
 
@@ -56,12 +63,13 @@ static inline bool held_ports_has(const struct held_ports *p, uint16_t port)
 	return atomic_load_explicit(&p->bits[at / 64], memory_order_relaxed) >> (at % 64) & 1;
 }
 
-/* Keep the kernel silent on packets to a UDP port (network order) of its address. Several processes
- * may. A descriptor for fds_close, or a negative errno. */
-int held_ports_deafen_udp(uint32_t addr, uint16_t port);
+/* Keep the kernel silent on packets to a UDP port (network order) of its address `i` of *at.
+ * Several processes may. A descriptor for fds_close, or a negative errno. */
+int held_ports_deafen_udp(const struct held_at *at, unsigned i, uint16_t port);
 
-/* Is what goes to the port (network order) of the address for this process? False: another program
- * has it. True also if nobody has. Blocks for a system call if the answer is not known yet. */
+/* Is what goes to the port (network order) of the addresses for this process? False: another
+ * program has it. True also if nobody has. Blocks for a system call if the answer is not known yet.
+ */
 bool held_ports_is_ours(struct held_ports *p, uint16_t port);
 
 /* Under the lock: copy at most max ports (network order) to out; returns how many are held. */

@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,9 +17,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "io/route/kernel.h"
 
 #define RX_OCTETS (32 << 20) /* several full windows, as the kernel counts their memory */
 #define TX_OCTETS (4 << 20)
+/* RFC 4862 §5.4: one solicitation, and a second for an answer, after up to a second of delay */
+#define TENTATIVE_MS	  3000
+#define TENTATIVE_STEP_MS 50
 
 /* ---- asking the kernel --------------------------------------------------------------------- */
 
@@ -85,15 +90,63 @@ uw_status interface_read(const char *name, struct interface *out)
 }
 
 /* A socket can be bound to the kernel's addresses alone. (getifaddrs(3) shows ours as well.) */
-bool interface_kernel_has(uint32_t addr)
+bool interface_kernel_has(const struct uw_ip *ip, int index)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool has = fd >= 0 && !bind(fd, (const void *)&a, sizeof(a));
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_addr.s_addr = uw_ip_v4_be(ip) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_scope_id = (uint32_t)index };
+	bool v4 = uw_ip_is_v4(ip), has;
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
+	memcpy(&six.sin6_addr, ip->b, sizeof(six.sin6_addr));
+	has = fd >= 0 &&
+	      !bind(fd, v4 ? (void *)&four : (void *)&six, v4 ? sizeof(four) : sizeof(six));
 	if (fd >= 0)
 		close(fd);
 	return has;
+}
+
+/* ---- its IPv6 addresses -------------------------------------------------------------------- */
+
+/* False: the kernel does not answer. */
+static bool read_kernel(struct route_watch *w, struct route_kernel *k)
+{
+	for (unsigned i = 0; i < TENTATIVE_MS / TENTATIVE_STEP_MS; i++) {
+		bool answered = route_watch_read(w, k);
+
+		route_clear(&k->routes);
+		if (!answered || !k->tentative)
+			return answered;
+		poll(NULL, 0, TENTATIVE_STEP_MS);
+	}
+	return true;
+}
+
+/* Those that are, or are not, link-local; returns how many are in out. */
+static unsigned pick(const struct route_kernel *k, bool local, struct uw_net *out, unsigned max)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < k->n_addr6 && n < max; i++) {
+		if (uw_ip_is_link_local(&k->addr6[i].ip) == local && !(k->deprecated6 >> i & 1))
+			out[n++] = k->addr6[i];
+	}
+	return n;
+}
+
+unsigned interface_ip6(const struct interface *i, struct uw_net *out, unsigned max)
+{
+	struct route_watch w;
+	struct route_kernel k;
+	unsigned n = 0;
+
+	if (route_watch_open(&w, i->name))
+		return 0;
+	if (read_kernel(&w, &k))
+		n = pick(&k, true, out, 1);
+	if (n)
+		n += pick(&k, false, out + n, max - n);
+	route_watch_close(&w);
+	return n;
 }
 
 /* ---- the packet socket --------------------------------------------------------------------- */

@@ -25,8 +25,14 @@ struct interface {
  * no Ethernet. */
 UW_CHECK uw_status interface_read(const char *name, struct interface *out);
 
-/* Does any interface of the kernel have this IPv4 address? */
-bool interface_kernel_has(uint32_t addr);
+/* The IPv6 addresses of an interface that may be shared, the link-local one first, max at most;
+ * returns how many, 0 if it has no link-local one. While the kernel still asks whether another host
+ * has one of them, waits for it, 3 s at most. */
+unsigned interface_ip6(const struct interface *i, struct uw_net *out, unsigned max);
+
+/* Does any interface of the kernel have this address? A link-local one of IPv6 is that of interface
+ * `index`. */
+bool interface_kernel_has(const struct uw_ip *ip, int index);
 
 /* Open a packet socket in *fd. The socket receives nothing before interface_bind(); each frame
  * comes behind a struct virtio_net_hdr. UW_E_PERM without CAP_NET_RAW. */

@@ -22,6 +22,9 @@
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define VLAN_TYPE   0x8100u
+/* Of the receive rings, 2 KiB each: what a few peers may have under way in frames of MTU 1500. */
+#define WIRE_SLOTS  4096u
+#define LOCAL_SLOTS 2048u
 
 /* ---- under the stack lock ------------------------------------------------------------------ */
 
@@ -30,31 +33,52 @@ static struct io_frame *link_alloc(struct io_link *l)
 	return frames_take(&packet_link_of(l)->frames.small, l);
 }
 
+/* Whoever finds none takes small ones: that is no shortage to count. */
+static struct io_frame *link_alloc_long(struct io_link *l)
+{
+	struct packet_link *p = packet_link_of(l);
+	struct frame_class *tx = &p->frames.tx;
+
+	if (!p->merges || (!tx->spare && tx->made == tx->max))
+		return NULL;
+	return frames_take(tx, l);
+}
+
 static bool link_pending(struct io_link *l)
 {
-	struct pollfd p[] = { { .fd = packet_link_of(l)->fd, .events = POLLIN },
-			      { .fd = packet_link_of(l)->local, .events = POLLIN } };
+	const struct packet_link *p = packet_link_of(l);
 
-	if (!poll(p, 2, 0))
-		return false;
-	if (p[1].revents)
-		packet_link_of(l)->local_turn = 0;
-	return true;
+	return rx_ring_any(&p->wire.ring) || rx_ring_any(&p->local.ring);
 }
 
 /* ---- sleeping: no lock --------------------------------------------------------------------- */
 
+/* An interface that went down is an error of the socket (ENETDOWN), which would end each sleep
+ * until somebody has asked for it. */
+static void forget_error(int fd)
+{
+	socklen_t n = sizeof(int);
+	int error;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n))
+		uw_log("a packet socket does not tell its error: %s", strerror(errno));
+}
+
 static void link_sleep(struct io_link *l, uint64_t us)
 {
 	const struct packet_link *p = packet_link_of(l);
-	struct pollfd fds[] = { { .fd = p->fd, .events = POLLIN },
+	struct pollfd fds[] = { { .fd = p->wire.fd, .events = POLLIN },
 				{ .fd = p->bell, .events = POLLIN },
-				{ .fd = p->local, .events = POLLIN } };
+				{ .fd = p->local.fd, .events = POLLIN } };
 	struct timespec t = { .tv_sec = (time_t)(us / 1000000),
 			      .tv_nsec = (long)(us % 1000000 * 1000) };
 	uint64_t rung;
 
-	if (ppoll(fds, 3, &t, NULL) > 0 && fds[1].revents && read(p->bell, &rung, 8) < 0)
+	if (ppoll(fds, 3, &t, NULL) <= 0)
+		return;
+	if (fds[0].revents & POLLERR)
+		forget_error(p->wire.fd);
+	if (fds[1].revents && read(p->bell, &rung, 8) < 0)
 		return; /* another thread has read it */
 }
 
@@ -79,60 +103,101 @@ static void attach(const struct packet_link *p, int fd, const struct filter_ask 
 		       strerror(errno));
 }
 
+static struct filter_ports list(const struct held_ports *p, bool shared, uint16_t *room)
+{
+	return (struct filter_ports){ room, shared ? held_ports_list(p, room, FILTER_PORTS) : 0 };
+}
+
 /* Under the ports' lock, or before there are any. */
 static void attach_filter(void *arg)
 {
 	struct packet_link *p = arg;
-	uint16_t ports[FILTER_PORTS];
+	uint16_t ports[FILTER_PORTS], ports6[FILTER_PORTS];
+	bool shared = p->l.flags & IO_SHARED, shared6 = p->l.flags & IO_SHARED6;
 	struct filter_ask a = { .addr = p->l.addr,
-				.shared = p->shared,
+				.shared = shared,
+				.shared6 = shared6,
 				.groups = p->groups,
+				.groups6 = p->groups6,
 				.vlan = p->tag_len ? uw_be16(p->tag + 2) : 0,
-				.ports = ports,
+				.ports = list(&p->ports, shared, ports),
+				.ports6 = list(&p->ports6, shared6, ports6),
 				.ip6 = p->l.ip6,
 				.n_ip6 = p->l.n_ip6 };
 
-	if (p->shared)
-		a.n_ports = held_ports_list(&p->ports, ports, FILTER_PORTS);
-	attach(p, p->fd, &a);
+	attach(p, p->wire.fd, &a);
 	a.local = true;
-	a.n_ip6 = 0;
-	if (p->local >= 0)
-		attach(p, p->local, &a);
+	if (!shared6)
+		a.n_ip6 = 0;
+	if (p->local.fd >= 0)
+		attach(p, p->local.fd, &a);
 }
 
-static uw_status link_claim(struct io_link *l, uint16_t port)
+static void link_release(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct packet_link *p = packet_link_of(l);
 
-	return p->shared ? held_ports_claim(&p->ports, port) : UW_OK;
-}
-
-static void link_release(struct io_link *l, uint16_t port)
-{
-	struct packet_link *p = packet_link_of(l);
-
-	if (p->shared)
+	versions &= io_shared_versions(l);
+	if (versions & IO_V4)
 		held_ports_release(&p->ports, port);
+	if (versions & IO_V6)
+		held_ports_release(&p->ports6, port);
 }
 
-static uw_status link_claim_packets(struct io_link *l)
+static uw_status link_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct packet_link *p = packet_link_of(l);
-	int fd;
+	uw_status st = UW_OK;
 
-	if (!p->shared || p->deaf_udp >= 0)
-		return UW_OK;
-	fd = held_ports_deafen_udp(p->l.addr, htons(ROCE_PORT));
-	if (fd < 0) {
-		uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give an "
-		       "unused "
-		       "address (--ip)",
-		       ROCE_PORT, p->interface.name, strerror(-fd));
-		return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE : UW_E_PERM;
+	versions &= io_shared_versions(l);
+	if (versions & IO_V4)
+		st = held_ports_claim(&p->ports, port);
+	if (st || !(versions & IO_V6))
+		return st;
+	st = held_ports_claim(&p->ports6, port);
+	if (st && versions & IO_V4)
+		held_ports_release(&p->ports, port);
+	return st;
+}
+
+static uw_status deafen(struct packet_link *p, const struct held_at *at)
+{
+	for (unsigned i = 0; i < at->n; i++) {
+		int fd = held_ports_deafen_udp(at, i, htons(ROCE_PORT));
+
+		if (fd < 0) {
+			uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give "
+			       "an unused address (--ip)",
+			       ROCE_PORT, p->interface.name, strerror(-fd));
+			return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE : UW_E_PERM;
+		}
+		p->deaf_udp[p->n_deaf++] = fd;
 	}
-	p->deaf_udp = fd;
 	return UW_OK;
+}
+
+static void hear_udp_again(struct packet_link *p)
+{
+	while (p->n_deaf)
+		fds_close(p->deaf_udp[--p->n_deaf]);
+}
+
+/* All processes that share the address hear of all packets. */
+static uw_status link_claim_packets(struct io_link *l, uint32_t qpn)
+{
+	struct packet_link *p = packet_link_of(l);
+	uw_status st = UW_OK;
+
+	(void)qpn;
+	if (p->n_deaf)
+		return UW_OK;
+	if (l->flags & IO_SHARED)
+		st = deafen(p, &p->ports.at);
+	if (!st && l->flags & IO_SHARED6)
+		st = deafen(p, &p->ports6.at);
+	if (st)
+		hear_udp_again(p);
+	return st;
 }
 
 static uw_status complain_of_group(const struct packet_link *p, int err)
@@ -142,52 +207,92 @@ static uw_status complain_of_group(const struct packet_link *p, int err)
 	return err == ENOBUFS || err == ENOMEM ? UW_E_NOMEM : UW_E_UNSUPPORTED;
 }
 
-/* The kernel is the member: it sends the reports (RFC 3376), answers the routers and has the card
- * let the group's frames through. Nothing is sent to its socket, whose port is none. IPv6 is not
- * there yet. */
-static uw_status link_group(struct io_link *l, const struct uw_ip *group, bool in)
+static bool has_socket(int *fd, int family)
 {
-	struct packet_link *p = packet_link_of(l);
+	if (*fd < 0)
+		*fd = fds_keep(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	return *fd >= 0;
+}
+
+static uw_status change_group4(struct packet_link *p, const struct uw_ip *group, bool in)
+{
 	struct ip_mreqn m = { .imr_multiaddr.s_addr = uw_ip_v4_be(group),
 			      .imr_ifindex = p->interface.index };
 
-	if (!uw_ip_is_v4(group))
-		return complain_of_group(p, EAFNOSUPPORT);
-	if (p->members < 0)
-		p->members = fds_keep(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	if (p->members < 0 ||
-	    setsockopt(p->members, IPPROTO_IP, in ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m,
-		       sizeof(m)))
-		return complain_of_group(p, errno);
-	if (!in || atomic_exchange(&p->groups, true))
+	if (has_socket(&p->members, AF_INET) &&
+	    !setsockopt(p->members, IPPROTO_IP, in ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m,
+			sizeof(m)))
 		return UW_OK;
-	if (p->shared)
-		held_ports_tell(&p->ports);
-	else
-		attach_filter(p);
+	return complain_of_group(p, errno);
+}
+
+/* Where the kernel has no IPv6 on the interface, nobody reports us, and the card lets the frames
+ * through nevertheless: that is all that a link without watching switches needs. */
+static uw_status change_group6(struct packet_link *p, const struct uw_ip *group, bool in)
+{
+	const uint8_t *b = group->b;
+	const uint8_t mac[6] = { 0x33, 0x33, b[12], b[13], b[14], b[15] };
+	struct ipv6_mreq m = { .ipv6mr_interface = (unsigned)p->interface.index };
+
+	memcpy(&m.ipv6mr_multiaddr, b, sizeof(m.ipv6mr_multiaddr));
+	if (has_socket(&p->members6, AF_INET6) &&
+	    !setsockopt(p->members6, IPPROTO_IPV6, in ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &m,
+			sizeof(m)))
+		return UW_OK;
+	if (errno == ENOBUFS || errno == ENOMEM)
+		return complain_of_group(p, errno);
+	if (in)
+		interface_join(&p->interface, p->wire.fd, mac);
 	return UW_OK;
 }
 
-static bool link_is_ours(struct io_link *l, uint16_t port)
+/* The kernel is the member: it sends the reports (RFC 3376, RFC 3810), answers the routers and has
+ * the card let the group's frames through. Nothing is sent to its socket, whose port is none. */
+static uw_status link_group(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	struct packet_link *p = packet_link_of(l);
+	bool v4 = uw_ip_is_v4(group);
+	uw_status st = v4 ? change_group4(p, group, in) : change_group6(p, group, in);
+
+	if (st || !in || atomic_exchange(v4 ? &p->groups : &p->groups6, true))
+		return st;
+	pthread_mutex_lock(&p->ports_lock);
+	attach_filter(p);
+	pthread_mutex_unlock(&p->ports_lock);
+	return UW_OK;
+}
+
+static bool link_is_ours(struct io_link *l, uint16_t port, enum io_versions version)
 {
 	struct packet_link *p = packet_link_of(l);
 
-	return !p->shared || p->local < 0 || held_ports_is_ours(&p->ports, port);
+	if (!(io_shared_versions(l) & version) || p->local.fd < 0)
+		return true;
+	return held_ports_is_ours(version == IO_V6 ? &p->ports6 : &p->ports, port);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* The kernel's sockets end last: until then they keep it from answering. */
+static void close_socket(struct packet_socket *s)
+{
+	rx_ring_close(&s->ring);
+	fds_close(s->fd);
+	s->fd = -1;
+}
+
 static void end(struct packet_link *p)
 {
-	fds_close(p->fd);
-	fds_close(p->local);
+	close_socket(&p->wire);
+	close_socket(&p->local);
 	lo_close(&p->lo);
 	fds_close(p->bell);
-	fds_close(p->deaf_udp);
+	hear_udp_again(p);
 	fds_close(p->members);
-	if (p->shared)
-		held_ports_close(&p->ports);
+	fds_close(p->members6);
+	held_ports_close(&p->ports);
+	held_ports_close(&p->ports6);
+	pthread_mutex_destroy(&p->ports_lock);
 	frames_close(&p->frames);
 	free(p);
 }
@@ -205,6 +310,7 @@ static const struct io_ops ops = {
 	.rx = packet_rx,
 	.tx = packet_tx,
 	.alloc = link_alloc,
+	.alloc_long = link_alloc_long,
 	.free = frames_free,
 	.ref = frames_ref,
 	.refs = frames_refs,
@@ -228,33 +334,106 @@ static uw_status check_mtu(const struct packet_link *p, const struct packet_conf
 	return UW_E_INVAL;
 }
 
-/* Whose the address is: the interface's, which is shared, or nobody's, which is ours alone. */
+static uw_status say_kernels(const struct packet_link *p)
+{
+	uw_log("the kernel has the address that was asked for, but not as the first of %s: give "
+	       "that one, or an unused one of its network (--ip)",
+	       p->interface.name);
+	return UW_E_ADDR;
+}
+
+static bool among(const struct uw_ip *ip, const struct uw_net *v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (uw_ip_eq(ip, &v[i].ip))
+			return true;
+	}
+	return false;
+}
+
+/* The IPv6 addresses that were asked for are the kernel's n, or none of them is. Which of the
+ * kernel's stay in v is in *n: with the link-local one, which is the first, those that were asked
+ * for. */
+static uw_status choose_named6(const struct packet_link *p, const struct packet_config *cfg,
+			       struct uw_net *v, unsigned *n)
+{
+	unsigned found = 0, others = 0;
+
+	for (unsigned i = 0; i < cfg->n_ip6; i++) {
+		if (among(&cfg->ip6[i].ip, v, *n))
+			found++;
+		else if (interface_kernel_has(&cfg->ip6[i].ip, p->interface.index))
+			return say_kernels(p);
+		else
+			others++;
+	}
+	if (found && others) {
+		uw_log("of the IPv6 addresses that were asked for the kernel has some: give its "
+		       "own ones of %s alone, or unused ones alone (--ip)",
+		       p->interface.name);
+		return UW_E_ADDR;
+	}
+	if (!found)
+		*n = 0;
+	for (unsigned i = 0; found && i < found; i++)
+		v[i + 1] = cfg->ip6[i];
+	if (found)
+		*n = found + 1;
+	return UW_OK;
+}
+
+/* The kernel's are shared unless others are asked for. */
+static uw_status choose_ip6(struct packet_link *p, const struct packet_config *cfg)
+{
+	struct uw_net v[IO_IP6_MAX];
+	unsigned n = cfg->vlan ? 0 : interface_ip6(&p->interface, v, IO_IP6_MAX);
+	bool own4 = p->l.addr && !(p->l.flags & IO_SHARED);
+	uw_status st = UW_OK;
+
+	if (cfg->n_ip6)
+		st = choose_named6(p, cfg, v, &n);
+	else if (own4)
+		n = 0;
+	if (st)
+		return st;
+	if (n)
+		io_share_ip6(&p->l, v, n);
+	else
+		io_set_ip6(&p->l, cfg->ip6, cfg->n_ip6);
+	return UW_OK;
+}
+
+static uw_status say_no_address(const struct packet_link *p, bool vlan)
+{
+	if (vlan)
+		uw_log("in a VLAN of %s the kernel has no address to share: give an unused one of "
+		       "the VLAN's network (--ip A/N)",
+		       p->interface.name);
+	else
+		uw_log("interface %s has no address; give it one, or an unused one of its network "
+		       "to us (--ip A/N)",
+		       p->interface.name);
+	return UW_E_ADDR;
+}
+
+/* Whose the addresses are: the interface's, which are shared, or nobody's, which are ours alone.
+ * The link's MTU is known. */
 static uw_status choose_address(struct packet_link *p, const struct packet_config *cfg)
 {
 	const struct interface *i = &p->interface;
+	const struct uw_ip own = uw_ip_v4(cfg->addr);
+	bool shared = i->addr && !cfg->vlan && (!cfg->addr || cfg->addr == i->addr);
+	uw_status st;
 
-	p->shared = i->addr && !cfg->vlan && (!cfg->addr || cfg->addr == i->addr);
-	p->l.addr = p->shared ? i->addr : cfg->addr;
-	p->l.mask = p->shared ? i->mask : cfg->mask;
-	if (cfg->vlan && !p->l.addr && !cfg->n_ip6) {
-		uw_log("in a VLAN of %s the kernel has no address to share: give an unused one of "
-		       "the VLAN's network (--ip A/N)",
-		       i->name);
-		return UW_E_ADDR;
-	}
-	if (!p->l.addr && !cfg->n_ip6) {
-		uw_log("interface %s has no IPv4 address; give it one, or an unused one of its "
-		       "network to us (--ip A/N)",
-		       i->name);
-		return UW_E_ADDR;
-	}
-	if (!p->shared && interface_kernel_has(p->l.addr)) {
-		uw_log("the kernel has the address that was asked for, but not as the first of %s: "
-		       "give that one, or an unused one of its network (--ip)",
-		       i->name);
-		return UW_E_ADDR;
-	}
-	return UW_OK;
+	p->l.addr = shared ? i->addr : cfg->addr;
+	p->l.mask = shared ? i->mask : cfg->mask;
+	p->l.flags |= shared ? IO_SHARED : 0u;
+	if (cfg->addr && !shared && interface_kernel_has(&own, i->index))
+		return say_kernels(p);
+	st = choose_ip6(p, cfg);
+	if (!st && !p->l.addr && !p->l.n_ip6 && !cfg->n_ip6)
+		st = say_no_address(p, cfg->vlan);
+	return st;
 }
 
 static void fill_link(struct packet_link *p, const struct packet_config *cfg)
@@ -267,8 +446,7 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 	p->l.bps = i->bps ? i->bps : BPS_UNKNOWN;
 	p->l.headroom = FRAMES_HEADROOM;
 	p->l.doorbell = &p->doorbell;
-	p->l.flags =
-		IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | IO_QUEUE | (p->shared ? IO_SHARED : 0u);
+	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | IO_QUEUE;
 	if (cfg->vlan) {
 		uw_put16(p->tag, VLAN_TYPE);
 		uw_put16(p->tag + 2, cfg->vlan);
@@ -277,7 +455,6 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 	p->merges = !cfg->no_tso;
 	if (p->merges)
 		p->l.flags |= IO_TSO;
-	io_set_ip6(&p->l, cfg->ip6, cfg->n_ip6);
 }
 
 /* IPv6's neighbours are asked for at a multicast address (RFC 4291 §2.7.1, RFC 2464 §7). */
@@ -286,12 +463,12 @@ static void join_groups(struct packet_link *p)
 	static const uint8_t all_nodes[6] = { 0x33, 0x33, 0, 0, 0, 1 };
 
 	if (p->l.n_ip6)
-		interface_join(&p->interface, p->fd, all_nodes);
+		interface_join(&p->interface, p->wire.fd, all_nodes);
 	for (unsigned i = 0; i < p->l.n_ip6; i++) {
 		const uint8_t *b = p->l.ip6[i].ip.b;
 		const uint8_t mac[6] = { 0x33, 0x33, 0xff, b[13], b[14], b[15] };
 
-		interface_join(&p->interface, p->fd, mac);
+		interface_join(&p->interface, p->wire.fd, mac);
 	}
 }
 
@@ -302,37 +479,41 @@ static void open_local(struct packet_link *p)
 	struct interface lo = { .name = "lo", .index = (int)if_nametoindex("lo") };
 	const struct filter_ask none = { .local = true };
 
-	if (!p->shared || !lo.index || interface_socket(&lo, &p->local))
+	if (!packet_shares(p) || !lo.index || interface_socket(&lo, &p->local.fd))
 		return;
-	if (fds_keep(p->local) < 0) {
-		p->local = -1;
+	if (fds_keep(p->local.fd) < 0) {
+		p->local.fd = -1;
 		return;
 	}
-	attach(p, p->local, &none);
-	if (interface_bind(&lo, p->local)) {
-		fds_close(p->local);
-		p->local = -1;
-	} else {
-		lo_open(&p->lo);
-	}
+	attach(p, p->local.fd, &none);
+	if (!rx_ring_open(&p->local.ring, p->local.fd, LOCAL_SLOTS) ||
+	    interface_bind(&lo, p->local.fd))
+		close_socket(&p->local);
+	else
+		lo_open(&p->lo, p->l.scope);
 }
 
 /* The order matters: nothing comes before the filter is there. */
 static uw_status open_sockets(struct packet_link *p)
 {
-	uw_status st = interface_socket(&p->interface, &p->fd);
+	uw_status st = interface_socket(&p->interface, &p->wire.fd);
 
 	if (st)
 		return st;
 	p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (fds_keep(p->fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0)
+	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0)
 		return UW_E_NOMEM;
+	if (!rx_ring_open(&p->wire.ring, p->wire.fd, WIRE_SLOTS)) {
+		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,
+		       strerror(errno));
+		return UW_E_NOMEM;
+	}
 	open_local(p);
 	attach_filter(p);
-	p->ports.changed = attach_filter;
-	p->ports.arg = p;
+	p->ports.changed = p->ports6.changed = attach_filter;
+	p->ports.arg = p->ports6.arg = p;
 	join_groups(p);
-	return interface_bind(&p->interface, p->fd);
+	return interface_bind(&p->interface, p->wire.fd);
 }
 
 static void say_choice(const struct packet_link *p)
@@ -341,7 +522,22 @@ static void say_choice(const struct packet_link *p)
 
 	uw_log("link %s: packet socket, MTU %u, %s, address %s", i->name, p->l.mtu,
 	       p->merges ? "merged segments (TSO)" : "single segments",
-	       p->shared ? "shared with the kernel" : "of our own");
+	       packet_shares(p) ? "shared with the kernel" : "of our own");
+}
+
+static uw_status hold_ports(struct packet_link *p)
+{
+	struct held_at four = { .ip = { uw_ip_v4(p->l.addr) }, .n = 1 },
+		       six = { .n = p->l.n_ip6, .scope = p->l.scope };
+	uw_status st = UW_OK;
+
+	for (unsigned i = 0; i < six.n; i++)
+		six.ip[i] = p->l.ip6[i].ip;
+	if (p->l.flags & IO_SHARED)
+		st = held_ports_open(&p->ports, &four, &p->ports_lock);
+	if (!st && p->l.flags & IO_SHARED6)
+		st = held_ports_open(&p->ports6, &six, &p->ports_lock);
+	return st;
 }
 
 static uw_status bring_up(struct packet_link *p, const struct packet_config *cfg)
@@ -350,15 +546,15 @@ static uw_status bring_up(struct packet_link *p, const struct packet_config *cfg
 
 	if (!st)
 		st = check_mtu(p, cfg);
-	if (!st)
-		st = choose_address(p, cfg);
 	if (st)
 		return st;
 	fill_link(p, cfg);
+	st = choose_address(p, cfg);
+	if (st)
+		return st;
 	if (!frames_open(&p->frames, p->l.mtu + ETHER))
 		return UW_E_NOMEM;
-	if (p->shared)
-		st = held_ports_open(&p->ports, p->l.addr);
+	st = hold_ports(p);
 	return st ? st : open_sockets(p);
 }
 
@@ -372,7 +568,9 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->fd = p->local = p->lo.fd = p->bell = p->deaf_udp = p->members = -1;
+	p->wire.fd = p->local.fd = p->bell = p->members = p->members6 = -1;
+	lo_init(&p->lo);
+	pthread_mutex_init(&p->ports_lock, NULL);
 	p->pid = getpid();
 	st = bring_up(p, cfg);
 	if (st) {

@@ -15,13 +15,16 @@
 #include "io/io.h"
 
 struct lo {
-	int fd; /* the raw socket; -1: none */
-	/* One bit for each port (host order) of the address from which the kernel last sent. */
-	uint64_t kernels[65536 / 64];
+	int fd[2];	/* raw sockets of IPv4 and IPv6; -1: none */
+	uint32_t scope; /* the interface's index, for link-local addresses */
+	/* One bit for each port (host order) of IPv4 and IPv6 from which the kernel last sent. */
+	uint64_t kernels[2][65536 / 64];
 };
 
+/* No sockets yet. */
+void lo_init(struct lo *lo);
 /* Without a socket the kernel's programs wait in vain. */
-void lo_open(struct lo *lo);
+void lo_open(struct lo *lo, uint32_t scope);
 void lo_close(struct lo *lo);
 
 /* A frame came over lo. The kernel's have no MAC, those of other processes with uwarp our own. */

@@ -1,21 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames from the packet socket, merged ones as they are, several with each call. */
+/* Frames from the packet socket: short ones out of its ring, merged ones as they are out of its
+ * queue, several with each call. */
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <linux/virtio_net.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/be.h"
+#include "io/addr.h"
 #include "io/packet/filter.h"
 #include "io/packet/link.h"
 
-#define VNET	       ((uint32_t)sizeof(struct virtio_net_hdr))
-#define LOCAL_TURN     32u    /* calls of rx() for one look at lo */
-#define LOCAL_CALM     10000u /* looks without a frame until lo is calm */
-#define MERGED_AT_ONCE 4u
-#define BURST_OCTETS   (256u << 10) /* then what came is used up before more is fetched */
+#define VNET	     ((uint32_t)sizeof(struct virtio_net_hdr))
+#define AT_ONCE	     4u		  /* merged frames with one call: what the caches hold */
+#define BURST_OCTETS (256u << 10) /* then what came is used up before more is fetched */
+
+static bool is_shared6(const struct packet_link *p, const uint8_t *to)
+{
+	struct uw_ip ip;
+
+	memcpy(ip.b, to, sizeof(ip.b));
+	return io_has(&p->l, &ip);
+}
+
+/* As below, of IPv6. Neighbours ask the kernel, and what they answer is for both. */
+static bool is_ours6(const struct packet_link *p, const uint8_t *h, size_t len)
+{
+	uint16_t port;
+
+	if (len < 14 + 40 + 4)
+		return false;
+	if (h[20] == IPPROTO_ICMPV6)
+		return h[54] == ICMP6_DST_UNREACH || h[54] == ICMP6_PACKET_TOO_BIG ||
+		       h[54] == ND_NEIGHBOR_ADVERT;
+	memcpy(&port, h + 56, sizeof(port));
+	if (h[20] == IPPROTO_TCP)
+		return held_ports_has(&p->ports6, port) && is_shared6(p, h + 38);
+	return h[20] == IPPROTO_UDP && port == htons(ROCE_PORT);
+}
 
 /* A segment to a port that is not held is the kernel's: nobody here may answer it. Of other packets
  * only those of RoCEv2 are ours. */
@@ -24,7 +50,9 @@ static bool is_ours(const struct packet_link *p, const uint8_t *h, size_t len)
 	size_t l4;
 	uint16_t port;
 
-	if (!p->shared || len < 14 + 20 || uw_be16(h + 12) != 0x0800)
+	if (p->l.flags & IO_SHARED6 && len >= 14 && uw_be16(h + 12) == 0x86dd)
+		return is_ours6(p, h, len);
+	if (!(p->l.flags & IO_SHARED) || len < 14 + 20 || uw_be16(h + 12) != 0x0800)
 		return true;
 	l4 = 14 + (h[14] & 15u) * 4;
 	if (len < l4 + 4)
@@ -46,148 +74,174 @@ static uint32_t marks_of(const struct virtio_net_hdr *vnet)
 	return vnet->flags & good ? IO_FRAME_SUM_GOOD : 0;
 }
 
-/* ---- one call -------------------------------------------------------------------------------- */
-
-static uint32_t small_room(const struct packet_link *p)
+static uint32_t marks_at(const uint8_t *frame)
 {
-	return p->frames.small.room - FRAMES_HEADROOM;
-}
-
-/* The socket writes the virtio-net header right in front of the frame. Returns the parts. */
-static unsigned lay_out(struct packet_link *p, unsigned i, struct iovec *part)
-{
-	struct io_frame *small = p->rx.small[i], *large = p->rx.large[i];
-	uint32_t room = small_room(p);
-
-	if (!small) {
-		part[0] = (struct iovec){ large->data - VNET, VNET + FRAMES_LARGE };
-		return 1;
-	}
-	part[0] = (struct iovec){ small->data - VNET, VNET + room };
-	part[1] = (struct iovec){ large->data + room, FRAMES_LARGE - room };
-	return 2;
-}
-
-/* How many of n places have room for a frame. */
-static unsigned make_room(struct packet_link *p, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (!p->rx.small[i])
-			p->rx.small[i] = frames_take(&p->frames.small, &p->l);
-		if (!p->rx.large[i])
-			p->rx.large[i] = frames_take(&p->frames.large, &p->l);
-		if (!p->rx.large[i])
-			return i;
-	}
-	return n;
-}
-
-/* The frame of len octets that was written to place i, which is empty then. */
-static struct io_frame *take(struct packet_link *p, unsigned i, size_t len)
-{
-	struct io_frame *small = p->rx.small[i], *f = p->rx.large[i];
-	uint32_t room = small_room(p);
-
-	if (small && len <= room) {
-		f = small;
-		p->rx.small[i] = NULL;
-	} else {
-		if (small)
-			memcpy(f->data, small->data, room);
-		p->rx.large[i] = NULL;
-	}
-	f->len = (uint32_t)len;
-	return f;
-}
-
-/* What place i got, got octets with the virtio-net header; NULL: it is not wanted. */
-static struct io_frame *look_at(struct packet_link *p, unsigned i, size_t got)
-{
-	struct io_frame *first = p->rx.small[i] ? p->rx.small[i] : p->rx.large[i], *f;
 	struct virtio_net_hdr vnet;
 
-	if (got <= VNET)
-		return NULL;
-	if (got - VNET > FRAMES_LARGE) {
-		p->l.stats.rx_drops++;
+	memcpy(&vnet, frame - VNET, VNET);
+	return marks_of(&vnet);
+}
+
+/* A small frame, if that is enough: a few octets should not hold 64 KiB. NULL: no memory now. */
+static struct io_frame *room_for(struct packet_link *p, uint32_t len)
+{
+	bool small = len <= p->frames.small.room - FRAMES_HEADROOM;
+
+	return frames_take(small ? &p->frames.small : &p->frames.large, &p->l);
+}
+
+/* ---- frames in their slots ------------------------------------------------------------------- */
+
+/* False: no memory, and it stays where it is. *f NULL: it is not wanted. */
+static bool take_slot(struct packet_link *p, const struct rx_slot *s, struct io_frame **f)
+{
+	*f = NULL;
+	p->l.stats.rx_drops += s->lost;
+	if (s->lost || !is_ours(p, s->frame, s->len))
+		return true;
+	*f = room_for(p, s->len);
+	if (!*f)
+		return false;
+	memcpy((*f)->data, s->frame, s->len);
+	(*f)->len = s->len;
+	(*f)->marks = marks_at(s->frame);
+	return true;
+}
+
+/* ---- frames in the socket's queue ------------------------------------------------------------ */
+
+struct call {
+	struct mmsghdr m[AT_ONCE];
+	struct iovec part[AT_ONCE];
+	struct io_frame *f[AT_ONCE];
+	unsigned n;
+};
+
+static void lay_out(struct call *c, struct io_frame *f)
+{
+	/* The socket writes the virtio-net header right in front of the frame. */
+	c->part[c->n] = (struct iovec){ f->data - VNET, f->buf + f->room - f->data + VNET };
+	c->m[c->n].msg_hdr = (struct msghdr){ .msg_iov = &c->part[c->n], .msg_iovlen = 1 };
+	c->f[c->n++] = f;
+}
+
+/* Room for those that come next in the queue, n at most. */
+static void prepare(struct packet_link *p, const struct rx_ring *r, struct call *c, unsigned n)
+{
+	struct rx_slot s;
+	struct io_frame *f;
+
+	c->n = 0;
+	while (c->n < n && c->n < AT_ONCE && rx_ring_look(r, c->n, &s) && s.queued) {
+		f = room_for(p, s.len);
+		if (!f)
+			return;
+		lay_out(c, f);
+	}
+}
+
+/* Frame i, of which got octets came with the virtio-net header; NULL: it is not wanted. */
+static struct io_frame *look_at(struct packet_link *p, const struct call *c, unsigned i, size_t got)
+{
+	struct io_frame *f = c->f[i];
+	bool whole = got > VNET && got <= c->part[i].iov_len;
+
+	p->l.stats.rx_drops += !whole;
+	if (!whole || !is_ours(p, f->data, got - VNET)) {
+		frames_free(f);
 		return NULL;
 	}
-	if (!is_ours(p, first->data, got - VNET))
-		return NULL;
-	memcpy(&vnet, first->data - VNET, VNET);
-	f = take(p, i, got - VNET);
-	f->marks = marks_of(&vnet);
+	f->len = (uint32_t)(got - VNET);
+	f->marks = marks_at(f->data);
 	return f;
 }
 
-/* Up to n frames from one of the sockets, n <= PACKET_AT_ONCE. False: nothing more is there. */
-static bool receive(struct packet_link *p, int fd, struct io_frame **v, unsigned *n)
+/* How many slots the answer of the socket settles. A slot whose frame is not in the queue would
+ * stop the link for ever; the socket tells an error of its own (ENETDOWN) once, and the frames are
+ * there. */
+static unsigned settled(struct packet_link *p, int came)
 {
-	struct iovec part[PACKET_AT_ONCE][2];
-	struct mmsghdr m[PACKET_AT_ONCE];
-	unsigned asked = make_room(p, *n), at = 0;
+	if (came >= 0 || errno != EAGAIN)
+		return came > 0 ? (unsigned)came : 0;
+	p->l.stats.rx_drops++;
+	return 1;
+}
+
+/* Up to *n of the frames that are queued next; *n: how many came and are wanted. False: none came.
+ */
+static bool receive_queued(struct packet_link *p, struct packet_socket *s, struct io_frame **v,
+			   unsigned *n)
+{
+	struct call c;
+	unsigned at = 0, done;
 	int came;
 
-	memset(m, 0, asked * sizeof(m[0]));
-	for (unsigned i = 0; i < asked; i++) {
-		m[i].msg_hdr.msg_iov = part[i];
-		m[i].msg_hdr.msg_iovlen = lay_out(p, i, part[i]);
-	}
+	prepare(p, &s->ring, &c, *n);
 	*n = 0;
-	came = asked ? recvmmsg(fd, m, asked, MSG_DONTWAIT | MSG_TRUNC, NULL) : 0;
-	for (int i = 0; i < came; i++) {
-		v[at] = look_at(p, (unsigned)i, m[i].msg_len);
-		if (v[at] && fd == p->local)
-			lo_learn(&p->lo, v[at]->data, v[at]->len);
-		at += v[at] != NULL;
+	if (!c.n)
+		return false;
+	came = recvmmsg(s->fd, c.m, c.n, MSG_DONTWAIT | MSG_TRUNC, NULL);
+	done = settled(p, came);
+	for (unsigned i = 0; i < c.n; i++) {
+		if ((int)i >= came)
+			frames_free(c.f[i]);
+		else if ((v[at] = look_at(p, &c, i, c.m[i].msg_len)))
+			at++;
 	}
+	rx_ring_give_back(&s->ring, done);
 	*n = at;
-	return came > 0 && (unsigned)came == asked;
+	return done;
 }
 
 /* ---- a burst --------------------------------------------------------------------------------- */
 
-/* Where frames come merged, a few of them are what the caches hold. */
-static void learn(struct packet_link *p, uint64_t octets, unsigned frames)
+/* Frames for which the kernel had no slot. */
+static void count_gap(struct packet_link *p, int fd)
 {
-	p->rx.ask = frames && octets / frames > small_room(p) ? MERGED_AT_ONCE : PACKET_AT_ONCE;
+	struct tpacket_stats st;
+	socklen_t n = sizeof(st);
+
+	if (!getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &st, &n))
+		p->l.stats.rx_drops += st.tp_drops;
 }
 
 /* From one of the sockets; returns how many. */
-static unsigned receive_some(struct packet_link *p, int fd, struct io_frame **v, unsigned n)
+static unsigned receive_some(struct packet_link *p, struct packet_socket *s, struct io_frame **v,
+			     unsigned n)
 {
 	uint64_t octets = 0;
 	unsigned got = 0, some;
+	struct rx_slot slot;
 	bool more = true;
 
-	while (more && got < n && octets < BURST_OCTETS) {
-		some = p->rx.ask && p->rx.ask < n - got ? p->rx.ask : n - got;
-		if (some > PACKET_AT_ONCE)
-			some = PACKET_AT_ONCE;
-		more = receive(p, fd, v + got, &some);
+	while (more && got < n && octets < BURST_OCTETS && rx_ring_look(&s->ring, 0, &slot)) {
+		if (slot.gap)
+			count_gap(p, s->fd);
+		some = n - got;
+		if (slot.queued) {
+			more = receive_queued(p, s, v + got, &some);
+		} else {
+			more = take_slot(p, &slot, &v[got]);
+			some = more && v[got];
+			rx_ring_give_back(&s->ring, more);
+		}
 		for (unsigned i = 0; i < some; i++)
 			octets += v[got++]->len;
-		learn(p, octets, got);
 	}
 	p->l.stats.rx_frames += got;
 	p->l.stats.rx_bytes += octets;
 	return got;
 }
 
-/* lo is looked at each time while something comes from it, else now and then: most programs have no
- * peer there, and a system call that finds nothing is time lost. */
+/* Neither socket keeps the other one waiting. */
 unsigned packet_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct packet_link *p = packet_link_of(l);
-	unsigned got = receive_some(p, p->fd, v, n), local;
+	unsigned share = rx_ring_any(&p->local.ring) ? (n + 1) / 2 : n;
+	unsigned got = receive_some(p, &p->wire, v, share), end;
 
-	if (p->local < 0 || got == n || p->local_turn-- > 0)
-		return got;
-	local = receive_some(p, p->local, v + got, n - got);
-	if (local)
-		p->local_calm = LOCAL_CALM;
-	else if (p->local_calm)
-		p->local_calm--;
-	p->local_turn = p->local_calm ? 0 : LOCAL_TURN;
-	return got + local;
+	end = got + receive_some(p, &p->local, v + got, n - got);
+	for (unsigned i = got; i < end; i++)
+		lo_learn(&p->lo, v[i]->data, v[i]->len);
+	return end;
 }

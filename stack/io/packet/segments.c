@@ -19,7 +19,7 @@ enum {
 };
 enum { IP6_LENGTH = 4, IP6_NEXT = 6, IP6_ADDRS = 8 };
 enum { TCP_SEQ = 4, TCP_OFFSET = 12, TCP_FLAGS = 13, TCP_SUM = 16 };
-enum { FLAG_PSH = 0x08, FLAG_ACK = 0x10 };
+enum { FLAG_FIN = 0x01, FLAG_PSH = 0x08, FLAG_ACK = 0x10, FLAG_CWR = 0x80 };
 /* What a receiver's pbuf can count, of which the Ethernet header is part. */
 enum { IP_MAX = 65535 - ETHER };
 
@@ -161,6 +161,14 @@ static uint16_t pseudo_header(const struct segment *s, const uint8_t *h, uint32_
 				  : uw_sum_add(sum, ip + IP4_ADDRS, 8));
 }
 
+static void sum_ip(const struct segment *s, uint8_t *h)
+{
+	if (s->ip6)
+		return;
+	uw_put16(h + ETHER + IP4_SUM, 0);
+	uw_put16(h + ETHER + IP4_SUM, (uint16_t)~uw_sum_fold(uw_sum_add(0, h + ETHER, IP4_LEN)));
+}
+
 static void ask(const struct segment *s, uint8_t *h, uint32_t payload, struct virtio_net_hdr *vnet)
 {
 	unsigned at = ETHER + s->ip;
@@ -171,12 +179,67 @@ static void ask(const struct segment *s, uint8_t *h, uint32_t payload, struct vi
 	vnet->csum_offset = TCP_SUM;
 }
 
+/* RFC 3168 §6.1.2: CWR is on the first segment of the cut only. */
+static void ask_cut(const struct segment *s, unsigned cut, struct virtio_net_hdr *vnet)
+{
+	vnet->gso_type = s->ip6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
+	if (tcp_of(s)[TCP_FLAGS] & FLAG_CWR)
+		vnet->gso_type |= VIRTIO_NET_HDR_GSO_ECN;
+	vnet->gso_size = (uint16_t)cut;
+	vnet->hdr_len = (uint16_t)s->headers;
+}
+
 void segment_ask_sum(struct io_frame *f, struct virtio_net_hdr *vnet)
 {
 	struct segment s;
 
 	if (segment_read(f, &s))
 		ask(&s, f->data, s.payload, vnet);
+}
+
+void segment_ask_cut(struct io_frame *f, struct virtio_net_hdr *vnet)
+{
+	struct segment s;
+
+	if (!segment_read(f, &s))
+		return;
+	ask(&s, f->data, s.payload, vnet);
+	ask_cut(&s, f->cut, vnet);
+}
+
+unsigned segment_pieces(const struct io_frame *f)
+{
+	struct segment s;
+
+	if (!f->cut || f->len <= f->cut || !segment_read(f, &s) || s.payload <= f->cut)
+		return 1;
+	return (s.payload + f->cut - 1) / f->cut;
+}
+
+unsigned segment_piece(const struct io_frame *f, unsigned i, uint8_t *h,
+		       struct virtio_net_hdr *vnet, struct uw_span *payload)
+{
+	struct segment s;
+	uint32_t at = i * f->cut, n;
+	uint8_t *tcp;
+
+	if (!segment_read(f, &s) || at >= s.payload)
+		return 0;
+	n = s.payload - at < f->cut ? s.payload - at : f->cut;
+	*payload = (struct uw_span){ f->data + s.headers + at, n };
+	memcpy(h, f->data, s.headers);
+	tcp = h + ETHER + s.ip;
+	uw_put32(tcp + TCP_SEQ, uw_be32(tcp + TCP_SEQ) + at);
+	if (i)
+		tcp[TCP_FLAGS] &= (uint8_t)~FLAG_CWR;
+	if (at + n < s.payload)
+		tcp[TCP_FLAGS] &= (uint8_t) ~(FLAG_PSH | FLAG_FIN);
+	put_ip_length(&s, h, n);
+	if (!s.ip6)
+		uw_put16(h + ETHER + IP4_ID, (uint16_t)(uw_be16(h + ETHER + IP4_ID) + i));
+	sum_ip(&s, h);
+	ask(&s, h, n, vnet);
+	return s.headers;
 }
 
 unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *h,
@@ -192,11 +255,7 @@ unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *h,
 	memcpy(h, a.frame, a.headers);
 	h[ETHER + a.ip + TCP_FLAGS] = tcp_of(&last)[TCP_FLAGS];
 	put_ip_length(&a, h, payload);
-	if (!a.ip6) {
-		uw_put16(h + ETHER + IP4_SUM, 0);
-		uw_put16(h + ETHER + IP4_SUM,
-			 (uint16_t)~uw_sum_fold(uw_sum_add(0, h + ETHER, IP4_LEN)));
-	}
+	sum_ip(&a, h);
 	*vnet = (struct virtio_net_hdr){ .gso_type = a.ip6 ? VIRTIO_NET_HDR_GSO_TCPV6
 							   : VIRTIO_NET_HDR_GSO_TCPV4,
 					 .gso_size = (uint16_t)a.payload,

@@ -10,6 +10,7 @@
 
 #include <linux/virtio_net.h>
 
+#include "base/span.h"
 #include "io/io.h"
 
 #define SEGMENTS_MAX	 64u		   /* most segments in one merged frame */
@@ -40,5 +41,14 @@ unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *out,
 /* Let the kernel compute the TCP checksum of f: sets *vnet and the checksum field. A frame without
  * TCP is not changed. */
 void segment_ask_sum(struct io_frame *f, struct virtio_net_hdr *vnet);
+
+/* The same, and have the kernel cut it into segments of f->cut octets. */
+void segment_ask_cut(struct io_frame *f, struct virtio_net_hdr *vnet);
+/* How many segments a frame of the link's own is to be cut into; 1: it is one. */
+unsigned segment_pieces(const struct io_frame *f);
+/* Write the headers of piece number i of such a frame to `out` (SEGMENTS_HEADERS octets) and the
+ * instructions to the kernel to *vnet. Returns their length; *payload is the piece's octets. */
+unsigned segment_piece(const struct io_frame *f, unsigned i, uint8_t *out,
+		       struct virtio_net_hdr *vnet, struct uw_span *payload);
 
 #endif

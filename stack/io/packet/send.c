@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames to the packet socket: segments of one flow as one frame that the kernel cuts. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -9,6 +10,8 @@
 #include "io/packet/segments.h"
 
 #define MACS	    12u
+#define ETHER	    14u
+#define IP6_LEN	    40u
 #define PARTS	    (4 + 2 * SEGMENTS_MAX)
 #define REFUSED_MAX 16u /* merged frames in a row: this device takes none */
 
@@ -68,6 +71,25 @@ static bool fill_single(struct message *m, const struct packet_link *p, struct i
 	return add_frame(m, f->next, 0);
 }
 
+/* Piece i of a frame that the kernel does not cut. */
+static bool fill_piece(struct message *m, const struct packet_link *p, const struct io_frame *f,
+		       unsigned i)
+{
+	struct uw_span payload;
+	unsigned headers;
+
+	memset(&m->vnet, 0, sizeof(m->vnet));
+	m->n = 0;
+	m->octets = 0;
+	headers = segment_piece(f, i, m->head, &m->vnet, &payload);
+	if (!headers)
+		return false;
+	add(m, &m->vnet, sizeof(m->vnet));
+	add_headers(m, p, m->head, headers);
+	add(m, payload.p, payload.n);
+	return true;
+}
+
 static bool fill_run(struct message *m, const struct packet_link *p, struct io_frame *const *v,
 		     unsigned n)
 {
@@ -88,7 +110,7 @@ static bool fill_run(struct message *m, const struct packet_link *p, struct io_f
 /* To another process of this host (io_ops.is_ours). */
 static bool is_local(const struct packet_link *p, const struct io_frame *f)
 {
-	return p->local >= 0 && !memcmp(f->data, p->l.mac, sizeof(p->l.mac));
+	return p->local.fd >= 0 && !memcmp(f->data, p->l.mac, sizeof(p->l.mac));
 }
 
 /* 0 or an errno. */
@@ -96,26 +118,64 @@ static int send_message(const struct packet_link *p, struct message *m, const st
 {
 	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
 
-	return sendmsg(is_local(p, f) ? p->local : p->fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
+	return sendmsg(is_local(p, f) ? p->local.fd : p->wire.fd, &h, MSG_DONTWAIT) < 0 ? errno : 0;
 }
 
-/* To one of the kernel's; the frame that the next receive uses is the room for it. */
+/* A long segment, for the kernel to cut. */
+static int send_whole(struct packet_link *p, struct io_frame *f)
+{
+	struct message m = { .n = 0 };
+
+	segment_ask_cut(f, &m.vnet);
+	add(&m, &m.vnet, sizeof(m.vnet));
+	add_headers(&m, p, f->data, f->len);
+	return send_message(p, &m, f);
+}
+
+/* To one of the kernel's. */
 static int send_to_kernel(struct packet_link *p, const struct io_frame *f)
 {
-	struct io_frame **room = &p->rx.large[0];
+	struct io_frame *room = frames_take(&p->frames.large, &p->l);
+	int err;
 
-	if (!*room)
-		*room = frames_take(&p->frames.large, &p->l);
-	return *room ? lo_send(&p->lo, f, (*room)->data) : ENOBUFS;
+	if (!room)
+		return ENOBUFS;
+	err = lo_send(&p->lo, f, room->data);
+	frames_free(room);
+	return err;
+}
+
+/* To a multicast group (RFC 1112 §6.4, RFC 2464 §7), but for IPv6's neighbours: the members may be
+ * processes of this host, too. */
+static bool is_to_group(const struct packet_link *p, const struct io_frame *f)
+{
+	const uint8_t *h = f->data;
+
+	if (p->local.fd < 0 || f->len < ETHER + IP6_LEN)
+		return false;
+	return h[0] == 0x01 || (h[0] == 0x33 && h[1] == 0x33 && h[ETHER + 6] == IPPROTO_UDP);
+}
+
+/* What no member hears is lost, as on a wire. */
+static void copy_to_local(const struct packet_link *p, struct message *m)
+{
+	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
+	ssize_t unused = sendmsg(p->local.fd, &h, MSG_DONTWAIT);
+
+	(void)unused;
 }
 
 static int send_one(struct packet_link *p, struct io_frame *f)
 {
 	struct message m;
+	int err;
 
 	if (is_local(p, f) && lo_is_kernels(&p->lo, f))
 		return send_to_kernel(p, f);
-	return fill_single(&m, p, f) ? send_message(p, &m, f) : EMSGSIZE;
+	err = fill_single(&m, p, f) ? send_message(p, &m, f) : EMSGSIZE;
+	if (!err && is_to_group(p, f))
+		copy_to_local(p, &m);
+	return err;
 }
 
 static void count(struct packet_link *p, struct io_frame **v, unsigned n)
@@ -145,6 +205,13 @@ static bool send_single(struct packet_link *p, struct io_frame **v)
 	return true;
 }
 
+/* An interface that is down takes nothing, merged or not. */
+static void refused(struct packet_link *p, int err)
+{
+	if (err != ENETDOWN && ++p->refused == REFUSED_MAX)
+		p->merges = false;
+}
+
 /* Returns how many of the n went, n >= 2. */
 static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
 {
@@ -161,12 +228,58 @@ static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
 		count(p, v, n);
 		return n;
 	}
-	if (++p->refused == REFUSED_MAX)
-		p->merges = false;
+	refused(p, err);
 	while (sent < n && send_single(p, v + sent))
 		sent++;
 	p->l.stats.tx_unmerged += sent;
 	return sent;
+}
+
+/* A long segment is gone; without `sent` nothing of it went. */
+static void count_long(struct packet_link *p, struct io_frame **v, bool sent)
+{
+	p->l.stats.tx_bytes += sent ? (*v)->len : 0;
+	io_free_chain(*v);
+}
+
+/* What the kernel does not take is lost as on a wire. False: it has no room now, nothing went, and
+ * the frame stays the caller's. */
+static bool send_pieces(struct packet_link *p, struct io_frame **v, unsigned n)
+{
+	struct message m;
+	unsigned i = 0;
+	int err = 0;
+
+	while (i < n && !err) {
+		err = fill_piece(&m, p, *v, i) ? send_message(p, &m, *v) : EMSGSIZE;
+		i += !err;
+	}
+	if (!i && err == EAGAIN)
+		return false;
+	p->l.stats.tx_unmerged += i;
+	p->l.stats.tx_frames += i;
+	p->l.stats.tx_drops += n - i;
+	count_long(p, v, i > 0);
+	return true;
+}
+
+/* A long segment of n pieces. False: the socket has no room now. */
+static bool send_long(struct packet_link *p, struct io_frame **v, unsigned n)
+{
+	int err = p->merges ? send_whole(p, *v) : EMSGSIZE;
+
+	if (err == EAGAIN)
+		return false;
+	if (err) {
+		refused(p, err);
+		return send_pieces(p, v, n);
+	}
+	p->refused = 0;
+	p->l.stats.tx_merged += n;
+	p->l.stats.tx_frames += n;
+	p->l.stats.tx_chains++;
+	count_long(p, v, true);
+	return true;
 }
 
 static bool may_merge(const struct packet_link *p, const struct io_frame *f)
@@ -180,9 +293,14 @@ unsigned packet_tx(struct io_link *l, struct io_frame **v, unsigned n)
 	unsigned sent = 0;
 
 	while (sent < n) {
-		unsigned run = may_merge(p, v[sent]) ? segments_run(v + sent, n - sent) : 1, gone;
+		unsigned pieces = segment_pieces(v[sent]), run = 1, gone;
 
-		gone = run > 1 ? send_run(p, v + sent, run) : send_single(p, v + sent);
+		if (pieces > 1) {
+			gone = send_long(p, v + sent, pieces);
+		} else {
+			run = may_merge(p, v[sent]) ? segments_run(v + sent, n - sent) : 1;
+			gone = run > 1 ? send_run(p, v + sent, run) : send_single(p, v + sent);
+		}
 		sent += gone;
 		if (gone < run)
 			break;

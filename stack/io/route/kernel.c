@@ -16,7 +16,9 @@
 #define ANSWER_MS 2000
 #define CALM_MS	  20 /* changes come in groups */
 
-#define GROUPS (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE)
+#define GROUPS                                                                                     \
+	(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR |               \
+	 RTMGRP_IPV6_ROUTE)
 
 static int open_socket(unsigned groups)
 {
@@ -106,6 +108,7 @@ static enum route_read read_once(struct route_watch *w, struct route_kernel *k)
 		uint8_t family;
 	} what[] = { { RTM_GETLINK, AF_UNSPEC },
 		     { RTM_GETADDR, AF_INET },
+		     { RTM_GETADDR, AF_INET6 },
 		     { RTM_GETROUTE, AF_INET },
 		     { RTM_GETROUTE, AF_INET6 } };
 	enum route_read all = ROUTE_DONE;

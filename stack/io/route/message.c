@@ -134,15 +134,37 @@ static void read_link(struct route_kernel *k, const struct ifinfomsg *m, size_t 
 	k->running = k->up && m->ifi_flags & IFF_RUNNING;
 }
 
+static void read_addr6(struct route_kernel *k, const struct ifaddrmsg *m, const struct attrs *a)
+{
+	struct uw_net one = { .bits = m->ifa_prefixlen };
+	uint32_t flags = m->ifa_flags;
+
+	get_u32(a->of[IFA_FLAGS], &flags);
+	if (flags & IFA_F_TENTATIVE && !(flags & (IFA_F_OPTIMISTIC | IFA_F_DADFAILED))) {
+		k->tentative = true;
+		return;
+	}
+	if (flags & (IFA_F_TEMPORARY | IFA_F_DADFAILED) || m->ifa_prefixlen > 128 ||
+	    k->n_addr6 == ROUTE_ADDRS_MAX ||
+	    !get_ip(a->of[IFA_LOCAL] ? a->of[IFA_LOCAL] : a->of[IFA_ADDRESS], AF_INET6, &one.ip))
+		return;
+	if (flags & IFA_F_DEPRECATED)
+		k->deprecated6 |= (uint32_t)1 << k->n_addr6;
+	k->addr6[k->n_addr6++] = one;
+}
+
 static void read_addr(struct route_kernel *k, const struct ifaddrmsg *m, size_t n)
 {
 	struct uw_net one = { 0 };
 	struct attrs a;
 
-	if ((int)m->ifa_index != k->index || m->ifa_family != AF_INET || m->ifa_prefixlen > 32 ||
-	    k->n_addr == ROUTE_ADDRS_MAX)
+	if ((int)m->ifa_index != k->index)
 		return;
 	read_attrs(m + 1, n - sizeof(*m), &a);
+	if (m->ifa_family == AF_INET6)
+		read_addr6(k, m, &a);
+	if (m->ifa_family != AF_INET || m->ifa_prefixlen > 32 || k->n_addr == ROUTE_ADDRS_MAX)
+		return;
 	if (!get_ip(a.of[IFA_LOCAL] ? a.of[IFA_LOCAL] : a.of[IFA_ADDRESS], AF_INET, &one.ip))
 		return;
 	one.bits = (uint8_t)(UW_IP_V4_BITS + m->ifa_prefixlen);

@@ -20,6 +20,11 @@ struct route_kernel {
 	/* its IPv4 addresses, with their prefixes, the primary one first; more are not kept */
 	struct uw_net addr[ROUTE_ADDRS_MAX];
 	unsigned n_addr;
+	/* its IPv6 addresses that stay (no temporary ones, RFC 8981), in the kernel's order */
+	struct uw_net addr6[ROUTE_ADDRS_MAX];
+	uint32_t deprecated6; /* bit i: addr6[i] is not for new connections (RFC 4862 §5.5.4) */
+	unsigned n_addr6;
+	bool tentative; /* of some it is not yet known whether another host has them */
 };
 
 enum route_read {
