@@ -8,7 +8,9 @@
 #include <rte_mempool.h>
 
 #include "frame.h"
+#include "io/fds.h"
 #include "io/log.h"
+#include "io/shm.h"
 
 _Static_assert(sizeof(struct rte_mbuf) % _Alignof(struct io_frame) == 0,
 	       "the private area must be aligned for io_frame");
@@ -53,6 +55,16 @@ static void frame_init(struct rte_mempool *mp, void *arg, void *obj, unsigned id
 	f->room = m->buf_len;
 }
 
+static void frame_init_shared(struct rte_mempool *mp, void *arg, void *obj, unsigned idx)
+{
+	const struct frame_arena *a = arg;
+	struct io_frame *f = frame_of(obj);
+
+	(void)mp;
+	f->buf = a->base + (size_t)idx * a->stride;
+	f->room = a->stride;
+}
+
 /*
  * Last in, first out ("stack"), because our threads are none of the EAL's and so have no cache
  * of their own: from the default ring each buffer taken would be the coldest of all.
@@ -64,8 +76,21 @@ static struct rte_mempool *pool_open(const char *what, unsigned n, unsigned room
 
 	snprintf(name, sizeof(name), "uwarp-%s-%u", what, atomic_fetch_add(&serial, 1));
 	struct rte_mempool *mp = rte_pktmbuf_pool_create_by_ops(
-		name, n, 0, FRAME_PRIV, (uint16_t)(FRAME_HEADROOM + room), SOCKET_ID_ANY, "stack");
+		name, n, 0, FRAME_PRIV, (uint16_t)room, SOCKET_ID_ANY, "stack");
 	return mp;
+}
+
+static struct rte_mempool *tx_open(struct frame_pools *p, unsigned room)
+{
+	struct frame_arena *a = &p->arena;
+
+	if (!p->shared)
+		return pool_open("tx", p->ntx, FRAME_HEADROOM + room);
+	a->stride = RTE_ALIGN_CEIL(FRAME_HEADROOM + room, RTE_CACHE_LINE_SIZE);
+	a->size = RTE_ALIGN_CEIL((size_t)p->ntx * a->stride, (size_t)SMALL_PAGE);
+	a->base = shm_make("uwarp-sent", a->size, true, &a->fd);
+	a->fd = fds_keep(a->fd);
+	return a->base && a->fd >= 0 ? pool_open("tx", p->ntx, 0) : NULL;
 }
 
 static void pool_close(struct rte_mempool *mp)
@@ -74,19 +99,30 @@ static void pool_close(struct rte_mempool *mp)
 		rte_mempool_free(mp);
 }
 
+/* An arena lives as long as a frame of its pool is in use, as the pool does. */
+static void pools_free(struct frame_pools *p)
+{
+	if (p->shared && (!p->tx || rte_mempool_full(p->tx))) {
+		shm_unmap(p->arena.base, p->arena.size);
+		fds_close(p->arena.fd);
+	}
+	pool_close(p->rx);
+	pool_close(p->tx);
+	p->rx = p->tx = NULL;
+	p->arena = (struct frame_arena){ .fd = -1 };
+}
+
 /* The spare pools if they fit; if not, their memory is needed for ours. */
 static bool spare_take(struct frame_pools *p, unsigned room)
 {
 	pthread_mutex_lock(&spare.lock);
 	bool fit = spare.pools.rx && spare.room == room && spare.pools.nrx == p->nrx &&
-		   spare.pools.ntx == p->ntx;
-	if (fit) {
+		   spare.pools.ntx == p->ntx && spare.pools.shared == p->shared;
+	if (fit)
 		*p = spare.pools;
-	} else {
-		pool_close(spare.pools.rx);
-		pool_close(spare.pools.tx);
-	}
-	spare.pools.rx = spare.pools.tx = NULL;
+	else
+		pools_free(&spare.pools);
+	spare.pools = (struct frame_pools){ .arena = { .fd = -1 } };
 	pthread_mutex_unlock(&spare.lock);
 	return fit;
 }
@@ -94,12 +130,15 @@ static bool spare_take(struct frame_pools *p, unsigned room)
 uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned room)
 {
 	if (!spare_take(p, room)) {
-		p->rx = pool_open("rx", p->nrx, room);
-		p->tx = p->rx ? pool_open("tx", p->ntx, room) : NULL;
+		p->arena = (struct frame_arena){ .fd = -1 };
+		p->rx = pool_open("rx", p->nrx, FRAME_HEADROOM + room);
+		p->tx = p->rx ? tx_open(p, room) : NULL;
 	}
 	if (p->tx) {
 		rte_mempool_obj_iter(p->rx, frame_init, l);
 		rte_mempool_obj_iter(p->tx, frame_init, l);
+		if (p->shared)
+			rte_mempool_obj_iter(p->tx, frame_init_shared, &p->arena);
 		return UW_OK;
 	}
 	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s",
@@ -116,12 +155,10 @@ void frame_pools_close(struct frame_pools *p)
 	if (whole && !spare.pools.rx) {
 		spare.pools = *p;
 		spare.room = rte_pktmbuf_data_room_size(p->rx) - FRAME_HEADROOM;
-		p->rx = p->tx = NULL;
+		*p = (struct frame_pools){ .arena = { .fd = -1 } };
 	}
 	pthread_mutex_unlock(&spare.lock);
-	pool_close(p->rx);
-	pool_close(p->tx);
-	p->rx = p->tx = NULL;
+	pools_free(p);
 }
 
 struct io_frame *frame_alloc(struct rte_mempool *mp)

@@ -22,11 +22,21 @@ enum {
 	FRAME_ROOM_MAX = UINT16_MAX - RTE_PKTMBUF_HEADROOM,
 };
 
+/* Memory for the octets of frames to send that other processes may read. */
+struct frame_arena {
+	uint8_t *base; /* NULL: none */
+	size_t size;
+	uint32_t stride; /* octets for each frame */
+	int fd;
+};
+
 /* Two pools of buffers for one link. Frames to receive have a pool of their own, so that an
  * acknowledgement can be received even if all buffers to send wait for it. */
 struct frame_pools {
 	struct rte_mempool *rx, *tx;
 	unsigned nrx, ntx;
+	bool shared;		  /* the octets of frames to send are to lie in an arena */
+	struct frame_arena arena; /* with `shared` */
 };
 
 /* frame_pools_bytes: octets of memory for both pools. room: octets of a buffer after the headroom,

@@ -188,7 +188,7 @@ static void peer_read(struct fabric *f, struct peer *p)
 	if (rc == -EAGAIN)
 		return;
 	if (rc == 1 && m.type == MSG_READY && p->state == PEER_ANSWERING) {
-		join_ready(f, p, &fds);
+		join_ready(f, p, &m, &fds);
 		return;
 	}
 	msg_fds_close(&fds);

@@ -225,13 +225,15 @@ static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t po
 	return by_port && st == UW_E_UNREACHABLE ? UW_E_REFUSED : st;
 }
 
-static uw_status fabric_claim(struct io_link *l, uint16_t port)
+static uw_status fabric_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
+	(void)versions;
 	return registry_claim(&fabric_of(l)->registry, port);
 }
 
-static void fabric_release(struct io_link *l, uint16_t port)
+static void fabric_release(struct io_link *l, uint16_t port, unsigned versions)
 {
+	(void)versions;
 	registry_release(&fabric_of(l)->registry, port);
 }
 
@@ -348,15 +350,18 @@ static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cf
 	struct fabric_link *m = &f->link[i];
 
 	m->f = f;
-	m->lanes = (struct lane_set){
-		.link = &m->io, .faulty = &f->faulty, .on_fault = on_fault, .arg = f
-	};
+	m->lanes = (struct lane_set){ .link = &m->io,
+				      .pools = &m->pools,
+				      .faulty = &f->faulty,
+				      .on_fault = on_fault,
+				      .arg = f };
+	m->pools.arena.fd = -1;
 	m->io = (struct io_link){ .ops = &fabric_ops,
 				  .env = *env,
 				  .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
 				  .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
 				  .headroom = FRAME_HEADROOM,
-				  .flags = IO_P2P | IO_RINGS,
+				  .flags = IO_P2P | IO_RINGS | IO_INTACT,
 				  .bps = nominal_bps };
 }
 
@@ -425,6 +430,7 @@ static uw_status open_memory(struct fabric *f, const struct dpdk_config *cfg)
 
 		m->pools.nrx = RX_FRAMES;
 		m->pools.ntx = ntx;
+		m->pools.shared = f->n == 1;
 		st = frame_pools_open(&m->pools, &m->io, room);
 		m->lanes.rx = m->pools.rx;
 		if (!st && !lane_set_open(&m->lanes))

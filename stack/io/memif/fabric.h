@@ -126,8 +126,8 @@ UW_CHECK uw_status join_call(struct fabric *f, struct peer *p, uint64_t deadline
 /* All functions below: the control thread alone. */
 /* Answer a HELLO that came on fd. The function owns fd and *fds from now on. */
 void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_fds *fds);
-/* Handle READY from the caller. The function owns *fds from now on. */
-void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds);
+/* Handle READY, *m, from the caller. The function owns *fds from now on. */
+void join_ready(struct fabric *f, struct peer *p, const struct msg *m, struct msg_fds *fds);
 /* Send REFUSE on fd and close it. */
 void join_refuse(struct fabric *f, int fd, enum msg_why why);
 /* End the connection to a peer in any state. Its frames can be received for at most drain_ms more;

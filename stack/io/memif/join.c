@@ -42,18 +42,31 @@ struct msg join_msg(const struct fabric *f, enum msg_type type)
 			     .mtu = f->link[0].io.mtu };
 }
 
+/* The last message of a join: a descriptor, and what we lend. */
+static int send_ready(const struct fabric *f, int fd, int first)
+{
+	const struct frame_arena *a = &f->link[0].pools.arena;
+	struct msg m = join_msg(f, MSG_READY);
+
+	m.lends = (uint32_t)a->size;
+	return msg_send(fd, &m, first, a->fd);
+}
+
 /* The way from our link i to a peer. */
 static struct lane lane_to(const struct peer *p, unsigned i)
 {
 	struct pair *pair = p->pair;
 	unsigned queue = i % pair->shape.queues;
 	_Atomic uint32_t *word = bell_word(p->bell, queue);
+	struct lane_sender *sender = &pair->sender[queue];
+	struct ring_reader reader = ring_reader_of(&pair->shape, &pair->ours, &pair->theirs, queue);
 
+	reader.lent = pair->lent;
 	return (struct lane){ .addr = p->addr,
-			      .sender = &pair->sender[queue],
+			      .sender = sender,
+			      .lends = sender->lent ? sender : NULL,
 			      .receives = i == queue,
-			      .reader = ring_reader_of(&pair->shape, &pair->ours, &pair->theirs,
-						       queue),
+			      .reader = reader,
 			      .frame_max = pair->shape.frame_max,
 			      .ring = doorbell_ring_of(word, p->ring_fd) };
 }
@@ -188,18 +201,21 @@ static uw_status call_hello(struct call *c)
 
 static uw_status call_ready(struct call *c)
 {
-	struct msg m = join_msg(c->f, MSG_READY);
+	struct msg m;
 	struct msg_fds fds;
 
-	if (msg_send(c->fd, &m, c->pair->ours.fd, -1))
+	if (send_ready(c->f, c->fd, c->pair->ours.fd))
 		return UW_E_UNREACHABLE;
 	pair_sent(c->pair);
 	uw_status st = call_await(c, MSG_READY, &m, &fds);
 	if (st)
 		return st;
 	c->ring_fd = fds_keep(msg_fds_take(&fds, 0));
-	msg_fds_close(&fds);
-	return fds.lost ? no_fds_here(c) : UW_OK;
+	if (fds.lost) {
+		msg_fds_close(&fds);
+		return no_fds_here(c);
+	}
+	return pair_borrow(c->pair, m.lends, msg_fds_take(&fds, 1)) ? join_mismatch(c) : UW_OK;
 }
 
 static void call_undo(struct call *c)
@@ -403,11 +419,12 @@ void join_answer(struct fabric *f, int fd, const struct msg *hello, struct msg_f
 		pair_sent(p->pair);
 }
 
-void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds)
+void join_ready(struct fabric *f, struct peer *p, const struct msg *m, struct msg_fds *fds)
 {
-	struct msg ready = join_msg(f, MSG_READY);
 	uw_status st = pair_attach(p->pair, msg_fds_take(fds, 0));
 
+	if (!st)
+		st = pair_borrow(p->pair, m->lends, msg_fds_take(fds, 1));
 	msg_fds_close(fds);
 	if (st) {
 		join_end(f, p);
@@ -418,7 +435,7 @@ void join_ready(struct fabric *f, struct peer *p, struct msg_fds *fds)
 	p->state = PEER_UP;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
-	if (msg_send(p->fd, &ready, f->wait_fd, -1))
+	if (send_ready(f, p->fd, f->wait_fd))
 		join_end(f, p);
 }
 

@@ -7,9 +7,10 @@
 
 /*
  * A peer whose ring stays full this long is stopped or hung: its frames are dropped from then on
- * (TCP sends them again), so that it holds up nobody else. A descheduled peer is back sooner.
+ * (TCP sends them again, datagrams are lost), so that it holds up nobody else. A descheduled peer
+ * is back sooner, on a busy machine, too.
  */
-#define STUCK_MS 50
+#define STUCK_MS 500
 
 /* One burst takes RX_FEW frames, and more as long as they are short: what was copied should still
  * be in the cache when it is read. */
@@ -65,7 +66,11 @@ static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **
 			s->link->stats.no_frame++;
 			break;
 		}
-		memcpy(f->data, slot->octets, len);
+		if (ring_copy(&l->reader, slot, len, f->data) != RING_OK) {
+			lane_fail(s, l, "a frame outside of the memory that it lends");
+			io_free_chain(f);
+			break;
+		}
 		f->len = len;
 		ring_step(&l->reader);
 		v[got++] = f;
@@ -94,6 +99,71 @@ static unsigned poll_all(struct lane_set *s, struct io_frame **v, unsigned n)
 	}
 	s->turn++;
 	return got;
+}
+
+/* --- frames that are lent --- */
+
+/* Of frames before number `until`, which may lie before `settled`: then there is nothing new. */
+static void take_back(struct lane_set *s, struct lane_sender *to, uint32_t until)
+{
+	for (; to->nlent && (int32_t)(until - to->settled) > 0; to->settled++) {
+		struct io_frame **f = &to->lent[to->settled & to->ring.mask];
+
+		if (!*f)
+			continue;
+		io_free_chain(*f);
+		*f = NULL;
+		to->nlent--;
+		s->nlent--;
+	}
+}
+
+/* What the peer has copied is ours alone again. */
+static void settle(struct lane_set *s, struct lane *l)
+{
+	if (!l->sender || !l->sender->nlent || l->fault)
+		return;
+	if (ring_see(&l->sender->ring) != RING_OK)
+		lane_fail(s, l, "that it took frames which were never sent");
+	else
+		take_back(s, l->sender, l->sender->ring.seen);
+}
+
+static void settle_all(struct lane_set *s)
+{
+	for (unsigned i = 0; s->nlent && i < s->count; i++)
+		settle(s, &s->lane[i]);
+}
+
+/* Is this frame to be lent? *at: where it lies. Peers that take nothing hold half of the frames at
+ * most. */
+static bool may_lend(const struct lane_set *s, const struct lane_sender *to,
+		     const struct io_frame *f, size_t *at)
+{
+	const struct frame_arena *a = &s->pools->arena;
+
+	*at = (size_t)(f->data - a->base);
+	return to->lent && a->base && !f->next && f->len >= RING_LEND_MIN && f->link == s->link &&
+	       f->buf >= a->base && f->buf < a->base + a->size &&
+	       rte_mempool_avail_count(s->pools->tx) > s->pools->ntx / 2;
+}
+
+static enum ring_result lend(struct lane_set *s, struct lane_sender *to, struct io_frame *f,
+			     size_t at)
+{
+	uint32_t n = to->ring.next;
+	enum ring_result r = ring_lend(&to->ring, f, at);
+
+	if (r != RING_OK)
+		return r;
+	take_back(s, to, to->ring.seen);
+	if (!to->nlent++)
+		to->settled = n;
+	s->nlent++;
+	s->link->stats.tx_lent++;
+	f->link->ops->ref(f);
+	to->lent[n & to->ring.mask] = f;
+	return r;
 }
 
 /* --- peers --- */
@@ -171,6 +241,8 @@ void lane_remove(struct lane_set *s, uint32_t addr)
 	if (!l)
 		return;
 	drop_held(s, l);
+	if (l->lends)
+		take_back(s, l->lends, l->lends->ring.next);
 	*l = s->lane[--s->count];
 	s->turn = 0;
 }
@@ -234,11 +306,20 @@ static enum ring_result write_shared(struct lane *l, const struct io_frame *f, u
 	return r;
 }
 
-static enum ring_result lane_put(struct lane_set *s, struct lane *l, const struct io_frame *f,
+static enum ring_result write_own(struct lane_set *s, struct lane *l, struct io_frame *f,
+				  uint32_t len)
+{
+	size_t at;
+
+	if (may_lend(s, l->sender, f, &at))
+		return lend(s, l->sender, f, at);
+	return ring_write(&l->sender->ring, f, len);
+}
+
+static enum ring_result lane_put(struct lane_set *s, struct lane *l, struct io_frame *f,
 				 uint32_t len)
 {
-	enum ring_result r =
-		l->sender->shared ? write_shared(l, f, len) : ring_write(&l->sender->ring, f, len);
+	enum ring_result r = l->sender->shared ? write_shared(l, f, len) : write_own(s, l, f, len);
 
 	if (r == RING_FAULT)
 		lane_fail(s, l, "that it took frames which were never sent");
@@ -380,6 +461,7 @@ void lane_flush_all(struct lane_set *s)
 
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n)
 {
+	settle_all(s);
 	lane_flush_all(s);
 	return poll_all(s, v, RTE_MIN(n, (unsigned)FRAME_BURST));
 }

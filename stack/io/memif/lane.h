@@ -29,13 +29,20 @@ struct lane_sender {
 	pthread_mutex_t lock; /* if shared: held while writing */
 	uint64_t moved;	      /* if shared: number of frames written; under the lock */
 	bool shared;	      /* several stacks send to this queue */
+	/* For each slot the frame of which the peer has yet to copy the rest, or NULL. NULL instead
+	 * of the array: the queue's frames are copied whole. */
+	struct io_frame **lent;
+	unsigned nlent;
+	uint32_t settled; /* with nlent: no frame before this number is lent */
 };
 
 struct lane {
 	uint32_t addr; /* IPv4 address of the peer, network order */
 	struct lane_sender
 		*sender; /* NULL: the peer has left, and only its frames are still here */
-	bool receives;	 /* this stack receives from the ring; else another of our stacks does */
+	/* the same, also when the peer has left: frames may be lent still; NULL: never */
+	struct lane_sender *lends;
+	bool receives; /* this stack receives from the ring; else another of our stacks does */
 	struct ring_reader reader;
 	uint32_t frame_max;   /* most octets of a frame */
 	struct io_ring ring;  /* doorbell of the stack of the peer that receives */
@@ -50,12 +57,14 @@ struct lane {
 struct lane_set {
 	struct io_link *link;
 	struct rte_mempool *rx; /* buffers to receive into */
-	_Atomic bool *faulty;	/* set when a lane of any set has a fault */
+	const struct frame_pools *pools;
+	_Atomic bool *faulty; /* set when a lane of any set has a fault */
 	void (*on_fault)(void *arg);
 	void *arg;
 	struct lane *lane; /* array of LANE_MAX lanes, the first `count` in use */
 	unsigned count;
 	unsigned nheld; /* frames that wait for room, of all lanes */
+	unsigned nlent; /* frames that peers have yet to copy, of all lanes */
 	unsigned turn;	/* lane at which rx begins, so that no peer starves another */
 	/* by a hash of the address: number of the lane to look at first */
 	uint8_t hint[LANE_HINTS];

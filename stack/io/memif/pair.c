@@ -7,6 +7,13 @@
 
 _Static_assert((int)DPDK_QUEUES_MAX <= (int)RING_QUEUES_MAX, "each queue has a line of its own");
 
+/* A process of several stacks lends nothing: each has memory of its own. */
+static bool lend_room(struct pair *p)
+{
+	p->sender[0].lent = calloc(ring_slots(&p->shape), sizeof(*p->sender[0].lent));
+	return p->sender[0].lent;
+}
+
 struct pair *pair_new(unsigned mtu, unsigned queues, unsigned senders)
 {
 	struct pair *p = calloc(1, sizeof(*p));
@@ -25,6 +32,10 @@ struct pair *pair_new(unsigned mtu, unsigned queues, unsigned senders)
 		pthread_mutex_init(&p->sender[i].lock, NULL);
 		p->sender[i].shared = senders > queues;
 	}
+	if (senders == 1 && !lend_room(p)) {
+		pair_free(p);
+		return NULL;
+	}
 	return p;
 }
 
@@ -37,6 +48,11 @@ uw_status pair_attach(struct pair *p, int fd)
 	return st;
 }
 
+uw_status pair_borrow(struct pair *p, uint32_t size, int fd)
+{
+	return ring_lent_map(&p->lent, size, fd);
+}
+
 void pair_sent(struct pair *p)
 {
 	close(p->ours.fd);
@@ -47,9 +63,12 @@ void pair_free(struct pair *p)
 {
 	if (!p)
 		return;
-	for (unsigned i = 0; i < DPDK_QUEUES_MAX; i++)
+	for (unsigned i = 0; i < DPDK_QUEUES_MAX; i++) {
 		pthread_mutex_destroy(&p->sender[i].lock);
+		free(p->sender[i].lent);
+	}
 	ring_region_free(&p->ours);
 	ring_view_unmap(&p->theirs);
+	ring_view_unmap(&p->lent);
 	free(p);
 }

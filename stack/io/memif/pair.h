@@ -11,6 +11,7 @@ struct pair {
 	struct ring_shape shape;
 	struct ring_region ours; /* the region that we write */
 	struct ring_view theirs; /* the region that the peer writes */
+	struct ring_view lent;	 /* the peer's memory of frames to send */
 	struct lane_sender sender[DPDK_QUEUES_MAX];
 };
 
@@ -19,6 +20,8 @@ struct pair {
 struct pair *pair_new(unsigned mtu, unsigned queues, unsigned senders);
 /* The peer's region has come: map fd, which may be -1. Closes fd. */
 UW_CHECK uw_status pair_attach(struct pair *p, int fd);
+/* The same for the memory of frames to send that the peer lends. */
+UW_CHECK uw_status pair_borrow(struct pair *p, uint32_t size, int fd);
 /* The peer has our region's descriptor: close our copy. */
 void pair_sent(struct pair *p);
 /* p may be NULL. No lane may use the rings any more. */

@@ -58,6 +58,22 @@ uw_status ring_view_map(struct ring_view *v, const struct ring_shape *s, int fd)
 	return fits ? UW_E_NO_LINK : UW_E_INVAL;
 }
 
+uw_status ring_lent_map(struct ring_view *v, uint32_t size, int fd)
+{
+	*v = (struct ring_view){ .size = size };
+	if (!size && fd < 0)
+		return UW_OK;
+	if (!size || size > RING_LENT_MAX) {
+		if (fd >= 0)
+			close(fd);
+		*v = (struct ring_view){ 0 };
+		return UW_E_INVAL;
+	}
+	v->base = shm_map(fd, size, false);
+	v->size = v->base ? size : 0;
+	return v->base ? UW_OK : UW_E_NO_LINK;
+}
+
 void ring_view_unmap(struct ring_view *v)
 {
 	shm_unmap(v->base, v->size);

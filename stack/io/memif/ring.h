@@ -9,13 +9,15 @@
  *   page 0   one cache line for each queue: how many frames the maker has taken out of the peer's
  *            ring of that queue ("taken")
  *   then     one ring for each queue, of ring_slots() slots of ring_stride() octets
- *   slot     its turn, the frame's length, and the frame itself
+ *   slot     its turn, the frame's length, and the frame itself, or its headers and where in the
+ *            maker's memory of frames to send the rest lies (doc/adr/0043)
  *
  * A ring has one writer and one reader. Frame number n (from 0) lies in slot n % slots; the frame
  * is there once the slot's turn is n + 1. The writer may use a slot again when the reader's "taken"
- * has passed the slot. The place of a slot follows from its number alone, so turn, length and taken
- * are the only values of a peer that are used. A wrong turn means that no frame is there. A length
- * that no frame can have, or a taken beyond what was sent, is a fault of the peer.
+ * has passed the slot. The place of a slot follows from its number alone, so turn, length,
+ * rest and taken are the only values of a peer that are used. A wrong turn means that no frame is
+ * there. A length that no frame can have, a rest outside of the memory that the peer lends, or a
+ * taken beyond what was sent, is a fault of the peer.
  *
  * Memory order: the writer's store of turn (release) pairs with the reader's load (acquire); the
  * reader's store of taken (release) pairs with the writer's load (acquire).
@@ -37,13 +39,18 @@ enum {
 	RING_PAGE = 4096,
 	RING_QUEUES_MAX = RING_PAGE / RING_LINE,
 	RING_FRAME_MIN = 14, /* an Ethernet header */
-	RING_BEGIN = 48	     /* octets of a frame in the first cache line of its slot */
+	RING_BEGIN = 48,     /* octets of a frame in the first cache line of its slot */
+	RING_HEAD = 112,     /* octets of a lent frame that its slot has: two cache lines */
+	RING_LEND_MIN = 2048 /* shorter frames are copied whole */
 };
 
 struct ring_slot {
 	_Atomic uint32_t turn;
 	_Atomic uint32_t len;
-	uint32_t unused[2]; /* so that the frame begins on a multiple of 16 */
+	/* 0: the slot has all of the frame; else 1 + where in the writer's memory of frames to send
+	 * the octets from RING_HEAD on lie */
+	_Atomic uint32_t rest;
+	uint32_t unused; /* so that the frame begins on a multiple of 16 */
 	uint8_t octets[];
 };
 
@@ -60,7 +67,7 @@ struct ring_region {
 	int fd; /* descriptor to send to the peer; -1 after that */
 };
 
-/* A region of the peer's, which we read. */
+/* Memory of the peer's, which we read. */
 struct ring_view {
 	const uint8_t *base; /* NULL: none */
 	size_t size;
@@ -81,6 +88,7 @@ struct ring_reader {
 	uint32_t mask, stride, frame_max;
 	uint32_t next;		 /* number of the next frame to read */
 	_Atomic uint32_t *taken; /* in our region */
+	struct ring_view lent;	 /* the peer's memory of frames to send */
 };
 
 enum ring_result {
@@ -88,6 +96,8 @@ enum ring_result {
 	RING_NONE, /* the reader finds no frame, the writer no room */
 	RING_FAULT /* the peer wrote an invalid value */
 };
+
+enum { RING_LENT_MAX = 128 << 20 }; /* most octets that a process lends */
 
 uint32_t ring_slots(const struct ring_shape *s);
 uint32_t ring_stride(const struct ring_shape *s);
@@ -98,6 +108,8 @@ void ring_region_free(struct ring_region *r);
 /* Map the peer's region read-only. Closes fd, which may be -1. INVAL: fd is no memfd, is shorter
  * than agreed, or lacks the seal against shrinking. */
 UW_CHECK uw_status ring_view_map(struct ring_view *v, const struct ring_shape *s, int fd);
+/* The same for the memory of `size` octets that the peer lends; 0: it lends none. */
+UW_CHECK uw_status ring_lent_map(struct ring_view *v, uint32_t size, int fd);
 void ring_view_unmap(struct ring_view *v);
 
 /* The two ends of one queue of a pair. */
@@ -106,20 +118,46 @@ struct ring_writer ring_writer_of(const struct ring_shape *s, const struct ring_
 struct ring_reader ring_reader_of(const struct ring_shape *s, const struct ring_region *ours,
 				  const struct ring_view *theirs, unsigned queue);
 
+/* See how many frames the peer has taken by now. */
+static inline enum ring_result ring_see(struct ring_writer *w)
+{
+	w->seen = atomic_load_explicit(w->taken_by_peer, memory_order_acquire);
+	return w->next - w->seen > w->mask + 1 ? RING_FAULT : RING_OK;
+}
+
+/* Is there a free slot? */
+static inline enum ring_result ring_room(struct ring_writer *w)
+{
+	if (w->next - w->seen <= w->mask)
+		return RING_OK;
+	if (ring_see(w) != RING_OK)
+		return RING_FAULT;
+	return w->next - w->seen > w->mask ? RING_NONE : RING_OK;
+}
+
+static inline struct ring_slot *ring_next(const struct ring_writer *w)
+{
+	return (struct ring_slot *)(void *)(w->slots + (size_t)(w->next & w->mask) * w->stride);
+}
+
+static inline void ring_publish(struct ring_writer *w, struct ring_slot *s, uint32_t len,
+				uint32_t rest)
+{
+	atomic_store_explicit(&s->len, len, memory_order_relaxed);
+	atomic_store_explicit(&s->rest, rest, memory_order_relaxed);
+	atomic_store_explicit(&s->turn, ++w->next, memory_order_release);
+}
+
 /* Copy a frame of len octets, at most the agreed maximum, into the ring; the peer sees the frame at
  * once. NONE: the ring is full. */
 static inline enum ring_result ring_write(struct ring_writer *w, const struct io_frame *f,
 					  uint32_t len)
 {
-	if (w->next - w->seen > w->mask) {
-		w->seen = atomic_load_explicit(w->taken_by_peer, memory_order_acquire);
-		if (w->next - w->seen > w->mask + 1)
-			return RING_FAULT;
-		if (w->next - w->seen > w->mask)
-			return RING_NONE;
-	}
-	struct ring_slot *s =
-		(struct ring_slot *)(void *)(w->slots + (size_t)(w->next & w->mask) * w->stride);
+	enum ring_result r = ring_room(w);
+
+	if (r != RING_OK)
+		return r;
+	struct ring_slot *s = ring_next(w);
 	/* The reader polls the first cache line of the slot, so the first line is written last, in
 	 * one go. */
 	const uint8_t *first = f->data;
@@ -132,8 +170,22 @@ static inline enum ring_result ring_write(struct ring_writer *w, const struct io
 		to += f->len;
 	}
 	memcpy(s->octets, first, begin);
-	atomic_store_explicit(&s->len, len, memory_order_relaxed);
-	atomic_store_explicit(&s->turn, ++w->next, memory_order_release);
+	ring_publish(w, s, len, 0);
+	return RING_OK;
+}
+
+/* The same for a frame of one buffer of at least RING_LEND_MIN octets that lies `at` octets into
+ * our memory of frames to send: only its head is copied. The octets behind the head may not change
+ * before the peer has taken the frame. */
+static inline enum ring_result ring_lend(struct ring_writer *w, const struct io_frame *f, size_t at)
+{
+	enum ring_result r = ring_room(w);
+
+	if (r != RING_OK)
+		return r;
+	struct ring_slot *s = ring_next(w);
+	memcpy(s->octets, f->data, RING_HEAD);
+	ring_publish(w, s, f->len, (uint32_t)at + RING_HEAD + 1);
 	return RING_OK;
 }
 
@@ -154,6 +206,25 @@ static inline enum ring_result ring_length(const struct ring_reader *r, const st
 {
 	*len = atomic_load_explicit(&s->len, memory_order_relaxed);
 	return *len >= RING_FRAME_MIN && *len <= r->frame_max ? RING_OK : RING_FAULT;
+}
+
+/* Copy the frame in s, whose length is len, to `to`. FAULT: it lies outside of what the peer
+ * lends. */
+static inline enum ring_result ring_copy(const struct ring_reader *r, const struct ring_slot *s,
+					 uint32_t len, uint8_t *to)
+{
+	uint32_t rest = atomic_load_explicit(&s->rest, memory_order_relaxed);
+	uint32_t behind = len - RING_HEAD;
+
+	if (!rest) {
+		memcpy(to, s->octets, len);
+		return RING_OK;
+	}
+	if (len <= RING_HEAD || r->lent.size < behind || rest - 1 > r->lent.size - behind)
+		return RING_FAULT;
+	memcpy(to, s->octets, RING_HEAD);
+	memcpy(to + RING_HEAD, r->lent.base + (rest - 1), behind);
+	return RING_OK;
 }
 
 /* The frame was copied. ring_tell reports this to the writer. */

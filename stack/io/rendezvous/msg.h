@@ -2,14 +2,15 @@
 /*
  * Messages of two processes on a memif link over their control connection, a SOCK_SEQPACKET socket:
  * one record per message. The connection lives as long as the pair: a side that closes the
- * connection leaves the pair. Descriptors travel along: of shared memory, a page of doorbells and a
- * region of frames, and the eventfd that rings a doorbell (base/doorbell.h).
+ * connection leaves the pair. Descriptors travel along: of shared memory, a page of doorbells, a
+ * region of frames and the memory of frames to send ("sent"), and the eventfd that rings a doorbell
+ * (base/doorbell.h).
  *
  *   caller                              callee
  *   HELLO who mtu more + doorbells, ring ->
  *                                   <-  WELCOME who mtu more + doorbells, region; or REFUSE why
- *   READY + region                   ->
- *                                   <-  READY + ring: both may send
+ *   READY lends + region, sent       ->
+ *                                   <-  READY lends + ring, sent: both may send
  *   ...
  *   BYE from either side: the receiver takes the frames out of the ring, sends no more, and closes
  */
@@ -19,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MSG_MAGIC = 0x70776d66, MSG_VERSION = 3, MSG_FDS = 2 };
+enum { MSG_MAGIC = 0x70776d66, MSG_VERSION = 4, MSG_FDS = 2 };
 
 enum msg_type { MSG_HELLO = 1, MSG_WELCOME, MSG_REFUSE, MSG_READY, MSG_BYE };
 
@@ -46,9 +47,9 @@ struct msg {
 	uint32_t pid;
 	uint32_t instance; /* random number of the sender's link, drawn when the link was opened */
 	uint32_t mtu;
-	/* 0. Every version of struct msg has the same size, so that versions can refuse each other.
-	 */
-	uint32_t unused;
+	/* READY: octets of the sender's memory of frames to send, which comes along; 0: none. Every
+	 * version of struct msg has the same size, so that versions can refuse each other. */
+	uint32_t lends;
 };
 _Static_assert(sizeof(struct msg) == 28, "sent as it is");
 
