@@ -59,9 +59,10 @@ static unsigned rate_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct rate_link *r = of(l);
 	uint64_t now = r->now_ns(r->arg);
-	unsigned taken = 0;
+	unsigned taken = 0, before;
 
 	release(r, now);
+	before = r->count;
 	if (r->free_ns < now)
 		r->free_ns = now;
 	while (taken < n && r->count < QUEUE) {
@@ -72,6 +73,8 @@ static unsigned rate_tx(struct io_link *l, struct io_frame **v, unsigned n)
 		r->frame[at] = v[taken++];
 	}
 	r->filter.l.stats.tx_full += taken < n;
+	if (!before && r->count)
+		link_filter_wake(&r->filter);
 	return taken;
 }
 
@@ -89,10 +92,20 @@ static unsigned rate_rx(struct io_link *l, struct io_frame **v, unsigned n)
 	return got;
 }
 
-/* Nobody rings when a frame's time comes. */
+static uint64_t rate_due_ns(struct io_link *l)
+{
+	const struct rate_link *r = of(l);
+
+	return r->count ? r->leaves_ns[r->head] : UINT64_MAX;
+}
+
+/* Nobody rings when a frame's time comes: until it is near, the stack may sleep. */
 static bool rate_pending(struct io_link *l)
 {
-	return of(l)->count || link_filter_under(l)->ops->pending(link_filter_under(l));
+	struct rate_link *r = of(l);
+
+	return (r->count && r->leaves_ns[r->head] <= r->now_ns(r->arg) + LINK_FILTER_NEAR_NS) ||
+	       r->filter.under->ops->pending(r->filter.under);
 }
 
 static void rate_close(struct io_link *l)
@@ -122,6 +135,7 @@ static struct io_ops *ops_over(const struct io_ops *under)
 	o->rx = rate_rx;
 	o->tx = rate_tx;
 	o->pending = rate_pending;
+	o->due_ns = rate_due_ns;
 	o->close = rate_close;
 	return o;
 }

@@ -12,6 +12,7 @@
 #define EMPTY_TO_YIELD	    64u	 /* ... and then yields now and then */
 #define EMPTY_TO_YIELD_SOON 4u	 /* ... where another process has to run before anything comes */
 #define EMPTY_TO_SLEEP	    512u /* at most: about the time that a wake-up takes */
+#define MISSED_TO_WAIT	    64u	 /* looks in a row that found the stack locked */
 #define SOON_US		    100u /* a sleep that ended so soon was not worth it */
 #define NO_RING_US	    50u	 /* sleep no longer where no peer rings */
 #define YIELD_SHARE	    16u	 /* of the time, at most, goes into yielding to others */
@@ -43,16 +44,18 @@ static void adapt_polls_to_sleep(struct sched *s, uint64_t slept_us)
 static void sleep_on_doorbell(struct sched *s, uint64_t now)
 {
 	_Atomic uint32_t *bell = doorbell_of(s);
+	uint64_t us = s->peers_ring ? LOOK_US : NO_RING_US, due;
 	bool any;
 
 	atomic_fetch_add_explicit(&s->app_sleepers, 1, memory_order_relaxed);
 	/* Dekker with who rings: frames, fence, the word */
 	if (sched_say_asleep(s) && sched_trylock(s)) {
 		any = sched_pending(s);
+		due = sched_idle_us(s, now);
 		s->stats.app_sleeps += !any;
 		sched_unlock(s);
 		if (!any) {
-			sched_futex_wait(bell, IO_ASLEEP, s->peers_ring ? LOOK_US : NO_RING_US);
+			sched_futex_wait(bell, IO_ASLEEP, due < us ? due : us);
 			adapt_polls_to_sleep(s, sched_now_us(s) - now);
 		}
 	}
@@ -139,6 +142,26 @@ static bool is_time_to_yield(const struct sched *s, unsigned empty_polls)
 	return !(s->mover_cpu ? empty_polls % EMPTY_TO_YIELD_SOON : empty_polls % EMPTY_TO_YIELD);
 }
 
+/* Whoever holds the lock for so long may have lost this very core to us. A thread that sleeps for
+ * the lock gives it back at once, and one that polls at the end of its time slice. Under the lock
+ * if it returns true. */
+static bool lock_to_look(struct sched *s)
+{
+	static __thread unsigned missed;
+
+	if (sched_trylock(s)) {
+		missed = 0;
+		return true;
+	}
+	if (++missed < MISSED_TO_WAIT)
+		return false;
+	missed = 0;
+	if (!sched_lock_within(s, LOOK_US))
+		return false;
+	s->stats.lock_waits++;
+	return true;
+}
+
 void sched_app_poll(struct sched *s, bool again)
 {
 	static __thread unsigned empty_polls;
@@ -150,7 +173,7 @@ void sched_app_poll(struct sched *s, bool again)
 		yield_to_rx_thread(s);
 		return;
 	}
-	if (sched_trylock(s)) {
+	if (lock_to_look(s)) {
 		frames = run_once(s);
 		sched_unlock(s);
 	}

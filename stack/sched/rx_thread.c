@@ -100,7 +100,7 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 		return;
 	if (!sched_trylock_or_ask(s)) {
 		/* The holder looks for frames; only timers may be left for us. */
-		sched_futex_wait(bell, IO_ASLEEP, LOOK_US);
+		sched_futex_wait(bell, IO_ASLEEP, s->frames_wait ? NAP_MIN_US : LOOK_US);
 		return;
 	}
 	any = sched_pending(s);

@@ -142,6 +142,8 @@ struct sched {
 	const _Atomic uint32_t *mover_cpu;
 	struct sched_link wait;	     /* constant while started */
 	bool peers_ring;	     /* the peers of every link ring; constant while started */
+	/* Frames may wait inside a link (io_ops.due_ns); constant while started. */
+	bool frames_wait;
 	_Atomic bool rx_sleeps_long; /* the RX thread may sleep for longer than LOOK_US */
 
 	/* Threads of the program that poll CQs. Written by those threads, evaluated by the RX

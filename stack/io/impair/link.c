@@ -139,16 +139,19 @@ static void hand_on(struct impair_link *il, struct io_frame **v, unsigned n, uin
 	}
 }
 
-static unsigned impair_tx(struct io_link *l, struct io_frame **v, unsigned n)
+/* Whoever sleeps until the first frame's time, or longer, has to know of an earlier one. */
+static void wake_for_earlier(struct impair_link *il, uint64_t first_ns)
 {
-	struct impair_link *il = of(l);
-	struct io_frame *on[BURST];
-	unsigned taken = 0, k = 0;
-	uint64_t now;
+	if (impair_next_ns(&il->filter.l) < first_ns)
+		link_filter_wake(&il->filter);
+}
 
-	if (!il->out.late)
-		return il->filter.under->ops->tx(il->filter.under, v, n);
-	now = now_of(il);
+static unsigned send(struct impair_link *il, struct io_frame **v, unsigned n)
+{
+	struct io_frame *on[BURST];
+	uint64_t now = now_of(il);
+	unsigned taken = 0, k = 0;
+
 	release(il, now);
 	for (; taken < n; taken++) {
 		if (passes(&il->out, v[taken], now))
@@ -162,6 +165,19 @@ static unsigned impair_tx(struct io_link *l, struct io_frame **v, unsigned n)
 		}
 	}
 	hand_on(il, on, k, now);
+	return taken;
+}
+
+static unsigned impair_tx(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	struct impair_link *il = of(l);
+	uint64_t first = impair_next_ns(l);
+	unsigned taken;
+
+	if (!il->out.late)
+		return il->filter.under->ops->tx(il->filter.under, v, n);
+	taken = send(il, v, n);
+	wake_for_earlier(il, first);
 	return taken;
 }
 
@@ -188,7 +204,8 @@ static unsigned receive(struct impair_link *il, struct io_frame **v, unsigned n)
 	unsigned got = take_due(il, v, n, now), room = n - got, more;
 	struct io_frame *in[BURST];
 
-	more = room ? il->filter.under->ops->rx(il->filter.under, in, room < BURST ? room : BURST) : 0;
+	more = room ? il->filter.under->ops->rx(il->filter.under, in, room < BURST ? room : BURST)
+		    : 0;
 	for (unsigned i = 0; i < more; i++) {
 		if (passes(&il->in, in[i], now))
 			v[got++] = in[i];
@@ -201,19 +218,33 @@ static unsigned receive(struct impair_link *il, struct io_frame **v, unsigned n)
 static unsigned impair_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct impair_link *il = of(l);
+	uint64_t first = impair_next_ns(l);
 	unsigned got;
 
 	if (il->out.late && impair_line_count(il->out.late))
 		release(il, now_of(il));
 	got = il->in.late ? receive(il, v, n) : il->filter.under->ops->rx(il->filter.under, v, n);
 	l->stats = il->filter.under->stats;
+	wake_for_earlier(il, first);
 	return got;
 }
 
-/* Nobody rings when a frame's time comes, so while one is late the engine stays awake. */
+static uint64_t impair_due_ns(struct io_link *l)
+{
+	struct io_link *under = link_filter_under(l);
+	uint64_t own = impair_next_ns(l);
+	uint64_t other = under->ops->due_ns ? under->ops->due_ns(under) : UINT64_MAX;
+
+	return own < other ? own : other;
+}
+
+/* Nobody rings when a frame's time comes: until it is near, the stack may sleep (doc/adr/0041). */
 static bool impair_pending(struct io_link *l)
 {
-	return impair_next_ns(l) != UINT64_MAX || link_filter_under(l)->ops->pending(link_filter_under(l));
+	uint64_t first = impair_next_ns(l);
+
+	return (first != UINT64_MAX && first <= now_of(of(l)) + LINK_FILTER_NEAR_NS) ||
+	       link_filter_under(l)->ops->pending(link_filter_under(l));
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -269,6 +300,7 @@ static struct io_ops *ops_over(const struct io_ops *under)
 	o->rx = impair_rx;
 	o->tx = impair_tx;
 	o->pending = impair_pending;
+	o->due_ns = impair_due_ns;
 	o->close = impair_close;
 	return o;
 }
@@ -296,8 +328,10 @@ uw_status impair_open(struct io_link *under, const struct impair_link_config *cf
 		destroy(il);
 		return st;
 	}
-	if (cfg->options.model.corrupt || cfg->options.model.truncate)
+	if (cfg->options.model.corrupt || cfg->options.model.truncate) {
 		il->filter.l.flags |= IO_SUMS;
+		il->filter.l.flags &= ~(unsigned)IO_INTACT;
+	}
 	*out = &il->filter.l;
 	return UW_OK;
 }
