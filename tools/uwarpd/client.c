@@ -141,6 +141,38 @@ static void on_claim(struct server *s, struct client *c, const struct switch_msg
 		end(c); /* it does not read its answers */
 }
 
+static void on_claim_qp(struct server *s, struct client *c, const struct switch_msg *m)
+{
+	struct switch_msg a = switch_msg_of(SWITCH_ANSWER_TO);
+
+	a.serial = m->serial;
+	a.qpn = m->qpn;
+	a.why = (uint8_t)qps_claim(s, c, m->qpn);
+	if (switch_send(c->fd, &a, NULL, 0))
+		end(c);
+}
+
+/* Those of a client that is up. False: there is none of this type. */
+static bool on_claims(struct server *s, struct client *c, const struct switch_msg *m)
+{
+	switch (m->type) {
+	case SWITCH_CLAIM:
+		on_claim(s, c, m);
+		return true;
+	case SWITCH_RELEASE:
+		ports_release(s, c, m->port);
+		return true;
+	case SWITCH_CLAIM_QP:
+		on_claim_qp(s, c, m);
+		return true;
+	case SWITCH_RELEASE_QP:
+		qps_release(s, c, m->qpn);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void on_message(struct server *s, struct client *c, const struct switch_msg *m,
 		       struct switch_fds *fds)
 {
@@ -151,11 +183,7 @@ static void on_message(struct server *s, struct client *c, const struct switch_m
 		end(c);
 	} else if (c->state == CLIENT_TOLD && m->type == SWITCH_READY) {
 		on_ready(s, c, fds);
-	} else if (c->state == CLIENT_UP && m->type == SWITCH_CLAIM) {
-		on_claim(s, c, m);
-	} else if (c->state == CLIENT_UP && m->type == SWITCH_RELEASE) {
-		ports_release(s, c, m->port);
-	} else {
+	} else if (c->state != CLIENT_UP || !on_claims(s, c, m)) {
 		s->faults++;
 		end(c);
 	}
@@ -185,6 +213,7 @@ void client_free(struct server *s, struct client *c)
 		uw_log("process %d of user %u leaves", (int)c->pid, (unsigned)c->uid);
 	forward_rest(s, c);
 	ports_release_all(s, c);
+	qps_release_all(s, c);
 	s->client[c->id] = NULL;
 	s->ended++;
 	close(c->fd);

@@ -57,6 +57,17 @@ static void deliver_all(struct server *s, const struct frame *f)
 			deliver(s, s->active[i], f);
 }
 
+/* To those that take part in rdma_cm's datagrams, sender apart. */
+static void deliver_cm(struct server *s, const struct client *sender, const struct frame *f)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		struct client *c = s->active[i];
+
+		if (c != sender && s->table.qps->manages[c->id])
+			deliver(s, c, f);
+	}
+}
+
 /* Of several that see it asleep, the one that swaps wakes. */
 static void wake(struct client *c)
 {
@@ -133,6 +144,9 @@ static bool hand_on(struct server *s, struct client *c, const struct looked *l)
 		return s->uplink->ops->send(s->uplink, &out);
 	case SWITCH_TO_CLIENT:
 		deliver(s, s->client[l->r.client], &l->f);
+		return true;
+	case SWITCH_TO_CM:
+		deliver_cm(s, c, &l->f);
 		return true;
 	case SWITCH_ANSWER:
 		answer_client(s, c, l);
@@ -219,6 +233,9 @@ static void from_port(struct server *s, const struct uplink_in *in)
 		break;
 	case SWITCH_TO_ALL:
 		deliver_all(s, &whole);
+		break;
+	case SWITCH_TO_CM:
+		deliver_cm(s, NULL, &whole);
 		break;
 	case SWITCH_ANSWER:
 		answer(s, &f);

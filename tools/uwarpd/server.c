@@ -155,6 +155,7 @@ static void tick(struct server *s)
 	s->tick_us = s->now_us;
 	forward_refill(s, (double)elapsed / 1e6);
 	ports_tick(s);
+	qps_tick(s);
 	for (unsigned i = 0; i < s->n; i++) {
 		struct client *c = s->active[i];
 
@@ -174,7 +175,7 @@ static void sleep_until_work(struct server *s)
 {
 	uint32_t word = atomic_load_explicit(s->bell, memory_order_relaxed) + 1;
 	bool poll = s->uplink->fd < 0 && strcmp(s->o.link, "none");
-	bool soon = poll || forward_throttled(s) || s->linger_n;
+	bool soon = poll || forward_throttled(s) || s->linger_n || s->lingering_qps;
 	struct epoll_event e[EVENTS];
 
 	atomic_store_explicit(s->bell, word, memory_order_relaxed);
@@ -246,13 +247,15 @@ void server_run(struct server *s, const volatile bool *ended)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static void fill_table(struct server *s)
+static bool fill_table(struct server *s)
 {
 	s->table.addr = s->uplink->addr;
 	memcpy(s->table.mac, s->uplink->mac, 6);
 	s->table.mtu = s->uplink->mtu;
 	s->table.own = s->uplink->own;
 	s->table.merges = s->uplink->flags & SWITCH_FLAG_MERGES;
+	s->table.qps = calloc(1, sizeof(*s->table.qps));
+	return s->table.qps;
 }
 
 static bool watch(int epoll, int fd, uint32_t events)
@@ -268,7 +271,10 @@ bool server_open(struct server *s)
 	s->uplink = uplink_open(&s->o);
 	if (!s->uplink)
 		return false;
-	fill_table(s);
+	if (!fill_table(s)) {
+		uw_log("uwarpd: no memory");
+		return false;
+	}
 	s->listen_fd = listen_open(&s->o, &s->inherited);
 	if (s->listen_fd < 0)
 		return false;
@@ -302,6 +308,7 @@ void server_close(struct server *s)
 	close_fd(s->control_fd);
 	close_fd(s->bell_fd);
 	shm_unmap(s->bell, LANE_PAGE);
+	free(s->table.qps);
 	if (s->uplink)
 		s->uplink->ops->close(s->uplink);
 }

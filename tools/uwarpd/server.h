@@ -5,6 +5,7 @@
  *   server.c     the socket, clients that come and go, the loop
  *   client.c     one client: its messages
  *   ports.c      which client has which TCP port
+ *   qps.c        which client has which QP of datagrams
  *   forward.c    frames between lanes and the port
  *   status.c     what --status prints
  */
@@ -26,6 +27,12 @@ enum client_state {
 	CLIENT_ENDED, /* to be freed */
 };
 
+/* A QP of datagrams that a client has. */
+struct held_qp {
+	uint32_t qpn;
+	uint64_t until_us; /* it was released, and is kept so long; 0: it is in use */
+};
+
 struct client {
 	uint16_t id; /* in struct switch_table */
 	enum client_state state;
@@ -40,7 +47,9 @@ struct client {
 	bool muted;		/* sends messages too fast: its socket is not read for a while */
 	unsigned messages;	/* that it may still send in this tick */
 	unsigned ports;		/* that it has, those in linger included */
-	double may_send;	/* octets, if there is a rate */
+	struct held_qp *qps;	/* in no order; room for qps_room */
+	unsigned n_qps, qps_room;
+	double may_send;				     /* octets, if there is a rate */
 	uint64_t tx_frames, tx_octets, rx_frames, rx_octets; /* from the client, to it */
 	struct switch_counts drops; /* of what it sent; room: of what came */
 };
@@ -72,6 +81,7 @@ struct server {
 	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
 	unsigned linger_first, linger_n;
 	uint64_t linger_until[65536]; /* by port; 0: it is in use, or nobody's */
+	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */
 	uint64_t rx_frames, answered;
@@ -95,6 +105,14 @@ void ports_release(struct server *s, struct client *c, uint16_t port_be);
 void ports_release_all(struct server *s, struct client *c);
 /* Give back those whose time is over. */
 void ports_tick(struct server *s);
+
+/* qps.c */
+/* QP number qpn is c's from now on. SWITCH_CM_QP may be that of others, too. */
+enum switch_msg_why qps_claim(struct server *s, struct client *c, uint32_t qpn);
+void qps_release(struct server *s, struct client *c, uint32_t qpn);
+void qps_release_all(struct server *s, struct client *c);
+/* Give back those whose time is over. */
+void qps_tick(struct server *s);
 
 /* forward.c */
 /* One round: some frames of each client, some of the port. Returns how many. */

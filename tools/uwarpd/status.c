@@ -47,10 +47,10 @@ void status_tell(const struct server *s, int fd)
 		if (c->state != CLIENT_UP)
 			continue;
 		snprintf(line, LINE,
-			 "client %d uid %u ports %u sent %" PRIu64 " frames %" PRIu64
+			 "client %d uid %u ports %u qps %u sent %" PRIu64 " frames %" PRIu64
 			 " octets, received %" PRIu64 " frames %" PRIu64 " octets; dropped:",
-			 (int)c->pid, (unsigned)c->uid, c->ports, c->tx_frames, c->tx_octets,
-			 c->rx_frames, c->rx_octets);
+			 (int)c->pid, (unsigned)c->uid, c->ports, c->n_qps, c->tx_frames,
+			 c->tx_octets, c->rx_frames, c->rx_octets);
 		add_drops(line, &c->drops);
 		tell(fd, line);
 	}

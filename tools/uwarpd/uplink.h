@@ -34,6 +34,8 @@ struct uplink_ops {
 	/* May clients have this port (network order) of the address? NULL: yes. */
 	enum switch_msg_why (*claim)(struct uplink *p, uint16_t port);
 	void (*release)(struct uplink *p, uint16_t port);
+	/* May clients have packets of RoCEv2 (UDP port 4791)? May be asked again. NULL: yes. */
+	enum switch_msg_why (*claim_packets)(struct uplink *p);
 	/* Frames were given to send: the end of a burst. NULL: nothing to do. */
 	void (*flush)(struct uplink *p);
 	void (*close)(struct uplink *p);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "io/fds.h"
 #include "io/packet/filter.h"
 #include "io/packet/held_ports.h"
 #include "io/packet/interface.h"
@@ -23,8 +24,10 @@
 struct packet_uplink {
 	struct uplink p; /* first */
 	struct interface interface;
+	pthread_mutex_t lock; /* of held */
 	struct held_ports held;
-	bool holds; /* held is open */
+	bool holds;   /* held is open */
+	int deaf_udp; /* keeps the kernel from answering packets of RoCEv2; -1: none */
 	uint8_t in[VNET + LANE_FRAME_MAX + 1];
 };
 
@@ -92,11 +95,12 @@ static void attach_filter(void *arg)
 	struct packet_uplink *p = arg;
 	struct sock_filter code[FILTER_MAX];
 	uint16_t ports[FILTER_PORTS];
-	struct filter_ask a = { .addr = p->p.addr, .shared = !p->p.own, .ports = ports };
+	struct filter_ask a = { .addr = p->p.addr, .shared = !p->p.own };
 	struct sock_fprog prog = { .filter = code };
 
 	if (p->holds)
-		a.n_ports = held_ports_list(&p->held, ports, FILTER_PORTS);
+		a.ports = (struct filter_ports){ ports,
+						 held_ports_list(&p->held, ports, FILTER_PORTS) };
 	prog.len = (unsigned short)filter_make(&a, code);
 	if (setsockopt(p->p.fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)))
 		uw_log("no filter on %s: %s", p->interface.name, strerror(errno));
@@ -122,6 +126,23 @@ static void packet_release(struct uplink *p, uint16_t port)
 		held_ports_forget(&packet_uplink_of(p)->held, port);
 }
 
+/* The filter lets them in all along. */
+static enum switch_msg_why packet_claim_packets(struct uplink *p)
+{
+	struct packet_uplink *pp = packet_uplink_of(p);
+
+	if (p->own || pp->deaf_udp >= 0)
+		return SWITCH_GRANTED;
+	pp->deaf_udp = held_ports_deafen_udp(&pp->held.at, 0, htons(ROCE_PORT));
+	if (pp->deaf_udp >= 0)
+		return SWITCH_GRANTED;
+	uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give an unused "
+	       "address "
+	       "(--ip)",
+	       ROCE_PORT, pp->interface.name, strerror(-pp->deaf_udp));
+	return SWITCH_IN_USE;
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 static void packet_close(struct uplink *p)
@@ -132,6 +153,8 @@ static void packet_close(struct uplink *p)
 		close(p->fd);
 	if (pp->holds)
 		held_ports_close(&pp->held);
+	fds_close(pp->deaf_udp);
+	pthread_mutex_destroy(&pp->lock);
 	free(pp);
 }
 
@@ -140,12 +163,14 @@ static const struct uplink_ops ops = {
 	.receive = packet_receive,
 	.claim = packet_claim,
 	.release = packet_release,
+	.claim_packets = packet_claim_packets,
 	.close = packet_close,
 };
 
 static bool choose_address(struct packet_uplink *p, const struct options *o)
 {
 	const struct interface *i = &p->interface;
+	const struct uw_ip own = uw_ip_v4(o->addr);
 
 	p->p.own = o->addr && o->addr != i->addr;
 	p->p.addr = p->p.own ? o->addr : i->addr;
@@ -156,7 +181,7 @@ static bool choose_address(struct packet_uplink *p, const struct options *o)
 		       i->name);
 		return false;
 	}
-	if (p->p.own && interface_kernel_has(o->addr)) {
+	if (p->p.own && interface_kernel_has(&own, i->index)) {
 		uw_log("the kernel has the address that was asked for, but not as the first of %s: "
 		       "give that one, or an unused one of its network (--ip)",
 		       i->name);
@@ -181,7 +206,9 @@ static bool check_mtu(struct packet_uplink *p, const struct options *o)
 static bool open_socket(struct packet_uplink *p)
 {
 	if (!p->p.own) {
-		p->holds = !held_ports_open(&p->held, p->p.addr);
+		const struct held_at at = { .ip = { uw_ip_v4(p->p.addr) }, .n = 1 };
+
+		p->holds = !held_ports_open(&p->held, &at, &p->lock);
 		if (!p->holds)
 			return false;
 		p->held.changed = attach_filter;
@@ -200,8 +227,9 @@ struct uplink *uplink_open_packet(const struct options *o, const char *interface
 
 	if (!p)
 		return NULL;
+	pthread_mutex_init(&p->lock, NULL);
 	p->p.ops = &ops;
-	p->p.fd = -1;
+	p->p.fd = p->deaf_udp = -1;
 	p->p.flags = SWITCH_FLAG_SUMS | SWITCH_FLAG_MERGES;
 	if (interface_read(interface, &p->interface) || !check_mtu(p, o) || !choose_address(p, o) ||
 	    !open_socket(p)) {

@@ -4,9 +4,17 @@
 #include <string.h>
 
 #include "base/be.h"
+#include "io/switch/datagram.h"
 
 enum { ETHER = 14, IP4_LEN = 20, TCP_LEN = 20, ARP_LEN = 28 };
-enum { TYPE_IP4 = 0x0800, TYPE_ARP = 0x0806, PROTOCOL_TCP = 6, ARP_REQUEST = 1, ARP_REPLY = 2 };
+enum {
+	TYPE_IP4 = 0x0800,
+	TYPE_ARP = 0x0806,
+	PROTOCOL_TCP = 6,
+	PROTOCOL_UDP = 17,
+	ARP_REQUEST = 1,
+	ARP_REPLY = 2
+};
 /* Offsets in a frame. */
 enum {
 	MAC_TO = 0,
@@ -190,6 +198,13 @@ static struct switch_result tcp_in(const struct switch_table *t, const struct sw
 
 /* ---- both ways ----------------------------------------------------------------------------- */
 
+/* With options it is read as TCP, and dropped if it is none. */
+static bool is_udp(const struct switch_frame *f)
+{
+	return f->len >= ETHER + IP4_LEN && f->head[ETHER] == 0x45 &&
+	       f->head[IP_PROTOCOL] == PROTOCOL_UDP;
+}
+
 struct switch_result switch_out(const struct switch_table *t, uint16_t client,
 				const struct switch_frame *f)
 {
@@ -199,7 +214,7 @@ struct switch_result switch_out(const struct switch_table *t, uint16_t client,
 		return drop(SWITCH_WHY_source_mac);
 	switch (uw_be16(f->head + TYPE)) {
 	case TYPE_IP4:
-		return tcp_out(t, client, f);
+		return is_udp(f) ? datagram_out(t, client, f) : tcp_out(t, client, f);
 	case TYPE_ARP:
 		return arp_out(t, f);
 	default:
@@ -213,7 +228,7 @@ struct switch_result switch_in(const struct switch_table *t, const struct switch
 		return drop(SWITCH_WHY_length);
 	switch (uw_be16(f->head + TYPE)) {
 	case TYPE_IP4:
-		return tcp_in(t, f);
+		return is_udp(f) ? datagram_in(t, f) : tcp_in(t, f);
 	case TYPE_ARP:
 		return arp_in(t, f);
 	default:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The switching table of uwarpd: which client holds which TCP port, and where a frame goes. All
- * clients share one IPv4 address. Frames come in as octets, verdicts come out: no I/O, no clock, no
- * memory of its own.
+ * The switching table of uwarpd: which client holds which TCP port and which QP of datagrams, and
+ * where a frame goes. All clients share one IPv4 address. Frames come in as octets, verdicts come
+ * out: no I/O, no clock, no memory of its own.
  *
  * A client may send TCP segments from the ports that it holds, with the address and the MAC of the
- * uwarpd, and ARP requests. It receives TCP segments to its ports, and ARP replies. Segments to the
- * shared address itself go from client to client.
+ * uwarpd, packets of RoCEv2 (datagram.c), and ARP requests. It receives TCP segments to its ports,
+ * packets of RoCEv2 to its QPs, and ARP replies. What goes to the shared address itself goes from
+ * client to client.
  */
 #ifndef UWARP_IO_SWITCH_CLASSIFY_H
 #define UWARP_IO_SWITCH_CLASSIFY_H
@@ -21,6 +22,15 @@ enum {
 	/* Octets of the longest headers: Ethernet, IPv4 and TCP, both with all options. */
 	SWITCH_HEAD_MAX = 14 + 60 + 60,
 	SWITCH_SEGMENTS_MAX = 64, /* most segments of a merged frame */
+	SWITCH_CM_QP = 1,	  /* of management datagrams; several clients may have it */
+	SWITCH_QPN_END = 1 << 24, /* QP numbers are below */
+};
+
+/* Which client has which QP of datagrams. Large, and only touched where there is one. */
+struct switch_qps {
+	uint16_t holder[SWITCH_QPN_END];      /* by QP number, SWITCH_CM_QP apart */
+	uint16_t n[SWITCH_CLIENTS_MAX + 1];   /* by client: how many it has in holder */
+	bool manages[SWITCH_CLIENTS_MAX + 1]; /* by client: it has SWITCH_CM_QP */
 };
 
 struct switch_table {
@@ -32,6 +42,7 @@ struct switch_table {
 	bool own;
 	bool merges;		/* the port takes merged frames */
 	uint16_t holder[65536]; /* by port in host order: number of the client, SWITCH_NOBODY */
+	struct switch_qps *qps; /* NULL: packets of RoCEv2 are dropped */
 };
 
 /* What became of a frame. */
@@ -40,6 +51,7 @@ enum switch_verdict {
 	SWITCH_TO_PORT,	  /* out */
 	SWITCH_TO_CLIENT, /* to one client */
 	SWITCH_TO_ALL,	  /* to every client */
+	SWITCH_TO_CM,	  /* to every client with SWITCH_CM_QP but the one that sent it */
 	SWITCH_ANSWER,	  /* the uwarpd answers it: answer.h */
 };
 
@@ -47,13 +59,14 @@ enum switch_verdict {
 #define SWITCH_REASONS(X)                                                                          \
 	X(none)                                                                                    \
 	X(length)      /* shorter than its headers, longer than the link's MTU, or cut */          \
-	X(protocol)    /* neither TCP over IPv4 nor ARP, or an ARP message not to be sent */       \
+	X(protocol)    /* no TCP, RoCEv2 or ARP, or a message of it that may not be sent */        \
 	X(fragment)    /* a fragment of an IP packet */                                            \
 	X(source_mac)  /* from a client: another MAC than the link's */                            \
 	X(source_addr) /* from a client: another IP address than the link's */                     \
 	X(source_port) /* from a client: a port that it does not hold */                           \
+	X(source_qp)   /* from a client: a QP that it does not have */                             \
 	X(target)      /* to a MAC or address that the frame may not be sent to */                 \
-	X(no_holder)   /* to a port that no client holds */                                        \
+	X(no_holder)   /* to a port or a QP that no client holds */                                \
 	X(merge)       /* a merged frame that may not be sent */                                   \
 	X(room)	       /* the client's lane is full */
 

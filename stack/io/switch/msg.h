@@ -12,6 +12,7 @@
  *   CLAIM serial port                      ->
  *                                         <-   ANSWER serial status
  *   RELEASE port                           ->
+ *   CLAIM_QP, RELEASE_QP: the same for a QP of datagrams
  *
  *   STATUS, instead of HELLO               ->
  *                                         <-   one record of text for each line
@@ -29,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SWITCH_MAGIC = 0x64777775, SWITCH_VERSION = 1, SWITCH_FDS = 3, SWITCH_PATH_MAX = 108 };
+enum { SWITCH_MAGIC = 0x64777775, SWITCH_VERSION = 2, SWITCH_FDS = 3, SWITCH_PATH_MAX = 108 };
 enum { SWITCH_BELL_CPU = 16 }; /* on a line of its own */
 
 enum switch_msg_type {
@@ -41,14 +42,16 @@ enum switch_msg_type {
 	SWITCH_ANSWER_TO,
 	SWITCH_RELEASE,
 	SWITCH_STATUS,
+	SWITCH_CLAIM_QP,
+	SWITCH_RELEASE_QP,
 };
 
 /* Why a HELLO or a CLAIM is refused. */
 enum switch_msg_why {
 	SWITCH_GRANTED,
-	SWITCH_IN_USE,	  /* the port */
+	SWITCH_IN_USE,	  /* the port, or the QP number */
 	SWITCH_NO_RIGHT,  /* a port below 1024, and the client is not root */
-	SWITCH_LIMIT,	  /* too many clients, clients of this user, or ports */
+	SWITCH_LIMIT,	  /* too many clients, clients of this user, ports, or QPs */
 	SWITCH_NOT_YOURS, /* another version of uwarp */
 	SWITCH_NO_MEMORY,
 };
@@ -64,8 +67,8 @@ struct switch_msg {
 	uint64_t bps;
 	uint8_t mac[6];
 	uint16_t port;	 /* CLAIM, RELEASE: network order */
-	uint32_t serial; /* CLAIM, ANSWER_TO: chosen by the client */
-	uint32_t unused;
+	uint32_t serial; /* CLAIM, CLAIM_QP, ANSWER_TO: chosen by the client */
+	uint32_t qpn;	 /* CLAIM_QP, RELEASE_QP */
 };
 _Static_assert(sizeof(struct switch_msg) == 48, "sent as it is");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP ports, which the uwarpd gives out. */
+/* TCP ports, which the uwarpd gives out. How it is asked for a QP, too (qps.c). */
 #include <arpa/inet.h>
 #include <time.h>
 
@@ -48,13 +48,10 @@ static void say_refused(uint16_t port, enum switch_msg_why why)
 }
 
 /* With u->lock held. */
-static bool send_claim(struct uwarpd_link *u, uint16_t port)
+static bool send_claim(struct uwarpd_link *u, struct switch_msg *m)
 {
-	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
-
-	m.port = port;
-	m.serial = ++u->serial;
-	return u->connected && switch_send(u->peer.fd, &m, NULL, 0) == 0;
+	m->serial = ++u->serial;
+	return u->connected && switch_send(u->peer.fd, m, NULL, 0) == 0;
 }
 
 /* With u->lock held. False: there is none in time, or the uwarpd has ended. */
@@ -70,29 +67,41 @@ static bool await_answer(struct uwarpd_link *u)
 	return !u->waits;
 }
 
-/* With u->lock held. */
-static uw_status ask(struct uwarpd_link *u, uint16_t port)
+uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m)
 {
 	uint64_t now = claims_now_ms();
 
 	if (now < u->refuse_until_ms)
 		return UW_E_ADDR_IN_USE;
-	if (!send_claim(u, port) || !await_answer(u)) {
+	if (!send_claim(u, m) || !await_answer(u)) {
 		u->refuse_until_ms = now + ANSWER_MS + REFUSE_MS;
 		return UW_E_NO_LINK;
 	}
 	if (u->why == SWITCH_LIMIT || u->why == SWITCH_NO_MEMORY)
 		u->refuse_until_ms = now + REFUSE_MS;
-	say_refused(port, u->why);
 	return status_of(u->why);
 }
 
-uw_status uwarpd_claim(struct io_link *l, uint16_t port)
+/* With u->lock held. */
+static uw_status ask(struct uwarpd_link *u, uint16_t port)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
+	uw_status st;
+
+	m.port = port;
+	st = claims_ask(u, &m);
+	if (st && st != UW_E_NO_LINK && m.serial == u->serial) /* it was asked */
+		say_refused(port, u->why);
+	return st;
+}
+
+uw_status uwarpd_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
 	unsigned at = ntohs(port);
 	uw_status st = UW_OK;
 
+	(void)versions; /* there is one address, of IPv4 */
 	pthread_mutex_lock(&u->lock);
 	if (!u->users[at])
 		st = ask(u, port);
@@ -102,11 +111,12 @@ uw_status uwarpd_claim(struct io_link *l, uint16_t port)
 	return st;
 }
 
-bool uwarpd_is_ours(struct io_link *l, uint16_t port)
+bool uwarpd_is_ours(struct io_link *l, uint16_t port, enum io_versions version)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
 	bool ours;
 
+	(void)version;
 	pthread_mutex_lock(&u->lock);
 	ours = u->users[ntohs(port)];
 	pthread_mutex_unlock(&u->lock);
@@ -114,12 +124,13 @@ bool uwarpd_is_ours(struct io_link *l, uint16_t port)
 }
 
 /* The uwarpd keeps the port ours for a while, for late segments. */
-void uwarpd_release(struct io_link *l, uint16_t port)
+void uwarpd_release(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
 	struct switch_msg m = switch_msg_of(SWITCH_RELEASE);
 	unsigned at = ntohs(port);
 
+	(void)versions;
 	pthread_mutex_lock(&u->lock);
 	m.port = port;
 	if (u->users[at] && !--u->users[at] && u->connected && switch_send(u->peer.fd, &m, NULL, 0))
@@ -141,16 +152,23 @@ void claims_answered(struct uwarpd_link *u, const struct switch_msg *m)
 /* ---- a new uwarpd -------------------------------------------------------------------------- */
 
 /* Only the session thread reads the connection, and nobody else uses it yet. */
+bool claims_ask_alone(struct uwarpd_link *u, struct switch_msg *m)
+{
+	struct switch_fds fds;
+
+	if (switch_send(u->peer.fd, m, NULL, 0) || switch_await(u->peer.fd, RENEW_MS, m, &fds) != 1)
+		return false;
+	switch_fds_close(&fds);
+	return true;
+}
+
 static bool renew(struct uwarpd_link *u, unsigned port)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
-	struct switch_fds fds;
 
 	m.port = htons((uint16_t)port);
-	if (switch_send(u->peer.fd, &m, NULL, 0) ||
-	    switch_await(u->peer.fd, RENEW_MS, &m, &fds) != 1)
+	if (!claims_ask_alone(u, &m))
 		return false;
-	switch_fds_close(&fds);
 	if (m.why != SWITCH_GRANTED)
 		uw_log("port %u is not ours any more at the new uwarpd", port);
 	return true;

@@ -32,6 +32,7 @@ static void end(struct uwarpd_link *u)
 	pthread_cond_destroy(&u->answered);
 	pthread_mutex_destroy(&u->lock);
 	free(u->users);
+	free(u->qps);
 	free(u);
 }
 
@@ -41,6 +42,17 @@ static void link_close(struct io_link *l)
 
 	if (u->pid == getpid()) /* else it is the parent's */
 		end(u);
+}
+
+/* Groups have no QP number by which the uwarpd could tell whose a packet is. */
+static uw_status link_group(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	(void)l;
+	(void)group;
+	if (!in)
+		return UW_OK;
+	uw_log("multicast groups do not go through a uwarpd; name the interface (--link)");
+	return UW_E_UNSUPPORTED;
 }
 
 static const struct io_ops ops = {
@@ -55,6 +67,9 @@ static const struct io_ops ops = {
 	.claim_port = uwarpd_claim,
 	.release_port = uwarpd_release,
 	.is_ours = uwarpd_is_ours,
+	.claim_packets = uwarpd_claim_qp,
+	.release_packets = uwarpd_release_qp,
+	.group = link_group,
 	.close = link_close,
 };
 
@@ -102,7 +117,7 @@ static void fill_link(struct uwarpd_link *u, const struct uwarpd_config *cfg)
 	u->l.headroom = FRAMES_HEADROOM;
 	u->l.doorbell = u->bell;
 	u->l.mover_cpu = &u->mover_cpu;
-	u->l.flags = IO_RINGS | IO_SHARED | IO_TCP_ONLY | IO_YIELD | IO_QUEUE;
+	u->l.flags = IO_RINGS | IO_SHARED | IO_YIELD | IO_QUEUE;
 	if (w->flags & SWITCH_FLAG_SUMS)
 		u->l.flags |= IO_RX_CSUM | IO_TX_CSUM;
 	if (w->flags & SWITCH_FLAG_MERGES && !cfg->no_tso)

@@ -49,6 +49,8 @@ struct uwarpd_link {
 	enum switch_msg_why why;  /* the answer */
 	uint64_t refuse_until_ms; /* claim nothing before: there was a limit or no answer */
 	uint16_t *users;	  /* by port in host order: how often it was claimed */
+	uint32_t *qps;		  /* QP numbers that were claimed, in no order; room for qps_room */
+	unsigned n_qps, qps_room;
 };
 
 static inline struct uwarpd_link *uwarpd_link_of(const struct io_link *l)
@@ -71,10 +73,21 @@ void session_stop(struct uwarpd_link *u);
 void session_fault(struct uwarpd_link *u);
 
 /* claims.c: claim_port, is_ours and release_port of struct io_ops. */
-uw_status uwarpd_claim(struct io_link *l, uint16_t port);
+uw_status uwarpd_claim(struct io_link *l, uint16_t port, unsigned versions);
 /* What goes to another port of the address is another client's, or nobody's: the uwarpd knows. */
-bool uwarpd_is_ours(struct io_link *l, uint16_t port);
-void uwarpd_release(struct io_link *l, uint16_t port);
+bool uwarpd_is_ours(struct io_link *l, uint16_t port, enum io_versions version);
+void uwarpd_release(struct io_link *l, uint16_t port, unsigned versions);
+/* qps.c: claim_packets and release_packets of struct io_ops. */
+uw_status uwarpd_claim_qp(struct io_link *l, uint32_t qpn);
+void uwarpd_release_qp(struct io_link *l, uint32_t qpn);
+/* As claims_renew. */
+bool qps_renew(struct uwarpd_link *u);
+
+/* With u->lock held: send a CLAIM or CLAIM_QP, and wait for its answer. UW_E_NO_LINK: there is
+ * none. */
+uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m);
+/* The session thread, before the link is up: the same; false: the uwarpd hung up. */
+bool claims_ask_alone(struct uwarpd_link *u, struct switch_msg *m);
 /* The session thread: an ANSWER came. */
 void claims_answered(struct uwarpd_link *u, const struct switch_msg *m);
 /* The session thread: claim all ports again, of a new uwarpd. False: it hung up. */

@@ -175,7 +175,7 @@ static bool come_up(struct uwarpd_link *u)
 {
 	const struct io_env *env = &u->l.env;
 
-	if (!claims_renew(u))
+	if (!claims_renew(u) || !qps_renew(u))
 		return false;
 	env->lock(env->arg);
 	u->up = true;

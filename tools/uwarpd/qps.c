@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which client has which QP of datagrams. QP numbers are random, and are not kept when a QP is
+ * gone.
+ */
+#include <stdlib.h>
+
+#include "server.h"
+
+enum { FIRST_ROOM = 16 };
+
+/* What a QP has sent may still be in its client's lane when it is released. */
+#define LINGER_US 1000000u
+
+static bool make_room(struct client *c)
+{
+	unsigned room = c->qps_room ? 2 * c->qps_room : FIRST_ROOM;
+	struct held_qp *more;
+
+	if (c->n_qps < c->qps_room)
+		return true;
+	more = realloc(c->qps, room * sizeof(*more));
+	if (!more)
+		return false;
+	c->qps = more;
+	c->qps_room = room;
+	return true;
+}
+
+static enum switch_msg_why claim_of_port(struct server *s)
+{
+	return s->uplink->ops->claim_packets ? s->uplink->ops->claim_packets(s->uplink)
+					     : SWITCH_GRANTED;
+}
+
+static struct held_qp *find(const struct client *c, uint32_t qpn)
+{
+	for (unsigned i = 0; i < c->n_qps; i++) {
+		if (c->qps[i].qpn == qpn)
+			return &c->qps[i];
+	}
+	return NULL;
+}
+
+static void keep(struct server *s, struct held_qp *h)
+{
+	s->lingering_qps -= h->until_us != 0;
+	h->until_us = 0;
+}
+
+static enum switch_msg_why take(struct server *s, struct client *c, uint32_t qpn)
+{
+	struct switch_qps *q = s->table.qps;
+
+	if (q->holder[qpn] && q->holder[qpn] != c->id)
+		return SWITCH_IN_USE;
+	if (q->holder[qpn]) { /* perhaps released a while ago */
+		keep(s, find(c, qpn));
+		return SWITCH_GRANTED;
+	}
+	if (c->n_qps >= s->o.max_ports)
+		return SWITCH_LIMIT;
+	if (!make_room(c))
+		return SWITCH_NO_MEMORY;
+	c->qps[c->n_qps++] = (struct held_qp){ .qpn = qpn };
+	q->holder[qpn] = c->id;
+	q->n[c->id]++;
+	return SWITCH_GRANTED;
+}
+
+enum switch_msg_why qps_claim(struct server *s, struct client *c, uint32_t qpn)
+{
+	enum switch_msg_why why;
+
+	if (!s->table.qps || !qpn || qpn >= SWITCH_QPN_END)
+		return SWITCH_NOT_YOURS;
+	why = claim_of_port(s);
+	if (why != SWITCH_GRANTED)
+		return why;
+	if (qpn != SWITCH_CM_QP)
+		return take(s, c, qpn);
+	s->table.qps->manages[c->id] = true;
+	return SWITCH_GRANTED;
+}
+
+static void give_back(struct server *s, struct client *c, struct held_qp *h)
+{
+	struct switch_qps *q = s->table.qps;
+
+	keep(s, h);
+	q->holder[h->qpn] = SWITCH_NOBODY;
+	q->n[c->id]--;
+	*h = c->qps[--c->n_qps];
+}
+
+void qps_release(struct server *s, struct client *c, uint32_t qpn)
+{
+	struct held_qp *h = find(c, qpn);
+
+	if (!h || h->until_us)
+		return;
+	h->until_us = s->now_us + LINGER_US;
+	s->lingering_qps++;
+}
+
+void qps_release_all(struct server *s, struct client *c)
+{
+	while (c->n_qps)
+		give_back(s, c, &c->qps[c->n_qps - 1]);
+	if (s->table.qps)
+		s->table.qps->manages[c->id] = false;
+	free(c->qps);
+	c->qps = NULL;
+	c->qps_room = 0;
+}
+
+static void tick(struct server *s, struct client *c)
+{
+	for (unsigned i = c->n_qps; i--;) {
+		struct held_qp *h = &c->qps[i];
+
+		if (h->until_us && h->until_us <= s->now_us)
+			give_back(s, c, h);
+	}
+}
+
+void qps_tick(struct server *s)
+{
+	for (unsigned i = 0; i < s->n && s->lingering_qps; i++)
+		tick(s, s->active[i]);
+}
