@@ -64,6 +64,7 @@
 	X(sidr_rx_requests) \
 	X(sidr_rx_stale) \
 	X(sidr_rx_unknown) \
+	X(sidr_rx_dropped) \
 	X(rnr_waits) \
 	X(rnr_timeouts) \
 	X(cm_requests) \
@@ -71,6 +72,8 @@
 	X(cm_failed) \
 	X(cm_closed) \
 	X(conn_bad_state) \
+	X(conn_silent_dropped) \
+	X(conn_silent_refused) \
 	X(post_inline) \
 	X(post_ring) \
 	X(drive_app) \
@@ -81,7 +84,8 @@
 	X(wait_sleeps) \
 	X(take_overs) \
 	X(rx_moves) \
-	X(lock_looks)
+	X(lock_looks) \
+	X(lock_waits)
 /* clang-format on */
 
 struct uw_stats {

@@ -55,6 +55,8 @@ void conn_enter(struct conn *c, enum conn_state to)
 		c->stack->sched.stats.conn_bad_state++;
 		to = CONN_ENDED;
 	}
+	if (to != CONN_STARTING)
+		silent_remove(c);
 	if (c->state != to)
 		conn_note(c, HISTORY_STATE, to);
 	c->state = (uint8_t)to;

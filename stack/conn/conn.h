@@ -75,11 +75,14 @@ struct conn {
 	struct conn_request *request;
 	struct conn_qp *claimed; /* initiator, while starting: the QP that will get the stream */
 	struct uw_ip local, remote;
-	uint16_t lport, rport;	/* network order */
-	uint8_t tos;		/* DS field, as in llp_ops.set_tos */
-	uint8_t role;		/* enum conn_role */
-	uint8_t rnr;		/* enum rnr_state */
-	uint8_t nudges;		/* how often something was sent to a silent peer */
+	uint16_t lport, rport; /* network order */
+	uint8_t tos;	       /* DS field, as in llp_ops.set_tos */
+	uint8_t role;	       /* enum conn_role */
+	uint8_t rnr;	       /* enum rnr_state */
+	uint8_t nudges;	       /* how often something was sent to a silent peer */
+	bool is_silent;	       /* silent.h: in that group */
+	uint8_t silent_group;
+	struct conn *silent_next, *silent_prev;
 	bool rnr_for_ever;	/* a Send may wait for a receive without a limit */
 	unsigned borrowed_port; /* local port from ports_borrow(); 0: none */
 	uint64_t rnr_until_us;	/* RNR_WAITS: when the wait ends */
@@ -172,6 +175,8 @@ void conn_timers(struct stack *s, uint64_t now_us);
 
 /* Print why a connection could not be made. The same line is not repeated. */
 void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why);
+/* Print, once, that a program asked for a local address that no link has. */
+void conn_log_no_address(const struct stack *s, const struct uw_ip *asked);
 /* Print, once, that neither side may send first (RFC 5044 §7.1.2). */
 void conn_log_both_wait(const struct conn *c);
 /* conn_print_addr writes an address as text into CONN_ADDR_TEXT octets. */
@@ -186,7 +191,10 @@ static inline const struct uw_config *conn_cfg(const struct conn *c)
 }
 static inline const struct mpa_policy *conn_policy(const struct conn *c)
 {
-	return c->cm_less ? &c->stack->domain->rc_policy : &c->stack->domain->policy;
+	const struct conn_domain *d = c->stack->domain;
+	const struct conn_policies *p = c->l->flags & IO_INTACT ? &d->intact : &d->policies;
+
+	return c->cm_less ? &p->rc : &p->cm;
 }
 
 #endif

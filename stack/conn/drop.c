@@ -23,7 +23,8 @@ void conn_free(struct conn *c)
 	conn_leave_lists(c);
 	deadline_clear(&c->stack->timers, &c->timer);
 	if (c->borrowed_port)
-		ports_give_back(c->stack->domain, c->borrowed_port);
+		ports_give_back(c->stack->domain, c->borrowed_port,
+				uw_ip_is_v4(&c->local) ? IO_V4 : IO_V6);
 	for (struct conn_walk *w = c->stack->walks; w; w = w->next) {
 		if (w->at == c)
 			w->at = c->next;

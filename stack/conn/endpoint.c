@@ -167,6 +167,11 @@ void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 	name(a, ep, &ep->local, ep->lport);
 }
 
+void uw_ep_peer_gid(const struct uw_ep *ep, uint8_t gid[16])
+{
+	memcpy(gid, ep->remote.b, sizeof(ep->remote.b));
+}
+
 void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 {
 	name(a, ep, &ep->asked, ep->rport);
@@ -210,6 +215,7 @@ int uw_ep_set_datagrams(struct uw_ep *ep)
 	s = conn_api_lock(ep);
 	st = ep->state == EP_IDLE ? UW_OK : UW_E_INVAL;
 	ep->datagrams = !st;
+	atomic_store_explicit(&ep->stack->domain->datagram_eps, true, memory_order_relaxed);
 	conn_api_unlock(s);
 	return conn_errno(st);
 }
@@ -241,6 +247,38 @@ static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_
 	return st;
 }
 
+/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. No lock held: it may block. */
+static uw_status claim_port(struct uw_ep *ep)
+{
+	uw_status st;
+
+	if (!ep->l->ops->claim_port || ep->claimed || !ep_means_all(&ep->local))
+		return UW_OK;
+	if (ep->datagrams && io_shared_versions(ep->l)) /* where ports of TCP alone are claimed */
+		return UW_OK;
+	st = ep->l->ops->claim_port(ep->l, ep->lport, ports_versions(ep));
+	ep->claimed = (uint8_t)(st ? 0 : ports_versions(ep));
+	/* Another process has 127.0.0.1's port. A wildcard still listens on its own address. */
+	if (st == UW_E_ADDR_IN_USE && uw_ip_is_any(&ep->local))
+		return UW_OK;
+	return st;
+}
+
+/* No lock held. */
+static uw_status claim_or_unbind(struct uw_ep *ep)
+{
+	uw_status st = claim_port(ep);
+	struct stack *s;
+
+	if (!st)
+		return UW_OK;
+	s = conn_api_lock(ep);
+	ep->lport = 0;
+	ep->state = EP_IDLE;
+	conn_api_unlock(s);
+	return st;
+}
+
 int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 {
 	struct uw_ip ip;
@@ -253,6 +291,11 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	s = conn_api_lock(ep);
 	st = bind_locked(ep, &ip, port);
 	conn_api_unlock(s);
+	if (st == UW_E_ADDR)
+		conn_log_no_address(s, &ip);
+	/* rsockets name 127.0.0.1 and their port to the peer, and never listen */
+	if (!st && ep->datagrams && uw_ip_is_loopback(&ip))
+		st = claim_or_unbind(ep);
 	return conn_errno(st);
 }
 
@@ -397,7 +440,7 @@ static uw_status make_listener(struct uw_ep *ep, int backlog)
 /* Requests come to QP 1 (dgram/sidr.h). */
 static uw_status hear_requests(struct uw_ep *ep)
 {
-	uw_status st = dgram_claim(ep->stack);
+	uw_status st = dgram_claim(ep->stack, MAD_QPN);
 
 	if (!st)
 		ep->state = EP_LISTENING;
@@ -419,23 +462,6 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 	if (!st && !ports_is_alone(ep->stack->domain, ep))
 		st = UW_E_ADDR_IN_USE;
 	return st ? st : make_listener(ep, backlog);
-}
-
-/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. No lock held: it may block. */
-static uw_status claim_port(struct uw_ep *ep)
-{
-	uw_status st;
-
-	if (!ep->l->ops->claim_port || !ep_means_all(&ep->local))
-		return UW_OK;
-	if (ep->datagrams && ep->l->flags & IO_SHARED) /* where ports of TCP alone are claimed */
-		return UW_OK;
-	st = ep->l->ops->claim_port(ep->l, ep->lport);
-	ep->claimed = !st;
-	/* Another process has 127.0.0.1's port. A wildcard still listens on its own address. */
-	if (st == UW_E_ADDR_IN_USE && uw_ip_is_any(&ep->local))
-		return UW_OK;
-	return st;
 }
 
 int uw_ep_listen(struct uw_ep *ep, int backlog)
@@ -515,7 +541,7 @@ void uw_ep_destroy(struct uw_ep *ep)
 	struct conn_domain *d = ep->stack->domain;
 
 	if (ep->claimed)
-		ep->l->ops->release_port(ep->l, ep->lport);
+		ep->l->ops->release_port(ep->l, ep->lport, ep->claimed);
 	s = conn_api_lock(ep);
 	ep->owned = false;
 	ep_free(ep);

@@ -41,11 +41,12 @@ struct uw_ep {
 	struct uw_ip local, remote;
 	struct uw_ip asked;    /* the destination that the program asked for */
 	uint16_t lport, rport; /* network order */
-	bool holds_port;       /* ports_hold */
+	uint8_t claims;	       /* versions of IP (enum io_versions) that ports.c claimed for it */
 	bool share_port;       /* share the port with other endpoints that have this set */
 	bool datagrams;	       /* RDMA_PS_UDP (dgram/sidr.h) */
 	bool only6;	       /* listen on :: without 0.0.0.0 */
-	bool claimed;	       /* the link tells other processes that we listen on the port */
+	/* the link tells other processes that we listen on the port, of these versions of IP */
+	uint8_t claimed;
 	uint8_t tos;
 };
 

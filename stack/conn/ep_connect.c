@@ -93,8 +93,8 @@ static uw_status connect_locked(struct uw_ep *ep, struct conn_qp *q, const struc
 	if (!st && ((ep->state != EP_RESOLVED && ep->state != EP_NO_PEER_YET) || q->peer_ops))
 		st = UW_E_STATE;
 	if (!st) /* RFC 6581 §9: the enhanced frame's word takes 4 of the 512 octets */
-		st = check_param(p, d->policy.rev >= 2 ? UW_PRIVATE_DATA_MAX - 4
-						       : UW_PRIVATE_DATA_MAX);
+		st = check_param(p, d->policies.cm.rev >= 2 ? UW_PRIVATE_DATA_MAX - 4
+							    : UW_PRIVATE_DATA_MAX);
 	if (st)
 		return st;
 	c = conn_for(ep, p);

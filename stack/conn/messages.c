@@ -51,6 +51,21 @@ void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why)
 	uw_log("cannot connect to %s:%u: %s", addr, ntohs(port), conn_advice(why));
 }
 
+void conn_log_no_address(const struct stack *s, const struct uw_ip *asked)
+{
+	static _Atomic bool said;
+	char addr[CONN_ADDR_TEXT], own[CONN_ADDR_TEXT];
+	struct uw_ip has = uw_ip_v4(s->n_links ? s->links[0]->addr : 0);
+
+	if (atomic_exchange(&said, true))
+		return;
+	conn_print_addr(asked, addr);
+	conn_print_addr(&has, own);
+	uw_log("%s is no address of this process, which has %s: give that one to the program, or "
+	       "the other one to uwarp-run (--ip A/N)",
+	       addr, own);
+}
+
 void conn_log_both_wait(const struct conn *c)
 {
 	static _Atomic bool said;

@@ -10,8 +10,6 @@
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u /* to 60999, as Linux does */
 
-enum { IP4 = 1, IP6 = 2 };
-
 uw_status ports_init(struct ports *p)
 {
 	/* Untouched pages of it cost nothing. */
@@ -43,56 +41,60 @@ static void unreserve(struct ports *p, unsigned port)
 	p->reserved[port / 64] &= ~((uint64_t)1 << (port % 64));
 }
 
-/* The versions of IP that its local address stands for: a port of each is a port of its own. */
-static unsigned versions(const struct uw_ep *ep)
+unsigned ports_versions(const struct uw_ep *ep)
 {
 	if (uw_ip_is_v4(&ep->local))
-		return IP4;
-	return uw_ip_is_any(&ep->local) && !ep->only6 ? IP4 | IP6 : IP6;
+		return IO_V4;
+	return uw_ip_is_any(&ep->local) && !ep->only6 ? IO_V4 | IO_V6 : IO_V6;
 }
 
 /* ---- steering: which stack the port's segments are for -------------------------------------- */
 
 void ports_steer(const struct conn_domain *d, const struct uw_ep *ep, int to)
 {
-	unsigned v = versions(ep);
+	unsigned v = ports_versions(ep);
 
 	if (!d->hooks.steer)
 		return;
-	if (v & IP4)
+	if (v & IO_V4)
 		d->hooks.steer(d->hooks.steer_arg, false, ep->lport, to);
-	if (v & IP6)
+	if (v & IO_V6)
 		d->hooks.steer(d->hooks.steer_arg, true, ep->lport, to);
 }
 
 /* ---- claiming: on an address that the kernel has, too -----------------------------------------
  */
 
-static bool is_claimed_first(const struct io_link *l)
+/* Which versions of a port the link wants to be asked for. */
+static unsigned asked_first(const struct io_link *l, unsigned versions)
 {
-	return l->flags & IO_SHARED && l->ops->claim_port;
+	return l->ops->claim_port ? io_shared_versions(l) & versions : 0;
 }
 
-static void unclaim(const struct conn_domain *d, unsigned port, unsigned links)
+static void unclaim(const struct conn_domain *d, unsigned port, unsigned versions, unsigned links)
 {
 	struct stack *s = d->first;
 
 	for (unsigned i = 0; i < links; i++) {
-		if (is_claimed_first(s->links[i]))
-			s->links[i]->ops->release_port(s->links[i], htons((uint16_t)port));
+		struct io_link *l = s->links[i];
+		unsigned some = asked_first(l, versions);
+
+		if (some)
+			l->ops->release_port(l, htons((uint16_t)port), some);
 	}
 }
 
 /* False: another program has the port. */
-static bool claim(const struct conn_domain *d, unsigned port)
+static bool claim(const struct conn_domain *d, unsigned port, unsigned versions)
 {
 	struct stack *s = d->first;
 
 	for (unsigned i = 0; i < s->n_links; i++) {
 		struct io_link *l = s->links[i];
+		unsigned some = asked_first(l, versions);
 
-		if (is_claimed_first(l) && l->ops->claim_port(l, htons((uint16_t)port))) {
-			unclaim(d, port, i);
+		if (some && l->ops->claim_port(l, htons((uint16_t)port), some)) {
+			unclaim(d, port, versions, i);
 			return false;
 		}
 	}
@@ -111,7 +113,7 @@ static bool is_free(const struct conn_domain *d, unsigned port)
 
 /* RFC 6056 §3.3.1: from a random one on, one after the other, so that the last connection from the
  * same port has left TIME_WAIT by the time it comes round again. */
-static unsigned free_port(struct conn_domain *d)
+static unsigned free_port(struct conn_domain *d, unsigned versions)
 {
 	unsigned *next = &d->ports.next_ephemeral;
 	unsigned start = *next ? *next : stack_random(d->first) % EPHEMERAL_COUNT;
@@ -119,7 +121,7 @@ static unsigned free_port(struct conn_domain *d)
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
 
-		if (!is_free(d, port) || !claim(d, port))
+		if (!is_free(d, port) || !claim(d, port, versions))
 			continue;
 		*next = (start + i) % EPHEMERAL_COUNT + 1;
 		return port;
@@ -130,7 +132,7 @@ static unsigned free_port(struct conn_domain *d)
 /* May both have one port? */
 static bool are_compatible(const struct uw_ep *a, const struct uw_ep *b)
 {
-	return !(versions(a) & versions(b)) ||
+	return !(ports_versions(a) & ports_versions(b)) ||
 	       (a->share_port && b->share_port && !a->listener && !b->listener);
 }
 
@@ -147,7 +149,7 @@ bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep)
 {
 	const struct uw_ep *o = d->ports.holders[ntohs(ep->lport)];
 
-	while (o && (o == ep || !(versions(o) & versions(ep))))
+	while (o && (o == ep || !(ports_versions(o) & ports_versions(ep))))
 		o = o->port_next;
 	return !o;
 }
@@ -178,12 +180,15 @@ static void enter(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 
 uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 {
+	unsigned versions = ports_versions(ep);
+
 	if (!port)
-		port = free_port(d);
-	else if (!may_join(d, ep, port) || (!d->ports.holders[port] && !claim(d, port)))
+		port = free_port(d, versions);
+	else if (!may_join(d, ep, port) || !claim(d, port, versions))
 		port = 0;
 	if (!port)
 		return UW_E_ADDR_IN_USE;
+	ep->claims = (uint8_t)versions;
 	enter(d, ep, port);
 	return UW_OK;
 }
@@ -191,7 +196,10 @@ uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 /* The listener has the port, so this only counts. */
 void ports_hold(struct uw_ep *ep)
 {
-	ep->holds_port = claim(ep->stack->domain, ntohs(ep->lport));
+	unsigned versions = ports_versions(ep);
+
+	if (claim(ep->stack->domain, ntohs(ep->lport), versions))
+		ep->claims = (uint8_t)versions;
 }
 
 void ports_release(struct uw_ep *ep)
@@ -199,30 +207,27 @@ void ports_release(struct uw_ep *ep)
 	const struct conn_domain *d = ep->stack->domain;
 	unsigned port = ntohs(ep->lport);
 
-	if (ep->holds_port)
-		unclaim(d, port, d->first->n_links);
-	ep->holds_port = false;
+	unclaim(d, port, ep->claims, d->first->n_links);
+	ep->claims = 0;
 	if (!ep->port_link)
 		return;
 	*ep->port_link = ep->port_next;
 	if (ep->port_next)
 		ep->port_next->port_link = ep->port_link;
 	ep->port_link = NULL;
-	if (!d->ports.holders[port])
-		unclaim(d, port, d->first->n_links);
 }
 
-unsigned ports_borrow(struct conn_domain *d)
+unsigned ports_borrow(struct conn_domain *d, enum io_versions version)
 {
-	unsigned port = free_port(d);
+	unsigned port = free_port(d, version);
 
 	if (port)
 		ports_reserve(&d->ports, port);
 	return port;
 }
 
-void ports_give_back(struct conn_domain *d, unsigned port)
+void ports_give_back(struct conn_domain *d, unsigned port, enum io_versions version)
 {
 	unreserve(&d->ports, port);
-	unclaim(d, port, d->first->n_links);
+	unclaim(d, port, version, d->first->n_links);
 }

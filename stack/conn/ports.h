@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "io/io.h"
 
 struct uw_ep;
 struct conn_domain;
@@ -30,8 +31,8 @@ void ports_reserve(struct ports *p, unsigned port);
 /* Give ep, which has an address and no port, this port (host order); 0: any free one. May move ep
  * to another stack. UW_E_ADDR_IN_USE. */
 uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port) UW_CHECK;
-/* Keep the port of ep, which came in at a listener, claimed from the links (IO_SHARED) until
- * ports_release: the listener may end before. */
+/* Keep the port of ep, which came in at a listener, claimed from the links (IO_SHARED, IO_SHARED6)
+ * until ports_release: the listener may end before. */
 void ports_hold(struct uw_ep *ep);
 /* Release the port of ep, if ep has or holds one. */
 void ports_release(struct uw_ep *ep);
@@ -39,8 +40,12 @@ void ports_release(struct uw_ep *ep);
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep);
 /* A local port for a connection without an endpoint (CM-less RC), which no endpoint has, in host
  * order; 0: none is free. Return the port by ports_give_back. */
-unsigned ports_borrow(struct conn_domain *d);
-void ports_give_back(struct conn_domain *d, unsigned port);
+unsigned ports_borrow(struct conn_domain *d, enum io_versions version);
+void ports_give_back(struct conn_domain *d, unsigned port, enum io_versions version);
+
+/* The versions of IP (enum io_versions) that ep's local address stands for: a port of each is a
+ * port of its own. */
+unsigned ports_versions(const struct uw_ep *ep);
 
 /* Direct segments for the port of ep to the stack of index `to`; -1: to the stack on whose queue
  * they arrive. This stays so when the port is free again, since old connections may still be

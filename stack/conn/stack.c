@@ -11,23 +11,31 @@
 /* A link that had no room for a packet tells nobody when it has: it is asked again. */
 #define NO_ROOM_US 100u
 
+static struct conn_policies policies_of(const struct uw_config *cfg, bool crc)
+{
+	struct conn_policies p = { .cm = { .rev = (uint8_t)cfg->mpa_rev,
+					   .rev_max = 2,
+					   .crc = crc,
+					   .rx_markers = cfg->markers,
+					   .p2p = cfg->p2p,
+					   .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
+					   .ird_max = (uint16_t)cfg->ird,
+					   .ord_max = (uint16_t)cfg->ord } };
+
+	/* Both sides are uwarp, and either may speak first (RFC 6581 §9.2). */
+	p.rc = p.cm;
+	p.rc.rev = 2;
+	p.rc.p2p = true;
+	return p;
+}
+
 uw_status conn_domain_init(struct conn_domain *d, const struct uw_config *cfg,
 			   const struct conn_hooks *hooks)
 {
 	d->cfg = cfg;
 	d->hooks = *hooks;
-	d->policy = (struct mpa_policy){ .rev = (uint8_t)cfg->mpa_rev,
-					 .rev_max = 2,
-					 .crc = cfg->crc,
-					 .rx_markers = cfg->markers,
-					 .p2p = cfg->p2p,
-					 .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
-					 .ird_max = (uint16_t)cfg->ird,
-					 .ord_max = (uint16_t)cfg->ord };
-	/* Both sides are uwarp, and either may speak first (RFC 6581 §9.2). */
-	d->rc_policy = d->policy;
-	d->rc_policy.rev = 2;
-	d->rc_policy.p2p = true;
+	d->policies = policies_of(cfg, cfg->crc != UW_CRC_OFF);
+	d->intact = policies_of(cfg, cfg->crc == UW_CRC_ON);
 	return ports_init(&d->ports);
 }
 
@@ -84,6 +92,21 @@ static uint64_t until(uint64_t now, uint64_t at)
 	return at > now + TIMER_US ? at - now : TIMER_US;
 }
 
+/* When a link next has a frame to let go. */
+static uint64_t links_due_us(const struct stack *s)
+{
+	uint64_t at = UINT64_MAX, ns;
+
+	for (unsigned i = 0; i < s->n_links; i++) {
+		if (!s->links[i]->ops->due_ns)
+			continue;
+		ns = s->links[i]->ops->due_ns(s->links[i]);
+		if (ns != UINT64_MAX && ns / 1000 < at)
+			at = ns / 1000;
+	}
+	return at;
+}
+
 uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us)
 {
 	uint64_t us = s->llp->next_timer_us(), at = deadline_next_us(&s->timers);
@@ -95,7 +118,9 @@ uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us)
 		us = until(now_us, at);
 	if (s->dgram_first && us > NO_ROOM_US)
 		us = NO_ROOM_US;
-	return us > UINT64_MAX - now_us ? UINT64_MAX : now_us + us;
+	at = links_due_us(s);
+	us = us > UINT64_MAX - now_us ? UINT64_MAX : now_us + us;
+	return us < at ? us : at;
 }
 
 bool stack_pending(struct stack *s, bool links)

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "conn/deadlines.h"
 #include "conn/ports.h"
+#include "conn/silent.h"
 #include "io/llp.h"
 #include "mpa/handshake.h"
 #include "sched/sched.h"
@@ -62,6 +63,7 @@ struct stack {
 	struct sidr *sidrs;
 	uint32_t sidr_psn;
 	uint64_t sidr_refused;
+	struct silent silent;
 	struct deadlines timers;
 	uint64_t timers_us; /* when the timers last ran */
 	struct uw_random random;
@@ -83,21 +85,28 @@ struct conn_hooks {
 	void *failed_arg;
 };
 
+/* What is offered and accepted at start-up: */
+struct conn_policies {
+	struct mpa_policy cm; /* with rdma_cm */
+	struct mpa_policy rc; /* without it */
+};
+
 /* Shared by the stacks of a process. Written under all stack locks, read under any one, except
  * atomics and constants. */
 struct conn_domain {
-	struct stack *first;	     /* constant */
-	const struct uw_config *cfg; /* constant */
-	bool manual;		     /* constant: tests run the stacks, with their own clock */
-	struct mpa_policy policy;    /* constant: connections of rdma_cm */
-	struct mpa_policy rc_policy; /* constant: connections without rdma_cm */
-	struct conn_hooks hooks;     /* constant */
-	struct ports ports;	     /* local TCP ports in use */
-	unsigned next_home;	     /* counts up; chooses the stack of the next endpoint */
-	struct uw_ep *eps;	     /* every endpoint */
-	struct listener *listeners;  /* every listener */
-	_Atomic uint32_t n_eps;	     /* endpoints that the program holds */
-	_Atomic uint32_t n_qps;	     /* number of QPs; written by the verbs room */
+	struct stack *first;	       /* constant */
+	const struct uw_config *cfg;   /* constant */
+	bool manual;		       /* constant: tests run the stacks, with their own clock */
+	struct conn_policies policies; /* constant */
+	struct conn_policies intact;   /* constant: over links that are IO_INTACT */
+	struct conn_hooks hooks;       /* constant */
+	struct ports ports;	       /* local TCP ports in use */
+	unsigned next_home;	       /* counts up; chooses the stack of the next endpoint */
+	struct uw_ep *eps;	       /* every endpoint */
+	struct listener *listeners;    /* every listener */
+	_Atomic uint32_t n_eps;	       /* endpoints that the program holds */
+	_Atomic bool datagram_eps;     /* one of datagrams was made */
+	_Atomic uint32_t n_qps;	       /* number of QPs; written by the verbs room */
 };
 
 static inline struct stack *stack_of(struct sched *s)

@@ -238,12 +238,26 @@ static void terminate(struct conn *c, uw_status why)
 
 /* ---- answering ---------------------------------------------------------------------------- */
 
+static bool make_room(struct stack *s, const struct uw_ip *host)
+{
+	struct conn *oldest;
+	bool room = silent_has_room(s, host, &oldest);
+
+	if (oldest)
+		conn_startup_failed(oldest, UW_E_TIMEOUT);
+	return room;
+}
+
 void *conn_accepted(void *listener_ctx, struct llp_conn *llp)
 {
 	struct listener_part *part = listener_ctx;
-	struct conn *c = conn_create(part->stack, CONN_RESPONDER);
 	struct llp_addrs a = part->stack->llp->addrs(llp);
+	bool other_host = !(part->l->flags & IO_P2P);
+	struct conn *c;
 
+	if (other_host && !make_room(part->stack, &a.remote))
+		return NULL;
+	c = conn_create(part->stack, CONN_RESPONDER);
 	if (!c)
 		return NULL;
 	c->cm = malloc(sizeof(*c->cm));
@@ -261,6 +275,8 @@ void *conn_accepted(void *listener_ctx, struct llp_conn *llp)
 	c->lport = a.lport;
 	c->rport = a.rport;
 	conn_enter(c, CONN_STARTING);
+	if (other_host)
+		silent_add(c);
 	cm_wait(c->cm, conn_policy(c));
 	cm_set_deadline(c->cm, stack_now_us(c->stack) + conn_cfg(c)->connect_ms * 1000ull);
 	conn_arm(c);

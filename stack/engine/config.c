@@ -17,13 +17,14 @@ static void defaults(struct uw_config *c)
 	memset(c, 0, sizeof(*c));
 	c->addr_fd = -1;
 	c->stacks = 1;
-	c->crc = true;
+	c->crc = UW_CRC_AUTO;
 	c->mpa_rev = 2;
 	c->p2p = true;
 	c->ird = c->ord = 128;
 	c->connect_ms = 5000;
 	c->rnr_ms = 10000;
 	c->keepalive_ms = 4000;
+	c->silent_per_host = 2048;
 	c->dad_ms = 200;
 	c->rc_wait_ms = 60000;
 	c->stat = true;
@@ -162,12 +163,26 @@ static int get_congestion(struct uw_config *c)
 	return err;
 }
 
+static int get_crc(struct uw_config *c)
+{
+	static const char *const names[] = {
+		[UW_CRC_OFF] = "0", [UW_CRC_ON] = "1", [UW_CRC_AUTO] = "auto", NULL
+	};
+	unsigned i = c->crc;
+	int err = get_choice("UWARP_CRC", names, "0, 1 or auto", &i);
+
+	c->crc = (enum uw_crc)i;
+	return err;
+}
+
 static int get_choices(struct uw_config *c)
 {
 	int err = get_threads(c);
 
 	if (!err)
 		err = get_tso(c);
+	if (!err)
+		err = get_crc(c);
 	return err ? err : get_congestion(c);
 }
 
@@ -233,14 +248,18 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_RNR_MS", 0, 3600000, &c->rnr_ms },
 		{ "UWARP_SPEAK_FIRST_MS", 0, 600000, &c->speak_first_ms },
 		{ "UWARP_KEEPALIVE_MS", 0, 86400000, &c->keepalive_ms },
+		{ "UWARP_SILENT_PER_HOST", 0, 1000000, &c->silent_per_host },
 		{ "UWARP_DAD_MS", 0, 60000, &c->dad_ms },
 		{ "UWARP_RC_WAIT_MS", 10, 86400000, &c->rc_wait_ms },
 	};
 	const struct truth truths[] = {
-		{ "UWARP_IP_AUTO", &c->ip_auto }, { "UWARP_ECN", &c->ecn },
-		{ "UWARP_CRC", &c->crc },	  { "UWARP_P2P", &c->p2p },
-		{ "UWARP_MARKERS", &c->markers }, { "UWARP_STAT", &c->stat },
-		{ "UWARP_VERBOSE", &c->verbose }, { "UWARP_TIMESTAMPS", &c->timestamps },
+		{ "UWARP_IP_AUTO", &c->ip_auto },
+		{ "UWARP_ECN", &c->ecn },
+		{ "UWARP_P2P", &c->p2p },
+		{ "UWARP_MARKERS", &c->markers },
+		{ "UWARP_STAT", &c->stat },
+		{ "UWARP_VERBOSE", &c->verbose },
+		{ "UWARP_TIMESTAMPS", &c->timestamps },
 	};
 	int err;
 

@@ -66,7 +66,8 @@ static void orphan_stack(struct uw_engine *e, struct stack *s)
 static void orphan_ep(struct uw_ep *ep)
 {
 	ep->fn = NULL;
-	ep->owned = ep->claimed = false;
+	ep->owned = false;
+	ep->claimed = 0;
 	for (unsigned i = 0; ep->listener && i < ep->listener->n_parts; i++)
 		ep->listener->part[i].llp = NULL;
 }

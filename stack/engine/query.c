@@ -73,6 +73,7 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		.link_up = true,
 		.addr_is_final = l || !e->cfg.ip_auto,
 		.roce = e->cfg.roce,
+		.datagram_ids = atomic_load_explicit(&e->conn.datagram_eps, memory_order_relaxed),
 		.fw_ver = UWARP_VERSION,
 	};
 	a->mtu = l ? l->mtu : e->cfg.mtu ? e->cfg.mtu : DEFAULT_MTU;

@@ -44,7 +44,7 @@ static bool is_usable(const struct io_link *l, const struct route *r)
 {
 	if (!uw_ip_is_any(&r->via))
 		return route_is_near(l, &r->via);
-	return l->flags & IO_SHARED && uw_ip_is_v4(&r->net.ip);
+	return io_shared_versions(l) & (uw_ip_is_v4(&r->net.ip) ? IO_V4 : IO_V6);
 }
 
 static void collect(const struct engine_routes *er, const struct io_link *l,
@@ -88,26 +88,40 @@ static bool take(struct engine_routes *er, unsigned i, const struct route_kernel
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
-static bool has_address(const struct io_link *l, const struct route_kernel *k)
+static bool has(const struct uw_net *v, unsigned n, const struct uw_ip *ip)
 {
-	for (unsigned i = 0; i < k->n_addr; i++) {
-		if (uw_ip_v4_be(&k->addr[i].ip) == l->addr)
+	for (unsigned i = 0; i < n; i++) {
+		if (uw_ip_eq(&v[i].ip, ip))
 			return true;
 	}
-	return k->n_addr == ROUTE_ADDRS_MAX;
+	return n == ROUTE_ADDRS_MAX;
+}
+
+/* The first address that we share and the kernel does not have. False: there is none. */
+static bool find_lost(const struct io_link *l, const struct route_kernel *k, struct uw_ip *out)
+{
+	*out = uw_ip_v4(l->addr);
+	if (l->flags & IO_SHARED && !has(k->addr, k->n_addr, out))
+		return true;
+	for (unsigned i = 0; l->flags & IO_SHARED6 && i < l->n_ip6; i++) {
+		*out = l->ip6[i].ip;
+		if (!has(k->addr6, k->n_addr6, out))
+			return true;
+	}
+	return false;
 }
 
 /* Said once each time: the program's connections and GIDs have the address. */
 static void check_address(struct engine_routes *er, const struct route_kernel *k)
 {
-	const struct io_link *l = er->link[0];
-	const uint8_t *a = (const uint8_t *)&l->addr;
-	bool lost = l->flags & IO_SHARED && !has_address(l, k);
+	char text[ROUTE_TEXT];
+	struct uw_ip ip;
+	bool lost = find_lost(er->link[0], k, &ip);
 
 	if (lost && !er->lost)
-		uw_log("interface %s has lost the address %u.%u.%u.%u, by which this program is "
-		       "known: its connections end unless it comes back (ip address add)",
-		       er->interface, a[0], a[1], a[2], a[3]);
+		uw_log("interface %s has lost the address %s, by which this program is known: its "
+		       "connections end unless it comes back (ip address add)",
+		       er->interface, route_ip_text(&ip, text));
 	er->lost = lost;
 }
 

@@ -215,8 +215,10 @@ static int start(struct uw_engine *e)
 	if (st)
 		return engine_errno(st);
 	take_links(e, links);
-	for (unsigned i = 0; i < e->n_stacks && !err; i++)
+	for (unsigned i = 0; i < e->n_stacks && !err; i++) {
+		e->stack[i]->sched.frames_wait = links[i]->ops->due_ns;
 		err = sched_thread_start(&e->stack[i]->sched, links[i]->flags & IO_RINGS);
+	}
 	if (!err)
 		err = engine_routes_follow(e);
 	if (err)

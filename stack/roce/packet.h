@@ -60,7 +60,10 @@ struct roce_path {
 /* What goes in front of a payload. */
 struct roce_head {
 	const struct roce_path *path;
-	uint16_t ip_id; /* IPv4 */
+	/* IPv4. Any value will do, since no packet is cut (RFC 6864 §4.1). The stack sends 0: a program
+	 * may read the header in its receive buffer, and check its sum, while the next packet of the
+	 * flow is placed there. udaddy does. */
+	uint16_t ip_id;
 	struct roce_op op;
 	struct roce_bth bth; /* opcode and pad are filled in */
 	struct roce_deth deth;

@@ -16,7 +16,6 @@ enum roce_message { ROCE_NO_MESSAGE, ROCE_SEND, ROCE_WRITE };
 struct roce_qp {
 	struct qp *qp;
 	uint8_t transport; /* ROCE_UC or ROCE_UD */
-	uint16_t ip_id;	   /* of the next IPv4 packet */
 	uint32_t psn;	   /* of the next packet to send */
 	uint32_t mtu;	   /* octets of payload in a packet, at most */
 	uint32_t qkey;	   /* UD */

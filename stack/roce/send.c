@@ -82,7 +82,6 @@ static struct roce_head head_of(const struct roce_qp *r, const struct sqe *e, si
 				      e->opcode != UW_WR_RDMA_WRITE,
 			 .dest_qp = ud ? (uint32_t)e->remote_addr & ROCE_QPN_MASK : r->dest_qpn,
 			 .psn = r->psn },
-		.ip_id = r->ip_id,
 		.imm_be = e->imm_or_inv,
 	};
 
@@ -106,7 +105,6 @@ static void count(struct roce_qp *r, struct sqe *e, size_t n)
 	struct qp *qp = r->qp;
 
 	r->psn = (r->psn + 1) & ROCE_PSN_MASK;
-	r->ip_id++;
 	r->sent += n;
 	qp->stats->roce_tx_packets++;
 	qp->stats->payload_tx_bytes += n;

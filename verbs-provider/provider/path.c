@@ -51,6 +51,13 @@ static bool lid_to_ip(const struct uw_device_attr *dev, uint16_t lid, struct soc
 	return lid != 0 && own->sin_family == AF_INET;
 }
 
+/* As of an InfiniBand port, whose LID the program has read: so rsockets name their own QP. The
+ * pingpongs do it by mistake, without rdma_cm, and are told. */
+static bool names_itself(const struct uw_device_attr *dev, const struct ibv_ah_attr *ah)
+{
+	return dev->roce && dev->datagram_ids && !ah->is_global && !ah->dlid;
+}
+
 int uwarp_find_ends(const char *call, const struct uw_device_attr *dev,
 		    const struct ibv_ah_attr *ah, struct uwarp_ends *ends)
 {
@@ -59,6 +66,8 @@ int uwarp_find_ends(const char *call, const struct uw_device_attr *dev,
 	ends->from = NULL;
 	if (ah->port_num != 1)
 		return -EINVAL;
+	if (names_itself(dev, ah))
+		return gid_to_ip(dev->gid[0], &ends->peer) ? 0 : -EINVAL;
 	ok = ah->is_global ? gid_to_ip(ah->grh.dgid.raw, &ends->peer)
 			   : lid_to_ip(dev, ah->dlid, &ends->peer);
 	if (!ok) {

@@ -48,39 +48,44 @@ uw_status dgram_make(struct conn_qp *q, enum roce_transport t)
 	return UW_OK;
 }
 
+static void release(const struct stack *s, uint32_t qpn)
+{
+	for (unsigned i = 0; i < s->n_links; i++) {
+		struct io_link *l = s->links[i];
+
+		if (l->ops->release_packets)
+			l->ops->release_packets(l, qpn);
+	}
+}
+
 void dgram_reset(struct conn_qp *q)
 {
 	struct dgram *d = q->dgram;
 
 	if (!d)
 		return;
+	release(conn_qp_stack(q), q->qp.num);
 	dgram_wait_no_more(d);
 	roce_rx_forget(&d->r);
 	q->qp.cm_less = true;
 }
 
-static uw_status claim(struct io_link *l)
-{
-	if (l->flags & IO_TCP_ONLY) {
-		uw_log("UD and UC queue pairs do not go through uwarpd; name the interface "
-		       "(--link)");
-		return UW_E_UNSUPPORTED;
-	}
-	return l->ops->claim_packets ? l->ops->claim_packets(l) : UW_OK;
-}
-
-uw_status dgram_claim(const struct stack *s)
+uw_status dgram_claim(const struct stack *s, uint32_t qpn)
 {
 	uw_status st = UW_OK;
 
-	for (unsigned i = 0; i < s->n_links && !st; i++)
-		st = claim(s->links[i]);
+	for (unsigned i = 0; i < s->n_links && !st; i++) {
+		struct io_link *l = s->links[i];
+
+		if (l->ops->claim_packets)
+			st = l->ops->claim_packets(l, qpn);
+	}
 	return st;
 }
 
 uw_status dgram_ready(struct conn_qp *q)
 {
-	return q->dgram ? dgram_claim(conn_qp_stack(q)) : UW_OK;
+	return q->dgram ? dgram_claim(conn_qp_stack(q), q->qp.num) : UW_OK;
 }
 
 /* ---- addresses --------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What UC and UD need to know of a link. */
+/* What UC and UD need to know of a link, and of a number. */
 #include "conn/dgram/dgram.h"
 
 /* IPv6, UDP, BTH, RETH, ICRC: what Linux's drivers leave room for. */
@@ -26,4 +26,12 @@ struct io_link *dgram_source(const struct stack *s, uint8_t source, struct uw_ip
 		return NULL;
 	*out = at ? l->ip6[at - 1].ip : uw_ip_v4(l->addr);
 	return l;
+}
+
+struct conn_qp *dgram_find(const struct stack *s, uint32_t qpn)
+{
+	const struct conn_hooks *h = &s->domain->hooks;
+	struct conn_qp *q = h->find_qp(h->find_qp_arg, qpn);
+
+	return q && q->dgram ? q : NULL;
 }

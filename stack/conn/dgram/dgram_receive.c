@@ -4,14 +4,6 @@
 #include "conn/dgram/sidr.h"
 #include "io/addr.h"
 
-static struct conn_qp *find(const struct stack *s, uint32_t qpn)
-{
-	const struct conn_hooks *h = &s->domain->hooks;
-	struct conn_qp *q = h->find_qp(h->find_qp_arg, qpn);
-
-	return q && q->dgram ? q : NULL;
-}
-
 static void count_bad(struct uw_stats *stats, enum roce_verdict v)
 {
 	if (v == ROCE_BAD_ICRC)
@@ -20,11 +12,12 @@ static void count_bad(struct uw_stats *stats, enum roce_verdict v)
 		stats->roce_rx_bad++;
 }
 
+/* Another process may share the address, but a QP is of one process. */
 static bool is_from_us(const struct stack *s, const struct roce_packet *p)
 {
 	for (unsigned i = 0; i < s->n_links; i++) {
 		if (io_has(s->links[i], &p->src))
-			return true;
+			return dgram_find(s, p->deth.src_qp);
 	}
 	return false;
 }
@@ -33,12 +26,10 @@ static bool is_from_us(const struct stack *s, const struct roce_packet *p)
  * members have had (dgram_send.c). */
 static void to_group(struct stack *s, const struct roce_packet *p)
 {
-	if (is_from_us(s, p))
-		return;
-	if (p->bth.dest_qp == ROCE_MULTICAST && p->op->transport == ROCE_UD)
-		dgram_group_packet(s, p, NULL);
-	else
+	if (p->bth.dest_qp != ROCE_MULTICAST || p->op->transport != ROCE_UD)
 		s->sched.stats.roce_rx_no_qp++;
+	else if (!is_from_us(s, p))
+		dgram_group_packet(s, p, NULL);
 }
 
 void dgram_packet(void *arg, struct io_link *l, struct uw_rope packet)
@@ -61,7 +52,7 @@ void dgram_packet(void *arg, struct io_link *l, struct uw_rope packet)
 		to_group(s, &p);
 		return;
 	}
-	q = find(s, p.bth.dest_qp);
+	q = dgram_find(s, p.bth.dest_qp);
 	if (!q) {
 		s->sched.stats.roce_rx_no_qp++;
 		return;

@@ -2,6 +2,8 @@
 /* Packets of UC and UD QPs, into the link. */
 #include "conn/dgram/dgram.h"
 
+#include "io/addr.h"
+
 #define TURN_PACKETS 64u /* then other QPs have their turn */
 #define FLUSH_EVERY  16u /* packets; then the link gets them: the peer works while we go on */
 
@@ -76,6 +78,19 @@ static void to_own_members(const struct dgram *d, const uint8_t *octets, size_t 
 		dgram_group_packet(conn_qp_stack(d->q), &p, d->q);
 }
 
+/* A packet to an own address is for the process that has the QP. */
+static bool is_for_others(const struct dgram *d, const struct io_link *l, const struct uw_ip *to)
+{
+	const struct stack *s = conn_qp_stack(d->q);
+	uint32_t qpn = d->r.dest_qpn;
+
+	if (!io_has(l, to))
+		return false;
+	if (d->r.transport == ROCE_UD)
+		qpn = roce_to_of(roce_tx_next(&d->r)).qpn;
+	return !dgram_find(s, qpn);
+}
+
 /* False: no room. */
 static bool send_one(struct dgram *d)
 {
@@ -84,16 +99,18 @@ static bool send_one(struct dgram *d)
 	struct io_link *l = next_path(d, &path);
 	size_t room, n;
 	uint8_t *p;
+	bool others;
 
 	if (!l)
 		return fail(d, UW_E_INVAL);
 	p = s->llp->packet_begin(l, &room);
 	if (!p)
 		return false;
+	others = is_for_others(d, l, &path.dst);
 	n = roce_tx(&d->r, &path, p, room);
 	if (n && s->groups && uw_ip_is_multicast(&path.dst))
 		to_own_members(d, p, n);
-	s->llp->packet_end(l, n, &path.dst);
+	s->llp->packet_end(l, n, &path.dst, others);
 	return n ? true : fail(d, UW_OK);
 }
 

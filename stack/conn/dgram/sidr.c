@@ -15,6 +15,9 @@
 #define LONGEST_US 4300000u
 /* The link had no room. */
 #define NO_ROOM_US 1000u
+/* Requests that a program has not answered, all over; half of them from one host. Each is an
+ * endpoint, and whoever can send a packet may send as many as he likes. */
+#define ASKED_MAX 1024u
 
 static uw_status fit(const struct uw_cm_param *p, size_t limit)
 {
@@ -29,13 +32,13 @@ static void copy_data(uint8_t *to, const struct uw_cm_param *p)
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
-/* IBA §13.5.1.1: from QP 1 to QP 1. False: the link has no room. */
+/* IBA §13.5.1.1: from QP 1 to QP 1. others: no endpoint of ours has asked for it, or serves its
+ * port; where processes share an address, QP 1 is of all of them. False: the link has no room. */
 static bool send_mad(struct stack *s, struct io_link *l, const struct roce_path *path,
-		     const uint8_t mad[MAD_SIZE])
+		     const uint8_t mad[MAD_SIZE], bool others)
 {
 	struct roce_head h = {
 		.path = path,
-		.ip_id = (uint16_t)s->sidr_psn,
 		.op = { .transport = ROCE_UD, .first = true, .last = true },
 		.bth = { .pkey = ROCE_PKEY, .dest_qp = MAD_QPN, .psn = s->sidr_psn },
 		.deth = { .qkey = MAD_QKEY, .src_qp = MAD_QPN },
@@ -49,9 +52,50 @@ static bool send_mad(struct stack *s, struct io_link *l, const struct roce_path 
 		memcpy(out + roce_head_size(&h), mad, MAD_SIZE);
 		n = roce_packet_write(&h, out, MAD_SIZE);
 	}
-	s->llp->packet_end(l, n, &path->dst);
+	s->llp->packet_end(l, n, &path->dst, others);
 	s->sidr_psn = (s->sidr_psn + 1) & ROCE_PSN_MASK;
 	return true;
+}
+
+static bool serves(const struct uw_ep *ep, const struct uw_ip *at, uint16_t port_be)
+{
+	if (!ep->datagrams || ep->state != EP_LISTENING || ep->lport != port_be || !ep->owned)
+		return false;
+	if (!ep_means_all(&ep->local))
+		return uw_ip_eq(&ep->local, at);
+	return uw_ip_is_v4(&ep->local) == uw_ip_is_v4(at) ||
+	       (uw_ip_is_any(&ep->local) && !ep->only6 && !uw_ip_is_v4(&ep->local));
+}
+
+/* NULL: none of ours. */
+static struct uw_ep *find_server(const struct stack *s, const struct uw_ip *at, uint16_t port_be)
+{
+	struct uw_ep *ep = s->domain->eps;
+
+	while (ep && !serves(ep, at, port_be))
+		ep = ep->next;
+	return ep;
+}
+
+/* Who waits for the reply of these names, from this address; NULL: nobody. */
+static struct sidr *find_asking(const struct stack *s, uint64_t tid, uint32_t request_id,
+				const struct uw_ip *from)
+{
+	struct sidr *r = s->sidrs;
+
+	while (r && (r->state != SIDR_ASKING || r->tid != tid || r->request_id != request_id ||
+		     !uw_ip_eq(&r->ep->remote, from)))
+		r = r->next;
+	return r;
+}
+
+static bool is_for_others(const struct sidr *r)
+{
+	const struct uw_ep *ep = r->ep;
+
+	if (r->passive)
+		return !find_asking(ep->stack, r->tid, r->request_id, &ep->local);
+	return !find_server(ep->stack, &ep->remote, ep->rport);
 }
 
 static bool send_again(const struct sidr *r)
@@ -63,7 +107,7 @@ static bool send_again(const struct sidr *r)
 					.hops = ROCE_HOPS,
 					.src_port = roce_ud_port(MAD_QPN) };
 
-	return send_mad(ep->stack, ep->l, &path, r->mad);
+	return send_mad(ep->stack, ep->l, &path, r->mad, is_for_others(r));
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -126,7 +170,7 @@ uw_status sidr_connect(struct uw_ep *ep, const struct uw_cm_param *p, uw_status 
 			       : UW_E_STATE;
 
 	if (!st)
-		st = dgram_claim(s);
+		st = dgram_claim(s, MAD_QPN);
 	if (st)
 		return st;
 	r = make(ep, SIDR_ASKING);
@@ -176,12 +220,9 @@ uint64_t sidr_next_us(const struct stack *s)
 /* IBA §12.11.2: the reply has the request's ID, and comes from where the request went. */
 static void on_reply(struct stack *s, const struct roce_packet *p, const struct mad *m)
 {
-	struct sidr *r = s->sidrs;
+	struct sidr *r = find_asking(s, m->tid, m->request_id, &p->src);
 	struct uw_cm_event ev = { .type = UW_CM_ESTABLISHED };
 
-	while (r && (r->state != SIDR_ASKING || r->tid != m->tid ||
-		     r->request_id != m->request_id || !uw_ip_eq(&r->ep->remote, &p->src)))
-		r = r->next;
 	if (!r) {
 		s->sched.stats.sidr_rx_stale++;
 		return;
@@ -227,10 +268,10 @@ static void refuse(struct stack *s, struct io_link *l, const struct roce_packet 
 	bool again = s->sidr_refused == request->tid;
 
 	s->sidr_refused = request->tid;
-	if ((l->flags & IO_SHARED) && !again)
+	if (io_shared_versions(l) && !again)
 		return;
 	mad_encode(&m, out);
-	send_mad(s, l, &back, out);
+	send_mad(s, l, &back, out, !find_asking(s, request->tid, request->request_id, &p->dst));
 }
 
 static struct sidr *find_request(const struct stack *s, const struct roce_packet *p,
@@ -244,15 +285,20 @@ static struct sidr *find_request(const struct stack *s, const struct roce_packet
 	return r;
 }
 
-static bool serves(const struct uw_ep *ep, const struct roce_packet *p, const struct sidr_req *q)
+static bool has_place(struct stack *s, const struct uw_ip *from)
 {
-	if (!ep->datagrams || ep->state != EP_LISTENING || q->space != SIDR_UDP ||
-	    ntohs(ep->lport) != q->port)
-		return false;
-	if (!ep_means_all(&ep->local))
-		return uw_ip_eq(&ep->local, &p->dst);
-	return uw_ip_is_v4(&ep->local) == uw_ip_is_v4(&p->dst) ||
-	       (uw_ip_is_any(&ep->local) && !ep->only6 && !uw_ip_is_v4(&ep->local));
+	unsigned all = 0, of_host = 0;
+
+	for (const struct sidr *r = s->sidrs; r; r = r->next) {
+		if (!r->passive || r->state != SIDR_ASKED)
+			continue;
+		all++;
+		of_host += uw_ip_eq(&r->ep->remote, from);
+	}
+	if (all < ASKED_MAX && of_host < ASKED_MAX / 2)
+		return true;
+	s->sched.stats.sidr_rx_dropped++;
+	return false;
 }
 
 static struct uw_ep *new_ep(struct stack *s, struct io_link *l, const struct roce_packet *p,
@@ -280,9 +326,9 @@ static void on_new_request(struct stack *s, struct io_link *l, const struct roce
 			   const struct mad *m, const struct uw_ep *listening)
 {
 	struct uw_cm_event ev = { .type = UW_CM_CONNECT_REQUEST };
-	struct uw_ep *ep = new_ep(s, l, p, listening);
+	struct uw_ep *ep = has_place(s, &p->src) ? new_ep(s, l, p, listening) : NULL;
 
-	if (!ep)
+	if (!ep) /* the peer asks again */
 		return;
 	ep->rport = htons(m->req.src_port);
 	ep->sidr->passive = true;
@@ -300,14 +346,14 @@ static void on_ask(struct stack *s, struct io_link *l, const struct roce_packet 
 		   const struct mad *m)
 {
 	const struct sidr *r = find_request(s, p, m);
-	const struct uw_ep *ep = s->domain->eps;
+	const struct uw_ep *ep = NULL;
 
 	if (r && r->state == SIDR_OVER)
 		send_again(r);
 	if (r)
 		return;
-	while (ep && !(serves(ep, p, &m->req) && ep->owned))
-		ep = ep->next;
+	if (m->req.space == SIDR_UDP)
+		ep = find_server(s, &p->dst, htons(m->req.port));
 	if (ep)
 		on_new_request(s, l, p, m, ep);
 	else

@@ -114,7 +114,7 @@ static struct conn *make_conn(struct rc *rc)
 	c->remote = rc->peer.addr;
 	c->rport = htons(RC_PORT);
 	c->tos = rc->tos & 0xfc; /* RFC 3168 §5: the other two bits are ECN's */
-	c->borrowed_port = ports_borrow(c->stack->domain);
+	c->borrowed_port = ports_borrow(c->stack->domain, uw_ip_is_v4(&c->local) ? IO_V4 : IO_V6);
 	c->lport = htons((uint16_t)c->borrowed_port);
 	c->request = make_request(rc);
 	return c;

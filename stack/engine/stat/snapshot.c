@@ -170,6 +170,7 @@ static void add_link(struct text *t, const struct io_link *l)
 	text_number(t, "tx_full", st->tx_full);
 	text_number(t, "no_frame", st->no_frame);
 	text_number(t, "rings", st->rings);
+	text_number(t, "tx_lent", st->tx_lent);
 	text_number(t, "peer_faults", st->peer_faults);
 	text_number(t, "handed", st->handed);
 	text_number(t, "tx_merged", st->tx_merged);

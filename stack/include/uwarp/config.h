@@ -50,6 +50,13 @@ enum uw_congestion {
 	UW_CC_DELAY, /* for networks that lose without congestion */
 };
 
+/* MPA's CRC32c (doc/adr/0043). Where the peer asks for it, it is used in any case. */
+enum uw_crc {
+	UW_CRC_OFF,
+	UW_CRC_ON,
+	UW_CRC_AUTO, /* ask for it, but not between processes that share memory */
+};
+
 #define UW_STACKS_MAX 8
 
 struct uw_config {
@@ -79,7 +86,7 @@ struct uw_config {
 	enum uw_congestion congestion; /* default UW_CC_CUBIC */
 	bool ecn;	   /* offer explicit congestion notification (RFC 3168); default false */
 	bool timestamps;   /* offer TCP timestamps (RFC 7323); default false */
-	bool crc;	   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit); default true */
+	enum uw_crc crc;   /* ask for MPA CRC32c (RFC 5044 §7.1.1 C bit)? default UW_CRC_AUTO */
 	bool markers;	   /* ask the peer to send MPA markers (RFC 5044 §4.3); default false */
 	unsigned mpa_rev;  /* MPA revision offered when connecting: 1 or 2 (RFC 6581); default 2 */
 	bool p2p;	   /* offer peer-to-peer (RFC 6581 A bit) when connecting; default true */
@@ -92,6 +99,9 @@ struct uw_config {
 		rc_wait_ms;
 	bool roce; /* the device presents itself as RoCE instead of iWARP; default false */
 	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
+	/* Connections of one host on one stack that have said nothing yet; 0: no limit; default
+	 * 2048 */
+	unsigned silent_per_host;
 	/* A responder sends nothing before the first FPDU of the initiator (RFC 5044 §7.1.2). If
 	 * not 0 and the initiator did not ask for peer-to-peer, the responder may send after this
 	 * time; default 0 */

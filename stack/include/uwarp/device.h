@@ -88,6 +88,7 @@ struct uw_device_attr {
 	unsigned n_gids;
 	bool addr_is_final; /* the address will not change: see uw_config.ip_auto */
 	bool roce;	    /* uw_config.roce */
+	bool datagram_ids;  /* an endpoint of datagrams was made (uw_ep_set_datagrams) */
 	char fw_ver[32];
 };
 /* Never fails; works before start. */

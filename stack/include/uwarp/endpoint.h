@@ -98,5 +98,7 @@ int uw_ep_disconnect(struct uw_ep *ep);
 void uw_ep_destroy(struct uw_ep *ep);
 void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
 void uw_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a);
+/* The peer's address as a GID, as it was found for the one that the program asked for. */
+void uw_ep_peer_gid(const struct uw_ep *ep, uint8_t gid[16]);
 
 #endif

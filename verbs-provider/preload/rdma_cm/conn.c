@@ -22,7 +22,8 @@ static in_port_t *port_of(struct sockaddr_storage *a)
 
 /* The address stays the one that the program named (a wildcard, a loopback address); the port may
  * be the stack's choice. As with kernels, a loopback address is no device's: whoever looks for one
- * by an address (libfabric) finds it by an address that others know, too. */
+ * by an address (libfabric) finds it by an address that others know, too. An id of datagrams has
+ * the device at once, since rsockets make its QP without asking. */
 static int bind_to(struct cm_id *id, const void *addr)
 {
 	struct sockaddr_storage src = { 0 }, chosen;
@@ -46,7 +47,7 @@ static int bind_to(struct cm_id *id, const void *addr)
 	}
 	pthread_mutex_lock(&cm.lock);
 	id->src = src;
-	id->has_dev = !cm_addr_is_any(addr) && !cm_addr_is_loopback(addr);
+	id->has_dev = !cm_addr_is_any(addr) && (cm_id_is_ud(id) || !cm_addr_is_loopback(addr));
 	id->state = CM_BOUND;
 	pthread_mutex_unlock(&cm.lock);
 	return 0;

@@ -64,6 +64,8 @@ static void fill_datagram_path(const struct cm_call *c, struct rdma_ucm_query_ro
 	if (!cm_id_is_ud(c->id) || c->id->state < CM_ROUTE_RESOLVED || !loader_device(&dev))
 		return;
 	r->num_paths = 1;
+	if (c->id->ep)
+		c->id->api->ep_peer_gid(c->id->ep, p->dgid);
 	p->hop_limit = 64;
 	p->traffic_class = c->id->tos;
 	p->reversible = 1;
@@ -227,8 +229,9 @@ int cm_cmd_init_qp_attr(const struct cm_call *c)
 	r.qp_state = cmd->qp_state;
 	if (cmd->qp_state == QPS_INIT || cmd->qp_state == QPS_RTR) {
 		r.qp_attr_mask = QP_STATE | QP_ACCESS_FLAGS;
-		r.qp_access_flags =
-			UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC;
+		r.qp_access_flags = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |
+				    UW_ACCESS_REMOTE_ATOMIC | UW_ACCESS_FLUSH_GLOBAL |
+				    UW_ACCESS_FLUSH_PERSISTENT; /* as Linux gives, since 6.2 */
 	}
 	if (c->id->has_ack_timeout) {
 		r.qp_attr_mask |= QP_STATE | QP_TIMEOUT;
