@@ -13,7 +13,7 @@
 
 static unsigned link_of(const struct bench_worker *w, uint64_t number)
 {
-	return w->client.links > 1 && number >= w->options->split;
+	return w->client.links > 1 && number >= w->balance.split;
 }
 
 static uint64_t own(const struct bench_worker *w, uint64_t number)
@@ -30,6 +30,7 @@ static void remember(struct bench_worker *w, struct bench_slot *s, uint64_t numb
 {
 	s->number = number;
 	s->keys = keys;
+	s->link = link_of(w, number);
 	for (unsigned i = 0; w->bench->line && i < keys; i++)
 		s->oldest[i] = w->bench->line[number + i].acked;
 }
@@ -38,14 +39,14 @@ static int begin_get(struct bench_worker *w, unsigned slot, uint64_t number)
 {
 	w->slot[slot].type = MAIL_GET;
 	remember(w, &w->slot[slot], number, 1);
-	return btree_get(&w->client, slot, link_of(w, number), btree_key(number));
+	return btree_get(&w->client, slot, w->slot[slot].link, btree_key(number));
 }
 
 /* As many keys as are at the same server. */
 static int begin_scan(struct bench_worker *w, unsigned slot, uint64_t number)
 {
 	unsigned link = link_of(w, number), keys = w->options->scan;
-	uint64_t end = w->client.links > 1 && !link ? w->options->split : w->bench->all;
+	uint64_t end = w->client.links > 1 && !link ? w->balance.split : w->bench->all;
 	struct page_item from_until;
 
 	keys = end - number < keys ? (unsigned)(end - number) : keys;
@@ -154,6 +155,8 @@ static int done(void *arg, unsigned slot, int status, const struct page_item *it
 	if (w->wrong >= WRONG_MAX)
 		return -EBADMSG;
 	hist_add(read ? w->reads : w->writes, ns);
+	if (w->options->balance)
+		balance_note(&w->balance, s->link, ns);
 	member_done(w->member, 1, ns);
 	w->under_way--;
 	return begin(w, slot);
@@ -196,6 +199,7 @@ int bench_open(struct member *m)
 	w->options = o;
 	w->writer = m->index;
 	w->top = b->keys.n;
+	balance_open(&w->balance, o->keys, o->split);
 	w->client.done = done;
 	w->client.arg = w;
 	w->slot = calloc(o->common.window, sizeof(*w->slot));
@@ -227,6 +231,7 @@ void bench_close(struct member *m)
 	b->restarts += w->client.restarts;
 	b->pages += w->client.reads;
 	b->pieces += w->client.pieces;
+	b->split += w->balance.split / w->options->common.threads;
 	for (unsigned i = 0; i < w->options->common.window; i++)
 		free(w->slot[i].oldest);
 	btree_client_close(&w->client);

@@ -3,6 +3,7 @@
 #ifndef BTREE_BENCH_H
 #define BTREE_BENCH_H
 
+#include "balance.h"
 #include "client.h"
 #include "journal.h"
 #include "team.h"
@@ -11,7 +12,7 @@ struct bench_slot {
 	uint64_t number, began;
 	uint32_t write, *oldest; /* what had been acknowledged of each key that is read, when it was
 				    asked for */
-	unsigned keys;
+	unsigned keys, link;
 	enum mail_type type;
 };
 
@@ -23,6 +24,7 @@ struct bench {
 	bool *busy;
 	struct hist *reads, *writes;
 	uint64_t hits, misses, no_memory, wrong, torn, restarts, pages, pieces;
+	uint64_t split; /* the mean of the threads' */
 };
 
 struct bench_worker {
@@ -31,6 +33,7 @@ struct bench_worker {
 	const struct btree_options *options;
 	struct btree_client client;
 	struct bench_slot *slot;
+	struct balance balance;
 	struct hist *reads, *writes;
 	unsigned writer;
 	uint64_t begun, top;

@@ -9,6 +9,9 @@
 /* How a client looks a key up; whatever changes the tree goes by MAIL, or by SEND with BY_READS. */
 enum btree_way { BY_READS, BY_MAIL, BY_SEND };
 
+/* Where the keys are: at the server that the command names, at --soc's, or at both. */
+enum btree_place { PLACE_BOTH, PLACE_HOST, PLACE_SOC };
+
 struct btree_options {
 	struct options common;
 	/* server */
@@ -25,7 +28,8 @@ struct btree_options {
 	struct oracle_options oracle;
 	const char *soc, *soc_port;
 	uint64_t split; /* keys from this number on are the SoC's */
-	bool split_given;
+	bool split_given, place_given, balance;
+	enum btree_place place;
 };
 
 /* Keys have numbers; they lie apart, so that there is something between them. */

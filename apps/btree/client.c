@@ -311,7 +311,7 @@ static int look(struct btree_client *c, int milliseconds)
 		err = conn_flush(&c->link[i].conn, NULL);
 	if (err)
 		return err;
-	n = comp_wait(&c->comp, wc, BATCH, milliseconds);
+	n = comp_wait(&c->comp, wc, comp_half(c->options->common.window, BATCH), milliseconds);
 	err = n < 0 ? n : 0;
 	for (int i = 0; !err && i < n; i++)
 		err = on_completion(c, &wc[i]);

@@ -18,10 +18,12 @@ enum {
 	KEY_SCAN,
 	KEY_SOC,
 	KEY_SPLIT,
+	KEY_PLACE,
 	KEY_CACHE
 };
 
 static const char *const ways[] = { "reads", "mail", "send", NULL };
+static const char *const places[] = { "both", "host", "soc", NULL };
 
 static const struct argp_option own[] = {
 	{ "keys", KEY_KEYS, "N", 0,
@@ -45,7 +47,13 @@ static const struct argp_option own[] = {
 	{ "scan", KEY_SCAN, "N", 0, "keys of a scan, 1 to 128; default: 50", 5 },
 	{ "soc", KEY_SOC, "ADDR[:PORT]", 0, "a second server, which has the keys from --split on",
 	  5 },
-	{ "split", KEY_SPLIT, "N", 0, "default: half of the keys", 5 },
+	{ "split", KEY_SPLIT, "N|auto", 0,
+	  "default: half of the keys; auto: where both are busy, for look-ups alone at two servers "
+	  "that have all keys",
+	  5 },
+	{ "place", KEY_PLACE, "PLACE", 0,
+	  "look at the host alone, at the soc alone, or at both; default: both, if --soc names one",
+	  5 },
 	{ 0 }
 };
 
@@ -84,8 +92,13 @@ static error_t parse_place(int key, char *arg, struct argp_state *state, struct 
 		}
 		return 0;
 	case KEY_SPLIT:
-		o->split = option_size(state, "split", arg);
-		o->split_given = true;
+		o->balance = !strcmp(arg, "auto");
+		o->split_given = !o->balance;
+		o->split = o->balance ? 0 : option_size(state, "split", arg);
+		return 0;
+	case KEY_PLACE:
+		o->place = (enum btree_place)option_word(state, "place", arg, places);
+		o->place_given = true;
 		return 0;
 	default:
 		return parse_server(key, arg, state, o);
@@ -129,6 +142,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static const char *wrong_place(const struct btree_options *o)
+{
+	if (o->place_given && o->place != PLACE_HOST && !o->soc)
+		return "--place: name the SoC with --soc";
+	if (o->balance && (!o->soc || o->mix->letter != 'C'))
+		return "--split auto: for look-ups alone (--mix C) at two servers (--soc)";
+	return NULL;
+}
+
 static const char *wrong(const struct btree_options *o)
 {
 	struct keys k;
@@ -143,7 +165,21 @@ static const char *wrong(const struct btree_options *o)
 		return "--scan: from 1 to 128; --scans: up to 100";
 	if (keys_parse(&k, o->dist))
 		return "--dist: uniform, zipf, zipf:THETA with a THETA between 0 and 1, or latest";
-	return NULL;
+	return wrong_place(o);
+}
+
+/* The servers of this place: those that are left out are not connected to. */
+static void use_place(struct btree_options *o)
+{
+	if (o->place == PLACE_SOC) {
+		o->common.server.host = o->soc;
+		if (o->soc_port)
+			o->common.server.port = o->soc_port;
+	}
+	if (o->place != PLACE_BOTH)
+		o->soc = NULL;
+	if (!o->soc && o->place == PLACE_BOTH)
+		o->place = PLACE_HOST;
 }
 
 int main(int argc, char **argv)
@@ -179,6 +215,7 @@ int main(int argc, char **argv)
 		return btree_serve(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
 	if (argc - first == 2 && !strcmp(argv[first], "run")) {
 		o.common.server.host = argv[first + 1];
+		use_place(&o);
 		return btree_bench(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
 	argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);

@@ -10,6 +10,8 @@
 
 static const char *const ways[] = { "reads", "mail", "send" };
 
+static const char *const places[] = { "both", "host", "soc" };
+
 static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 {
 	const struct btree_options *o = b->options;
@@ -18,7 +20,7 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 
 	report_open(&r, "uwarp-btree");
 	report_text(&r, "by", ways[o->way]);
-	report_text(&r, "place", o->soc ? "both" : "one");
+	report_text(&r, "place", places[o->place]);
 	report_text(&r, "mix", mix);
 	report_count(&r, "keys", o->keys);
 	report_count(&r, "scans", o->scans);
@@ -33,6 +35,7 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_count(&r, "restarts", b->restarts);
 	report_count(&r, "no_memory", b->no_memory);
 	report_count(&r, "wrong", b->wrong);
+	report_count(&r, "split", o->place == PLACE_BOTH ? b->split : 0);
 	report_cpu(&r, t, cpu);
 	return report_close(&r, &o->common, b->reads);
 }
@@ -67,13 +70,13 @@ int btree_bench(const struct btree_options *o)
 	struct bench b = { .options = o };
 	uint64_t cpu = cpu_ns();
 	struct team team;
-	int err = open_bench(&b);
+	int err = open_bench(&b), unsaid = 0;
 
 	if (err)
 		return err;
 	err = team_run(&team, &o->common, &ops, &b);
 	if (!err || err == -EBADMSG)
-		report(&b, &team, cpu_ns() - cpu);
+		unsaid = report(&b, &team, cpu_ns() - cpu);
 	if (!err && b.wrong)
 		err = -EBADMSG;
 	team_close(&team);
@@ -81,5 +84,5 @@ int btree_bench(const struct btree_options *o)
 	free(b.busy);
 	free(b.reads);
 	free(b.writes);
-	return err;
+	return err ? err : unsaid;
 }

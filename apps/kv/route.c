@@ -194,7 +194,7 @@ int route_poll(struct route *r, int milliseconds)
 		err = flush(r, i);
 	if (err)
 		return err;
-	n = comp_wait(&r->comp, wc, BATCH, milliseconds);
+	n = comp_wait(&r->comp, wc, comp_half(r->options->common.window, BATCH), milliseconds);
 	err = n < 0 ? n : 0;
 	for (int i = 0; !err && i < n; i++)
 		err = take(r, &wc[i]);

@@ -11,7 +11,7 @@
 
 static const char *const ways[] = { "reads", "rpc", "hybrid" };
 
-static void report(const struct bench *b, const struct team *t, uint64_t cpu)
+static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 {
 	const struct kv_options *o = b->options;
 	char mix[2] = { o->mix->letter, 0 };
@@ -39,7 +39,7 @@ static void report(const struct bench *b, const struct team *t, uint64_t cpu)
 	}
 	report_count(&r, "wrong", b->wrong);
 	report_cpu(&r, t, cpu);
-	report_close(&r, &o->common, b->reads);
+	return report_close(&r, &o->common, b->reads);
 }
 
 static void forget(struct bench *b)
@@ -58,7 +58,7 @@ static int phase(struct bench *b, int which)
 	struct options walk = b->options->common;
 	uint64_t cpu = cpu_ns();
 	struct team team;
-	int err;
+	int err, unsaid = 0;
 
 	/* a walk ends when it has been everywhere */
 	walk.ops = UINT64_MAX;
@@ -67,9 +67,9 @@ static int phase(struct bench *b, int which)
 	forget(b);
 	err = team_run(&team, which == PHASE_RUN ? &b->options->common : &walk, &ops, b);
 	if (which == PHASE_RUN && (!err || err == -EBADMSG))
-		report(b, &team, cpu_ns() - cpu);
+		unsaid = report(b, &team, cpu_ns() - cpu);
 	team_close(&team);
-	return err ? err : b->wrong ? -EBADMSG : 0;
+	return err ? err : b->wrong ? -EBADMSG : unsaid;
 }
 
 static int open_bench(struct bench *b)

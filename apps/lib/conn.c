@@ -76,6 +76,17 @@ static int prepare(struct conn *c, const struct device *d, const struct server_n
 	return conn_make_qp(c, d, w);
 }
 
+/* Nothing to disconnect: librdmacm would wait for an event that does not come. */
+static void give_up(struct conn *c)
+{
+	if (!c->id)
+		return;
+	if (c->qp)
+		rdma_destroy_qp(c->id);
+	rdma_destroy_id(c->id);
+	memset(c, 0, sizeof(*c));
+}
+
 int conn_open(struct conn *c, const struct device *d, const struct server_name *to,
 	      const struct conn_wish *w, struct hello *hello)
 {
@@ -95,11 +106,11 @@ int conn_open(struct conn *c, const struct device *d, const struct server_name *
 					to->port);
 			break;
 		}
-		conn_close(c);
+		give_up(c);
 		usleep(RETRY_EACH);
 	}
 	if (err)
-		conn_close(c);
+		give_up(c);
 	else
 		conn_take_hello(hello, &c->id->event->param.conn);
 	return err;
@@ -136,12 +147,7 @@ int conn_add(struct conn *c, const struct ibv_send_wr *wr)
 
 void conn_close(struct conn *c)
 {
-	if (!c->id)
-		return;
-	if (c->qp) {
+	if (c->id && c->qp)
 		rdma_disconnect(c->id);
-		rdma_destroy_qp(c->id);
-	}
-	rdma_destroy_id(c->id);
-	memset(c, 0, sizeof(*c));
+	give_up(c);
 }

@@ -62,6 +62,15 @@ void comp_close(struct comp *c);
 /* Up to n completions, or 0 after about so many milliseconds without any (-1: no limit; 0: looks
  * once and never sleeps); a negative errno. */
 int comp_wait(struct comp *c, struct ibv_wc *wc, int n, int milliseconds);
+/* How many completions to take at once, at most `most`: half of what is under way. What they lead
+ * to is posted, and the peer works on it, while the other half is looked at. */
+static inline int comp_half(unsigned window, int most)
+{
+	unsigned half = window / 2 ? window / 2 : 1;
+
+	return half < (unsigned)most ? (int)half : most;
+}
+
 /* c->at is now: before the first operations begin. */
 void comp_mark(struct comp *c);
 

@@ -33,8 +33,12 @@ static int request(struct audit *a, struct ibv_send_wr *wr, uint32_t octets)
 	wr->num_sge = 1;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	if (ibv_post_send(a->conn.qp, wr, &bad))
-		return -EIO;
+		return log_errno("cannot post a request");
 	n = comp_wait(&a->comp, &wc, 1, WAIT_MS);
+	if (!n)
+		log_line("the server has not answered for %d s", WAIT_MS / 1000);
+	else if (n > 0 && wc.status != IBV_WC_SUCCESS)
+		log_line("the connection failed: %s", ibv_wc_status_str(wc.status));
 	return n == 1 && wc.status == IBV_WC_SUCCESS ? 0 : -EIO;
 }
 

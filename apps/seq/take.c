@@ -160,7 +160,7 @@ static int run(struct member *m)
 		err = conn_flush(&t->conn, NULL);
 		if (err)
 			break;
-		n = comp_wait(&t->comp, wc, BATCH, WAIT_MS);
+		n = comp_wait(&t->comp, wc, comp_half(m->team->options->window, BATCH), WAIT_MS);
 		if (n <= 0)
 			err = n ? n : -ETIMEDOUT;
 		for (int i = 0; !err && i < n; i++)
