@@ -31,7 +31,9 @@ WITH_DEVICE = ("latency", "throughput", "rate", "qperf")
 BESIDE_DEVICE = ("latency", "throughput", "rate")  # where --uwarp-link goes
 
 # Subjects of which doc/performance.md has a section of its own run.
-SECTIONS = {"loss": lossy, "ethernet": ethernet}
+SECTIONS = {"loss": lossy, "ethernet": ethernet, "apps": apps}
+# Subjects that have goals, and who judges them.
+JUDGES = {"all": goals.verdicts, "servers": servers.verdicts, **{name: module.verdicts for name, module in SECTIONS.items()}}
 
 
 def sizes(text):
@@ -192,8 +194,7 @@ def run(options):
     start, others = time.monotonic(), rounds.Others()
     series = measure(options, others)
     output.print_tables(series)
-    judged = {"all": goals.verdicts, "apps": apps.verdicts, "servers": servers.verdicts, "loss": lossy.verdicts, "ethernet": ethernet.verdicts}.get(options.command)
-    rows = judged(series) if judged else []
+    rows = JUDGES[options.command](series) if options.command in JUDGES else []
     if rows:
         report.print_goals(rows)
     say_how_sure(options, series, others)
@@ -206,11 +207,12 @@ def run(options):
 
 
 def merged(files):
-    """Several runs' files as one: each measured something else. Goals are judged anew."""
-    doc, series = output.read_json(files[0])
-    for more in files[1:]:
-        series.update(output.read_json(more)[1])
-    return {**doc, "goals": goals.verdicts(series)}, series
+    """Several runs' files as one: parts, or further rounds of what an earlier file has. Goals are judged anew."""
+    read = [output.read_json(f) for f in files]
+    doc, series = read[0][0], rounds.joined([found for _, found in read])
+    settings = {**doc["settings"], "rounds": max((len(s.values()) for s in series.values()), default=0)}
+    judge = JUDGES.get(settings["command"], goals.verdicts)
+    return {**doc, "settings": settings, "goals": judge(series)}, series
 
 
 def put_section(options, test):

@@ -85,12 +85,14 @@ def markdown(doc, series):
 
 
 def section(test, doc, series, rows):
-    """What a run of one subject measured, with its goals."""
-    found = output.rows(series, test)
-    return "\n".join([
-        f"## {test}\n", f"Measured on {machine_line(doc)}.\n",
-        f"{goals.summary(rows)}\n", markdown_table(HEAD, goal_rows(rows)) + "\n", markdown_table(found[0], found[1:]) + "\n",
-    ])  # fmt: skip
+    """What a run of one subject measured, with its goals. A subject of several tests has a table for each."""
+    parts = [f"## {test}\n", f"Measured on {machine_line(doc)}.\n", f"{goals.summary(rows)}\n", markdown_table(HEAD, goal_rows(rows)) + "\n"]
+    tests = list(dict.fromkeys(s.facts["test"] for s in series.values()))
+    for name in tests:
+        found = output.rows(series, name)
+        parts += [f"### {name}\n"] if tests != [test] else []
+        parts.append(markdown_table(found[0], found[1:]) + "\n")
+    return "\n".join(parts)
 
 
 def put_section(text, test, new):

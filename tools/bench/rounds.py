@@ -197,6 +197,20 @@ def run(probes, rounds, quiet=False, seconds=None, width=None, most=None, others
     return series
 
 
+def joined(runs):
+    """One {key: Series} of several. The rounds of a run come after those of the run before it, also where that one lacks the probe:
+    what was measured in the same round stays in the same round."""
+    found, before = {}, 0
+    for run_of in runs:
+        for key, s in run_of.items():
+            to = found.setdefault(key, Series(key, s.unit, s.facts))
+            to.rounds += [None] * (before - len(to.rounds)) + s.rounds
+            to.samples += s.samples
+            to.problem, to.available = s.problem or to.problem, s.available
+        before += max((len(s.rounds) for s in run_of.values()), default=0)
+    return found
+
+
 def ratio(series, over, under):
     """The quotients of two probes, round by round; empty if either is missing."""
     a, b = series.get(over), series.get(under)

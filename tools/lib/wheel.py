@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""wheel.py ROOT WORK OUT VERSION: builds the Python wheel, called by tools/package.
+"""wheel.py ROOT WORK OUT VERSION [MACHINE]: builds the Python wheel, called by tools/package. For another MACHINE than this one,
+aarch64, with Debian's cross compiler and the libraries of its multiarch.
 
 The libraries are to load with a C library as old as 2.28, and this machine's is newer. What gcc compiles names the
 functions of the C library without a version; the linker adds that of the library that it finds. So the link step gets
@@ -29,9 +30,9 @@ MAN = ("doc/man/uwarp-run.1", "doc/man/uwarp-stat.1")
 COMPILER = """#!/bin/bash
 # gcc, which links with the lists of an old C library
 for word in "$@"; do
-	case $word in -c | -r | -E | -S | -M | -MM | --version | -v | -dumpversion | -print-*) exec gcc "$@" ;; esac
+	case $word in -c | -r | -E | -S | -M | -MM | --version | -v | -dumpversion | -print-*) exec {gcc} "$@" ;; esac
 done
-exec gcc -L{stubs} "$@" -nodefaultlibs -Wl,--start-group -lgcc {stubs}/libc_nonshared.a -Wl,--end-group -Wl,--as-needed {all} {loader} -lgcc -lgcc_s
+exec {gcc} -L{stubs} "$@" -nodefaultlibs -Wl,--start-group -lgcc {stubs}/libc_nonshared.a -Wl,--end-group -Wl,--as-needed {all} {loader} -lgcc -lgcc_s
 """
 
 METADATA = """Metadata-Version: 2.1
@@ -80,14 +81,30 @@ def make_stubs(work, machine):
     return stubs
 
 
+def prefix(machine):
+    """What the names of the tools for that machine begin with."""
+    return "" if machine == platform.machine() else f"{machine}-linux-gnu-"
+
+
+def cross_options(root, work, machine, compiler):
+    """Meson's options; only for another machine there are any."""
+    if not prefix(machine):
+        return []
+    own = os.path.join(work, "compiler.ini")
+    with open(own, "w", encoding="utf-8") as f:
+        f.write(f"[binaries]\nc = '{compiler}'\n")
+    return ["--cross-file", os.path.join(root, "tools", "cross", f"{machine}-multiarch.ini"), "--cross-file", own]
+
+
 def build(root, work, machine):
     tree, stubs = os.path.join(work, "build"), make_stubs(work, machine)
     compiler = os.path.join(work, "cc")
     with open(compiler, "w", encoding="utf-8") as f:
-        f.write(COMPILER.format(stubs=stubs, all=" ".join(os.path.join(stubs, name) for name in STUBS), loader=LOADERS[machine]))
+        f.write(COMPILER.format(gcc=f"{prefix(machine)}gcc", stubs=stubs, all=" ".join(os.path.join(stubs, name) for name in STUBS), loader=LOADERS[machine]))
     os.chmod(compiler, 0o755)
-    env = {**os.environ, "CC": compiler}
-    run("meson", "setup", tree, root, "--wrap-mode=nodownload", "-Dtests=false", "-Dbundled=true", env=env)
+    env = dict(os.environ) if prefix(machine) else {**os.environ, "CC": compiler}
+    options = ["--wrap-mode=nodownload", "-Dtests=false", "-Dbundled=true", *cross_options(root, work, machine, compiler)]
+    run("meson", "setup", tree, root, *options, env=env)
     run("ninja", "-C", tree, *LIBRARIES, env=env)
     return [os.path.join(tree, name) for name in LIBRARIES]
 
@@ -96,23 +113,22 @@ def needed(path, tag):
     return re.findall(rf"{tag}.*\[(.*)\]", run("readelf", "-d", path))
 
 
-def too_new(path):
+def too_new(path, machine):
     """Names of the C library's versions that it asks for and that are newer than promised."""
-    found = set(re.findall(r"GLIBC_(\d+)\.(\d+)", run("objdump", "-T", path)))
+    found = set(re.findall(r"GLIBC_(\d+)\.(\d+)", run(f"{prefix(machine)}objdump", "-T", path)))
     return sorted(f"GLIBC_{a}.{b}" for a, b in found if (int(a), int(b)) > GLIBC)
 
 
-def bundled(libraries):
-    """What they need that is no part of the C library: files of this machine."""
+def bundled(libraries, machine):
+    """What they need that is no part of the C library: files where the compiler finds libraries."""
     known = {*STUBS, "libgcc_s.so.1", *map(os.path.basename, libraries)}
     names = {n for path in libraries for n in needed(path, "NEEDED") if n not in known and not n.startswith("ld-linux")}
-    listed = run("ldconfig", "-p")
     paths = []
     for name in sorted(names):
-        m = re.search(rf"^\s*{re.escape(name)} .*=> (.*)$", listed, re.M)
-        if not m:
+        path = run(f"{prefix(machine)}gcc", f"-print-file-name={name}").strip()
+        if not os.path.isabs(path):
             sys.exit(f"package: {name} is needed and not here")
-        paths.append(os.path.realpath(m[1]))
+        paths.append(os.path.realpath(path))
     return dict(zip(sorted(names), paths))
 
 
@@ -141,18 +157,18 @@ def read(path):
 
 
 def main():
-    root, work, out, version = sys.argv[1:]
-    machine = platform.machine()
+    root, work, out, version = sys.argv[1:5]
+    machine = sys.argv[5] if len(sys.argv) > 5 else platform.machine()
     libraries = build(root, work, machine)
-    others = bundled(libraries)
-    wrong = [f"{p} asks for {', '.join(v)}" for p in [*libraries, *others.values()] for v in [too_new(p)] if v]
+    others = bundled(libraries, machine)
+    wrong = [f"{p} asks for {', '.join(v)}" for p in [*libraries, *others.values()] for v in [too_new(p, machine)] if v]
     if wrong:
         sys.exit("package: " + "; ".join(wrong))
     tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
     path = os.path.join(out, f"uwarp-{version}-{tag}.whl")
     wheel = Wheel(path, version)
     for library in libraries:
-        run("strip", "--strip-unneeded", library)
+        run(f"{prefix(machine)}strip", "--strip-unneeded", library)
         wheel.add(f"{wheel.data}/data/lib/uwarp/{os.path.basename(library)}", read(library), 0o755)
     for abi in ABIS:  # no symbolic links in a wheel
         wheel.add(f"{wheel.data}/data/lib/uwarp/libuwarp-rdmav{abi}.so", read(libraries[2]), 0o755)
