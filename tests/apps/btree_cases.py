@@ -5,6 +5,8 @@ import os
 
 from stagehands import check
 
+from harness import printed
+
 RUN = "uwarp-btree run {server}"
 
 
@@ -45,6 +47,20 @@ def split(play):
     play.end(soc)
 
 
+def balanced(play):
+    """Two servers that both have all keys, the second behind a slow link: the first gets more of them."""
+    host = play.serve("uwarp-btree serve --bind {server} --keys 4000 --events")
+    slow = play.start("soc", play.command("uwarp-btree serve --bind {soc} --keys 4000 --events"), options=[*play.link.options("soc"), "--rate", "20M"])
+    printed("ready on port")(slow)
+    for place, low, high in (("both", 2400, 4000), ("host", 0, 0), ("soc", 0, 0)):
+        split = "--split auto" if place == "both" else ""
+        got = play.ask(f"{RUN} --soc {{soc}} --place {place} {split} --keys 4000 --scans 5 --verify -w 32 -s 1")
+        check(got["wrong"] == 0 and got["misses"] == 0 and got["place"] == place, str(got))
+        check(low <= got["split"] <= high, f"{place}: split at {got['split']}")
+    play.end(slow)
+    play.end(host)
+
+
 def killed(play):
     """A client is killed in the middle of its writes; none that was acknowledged is lost."""
     server = play.serve("uwarp-btree serve --keys 2000 --page 1024 --mail")
@@ -79,4 +95,4 @@ def planted(play):
     check(got["wrong"] == 0 and got["restarts"] > 0, f"with its checks: {got}")
 
 
-CASES = {"mixes": mixes, "split": split, "killed": killed, "memory": memory, "planted fault": planted}
+CASES = {"mixes": mixes, "split": split, "balanced": balanced, "killed": killed, "memory": memory, "planted fault": planted}

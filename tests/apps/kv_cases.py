@@ -101,7 +101,19 @@ def planted(play):
     play.end(server)
 
 
+def told(play):
+    """A port at which nobody listens, and a result that cannot be written: the program says so and ends."""
+    for serve, run in (("uwarp-kv serve", f"{RUN} --load --keys 50 -n 50"), ("uwarp-btree serve --keys 1K", "uwarp-btree run {server} --keys 1K -n 50")):
+        server = play.serve(serve)
+        for more, line in (("-p 7400 --wait 0.5", "does not accept a connection"), ("--csv /nonexistent/x.csv", "/nonexistent/x.csv")):
+            program = play.begin(f"{run} {more} --quiet")
+            got = program.wait(20)
+            check(got == 1 and line in program.err, f"{more}: exit code {got}, '{program.err.strip()}'")
+        play.end(server, quiet=False)
+        play.forget(server)
+
+
 CASES = {
     "mixes": mixes, "sizes": sizes, "together": together, "killed": killed, "memory": memory, "sleeping": sleeping,
-    "planted fault": planted,
+    "planted fault": planted, "told": told,
 }  # fmt: skip

@@ -146,14 +146,29 @@ void world_run(struct world *w)
 
 /* ---- speaking ---------------------------------------------------------------------------- */
 
+unsigned flow_stamp(struct world *w, uint8_t *out)
+{
+	if (!w->stamps)
+		return 0;
+	out[0] = out[1] = 1;
+	out[2] = 8;
+	out[3] = 10;
+	uw_put32(out + 4, ++w->stamp);
+	uw_put32(out + 8, w->stamp / 2);
+	return 12;
+}
+
 void flow_send(struct world *w, struct flow *fl, uint8_t flags, const uint8_t *p, size_t n)
 {
+	uint8_t options[12];
 	struct raw_tcp t = { .sport = fl->theirs,
 			     .dport = fl->ours,
 			     .seq = fl->seq,
 			     .ack = fl->ack,
 			     .flags = flags,
 			     .window = fl->window,
+			     .options = options,
+			     .options_n = flow_stamp(w, options),
 			     .data = p,
 			     .n = n };
 
@@ -164,10 +179,11 @@ void flow_syn(struct world *w, struct flow *fl, struct feed *f)
 {
 	uint16_t mss = feed_rarely(f, 8) ? feed_u16(f) : 1460;
 	uint8_t how = feed_u8(f);
-	const uint8_t options[] = {
-		2, 4, (uint8_t)(mss >> 8), (uint8_t)mss, 1, 3, 3, how & 15, 4, 2, 1, 1
-	};
-	struct raw_tcp t = { .flags = RAW_SYN, .options = options, .options_n = sizeof(options) };
+	uint8_t options[24] = { 2, 4, (uint8_t)(mss >> 8), (uint8_t)mss, 1, 3, 3, how & 15, 4, 2,
+				1, 1 };
+	struct raw_tcp t = { .flags = RAW_SYN, .options = options };
+
+	t.options_n = 12 + flow_stamp(w, options + 12);
 
 	if (how & 0x80)
 		t.options_n = 4;

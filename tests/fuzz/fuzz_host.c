@@ -26,9 +26,9 @@ static uint32_t near(struct feed *f, uint32_t seq)
 	return seq - 3000 + feed_u16(f) % 6000;
 }
 
-static size_t sack(struct feed *f, const struct flow *fl, uint8_t *out)
+static size_t sack(struct feed *f, const struct flow *fl, bool stamped, uint8_t *out)
 {
-	unsigned n = 1 + feed_below(f, 4);
+	unsigned n = 1 + feed_below(f, stamped ? 3 : 4);
 
 	out[0] = out[1] = 1;
 	out[2] = 5;
@@ -55,8 +55,10 @@ static void ack(struct world *w, struct feed *f)
 			     .options = options,
 			     .window = how & 2 ? feed_u16(f) : fl->window };
 
+	if (!(how & 32)) /* RFC 7323 §3.2: one without is dropped */
+		t.options_n = flow_stamp(w, options);
 	if (how & 4)
-		t.options_n = (unsigned)sack(f, fl, options);
+		t.options_n += (unsigned)sack(f, fl, t.options_n, options + t.options_n);
 	t.flags |= (how & 8 ? ECE : 0) | (how & 16 ? CWR : 0);
 	raw_tcp(&w->raw, &t);
 	for (unsigned i = how >> 6; i; i--) /* duplicates */
@@ -66,11 +68,12 @@ static void ack(struct world *w, struct feed *f)
 /* A connection that offers ECN (RFC 3168 §6.1.1), as flow 0. */
 static void syn(struct world *w, struct feed *f)
 {
-	static const uint8_t options[] = { 2, 4, 5, 0xb4, 1, 3, 3, 7, 4, 2, 1, 1 };
+	uint8_t options[24] = { 2, 4, 5, 0xb4, 1, 3, 3, 7, 4, 2, 1, 1 };
+	unsigned n = 12 + flow_stamp(w, options + 12);
 	struct flow *fl = &w->flows[1 + feed_below(f, WORLD_FLOWS - 1)];
 	struct raw_tcp t = { .flags = RAW_SYN | (feed_bool(f) ? ECE | CWR : 0),
 			     .options = options,
-			     .options_n = feed_bool(f) ? sizeof(options) : 0,
+			     .options_n = feed_bool(f) ? n : 0,
 			     .window = 65535,
 			     .seq = 0x3000,
 			     .dport = WORLD_PORT };
@@ -185,7 +188,8 @@ static void datagram_out(struct world *w, struct feed *f)
 	p = llp_raw.packet_begin(l, &room);
 	if (p) {
 		CHECK(room >= n && room <= l->mtu);
-		llp_raw.packet_end(l, feed_rarely(f, 8) ? 0 : packet(w, &to, n, p), &to);
+		llp_raw.packet_end(l, feed_rarely(f, 8) ? 0 : packet(w, &to, n, p), &to,
+				   feed_rarely(f, 8));
 	}
 	sched_unlock(s);
 }
@@ -246,7 +250,13 @@ static void pressure(struct world *w, struct feed *f)
 
 static void knobs(struct world *w, struct feed *f)
 {
-	switch (feed_below(f, 6)) {
+	switch (feed_below(f, 8)) {
+	case 5: /* old ones (PAWS), or from far ahead */
+		w->stamp += (uint32_t)feed_u16(f) << 16;
+		break;
+	case 6:
+		w->stamps = feed_bool(f);
+		break;
 	case 0:
 		w->quiet = feed_bool(f);
 		break;
@@ -346,12 +356,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t bits = feed_u8(&f);
 	struct uw_config cfg = { .addr_fd = -1,
 				 .congestion = controls[bits % COUNT(controls)],
+				 .timestamps = bits & 4,
 				 .ecn = bits & 8,
 				 .keepalive_ms = bits & 16 ? 4000 : 0,
 				 .rnr_ms = bits & 32 ? 10000 : 0 };
 	static struct world w;
 
 	world_open_as(&w, &f, &cfg, bits & 64 ? IO_RX_CSUM | IO_TX_CSUM : IO_NEIGHBOURS);
+	w.stamps = bits & 4;
 	flow_establish(&w, &f);
 	while (f.n)
 		one(&w, &f);

@@ -2,7 +2,7 @@
 /*
  * The switch of a uwarpd: frames of any octets from a client and from the wire, and a lane whose
  * other side writes anything. Whatever a client sends out carries the link's addresses and a port
- * of its own, in the octets that go out; nothing is read beyond what was given.
+ * or a QP of its own, in the octets that go out; nothing is read beyond what was given.
  */
 #include <arpa/inet.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 
 static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 static struct switch_table table;
+static struct switch_qps qps;
 
 static void make_table(struct feed *f)
 {
@@ -27,6 +28,24 @@ static void make_table(struct feed *f)
 	table.merges = feed_bool(f);
 	for (unsigned i = 1; i < 4; i++)
 		table.holder[i * 1000] = (uint16_t)i;
+	for (unsigned i = 1; i < 4; i++) {
+		qps.holder[i << 16 | i << 8 | i] = (uint16_t)i;
+		qps.n[i] = i < 3;
+		qps.manages[i] = i == 1;
+	}
+	table.qps = feed_rarely(f, 8) ? NULL : &qps;
+}
+
+/* RoCEv2, of a QP that somebody has, or of nobody's. */
+static void make_datagram(struct feed *f, uint8_t *h, uint32_t len)
+{
+	h[14] = 0x45;
+	h[23] = 17;
+	uw_put16(h + 36, 4791);
+	uw_put16(h + 38, (uint16_t)(len > 34 ? len - 34 : 0));
+	h[42] = (uint8_t)(feed_below(f, 8) << 5 | 4);
+	memset(h + 47, (int)feed_below(f, 5), 3);
+	memset(h + 59, (int)feed_below(f, 5), 3);
 }
 
 /* Something that could be a frame of ours, changed in a few places. */
@@ -51,18 +70,36 @@ static uint32_t make_frame(struct feed *f, uint8_t *h, bool out)
 		memcpy(h + (out ? 26 : 30), &table.addr, 4);
 		for (unsigned at = 34; at < 76; at += 2)
 			uw_put16(h + at, (uint16_t)(feed_below(f, 5) * 1000));
+		if (feed_rarely(f, 3))
+			make_datagram(f, h, len);
 	}
 	for (unsigned n = feed_below(f, 6); n; n--)
 		h[feed_below(f, 80)] = feed_u8(f);
 	return len;
 }
 
+static void check_datagram(uint16_t client, const uint8_t *h, const struct switch_result *r)
+{
+	uint32_t source = (uint32_t)h[59] << 16 | (uint32_t)h[60] << 8 | h[61];
+
+	CHECK(uw_be32(h + 26) == ADDR && uw_be16(h + 36) == 4791 && !r->tcp && !r->headers);
+	if (h[42] >> 5 == 1)
+		CHECK(qps.n[client]);
+	else
+		CHECK(source == 1 ? qps.manages[client] : qps.holder[source] == client);
+	CHECK((r->verdict != SWITCH_TO_PORT) == (uw_be32(h + 30) == ADDR));
+}
+
 static void check_out(uint16_t client, const uint8_t *h, const struct switch_result *r)
 {
-	CHECK(r->verdict == SWITCH_TO_PORT || r->verdict == SWITCH_TO_CLIENT);
+	CHECK(r->verdict != SWITCH_TO_ALL);
 	CHECK(!memcmp(h + 6, mac, 6) && r->segments >= 1 && r->segments <= SWITCH_SEGMENTS_MAX);
 	if (uw_be16(h + 12) == 0x0806) {
 		CHECK(uw_be16(h + 20) == 1 && !memcmp(h + 22, mac, 6) && uw_be32(h + 28) == ADDR);
+		return;
+	}
+	if (h[23] == 17) {
+		check_datagram(client, h, r);
 		return;
 	}
 	CHECK(uw_be16(h + 12) == 0x0800 && uw_be32(h + 26) == ADDR && h[23] == 6);
@@ -90,7 +127,8 @@ static void classify(struct feed *f)
 	if (out && r.verdict != SWITCH_DROP)
 		check_out(client, h, &r);
 	if (r.verdict == SWITCH_ANSWER)
-		CHECK((out || table.own) && switch_answer(&table, &frame, answer) <= SWITCH_ANSWER_MAX);
+		CHECK((out || table.own) &&
+		      switch_answer(&table, &frame, answer) <= SWITCH_ANSWER_MAX);
 	free(copy);
 }
 

@@ -394,7 +394,7 @@ static struct uw_config configured(const struct uw_config *base, uint8_t bits)
 	struct uw_config cfg = *base;
 
 	cfg.addr_fd = -1;
-	cfg.crc = bits & 1;
+	cfg.crc = bits & 1 ? UW_CRC_ON : UW_CRC_OFF;
 	cfg.mpa_rev = bits & 2 ? 1 : 2;
 	cfg.p2p = bits & 4;
 	cfg.ird = 1 + (bits >> 3 & 3);

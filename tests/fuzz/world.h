@@ -47,7 +47,9 @@ struct world {
 	struct slot *listener, *main; /* main: flow 0's connection */
 	struct flow flows[WORLD_FLOWS];
 	uint16_t next_port;
-	bool quiet; /* the peer does not acknowledge by itself */
+	bool quiet;	/* the peer does not acknowledge by itself */
+	bool stamps;	/* flows send timestamps */
+	uint32_t stamp; /* the last one's value */
 	struct speaker speaker, other_speaker;
 	/* flow 0: what the engine sent and has not been looked at */
 	enum { HEARD_START, HEARD_REST, HEARD_FPDUS } heard_what; /* REST: behind the frame */
@@ -89,6 +91,9 @@ void world_reset(struct world *w);
 void world_hear(void *world, const struct raw_tcp *t);
 /* Let everything happen that happens by itself. */
 void world_run(struct world *w);
+/* The timestamps option (RFC 7323 §3.2) with the next value and whatever echo; returns its 12
+ * octets, or 0 where the flows send none. */
+unsigned flow_stamp(struct world *w, uint8_t *out);
 /* A segment of the flow with the right numbers. */
 void flow_send(struct world *w, struct flow *fl, uint8_t flags, const uint8_t *p, size_t n);
 void flow_syn(struct world *w, struct flow *fl, struct feed *f);

@@ -517,6 +517,7 @@ static const struct uw_api the_api = {
 	.ep_destroy = fake_ep_destroy,
 	.ep_local_addr = fake_ep_local_addr,
 	.ep_peer_addr = fake_ep_peer_addr,
+	.ep_peer_gid = fake_ep_peer_gid,
 	.later = fake_later,
 };
 

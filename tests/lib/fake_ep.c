@@ -589,6 +589,16 @@ void fake_ep_peer_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
 	give_addr(&ep->remote, a);
 }
 
+void fake_ep_peer_gid(const struct uw_ep *ep, uint8_t gid[16])
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&ep->remote;
+
+	enter((struct uw_ep *)ep);
+	memset(gid, 0, 16);
+	gid[10] = gid[11] = 0xff;
+	memcpy(gid + 12, &in->sin_addr, 4);
+}
+
 /* ---- by hand ---------------------------------------------------------------------------- */
 
 void fake_deliver(struct uw_ep *ep, const struct uw_cm_event *ev)

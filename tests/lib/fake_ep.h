@@ -24,6 +24,7 @@ __typeof__(uw_ep_disconnect) fake_ep_disconnect;
 __typeof__(uw_ep_destroy) fake_ep_destroy;
 __typeof__(uw_ep_local_addr) fake_ep_local_addr;
 __typeof__(uw_ep_peer_addr) fake_ep_peer_addr;
+__typeof__(uw_ep_peer_gid) fake_ep_peer_gid;
 __typeof__(uw_later) fake_later;
 
 #endif

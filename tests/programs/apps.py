@@ -78,7 +78,12 @@ def fi_pingpong(flags):
     return pair
 
 
+FABRIC_DGRAM = [
+    fi_pingpong("-p verbs;ofi_rxd -e rdm -c -I 20").with_env(UWARP_IDENTITY="roce"),
+    fi_pingpong("-p verbs;ofi_rxd -e rdm -m tagged -c -I 20").with_env(UWARP_IDENTITY="roce"),
+]
 FABRIC = [
+    *FABRIC_DGRAM,
     Alone("fi_info", "-p verbs", "fi_info -p verbs", r"domain: uwarp0$", r"type: FI_EP_MSG$", r"protocol: FI_PROTO_IWARP$"),
     fi_pingpong("-p verbs -e msg -c -I 20"),
     fi_pingpong("-p verbs;ofi_rxm -e rdm -c -I 20"),
@@ -116,14 +121,28 @@ PYTHON = "/usr/bin/python3"  # the one that Debian's python3-mpi4py is for
 class Mpi:
     """mpirun starts the ranks, each in a uwarp-run of its own."""
 
+    launcher, over = "mpirun --oversubscribe", OVER_VERBS
+
     def __init__(self, program, flags, ranks, *command, wanted, options=()):
         self.program, self.flags, self.ranks, self.command, self.wanted = program, flags, ranks, command, wanted
-        self.needs, self.options = ["mpirun", command[0]], options
+        self.options = options
+        self.needs = [self.launcher.split()[0], command[0]]
+        self.env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+    def rank(self, stage, role):
+        """Without an address of its own where each process is given one."""
+        options = [] if stage.link.name == "memif" else stage.link.options(role)
+        return [*stage.link.prefix(role), UWARP_RUN, "--quiet", *options, *self.options, "--", *self.command]
+
+    def words(self, stage):
+        """Half of the ranks at either end."""
+        half = str(self.ranks // 2)
+        return ["-n", half, *self.rank(stage, "server"), ":", "-n", half, *self.rank(stage, "client")]
 
     def __call__(self, stage):
-        env = {"TMPDIR": stage.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        argv = [need("mpirun"), "--oversubscribe", "-n", str(self.ranks), *OVER_VERBS.split()]
-        program = stage.start_plain("server", [*argv, UWARP_RUN, "--quiet", *self.options, "--", *self.command], env)
+        launcher, *flags = self.launcher.split()
+        argv = [need(launcher), *flags, *self.over.split(), *self.words(stage)]
+        program = stage.start_plain("server", argv, {"TMPDIR": stage.folder, **self.env})
         rc = program.wait(90)
         check(rc == 0, f"exit code {rc}")
         check(not program.our_lines(), f"it complains: {program.our_lines()}")
@@ -142,6 +161,47 @@ class Mpi4py(Mpi):
         super().__call__(stage)
 
 
+class Ucx(Mpi):
+    """Open MPI with UCX, which chooses its transports: datagrams to find each other, then RC."""
+
+    over = "--mca pml ucx"
+
+    def __init__(self, program, flags, ranks, *command, wanted, tls=None):
+        super().__init__(program, f"{flags}, pml ucx, UCX_TLS={tls or 'unset'}", ranks, *command, wanted=wanted, options=["--identity", "roce"])
+        if tls:
+            self.env["UCX_TLS"] = tls
+
+
+class UcxMpi4py(Ucx, Mpi4py):
+    pass
+
+
+class Mpich(Ucx):
+    """Debian's has UCX alone."""
+
+    launcher, over = "mpirun.mpich", ""
+
+
+def netpipe_ucx(kind, program, tls=None):
+    return kind(program, "-i -u 5000", 2, program, "-i", "-u", "5000", "-o", "/dev/null", wanted="check passed", tls=tls)
+
+
+def mpi4py_ucx(tls):
+    return UcxMpi4py("mpi4py", "4 ranks", 4, PYTHON, "-c", COLLECTIVES, wanted="^rank . agrees$", tls=tls)
+
+
+# On one host UCX takes its shared memory, if it is not told to leave it: "ib" is what it has between hosts.
+NETWORK = "self,ib"
+UCX = [
+    *(netpipe_ucx(Mpich, "NPmpich2", tls) for tls in (None, NETWORK, "self,ud")),
+    netpipe_ucx(Ucx, "NPopenmpi", NETWORK),
+    *(mpi4py_ucx(tls) for tls in (None, NETWORK)),
+]
+# RC without rdma_cm needs an address of the process's own, datagrams do not. Open MPI's ranks speak the kernel's TCP with
+# mpirun, which those of another network namespace cannot.
+UCX_RC = [netpipe_ucx(Mpich, "NPmpich2", NETWORK)]
+UCX_UD = [netpipe_ucx(Mpich, "NPmpich2", "self,ud")]
+UCX_LOCAL = [mpi4py_ucx("self,ud")]
 MPI = [
     netpipe_mpi("-u 300000"),
     Mpi4py("mpi4py", "collectives, windows; 4 ranks", 4, PYTHON, "-c", COLLECTIVES, wanted="^rank . agrees$"),

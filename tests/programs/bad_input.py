@@ -197,6 +197,7 @@ MEMIF = [
     Refused("ib_write_bw", "-R 127.0.0.99", no_uwarp_there("127.0.0.99"), CONNECT),
     Refused("ucmatose", "-s 127.0.0.99", no_uwarp_there("127.0.0.99"), CONNECT),
     Refused("rdma_client", "-s 127.0.0.99", no_uwarp_there("127.0.0.99"), CONNECT),
+    Refused("rping", "-s -a 127.0.0.77", r"^uwarp: 127.0.0.77 is no address of this process, which has 127.*--ip"),
     Refused("rping", "-c -a 127.0.0.1", NOT_LISTENING, CONNECT),
     WhileServing("rping", "-c -a {server} -p 7777", NOT_LISTENING, CONNECT),
     WhileServing("ib_send_lat", "-R {server}", NOT_LISTENING, CONNECT),

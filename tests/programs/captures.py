@@ -28,6 +28,8 @@ WORDS = {
 }
 # Captures are large and tshark wordy: grep picks the words out much faster than we could.
 GREP = ["grep", "-oE", "|".join(WORDS.values())]
+# Between processes there is none by default (doc/adr/0043).
+CRC = {"UWARP_CRC": "1"}
 FAULTS = ("bad CRCs", "malformed", "unknown opcodes")
 # Writing everything down takes its time.
 SLOWNESS = 4
@@ -53,7 +55,7 @@ class RecordingStage(Stage):
             self.outside = self.outside or Tcpdump(self, "outside", "lo", RING)
             return super().start(role, command, env, options)
         path = os.path.join(self.folder, f"{len(os.listdir(self.folder))}-{role}.pcap")
-        return super().start(role, command, {"UWARP_PCAP": path, **(env or {})}, options)
+        return super().start(role, command, {"UWARP_PCAP": path, **CRC, **(env or {})}, options)
 
     def left_over(self):
         if self.outside:

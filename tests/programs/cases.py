@@ -14,12 +14,14 @@ import flood_cases
 import lifecycle
 import local_cases
 import pyverbs_cases
+import roce_capture
+import shared6
 import shared_port
 import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
-from harness import listens
-from links import Host, Local, Loop, Memif, Packet, PacketOwn, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth, Vlan
+from harness import hears_udp, listens
+from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -258,6 +260,8 @@ UWARPD = [
 ]
 # Two clients of one uwarpd.
 UWARPD_LOCAL = [*LOCAL, shared_port.Refused()]
+# Datagrams through a uwarpd (doc/adr/0040).
+UWARPD_DATAGRAMS = [cmless.CmLess("ibv_ud_pingpong", "-g 0 -c", None, 20), cmless.CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce", 20)]
 
 # Datagrams of rdma_cm (doc/adr/0039). udaddy looks for the GID that a datagram came to, of RoCE's type.
 def udaddy(server, flags, more=""):
@@ -270,22 +274,43 @@ def mckey(flags):
     return Pair("mckey", flags, f"{both} -b {{server}}", f"{both} -s -b {{client}}", 30)
 
 
+# IPv6; ff15:: is of this site and given out by nobody (RFC 4291 §2.7).
+def mckey6(server, client):
+    both = "mckey -m ff15::7577 -C 20 -S 500"
+    return Pair("mckey", f"-m ff15::7577 -b {server}", f"{both} -b {server}", f"{both} -s -b {client}", 30)
+
+
 MCKEY = [mckey("-C 20 -S 500")]
+MCKEY6 = [mckey6("{server6}", "{client6}")]
 DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
 DGRAM_CM_MORE = [udaddy("{server}", "-c 1 -C 1 -S 1"), udaddy("{server}", "-c 10 -C 10 -S 1024 -t 40"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
+
+
+# Datagrams of rsockets. The server does not end.
+UDPONG_PORT = 7174
+def udpong(flags, client=""):
+    pair = Endless("udpong", flags, f"udpong -b {{server}} {flags}", f"udpong -s {{server}} {flags} {client}".rstrip(), 30)
+    pair.ready = hears_udp(UDPONG_PORT)
+    return pair.with_env(UWARP_IDENTITY="roce")
+
+
+UDPONG = [udpong("-C 100 -S 1000"), udpong("-T e -C 100 -S 1000"), udpong("-T a -C 20 -S 60"), udpong("-T b -C 1000 -S 200"), udpong("-T n -C 200 -S 500")]
+# Between processes that share one address.
+DGRAM_LOCAL = [cmless.CmLess("ibv_ud_pingpong", "-g 0 -c", None, 20), cmless.CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce", 20),
+               udaddy("{server}", "-c 10 -C 100 -S 1000"), *MCKEY]  # fmt: skip
 # Groups whose programs wait a lot: so many processes play their cases side by side, each in a network of its own.
 WORKERS = {"failures": 5, "routed": 3, "narrow": 3}
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
     "apps-cmless": [(Memif, cmless.APPS)],
-    "datagrams": [(Memif, cmless.DATAGRAMS + DGRAM_CM + [udaddy("127.0.0.1", "-c 2 -C 10 -S 64")]), (Packet, cmless.DATAGRAMS + DGRAM_CM)],
-    "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE + MCKEY), (Veth, DGRAM_CM_MORE), (Packet, MCKEY)],
+    "datagrams": [(Memif, cmless.DATAGRAMS + DGRAM_CM + [udaddy("127.0.0.1", "-c 2 -C 10 -S 64")]), (Packet, cmless.DATAGRAMS + DGRAM_CM), (Local, DGRAM_LOCAL)],
+    "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE + MCKEY + MCKEY6 + UDPONG), (Veth, DGRAM_CM_MORE + MCKEY6), (PacketOwn, DGRAM_CM_MORE + MCKEY6), (Packet, MCKEY + UDPONG), (Local, UDPONG[:1])],
     "rping": [(Memif, [rping(n) for n in RPING_SIZES])],
     "cm": [(Memif, CM)],
     "socket": [(Host, SOCKET + lifecycle.SOCKET)],
     "sockets": [(Memif, SOCKETS)],
-    "ip6": [(Memif, IP6), (Veth, IP6)],
+    "ip6": [(Memif, IP6), (Veth, IP6), (PacketSix, IP6 + shared6.CASES), (PacketSixAlone, IP6[1:2]), (LocalSix, IP6[:2] + shared6.LOCAL)],
     "device": [(Memif, DEVICE)],
     "threads": [(Memif, THREADS)],
     "pyverbs": [(Memif, pyverbs_cases.CASES)],
@@ -294,13 +319,16 @@ GROUPS = {
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
     "packet": [(Packet, PACKET + local_cases.MISTAKES), (PacketOwn, PACKET_OWN), (Vlan, VLAN), (Local, LOCAL + local_cases.CASES)],
-    "uwarpd": [(Uwarpd, UWARPD), (UwarpdLocal, UWARPD_LOCAL), (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60)])],
+    "uwarpd": [
+        (Uwarpd, UWARPD + UWARPD_DATAGRAMS + DGRAM_CM), (UwarpdLocal, UWARPD_LOCAL + UWARPD_DATAGRAMS + DGRAM_CM),
+        (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), *DGRAM_CM]),
+    ],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],
     "af_packet-all": [(Veth, VETH_ALL)],
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],
     "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],
-    "tshark": [(Memif, capture.MEMIF), (Veth, capture.VETH)],
+    "tshark": [(Memif, capture.MEMIF + roce_capture.MEMIF), (Veth, capture.VETH + roce_capture.VETH)],
     "routed": [(Routed, ROUTED)],
     "bridge": [(bridge.Bridge, bridge.CASES)],
     "narrow": [(Narrow, ROUTED)],
@@ -308,8 +336,9 @@ GROUPS = {
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],
     "apps-sockets": [(Memif, apps.SOCKETS)],
     "apps-qperf": [(Memif, apps.QPERF)],
-    "apps-fabric": [(Memif, apps.FABRIC)],
+    "apps-fabric": [(Memif, apps.FABRIC), (Packet, apps.FABRIC_DGRAM)],
     "apps-mpi": [(Memif, apps.MPI)],
+    "apps-ucx": [(Memif, apps.UCX), (PacketOwn, apps.UCX_RC), (Packet, apps.UCX_UD), (Local, apps.UCX_LOCAL)],
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
     "apps-valkey": [(Memif, valkey_cases.CASES)],

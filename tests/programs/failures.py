@@ -80,7 +80,8 @@ class Case:
 
     def until_up(self, *programs):
         for p in programs:
-            if not wait_until(lambda: ups(p) or p.poll() is not None, 10) or p.poll() is not None:
+            wait_until(lambda: ups(p) or p.poll() is not None, 10)
+            if not ups(p):  # who has done its work may have ended already
                 raise Failed(f"{p.role} has no connection")
 
     def ends_well(self, program, seconds, code=0):
@@ -280,6 +281,40 @@ class TakenOver(Case):
         print(f"    heard after {took:.1f} s", flush=True)
 
 
+class Ends(Case):
+    """The client has done its work and closes: the server hears at once."""
+
+    def play(self):
+        server = self.serve()
+        client = self.start("client", "-c -f 500")
+        self.ends_well(client, 15)
+        at = now_ms()
+        self.ends_well(server, 10)
+        self.heard_within(server, at, 0)
+
+
+class OutBetween(LinkDown):
+    """The same behind a switch: no interface sees it. It goes on by the retransmission timeout, after as long again."""
+
+    def play(self):
+        blackout = {"UWARP_IMPAIR": f"blackout=3s+{self.seconds}s,dir=out"}
+        server, client = self.pair("-p 1000", env=blackout)
+        check(wait_until(lambda: self.stalls(client), 10), "nothing is lost")
+        start = time.monotonic()
+        before = self.acked(client)
+        check(wait_until(lambda: self.acked(client) > before + 100000, 3 * self.seconds + 10), "nothing goes on")
+        took = time.monotonic() - start
+        print(f"    goes on {took:.1f} s after it stood still, of which it was out for {self.seconds} s at most", flush=True)
+        check(took <= 2 * self.seconds + BUSY, f"it goes on only after {took:.1f} s")
+        check(client.poll() is None and server.poll() is None, "one has ended")
+
+    def stalls(self, client):
+        """Nothing has been acknowledged for half a second."""
+        before = self.acked(client)
+        time.sleep(0.5)
+        return before and self.acked(client) == before
+
+
 class HalfMessage(Case):
     """A peer's TCP ends in the middle of an FPDU: each request of the other end completes."""
 
@@ -339,19 +374,21 @@ class LittleMemory(Case):
     needs = ["prlimit"]
 
     def play(self):
-        server = self.serve("-k", role="third", port=7472)
-        client = self.start("client", "-c -p 1000", port=7472, at="third")
+        role = "third" if self.stage.link.name == "memif" else "server"  # where the kernel has it, one address for each namespace
+        server = self.serve("-k", role=role, port=7472)
+        client = self.start("client", "-c -p 1000", port=7472, at=role)
         self.until_up(client, server)
-        ended = [self.tried(mib) for mib in (64, 150, 250, 400, 600)]
+        ended = [self.tried(mib, role) for mib in (64, 150, 250, 400, 600)]
         print(f"    exit codes: {ended}", flush=True)
         for rc in ended:
             check(rc is None or rc >= 0, f"one was killed by signal {-(rc or 0)}: {ended}")
         check(client.poll() is None and server.poll() is None and not lines(client), "the other pair has noticed")
 
-    def tried(self, mib):
+    def tried(self, mib, at):
         """How a client of so many MiB ends; None: it works, and was stopped."""
-        command = f"prlimit --as={mib << 20} {COUNT} -c -n 8 -s 1048576 -f 50 {{third}} 7472"
-        program = self.stage.start("fourth", command, options=["--link", "memif"])
+        command = f"prlimit --as={mib << 20} {COUNT} -c -n 8 -s 1048576 -f 50 {{{at}}} 7472"
+        over_memif = self.stage.link.name == "memif"
+        program = self.stage.start("fourth" if over_memif else "client", command, options=["--link", "memif"] if over_memif else None)
         rc = program.wait(30)
         program.stop()
         return rc
@@ -388,6 +425,8 @@ class ClockSteps(Case):
 STEPS = os.environ.get("UWARP_PROGRAMS_STEPS", "")
 MEMIF = [
     Kills("kills at random moments"),
+    Ends("the peer closes"),
+    TakenOver("address taken over by another process"),
     Stopped("SIGSTOP for 5 s"),
     Overflow("CQ of 8 for 64 requests"),
     Unmapped("memory unmapped before it is deregistered"),
@@ -397,10 +436,14 @@ MEMIF = [
 ]
 PACKET = [
     Kills("kills at random moments, the kernel's address"),
+    Ends("the peer closes"),
     Stopped("SIGSTOP for 5 s"),
     StoppedForLong("SIGSTOP for longer than a peer waits"),
     LinkDown("cable out for 2 s", seconds=2),
     LinkGone("cable out for good", bound=GIVE_UP + 1),
+    OutBetween("out for 2 s, and the interface does not see it", seconds=2),
+    LittleMemory("ulimit -v of 64 to 600 MiB"),
+    ClockSteps("wall clock steps by an hour"),
     HalfMessage("RST in the middle of a message", how="rst"),
     HalfMessage("FIN in the middle of a message", how="fin"),
     Overflow("CQ of 8 for 64 requests"),

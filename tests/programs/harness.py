@@ -69,6 +69,20 @@ def listens(port):
     return wait
 
 
+def hears_udp(port):
+    """Waits until the program has a kernel UDP socket on the port, with which rsockets find each other."""
+
+    def bound():
+        rows = [line.split() for line in read_bytes("/proc/net/udp").decode().splitlines()]
+        return any(row[1].endswith(f":{port:04X}") for row in rows)
+
+    def wait(program):
+        wait_until(lambda: bound() or program.poll() is not None, START)
+        check(bound(), f"{program.role} has no UDP socket on port {port}")
+
+    return wait
+
+
 def printed(text, times=1):
     """Waits until the program has printed it, so many times."""
 

@@ -9,7 +9,7 @@ import socket
 import struct
 
 MESSAGE = struct.Struct("<IHBB4s4sIIQ6sHII")
-MAGIC, VERSION = 0x64777775, 1
+MAGIC, VERSION = 0x64777775, 2
 HELLO, WELCOME, REFUSE, READY, CLAIM, ANSWER, RELEASE = range(1, 8)
 PAGE, OCTETS, LINE, HEAD = 4096, 2 << 20, 64, 16
 ADD_SEALS, SEALS = 1033, 0x2 | 0x4  # F_ADD_SEALS: SHRINK, GROW
@@ -104,3 +104,10 @@ def segment(client, sport, dport, target, payload=b"x" * 50, source=None, mac=No
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 1, 0, 64, 6, 0, source or client.addr, socket.inet_aton(target))
     tcp = struct.pack("!HHIIBBHHH", sport, dport, 1, 1, 0x50, 0x10, 512, 0, 0)
     return to + (mac or client.mac) + b"\x08\x00" + ip + tcp + payload
+
+
+def datagram(client, qpn, target, to=b"\x02\0\0\0\0\x09"):
+    """A packet of UD in the name of a QP."""
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 60, 1, 0, 64, 17, 0, client.addr, socket.inet_aton(target))
+    udp = struct.pack("!HHHH", 50000, 4791, 40, 0)
+    return to + client.mac + b"\x08\x00" + ip + udp + struct.pack("!BBHIIII", 0x64, 0, 0xFFFF, 2, 0, 0, qpn) + bytes(12)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Traffic of the kernel's own: kernel_traffic.py ping ADDR COUNT | serve PORT | send ADDR PORT MIB"""
+"""Traffic of the kernel's own, over either version of IP: kernel_traffic.py ping ADDR COUNT | serve PORT | send ADDR PORT MIB"""
 
 import hashlib
 import os
@@ -21,17 +21,19 @@ def checksum(octets):
 
 def ping(addr, count):
     """Echo requests, one every 10 ms; the last line counts the answers."""
-    mark, got = os.getpid() & 0xFFFF, set()
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as s:
+    mark, got, six = os.getpid() & 0xFFFF, set(), ":" in addr
+    family, protocol = (socket.AF_INET6, socket.IPPROTO_ICMPV6) if six else (socket.AF_INET, socket.IPPROTO_ICMP)
+    asks, answers, skip = (128, 129, 0) if six else (8, 0, 20)  # IPv4 gives its header, too
+    with socket.socket(family, socket.SOCK_RAW, protocol) as s:
         s.settimeout(0.01)
         for n in range(count + 100):
             if n < count:
-                head = struct.pack("!BBHHH", 8, 0, 0, mark, n)
-                s.sendto(struct.pack("!BBHHH", 8, 0, checksum(head), mark, n), (addr, 0))
+                head = struct.pack("!BBHHH", asks, 0, 0, mark, n)
+                s.sendto(struct.pack("!BBHHH", asks, 0, checksum(head), mark, n), (addr, 0))
             try:
                 packet = s.recv(256)
-                kind, _, _, whose, number = struct.unpack("!BBHHH", packet[20:28])
-                if kind == 0 and whose == mark:
+                kind, _, _, whose, number = struct.unpack("!BBHHH", packet[skip : skip + 8])
+                if kind == answers and whose == mark:
                     got.add(number)
             except TimeoutError:
                 pass
@@ -43,7 +45,7 @@ def ping(addr, count):
 
 def serve(port):
     digest = hashlib.sha256()
-    with socket.create_server(("", port)) as s:
+    with socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True) if socket.has_dualstack_ipv6() else socket.create_server(("", port)) as s:
         s.settimeout(WAIT)
         peer, _ = s.accept()
         with peer:

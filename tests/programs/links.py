@@ -19,7 +19,7 @@ class Memif:
     name = "memif"
     addresses = {
         "server": "127.0.0.2", "client": "127.0.0.3", "third": "127.0.0.4",
-        "server6": "fd75:7761:7270::127.0.0.2", "local6": "fe80::7577:127.0.0.2%1",
+        "server6": "fd75:7761:7270::127.0.0.2", "client6": "fd75:7761:7270::127.0.0.3", "local6": "fe80::7577:127.0.0.2%1",
     }  # fmt: skip
 
     def options(self, role):
@@ -148,6 +148,42 @@ class Packet(Veth):
 
     def options(self, role):
         return ["--link", self.ends[role]]
+
+
+class PacketSix(Packet):
+    """The same where the kernel has IPv6 addresses as well."""
+
+    name = "packet-ip6"
+    local = {"server": "fe80::a", "client": "fe80::b"}
+    addresses = {**Veth.addresses, "local6": "fe80::a%veth-b"}
+    four = True  # has an IPv4 address, too
+
+    def build(self):
+        Veth.build(self)
+        for role, end in [(role, self.ends[role]) for role in ("server", "client")]:
+            for name in ("all", end):
+                self.there(role, ["sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6"])
+            self.ip_do(role, f"link set dev {end} addrgenmode none")
+            self.ip_do(role, f"address replace {self.local[role]}/64 dev {end} nodad")
+            self.ip_do(role, f"address replace {self.addresses[role + '6']}/64 dev {end} nodad")
+            if self.four:
+                self.ip_do(role, f"address replace {self.addresses[role]}/24 dev {end}")
+
+
+class PacketSixAlone(PacketSix):
+    """The same, and none of IPv4."""
+
+    name = "packet-ip6-alone"
+    four = False
+
+
+class LocalSix(PacketSix):
+    """Two programs of one host, which share its IPv6 addresses."""
+
+    name = "local-ip6"
+    addresses = {**PacketSix.addresses, "client6": "fd77::1", "local6": "fe80::a%veth-a"}
+    ends = {"server": "veth-a", "client": "veth-a", "third": "veth-a"}
+    local = {"server": "fe80::a", "client": "fe80::a"}
 
 
 class Local(Packet):

@@ -171,6 +171,7 @@ class Hostile:
             (hostile_client.segment(c, 7300, 7200, to, to=b"\xff" * 6), "target"),
             (b"\xff" * 6 + c.mac + b"\x08\x06" + bytes([0, 1, 8, 0, 6, 4, 0, 2]) + c.mac + other + bytes(10), "protocol"),
             (hostile_client.segment(c, 7300, 7200, to)[:40], "length"),
+            (hostile_client.datagram(c, 0x123456, to), "source_qp"),
         ]
         for frame, _ in frames:
             c.put(frame)

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "cutting.h"
+#include "io/impair/link.h"
 #include "io/rate.h"
 #include "queues.h"
 
@@ -140,6 +142,17 @@ static void show_all(struct io_link *const *links, struct io_link *const *shown,
 	}
 }
 
+static struct io_link *impair(struct sim *s, struct io_link *l, const char *text)
+{
+	struct impair_link_config c = { .now_ns = sim_now_ns, .arg = s };
+	struct io_link *out;
+	char why[256];
+
+	assert_null(impair_parse(text, &c.options, why, sizeof(why)));
+	assert_int_equal(impair_open(l, &c, &out), UW_OK);
+	return out;
+}
+
 #define BEGINNING_US 1000000u
 
 /* When the next run begins: lwIP's clock is the process's, and goes on. In whole seconds, so that
@@ -177,7 +190,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 		s->real = sim_real_us;
 		s->now_us = sim_real_us(NULL);
 	}
-	cfg.crc = !o->no_crc;
+	cfg.crc = o->no_crc ? UW_CRC_OFF : UW_CRC_ON;
 	cfg.mpa_rev = o->rev1 ? 1 : 2;
 	cfg.p2p = !o->no_p2p;
 	cfg.markers = o->markers;
@@ -198,6 +211,11 @@ void sim_open(struct sim *s, const struct sim_options *o)
 		if (o->bps)
 			assert_int_equal(rate_open(s->link[i], o->bps, sim_now_ns, s, &shown[i]),
 					 UW_OK);
+		if (o->impair[i])
+			shown[i] = s->impaired[i] = impair(s, shown[i], o->impair[i]);
+		if (o->cuts)
+			shown[i] = s->cutting[i] =
+				cutting_open(shown[i], s->link[i], o->cuts, i ? 0 : o->smalls);
 	}
 	show_all(s->link, shown, cfg.stacks, all);
 	assert_int_equal(engine_open_manual(&cfg, all, 2, sim_now, s, &s->e), 0);
@@ -312,6 +330,9 @@ static void step(struct sim *s)
 		at = loop_next_us(s->link[i]);
 		if (at < next)
 			next = at;
+		at = s->impaired[i] ? impair_next_ns(s->impaired[i]) / 1000 + 1 : next;
+		if (at < next)
+			next = at;
 	}
 	s->now_us = next > s->now_us ? next : s->now_us + 1;
 }
@@ -397,7 +418,7 @@ void sim_connect(struct sim *s, uint16_t port)
 
 void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port)
 {
-	struct sockaddr_storage from = sim_addr(s, SIM_A, s->opt.from_port),
+	struct sockaddr_storage from = sim_addr(s, s->opt.self ? SIM_B : SIM_A, s->opt.from_port),
 				to = sim_addr(s, SIM_B, port);
 	struct uw_cm_param p = { .private_data = "hello",
 				 .private_data_len = 5,

@@ -37,10 +37,14 @@ struct sim_options {
 	bool no_crc, rev1, no_p2p, markers, roce;
 	uint64_t bps;	   /* each end sends no faster; 0: as it likes */
 	uint64_t delay_us; /* of a frame on the link; 0 = 50 */
-	unsigned rnr_ms;   /* 0 = the default */
+	unsigned cuts;	   /* links that cut long segments (cutting.h), with so many long frames */
+	unsigned smalls;   /* with cuts: so many other frames at the first end; 0: no limit */
+	const char *impair[2]; /* what happens to the frames that an end sends (UWARP_IMPAIR) */
+	unsigned rnr_ms;       /* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
 	bool ip6;	    /* the ends have fd00::1 and fd00::2 too, and connect over them */
+	bool self;	    /* the connecting end is the other one: an address and itself */
 	bool direct;	    /* the link of memif's kind: no ARP, acknowledged by the burst */
 	uint16_t from_port; /* of the connecting end; 0: any */
 	enum uw_threads threads;
@@ -50,6 +54,7 @@ struct sim_options {
 struct sim {
 	struct uw_engine *e;
 	struct io_link *link[2];
+	struct io_link *cutting[2], *impaired[2]; /* with those options, above link */
 	uint64_t now_us;
 	uint64_t (*real)(void *arg); /* not NULL: threads run, on this clock */
 	uint64_t real_offset_us;     /* what to add to it */

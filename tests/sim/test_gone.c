@@ -34,12 +34,10 @@ static uint8_t *map(void)
 	return p;
 }
 
-static void open_bench(struct bench *b)
+static void open_bench_as(struct bench *b, const struct sim_options *o)
 {
-	struct sim_options o = { .seed = 16 };
-
 	memset(b, 0, sizeof(*b));
-	sim_open(&b->s, &o);
+	sim_open(&b->s, o);
 	sim_listen(&b->s, 7);
 	sim_connect(&b->s, 7);
 	sim_open_side(&b->s, &b->c, NULL);
@@ -50,6 +48,11 @@ static void open_bench(struct bench *b)
 	b->ma = sim_mr(&b->s.a, b->pa, ROOM, ALL);
 	b->mb = sim_mr(&b->s.b, b->pb, ROOM, ALL);
 	uw_guard_install(); /* cmocka has taken the signals for this test */
+}
+
+static void open_bench(struct bench *b)
+{
+	open_bench_as(b, &(struct sim_options){ .seed = 16 });
 }
 
 /* The other pair's stream goes on. */
@@ -159,6 +162,46 @@ static void test_what_an_atomic_changes(void **state)
 		&(struct row){ UW_WR_ATOMIC_FETCH_AND_ADD, 8, false, UW_WC_REM_ACCESS_ERR, 0 });
 }
 
+/* Writes of 4 KiB, as many as the queue takes, over a link of 1 Gb/s; after `before` of them the
+ * memory is deregistered. */
+static void write_until_refused(uint64_t seed, unsigned before)
+{
+	enum { LEN = 4096, DEPTH = 64 };
+	struct bench b;
+	unsigned refused = 0, flushed = 0, done = 0;
+	struct sim_options o = { .mtu = 1500, .bps = 1000000000, .seed = seed };
+
+	open_bench_as(&b, &o);
+	for (unsigned i = 0; i < DEPTH; i++)
+		post(&b, UW_WR_RDMA_WRITE, LEN);
+	while (refused + flushed < DEPTH) {
+		struct uw_wc wc = sim_wc(&b.s, b.s.a.scq);
+
+		done += wc.status == UW_WC_SUCCESS;
+		refused += wc.status == UW_WC_REM_ACCESS_ERR;
+		flushed += wc.status == UW_WC_WR_FLUSH_ERR;
+		assert_in_range(done, 0, before + 10000);
+		assert_false(flushed && !refused); /* the one to blame comes first */
+		if (wc.status == UW_WC_SUCCESS)
+			post(&b, UW_WR_RDMA_WRITE, LEN);
+		if (done == before && wc.status == UW_WC_SUCCESS)
+			assert_int_equal(uw_mr_dereg(b.mb), 0);
+	}
+	assert_int_equal(refused, 1);
+	assert_int_equal(flushed, DEPTH - 1);
+	b.mb = sim_mr(&b.s.b, b.pb, ROOM, ALL);
+	close_bench(&b);
+}
+
+/* RFC 5040 §7.1: the requester whose Write is refused hears so, not only that its queue is flushed.
+ */
+static void test_memory_deregistered_under_writes(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 40; i++)
+		write_until_refused(i + 1, 100 + 7 * i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +211,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_peer_reads),
 		cmocka_unit_test(test_what_is_read),
 		cmocka_unit_test(test_what_an_atomic_changes),
+		cmocka_unit_test(test_memory_deregistered_under_writes),
 	};
 
 	return UW_GUARDED ? cmocka_run_group_tests(tests, NULL, NULL) : 77;

@@ -197,6 +197,37 @@ static void a_dead_peer_is_found_out(void **state)
 	close_all(t);
 }
 
+/* doc/failures.md: twice the time of silence that leads to the first question. */
+static void a_dead_peer_is_found_out_soon(void **state)
+{
+	struct idle *t = open_all();
+
+	(void)state;
+	sim_run_us(&t->s, 500000);
+	set_drop(t, ALL_LOST);
+	sim_run_us(&t->s, 3 * KEEPALIVE_MS * 1000 / 2);
+	assert_int_equal(living(t), PAIRS);
+	sim_run_us(&t->s, (KEEPALIVE_MS / 2 + 250) * 1000);
+	assert_int_equal(living(t), 0);
+	set_drop(t, 0);
+	close_all(t);
+}
+
+/* An outage that ends before the last question does no harm. */
+static void a_peer_that_comes_back_stays(void **state)
+{
+	struct idle *t = open_all();
+
+	(void)state;
+	sim_run_us(&t->s, 500000);
+	set_drop(t, ALL_LOST);
+	sim_run_us(&t->s, 5 * KEEPALIVE_MS * 1000 / 4);
+	set_drop(t, 0);
+	sim_run_us(&t->s, 5 * KEEPALIVE_MS * 1000);
+	assert_int_equal(living(t), PAIRS);
+	close_all(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +236,8 @@ int main(void)
 		cmocka_unit_test(of_those_that_take_turns_lwip_lists_the_last_ones),
 		cmocka_unit_test(a_silent_peer_is_asked_and_stays),
 		cmocka_unit_test(a_dead_peer_is_found_out),
+		cmocka_unit_test(a_dead_peer_is_found_out_soon),
+		cmocka_unit_test(a_peer_that_comes_back_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,19 +262,25 @@ static void put(struct sim *s, struct io_frame *f)
 	assert_int_equal(s->link[0]->ops->tx(s->link[0], &f, 1), 1);
 }
 
-/* RFC 4443 §2.3 */
-static void put_icmp6(struct sim *s, struct io_frame *f)
+/* With the checksum of the payload (RFC 8200 §8.1), which lies `at` octets behind its begin. */
+static void put_summed(struct sim *s, struct io_frame *f, uint32_t at)
 {
-	uint32_t n = f->len - PAYLOAD, sum = n + 58;
+	uint32_t n = f->len - PAYLOAD, sum = n + f->data[14 + 6];
 	uint8_t *p = f->data;
 
 	for (uint32_t i = 14 + 8; i < f->len; i++)
 		sum += (uint32_t)p[i] << (i & 1 ? 0 : 8);
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	p[PAYLOAD + 2] = (uint8_t)(~sum >> 8);
-	p[PAYLOAD + 3] = (uint8_t)~sum;
+	p[PAYLOAD + at] = (uint8_t)(~sum >> 8);
+	p[PAYLOAD + at + 1] = (uint8_t)~sum;
 	put(s, f);
+}
+
+/* RFC 4443 §2.3 */
+static void put_icmp6(struct sim *s, struct io_frame *f)
+{
+	put_summed(s, f, 2);
 }
 
 static void only_tcp_and_neighbours_are_heard(void **state)
@@ -367,6 +373,98 @@ static void a_flood_of_neighbours_is_lived_through(void **state)
 	close_sim(s);
 }
 
+/* ---- many neighbours ------------------------------------------------------------------------- */
+
+#define NEIGHBOURS 300u
+
+/* Neighbour i is fd00::1:i and speaks to the second link. */
+static struct io_frame *from_neighbour(struct sim *s, unsigned i, uint8_t next, unsigned n)
+{
+	struct io_frame *f = packet(s, next, n);
+
+	uw_put32(f->data + 14 + 8 + 12, 0x10000 + i);
+	return f;
+}
+
+/* A SYN to a port where nobody listens: a RST answers it (RFC 9293 §3.10.7.1). */
+static void knock(struct sim *s, unsigned i)
+{
+	struct io_frame *f = from_neighbour(s, i, 6, 20);
+	uint8_t *tcp = f->data + PAYLOAD;
+
+	uw_put16(tcp, 4000);
+	uw_put16(tcp + 2, PORT + 1);
+	tcp[12] = 5 << 4;
+	tcp[13] = 2;
+	put_summed(s, f, 16);
+	sim_run_us(s, 200);
+}
+
+/* RFC 4861 §4.4: solicited, with its MAC */
+static void advertise(struct sim *s, unsigned i)
+{
+	struct io_frame *f = from_neighbour(s, i, 58, 32);
+	uint8_t *p = f->data + PAYLOAD;
+
+	p[0] = 136;
+	p[4] = 0x60;
+	memcpy(p + 8, f->data + 14 + 8, 16);
+	p[24] = 2;
+	p[25] = 1;
+	uw_put32(p + 28, i);
+	put_icmp6(s, f);
+	sim_run_us(s, 200);
+}
+
+/* RFC 4861 §5.1: an entry for each neighbour that traffic was sent to recently. Each one that was
+ * found is answered without another search. */
+static void hundreds_of_neighbours_are_remembered(void **state)
+{
+	struct sim *s = open_sim();
+	uint64_t sent;
+
+	(void)state;
+	sim_run_us(s, 1000); /* each says that it is there */
+	sent = s->link[1]->stats.tx_frames;
+	for (unsigned i = 0; i < 2 * NEIGHBOURS; i++) {
+		knock(s, i % NEIGHBOURS);
+		advertise(s, i % NEIGHBOURS);
+	}
+	/* a solicitation and a RST, then a RST */
+	assert_int_equal(s->link[1]->stats.tx_frames - sent, 3 * NEIGHBOURS);
+	close_sim(s);
+}
+
+/* Whether the next hop's MAC is known, as who sends datagrams asks. */
+static bool knows(struct sim *s, unsigned i)
+{
+	struct stack *stack = s->e->stack[0];
+	struct uw_ip to = s->link[1]->ip6[1].ip;
+	bool known;
+
+	uw_put32(to.b + 12, 0x10000 + i);
+	sched_lock(&stack->sched);
+	known = stack->llp->neighbour(stack->links[1], &to);
+	sched_unlock(&stack->sched);
+	return known;
+}
+
+/* RFC 4861 §7.2.2: until it has answered it is not known, however often one asks. */
+static void a_neighbour_is_known_when_it_has_answered(void **state)
+{
+	struct sim *s = open_sim();
+
+	(void)state;
+	/* the transport seq sends no packets of its own */
+	for (unsigned i = 0; i < 3 && s->e->stack[0]->llp->neighbour; i++) {
+		assert_false(knows(s, 7));
+		sim_run_us(s, 1000);
+	}
+	advertise(s, 7);
+	assert_true(!s->e->stack[0]->llp->neighbour || knows(s, 7));
+	close_sim(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +477,8 @@ int main(void)
 		cmocka_unit_test(a_peer_is_named_by_ip6),
 		cmocka_unit_test(only_tcp_and_neighbours_are_heard),
 		cmocka_unit_test(a_flood_of_neighbours_is_lived_through),
+		cmocka_unit_test(hundreds_of_neighbours_are_remembered),
+		cmocka_unit_test(a_neighbour_is_known_when_it_has_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -15,6 +16,9 @@
 #define PORT 7174
 #define QPN  0x123456u
 
+#define FLOOD	   3000u
+#define UNANSWERED 1024u /* as conn/dgram/sidr.c: of all hosts; half of them of one */
+
 struct heard {
 	unsigned requests, n;
 	enum uw_cm_event_type type;
@@ -22,6 +26,7 @@ struct heard {
 	struct uw_cm_param param;
 	uint8_t data[256];
 	struct uw_ep *request;
+	struct uw_ep *all[UNANSWERED + 1]; /* the first requests */
 };
 
 static void note(void *ctx, const struct uw_cm_event *ev)
@@ -29,8 +34,10 @@ static void note(void *ctx, const struct uw_cm_event *ev)
 	struct heard *h = ctx;
 
 	if (ev->type == UW_CM_CONNECT_REQUEST) {
-		h->requests++;
 		h->request = ev->ep;
+		if (h->requests <= UNANSWERED)
+			h->all[h->requests] = ev->ep;
+		h->requests++;
 	} else {
 		h->n++;
 	}
@@ -176,6 +183,48 @@ static void test_it_gives_up(void **state)
 	sim_close(&s);
 }
 
+static struct uw_ep **flood(struct sim *s, struct heard *client)
+{
+	struct uw_ep **ep = calloc(FLOOD, sizeof(struct uw_ep *));
+
+	for (unsigned i = 0; i < FLOOD; i++) {
+		ep[i] = asking(s, client);
+		if (i % 64 == 63)
+			sim_run_us(s, 1000);
+	}
+	sim_run_us(s, 100000);
+	return ep;
+}
+
+/* RFC 5042 §6.4.1: a host that asks and asks gets its share of the endpoints that may wait for the
+ * program's answer. What finds no place is asked again, and answers make room. */
+static void test_a_flood_is_bounded(void **state)
+{
+	static struct heard server;
+	struct heard client;
+	struct uw_ep *ls, **ep;
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ .mtu = 1500, .seed = 9 });
+	ls = listener(&s, &server);
+	ep = flood(&s, &client);
+	assert_int_equal(server.requests, UNANSWERED / 2);
+	assert_true(sim_stats(&s).sidr_rx_dropped > 0);
+	for (unsigned i = 0; i < UNANSWERED / 2; i++)
+		assert_int_equal(uw_ep_accept(server.all[i], QPN, &(struct uw_cm_param){ 0 }), 0);
+	sim_run_us(&s, 1000000);
+	assert_true(server.requests > UNANSWERED / 2); /* answers make room */
+	for (unsigned i = 0; i < server.requests; i++)
+		uw_ep_destroy(server.all[i]);
+	for (unsigned i = 0; i < FLOOD; i++)
+		uw_ep_destroy(ep[i]);
+	free(ep);
+	uw_ep_destroy(ls);
+	sim_settle(&s);
+	sim_close(&s);
+}
+
 /* The program goes while it is asked, and while it asks. */
 static void test_the_end_meanwhile(void **state)
 {
@@ -227,9 +276,10 @@ static void test_ports(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_ask_and_answer),	  cmocka_unit_test(test_under_loss),
-	cmocka_unit_test(test_refusals),	  cmocka_unit_test(test_it_gives_up),
-	cmocka_unit_test(test_the_end_meanwhile), cmocka_unit_test(test_ports),
+	cmocka_unit_test(test_ask_and_answer),	   cmocka_unit_test(test_under_loss),
+	cmocka_unit_test(test_refusals),	   cmocka_unit_test(test_it_gives_up),
+	cmocka_unit_test(test_the_end_meanwhile),  cmocka_unit_test(test_ports),
+	cmocka_unit_test(test_a_flood_is_bounded),
 };
 
 int main(void)

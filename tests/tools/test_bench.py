@@ -281,6 +281,18 @@ class Output(unittest.TestCase):
             report_html = report.html_page(doc, again, [])
         self.assertIn("uwarp", report_html)
 
+    def test_files_of_one_subject_are_one_run_of_more_rounds(self):
+        s, options = self.series(), cli.parser().parse_args(["latency"])
+        alone = run(probe("latency/uwarp/send/64", 40), n=1)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in ("a", "b", "c")]
+            for path, found in zip(paths, (s, alone, s)):
+                output.write_json(path, output.document(found, options, []))
+            doc, one = cli.merged(paths)
+        self.assertEqual(one["latency/uwarp/send/64"].values(), [10, 20, 30, 40, 10, 20, 30])
+        self.assertEqual(doc["settings"]["rounds"], 7)
+        self.assertEqual(rounds.ratio(one, "latency/uwarp/send/64", "latency/wire/echo/64"), [2, 4, 3, 2, 4, 3])
+
     def test_another_file_is_refused(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
             json.dump({"something": "else"}, f)
@@ -375,6 +387,15 @@ class Sections(unittest.TestCase):
         self.assertEqual(report.put_section(page, "loss", new), "# Page\n\n## latency\n\na\n\n## loss\n\nnew\n\n## rate\n\nb\n")
         self.assertEqual(report.put_section("# Page\n", "loss", new), "# Page\n\n## loss\n\nnew\n")
         self.assertEqual(report.put_section("# Page\n\n## loss\n\nold\n", "loss", new), "# Page\n\n## loss\n\nnew\n")
+
+    def test_a_subject_of_several_tests_has_a_table_for_each(self):
+        made = lambda test: rounds.Series(test, "us", {"test": test, "scheme": "uwarp", "op": "faa", "size": 0})
+        doc = {"machine": {"cores": 2, "cpu": "C", "kernel": "6"}, "settings": {"rounds": 1}, "when": "today"}
+        text = report.section("apps", doc, {"a": made("seq"), "b": made("btree")}, [])
+        self.assertTrue(text.startswith("## apps\n"))
+        self.assertIn("### seq\n", text)
+        self.assertIn("### btree\n", text)
+        self.assertNotIn("###", report.section("cpu", doc, {"a": made("cpu")}, []))
 
 
 if __name__ == "__main__":

@@ -608,6 +608,21 @@ class Interfaces(Base):
     def test_no_address(self):
         self.expect("v0 has no IPv4 address; give an unused one", self.UP, "--link", "af_packet:v0")
 
+    SIX = "echo 0 >/proc/sys/net/ipv6/conf/v0/disable_ipv6; ip addr add fd00::1/64 dev v0 nodad; ip addr add fe80::5/64 dev v0 nodad"
+
+    def address(self, setup, *args):
+        r = self.inside(self.UP + setup, "--link", "v0", *args, "--", "env")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        return next(line for line in r.stdout.splitlines() if line.startswith("UWARP_IP="))
+
+    def test_addresses_that_are_shared(self):
+        four = "; ip addr add 10.0.0.1/24 dev v0"
+        self.assertEqual(self.address(self.SIX), "UWARP_IP=")
+        self.assertEqual(self.address(self.SIX + four), "UWARP_IP=10.0.0.1/24")
+        self.assertEqual(self.address(self.SIX, "--ip", "fd00::1"), "UWARP_IP=fd00::1/64")
+        self.expect("v0 has no address; give it one", self.UP + "ip addr flush dev v0", "--link", "v0")
+        self.expect("address fd00::9 is the kernel's, and not one of v0", self.UP + self.SIX + "; ip addr add fd00::9/64 dev v1 nodad", "--link", "v0", "--ip", "fd00::9")
+
     def test_mtu_of_the_interface(self):
         self.expect("--mtu 4000 is more than the 1500 of v0", self.UP, "--link", "af_packet:v0", "--mtu", "4000")
 

@@ -2,6 +2,7 @@
 """The project's own applications (doc/apps.md): the very files that run over uwarp run over the kernel's siw and rxe in a VM,
 against each other, and over siw against uwarp. Each has its oracle with it."""
 
+import itertools
 import json
 import os
 import re
@@ -71,7 +72,9 @@ class VmApp:
     def __init__(self, rig, vm, name, words):
         self.rig, self.vm, self.name = rig, vm, name
         command = ["env", f"LD_LIBRARY_PATH={SHARED}", "timeout", "-k", "2", str(LIMIT), *words]
-        self._do(f"job {name} {shlex.join(command)}")
+        status, said = self._do(f"job {name} {shlex.join(command)}")
+        if status:
+            raise Broken(f"the VM does not start {words[0]}: {said}")
 
     def _do(self, command, limit=30):
         return self.rig.vm(command, limit, self.vm)
@@ -94,12 +97,14 @@ class VmApp:
 class VmEnd:
     """A VM whose device is siw or rxe."""
 
+    # Of all ends: server and client may be in the same VM, and a job that took another's name could not be ended any more.
+    numbers = itertools.count()
+
     def __init__(self, rig, name, vm, ip):
-        self.rig, self.name, self.vm, self.ip, self.count = rig, name, vm, ip, 0
+        self.rig, self.name, self.vm, self.ip = rig, name, vm, ip
 
     def start(self, app, text):
-        self.count += 1
-        return VmApp(self.rig, self.vm, f"{self.name}-app{self.count}", [f"{SHARED}/uwarp-{app}", *text.split()])
+        return VmApp(self.rig, self.vm, f"app{next(self.numbers)}", [f"{SHARED}/uwarp-{app}", *text.split()])
 
     def serve(self, app, text):
         program = self.start(app, text)

@@ -50,29 +50,58 @@ static void a_port_has_one_endpoint(void **state)
 
 /* ---- links on which a port is claimed first ----- */
 
-static int claims;
+static int claims, claims6;
 
-static uw_status count_claim(struct io_link *l, uint16_t port)
+static uw_status count_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
-	(void)l;
+	assert_int_equal(versions & ~io_shared_versions(l), 0);
 	assert_int_equal(ntohs(port), PORT);
-	claims++;
+	claims += (versions & IO_V4) != 0;
+	claims6 += (versions & IO_V6) != 0;
 	return UW_OK;
 }
 
-static void count_release(struct io_link *l, uint16_t port)
+static void count_release(struct io_link *l, uint16_t port, unsigned versions)
 {
-	(void)l;
+	assert_int_equal(versions & ~io_shared_versions(l), 0);
 	assert_int_equal(ntohs(port), PORT);
-	claims--;
+	claims -= (versions & IO_V4) != 0;
+	claims6 -= (versions & IO_V6) != 0;
+}
+
+static const struct io_ops shared = { .name = "shared",
+				      .claim_port = count_claim,
+				      .release_port = count_release };
+
+/* What an endpoint has claimed it gives back, whatever became of its address. */
+static void each_version_of_ip_is_claimed_by_itself(void **state)
+{
+	struct world *w = world_open(1);
+	struct uw_ep *four = ep4(w), *v6 = ep_at(w, 0, six), *both = ep_at(w, 0, any6);
+	struct io_link *l = world_stack(w, 0)->links[0];
+
+	(void)state;
+	l->ops = &shared;
+	l->flags |= IO_SHARED | IO_SHARED6;
+	claims = claims6 = 0;
+	assert_status(take(w, four, PORT), UW_OK);
+	assert_true(claims == 1 && claims6 == 0);
+	assert_status(take(w, v6, PORT), UW_OK);
+	assert_true(claims == 1 && claims6 == 1);
+	ports_release(four);
+	assert_true(claims == 0 && claims6 == 1);
+	ports_release(v6);
+	assert_status(take(w, both, PORT), UW_OK);
+	assert_true(claims == 1 && claims6 == 1);
+	both->local = six;
+	ports_release(both);
+	assert_true(claims == 0 && claims6 == 0);
+	world_close(w);
 }
 
 /* The listener may go, its connections stay. */
 static void a_connection_keeps_the_port_of_its_listener(void **state)
 {
-	static const struct io_ops shared = { .name = "shared",
-					      .claim_port = count_claim,
-					      .release_port = count_release };
 	struct world *w = world_open(1);
 	struct uw_ep *listening = ep4(w), *came = ep4(w);
 	struct io_link *l = world_stack(w, 0)->links[0];
@@ -85,6 +114,7 @@ static void a_connection_keeps_the_port_of_its_listener(void **state)
 	assert_int_equal(claims, 1);
 	came->lport = listening->lport;
 	ports_hold(came);
+	assert_int_equal(claims, 2);
 	ports_release(listening);
 	assert_int_equal(claims, 1);
 	ports_release(came);
@@ -237,8 +267,8 @@ static void there_may_be_none(void **state)
 	for (unsigned p = FIRST; p <= LAST; p++)
 		ports_reserve(&w->d.ports, p);
 	assert_status(take(w, ep, 0), UW_E_ADDR_IN_USE);
-	assert_int_equal(ports_borrow(&w->d), 0);
-	ports_give_back(&w->d, FIRST + 5);
+	assert_int_equal(ports_borrow(&w->d, IO_V4), 0);
+	ports_give_back(&w->d, FIRST + 5, IO_V4);
 	assert_int_equal(next_free(w), FIRST + 5);
 	world_close(w);
 }
@@ -247,14 +277,14 @@ static void a_borrowed_port_is_nobody_elses(void **state)
 {
 	struct world *w = world_open(1);
 	struct uw_ep *ep = ep4(w);
-	unsigned port = ports_borrow(&w->d), other = ports_borrow(&w->d);
+	unsigned port = ports_borrow(&w->d, IO_V4), other = ports_borrow(&w->d, IO_V4);
 
 	(void)state;
 	assert_in_range(port, FIRST, LAST);
 	assert_in_range(other, FIRST, LAST);
 	assert_int_not_equal(port, other);
 	assert_status(take(w, ep, port), UW_E_ADDR_IN_USE);
-	ports_give_back(&w->d, port);
+	ports_give_back(&w->d, port, IO_V4);
 	assert_status(take(w, ep, port), UW_OK);
 	world_close(w);
 }
@@ -311,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_port_has_one_endpoint),
 		cmocka_unit_test(a_connection_keeps_the_port_of_its_listener),
+		cmocka_unit_test(each_version_of_ip_is_claimed_by_itself),
 		cmocka_unit_test(each_version_of_ip_has_its_own),
 		cmocka_unit_test(who_agrees_shares),
 		cmocka_unit_test(reserved_ports_are_nobodys),

@@ -193,6 +193,50 @@ static void a_reply_without_reads_stops_ours(void **state)
 	close_bench(b);
 }
 
+/* ---- CRC ---------------------------------------------------------------------------------- */
+
+/* Is the CRC on at both ends? asked: UWARP_CRC. */
+static bool agree_on_crc(const char *asked, unsigned flags, bool peer_asks)
+{
+	struct bench *b;
+	bool on;
+
+	setenv("UWARP_CRC", asked, 1);
+	b = open_bench(4, 4);
+	unsetenv("UWARP_CRC");
+	b->w->stack[0].link[0].flags = flags;
+	assert_status(connect_a(b), UW_OK);
+	request_comes(b);
+	b->b->cm->peer.crc |= peer_asks;
+	reply_comes(b, 4, 4);
+	on = b->qa->c.qp.mrx.crc;
+	assert_int_equal(b->qb->c.qp.mrx.crc, on);
+	assert_int_equal(b->qb->c.qp.mtx.crc, on);
+	assert_int_equal(b->qa->c.qp.mtx.crc, on);
+	close_bench(b);
+	return on;
+}
+
+/* RFC 5044 §4.4: on, unless the administrator says otherwise; doc/adr/0043: or frames stay in the
+ * memory of one machine. */
+static void crc_is_on_where_frames_can_be_damaged(void **state)
+{
+	(void)state;
+	assert_true(agree_on_crc("", 0, false));
+	assert_true(agree_on_crc("", IO_P2P, false));
+	assert_true(agree_on_crc("auto", 0, false));
+	assert_false(agree_on_crc("", IO_P2P | IO_INTACT, false));
+	assert_true(agree_on_crc("1", IO_P2P | IO_INTACT, false));
+	assert_false(agree_on_crc("0", 0, false));
+}
+
+/* RFC 5044 §7.1.1: it is used when either frame asks; the Reply then says so. */
+static void crc_is_on_where_the_peer_asks(void **state)
+{
+	(void)state;
+	assert_true(agree_on_crc("", IO_P2P | IO_INTACT, true));
+}
+
 /* ---- a QP has one connection --------------------------------------------------------------------
  */
 
@@ -370,12 +414,81 @@ static void a_rejection_is_told(void **state)
 	close_bench(b);
 }
 
+/* ---- who connects and says nothing ------------------------------------------------------------
+ */
+
+#define LIMIT 8u
+
+static void *comes_from(struct bench *b, unsigned host)
+{
+	struct llp_conn *in = fake_llp_conn(NULL);
+	void *c;
+
+	in->addrs.remote = uw_ip_v4(htonl(0x0a000100 + host));
+	c = conn_llp_user.accepted(&b->ls.part[0], in);
+	in->ctx = c;
+	return c;
+}
+
+/* RFC 5042 §6.4.1: of one host's silent connections the oldest gives way, and none that is young;
+ * another host's get in. */
+static void one_host_gets_its_share_of_silence(void **state)
+{
+	struct bench *b = open_bench(4, 4);
+	const struct uw_stats *stats = &b->w->stack[0].s.sched.stats;
+	struct llp_conn *first;
+
+	(void)state;
+	b->w->cfg.silent_per_host = LIMIT;
+	first = ((struct conn *)comes_from(b, 1))->llp;
+	for (unsigned i = 1; i < LIMIT; i++)
+		assert_non_null(comes_from(b, 1));
+	assert_null(comes_from(b, 1));
+	assert_int_equal(stats->conn_silent_refused, 1);
+	assert_non_null(comes_from(b, 2));
+	b->w->now_us += SECOND / 2;
+	assert_null(comes_from(b, 1));
+	b->w->now_us += SECOND / 2;
+	b->w->cfg.connect_ms = 5000;
+	assert_false(first->aborted);
+	assert_non_null(comes_from(b, 1));
+	assert_true(first->aborted);
+	assert_int_equal(stats->conn_silent_dropped, 1);
+	close_bench(b);
+}
+
+/* Whoever has spoken does not count, nor who left, nor other processes of this machine. */
+static void who_speaks_does_not_count(void **state)
+{
+	struct bench *b = open_bench(4, 4);
+
+	(void)state;
+	b->w->cfg.silent_per_host = 1;
+	assert_status(connect_a(b), UW_OK);
+	request_comes(b);
+	reply_comes(b, 4, 4);
+	assert_non_null(comes_from(b, 1));
+	assert_null(comes_from(b, 1));
+	conn_llp_user.closed(b->w->stack[0].s.conns, UW_E_LLP_CLOSED);
+	assert_non_null(comes_from(b, 1));
+	b->w->stack[0].link[0].flags = IO_P2P;
+	for (unsigned i = 0; i < 3; i++)
+		assert_non_null(comes_from(b, 1));
+	b->w->stack[0].link[0].flags = 0;
+	b->w->cfg.silent_per_host = 0; /* no limit */
+	for (unsigned i = 0; i < 3; i++)
+		assert_non_null(comes_from(b, 1));
+	close_bench(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_sides_come_up),
 		cmocka_unit_test(an_ord_of_0_stays_0),
 		cmocka_unit_test(a_reply_without_reads_stops_ours),
+		cmocka_unit_test(crc_is_on_where_frames_can_be_damaged),
+		cmocka_unit_test(crc_is_on_where_the_peer_asks),
 		cmocka_unit_test(a_qp_that_is_promised_is_not_given_again),
 		cmocka_unit_test(a_qp_that_is_destroyed_leaves_no_connection_behind),
 		cmocka_unit_test(a_connection_that_goes_gives_its_qp_back),
@@ -386,6 +499,8 @@ int main(void)
 		cmocka_unit_test(a_request_that_does_not_come_is_not_waited_for),
 		cmocka_unit_test(a_peer_that_goes_during_start_up_ends_it),
 		cmocka_unit_test(a_rejection_is_told),
+		cmocka_unit_test(one_host_gets_its_share_of_silence),
+		cmocka_unit_test(who_speaks_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

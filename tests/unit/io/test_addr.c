@@ -107,6 +107,24 @@ static void one_speaks_from_the_same_network(void **state)
 	}
 }
 
+/* doc/adr/0038 */
+static void the_kernels_are_taken_as_they_are(void **state)
+{
+	const struct uw_net all[] = { { ip("fe80::b"), 64 }, { ip("fd00::5"), 64 } };
+	struct io_link l = { .addr = inet_addr("10.0.0.5"), .mtu = 1279 };
+
+	(void)state;
+	io_share_ip6(&l, all, 2);
+	assert_true(!l.n_ip6 && !io_shared_versions(&l));
+	l.mtu = 1280;
+	l.flags = IO_SHARED;
+	io_share_ip6(&l, all, 2);
+	assert_int_equal(l.n_ip6, 2);
+	is(&l.ip6[0], "fe80::b");
+	is(&l.ip6[1], "fd00::5");
+	assert_int_equal(io_shared_versions(&l), IO_V4 | IO_V6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +133,7 @@ int main(void)
 		cmocka_unit_test(a_short_mtu_has_none),
 		cmocka_unit_test(nothing_is_taken_twice_or_too_much),
 		cmocka_unit_test(one_speaks_from_the_same_network),
+		cmocka_unit_test(the_kernels_are_taken_as_they_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

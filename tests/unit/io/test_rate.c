@@ -93,6 +93,56 @@ static void a_frame_leaves_with_its_last_bit(void **state)
 	close_net(&n);
 }
 
+/* The stack may sleep until shortly before a frame's time. */
+static void a_frame_that_waits_long_is_due_and_not_pending(void **state)
+{
+	struct net n;
+
+	(void)state;
+	open_net(&n);
+	assert_true(n.limited->ops->due_ns(n.limited) == UINT64_MAX);
+	assert_int_equal(offer(&n, 1), 1);
+	assert_true(n.limited->ops->due_ns(n.limited) == n.now_ns + 10000);
+	assert_true(n.limited->ops->pending(n.limited));
+	n.now_ns -= 500000;
+	assert_false(n.limited->ops->pending(n.limited));
+	assert_int_equal(arrived_by(&n, 10000), 1);
+	assert_true(n.limited->ops->due_ns(n.limited) == UINT64_MAX);
+	close_net(&n);
+}
+
+static void on_wake(void *arg, const struct io_ring *ring, uint32_t was)
+{
+	assert_int_equal(was, IO_ASLEEP);
+	assert_non_null(ring->word);
+	++*(unsigned *)arg;
+}
+
+/* Nobody else rings for a frame that begins to wait. */
+static void a_sleeping_stack_is_woken_for_a_frame_that_waits(void **state)
+{
+	_Atomic uint32_t bell = IO_ASLEEP;
+	unsigned wakes = 0;
+	struct net n;
+
+	(void)state;
+	open_net(&n);
+	n.a->doorbell = &bell;
+	n.limited->env.wake = on_wake;
+	n.limited->env.arg = &wakes;
+	assert_int_equal(offer(&n, 1), 1);
+	assert_int_equal(wakes, 1);
+	assert_true(atomic_load(&bell) != IO_ASLEEP);
+	/* awake, or one waits already: it is known */
+	atomic_store(&bell, IO_ASLEEP);
+	assert_int_equal(offer(&n, 1), 1);
+	assert_int_equal(wakes, 1);
+	assert_int_equal(arrived_by(&n, 20000), 2);
+	n.limited->env.wake = NULL;
+	n.a->doorbell = NULL;
+	close_net(&n);
+}
+
 static void an_idle_port_saves_nothing_up(void **state)
 {
 	struct net n;
@@ -152,6 +202,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_frame_leaves_with_its_last_bit),
+		cmocka_unit_test(a_frame_that_waits_long_is_due_and_not_pending),
+		cmocka_unit_test(a_sleeping_stack_is_woken_for_a_frame_that_waits),
 		cmocka_unit_test(an_idle_port_saves_nothing_up),
 		cmocka_unit_test(a_full_queue_takes_no_more_and_loses_nothing),
 		cmocka_unit_test(what_still_waits_is_given_back_at_the_end),

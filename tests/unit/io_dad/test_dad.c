@@ -108,6 +108,9 @@ static void what_is_not_ours_to_ask_for(void **state)
 	assert_int_equal(dad_announcement(&l, f), 0);
 	assert_int_equal(dad_probe(&l, 0, f), 78); /* IPv6 alone */
 	assert_int_equal(dad_probe(&l, 1, f), 0);
+	l.flags |= IO_SHARED6;
+	assert_int_equal(dad_probe(&l, 0, f), 0);
+	assert_false(dad_is_due(&l));
 	l.flags = 0;
 	l.n_ip6 = 0;
 	assert_true(dad_announcement(&l, f) == 0 && !dad_is_due(&l));
@@ -142,6 +145,13 @@ static void somebody_has_the_ipv4_address(void **state)
 	from_them(f);
 	assert_true(dad_read(&l, f, 42, true, &c));
 	assert_false(dad_read(&l, f, 42, false, &c));
+	f[15] = 2; /* another network's hardware */
+	assert_false(dad_read(&l, f, 42, true, &c));
+	f[15] = 1;
+	uw_put32(f + 28, OURS + 5); /* who has an address of his own asks us, and wants none */
+	assert_false(dad_read(&l, f, 42, true, &c));
+	uw_put32(f + 28, 0);
+	assert_true(dad_read(&l, f, 42, true, &c));
 	f[18] = 8; /* no Ethernet addresses */
 	assert_false(dad_read(&l, f, 42, true, &c));
 }
@@ -172,6 +182,22 @@ static void somebody_has_the_ipv6_address(void **state)
 	f[77]++;
 	sum6(f);
 	assert_false(dad_read(&l, f, 78, true, &c)); /* another target */
+}
+
+/* The packet says that it is longer than what came: nothing behind the frame is read. */
+static void a_length_beyond_the_frame(void **state)
+{
+	struct io_link l = network(0);
+	uint8_t f[DAD_FRAME + 8] = { 0 };
+	struct dad_conflict c = { 0 };
+
+	(void)state;
+	dad_probe(&l, 1, f);
+	from_them(f);
+	uw_put16(f + 18, 32);
+	sum6(f);
+	assert_true(dad_read(&l, f, 86, true, &c));
+	assert_false(dad_read(&l, f, 78, true, &c));
 }
 
 /* RFC 5227 §2.3: two, two seconds apart. */
@@ -209,6 +235,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_ours_to_ask_for),
 		cmocka_unit_test(somebody_has_the_ipv4_address),
 		cmocka_unit_test(somebody_has_the_ipv6_address),
+		cmocka_unit_test(a_length_beyond_the_frame),
 		cmocka_unit_test(it_is_announced_twice),
 		cmocka_unit_test(it_is_defended_once_in_ten_seconds),
 	};

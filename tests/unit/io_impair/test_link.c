@@ -152,8 +152,11 @@ static void late_frames_come_when_they_are_due(void **state)
 	assert_int_equal(loop_frames_out(n.a), 0); /* a copy waits, not the frame */
 	n.now_ns += 2 * MS;
 	offer(n.bad, 2);
-	assert_true(n.bad->ops->pending(n.bad));
+	assert_false(n.bad->ops->pending(n.bad)); /* the stack may sleep until it is near */
+	assert_int_equal(n.bad->ops->due_ns(n.bad), 1005 * MS);
 	assert_int_equal(impair_next_ns(n.bad), 1005 * MS);
+	n.now_ns = 1005 * MS - 60000;
+	assert_true(n.bad->ops->pending(n.bad));
 	assert_int_equal(there_at(&n, 4, marks), 0);
 	assert_int_equal(there_at(&n, 5, marks), 1);
 	assert_int_equal(marks[0], 1);
@@ -161,6 +164,43 @@ static void late_frames_come_when_they_are_due(void **state)
 	assert_int_equal(marks[0], 2);
 	assert_false(n.bad->ops->pending(n.bad));
 	assert_true(impair_next_ns(n.bad) == UINT64_MAX);
+	close_net(&n);
+}
+
+static void on_wake(void *arg, const struct io_ring *ring, uint32_t was)
+{
+	assert_int_equal(was, IO_ASLEEP);
+	assert_non_null(ring->word);
+	++*(unsigned *)arg;
+}
+
+/* Nobody else rings for a frame that begins to wait, out or in. */
+static void a_sleeping_stack_is_woken_for_a_frame_that_waits(void **state)
+{
+	_Atomic uint32_t bell = IO_ASLEEP;
+	uint8_t marks[64];
+	unsigned wakes = 0;
+	struct net n;
+
+	(void)state;
+	open_net(&n, "dir=both,delay=5ms");
+	n.a->doorbell = &bell;
+	n.bad->env.wake = on_wake;
+	n.bad->env.arg = &wakes;
+	offer(n.bad, 1);
+	assert_int_equal(wakes, 1);
+	/* one waits already: its time is known */
+	atomic_store(&bell, IO_ASLEEP);
+	offer(n.bad, 2);
+	assert_int_equal(wakes, 1);
+	assert_int_equal(there_at(&n, 5, marks), 2);
+	offer(n.b, 3);
+	assert_int_equal(arrives(n.bad, marks, 64), 0);
+	assert_int_equal(wakes, 2);
+	n.now_ns += 5 * MS;
+	assert_int_equal(arrives(n.bad, marks, 64), 1);
+	n.bad->env.wake = NULL;
+	n.a->doorbell = NULL;
 	close_net(&n);
 }
 
@@ -307,6 +347,7 @@ int main(void)
 		cmocka_unit_test(untouched_frames_are_handed_on_as_they_are),
 		cmocka_unit_test(lost_frames_go_back_to_their_pool),
 		cmocka_unit_test(late_frames_come_when_they_are_due),
+		cmocka_unit_test(a_sleeping_stack_is_woken_for_a_frame_that_waits),
 		cmocka_unit_test(reordered_frames_are_passed),
 		cmocka_unit_test(a_repeated_frame_follows_itself),
 		cmocka_unit_test(the_senders_frame_stays_whole),

@@ -29,6 +29,8 @@ static struct buffer *buffer_of(const struct io_frame *f)
 	return (struct buffer *)(uintptr_t)f;
 }
 
+#define LONG_ROOM 60000u
+
 static struct io_frame *frame_new(size_t room)
 {
 	struct buffer *b = calloc(1, sizeof(*b) + room);
@@ -61,6 +63,7 @@ static void link_free(struct io_frame *f)
 	if (--buffer_of(f)->refs)
 		return;
 	bed.frames--;
+	bed.long_out -= f->room > LONG_ROOM;
 	free(buffer_of(f));
 }
 
@@ -74,7 +77,7 @@ static unsigned link_refs(const struct io_frame *f)
 	return buffer_of(f)->refs;
 }
 
-static void hear(const struct io_frame *f)
+static void hear_one(const struct io_frame *f)
 {
 	const uint8_t *ip = f->data + ETH, *tcp = ip + 20;
 	struct bed_seg *s;
@@ -107,6 +110,44 @@ static void hear(const struct io_frame *f)
 		s->first = tcp[head];
 }
 
+/* The segments of the wire that a long one is cut into (struct io_frame, cut). */
+static void hear(const struct io_frame *f)
+{
+	const uint32_t head = ETH + 20 + (uint32_t)(f->data[ETH + 20 + 12] >> 4) * 4;
+	uint8_t octets[ETH + BED_MTU];
+	struct io_frame one = { .data = octets };
+
+	if (!f->cut || f->len <= head + f->cut) {
+		hear_one(f);
+		return;
+	}
+	bed.longs++;
+	for (uint32_t at = 0, n; at < f->len - head; at += n) {
+		n = f->len - head - at < f->cut ? f->len - head - at : f->cut;
+		memcpy(octets, f->data, head);
+		memcpy(octets + head, f->data + head + at, n);
+		uw_put16(octets + ETH + 2, (uint16_t)(head - ETH + n));
+		uw_put32(octets + ETH + 20 + 4, uw_be32(octets + ETH + 20 + 4) + at);
+		if (at + n < f->len - head)
+			octets[ETH + 20 + 13] &= (uint8_t) ~(FIN | PSH);
+		one.len = head + n;
+		hear_one(&one);
+	}
+}
+
+static struct io_frame *link_alloc_long(struct io_link *l)
+{
+	struct io_frame *f;
+
+	(void)l;
+	if (bed.frames >= bed.pool)
+		return NULL;
+	f = frame_new(HEADROOM + ETH + 65535);
+	bed.long_out++;
+	f->data += HEADROOM;
+	return f;
+}
+
 static unsigned link_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	(void)l;
@@ -125,6 +166,23 @@ static const struct io_ops ops = {
 	.ref = link_ref,
 	.refs = link_refs,
 };
+
+/* A link that cuts. */
+static const struct io_ops cutting_ops = {
+	.name = "bed",
+	.tx = link_tx,
+	.alloc = link_alloc,
+	.alloc_long = link_alloc_long,
+	.free = link_free,
+	.ref = link_ref,
+	.refs = link_refs,
+};
+
+void bed_open_cutting(void)
+{
+	bed_open_network();
+	bed.link.ops = &cutting_ops;
+}
 
 /* ---- the user ---------------------------------------------------------------------------- */
 
@@ -211,6 +269,13 @@ void bed_open_stamps(void)
 {
 	timestamps = true;
 	bed_open_network();
+	timestamps = false;
+}
+
+void bed_open_stamps_between(void)
+{
+	timestamps = true;
+	bed_open();
 	timestamps = false;
 }
 

@@ -63,6 +63,8 @@ struct bed {
 	size_t grain;	    /* of new connections */
 	bool burst;	    /* bed_flush is left to the test: what comes meanwhile is one burst */
 	unsigned announced; /* ARP requests of ours for our own address */
+	unsigned longs;	    /* frames that were cut */
+	unsigned long_out;  /* frames of alloc_long that exist */
 	bool arp;	    /* we were asked for their MAC */
 	bool scaled; /* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
@@ -80,8 +82,12 @@ void bed_open_seeded(uint64_t seed);
 void bed_be_network(void);
 /* The link is a network's: with ARP, and IP checksums. */
 void bed_open_network(void);
-/* The same, and timestamps are wanted. */
+/* The same, and the link cuts long segments. */
+void bed_open_cutting(void);
+/* As bed_open_network, and timestamps are wanted. */
 void bed_open_stamps(void);
+/* The same between processes. */
+void bed_open_stamps_between(void);
 /* Ends every connection. Checks that no frame is left. */
 void bed_close(void);
 

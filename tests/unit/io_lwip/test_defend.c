@@ -3,6 +3,9 @@
 #include "bed.h"
 
 #include "base/be.h"
+#include "base/sum.h"
+#include "io/addr.h"
+#include "io/dad/dad.h"
 
 #define SECOND 1000000u
 
@@ -83,11 +86,32 @@ static void what_others_say_of_others(void **state)
 	assert_int_equal(bed.stats.ip_conflicts, 0);
 }
 
+/* Of an IPv6 address it is counted and said; an ARP request would tell nobody of it. */
+static void an_ipv6_address_is_not_announced_by_arp(void **state)
+{
+	uint8_t f[DAD_FRAME], *p = f + 14, *m = p + 40;
+	unsigned before;
+
+	(void)state;
+	io_set_ip6(&bed.link, NULL, 0);
+	bed_pass(3 * SECOND);
+	before = bed.announced;
+	assert_int_equal(dad_probe(&bed.link, 1, f), 78);
+	f[11] ^= 1;
+	m[0] = 136; /* an advertisement */
+	uw_put16(m + 2, 0);
+	uw_put16(m + 2, (uint16_t)~uw_sum_fold(uw_sum_add(uw_sum_add(24 + 58, p + 8, 32), m, 24)));
+	bed_in_frame(f, 78);
+	assert_int_equal(bed.stats.ip_conflicts, 1);
+	assert_int_equal(bed.announced, before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_is_announced, up, down),
 		cmocka_unit_test_setup_teardown(it_is_defended, up, down),
+		cmocka_unit_test_setup_teardown(an_ipv6_address_is_not_announced_by_arp, up, down),
 		cmocka_unit_test_setup_teardown(what_others_say_of_others, up, down),
 	};
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Received octets that nobody uses up pin few of a link's buffers and little memory, whoever holds
- * them: out of order, in crumbs, or for a user that waits. Others go on (RFC 5042 §6.4.1, §6.4.4, doc/adr/0025).
+ * them: out of order, in crumbs, or for a user that waits. Others go on (RFC 5042 §6.4.1, §6.4.4,
+ * doc/adr/0025).
  */
 #include "bed.h"
 

@@ -19,6 +19,14 @@ static int up(void **state)
 	return 0;
 }
 
+static int up_between(void **state)
+{
+	(void)state;
+	bed_open();
+	bed.scaled = true;
+	return 0;
+}
+
 static int down(void **state)
 {
 	(void)state;
@@ -47,6 +55,16 @@ static void it_begins_small(void **state)
 	p = bed_connect(40000);
 	send_some(2, 1);
 	assert_int_equal(window(), RX_WINDOW_FIRST);
+}
+
+/* Another process of this machine gets all there is at once: it shares the budget anyway. */
+static void between_processes_it_is_whole(void **state)
+{
+	(void)state;
+	p = bed_connect(40000);
+	send_some(2, 1);
+	assert_int_equal(p.user->got, 2 * OCTETS);
+	assert_true(window() > RX_WINDOW_FIRST);
 }
 
 /* 100 MB/s: what comes in 10 ms, twice. */
@@ -133,6 +151,7 @@ static void an_unscaled_one_stays(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(it_begins_small),
+	cmocka_unit_test_setup_teardown(between_processes_it_is_whole, up_between, down),
 	TEST(it_follows_what_the_user_takes),
 	TEST(a_slow_one_keeps_what_it_has),
 	TEST(who_takes_nothing_gets_a_window),

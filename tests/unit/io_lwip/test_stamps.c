@@ -22,6 +22,13 @@ static int up(void **state)
 	return 0;
 }
 
+static int up_between(void **state)
+{
+	(void)state;
+	bed_open_stamps_between();
+	return 0;
+}
+
 static int down(void **state)
 {
 	(void)state;
@@ -206,6 +213,33 @@ static void we_ask(bool agreed)
 	llp_raw.abort(us.c);
 }
 
+/* Between processes nothing is lost or old: neither asked for nor answered. */
+static void none_between_processes(void **state)
+{
+	const struct llp_addrs a = { .local = uw_ip_v4(htonl(BED_OURS)),
+				     .remote = uw_ip_v4(htonl(BED_THEIRS)),
+				     .lport = htons(50000),
+				     .rport = htons(PORT) };
+	uint8_t options[20] = { 2, 4, BED_MSS >> 8, BED_MSS & 255, 1, 1, 4, 2, 1, 1, 8, 10 };
+	static struct bed_conn us;
+
+	(void)state;
+	us = (struct bed_conn){ 0 };
+	assert_status(llp_raw.connect(&bed.link, &a, &us, &us.c), UW_OK);
+	bed_flush();
+	assert_int_equal(bed_last(PORT, 0)->flags, SYN);
+	assert_false(bed_last(PORT, 0)->read.stamped);
+	llp_raw.abort(us.c);
+	bed_in(&(struct bed_seg){ .sport = PORT + 1,
+				  .seq = ISS,
+				  .flags = SYN,
+				  .window = 65535,
+				  .options = options,
+				  .options_n = sizeof(options) });
+	assert_int_equal(bed_last(PORT + 1, 0)->flags, SYN | ACK);
+	assert_false(bed_last(PORT + 1, 0)->read.stamped);
+}
+
 static void asked_and_agreed(void **state)
 {
 	(void)state;
@@ -266,6 +300,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(an_old_segment_is_dropped),
 	TEST(a_segment_without_is_dropped_in_silence),
 	TEST(who_does_not_ask_gets_none),
+	cmocka_unit_test_setup_teardown(none_between_processes, up_between, down),
 	TEST(asked_and_agreed),
 	TEST(asked_and_not_answered),
 	TEST(a_probe_of_a_closed_window_has_the_right_octet),

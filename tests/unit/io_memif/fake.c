@@ -8,6 +8,7 @@
 #include "fake.h"
 
 #include "io/rendezvous/registry.h"
+#include "io/shm.h"
 
 int fake_connect(struct board *b)
 {
@@ -37,7 +38,7 @@ bool fake_call(struct fake *k, struct board *b, uint32_t addr, unsigned *why)
 	struct msg_fds fds;
 	struct msg m;
 
-	*k = (struct fake){ .addr = addr, .fd = fake_connect(b) };
+	*k = (struct fake){ .addr = addr, .fd = fake_connect(b), .lent_fd = -1 };
 	if (!own_bell)
 		own_bell = bell_make(&bell_fd);
 	CHECK(own_bell);
@@ -61,7 +62,8 @@ bool fake_ready(struct fake *k, int region_fd)
 	struct msg m = message(k, MSG_READY);
 	struct msg_fds fds;
 
-	CHECK(msg_send(k->fd, &m, region_fd, -1) == 0);
+	m.lends = k->lends;
+	CHECK(msg_send(k->fd, &m, region_fd, k->lent_fd) == 0);
 	return msg_await(k->fd, registry_now() + WAIT_MS, &m, &fds) == 1 && m.type == MSG_READY;
 }
 
@@ -75,7 +77,10 @@ void fake_join(struct fake *k, struct board *b, uint32_t addr)
 	 * its own. A process calls again then. */
 	while (!(up = fake_call(k, b, addr, &why)) && why == MSG_CROSSED && registry_now() < end)
 		usleep(1000);
+	k->lends = FAKE_LENDS;
+	shm_unmap(shm_make("lent", FAKE_LENDS, true, &k->lent_fd), FAKE_LENDS);
 	CHECK(up && fake_ready(k, k->ours.fd));
+	close(k->lent_fd);
 	close(k->ours.fd);
 	k->ours.fd = -1;
 	k->writer = ring_writer_of(&k->shape, &k->ours, &k->theirs, 0);

@@ -17,20 +17,22 @@ struct fake {
 	struct ring_shape shape;
 	struct ring_region ours;
 	struct ring_view theirs;
+	uint32_t lends; /* octets of memory that READY says comes along */
+	int lent_fd;
 	_Atomic uint32_t *bell; /* the victim's */
 	struct ring_writer writer;
 	struct ring_reader reader;
 };
 
-enum { FAKE_MTU = 9000 };
+enum { FAKE_MTU = 9000, FAKE_LENDS = 16384 };
 
 /* Connect to the process at .2 and say nothing. */
 int fake_connect(struct board *b);
 /* Call it and take its WELCOME; false: it refused, its reason in *why, or hung up (0). */
 bool fake_call(struct fake *k, struct board *b, uint32_t addr, unsigned *why);
-/* Send READY with this region; false: it hung up. */
+/* Send READY with this region, and the memory that k lends; false: it hung up. */
 bool fake_ready(struct fake *k, int region_fd);
-/* All of that with a region as it should be. */
+/* All of that with a region as it should be, lending FAKE_LENDS octets of zeros. */
 void fake_join(struct fake *k, struct board *b, uint32_t addr);
 void fake_leave(struct fake *k);
 

@@ -43,7 +43,8 @@ static int pair(struct node *n, int me)
 	unsigned peer = me == 2 ? 3 : 2;
 
 	node_open_ok(n, (unsigned)me);
-	CHECK(n->l->flags == (IO_P2P | IO_RINGS | IO_WAITS) && n->l->mtu == 9000 && n->l->bps > 0);
+	CHECK(n->l->flags == (IO_P2P | IO_RINGS | IO_WAITS | IO_INTACT) && n->l->mtu == 9000 &&
+	      n->l->bps > 0);
 	if (me == 3) {
 		board_step(n->board, 1);
 	} else {
@@ -65,6 +66,8 @@ static int pair(struct node *n, int me)
 	CHECK(n->l->stats.rx_frames == 50 * 3 * COUNT(lengths));
 	CHECK(n->l->stats.tx_frames == n->l->stats.rx_frames);
 	CHECK(n->l->stats.tx_bytes == n->l->stats.rx_bytes);
+	/* Three of the lengths are lent in one part, the octets of the others are copied. */
+	CHECK(n->l->stats.tx_lent == 50 * 3);
 	CHECK(n->l->stats.tx_drops == 0 && n->l->stats.rx_drops == 0);
 	node_close(n);
 	return 0;
@@ -262,7 +265,7 @@ static uw_status way6(struct node *n, const char *to, uint16_t port, const char 
 static int called6(struct node *n, int me)
 {
 	node_open_ok(n, (unsigned)me);
-	CHECK(n->l->ops->claim_port(n->l, htons(18515)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(18515), IO_V4) == UW_OK);
 	CHECK(way6(n, "::1", htons(18515), "fd75:7761:7270::127.0.0.2") == UW_OK);
 	all_ready(n->board, 0, 2);
 	CHECK(node_receive(n, 3, WAIT_MS) == 1);

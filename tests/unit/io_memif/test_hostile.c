@@ -113,8 +113,37 @@ static void second_is_bad(struct fake *k)
 	put(k, 1, 2, 0);
 }
 
-static void (*const faults[])(struct fake *k) = { too_long, far_too_long, too_short, taken_beyond,
-						  second_is_bad };
+/* A frame whose octets behind the head begin at `at` of what it lends. */
+static void put_rest(struct fake *k, uint32_t len, uint32_t at)
+{
+	atomic_store(&fake_slot(k, 0)->rest, at + 1);
+	put(k, 0, 1, len);
+}
+
+static void rest_ends_behind(struct fake *k)
+{
+	put_rest(k, 9014, FAKE_LENDS - (9014 - RING_HEAD) + 1);
+}
+
+static void rest_begins_behind(struct fake *k)
+{
+	put_rest(k, RING_HEAD + 1, FAKE_LENDS);
+}
+
+static void rest_wraps(struct fake *k)
+{
+	put_rest(k, 9014, UINT32_MAX - 1);
+}
+
+static void rest_of_nothing(struct fake *k)
+{
+	put_rest(k, RING_HEAD, 0);
+}
+
+static void (*const faults[])(struct fake *k) = {
+	too_long,	  far_too_long,	      too_short,  taken_beyond,	   second_is_bad,
+	rest_ends_behind, rest_begins_behind, rest_wraps, rest_of_nothing,
+};
 
 static int hostile(struct node *n, int fault)
 {
@@ -211,6 +240,21 @@ static int region_of(size_t size, int seals)
 	return fd;
 }
 
+/* Memory of frames to send that is not as it should be. */
+static void not_lent(struct board *b, uint32_t lends, int lent_fd)
+{
+	struct fake k;
+	unsigned why;
+
+	CHECK(fake_call(&k, b, host(HOSTILE), &why));
+	k.lends = lends;
+	k.lent_fd = lent_fd;
+	CHECK(!fake_ready(&k, k.ours.fd));
+	if (lent_fd >= 0)
+		close(lent_fd);
+	fake_leave(&k);
+}
+
 static void refused(struct board *b, int fd)
 {
 	struct fake k;
@@ -242,6 +286,11 @@ static int bad_regions(struct node *n, int arg)
 	refused(n->board, region_of(size - 4096, F_SEAL_SHRINK));
 	refused(n->board, open("/dev/zero", O_RDWR | O_CLOEXEC));
 	refused(n->board, -1);
+	not_lent(n->board, 8192, region_of(8192, 0));
+	not_lent(n->board, 8192, region_of(4096, F_SEAL_SHRINK));
+	not_lent(n->board, 8192, -1);
+	not_lent(n->board, 0, region_of(4096, F_SEAL_SHRINK));
+	not_lent(n->board, RING_LENT_MAX + 4096, region_of(RING_LENT_MAX + 4096, F_SEAL_SHRINK));
 	served(n->board);
 	board_step(n->board, DONE - 1);
 	return 0;

@@ -105,7 +105,7 @@ enum { CALLS = 0, IS_CALLED = 1 };
 static int mortal(struct node *n, int role)
 {
 	node_open_ok(n, 3);
-	CHECK(n->l->ops->claim_port(n->l, htons(4000)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(4000), IO_V4) == UW_OK);
 	if (role == CALLS)
 		CHECK(node_resolve(n, 2) == UW_OK);
 	atomic_fetch_add(&n->board->count[0], 1);
@@ -267,7 +267,7 @@ static void killed_while_they_join(void **state)
 static int forker(struct node *n, int me)
 {
 	node_open_ok(n, (unsigned)me);
-	CHECK(n->l->ops->claim_port(n->l, htons(4001)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(4001), IO_V4) == UW_OK);
 	CHECK(node_resolve(n, 2) == UW_OK);
 	pid_t child = fork();
 	if (child == 0) {
@@ -309,7 +309,7 @@ static int forkers_peer(struct node *n, int me)
 static int successor(struct node *n, int me)
 {
 	node_open_ok(n, (unsigned)me);
-	CHECK(n->l->ops->claim_port(n->l, htons(4001)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(4001), IO_V4) == UW_OK);
 	CHECK(node_resolve(n, 2) == UW_OK);
 	CHECK(node_send(n, 2, 60, 6, 1));
 	node_close(n);

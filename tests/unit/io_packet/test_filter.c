@@ -97,6 +97,34 @@ static void packets_of_rocev2(void **state)
 	}
 }
 
+/* To groups of IPv6 (RFC 4291 §2.7) as soon as there is a member; nothing else goes to them. */
+static void packets_to_groups_of_ip6(void **state)
+{
+	struct place *p = *state;
+	struct filter_ask a = { .addr = MADE_HOST(2) };
+
+	for (int groups = 0; groups < 2; groups++) {
+		a.groups6 = groups;
+		attach(p, &a);
+		memset(p->f, 0, sizeof(p->f));
+		p->n = 80;
+		uw_put16(p->f + 12, 0x86dd);
+		p->f[20] = IPPROTO_UDP;
+		p->f[38] = 0xff;
+		p->f[53] = 7;
+		uw_put16(p->f + 56, 4791);
+		assert_int_equal(passes(p), groups);
+		uw_put16(p->f + 56, 4790);
+		assert_false(passes(p));
+		uw_put16(p->f + 56, 4791);
+		p->f[38] = 0xfd;
+		assert_false(passes(p));
+		p->f[38] = 0xff;
+		p->f[20] = IPPROTO_TCP;
+		assert_false(passes(p));
+	}
+}
+
 static void arp_for(struct place *p, uint16_t op)
 {
 	memset(p->f, 0, sizeof(p->f));
@@ -128,7 +156,7 @@ static void a_shared_address_by_ports(void **state)
 {
 	struct place *p = *state;
 	uint16_t ports[FILTER_PORTS];
-	struct filter_ask a = { .addr = MADE_HOST(2), .shared = true, .ports = ports };
+	struct filter_ask a = { .addr = MADE_HOST(2), .shared = true, .ports = { ports, 0 } };
 
 	attach(p, &a);
 	assert_false(passes(p)); /* there is none yet */
@@ -136,7 +164,7 @@ static void a_shared_address_by_ports(void **state)
 		for (unsigned i = 0; i < n; i++)
 			ports[i] = htons((uint16_t)(5000 + i));
 		ports[n - 1] = htons(4000);
-		a.n_ports = n;
+		a.ports.n = n;
 		attach(p, &a);
 		assert_true(passes(p));
 		uw_put16(p->f + 36, 4001);
@@ -146,7 +174,7 @@ static void a_shared_address_by_ports(void **state)
 		assert_false(passes(p));
 		p->f[14 + 9] = IPPROTO_TCP;
 	}
-	a.n_ports = FILTER_PORTS + 1; /* all TCP comes, to be looked at by the link */
+	a.ports.n = FILTER_PORTS + 1; /* all TCP comes, to be looked at by the link */
 	attach(p, &a);
 	uw_put16(p->f + 36, 4001);
 	assert_true(passes(p));
@@ -170,6 +198,56 @@ static void ip6(void **state)
 	p->f[50] = 0xff;
 	assert_true(passes(p));
 	p->f[53]++;
+	assert_false(passes(p));
+}
+
+static void icmp6(struct place *p, uint8_t type)
+{
+	p->f[20] = IPPROTO_ICMPV6;
+	p->f[54] = type;
+}
+
+/* What neighbours ask is the kernel's to answer; what they answer, and errors, are for both. */
+static void a_shared_ip6_address_by_ports(void **state)
+{
+	struct place *p = *state;
+	const struct made m = { .ip6 = true, .dst_port = 4000, .flags = ACK };
+	const struct uw_net own[] = { { { { 0xfe, 0x80, [15] = 7 } }, 64 },
+				      { { { 0xfd, 9, [15] = 2 } }, 64 } };
+	uint16_t ports[FILTER_PORTS];
+	struct filter_ask a = { .addr = MADE_HOST(2),
+				.shared = true,
+				.ports = { ports, 0 },
+				.ip6 = own,
+				.n_ip6 = 2,
+				.shared6 = true,
+				.ports6 = { ports, 0 } };
+
+	p->n = made_octets(&m, p->f);
+	attach(p, &a);
+	assert_false(passes(p));
+	for (unsigned i = 0; i < FILTER_PORTS; i++)
+		ports[i] = htons((uint16_t)(3937 + i));
+	a.ports.n = FILTER_PORTS; /* IPv4's count for IPv4 alone; the last one is 4000 */
+	attach(p, &a);
+	assert_false(passes(p));
+	a.ports6.n = FILTER_PORTS;
+	attach(p, &a);
+	assert_true(passes(p));
+	uw_put16(p->f + 56, 4001);
+	assert_false(passes(p));
+	icmp6(p, 136);
+	assert_true(passes(p));
+	icmp6(p, 2);
+	assert_true(passes(p));
+	icmp6(p, 1);
+	assert_true(passes(p));
+	icmp6(p, 135);
+	assert_false(passes(p));
+	icmp6(p, 128);
+	assert_false(passes(p));
+	p->f[53]++; /* to fd09::3 */
+	icmp6(p, 136);
 	assert_false(passes(p));
 }
 
@@ -220,11 +298,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_address_of_our_own, up, down),
 		cmocka_unit_test_setup_teardown(packets_of_rocev2, up, down),
+		cmocka_unit_test_setup_teardown(packets_to_groups_of_ip6, up, down),
 		cmocka_unit_test_setup_teardown(address_resolution, up, down),
 		cmocka_unit_test_setup_teardown(a_shared_address_by_ports, up, down),
 		cmocka_unit_test_setup_teardown(a_vlan, up, down),
 		cmocka_unit_test_setup_teardown(another_host_with_our_address, up, down),
 		cmocka_unit_test_setup_teardown(ip6, up, down),
+		cmocka_unit_test_setup_teardown(a_shared_ip6_address_by_ports, up, down),
 		cmocka_unit_test_setup_teardown(what_is_neither, up, down),
 	};
 

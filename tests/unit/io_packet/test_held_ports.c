@@ -13,6 +13,9 @@
 
 enum { PORT = 4000 };
 
+static const struct held_at loopback = { .ip = { { { [10] = 0xff, 0xff, 127, [15] = 1 } } },
+					 .n = 1 };
+
 static struct sockaddr_in at(uint16_t port)
 {
 	return (struct sockaddr_in){ .sin_family = AF_INET,
@@ -22,9 +25,10 @@ static struct sockaddr_in at(uint16_t port)
 
 static int up(void **state)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct held_ports p;
 
-	assert_status(held_ports_open(&p, htonl(INADDR_LOOPBACK)), UW_OK);
+	assert_status(held_ports_open(&p, &loopback, &lock), UW_OK);
 	*state = &p;
 	return 0;
 }
@@ -125,7 +129,29 @@ static void closing_gives_all_back(void **state)
 		assert_status(held_ports_claim(p, htons(PORT + i)), UW_OK);
 	held_ports_close(p);
 	assert_int_equal(bind_to(PORT + 99), 0);
-	assert_status(held_ports_open(p, p->addr), UW_OK);
+	assert_status(held_ports_open(p, &loopback, p->lock), UW_OK);
+}
+
+/* Of IPv6, where there are two addresses, one of which the interface has lost. */
+static void a_port_of_ip6(void **state)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const struct held_at at = { .ip = { { { [15] = 1 } }, { { 0xfd, 9, [15] = 9 } } }, .n = 2 };
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
+				  .sin6_port = htons(PORT),
+				  .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct held_ports six, *four = *state;
+
+	assert_status(held_ports_open(&six, &at, &lock), UW_OK);
+	assert_status(held_ports_claim(&six, htons(PORT)), UW_OK);
+	assert_true(held_ports_has(&six, htons(PORT)));
+	assert_true(bind(fd, (void *)&a, sizeof(a)) && errno == EADDRINUSE);
+	assert_status(held_ports_claim(four, htons(PORT)),
+		      UW_OK); /* another version, another port */
+	held_ports_close(&six);
+	assert_int_equal(bind(fd, (void *)&a, sizeof(a)), 0);
+	close(fd);
 }
 
 /* 0, or the errno that a second send hears: the kernel's "port unreachable" to the first. */
@@ -148,8 +174,8 @@ static void nobody_answers_at_a_deaf_udp_port(void **state)
 	int fd[2];
 
 	assert_int_equal(udp_to(4791), ECONNREFUSED);
-	fd[0] = held_ports_deafen_udp(p->addr, htons(4791));
-	fd[1] = held_ports_deafen_udp(p->addr, htons(4791));
+	fd[0] = held_ports_deafen_udp(&p->at, 0, htons(4791));
+	fd[1] = held_ports_deafen_udp(&p->at, 0, htons(4791));
 	assert_true(fd[0] >= 0 && fd[1] >= 0);
 	assert_int_equal(udp_to(4791), 0);
 	fds_close(fd[0]);
@@ -166,6 +192,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
 		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
+		cmocka_unit_test_setup_teardown(a_port_of_ip6, up, down),
 	};
 
 	if (!made_namespace()) {

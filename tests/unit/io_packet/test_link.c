@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "base/be.h"
+#include "io/packet/filter.h"
+#include "io/packet/link.h"
 #include "io/packet/packet.h"
 #include "made.h"
 
@@ -14,6 +16,8 @@ struct place {
 	struct io_link *a, *b; /* on uw0 and uw1 */
 	struct made m[N];
 	struct io_frame *v[N];
+	struct io_frame *f; /* lengthen() */
+	uint32_t octets;    /* of it */
 };
 
 static uint64_t now_us(void)
@@ -33,6 +37,11 @@ static struct io_link *open_on(const struct packet_config *cfg)
 	return l;
 }
 
+static bool is_tcp6(const struct io_frame *f)
+{
+	return uw_be16(f->data + 12) == 0x86dd && f->data[20] == IPPROTO_TCP;
+}
+
 /* One TCP frame, which is the caller's; NULL: none came within that time. */
 static struct io_frame *receive(struct io_link *l, uint64_t us)
 {
@@ -44,7 +53,7 @@ static struct io_frame *receive(struct io_link *l, uint64_t us)
 			l->ops->sleep(l, end - now);
 			continue;
 		}
-		if (f->len > 54 - 1 && uw_be16(f->data + 12) == 0x0800)
+		if (f->len >= 54 && (uw_be16(f->data + 12) == 0x0800 || is_tcp6(f)))
 			return f;
 		io_free_chain(f);
 	}
@@ -218,6 +227,64 @@ static void the_cut_gives_what_went_in(void **state)
 	assert_int_equal(p->b->stats.rx_frames, N);
 }
 
+/* All segments as one long one. */
+static void lengthen(struct place *p)
+{
+	struct made whole = p->m[0];
+
+	p->f = p->a->ops->alloc_long(p->a);
+	assert_non_null(p->f);
+	whole.payload = (N - 1) * MSS + 99;
+	whole.flags = ACK;
+	p->octets = p->f->len = made_octets(&whole, p->f->data);
+	p->f->cut = MSS;
+	p->f->marks = IO_FRAME_SUM;
+}
+
+/* Of the wire are the segments that it was made of, whether the kernel cuts it or the link. */
+static void are_on_the_wire(struct place *p)
+{
+	for (unsigned i = 0; i < N; i++) {
+		struct io_frame *f = receive(p->b, WAIT_US);
+
+		assert_non_null(f);
+		assert_is(f, &p->m[i]);
+		io_free_chain(f);
+	}
+	assert_null(receive(p->b, QUIET_US));
+	assert_int_equal(p->a->stats.tx_frames, N);
+	assert_int_equal(p->a->stats.tx_bytes, p->octets);
+}
+
+static void a_long_segment_is_cut_by_the_kernel(void **state)
+{
+	struct place *p = *state;
+
+	if (!made_run("ethtool -K uw0 tx off"))
+		skip();
+	lengthen(p);
+	assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+	assert_int_equal(p->a->stats.tx_chains, 1);
+	assert_int_equal(p->a->stats.tx_merged, N);
+	are_on_the_wire(p);
+}
+
+/* 16 refusals (send.c), and no more long ones are made; what is queued goes all the same. */
+static void or_by_the_link(void **state)
+{
+	struct place *p = *state;
+
+	if (!made_run("ethtool -K uw0 tx off"))
+		skip();
+	lengthen(p);
+	packet_link_of(p->a)->merges = false;
+	assert_null(p->a->ops->alloc_long(p->a));
+	assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+	assert_int_equal(p->a->stats.tx_chains, 0);
+	assert_int_equal(p->a->stats.tx_unmerged, N);
+	are_on_the_wire(p);
+}
+
 static void segments_that_do_not_merge_go_singly(void **state)
 {
 	struct place *p = *state;
@@ -259,6 +326,86 @@ static void a_frame_that_is_lost_is_counted(void **state)
 	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
 	assert_int_equal(p->a->stats.tx_drops, N);
 	assert_int_equal(p->a->stats.tx_frames, 0);
+}
+
+/* It stays in nobody's way, and long ones are taken again when the interface is up. */
+static void and_so_is_a_long_segment(void **state)
+{
+	struct place *p = *state;
+
+	assert_true(made_run("ip link set uw0 down"));
+	for (unsigned i = 1; i <= 20; i++) {
+		lengthen(p);
+		assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+		assert_int_equal(p->a->stats.tx_drops, i * N);
+	}
+	assert_int_equal(p->a->stats.tx_frames, 0);
+	assert_true(made_run("ip link set uw0 up"));
+	assert_true(cable_is_up());
+	for (unsigned i = 0; i < 2; i++) { /* the socket says once more that it was down */
+		lengthen(p);
+		assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+	}
+	assert_int_equal(p->a->stats.tx_frames, 2 * N);
+	assert_int_equal(p->a->stats.tx_chains, 1);
+}
+
+/* Of short ones, which lie in the ring, and long ones, which do not. */
+static void frames_keep_their_order(void **state)
+{
+	struct place *p = *state;
+	struct io_frame *f;
+
+	p->v[0]->marks = 0; /* goes alone */
+	assert_int_equal(p->a->ops->tx(p->a, p->v, 1), 1);
+	assert_int_equal(p->a->ops->tx(p->a, p->v + 1, N - 2), N - 2);
+	assert_int_equal(p->a->ops->tx(p->a, p->v + N - 1, 1), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		f = receive(p->b, WAIT_US);
+		assert_non_null(f);
+		assert_int_equal(uw_be32(f->data + 38), 7 + (i == 2 ? N - 1 : i) * MSS);
+		assert_int_equal(f->len, 54 + (i == 1 ? (N - 2) * MSS : i ? 99 : MSS));
+		io_free_chain(f);
+	}
+	assert_null(receive(p->b, 0));
+}
+
+/* Nobody looks while more come than there are slots. */
+static void frames_without_room_are_counted(void **state)
+{
+	enum { MANY = 4150, SLOTS = 4096 };
+	struct place *p = *state;
+	struct io_frame *f;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		f = made_frame(p->a, &p->m[N - 1]);
+		assert_int_equal(p->a->ops->tx(p->a, &f, 1), 1);
+	}
+	while ((f = receive(p->b, QUIET_US))) {
+		io_free_chain(f);
+		n++;
+	}
+	assert_int_equal(n, SLOTS);
+	f = made_frame(p->a, &p->m[0]);
+	assert_int_equal(p->a->ops->tx(p->a, &f, 1), 1);
+	f = receive(p->b, WAIT_US);
+	assert_non_null(f);
+	io_free_chain(f);
+	assert_int_equal(p->b->stats.rx_drops, MANY - SLOTS);
+}
+
+/* The error that it leaves at the socket must not end every sleep. */
+static void an_interface_that_is_down_lets_it_sleep(void **state)
+{
+	struct place *p = *state;
+	uint64_t began;
+
+	assert_true(made_run("ip link set uw1 down"));
+	p->b->ops->sleep(p->b, 1);
+	began = now_us();
+	p->b->ops->sleep(p->b, 20000);
+	assert_true(now_us() - began >= 20000);
 }
 
 static void sleep_ends_with_a_frame_and_with_rouse(void **state)
@@ -314,7 +461,7 @@ static void a_port_that_is_claimed_is_ours(void **state)
 
 	assert_int_equal(p->b->addr, MADE_HOST(2));
 	assert_true(p->b->flags & IO_SHARED);
-	assert_status(p->b->ops->claim_port(p->b, htons(PORT)), UW_OK);
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT), IO_V4), UW_OK);
 	send_syn(p, PORT);
 	f = receive(p->b, WAIT_US);
 	assert_non_null(f);
@@ -328,13 +475,140 @@ static void any_other_is_the_kernels(void **state)
 	struct place *p = *state;
 	struct io_frame *f;
 
-	assert_status(p->b->ops->claim_port(p->b, htons(PORT)), UW_OK);
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT), IO_V4), UW_OK);
 	send_syn(p, PORT + 1);
 	f = receive(p->a, WAIT_US);
 	assert_non_null(f);
 	assert_int_equal(f->data[47], RST | ACK); /* the kernel's, RFC 9293 §3.5.2 */
 	io_free_chain(f);
 	assert_null(receive(p->b, QUIET_US));
+}
+
+/* ---- and its IPv6 addresses ---------------------------------------------------------------- */
+
+static const struct uw_net one6 = { { { 0xfd, 9, [15] = 1 } }, 64 },
+			   two6 = { { { 0xfd, 9, [15] = 2 } }, 64 },
+			   three6 = { { { 0xfd, 9, [15] = 3 } }, 64 };
+
+/* uw1's kernel has fe80::b and fd09::2, and knows host 1. */
+static int up_six(void **state)
+{
+	struct packet_config one = config_of(1);
+	char command[256];
+	struct place *p;
+
+	cable(state);
+	p = *state;
+	one.ip6 = &one6;
+	one.n_ip6 = 1;
+	p->a = open_on(&one);
+	assert_true(made_run("ip link set dev uw1 addrgenmode none && "
+			     "echo 0 >/proc/sys/net/ipv6/conf/uw1/disable_ipv6 && "
+			     "ip address replace fe80::b/64 dev uw1 nodad && "
+			     "ip address replace fd09::2/64 dev uw1 nodad"));
+	snprintf(command, sizeof(command),
+		 "ip neigh add fd09::1 dev uw1 lladdr %02x:%02x:%02x:%02x:%02x:%02x", p->a->mac[0],
+		 p->a->mac[1], p->a->mac[2], p->a->mac[3], p->a->mac[4], p->a->mac[5]);
+	assert_true(made_run(command));
+	return 0;
+}
+
+static void send_syn6(struct place *p, uint16_t port)
+{
+	struct made m = { .ip6 = true, .src_port = 5, .dst_port = port, .flags = SYN };
+	struct io_frame *f;
+
+	memcpy(m.src_mac, p->a->mac, 6);
+	memcpy(m.dst_mac, p->b->mac, 6);
+	f = made_frame(p->a, &m);
+	assert_int_equal(p->a->ops->tx(p->a, &f, 1), 1);
+}
+
+static void the_kernels_ip6_addresses_are_shared(void **state)
+{
+	const struct packet_config two = { .interface = "uw1" };
+	struct place *p = *state;
+	struct io_frame *f;
+
+	p->b = open_on(&two);
+	assert_int_equal(p->b->flags & (IO_SHARED | IO_SHARED6), IO_SHARED6);
+	assert_int_equal(p->b->n_ip6, 2);
+	assert_true(uw_ip_is_link_local(&p->b->ip6[0].ip));
+	assert_true(uw_ip_eq(&p->b->ip6[1].ip, &two6.ip));
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT), IO_V4 | IO_V6), UW_OK);
+	send_syn6(p, PORT);
+	f = receive(p->b, WAIT_US);
+	assert_non_null(f);
+	assert_int_equal(uw_be16(f->data + 56), PORT);
+	io_free_chain(f);
+	assert_null(receive(p->a, QUIET_US)); /* the kernel says nothing */
+	/* with so many ports the filter lets all in */
+	for (uint16_t i = 0; i <= FILTER_PORTS; i++) {
+		send_syn6(p, PORT + 1);
+		f = receive(p->a, WAIT_US);
+		assert_non_null(f);
+		assert_int_equal(f->data[67], RST | ACK); /* the kernel's, RFC 9293 §3.5.2 */
+		io_free_chain(f);
+		assert_null(receive(p->b, 0));
+		assert_status(p->b->ops->claim_port(p->b, htons(PORT + 2 + i), IO_V6), UW_OK);
+	}
+	send_syn6(p, PORT + 1);
+	assert_null(receive(p->b, QUIET_US));
+}
+
+/* Of both versions or of none. */
+static void a_port_is_claimed_whole(void **state)
+{
+	const struct packet_config two = { .interface = "uw1" };
+	struct place *p = *state;
+
+	assert_true(made_run("ip address add 10.9.0.2/24 dev uw1"));
+	p->b = open_on(&two);
+	assert_int_equal(p->b->flags & (IO_SHARED | IO_SHARED6), IO_SHARED | IO_SHARED6);
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT), IO_V6), UW_OK);
+	p->a->ops->close(p->a);
+	p->a = open_on(&two); /* another process of the host */
+	assert_status(p->a->ops->claim_port(p->a, htons(PORT), IO_V4 | IO_V6), UW_E_ADDR_IN_USE);
+	p->b->ops->release_port(p->b, htons(PORT), IO_V6);
+	assert_status(p->b->ops->claim_port(p->b, htons(PORT), IO_V4), UW_E_ADDR_IN_USE);
+	assert_false(p->b->ops->is_ours(p->b, htons(PORT), IO_V4)); /* held for late segments */
+	assert_true(p->b->ops->is_ours(p->b, htons(PORT), IO_V6));
+}
+
+static void ip6_addresses_of_our_own_are_not_shared(void **state)
+{
+	const struct uw_net both[2] = { two6, three6 };
+	const struct io_env env = { 0 };
+	struct packet_config two = { .interface = "uw1", .ip6 = &three6, .n_ip6 = 1 };
+	struct place *p = *state;
+	struct io_link *l;
+
+	p->b = open_on(&two);
+	assert_int_equal(p->b->flags & IO_SHARED6, 0);
+	assert_true(uw_ip_eq(&p->b->ip6[1].ip, &three6.ip));
+	p->b->ops->close(p->b);
+	two.ip6 = &two6;
+	p->b = open_on(&two);
+	assert_int_equal(p->b->flags & IO_SHARED6, IO_SHARED6);
+	assert_int_equal(p->b->n_ip6, 2);
+	two.ip6 = both;
+	two.n_ip6 = 2;
+	assert_status(packet_link_open(&two, &env, &l), UW_E_ADDR);
+	two.n_ip6 = 1;
+	two.interface = "uw0"; /* the kernel's, elsewhere */
+	assert_status(packet_link_open(&two, &env, &l), UW_E_ADDR);
+}
+
+/* RFC 4862 §5.4: an address that is still searched for is waited for. */
+static void a_tentative_address_is_waited_for(void **state)
+{
+	const struct packet_config two = { .interface = "uw1" };
+	struct place *p = *state;
+
+	assert_true(made_run("ip address del fd09::2/64 dev uw1 && "
+			     "ip address add fd09::2/64 dev uw1"));
+	p->b = open_on(&two);
+	assert_int_equal(p->b->n_ip6, 2);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------- */
@@ -384,11 +658,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(merged_segments_arrive_as_one_frame, up, down),
 		cmocka_unit_test_setup_teardown(the_cut_gives_what_went_in, up, down),
+		cmocka_unit_test_setup_teardown(a_long_segment_is_cut_by_the_kernel, up, down),
+		cmocka_unit_test_setup_teardown(or_by_the_link, up, down),
 		cmocka_unit_test_setup_teardown(segments_that_do_not_merge_go_singly, up, down),
 		cmocka_unit_test_setup_teardown(a_link_may_be_told_not_to_merge, up, down),
 		cmocka_unit_test_setup_teardown(a_frame_that_is_lost_is_counted, up, down),
+		cmocka_unit_test_setup_teardown(and_so_is_a_long_segment, up, down),
+		cmocka_unit_test_setup_teardown(frames_keep_their_order, up, down),
+		cmocka_unit_test_setup_teardown(frames_without_room_are_counted, up, down),
+		cmocka_unit_test_setup_teardown(an_interface_that_is_down_lets_it_sleep, up, down),
 		cmocka_unit_test_setup_teardown(sleep_ends_with_a_frame_and_with_rouse, up, down),
 		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
+		cmocka_unit_test_setup_teardown(the_kernels_ip6_addresses_are_shared, up_six, down),
+		cmocka_unit_test_setup_teardown(a_port_is_claimed_whole, up_six, down),
+		cmocka_unit_test_setup_teardown(ip6_addresses_of_our_own_are_not_shared, up_six,
+						down),
+		cmocka_unit_test_setup_teardown(a_tentative_address_is_waited_for, up_six, down),
 		cmocka_unit_test_setup_teardown(any_other_is_the_kernels, up_shared, down),
 		cmocka_unit_test_setup_teardown(a_vlan_of_the_cable, cable, down),
 		cmocka_unit_test_setup_teardown(a_vlan_needs_an_address, cable, down),

@@ -191,15 +191,15 @@ static int first_owner(struct node *n, int me)
 
 	node_open_ok(n, (unsigned)me);
 	CHECK(node_way(n, &addr, htons(18515), 1000) == UW_E_REFUSED);
-	CHECK(n->l->ops->claim_port(n->l, htons(18515)) == UW_OK);
-	CHECK(n->l->ops->claim_port(n->l, htons(18515)) == UW_OK); /* counted */
-	n->l->ops->release_port(n->l, htons(18515));
-	CHECK(n->l->ops->claim_port(n->l, htons(1)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(18515), IO_V4) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(18515), IO_V4) == UW_OK); /* counted */
+	n->l->ops->release_port(n->l, htons(18515), IO_V4);
+	CHECK(n->l->ops->claim_port(n->l, htons(1), IO_V4) == UW_OK);
 	addr = htonl(INADDR_LOOPBACK);
 	CHECK(node_way(n, &addr, htons(18515), 1000) == UW_OK && addr == host(2));
 	board_step(n->board, 1);
 	CHECK(node_receive(n, 3, WAIT_MS) == 1);
-	n->l->ops->release_port(n->l, htons(18515));
+	n->l->ops->release_port(n->l, htons(18515), IO_V4);
 	board_step(n->board, 2);
 	CHECK(board_wait(n->board, 3));
 	/* Killed with port 1 still claimed. */
@@ -213,20 +213,20 @@ static int second_owner(struct node *n, int me)
 
 	node_open_ok(n, (unsigned)me);
 	CHECK(board_wait(n->board, 1));
-	CHECK(n->l->ops->claim_port(n->l, htons(18515)) == UW_E_ADDR_IN_USE);
-	CHECK(n->l->ops->claim_port(n->l, htons(18516)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(18515), IO_V4) == UW_E_ADDR_IN_USE);
+	CHECK(n->l->ops->claim_port(n->l, htons(18516), IO_V4) == UW_OK);
 	CHECK(node_way(n, &addr, htons(18515), 5000) == UW_OK && addr == host(2));
 	CHECK(node_send(n, 2, 60, 1, 1));
 	CHECK(board_wait(n->board, 2));
 	addr = htonl(INADDR_LOOPBACK);
 	CHECK(node_way(n, &addr, htons(18515), 5000) == UW_E_REFUSED);
-	CHECK(n->l->ops->claim_port(n->l, htons(18515)) == UW_OK);
-	CHECK(n->l->ops->claim_port(n->l, htons(1)) == UW_E_ADDR_IN_USE);
+	CHECK(n->l->ops->claim_port(n->l, htons(18515), IO_V4) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(1), IO_V4) == UW_E_ADDR_IN_USE);
 	board_step(n->board, 3);
 	CHECK(node_wait_down(n, 2, WAIT_MS));
 	addr = htonl(INADDR_LOOPBACK);
 	CHECK(node_way(n, &addr, htons(1), 5000) == UW_E_REFUSED);
-	CHECK(n->l->ops->claim_port(n->l, htons(1)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(1), IO_V4) == UW_OK);
 	addr = htonl(INADDR_ANY);
 	CHECK(node_way(n, &addr, htons(1), 5000) == UW_OK && addr == host(3));
 	CHECK(board_wait(n->board, 4)); /* the dead one is quite gone, and its locks */
@@ -250,7 +250,7 @@ static void a_port_has_one_owner(void **state)
 static int dies(struct node *n, int h)
 {
 	node_open_ok(n, (unsigned)h);
-	CHECK(n->l->ops->claim_port(n->l, htons(5)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(5), IO_V4) == UW_OK);
 	kill(getpid(), SIGKILL);
 	return 1;
 }
@@ -258,7 +258,7 @@ static int dies(struct node *n, int h)
 static int comes_later(struct node *n, int h)
 {
 	node_open_ok(n, (unsigned)h);
-	CHECK(n->l->ops->claim_port(n->l, htons(5)) == UW_OK);
+	CHECK(n->l->ops->claim_port(n->l, htons(5), IO_V4) == UW_OK);
 	node_close(n);
 	return 0;
 }

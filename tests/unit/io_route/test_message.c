@@ -161,6 +161,44 @@ static void an_address(void **state)
 	assert_int_equal(k.n_addr, ROUTE_ADDRS_MAX);
 }
 
+static void put_address6(struct route_kernel *k, uint32_t flags, uint8_t last)
+{
+	struct ifaddrmsg a = { .ifa_family = AF_INET6, .ifa_prefixlen = 64, .ifa_index = INDEX };
+	const uint8_t ip[16] = { 0xfd, 9, [15] = last };
+	struct made m;
+
+	begin(&m, RTM_NEWADDR, &a, sizeof(a));
+	attr(&m, IFA_ADDRESS, ip, sizeof(ip));
+	attr_u32(&m, IFA_FLAGS, flags);
+	assert_int_equal(read_it(k, &m), ROUTE_MORE);
+}
+
+/* RFC 4862 §5.4, §5.5.4, RFC 8981 */
+static void addresses_of_ip6(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+
+	(void)state;
+	put_address6(&k, IFA_F_PERMANENT, 1);
+	put_address6(&k, IFA_F_TEMPORARY, 2);
+	put_address6(&k, IFA_F_DADFAILED | IFA_F_TENTATIVE, 3);
+	assert_false(k.tentative);
+	put_address6(&k, IFA_F_DEPRECATED, 4);
+	assert_int_equal(k.n_addr, 0);
+	assert_int_equal(k.n_addr6, 2);
+	assert_int_equal(k.addr6[0].ip.b[15], 1);
+	assert_int_equal(k.addr6[0].bits, 64);
+	assert_int_equal(k.addr6[1].ip.b[15], 4);
+	assert_int_equal(k.deprecated6, 2);
+	put_address6(&k, IFA_F_TENTATIVE | IFA_F_OPTIMISTIC, 5);
+	assert_true(k.n_addr6 == 3 && !k.tentative);
+	put_address6(&k, IFA_F_TENTATIVE, 6);
+	assert_true(k.n_addr6 == 3 && k.tentative);
+	for (unsigned i = 0; i < 2 * ROUTE_ADDRS_MAX; i++)
+		put_address6(&k, IFA_F_DEPRECATED, 7);
+	assert_int_equal(k.n_addr6, ROUTE_ADDRS_MAX);
+}
+
 static void the_interface(void **state)
 {
 	struct route_kernel k = { .index = INDEX };
@@ -230,6 +268,7 @@ int main(void)
 		cmocka_unit_test(the_hop_of_this_interface),
 		cmocka_unit_test(others_are_passed_over),
 		cmocka_unit_test(an_address),
+		cmocka_unit_test(addresses_of_ip6),
 		cmocka_unit_test(the_interface),
 		cmocka_unit_test(ends),
 		cmocka_unit_test(noise),

@@ -93,6 +93,52 @@ static void it_grows_with_what_it_has(void **state)
 	assert_true(record_sound(&r));
 }
 
+/* Long segments become those of the wire: each has the times, the state and the tag of the long
+ * one.
+ */
+static void long_ones_are_cut(void **state)
+{
+	struct record r;
+	int tag;
+
+	(void)state;
+	record_init(&r, slot, 4);
+	record_append(&r, 0xfffffff0u, 100, 1);
+	record_append(&r, 84, 1050, 2)->tag = &tag;
+	record_append(&r, 1134, 300, 3);
+	record_pop(&r);
+	record_set(&r, 2, SENT_SACKED);
+	assert_int_equal(record_pieces(&r, 100), 11 + 3);
+	record_cut(&r, slot + 16, 16, 100);
+	assert_true(record_sound(&r));
+	assert_int_equal(record_count(&r), 14);
+	assert_int_equal(r.octets[SENT_FLYING], 1050);
+	assert_int_equal(r.sacked, 3);
+	for (uint32_t i = 0; i < 11; i++) {
+		const struct sent *s = record_at(&r, (r.first + i) & RECORD_IDS);
+
+		assert_int_equal(s->seq, 84 + 100 * i);
+		assert_int_equal(s->len, i < 10 ? 100 : 50);
+		assert_int_equal(s->sent_us, 2);
+		assert_ptr_equal(s->tag, &tag);
+	}
+}
+
+static void the_front_of_the_first_goes(void **state)
+{
+	struct record r;
+
+	(void)state;
+	record_init(&r, slot, 4);
+	record_append(&r, 0xfffffff0u, 1000, 1);
+	record_append(&r, 984, 10, 1);
+	record_trim(&r, 300);
+	assert_int_equal(record_at(&r, 0)->seq, 284);
+	assert_int_equal(record_at(&r, 0)->len, 700);
+	assert_int_equal(r.octets[SENT_FLYING], 710);
+	assert_true(record_sound(&r));
+}
+
 /* Whatever happens in whatever order, lists and sums say what the entries say. */
 static void it_stays_sound(void **state)
 {
@@ -126,6 +172,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(states_have_their_sums_and_lists),
 	cmocka_unit_test(the_flying_are_in_the_order_of_sending),
 	cmocka_unit_test(it_grows_with_what_it_has),
+	cmocka_unit_test(long_ones_are_cut),
+	cmocka_unit_test(the_front_of_the_first_goes),
 	cmocka_unit_test(it_stays_sound),
 };
 

@@ -67,6 +67,15 @@ static void a_burst_is_no_rate(void **state)
 	assert_int_equal(w.size, FIRST);
 }
 
+/* Nor is one that would do, before a round trip is over. */
+static void a_part_of_a_round_trip_tells_nothing(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		take(FIRST, RTT / 10, RTT, MOST);
+	assert_int_equal(w.size, FIRST);
+}
+
 /* On a short path the host's scheduler is what has to be bridged. */
 static void a_short_round_trip_counts_as_a_time_slice(void **state)
 {
@@ -103,6 +112,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(it_doubles_for_whom_it_limits),
 	TEST(it_stays_for_whom_it_does_not),
 	TEST(a_burst_is_no_rate),
+	TEST(a_part_of_a_round_trip_tells_nothing),
 	TEST(a_short_round_trip_counts_as_a_time_slice),
 	TEST(it_never_shrinks),
 	TEST(one_without_a_window_is_left_alone),

@@ -125,6 +125,25 @@ static void an_address_handle_names_an_address(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
+/* As rsockets name their own QP; only they, since a pingpong without -g does it by mistake. */
+static void a_lid_of_zero_names_itself_beside_an_id_of_datagrams(void **state)
+{
+	struct world *w = *state;
+	struct ibv_ah_attr a = { .port_num = 1 };
+	struct ibv_ah *ah;
+
+	fake.attr.roce = true;
+	assert_null(ibv_create_ah(w->pd, &a));
+	assert_int_equal(errno, EINVAL);
+	fake.attr.datagram_ids = true;
+	ah = ibv_create_ah(w->pd, &a);
+	assert_non_null(ah);
+	assert_memory_equal(&fake.ah_to.sin6_addr, fake.attr.gid[0], 16);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	fake.attr.roce = false;
+	assert_null(ibv_create_ah(w->pd, &a));
+}
+
 static void an_address_handle_that_cannot_be_says_why(void **state)
 {
 	struct world *w = *state;
@@ -190,6 +209,7 @@ int main(void)
 		T(the_steps_of_ud),
 		T(the_steps_of_uc),
 		T(an_address_handle_names_an_address),
+		T(a_lid_of_zero_names_itself_beside_an_id_of_datagrams),
 		T(an_address_handle_that_cannot_be_says_why),
 		T(a_datagram_has_its_address),
 	};

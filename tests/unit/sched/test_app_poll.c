@@ -2,9 +2,10 @@
 /* Threads of the program that poll: when they run the stack, and how they stop. */
 #include "fake.h"
 
-#define TO_DRIVE  4u  /* empty polls in a row until the program counts as one that drives */
-#define PER_CLOCK 16u /* rounds between two looks at the clock */
-#define TO_YIELD  64u
+#define TO_DRIVE       4u  /* empty polls in a row until the program counts as one that drives */
+#define PER_CLOCK      16u /* rounds between two looks at the clock */
+#define TO_YIELD       64u
+#define MISSED_TO_WAIT 64u
 
 static void open_started(struct fakes *w, enum uw_threads model)
 {
@@ -67,6 +68,38 @@ static void who_has_the_lock_does_it(void **state)
 	poll_empty(f, 10);
 	assert_int_equal(f->runs, 0);
 	assert_true(drives(f)); /* it waits by polling all the same */
+}
+
+static void *poll_until_it_waits(void *arg)
+{
+	poll_empty(arg, MISSED_TO_WAIT);
+	return NULL;
+}
+
+/* The holder may have lost this core to the poller: it gets the core at once, and the poller its
+ * look when the lock is free. */
+static void who_finds_it_locked_too_often_sleeps_for_it(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+	pthread_t poller;
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	poll_empty(f, 1); /* it finds it free: that counts anew */
+	sched_lock(&f->s);
+	poll_empty(f, MISSED_TO_WAIT - 1);
+	assert_int_equal(f->s.stats.lock_waits, 0);
+	assert_int_equal(atomic_load(&f->s.lock), SCHED_TAKEN);
+	assert_false(pthread_create(&poller, NULL, poll_until_it_waits, f));
+	while (atomic_load(&f->s.lock) != SCHED_WANTED)
+		sched_yield();
+	assert_int_equal(f->runs, 1);
+	sched_unlock(&f->s);
+	assert_false(pthread_join(poller, NULL));
+	assert_int_equal(f->runs, 2);
+	assert_int_equal(f->s.stats.lock_waits, 1);
+	assert_true(fake_lock_is_free(&f->s));
 }
 
 static void a_few_empty_polls_in_a_row_are_driving(void **state)
@@ -229,6 +262,7 @@ int main(void)
 		cmocka_unit_test(a_poll_of_an_empty_cq_runs_the_stack),
 		cmocka_unit_test(not_before_there_is_a_link_nor_where_the_rx_thread_does_it),
 		cmocka_unit_test(who_has_the_lock_does_it),
+		cmocka_unit_test(who_finds_it_locked_too_often_sleeps_for_it),
 		cmocka_unit_test(a_few_empty_polls_in_a_row_are_driving),
 		cmocka_unit_test(who_drives_is_awake),
 		cmocka_unit_test(the_clock_is_read_now_and_then),

@@ -78,6 +78,8 @@ int bed_up(void **state)
 	b->port.p.ops = &ops;
 	b->s.uplink = &b->port.p;
 	b->s.table = table;
+	b->s.table.qps = calloc(1, sizeof(*b->s.table.qps));
+	assert_non_null(b->s.table.qps);
 	b->s.take = 1;
 	b->s.o.max_ports = 5;
 	join(b, ALICE);
@@ -93,7 +95,9 @@ int bed_down(void **state)
 	for (unsigned id = ALICE; id <= BOB; id++) {
 		lane_free(&b->c[id].lane);
 		lane_free(&b->theirs[id]);
+		free(b->c[id].qps);
 	}
+	free(b->s.table.qps);
 	free(b);
 	return 0;
 }

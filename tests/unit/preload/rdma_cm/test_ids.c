@@ -401,7 +401,7 @@ static void qp_attributes(void **state)
 		assert_int_equal(init_qp(fd, routed, s, &r), 0);
 		assert_int_equal(r.qp_attr_mask, ATTR_STATE_ACCESS);
 		assert_int_equal(r.qp_state, s);
-		assert_int_equal(r.qp_access_flags, 2 | 4 | 8);
+		assert_int_equal(r.qp_access_flags, 2 | 4 | 8 | 256 | 512); /* FLUSH, too */
 	}
 	assert_int_equal(init_qp(fd, routed, 3, &r), 0); /* RTS */
 	assert_int_equal(r.qp_attr_mask, 0);

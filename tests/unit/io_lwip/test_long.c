@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Long segments: the link cuts them, and each FPDU is a segment of the wire (RFC 5044 §5), also
+ * when it is sent again. */
+#include "bed.h"
+
+#include "base/be.h"
+#include "loss/seq.h"
+
+#define PORT 40000u
+#define ISS  1000u
+
+static struct bed_peer p;
+static unsigned sent; /* segments that the user has sent, each filled with its number */
+
+static int up(void **state)
+{
+	/* MSS, SACK permitted, window scale 7 */
+	static const uint8_t options[] = {
+		2, 4, BED_MSS >> 8, BED_MSS & 255, 1, 1, 4, 2, 1, 3, 3, 7
+	};
+	const struct bed_seg *answer;
+
+	(void)state;
+	bed_open_cutting();
+	bed.longs = bed.long_out = sent = 0;
+	p = (struct bed_peer){ .port = PORT, .seq = ISS + 1, .window = 65535 };
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .seq = ISS,
+				  .flags = SYN,
+				  .window = 65535,
+				  .options = options,
+				  .options_n = sizeof(options) });
+	answer = bed_last(PORT, 0);
+	assert_int_equal(answer->flags, SYN | ACK);
+	p.ack = answer->seq + 1;
+	p.user = &bed.conn[0];
+	bed_segment(&p, 0, 0, ACK);
+	assert_non_null(p.user->c);
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	assert_int_equal(bed.stats.tcp_assertions, 0);
+	return 0;
+}
+
+/* As many full segments as there is room for, at most n, and then one of `rest` octets. */
+static unsigned burst(unsigned n, size_t rest)
+{
+	unsigned done = 0;
+	size_t room;
+	uint8_t *at;
+
+	for (; done < n && (at = llp_raw.tx_begin(p.user->c, &room)); done++) {
+		assert_int_equal(room, BED_MSS);
+		memset(at, (int)(sent++ & 255), room);
+		llp_raw.tx_commit(p.user->c, room);
+	}
+	if (done == n && rest && (at = llp_raw.tx_begin(p.user->c, &room))) {
+		memset(at, 0xee, rest);
+		llp_raw.tx_commit(p.user->c, rest);
+	}
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	return done;
+}
+
+static void acknowledge(unsigned segments)
+{
+	p.ack += segments * BED_MSS;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+/* The peer has what is between a and b (octets from p.ack on), and what is before p.ack. */
+static void sack(uint32_t a, uint32_t b)
+{
+	uint8_t options[12] = { 1, 1, 5, 10 };
+
+	uw_put32(options + 4, p.ack + a);
+	uw_put32(options + 8, p.ack + b);
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .seq = p.seq,
+				  .ack = p.ack,
+				  .flags = ACK,
+				  .window = p.window,
+				  .options = options,
+				  .options_n = sizeof(options) });
+}
+
+/* The connection sends long segments from now on; nothing is outstanding. */
+static void warm_up(void)
+{
+	unsigned n = burst(5, 0);
+
+	assert_int_equal(n, 5);
+	acknowledge(n);
+	bed.longs = 0;
+	bed.sent = 0;
+}
+
+static void each_segment_is_one_of_the_wire(void **state)
+{
+	uint32_t first;
+
+	(void)state;
+	warm_up();
+	first = p.ack;
+	assert_int_equal(burst(9, 100), 9);
+	assert_int_equal(bed.longs, 1);
+	assert_int_equal(bed.sent, 10);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(bed.out[i].seq, first + i * BED_MSS);
+		assert_int_equal(bed.out[i].n, i < 9 ? BED_MSS : 100);
+		assert_int_equal(bed.out[i].first, i < 9 ? 5 + i : 0xee);
+		assert_int_equal(bed.out[i].flags, i < 9 ? ACK : ACK | PSH);
+	}
+	acknowledge(9);
+	p.ack += 100;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+/* What is short and alone does not take the memory of a long one, and is not cut. */
+static void a_short_one_stays_alone(void **state)
+{
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(0, 100), 0);
+	assert_int_equal(bed.longs, 0);
+	assert_int_equal(bed.long_out, 0);
+	assert_int_equal(bed.out[0].n, 100);
+	p.ack += 100;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+static void commit(size_t n, uint8_t with)
+{
+	size_t room;
+	uint8_t *at = llp_raw.tx_begin(p.user->c, &room);
+
+	assert_non_null(at);
+	memset(at, with, n);
+	llp_raw.tx_commit(p.user->c, n);
+}
+
+/* 64 KiB for a few octets would be a waste: only who sends much gets them. */
+static void only_bulk_takes_the_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(burst(3, 0), 3);
+	assert_int_equal(bed.long_out, 0);
+	acknowledge(3);
+	warm_up();
+	assert_int_equal(burst(1, 0), 1);
+	assert_int_equal(bed.long_out, 1);
+	acknowledge(1);
+	for (unsigned i = 0; i < 4; i++) {
+		burst(0, 100);
+		p.ack += 100;
+		bed_segment(&p, 0, 0, ACK);
+	}
+	assert_int_equal(burst(1, 0), 1);
+	assert_int_equal(bed.long_out, 0);
+	acknowledge(1);
+}
+
+/* Behind one that is not full another would begin where the link does not cut. */
+static void a_long_one_ends_with_a_short_one(void **state)
+{
+	static const size_t n[] = { BED_MSS, BED_MSS, 100, BED_MSS, BED_MSS };
+	uint32_t seq;
+
+	(void)state;
+	warm_up();
+	seq = p.ack;
+	for (unsigned i = 0; i < 5; i++)
+		commit(n[i], (uint8_t)(0x40 + i));
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	assert_int_equal(bed.sent, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(bed.out[i].seq, seq);
+		assert_int_equal(bed.out[i].n, n[i]);
+		assert_int_equal(bed.out[i].first, 0x40 + i);
+		seq += (uint32_t)n[i];
+	}
+	p.ack = seq;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+/* An ACK for a part of it makes room for as much. */
+static void acks_of_parts_count(void **state)
+{
+	unsigned n, more;
+
+	(void)state;
+	warm_up();
+	n = burst(1000, 0);
+	assert_in_range(n, 10, 100);
+	assert_int_equal(bed.longs, 1);
+	acknowledge(n - 1);
+	more = burst(1000, 0);
+	assert_in_range(more, n - 1, 2 * n);
+	acknowledge(1 + more);
+}
+
+static void only_what_is_missing_is_sent_again(void **state)
+{
+	unsigned since;
+
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	since = bed.sent;
+	p.ack += 2 * BED_MSS; /* the third is lost */
+	sack(BED_MSS, 8 * BED_MSS);
+	assert_int_equal(bed.out[since].seq, p.ack);
+	assert_int_equal(bed.out[since].n, BED_MSS);
+	assert_int_equal(bed.out[since].first, 5 + 2);
+	assert_int_equal(bed.out[since].flags, ACK); /* PSH is the last one's */
+	assert_int_equal(bed.sent, since + 1);
+	acknowledge(8);
+}
+
+/* RFC 5681 §3.2: in the recovery segments are single, since each may have to go again. */
+static void in_a_recovery_all_are_single(void **state)
+{
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	bed.longs = 0;
+	sack(BED_MSS, 9 * BED_MSS); /* the first is lost */
+	assert_in_range(burst(6, 0), 1, 6);
+	assert_int_equal(bed.longs, 0);
+	assert_int_equal(bed.long_out, 0);
+	acknowledge(sent - 5);
+}
+
+/* A peer may acknowledge any octet. What goes again begins where the FPDU does. */
+static void an_ack_within_a_segment(void **state)
+{
+	unsigned since;
+
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	p.ack += 2 * BED_MSS + 100;
+	bed_segment(&p, 0, 0, ACK);
+	since = bed.sent;
+	bed_pass(2000000);
+	assert_int_equal(bed.out[since + 1].seq, p.ack - 100);
+	assert_int_equal(bed.out[since + 1].n, BED_MSS);
+	assert_int_equal(bed.out[since + 1].first, 5 + 2);
+	p.ack += 8 * BED_MSS - 100;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+static void a_timeout_sends_the_first_that_is_missing(void **state)
+{
+	unsigned since;
+
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	acknowledge(3);
+	since = bed.sent;
+	bed_pass(2000000);
+	/* the tail loss probe is the last one, alone (RFC 8985 §7.3) */
+	assert_int_equal(bed.out[since].first, 5 + 9);
+	assert_int_equal(bed.out[since].n, BED_MSS);
+	assert_int_equal(bed.out[since + 1].seq, p.ack);
+	assert_int_equal(bed.out[since + 1].first, 5 + 3);
+	assert_int_equal(bed.out[since + 1].n, BED_MSS);
+	assert_int_equal(bed.frames, 7); /* of what is acknowledged no piece was made */
+	acknowledge(7);
+}
+
+/* There is no memory for the segments of the wire: it is sent again as it was. */
+static void without_memory_all_of_it_goes_again(void **state)
+{
+	unsigned since;
+
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	since = bed.sent;
+	bed.pool = bed.frames;
+	bed_pass(50000);
+	assert_true(bed.sent > since);
+	assert_int_equal(bed.out[since].seq, p.ack);
+	assert_int_equal(bed.out[since].first, 5);
+	bed.pool = 100000;
+	acknowledge(10);
+	assert_int_equal(burst(5, 0), 5);
+	acknowledge(5);
+}
+
+/* A peer that loses at random, and says what it has: each octet arrives as it was sent. */
+struct sink {
+	struct prng rng;
+	uint8_t has[4096]; /* 1: the segment with this number came */
+	unsigned next;	   /* the first that did not */
+	uint32_t first;	   /* sequence number of segment 0 */
+	unsigned seen;	   /* entries of bed.out that it has seen */
+};
+
+static void take(struct sink *k, const struct bed_seg *s)
+{
+	unsigned i = (s->seq - k->first) / BED_MSS;
+
+	assert_int_equal((s->seq - k->first) % BED_MSS, 0);
+	assert_int_equal(s->n, BED_MSS);
+	assert_int_equal(s->first, i & 255);
+	if (prng_below(&k->rng, 20))
+		k->has[i] = 1;
+	while (k->has[k->next])
+		k->next++;
+}
+
+static void answer(struct sink *k)
+{
+	unsigned a = k->next, b;
+
+	p.ack = k->first + k->next * BED_MSS;
+	while (a < sent && !k->has[a])
+		a++;
+	for (b = a; b < sent && k->has[b];)
+		b++;
+	if (a < b)
+		sack((a - k->next) * BED_MSS, (b - k->next) * BED_MSS);
+	else
+		bed_segment(&p, 0, 0, ACK);
+}
+
+static void under_loss_all_arrives_as_it_was(void **state)
+{
+	static struct sink k;
+
+	(void)state;
+	k = (struct sink){ .rng = { 5 }, .first = p.ack };
+	for (unsigned round = 0; k.next < 4000; round++) {
+		assert_in_range(round, 0, 20000);
+		if (sent < 4000)
+			burst(sent < 3940 ? 60 : 4000 - sent, 0);
+		for (; k.seen < bed.sent; k.seen++) {
+			if (bed.out[k.seen % BED_OUT].n)
+				take(&k, &bed.out[k.seen % BED_OUT]);
+			if (k.seen % 7 == 0)
+				answer(&k);
+		}
+		bed_pass(1000);
+		answer(&k);
+	}
+	assert_in_range(bed.longs, 20, 4000);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(each_segment_is_one_of_the_wire, up, down),
+	cmocka_unit_test_setup_teardown(a_short_one_stays_alone, up, down),
+	cmocka_unit_test_setup_teardown(only_bulk_takes_the_memory, up, down),
+	cmocka_unit_test_setup_teardown(a_long_one_ends_with_a_short_one, up, down),
+	cmocka_unit_test_setup_teardown(acks_of_parts_count, up, down),
+	cmocka_unit_test_setup_teardown(in_a_recovery_all_are_single, up, down),
+	cmocka_unit_test_setup_teardown(an_ack_within_a_segment, up, down),
+	cmocka_unit_test_setup_teardown(only_what_is_missing_is_sent_again, up, down),
+	cmocka_unit_test_setup_teardown(a_timeout_sends_the_first_that_is_missing, up, down),
+	cmocka_unit_test_setup_teardown(without_memory_all_of_it_goes_again, up, down),
+	cmocka_unit_test_setup_teardown(under_loss_all_arrives_as_it_was, up, down),
+};
+
+UWTEST_MAIN(tests)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "datagram_frame.h"
+
+static struct switch_qps qps;
+
+static int qps_up(void **state)
+{
+	table_up(state);
+	qps.holder[ALICES_QP] = ALICE;
+	qps.holder[BOBS_QP] = BOB;
+	qps.n[ALICE] = qps.n[BOB] = 1;
+	qps.manages[ALICE] = true;
+	qps.manages[BOB] = false;
+	table.qps = &qps;
+	return 0;
+}
+
+static struct octets out(uint32_t source, uint32_t dest)
+{
+	return datagram(true, UD_SEND, source, dest, 100);
+}
+
+static struct octets in(uint32_t dest)
+{
+	return datagram(false, UD_SEND, 99, dest, 100);
+}
+
+/* IBA Annex A17.9.2: the port; the UDP source port is no QP's. */
+static void a_client_sends_from_its_qp(void **state)
+{
+	struct octets f = out(ALICES_QP, 99);
+
+	(void)state;
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	assert_int_equal(from(ALICE, &f).tcp, 0);
+	assert_drop(from(BOB, &f), source_qp);
+	f = out(NOBODYS_QP, 99);
+	assert_drop(from(ALICE, &f), source_qp);
+	uw_put16(f.h + 36, 4790);
+	assert_drop(from(ALICE, &f), protocol);
+}
+
+static void management_needs_its_qp(void **state)
+{
+	struct octets f = out(MANAGES_QP, MANAGES_QP);
+
+	(void)state;
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	assert_drop(from(BOB, &f), source_qp);
+	uw_put32(f.h + 30, OURS);
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_CM);
+}
+
+/* IBA §9.6.1.1: UC names no source QP. */
+static void uc_needs_any_qp(void **state)
+{
+	struct octets f = datagram(true, UC_SEND, 0, 99, 100);
+
+	(void)state;
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	qps.n[ALICE] = 0;
+	assert_drop(from(ALICE, &f), source_qp);
+}
+
+static void nothing_else_is_sent(void **state)
+{
+	struct octets f = datagram(true, RC_SEND, ALICES_QP, 99, 100), g = out(ALICES_QP, 99);
+
+	(void)state;
+	assert_drop(from(ALICE, &f), protocol);
+	g.h[20] = 0x20;
+	assert_drop(from(ALICE, &g), fragment);
+	g = out(ALICES_QP, 99);
+	uw_put32(g.h + 26, THEIRS);
+	assert_drop(from(ALICE, &g), source_addr);
+	g = out(ALICES_QP, 99);
+	g.gso_size = 40;
+	assert_drop(from(ALICE, &g), merge);
+	g = out(ALICES_QP, 99);
+	g.h[30] = 239;
+	assert_drop(from(ALICE, &g), target);
+	table.qps = NULL;
+	g = out(ALICES_QP, 99);
+	assert_drop(from(ALICE, &g), protocol);
+}
+
+static void lengths_fit(void **state)
+{
+	struct octets f = out(ALICES_QP, 99);
+
+	(void)state;
+	f.len--;
+	assert_drop(from(ALICE, &f), length);
+	f.len++;
+	uw_put16(f.h + 38, 60);
+	assert_drop(from(ALICE, &f), length);
+	f = datagram(true, UD_SEND, ALICES_QP, 99, MTU - 52);
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	f = datagram(true, UD_SEND, ALICES_QP, 99, MTU - 51);
+	assert_drop(from(ALICE, &f), length);
+	f = out(ALICES_QP, 99);
+	f.len = 57;
+	assert_drop(from(ALICE, &f), protocol);
+}
+
+static void clients_reach_each_other(void **state)
+{
+	struct octets f = out(ALICES_QP, BOBS_QP);
+
+	(void)state;
+	uw_put32(f.h + 30, OURS);
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_CLIENT);
+	assert_int_equal(from(ALICE, &f).client, BOB);
+	put_qp(&f, DEST_QP, NOBODYS_QP);
+	assert_drop(from(ALICE, &f), no_holder);
+}
+
+static void what_comes_goes_to_the_qps_client(void **state)
+{
+	struct octets f = in(BOBS_QP), g = in(NOBODYS_QP), h = in(MANAGES_QP);
+
+	(void)state;
+	assert_int_equal(came(&f).verdict, SWITCH_TO_CLIENT);
+	assert_int_equal(came(&f).client, BOB);
+	assert_drop(came(&g), no_holder);
+	assert_int_equal(came(&h).verdict, SWITCH_TO_CM);
+	f.len += 4; /* the wire's padding */
+	assert_int_equal(came(&f).verdict, SWITCH_TO_CLIENT);
+	f.h[33]++;
+	assert_drop(came(&f), target);
+}
+
+#define TEST(fn) cmocka_unit_test_setup(fn, qps_up)
+
+static const struct CMUnitTest tests[] = {
+	TEST(a_client_sends_from_its_qp),
+	TEST(management_needs_its_qp),
+	TEST(uc_needs_any_qp),
+	TEST(nothing_else_is_sent),
+	TEST(lengths_fit),
+	TEST(clients_reach_each_other),
+	TEST(what_comes_goes_to_the_qps_client),
+};
+
+UWTEST_MAIN(tests)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bed.h"
+
+#include "io_switch/datagram_frame.h"
+
+static enum switch_msg_why claim(struct bed *b, unsigned client, uint32_t qpn)
+{
+	return qps_claim(&b->s, &b->c[client], qpn);
+}
+
+static uint16_t holder(const struct bed *b, uint32_t qpn)
+{
+	return b->s.table.qps->holder[qpn];
+}
+
+static void a_qp_has_one_holder(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, ALICES_QP), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, ALICES_QP), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, ALICES_QP), SWITCH_IN_USE);
+	assert_int_equal(b->c[ALICE].n_qps, 1);
+	assert_int_equal(claim(b, ALICE, 0), SWITCH_NOT_YOURS);
+	assert_int_equal(claim(b, ALICE, SWITCH_QPN_END), SWITCH_NOT_YOURS);
+}
+
+static void qps_of_a_client_are_limited(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(claim(b, ALICE, 1000 + i), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 1005), SWITCH_LIMIT);
+	assert_int_equal(claim(b, BOB, 1005), SWITCH_GRANTED);
+}
+
+/* What it has sent may still be in the lane. */
+static void a_released_qp_stays_its_clients_for_a_while(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = datagram(true, UD_SEND, ALICES_QP, 99, 0);
+
+	claim(b, ALICE, ALICES_QP);
+	bed_put(b, ALICE, &f);
+	qps_release(&b->s, &b->c[ALICE], ALICES_QP);
+	qps_tick(&b->s);
+	forward_round(&b->s);
+	assert_int_equal(b->port.n_sent, 1);
+	b->s.now_us += 2000000;
+	qps_tick(&b->s);
+	assert_int_equal(holder(b, ALICES_QP), SWITCH_NOBODY);
+	assert_int_equal(b->s.lingering_qps, 0);
+	assert_int_equal(b->s.table.qps->n[ALICE], 0);
+}
+
+static void a_qp_that_is_claimed_again_stays(void **state)
+{
+	struct bed *b = *state;
+
+	claim(b, ALICE, ALICES_QP);
+	qps_release(&b->s, &b->c[ALICE], ALICES_QP);
+	qps_release(&b->s, &b->c[BOB], ALICES_QP);
+	assert_int_equal(b->s.lingering_qps, 1);
+	assert_int_equal(claim(b, ALICE, ALICES_QP), SWITCH_GRANTED);
+	b->s.now_us += 2000000;
+	qps_tick(&b->s);
+	assert_int_equal(holder(b, ALICES_QP), ALICE);
+}
+
+static void who_leaves_leaves_none(void **state)
+{
+	struct bed *b = *state;
+
+	claim(b, ALICE, ALICES_QP);
+	claim(b, ALICE, 7000);
+	claim(b, ALICE, MANAGES_QP);
+	qps_release(&b->s, &b->c[ALICE], 7000);
+	qps_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(holder(b, ALICES_QP), SWITCH_NOBODY);
+	assert_int_equal(holder(b, 7000), SWITCH_NOBODY);
+	assert_false(b->s.table.qps->manages[ALICE]);
+	assert_int_equal(b->s.lingering_qps, 0);
+}
+
+static void requests_go_to_all_that_take_part(void **state)
+{
+	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 0), got;
+	struct octets wire = datagram(false, UD_SEND, MANAGES_QP, MANAGES_QP, 0);
+	struct bed *b = *state;
+
+	uw_put32(f.h + 30, OURS);
+	claim(b, ALICE, MANAGES_QP);
+	bed_put(b, ALICE, &f);
+	b->port.coming[b->port.n_coming++] = wire;
+	forward_round(&b->s);
+	assert_true(bed_take(b, ALICE, &got)); /* that of the wire alone */
+	assert_memory_equal(got.h, wire.h, 6);
+	assert_false(bed_take(b, ALICE, &got) || bed_take(b, BOB, &got));
+	claim(b, BOB, MANAGES_QP);
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_true(bed_take(b, BOB, &got));
+	assert_false(bed_take(b, ALICE, &got));
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, bed_up, bed_down)
+
+static const struct CMUnitTest tests[] = {
+	TEST(a_qp_has_one_holder),
+	TEST(qps_of_a_client_are_limited),
+	TEST(a_released_qp_stays_its_clients_for_a_while),
+	TEST(a_qp_that_is_claimed_again_stays),
+	TEST(who_leaves_leaves_none),
+	TEST(requests_go_to_all_that_take_part),
+};
+
+UWTEST_MAIN(tests)
