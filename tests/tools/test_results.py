@@ -55,6 +55,22 @@ class Table(unittest.TestCase):
         self.assertEqual(results.table([entry("OK", "program  flags of a usage text\n")]), "")
 
 
+class Reasons(unittest.TestCase):
+    def test_the_row_that_failed_and_its_details(self):
+        printed = f"{HEAD}rping  -C 1  memif  failed\n    why\nqperf  x  memif  passed\nprograms: 1 passed, 1 failed, 0 skipped\n"
+        self.assertEqual(results.why_failed(entry("FAIL", printed)), "x (FAIL)\n    rping  -C 1  memif  failed\n        why")
+
+    def test_the_last_lines_without_a_table(self):
+        printed = "".join(f"line {i}\n" for i in range(100))
+        why = results.why_failed(entry("TIMEOUT", printed))
+        self.assertTrue(why.endswith("\n    line 98\n    line 99"))
+        self.assertNotIn("line 50", why)
+
+    def test_lines_of_a_command(self):
+        text = "ok   one\nFAIL two  1.0 s  why\nfuzz x: FAILED: 3 execs\n2 passed, 1 failed\n"
+        self.assertEqual(results.failed_lines(text), ["FAIL two  1.0 s  why", "fuzz x: FAILED: 3 execs"])
+
+
 class Counting(unittest.TestCase):
     def same(self, e, passed, failed, skipped=0):
         c = results.count_test(e)

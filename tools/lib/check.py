@@ -59,6 +59,7 @@ class Lane:
 
     def __init__(self, beside=False):
         self.beside, self.total, self.parts = beside, results.Count(), 0
+        self.failures = []  # lines for the end of the run: what failed, and why
         self.alone = threading.Event()  # nothing else runs any more
 
     def run(self, command, env):
@@ -205,6 +206,8 @@ def run_tree(name, env, lane):
     for entry in entries:
         one = results.count_test(entry)
         count.add(one)
+        if one.failed:
+            lane.failures.append(f"{name}: {results.why_failed(entry)}")
         if one.skipped:
             say(f"{entry['name']}: {one.skipped} skipped")
     if not count.passed and not count.failed:
@@ -212,7 +215,7 @@ def run_tree(name, env, lane):
     return count
 
 
-def run_command(name, env, _lane):
+def run_command(name, env, lane):
     """What the command counts itself: steps of a new user, targets, programs with a peer."""
     if name in OF_BUILD:
         env = {**env, **{k: os.path.join(ROOT, v) for k, v in OF_BUILD[name].items()}}
@@ -228,6 +231,7 @@ def run_command(name, env, _lane):
         print(line, end="", flush=True)
         text += line if not line.startswith(" ") else ""
     count = results.count_figures(text)
+    lane.failures += [f"{name}: {line}" for line in results.failed_lines(text)]
     if p.wait() and not (count and count.failed):
         raise Failed("did not get to the end")
     return count
@@ -241,6 +245,7 @@ def run_part(name, env, lane):
         count = (run_command if name in COMMANDS else run_tree)(name, env, lane)
     except Failed as f:
         say(f"{name}: {f}")
+        lane.failures.append(f"{name}: {f}")
         count.failed += 1
     print(f"{name}: {count} in {time.monotonic() - start:.0f} s", flush=True)
     lane.total.add(count)
@@ -253,14 +258,14 @@ def run_parts(names, env, lane):
 
 
 def run_lanes(names, env):
-    """All parts; returns what they count. The main lane builds its first tree before the other one
+    """All parts; returns what they count and what failed. The main lane builds its first tree before the other one
     begins, or both would have the compiler at half the speed."""
     beside = [n for n in names if n in BESIDE]
     main = [n for n in names if n not in BESIDE]
     if not beside or not main:
         lane = Lane()
         run_parts(names, env, lane)
-        return lane.total
+        return lane.total, lane.failures
     lane, other = Lane(), Lane(beside=True)
     thread = threading.Thread(target=run_parts, args=(beside, env, other), daemon=True)
     first = PARTS.get(main[0])
@@ -272,12 +277,13 @@ def run_lanes(names, env):
         run_parts(main, env, lane)
     except Failed as f:
         say(f"{main[0]}: {f}")
+        lane.failures.append(f"{main[0]}: {f}")
     other.alone.set()
     if thread.ident:
         thread.join()
     lane.total.add(other.total)
     lane.total.failed += len(names) - lane.parts - other.parts  # a thread ends in silence
-    return lane.total
+    return lane.total, lane.failures + other.failures
 
 
 def on_signal(number, _frame):
@@ -286,15 +292,16 @@ def on_signal(number, _frame):
 
 
 def main():
-    total, watch = results.Count(), leftovers.Watch()
+    total, failures, watch = results.Count(), [], leftovers.Watch()
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGHUP, on_signal)
     try:
-        total = run_lanes(sys.argv[1:], watch.env)
+        total, failures = run_lanes(sys.argv[1:], watch.env)
     finally:
         left = watch.left_over()
-    for thing in left:
-        say(f"left behind: {thing}")
+    # Once more at the end, which is what is read of a long run.
+    for line in failures + [f"left behind: {thing}" for thing in left]:
+        say(f"failed: {line}")
     total.failed += bool(left)
     print(f"{total.passed} passed, {total.failed} failed", flush=True)
     return 1 if total.failed else 0

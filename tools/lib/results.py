@@ -14,6 +14,11 @@ FIGURES = re.compile(r"^(?:.*: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\
 # What tests/programs/run-cases prints: the heads of its columns, rows with details between them, figures.
 TABLE = re.compile(r"^(program +flags .*)\n((?:.*\n)*?)programs: ", re.M)
 GOOD, SKIP = ("OK", "EXPECTEDFAIL"), ("SKIP",)
+# How the commands of a part name one thing that failed, in the first column or the last.
+FAILED_LINE = re.compile(r"^(?:FAIL\b.*|.*\bFAILED\b.*)$", re.M)
+# A row of tests/programs/run-cases that failed, with its details.
+FAILED_ROW = re.compile(r"^\S.* failed.*\n(?:    .*\n)*", re.M)
+LAST_LINES = 12  # of a failed test's output, enough for an assertion and what stands around it
 
 
 class Count:
@@ -73,6 +78,20 @@ def count_test(entry):
     if not good and not count.failed:
         count.failed = 1  # it crashed or ran out of time in the middle
     return count
+
+
+def why_failed(entry):
+    """A failed program's name, and its rows that failed or the end of what it printed."""
+    text = entry.get("stdout", "") + "\n" + entry.get("stderr", "") + "\n"
+    table = TABLE.search(text)
+    lines = "".join(FAILED_ROW.findall(table.group(2)) if table else []) or text
+    tail = "".join(f"\n    {line}" for line in lines.strip().splitlines()[-LAST_LINES:])
+    return f"{entry['name']} ({entry['result']}){tail}"
+
+
+def failed_lines(text):
+    """The lines of a command's output that name what failed."""
+    return FAILED_LINE.findall(text)
 
 
 def read(log_path):
