@@ -13,8 +13,8 @@
  * file has to tell a higher one, it tells by a callback that lwIP keeps for the connection. From
  * the bottom up:
  *
- *   frames       assertion.c, edge.c (the state, the clock), frame.c, link_tx.c and link_cut.c
- *                (frames to a link), nif.c, pcb/pcb.c, pcb/rx_pressure.c (memory for what came)
+ *   frames       assertion.c, edge.c (the state, the clock), frame.c, pcb/rx_pressure.c (memory for
+ *                what came), link_tx.c and link_cut.c (frames to a link), nif.c, pcb/pcb.c
  *   connections  pcb/tx_fast.c (a segment or an ACK straight to the link), pcb/active_list.c,
  *                flow.c, pcb/syn_backlog.c, pcb/rx_ack.c (ACKs and the window), pcb/rx_check.c
  *   sending      loss.c, loss_ecn.c, loss_send.c, path.c (path MTU, ICMP), pcb/tx_long.c,
@@ -194,6 +194,12 @@ bool edge_rx_fast(const struct edge_link *el, struct io_frame *f);
 
 /* Hand a frame to the user if it holds a packet of RoCEv2. False: it is still the caller's. */
 bool edge_packet_rx(const struct edge_link *el, struct io_frame *f);
+
+/* ---- pcb/rx_pressure.c ----------------------------------------------------------------------- */
+
+/* A frame for an ACK or another segment that must go out: for want of one, octets that connections
+ * keep in frames of this link are copied out of them. NULL: there is none all the same. */
+struct io_frame *edge_alloc_urgent(struct io_link *l);
 
 /* ---- link_tx.c ------------------------------------------------------------------------------- */
 

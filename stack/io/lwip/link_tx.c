@@ -61,7 +61,7 @@ static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
 
 	if (ours_alone(p))
 		return edge_lend(p);
-	f = l->ops->alloc(l);
+	f = edge_alloc_urgent(l);
 	if (!f)
 		return NULL;
 	if (p->tot_len > f->room - (uint32_t)(f->data - f->buf)) {

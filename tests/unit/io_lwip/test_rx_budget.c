@@ -97,6 +97,24 @@ static void a_copy_has_the_right_octets(void **state)
 	assert_int_equal(p.user->sum, sum);
 }
 
+/* RFC 5681 §4.2: the ACK that tells of a hole goes at once, though all frames wait behind it. */
+static void an_ack_has_a_frame(void **state)
+{
+	const unsigned few = 40;
+	struct bed_peer p = bed_connect(20000);
+	unsigned since;
+
+	(void)state;
+	bed.pool = bed.frames + few;
+	since = bed.sent;
+	for (unsigned i = 0; i < few; i++)
+		bed_data(&p, 1 + 2 * i, 1); /* never the first octet */
+	assert_int_equal(bed.sent, since + few);
+	for (unsigned i = 0; i <= few; i++)
+		bed_data(&p, 2 * i, 1);
+	assert_int_equal(p.user->got, 2 * few + 1);
+}
+
 static void for_users_that_wait(void **state)
 {
 	struct bed_peer p[125];
@@ -222,6 +240,7 @@ static void a_probe_finds_the_window_open_again(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(out_of_order),
 	TEST(a_copy_has_the_right_octets),
+	TEST(an_ack_has_a_frame),
 	TEST(for_users_that_wait),
 	TEST(in_crumbs),
 	TEST(memory_is_bounded_and_shared),
