@@ -65,6 +65,8 @@
 	X(sidr_rx_stale) \
 	X(sidr_rx_unknown) \
 	X(sidr_rx_dropped) \
+	X(rc_asked) \
+	X(rc_told) \
 	X(rnr_waits) \
 	X(rnr_timeouts) \
 	X(cm_requests) \

@@ -33,7 +33,7 @@ bool rc_hello_decode(struct uw_span pd, struct rc_hello *h)
 	h->from = uw_be32(w.from);
 	h->to = uw_be32(w.to);
 	h->rnr_retry = w.rnr ? (w.rnr - 1) & RC_RNR_FOR_EVER : RC_RNR_FOR_EVER;
-	h->refusal = w.refusal <= RC_WRONG_SIDE ? (enum rc_refusal)w.refusal : RC_NOT_READY;
+	h->refusal = w.refusal <= RC_ELSEWHERE ? (enum rc_refusal)w.refusal : RC_NOT_READY;
 	return true;
 }
 

@@ -42,6 +42,8 @@ enum rc_refusal {
 	RC_OTHER_PEER,	/* the QP has named another peer, and still does after a while */
 	RC_NOT_READY,	/* the QP has not named a peer yet: try again */
 	RC_WRONG_SIDE,	/* the other side should connect: the two do not agree on their addresses */
+	RC_ELSEWHERE, /* no QP of this process, but others share its address: ask which port has it
+		       */
 };
 
 /* retry count without a limit: InfiniBand specification, volume 1, §9.7.5.2.8 */

@@ -22,9 +22,10 @@ struct listener {
 	struct listener *next; /* next in conn_domain.listeners */
 	/* A Request came on c, which the callee owns from now on. Under the lock of c's stack. */
 	void (*requested)(struct listener *ls, struct conn *c, struct uw_cm_event *ev);
-	void *ctx;    /* for the callee */
-	bool cm_less; /* for CM-less RC */
-	uint8_t tos;  /* DS field of its connections, as llp_ops.set_tos */
+	void *ctx;	  /* for the callee */
+	bool cm_less;	  /* for CM-less RC */
+	unsigned rc_port; /* then: the port, in host order */
+	uint8_t tos;	  /* DS field of its connections, as llp_ops.set_tos */
 	unsigned n_parts;
 	struct listener_part part[UW_STACKS_MAX];
 };

@@ -217,17 +217,23 @@ void ports_release(struct uw_ep *ep)
 	ep->port_link = NULL;
 }
 
-unsigned ports_borrow(struct conn_domain *d, enum io_versions version)
+unsigned ports_borrow(struct conn_domain *d, unsigned versions)
 {
-	unsigned port = free_port(d, version);
+	unsigned port = free_port(d, versions);
 
 	if (port)
 		ports_reserve(&d->ports, port);
 	return port;
 }
 
-void ports_give_back(struct conn_domain *d, unsigned port, enum io_versions version)
+unsigned ports_borrow_rc(struct conn_domain *d, unsigned versions)
 {
-	unreserve(&d->ports, port);
-	unclaim(d, port, version, d->first->n_links);
+	return claim(d, RC_PORT, versions) ? RC_PORT : ports_borrow(d, versions);
+}
+
+void ports_give_back(struct conn_domain *d, unsigned port, unsigned versions)
+{
+	if (port != RC_PORT)
+		unreserve(&d->ports, port);
+	unclaim(d, port, versions, d->first->n_links);
 }

@@ -40,8 +40,11 @@ void ports_release(struct uw_ep *ep);
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep);
 /* A local port for a connection without an endpoint (CM-less RC), which no endpoint has, in host
  * order; 0: none is free. Return the port by ports_give_back. */
-unsigned ports_borrow(struct conn_domain *d, enum io_versions version);
-void ports_give_back(struct conn_domain *d, unsigned port, enum io_versions version);
+unsigned ports_borrow(struct conn_domain *d, unsigned versions);
+void ports_give_back(struct conn_domain *d, unsigned port, unsigned versions);
+/* Where CM-less RC is called: RC_PORT, or if another process of a shared address has that, a port
+ * as of ports_borrow. */
+unsigned ports_borrow_rc(struct conn_domain *d, unsigned versions);
 
 /* The versions of IP (enum io_versions) that ep's local address stands for: a port of each is a
  * port of its own. */

@@ -19,7 +19,14 @@
 #define SIDR_REP_DATA 136u /* and of a reply, IBA §12.11.2 */
 
 /* The port spaces of annex A11.2.1: part of a service ID. */
-enum sidr_space { SIDR_TCP = 0x0106, SIDR_UDP = 0x0111 };
+enum sidr_space {
+	SIDR_TCP = 0x0106,
+	SIDR_UDP = 0x0111,
+	/* RFC 3692 §2.1 leaves protocol 253 to experiments: which TCP port leads to an RC QP
+	 * (doc/adr/0048). Data of the request: the QP number, 4 octets; of the reply: the port, 2.
+	 */
+	SIDR_RC = 0x01fd,
+};
 
 /* Status of a reply, IBA §12.11.2.1. */
 enum sidr_status { SIDR_VALID = 0, SIDR_NO_SERVICE = 1, SIDR_REJECTED = 2 };

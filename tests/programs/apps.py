@@ -197,11 +197,10 @@ UCX = [
     netpipe_ucx(Ucx, "NPopenmpi", NETWORK),
     *(mpi4py_ucx(tls) for tls in (None, NETWORK)),
 ]
-# RC without rdma_cm needs an address of the process's own, datagrams do not. Open MPI's ranks speak the kernel's TCP with
-# mpirun, which those of another network namespace cannot.
+# Open MPI's ranks speak the kernel's TCP with mpirun, which those of another network namespace cannot.
 UCX_RC = [netpipe_ucx(Mpich, "NPmpich2", NETWORK)]
 UCX_UD = [netpipe_ucx(Mpich, "NPmpich2", "self,ud")]
-UCX_LOCAL = [mpi4py_ucx("self,ud")]
+UCX_LOCAL = [mpi4py_ucx("self,ud"), mpi4py_ucx(NETWORK)]
 MPI = [
     netpipe_mpi("-u 300000"),
     Mpi4py("mpi4py", "collectives, windows; 4 ranks", 4, PYTHON, "-c", COLLECTIVES, wanted="^rank . agrees$"),

@@ -16,6 +16,7 @@ import local_cases
 import pyverbs_cases
 import roce_capture
 import shared6
+import shared_rc
 import shared_port
 import stat_cases
 import valkey_cases
@@ -303,6 +304,7 @@ WORKERS = {"failures": 5, "routed": 3, "narrow": 3}
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
+    "cmless-shared": [(Packet, shared_rc.CASES), (Local, shared_rc.LOCAL), (Uwarpd, shared_rc.UWARPD)],
     "apps-cmless": [(Memif, cmless.APPS)],
     "datagrams": [(Memif, cmless.DATAGRAMS + DGRAM_CM + [udaddy("127.0.0.1", "-c 2 -C 10 -S 64")]), (Packet, cmless.DATAGRAMS + DGRAM_CM), (Local, DGRAM_LOCAL)],
     "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE + MCKEY + MCKEY6 + UDPONG), (Veth, DGRAM_CM_MORE + MCKEY6), (PacketOwn, DGRAM_CM_MORE + MCKEY6), (Packet, MCKEY + UDPONG), (Local, UDPONG[:1])],
@@ -338,7 +340,7 @@ GROUPS = {
     "apps-qperf": [(Memif, apps.QPERF)],
     "apps-fabric": [(Memif, apps.FABRIC), (Packet, apps.FABRIC_DGRAM)],
     "apps-mpi": [(Memif, apps.MPI)],
-    "apps-ucx": [(Memif, apps.UCX), (PacketOwn, apps.UCX_RC), (Packet, apps.UCX_UD), (Local, apps.UCX_LOCAL)],
+    "apps-ucx": [(Memif, apps.UCX), (PacketOwn, apps.UCX_RC), (Packet, apps.UCX_RC + apps.UCX_UD), (Local, apps.UCX_LOCAL)],
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
     "apps-valkey": [(Memif, valkey_cases.CASES)],

@@ -70,19 +70,6 @@ void dgram_reset(struct conn_qp *q)
 	q->qp.cm_less = true;
 }
 
-uw_status dgram_claim(const struct stack *s, uint32_t qpn)
-{
-	uw_status st = UW_OK;
-
-	for (unsigned i = 0; i < s->n_links && !st; i++) {
-		struct io_link *l = s->links[i];
-
-		if (l->ops->claim_packets)
-			st = l->ops->claim_packets(l, qpn);
-	}
-	return st;
-}
-
 uw_status dgram_ready(struct conn_qp *q)
 {
 	return q->dgram ? dgram_claim(conn_qp_stack(q), q->qp.num) : UW_OK;

@@ -28,8 +28,6 @@ uw_status dgram_make(struct conn_qp *q, enum roce_transport t) UW_CHECK;
 void dgram_reset(struct conn_qp *q);
 /* Before RTR, for UC and UD: packets may come from now on. An RC QP needs nothing. */
 uw_status dgram_ready(struct conn_qp *q) UW_CHECK;
-/* The same for QP number qpn, of which there need be none. Under the locks of all stacks. */
-uw_status dgram_claim(const struct stack *s, uint32_t qpn) UW_CHECK;
 /* The part of uw_qp_name_peer for UC after the way to the peer was found: INIT to RTR. */
 uw_status dgram_name_peer(struct conn_qp *q, const struct uw_peer *p) UW_CHECK;
 /* No lock held; may block. Find the way to the address of a; *out is for the requests. */
@@ -64,6 +62,10 @@ struct io_link *dgram_source(const struct stack *s, uint8_t source, struct uw_ip
 
 /* Largest payload of a packet on the link: 256, 512, ... 4096 (IBA §9.6.1.6). */
 uint32_t dgram_mtu(const struct io_link *l);
+
+/* Before packets to QP number qpn can come, of which there need be none (io_ops.claim_packets).
+ * Under the locks of all stacks. */
+uw_status dgram_claim(const struct stack *s, uint32_t qpn) UW_CHECK;
 
 /* The UC or UD QP of this number, NULL: none of this process. */
 struct conn_qp *dgram_find(const struct stack *s, uint32_t qpn);

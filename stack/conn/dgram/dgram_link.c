@@ -35,3 +35,16 @@ struct conn_qp *dgram_find(const struct stack *s, uint32_t qpn)
 
 	return q && q->dgram ? q : NULL;
 }
+
+uw_status dgram_claim(const struct stack *s, uint32_t qpn)
+{
+	uw_status st = UW_OK;
+
+	for (unsigned i = 0; i < s->n_links && !st; i++) {
+		struct io_link *l = s->links[i];
+
+		if (l->ops->claim_packets)
+			st = l->ops->claim_packets(l, qpn);
+	}
+	return st;
+}

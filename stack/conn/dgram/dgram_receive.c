@@ -45,7 +45,7 @@ void dgram_packet(void *arg, struct io_link *l, struct uw_rope packet)
 		return;
 	}
 	if (p.bth.dest_qp == MAD_QPN && !uw_ip_is_multicast(&p.dst)) {
-		sidr_packet(s, l, &p);
+		mad_packet(s, l, &p);
 		return;
 	}
 	if (uw_ip_is_multicast(&p.dst)) {

@@ -32,31 +32,6 @@ static void copy_data(uint8_t *to, const struct uw_cm_param *p)
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
-/* IBA §13.5.1.1: from QP 1 to QP 1. others: no endpoint of ours has asked for it, or serves its
- * port; where processes share an address, QP 1 is of all of them. False: the link has no room. */
-static bool send_mad(struct stack *s, struct io_link *l, const struct roce_path *path,
-		     const uint8_t mad[MAD_SIZE], bool others)
-{
-	struct roce_head h = {
-		.path = path,
-		.op = { .transport = ROCE_UD, .first = true, .last = true },
-		.bth = { .pkey = ROCE_PKEY, .dest_qp = MAD_QPN, .psn = s->sidr_psn },
-		.deth = { .qkey = MAD_QKEY, .src_qp = MAD_QPN },
-	};
-	size_t room, n = 0;
-	uint8_t *out = s->llp->packet_begin(l, &room);
-
-	if (!out)
-		return false;
-	if (roce_head_size(&h) + MAD_SIZE + ROCE_TAIL_MAX <= room) {
-		memcpy(out + roce_head_size(&h), mad, MAD_SIZE);
-		n = roce_packet_write(&h, out, MAD_SIZE);
-	}
-	s->llp->packet_end(l, n, &path->dst, others);
-	s->sidr_psn = (s->sidr_psn + 1) & ROCE_PSN_MASK;
-	return true;
-}
-
 static bool serves(const struct uw_ep *ep, const struct uw_ip *at, uint16_t port_be)
 {
 	if (!ep->datagrams || ep->state != EP_LISTENING || ep->lport != port_be || !ep->owned)
@@ -89,6 +64,8 @@ static struct sidr *find_asking(const struct stack *s, uint64_t tid, uint32_t re
 	return r;
 }
 
+/* No endpoint of ours has asked for it, or serves its port; where processes share an address, QP 1
+ * is of all of them. */
 static bool is_for_others(const struct sidr *r)
 {
 	const struct uw_ep *ep = r->ep;
@@ -107,7 +84,7 @@ static bool send_again(const struct sidr *r)
 					.hops = ROCE_HOPS,
 					.src_port = roce_ud_port(MAD_QPN) };
 
-	return send_mad(ep->stack, ep->l, &path, r->mad, is_for_others(r));
+	return mad_send(ep->stack, ep->l, &path, r->mad, is_for_others(r));
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -218,7 +195,7 @@ uint64_t sidr_next_us(const struct stack *s)
 }
 
 /* IBA §12.11.2: the reply has the request's ID, and comes from where the request went. */
-static void on_reply(struct stack *s, const struct roce_packet *p, const struct mad *m)
+void sidr_reply(struct stack *s, const struct roce_packet *p, const struct mad *m)
 {
 	struct sidr *r = find_asking(s, m->tid, m->request_id, &p->src);
 	struct uw_cm_event ev = { .type = UW_CM_ESTABLISHED };
@@ -271,7 +248,7 @@ static void refuse(struct stack *s, struct io_link *l, const struct roce_packet 
 	if (io_shared_versions(l) && !again)
 		return;
 	mad_encode(&m, out);
-	send_mad(s, l, &back, out, !find_asking(s, request->tid, request->request_id, &p->dst));
+	mad_send(s, l, &back, out, !find_asking(s, request->tid, request->request_id, &p->dst));
 }
 
 static struct sidr *find_request(const struct stack *s, const struct roce_packet *p,
@@ -342,8 +319,8 @@ static void on_new_request(struct stack *s, struct io_link *l, const struct roce
 	tell(listening, &ev);
 }
 
-static void on_ask(struct stack *s, struct io_link *l, const struct roce_packet *p,
-		   const struct mad *m)
+void sidr_request(struct stack *s, struct io_link *l, const struct roce_packet *p,
+		  const struct mad *m)
 {
 	const struct sidr *r = find_request(s, p, m);
 	const struct uw_ep *ep = NULL;
@@ -401,28 +378,4 @@ uw_status sidr_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 		return st;
 	copy_data(rep.data, p);
 	return answer(ep, &rep);
-}
-
-/* ---- both -------------------------------------------------------------------------------- */
-
-void sidr_packet(struct stack *s, struct io_link *l, const struct roce_packet *p)
-{
-	struct mad m;
-
-	/* IBA §10.2.4.2: who does not know QP 1's Q_Key is no manager */
-	if (p->op->transport != ROCE_UD || p->deth.qkey != MAD_QKEY) {
-		s->sched.stats.roce_rx_bad_qkey++;
-		return;
-	}
-	switch (mad_decode(p->payload, &m)) {
-	case MAD_SIDR_REQ:
-		s->sched.stats.sidr_rx_requests++;
-		on_ask(s, l, p, &m);
-		break;
-	case MAD_SIDR_REP:
-		on_reply(s, p, &m);
-		break;
-	default:
-		s->sched.stats.sidr_rx_unknown++;
-	}
 }

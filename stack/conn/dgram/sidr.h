@@ -32,8 +32,18 @@ struct sidr {
 	uint8_t mad[MAD_SIZE]; /* what was sent last; SIDR_ASKED: the request */
 };
 
-/* A packet to QP 1 of the link. */
-void sidr_packet(struct stack *s, struct io_link *l, const struct roce_packet *p);
+/* mad_send.c: send a management datagram. others: nobody of this process asked for it, or will
+ * answer it. False: the link has no room. */
+bool mad_send(struct stack *s, struct io_link *l, const struct roce_path *path,
+	      const uint8_t mad[MAD_SIZE], bool others);
+
+/* mad_receive.c: a packet to QP 1 of the link. */
+void mad_packet(struct stack *s, struct io_link *l, const struct roce_packet *p);
+
+/* What came to QP 1: a request for the QP of a port, and a reply. */
+void sidr_request(struct stack *s, struct io_link *l, const struct roce_packet *p,
+		  const struct mad *m);
+void sidr_reply(struct stack *s, const struct roce_packet *p, const struct mad *m);
 /* Ask again what has no answer. */
 void sidr_timers(struct stack *s, uint64_t now_us);
 /* When to call sidr_timers; UINT64_MAX: not needed. */

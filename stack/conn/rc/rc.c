@@ -36,12 +36,6 @@ void rc_enter(struct rc *rc, enum rc_state to)
 	rc->state = to;
 }
 
-void rc_due_at(struct stack *s, uint64_t us)
-{
-	if (us < s->rc.due_us)
-		s->rc.due_us = us;
-}
-
 void rc_add_to_list(struct rc *rc)
 {
 	struct rc_stack *l = &rc_stack(rc)->rc;

@@ -9,6 +9,8 @@
 
 #include "cm/rc.h"
 #include "conn/conn.h"
+#include "roce/mad.h"
+#include "roce/packet.h"
 
 /* The table in rc.c says which state may follow which. */
 enum rc_state {
@@ -33,12 +35,15 @@ struct rc {
 	struct rc_end self, peer;
 	uint16_t ird;
 	uint8_t tos;
-	uint64_t serial;      /* tells this struct from a later one for the same QP */
-	struct conn *call;    /* in RC_CALLING: the connection */
-	uw_status last;	      /* why the last try failed */
-	uint64_t ready_us;    /* `ready` is set at this time at the latest */
-	uint64_t since_us;    /* time of the first try */
-	uint64_t next_us;     /* time of the next try */
+	uint64_t serial;   /* tells this struct from a later one for the same QP */
+	struct conn *call; /* in RC_CALLING: the connection */
+	uint16_t
+		peer_port; /* the TCP port that leads to the peer; 0: RC_PORT, as far as is known */
+	uint64_t ask_tid;  /* names our question for it; 0: never asked */
+	uw_status last;	   /* why the last try failed */
+	uint64_t ready_us; /* `ready` is set at this time at the latest */
+	uint64_t since_us; /* time of the first try */
+	uint64_t next_us;  /* time of the next try */
 	uint64_t deadline_us; /* when posted requests fail; 0: none is posted */
 };
 
@@ -74,6 +79,17 @@ void rc_try(struct rc *rc);
 void rc_resolved(struct rc *rc, uw_status st);
 void rc_drop_call(struct rc *rc);
 
+/* ---- rc_ask.c: where processes share an address, which TCP port leads to a QP ----------------
+ */
+
+/* Ask for the port of rc's peer, who was not found where we called. */
+void rc_ask(struct rc *rc);
+/* Such a question came, or such an answer. */
+void rc_asked(struct stack *s, struct io_link *l, const struct roce_packet *p, const struct mad *m);
+void rc_answered(struct stack *s, const struct roce_packet *p, const struct mad *m);
+/* The TCP port at which this process is called on the link; 0: it does not listen there. */
+unsigned rc_port_of(const struct stack *s, const struct io_link *l);
+
 /* ---- rc_accept.c: the side that is called ---------------------------------------------------- */
 
 /* Listen on a link; called with the first CM-less QP. */
@@ -106,7 +122,11 @@ void rc_resolver_stop(struct stack *s);
 
 void rc_enter(struct rc *rc, enum rc_state to);
 /* Make the timers of CM-less RC run at this time. */
-void rc_due_at(struct stack *s, uint64_t us);
+static inline void rc_due_at(struct stack *s, uint64_t us)
+{
+	if (us < s->rc.due_us)
+		s->rc.due_us = us;
+}
 void rc_add_to_list(struct rc *rc);
 void rc_take_off_list(struct rc *rc);
 /* The QP has no stream and will get none. event: report this even if nothing is posted. */

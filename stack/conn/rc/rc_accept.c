@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "conn/dgram/dgram.h"
 #include "conn/listener.h"
 #include "conn/rc/rc.h"
 
@@ -116,7 +117,12 @@ static enum rc_verdict judge(const struct conn *c, const struct rc_hello *hello,
 {
 	struct rc_end caller = { c->remote, hello->from }, self = { c->local, hello->to };
 
-	return rc_judge(phase_of(q), &self, q && q->rc ? &q->rc->peer : NULL, &caller, why);
+	enum rc_verdict v =
+		rc_judge(phase_of(q), &self, q && q->rc ? &q->rc->peer : NULL, &caller, why);
+
+	if (*why == RC_NO_SUCH_QP && io_shared_versions(c->l))
+		*why = RC_ELSEWHERE;
+	return v;
 }
 
 static void on_request(struct listener *ls, struct conn *c, struct uw_cm_event *ev)
@@ -202,22 +208,44 @@ void rc_calls_timer(struct stack *s, uint64_t now)
 
 /* ---- listening ---------------------------------------------------------------------------- */
 
+/* Who asks for the port of a QP does it by QP 1. If that cannot be had, which a line on stderr
+ * tells, the QPs are found at RC_PORT alone. */
+static void hear_questions(const struct stack *s)
+{
+	uw_status st = s->llp->packet_begin ? dgram_claim(s, MAD_QPN) : UW_OK;
+
+	(void)st;
+}
+
+static uw_status start(struct listener *ls, struct stack *s, struct io_link *l)
+{
+	unsigned versions = io_shared_versions(l), port = ports_borrow_rc(s->domain, versions);
+	const struct llp_place at = { .port = htons((uint16_t)port), .own = true };
+	uw_status st = UW_E_ADDR_IN_USE;
+
+	if (port)
+		st = listener_start(ls, s, l, &at, BACKLOG, true);
+	if (st && port)
+		ports_give_back(s->domain, port, versions);
+	ls->rc_port = port;
+	if (!st && versions)
+		hear_questions(s);
+	return st;
+}
+
 uw_status rc_listen(struct stack *s, struct io_link *l)
 {
-	const struct llp_place at = { .port = htons(RC_PORT), .own = true };
-	struct listener *ls = s->domain->listeners;
+	struct listener *ls;
 	uw_status st;
 
-	while (ls && !(ls->cm_less && ls->part[0].l == l))
-		ls = ls->next;
-	if (ls)
+	if (rc_port_of(s, l))
 		return UW_OK;
 	ls = calloc(1, sizeof(*ls));
 	if (!ls)
 		return UW_E_NOMEM;
 	ls->requested = on_request;
 	ls->cm_less = true;
-	st = listener_start(ls, s, l, &at, BACKLOG, true);
+	st = start(ls, s, l);
 	if (st)
 		free(ls);
 	return st;

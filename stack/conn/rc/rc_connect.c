@@ -31,6 +31,12 @@ static void try_later(struct rc *rc, uw_status why)
 	rc_due_at(s, rc->next_us);
 }
 
+static void try_elsewhere(struct rc *rc, uw_status why)
+{
+	try_later(rc, why);
+	rc_ask(rc);
+}
+
 static void rejected(struct rc *rc, const struct uw_cm_event *ev)
 {
 	struct uw_span pd = { ev->param.private_data, ev->param.private_data_len };
@@ -38,6 +44,11 @@ static void rejected(struct rc *rc, const struct uw_cm_event *ev)
 
 	if (!rc_hello_decode(pd, &h) || h.refusal == RC_NOT_READY) {
 		try_later(rc, UW_E_REJECTED);
+		return;
+	}
+	/* Who told us its port and has the QP no more is as good as no QP. */
+	if (h.refusal == RC_ELSEWHERE && !rc->peer_port) {
+		try_elsewhere(rc, UW_E_REJECTED);
 		return;
 	}
 	rc->call = NULL;
@@ -70,7 +81,7 @@ static void on_event(struct conn *c, enum uw_cm_event_type type, const struct uw
 		rejected(rc, ev);
 		break;
 	case UW_CM_REFUSED:
-		try_later(rc, UW_E_REFUSED);
+		try_elsewhere(rc, UW_E_REFUSED);
 		break;
 	case UW_CM_UNREACHABLE:
 		try_later(rc, UW_E_UNREACHABLE);
@@ -112,7 +123,7 @@ static struct conn *make_conn(struct rc *rc)
 	c->l = rc->l;
 	c->local = rc->self.addr;
 	c->remote = rc->peer.addr;
-	c->rport = htons(RC_PORT);
+	c->rport = htons(rc->peer_port ? rc->peer_port : RC_PORT);
 	c->tos = rc->tos & 0xfc; /* RFC 3168 §5: the other two bits are ECN's */
 	c->borrowed_port = ports_borrow(c->stack->domain, uw_ip_is_v4(&c->local) ? IO_V4 : IO_V6);
 	c->lport = htons((uint16_t)c->borrowed_port);

@@ -37,6 +37,7 @@ void rc_log_refused(const struct rc *rc, enum rc_refusal why)
 {
 	switch (why) {
 	case RC_NO_SUCH_QP:
+	case RC_ELSEWHERE:
 		log_rc(rc, "there is no such QP: check the QP number and the GID");
 		break;
 	case RC_OTHER_PEER:

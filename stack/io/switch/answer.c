@@ -5,16 +5,17 @@
 
 #include "base/be.h"
 #include "base/sum.h"
+#include "io/switch/head.h"
 
-enum { ETHER = 14, IP4_LEN = 20, TCP_LEN = 20, ARP_LEN = 28, FRAME_MIN = 60 };
+enum { TCP_LEN = 20, FRAME_MIN = 60 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 
 static void put_ether(const struct switch_table *t, const struct switch_frame *f, uint8_t *out)
 {
 	memset(out, 0, SWITCH_ANSWER_MAX);
-	memcpy(out, f->head + 6, 6);
-	memcpy(out + 6, t->mac, 6);
-	memcpy(out + 12, f->head + 12, 2);
+	memcpy(out, f->head + MAC_FROM, 6);
+	memcpy(out + MAC_FROM, t->mac, 6);
+	memcpy(out + TYPE, f->head + TYPE, 2);
 }
 
 /* RFC 826: the reply swaps both ends. */
@@ -38,8 +39,8 @@ static void put_ip(const struct switch_frame *f, uint8_t *ip)
 	ip[6] = 0x40; /* do not fragment */
 	ip[8] = 64;
 	ip[9] = 6;
-	memcpy(ip + 12, f->head + ETHER + 16, 4);
-	memcpy(ip + 16, f->head + ETHER + 12, 4);
+	memcpy(ip + 12, f->head + IP_TO, 4);
+	memcpy(ip + 16, f->head + IP_FROM, 4);
 	uw_put16(ip + 10, (uint16_t)~uw_sum_fold(uw_sum_add(0, ip, IP4_LEN)));
 }
 

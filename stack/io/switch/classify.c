@@ -5,8 +5,9 @@
 
 #include "base/be.h"
 #include "io/switch/datagram.h"
+#include "io/switch/head.h"
 
-enum { ETHER = 14, IP4_LEN = 20, TCP_LEN = 20, ARP_LEN = 28 };
+enum { TCP_LEN = 20, ARP_LEN = 28 };
 enum {
 	TYPE_IP4 = 0x0800,
 	TYPE_ARP = 0x0806,
@@ -15,16 +16,8 @@ enum {
 	ARP_REQUEST = 1,
 	ARP_REPLY = 2
 };
-/* Offsets in a frame. */
+/* More offsets in a frame. */
 enum {
-	MAC_TO = 0,
-	MAC_FROM = 6,
-	TYPE = 12,
-	IP_TOTAL = ETHER + 2,
-	IP_FRAGMENT = ETHER + 6,
-	IP_PROTOCOL = ETHER + 9,
-	IP_FROM = ETHER + 12,
-	IP_TO = ETHER + 16,
 	ARP_KIND = ETHER,   /* hardware, protocol, and the lengths of both addresses */
 	ARP_OP = ETHER + 6, /* then: the sender's MAC and IP address, the target's */
 	ARP_MAC = ETHER + 8,
@@ -41,11 +34,6 @@ const char *switch_why(enum switch_reason why)
 	};
 
 	return why < SWITCH_WHY_COUNT ? names[why] : "?";
-}
-
-static struct switch_result drop(enum switch_reason why)
-{
-	return (struct switch_result){ .verdict = SWITCH_DROP, .why = why };
 }
 
 static bool is_addr(const uint8_t *p, uint32_t addr)
@@ -70,11 +58,11 @@ static bool is_arp(const struct switch_frame *f)
 static struct switch_result arp_out(const struct switch_table *t, const struct switch_frame *f)
 {
 	if (!is_arp(f) || uw_be16(f->head + ARP_OP) != ARP_REQUEST)
-		return drop(SWITCH_WHY_protocol);
+		return switch_drop(SWITCH_WHY_protocol);
 	if (memcmp(f->head + ARP_MAC, t->mac, 6))
-		return drop(SWITCH_WHY_source_mac);
+		return switch_drop(SWITCH_WHY_source_mac);
 	if (!is_addr(f->head + ARP_FROM, t->addr))
-		return drop(SWITCH_WHY_source_addr);
+		return switch_drop(SWITCH_WHY_source_addr);
 	return (struct switch_result){ .verdict = SWITCH_TO_PORT, .segments = 1 };
 }
 
@@ -82,18 +70,18 @@ static struct switch_result arp_out(const struct switch_table *t, const struct s
 static struct switch_result arp_in(const struct switch_table *t, const struct switch_frame *f)
 {
 	if (!is_arp(f))
-		return drop(SWITCH_WHY_protocol);
+		return switch_drop(SWITCH_WHY_protocol);
 	if (!is_addr(f->head + ARP_TO, t->addr))
-		return drop(SWITCH_WHY_target);
+		return switch_drop(SWITCH_WHY_target);
 	switch (uw_be16(f->head + ARP_OP)) {
 	case ARP_REPLY:
 		return (struct switch_result){ .verdict = SWITCH_TO_ALL, .segments = 1 };
 	case ARP_REQUEST:
 		if (t->own)
 			return (struct switch_result){ .verdict = SWITCH_ANSWER, .segments = 1 };
-		return drop(SWITCH_WHY_none);
+		return switch_drop(SWITCH_WHY_none);
 	default:
-		return drop(SWITCH_WHY_protocol);
+		return switch_drop(SWITCH_WHY_protocol);
 	}
 }
 
@@ -156,16 +144,16 @@ static struct switch_result tcp_out(const struct switch_table *t, uint16_t clien
 	enum switch_reason why = read_segment(f, &s);
 
 	if (why)
-		return drop(why);
+		return switch_drop(why);
 	if (!is_addr(f->head + IP_FROM, t->addr))
-		return drop(SWITCH_WHY_source_addr);
+		return switch_drop(SWITCH_WHY_source_addr);
 	if (holder(t, s.tcp) != client)
-		return drop(SWITCH_WHY_source_port);
+		return switch_drop(SWITCH_WHY_source_port);
 	if (is_multicast(f->head + MAC_TO) || f->head[IP_TO] >= 224 || f->head[IP_TO] == 127)
-		return drop(SWITCH_WHY_target);
+		return switch_drop(SWITCH_WHY_target);
 	r.segments = segments(t, f, &s);
 	if (!r.segments)
-		return drop(f->gso_size ? SWITCH_WHY_merge : SWITCH_WHY_length);
+		return switch_drop(f->gso_size ? SWITCH_WHY_merge : SWITCH_WHY_length);
 	r.headers = s.headers;
 	r.tcp = s.at;
 	if (!is_addr(f->head + IP_TO, t->addr))
@@ -182,16 +170,16 @@ static struct switch_result tcp_in(const struct switch_table *t, const struct sw
 	enum switch_reason why = read_segment(f, &s);
 
 	if (why)
-		return drop(why);
+		return switch_drop(why);
 	if (!is_addr(f->head + IP_TO, t->addr) || is_multicast(f->head + MAC_TO))
-		return drop(SWITCH_WHY_target);
+		return switch_drop(SWITCH_WHY_target);
 	r.client = holder(t, s.tcp + 2);
 	r.headers = s.headers;
 	r.tcp = s.at;
 	if (r.client)
 		return r;
 	if (!t->own)
-		return drop(SWITCH_WHY_no_holder);
+		return switch_drop(SWITCH_WHY_no_holder);
 	r.verdict = SWITCH_ANSWER;
 	return r;
 }
@@ -209,29 +197,29 @@ struct switch_result switch_out(const struct switch_table *t, uint16_t client,
 				const struct switch_frame *f)
 {
 	if (f->len < ETHER || f->len > SWITCH_FRAME_MAX)
-		return drop(SWITCH_WHY_length);
+		return switch_drop(SWITCH_WHY_length);
 	if (memcmp(f->head + MAC_FROM, t->mac, 6))
-		return drop(SWITCH_WHY_source_mac);
+		return switch_drop(SWITCH_WHY_source_mac);
 	switch (uw_be16(f->head + TYPE)) {
 	case TYPE_IP4:
 		return is_udp(f) ? datagram_out(t, client, f) : tcp_out(t, client, f);
 	case TYPE_ARP:
 		return arp_out(t, f);
 	default:
-		return drop(SWITCH_WHY_protocol);
+		return switch_drop(SWITCH_WHY_protocol);
 	}
 }
 
 struct switch_result switch_in(const struct switch_table *t, const struct switch_frame *f)
 {
 	if (f->len < ETHER || f->len > SWITCH_FRAME_MAX)
-		return drop(SWITCH_WHY_length);
+		return switch_drop(SWITCH_WHY_length);
 	switch (uw_be16(f->head + TYPE)) {
 	case TYPE_IP4:
 		return is_udp(f) ? datagram_in(t, f) : tcp_in(t, f);
 	case TYPE_ARP:
 		return arp_in(t, f);
 	default:
-		return drop(SWITCH_WHY_protocol);
+		return switch_drop(SWITCH_WHY_protocol);
 	}
 }

@@ -4,28 +4,19 @@
 #include <string.h>
 
 #include "base/be.h"
+#include "io/switch/head.h"
 
 /* IBA §9.2 (BTH), §9.3.1 (DETH), §9.7.1: the opcode's upper three bits name the transport. */
 enum { ROCE_PORT = 4791, TRANSPORT_UC = 1, TRANSPORT_UD = 3, ICRC = 4, BTH_LEN = 12, DETH_LEN = 8 };
-/* Offsets in a frame. */
+/* More offsets in a frame. */
 enum {
-	ETHER = 14,
-	IP_TOTAL = ETHER + 2,
-	IP_FRAGMENT = ETHER + 6,
-	IP_FROM = ETHER + 12,
-	IP_TO = ETHER + 16,
-	UDP = ETHER + 20,
+	UDP = ETHER + IP4_LEN, /* a packet with options is none of ours */
 	BTH = UDP + 8,
 	BTH_QP = BTH + 5,
 	DETH = BTH + BTH_LEN,
 	DETH_QP = DETH + 5,
 };
 _Static_assert(DETH + DETH_LEN <= SWITCH_HEAD_MAX, "all that is read is in the head");
-
-static struct switch_result drop(enum switch_reason why)
-{
-	return (struct switch_result){ .verdict = SWITCH_DROP, .why = why };
-}
 
 static uint32_t get24(const uint8_t *p)
 {
@@ -67,7 +58,7 @@ static struct switch_result to_qp(const struct switch_table *t, const struct swi
 		return r;
 	}
 	r.client = t->qps->holder[qpn];
-	return r.client ? r : drop(SWITCH_WHY_no_holder);
+	return r.client ? r : switch_drop(SWITCH_WHY_no_holder);
 }
 
 static bool is_his(const struct switch_qps *q, uint16_t client, const struct switch_frame *f)
@@ -87,17 +78,17 @@ struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 	const uint8_t *h = f->head;
 
 	if (why)
-		return drop(why);
+		return switch_drop(why);
 	if (f->gso_size)
-		return drop(SWITCH_WHY_merge);
+		return switch_drop(SWITCH_WHY_merge);
 	if (f->len > ETHER + t->mtu)
-		return drop(SWITCH_WHY_length);
+		return switch_drop(SWITCH_WHY_length);
 	if (memcmp(h + IP_FROM, &t->addr, 4))
-		return drop(SWITCH_WHY_source_addr);
+		return switch_drop(SWITCH_WHY_source_addr);
 	if (!is_his(t->qps, client, f))
-		return drop(SWITCH_WHY_source_qp);
+		return switch_drop(SWITCH_WHY_source_qp);
 	if (h[0] & 1 || h[IP_TO] >= 224 || h[IP_TO] == 127)
-		return drop(SWITCH_WHY_target);
+		return switch_drop(SWITCH_WHY_target);
 	if (!memcmp(h + IP_TO, &t->addr, 4))
 		return to_qp(t, f);
 	return (struct switch_result){ .verdict = SWITCH_TO_PORT, .segments = 1 };
@@ -108,8 +99,8 @@ struct switch_result datagram_in(const struct switch_table *t, const struct swit
 	enum switch_reason why = check(t, f);
 
 	if (why)
-		return drop(why);
+		return switch_drop(why);
 	if (memcmp(f->head + IP_TO, &t->addr, 4) || f->head[0] & 1)
-		return drop(SWITCH_WHY_target);
+		return switch_drop(SWITCH_WHY_target);
 	return to_qp(t, f);
 }

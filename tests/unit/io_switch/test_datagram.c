@@ -103,6 +103,38 @@ static void lengths_fit(void **state)
 	assert_drop(from(ALICE, &f), protocol);
 }
 
+/* What is read of a packet is in the packet, not behind it. */
+static void the_headers_are_in_the_packet(void **state)
+{
+	struct octets f = out(ALICES_QP, 99);
+
+	(void)state;
+	uw_put16(f.h + 16, 20 + 8 + 4);
+	uw_put16(f.h + 38, 8 + 4);
+	assert_drop(from(ALICE, &f), length);
+	/* a BTH and an ICRC: whole for UC, without a DETH for UD */
+	uw_put16(f.h + 16, 20 + 8 + 12 + 4);
+	uw_put16(f.h + 38, 8 + 12 + 4);
+	assert_drop(from(ALICE, &f), length);
+	f.h[BTH_AT] = UC_SEND;
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+}
+
+/* RFC 1112 §6.4, RFC 1122 §3.2.1.3: no group by its MAC, no address of the host itself. */
+static void nothing_goes_to_groups_or_loopback(void **state)
+{
+	struct octets f = out(ALICES_QP, 99), g = in(BOBS_QP);
+
+	(void)state;
+	f.h[0] |= 1;
+	assert_drop(from(ALICE, &f), target);
+	f = out(ALICES_QP, 99);
+	f.h[30] = 127;
+	assert_drop(from(ALICE, &f), target);
+	g.h[0] |= 1;
+	assert_drop(came(&g), target);
+}
+
 static void clients_reach_each_other(void **state)
 {
 	struct octets f = out(ALICES_QP, BOBS_QP);
@@ -138,6 +170,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(uc_needs_any_qp),
 	TEST(nothing_else_is_sent),
 	TEST(lengths_fit),
+	TEST(the_headers_are_in_the_packet),
+	TEST(nothing_goes_to_groups_or_loopback),
 	TEST(clients_reach_each_other),
 	TEST(what_comes_goes_to_the_qps_client),
 };

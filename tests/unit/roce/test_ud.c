@@ -65,6 +65,23 @@ static void immediate_data_comes_along(void **state)
 	free(p);
 }
 
+/* RFC 6864 §4.1: a packet that nobody may cut (DF) needs no identification; it is 0, in each. */
+static void packets_have_no_identification(void **state)
+{
+	struct pair *p = open_ud(NULL);
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		node_post(&p->a, i, pair_to_b(p, UW_WR_SEND, DATA, 1));
+	pair_send(p);
+	assert_int_equal(p->n, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(uw_be16(p->p[i].octets + 4), 0);
+		assert_int_equal(uw_be16(p->p[i].octets + 6), 0x4000);
+	}
+	free(p);
+}
+
 /* IBA §9.7.1: PSNs count up, modulo 2^24. A UD receiver does not look at them. */
 static void psns_count_up_and_wrap(void **state)
 {
@@ -256,6 +273,7 @@ static void an_address_is_packed_and_unpacked(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_datagram_arrives_behind_the_grh),
 	cmocka_unit_test(immediate_data_comes_along),
+	cmocka_unit_test(packets_have_no_identification),
 	cmocka_unit_test(psns_count_up_and_wrap),
 	cmocka_unit_test(a_wrong_q_key_is_dropped),
 	cmocka_unit_test(without_a_receive_it_is_dropped),

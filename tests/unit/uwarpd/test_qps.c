@@ -68,6 +68,28 @@ static void a_qp_that_is_claimed_again_stays(void **state)
 	assert_int_equal(holder(b, ALICES_QP), ALICE);
 }
 
+/* One that is released, even twice, neither counts twice nor takes another one along. */
+static void the_others_stay(void **state)
+{
+	struct bed *b = *state;
+
+	claim(b, ALICE, ALICES_QP);
+	claim(b, ALICE, 7000);
+	claim(b, ALICE, 7001);
+	qps_release(&b->s, &b->c[ALICE], ALICES_QP);
+	b->s.now_us += 500000;
+	qps_release(&b->s, &b->c[ALICE], ALICES_QP);
+	assert_int_equal(b->s.lingering_qps, 1);
+	b->s.now_us += 600000; /* the second release is none */
+	qps_tick(&b->s);
+	assert_int_equal(holder(b, ALICES_QP), SWITCH_NOBODY);
+	assert_int_equal(holder(b, 7000), ALICE);
+	assert_int_equal(b->s.lingering_qps, 0);
+	qps_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(holder(b, 7000), SWITCH_NOBODY);
+	assert_int_equal(holder(b, 7001), SWITCH_NOBODY);
+}
+
 static void who_leaves_leaves_none(void **state)
 {
 	struct bed *b = *state;
@@ -111,6 +133,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(qps_of_a_client_are_limited),
 	TEST(a_released_qp_stays_its_clients_for_a_while),
 	TEST(a_qp_that_is_claimed_again_stays),
+	TEST(the_others_stay),
 	TEST(who_leaves_leaves_none),
 	TEST(requests_go_to_all_that_take_part),
 };
