@@ -63,6 +63,7 @@ void engine_log_link(const struct io_link *l)
 		{ "rx_sums", st->rx_sums },
 		{ "tx_sums", st->tx_sums },
 		{ "tx_parts", st->tx_parts },
+		{ "kept", st->kept },
 	};
 
 	log_counted(l->ops->name, c, sizeof(c) / sizeof(c[0]));

@@ -95,6 +95,7 @@ struct io_stats {
 	/* DPDK ports: frames whose TCP checksum the card found right, and was asked to compute;
 	 * frames and long segments that were sent out of several buffers */
 	uint64_t rx_sums, tx_sums, tx_parts;
+	uint64_t kept; /* io/packet: 1: the host's IP stack does not get our frames */
 };
 
 struct io_ops {

@@ -11,6 +11,7 @@ import capture
 import cmless
 import failures
 import flood_cases
+import kept
 import lifecycle
 import local_cases
 import pyverbs_cases
@@ -320,7 +321,7 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
-    "packet": [(Packet, PACKET + local_cases.MISTAKES), (PacketOwn, PACKET_OWN), (Vlan, VLAN), (Local, LOCAL + local_cases.CASES)],
+    "packet": [(Packet, PACKET + kept.CASES + local_cases.MISTAKES), (PacketOwn, PACKET_OWN + kept.OWN), (Vlan, VLAN), (Local, LOCAL + local_cases.CASES)],
     "uwarpd": [
         (Uwarpd, UWARPD + UWARPD_DATAGRAMS + DGRAM_CM), (UwarpdLocal, UWARPD_LOCAL + UWARPD_DATAGRAMS + DGRAM_CM),
         (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), *DGRAM_CM]),

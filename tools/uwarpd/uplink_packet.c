@@ -13,6 +13,7 @@
 #include "io/fds.h"
 #include "io/packet/filter.h"
 #include "io/packet/held_ports.h"
+#include "io/packet/ingress.h"
 #include "io/packet/interface.h"
 #include "uplink.h"
 
@@ -26,7 +27,8 @@ struct packet_uplink {
 	struct interface interface;
 	pthread_mutex_t lock; /* of held */
 	struct held_ports held;
-	bool holds;   /* held is open */
+	bool holds; /* held is open */
+	struct ingress ingress;
 	int deaf_udp; /* keeps the kernel from answering packets of RoCEv2; -1: none */
 	uint8_t in[VNET + LANE_FRAME_MAX + 1];
 };
@@ -106,6 +108,20 @@ static void attach_filter(void *arg)
 		uw_log("no filter on %s: %s", p->interface.name, strerror(errno));
 }
 
+static struct ingress_ask ingress_ask_of(const struct packet_uplink *p)
+{
+	return (struct ingress_ask){ .interface = p->interface.name,
+				     .shared = p->p.own ? 0 : IO_V4,
+				     .addr = p->p.addr };
+}
+
+static void held(void *arg, uint16_t port, bool on)
+{
+	struct packet_uplink *p = arg;
+
+	ingress_port(&p->ingress, IO_V4, port, on);
+}
+
 static enum switch_msg_why packet_claim(struct uplink *p, uint16_t port)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);
@@ -130,12 +146,15 @@ static void packet_release(struct uplink *p, uint16_t port)
 static enum switch_msg_why packet_claim_packets(struct uplink *p)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);
+	const struct ingress_ask a = ingress_ask_of(pp);
 
 	if (p->own || pp->deaf_udp >= 0)
 		return SWITCH_GRANTED;
 	pp->deaf_udp = held_ports_deafen_udp(&pp->held.at, 0, htons(ROCE_PORT));
-	if (pp->deaf_udp >= 0)
+	if (pp->deaf_udp >= 0) {
+		ingress_roce(&pp->ingress, &a);
 		return SWITCH_GRANTED;
+	}
 	uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give an unused "
 	       "address "
 	       "(--ip)",
@@ -151,6 +170,7 @@ static void packet_close(struct uplink *p)
 
 	if (p->fd >= 0)
 		close(p->fd);
+	ingress_close(&pp->ingress);
 	if (pp->holds)
 		held_ports_close(&pp->held);
 	fds_close(pp->deaf_udp);
@@ -212,6 +232,7 @@ static bool open_socket(struct packet_uplink *p)
 		if (!p->holds)
 			return false;
 		p->held.changed = attach_filter;
+		p->held.held = held;
 		p->held.arg = p;
 		p->p.needs_admin = true;
 	}
@@ -219,6 +240,17 @@ static bool open_socket(struct packet_uplink *p)
 		return false;
 	attach_filter(p);
 	return !interface_bind(&p->interface, p->p.fd);
+}
+
+/* Without nf_tables the host's IP stack gets each frame, too, and drops it. */
+static void keep_frames(struct packet_uplink *p)
+{
+	const struct ingress_ask a = ingress_ask_of(p);
+	int err = ingress_open(&p->ingress, &a);
+
+	if (err)
+		uw_log("the host's IP stack gets our frames on %s, too (nf_tables: %s)",
+		       p->interface.name, strerror(err));
 }
 
 struct uplink *uplink_open_packet(const struct options *o, const char *interface)
@@ -230,12 +262,14 @@ struct uplink *uplink_open_packet(const struct options *o, const char *interface
 	pthread_mutex_init(&p->lock, NULL);
 	p->p.ops = &ops;
 	p->p.fd = p->deaf_udp = -1;
+	ingress_init(&p->ingress);
 	p->p.flags = SWITCH_FLAG_SUMS | SWITCH_FLAG_MERGES;
 	if (interface_read(interface, &p->interface) || !check_mtu(p, o) || !choose_address(p, o) ||
 	    !open_socket(p)) {
 		packet_close(&p->p);
 		return NULL;
 	}
+	keep_frames(p);
 	memcpy(p->p.mac, p->interface.mac, 6);
 	p->p.bps = p->interface.bps ? p->interface.bps : BPS_UNKNOWN;
 	return &p->p;

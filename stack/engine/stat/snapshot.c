@@ -174,6 +174,7 @@ static void add_link(struct text *t, const struct io_link *l)
 	text_number(t, "peer_faults", st->peer_faults);
 	text_number(t, "handed", st->handed);
 	text_number(t, "tx_merged", st->tx_merged);
+	text_number(t, "kept", st->kept);
 	text_add(t, "}");
 }
 

@@ -128,10 +128,17 @@ static void close_some(struct held_port *h, unsigned n)
 	free(h);
 }
 
+static void tell_of(const struct held_ports *p, uint16_t port, bool on)
+{
+	if (p->held)
+		p->held(p->arg, port, on);
+}
+
 static void drop(struct held_ports *p, struct held_port **at)
 {
 	struct held_port *h = *at;
 
+	tell_of(p, h->port, false);
 	*at = h->next;
 	p->n--;
 	set_bit(p, h->port, false);
@@ -181,6 +188,7 @@ static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **ou
 	p->list = h;
 	p->n++;
 	set_bit(p, port, true);
+	tell_of(p, port, true);
 	*out = h;
 	return UW_OK;
 }

@@ -40,6 +40,8 @@ struct held_ports {
 	struct held_port *list;
 	unsigned n;
 	void (*changed)(void *arg); /* the set of ports changed; called under the lock */
+	/* A port (network order) is held now, or is about to be given back. Under the lock. */
+	void (*held)(void *arg, uint16_t port, bool on);
 	void *arg;
 };
 

@@ -133,6 +133,31 @@ static void attach_filter(void *arg)
 		attach(p, p->local.fd, &a);
 }
 
+static struct ingress_ask ingress_ask_of(const struct packet_link *p)
+{
+	return (struct ingress_ask){ .interface = p->interface.name,
+				     .shared = io_shared_versions(&p->l),
+				     .addr = p->l.addr,
+				     .ip6 = p->l.ip6,
+				     .n_ip6 = p->l.n_ip6 };
+}
+
+static void keep(struct packet_link *p, enum io_versions version, uint16_t port, bool ours)
+{
+	ingress_port(&p->ingress, version, port, ours);
+	p->l.stats.kept = p->ingress.fd >= 0;
+}
+
+static void held(void *arg, uint16_t port, bool on)
+{
+	keep(arg, IO_V4, port, on);
+}
+
+static void held6(void *arg, uint16_t port, bool on)
+{
+	keep(arg, IO_V6, port, on);
+}
+
 static void link_release(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct packet_link *p = packet_link_of(l);
@@ -182,6 +207,16 @@ static void hear_udp_again(struct packet_link *p)
 		fds_close(p->deaf_udp[--p->n_deaf]);
 }
 
+static void keep_roce(struct packet_link *p)
+{
+	const struct ingress_ask a = ingress_ask_of(p);
+
+	pthread_mutex_lock(&p->ports_lock);
+	ingress_roce(&p->ingress, &a);
+	p->l.stats.kept = p->ingress.fd >= 0;
+	pthread_mutex_unlock(&p->ports_lock);
+}
+
 /* All processes that share the address hear of all packets. */
 static uw_status link_claim_packets(struct io_link *l, uint32_t qpn)
 {
@@ -197,6 +232,8 @@ static uw_status link_claim_packets(struct io_link *l, uint32_t qpn)
 		st = deafen(p, &p->ports6.at);
 	if (st)
 		hear_udp_again(p);
+	else
+		keep_roce(p);
 	return st;
 }
 
@@ -285,6 +322,7 @@ static void end(struct packet_link *p)
 {
 	close_socket(&p->wire);
 	close_socket(&p->local);
+	ingress_close(&p->ingress);
 	lo_close(&p->lo);
 	fds_close(p->bell);
 	hear_udp_again(p);
@@ -510,19 +548,34 @@ static uw_status open_sockets(struct packet_link *p)
 	}
 	open_local(p);
 	attach_filter(p);
+	p->ports.held = held;
+	p->ports6.held = held6;
 	p->ports.changed = p->ports6.changed = attach_filter;
 	p->ports.arg = p->ports6.arg = p;
 	join_groups(p);
 	return interface_bind(&p->interface, p->wire.fd);
 }
 
-static void say_choice(const struct packet_link *p)
+static void say_choice(const struct packet_link *p, int ingress)
 {
 	const struct interface *i = &p->interface;
 
-	uw_log("link %s: packet socket, MTU %u, %s, address %s", i->name, p->l.mtu,
+	uw_log("link %s: packet socket, MTU %u, %s, address %s, %s%s%s", i->name, p->l.mtu,
 	       p->merges ? "merged segments (TSO)" : "single segments",
-	       packet_shares(p) ? "shared with the kernel" : "of our own");
+	       packet_shares(p) ? "shared with the kernel" : "of our own",
+	       ingress ? "the host's IP stack sees our frames, too (nf_tables: "
+		       : "our frames kept from the host's IP stack",
+	       ingress ? strerror(ingress) : "", ingress ? ")" : "");
+}
+
+/* What a VLAN carries reaches the host's stack by another interface, if at all. 0 or an errno. */
+static int keep_frames(struct packet_link *p)
+{
+	const struct ingress_ask a = ingress_ask_of(p);
+	int err = p->tag_len ? EOPNOTSUPP : ingress_open(&p->ingress, &a);
+
+	p->l.stats.kept = !err;
+	return err;
 }
 
 static uw_status hold_ports(struct packet_link *p)
@@ -563,6 +616,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 {
 	struct packet_link *p = calloc(1, sizeof(*p));
 	uw_status st;
+	int err;
 
 	if (!p)
 		return UW_E_NOMEM;
@@ -570,6 +624,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 	p->l.env = *env;
 	p->wire.fd = p->local.fd = p->bell = p->members = p->members6 = -1;
 	lo_init(&p->lo);
+	ingress_init(&p->ingress);
 	pthread_mutex_init(&p->ports_lock, NULL);
 	p->pid = getpid();
 	st = bring_up(p, cfg);
@@ -577,8 +632,9 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		end(p);
 		return st;
 	}
+	err = keep_frames(p);
 	if (cfg->verbose)
-		say_choice(p);
+		say_choice(p, err);
 	*out = &p->l;
 	return UW_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "io/packet/frames.h"
 #include "io/packet/held_ports.h"
+#include "io/packet/ingress.h"
 #include "io/packet/interface.h"
 #include "io/packet/lo.h"
 #include "io/packet/rx_ring.h"
@@ -34,6 +35,7 @@ struct packet_link {
 	/* Of IPv4 (l.flags has IO_SHARED) and of IPv6 (IO_SHARED6). */
 	struct held_ports ports, ports6;
 	pthread_mutex_t ports_lock;
+	struct ingress ingress; /* under ports_lock */
 	/* sockets of the kernel's, members of our multicast groups, IPv4's and IPv6's; -1: none yet
 	 */
 	int members, members6;
