@@ -29,6 +29,8 @@
 	X(tcp_tx_cut) \
 	X(icmp_rx_refused) \
 	X(ip_conflicts) \
+	X(member_rx) \
+	X(member_tx) \
 	X(tcp_rx_copied_out) \
 	X(tcp_rx_no_memory) \
 	X(mpa_rx_fpdus) \

@@ -205,6 +205,10 @@ struct llp_ops {
 	 * TCP. */
 	uint8_t *(*packet_begin)(struct io_link *l, size_t *room);
 	void (*packet_end)(struct io_link *l, size_t n, const struct uw_ip *to, bool others);
+	/* Tell the network of the link that it is, or is no more, a member of a multicast group, as
+	 * long as it is one. Only for links that do not do it themselves (io_ops.group).
+	 * UW_E_NOMEM: too many groups. NULL: the transport does not. */
+	uw_status (*group)(struct io_link *l, const struct uw_ip *group, bool in);
 	/* Is the MAC known that packets to this address go to? If not, the network is asked for it;
 	 * of packets sent meanwhile only the last one waits. */
 	bool (*neighbour)(struct io_link *l, const struct uw_ip *to);

@@ -29,9 +29,11 @@ class Bridge(Veth):
             self.close()
             raise
 
+    kind = "mcast_snooping 0"
+
     def build(self):
         here = os.readlink("/proc/self/ns/net")
-        subprocess.run([self.ip, *"link add bridge type bridge mcast_snooping 0".split()], check=True)
+        subprocess.run([self.ip, *f"link add bridge type bridge {self.kind}".split()], check=True)
         subprocess.run([self.ip, *"link set bridge up".split()], check=True)
         for role, address in self.addresses.items():
             holder = subprocess.Popen(["unshare", "--net", "--", "sleep", "3600"], preexec_fn=die_with_parent)
@@ -43,9 +45,12 @@ class Bridge(Veth):
                 ([], f"link set {role} master bridge up"),
                 (self.prefix(role), "link set lo up"),
                 (self.prefix(role), "link set eth0 up"),
-                (self.prefix(role), f"address add {address}/24 dev eth0"),
+                *self.more(role, address),
             ):
                 subprocess.run([*where, self.ip, *words.split()], check=True)
+
+    def more(self, role, address):
+        return [(self.prefix(role), f"address add {address}/24 dev eth0")]
 
     def options(self, _role):
         return ["--link", "eth0"]
@@ -58,6 +63,52 @@ class Bridge(Veth):
         for holder in self.holders.values():
             holder.kill()
             holder.wait()
+
+
+class Snooping(Bridge):
+    """The bridge asks who is in which group, and sends to the members alone. The kernels have no address, so they tell
+    it nothing; the programs have a DPDK port."""
+
+    name = "snooping"
+    kind = "mcast_snooping 1 mcast_query_response_interval 100 mcast_last_member_interval 50"  # hundredths of a second
+    addresses = {"server": "10.77.4.1", "client": "10.77.4.2", "third": "10.77.4.3"}
+
+    def build(self):
+        super().build()
+        # It goes by what it hears from the response interval on that it had when it became the querier.
+        subprocess.run([self.ip, *"link set bridge type bridge mcast_querier 1".split()], check=True)
+
+    def more(self, role, _address):
+        return [([], f"link set {role} type bridge_slave mcast_flood off")]
+
+    def options(self, role):
+        return ["--link", "af_packet:eth0", "--ip", f"{self.addresses[role]}/24"]
+
+
+def ports_of(group):
+    """Where the bridge has seen members of it."""
+    out = subprocess.run([need("bridge"), "mdb", "show"], capture_output=True, text=True, check=True).stdout
+    return {line.split(" port ")[1].split()[0] for line in out.splitlines() if f" grp {group} " in line}
+
+
+class Members:
+    """mckey joins on two of three hosts; the bridge knows both, and neither when they have left."""
+
+    program, group = "mckey", "239.1.2.3"
+    flags = f"-m {group}, snooped"
+
+    def __call__(self, stage):
+        both = f"mckey -m {self.group} -C 20 -S 500"
+        server = stage.start("server", f"{both} -b {{server}}")
+        check(wait_until(lambda: ports_of(self.group) == {"server"}, 20), f"members: {ports_of(self.group)}")
+        client = stage.start("client", f"{both} -s -b {{client}}")
+        check(wait_until(lambda: ports_of(self.group) == {"server", "client"}, 20), f"members: {ports_of(self.group)}")
+        for program in (client, server):
+            rc = program.wait(60)
+            check(rc == 0, f"the {program.role} ended with exit code {rc}")
+            check(not program.our_lines(), f"the {program.role} complains: {program.our_lines()}")
+        check("data transfers completed" in server.out or "receiving data transfers" in server.out, "nothing was received")
+        check(wait_until(lambda: not ports_of(self.group), 20), f"who has left is a member: {ports_of(self.group)}")
 
 
 class Ring:
@@ -89,3 +140,4 @@ CASES = [
     Ring("rping", "rping -s -V -C 300 -S 4000", "rping -c -a NEXT -V -C 300 -S 4000"),
     *(Ring(f"ib_{name}", f"ib_{name} -R -n 300", f"ib_{name} -R -n 300 NEXT") for name in ("send_bw", "write_lat", "read_bw")),
 ]
+SNOOPED = [Members()]

@@ -333,7 +333,7 @@ GROUPS = {
     "stacks": [(Memif, STACKS), (Veth, STACKS_VETH)],
     "tshark": [(Memif, capture.MEMIF + roce_capture.MEMIF), (Veth, capture.VETH + roce_capture.VETH)],
     "routed": [(Routed, ROUTED)],
-    "bridge": [(bridge.Bridge, bridge.CASES)],
+    "bridge": [(bridge.Bridge, bridge.CASES), (bridge.Snooping, bridge.SNOOPED)],
     "narrow": [(Narrow, ROUTED)],
     "tso": [(Tap, capture.TAP)],
     "bad-input": [(Memif, bad_input.MEMIF), (Veth, bad_input.VETH)],

@@ -51,7 +51,7 @@ uw_status dgram_leave(struct conn_qp *q, const struct uw_ip *group, bool *last) 
 /* Any group that q is a member of; false: none. */
 bool dgram_some_group(struct conn_qp *q, struct uw_ip *out);
 /* No lock held; may block (io_ops.group). */
-uw_status dgram_tell_links(const struct stack *s, const struct uw_ip *group, bool in) UW_CHECK;
+uw_status dgram_tell_links(struct stack *s, const struct uw_ip *group, bool in) UW_CHECK;
 /* A packet to a group; sender: the QP of ours that sends it, NULL: it came from the link. */
 void dgram_group_packet(struct stack *s, const struct roce_packet *p, const struct conn_qp *sender);
 

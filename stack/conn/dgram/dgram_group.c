@@ -56,15 +56,31 @@ bool dgram_some_group(struct conn_qp *q, struct uw_ip *out)
 	return g;
 }
 
-uw_status dgram_tell_links(const struct stack *s, const struct uw_ip *group, bool in)
+/* No kernel does it for the link. */
+static uw_status tell_network(struct stack *s, struct io_link *l, const struct uw_ip *group,
+			      bool in)
+{
+	uw_status st;
+
+	if (!s->llp->group || (!uw_ip_is_v4(group) && !l->n_ip6))
+		return UW_OK;
+	sched_lock(&s->sched);
+	st = s->llp->group(l, group, in);
+	stack_flush(s);
+	sched_unlock(&s->sched);
+	return st;
+}
+
+uw_status dgram_tell_links(struct stack *s, const struct uw_ip *group, bool in)
 {
 	uw_status st = UW_OK;
 
 	for (unsigned i = 0; i < s->n_links && !st; i++) {
 		struct io_link *l = s->links[i];
 
-		if (l->ops->group && (!uw_ip_is_v4(group) || l->addr))
-			st = l->ops->group(l, group, in);
+		if (uw_ip_is_v4(group) && !l->addr)
+			continue;
+		st = l->ops->group ? l->ops->group(l, group, in) : tell_network(s, l, group, in);
 	}
 	return st;
 }

@@ -32,6 +32,7 @@
 #define UWARP_LWIP_EDGE_H
 
 #include "io/dad/dad.h"
+#include "io/member/member.h"
 #include "io/llp.h"
 #include "io/lwip/frame.h"
 #include "io/lwip/nif.h"
@@ -59,6 +60,7 @@ struct edge_link {
 	unsigned self_n;
 	struct io_frame *packet;    /* begun by edge_packet_begin */
 	struct dad_defence defence; /* defend.c */
+	struct members members;	    /* member.c */
 };
 
 /* The half-open connections of peers that share a group, the oldest first. */
@@ -231,6 +233,17 @@ unsigned edge_poll(void);
 bool edge_flush_links(void);
 void edge_timers(void);
 uint64_t edge_next_timer_us(void);
+
+/* ---- member.c ---------------------------------------------------------------------------- */
+
+/* llp_ops.group */
+uw_status edge_group(struct io_link *l, const struct uw_ip *group, bool in) UW_CHECK;
+/* True: the frame is a message of IGMP or MLD, and still the caller's. */
+bool edge_member_in(struct edge_link *el, const struct io_frame *f);
+/* Send the reports that are due. */
+void edge_member_timer(void);
+/* Microseconds until the next one; UINT64_MAX: none. */
+uint64_t edge_member_next_us(void);
 
 /* ---- defend.c ---------------------------------------------------------------------------- */
 

@@ -62,7 +62,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	if (edge_packet_rx(el, f))
 		return;
 	edge_defend(el, f);
-	if (!(l->flags & IO_P2P) && edge_icmp_in(f)) {
+	if (!(l->flags & IO_P2P) && (edge_icmp_in(f) || edge_member_in(el, f))) {
 		io_free_chain(f);
 		return;
 	}

@@ -34,6 +34,7 @@ const struct llp_ops llp_raw = {
 	.set_tos = edge_set_tos,
 	.neighbour = edge_neighbour,
 	.has_way = edge_nif_has_way,
+	.group = edge_group,
 	.packet_begin = edge_packet_begin,
 	.packet_end = edge_packet_end,
 	.prefetch = edge_prefetch,

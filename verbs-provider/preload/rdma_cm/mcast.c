@@ -12,13 +12,18 @@
 
 #define MULTICAST_QPN 0xffffffu
 
+/* On a host whose kernel has no IPv4 address getaddrinfo() makes ::ffff:239.1.2.3 of 239.1.2.3. */
 static bool is_multicast(const void *addr)
 {
 	const struct sockaddr_in *in = addr;
-	const struct sockaddr_in6 *in6 = addr;
+	const struct in6_addr *six = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+	uint32_t four = in->sin_addr.s_addr;
 
-	return in->sin_family == AF_INET ? IN_MULTICAST(ntohl(in->sin_addr.s_addr))
-					 : IN6_IS_ADDR_MULTICAST(&in6->sin6_addr);
+	if (in->sin_family != AF_INET && !IN6_IS_ADDR_V4MAPPED(six))
+		return IN6_IS_ADDR_MULTICAST(six);
+	if (in->sin_family != AF_INET)
+		memcpy(&four, six->s6_addr + 12, sizeof(four));
+	return IN_MULTICAST(ntohl(four));
 }
 
 /* As cm_id_get gives handles: the lowest free one. The caller holds cm.lock. */

@@ -20,9 +20,10 @@ static uint64_t next_of_tcp(void)
 
 uint64_t edge_next_timer_us(void)
 {
-	uint64_t tcp = next_of_tcp(), defence = edge_defend_next_us();
+	uint64_t tcp = next_of_tcp(), defence = edge_defend_next_us(),
+		 member = edge_member_next_us();
 
-	return LWIP_MIN(tcp, defence);
+	return LWIP_MIN(LWIP_MIN(tcp, defence), member);
 }
 
 #define PATIENT 8u /* below TCP_MAXRTX, at which lwIP gives up */
@@ -54,5 +55,6 @@ void edge_timers(void)
 	sys_check_timeouts();
 	edge_active_list_timer();
 	edge_defend_timer();
+	edge_member_timer();
 	edge.cfg.stats->tcp_assertions += lwip_assertions_take();
 }
