@@ -303,6 +303,8 @@ static const struct command {
 					      ID(rdma_ucm_resolve_addr), cm_cmd_resolve_addr),
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = ROW(rdma_ucm_join_mcast, ALL(rdma_ucm_join_mcast),
 					    ID(rdma_ucm_join_mcast), cm_cmd_join),
+	[CM_CMD_WRITE_EVENT] =
+		ROW(cm_write_event, ALL(cm_write_event), ID(cm_write_event), cm_cmd_write_event),
 };
 
 union any_command {

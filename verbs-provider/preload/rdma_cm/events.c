@@ -284,3 +284,21 @@ void cm_on_event(void *ctx, const struct uw_cm_event *ev)
 	if (!taken)
 		free(e);
 }
+
+/* As the kernel since 6.17: rdma_resolve_addrinfo tells of its result so. */
+int cm_cmd_write_event(const struct cm_call *c)
+{
+	const struct cm_write_event *cmd = c->in;
+	struct cm_event *e;
+
+	if (cmd->event != CM_EV_USER && cmd->event != CM_EV_INTERNAL)
+		return -EINVAL;
+	e = cm_event_new(c->id, (enum cm_event_type)cmd->event, (int)cmd->status);
+	if (!e)
+		return -ENOMEM;
+	memcpy(&e->resp.param, cmd->arg, sizeof(cmd->arg));
+	pthread_mutex_lock(&cm.lock);
+	cm_event_queue(e);
+	pthread_mutex_unlock(&cm.lock);
+	return 0;
+}

@@ -21,6 +21,7 @@
 #ifndef UWARP_RDMA_CM_H
 #define UWARP_RDMA_CM_H
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,7 +46,17 @@ enum cm_event_type {
 	CM_EV_ESTABLISHED = 9,
 	CM_EV_DISCONNECTED = 10,
 	CM_EV_MULTICAST_JOIN = 12,
+	CM_EV_USER = 18,     /* of the program's own making (rdma_write_cm_event) */
+	CM_EV_INTERNAL = 19, /* of librdmacm's: what it asked itself to tell the program */
 };
+
+/* RDMA_USER_CM_CMD_WRITE_CM_EVENT of Linux 6.17; other headers do not have it. */
+#define CM_CMD_WRITE_EVENT 24
+struct cm_write_event {
+	uint32_t id, reserved, event, status;
+	uint32_t arg[2];
+};
+static_assert(sizeof(struct cm_write_event) == 24, "the part that is used");
 
 enum { CM_QPT_RC = 2, CM_QPT_UD = 4 }; /* = IBV_QPT_* */
 
@@ -223,7 +234,7 @@ typedef int cm_cmd_fn(const struct cm_call *c);
 cm_cmd_fn cm_cmd_get_event, cm_cmd_query_route, cm_cmd_query, cm_cmd_init_qp_attr, cm_cmd_bind_ip,
 	cm_cmd_bind, cm_cmd_listen, cm_cmd_resolve_ip, cm_cmd_resolve_addr, cm_cmd_resolve_route,
 	cm_cmd_connect, cm_cmd_join, cm_cmd_join_ip, cm_cmd_leave, cm_cmd_accept, cm_cmd_reject,
-	cm_cmd_disconnect;
+	cm_cmd_disconnect, cm_cmd_write_event;
 
 /* Write the response to the program's address `to`, truncated to the room there, but at least
  * `least` octets. -ENOSPC, -EFAULT. */

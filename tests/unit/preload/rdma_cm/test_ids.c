@@ -49,7 +49,8 @@ static void framing(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(write(fd, &h, sizeof(h)), -1); /* promises more than there is */
 	assert_int_equal(errno, EINVAL);
-	assert_int_equal(cm_cmd(fd, 23, &l, sizeof(l), 0), -EINVAL);
+	assert_int_equal(cm_cmd(fd, 23, &l, sizeof(l), 0), -ENOSYS); /* services of a subnet */
+	assert_int_equal(cm_cmd(fd, 25, &l, sizeof(l), 0), -EINVAL);
 	assert_int_equal(cm_cmd(fd, ~0u, &l, sizeof(l), 0), -EINVAL);
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_LISTEN, &l, sizeof(l) - 1, 0), -EINVAL);
 	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_GET_OPTION, &l, sizeof(l), 0), -ENOSYS);
@@ -610,6 +611,58 @@ static void a_group_is_joined(void **state)
 	close(fd);
 }
 
+/* getaddrinfo() maps an address of IPv4 where the kernel has none of its own. */
+static void a_group_is_joined_by_its_mapped_address(void **state)
+{
+	struct rdma_ucm_create_id_resp r;
+	struct rdma_ucm_join_ip_mcast c = { .response = (uintptr_t)&r, .uid = 77 };
+	int fd = cm_node();
+
+	(void)state;
+	c.id = cm_create(fd, RDMA_PS_UDP);
+	assert_int_equal(cm_resolve(fd, c.id, INADDR_LOOPBACK, 7174, 100), 0);
+	cm_expect(fd, EV_ADDR_RESOLVED, 0);
+	c.addr = (struct sockaddr_in6){ .sin6_family = AF_INET6 };
+	memcpy(&c.addr.sin6_addr, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\x01\x02\x03", 16);
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &c, sizeof(c), sizeof(r)),
+			 -EINVAL);
+	c.addr.sin6_addr.s6_addr[12] = 239;
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &c, sizeof(c), sizeof(r)), 0);
+	assert_memory_equal(cm_expect(fd, 12, 0).param.ud.ah_attr.grh.dgid, &c.addr.sin6_addr, 16);
+	close(fd);
+}
+
+/* rdma_write_cm_event and rdma_resolve_addrinfo of librdmacm 60 and later. */
+static void events_that_programs_write(void **state)
+{
+	struct {
+		uint32_t id, reserved, event, status, arg[2];
+		uint8_t rest[280]; /* as long as the kernel's structure */
+	} c = { .status = 5, .arg = { 0x11111111, 0x22222222 } };
+	int fd = cm_node(), other = cm_node();
+	struct rdma_ucm_event_resp e;
+
+	(void)state;
+	c.id = cm_create(fd, RDMA_PS_TCP);
+	for (c.event = 18; c.event < 20; c.event++) {
+		assert_int_equal(cm_cmd(fd, 24, &c, sizeof(c), 0), 0);
+		e = cm_expect(fd, c.event, 5);
+		assert_int_equal(e.id, c.id);
+		assert_memory_equal(&e.param, c.arg, 8);
+	}
+	assert_int_equal(cm_cmd(fd, 24, &c, sizeof(c), 0), -EINVAL);
+	c.event = EV_ESTABLISHED;
+	assert_int_equal(cm_cmd(fd, 24, &c, sizeof(c), 0), -EINVAL);
+	c.event = 18;
+	assert_int_equal(cm_cmd(fd, 24, &c, 23, 0), -EINVAL);
+	assert_int_equal(cm_cmd(other, 24, &c, sizeof(c), 0), -EINVAL);
+	cm_expect_none(fd, 0);
+	assert_int_equal(cm_cmd(fd, 24, &c, sizeof(c), 0), 0); /* nobody fetches it */
+	assert_int_equal(cm_destroy(fd, c.id, NULL), 0);
+	close(fd);
+	close(other);
+}
+
 /* As with RoCE: rsockets makes an address handle of the path. An RNIC's RC id has none. */
 static void a_route_of_datagrams_has_a_path(void **state)
 {
@@ -707,6 +760,8 @@ int main(void)
 		cmocka_unit_test(ids_share_a_port_if_they_all_say_so),
 		cmocka_unit_test(datagram_ids),
 		cmocka_unit_test(a_group_is_joined),
+		cmocka_unit_test(a_group_is_joined_by_its_mapped_address),
+		cmocka_unit_test(events_that_programs_write),
 		cmocka_unit_test(a_route_of_datagrams_has_a_path),
 		cmocka_unit_test(attributes_of_a_datagram_qp),
 		cmocka_unit_test(notices),
