@@ -180,8 +180,8 @@ struct llp_ops {
 	/* Begin a segment. Returns where its octets go; *room: how many fit (the EMSS). NULL: no
 	 * room in the window, the queue or the frame pool; writable() follows. */
 	uint8_t *(*tx_begin)(struct llp_conn *c, size_t *room);
-	/* End the segment with n octets; 0 discards the segment. tx_flush or the next output sends
-	 * the segment. */
+	/* End the segment with n octets; 0 discards the segment. Until tx_flush, which sends it,
+	 * only these three are called: nothing comes in, and no timer runs. */
 	void (*tx_commit)(struct llp_conn *c, size_t n);
 	void (*tx_flush)(struct llp_conn *c);
 	/* The committed octets that the peer has not acknowledged. NULL: the transport does not

@@ -58,7 +58,7 @@ struct llp_conn {
 	uint32_t queued_seq;	   /* sequence number of `queued` */
 	size_t window_debt;	   /* octets in rx_queue that are still missing in pcb->rcv_wnd */
 	struct tcp_seg *tail; /* of unsent, between a commit and the next flush; NULL: not known */
-	struct tcp_seg *queued;	   /* the last segment that tx_queue.c queued; may be freed */
+	struct tcp_seg *queued;	   /* the last that tx_queue.c queued, maybe freed; NULL: unknown */
 	struct tcp_seg *sent;	   /* the last segment of pcb->unacked; NULL: not known */
 	struct rx_queue rx_queue;  /* octets that the user has not used up */
 	unsigned pinned;	   /* buffers of the link in rx_queue and pcb->ooseq */
@@ -235,7 +235,7 @@ struct io_frame *conn_long_alloc(struct llp_conn *c, uint32_t emss);
 struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t n);
 /* Where the next segment goes in the long one that was committed last; NULL: it has no room. Then n
  * octets are there; returns the EMSS of the long one. */
-uint8_t *conn_long_room(const struct llp_conn *c, uint32_t emss);
+uint8_t *conn_long_room(const struct llp_conn *c);
 uint32_t conn_long_grow(struct llp_conn *c, size_t n);
 /* A segment was committed, full or not. */
 void conn_long_note(struct llp_conn *c, bool full);

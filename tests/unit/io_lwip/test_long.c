@@ -238,6 +238,26 @@ static void in_a_recovery_all_are_single(void **state)
 	acknowledge(sent - 5);
 }
 
+/* The first piece of what was sent last is freed while the others are not acknowledged: nobody
+ * looks at it any more (AddressSanitizer would tell). */
+static void what_was_cut_is_not_the_last(void **state)
+{
+	uint32_t first;
+
+	(void)state;
+	warm_up();
+	first = p.ack;
+	assert_int_equal(burst(10, 0), 10);
+	sack(BED_MSS, 2 * BED_MSS);
+	acknowledge(9);
+	bed.sent = 0;
+	assert_in_range(burst(2, 0), 1, 2);
+	assert_int_equal(bed.out[0].seq, first + 10 * BED_MSS);
+	assert_int_equal(bed.out[0].first, 5 + 10);
+	p.ack = first;
+	acknowledge(sent - 5);
+}
+
 /* A peer may acknowledge any octet. What goes again begins where the FPDU does. */
 static void an_ack_within_a_segment(void **state)
 {
@@ -275,6 +295,18 @@ static void a_timeout_sends_the_first_that_is_missing(void **state)
 	assert_int_equal(bed.out[since + 1].n, BED_MSS);
 	assert_int_equal(bed.frames, 7); /* of what is acknowledged no piece was made */
 	acknowledge(7);
+}
+
+/* RFC 1122 §4.2.3.5: R2. */
+static void who_never_acknowledges_is_given_up(void **state)
+{
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	bed_pass(30000000);
+	assert_false(p.user->closed);
+	bed_pass(30000000);
+	assert_true(p.user->closed);
 }
 
 /* There is no memory for the segments of the wire: it is sent again as it was. */
@@ -363,9 +395,11 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_long_one_ends_with_a_short_one, up, down),
 	cmocka_unit_test_setup_teardown(acks_of_parts_count, up, down),
 	cmocka_unit_test_setup_teardown(in_a_recovery_all_are_single, up, down),
+	cmocka_unit_test_setup_teardown(what_was_cut_is_not_the_last, up, down),
 	cmocka_unit_test_setup_teardown(an_ack_within_a_segment, up, down),
 	cmocka_unit_test_setup_teardown(only_what_is_missing_is_sent_again, up, down),
 	cmocka_unit_test_setup_teardown(a_timeout_sends_the_first_that_is_missing, up, down),
+	cmocka_unit_test_setup_teardown(who_never_acknowledges_is_given_up, up, down),
 	cmocka_unit_test_setup_teardown(without_memory_all_of_it_goes_again, up, down),
 	cmocka_unit_test_setup_teardown(under_loss_all_arrives_as_it_was, up, down),
 };

@@ -70,12 +70,14 @@ struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t 
 	return small;
 }
 
-uint8_t *conn_long_room(const struct llp_conn *c, uint32_t emss)
+/* Between a commit and the flush no ACK comes and no timer runs (io/llp.h): the EMSS is the one
+ * that it was begun with, and nothing has been lost since. */
+uint8_t *conn_long_room(const struct llp_conn *c)
 {
 	const struct tcp_seg *seg = c->tail;
 	uint32_t cut = seg ? edge_cut(c->el, seg->p) : 0;
 
-	if (!cut || cut != emss || seg->len % cut || seg->len + cut > IO_LONG_MAX)
+	if (!cut || seg->len % cut || seg->len + cut > IO_LONG_MAX)
 		return NULL;
 	return (uint8_t *)seg->p->payload + seg->p->len;
 }
@@ -176,30 +178,24 @@ static void become(struct tcp_seg *seg, struct tcp_seg *first)
 	last->next = next;
 }
 
-/* Returns the last segment of the queue. */
-static struct tcp_seg *cut_queue(struct llp_conn *c, struct tcp_seg *queue)
+static void cut_queue(struct llp_conn *c, struct tcp_seg *queue)
 {
-	struct tcp_seg *last = NULL, *first;
-	unsigned n;
-
 	for (struct tcp_seg *s = queue; s; s = s->next) {
 		uint32_t cut = edge_cut(c->el, s->p);
+		struct tcp_seg *first;
+		unsigned n;
 
-		last = s;
 		first = cut && s->len > cut ? pieces_of(c, s, cut, &n) : NULL;
 		if (!first)
 			continue;
 		become(s, first);
 		c->pcb->snd_queuelen = (u16_t)(c->pcb->snd_queuelen + n - 1);
 	}
-	return last;
 }
 
 void conn_long_cut(struct llp_conn *c)
 {
-	struct tcp_seg *sent = cut_queue(c, c->pcb->unacked);
-	struct tcp_seg *unsent = cut_queue(c, c->pcb->unsent);
-
-	c->queued = unsent ? unsent : sent;
-	c->tail = c->sent = NULL;
+	cut_queue(c, c->pcb->unacked);
+	cut_queue(c, c->pcb->unsent);
+	c->queued = c->sent = NULL; /* which is the last one is not known any more */
 }

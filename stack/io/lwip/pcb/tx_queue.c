@@ -133,7 +133,7 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 	}
 	c->probe_us = 0;
 	*room = n;
-	at = c->cuts && conn_loss_calm(c, n) ? conn_long_room(c, n) : NULL;
+	at = c->cuts ? conn_long_room(c) : NULL;
 	c->growing = at;
 	if (at)
 		return at;
