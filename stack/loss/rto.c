@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss/rto.h"
 
-#define BACKOFF_MAX  16u
+#define DOUBLED_MOST 16u
 #define FLOOR_MAX_US 200000u /* with the delayed ACK of every common system below it */
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -25,7 +25,7 @@ uint64_t rto_us(const struct rto *t, const struct loss_config *cfg, const struct
 		     larger(larger(cfg->granularity_us, 4 * r->var_us), t->floor_us);
 	else
 		us = cfg->rto_first_us;
-	us <<= t->backoff;
+	us <<= t->backoff < DOUBLED_MOST ? t->backoff : DOUBLED_MOST;
 	return us < cfg->rto_max_us ? us : cfg->rto_max_us;
 }
 
@@ -42,8 +42,7 @@ void rto_restart(struct rto *t, uint64_t now_us)
 
 void rto_fired(struct rto *t, uint64_t now_us)
 {
-	if (t->backoff < BACKOFF_MAX)
-		t->backoff++;
+	t->backoff++;
 	t->base_us = now_us;
 }
 

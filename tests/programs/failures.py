@@ -179,21 +179,26 @@ class Kills(Case):
 class Killed(Case):
     """The server is killed, and nothing tells but its silence."""
 
+    env, least = QUICK, 0
+
     def play(self):
-        server, client = self.pair(self.flags_of_client, env=QUICK)
+        server, client = self.pair(self.flags_of_client)
         time.sleep(0.3)
         at = now_ms()
         server.kill()
         server.wait(5)
-        client.wait(GIVE_UP + 5 + BUSY)
-        self.heard_within(client, at, self.bound)
+        client.wait(self.bound + 5 + BUSY)
+        took = self.heard_within(client, at, self.bound)
+        check(took >= self.least, f"the client heard of it after {took:.1f} s, sooner than {self.least:g} s")
 
 
 class Stopped(Case):
     """The server is stopped for a while and goes on: nobody's connection ends."""
 
+    env = None
+
     def play(self):
-        server, client = self.pair("-p 2000 -f 2000")
+        server, client = self.pair("-p 2000 -f 2000", env=self.env)
         time.sleep(0.3)
         server.kill(signal.SIGSTOP)
         time.sleep(5)
@@ -428,6 +433,7 @@ MEMIF = [
     Ends("the peer closes"),
     TakenOver("address taken over by another process"),
     Stopped("SIGSTOP for 5 s"),
+    Stopped("SIGSTOP for 5 s, of which 2 s end a silent connection", env=QUICK),
     Overflow("CQ of 8 for 64 requests"),
     Unmapped("memory unmapped before it is deregistered"),
     LittleMemory("ulimit -v of 64 to 600 MiB"),
@@ -452,5 +458,6 @@ PACKET = [
 PACKET_OWN = [
     Killed("server killed, busy connection, its own address", flags_of_client="-p 1000", bound=GIVE_UP + 1),
     Killed("server killed, idle connection, its own address", flags_of_client="-q", bound=GIVE_UP + 1),
+    Killed("server killed, idle connection, 4 s as by default", flags_of_client="-q", bound=8.5, least=6, env={}),
     TakenOver("address taken over by another process"),
 ]

@@ -173,6 +173,18 @@ static void suspect_path(const struct conn_loss *k)
 	edge.suspects = true;
 }
 
+/* lwIP gives a peer up after TCP_MAXRTX timeouts without an answer, which is 40 s. Who lets a
+ * silence last for longer (llp_config.keepalive_ms, doc/adr/0037) gets as many more as that takes:
+ * RFC 1122 §4.2.3.5, "R1 and R2 are to be configurable". */
+static u8_t count_for_lwip(unsigned timeouts, uint64_t longest_us)
+{
+	uint64_t more = 2 * 1000ull * edge.cfg.keepalive_ms / longest_us;
+
+	if (timeouts >= TCP_MAXRTX + more)
+		return TCP_MAXRTX;
+	return (u8_t)LWIP_MIN(timeouts, TCP_MAXRTX - 1);
+}
+
 void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 {
 	uint64_t timeouts = k->loss.stats.timeouts;
@@ -186,8 +198,7 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 		edge.cfg.stats->tcp_timeouts++;
 		conn_tell(k->c, LLP_RTO,
 			  (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
-		/* lwIP gives a peer up after TCP_MAXRTX of them without an answer. */
-		k->c->pcb->nrtx = (u8_t)LWIP_MIN(k->loss.rto.backoff, UINT8_MAX);
+		k->c->pcb->nrtx = count_for_lwip(k->loss.rto.backoff, k->loss.cfg->rto_max_us);
 		suspect_path(k);
 	}
 	go_on(k, false);

@@ -44,6 +44,7 @@ static void it_backs_off_to_its_limit(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		rto_fired(&t, 5000);
 	assert_int_equal(rto_us(&t, &cfg, &r), cfg.rto_max_us);
+	assert_int_equal(t.backoff, 101); /* io/lwip/loss_send.c counts on */
 	rto_restart(&t, 6000);
 	assert_int_equal(rto_us(&t, &cfg, &r), 100 + cfg.rto_min_us);
 }
