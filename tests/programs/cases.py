@@ -11,6 +11,7 @@ import capture
 import cmless
 import failures
 import flood_cases
+import hostile_cases
 import kept
 import lifecycle
 import local_cases
@@ -345,7 +346,7 @@ GROUPS = {
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
     "apps-valkey": [(Memif, valkey_cases.CASES)],
-    "flood": [(Packet, flood_cases.CASES)],
+    "flood": [(Packet, flood_cases.CASES), (PacketOwn, hostile_cases.CASES), (PacketSix, hostile_cases.SHARED)],
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
     "failures": [(Memif, failures.MEMIF), (Packet, failures.PACKET), (PacketOwn, failures.PACKET_OWN)],
     "stat": [(Memif, stat_cases.MEMIF), (Packet, stat_cases.PACKET)],
