@@ -91,7 +91,8 @@ static struct conn *take_first(struct stack *s)
 	return c;
 }
 
-/* Those that are on the list now, in their order; one that is not done goes to the end of it. */
+/* Those that are on the list now, in their order; one that is not done goes to the end of it. One
+ * that cannot send has its turn, too: where the link is behind, none of thousands can. */
 static void send_waiting(struct stack *s)
 {
 	const struct conn *last = s->tx_last;
@@ -100,10 +101,9 @@ static void send_waiting(struct stack *s)
 
 	while (s->tx_first && c != last && turns < ROUND_CONNS) {
 		c = take_first(s);
-		if (!conn_send_unsent(c) || !c->qp)
-			continue;
 		turns++;
-		conn_qp_transmit(c->qp);
+		if (conn_send_unsent(c) && c->qp)
+			conn_qp_transmit(c->qp);
 	}
 }
 

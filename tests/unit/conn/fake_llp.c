@@ -120,6 +120,7 @@ static void resume(struct llp_conn *c)
 static uint8_t *tx_begin(struct llp_conn *c, size_t *room)
 {
 	assert_false(c->closed || c->aborted);
+	fake_llp.begins++;
 	*room = c->room_octets;
 	return c->room ? segment : NULL;
 }

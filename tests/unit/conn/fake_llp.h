@@ -41,6 +41,7 @@ struct fake_llp {
 	unsigned listen_fails_at; /* that call of listen(), counted from 1; 0: none */
 	uw_status connect;	  /* what connect() returns */
 	unsigned connects;
+	unsigned begins;		     /* calls of tx_begin() */
 	void (*on_flush)(void);		     /* when the links are flushed; NULL: nothing */
 	bool no_way;			     /* has_way() says no to each address */
 	uint16_t taken_port;		     /* port_free() says no to it; network order */

@@ -114,6 +114,34 @@ static void a_round_has_so_many_connections(void **state)
 	close_bench(b);
 }
 
+/* Many came up while the link is behind: a round asks a few of them, not each one, and in turn. */
+static void a_round_asks_so_many_that_wait(void **state)
+{
+	struct world *w = world_open(1);
+	struct conn *c[ROUND + N];
+	const uint8_t frame[10] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < ROUND + N; i++) {
+		c[i] = conn_create(world_stack(w, 0), CONN_INITIATOR);
+		c[i]->llp = fake_llp_conn(c[i]);
+		c[i]->llp->room = 0;
+		assert_status(conn_send_frame(c[i], frame, sizeof(frame)), UW_OK);
+	}
+	fake_llp.begins = 0;
+	stack_transmit(world_stack(w, 0));
+	assert_int_equal(fake_llp.begins, ROUND);
+	for (unsigned i = 0; i < ROUND + N; i++)
+		c[i]->llp->room = 1;
+	stack_transmit(world_stack(w, 0));
+	assert_int_equal(c[ROUND]->llp->n_sent, sizeof(frame)); /* those of before come later */
+	assert_int_equal(c[ROUND - 1]->llp->n_sent, 0);
+	stack_transmit(world_stack(w, 0));
+	for (unsigned i = 0; i < ROUND + N; i++)
+		assert_int_equal(c[i]->llp->n_sent, sizeof(frame));
+	world_close(w);
+}
+
 static void without_room_it_waits(void **state)
 {
 	struct bench *b = open_bench(2);
@@ -251,6 +279,7 @@ int main(void)
 		cmocka_unit_test(a_turn_has_so_many_segments),
 		cmocka_unit_test(turns_go_round),
 		cmocka_unit_test(a_round_has_so_many_connections),
+		cmocka_unit_test(a_round_asks_so_many_that_wait),
 		cmocka_unit_test(without_room_it_waits),
 		cmocka_unit_test(who_ends_leaves_the_list),
 		cmocka_unit_test(a_frame_is_sent_in_pieces),

@@ -104,16 +104,18 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 		e->id->events_reported++;
 		if (e->mc)
 			e->mc->events_reported++;
-		cm_file_signal(file);
 		note_reader(file, e);
 		*out = e;
 	}
+	cm_file_signal(file);
 	pthread_mutex_unlock(&cm.lock);
 	return err;
 }
 
 /* Wait until there is something in the queue, or as long as a blocking or non-blocking read of the
- * descriptor would: signals, O_NONBLOCK and thread cancellation act as on the kernel's. */
+ * descriptor would: signals, O_NONBLOCK and thread cancellation act as on the kernel's. The octet
+ * is out of the pipe then. take() comes next, and puts one back if events are left: before it, that
+ * would be an octet to write and to read again for each event. */
 static int wait_for_event(struct cm_file *file, int fd)
 {
 	int was, err;
@@ -131,10 +133,8 @@ static int wait_for_event(struct cm_file *file, int fd)
 		fd_obj_revive(&file->obj);
 	pthread_mutex_lock(&cm.lock);
 	file->waiting--;
-	if (n > 0) {
+	if (n > 0)
 		file->signalled = false;
-		cm_file_signal(file);
-	}
 	if (err && file->closed) /* between the look at the queue and the wait: look again */
 		err = 0;
 	pthread_mutex_unlock(&cm.lock);
