@@ -37,6 +37,8 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_count(&r, "wrong", b->wrong);
 	report_count(&r, "split", o->place == PLACE_BOTH ? b->split : 0);
 	report_cpu(&r, t, cpu);
+	if (b->no_memory)
+		log_line("%lu writes found no memory; give the server more --pages", b->no_memory);
 	return report_close(&r, &o->common, b->reads);
 }
 

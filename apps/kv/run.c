@@ -39,6 +39,9 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	}
 	report_count(&r, "wrong", b->wrong);
 	report_cpu(&r, t, cpu);
+	if (b->no_memory)
+		log_line("%lu writes found no memory; give the server more --memory or --buckets",
+			 b->no_memory);
 	return report_close(&r, &o->common, b->reads);
 }
 

@@ -80,6 +80,8 @@ def memory(play):
     """A server that has no pages left says so, and what it has is right."""
     got = fresh(play, "--keys 1000 --page 256 --pages 200", "--keys 1000 --mix D --scans 10 -n 60K")
     check(got["no_memory"] > 0 and got["wrong"] == 0, str(got))
+    said = f"{got['no_memory']} writes found no memory"
+    check(any(said in p.err for p in play.programs), "the client does not say so")
 
 
 def planted(play):

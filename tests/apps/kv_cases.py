@@ -79,6 +79,8 @@ def memory(play):
     server = play.serve("uwarp-kv serve --memory 8Mi --buckets 256")
     got = play.ask(f"{RUN} --load --verify --keys 9000 --value 1000-3000 --mix A --deletes 4 -n 20K")
     check(got["no_memory"] > 0, "nothing ran out")
+    said = f"{got['no_memory']} writes found no memory"
+    check(said in play.programs[-1].err, f"it says '{play.programs[-1].err}'")
     check(got["hits"] > 0 and got["wrong"] == 0, str(got))
     play.end(server)
 

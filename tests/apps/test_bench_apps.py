@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(TOP, "tools"))
 
-from bench import apps, apps_plots, goals, rounds  # noqa: E402
+from bench import apps, apps_plots, goals, process, rounds  # noqa: E402
 from bench.process import Failed, Unavailable  # noqa: E402
 
 CSV = "program,get,window,mops,get_p50_us\nuwarp-kv,reads,1,0.2,4\nuwarp-kv,rpc,1,0.3,3\nuwarp-kv,reads,4,0.4,9\n"
@@ -31,7 +31,7 @@ class Goals(unittest.TestCase):
         keys = {p.key for p in apps.apps(types.SimpleNamespace(made={}))}
         for goal in (*apps.goals(), *apps.model_goals(), *apps.place_goals()):
             self.assertIn(goal.over, keys)
-            self.assertIn(goal.under, keys)
+            self.assertIn(goal.under, {None, *keys})
 
     def test_no_two_probes_have_one_name(self):
         keys = [p.key for p in apps.apps(types.SimpleNamespace(made={}))]
@@ -46,6 +46,47 @@ class Goals(unittest.TestCase):
     def test_a_part_alone_has_its_goals_alone(self):
         series = {k: s for k, s in measured().items() if k.startswith("seq")}
         self.assertEqual(len(apps.verdicts(series)), 6)
+
+
+    def test_a_goal_may_be_of_one_thing_alone(self):
+        own = f"kv-own-cpu/uwarp/reads/{apps.VALUE}"
+        for value, verdict in ((0.4, goals.PASS), (30.0, goals.MISS)):
+            rows = {r["what"]: r for r in apps.verdicts(measured(**{own: value}))}
+            self.assertEqual(rows["% of a core, the server's own threads, GETs by reads"]["verdict"], verdict)
+
+
+class Splits(unittest.TestCase):
+    def test_they_begin_with_what_each_did_alone(self):
+        self.assertEqual(apps.splits({"host": 0.3, "soc": 0.1})[0], 0.75 * apps.TREE_KEYS)
+        self.assertEqual(len(set(apps.splits({"host": 0.3, "soc": 0.1}))), len(apps.PLACE_MORE))
+        self.assertEqual(set(apps.splits({"host": 1.0, "soc": 0.0})), {apps.TREE_KEYS})
+
+    def test_without_that_there_is_none(self):
+        for alone in ({}, {"host": 0.3}, {"soc": 0.3}):
+            with self.assertRaisesRegex(Failed, "alone"):
+                apps.splits(alone)
+
+
+class OwnThreads(unittest.TestCase):
+    def test_threads_with_other_names_do_not_count(self):
+        """One that spins beside one that sleeps."""
+        spin = (
+            "import ctypes, threading, time\n"
+            "def spin():\n"
+            "    ctypes.CDLL(None).prctl(15, b'stack', 0, 0, 0)\n"
+            "    while True: pass\n"
+            "threading.Thread(target=spin, daemon=True).start()\n"
+            "print('ready', flush=True)\n"
+            "time.sleep(60)\n"
+        )
+        with process.Group() as group:
+            program = group.start([sys.executable, "-c", spin])
+            process.wait_until(lambda: program.threads_seconds("stack") > 0.5, 60)
+            with open(f"/proc/{program.pid}/comm", encoding="utf-8") as f:
+                own = f.read().strip()
+            self.assertGreater(program.threads_seconds("stack"), 0.5)
+            self.assertLess(program.threads_seconds(own), program.threads_seconds("stack"))
+            self.assertEqual(program.threads_seconds("nobody"), 0.0)
 
 
 class Csv(unittest.TestCase):

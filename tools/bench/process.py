@@ -119,6 +119,15 @@ class Program:
         except OSError:
             return False
 
+    def threads_seconds(self, name):
+        """CPU time of its threads with this name, to the nanosecond."""
+        tasks = f"/proc/{self.pid}/task"
+        try:
+            found = [t for t in os.listdir(tasks) if read_text(f"{tasks}/{t}/comm").strip() == name]
+            return sum(int(read_text(f"{tasks}/{t}/schedstat").split()[0]) for t in found) / 1e9
+        except (OSError, IndexError):
+            return 0.0
+
     def cpu_seconds(self):
         """User and system time of all its threads, as yet or in all."""
         if not self.running():
