@@ -27,6 +27,7 @@
 	X(tcp_path_shorter) \
 	X(tcp_black_holes) \
 	X(tcp_tx_cut) \
+	X(tcp_stalled) \
 	X(icmp_rx_refused) \
 	X(ip_conflicts) \
 	X(member_rx) \
@@ -77,6 +78,7 @@
 	X(cm_closed) \
 	X(conn_bad_state) \
 	X(conn_silent_dropped) \
+	X(conn_stalled) \
 	X(conn_silent_refused) \
 	X(post_inline) \
 	X(post_ring) \

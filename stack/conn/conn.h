@@ -86,8 +86,11 @@ struct conn {
 	bool rnr_for_ever;	/* a Send may wait for a receive without a limit */
 	unsigned borrowed_port; /* local port from ports_borrow(); 0: none */
 	uint64_t rnr_until_us;	/* RNR_WAITS: when the wait ends */
-	uint64_t deadline_us;	/* connecting, closing: when to give up; 0: never */
-	uint64_t nudge_us;	/* PEER_SILENT: when to send something; 0: never */
+	/* connecting, disconnecting, closing: when to give up; 0: never */
+	uint64_t deadline_us;
+	uint32_t came_in;  /* disconnecting: octets that came, modulo 2^32 */
+	uint32_t progress; /* disconnecting: disconnect.c */
+	uint64_t nudge_us; /* PEER_SILENT: when to send something; 0: never */
 	/* responder that may not send before the first FPDU of the peer: when to check; 0: never */
 	uint64_t gate_us;
 	/* connecting: before this time a refused connect is tried again */
@@ -136,6 +139,15 @@ uw_status conn_send_frame(struct conn *c, const uint8_t *frame, size_t n) UW_CHE
 bool conn_send_unsent(struct conn *c);
 /* Hand segments of the QP to TCP, as long as there is room and it is this connection's turn. */
 void conn_send_stream(struct conn *c);
+
+/* ---- disconnect.c --------------------------------------------------------------------------- */
+
+/* Close the connection, which is streaming, once everything posted is sent and answered. If a
+ * second passes in which the peer takes nothing and sends nothing, the connection is reset, and
+ * requests that are not done are flushed. DISCONNECTED follows either way. */
+uw_status conn_disconnect(struct conn *c) UW_CHECK;
+/* Disconnecting, and deadline_us has come. */
+void conn_disconnect_timer(struct conn *c);
 
 /* ---- drop.c ------------------------------------------------------------------------------- */
 

@@ -202,7 +202,6 @@ int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 static int disconnect_locked(struct uw_ep *ep)
 {
 	struct conn *c = ep->conn;
-	int err;
 
 	if (!c || c->state == CONN_ENDED)
 		return -ENOTCONN;
@@ -210,9 +209,7 @@ static int disconnect_locked(struct uw_ep *ep)
 		return 0;
 	if (c->state != CONN_STREAMING || !c->qp)
 		return -ENOTCONN;
-	err = conn_errno(qp_modify(&c->qp->qp, UW_QPS_SQD));
-	conn_qp_transmit(c->qp);
-	return err;
+	return conn_errno(conn_disconnect(c));
 }
 
 int uw_ep_disconnect(struct uw_ep *ep)

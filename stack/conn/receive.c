@@ -42,6 +42,8 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	if (q->peer_ops && q->qp.state == UW_QPS_RTR)
 		q->peer_ops->heard(q);
 	st = stream_rx(q, in, &used);
+	if (q->qp.fin_wanted)
+		c->came_in += (uint32_t)used;
 	if (st) {
 		conn_qp_down(q, st);
 		return used;

@@ -68,6 +68,8 @@ static void give_up(struct conn *c, uint64_t now)
 	c->deadline_us = 0;
 	if (c->state == CONN_CONNECTING || c->state == CONN_RETRY)
 		conn_startup_failed(c, UW_E_TIMEOUT);
+	else if (c->state == CONN_STREAMING && c->qp)
+		conn_disconnect_timer(c);
 	else if (c->state == CONN_CLOSING && c->qp)
 		conn_qp_down(c->qp, UW_OK);
 }

@@ -283,6 +283,55 @@ static void test_but_not_for_long(void **state)
 	stop(t);
 }
 
+/* A posts more than B's window and B posts no receive. B's end hears of A's soon all the same: as a
+ * program would that waits for it and nothing else. */
+static void ends_behind_a_closed_window(struct sim_options o, int (*end)(struct bench *t))
+{
+	struct bench *t = start(o);
+	struct uw_wc wc;
+
+	for (unsigned i = 0; i < 16; i++)
+		send_at(t, i, 0, SIZE / 4);
+	sim_run_us(&t->s, 3 * SECOND);
+	assert_int_equal(end(t), 0);
+	assert_true(sim_until(&t->s, disconnected, &t->s.a, 2 * SECOND));
+	assert_true(sim_until(&t->s, disconnected, &t->s.b, 4 * SECOND));
+	for (unsigned i = 0; i < 16; i++) {
+		wc = sim_wc(&t->s, t->s.a.scq);
+		assert_int_equal(wc.wr_id, i);
+	}
+	assert_int_equal(wc.status, UW_WC_WR_FLUSH_ERR);
+	stop(t);
+}
+
+static int by_disconnect(struct bench *t)
+{
+	return uw_ep_disconnect(t->s.a.ep);
+}
+
+static int by_error(struct bench *t)
+{
+	return uw_qp_modify(t->s.a.qp, UW_QPS_ERR);
+}
+
+static void test_a_disconnect_behind_a_closed_window(void **state)
+{
+	(void)state;
+	for (unsigned direct = 0; direct < 2; direct++)
+		ends_behind_a_closed_window(
+			(struct sim_options){ .rnr_for_ever = true, .mtu = 9000, .direct = direct },
+			by_disconnect);
+}
+
+static void test_an_error_behind_a_closed_window(void **state)
+{
+	(void)state;
+	for (unsigned direct = 0; direct < 2; direct++)
+		ends_behind_a_closed_window(
+			(struct sim_options){ .rnr_for_ever = true, .mtu = 9000, .direct = direct },
+			by_error);
+}
+
 static void test_destroyed_while_it_waits(void **state)
 {
 	struct bench *t = start((struct sim_options){ 0 });
@@ -367,6 +416,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_or_none),
 		cmocka_unit_test(test_a_fin_waits_behind_it),
 		cmocka_unit_test(test_but_not_for_long),
+		cmocka_unit_test(test_a_disconnect_behind_a_closed_window),
+		cmocka_unit_test(test_an_error_behind_a_closed_window),
 		cmocka_unit_test(test_destroyed_while_it_waits),
 		cmocka_unit_test(test_srq),
 	};

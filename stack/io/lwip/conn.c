@@ -99,6 +99,38 @@ void conn_detach(struct tcp_pcb *pcb)
 	conn_own(pcb, NULL);
 }
 
+/* RFC 9293 §3.10.7.4: a peer takes an RST within its window alone. lwIP counts the octet with which
+ * it probes a closed window as sent. */
+static void reset(struct tcp_pcb *pcb)
+{
+	u32_t end = pcb->lastack + pcb->snd_wnd;
+
+	if (pcb->state >= ESTABLISHED && (int32_t)(pcb->snd_nxt - end) > 0)
+		pcb->snd_nxt = end;
+	tcp_abort(pcb);
+}
+
+#define STALLED_POLLS 4u /* of lwIP, half a second apart */
+
+/* RFC 9293 §3.8.6.1: a peer that answers probes and takes nothing may keep a connection open for
+ * ever. This one has no user any more, and the peer's waits to hear of it. */
+static err_t on_poll_closing(void *arg, struct tcp_pcb *pcb)
+{
+	struct llp_conn *c = conn_of(pcb);
+
+	(void)arg;
+	if (pcb->snd_wnd >= pcb->mss || pcb->lastack != c->closing_ack) {
+		c->closing_ack = pcb->lastack;
+		c->stalled = 0;
+		return ERR_OK;
+	}
+	if (++c->stalled < STALLED_POLLS)
+		return ERR_OK;
+	edge.cfg.stats->tcp_stalled++;
+	reset(pcb);
+	return ERR_ABRT;
+}
+
 /* What lwIP has yet to do, it does without us; until the pcb is freed its segments are found. */
 static void part(struct llp_conn *c)
 {
@@ -111,6 +143,7 @@ static void part(struct llp_conn *c)
 	c->end = CONN_DETACHED;
 	c->prefetch_list = (struct uw_prefetch_list){ 0 };
 	conn_own(pcb, c);
+	tcp_poll(pcb, on_poll_closing, 1);
 	tcp_close(pcb);
 }
 
@@ -133,7 +166,7 @@ err_t conn_callback_end(struct llp_conn *c)
 	}
 	conn_discard(c);
 	conn_detach(pcb);
-	tcp_abort(pcb);
+	reset(pcb);
 	return ERR_ABRT;
 }
 
@@ -186,7 +219,7 @@ void edge_abort(struct llp_conn *c)
 	conn_activate(c);
 	conn_discard(c);
 	conn_detach(pcb);
-	tcp_abort(pcb);
+	reset(pcb);
 }
 
 /* What the process sent before it died has arrived, and its Sends were completed: a user that waits

@@ -44,6 +44,7 @@ struct llp_conn {
 	struct llp_conn *before;   /* the one in front of it on tcp_active_pcbs; only a hint */
 	struct llp_conn *next_ack; /* edge.acks */
 	uint8_t end;		   /* enum conn_end */
+	uint8_t stalled;	   /* CONN_DETACHED: polls without progress, the window closed */
 	bool ack_due;		   /* on edge.acks */
 	bool prompt;		   /* the peer waits for our ACK: none may wait for a timer */
 	uint8_t acks_postponed;	   /* how often, since the last one (rx.c) */
@@ -71,6 +72,7 @@ struct llp_conn {
 	uint8_t head[CONN_HEAD];   /* Ethernet and IPv4 headers; lengths and ids are filled in */
 
 	uint64_t probe_wait_us; /* between two window probes */
+	uint32_t closing_ack;	/* CONN_DETACHED: what was acknowledged at the last poll */
 	uint64_t override_us;	/* when to send into a window that is below a segment; 0: no need */
 	struct llp_conn *next, **link;			  /* edge.conns or edge.detached */
 	struct llp_conn *keepalive_next, *keepalive_prev; /* edge.keepalive, while in_keepalive */
