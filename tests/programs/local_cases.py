@@ -45,7 +45,7 @@ class Verbs:
         server.until_link_up()
         options = ["--transport", "socket", "--ip", stage.address("server")]
         client = stage.start("client", f"rping -c -a {{server}} -p 7301 -V -S {self.size} -C 200", options=options)
-        check(client.wait(20) == 0, "the exchange does not come to its end")
+        check(client.wait(60) == 0, "the exchange does not come to its end")
         check(server.poll() is None, "the server ended")
         server.stop()
 
