@@ -47,8 +47,10 @@ uw_status conn_disconnect(struct conn *c)
 {
 	uw_status st = qp_modify(&c->qp->qp, UW_QPS_SQD);
 
+	if (st)
+		return st;
 	conn_qp_transmit(c->qp);
 	if (c->state == CONN_STREAMING && c->qp && !c->deadline_us)
 		wait_for_progress(c);
-	return st;
+	return UW_OK;
 }

@@ -113,13 +113,15 @@ static void reset(struct tcp_pcb *pcb)
 #define STALLED_POLLS 4u /* of lwIP, half a second apart */
 
 /* RFC 9293 §3.8.6.1: a peer that answers probes and takes nothing may keep a connection open for
- * ever. This one has no user any more, and the peer's waits to hear of it. */
+ * ever. This one has no user any more, and the peer's waits to hear of it. A peer that has
+ * acknowledged all, and our FIN, has heard: an RST would take from it what it still holds. */
 static err_t on_poll_closing(void *arg, struct tcp_pcb *pcb)
 {
 	struct llp_conn *c = conn_of(pcb);
 
 	(void)arg;
-	if (pcb->snd_wnd >= pcb->mss || pcb->lastack != c->closing_ack) {
+	if (pcb->snd_wnd >= pcb->mss || pcb->lastack != c->closing_ack ||
+	    !(pcb->unsent || pcb->unacked)) {
 		c->closing_ack = pcb->lastack;
 		c->stalled = 0;
 		return ERR_OK;
