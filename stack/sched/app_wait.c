@@ -12,12 +12,13 @@
  * us in a virtual machine. Otherwise two processes that wake each other would never see each other
  * look.
  */
-#define LOOK_MAX_US 200u
-#define LOOK_MIN_US 25u	    /* the first one that grows */
-#define FRAME_US    20u	    /* after a frame at least, since the rest of a message may follow */
-#define SOON_US	    300u    /* a wait that ended so soon was worth a longer look */
-#define LATE_US	    1000u   /* one that lasted so long was not worth any */
-#define NO_LOOK_US  100000u /* after a long yield: sleep at once for so long */
+#define LOOK_MAX_US   200u
+#define LOOK_MIN_US   25u     /* the first one that grows */
+#define FRAME_US      20u     /* after a frame at least, since the rest of a message may follow */
+#define SOON_US	      300u    /* a wait that ended so soon was worth a longer look */
+#define LATE_US	      1000u   /* one that lasted so long was not worth any */
+#define NO_LOOK_US    100000u /* after a long yield: sleep at once for so long */
+#define ASKS_TO_YIELD 4u      /* waits of no time in a row that brought nothing */
 
 static __thread uint32_t look_us;
 static __thread uint64_t no_look_until_us;
@@ -80,8 +81,25 @@ static uint64_t yield(struct sched *s, uint64_t now)
 	return after;
 }
 
+/* Who asks again and again without waiting does wait, perhaps for a process that needs this core.
+ * Valkey does so while one of its clients has no room for an answer. */
+static void ask_once(struct sched *s, const struct uw_wait *w)
+{
+	static __thread unsigned asks;
+	bool frames = run_if_free(s);
+
+	asks = frames || has_event(w) ? 0 : asks + 1;
+	if (asks && asks % ASKS_TO_YIELD == 0)
+		sched_yield();
+}
+
 void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us)
 {
+	if (!limit_us) {
+		ask_once(s, w);
+		return;
+	}
+
 	uint64_t begin = sched_now_us(s), now = begin, since = begin;
 	bool any = false;
 

@@ -61,7 +61,41 @@ static void pass(struct bed *b, uint64_t us)
 	atomic_fetch_add(&b->w.now_us, us);
 }
 
+/* Instead of libc's. */
+static unsigned yields;
+
+int sched_yield(void)
+{
+	yields++;
+	return 0;
+}
+
 /* ---- sleeping and ringing ------------------------------------------------------------------ */
+
+/* A program may wait by asking in a loop: others need the core meanwhile. */
+static void who_asks_in_vain_yields(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	yields = 0;
+	for (unsigned i = 0; i < 40; i++)
+		sched_app_look(b.s, &b.wait, 0);
+	assert_in_range(yields, 2, 20);
+	yields = 0;
+	for (unsigned i = 0; i < 40; i++) { /* it gets what it asks for */
+		atomic_store(&b.w.f[0].frames, 1);
+		sched_app_look(b.s, &b.wait, 0);
+	}
+	assert_int_equal(yields, 0);
+	for (unsigned i = 0; i < 40; i++) {
+		atomic_fetch_add(&b.events, 1);
+		sched_app_look(b.s, &b.wait, 0);
+	}
+	assert_int_equal(yields, 0);
+	close_bed(&b);
+}
 
 static void a_peer_rings_the_descriptor(void **state)
 {
@@ -427,6 +461,7 @@ static void no_ring_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_asks_in_vain_yields),
 		cmocka_unit_test(a_peer_rings_the_descriptor),
 		cmocka_unit_test(work_of_this_process_rings_it_as_well),
 		cmocka_unit_test(frames_that_came_before_are_no_sleep),

@@ -343,11 +343,8 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
 	ssize_t n = -EBADF;
 
-	atomic_fetch_add(&o->octets, (int64_t)len);
 	if (o->fd >= 0 && mark_matches(o, o->fd))
 		n = pipe_write(o, buf, len);
-	if (n < 0)
-		atomic_fetch_sub(&o->octets, (int64_t)len);
 	/* release: who has seen the count finds the record */
 	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
 	return n;
@@ -355,11 +352,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
-	ssize_t n = o->fd >= 0 && mark_matches(o, o->fd) ? pipe_read(o, buf, len) : -EBADF;
-
-	if (n > 0)
-		atomic_fetch_sub(&o->octets, n);
-	return n;
+	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_read(o, buf, len) : -EBADF;
 }
 
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len)
@@ -398,7 +391,6 @@ static int new_file(struct fd_obj *o, bool nonblock)
 
 	drop_wfd(o);
 	fd = fd_obj_pipe(o);
-	atomic_store(&o->octets, 0);
 	if (fd >= 0 && nonblock)
 		raw_fcntl(fd, F_SETFL, O_NONBLOCK);
 	return fd;

@@ -49,9 +49,6 @@ struct fd_class {
 struct fd_obj {
 	const struct fd_class *cls;
 	atomic_uint refs;
-	/* Octets in the pipe, or more: what other ways of reading than our read() took is still
-	 * counted. Written before they are, so 0 says that the pipe is empty. */
-	_Atomic int64_t octets;
 	/* the program set O_NONBLOCK, by fcntl() or ioctl() of libc */
 	atomic_bool nonblock;
 	/* all fields below: under fdtab_lock() */
@@ -118,7 +115,7 @@ int fd_obj_pipe(struct fd_obj *o);
 void fd_obj_revive(struct fd_obj *o);
 
 /* As fdtab_get(), but does not compare the open file. For callers that only call fd_obj_send(),
- * which compares. */
+ * which compares, or to which it does not matter. */
 struct fd_obj *fdtab_get_unchecked(int fd);
 
 /* Write to, or read from, the pipe of o. Never blocks. Returns the number of octets or a negative

@@ -170,14 +170,20 @@ static int poll_until(struct pollfd *fds, nfds_t n, uint64_t deadline, const sig
 	return next_fn()->ppoll(fds, n, waits_left(deadline, &t), mask);
 }
 
+/* The wait's result where ppoll() returned r. */
+static int told(const struct waits *w, int r)
+{
+	return r > 0 && w->ask ? w->ask(w->arg, w->mask) : r;
+}
+
 static int poll_plainly(const struct waits *w)
 {
-	return poll_until(w->fds, w->n, w->deadline, w->mask);
+	return told(w, poll_until(w->fds, w->n, w->deadline, w->mask));
 }
 
 static int poll_now(const struct waits *w)
 {
-	return poll_until(w->fds, w->n, 0, w->mask);
+	return w->ask ? w->ask(w->arg, w->mask) : poll_until(w->fds, w->n, 0, w->mask);
 }
 
 static int sleep_plainly(const struct waits *w)
@@ -242,7 +248,7 @@ static int sleep_with(const struct waits *w, const struct uw_wait *how)
 		return r;
 	if (how->fd[0] >= 0 && fds[w->n].revents)
 		drain(how->fd[0]);
-	return results(w->fds, fds, w->n);
+	return told(w, results(w->fds, fds, w->n));
 }
 
 /* Sleep once, in one of the ways. 0: look again. */
@@ -276,7 +282,8 @@ static int ask_after_look(const struct waits *w, struct uw_wait *how, uint64_t *
 		return 0;
 	how->seen = events();
 	*asked_us = now;
-	return poll_now(w);
+	/* ppoll() first: epoll_pwait() lets no signal in where it does not wait */
+	return told(w, poll_until(w->fds, w->n, 0, w->mask));
 }
 
 static int look_and_sleep(const struct waits *w, struct uw_wait *how)
@@ -327,7 +334,8 @@ static int wait_masked(const struct waits *w, struct uw_wait *how)
  * served. */
 static int poll_round(const struct waits *w, struct uw_wait *how)
 {
-	return look(how, 0) && events() != how->seen ? poll_now(w) : 0;
+	look(how, 0);
+	return poll_now(w);
 }
 
 /* First the descriptors, since an event that came while the program polled its queues would not end
@@ -339,10 +347,12 @@ static int poll_driving(const struct waits *w)
 	int r;
 
 	how.seen = at_first;
+	if (!w->deadline)
+		return poll_round(w, &how);
 	r = poll_now(w);
 	if (r)
 		return r;
-	r = waits_left_us(w->deadline) ? wait_masked(w, &how) : poll_round(w, &how);
+	r = wait_masked(w, &how);
 	how.seen = at_first;
 	if (r > 0)
 		done(&how);

@@ -41,6 +41,10 @@ struct waits {
 	nfds_t n;
 	uint64_t deadline;    /* of waits_deadline() */
 	const sigset_t *mask; /* as for ppoll(), or NULL */
+	/* What the descriptors have now, and the result of the wait; NULL: ppoll(). For one that
+	 * poll() reports alone, and that is asked by a call of its own. */
+	int (*ask)(void *arg, const sigset_t *mask);
+	void *arg;
 };
 
 /* When a wait ends that begins now: in microseconds of the monotonic clock; 0: at once;
@@ -50,7 +54,7 @@ uint64_t waits_deadline(const struct timespec *timeout);
 uint64_t waits_left_us(uint64_t deadline);
 struct timespec *waits_left(uint64_t deadline, struct timespec *t);
 
-/* As ppoll(). */
+/* As ppoll(); with `ask` what that returned. */
 int waits_poll(const struct waits *w);
 
 #endif

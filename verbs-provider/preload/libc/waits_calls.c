@@ -29,23 +29,6 @@ static bool is_blocking(int fd)
 	return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* What is read of a channel is counted off. A program that reads until there is nothing more asks
- * for a second record after each one: where the pipe is known to be empty, without the kernel. */
-static ssize_t read_now(struct fd_obj *o, int fd, void *buf, size_t len)
-{
-	ssize_t n;
-
-	if (atomic_load_explicit(&o->nonblock, memory_order_relaxed) && len &&
-	    atomic_load(&o->octets) == 0) {
-		errno = EAGAIN;
-		return -1;
-	}
-	n = next_fn()->read(fd, buf, len);
-	if (n > 0)
-		atomic_fetch_sub(&o->octets, n);
-	return n;
-}
-
 /* The kernel's, which libc has no type for. */
 struct action {
 	void (*handler)(int);
@@ -92,31 +75,26 @@ static bool wait_to_read(int fd)
 	return waits_poll(&w) >= 0 || errno != EINTR || !read_is_interrupted();
 }
 
-static void put(void *o)
+/* Is it a channel, and not known not to block? The file is not looked at: whatever has the number
+ * by now, a wait until there is something to read and the kernel's read() are right for it. */
+static bool may_wait_in_read(int fd)
 {
-	fd_obj_put(o);
-}
+	struct fd_obj *o = fdtab_get_unchecked(fd);
+	bool yes;
 
-static ssize_t read_channel(struct fd_obj *o, int fd, void *buf, size_t len)
-{
-	if (!atomic_load_explicit(&o->nonblock, memory_order_relaxed) && is_blocking(fd) &&
-	    !wait_to_read(fd))
-		return -1;
-	/* Where signals of both kinds are handled, this waits without the stack once. */
-	return read_now(o, fd, buf, len);
+	if (!o)
+		return false;
+	yes = o->cls->is_channel && !atomic_load_explicit(&o->nonblock, memory_order_relaxed);
+	fd_obj_put(o);
+	return yes;
 }
 
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct fd_obj *o = waits_has(fd) ? fdtab_get(fd) : NULL;
-	ssize_t n;
-
-	if (LIKELY(!o))
-		return next_fn()->read(fd, buf, len);
-	pthread_cleanup_push(put, o);
-	n = o->cls->is_channel ? read_channel(o, fd, buf, len) : next_fn()->read(fd, buf, len);
-	pthread_cleanup_pop(1);
-	return n;
+	/* Where signals of both kinds are handled, this waits without the stack once. */
+	if (UNLIKELY(waits_has(fd)) && may_wait_in_read(fd) && is_blocking(fd) && !wait_to_read(fd))
+		return -1;
+	return next_fn()->read(fd, buf, len);
 }
 
 /* ---- poll ---------------------------------------------------------------------------------- */
@@ -174,19 +152,29 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return r;
 }
 
-/* Wait until epoll has something, then ask it. It has nothing if another thread took that. */
-static int epoll_until(int epfd, struct epoll_event *events, int n, uint64_t deadline,
-		       const sigset_t *mask)
+struct epoll_call {
+	int epfd, n;
+	struct epoll_event *events;
+};
+
+static int ask_epoll(void *arg, const sigset_t *mask)
 {
-	struct pollfd p = { .fd = epfd, .events = POLLIN };
-	const struct waits w = { .fds = &p, .n = 1, .deadline = deadline, .mask = mask };
+	const struct epoll_call *c = arg;
+
+	return next_fn()->epoll_pwait(c->epfd, c->events, c->n, 0, mask);
+}
+
+/* Wait until epoll has something. It has nothing if another thread took that. */
+static int epoll_until(struct epoll_call *c, uint64_t deadline, const sigset_t *mask)
+{
+	struct pollfd p = { .fd = c->epfd, .events = POLLIN };
+	const struct waits w = {
+		.fds = &p, .n = 1, .deadline = deadline, .mask = mask, .ask = ask_epoll, .arg = c
+	};
 	int r;
 
 	do {
 		r = waits_poll(&w);
-		if (r <= 0)
-			return r;
-		r = next_fn()->epoll_pwait(epfd, events, n, 0, mask);
 	} while (!r && waits_left_us(deadline));
 	return r;
 }
@@ -195,7 +183,9 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int ms, cons
 {
 	if (LIKELY(!waits_has(epfd)) || n <= 0)
 		return next_fn()->epoll_pwait(epfd, events, n, ms, mask);
-	return epoll_until(epfd, events, n, deadline_of_ms(ms), mask);
+	struct epoll_call c = { epfd, n, events };
+
+	return epoll_until(&c, deadline_of_ms(ms), mask);
 }
 
 EXPORT int epoll_wait(int epfd, struct epoll_event *events, int n, int ms)
@@ -218,7 +208,9 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struc
 		errno = EINVAL;
 		return -1;
 	}
-	return epoll_until(epfd, events, n, waits_deadline(timeout), mask);
+	struct epoll_call c = { epfd, n, events };
+
+	return epoll_until(&c, waits_deadline(timeout), mask);
 }
 
 /* ---- select -------------------------------------------------------------------------------- */

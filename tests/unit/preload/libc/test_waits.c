@@ -584,6 +584,26 @@ static void closed_ones_are_told(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
+/* A file that has the number of a channel that was closed behind our back is read as any other. */
+static void another_file_under_its_number_is_read(void **state)
+{
+	struct bed *b = *state;
+	char octets[16];
+	int p[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(fcntl(b->channel, F_SETFL, i ? O_NONBLOCK : 0), 0);
+		assert_int_equal(pipe(p), 0);
+		assert_int_equal(write(p[1], "0123456789", 10), 10);
+		assert_int_equal(syscall(SYS_dup3, p[0], b->channel, 0), b->channel);
+		assert_int_equal(read(b->channel, octets, sizeof(octets)), 10);
+		close(b->channel);
+		close(p[0]);
+		close(p[1]);
+		b->channel = new_channel();
+	}
+}
+
 /* The program closes descriptors that it does not know, and opens a file under the number. */
 static void what_is_not_ours_is_not_read(void **state)
 {
@@ -754,6 +774,7 @@ int main(void)
 #if !defined(__SANITIZE_THREAD__)
 		TEST(a_child_waits_by_itself),
 #endif
+		TEST(another_file_under_its_number_is_read),
 		TEST(what_is_not_ours_is_not_read), /* last: it ends such waits for good */
 	};
 
