@@ -9,8 +9,10 @@
 /* Preamble, FCS and inter-frame gap: what a frame takes on an Ethernet beside its octets. */
 #define WIRE_EXTRA 24u
 #define WIRE_MIN   (60u + WIRE_EXTRA)
-/* What a port's transmit ring holds. More than this stays with whoever sends. */
-#define QUEUE 128u
+/* What a port's transmit ring holds, and how long it may take to send: frames of 64 KiB would wait
+ * for a second otherwise. More than this stays with whoever sends. */
+#define QUEUE	 128u
+#define QUEUE_NS 5000000u
 
 struct rate_link {
 	struct link_filter filter; /* first: an io_link * is a rate_link * */
@@ -36,6 +38,11 @@ static uint64_t duration_ns(const struct rate_link *r, const struct io_frame *f)
 	if (octets < WIRE_MIN)
 		octets = WIRE_MIN;
 	return octets * 8 * 1000000000 / r->filter.l.bps;
+}
+
+static bool is_full(const struct rate_link *r, uint64_t now)
+{
+	return r->count == QUEUE || (r->count && r->free_ns - now >= QUEUE_NS);
 }
 
 /* Those whose time has come go to the link. */
@@ -65,7 +72,7 @@ static unsigned rate_tx(struct io_link *l, struct io_frame **v, unsigned n)
 	before = r->count;
 	if (r->free_ns < now)
 		r->free_ns = now;
-	while (taken < n && r->count < QUEUE) {
+	while (taken < n && !is_full(r, now)) {
 		unsigned at = (r->head + r->count++) % QUEUE;
 
 		r->free_ns += duration_ns(r, v[taken]);

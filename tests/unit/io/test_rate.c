@@ -23,8 +23,7 @@ static uint64_t now_us(void *arg)
 	return now_ns(arg) / 1000;
 }
 
-/* 1 Gb/s: a frame takes 10 us. */
-static void open_net(struct net *n)
+static void open_net_of(struct net *n, uint64_t bps)
 {
 	const struct loop_config cfg = { .mtu = 1500,
 					 .addr = { htonl(0x0a000001), htonl(0x0a000002) },
@@ -37,7 +36,13 @@ static void open_net(struct net *n)
 	assert_status(loop_open_pair(&cfg, NULL, pair), UW_OK);
 	n->a = pair[0];
 	n->b = pair[1];
-	assert_status(rate_open(n->a, 1000000000, now_ns, n, &n->limited), UW_OK);
+	assert_status(rate_open(n->a, bps, now_ns, n, &n->limited), UW_OK);
+}
+
+/* 1 Gb/s: a frame takes 10 us. */
+static void open_net(struct net *n)
+{
+	open_net_of(n, 1000000000);
 }
 
 static unsigned offer(struct net *n, unsigned count)
@@ -171,6 +176,25 @@ static void a_full_queue_takes_no_more_and_loses_nothing(void **state)
 	close_net(&n);
 }
 
+/* 10 Mb/s: a frame takes 1 ms, and 5 ms of them may wait. A frame that takes longer goes alone. */
+static void a_queue_is_as_long_as_its_time(void **state)
+{
+	struct net n;
+
+	(void)state;
+	open_net_of(&n, 10000000);
+	assert_int_equal(offer(&n, 100), 5);
+	assert_true(n.limited->stats.tx_full > 0);
+	assert_int_equal(arrived_by(&n, 999999), 0);
+	assert_int_equal(offer(&n, 1), 1);
+	assert_int_equal(offer(&n, 1), 0);
+	assert_int_equal(arrived_by(&n, 10000000), 6);
+	close_net(&n);
+	open_net_of(&n, 1000000);
+	assert_int_equal(offer(&n, 100), 1);
+	close_net(&n);
+}
+
 static void what_still_waits_is_given_back_at_the_end(void **state)
 {
 	struct net n;
@@ -206,6 +230,7 @@ int main(void)
 		cmocka_unit_test(a_sleeping_stack_is_woken_for_a_frame_that_waits),
 		cmocka_unit_test(an_idle_port_saves_nothing_up),
 		cmocka_unit_test(a_full_queue_takes_no_more_and_loses_nothing),
+		cmocka_unit_test(a_queue_is_as_long_as_its_time),
 		cmocka_unit_test(what_still_waits_is_given_back_at_the_end),
 		cmocka_unit_test(a_rate_is_a_number_with_a_unit),
 	};
