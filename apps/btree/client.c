@@ -38,10 +38,6 @@ static int open_memory(struct btree_client *c, struct link *l)
 
 static int check_offer(const struct btree_client *c, const struct link *l)
 {
-	if (l->offer.magic != BTREE_MAGIC) {
-		log_line("what listens there is no uwarp-btree");
-		return -EPROTO;
-	}
 	if (c->options->way == BY_MAIL && !l->offer.mail) {
 		log_line("the server does not look into mailboxes; start it with --mail, or use "
 			 "--by "
@@ -54,7 +50,8 @@ static int check_offer(const struct btree_client *c, const struct link *l)
 static int open_link(struct btree_client *c, struct link *l, const struct server_name *to)
 {
 	unsigned window = c->options->common.window;
-	struct conn_wish wish = { .cq = c->comp.cq,
+	struct conn_wish wish = { .service = BTREE_SERVICE,
+				  .cq = c->comp.cq,
 				  .sends = 4 * window + SIGNAL_EACH,
 				  .receives = window + 1,
 				  .inline_data = BTREE_MESSAGE,
@@ -65,8 +62,7 @@ static int open_link(struct btree_client *c, struct link *l, const struct server
 
 	if (err)
 		return err;
-	l->wish = (struct btree_wish){ .magic = BTREE_MAGIC,
-				       .window = window,
+	l->wish = (struct btree_wish){ .window = window,
 				       .base = (uintptr_t)l->replies.base,
 				       .rkey = l->replies.mr->rkey };
 	memcpy(hello.octets, &l->wish, sizeof(l->wish));

@@ -58,7 +58,7 @@ static int open_box(struct box *b, const struct server *s)
 {
 	uint32_t window = b->wish.window;
 
-	if (b->wish.magic != BTREE_MAGIC || !window || window > WINDOW_MAX)
+	if (!window || window > WINDOW_MAX)
 		return -EINVAL;
 	b->number = malloc(window * sizeof(*b->number));
 	if (!b->number)
@@ -93,8 +93,7 @@ static int join(struct session *s, struct hello *hello)
 		return err;
 	}
 	s->user = b;
-	offer = (struct btree_offer){ .magic = BTREE_MAGIC,
-				      .page = bs->tree.page,
+	offer = (struct btree_offer){ .page = bs->tree.page,
 				      .base = (uintptr_t)bs->memory.base,
 				      .rkey = bs->memory.mr->rkey,
 				      .mail_rkey = b->memory.mr->rkey,
@@ -141,13 +140,16 @@ static int scan(struct btree_server *bs, struct box *b, const struct mail *call,
 		       : 0;
 }
 
-static void answer(struct box *b, const struct mail *call, struct mail *reply)
+/* `out` may be where the client can write: only what is complete goes there, and is not read again.
+ */
+static void answer(struct box *b, const struct mail *call, struct mail *out)
 {
 	struct btree_server *bs = b->session->server->user;
 	uint64_t value = call->value;
+	struct mail reply;
 	int err = -EINVAL;
 
-	*reply = (struct mail){ .key = call->key, .number = call->number, .slot = call->slot };
+	reply = (struct mail){ .key = call->key, .number = call->number, .slot = call->slot };
 	switch (call->type) {
 	case MAIL_GET:
 		err = tree_get(&bs->tree, call->key, &value);
@@ -159,14 +161,15 @@ static void answer(struct box *b, const struct mail *call, struct mail *reply)
 		err = tree_delete(&bs->tree, call->key);
 		break;
 	case MAIL_SCAN:
-		err = scan(bs, b, call, reply);
+		err = scan(bs, b, call, &reply);
 		break;
 	default:
 		break;
 	}
-	reply->value = value;
-	reply->status = (uint32_t)-err;
-	mail_seal(reply, MAIL_REPLY);
+	reply.value = value;
+	reply.status = (uint32_t)-err;
+	mail_seal(&reply, MAIL_REPLY);
+	memcpy(out, &reply, sizeof(reply));
 }
 
 /* By SEND. */
@@ -289,10 +292,12 @@ int btree_serve(const struct btree_options *o)
 	struct server_ops ops = {
 		.join = join, .handle = handle, .leave = leave, .look = o->mail ? look : NULL
 	};
-	struct server_config config = { .host = o->common.bind,
+	struct server_config config = { .service = BTREE_SERVICE,
+					.host = o->common.bind,
 					.port = o->common.server.port,
 					.workers = o->common.threads,
 					.events = o->common.events,
+					.spin = o->mail,
 					.message = BTREE_MESSAGE,
 					.slots = SLOTS };
 	struct btree_server bs = { .options = o };

@@ -37,11 +37,11 @@ static int open_memory(struct kv_client *c)
 
 int kv_client_open(struct kv_client *c, const struct kv_client_config *config)
 {
-	struct kv_wish wish = { .magic = KV_MAGIC,
-				.window = config->window,
+	struct kv_wish wish = { .window = config->window,
 				.value_max = config->value_max,
 				.coordinator = config->coordinator };
-	struct conn_wish conn = { .cq = config->comp->cq,
+	struct conn_wish conn = { .service = KV_SERVICE,
+				  .cq = config->comp->cq,
 				  .sends = 3 * config->window,
 				  .receives = config->window + 1,
 				  .inline_data = 256,
@@ -59,10 +59,6 @@ int kv_client_open(struct kv_client *c, const struct kv_client_config *config)
 		return err;
 	err = conn_open(&c->conn, config->device, &config->server, &conn, &hello);
 	memcpy(&c->offer, hello.octets, sizeof(c->offer));
-	if (!err && c->offer.magic != KV_MAGIC) {
-		log_line("what listens there is no uwarp-kv");
-		err = -EPROTO;
-	}
 	return err;
 }
 
@@ -221,7 +217,10 @@ static int finish(struct kv_client *c, unsigned slot, int status, const uint8_t 
 static int on_value(struct kv_client *c, unsigned slot, const struct kv_reply *r)
 {
 	const struct kv_record *record = get_record(c, slot);
+	const uint32_t fixed = sizeof(*r) - sizeof(r->head);
 
+	if (r->head.length < fixed || (!r->in_room && r->value_length > r->head.length - fixed))
+		return -EPROTO;
 	if (!r->in_room)
 		return finish(c, slot, 0, (const uint8_t *)(r + 1), r->value_length);
 	if (!get_is_right(c, slot, r->in_room)) {

@@ -28,9 +28,9 @@
 #define FRESH_US     20000u
 #define FRESH_ROUNDS 50u
 
-/* A worker's connection to the host. Its slots are those of the worker's messages. */
+/* A worker's connection to the host. Its slots are those of the worker's messages, and its
+ * completions come with the clients'. */
 struct runner {
-	struct comp comp;
 	struct kv_client host;
 	struct message message[SLOTS];
 };
@@ -203,20 +203,24 @@ static uint32_t handle(struct session *s, struct message *m)
 	return SERVER_LATER;
 }
 
-static void look(struct worker *w)
+static bool take(struct worker *w, const struct ibv_wc *wc)
 {
 	struct front *f = w->server->user;
 	struct runner *r = &f->runner[w->index];
-	struct ibv_wc wc[16];
-	int n;
 
-	if (conn_flush(&r->host.conn, NULL))
+	if (wc->qp_num != r->host.conn.qp->qp_num)
+		return false;
+	if (kv_client_take(&r->host, wc))
 		lose_host(f);
-	n = comp_wait(&r->comp, wc, 16, 0);
-	for (int i = 0; i < n; i++)
-		if (kv_client_take(&r->host, &wc[i]))
-			lose_host(f);
-	if (conn_flush(&r->host.conn, NULL))
+	return true;
+}
+
+/* What the round has made for the host. */
+static void look(struct worker *w)
+{
+	struct front *f = w->server->user;
+
+	if (conn_flush(&f->runner[w->index].host.conn, NULL))
 		lose_host(f);
 }
 
@@ -229,8 +233,8 @@ static int join(struct session *s, struct hello *hello)
 	struct kv_offer offer = f->offer;
 
 	memcpy(&wish, hello->octets, sizeof(wish));
-	if (wish.magic != KV_MAGIC || wish.value_max > VALUE_MAX)
-		return -EINVAL;
+	if (wish.value_max > VALUE_MAX)
+		return -EMSGSIZE;
 	offer.base = (uintptr_t)f->index.base;
 	offer.rkey = f->index.mr->rkey;
 	offer.staging = 0;
@@ -246,20 +250,28 @@ static void leave(struct session *s)
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-static int open_runner(struct front *f, struct runner *r)
+static int start(struct worker *w)
 {
+	struct front *f = w->server->user;
+	struct runner *r = &f->runner[w->index];
 	struct kv_client_config config = { .common = &f->options.common,
 					   .server = f->options.common.server,
 					   .device = &f->server.device,
-					   .comp = &r->comp,
+					   .comp = &w->comp,
 					   .window = SLOTS,
 					   .way = KV_READS,
 					   .value_max = VALUE_MAX,
 					   .done = done,
 					   .arg = r };
-	int err = comp_open(&r->comp, &f->server.device, KV_CLIENT_CQE * SLOTS, false);
 
-	return err ? err : kv_client_open(&r->host, &config);
+	return kv_client_open(&r->host, &config);
+}
+
+static void stop(struct worker *w)
+{
+	struct front *f = w->server->user;
+
+	kv_client_close(&f->runner[w->index].host);
 }
 
 static int open_copy(struct front *f)
@@ -295,10 +307,6 @@ static void close_front(struct front *f)
 		f->stop = true;
 		pthread_join(f->thread, NULL);
 	}
-	for (unsigned i = 0; f->runner && i < f->options.common.threads; i++) {
-		kv_client_close(&f->runner[i].host);
-		comp_close(&f->runner[i].comp);
-	}
 	kv_client_close(&f->fresh);
 	comp_close(&f->comp);
 	region_close(&f->index);
@@ -308,14 +316,21 @@ static void close_front(struct front *f)
 
 int kv_front(const struct kv_options *o)
 {
-	static const struct server_ops ops = {
-		.join = join, .handle = handle, .leave = leave, .look = look
-	};
-	struct server_config config = { .host = o->common.bind,
+	static const struct server_ops ops = { .join = join,
+					       .handle = handle,
+					       .leave = leave,
+					       .start = start,
+					       .stop = stop,
+					       .take = take,
+					       .look = look };
+	struct server_config config = { .service = KV_SERVICE,
+					.host = o->common.bind,
 					.port = o->soc_port ? o->soc_port : o->common.server.port,
 					.workers = o->common.threads,
+					.events = o->common.events,
 					.message = KV_MESSAGE,
-					.slots = SLOTS };
+					.slots = SLOTS,
+					.entries = KV_CLIENT_CQE * SLOTS };
 	struct front f = { .options = *o, .stop = true };
 	int err = server_open(&f.server, &config, &ops);
 
@@ -328,8 +343,6 @@ int kv_front(const struct kv_options *o)
 		f.stop = false;
 		err = open_copy(&f);
 	}
-	for (unsigned i = 0; !err && i < o->common.threads; i++)
-		err = open_runner(&f, &f.runner[i]);
 	if (!err)
 		err = server_run(&f.server);
 	if (!err && f.alone)

@@ -156,14 +156,16 @@ static void *work(void *arg)
 
 int mover_hear(struct mover *m, struct span counts)
 {
-	const struct kv_hot *h = counts.p;
+	struct kv_hot h; /* they may lie anywhere */
 
-	if (counts.n % sizeof(*h))
+	if (counts.n % sizeof(h))
 		return -EINVAL;
 	pthread_mutex_lock(&m->lock);
-	for (uint32_t i = 0; i < counts.n / sizeof(*h); i++)
-		if (h[i].length >= KV_KEY_MIN && h[i].length <= KV_KEY_MAX)
-			hot_hear(&m->hot, &h[i]);
+	for (uint32_t at = 0; at < counts.n; at += sizeof(h)) {
+		memcpy(&h, (const uint8_t *)counts.p + at, sizeof(h));
+		if (h.length >= KV_KEY_MIN && h.length <= KV_KEY_MAX)
+			hot_hear(&m->hot, &h);
+	}
 	pthread_mutex_unlock(&m->lock);
 	return 0;
 }

@@ -33,8 +33,9 @@ static int open_stages(struct stages *st, const struct kv_server *kv, const stru
 	st->count = w->window;
 	st->size = kv_stage_size(w->value_max);
 	st->coordinator = w->coordinator;
-	if (w->magic != KV_MAGIC || !w->window || w->value_max > kv->options->value_max ||
-	    (uint64_t)st->count * st->size > STAGING_MAX)
+	if (w->value_max > kv->options->value_max)
+		return -EMSGSIZE;
+	if (!w->window || (uint64_t)st->count * st->size > STAGING_MAX)
 		return -EINVAL;
 	return region_open(&st->memory, d, (size_t)st->count * st->size, REGION_WRITE);
 }
@@ -57,8 +58,7 @@ static int join(struct session *s, struct hello *hello)
 		return err;
 	}
 	s->user = st;
-	offer = (struct kv_offer){ .magic = KV_MAGIC,
-				   .rkey = kv->memory.mr->rkey,
+	offer = (struct kv_offer){ .rkey = kv->memory.mr->rkey,
 				   .base = (uintptr_t)kv->memory.base,
 				   .buckets = kv->store.buckets,
 				   .shard = kv->store.shard,
@@ -164,25 +164,47 @@ static int freeze(struct store *st, struct span key)
 		       : 0;
 }
 
-static uint32_t answer(struct session *s, const struct kv_call *c, uint32_t length,
-		       struct kv_reply *r)
+/* The call as it lies in so many octets; its head and key as they are used. */
+struct request {
+	struct kv_call call;
+	struct span value;
+	uint8_t key[KV_KEY_MAX];
+};
+
+/* What lies in a stage may be written to while it is looked at: head and key are copied, and what
+ * is done goes by the copies. A value that changes is its writer's affair. */
+static bool take_call(struct request *q, const uint8_t *at, uint32_t length)
+{
+	if (length < sizeof(q->call))
+		return false;
+	memcpy(&q->call, at, sizeof(q->call));
+	if (q->call.key_length > KV_KEY_MAX ||
+	    length - sizeof(q->call) < (uint64_t)q->call.key_length + q->call.value_length)
+		return false;
+	at += sizeof(q->call);
+	memcpy(q->key, at, q->call.key_length);
+	q->value = (struct span){ at + q->call.key_length, q->call.value_length };
+	return true;
+}
+
+static uint32_t answer(struct session *s, const uint8_t *at, uint32_t length, struct kv_reply *r)
 {
 	struct kv_server *kv = s->server->user;
 	const struct stages *st = s->user;
-	struct span key = { c + 1, c->key_length };
-	struct span value = { (const uint8_t *)(c + 1) + c->key_length, c->value_length };
+	struct request q = { .call.head = ((const struct kv_call *)(const void *)at)->head };
+	bool whole = take_call(&q, at, length);
+	const struct kv_call *c = &q.call;
+	struct span key = { q.key, c->key_length }, value = q.value;
 	int err = -EINVAL;
 
 	*r = (struct kv_reply){ .head = { .op = c->head.op, .slot = c->head.slot } };
-	if (length < sizeof(*c) || length - sizeof(*c) < (uint64_t)key.n + value.n)
-		key.n = 0; /* it is no call */
-	else if (c->head.op == KV_GET)
+	if (whole && c->head.op == KV_GET)
 		return value_reply(s, c, key, r);
-	else if (c->head.op < KV_ADOPT)
+	if (whole && c->head.op < KV_ADOPT)
 		err = change(kv, c, key, value);
-	else if (st->coordinator && c->head.op == KV_RELEASE)
+	else if (whole && st->coordinator && c->head.op == KV_RELEASE)
 		err = freeze(&kv->store, key);
-	else if (st->coordinator)
+	else if (whole && st->coordinator)
 		err = hand_over(kv, c->head.op, key, value);
 	if (!err && c->head.op == KV_RELEASE)
 		return value_reply(s, c, key, r);
@@ -199,12 +221,11 @@ static uint32_t handle(struct session *s, struct message *m)
 	if (!m->has_imm && m->length < sizeof(c->head))
 		return 0;
 	if (!m->has_imm && c->head.op != KV_STAGED)
-		return answer(s, c, m->length, (void *)m->out);
+		return answer(s, m->in, m->length, (void *)m->out);
 	slot = m->has_imm ? m->imm : c->head.slot;
 	if (slot >= st->count)
 		return 0;
-	return answer(s, (const void *)(st->memory.base + (size_t)slot * st->size), st->size,
-		      (void *)m->out);
+	return answer(s, st->memory.base + (size_t)slot * st->size, st->size, (void *)m->out);
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -246,7 +267,8 @@ static void report(struct kv_server *kv, const struct server *s)
 int kv_serve(const struct kv_options *o)
 {
 	static const struct server_ops ops = { .join = join, .handle = handle, .leave = leave };
-	struct server_config config = { .host = o->common.bind,
+	struct server_config config = { .service = KV_SERVICE,
+					.host = o->common.bind,
 					.port = o->common.server.port,
 					.workers = o->common.threads,
 					.events = o->common.events,

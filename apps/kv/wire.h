@@ -26,7 +26,7 @@
 
 #include "rpc.h"
 
-#define KV_MAGIC     0x7672b001u
+#define KV_SERVICE   ((struct service){ "uwarp-kv", 0x7672b001u })
 #define KV_ENTRIES   7u
 #define KV_KEY_MIN   16u
 #define KV_KEY_MAX   250u

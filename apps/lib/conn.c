@@ -35,6 +35,19 @@ void conn_take_hello(struct hello *h, const struct rdma_conn_param *p)
 		memcpy(h, p->private_data, n);
 }
 
+void hello_mark(struct hello *h, struct service s)
+{
+	memcpy(h->octets, &s.magic, sizeof(s.magic));
+}
+
+bool hello_is_of(const struct hello *h, struct service s)
+{
+	uint32_t magic;
+
+	memcpy(&magic, h->octets, sizeof(magic));
+	return magic == s.magic;
+}
+
 /* Devices refuse more inline data than they have, and do not say how much that is. */
 int conn_make_qp(struct conn *c, const struct device *d, const struct conn_wish *w)
 {
@@ -87,8 +100,32 @@ static void give_up(struct conn *c)
 	memset(c, 0, sizeof(*c));
 }
 
-int conn_open(struct conn *c, const struct device *d, const struct server_name *to,
-	      const struct conn_wish *w, struct hello *hello)
+/* A server of ours has said why it does not want this connection. 0: nothing was said. */
+static int refused(const struct conn *c, const struct server_name *to, struct service s)
+{
+	const struct rdma_cm_event *ev = c->id->event;
+	struct refusal r;
+
+	if (!ev || ev->event != RDMA_CM_EVENT_REJECTED ||
+	    ev->param.conn.private_data_len < sizeof(r))
+		return 0;
+	memcpy(&r, ev->param.conn.private_data, sizeof(r));
+	r.service[sizeof(r.service) - 1] = 0;
+	if (r.magic != REFUSAL_MAGIC || r.why <= 0)
+		return 0;
+	if (strcmp(r.service, s.name))
+		log_line("port %s of %s is %s, and not %s", to->port, to->host, r.service, s.name);
+	else if (r.why == EPROTO)
+		log_line("%s on port %s of %s is of another version", s.name, to->port, to->host);
+	else
+		log_line("%s on port %s of %s refuses: %s", s.name, to->port, to->host,
+			 strerror(r.why));
+	return -r.why;
+}
+
+/* Again and again while nobody listens there. */
+static int connect_to(struct conn *c, const struct device *d, const struct server_name *to,
+		      const struct conn_wish *w, struct hello *hello)
 {
 	uint64_t end = clock_ns() + (uint64_t)(to->patience * 1e9);
 	struct rdma_conn_param param = conn_param(d, hello);
@@ -100,7 +137,9 @@ int conn_open(struct conn *c, const struct device *d, const struct server_name *
 			err = w->ready(c, w->arg);
 		if (err || !rdma_connect(c->id, &param))
 			break;
-		err = -errno;
+		err = refused(c, to, w->service);
+		if (err)
+			break;
 		if (clock_ns() > end) {
 			err = log_errno("%s does not accept a connection on port %s", to->host,
 					to->port);
@@ -109,11 +148,26 @@ int conn_open(struct conn *c, const struct device *d, const struct server_name *
 		give_up(c);
 		usleep(RETRY_EACH);
 	}
-	if (err)
-		give_up(c);
-	else
-		conn_take_hello(hello, &c->id->event->param.conn);
 	return err;
+}
+
+int conn_open(struct conn *c, const struct device *d, const struct server_name *to,
+	      const struct conn_wish *w, struct hello *hello)
+{
+	int err;
+
+	hello_mark(hello, w->service);
+	err = connect_to(c, d, to, w, hello);
+	if (err) {
+		give_up(c);
+		return err;
+	}
+	conn_take_hello(hello, &c->id->event->param.conn);
+	if (hello_is_of(hello, w->service))
+		return 0;
+	log_line("port %s of %s is not %s", to->port, to->host, w->service.name);
+	conn_close(c);
+	return -EPROTO;
 }
 
 int conn_flush(struct conn *c, unsigned *posted)

@@ -2,7 +2,8 @@
 /*
  * A reliable connection by rdma_cm. A client's is set up by conn_open(), which blocks; a server's
  * by server.h. What both sides have to tell each other first (where memory is, how large it is)
- * travels as private data with the connection: the hello.
+ * travels as private data with the connection: the hello. Its first word says which program speaks,
+ * and in which version: who meets another one hears what it is, instead of nonsense.
  */
 #ifndef APPS_CONN_H
 #define APPS_CONN_H
@@ -17,15 +18,31 @@
 
 #define HELLO_MAX 56 /* what rdma_cm leaves on InfiniBand, in either direction; iWARP has more */
 
+/* A hello's first word, which conn_open() and the server put there, and whose it is. */
+struct service {
+	const char *name;
+	uint32_t magic;
+};
+
 struct hello {
 	uint8_t octets[HELLO_MAX];
 };
 
+/* Private data of a connection that a server refuses. */
+struct refusal {
+	uint32_t magic; /* REFUSAL_MAGIC */
+	int32_t why;	/* errno; EPROTO: the hello is another service's, or another version's */
+	char service[24];
+};
+
+#define REFUSAL_MAGIC 0x6f6e2075u
+
 struct conn;
 
 struct conn_wish {
-	struct ibv_cq *cq;   /* for both queues */
-	struct ibv_srq *srq; /* or NULL */
+	struct service service; /* of a client: the server's has to be the same */
+	struct ibv_cq *cq;	/* for both queues */
+	struct ibv_srq *srq;	/* or NULL */
 	uint32_t sends, receives;
 	uint32_t inline_data; /* as much as the device has, up to this; conn.inline_max tells */
 	/* NULL, or called before the peer can send: the place to post receives. */
@@ -50,7 +67,8 @@ struct server_name {
 	double patience; /* seconds to wait for a server that does not listen yet */
 };
 
-/* Connects. hello: ours in, the server's out. */
+/* Connects. hello: ours in, the server's out. A server that refuses is not asked again; that of
+ * another service, or none of ours, is -EPROTO. */
 int conn_open(struct conn *c, const struct device *d, const struct server_name *to,
 	      const struct conn_wish *w, struct hello *hello);
 void conn_close(struct conn *c);
@@ -59,6 +77,8 @@ void conn_close(struct conn *c);
 int conn_make_qp(struct conn *c, const struct device *d, const struct conn_wish *w);
 struct rdma_conn_param conn_param(const struct device *d, const struct hello *hello);
 void conn_take_hello(struct hello *h, const struct rdma_conn_param *p);
+void hello_mark(struct hello *h, struct service s);
+bool hello_is_of(const struct hello *h, struct service s);
 
 /* Post a request of at most one SGE together with those before and after it: a list costs the
  * device less than its requests one by one. Its octets must stay until conn_flush(), inline or

@@ -87,11 +87,14 @@ static int admit(struct session *s, const struct rdma_cm_event *ev)
 		return -ENODEV;
 	}
 	conn_take_hello(&hello, &ev->param.conn);
+	if (!hello_is_of(&hello, s->server->config.service))
+		return -EPROTO;
 	err = conn_make_qp(&s->conn, &s->server->device, &wish);
 	if (!err)
 		err = s->server->ops->join(s, &hello);
 	if (err)
 		return err;
+	hello_mark(&hello, s->server->config.service);
 	worker_add(w, s);
 	param = conn_param(&s->server->device, &hello);
 	if (!rdma_accept(s->conn.id, &param))
@@ -101,22 +104,32 @@ static int admit(struct session *s, const struct rdma_cm_event *ev)
 	return 0;
 }
 
+static void refuse(const struct server *sv, struct rdma_cm_id *id, int err)
+{
+	struct refusal r = { .magic = REFUSAL_MAGIC, .why = -err };
+
+	snprintf(r.service, sizeof(r.service), "%s", sv->config.service.name);
+	rdma_reject(id, &r, sizeof(r));
+}
+
 /* Is the id still ours to destroy, because nothing became of it? */
 static bool on_request(struct server *sv, const struct rdma_cm_event *ev)
 {
 	struct session *s = calloc(1, sizeof(*s));
+	int err;
 
 	if (!s) {
-		rdma_reject(ev->id, NULL, 0);
+		refuse(sv, ev->id, -ENOMEM);
 		return true;
 	}
 	s->server = sv;
 	s->worker = &sv->worker[sv->next_worker++ % sv->config.workers];
 	s->conn.id = ev->id;
 	ev->id->context = s;
-	if (!admit(s, ev))
+	err = admit(s, ev);
+	if (!err)
 		return false;
-	rdma_reject(ev->id, NULL, 0);
+	refuse(sv, ev->id, err);
 	if (s->conn.qp)
 		rdma_destroy_qp(ev->id);
 	free(s);

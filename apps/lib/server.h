@@ -47,23 +47,32 @@ struct message {
 };
 
 struct server_ops {
-	/* hello: the client's in, ours out. Not 0: the connection is refused. */
+	/* hello: the client's in, which is of our service; ours out. Not 0: the connection is
+	 * refused, and the client hears why. */
 	int (*join)(struct session *s, struct hello *hello);
 	/* Returns the octets of the reply, 0 for none; SERVER_LATER: m->in and m->out stay, until
 	 * session_reply(). Worker's thread. */
 	uint32_t (*handle)(struct session *s, struct message *m);
 	void (*leave)(struct session *s); /* after the last handle() */
-	/* NULL, or called again and again, under w->lock: for what arrives without a completion. A
-	 * worker that has one never sleeps. */
+	/* Each NULL, or: */
+	/* Connections of the worker's own, with its CQ: made here, in server_run()'s thread. */
+	int (*start)(struct worker *w);
+	void (*stop)(struct worker *w);
+	/* A completion of such a connection. False: it is none. Under w->lock, as is look(). */
+	bool (*take)(struct worker *w, const struct ibv_wc *wc);
+	/* Called after each round; and again and again if config.spin. */
 	void (*look)(struct worker *w);
 };
 
 struct server_config {
+	struct service service;
 	const char *host, *port; /* host NULL: any address of the first device */
 	unsigned workers;
 	bool events;
+	bool spin;	  /* workers never sleep: look() is for what comes without a completion */
 	uint32_t message; /* octets, either way */
 	uint32_t slots;	  /* of each worker */
+	uint32_t entries; /* of each worker's CQ, for connections of its own */
 };
 
 struct worker {

@@ -140,6 +140,8 @@ static void on_completion(struct worker *w, const struct ibv_wc *wc)
 	struct session *s = session_of(w, wc->qp_num);
 	bool reply = wc->wr_id & REPLY_FLAG;
 
+	if (!s && w->server->ops->take && w->server->ops->take(w, wc))
+		return;
 	if (wc->wr_id & WRITE_FLAG)
 		return; /* the application's; if it failed, what comes after it fails, too */
 	if (reply && s)
@@ -205,7 +207,7 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 	struct ibv_wc wc[BATCH];
-	int wait = w->server->ops->look ? 0 : WAIT_MS;
+	int wait = w->server->config.spin ? 0 : WAIT_MS;
 	uint64_t swept = clock_ns();
 	bool yield = false;
 
@@ -218,7 +220,7 @@ static void *work(void *arg)
 		if (w->server->ops->look)
 			w->server->ops->look(w);
 		flush_all(w);
-		yield = !n && w->server->ops->look && w->server->config.events;
+		yield = !n && w->server->config.spin && w->server->config.events;
 		if (clock_ns() - swept > WAIT_MS * 1000000u) {
 			sweep(w, false);
 			swept = clock_ns();
@@ -226,7 +228,7 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&w->lock);
 		if (n < 0)
 			break;
-		if (yield) /* with look() it cannot sleep, but others may have the core */
+		if (yield) /* it cannot sleep, but others may have the core */
 			sched_yield();
 	}
 	return NULL;
@@ -241,7 +243,7 @@ int worker_start(struct worker *w, struct server *s, unsigned index)
 	w->server = s;
 	w->index = index;
 	pthread_mutex_init(&w->lock, NULL);
-	err = comp_open(&w->comp, &s->device, 4 * c->slots, c->events);
+	err = comp_open(&w->comp, &s->device, 4 * c->slots + c->entries, c->events);
 	if (!err)
 		err = region_open(&w->ring, &s->device, (size_t)c->slots * 2 * c->message,
 				  REGION_LOCAL);
@@ -251,8 +253,12 @@ int worker_start(struct worker *w, struct server *s, unsigned index)
 	if (!w->srq)
 		return log_errno("cannot make an SRQ of %u receives", c->slots);
 	for (uint32_t i = 0; !err && i < c->slots; i++)
-		err = post_slot(w, i);
-	if (err || pthread_create(&w->thread, NULL, work, w))
+		err = post_slot(w, i) ? log_errno("cannot post a receive") : 0;
+	if (!err && s->ops->start)
+		err = s->ops->start(w);
+	if (err)
+		return err;
+	if (pthread_create(&w->thread, NULL, work, w))
 		return log_errno("cannot start a worker");
 	return 0;
 }
@@ -261,6 +267,8 @@ void worker_close(struct worker *w)
 {
 	pthread_join(w->thread, NULL);
 	sweep(w, true);
+	if (w->server->ops->stop)
+		w->server->ops->stop(w);
 	ibv_destroy_srq(w->srq);
 	comp_close(&w->comp);
 	region_close(&w->ring);

@@ -14,7 +14,8 @@ static bool is_atomic(enum rate_op op)
 static int join(struct driver *d, struct lane *l)
 {
 	const struct rate_options *o = d->options;
-	struct conn_wish wish = { .cq = d->comp.cq,
+	struct conn_wish wish = { .service = RATE_SERVICE,
+				  .cq = d->comp.cq,
 				  .sends = drive_slots(d),
 				  .receives = 1,
 				  .inline_data = d->point.inline_data };
@@ -26,10 +27,6 @@ static int join(struct driver *d, struct lane *l)
 	if (err)
 		return err;
 	memcpy(&l->offer, hello.octets, sizeof(l->offer));
-	if (l->offer.magic != RATE_MAGIC) {
-		log_line("what listens there is no uwarp-rate");
-		return -EPROTO;
-	}
 	if (o->op == RATE_SEND && d->point.size > l->offer.message) {
 		log_line("--size %u: the server was told to receive at most %u octets (--message)",
 			 d->point.size, l->offer.message);
@@ -43,8 +40,7 @@ static int open_lane(struct driver *d, struct lane *l, unsigned index)
 	uint32_t slots = drive_slots(d), size = d->point.size;
 	int err;
 
-	l->wish = (struct rate_wish){ .magic = RATE_MAGIC,
-				      .seed = mix64(d->options->common.seed + index +
+	l->wish = (struct rate_wish){ .seed = mix64(d->options->common.seed + index +
 						    1000u * d->member->index),
 				      .size = size,
 				      .slots = slots,

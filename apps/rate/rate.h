@@ -19,27 +19,26 @@
 
 enum rate_op { RATE_WRITE, RATE_READ, RATE_SEND, RATE_FAA, RATE_CAS };
 
-#define RATE_MAGIC    0x6574617270726177u
+#define RATE_SERVICE  ((struct service){ "uwarp-rate", 0x65746172u })
 #define RATE_DATA     4096u /* octets before the data; the counter is the first word */
 #define RATE_LIST_MAX 64u
 #define RATE_POINTS   16u
 
 /* From the client. */
 struct rate_wish {
-	uint64_t magic;
-	uint64_t seed; /* of what it sends; ~seed: of what it reads */
-	uint32_t size; /* of each transfer */
-	uint32_t slots;
+	uint32_t magic;
 	uint32_t verify; /* the server is to look at what it receives */
-	uint32_t unused;
+	uint64_t seed;	 /* of what it sends; ~seed: of what it reads */
+	uint32_t size;	 /* of each transfer */
+	uint32_t slots;
 };
 
 /* From the server. */
 struct rate_offer {
-	uint64_t magic;
+	uint32_t magic, rkey;
 	uint64_t base;
-	uint32_t rkey;
 	uint32_t message; /* the longest that it receives */
+	uint32_t unused;
 };
 
 struct rate_options {

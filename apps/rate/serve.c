@@ -23,7 +23,7 @@ static int fill(struct room *room, const struct device *d)
 	uint64_t octets = (uint64_t)w->size * w->slots;
 	int err;
 
-	if (w->magic != RATE_MAGIC || octets > MEMORY_MAX)
+	if (!w->slots || octets > MEMORY_MAX)
 		return -EINVAL;
 	err = region_open(&room->memory, d, RATE_DATA + octets, REGION_ATOMIC | REGION_WRITE);
 	for (uint32_t i = 0; !err && i < w->slots; i++)
@@ -49,8 +49,7 @@ static int join(struct session *s, struct hello *hello)
 		return err;
 	}
 	s->user = room;
-	offer = (struct rate_offer){ .magic = RATE_MAGIC,
-				     .base = (uintptr_t)room->memory.base,
+	offer = (struct rate_offer){ .base = (uintptr_t)room->memory.base,
 				     .rkey = room->memory.mr->rkey,
 				     .message = (uint32_t)o->message };
 	memset(hello, 0, sizeof(*hello));
@@ -83,7 +82,8 @@ static void leave(struct session *s)
 int rate_serve(const struct rate_options *o)
 {
 	static const struct server_ops ops = { .join = join, .handle = handle, .leave = leave };
-	struct server_config config = { .host = o->common.bind,
+	struct server_config config = { .service = RATE_SERVICE,
+					.host = o->common.bind,
 					.port = o->common.server.port,
 					.workers = o->common.threads,
 					.events = o->common.events,

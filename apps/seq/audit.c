@@ -100,13 +100,12 @@ static int open_audit(struct audit *a)
 		err = region_open(&a->buffer, &a->device, CHUNK, REGION_SINK);
 	if (!err)
 		err = conn_open(&a->conn, &a->device, &o->server,
-				&(struct conn_wish){ .cq = a->comp.cq, .sends = 2, .receives = 1 },
+				&(struct conn_wish){ .service = SEQ_SERVICE,
+						     .cq = a->comp.cq,
+						     .sends = 2,
+						     .receives = 1 },
 				&hello);
 	memcpy(&a->hello, hello.octets, sizeof(a->hello));
-	if (!err && a->hello.magic != SEQ_MAGIC) {
-		log_line("what listens there is no uwarp-seq");
-		err = -EPROTO;
-	}
 	return err;
 }
 

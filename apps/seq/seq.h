@@ -19,19 +19,17 @@
 
 enum seq_way { SEQ_FAA, SEQ_RPC, SEQ_WAYS };
 
-#define SEQ_MAGIC	 0x7571657372657375u
+#define SEQ_SERVICE	 ((struct service){ "uwarp-seq", 0x20716573u })
 #define SEQ_COUNTER_SIZE 4096u /* octets before the ledger; the counter is the first word */
 #define SEQ_MESSAGE	 64u
 #define SEQ_OP_NEXT	 1u /* calls: a u64, how many; replies: a u64, the first */
 
-/* What the server says when a client joins. */
+/* What the server says when a client joins; the client's has nothing but the magic. */
 struct seq_hello {
-	uint64_t magic;
+	uint32_t magic, rkey;
 	uint64_t base; /* address of the first way's counter; the second's is `stride` further */
 	uint64_t stride;
 	uint64_t entries; /* of each ledger */
-	uint32_t rkey;
-	uint32_t unused;
 };
 
 struct seq_options {

@@ -63,8 +63,7 @@ static int open_memory(struct sequencer *q, const struct device *d)
 		return err;
 	if (d->attr.atomic_cap == IBV_ATOMIC_NONE)
 		log_line("this device has no atomics: only --mode rpc without --verify will work");
-	q->hello = (struct seq_hello){ .magic = SEQ_MAGIC,
-				       .base = (uintptr_t)q->memory.base,
+	q->hello = (struct seq_hello){ .base = (uintptr_t)q->memory.base,
 				       .stride = stride,
 				       .entries = q->options->entries,
 				       .rkey = q->memory.mr->rkey };
@@ -74,7 +73,8 @@ static int open_memory(struct sequencer *q, const struct device *d)
 int seq_serve(const struct seq_options *o)
 {
 	static const struct server_ops ops = { .join = join, .handle = handle, .leave = leave };
-	struct server_config config = { .host = o->common.bind,
+	struct server_config config = { .service = SEQ_SERVICE,
+					.host = o->common.bind,
 					.port = o->common.server.port,
 					.workers = o->common.threads,
 					.events = o->common.events,

@@ -202,7 +202,8 @@ static int open_taker(struct member *m)
 	if (err)
 		return err;
 	err = conn_open(&t->conn, &t->device, &o->server,
-			&(struct conn_wish){ .cq = t->comp.cq,
+			&(struct conn_wish){ .service = SEQ_SERVICE,
+					     .cq = t->comp.cq,
 					     .sends = 2 * o->window,
 					     .receives = o->window + 1,
 					     .inline_data = SEQ_MESSAGE,
@@ -210,10 +211,6 @@ static int open_taker(struct member *m)
 					     .arg = &t->rpc },
 			&hello);
 	memcpy(&t->hello, hello.octets, sizeof(t->hello));
-	if (!err && t->hello.magic != SEQ_MAGIC) {
-		log_line("what listens there is no uwarp-seq");
-		err = -EPROTO;
-	}
 	return err;
 }
 

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways of a store on a DPU: a front with a copy of the host's index."""
 
+import os
+
 from stagehands import check
+from harness import read_bytes, wait_until
+
+# Looks in a row that find every thread asleep, and seconds to find them so: one that spins is hardly ever asleep for one.
+LOOKS, CALM = 5, 20
 
 RUN = "uwarp-kv run {server} --soc {soc}"
 
@@ -30,4 +36,21 @@ def host_gone(play):
     check("the host is gone" in front.err, f"it says '{front.err}'")
 
 
-CASES = {"alternatives": alternatives, "host gone": host_gone}
+def asleep(program):
+    tasks = f"/proc/{program.pid}/task"
+    return all(read_bytes(f"{tasks}/{t}/stat").rpartition(b")")[2].split()[:1] == [b"S"] for t in os.listdir(tasks))
+
+
+def idle(play):
+    """With --events nothing spins while nobody asks."""
+    host = play.serve("uwarp-kv serve --bind {server} --buckets 512 --events")
+    front = play.serve("uwarp-kv front {server} --bind {soc} --events", "soc")
+    got = play.ask(f"{RUN} --mix A --keys 500 --alternative A5 --load --verify --events -n 2000")
+    check(got["wrong"] == 0 and got["operations"] == 2000, str(got))
+    wait_until(lambda: all(asleep(front) for _ in range(LOOKS)), CALM)
+    check(all(asleep(front) for _ in range(LOOKS)), "a thread of the front never sleeps")
+    play.end(front)
+    play.end(host)
+
+
+CASES = {"alternatives": alternatives, "host gone": host_gone, "idle": idle}

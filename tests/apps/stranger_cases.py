@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who is not what the other side expects: other programs, and a client that keeps to nothing."""
+
+import os
+
+from stagehands import check
+
+SERVERS = {"uwarp-kv": "--memory 64Mi", "uwarp-btree": "--keys 5K --mail", "uwarp-seq": "", "uwarp-rate": ""}
+CLIENTS = {
+    "uwarp-kv": "run {server} --load --keys 500 --verify --mix A -n 2000",
+    "uwarp-btree": "run {server} --keys 5K --by reads -n 2000",
+    "uwarp-seq": "take {server} -n 2000",
+    "uwarp-rate": "run {server} --op write -n 2000",
+}
+
+
+def serve(play, name):
+    return play.serve(f"{name} serve --events {SERVERS[name]}")
+
+
+def others(play):
+    """A client hears what listens there instead of its server, and does not ask again until its patience is over."""
+    for name in SERVERS:
+        server = serve(play, name)
+        for client in SERVERS:
+            if client == name:
+                continue
+            stranger = play.begin(f"{client} {CLIENTS[client]}")
+            check(stranger.wait(20) == 1, f"{client} at {name} ends with {stranger.popen.returncode}")
+            check(f"is {name}, and not {client}" in stranger.err, f"{client} says '{stranger.err}'")
+            play.forget(stranger)
+        play.end(server, quiet=False)
+        play.forget(server)
+
+
+def refused(play):
+    """A server says why it refuses a client of its own."""
+    server = play.serve("uwarp-kv serve --events --value-max 4096")
+    client = play.begin("uwarp-kv run {server} --value 5000 -n 1")
+    check(client.wait(20) == 1, "it is served")
+    check("refuses: Message too long" in client.err, f"it says '{client.err}'")
+    play.end(server, quiet=False)
+
+
+def not_ours(play):
+    """rping's server takes anybody; its clients' hello is nobody's."""
+    rping = play.start("server", "rping -s -a {server} -p 7471")
+    client = play.begin("uwarp-seq take {server} -n 1")
+    check(client.wait(20) == 1, "it takes rping for a sequencer")
+    check("is not uwarp-seq" in client.err, f"it says '{client.err}'")
+    rping.stop()
+    play.forget(client)
+    play.forget(rping)
+    server = serve(play, "uwarp-seq")
+    check(play.start("client1", "rping -c -a {server} -p 7471 -C 1").wait(20) != 0, "rping is served")
+    play.end(server, quiet=False)
+
+
+def hostile(play):
+    """Nonsense in mailboxes, stages and messages: the server lives, and others get right answers."""
+    program = os.path.join(play.build, "tests", "apps", "hostile")
+    for name in SERVERS:
+        server = serve(play, name)
+        for seed in (1, 2):
+            bad = play.start("client1", f"{program} {name} {{server}} {seed}")
+            check(bad.wait(60) == 0, f"hostile to {name}, seed {seed}, ends with {bad.popen.returncode}")
+            check(server.poll() is None, f"{name} has not survived seed {seed}")
+            play.forget(bad)
+        play.ask(f"{name} {CLIENTS[name]}", "client2")
+        play.end(server, quiet=False)
+        play.forget(server)
+
+
+CASES = {"other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile}
