@@ -15,6 +15,7 @@
  *   -C N       completions that a CQ holds (all that may come)
  *   -f N       of an orderly end: disconnect after N requests (never)
  *   -u N       unmap the memory of the requests after N of them, and post more
+ *   -w         sleep in poll() on a completion channel, for as long as there is nothing to post
  *
  * Each connection's end prints one line:
  *   conn I: sent N ok N failed N flushed N received N recvs N flushed N; lost N wrong N; first
@@ -65,13 +66,14 @@ struct conn {
 };
 
 static struct {
-	bool client, quiet, keeps;
+	bool client, quiet, keeps, waits;
 	unsigned n, size, depth, pause_us, cqe;
 	uint64_t finish, unmap;
 } opt = { .n = 1, .size = 4096, .depth = 32 };
 static struct conn conns[CONNS];
 static unsigned n_conns, n_over;
 static struct rdma_event_channel *channel;
+static struct ibv_comp_channel *completions; /* -w */
 static bool any_bad;
 
 static void die(const char *what)
@@ -246,8 +248,12 @@ static void make(struct conn *c, struct rdma_cm_id *id)
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (c->buf == MAP_FAILED)
 		die("mmap");
-	c->cq = ibv_create_cq(id->verbs, cqe, NULL, NULL, 0);
-	if (!c->cq)
+	if (opt.waits && !completions)
+		completions = ibv_create_comp_channel(id->verbs);
+	if (opt.waits && !completions)
+		die("ibv_create_comp_channel");
+	c->cq = ibv_create_cq(id->verbs, cqe, NULL, completions, 0);
+	if (!c->cq || (opt.waits && ibv_req_notify_cq(c->cq, 0)))
 		die("ibv_create_cq");
 	attr.send_cq = attr.recv_cq = c->cq;
 	if (rdma_create_qp(id, NULL, &attr))
@@ -344,13 +350,38 @@ static void on_event(const struct rdma_cm_event *e)
 	}
 }
 
+/* What has completed meanwhile is reaped after that. */
+static void take_notice(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(completions, &cq, &context))
+		die("ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	if (ibv_req_notify_cq(cq, 0))
+		die("ibv_req_notify_cq");
+}
+
+/* True: there is an event of rdma_cm. */
+static bool wait_for_events(int wait_ms)
+{
+	struct pollfd p[] = { { .fd = channel->fd, .events = POLLIN },
+			      { .fd = completions ? completions->fd : -1, .events = POLLIN } };
+
+	if (poll(p, 2, wait_ms) <= 0)
+		return false;
+	if (p[1].revents)
+		take_notice();
+	return p[0].revents;
+}
+
 static void serve_events(int wait_ms)
 {
-	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
 	struct rdma_cm_event *e, copy;
 	uint8_t data[256];
 
-	while (poll(&p, 1, wait_ms) > 0 && !rdma_get_cm_event(channel, &e)) {
+	while (wait_for_events(wait_ms) && !rdma_get_cm_event(channel, &e)) {
 		copy = *e;
 		if (e->param.conn.private_data_len && e->event <= RDMA_CM_EVENT_ESTABLISHED &&
 		    e->event >= RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -376,6 +407,20 @@ static void run(struct conn *c, bool *busy)
 		post(c);
 }
 
+/* In milliseconds; -1: until an event comes. */
+static int may_wait(void)
+{
+	bool any = !opt.waits;
+
+	for (unsigned i = 0; i < n_conns && !any; i++) {
+		const struct conn *c = &conns[i];
+
+		any = !c->over && (!c->up || c->heard_ms ||
+				   (!opt.quiet && c->sq.posted - c->sq.done < opt.depth));
+	}
+	return any ? 1 : -1;
+}
+
 static bool all_over(uint64_t start_us)
 {
 	if (n_conns && n_over == n_conns && !opt.keeps)
@@ -396,7 +441,7 @@ static void loop(void)
 
 		for (unsigned i = 0; i < n_conns; i++)
 			run(&conns[i], &busy);
-		serve_events(busy ? 0 : 1);
+		serve_events(busy ? 0 : may_wait());
 	}
 }
 
@@ -406,7 +451,7 @@ static void parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "cn:s:d:p:qkC:f:u:")) != -1) {
+	while ((o = getopt(argc, argv, "cn:s:d:p:qkC:f:u:w")) != -1) {
 		unsigned long v = optarg ? strtoul(optarg, NULL, 10) : 0;
 
 		switch (o) {
@@ -439,6 +484,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'u':
 			opt.unmap = v;
+			break;
+		case 'w':
+			opt.waits = true;
 			break;
 		default:
 			exit(2);

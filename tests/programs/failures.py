@@ -197,8 +197,10 @@ class Stopped(Case):
 
     env = None
 
+    more = ""
+
     def play(self):
-        server, client = self.pair("-p 2000 -f 2000", env=self.env)
+        server, client = self.pair(f"-p 2000 -f 2000 {self.more}", self.more, env=self.env)
         time.sleep(0.3)
         server.kill(signal.SIGSTOP)
         time.sleep(5)
@@ -229,8 +231,10 @@ class StoppedForLong(Case):
 class LinkDown(Case):
     """The cable is out for a while. What is under way goes on soon after it is back."""
 
+    more = ""
+
     def play(self):
-        server, client = self.pair("-p 1000")
+        server, client = self.pair(f"-p 1000 {self.more}", self.more)
         time.sleep(0.3)
         self.cable("down")
         time.sleep(self.seconds)
@@ -259,7 +263,7 @@ class LinkGone(LinkDown):
     """It stays out: both ends hear of it."""
 
     def play(self):
-        server, client = self.pair("-p 1000", env=QUICK)
+        server, client = self.pair(f"-p 1000 {self.more}", self.more, env=QUICK)
         time.sleep(0.3)
         at = now_ms()
         self.cable("down")
@@ -303,7 +307,7 @@ class OutBetween(LinkDown):
 
     def play(self):
         blackout = {"UWARP_IMPAIR": f"blackout=3s+{self.seconds}s,dir=out"}
-        server, client = self.pair("-p 1000", env=blackout)
+        server, client = self.pair(f"-p 1000 {self.more}", self.more, env=blackout)
         check(wait_until(lambda: self.stalls(client), 10), "nothing is lost")
         start = time.monotonic()
         before = self.acked(client)
@@ -418,10 +422,12 @@ class LittleShm(Case):
 class ClockSteps(Case):
     """The wall clock jumps by an hour to and fro: nothing of the stack goes by it."""
 
+    more = ""
+
     def play(self):
         if not STEPS:
             raise Skipped("UWARP_PROGRAMS_STEPS does not name the library that steps.c makes")
-        server, client = self.pair("-p 1000 -f 3000", env={"LD_PRELOAD": STEPS})
+        server, client = self.pair(f"-p 1000 -f 3000 {self.more}", self.more, env={"LD_PRELOAD": STEPS})
         for p in (client, server):
             for line in self.ends_well(p, 20):
                 check(not line["failed"], f"{p.role}: {line}")
@@ -447,6 +453,10 @@ PACKET = [
     StoppedForLong("SIGSTOP for longer than a peer waits"),
     LinkDown("cable out for 2 s", seconds=2),
     LinkGone("cable out for good", bound=GIVE_UP + 1),
+    LinkDown("cable out for 2 s, both sleep", seconds=2, more="-w"),
+    LinkGone("cable out for good, both sleep", bound=GIVE_UP + 1, more="-w"),
+    Stopped("SIGSTOP for 5 s, both sleep", more="-w"),
+    ClockSteps("wall clock steps by an hour, both sleep", more="-w"),
     OutBetween("out for 2 s, and the interface does not see it", seconds=2),
     LittleMemory("ulimit -v of 64 to 600 MiB"),
     ClockSteps("wall clock steps by an hour"),
