@@ -169,7 +169,7 @@ static uw_status open_several(struct uw_engine *e, struct io_link **out)
 static void give_waits(struct sched *s, const struct io_link *l)
 {
 	s->wait = (struct sched_link){ .able = l->flags & IO_WAITS && !sched_is_one_of_several(s),
-				       .fd = { l->wait.fd, l->frames_fd },
+				       .fd = { l->wait.fd, l->frames_fd[0], l->frames_fd[1] },
 				       .ring = l->wait };
 }
 

@@ -194,10 +194,11 @@ struct io_link {
 	 * not known. The word stays valid as long as the link. */
 	const _Atomic uint32_t *mover_cpu;
 	/* With IO_WAITS. wait: what ends the wait of a thread that set the doorbell to IO_ASLEEP_FD
-	 * and polls wait.fd; frames_fd: readable when a frame comes without a ring, -1: peers ring.
+	 * and polls wait.fd; frames_fd: sockets that are readable when a frame comes without a
+	 * ring, -1: none. Without any all peers ring.
 	 */
 	struct io_ring wait;
-	int frames_fd;
+	int frames_fd[2];
 	struct io_stats stats;
 };
 

@@ -118,11 +118,23 @@ static uint32_t run_once(struct sched *s)
 	return frames;
 }
 
+/* A program that has waited for frames, and polls now: the RX thread is to judge it as any that
+ * polls, and to receive for it where it does so with pauses. Where peers ring that is no gain. */
+static void stop_waiting(struct sched *s)
+{
+	unsigned away = SCHED_AWAY;
+
+	if (sched_has_sockets(s) &&
+	    atomic_load_explicit(&s->waiter, memory_order_relaxed) == SCHED_AWAY)
+		atomic_compare_exchange_strong(&s->waiter, &away, SCHED_NO_WAITER);
+}
+
 /* The program evidently waits by polling: peers need not ring. */
 static void say_awake(struct sched *s)
 {
 	_Atomic uint32_t *bell = doorbell_of(s);
 
+	stop_waiting(s);
 	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed))
 		atomic_store_explicit(&s->app_drives, true, memory_order_release);
 	uint32_t asleep = IO_ASLEEP;

@@ -7,6 +7,7 @@
 #include "sched/run.h"
 
 #include <sched.h>
+#include <string.h>
 
 /* The longest look before a sleep: longer than it takes to wake a thread on an idle core, 20 to 60
  * us in a virtual machine. Otherwise two processes that wake each other would never see each other
@@ -142,12 +143,12 @@ static bool claim(struct sched *s, uint64_t now)
 	return waits_already(s);
 }
 
-/* Frames that a descriptor tells of end the sleep anyway. */
-static bool is_pending(struct sched *s)
+/* A frame would wake the RX thread as well, which sleeps on the same sockets (Dekker: the state
+ * SCHED_WAITS, this flag; the RX thread stores the flag and looks at the state, all seq_cst). */
+static void call_rx_thread_away(struct sched *s)
 {
-	if (s->wait.fd[1] < 0)
-		return sched_pending(s);
-	return !sched_ring_empty(s) || s->ops->pending(s->stack, false);
+	if (atomic_load(&s->rx_in_transport) && atomic_exchange(&s->rx_in_transport, false))
+		s->ops->rouse(s->stack);
 }
 
 /* The state comes first, then the word: whoever else wants to set the word to IO_ASLEEP finds
@@ -159,15 +160,15 @@ enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 	if (!claim(s, sched_now_us(s)))
 		return UW_WAIT_PLAINLY;
 	count_wait(s);
+	call_rx_thread_away(s);
 	atomic_store_explicit(&s->app_drives, false, memory_order_release);
 	atomic_exchange(doorbell_of(s), IO_ASLEEP_FD);
 	atomic_thread_fence(memory_order_seq_cst);
 	w->slept = true;
-	w->fd[0] = s->wait.fd[0];
-	w->fd[1] = s->wait.fd[1];
+	memcpy(w->fd, s->wait.fd, sizeof(w->fd));
 	if (!sched_trylock_or_ask(s))
 		return UW_WAIT_SLEEP; /* the holder looks for frames */
-	any = is_pending(s);
+	any = sched_pending(s);
 	s->stats.wait_sleeps += !any;
 	sched_unlock(s);
 	if (!any)

@@ -15,6 +15,12 @@
  * wake-up; in a virtual machine each costs 15 us. */
 #define LOOK_US 5000u
 
+/* Do frames come to sockets that a thread which waits polls, so that nobody rings for them? */
+static inline bool sched_has_sockets(const struct sched *s)
+{
+	return s->wait.able && s->wait.fd[1] >= 0;
+}
+
 /* The program stops driving: wake the RX thread at once. */
 void sched_hand_over(struct sched *s);
 

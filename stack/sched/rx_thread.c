@@ -124,7 +124,11 @@ static void sleep_in_transport(struct rx_thread *t, uint64_t now)
 	us = sleep_us(t, now);
 	s->stats.rx_sleeps++;
 	sched_unlock(s);
-	s->ops->sleep(s->stack, us);
+	/* Dekker with call_rx_thread_away() */
+	atomic_store(&s->rx_in_transport, true);
+	if (atomic_load(&s->waiter) == SCHED_NO_WAITER)
+		s->ops->sleep(s->stack, us);
+	atomic_store(&s->rx_in_transport, false);
 }
 
 /* Links that nobody rings: twice as long each time nothing came. Threads of this process ring. */
@@ -324,21 +328,38 @@ static uint64_t serve_timers(struct rx_thread *t, uint64_t now)
 }
 
 /* The program sleeps for longer than a moment: so does this thread, and the program's end of the
- * wait wakes it (Dekker: the flag, fence, the state; see sched_app_wait_end). */
+ * wait wakes it (Dekker: the flag, fence, the state; see sched_app_wait_end). Who sets a timer
+ * meanwhile, another thread that posts or the one that follows the interface, does not wake it:
+ * where frames are lost, and timers matter, no sleep is longer than they may be late. */
 static uint64_t sleep_long(struct rx_thread *t, uint64_t us)
 {
 	struct sched *s = t->s;
 
+	if (sched_has_sockets(s) && us > TIMER_US)
+		us = TIMER_US;
 	atomic_store_explicit(&s->rx_sleeps_long, true, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	return signs_of_life(s) == t->seen_waits ? us : 1;
+}
+
+/* Frames have come to the link's sockets, which rings nothing. */
+static bool sockets_rang(struct sched *s)
+{
+	bool any;
+
+	if (!sched_has_sockets(s) || !sched_trylock(s))
+		return false;
+	any = sched_pending(s);
+	sched_unlock(s);
+	return any;
 }
 
 /* A thread sleeps on descriptors, was rung a while ago and has not come. It was taken out of the
  * sleep by a jump or its end; or a peer, which has the descriptor too, took the ring out of it. */
 static bool is_deaf(struct rx_thread *t, uint64_t now)
 {
-	if (atomic_load_explicit(doorbell_of(t->s), memory_order_relaxed) == IO_ASLEEP_FD)
+	if (atomic_load_explicit(doorbell_of(t->s), memory_order_relaxed) == IO_ASLEEP_FD &&
+	    !sockets_rang(t->s))
 		t->rung_us = 0;
 	else if (!t->rung_us)
 		t->rung_us = now;

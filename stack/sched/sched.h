@@ -72,8 +72,9 @@ struct ring_entry {
 
 /* How a thread of the program can wait for a stack's frames. */
 struct sched_link {
-	bool able;	     /* false: it cannot; the rest is not valid then */
-	int fd[2];	     /* readable: frames came, or the doorbell was rung; -1: none */
+	bool able; /* false: it cannot; the rest is not valid then */
+	/* readable: the doorbell was rung, or (all but the first) frames came; -1: none */
+	int fd[UW_WAIT_FDS];
 	struct io_ring ring; /* of the stack's doorbell */
 };
 
@@ -140,11 +141,13 @@ struct sched {
 	_Atomic uint32_t own_doorbell;
 	/* IO_YIELD: io_link.mover_cpu; else NULL. Constant while started. */
 	const _Atomic uint32_t *mover_cpu;
-	struct sched_link wait;	     /* constant while started */
-	bool peers_ring;	     /* the peers of every link ring; constant while started */
+	struct sched_link wait; /* constant while started */
+	bool peers_ring;	/* the peers of every link ring; constant while started */
 	/* Frames may wait inside a link (io_ops.due_ns); constant while started. */
 	bool frames_wait;
 	_Atomic bool rx_sleeps_long; /* the RX thread may sleep for longer than LOOK_US */
+	/* it sleeps in ops->sleep, or is about to: see sched_app_wait_begin */
+	_Atomic bool rx_in_transport;
 
 	/* Threads of the program that poll CQs. Written by those threads, evaluated by the RX
 	 * thread. The values are hints, so relaxed unless the code names a pair. */

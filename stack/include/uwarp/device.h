@@ -38,13 +38,18 @@ void uw_engine_close(struct uw_engine *e);
  * Any thread without a lock of the engine. A forked child of the process that started the engine
  * must not call these.
  */
+#define UW_WAIT_FDS 3
+
 struct uw_wait {
 	/* counts what the engine told the program of; any thread writes (release) */
 	const _Atomic uint32_t *events;
 	uint32_t seen;	   /* the value when the program last looked at its descriptors */
 	uint64_t began_us; /* private; 0 at first */
 	bool slept;	   /* did uw_wait_begin return UW_WAIT_SLEEP in this wait? */
-	int fd[2];	   /* out of uw_wait_begin: wait for POLLIN on these, too; -1: none */
+	/* Out of uw_wait_begin: wait for POLLIN on these, too; -1: none. The first is an eventfd
+	 * to read out, the others are sockets, to be left alone but for an error of theirs, which
+	 * ends each wait until SO_ERROR was asked for. */
+	int fd[UW_WAIT_FDS];
 };
 
 enum uw_wait_how {

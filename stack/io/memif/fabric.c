@@ -408,7 +408,7 @@ static uw_status open_doorbells(struct fabric *f)
 
 		l->doorbell = bell_word(f->bell, i);
 		l->wait = doorbell_ring_of(l->doorbell, f->wait_fd);
-		l->frames_fd = -1;
+		l->frames_fd[0] = l->frames_fd[1] = -1;
 		if (f->n == 1) /* a program waits for one stack alone */
 			l->flags |= IO_WAITS;
 	}

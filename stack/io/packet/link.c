@@ -325,6 +325,7 @@ static void end(struct packet_link *p)
 	ingress_close(&p->ingress);
 	lo_close(&p->lo);
 	fds_close(p->bell);
+	fds_close(p->wait_fd);
 	hear_udp_again(p);
 	fds_close(p->members);
 	fds_close(p->members6);
@@ -538,8 +539,10 @@ static uw_status open_sockets(struct packet_link *p)
 
 	if (st)
 		return st;
-	p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0)
+	p->bell = doorbell_eventfd();
+	p->wait_fd = doorbell_eventfd();
+	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0 || p->wait_fd < 0 ||
+	    fds_keep(p->wait_fd) < 0)
 		return UW_E_NOMEM;
 	if (!rx_ring_open(&p->wire.ring, p->wire.fd, WIRE_SLOTS)) {
 		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,
@@ -554,6 +557,15 @@ static uw_status open_sockets(struct packet_link *p)
 	p->ports.arg = p->ports6.arg = p;
 	join_groups(p);
 	return interface_bind(&p->interface, p->wire.fd);
+}
+
+/* Threads of the program may sleep on the sockets themselves. */
+static void let_wait(struct packet_link *p)
+{
+	p->l.wait = doorbell_ring_of(&p->doorbell, p->wait_fd);
+	p->l.frames_fd[0] = p->wire.fd;
+	p->l.frames_fd[1] = p->local.fd;
+	p->l.flags |= IO_WAITS;
 }
 
 static void say_choice(const struct packet_link *p, int ingress)
@@ -622,7 +634,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->wire.fd = p->local.fd = p->bell = p->members = p->members6 = -1;
+	p->wire.fd = p->local.fd = p->bell = p->wait_fd = p->members = p->members6 = -1;
 	lo_init(&p->lo);
 	ingress_init(&p->ingress);
 	pthread_mutex_init(&p->ports_lock, NULL);
@@ -632,6 +644,7 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		end(p);
 		return st;
 	}
+	let_wait(p);
 	err = keep_frames(p);
 	if (cfg->verbose)
 		say_choice(p, err);

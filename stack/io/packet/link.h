@@ -25,7 +25,8 @@ struct packet_link {
 	struct packet_socket local; /* on lo, for processes of this host; fd -1: none */
 	struct lo lo;		    /* ... and for the kernel's programs */
 	int bell;		    /* an eventfd that ends a sleep; any thread may write to it */
-	pid_t pid; /* the process that opened the link; a forked child leaves it alone */
+	int wait_fd; /* ... that ends the wait of a thread of the program (IO_WAITS) */
+	pid_t pid;   /* the process that opened the link; a forked child leaves it alone */
 	struct interface interface;
 	struct frames frames;
 	bool merges;	  /* send segments merged */

@@ -2,6 +2,7 @@
 /* The link over a veth pair: uw0 is host 1, with an address that only the link has, and uw1 host 2.
  */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <time.h>
 
 #include "base/be.h"
@@ -421,6 +422,32 @@ static void sleep_ends_with_a_frame_and_with_rouse(void **state)
 	assert_true(now_us() - start < 30000000);
 }
 
+static bool is_readable(int fd, int ms)
+{
+	struct pollfd fds = { .fd = fd, .events = POLLIN };
+
+	return poll(&fds, 1, ms) == 1;
+}
+
+/* A thread of the program may sleep on the descriptors itself. */
+static void one_that_waits_hears_of_frames_and_of_rings(void **state)
+{
+	struct place *p = *state;
+	struct io_frame *f;
+
+	assert_true(p->b->flags & IO_WAITS);
+	assert_false(is_readable(p->b->frames_fd[0], 0));
+	assert_false(is_readable(p->b->wait.fd, 0));
+	assert_int_equal(p->a->ops->tx(p->a, p->v, 1), 1);
+	assert_true(is_readable(p->b->frames_fd[0], 5000));
+	f = receive(p->b, WAIT_US);
+	assert_non_null(f);
+	io_free_chain(f);
+	assert_false(is_readable(p->b->frames_fd[0], 0));
+	doorbell_wake(&p->b->wait, IO_ASLEEP_FD);
+	assert_true(is_readable(p->b->wait.fd, 0));
+}
+
 /* ---- the kernel has the address, too ------------------------------------------------------- */
 
 static int up_shared(void **state)
@@ -668,6 +695,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(frames_without_room_are_counted, up, down),
 		cmocka_unit_test_setup_teardown(an_interface_that_is_down_lets_it_sleep, up, down),
 		cmocka_unit_test_setup_teardown(sleep_ends_with_a_frame_and_with_rouse, up, down),
+		cmocka_unit_test_setup_teardown(one_that_waits_hears_of_frames_and_of_rings, up,
+						down),
 		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
 		cmocka_unit_test_setup_teardown(the_kernels_ip6_addresses_are_shared, up_six, down),
 		cmocka_unit_test_setup_teardown(a_port_is_claimed_whole, up_six, down),

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
-__attribute__((visibility("default"))) struct fake_waits fake_waits = { .fd = -1 };
+__attribute__((visibility("default"))) struct fake_waits fake_waits = { .fd = -1, .socket = -1 };
 
 static uint64_t now_us(void)
 {
@@ -36,7 +36,8 @@ static enum uw_wait_how begin(struct uw_engine *e, struct uw_wait *w)
 {
 	(void)e;
 	w->fd[0] = fake_waits.fd;
-	w->fd[1] = -1;
+	w->fd[1] = fake_waits.socket;
+	w->fd[2] = -1;
 	fake_waits.begins += fake_waits.how == UW_WAIT_SLEEP;
 	return fake_waits.how;
 }

@@ -16,6 +16,7 @@ struct fake_waits {
 	_Atomic uint64_t look_us;     /* a look without an event lasts so long, if it may */
 	_Atomic enum uw_wait_how how; /* what wait_begin() returns */
 	int fd;			      /* the link's descriptor, -1: none */
+	int socket;		      /* ... and the socket of its frames */
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
 	_Atomic int plain; /* threads that wait plainly */

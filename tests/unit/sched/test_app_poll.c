@@ -256,6 +256,25 @@ static void where_a_yield_costs_a_time_slice_it_sleeps(void **state)
 	assert_int_equal(f->s.stats.app_sleeps, 1);
 }
 
+/* Over sockets the RX thread receives for a program that polls with pauses; a peer that rings is
+ * better left to the program. */
+static void who_polls_after_a_wait_waits_no_longer(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	for (int sockets = 0; sockets < 2; sockets++) {
+		open_started(&w, UW_THREADS_ADAPTIVE);
+		f->s.wait = (struct sched_link){ .able = true, .fd = { -1, sockets - 1, -1 } };
+		atomic_store(&f->s.waiter, SCHED_AWAY);
+		poll_empty(f, TO_DRIVE - 1);
+		assert_int_equal(atomic_load(&f->s.waiter), SCHED_AWAY);
+		poll_empty(f, TO_DRIVE);
+		assert_int_equal(atomic_load(&f->s.waiter), sockets ? SCHED_NO_WAITER : SCHED_AWAY);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +289,7 @@ int main(void)
 		cmocka_unit_test(who_cannot_look_asks),
 		cmocka_unit_test(who_drives_steadily_comes_back),
 		cmocka_unit_test(who_sleeps_hands_over),
+		cmocka_unit_test(who_polls_after_a_wait_waits_no_longer),
 		cmocka_unit_test(where_a_yield_costs_a_time_slice_it_sleeps),
 	};
 

@@ -27,7 +27,7 @@ static void open_bed(struct bed *b, enum uw_threads model)
 	b->fd = doorbell_eventfd();
 	assert_true(b->fd >= 0);
 	b->s->wait = (struct sched_link){ .able = true,
-					  .fd = { b->fd, -1 },
+					  .fd = { b->fd, -1, -1 },
 					  .ring = doorbell_ring_of(&b->s->own_doorbell, b->fd) };
 	atomic_store(&b->s->started, true);
 	b->t = (struct rx_thread){ .s = b->s, .nap_us = NAP_MIN_US, .timers_us = UINT64_MAX };
@@ -395,6 +395,161 @@ static void its_long_sleep_ends_with_the_programs(void **state)
 	close_bed(&b);
 }
 
+/* ---- links with sockets, which nobody rings ------------------------------------------------ */
+
+static void nothing_rouses(void *stack)
+{
+	atomic_fetch_add(&((struct fake *)stack)->roused, 1);
+}
+
+static void no_sleep(void *stack, uint64_t us)
+{
+	(void)us;
+	atomic_fetch_add(&((struct fake *)stack)->slept, 1);
+}
+
+/* What becomes readable there is none of this test's. */
+static void open_bed_with_sockets(struct bed *b)
+{
+	open_bed(b, UW_THREADS_ADAPTIVE);
+	b->s->wait.fd[1] = b->fd;
+	b->w.f[0].ops.sleep = no_sleep;
+	b->w.f[0].ops.rouse = nothing_rouses;
+}
+
+/* A frame would wake both. */
+static void a_wait_calls_the_rx_thread_out_of_the_link(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed_with_sockets(&b);
+	atomic_store(&b.s->rx_in_transport, true);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_int_equal(b.wait.fd[1], b.fd);
+	assert_int_equal(atomic_load(&b.w.f[0].roused), 1);
+	sleep_in_transport(&b.t, sched_now_us(b.s));
+	assert_int_equal(atomic_load(&b.w.f[0].slept), 0);
+	sched_app_wait_end(b.s);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_int_equal(atomic_load(&b.w.f[0].roused), 1); /* it is not there any more */
+	sched_app_wait_end(b.s);
+	atomic_store(&b.s->waiter, SCHED_NO_WAITER);
+	sleep_in_transport(&b.t, sched_now_us(b.s));
+	assert_int_equal(atomic_load(&b.w.f[0].slept), 1);
+	close_bed(&b);
+}
+
+static void frames_that_nobody_takes_count_as_a_ring(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed_with_sockets(&b);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_true(left(&b));
+	pass(&b, MAX_SLEEP_US);
+	assert_true(left(&b)); /* nothing has come */
+	atomic_store(&b.w.f[0].frames, 1);
+	assert_true(left(&b));
+	pass(&b, WATCH_US);
+	assert_false(left(&b));
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
+	assert_int_equal(b.s->stats.take_overs, 1);
+	close_bed(&b);
+}
+
+/* A cable came back and a retransmission was due at once, of which nobody told it; or another
+ * thread of the program posts. */
+static void a_timer_that_another_thread_sets_is_not_late(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed_with_sockets(&b);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_true(left(&b));
+	pass(&b, LOOK_US);
+	assert_true(left(&b));
+	assert_true(atomic_load(&b.s->rx_sleeps_long));
+	assert_true(sleep_long(&b.t, MAX_SLEEP_US) <= TIMER_US);
+	b.w.f[0].timer_at_us = sched_now_us(b.s);
+	pass(&b, TIMER_US);
+	assert_true(left(&b));
+	pass(&b, TIMER_US);
+	assert_true(left(&b));
+	assert_int_equal(b.w.f[0].timers, 1);
+	close_bed(&b);
+}
+
+#define SLEEPS 3000u
+
+static _Atomic bool rx_sleeps;
+
+static void sleep_on_the_bell(void *stack, uint64_t us)
+{
+	struct fake *f = stack;
+	struct pollfd p = { .fd = f->s.wait.fd[1], .events = POLLIN };
+	uint64_t rings;
+
+	(void)us;
+	atomic_store(&rx_sleeps, true);
+	poll(&p, 1, 5000);
+	if (read(p.fd, &rings, sizeof(rings)) < 0)
+		assert_int_equal(errno, EAGAIN);
+	atomic_store(&rx_sleeps, false);
+	atomic_fetch_add(&f->slept, 1);
+}
+
+static void ring_the_bell(void *stack)
+{
+	const uint64_t one = 1;
+
+	assert_int_equal(write(((struct fake *)stack)->s.wait.fd[1], &one, sizeof(one)),
+			 sizeof(one));
+}
+
+static void *sleep_often(void *arg)
+{
+	struct bed *b = arg;
+
+	while (!atomic_load(&b->s->stop))
+		sleep_in_transport(&b->t, sched_now_us(b->s));
+	return NULL;
+}
+
+/* Whenever a thread waits, the RX thread leaves the link soon, and does not come back. */
+static void it_never_sleeps_there_beside_one_that_waits(void **state)
+{
+	struct bed b;
+	pthread_t rx;
+	unsigned stayed = 0;
+
+	(void)state;
+	open_bed_with_sockets(&b);
+	b.w.f[0].ops.sleep = sleep_on_the_bell;
+	b.w.f[0].ops.rouse = ring_the_bell;
+	assert_int_equal(pthread_create(&rx, NULL, sleep_often, &b), 0);
+	for (unsigned i = 0; i < SLEEPS; i++) {
+		unsigned before;
+
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		before = atomic_load(&b.w.f[0].slept);
+		for (unsigned k = 0; k < 200000 && atomic_load(&rx_sleeps); k++)
+			sched_yield();
+		stayed += atomic_load(&rx_sleeps) && atomic_load(&b.w.f[0].slept) == before;
+		sched_app_wait_end(b.s);
+		atomic_store(&b.s->waiter, SCHED_NO_WAITER);
+		if (i % 3)
+			sched_yield();
+	}
+	atomic_store(&b.s->stop, true);
+	ring_the_bell(&b.w.f[0]);
+	pthread_join(rx, NULL);
+	assert_int_equal(stayed, 0);
+	close_bed(&b);
+}
+
 /* ---- nothing is lost ----------------------------------------------------------------------- */
 
 #define RINGS 20000u
@@ -477,6 +632,10 @@ int main(void)
 		cmocka_unit_test(one_that_jumped_out_waits_again),
 		cmocka_unit_test(timers_run_while_the_program_sleeps),
 		cmocka_unit_test(its_long_sleep_ends_with_the_programs),
+		cmocka_unit_test(a_wait_calls_the_rx_thread_out_of_the_link),
+		cmocka_unit_test(frames_that_nobody_takes_count_as_a_ring),
+		cmocka_unit_test(a_timer_that_another_thread_sets_is_not_late),
+		cmocka_unit_test(it_never_sleeps_there_beside_one_that_waits),
 		cmocka_unit_test(no_ring_is_lost),
 	};
 

@@ -13,15 +13,14 @@
 #include "threads.h"
 
 #define FEW 30u /* descriptors for which there is room on the stack */
-#define OWN 2u
 /* A look ends after so long for a look at the program's descriptors, whatever comes for the stack.
  */
 #define LOOK_US 1000u
 
 _Atomic uint64_t waits_noted[WAITS_FDS / 64];
 _Atomic uint32_t waits_events;
-/* The program has closed the link's descriptor, which it does not know: wait plainly from now on.
- */
+/* The program has closed a descriptor of the link's, which it does not know: wait plainly from now
+ * on. */
 static _Atomic bool link_lost;
 
 void waits_note(int fd)
@@ -229,25 +228,43 @@ static void drain(int fd)
 		atomic_store_explicit(&link_lost, true, memory_order_relaxed);
 }
 
+/* An interface that went down is an error of its socket, and would end each sleep. */
+static void forget_error(int fd)
+{
+	socklen_t n = sizeof(int);
+	int error;
+
+	if (syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &error, &n))
+		atomic_store_explicit(&link_lost, true, memory_order_relaxed);
+}
+
+/* The first of the link's descriptors is an eventfd, the others are sockets. poll() passes over
+ * those that are -1. */
+static void heed(const struct pollfd *own)
+{
+	if (own[0].revents)
+		drain(own[0].fd);
+	for (unsigned i = 1; i < UW_WAIT_FDS; i++) {
+		if (own[i].revents & ~POLLIN)
+			forget_error(own[i].fd);
+	}
+}
+
 /* 0: it was the engine's, or the time is over. */
 static int sleep_with(const struct waits *w, const struct uw_wait *how)
 {
-	struct pollfd fds[FEW + OWN];
-	nfds_t n = w->n;
+	struct pollfd fds[FEW + UW_WAIT_FDS], *own = fds + w->n;
 	int r;
 
-	memcpy(fds, w->fds, n * sizeof(fds[0]));
-	for (unsigned i = 0; i < OWN; i++) {
-		if (how->fd[i] >= 0)
-			fds[n++] = (struct pollfd){ .fd = how->fd[i], .events = POLLIN };
-	}
+	memcpy(fds, w->fds, w->n * sizeof(fds[0]));
+	for (unsigned i = 0; i < UW_WAIT_FDS; i++)
+		own[i] = (struct pollfd){ .fd = how->fd[i], .events = POLLIN };
 	pthread_cleanup_push(end, NULL);
-	r = poll_until(fds, n, w->deadline, w->mask);
+	r = poll_until(fds, w->n + UW_WAIT_FDS, w->deadline, w->mask);
 	pthread_cleanup_pop(1);
 	if (r <= 0)
 		return r;
-	if (how->fd[0] >= 0 && fds[w->n].revents)
-		drain(how->fd[0]);
+	heed(own);
 	return told(w, results(w->fds, fds, w->n));
 }
 

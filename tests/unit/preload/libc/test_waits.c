@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The functions in which programs wait for completion events: they run the stack meanwhile
  * (doc/adr/0030), and are to the program what libc's are. */
-#include "rdma_cm/abi.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,8 +22,8 @@
 
 #include <rdma/ib_user_verbs.h>
 
+#include "channels.h"
 #include "fake_waits.h"
-#include "host.h"
 #include "ways.h"
 
 #define LONG_US 200000u /* a look that lasts */
@@ -32,47 +31,6 @@
 #define EVER_MS 4000 /* a test that waits so long has failed */
 
 static struct fake_waits *fake;
-
-static const struct uwarp_host *host(void)
-{
-	__typeof__(uwarp_host) *get;
-
-	*(void **)&get = dlsym(RTLD_DEFAULT, "uwarp_host");
-	assert_non_null(get);
-	return get(UWARP_HOST_VERSION);
-}
-
-static int new_channel(void)
-{
-	struct ib_uverbs_create_comp_channel_resp resp = { .fd = ~0u };
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_create_comp_channel cmd;
-	} in = { .hdr = { .command = IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL,
-			  .in_words = sizeof(in) / 4,
-			  .out_words = 1 },
-		 .cmd = { .response = (uintptr_t)&resp } };
-	int fd = open("/dev/infiniband/uverbs30071", O_RDWR | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, &in, sizeof(in)), sizeof(in));
-	close(fd);
-	return (int)resp.fd;
-}
-
-static void post(int channel)
-{
-	struct ib_uverbs_comp_event_desc d = { .cq_handle = 1 };
-
-	assert_int_equal(host()->channel_post(channel, &d, sizeof(d)), 0);
-}
-
-static void take(int channel)
-{
-	struct ib_uverbs_comp_event_desc d;
-
-	assert_int_equal(read(channel, &d, sizeof(d)), sizeof(d));
-}
 
 static uint64_t now_ms(void)
 {
@@ -103,6 +61,7 @@ static int setup(void **state)
 	fake->longest_us = 0;
 	b.ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	fake->fd = b.ring;
+	fake->socket = -1;
 	b.channel = new_channel();
 	b.epoll = epoll_create1(EPOLL_CLOEXEC);
 	assert_int_equal(epoll_ctl(b.epoll, EPOLL_CTL_ADD, b.channel, &ev), 0);
@@ -622,6 +581,38 @@ static void what_is_not_ours_is_not_read(void **state)
 	close(p[1]);
 }
 
+/* The stack takes it, out of its ring. */
+static void what_came_to_the_links_socket_is_left_there(void **state)
+{
+	char octet;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, p), 0);
+	assert_int_equal(write(p[1], "x", 1), 1);
+	fake->socket = p[0];
+	assert_int_equal(by_poll(*state, 2), 0);
+	assert_true(fake->begins > 1); /* each sleep ends at once */
+	assert_int_equal(read(p[0], &octet, 1), 1);
+	close(p[0]);
+	close(p[1]);
+}
+
+/* An interface that went down: it would end one sleep after the other. */
+static void an_error_of_the_links_socket_ends_one_sleep(void **state)
+{
+	const struct sockaddr_in nobody = { AF_INET, htons(1), { htonl(INADDR_LOOPBACK) }, { 0 } };
+	struct pollfd p = { .fd = socket(AF_INET, SOCK_DGRAM, 0) };
+
+	assert_int_equal(connect(p.fd, (const struct sockaddr *)&nobody, sizeof(nobody)), 0);
+	assert_int_equal(write(p.fd, "x", 1), 1);
+	assert_int_equal(poll(&p, 1, EVER_MS), 1); /* it is refused */
+	fake->socket = p.fd;
+	assert_int_equal(by_poll(*state, SOME_MS), 0);
+	assert_in_range(fake->begins, 1, 3);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	close(p.fd);
+}
+
 static void many_descriptors_are_a_plain_wait(void **state)
 {
 	struct bed *b = *state;
@@ -767,6 +758,8 @@ int main(void)
 		TEST(a_mask_holds_during_the_wait_alone),
 		TEST(a_cancelled_thread_waits_no_longer),
 		TEST(closed_ones_are_told),
+		TEST(what_came_to_the_links_socket_is_left_there),
+		TEST(an_error_of_the_links_socket_ends_one_sleep),
 		TEST(many_descriptors_are_a_plain_wait),
 		TEST(select_tells_each_set),
 		TEST(select_tells_what_time_is_left),
