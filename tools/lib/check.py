@@ -23,7 +23,7 @@ from house import ROOT, Failed, say  # noqa: E402
 # Parts that are a command of their own; its figures are read from what it prints.
 COMMANDS = {
     "fresh": [os.path.join(house.LIB, "fresh")],
-    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "5"],
+    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "5", "--cpu"],
     "interop": [os.path.join(ROOT, "tests", "interop", "run"), "--quick"],
     "nics": [os.path.join(ROOT, "tests", "nics", "run"), "--quick"],
     "arm64-guest": [os.path.join(ROOT, "tests", "nics", "run-arm64")],
@@ -49,7 +49,7 @@ GUEST_TARGETS = [
 NO_RANDOM_ADDRESSES = ["setarch", "-R"]
 # Optimised a little, so that the sanitized tests end in time, with frames that can be named.
 SANITIZE = ["--buildtype=debugoptimized", "-Doptimization=1", "-Dc_args=-g1", "-Db_lundef=false"]
-BESIDE = ("conform", "arm64", "asan", "tsan")
+BESIDE = ("conform", "arm64", "asan", "tsan", "fuzz")
 BESIDE_NICE = 10
 
 
@@ -225,7 +225,9 @@ def run_command(name, env, lane):
         tree = os.path.join(ROOT, GUEST_TREE)
         house.configure(tree, "--cross-file", GUEST_CROSS)
         house.build(tree, [], GUEST_TARGETS)
-    p = subprocess.Popen(COMMANDS[name], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
+    p = subprocess.Popen(
+        [*lane.nice(), *COMMANDS[name]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+    )  # fmt: skip
     text = ""
     for line in p.stdout:
         print(line, end="", flush=True)
