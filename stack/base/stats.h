@@ -12,6 +12,7 @@
 /* clang-format off */
 #define UW_STATS_LIST(X) \
 	X(ip_rx_unwanted) \
+	X(ip_rx_fragments) \
 	X(tcp_rx_bytes) \
 	X(tcp_tx_segments) \
 	X(tcp_tx_bytes) \

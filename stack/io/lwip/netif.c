@@ -68,8 +68,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	}
 	edge_nif_trust(&el->nif, f);
 	p = edge_wrap_rx(f);
-	if (!edge_nif_wants(l, p)) {
-		edge.cfg.stats->ip_rx_unwanted++;
+	if (!edge_nif_wants(l, p, edge.cfg.stats)) {
 		pbuf_free(p);
 		return;
 	}

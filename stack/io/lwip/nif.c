@@ -149,8 +149,6 @@ static bool wants_ip6(const struct io_link *l, const struct pbuf *p)
 {
 	const uint8_t *ip = (const uint8_t *)p->payload + SIZEOF_ETH_HDR;
 
-	if (p->len < SIZEOF_ETH_HDR + IP6_HLEN + ICMP6_HLEN)
-		return false;
 	if (ip[6] == IP6_NEXTH_TCP)
 		return true;
 	if (ip[6] != IP6_NEXTH_ICMP6 || !wants_icmp6(l, ip[IP6_HLEN]))
@@ -158,15 +156,34 @@ static bool wants_ip6(const struct io_link *l, const struct pbuf *p)
 	return ip[IP6_HLEN] == ICMP6_TYPE_EREQ || options_fit(ip, p->len - SIZEOF_ETH_HDR);
 }
 
-/* Nothing that lwIP knows is shorter than ARP, and it reads ARP's fields without asking whether
- * they are there. */
-bool edge_nif_wants(const struct io_link *l, const struct pbuf *p)
-{
-	const uint8_t *f = p->payload;
+#define MF_AND_OFFSET 0x3fffu /* RFC 791 §3.1 */
 
-	if (p->len < SIZEOF_ETH_HDR + SIZEOF_ETHARP_HDR)
+static bool is_fragment(const uint8_t *ip, uint16_t type)
+{
+	if (type == ETHTYPE_IP)
+		return uw_be16(ip + 6) & MF_AND_OFFSET;
+	return type == ETHTYPE_IPV6 && ip[6] == IP6_NEXTH_FRAGMENT;
+}
+
+/* Nothing that lwIP knows is shorter than ARP, and it reads ARP's fields without asking whether
+ * they are there. Nobody puts fragments together: TCP sends none, and pieces that wait for the rest
+ * would be memory that anybody can take. */
+bool edge_nif_wants(const struct io_link *l, const struct pbuf *p, struct uw_stats *stats)
+{
+	const uint8_t *ip = (const uint8_t *)p->payload + SIZEOF_ETH_HDR;
+	bool whole = p->len >= SIZEOF_ETH_HDR + SIZEOF_ETHARP_HDR;
+	uint16_t type = whole ? uw_be16(ip - 2) : 0;
+
+	if (type == ETHTYPE_IPV6)
+		whole = p->len >= SIZEOF_ETH_HDR + IP6_HLEN + ICMP6_HLEN;
+	if (whole && is_fragment(ip, type)) {
+		stats->ip_rx_fragments++;
 		return false;
-	return f[12] != 0x86 || f[13] != 0xdd || wants_ip6(l, p);
+	}
+	if (whole && (type != ETHTYPE_IPV6 || wants_ip6(l, p)))
+		return true;
+	stats->ip_rx_unwanted++;
+	return false;
 }
 
 void edge_nif_trust(struct netif *nif, const struct io_frame *f)

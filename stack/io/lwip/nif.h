@@ -4,14 +4,15 @@
 #ifndef UWARP_LWIP_NIF_H
 #define UWARP_LWIP_NIF_H
 
+#include "base/stats.h"
 #include "io/io.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 
 bool edge_nif_up(struct netif *nif, struct io_link *l, netif_input_fn input);
 /* Should lwIP see a received frame? It reads some headers without checking that they are there, and
- * reacts to messages that a host without routers has no use for. */
-bool edge_nif_wants(const struct io_link *l, const struct pbuf *p);
+ * reacts to messages that a host without routers has no use for. What it should not is counted. */
+bool edge_nif_wants(const struct io_link *l, const struct pbuf *p, struct uw_stats *stats);
 
 /* llp_ops.has_way. Between processes there always is one; to a multicast group it is the link. */
 bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to);

@@ -302,8 +302,7 @@ void seq_input(struct io_link *l, struct io_frame *f)
 
 	capture(f);
 	p = edge_wrap_rx(f);
-	if (!edge_nif_wants(l, p)) {
-		seq.cfg.stats->ip_rx_unwanted++;
+	if (!edge_nif_wants(l, p, seq.cfg.stats)) {
 		pbuf_free(p);
 		return;
 	}

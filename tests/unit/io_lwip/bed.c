@@ -151,6 +151,8 @@ static struct io_frame *link_alloc_long(struct io_link *l)
 static unsigned link_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	(void)l;
+	if (bed.stuck)
+		return 0;
 	for (unsigned i = 0; i < n; i++) {
 		hear(v[i]);
 		link_free(v[i]);
@@ -384,6 +386,7 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	uw_put16(f->data + 12, 0x0800);
 	ip[0] = 0x45;
 	uw_put16(ip + 2, (uint16_t)(20 + n));
+	uw_put16(ip + 6, bed.fragment);
 	ip[8] = 64;
 	ip[9] = proto;
 	uw_put32(ip + 12, from);

@@ -61,6 +61,8 @@ struct bed {
 	unsigned conns;	    /* how many of them are in use; accepted ones in order */
 	bool pause;	    /* new connections pause */
 	size_t grain;	    /* of new connections */
+	uint16_t fragment;  /* IP's flags and fragment offset of what comes */
+	bool stuck;	    /* the link takes no frames; nobody calls bed_flush meanwhile */
 	bool burst;	    /* bed_flush is left to the test: what comes meanwhile is one burst */
 	unsigned announced; /* ARP requests of ours for our own address */
 	unsigned longs;	    /* frames that were cut */

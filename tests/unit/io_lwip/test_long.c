@@ -258,6 +258,37 @@ static void what_was_cut_is_not_the_last(void **state)
 	acknowledge(sent - 5);
 }
 
+#define LINK_QUEUE 256u /* frames that io/lwip keeps for a link that takes none */
+
+/* The link is behind, so a long segment stays in lwIP's queue and is cut there. When it has gone
+ * after all, the last one is its last piece, and the first may be freed before (AddressSanitizer
+ * would tell). */
+static void what_was_cut_in_the_queue_is_not_the_last(void **state)
+{
+	(void)state;
+	while (p.ack - ISS < 60 * BED_MSS) { /* the window grows */
+		unsigned n = burst(20, 0);
+
+		acknowledge(n);
+	}
+	bed.stuck = true;
+	for (unsigned i = 0; i < LINK_QUEUE; i++)
+		commit(4, 0x11);
+	for (unsigned i = 0; i < 8; i++)
+		commit(BED_MSS, 0x22);
+	llp_raw.tx_flush(p.user->c);
+	assert_int_equal(bed.long_out, 0); /* there was one, and it is cut */
+	bed.stuck = false;
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	p.ack += LINK_QUEUE * 4;
+	acknowledge(5); /* the first piece, and others are under way */
+	bed.sent = 0;
+	assert_int_equal(burst(1, 0), 1);
+	assert_int_equal(bed.out[0].seq, p.ack + 3 * BED_MSS);
+	acknowledge(4);
+}
+
 /* A peer may acknowledge any octet. What goes again begins where the FPDU does. */
 static void an_ack_within_a_segment(void **state)
 {
@@ -396,6 +427,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(acks_of_parts_count, up, down),
 	cmocka_unit_test_setup_teardown(in_a_recovery_all_are_single, up, down),
 	cmocka_unit_test_setup_teardown(what_was_cut_is_not_the_last, up, down),
+	cmocka_unit_test_setup_teardown(what_was_cut_in_the_queue_is_not_the_last, up, down),
 	cmocka_unit_test_setup_teardown(an_ack_within_a_segment, up, down),
 	cmocka_unit_test_setup_teardown(only_what_is_missing_is_sent_again, up, down),
 	cmocka_unit_test_setup_teardown(a_timeout_sends_the_first_that_is_missing, up, down),

@@ -150,13 +150,37 @@ static void challenges_are_limited_for_each_connection(void **state)
 	assert_int_equal(bed.stats.tcp_rx_blind, 102);
 }
 
+/* RFC 791 §3.2: a piece of a packet is no packet, also the first one, which has TCP's header. */
+static void pieces_of_packets_are_dropped_and_counted(void **state)
+{
+	static const uint16_t piece[] = { 0x2000, 0x0001, 0x2001, 0x1fff };
+	struct bed_peer p = bed_connect(40000);
+	unsigned since = bed.sent;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		bed.fragment = piece[i];
+		bed_data(&p, 0, 10);
+		bed_segment(&p, 0, 0, RST);
+	}
+	assert_int_equal(bed.stats.ip_rx_fragments, 8);
+	assert_int_equal(bed.stats.ip_rx_unwanted, 0);
+	assert_int_equal(bed.sent, since); /* no answer */
+	bed.fragment = 0x4000;		   /* DF alone is none */
+	still_works(&p);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
-	TEST(rst_within_the_window_is_challenged),	  TEST(rst_outside_the_window_is_dropped),
-	TEST(rst_in_its_place_ends_the_connection),	  TEST(syn_is_challenged),
-	TEST(data_with_an_ack_out_of_place_is_dropped),	  TEST(data_without_ack_is_dropped),
+	TEST(rst_within_the_window_is_challenged),
+	TEST(rst_outside_the_window_is_dropped),
+	TEST(rst_in_its_place_ends_the_connection),
+	TEST(syn_is_challenged),
+	TEST(data_with_an_ack_out_of_place_is_dropped),
+	TEST(data_without_ack_is_dropped),
 	TEST(challenges_are_limited_for_each_connection),
+	TEST(pieces_of_packets_are_dropped_and_counted),
 };
 
 UWTEST_MAIN(tests)

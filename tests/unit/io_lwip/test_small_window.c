@@ -118,12 +118,59 @@ static void a_flush_between_the_pieces(void **state)
 	assert_int_equal(bed_last(p.port, 0)->n, OCTETS);
 }
 
+/* We have closed, the peer has acknowledged all and our FIN, and its window is small, since its
+ * program posts receives late. An RST would take from that program what its side still holds. */
+static void who_has_it_all_is_not_reset(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	unsigned since;
+
+	(void)state;
+	assert_true(try_to_send(p.user));
+	since = bed.sent;
+	llp_raw.close(p.user->c);
+	p.user->c = NULL;
+	bed_flush();
+	assert_int_equal(bed_last(p.port, since)->flags & FIN, FIN);
+	p.ack += OCTETS + 1;
+	p.window = 100;
+	bed_segment(&p, 0, 0, ACK);
+	since = bed.sent;
+	bed_pass(10000000);
+	assert_null(bed_last(p.port, since));
+	assert_int_equal(bed.stats.tcp_stalled, 0);
+	bed_segment(&p, 0, 0, FIN | ACK); /* its program is done: an orderly end */
+	assert_int_equal(bed_last(p.port, since)->flags, ACK);
+}
+
+/* RFC 9293 §3.8.6.1: one that acknowledges nothing more does not keep us for ever. */
+static void who_takes_nothing_is_reset(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	unsigned since;
+
+	(void)state;
+	assert_true(try_to_send(p.user));
+	set_window(&p, 0);
+	since = bed.sent;
+	llp_raw.close(p.user->c);
+	p.user->c = NULL;
+	for (unsigned i = 0; i < 100 && !bed.stats.tcp_stalled; i++) {
+		bed_pass(100000);
+		bed_segment(&p, 0, 0, ACK);
+	}
+	assert_int_equal(bed.stats.tcp_stalled, 1);
+	assert_int_equal(bed_last(p.port, since)->flags & RST, RST);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(test_100),
 	TEST(test_499),
 	TEST(a_flush_between_the_pieces),
+	TEST(who_has_it_all_is_not_reset),
+	TEST(who_takes_nothing_is_reset),
 };
 
 UWTEST_MAIN(tests)
