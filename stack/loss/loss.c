@@ -10,7 +10,7 @@ void loss_config_default(struct loss_config *cfg)
 		.initial_segments = 10,
 		.min_segments = 2,
 		.max_window = 64u << 20,
-		.abc_limit = 8,
+		.abc_limit = 64,
 		.dup_thresh = 3,
 		.rto_first_us = 200000,
 		.rto_min_us = 30000,

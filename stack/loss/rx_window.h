@@ -2,7 +2,9 @@
 /*
  * How large a receive window is to be: dynamic right-sizing (Fisk and Feng). A sender that the
  * window limits gets one window of octets in a round trip, so the window becomes twice what the
- * user took in one: it stays ahead of slow start. It never shrinks (RFC 9293 §3.8.6: SHOULD-14).
+ * user took in one, and more while that grows: a sender in slow start sends twice as much in the
+ * next round trip, and while it repeats a lost segment it needs room behind the hole for about as
+ * much again. It never shrinks (RFC 9293 §3.8.6: SHOULD-14).
  */
 #ifndef UWARP_LOSS_RX_WINDOW_H
 #define UWARP_LOSS_RX_WINDOW_H
@@ -20,6 +22,7 @@ struct rx_window {
 	uint32_t taken;	   /* octets since since_us */
 	uint32_t look_at;  /* value of `taken` at which to look at the clock next */
 	uint64_t since_us; /* 0: no interval has begun */
+	uint64_t rate;	   /* octets taken in a round trip when last looked at; 0: unknown */
 };
 
 void rx_window_init(struct rx_window *w, uint32_t size);

@@ -48,13 +48,15 @@ static struct bed *open_bed(struct sim_options o)
 	return b;
 }
 
-/* Returns what both ends have cut; no segment was broken. */
+/* Returns what both ends have cut. No segment was broken, unless so many repeats were lost in a row
+ * that the path was taken for one that swallows long packets (RFC 4821 §7.7): what was queued is
+ * cut for it as it is. */
 static struct cutting_stats close_bed(struct bed *b)
 {
 	struct cutting_stats one = cutting_stats(b->s.cutting[0]),
 			     two = cutting_stats(b->s.cutting[1]);
 
-	assert_int_equal(one.broken + two.broken, 0);
+	assert_true(!(one.broken + two.broken) || sim_stats(&b->s).tcp_black_holes);
 	assert_int_equal(sim_stats(&b->s).tcp_assertions, 0);
 	one.longs += two.longs;
 	one.pieces += two.pieces;

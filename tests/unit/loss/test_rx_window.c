@@ -48,6 +48,19 @@ static void it_doubles_for_whom_it_limits(void **state)
 	assert_int_equal(w.size, MOST);
 }
 
+/* Slow start: each round trip brings twice as much, and when something is lost in it, some more
+ * comes behind the hole. */
+static void it_stays_ahead_of_slow_start(void **state)
+{
+	const uint64_t rtt = 20000;
+
+	(void)state;
+	for (uint32_t n = 10 * STEP; n < MOST / 4; n *= 2) {
+		take(n, rtt, rtt, MOST);
+		assert_true(w.size >= 3 * n);
+	}
+}
+
 static void it_stays_for_whom_it_does_not(void **state)
 {
 	(void)state;
@@ -110,6 +123,7 @@ static void one_without_a_window_is_left_alone(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(it_doubles_for_whom_it_limits),
+	TEST(it_stays_ahead_of_slow_start),
 	TEST(it_stays_for_whom_it_does_not),
 	TEST(a_burst_is_no_rate),
 	TEST(a_part_of_a_round_trip_tells_nothing),
