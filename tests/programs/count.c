@@ -213,6 +213,26 @@ static void report(struct conn *c)
 	any_bad = any_bad || lost || c->wrong;
 }
 
+static void release(struct conn *c)
+{
+	rdma_destroy_qp(c->id);
+	ibv_dereg_mr(c->mr);
+	ibv_destroy_cq(c->cq);
+	munmap(c->buf, c->unmapped ? 0 : 3 * (size_t)opt.size);
+	c->over = true;
+	n_over++;
+}
+
+/* It ended before it was up: a server that serves many goes on. */
+static void end_early(struct conn *c, const char *why)
+{
+	fprintf(stderr, "count: %s\n", why);
+	if (!c || !opt.keeps)
+		exit(1);
+	if (!c->over)
+		release(c);
+}
+
 /* The program does what is usual: it disconnects, and destroys all when everything has completed.
  */
 static void end(struct conn *c)
@@ -226,12 +246,7 @@ static void end(struct conn *c)
 	if (!all_done(c) && now_us() / 1000 < until)
 		return;
 	report(c);
-	rdma_destroy_qp(c->id);
-	ibv_dereg_mr(c->mr);
-	ibv_destroy_cq(c->cq);
-	munmap(c->buf, c->unmapped ? 0 : 3 * (size_t)opt.size);
-	c->over = true;
-	n_over++;
+	release(c);
 }
 
 /* ---- connections ------------------------------------------------------------------------- */
@@ -317,7 +332,7 @@ static void on_event(const struct rdma_cm_event *e)
 		take_offer(c, e);
 		p = param_of(c, &o);
 		if (rdma_accept(e->id, &p))
-			die("rdma_accept");
+			end_early(c, "rdma_accept: the client is gone");
 		break;
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (rdma_resolve_route(e->id, 2000))
@@ -346,7 +361,7 @@ static void on_event(const struct rdma_cm_event *e)
 		if (c && c->up)
 			hear(c);
 		else
-			exit(1);
+			end_early(c, "before it was up");
 	}
 }
 
