@@ -346,7 +346,7 @@ GROUPS = {
     "apps-storage": [(Memif, apps.STORAGE)],
     "apps-dapl": [(Memif, apps.DAPL)],
     "apps-valkey": [(Memif, valkey_cases.CASES)],
-    "flood": [(Packet, flood_cases.CASES), (PacketOwn, hostile_cases.CASES), (PacketSix, hostile_cases.SHARED)],
+    "flood": [(Packet, flood_cases.CASES), (PacketOwn, hostile_cases.CASES), (PacketSix, hostile_cases.SHARED), (Veth, hostile_cases.UNFILTERED)],
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
     "failures": [(Memif, failures.MEMIF), (Packet, failures.PACKET), (PacketOwn, failures.PACKET_OWN)],
     "stat": [(Memif, stat_cases.MEMIF), (Packet, stat_cases.PACKET)],

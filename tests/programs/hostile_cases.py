@@ -21,7 +21,7 @@ class Hostile:
 
     def __init__(self, what, counter):
         self.what, self.flags = what, f"20,000 frames of a hostile neighbour: {what}"
-        self.counter = counter  # goes on with these frames
+        self.counter = counter  # goes on with these frames; None: the kernel drops them before us
 
     def client(self, stage, count, role="client"):
         return stage.start(role, f"rping -c -a {{server6}} -p {PORT} -C {count} -S 64 -v -V")
@@ -59,7 +59,7 @@ class Hostile:
         before = self.seen(stage, server)
         took, first = self.attacked(stage, server)
         check(took < usual + SOON, f"a client takes {took:.2f} s under the attack, {usual:.2f} s without")
-        check(self.seen(stage, server) > before, f"{self.counter} stands still: the frames do not come so far")
+        check(not self.counter or self.seen(stage, server) > before, f"{self.counter} stands still: the frames do not come so far")
         took, second = self.attacked(stage, server)
         check(took < usual + SOON, f"a client takes {took:.2f} s under the second attack, {usual:.2f} s without")
         check(second < first + SLACK, f"the server has {first >> 10} KiB after the first attack and {second >> 10} KiB after the second")
@@ -72,5 +72,6 @@ class Hostile:
         server.wait(10)
 
 
-CASES = [Hostile("fragments", "ip_rx_fragments"), Hostile("neighbours", "ip_conflicts"), Hostile("routers", "icmp_rx_refused")]
+CASES = [Hostile("fragments", None), Hostile("neighbours", "ip_conflicts"), Hostile("routers", "icmp_rx_refused")]
 SHARED = CASES[2:]  # of the others the kernel hears, which has the address too
+UNFILTERED = [Hostile("fragments", "ip_rx_fragments")]  # over a link that gives us every frame
