@@ -54,6 +54,18 @@ static void slow_start_counts_octets(void **state)
 	assert_int_equal(c.cwnd, 10 * MSS + 500 + cfg.abc_limit * MSS);
 }
 
+/* A receiver may acknowledge a whole burst at once, as ours does (doc/adr/0042). */
+static void slow_start_doubles_behind_acks_of_bursts(void **state)
+{
+	struct cc_ack a = ack(16 * MSS);
+
+	(void)state;
+	c.cwnd = 64 * MSS;
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(cc_slow_start(&c, &a), 0);
+	assert_int_equal(c.cwnd, 128 * MSS);
+}
+
 /* What is left when ssthresh is reached counts for congestion avoidance. */
 static void slow_start_ends_at_the_threshold(void **state)
 {
@@ -80,6 +92,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(controls_have_names, setup),
 	cmocka_unit_test_setup(it_begins_with_the_first_window, setup),
 	cmocka_unit_test_setup(slow_start_counts_octets, setup),
+	cmocka_unit_test_setup(slow_start_doubles_behind_acks_of_bursts, setup),
 	cmocka_unit_test_setup(slow_start_ends_at_the_threshold, setup),
 	cmocka_unit_test_setup(an_unused_window_does_not_grow, setup),
 };
