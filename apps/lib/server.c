@@ -15,7 +15,7 @@
 #define LOOK_MS 100
 #define INLINE	256u
 
-static volatile sig_atomic_t stop;
+static _Atomic bool stop; /* a signal sets it; workers look at it */
 
 static void on_signal(int number)
 {
