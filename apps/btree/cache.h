@@ -10,10 +10,15 @@
 
 #include "page.h"
 
-/* A page number finds its place directly; two numbers of one place take turns. */
+#define CACHE_WAYS 4u
+
+/* A page's number says in which set of places it is kept; with one place for each number, one
+ * look-up in 18 met a page that another one had taken the place of. */
 struct page_cache {
-	uint32_t size;	  /* octets of a page */
-	uint32_t places;  /* 0: nothing is kept */
+	uint32_t size; /* octets of a page */
+	uint32_t sets; /* of `ways` places each; 0: nothing is kept */
+	uint32_t ways;
+	uint64_t kept;	  /* how often: who has to go is the next of his set */
 	uint64_t *number; /* of the page that is kept at each place, plus 1; 0: none */
 	uint8_t *pages;
 };

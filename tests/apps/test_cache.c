@@ -28,13 +28,43 @@ static void a_page_is_found_until_it_is_dropped(void **state)
 	page_item(p, 1)->value = 0; /* a copy is kept */
 	assert_non_null(page_cache_find(&c, 3));
 	assert_int_equal(page_item(page_cache_find(&c, 3), 1)->value, 70);
-	assert_null(page_cache_find(&c, 11)); /* the same place, another page */
+	assert_null(page_cache_find(&c, 11)); /* the same set, another page */
 	page_cache_drop(&c, 11);
 	assert_non_null(page_cache_find(&c, 3));
-	page_cache_keep(&c, 11, p);
+	page_cache_drop(&c, 3);
 	assert_null(page_cache_find(&c, 3));
-	page_cache_drop(&c, 11);
-	assert_null(page_cache_find(&c, 11));
+	page_cache_close(&c);
+}
+
+/* Pages of one set share its places, and then take turns; one that is kept again stays where it is.
+ */
+static void a_set_has_room_for_a_few(void **state)
+{
+	_Alignas(64) uint8_t octets[SIZE] = { 0 };
+	struct page *p = (struct page *)octets;
+	struct page_cache c;
+	unsigned found = 0;
+
+	(void)state;
+	assert_int_equal(page_cache_open(&c, SIZE, 2 * CACHE_WAYS), 0);
+	for (unsigned i = 0; i < CACHE_WAYS; i++)
+		page_cache_keep(&c, 1 + 2 * i, p);
+	page_cache_keep(&c, 1, p);
+	for (unsigned i = 0; i < CACHE_WAYS; i++)
+		assert_non_null(page_cache_find(&c, 1 + 2 * i));
+	page_cache_keep(&c, 101, p);
+	assert_non_null(page_cache_find(&c, 101));
+	for (unsigned i = 0; i < CACHE_WAYS; i++)
+		found += page_cache_find(&c, 1 + 2 * i) != NULL;
+	assert_int_equal(found, CACHE_WAYS - 1);
+	assert_null(page_cache_find(&c, 100)); /* the other set is empty */
+	page_cache_close(&c);
+	/* fewer places than a set has */
+	assert_int_equal(page_cache_open(&c, SIZE, 1), 0);
+	page_cache_keep(&c, 7, p);
+	assert_non_null(page_cache_find(&c, 7));
+	page_cache_keep(&c, 8, p);
+	assert_null(page_cache_find(&c, 7));
 	page_cache_close(&c);
 }
 
@@ -87,6 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_is_found_until_it_is_dropped),
+		cmocka_unit_test(a_set_has_room_for_a_few),
 		cmocka_unit_test(without_room_nothing_is_kept),
 		cmocka_unit_test(a_map_knows_the_piece),
 	};
