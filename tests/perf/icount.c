@@ -89,7 +89,8 @@ static void note_event(void *ctx)
 static void open_run(struct run *r)
 {
 	struct sim_options o = { .mtu = 9000, .seed = 1, .direct = true };
-	unsigned all = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ;
+	unsigned all = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |
+		       UW_ACCESS_REMOTE_ATOMIC;
 
 	o.notify = r->event ? note_event : NULL;
 	if (r->pairs) {
@@ -198,11 +199,9 @@ static int op_of(const char *name, uint32_t *op)
 	static const struct {
 		const char *name;
 		uint32_t op;
-	} ops[] = { { "send", UW_WR_SEND },
-		    { "list", UW_WR_SEND },
-		    { "event", UW_WR_SEND },
-		    { "write", UW_WR_RDMA_WRITE },
-		    { "read", UW_WR_RDMA_READ } };
+	} ops[] = { { "send", UW_WR_SEND },	 { "list", UW_WR_SEND },
+		    { "event", UW_WR_SEND },	 { "write", UW_WR_RDMA_WRITE },
+		    { "read", UW_WR_RDMA_READ }, { "atomic", UW_WR_ATOMIC_FETCH_AND_ADD } };
 
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		if (!strcmp(name, ops[i].name)) {
@@ -220,7 +219,7 @@ int main(int argc, char **argv)
 	if (!r || argc < 4 || argc > 6 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 ||
 	    atoi(argv[3]) < 1 ||
 	    (argc > 4 && (!strcmp(argv[1], "list") || !strcmp(argv[1], "event")))) {
-		fprintf(stderr, "usage: icount send|list|event|write|read OCTETS N\n"
+		fprintf(stderr, "usage: icount send|list|event|write|read OCTETS N | atomic 8 N\n"
 				"       icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]\n");
 		return 2;
 	}
