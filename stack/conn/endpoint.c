@@ -34,6 +34,28 @@ bool ep_may_enter(enum ep_state from, enum ep_state to)
 
 /* ---- records ----------------------------------------------------------------------------- */
 
+static void enter_list(struct conn_domain *d, struct uw_ep *ep)
+{
+	spin_lock(&d->eps_lock);
+	ep->next = d->eps;
+	ep->link = &d->eps;
+	if (ep->next)
+		ep->next->link = &ep->next;
+	d->eps = ep;
+	spin_unlock(&d->eps_lock);
+}
+
+static void leave_list(struct uw_ep *ep)
+{
+	struct conn_domain *d = ep->stack->domain;
+
+	spin_lock(&d->eps_lock);
+	*ep->link = ep->next;
+	if (ep->next)
+		ep->next->link = ep->link;
+	spin_unlock(&d->eps_lock);
+}
+
 struct uw_ep *ep_new(struct conn_domain *d, struct stack *s)
 {
 	struct uw_ep *ep = slab_alloc(sizeof(*ep));
@@ -43,11 +65,7 @@ struct uw_ep *ep_new(struct conn_domain *d, struct stack *s)
 	memset(ep, 0, sizeof(*ep));
 	ep->stack = s;
 	ep->local = ep->remote = ep->asked = uw_ip_v4(INADDR_ANY);
-	ep->next = d->eps;
-	ep->link = &d->eps;
-	if (ep->next)
-		ep->next->link = &ep->next;
-	d->eps = ep;
+	enter_list(d, ep);
 	return ep;
 }
 
@@ -80,9 +98,7 @@ void ep_free(struct uw_ep *ep)
 	if (ep->conn)
 		conn_free(ep->conn);
 	ports_release(ep);
-	*ep->link = ep->next;
-	if (ep->next)
-		ep->next->link = ep->link;
+	leave_list(ep);
 	slab_free(ep, sizeof(*ep));
 }
 
@@ -215,6 +231,8 @@ int uw_ep_set_datagrams(struct uw_ep *ep)
 	s = conn_api_lock(ep);
 	st = ep->state == EP_IDLE ? UW_OK : UW_E_INVAL;
 	ep->datagrams = !st;
+	if (!st)
+		ep->stack = s->domain->first; /* as the QPs */
 	atomic_store_explicit(&ep->stack->domain->datagram_eps, true, memory_order_relaxed);
 	conn_api_unlock(s);
 	return conn_errno(st);

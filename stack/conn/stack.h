@@ -8,6 +8,7 @@
 #define UWARP_CONN_STACK_H
 
 #include "base/random.h"
+#include "base/spin.h"
 #include "conn/deadlines.h"
 #include "conn/ports.h"
 #include "conn/silent.h"
@@ -102,11 +103,14 @@ struct conn_domain {
 	struct conn_hooks hooks;       /* constant */
 	struct ports ports;	       /* local TCP ports in use */
 	unsigned next_home;	       /* counts up; chooses the stack of the next endpoint */
-	struct uw_ep *eps;	       /* every endpoint */
-	struct listener *listeners;    /* every listener */
-	_Atomic uint32_t n_eps;	       /* endpoints that the program holds */
-	_Atomic bool datagram_eps;     /* one of datagrams was made */
-	_Atomic uint32_t n_qps;	       /* number of QPs; written by the verbs room */
+	/* Every endpoint. Whoever does not hold the locks of all stacks takes eps_lock as well: a
+	 * Request that comes makes one under its stack's lock alone. */
+	struct uw_ep *eps;
+	struct spin eps_lock;
+	struct listener *listeners; /* every listener */
+	_Atomic uint32_t n_eps;	    /* endpoints that the program holds */
+	_Atomic bool datagram_eps;  /* one of datagrams was made */
+	_Atomic uint32_t n_qps;	    /* number of QPs; written by the verbs room */
 };
 
 static inline struct stack *stack_of(struct sched *s)

@@ -12,6 +12,7 @@
 
 #define DEPTH 8192u
 #define TCP   6u
+#define UDP   17u
 
 struct port;
 
@@ -94,14 +95,20 @@ static unsigned queue_refs(const struct io_frame *f)
 
 /* ---- in ---------------------------------------------------------------------------------- */
 
-/* Where the ports are, behind headers without options; 0: no segment. */
+static bool has_ports(uint8_t protocol)
+{
+	return protocol == TCP || protocol == UDP;
+}
+
+/* Where the ports are, behind headers without options; 0: nowhere. What has the same ports is on
+ * one queue, as with a card that hashes them, and so it stays in order. */
 static size_t ports_of(const struct io_frame *f)
 {
 	const uint8_t *at = f->data;
 
-	if (f->len >= 54 && at[12] == 0x08 && at[13] == 0x00 && at[23] == TCP)
+	if (f->len >= 54 && at[12] == 0x08 && at[13] == 0x00 && has_ports(at[23]))
 		return 34;
-	return f->len >= 74 && at[12] == 0x86 && at[13] == 0xdd && at[20] == TCP ? 54 : 0;
+	return f->len >= 74 && at[12] == 0x86 && at[13] == 0xdd && has_ports(at[20]) ? 54 : 0;
 }
 
 static unsigned choose(struct port *p, const struct io_frame *f)
@@ -155,16 +162,18 @@ static bool queue_pending(struct io_link *l)
 
 /* ---- out --------------------------------------------------------------------------------- */
 
-static void send_one(struct io_link *l, struct io_frame *f)
+/* False: there is no room, and the frame is still the caller's. */
+static bool send_one(struct io_link *l, struct io_frame *f)
 {
 	struct io_link *under = of(l)->p->under, *base = of(l)->p->base;
+	bool taken;
 
 	/* A reference of ours keeps the buffers until they are named again. */
 	for (struct io_frame *b = f; b; b = b->next) {
 		base->ops->ref(b);
 		b->link = base;
 	}
-	assert_int_equal(under->ops->tx(under, &f, 1), 1);
+	taken = under->ops->tx(under, &f, 1) == 1;
 	while (f) {
 		struct io_frame *next = f->next;
 
@@ -172,15 +181,18 @@ static void send_one(struct io_link *l, struct io_frame *f)
 		free_locked(f);
 		f = next;
 	}
+	return taken;
 }
 
 static unsigned queue_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
+	unsigned taken = 0;
+
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < n; i++)
-		send_one(l, v[i]);
+	while (taken < n && send_one(l, v[taken]))
+		taken++;
 	pthread_mutex_unlock(&lock);
-	return n;
+	return taken;
 }
 
 /* ---- life -------------------------------------------------------------------------------- */

@@ -20,13 +20,11 @@
 uw_status dgram_possible(const struct conn_domain *d)
 {
 	static bool said;
-	bool one = !sched_is_one_of_several(&d->first->sched);
 
-	if (one && d->first->llp->packet_begin)
+	if (d->first->llp->packet_begin)
 		return UW_OK;
 	if (!said)
-		uw_log("UD and UC queue pairs need %s",
-		       one ? "the transport raw (--transport raw)" : "one stack (--stacks 1)");
+		uw_log("UD and UC queue pairs need the transport raw (--transport raw)");
 	said = true;
 	return UW_E_UNSUPPORTED;
 }

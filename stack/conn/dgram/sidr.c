@@ -42,13 +42,18 @@ static bool serves(const struct uw_ep *ep, const struct uw_ip *at, uint16_t port
 	       (uw_ip_is_any(&ep->local) && !ep->only6 && !uw_ip_is_v4(&ep->local));
 }
 
-/* NULL: none of ours. */
+/* NULL: none of ours. It stays: only under the locks of all stacks does it end or stop listening.
+ */
 static struct uw_ep *find_server(const struct stack *s, const struct uw_ip *at, uint16_t port_be)
 {
-	struct uw_ep *ep = s->domain->eps;
+	struct conn_domain *d = s->domain;
+	struct uw_ep *ep;
 
+	spin_lock(&d->eps_lock);
+	ep = d->eps;
 	while (ep && !serves(ep, at, port_be))
 		ep = ep->next;
+	spin_unlock(&d->eps_lock);
 	return ep;
 }
 
