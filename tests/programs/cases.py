@@ -263,7 +263,7 @@ UWARPD = [
     *shared_port.SHORT,
 ]
 # Two clients of one uwarpd.
-UWARPD_LOCAL = [*LOCAL, shared_port.Refused()]
+UWARPD_LOCAL = [*LOCAL, shared_port.Refused(), shared_port.SlowAnswer()]
 # Datagrams through a uwarpd (doc/adr/0040).
 UWARPD_DATAGRAMS = [cmless.CmLess("ibv_ud_pingpong", "-g 0 -c", None, 20), cmless.CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce", 20)]
 

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import hostile_client
-from harness import Failed, Skipped, check
+from harness import Failed, Skipped, check, kernel_listens
 from bench.process import die_with_parent, wait_until
 
 MESH = os.environ.get("UWARP_PROGRAMS_MESH", "")
@@ -56,6 +56,32 @@ class Refused:
         program = stage.run("client", "rping -c -a {server} -p 7299 -C 1", 20)
         check(program.poll() != 0 and program.seconds() < 5, "a connection to nobody is not refused at once")
         check("REJECTED" in program.err or "refused" in program.err or "error" in program.err, f"it says {program.err}")
+
+
+class SlowAnswer:
+    """The uwarpd stands still for a second while a program claims a QP of datagrams, which it does in ibv_modify_qp to
+    RTR. The test is the client, as far as that."""
+
+    program, flags, needs = "ibv_ud_pingpong", "its uwarpd is stopped for a second", ["ibv_ud_pingpong"]
+    port, greeting = 7390, b"0001:000123:000456:00000000000000000000ffff0a4d0001\0"
+
+    def reach(self, stage):
+        return socket.create_connection((stage.link.addresses["server"], self.port), 10)
+
+    def __call__(self, stage):
+        server = stage.start("server", f"ibv_ud_pingpong -p {self.port} -g 0")
+        check(wait_until(lambda: kernel_listens(self.port) or server.poll() is not None, 20), "the server does not listen")
+        with self.reach(stage) as peer:
+            daemon = stage.link.daemons[stage.link.end("server")]
+            daemon.send_signal(signal.SIGSTOP)
+            try:
+                peer.sendall(self.greeting)
+                time.sleep(1)
+            finally:
+                daemon.send_signal(signal.SIGCONT)
+            peer.settimeout(10)
+            check(peer.recv(200), "the server does not get its QP")
+        server.stop()
 
 
 # ---- kills --------------------------------------------------------------------------------------

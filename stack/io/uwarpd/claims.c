@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "io/uwarpd/link.h"
 
-/* The answer comes within microseconds, unless the uwarpd was stopped. The caller may hold the
- * stack lock. */
-#define ANSWER_MS 500
+/* The answer comes within microseconds, unless the uwarpd is stopped or gets no CPU; then frames do
+ * not move either. The caller may hold the stack lock. */
+#define ANSWER_MS 2000
 /* After a limit or no answer at all, nothing is asked for so long: a search for a free port tries
  * thousands. */
 #define REFUSE_MS 200
@@ -74,6 +74,10 @@ uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m)
 	if (now < u->refuse_until_ms)
 		return UW_E_ADDR_IN_USE;
 	if (!send_claim(u, m) || !await_answer(u)) {
+		if (u->connected)
+			uw_log("the uwarpd at %s has not answered for %u ms: is it stopped, or has "
+			       "it no CPU?",
+			       u->path, ANSWER_MS);
 		u->refuse_until_ms = now + ANSWER_MS + REFUSE_MS;
 		return UW_E_NO_LINK;
 	}
