@@ -177,7 +177,8 @@ void sim_open(struct sim *s, const struct sim_options *o)
 				  .dup_ppm = o->dup_ppm,
 				  .reorder_ppm = o->reorder_ppm,
 				  .reorder_us = 400,
-				  .seed = o->seed };
+				  .seed = o->seed,
+				  .max_frames = o->frames };
 	struct io_link *shown[2], *all[2 * QUEUES_MAX];
 	struct uw_config cfg;
 

@@ -45,6 +45,7 @@ struct sim_options {
 	unsigned speak_first_ms;
 	bool ip6;	    /* the ends have fd00::1 and fd00::2 too, and connect over them */
 	bool self;	    /* the connecting end is the other one: an address and itself */
+	unsigned frames;    /* in the pool of each link; 0: 4096 */
 	bool direct;	    /* the link of memif's kind: no ARP, acknowledged by the burst */
 	uint16_t from_port; /* of the connecting end; 0: any */
 	enum uw_threads threads;

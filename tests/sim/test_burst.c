@@ -11,10 +11,13 @@
 
 #include "net.h"
 
-#define PORT	 7471
-#define MOST	 1500u
-#define RTO_US	 200000u
-#define LIMIT_US 60000000u
+#define PORT	   7471
+#define BACKLOG	   1024
+#define MOST	   4000u
+#define TOO_MANY   1500u
+#define RTO_US	   200000u
+#define LIMIT_US   60000000u
+#define CONNECT_US 5000000u /* UWARP_CONNECT_MS */
 
 struct caller {
 	struct sim_side side;
@@ -109,14 +112,14 @@ static bool all_up(void *arg)
 }
 
 /* Returns the virtual time from the first SYN to the last Reply. */
-static uint64_t run(unsigned n, int backlog)
+static uint64_t run(unsigned n, bool direct)
 {
 	struct burst *b = calloc(1, sizeof(*b));
 	uint64_t start;
 
 	b->n = n;
-	sim_open(&b->s, &(struct sim_options){ .depth = 1 });
-	listen_for(b, backlog);
+	sim_open(&b->s, &(struct sim_options){ .depth = 1, .frames = 4 * MOST, .direct = direct });
+	listen_for(b, BACKLOG);
 	call(b, &b->callers[0]); /* and ARP is through */
 	assert_true(sim_until(&b->s, first_asked, b, LIMIT_US));
 	start = b->s.now_us;
@@ -142,14 +145,28 @@ static uint64_t run(unsigned n, int backlog)
 static void a_thousand_at_once_wait_for_no_timer(void **state)
 {
 	(void)state;
-	assert_in_range(run(1000, 1024), 0, RTO_US / 2);
+	assert_in_range(run(1000, false), 0, RTO_US / 2);
 }
 
 /* RFC 9293 §3.10.7.2: a SYN that finds no room is not answered, and comes again. */
 static void more_than_may_be_half_open_come_again(void **state)
 {
 	(void)state;
-	assert_in_range(run(MOST, 1024), RTO_US / 2, 5 * RTO_US);
+	assert_in_range(run(TOO_MANY, false), RTO_US / 2, 5 * RTO_US);
+}
+
+/* Four thousand over a network: they come again until all of them are in. */
+static void four_thousand_of_a_host_come_in_time(void **state)
+{
+	(void)state;
+	assert_in_range(run(MOST, false), RTO_US / 2, CONNECT_US);
+}
+
+/* A process of this machine cannot forge addresses: its SYNs find a place at once. */
+static void four_thousand_of_a_process_wait_for_no_timer(void **state)
+{
+	(void)state;
+	assert_in_range(run(MOST, true), 0, RTO_US / 2);
 }
 
 int main(void)
@@ -157,6 +174,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thousand_at_once_wait_for_no_timer),
 		cmocka_unit_test(more_than_may_be_half_open_come_again),
+		cmocka_unit_test(four_thousand_of_a_host_come_in_time),
+		cmocka_unit_test(four_thousand_of_a_process_wait_for_no_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,9 +85,10 @@ struct edge {
 	bool losing;  /* connections end because the peer's process has */
 	/* rx_pressure.c: connections that keep receive buffers, the longest first */
 	struct llp_conn *keepers, *keepers_last;
-	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS]; /* syn_backlog.c */
-	unsigned half_open;				   /* connections in all groups */
-	struct siphash_key syn_key;			   /* of the hash that chooses a group */
+	/* syn_backlog.c; the last one is that of IO_P2P links */
+	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS + 1];
+	unsigned half_open;		   /* connections in the others */
+	struct siphash_key syn_key;	   /* of the hash that chooses a group */
 	uint16_t ip_id;			   /* of the next IPv4 packet of tx_fast.c */
 	unsigned flows;			   /* connections in flow.c's table */
 	const struct llp_conn *prefetched; /* whose memory was prefetched last */
@@ -176,7 +177,7 @@ void edge_lists_show(const struct edge_lists *l);
 
 void edge_syn_init(void);
 /* A SYN of that peer came: is there a place for one more half-open connection? */
-bool edge_syn_room(const struct uw_ip *peer);
+bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer);
 /* A segment came: if it is a SYN that begins anew in place of a connection in TIME_WAIT, that one
  * is freed and s->c is NULL. */
 void edge_syn_reuse(struct edge_segment *s);

@@ -43,10 +43,10 @@ static void end_after_assertion(const struct edge_segment *s)
 	tcp_abort(c->pcb);
 }
 
-static bool lets_in(const struct edge_segment *s)
+static bool lets_in(const struct edge_link *el, const struct edge_segment *s)
 {
 	if (edge_is_new_syn(s))
-		return edge_syn_room(&s->flow.remote);
+		return edge_syn_room(el, &s->flow.remote);
 	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s->seq, s->len));
 }
 
@@ -74,7 +74,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	}
 	edge_flow_find(p, &s);
 	edge_syn_reuse(&s);
-	if (!lets_in(&s)) {
+	if (!lets_in(el, &s)) {
 		pbuf_free(p);
 		return;
 	}

@@ -2,14 +2,25 @@
 /* Floods of SYNs (RFC 4987, RFC 5042 §6.4.2): true clients get in meanwhile. */
 #include "bed.h"
 
+#include <endian.h>
+
 #include "io/lwip/edge.h"
+#include "io/route/table.h"
 
 #define MOST 1024u /* half open */
+
+/* Other networks are behind the one neighbour. */
+static struct route_table routes;
 
 static int up(void **state)
 {
 	(void)state;
-	bed_open();
+	bed_open_network();
+	route_add(&routes,
+		  &(struct route){ .net = { uw_ip_v4(htobe32(0x0c000000)), UW_IP_V4_BITS + 8 },
+				   .via = uw_ip_v4(htobe32(BED_THEIRS)) });
+	route_sort(&routes);
+	bed.link.routes = &routes;
 	return 0;
 }
 
@@ -17,6 +28,7 @@ static int down(void **state)
 {
 	(void)state;
 	bed_close();
+	route_clear(&routes);
 	assert_int_equal(edge.half_open, 0);
 	return 0;
 }
@@ -123,6 +135,22 @@ static void beside_a_flood_on_the_same_host(void **state)
 	assert_true(connects(50000));
 }
 
+/* Between processes of a machine more find a place, and nobody gives way. */
+static void processes_have_places_of_their_own(void **state)
+{
+	(void)state;
+	bed_close();
+	bed_open();
+	for (unsigned i = 0; i < 8 * MOST; i++)
+		syn(0, (uint16_t)(1024 + i));
+	assert_int_equal(bed.stats.tcp_syn_dropped, 0);
+	assert_int_equal(edge.half_open, 0); /* of those that are counted */
+	bed_pass(60000);
+	assert_false(connects(50000));
+	assert_int_equal(bed.stats.tcp_syn_dropped, 1);
+	assert_int_equal(bed.stats.tcp_syn_recycled, 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -130,6 +158,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(one_host),
 	TEST(true_ones_come_first),
 	TEST(beside_a_flood_on_the_same_host),
+	TEST(processes_have_places_of_their_own),
 };
 
 UWTEST_MAIN(tests)

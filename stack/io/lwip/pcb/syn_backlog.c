@@ -10,7 +10,8 @@
  * for it, if that one has had the time of a round trip. A SYN whose own group has more than its
  * share must wait until the oldest is LONG_US old. So a host that floods us does not keep other
  * hosts out, and a program that opens too many connections at once waits for a retransmission and
- * does not fail.
+ * does not fail. Processes of this machine (IO_P2P) forge no addresses, and can open as many
+ * connections as they like anyway: they have places of their own.
  */
 #include "io/lwip/conn.h"
 #include "io/lwip/hooks.h"
@@ -20,6 +21,7 @@
 
 #define HALF_OPEN_MAX 1024u				    /* as Linux's tcp_max_syn_backlog */
 #define FAIR	      (2 * HALF_OPEN_MAX / EDGE_SYN_GROUPS) /* of one group */
+#define PROCESSES_MAX 8192u				    /* on IO_P2P links: half of the pcbs */
 #define ROUND_TRIP_US 50000u
 #define LONG_US	      1000000u
 
@@ -31,11 +33,22 @@ static unsigned group_of(const struct uw_ip *peer)
 	return (unsigned)(siphash(&edge.syn_key, &who, 1) % EDGE_SYN_GROUPS);
 }
 
+static bool is_of_process(const struct edge_link *el)
+{
+	return el->io->flags & IO_P2P;
+}
+
+static bool is_counted(const struct llp_conn *c)
+{
+	return c->syn_group < EDGE_SYN_GROUPS;
+}
+
 void conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 {
 	struct edge_syn_group *h;
 
-	c->syn_group = (uint8_t)group_of(&c->flow.remote);
+	c->syn_group =
+		(uint8_t)(is_of_process(c->el) ? EDGE_SYN_GROUPS : group_of(&c->flow.remote));
 	h = &edge.syn_groups[c->syn_group];
 	c->listener = ls;
 	c->syn_us = edge.cfg.now_us(edge.cfg.arg);
@@ -47,7 +60,7 @@ void conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 		h->first = c;
 	h->last = c;
 	h->n++;
-	edge.half_open++;
+	edge.half_open += is_counted(c);
 }
 
 struct llp_listener *conn_established(struct llp_conn *c)
@@ -65,7 +78,7 @@ struct llp_listener *conn_established(struct llp_conn *c)
 		h->last = c->syn_prev;
 	h->n--;
 	c->listener = NULL;
-	edge.half_open--;
+	edge.half_open -= is_counted(c);
 	return ls;
 }
 
@@ -95,11 +108,17 @@ void edge_syn_init(void)
 }
 
 /* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it comes again. */
-bool edge_syn_room(const struct uw_ip *peer)
+bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer)
 {
 	struct edge_syn_group *most;
 	uint64_t enough;
 
+	if (is_of_process(el)) {
+		if (edge.syn_groups[EDGE_SYN_GROUPS].n < PROCESSES_MAX)
+			return true;
+		edge.cfg.stats->tcp_syn_dropped++;
+		return false;
+	}
 	if (edge.half_open < HALF_OPEN_MAX)
 		return true;
 	most = largest();
