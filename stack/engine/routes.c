@@ -19,6 +19,7 @@ struct engine_routes {
 	struct io_link *link[UW_STACKS_MAX];  /* constant; NULL: no such stack */
 	char interface[IF_NAMESIZE];	      /* "": the link is none of the kernel's */
 	unsigned mtu;			      /* of the links when they were opened */
+	bool same_mac;			      /* the links have the interface's MAC address */
 	bool watches, follows, lost;
 	bool cut; /* the interface was down or without a carrier when last read */
 	struct route_watch watch;
@@ -67,15 +68,26 @@ static unsigned mtu_of(const struct engine_routes *er, const struct route_kernel
 	return k->mtu && k->mtu < er->mtu ? k->mtu : er->mtu;
 }
 
+/* True: the interface has got another one, and the link now has it, too. */
+static bool take_mac(const struct engine_routes *er, struct io_link *l,
+		     const struct route_kernel *k)
+{
+	if (!er->same_mac || !k->has_mac || !memcmp(l->mac, k->mac, sizeof(l->mac)))
+		return false;
+	memcpy(l->mac, k->mac, sizeof(l->mac));
+	return true;
+}
+
 /* Under the stack's lock, or before it uses the link. True: something is new. */
 static bool take(struct engine_routes *er, unsigned i, const struct route_kernel *k)
 {
 	struct io_link *l = er->link[i];
 	struct route_table fresh = { 0 };
 	unsigned mtu = mtu_of(er, k);
+	bool other = take_mac(er, l, k);
 
 	collect(er, l, k, &fresh);
-	if (l->routes && l->mtu == mtu && route_same(&fresh, &er->of[i])) {
+	if (!other && l->routes && l->mtu == mtu && route_same(&fresh, &er->of[i])) {
 		route_clear(&fresh);
 		return false;
 	}
@@ -301,6 +313,7 @@ uw_status engine_routes_open(struct uw_engine *e, struct io_link *const *links)
 	if (!er->interface[0] && !er->named.n)
 		return UW_OK;
 	read_kernel(er, &k);
+	er->same_mac = k.has_mac && !memcmp(links[0]->mac, k.mac, sizeof(k.mac));
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		take(er, i, &k);
 	route_clear(&k.routes);

@@ -179,7 +179,7 @@ struct io_link {
 	struct uw_net ip6[IO_IP6_MAX]; /* set by io_set_ip6; the first is the link-local one */
 	unsigned n_ip6;
 	uint32_t scope; /* sin6_scope_id of the link-local address */
-	uint8_t mac[6];
+	uint8_t mac[6]; /* the engine changes it with the kernel's, under the stack's lock */
 	/* io/route/table.h: ways to other networks; NULL: none. Set by the engine. */
 	struct route_table *routes;
 	uint32_t mtu;	   /* IP octets per frame; the engine lowers it with the kernel's */

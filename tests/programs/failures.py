@@ -259,6 +259,22 @@ class LinkDown(Case):
         return max([c["tcp"]["delivered_bytes"] for a in answers for c in a["connections"]], default=0)
 
 
+class NewMac(LinkDown):
+    """The client's interface gets another MAC address: both ends find each other again."""
+
+    def play(self):
+        server, client = self.pair(f"-p 1000 {self.more}", self.more)
+        time.sleep(0.3)
+        self.cable("address 02:00:5e:10:00:07")
+        start = time.monotonic()
+        before = self.acked(client)
+        check(wait_until(lambda: self.acked(client) > before + 100000, 10), "nothing goes on")
+        took = time.monotonic() - start
+        print(f"    goes on {took * 1000:.0f} ms after the change", flush=True)
+        check(took < 3.0 + BUSY, f"it goes on only after {took:.1f} s")
+        check(client.poll() is None and server.poll() is None, "one has ended")
+
+
 class LinkGone(LinkDown):
     """It stays out: both ends hear of it."""
 
@@ -454,6 +470,7 @@ PACKET = [
     LinkDown("cable out for 2 s", seconds=2),
     LinkGone("cable out for good", bound=GIVE_UP + 1),
     LinkDown("cable out for 2 s, both sleep", seconds=2, more="-w"),
+    NewMac("the interface gets another MAC address"),
     LinkGone("cable out for good, both sleep", bound=GIVE_UP + 1, more="-w"),
     Stopped("SIGSTOP for 5 s, both sleep", more="-w"),
     ClockSteps("wall clock steps by an hour, both sleep", more="-w"),

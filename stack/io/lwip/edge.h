@@ -49,6 +49,7 @@
 #define EDGE_UPCOMING	32u /* received frames whose connections are prefetched */
 #define EDGE_RECENT	64u
 #define EDGE_SYN_GROUPS 64u
+#define EDGE_ASKED	16u
 
 /* A link and its interface in lwIP. */
 struct edge_link {
@@ -96,7 +97,10 @@ struct edge {
 	const struct llp_conn *upcoming[EDGE_UPCOMING];
 	unsigned upcoming_at, upcoming_n;
 	struct pmtu_table paths; /* path.c */
-	bool suspects;		 /* a connection has llp_conn.suspect set */
+	/* neighbour.c: when one was asked again, 0: never; those of one place wait for each other
+	 */
+	uint64_t asked_us[EDGE_ASKED];
+	bool suspects; /* a connection has llp_conn.suspect set */
 };
 /* Hidden, or position-independent code would load its address from a table in each function. */
 extern struct edge edge __attribute__((visibility("hidden")));
@@ -279,6 +283,10 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);
 bool edge_neighbour(struct io_link *l, const struct uw_ip *to);
+/* The peer does not answer: its host, or the router, may have another MAC address by now. ARP has
+ * no notice of that (RFC 1122 §2.3.2.1 (4), advice from above); IPv6 looks by itself (RFC 4861
+ * §7.3). */
+void edge_ask_again(const struct llp_conn *c);
 uint8_t *edge_packet_begin(struct io_link *l, size_t *room);
 void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to, bool others);
 uint32_t edge_in_flight(const struct llp_conn *c);

@@ -7,6 +7,7 @@
 
 #define ALL		    0x7fffffffu
 #define BLACK_HOLE_TIMEOUTS 2u
+#define ASK_TIMEOUTS	    2u
 
 static uint64_t now(void)
 {
@@ -200,6 +201,8 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 			  (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
 		k->c->pcb->nrtx = count_for_lwip(k->loss.rto.backoff, k->loss.cfg->rto_max_us);
 		suspect_path(k);
+		if (k->loss.rto.backoff >= ASK_TIMEOUTS)
+			edge_ask_again(k->c);
 	}
 	go_on(k, false);
 }

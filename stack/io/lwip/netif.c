@@ -144,6 +144,20 @@ void edge_add_link(struct io_link *l)
 		el->nif.chksum_flags &= (u16_t)~NETIF_CHECKSUM_GEN_TCP;
 }
 
+/* The neighbours are asked again, from the new address, by which they learn it; the others are
+ * told. */
+static void take_mac(struct edge_link *el)
+{
+	const struct io_link *l = el->io;
+
+	if (!memcmp(el->nif.hwaddr, l->mac, sizeof(l->mac)))
+		return;
+	netif_set_down(&el->nif); /* forgets them */
+	memcpy(el->nif.hwaddr, l->mac, sizeof(l->mac));
+	netif_set_up(&el->nif);
+	el->defence.announced = 0;
+}
+
 void edge_link_changed(struct io_link *l)
 {
 	struct edge_link *el = edge_link_of(l);
@@ -151,6 +165,7 @@ void edge_link_changed(struct io_link *l)
 	if (!el)
 		return;
 	el->nif.mtu = (u16_t)l->mtu;
+	take_mac(el);
 	nd6_clear_destination_cache();
 	edge_path_changed();
 }

@@ -10,7 +10,6 @@
 #include "io/addr.h"
 #include "io/route/table.h"
 #include "lwip/etharp.h"
-#include "lwip/nd6.h"
 #include "lwip/prot/ethernet.h"
 #include "netif/ethernet.h"
 
@@ -75,43 +74,6 @@ bool edge_packet_rx(const struct edge_link *el, struct io_frame *f)
 		edge.cfg.stats->ip_rx_unwanted++;
 	io_free_chain(f);
 	return true;
-}
-
-/* ---- neighbours -------------------------------------------------------------------------- */
-
-static bool knows_ip4(struct netif *nif, const struct uw_ip *to)
-{
-	struct uw_ip hop;
-	struct eth_addr *mac;
-	const ip4_addr_t *same;
-	ip4_addr_t next;
-
-	if (!route_next_hop(nif->state, to, &hop))
-		return true; /* there is nobody to wait for */
-	next.addr = uw_ip_v4_be(&hop);
-	if (etharp_find_addr(nif, &next, &mac, &same) >= 0)
-		return true;
-	etharp_query(nif, &next, NULL);
-	return false;
-}
-
-static bool knows_ip6(struct netif *nif, const struct uw_ip *to)
-{
-	ip_addr_t a = edge_addr(to);
-	const u8_t *mac = NULL;
-
-	/* While it is looked for, ERR_MEM says that there is no packet to be queued. Without a way
-	 * there is nobody to wait for. */
-	return nd6_get_next_hop_addr_or_queue(nif, NULL, ip_2_ip6(&a), &mac) == ERR_RTE || mac;
-}
-
-bool edge_neighbour(struct io_link *l, const struct uw_ip *to)
-{
-	struct edge_link *el = edge_link_of(l);
-
-	if (!el || (l->flags & IO_P2P) || io_has(l, to))
-		return true;
-	return uw_ip_is_v4(to) ? knows_ip4(&el->nif, to) : knows_ip6(&el->nif, to);
 }
 
 /* ---- out --------------------------------------------------------------------------------- */

@@ -130,6 +130,10 @@ static void read_link(struct route_kernel *k, const struct ifinfomsg *m, size_t 
 	read_attrs(m + 1, n - sizeof(*m), &a);
 	if (get_u32(a.of[IFLA_MTU], &mtu))
 		k->mtu = mtu;
+	if (a.of[IFLA_ADDRESS] && RTA_PAYLOAD(a.of[IFLA_ADDRESS]) == sizeof(k->mac)) {
+		memcpy(k->mac, RTA_DATA(a.of[IFLA_ADDRESS]), sizeof(k->mac));
+		k->has_mac = true;
+	}
 	k->up = m->ifi_flags & IFF_UP;
 	k->running = k->up && m->ifi_flags & IFF_RUNNING;
 }

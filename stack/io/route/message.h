@@ -14,6 +14,8 @@
 struct route_kernel {
 	int index; /* of the interface; in */
 	unsigned mtu;
+	bool has_mac;
+	uint8_t mac[6];
 	bool up;
 	bool running; /* up, and with a carrier */
 	struct route_table routes;

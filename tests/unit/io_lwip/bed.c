@@ -12,6 +12,7 @@
 struct bed bed;
 
 static bool network, timestamps; /* what bed_open_seeded opens */
+static uint32_t keepalive_ms;
 
 /* lwIP's clock must not go back from one bed to the next. */
 static uint64_t clock_us = 1000000;
@@ -83,8 +84,11 @@ static void hear_one(const struct io_frame *f)
 	struct bed_seg *s;
 	size_t head;
 
-	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 24) == BED_THEIRS)
+	memcpy(bed.from_mac, f->data + 6, 6);
+	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 24) == BED_THEIRS) {
 		bed.arp = true;
+		bed.arps++;
+	}
 	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 14) == BED_OURS &&
 	    uw_be32(ip + 24) == BED_OURS)
 		bed.announced++;
@@ -274,6 +278,13 @@ void bed_open_stamps(void)
 	timestamps = false;
 }
 
+void bed_open_asking(uint32_t ms)
+{
+	keepalive_ms = ms;
+	bed_open_network();
+	keepalive_ms = 0;
+}
+
 void bed_open_stamps_between(void)
 {
 	timestamps = true;
@@ -288,7 +299,8 @@ void bed_open_seeded(uint64_t seed)
 					.now_us = now,
 					.random = draw,
 					.stats = &bed.stats,
-					.timestamps = timestamps };
+					.timestamps = timestamps,
+					.keepalive_ms = keepalive_ms };
 
 	memset(&bed, 0, sizeof(bed));
 	bed.now_us = clock_us;

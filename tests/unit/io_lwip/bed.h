@@ -58,16 +58,18 @@ struct bed {
 	unsigned frames, pool; /* frames that exist; no more than these */
 	struct llp_listener *ls;
 	struct bed_conn conn[BED_CONNS];
-	unsigned conns;	    /* how many of them are in use; accepted ones in order */
-	bool pause;	    /* new connections pause */
-	size_t grain;	    /* of new connections */
-	uint16_t fragment;  /* IP's flags and fragment offset of what comes */
-	bool stuck;	    /* the link takes no frames; nobody calls bed_flush meanwhile */
-	bool burst;	    /* bed_flush is left to the test: what comes meanwhile is one burst */
-	unsigned announced; /* ARP requests of ours for our own address */
-	unsigned longs;	    /* frames that were cut */
-	unsigned long_out;  /* frames of alloc_long that exist */
-	bool arp;	    /* we were asked for their MAC */
+	unsigned conns;	     /* how many of them are in use; accepted ones in order */
+	bool pause;	     /* new connections pause */
+	size_t grain;	     /* of new connections */
+	uint16_t fragment;   /* IP's flags and fragment offset of what comes */
+	bool stuck;	     /* the link takes no frames; nobody calls bed_flush meanwhile */
+	bool burst;	     /* bed_flush is left to the test: what comes meanwhile is one burst */
+	unsigned announced;  /* ARP requests of ours for our own address */
+	unsigned longs;	     /* frames that were cut */
+	unsigned long_out;   /* frames of alloc_long that exist */
+	bool arp;	     /* we were asked for their MAC */
+	unsigned arps;	     /* how often */
+	uint8_t from_mac[6]; /* of the last frame that was sent */
 	bool scaled; /* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
 	struct bed_seg out[BED_OUT];
@@ -86,6 +88,8 @@ void bed_be_network(void);
 void bed_open_network(void);
 /* The same, and the link cuts long segments. */
 void bed_open_cutting(void);
+/* As bed_open_network, and a peer is asked after so much silence. */
+void bed_open_asking(uint32_t ms);
 /* As bed_open_network, and timestamps are wanted. */
 void bed_open_stamps(void);
 /* The same between processes. */

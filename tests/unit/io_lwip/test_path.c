@@ -266,6 +266,59 @@ static void the_link_becomes_shorter(void **state)
 	assert_int_equal(send_full(&p, 1), BED_MSS);
 }
 
+/* ---- MAC addresses that change -----------------------------------------------------------------
+ */
+
+static void ours_changes(void **state)
+{
+	static const uint8_t mac[6] = { 2, 1, 1, 1, 1, 1 };
+	struct bed_peer p = bed_connect(PORT);
+	unsigned asked = bed.arps;
+
+	(void)state;
+	memcpy(bed.link.mac, mac, sizeof(mac));
+	llp_raw.link_changed(&bed.link);
+	send_full(&p, 1);
+	assert_memory_equal(bed.from_mac, mac, sizeof(mac));
+	/* who is asked from the new one has it then */
+	assert_int_equal(bed.arps, asked + 1);
+	llp_raw.link_changed(&bed.link); /* nothing is new */
+	send_full(&p, 1);
+	assert_int_equal(bed.arps, asked + 1);
+}
+
+/* RFC 1122 §2.3.2.1 (4) */
+static void a_silent_peer_is_asked_for_its_mac(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned asked = bed.arps;
+
+	(void)state;
+	send_full(&p, 2);
+	bed_pass(10 * SECOND);
+	assert_in_range(bed.arps - asked, 1, 10); /* not more often than once a second */
+}
+
+static int up_asking(void **state)
+{
+	(void)state;
+	bed_open_asking(4000);
+	return 0;
+}
+
+static void so_is_one_that_answers_no_keepalive(void **state)
+{
+	unsigned asked;
+
+	(void)state;
+	bed_connect(PORT);
+	asked = bed.arps;
+	bed_pass(4 * SECOND);
+	assert_int_equal(bed.arps, asked);
+	bed_pass(3 * SECOND);
+	assert_in_range(bed.arps - asked, 1, 3);
+}
+
 /* ---- unreachable --------------------------------------------------------------------------------
  */
 
@@ -378,6 +431,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(forged_messages, up, down),
 		cmocka_unit_test_setup_teardown(a_black_hole, up, down),
 		cmocka_unit_test_setup_teardown(the_link_becomes_shorter, up, down),
+		cmocka_unit_test_setup_teardown(ours_changes, up, down),
+		cmocka_unit_test_setup_teardown(a_silent_peer_is_asked_for_its_mac, up, down),
+		cmocka_unit_test_setup_teardown(so_is_one_that_answers_no_keepalive, up_asking,
+						down),
 		cmocka_unit_test_setup_teardown(nobody_listens, up, down),
 		cmocka_unit_test_setup_teardown(it_is_forbidden, up, down),
 		cmocka_unit_test_setup_teardown(where_there_is_a_way, up, down),

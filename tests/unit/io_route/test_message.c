@@ -211,6 +211,26 @@ static void the_interface(void **state)
 	read_it(&k, &m);
 	assert_int_equal(k.mtu, 9000);
 	assert_true(k.up);
+	assert_false(k.has_mac);
+}
+
+static void its_mac(void **state)
+{
+	static const uint8_t mac[20] = { 2, 3, 4, 5, 6, 7 };
+	struct route_kernel k = { .index = INDEX };
+	struct ifinfomsg l = { .ifi_index = INDEX, .ifi_flags = 1 };
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWLINK, &l, sizeof(l));
+	attr(&m, IFLA_ADDRESS, mac, sizeof(mac)); /* InfiniBand's */
+	read_it(&k, &m);
+	assert_false(k.has_mac);
+	begin(&m, RTM_NEWLINK, &l, sizeof(l));
+	attr(&m, IFLA_ADDRESS, mac, 6);
+	read_it(&k, &m);
+	assert_true(k.has_mac);
+	assert_memory_equal(k.mac, mac, 6);
 }
 
 static void ends(void **state)
@@ -270,6 +290,7 @@ int main(void)
 		cmocka_unit_test(an_address),
 		cmocka_unit_test(addresses_of_ip6),
 		cmocka_unit_test(the_interface),
+		cmocka_unit_test(its_mac),
 		cmocka_unit_test(ends),
 		cmocka_unit_test(noise),
 	};

@@ -167,6 +167,8 @@ static void deactivate_quiet(void)
 		struct llp_conn *c = conn_of(pcb);
 
 		next = pcb->next;
+		if (c && pcb->keep_cnt_sent > 1) /* it was asked and has not answered */
+			edge_ask_again(c);
 		if (!c || !quiet(c)) {
 			before = pcb;
 			continue;
