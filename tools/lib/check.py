@@ -61,6 +61,7 @@ class Lane:
         self.beside, self.total, self.parts = beside, results.Count(), 0
         self.failures = []  # lines for the end of the run: what failed, and why
         self.alone = threading.Event()  # nothing else runs any more
+        self.later = []  # what tries once more then
 
     def run(self, command, env):
         if not self.beside:
@@ -156,15 +157,16 @@ def forget_logs(part, log):
             os.unlink(os.path.join(logs, old))
 
 
+def failed_names(entries):
+    return [e["name"].rpartition(" / ")[2] for e in entries if e["result"] not in results.GOOD + results.SKIP]
+
+
 def second_try(name, part, env, entries, lane):
     """Two noisy cores make a test late now and then: what failed may try once more, alone, and is
     named when it needed to."""
-    bad = [e["name"].rpartition(" / ")[2] for e in entries if e["result"] not in results.GOOD + results.SKIP]
+    bad = failed_names(entries)
     if not bad:
         return entries
-    if lane.beside:
-        say(f"{name}: failed beside the other parts, will try again alone: {', '.join(bad)}")
-        lane.alone.wait()
     say(f"{name}: once more: {', '.join(bad)}")
     forget_logs(part, f"again-{name}")
     again = {e["name"]: e for e in meson_test(f"again-{name}", part, env, ["--num-processes", "1", *bad], lane)}
@@ -185,7 +187,7 @@ def run_tests(name, part, env, lane):
     suites = [word for suite in part.suites for word in ("--suite", suite)]
     if lane.beside:
         say(f"{name}: testing in {os.path.relpath(part.tree, ROOT)}/, beside the other parts")
-    return second_try(name, part, env, meson_test(f"check-{name}", part, env, suites, lane), lane)
+    return meson_test(f"check-{name}", part, env, suites, lane)
 
 
 def sanitizer_env(env):
@@ -197,11 +199,22 @@ def sanitizer_env(env):
 
 
 def run_tree(name, env, lane):
-    """Build a part's tree, run its suites and count."""
-    part, count = PARTS[name], results.Count()
+    """Build a part's tree, run its suites and count. None: to be judged when the lane is alone."""
+    part, env = PARTS[name], sanitizer_env(env)
     house.configure(part.tree, *part.options)
     house.build(part.tree, lane.nice(), targets_of(part))
-    entries = run_tests(name, part, sanitizer_env(env), lane)
+    entries = run_tests(name, part, env, lane)
+    if lane.beside and not lane.alone.is_set() and failed_names(entries):
+        say(f"{name}: failed beside the other parts, will try again alone: {', '.join(failed_names(entries))}")
+        lane.later.append((name, lambda: judge(name, env, entries, lane)))
+        return None
+    return judge(name, env, entries, lane)
+
+
+def judge(name, env, entries, lane):
+    """What failed tries once more; count."""
+    part, count = PARTS[name], results.Count()
+    entries = second_try(name, part, env, entries, lane)
     print(results.table(entries), end="", flush=True)
     for entry in entries:
         one = results.count_test(entry)
@@ -239,16 +252,18 @@ def run_command(name, env, lane):
     return count
 
 
-def run_part(name, env, lane):
-    """Run one part; prints its line of figures."""
+def run_part(name, lane, work):
+    """Run one part, which returns its figures; prints their line. None: it is not done yet."""
     start, count = time.monotonic(), results.Count()
     say(f"--- {name}{' (beside the other parts)' if lane.beside else ''}")
     try:
-        count = (run_command if name in COMMANDS else run_tree)(name, env, lane)
+        count = work()
     except Failed as f:
         say(f"{name}: {f}")
         lane.failures.append(f"{name}: {f}")
         count.failed += 1
+    if count is None:
+        return
     print(f"{name}: {count} in {time.monotonic() - start:.0f} s", flush=True)
     lane.total.add(count)
     lane.parts += 1
@@ -256,7 +271,12 @@ def run_part(name, env, lane):
 
 def run_parts(names, env, lane):
     for name in names:
-        run_part(name, env, lane)
+        run = run_command if name in COMMANDS else run_tree
+        run_part(name, lane, lambda run=run, name=name: run(name, env, lane))
+    if lane.later:
+        lane.alone.wait()
+    for name, work in lane.later:
+        run_part(name, lane, work)
 
 
 def run_lanes(names, env):

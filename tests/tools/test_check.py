@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lanes of tools/check: what fails beside other parts does not hold up those behind it."""
+
+import contextlib
+import io
+import os
+import sys
+import unittest
+from unittest import mock
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "lib"))
+import check  # noqa: E402
+
+PART = check.Part("build", ["unit"])
+
+
+def entry(result):
+    return {"name": "unit / x", "result": result, "stdout": "1 passed, 0 failed\n" if result == "OK" else "", "stderr": ""}
+
+
+class Lanes(unittest.TestCase):
+    def play(self, results, names=("a", "b")):
+        """Runs the parts in a lane beside; results: what each run of a test gives. Returns the lane, and the names of the runs."""
+        lane, runs = check.Lane(beside=True), []
+
+        def meson_test(log, *_):
+            runs.append(log)
+            if log == f"check-{names[-1]}":
+                lane.alone.set()
+            return [entry(results.get(log, "OK"))]
+
+        with contextlib.ExitStack() as s:
+            s.enter_context(mock.patch.dict(check.PARTS, {n: PART for n in names}))
+            for module, name, value in (
+                (check.house, "configure", None), (check.house, "build", None), (check, "targets_of", []),
+                (check, "suites_of", {"unit"}), (check, "forget_logs", None),
+            ):  # fmt: skip
+                s.enter_context(mock.patch.object(module, name, lambda *_, value=value: value))
+            s.enter_context(mock.patch.object(check, "meson_test", meson_test))
+            s.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            s.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            check.run_parts(names, {}, lane)
+        return lane, runs
+
+    def test_all_pass(self):
+        lane, runs = self.play({})
+        self.assertEqual(runs, ["check-a", "check-b"])
+        self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (2, 0, 2))
+
+    def test_the_second_try_comes_last(self):
+        lane, runs = self.play({"check-a": "FAIL"})
+        self.assertEqual(runs, ["check-a", "check-b", "again-a"])
+        self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (2, 0, 2))
+
+    def test_what_fails_twice_has_failed(self):
+        lane, _ = self.play({"check-a": "FAIL", "again-a": "FAIL"})
+        self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (1, 1, 2))
+        self.assertTrue(lane.failures[0].startswith("a: "))
+
+
+if __name__ == "__main__":
+    unittest.main()
