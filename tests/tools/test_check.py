@@ -59,6 +59,15 @@ class Lanes(unittest.TestCase):
         self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (1, 1, 2))
         self.assertTrue(lane.failures[0].startswith("a: "))
 
+    def test_a_command_without_figures_has_failed(self):
+        lane = check.Lane()
+        with contextlib.ExitStack() as s:
+            s.enter_context(mock.patch.dict(check.COMMANDS, {"a": ["true"]}))
+            s.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            s.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            check.run_parts(["a"], {}, lane)
+        self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (0, 1, 1))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -247,7 +247,8 @@ def run_command(name, env, lane):
         text += line if not line.startswith(" ") else ""
     count = results.count_figures(text)
     lane.failures += [f"{name}: {line}" for line in results.failed_lines(text)]
-    if p.wait() and not (count and count.failed):
+    code = p.wait()
+    if not count or (code and not count.failed):
         raise Failed("did not get to the end")
     return count
 
