@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection's record, its states, its events and its end. */
-#include "conn/conn.h"
+#include "conn/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +57,8 @@ void conn_enter(struct conn *c, enum conn_state to)
 	}
 	if (to != CONN_STARTING)
 		silent_remove(c);
+	if (to == CONN_STREAMING || to == CONN_ENDED)
+		order_done(c);
 	if (c->state != to)
 		conn_note(c, HISTORY_STATE, to);
 	c->state = (uint8_t)to;

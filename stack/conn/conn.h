@@ -83,6 +83,10 @@ struct conn {
 	bool is_silent;	       /* silent.h: in that group */
 	uint8_t silent_group;
 	struct conn *silent_next, *silent_prev;
+	/* initiator: list conn_domain.order_first, under its lock; order_link NULL: not in it */
+	struct conn *order_next, **order_link;
+	/* TCP is up, and the Request of this one goes first (order.h); may be gone */
+	const struct conn *waits_for;
 	bool rnr_for_ever;	/* a Send may wait for a receive without a limit */
 	unsigned borrowed_port; /* local port from ports_borrow(); 0: none */
 	uint64_t rnr_until_us;	/* RNR_WAITS: when the wait ends */
@@ -174,6 +178,10 @@ void conn_startup_failed(struct conn *c, uw_status why);
 size_t conn_startup_rx(struct conn *c, struct uw_rope in);
 /* These are llp_user.connected and llp_user.accepted. */
 void conn_connected(void *ctx);
+/* Send the Request: TCP is up, and its turn has come. */
+void conn_ask(struct conn *c);
+/* ring_entry.fn of stack.turns: Requests of this stack whose turn has come (order.h). */
+void conn_turns(struct ring_entry *r);
 void *conn_accepted(void *listener_ctx, struct llp_conn *llp);
 /* May q get a stream? UW_E_STATE: q has one, is claimed by a connection, or is in error. */
 uw_status conn_check_qp(const struct conn_qp *q) UW_CHECK;

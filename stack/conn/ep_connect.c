@@ -122,11 +122,13 @@ static uw_status fail_unresolved(struct uw_ep *ep, const struct uw_cm_param *p, 
 	return UW_OK;
 }
 
+/* NULL: there is no such QP, or its packets are RoCEv2's. */
 static struct conn_qp *find_qp(const struct uw_ep *ep, uint32_t qpn)
 {
 	const struct conn_hooks *h = &ep->stack->domain->hooks;
+	struct conn_qp *q = h->find_qp(h->find_qp_arg, qpn);
 
-	return h->find_qp(h->find_qp_arg, qpn);
+	return q && !q->dgram ? q : NULL;
 }
 
 int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)

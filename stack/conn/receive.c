@@ -2,6 +2,7 @@
 /* What TCP tells: octets, room to send, the end. */
 #include "conn/conn.h"
 #include "conn/dgram/dgram.h"
+#include "conn/order.h"
 #include "conn/prefetch.h"
 
 /* As much as there are receives for. */
@@ -60,6 +61,8 @@ static void on_writable(void *ctx)
 
 	if (c->unsent)
 		conn_send_soon(c);
+	else if (c->state == CONN_STARTING && llp->in_flight && !llp->in_flight(c->llp))
+		order_done(c);
 	if (!c->qp || (c->state != CONN_STREAMING && c->state != CONN_CLOSING))
 		return;
 	if (qp_acked(&c->qp->qp, llp->in_flight ? llp->in_flight(c->llp) : 0))

@@ -50,6 +50,8 @@ void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *
 	s->llp = llp;
 	s->rc.due_us = UINT64_MAX;
 	s->dgram_last = &s->dgram_first;
+	s->turns.fn = conn_turns;
+	atomic_init(&s->turns.home, &s->sched);
 }
 
 /* ---- a round ----------------------------------------------------------------------------- */

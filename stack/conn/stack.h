@@ -65,6 +65,7 @@ struct stack {
 	uint32_t sidr_psn;
 	uint64_t sidr_refused;
 	struct silent silent;
+	struct ring_entry turns; /* Requests whose turn may have come (order.h) */
 	struct deadlines timers;
 	uint64_t timers_us; /* when the timers last ran */
 	struct uw_random random;
@@ -108,9 +109,13 @@ struct conn_domain {
 	struct uw_ep *eps;
 	struct spin eps_lock;
 	struct listener *listeners; /* every listener */
-	_Atomic uint32_t n_eps;	    /* endpoints that the program holds */
-	_Atomic bool datagram_eps;  /* one of datagrams was made */
-	_Atomic uint32_t n_qps;	    /* number of QPs; written by the verbs room */
+	/* Connections that the peer does not have the Request of, as they began (order.h). Under
+	 * order_lock and any stack lock. */
+	struct conn *order_first, **order_last;
+	struct spin order_lock;
+	_Atomic uint32_t n_eps;	   /* endpoints that the program holds */
+	_Atomic bool datagram_eps; /* one of datagrams was made */
+	_Atomic uint32_t n_qps;	   /* number of QPs; written by the verbs room */
 };
 
 static inline struct stack *stack_of(struct sched *s)

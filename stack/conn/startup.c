@@ -5,6 +5,7 @@
 
 #include "conn/conn.h"
 #include "conn/listener.h"
+#include "conn/order.h"
 #include "conn/prefetch.h"
 
 /* ---- failing ------------------------------------------------------------------------------ */
@@ -155,6 +156,7 @@ uw_status conn_connect(struct conn *c, struct conn_qp *q, uint64_t patience_us)
 	st = conn_call(c);
 	if (st)
 		return st;
+	order_begin(c);
 	c->claimed = q;
 	q->claimed_by = c;
 	c->deadline_us = now + conn_cfg(c)->connect_ms * 1000ull;
@@ -169,9 +171,8 @@ static uint64_t reply_limit_us(const struct conn *c)
 	return (c->cm_less ? conn_cfg(c)->rc_wait_ms : conn_cfg(c)->connect_ms) * 1000ull;
 }
 
-void conn_connected(void *ctx)
+void conn_ask(struct conn *c)
 {
-	struct conn *c = ctx;
 	uint8_t frame[MPA_START_MAX];
 	size_t n;
 	uw_status st = cm_open(c->cm, conn_policy(c), &c->request->want, frame, &n);
@@ -189,6 +190,25 @@ void conn_connected(void *ctx)
 	c->lport = c->stack->llp->addrs(c->llp).lport;
 	cm_set_deadline(c->cm, stack_now_us(c->stack) + reply_limit_us(c));
 	conn_arm(c);
+}
+
+void conn_connected(void *ctx)
+{
+	struct conn *c = ctx;
+
+	if (order_may_ask(c))
+		conn_ask(c);
+	else
+		conn_arm(c);
+}
+
+void conn_turns(struct ring_entry *r)
+{
+	struct stack *s = (struct stack *)(void *)((uint8_t *)r - offsetof(struct stack, turns));
+	struct conn *c;
+
+	while ((c = order_take_turn(s)))
+		conn_ask(c);
 }
 
 static struct conn_qp *unclaim(struct conn *c)

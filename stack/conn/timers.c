@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a connection does when a time has come. Only those that wait for one are looked at. */
-#include "conn/conn.h"
+#include "conn/order.h"
 
 #define NUDGES	 5u
 #define NUDGE_US 10000u /* to the first; each of the others waits four times as long */
@@ -66,7 +66,10 @@ static void give_up(struct conn *c, uint64_t now)
 	if (!c->deadline_us || now < c->deadline_us)
 		return;
 	c->deadline_us = 0;
-	if (c->state == CONN_CONNECTING || c->state == CONN_RETRY)
+	if (c->waits_for) {
+		if (order_overdue(c))
+			conn_ask(c);
+	} else if (c->state == CONN_CONNECTING || c->state == CONN_RETRY)
 		conn_startup_failed(c, UW_E_TIMEOUT);
 	else if (c->state == CONN_STREAMING && c->qp)
 		conn_disconnect_timer(c);

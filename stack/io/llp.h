@@ -15,6 +15,11 @@
 #include "base/prefetch.h"
 #include "io/io.h"
 
+/* RFC 5044 §4.5: room for an FPDU of 128 octets, a marker and padding, whatever the peer announces
+ * for its segments and its window. With less there might be no room for a header, and nothing would
+ * ever be sent. */
+#define LLP_ROOM_LEAST 140u
+
 struct llp_conn;
 struct cc_ops;
 struct llp_listener;
@@ -177,8 +182,9 @@ struct llp_ops {
 	/* Offer the kept octets again. Not within a callback. */
 	void (*resume)(struct llp_conn *c);
 
-	/* Begin a segment. Returns where its octets go; *room: how many fit (the EMSS). NULL: no
-	 * room in the window, the queue or the frame pool; writable() follows. */
+	/* Begin a segment. Returns where its octets go; *room: how many fit (the EMSS), at least
+	 * LLP_ROOM_LEAST. NULL: no room in the window, the queue or the frame pool; writable()
+	 * follows. */
 	uint8_t *(*tx_begin)(struct llp_conn *c, size_t *room);
 	/* End the segment with n octets; 0 discards the segment. Until tx_flush, which sends it,
 	 * only these three are called: nothing comes in, and no timer runs. */

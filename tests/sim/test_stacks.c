@@ -216,6 +216,122 @@ static void what_is_deregistered_no_stack_reaches(void **state)
 	close_world(w);
 }
 
+/* ---- the order of Requests ------------------------------------------------------------------ */
+
+#define CALLS 48u
+
+struct calls {
+	struct sim_side side[CALLS];
+	struct uw_ep *listener, *request[CALLS];
+	uint8_t came[CALLS]; /* which Request came, as its private data says */
+	unsigned n;
+};
+
+static void on_request(void *ctx, const struct uw_cm_event *ev)
+{
+	struct calls *k = ctx;
+
+	if (ev->type != UW_CM_CONNECT_REQUEST)
+		return;
+	assert_int_equal(ev->param.private_data_len, 1);
+	assert_true(k->n < CALLS);
+	k->request[k->n] = ev->ep;
+	k->came[k->n++] = *(const uint8_t *)ev->param.private_data;
+}
+
+static void call(struct sim *s, struct sim_side *side, uint8_t number, uint16_t port)
+{
+	struct sockaddr_storage from = sim_addr(s, SIM_A, 0), to = sim_addr(s, SIM_B, port);
+	struct uw_cm_param p = { .private_data = &number, .private_data_len = 1 };
+
+	assert_int_equal(uw_ep_create(s->e, sim_event, side, &side->ep), 0);
+	assert_int_equal(uw_ep_bind(side->ep, (struct sockaddr *)&from), 0);
+	assert_int_equal(uw_ep_resolve(side->ep, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(uw_ep_connect(side->ep, uw_qp_num(side->qp), &p), 0);
+}
+
+static bool first_came(void *arg)
+{
+	return ((struct calls *)arg)->n == 1;
+}
+
+static bool all_came(void *arg)
+{
+	return ((struct calls *)arg)->n == CALLS;
+}
+
+/* The first one has come: ARP knows both ends. */
+static struct calls *open_calls(struct sim *s)
+{
+	struct calls *k = calloc(1, sizeof(*k));
+	struct sockaddr_storage any = sim_addr(s, SIM_B, PORT);
+
+	assert_int_equal(uw_ep_create(s->e, on_request, k, &k->listener), 0);
+	assert_int_equal(uw_ep_bind(k->listener, (struct sockaddr *)&any), 0);
+	assert_int_equal(uw_ep_listen(k->listener, CALLS), 0);
+	for (unsigned i = 0; i < CALLS; i++)
+		sim_open_side(s, &k->side[i], NULL);
+	call(s, &k->side[0], 0, PORT);
+	assert_true(sim_until(s, first_came, k, 10000000));
+	return k;
+}
+
+static void close_calls(struct calls *k)
+{
+	for (unsigned i = 0; i < CALLS; i++) {
+		if (k->request[i])
+			uw_ep_destroy(k->request[i]);
+		sim_close_side(&k->side[i]);
+	}
+	uw_ep_destroy(k->listener);
+	free(k);
+}
+
+/* Some frames take longer: each connection alone would be in order, all of them are not. */
+static void requests_come_in_the_order_of_their_connects(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct sim s;
+		struct calls *k;
+
+		sim_open(&s, &(struct sim_options){ .reorder_ppm = 300000, .seed = seed });
+		k = open_calls(&s);
+		for (unsigned i = 1; i < CALLS; i++)
+			call(&s, &k->side[i], (uint8_t)i, PORT);
+		assert_true(sim_until(&s, all_came, k, 10000000));
+		for (unsigned i = 0; i < CALLS; i++)
+			assert_int_equal(k->came[i], i);
+		close_calls(k);
+		sim_close(&s);
+	}
+}
+
+/* Whoever goes first may go away, and then it is the next one's turn. */
+static void whoever_waits_goes_on_when_the_first_goes_away(void **state)
+{
+	struct sim s;
+	struct calls *k;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ .seed = 1, .delay_us = 1000 });
+	k = open_calls(&s);
+	for (unsigned i = 1; i < CALLS; i++)
+		call(&s, &k->side[i], (uint8_t)i, PORT);
+	sim_run_us(&s, 2500); /* TCP is up, and the next Request under way */
+	assert_int_equal(k->n, 1);
+	for (unsigned i = 1; i < CALLS; i += 2) {
+		uw_ep_destroy(k->side[i].ep);
+		k->side[i].ep = NULL;
+	}
+	sim_run_us(&s, 1000000); /* acknowledged late, each; five times ORDER_LIMIT_US */
+	assert_in_range(k->n, CALLS / 2, CALLS / 2 + 1); /* that one may have come */
+	for (unsigned i = 1; i < CALLS / 2; i++)
+		assert_int_equal(k->came[k->n - i], CALLS - 2 * i);
+	close_calls(k);
+	sim_close(&s);
+}
+
 static void what_several_cannot_do_is_refused(void **state)
 {
 	struct world *w = open_world();
@@ -339,6 +455,8 @@ int main(void)
 		cmocka_unit_test(sends_wait_on_all_stacks_for_one_receive_queue),
 		cmocka_unit_test(the_limit_is_told_once),
 		cmocka_unit_test(what_is_deregistered_no_stack_reaches),
+		cmocka_unit_test(requests_come_in_the_order_of_their_connects),
+		cmocka_unit_test(whoever_waits_goes_on_when_the_first_goes_away),
 		cmocka_unit_test(what_several_cannot_do_is_refused),
 		cmocka_unit_test(threads_share_a_cq_and_a_receive_queue),
 	};

@@ -85,8 +85,8 @@ void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos);
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms);
 int uw_ep_listen(struct uw_ep *ep, int backlog);
-/* Connect QP number qpn to the resolved destination; the outcome is an event. -ENOENT no such QP,
- * -EINVAL wrong state or private data longer than 508 (rev 2) or 512 octets (rev 1). */
+/* Connect QP number qpn to the resolved destination; the outcome is an event. -ENOENT no such QP of
+ * RC, -EINVAL wrong state or private data longer than 508 (rev 2) or 512 octets (rev 1). */
 int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
 /* Answer a CONNECT_REQUEST. */
 int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);

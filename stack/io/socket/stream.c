@@ -9,7 +9,6 @@
 
 #include "io/socket/sock.h"
 
-#define EMSS_MIN   140u
 #define EMSS_MAX   65535u
 #define EMSS_FIRST (64u * 1024)	       /* the kernel's estimate grows with the first window */
 #define EMSS_NEXT  (64u * 1024 * 1024) /* ... and changes with the path */
@@ -126,8 +125,8 @@ static void look_at_emss(struct llp_conn *c)
 	int mss = 0;
 	socklen_t n = sizeof(mss);
 
-	if (getsockopt(c->w.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &n) || mss < (int)EMSS_MIN)
-		mss = EMSS_MIN;
+	if (getsockopt(c->w.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &n) || mss < (int)LLP_ROOM_LEAST)
+		mss = LLP_ROOM_LEAST;
 	c->emss_left = c->emss ? EMSS_NEXT : EMSS_FIRST;
 	c->emss = mss > (int)EMSS_MAX ? EMSS_MAX : (uint32_t)mss;
 }
