@@ -103,6 +103,7 @@ static void take_mark(struct loss *l)
 	if (l->reduced || l->phase != LOSS_OPEN || l->cc.ops->every_mark)
 		return;
 	l->cc.ops->congested(&l->cc, CC_ECE, loss_flight(l));
+	l->undo.armed = false; /* the last recovery's window is not this one's */
 	if (l->cc.cwnd > l->cc.ssthresh)
 		l->cc.cwnd = l->cc.ssthresh;
 	l->reduced = true;
@@ -127,6 +128,7 @@ static void take_probe(struct loss *l, const struct loss_ack *a, const struct lo
 	if (l->phase != LOSS_OPEN)
 		return;
 	l->cc.ops->congested(&l->cc, CC_LOSS, loss_flight(l));
+	l->undo.armed = false; /* as for a mark */
 	if (!l->cc.ops->own_recovery && l->cc.cwnd > l->cc.ssthresh)
 		l->cc.cwnd = l->cc.ssthresh;
 	l->owes_cwr = true;

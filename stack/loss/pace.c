@@ -15,14 +15,14 @@ static int64_t burst(const struct pace *p)
 static void earn(struct pace *p, uint64_t now_us)
 {
 	uint64_t us = now_us - p->until_us;
+	int64_t missing = burst(p) - p->earned;
 
-	/* Longer than that earns no more than the burst, and must not overflow. */
-	if (us > 10000000)
-		us = 10000000;
 	p->until_us = now_us;
-	p->earned += (int64_t)(p->rate * us);
-	if (p->earned > burst(p))
+	/* Compared as times: over a short path a rate times the silence does not fit 64 bits. */
+	if (missing <= 0 || us > (uint64_t)missing / p->rate)
 		p->earned = burst(p);
+	else
+		p->earned += (int64_t)(p->rate * us);
 }
 
 void pace_set(struct pace *p, uint64_t rate, uint64_t now_us)

@@ -7,10 +7,13 @@
  * record_cut makes the segments of the wire of it.
  *
  * An entry is in one of three states:
- *   flying  sent and, as far as is known, in the network; in the list `flying`, oldest sending
- * first sacked  the peer has acknowledged it by SACK (RFC 2018) lost    marked lost and not sent
- * again yet; in the list `lost`, first marked first octets[] has the sum of the octets in each
- * state.
+ *
+ * - flying: sent and, as far as is known, in the network; in the list `flying`, oldest sending
+ * first
+ * - sacked: the peer has acknowledged it by SACK (RFC 2018)
+ * - lost: marked lost and not sent again yet; in the list `lost`, first marked first
+ *
+ * octets[] has the sum of the octets in each state.
  *
  * The caller owns the storage. An entry's id is a number that counts up (modulo 2^31), and stays
  * the same when the storage grows.

@@ -84,7 +84,9 @@ void sack_take(struct sack *k, struct record *r, const struct loss_block *b, uns
 		mark_new(k, 0, r, v, d);
 		now.seen[now.n++] = v;
 	}
-	if (n)
+	/* Segments of octets have no blocks. Once nothing is out of order, what was seen must go:
+	 * in the next lap of the sequence numbers it would stand for other segments. */
+	if (n || !r->sacked)
 		*k = now;
 }
 

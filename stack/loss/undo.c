@@ -16,10 +16,12 @@ void undo_sent_again(struct undo *u)
 
 bool undo_duplicate(struct undo *u, const struct loss_block *b, uint32_t mss)
 {
-	uint32_t n = (b->right - b->left + mss - 1) / mss;
+	uint32_t left, n;
 
 	if (!u->armed || !u->again || seq_leq(b->right, u->marker))
 		return false;
+	left = seq_max(b->left, u->marker); /* what is older was not sent again in this recovery */
+	n = (b->right - left + mss - 1) / mss;
 	u->expected = u->expected > n ? u->expected - n : 0;
 	return !u->expected;
 }

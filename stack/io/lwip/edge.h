@@ -51,6 +51,11 @@
 #define EDGE_SYN_GROUPS 64u
 #define EDGE_ASKED	16u
 
+struct edge_asked {
+	uint32_t hop; /* IPv4 address, network order */
+	uint64_t us;  /* when; 0: the place is free */
+};
+
 /* A link and its interface in lwIP. */
 struct edge_link {
 	struct io_link *io; /* NULL: this place is free */
@@ -97,9 +102,9 @@ struct edge {
 	const struct llp_conn *upcoming[EDGE_UPCOMING];
 	unsigned upcoming_at, upcoming_n;
 	struct pmtu_table paths; /* path.c */
-	/* neighbour.c: when one was asked again, 0: never; those of one place wait for each other
-	 */
-	uint64_t asked_us[EDGE_ASKED];
+	/* neighbour.c: the neighbours that were asked again last. That many may be asked in a
+	 * second, each of them once. */
+	struct edge_asked asked[EDGE_ASKED];
 	bool suspects; /* a connection has llp_conn.suspect set */
 };
 /* Hidden, or position-independent code would load its address from a table in each function. */

@@ -46,15 +46,29 @@ bool edge_neighbour(struct io_link *l, const struct uw_ip *to)
 	return uw_ip_is_v4(to) ? knows_ip4(&el->nif, to) : knows_ip6(&el->nif, to);
 }
 
+/* The place of this neighbour, or else the one whose question is the oldest. */
+static struct edge_asked *place_of(uint32_t hop)
+{
+	struct edge_asked *oldest = &edge.asked[0];
+
+	for (struct edge_asked *a = edge.asked; a < edge.asked + EDGE_ASKED; a++) {
+		if (a->hop == hop)
+			return a;
+		if (a->us < oldest->us)
+			oldest = a;
+	}
+	return oldest;
+}
+
 /* True: it is to be asked, and counts as asked now. */
 static bool may_ask(uint32_t hop)
 {
-	uint64_t *asked = &edge.asked_us[ntohl(hop) % EDGE_ASKED],
-		 t = edge.cfg.now_us(edge.cfg.arg);
+	struct edge_asked *a = place_of(hop);
+	uint64_t t = edge.cfg.now_us(edge.cfg.arg);
 
-	if (*asked && t - *asked < ASK_AGAIN_US)
+	if (a->us && t - a->us < ASK_AGAIN_US)
 		return false;
-	*asked = t;
+	*a = (struct edge_asked){ hop, t };
 	return true;
 }
 

@@ -33,9 +33,9 @@ static uint32_t headers_of(const struct llp_conn *c)
 
 static void fit(struct llp_conn *c)
 {
-	uint32_t mss = path_mtu(c) - headers_of(c);
+	uint32_t head = headers_of(c), mtu = LWIP_MAX(path_mtu(c), head + LLP_ROOM_LEAST);
 
-	c->pcb->mss = (u16_t)LWIP_MIN(mss, c->full_mss);
+	c->pcb->mss = (u16_t)LWIP_MIN(mtu - head, c->full_mss);
 	if (c->loss)
 		conn_loss_mss(c);
 }

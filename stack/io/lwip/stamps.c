@@ -161,7 +161,7 @@ void conn_stamp_half(struct llp_conn *c)
 void conn_stamp_came_up(struct llp_conn *c)
 {
 	if (c->stamp.on)
-		c->pcb->mss = (u16_t)(c->pcb->mss - STAMP_OCTETS);
+		c->pcb->mss = (u16_t)LWIP_MAX(c->pcb->mss - STAMP_OCTETS, LLP_ROOM_LEAST);
 }
 
 bool conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *answer)

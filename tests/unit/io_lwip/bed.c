@@ -85,6 +85,8 @@ static void hear_one(const struct io_frame *f)
 	size_t head;
 
 	memcpy(bed.from_mac, f->data + 6, 6);
+	if (uw_be16(ip - 2) == 0x0806 && uw_be16(ip + 6) == 1 && uw_be32(ip + 24) != BED_OURS)
+		bed.asked++;
 	if (uw_be16(ip - 2) == 0x0806 && uw_be32(ip + 24) == BED_THEIRS) {
 		bed.arp = true;
 		bed.arps++;
@@ -493,19 +495,25 @@ const struct bed_seg *bed_last(uint16_t port, unsigned since)
 
 struct bed_peer bed_connect(uint16_t port)
 {
-	struct bed_peer p = { .port = port, .seq = ISS + 1, .window = 65535 };
 	static const uint8_t scale[] = { 1, 3, 3, 7 },
 			     mss[] = { 2, 4, BED_MSS >> 8, BED_MSS & 255 };
 	bool offers = bed.scaled || !(bed.link.flags & IO_P2P);
+
+	return bed_connect_with(port, 65535, bed.scaled ? scale : mss, offers ? 4 : 0);
+}
+
+struct bed_peer bed_connect_with(uint16_t port, uint16_t window, const uint8_t *options, unsigned n)
+{
+	struct bed_peer p = { .port = port, .seq = ISS + 1, .window = window };
 	unsigned since = bed.sent;
 	const struct bed_seg *answer;
 
 	bed_in(&(struct bed_seg){ .sport = port,
 				  .seq = ISS,
 				  .flags = SYN,
-				  .window = 65535,
-				  .options = bed.scaled ? scale : mss,
-				  .options_n = offers ? 4 : 0 });
+				  .window = window,
+				  .options = options,
+				  .options_n = n });
 	answer = bed_last(port, since);
 	assert_non_null(answer);
 	assert_int_equal(answer->flags, SYN | ACK);
@@ -515,6 +523,22 @@ struct bed_peer bed_connect(uint16_t port)
 	bed_segment(&p, 0, 0, ACK);
 	assert_non_null(p.user->c);
 	return p;
+}
+
+size_t bed_send_full(const struct bed_peer *p, unsigned n)
+{
+	size_t room = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *at = llp_raw.tx_begin(p->user->c, &room);
+
+		assert_non_null(at);
+		memset(at, (int)i, room);
+		llp_raw.tx_commit(p->user->c, room);
+	}
+	llp_raw.tx_flush(p->user->c);
+	bed_flush();
+	return room;
 }
 
 void bed_segment(const struct bed_peer *p, uint32_t at, size_t n, uint8_t flags)

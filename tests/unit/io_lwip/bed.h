@@ -69,6 +69,7 @@ struct bed {
 	unsigned long_out;   /* frames of alloc_long that exist */
 	bool arp;	     /* we were asked for their MAC */
 	unsigned arps;	     /* how often */
+	unsigned asked;	     /* ARP requests of ours for the MAC of anybody */
 	uint8_t from_mac[6]; /* of the last frame that was sent */
 	bool scaled; /* bed_connect offers window scaling: the window is 4 MiB, else 64 KiB */
 	/* What was sent, the last BED_OUT of them; out[n % BED_OUT]. data is not kept. */
@@ -120,6 +121,11 @@ struct bed_peer {
 };
 /* The handshake; asserts that it succeeds. */
 struct bed_peer bed_connect(uint16_t port);
+/* The same with this window and n octets of options in the SYN. */
+struct bed_peer bed_connect_with(uint16_t port, uint16_t window, const uint8_t *options,
+				 unsigned n);
+/* The user sends n full segments; the octets of each are its number. Returns their length. */
+size_t bed_send_full(const struct bed_peer *p, unsigned n);
 /* Octets of the peer at an offset from its next one; p->seq stays. */
 void bed_data(const struct bed_peer *p, uint32_t at, size_t n);
 /* The same with any flags. */

@@ -18,24 +18,11 @@ static int up(void **state)
 	static const uint8_t options[] = {
 		2, 4, BED_MSS >> 8, BED_MSS & 255, 1, 1, 4, 2, 1, 3, 3, 7
 	};
-	const struct bed_seg *answer;
 
 	(void)state;
 	bed_open_cutting();
 	bed.longs = bed.long_out = sent = 0;
-	p = (struct bed_peer){ .port = PORT, .seq = ISS + 1, .window = 65535 };
-	bed_in(&(struct bed_seg){ .sport = PORT,
-				  .seq = ISS,
-				  .flags = SYN,
-				  .window = 65535,
-				  .options = options,
-				  .options_n = sizeof(options) });
-	answer = bed_last(PORT, 0);
-	assert_int_equal(answer->flags, SYN | ACK);
-	p.ack = answer->seq + 1;
-	p.user = &bed.conn[0];
-	bed_segment(&p, 0, 0, ACK);
-	assert_non_null(p.user->c);
+	p = bed_connect_with(PORT, 65535, options, sizeof(options));
 	return 0;
 }
 

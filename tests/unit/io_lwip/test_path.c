@@ -6,6 +6,7 @@
 #include <endian.h>
 
 #include "base/be.h"
+#include "io/lwip/conn.h"
 #include "io/route/table.h"
 
 #define PORT	 7000u
@@ -28,23 +29,6 @@ static int down(void **state)
 }
 
 /* ---- what is sent ---------------------------------------------------------------------------- */
-
-/* Send n full segments; returns the octets of each. */
-static size_t send_full(const struct bed_peer *p, unsigned n)
-{
-	size_t room = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		uint8_t *at = llp_raw.tx_begin(p->user->c, &room);
-
-		assert_non_null(at);
-		memset(at, (int)i, room);
-		llp_raw.tx_commit(p->user->c, room);
-	}
-	llp_raw.tx_flush(p->user->c);
-	bed_flush();
-	return room;
-}
 
 /* Of what was sent since: is [seq, seq + n) all there, in segments of at most `most`? */
 static bool covers(uint32_t seq, size_t n, unsigned since, size_t most)
@@ -120,7 +104,7 @@ static void packets_have_df(void **state)
 
 	(void)state;
 	assert_true(bed_last(PORT, 0)->df);
-	assert_int_equal(send_full(&p, 1), BED_MSS);
+	assert_int_equal(bed_send_full(&p, 1), BED_MSS);
 	assert_true(bed_last(PORT, 0)->df);
 }
 
@@ -131,7 +115,7 @@ static void a_shorter_path(void **state)
 	unsigned since;
 
 	(void)state;
-	send_full(&p, 3);
+	bed_send_full(&p, 3);
 	since = bed.sent;
 	too_big(p.ack, 1000);
 	assert_int_equal(bed.stats.tcp_path_shorter, 1);
@@ -143,7 +127,7 @@ static void a_shorter_path(void **state)
 	p.ack += 3 * BED_MSS;
 	bed_segment(&p, 0, 0, ACK);
 	since = bed.sent;
-	assert_int_equal(send_full(&p, 2), 960);
+	assert_int_equal(bed_send_full(&p, 2), 960);
 	assert_true(covers(p.ack, 1920, since, 960));
 }
 
@@ -154,7 +138,7 @@ static void pieces_are_acknowledged(void **state)
 	unsigned since;
 
 	(void)state;
-	send_full(&p, 2);
+	bed_send_full(&p, 2);
 	too_big(p.ack, 1000);
 	p.ack += 960;
 	bed_segment(&p, 0, 0, ACK);
@@ -174,11 +158,11 @@ static void a_router_that_does_not_say(void **state)
 	struct bed_peer p = bed_connect(PORT);
 
 	(void)state;
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	too_big(p.ack, 0);
 	p.ack += BED_MSS;
 	bed_segment(&p, 0, 0, ACK);
-	assert_int_equal(send_full(&p, 1), 1492 - 40);
+	assert_int_equal(bed_send_full(&p, 1), 1492 - 40);
 }
 
 /* A path that takes less than any should: routers may cut. */
@@ -187,11 +171,11 @@ static void a_tiny_path(void **state)
 	struct bed_peer p = bed_connect(PORT);
 
 	(void)state;
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	too_big(p.ack, 68);
 	p.ack += BED_MSS;
 	bed_segment(&p, 0, 0, ACK);
-	assert_int_equal(send_full(&p, 1), 552 - 40);
+	assert_int_equal(bed_send_full(&p, 1), 552 - 40);
 	assert_false(bed_last(PORT, 0)->df);
 }
 
@@ -201,12 +185,12 @@ static void it_may_become_longer_again(void **state)
 	struct bed_peer p = bed_connect(PORT);
 
 	(void)state;
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	too_big(p.ack, 1000);
 	p.ack += BED_MSS;
 	bed_segment(&p, 0, 0, ACK);
 	bed_pass(LATER);
-	assert_int_equal(send_full(&p, 1), BED_MSS);
+	assert_int_equal(bed_send_full(&p, 1), BED_MSS);
 }
 
 /* The next connection to the host knows it. */
@@ -215,10 +199,10 @@ static void it_is_remembered(void **state)
 	struct bed_peer p = bed_connect(PORT);
 
 	(void)state;
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	too_big(p.ack, 1000);
 	p = bed_connect(PORT + 1);
-	assert_int_equal(send_full(&p, 1), 960);
+	assert_int_equal(bed_send_full(&p, 1), 960);
 }
 
 /* RFC 5927 §4.1 and §7: who guesses does not know what is in flight. */
@@ -227,7 +211,7 @@ static void forged_messages(void **state)
 	struct bed_peer p = bed_connect(PORT);
 
 	(void)state;
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	too_big(p.ack - 1, 600);
 	too_big(p.ack + BED_MSS, 600);
 	icmp(&(struct message){ 4, 600, BED_PORT, PORT + 1, 0, p.ack, false });
@@ -245,7 +229,7 @@ static void a_black_hole(void **state)
 	unsigned since;
 
 	(void)state;
-	send_full(&p, 2);
+	bed_send_full(&p, 2);
 	bed_pass(4 * SECOND);
 	assert_true(bed.stats.tcp_black_holes > 0);
 	since = bed.sent;
@@ -260,10 +244,27 @@ static void the_link_becomes_shorter(void **state)
 	(void)state;
 	bed.link.mtu = 1200;
 	llp_raw.link_changed(&bed.link);
-	assert_int_equal(send_full(&p, 1), 1160);
+	assert_int_equal(bed_send_full(&p, 1), 1160);
 	bed.link.mtu = BED_MTU;
 	llp_raw.link_changed(&bed.link);
-	assert_int_equal(send_full(&p, 1), BED_MSS);
+	assert_int_equal(bed_send_full(&p, 1), BED_MSS);
+}
+
+/* A route's MTU below what any packet needs leaves room for an FPDU (RFC 5044 §4.5). */
+static void a_route_shorter_than_the_headers(void **state)
+{
+	struct route_table t = { 0 };
+	struct bed_peer p;
+
+	(void)state;
+	route_add(&t, &(struct route){ .net = { uw_ip_v4(htobe32(BED_THEIRS)), UW_IP_V4_BITS + 32 },
+				       .mtu = 30 });
+	route_sort(&t);
+	bed.link.routes = &t;
+	p = bed_connect(PORT);
+	assert_int_equal(bed_send_full(&p, 1), LLP_ROOM_LEAST);
+	bed.link.routes = NULL;
+	route_clear(&t);
 }
 
 /* ---- MAC addresses that change -----------------------------------------------------------------
@@ -278,12 +279,12 @@ static void ours_changes(void **state)
 	(void)state;
 	memcpy(bed.link.mac, mac, sizeof(mac));
 	llp_raw.link_changed(&bed.link);
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	assert_memory_equal(bed.from_mac, mac, sizeof(mac));
 	/* who is asked from the new one has it then */
 	assert_int_equal(bed.arps, asked + 1);
 	llp_raw.link_changed(&bed.link); /* nothing is new */
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	assert_int_equal(bed.arps, asked + 1);
 }
 
@@ -294,7 +295,7 @@ static void a_silent_peer_is_asked_for_its_mac(void **state)
 	unsigned asked = bed.arps;
 
 	(void)state;
-	send_full(&p, 2);
+	bed_send_full(&p, 2);
 	bed_pass(10 * SECOND);
 	assert_in_range(bed.arps - asked, 1, 10); /* not more often than once a second */
 }
@@ -317,6 +318,38 @@ static void so_is_one_that_answers_no_keepalive(void **state)
 	assert_int_equal(bed.arps, asked);
 	bed_pass(3 * SECOND);
 	assert_in_range(bed.arps - asked, 1, 3);
+}
+
+/* How many of n hosts, 16 apart, are asked for their MAC now. */
+static unsigned asked_of(const struct bed_peer *p, unsigned n)
+{
+	struct llp_conn *c = p->user->c;
+	const struct uw_ip remote = c->flow.remote;
+	unsigned before = bed.asked;
+
+	for (unsigned i = 0; i < n; i++) {
+		c->flow.remote = uw_ip_v4(htobe32(BED_THEIRS + 16 * (i % 15) + i / 15));
+		edge_ask_again(c);
+	}
+	c->flow.remote = remote;
+	bed_flush();
+	return bed.asked - before;
+}
+
+/* RFC 1122 §2.3.2.1: once a second for each, and a flood of them is bounded. */
+static void silent_peers_do_not_wait_for_each_other(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	assert_int_equal(asked_of(&p, 4), 4);
+	assert_int_equal(asked_of(&p, 4), 0);
+	bed_pass(SECOND);
+	assert_int_equal(asked_of(&p, 4), 4);
+	bed_pass(SECOND);
+	assert_int_equal(asked_of(&p, 40), EDGE_ASKED);
+	bed_pass(SECOND);
+	assert_int_equal(asked_of(&p, 40), EDGE_ASKED);
 }
 
 /* ---- unreachable --------------------------------------------------------------------------------
@@ -410,7 +443,7 @@ static void one_that_is_up_bears_all(void **state)
 	struct bed_peer p = bed_connect(PORT);
 
 	(void)state;
-	send_full(&p, 1);
+	bed_send_full(&p, 1);
 	for (uint8_t code = 0; code < 16; code++) {
 		if (code != 4)
 			icmp(&(struct message){ code, 0, BED_PORT, PORT, 0, p.ack, false });
@@ -432,7 +465,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_black_hole, up, down),
 		cmocka_unit_test_setup_teardown(the_link_becomes_shorter, up, down),
 		cmocka_unit_test_setup_teardown(ours_changes, up, down),
+		cmocka_unit_test_setup_teardown(a_route_shorter_than_the_headers, up, down),
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_asked_for_its_mac, up, down),
+		cmocka_unit_test_setup_teardown(silent_peers_do_not_wait_for_each_other, up, down),
 		cmocka_unit_test_setup_teardown(so_is_one_that_answers_no_keepalive, up_asking,
 						down),
 		cmocka_unit_test_setup_teardown(nobody_listens, up, down),

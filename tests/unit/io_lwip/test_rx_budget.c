@@ -159,6 +159,9 @@ static void in_crumbs(void **state)
 
 #define WAITING	 60u
 #define PER_PEER (4u << 20) /* the whole window of each: 240 MiB */
+/* Nobody takes more than an eighth of what is free, so the first so many have so much. */
+#define SHARED 25u
+#define SHARE  (96u << 10)
 
 /* What the peer has not been told to have arrived it sends again; the window it was told last. */
 static void send_until_refused(struct bed_peer *p)
@@ -190,7 +193,7 @@ static void memory_is_bounded_and_shared(void **state)
 		p[c] = bed_connect((uint16_t)(20000 + c));
 		send_until_refused(&p[c]);
 		/* Who comes last gets something too. */
-		assert_in_range(p[c].seq - 1001, 4 * BED_MSS, PER_PEER);
+		assert_in_range(p[c].seq - 1001, c < SHARED ? SHARE : 4 * BED_MSS, PER_PEER);
 		assert_in_range(atomic_load(&rx_budget.copied), 0,
 				RX_COPIED_MAX + WAITING * 2 * RX_COPIED_FLOOR);
 	}
@@ -209,6 +212,105 @@ static void memory_is_bounded_and_shared(void **state)
 		bed_data(&p[c], 0, BED_MSS);
 		assert_int_equal(p[c].user->got, p[c].seq - 1001 + BED_MSS);
 	}
+}
+
+/* Others hold all there is. What a user waits for gets in all the same, or it would wait for ever
+ * (RFC 5042 §6.4.4). Octets out of order do not, and its window stays open meanwhile. */
+static void what_a_user_waits_for_gets_in(void **state)
+{
+	struct bed_peer p;
+	uint64_t refused;
+
+	(void)state;
+	bed_be_network(); /* no fast path */
+	p = bed_connect(20000);
+	p.user->grain = 40 * BED_MSS; /* more than a connection may always hold */
+	rx_budget_pin(RX_PINNED_MAX); /* so that all of it is copied */
+	for (unsigned i = 0; i < 20; i++)
+		bed_data(&p, i * BED_MSS, BED_MSS);
+	rx_budget_copy(RX_COPIED_MAX);
+	refused = bed.stats.tcp_rx_no_memory;
+	bed_data(&p, 30 * BED_MSS, BED_MSS);
+	assert_int_equal(bed.stats.tcp_rx_no_memory, refused + 1);
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq + 20 * BED_MSS);
+	assert_true(bed_last(p.port, 0)->window > 0);
+	for (unsigned i = 20; i < 40; i++)
+		bed_data(&p, i * BED_MSS, BED_MSS);
+	rx_budget_pin(-RX_PINNED_MAX);
+	rx_budget_copy(-RX_COPIED_MAX);
+	assert_int_equal(bed.stats.tcp_rx_no_memory, refused + 1);
+	assert_int_equal(p.user->got, 40 * BED_MSS);
+}
+
+/* What is out of order is bounded for each connection, too, though each octet comes alone. */
+static void copies_out_of_order_count(void **state)
+{
+	struct bed_peer p = bed_connect(20000);
+
+	(void)state;
+	rx_budget_pin(RX_PINNED_MAX); /* so that all of it is copied */
+	rx_budget_copy(RX_COPIED_MAX);
+	for (unsigned i = 0; i < 500; i++)
+		bed_data(&p, 1 + 2 * i, 1);
+	assert_true(bed.stats.tcp_rx_no_memory > 0);
+	assert_in_range(atomic_load(&rx_budget.copied) - RX_COPIED_MAX, 1, 2 * RX_COPIED_FLOOR);
+	rx_budget_pin(-RX_PINNED_MAX);
+	rx_budget_copy(-RX_COPIED_MAX);
+	for (unsigned i = 0; i <= 500; i++)
+		bed_data(&p, 2 * i, 2);
+	assert_true(p.user->got > 1000);
+}
+
+/* Where there is no room to copy it to, what is out of order is forgotten, and comes again (RFC
+ * 2018 §8): the link's frames go back. */
+static void without_room_it_is_forgotten(void **state)
+{
+	struct bed_peer p = bed_connect(20000), q = bed_connect(20001);
+	unsigned frames;
+
+	(void)state;
+	rx_budget_pin(RX_PINNED_MAX);
+	for (unsigned i = 0; i < 200; i++) /* copied, more than a connection may always hold */
+		bed_data(&p, 1 + 2 * i, 1);
+	rx_budget_pin(-RX_PINNED_MAX);
+	for (unsigned i = 200; i < 300; i++)
+		bed_data(&p, 1 + 2 * i, 1);
+	frames = bed.frames;
+	assert_true(atomic_load(&rx_budget.copied) > RX_COPIED_FLOOR);
+	rx_budget_pin(RX_PINNED_MAX);
+	rx_budget_copy(RX_COPIED_MAX);
+	bed_data(&q, 1, 1);
+	rx_budget_pin(-RX_PINNED_MAX);
+	rx_budget_copy(-RX_COPIED_MAX);
+	assert_in_range(bed.frames, 0, frames - 90);
+	assert_in_range(atomic_load(&rx_budget.copied), 0, 1000); /* q's */
+	for (unsigned i = 0; i < 600; i++)
+		bed_data(&p, i, 1);
+	assert_int_equal(p.user->got, 600);
+}
+
+/* A peer whose octets are refused is heard when it acknowledges ours. */
+static void acks_are_taken_from_who_is_refused(void **state)
+{
+	struct bed_peer p;
+	uint8_t *at;
+	size_t room;
+
+	(void)state;
+	bed.pause = bed.scaled = true;
+	p = bed_connect(20000);
+	at = llp_raw.tx_begin(p.user->c, &room);
+	assert_non_null(at);
+	memset(at, 1, 100);
+	llp_raw.tx_commit(p.user->c, 100);
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	rx_budget_copy(RX_COPIED_MAX);
+	send_until_refused(&p);
+	p.ack += 100;
+	bed_segment(&p, 0, 0, ACK);
+	rx_budget_copy(-RX_COPIED_MAX);
+	assert_int_equal(llp_raw.in_flight(p.user->c), 0);
 }
 
 /* RFC 9293 §3.8.6.1: a peer whose window was closed asks, and hears when there is room again. */
@@ -244,6 +346,10 @@ static const struct CMUnitTest tests[] = {
 	TEST(for_users_that_wait),
 	TEST(in_crumbs),
 	TEST(memory_is_bounded_and_shared),
+	TEST(what_a_user_waits_for_gets_in),
+	TEST(copies_out_of_order_count),
+	TEST(without_room_it_is_forgotten),
+	TEST(acks_are_taken_from_who_is_refused),
 	TEST(a_probe_finds_the_window_open_again),
 };
 

@@ -124,6 +124,37 @@ static void many_share_what_there_is(void **state)
 	assert_true(rx_budget.promised <= RX_COPIED_MAX);
 }
 
+/* A step takes an eighth of what is not promised yet, so there is some for whoever asks next. */
+static void a_step_leaves_some(void **state)
+{
+	const uint32_t left = 1u << 20;
+	uint32_t before;
+
+	(void)state;
+	p = bed_connect(40000);
+	rx_budget_promise(RX_COPIED_MAX - left);
+	send_some(1, 4);
+	for (unsigned i = 0; i < 6000; i++) {
+		before = window();
+		send_some(1, 4);
+		if (window() > before)
+			assert_in_range(window() - before, 0, left / 8 + OCTETS);
+	}
+	assert_true(window() > RX_WINDOW_FIRST + left / 8);
+	rx_budget_promise(left - RX_COPIED_MAX);
+}
+
+/* lwIP's window is the most that there is; no more is promised. */
+static void no_more_is_promised_than_there_is(void **state)
+{
+	(void)state;
+	p = bed_connect(40000);
+	for (unsigned i = 0; i < 40; i++)
+		send_some(window() / OCTETS, 2);
+	assert_in_range(window(), MOST - MOST / 16, MOST);
+	assert_in_range(rx_budget.promised, 0, MOST - RX_WINDOW_FIRST);
+}
+
 /* lwIP resets a connection whose window is not what it began with (RFC 1122 §4.2.2.13). */
 static void it_closes_with_a_fin(void **state)
 {
@@ -156,6 +187,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(a_slow_one_keeps_what_it_has),
 	TEST(who_takes_nothing_gets_a_window),
 	TEST(many_share_what_there_is),
+	TEST(a_step_leaves_some),
+	TEST(no_more_is_promised_than_there_is),
 	TEST(it_closes_with_a_fin),
 	TEST(an_unscaled_one_stays),
 };

@@ -78,19 +78,6 @@ static void connect_stamped(void)
 	assert_non_null(p.user->c);
 }
 
-static size_t send_full(uint8_t octet)
-{
-	size_t room;
-	uint8_t *at = llp_raw.tx_begin(p.user->c, &room);
-
-	assert_non_null(at);
-	memset(at, octet, room);
-	llp_raw.tx_commit(p.user->c, room);
-	llp_raw.tx_flush(p.user->c);
-	bed_flush();
-	return room;
-}
-
 /* RFC 7323 §3.2: "TSopt MUST be sent in every non-RST segment". RFC 5044 §4.5: the EMSS is what is
  * left, for every segment. */
 static void every_segment_has_it(void **state)
@@ -102,7 +89,7 @@ static void every_segment_has_it(void **state)
 	connect_stamped();
 	from = bed.sent;
 	for (unsigned i = 0; i < 5; i++) {
-		assert_int_equal(send_full(1), BED_MSS - STAMP_OCTETS);
+		assert_int_equal(bed_send_full(&p, 1), BED_MSS - STAMP_OCTETS);
 		s = bed_last(PORT, from);
 		assert_int_equal(s->n, BED_MSS - STAMP_OCTETS);
 		assert_int_equal(s->read.echo, START + 1);
@@ -170,7 +157,7 @@ static void who_does_not_ask_gets_none(void **state)
 	(void)state;
 	p = bed_connect(PORT);
 	assert_false(bed_last(PORT, 0)->read.stamped);
-	assert_int_equal(send_full(1), BED_MSS);
+	assert_int_equal(bed_send_full(&p, 1), BED_MSS);
 	assert_false(bed_last(PORT, 0)->read.stamped);
 	bed_data(&p, 0, 10);
 	assert_int_equal(p.user->got, 10);
@@ -208,7 +195,7 @@ static void we_ask(bool agreed)
 	assert_int_equal(s->read.stamped, agreed);
 	if (agreed)
 		assert_int_equal(s->read.echo, 0x100);
-	send_full(1);
+	bed_send_full(&p, 1);
 	assert_int_equal(bed_last(PORT, 0)->read.stamped, agreed);
 	llp_raw.abort(us.c);
 }
@@ -263,7 +250,7 @@ static void a_probe_of_a_closed_window_has_the_right_octet(void **state)
 	p.window = 2000;
 	in(ACK, 0, "x", 1, ++clock_ms);
 	p.seq++;
-	n = send_full(0x55);
+	n = bed_send_full(&p, 1);
 	since = bed.sent;
 	p.ack += (uint32_t)n;
 	p.window = 1; /* shrinks below what is queued next */

@@ -322,6 +322,31 @@ static void a_mark_reduces_once_in_a_window(void **state)
 	assert_int_equal(l.stats.ece, 2);
 }
 
+/* A duplicate that is reported late takes back the recovery it belongs to. What a mark asked for
+ * after that recovery stays (RFC 3168 §6.1.2). */
+static void a_late_duplicate_does_not_undo_a_mark(void **state)
+{
+	const struct loss_block b = { 11 * MSS, 14 * MSS }, twice = { 10 * MSS, 11 * MSS };
+	struct loss_ack marked = { .ack = 31 * MSS, .ece = true };
+	uint32_t cwnd;
+
+	(void)state;
+	warm_up();
+	send_new(20);
+	now += 1000;
+	ack_with(10 * MSS, &b, 1);
+	send_lost();
+	ack_with(30 * MSS, NULL, 0);
+	assert_int_equal(l.phase, LOSS_OPEN);
+	send_new(2);
+	loss_acked(&l, &marked, now += 1000);
+	assert_int_equal(l.stats.ece, 1);
+	cwnd = l.cc.cwnd;
+	ack_with(31 * MSS, &twice, 1);
+	assert_int_equal(l.stats.undone, 0);
+	assert_int_equal(l.cc.cwnd, cwnd);
+}
+
 /* RFC 2861 §2, RFC 5681 §4.1 */
 static void after_idleness_the_window_is_smaller(void **state)
 {
@@ -398,6 +423,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_peer_may_forget_what_it_had, setup),
 	cmocka_unit_test_setup(without_sack_three_duplicates_tell, setup),
 	cmocka_unit_test_setup(a_mark_reduces_once_in_a_window, setup),
+	cmocka_unit_test_setup(a_late_duplicate_does_not_undo_a_mark, setup),
 	cmocka_unit_test_setup(after_idleness_the_window_is_smaller, setup),
 	cmocka_unit_test_setup(the_window_never_locks, setup),
 	cmocka_unit_test_setup(anything_may_come, setup),

@@ -44,10 +44,42 @@ static void silence_earns_a_burst(void **state)
 	assert_in_range(sent, 900000, 1100000); /* of a millisecond */
 }
 
+/* A short path's rate is high, and a window of it times a long silence more than 64 bits hold. */
+static void silence_on_a_short_path_earns_a_burst(void **state)
+{
+	const uint64_t rate = 1200000000000, silent = 10000000;
+	struct pace p = { 0 };
+
+	(void)state;
+	pace_set(&p, rate, 0);
+	pace_sent(&p, 1500, 0);
+	assert_true(pace_open(&p, silent));
+	pace_set(&p, rate, 2 * silent);
+	assert_true(pace_open(&p, 3 * silent));
+	pace_sent(&p, 1500, 3 * silent);
+	assert_true(pace_open(&p, 3 * silent));
+}
+
+/* The burst of a rate is what a higher one has left over at most. */
+static void a_lower_rate_has_a_lower_burst(void **state)
+{
+	struct pace p = { 0 };
+	uint64_t sent = 0;
+
+	(void)state;
+	pace_set(&p, 1000000000, 0);
+	pace_set(&p, 1000000, 0);
+	for (; pace_open(&p, 1); sent += 1500)
+		pace_sent(&p, 1500, 1);
+	assert_in_range(sent, 65536, 70000);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(without_a_rate_it_is_open),
 	cmocka_unit_test(over_time_it_is_the_rate),
 	cmocka_unit_test(silence_earns_a_burst),
+	cmocka_unit_test(silence_on_a_short_path_earns_a_burst),
+	cmocka_unit_test(a_lower_rate_has_a_lower_burst),
 };
 
 UWTEST_MAIN(tests)

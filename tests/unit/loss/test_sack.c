@@ -117,6 +117,23 @@ static void what_was_sacked_may_be_lost_after_all(void **state)
 	assert_int_equal(take(&b, 1), 500);
 }
 
+/* The next lap of the sequence numbers has other segments at the same place. */
+static void a_block_of_the_last_lap_is_forgotten(void **state)
+{
+	const struct loss_block b = { 300, 500 };
+
+	(void)state;
+	sent_of(10);
+	assert_int_equal(take(&b, 1), 200);
+	while (record_count(&r))
+		record_pop(&r);
+	take(NULL, 0); /* the ACK of all */
+	for (uint32_t i = 0; i < 10; i++)
+		record_append(&r, LEN * i, LEN, 100 + i);
+	assert_int_equal(take(&b, 1), 200);
+	assert_int_equal(r.sacked, 2);
+}
+
 /* Random blocks, some of them impossible: a segment is marked if one valid block covers it whole,
  * and nothing else is. */
 static void any_blocks_mark_what_they_cover(void **state)
@@ -153,6 +170,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(impossible_blocks_say_nothing),
 	cmocka_unit_test(duplicates_are_told),
 	cmocka_unit_test(what_was_sacked_may_be_lost_after_all),
+	cmocka_unit_test(a_block_of_the_last_lap_is_forgotten),
 	cmocka_unit_test(any_blocks_mark_what_they_cover),
 };
 

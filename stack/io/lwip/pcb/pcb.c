@@ -7,16 +7,14 @@
 
 /* A first flight that fills a fast link without flooding a slow one (RFC 6928 is 10 segments). */
 #define INITIAL_SEGMENTS 10u
-#define MSS_MIN		 140u
 #define PROBE_MS	 500u /* between keepalives without an answer, at least */
 #define PROBES		 8u   /* at most, but no fewer than PROBES_MIN */
 #define PROBES_MIN	 3u
 
 static void open_window(struct tcp_pcb *pcb, const struct io_link *l)
 {
-	/* RFC 5044 §4.5: room for an FPDU of 128 octets whatever the peer announces. No path has an
-	 * MTU below this, and no TCP refuses a segment for its length. */
-	pcb->mss = LWIP_MAX(pcb->mss, MSS_MIN);
+	/* No path has an MTU below this, and no TCP refuses a segment for its length. */
+	pcb->mss = LWIP_MAX(pcb->mss, LLP_ROOM_LEAST);
 	/* A link between two processes neither loses nor shares: nothing to probe. */
 	if (l->flags & IO_P2P)
 		pcb->cwnd = TCP_SND_BUF;

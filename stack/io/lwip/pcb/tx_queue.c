@@ -120,12 +120,13 @@ static struct io_frame *alloc(struct llp_conn *c, uint32_t n)
 
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 {
-	/* A peer whose whole window is less than a segment gets segments of that size. */
-	uint32_t n = LWIP_MIN(emss(c), c->pcb->snd_wnd_max);
+	/* A peer whose whole window is less than a segment gets segments of that size, if FPDUs fit
+	 * into them. */
+	uint32_t n = LWIP_MIN(emss(c), LWIP_MAX(c->pcb->snd_wnd_max, LLP_ROOM_LEAST));
 	struct io_frame *f;
 	uint8_t *at;
 
-	if (!n || c->end != CONN_ON)
+	if (c->end != CONN_ON)
 		return NULL;
 	if (!window_open(c, n) && !window_overridden(c, n)) {
 		probe_window(c, n);
