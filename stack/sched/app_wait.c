@@ -151,10 +151,13 @@ static void call_rx_thread_away(struct sched *s)
 		s->ops->rouse(s->stack);
 }
 
-/* The state comes first, then the word: whoever else wants to set the word to IO_ASLEEP finds
+/* An RX thread that sleeps on the word is woken where timers matter: it sleeps no longer than they
+ * may be late while the program does (sleep_long in rx_thread.c).
+ * The state comes first, then the word: whoever else wants to set the word to IO_ASLEEP finds
  * either (sched_say_asleep). Then Dekker with who rings: the word, fence, frames. */
 enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 {
+	uint32_t was;
 	bool any;
 
 	if (!claim(s, sched_now_us(s)))
@@ -162,7 +165,9 @@ enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 	count_wait(s);
 	call_rx_thread_away(s);
 	atomic_store_explicit(&s->app_drives, false, memory_order_release);
-	atomic_exchange(doorbell_of(s), IO_ASLEEP_FD);
+	was = atomic_exchange(doorbell_of(s), IO_ASLEEP_FD);
+	if (was == IO_ASLEEP && sched_has_sockets(s))
+		sched_futex_wake(doorbell_of(s));
 	atomic_thread_fence(memory_order_seq_cst);
 	w->slept = true;
 	memcpy(w->fd, s->wait.fd, sizeof(w->fd));

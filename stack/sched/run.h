@@ -15,7 +15,8 @@
  * wake-up; in a virtual machine each costs 15 us. */
 #define LOOK_US 5000u
 
-/* Do frames come to sockets that a thread which waits polls, so that nobody rings for them? */
+/* Does a thread that waits poll sockets of the link? Then frames may come without a ring on the
+ * doorbell, and frames may be lost on the way, so that timers matter. */
 static inline bool sched_has_sockets(const struct sched *s)
 {
 	return s->wait.able && s->wait.fd[1] >= 0;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many processes without rights behind a uwarpd: all pairs, kills, and a client that means harm."""
 
+import json
 import os
 import random
 import signal
@@ -9,8 +10,9 @@ import subprocess
 import time
 
 import hostile_client
-from harness import Failed, Skipped, check, kernel_listens
+from harness import ROOT, Failed, Skipped, check, kernel_listens
 from bench.process import die_with_parent, wait_until
+from lifecycle import until_busy_client
 
 MESH = os.environ.get("UWARP_PROGRAMS_MESH", "")
 SERVER, CLIENT = "rping -s -P -p {port} -V -S 2000", "rping -c -a {{server}} -p {port} -V -S 2000"
@@ -82,6 +84,31 @@ class SlowAnswer:
             peer.settimeout(10)
             check(peer.recv(200), "the server does not get its QP")
         server.stop()
+
+
+class Sleeps:
+    """Programs that sleep between messages: the uwarpd wakes the thread that waits, and not another one for it
+    (doc/adr/0056)."""
+
+    program, flags, needs = "ib_send_lat", "-e, woken by the uwarpd itself", ["ib_send_lat"]
+    stat = os.path.join(ROOT, "tools", "uwarp-stat")
+
+    def waits(self, stage, role, pid):
+        env = {**stage.env, "UWARP_DIR": stage.link.run_dir(role)}
+        done = subprocess.run([self.stat, "--json", str(pid)], env=env, capture_output=True, text=True, timeout=30)
+        stats = json.loads(done.stdout)[0]["counters"] if done.stdout else {}
+        return stats.get("wait_sleeps", 0)
+
+    def __call__(self, stage):
+        words = "ib_send_lat -R -F -e -s 64 -n 100000"
+        server = stage.start("server", words)
+        server.until_link_up()
+        client = until_busy_client(stage, server, words + " {server}")
+        for p in (server, client):
+            check(wait_until(lambda p=p: self.waits(stage, p.role, p.pid) > 100, 20), f"the {p.role} does not wait for frames itself")
+        for p in (client, server):
+            p.kill()
+            p.wait(5)
 
 
 # ---- kills --------------------------------------------------------------------------------------
@@ -452,6 +479,6 @@ class Refusals:
 
 
 START = [Rights(), Activated(), Limits(), Rate(), Refusals()]
-SHORT = [*START, Mesh(3, 20), Hostile(), Kills(6)]
+SHORT = [*START, Sleeps(), Mesh(3, 20), Hostile(), Kills(6)]
 MORE = [Mesh(8, 40), Kills(25, seed=2)]
 LONG = [Kills(200, seed=3)]

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -71,11 +72,23 @@ static struct switch_msg welcome(const struct server *s)
 	m.addr = p->addr;
 	m.mask = p->mask;
 	m.mtu = p->mtu;
-	m.flags = p->flags;
+	m.flags = p->flags | SWITCH_FLAG_WAKES;
 	m.bps = p->bps;
 	for (unsigned i = 0; i < 6; i++)
 		m.mac[i] = p->mac[i];
 	return m;
+}
+
+/* Its own, of the kind that socketpair() makes: what is written there carries our rights. */
+static bool is_wake_socket(const struct client *c, int fd)
+{
+	struct ucred of;
+	socklen_t n = sizeof(of), one = sizeof(int);
+	int domain;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &one) && domain == AF_UNIX &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &of, &n) && of.pid == c->pid &&
+	       of.uid == c->uid;
 }
 
 static void on_hello(struct server *s, struct client *c, const struct switch_msg *hello,
@@ -98,7 +111,9 @@ static void on_hello(struct server *s, struct client *c, const struct switch_msg
 		return;
 	}
 	c->bell = shm_map(switch_fds_take(fds, 0), LANE_PAGE, true);
-	why = c->bell ? share(s, c, &region) : SWITCH_NOT_YOURS;
+	c->wake_fd = switch_fds_take(fds, 1);
+	why = c->bell && (c->wake_fd < 0 || is_wake_socket(c, c->wake_fd)) ? share(s, c, &region)
+									   : SWITCH_NOT_YOURS;
 	if (why != SWITCH_GRANTED) {
 		refuse(s, c, why);
 		return;
@@ -219,6 +234,8 @@ void client_free(struct server *s, struct client *c)
 	close(c->fd);
 	if (c->ring_fd >= 0)
 		close(c->ring_fd);
+	if (c->wake_fd >= 0)
+		close(c->wake_fd);
 	shm_unmap(c->bell, LANE_PAGE);
 	lane_free(&c->lane);
 	free(c);

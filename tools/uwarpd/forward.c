@@ -2,8 +2,8 @@
 /* Frames from lanes to the port and to other lanes, and from the port to lanes. */
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -68,20 +68,28 @@ static void deliver_cm(struct server *s, const struct client *sender, const stru
 	}
 }
 
-/* Of several that see it asleep, the one that swaps wakes. */
-static void wake(struct client *c)
+/* The count says that there is an octet to take out. It comes first: the client may run at once, on
+ * this very CPU. Never blocks, whatever the client makes of its socket. */
+static void ring(struct client *c)
 {
-	uint32_t rung = IO_RUNG + (uint32_t)sched_getcpu();
-
-	c->touched = false;
-	if (atomic_load_explicit(c->bell, memory_order_relaxed) != IO_ASLEEP ||
-	    atomic_exchange_explicit(c->bell, rung, memory_order_relaxed) != IO_ASLEEP)
-		return;
-	syscall(SYS_futex, c->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	atomic_fetch_add_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
+	if (send(c->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+		atomic_fetch_sub_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
 }
 
-/* The fence pairs with the one between the sleeper's store of IO_ASLEEP and its look at the lane.
- */
+static void wake(struct client *c)
+{
+	uint32_t was = doorbell_swap(c->bell);
+
+	c->touched = false;
+	if (was == IO_ASLEEP)
+		syscall(SYS_futex, c->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	else if (was == IO_ASLEEP_FD && c->wake_fd >= 0)
+		ring(c);
+}
+
+/* The fence pairs with the one between the sleeper's store of a word for sleep and its look at the
+ * lane. */
 static void wake_touched(struct server *s)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -290,13 +298,19 @@ unsigned forward_round(struct server *s)
 	return out + in;
 }
 
+static bool sleeps(const struct client *c)
+{
+	uint32_t bell = atomic_load_explicit(c->bell, memory_order_relaxed);
+
+	return bell == IO_ASLEEP || bell == IO_ASLEEP_FD;
+}
+
 bool forward_all_asleep(const struct server *s)
 {
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct client *c = s->active[i];
 
-		if (c->state == CLIENT_UP &&
-		    atomic_load_explicit(c->bell, memory_order_relaxed) != IO_ASLEEP)
+		if (c->state == CLIENT_UP && !sleeps(c))
 			return false;
 	}
 	return true;

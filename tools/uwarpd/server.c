@@ -52,6 +52,7 @@ static struct client *client_new(struct server *s)
 			return NULL;
 		c->id = id;
 		c->ring_fd = -1;
+		c->wake_fd = -1;
 		c->messages = MESSAGES_PER_TICK;
 		c->deadline_us = s->now_us + HELLO_US;
 	}

@@ -43,6 +43,7 @@ struct client {
 	struct lane lane;
 	_Atomic uint32_t *bell; /* its doorbell */
 	int ring_fd;		/* the eventfd by which it wakes us */
+	int wake_fd;		/* the socket by which we wake it where it polls; -1: none */
 	bool touched;		/* frames were put into its lane since it was last woken */
 	bool muted;		/* sends messages too fast: its socket is not read for a while */
 	unsigned messages;	/* that it may still send in this tick */

@@ -5,7 +5,7 @@
  * travel along.
  *
  *   client                                     uwarpd
- *   HELLO + its doorbell                   ->
+ *   HELLO + its doorbell, wake socket      ->
  *                                         <-   WELCOME link + region, eventfd, page of its
  * doorbell; or REFUSE why READY + region                         ->
  *                                         <-   READY: both may send frames
@@ -18,10 +18,11 @@
  *                                         <-   one record of text for each line
  *
  * The doorbell of the client is a page with one word (base/doorbell.h), which the uwarpd maps for
- * writing. The doorbell of the uwarpd is a page that clients map for reading: a number that is odd
- * while the uwarpd sleeps, and another one at each sleep. A client that finds it odd writes to the
- * eventfd, once for each such number. SWITCH_BELL_CPU words further is 1 + the CPU that the uwarpd
- * was last on.
+ * writing. SWITCH_BELL_RINGS words further it counts its rings by the wake socket, for the word
+ * IO_ASLEEP_FD; the client takes their octets out. The doorbell of the uwarpd is a page that
+ * clients map for reading: a number that is odd while the uwarpd sleeps, and another one at each
+ * sleep. A client that finds it odd writes to the eventfd, once for each such number.
+ * SWITCH_BELL_CPU words further is 1 + the CPU that the uwarpd was last on.
  */
 #ifndef UWARP_IO_SWITCH_MSG_H
 #define UWARP_IO_SWITCH_MSG_H
@@ -31,7 +32,7 @@
 #include <stdint.h>
 
 enum { SWITCH_MAGIC = 0x64777775, SWITCH_VERSION = 2, SWITCH_FDS = 3, SWITCH_PATH_MAX = 108 };
-enum { SWITCH_BELL_CPU = 16 }; /* on a line of its own */
+enum { SWITCH_BELL_CPU = 16, SWITCH_BELL_RINGS = 16 }; /* on a line of its own */
 
 enum switch_msg_type {
 	SWITCH_HELLO = 1,
@@ -75,6 +76,7 @@ _Static_assert(sizeof(struct switch_msg) == 48, "sent as it is");
 enum switch_msg_flags {
 	SWITCH_FLAG_SUMS = 1,	/* checksums are left to the port, which also verifies them */
 	SWITCH_FLAG_MERGES = 2, /* merged frames may be sent, and come */
+	SWITCH_FLAG_WAKES = 4,	/* it rings by the wake socket */
 };
 
 /* Descriptors that came with a message, in the order in which they were sent; -1: none. */

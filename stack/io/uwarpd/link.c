@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -24,8 +25,11 @@ static struct io_frame *link_alloc(struct io_link *l)
 static void end(struct uwarpd_link *u)
 {
 	session_stop(u);
-	if (u->wake_fd >= 0)
-		close(u->wake_fd);
+	if (u->stop_fd >= 0)
+		close(u->stop_fd);
+	fds_close(u->wait_fd);
+	fds_close(u->wake[0]);
+	fds_close(u->wake[1]);
 	fds_close(u->bell_fd);
 	shm_unmap(u->bell, LANE_PAGE);
 	frames_close(&u->frames);
@@ -122,6 +126,26 @@ static void fill_link(struct uwarpd_link *u, const struct uwarpd_config *cfg)
 		u->l.flags |= IO_RX_CSUM | IO_TX_CSUM;
 	if (w->flags & SWITCH_FLAG_MERGES && !cfg->no_tso)
 		u->l.flags |= IO_TSO;
+	if (w->flags & SWITCH_FLAG_WAKES) {
+		u->l.flags |= IO_WAITS;
+		u->l.wait = doorbell_ring_of(u->bell, u->wait_fd);
+		u->l.frames_fd[0] = u->wake[0];
+		u->l.frames_fd[1] = -1;
+	}
+}
+
+/* A socket and no eventfd: whoever else has an eventfd can make it block its writer, and no flag of
+ * a call prevents that. */
+static bool make_wakes(struct uwarpd_link *u)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, u->wake)) {
+		u->wake[0] = u->wake[1] = -1;
+		return false;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		u->wake[i] = fds_keep(u->wake[i]);
+	u->wait_fd = fds_keep(doorbell_eventfd());
+	return u->wake[0] >= 0 && u->wake[1] >= 0 && u->wait_fd >= 0;
 }
 
 static uw_status bring_up(struct uwarpd_link *u, const struct uwarpd_config *cfg)
@@ -133,9 +157,9 @@ static uw_status bring_up(struct uwarpd_link *u, const struct uwarpd_config *cfg
 				 cfg->path);
 	u->bell = shm_make("uwarp-doorbell", LANE_PAGE, false, &u->bell_fd);
 	u->bell_fd = fds_keep(u->bell_fd);
-	u->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	u->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	u->users = calloc(65536, sizeof(*u->users));
-	if (!u->bell || u->bell_fd < 0 || u->wake_fd < 0 || !u->users)
+	if (!u->bell || u->bell_fd < 0 || u->stop_fd < 0 || !make_wakes(u) || !u->users)
 		return log_error(UW_E_NOMEM, "no memory or descriptor for the link uwarpd");
 	st = session_join(u, true);
 	if (!st)
@@ -158,7 +182,8 @@ static struct uwarpd_link *make(const struct io_env *env)
 	u->l.ops = &ops;
 	u->l.env = *env;
 	u->pid = getpid();
-	u->bell_fd = u->wake_fd = u->peer.fd = u->peer.ring_fd = -1;
+	u->bell_fd = u->stop_fd = u->peer.fd = u->peer.ring_fd = -1;
+	u->wake[0] = u->wake[1] = u->wait_fd = -1;
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

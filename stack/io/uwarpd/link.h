@@ -27,17 +27,21 @@ struct uwarpd_link {
 	bool verbose;
 	int bell_fd;		/* the page of our doorbell */
 	_Atomic uint32_t *bell; /* l.doorbell, too */
+	/* What a sleeping thread of the program polls, and the other end, which uwarpds get. */
+	int wake[2];
+	int wait_fd; /* ... and the eventfd by which threads of this process wake it */
 
 	/* Under the stack lock. */
 	bool up;
 	struct uwarpd_peer peer; /* written by the session thread, while up is false */
 	struct frames frames;
+	uint32_t rings;		    /* octets that were taken out of the wake socket */
 	_Atomic uint32_t mover_cpu; /* l.mover_cpu: what the uwarpd last said of itself */
 
 	/* The session thread, session.c. */
 	pthread_t thread;
 	bool runs;
-	int wake_fd; /* an eventfd that ends its waiting */
+	int stop_fd; /* an eventfd that ends its waiting */
 	_Atomic bool closing;
 
 	/* Under `lock`, which may be taken under the stack lock, and not the other way round. */

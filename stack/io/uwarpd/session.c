@@ -85,7 +85,7 @@ static uw_status greet(struct uwarpd_link *u, bool say)
 	int region;
 	uw_status st;
 
-	if (switch_send(p->fd, &hello, &u->bell_fd, 1))
+	if (switch_send(p->fd, &hello, (int[]){ u->bell_fd, u->wake[1] }, 2))
 		return complain(u, say, "it hung up");
 	st = await(u, SWITCH_WELCOME, say, &fds, &p->welcome);
 	if (st)
@@ -165,10 +165,21 @@ static bool same_link(const struct uwarpd_link *u)
 {
 	const struct switch_msg *w = &u->peer.welcome;
 	unsigned flags = (w->flags & SWITCH_FLAG_SUMS ? IO_RX_CSUM | IO_TX_CSUM : 0) |
-			 (w->flags & SWITCH_FLAG_MERGES ? IO_TSO : 0);
+			 (w->flags & SWITCH_FLAG_MERGES ? IO_TSO : 0) |
+			 (w->flags & SWITCH_FLAG_WAKES ? IO_WAITS : 0);
 
 	return w->addr == u->l.addr && w->mtu >= u->l.mtu && !memcmp(w->mac, u->l.mac, 6) &&
-	       !(u->l.flags & (IO_RX_CSUM | IO_TX_CSUM | IO_TSO) & ~flags);
+	       !(u->l.flags & (IO_RX_CSUM | IO_TX_CSUM | IO_TSO | IO_WAITS) & ~flags);
+}
+
+/* Of a uwarpd that ended while it rang, one is counted that never came. */
+static void forget_rings(struct uwarpd_link *u)
+{
+	uint8_t octets[64];
+
+	while (recv(u->wake[0], octets, sizeof(octets), MSG_DONTWAIT) > 0)
+		;
+	u->rings = atomic_load_explicit(u->bell + SWITCH_BELL_RINGS, memory_order_relaxed);
 }
 
 static bool come_up(struct uwarpd_link *u)
@@ -178,6 +189,7 @@ static bool come_up(struct uwarpd_link *u)
 	if (!claims_renew(u) || !qps_renew(u))
 		return false;
 	env->lock(env->arg);
+	forget_rings(u);
 	u->up = true;
 	env->unlock(env->arg);
 	set_connected(u, true);
@@ -226,7 +238,7 @@ static void *session_main(void *arg)
 
 	while (!u->closing) {
 		struct pollfd fds[] = { { .fd = u->peer.fd, .events = POLLIN },
-					{ .fd = u->wake_fd, .events = POLLIN } };
+					{ .fd = u->stop_fd, .events = POLLIN } };
 
 		poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1);
 		if (u->closing)
@@ -262,7 +274,7 @@ void session_stop(struct uwarpd_link *u)
 {
 	u->closing = true;
 	if (u->runs) {
-		eventfd_write(u->wake_fd, 1);
+		eventfd_write(u->stop_fd, 1);
 		pthread_join(u->thread, NULL);
 	}
 	leave(u);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -60,6 +61,14 @@ static bool left(struct bed *b)
 static void pass(struct bed *b, uint64_t us)
 {
 	atomic_fetch_add(&b->w.now_us, us);
+}
+
+static uint64_t clock_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 /* Instead of libc's. */
@@ -396,7 +405,7 @@ static void its_long_sleep_ends_with_the_programs(void **state)
 	close_bed(&b);
 }
 
-/* ---- links with sockets, which nobody rings ------------------------------------------------ */
+/* ---- links with sockets -------------------------------------------------------------------- */
 
 static void nothing_rouses(void *stack)
 {
@@ -480,6 +489,34 @@ static void a_timer_that_another_thread_sets_is_not_late(void **state)
 	pass(&b, TIMER_US);
 	assert_true(left(&b));
 	assert_int_equal(b.w.f[0].timers, 1);
+	close_bed(&b);
+}
+
+static void *sleep_on_the_word(void *arg)
+{
+	struct bed *b = arg;
+
+	sched_futex_wait(&b->s->own_doorbell, IO_ASLEEP, 30000000);
+	return NULL;
+}
+
+/* A uwarpd's client: the RX thread sleeps on the word, and would be late with timers. */
+static void a_wait_calls_the_rx_thread_off_the_word(void **state)
+{
+	struct bed b;
+	pthread_t rx;
+	uint64_t begin;
+
+	(void)state;
+	open_bed_with_sockets(&b);
+	atomic_store(&b.s->own_doorbell, IO_ASLEEP);
+	assert_int_equal(pthread_create(&rx, NULL, sleep_on_the_word, &b), 0);
+	usleep(20000);
+	begin = clock_us();
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_int_equal(word(&b), IO_ASLEEP_FD);
+	pthread_join(rx, NULL);
+	assert_true(clock_us() - begin < 20000000);
 	close_bed(&b);
 }
 
@@ -631,6 +668,7 @@ int main(void)
 		cmocka_unit_test(timers_run_while_the_program_sleeps),
 		cmocka_unit_test(its_long_sleep_ends_with_the_programs),
 		cmocka_unit_test(a_wait_calls_the_rx_thread_out_of_the_link),
+		cmocka_unit_test(a_wait_calls_the_rx_thread_off_the_word),
 		cmocka_unit_test(frames_that_nobody_takes_count_as_a_ring),
 		cmocka_unit_test(a_timer_that_another_thread_sets_is_not_late),
 		cmocka_unit_test(it_never_sleeps_there_beside_one_that_waits),

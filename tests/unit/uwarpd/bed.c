@@ -57,9 +57,13 @@ static void join(struct bed *b, uint16_t id)
 	struct client *c = &b->c[id];
 	int ours, theirs;
 
-	*c = (struct client){
-		.id = id, .state = CLIENT_UP, .fd = -1, .ring_fd = -1, .uid = 1000, .ports = 1
-	};
+	*c = (struct client){ .id = id,
+			      .state = CLIENT_UP,
+			      .fd = -1,
+			      .ring_fd = -1,
+			      .wake_fd = -1,
+			      .uid = 1000,
+			      .ports = 1 };
 	c->bell = b->bell[id];
 	assert_status(lane_make(&c->lane, &ours), UW_OK);
 	assert_status(lane_make(&b->theirs[id], &theirs), UW_OK);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bed.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "base/doorbell.h"
 
 static struct octets to_ourselves(uint16_t sport, uint16_t dport)
@@ -64,6 +67,41 @@ static void a_segment_goes_from_client_to_client(void **state)
 	assert_true(atomic_load(&b->bell[BOB][0]) >= IO_RUNG);
 	assert_int_equal(b->port.n_sent, 0);
 	assert_false(bed_take(b, ALICE, &got));
+}
+
+/* A hostile client has filled its socket, or shares none: nothing waits for it. */
+static void who_polls_is_rung_by_its_socket(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, BOBS), got;
+	_Atomic uint32_t *bell = b->bell[BOB];
+	char octets[8];
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
+	b->c[BOB].wake_fd = p[1];
+	atomic_store(&bell[0], IO_ASLEEP_FD);
+	for (unsigned i = 0; i < 2; i++) { /* one ring for each sleep */
+		bed_put(b, ALICE, &f);
+		forward_round(&b->s);
+		assert_true(bed_take(b, BOB, &got));
+	}
+	assert_true(atomic_load(&bell[0]) >= IO_RUNG);
+	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 1);
+	assert_int_equal(recv(p[0], octets, sizeof(octets), MSG_DONTWAIT), 1);
+	while (send(p[1], octets, 1, MSG_DONTWAIT) == 1)
+		;
+	atomic_store(&bell[0], IO_ASLEEP_FD);
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 1);
+	b->c[BOB].wake_fd = -1;
+	atomic_store(&bell[0], IO_ASLEEP_FD);
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 1);
+	close(p[0]);
+	close(p[1]);
 }
 
 /* RFC 9293 §3.10.7.1 */
@@ -168,6 +206,8 @@ static void who_sleeps_needs_no_cpu(void **state)
 	assert_false(forward_all_asleep(&b->s));
 	atomic_store(&b->bell[BOB][0], IO_ASLEEP);
 	assert_true(forward_all_asleep(&b->s));
+	atomic_store(&b->bell[BOB][0], IO_ASLEEP_FD);
+	assert_true(forward_all_asleep(&b->s));
 }
 
 static const struct CMUnitTest tests[] = {
@@ -175,6 +215,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_full_port_loses_nothing, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_forged_segment_is_counted, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_segment_goes_from_client_to_client, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_frame_that_comes_alone_is_one_look, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(many_frames_are_taken_at_once, bed_up, bed_down),
