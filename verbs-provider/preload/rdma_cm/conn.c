@@ -114,10 +114,28 @@ static struct uw_cm_param param_of(const struct rdma_ucm_conn_param *p)
 	};
 }
 
-/* The kernel has no word of its own for a QP number that names nothing. */
-static int no_such_qp(int err)
+static bool is_roce(const struct cm_id *id)
 {
-	return err == -ENOENT ? -EINVAL : err;
+	struct uw_device_attr dev;
+
+	return !cm_id_is_ud(id) && loader_device(&dev) && dev.roce;
+}
+
+typedef int connect_or_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
+
+/* A number that names no RC QP is refused as the kernel's iWARP does, which has no word of its own
+ * for it; as RoCE the id gets a QP. */
+static int with_qp(struct cm_id *id, connect_or_accept *fn, uint32_t qpn,
+		   const struct uw_cm_param *p)
+{
+	int err = fn(id->ep, qpn, p);
+
+	if (err != -ENOENT)
+		return err;
+	if (!is_roce(id))
+		return -EINVAL;
+	err = cm_spare_qp(id, &qpn);
+	return err ? err : fn(id->ep, qpn, p);
 }
 
 int cm_cmd_connect(const struct cm_call *c)
@@ -125,24 +143,23 @@ int cm_cmd_connect(const struct cm_call *c)
 	const struct rdma_ucm_connect *cmd = c->in;
 	const struct uw_cm_param param = param_of(&cmd->conn_param);
 	struct cm_id *id = c->id;
-	struct uw_device_attr dev;
 	int err;
 
 	if (!cmd->conn_param.valid || cm_id_state(id) != CM_ROUTE_RESOLVED)
 		return -EINVAL;
-	id->as_roce = !cm_id_is_ud(id) && loader_device(&dev) && dev.roce;
+	id->as_roce = is_roce(id);
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_CONNECT; /* the outcome may come before ep_connect() returns */
 	id->connecting = true;
 	pthread_mutex_unlock(&cm.lock);
-	err = id->api->ep_connect(id->ep, cmd->conn_param.qp_num, &param);
+	err = with_qp(id, id->api->ep_connect, cmd->conn_param.qp_num, &param);
 	if (!err)
 		return 0;
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_ROUTE_RESOLVED;
 	id->connecting = false;
 	pthread_mutex_unlock(&cm.lock);
-	return no_such_qp(err);
+	return err;
 }
 
 static bool is_request(const struct cm_id *id)
@@ -188,7 +205,7 @@ int cm_cmd_accept(const struct cm_call *c)
 	id->uid = cmd->uid;		   /* ESTABLISHED may come before ep_accept() returns */
 	id->connecting = !cm_id_is_ud(id); /* for datagrams an answer is all */
 	pthread_mutex_unlock(&cm.lock);
-	err = id->api->ep_accept(id->ep, cmd->conn_param.qp_num, &param);
+	err = with_qp(id, id->api->ep_accept, cmd->conn_param.qp_num, &param);
 	if (!err) {
 		id->unanswered = false;
 		return 0;
@@ -198,7 +215,7 @@ int cm_cmd_accept(const struct cm_call *c)
 	id->connecting = false;
 	pthread_mutex_unlock(&cm.lock);
 	reject(id, NULL, 0); /* as the kernel does */
-	return no_such_qp(err);
+	return err;
 }
 
 int cm_cmd_reject(const struct cm_call *c)

@@ -150,6 +150,7 @@ static void endpoint_drop(struct cm_id *id)
 		id->api->ep_reject(id->ep, &nothing);
 	id->api->ep_destroy(id->ep);
 	id->ep = NULL;
+	cm_spare_drop(id);
 }
 
 /* Take it off its file, with its events. The caller holds cm.lock. */
@@ -230,6 +231,7 @@ static void id_lose(struct cm_id *id)
 	}
 	id->lost = true;
 	id->ep = NULL;
+	id->spare = NULL;
 }
 
 void cm_fork_child(bool lost)

@@ -8,6 +8,7 @@
  *   conn.c       bind, listen, connect, accept, reject, disconnect
  *   resolve.c    address and route resolution
  *   mcast.c      multicast groups
+ *   spare.c      the QP of an id that has none
  *   query.c      addresses, paths, QP attributes
  *   ids.c        ids: creation, look-up, destruction, fork
  *   events.c     the callback of the stack, and the event queues
@@ -136,6 +137,7 @@ struct cm_id {
 	uint32_t events_reported; /* how many events the program has fetched */
 	uint32_t backlog;	  /* a listener: how many more requests may be queued */
 	struct uw_ep *ep;
+	struct cm_spare *spare; /* spare.c; under cmd */
 	const struct uw_api *api;
 	struct sockaddr_storage src, dst;
 	pthread_mutex_t cmd;
@@ -174,6 +176,10 @@ struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t
  * another file. */
 int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out);
 void cm_id_put(struct cm_id *id);
+/* The number of the id's own QP, which is made at the first call; the caller holds cmd. -ENOMEM. */
+int cm_spare_qp(struct cm_id *id, uint32_t *qpn);
+/* Ends it, if there is one, after the endpoint. */
+void cm_spare_drop(struct cm_id *id);
 /* Destroy an id and the events queued for it. Waits for commands that use it, but not for a
  * resolution that is under way. Errors as cm_id_get(). */
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);

@@ -56,11 +56,34 @@ static void roce_confirms_though_the_peer_has_left(void **state)
 	close(sfd);
 }
 
+/* UCX names a UD QP, or none, and uses the connection for its private data alone. */
+static void roce_takes_any_number_for_a_qp(void **state)
+{
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t client = cm_routed(cfd, 8023), server;
+
+	(void)state;
+	setenv("UWARP_IDENTITY", "roce", 1);
+	cm_listener(sfd, 8023, 8);
+	assert_int_equal(cm_connect(cfd, client, 0, "hello", 1, 1), 0);
+	server = cm_expect(sfd, EV_REQUEST, 0).id;
+	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 0, "yes"), 0);
+	cm_expect(sfd, EV_ESTABLISHED, 0);
+	cm_expect(cfd, EV_CONNECT_RESPONSE, 0);
+	assert_int_equal(cm_establish(cfd, client), 0);
+	assert_int_equal(cm_disconnect(cfd, client), 0);
+	cm_expect(sfd, EV_DISCONNECTED, 0);
+	unsetenv("UWARP_IDENTITY");
+	close(cfd);
+	close(sfd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(roce_leaves_the_last_step_to_the_program),
 		cmocka_unit_test(roce_confirms_though_the_peer_has_left),
+		cmocka_unit_test(roce_takes_any_number_for_a_qp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
