@@ -28,6 +28,9 @@ enum { UWARP_NODE_MAJOR = 1, UWARP_NODE_MINOR = 3 };
 /* The first octets of our GUIDs, an identifier that is assigned to nobody. The value is not 0,
  * since programs take 0 for a device that did not answer. */
 #define UWARP_VENDOR_ID 0x027577u
+/* There is no card: no part of a vendor's list, and no revision. */
+#define UWARP_HCA_TYPE "uwarp"
+#define UWARP_HW_VER   0u
 
 /* The port's capability flags: a communication manager (IBV_PORT_CM_SUP). */
 #define UWARP_PORT_CAPS (1u << 16)

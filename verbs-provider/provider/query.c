@@ -24,6 +24,7 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	memcpy(to->fw_ver, f.fw_ver, sizeof(f.fw_ver));
 	to->node_guid = to->sys_image_guid = htobe64(f.node_guid);
 	to->vendor_id = UWARP_VENDOR_ID;
+	to->hw_ver = UWARP_HW_VER;
 	to->max_mr_size = UINT64_MAX;
 	to->page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE);
 	to->max_qp = as_int(from->max_qp);

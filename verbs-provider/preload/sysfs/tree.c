@@ -178,6 +178,9 @@ static void put_device(const struct uwarp_facts *f)
 	put_guid(IBDEV "/sys_image_guid", f->node_guid);
 	put(IBDEV "/node_desc", UWARP_DEV_NAME "\n");
 	put(IBDEV "/fw_ver", "%s\n", f->fw_ver);
+	/* What ibstat shows. Kernels leave both to the driver; those of cards have them. */
+	put(IBDEV "/hca_type", UWARP_HCA_TYPE "\n");
+	put(IBDEV "/hw_rev", "%x\n", UWARP_HW_VER);
 	put(VERBSDEV "/ibdev", UWARP_DEV_NAME "\n");
 	put(VERBSDEV "/abi_version", "%d\n", UWARP_UVERBS_ABI);
 	put(VERBSDEV "/dev", "%d:%d\n", UWARP_NODE_MAJOR, UWARP_NODE_MINOR);

@@ -140,6 +140,9 @@ static void the_device(void **state)
 	assert_true(guid == guid_of(text("sys_image_guid")));
 	assert_string_equal(text("fw_ver"), v.fw_ver);
 	assert_string_equal(attr(&nl, RDMA_NLDEV_ATTR_FW_VERSION), v.fw_ver);
+	assert_string_equal(text("hca_type"), "uwarp");
+	assert_string_not_equal(text("hw_rev"), "");
+	assert_int_equal(strtoul(text("hw_rev"), NULL, 16), v.hw_ver);
 	assert_int_equal(atoi(text("node_type")), ctx->device->node_type);
 	assert_int_equal(u8(&nl, RDMA_NLDEV_ATTR_DEV_NODE_TYPE), ctx->device->node_type);
 }
