@@ -48,7 +48,8 @@ const struct page *page_cache_find(const struct page_cache *c, uint64_t number)
 	return place == UINT64_MAX ? NULL : (const struct page *)(c->pages + place * c->size);
 }
 
-/* Where it is, where nothing is, or in turn. */
+/* The place for a page in its set: the one that it has already, else a free one, else one whose
+ * page has to go. Each set throws its pages out in turn. */
 static uint64_t room_for(struct page_cache *c, uint64_t number)
 {
 	uint64_t first = set_of(c, number), place = place_of(c, number);

@@ -4,7 +4,8 @@
  * take messages, each from its own CQ and with its own SRQ that its connections share. A worker
  * has `slots` pairs of buffers: a message comes into the one, the reply leaves from the other, and
  * the pair is posted again when the reply is gone. So the replies under way never outgrow the
- * send queues, whatever clients do.
+ * send queues, whatever clients do. A client that takes no replies keeps its pairs from the others:
+ * when few are left, who has taken none for 2 s is disconnected.
  */
 #ifndef APPS_SERVER_H
 #define APPS_SERVER_H
@@ -28,11 +29,13 @@ struct session {
 	struct conn conn;
 	struct server *server;
 	struct worker *worker;
-	void *user;	  /* the application's */
-	uint32_t sending; /* replies whose completion has not come */
-	uint32_t waiting; /* messages whose reply comes later */
-	uint64_t left_at; /* clock_ns() when it ended; 0: it lives */
-	bool touched;	  /* it is among worker.touched */
+	void *user;	   /* the application's */
+	uint32_t sending;  /* replies whose completion has not come */
+	uint64_t taken_at; /* when one last came, or when the first was sent: a worker's `now` */
+	uint32_t waiting;  /* messages whose reply comes later */
+	uint64_t left_at;  /* clock_ns() when it ended; 0: it lives */
+	bool touched;	   /* it is among worker.touched */
+	bool dropped;	   /* the worker has disconnected it */
 	struct session *next;
 };
 
@@ -87,8 +90,8 @@ struct worker {
 	/* those whose replies wait for conn_flush(), until there is no more room */
 	struct session *touched[SESSIONS_TOUCHED];
 	unsigned n_touched;
-	struct session *leaving;
 	uint64_t served;
+	uint64_t now; /* clock_ns() when the round began */
 };
 
 struct server {

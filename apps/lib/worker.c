@@ -10,6 +10,7 @@
 #define BATCH	   32
 #define WAIT_MS	   50
 #define FLUSH_NS   1000000000u /* what has not completed by then never will */
+#define TAKE_NS	   2000000000u /* who takes no reply for so long may be disconnected */
 #define REPLY_FLAG (1ull << 32)
 #define WRITE_FLAG (1ull << 33)
 
@@ -76,6 +77,8 @@ static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32
 				  .send_flags = IBV_SEND_SIGNALED | conn_inline(&s->conn, length) };
 	int err = add(w, s, &wr);
 
+	if (!s->sending)
+		s->taken_at = w->now;
 	s->sending += !err;
 	return err;
 }
@@ -144,8 +147,10 @@ static void on_completion(struct worker *w, const struct ibv_wc *wc)
 		return;
 	if (wc->wr_id & WRITE_FLAG)
 		return; /* the application's; if it failed, what comes after it fails, too */
-	if (reply && s)
+	if (reply && s) {
 		s->sending--;
+		s->taken_at = w->now;
+	}
 	if (wc->status || reply || !s || s->left_at)
 		post_slot(w, (uint32_t)wc->wr_id);
 	else
@@ -179,6 +184,37 @@ static void destroy(struct session *s)
 	free(s);
 }
 
+static void drop(struct session *s)
+{
+	log_line("a client takes no replies, and %u wait for it: disconnected", s->sending);
+	s->dropped = true;
+	rdma_disconnect(s->conn.id);
+}
+
+/* The replies that wait for clients, of all of them or, to be dropped, of those who take none. */
+static uint32_t waiting_replies(struct worker *w, bool drop_them)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < SESSION_HASH; i++)
+		for (struct session *s = w->by_qp[i]; s; s = s->next) {
+			sum += s->sending;
+			if (drop_them && s->sending && !s->left_at && !s->dropped &&
+			    w->now - s->taken_at > TAKE_NS)
+				drop(s);
+		}
+	return sum;
+}
+
+/* Few receives are left for those who do take their replies. */
+static void drop_those_who_take_none(struct worker *w)
+{
+	uint32_t slots = w->server->config.slots;
+
+	if (waiting_replies(w, false) > slots - slots / 8)
+		waiting_replies(w, true);
+}
+
 /* Those that have ended and whose replies have all come back. */
 static void sweep(struct worker *w, bool all)
 {
@@ -208,22 +244,24 @@ static void *work(void *arg)
 	struct worker *w = arg;
 	struct ibv_wc wc[BATCH];
 	int wait = w->server->config.spin ? 0 : WAIT_MS;
-	uint64_t swept = clock_ns();
+	uint64_t swept = w->now;
 	bool yield = false;
 
 	while (!server_stopped()) {
 		int n = comp_wait(&w->comp, wc, BATCH, wait);
 
 		pthread_mutex_lock(&w->lock);
+		w->now = clock_ns();
 		for (int i = 0; i < n; i++)
 			on_completion(w, &wc[i]);
 		if (w->server->ops->look)
 			w->server->ops->look(w);
 		flush_all(w);
 		yield = !n && w->server->config.spin && w->server->config.events;
-		if (clock_ns() - swept > WAIT_MS * 1000000u) {
+		if (w->now - swept > WAIT_MS * 1000000u) {
+			drop_those_who_take_none(w);
 			sweep(w, false);
-			swept = clock_ns();
+			swept = w->now;
 		}
 		pthread_mutex_unlock(&w->lock);
 		if (n < 0)
@@ -242,6 +280,7 @@ int worker_start(struct worker *w, struct server *s, unsigned index)
 
 	w->server = s;
 	w->index = index;
+	w->now = clock_ns();
 	pthread_mutex_init(&w->lock, NULL);
 	err = comp_open(&w->comp, &s->device, 4 * c->slots + c->entries, c->events);
 	if (!err)

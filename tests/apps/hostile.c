@@ -2,7 +2,8 @@
 /*
  * A client that keeps to nothing but the hello: hostile PROGRAM HOST [SEED]. It writes nonsense
  * wherever the server lets it write, and SENDs nonsense. Exit code 0: the server has taken it all,
- * or has ended the connection.
+ * or has ended the connection. hostile deaf HOST makes calls and takes no replies, until the server
+ * ends the connection: 0; or takes nothing and does not end it either.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -221,6 +222,24 @@ static int connect_to(struct hostile *h, const char *host, bool sane)
 	return conn_open(&h->conn, &h->device, &to, &wish, &h->hello);
 }
 
+/* Calls that are right, to a sequencer. */
+static int be_deaf(struct hostile *h, const char *host)
+{
+	const struct server_name to = { host, "7471", 5 };
+	const struct conn_wish wish = { .service = h->service, .cq = h->comp.cq, .sends = 2 };
+	struct rpc_head *call = (void *)h->memory.base;
+	uint64_t n = 1, made = 0;
+	int err = conn_open(&h->conn, &h->device, &to, &wish, &h->hello);
+
+	*call = (struct rpc_head){ .op = SEQ_OP_NEXT, .length = sizeof(n) };
+	memcpy(call + 1, &n, sizeof(n));
+	for (; !err; made++)
+		err = send_it(h, sizeof(*call) + sizeof(n));
+	printf("%llu calls, then %s\n", (unsigned long long)made, strerror(-err));
+	conn_close(&h->conn);
+	return err == -ECONNRESET ? 0 : 1;
+}
+
 static int be_hostile(struct hostile *h, const char *host, int (*tell)(struct hostile *h))
 {
 	unsigned ended = 0;
@@ -244,9 +263,11 @@ int main(int argc, char **argv)
 {
 	struct hostile h = { .random = argc > 3 ? strtoull(argv[3], NULL, 0) : 1 };
 	int (*tell)(struct hostile * h) = NULL;
+	bool deaf = argc > 2 && !strcmp(argv[1], "deaf");
+	const char *name = deaf ? "uwarp-seq" : argc > 2 ? argv[1] : "";
 
-	for (unsigned i = 0; argc > 2 && i < sizeof(programs) / sizeof(programs[0]); i++) {
-		if (strcmp(argv[1], programs[i].service.name))
+	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		if (strcmp(name, programs[i].service.name))
 			continue;
 		h.service = programs[i].service;
 		tell = programs[i].tell;
@@ -257,5 +278,7 @@ int main(int argc, char **argv)
 	    comp_open(&h.comp, &h.device, 4 * RECEIVES, true) ||
 	    region_open(&h.memory, &h.device, MESSAGE * (1 + RECEIVES), REGION_WRITE))
 		return 1;
+	if (deaf)
+		return be_deaf(&h, argv[2]);
 	return be_hostile(&h, argv[2], tell) ? 1 : 0;
 }

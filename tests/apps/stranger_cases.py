@@ -71,4 +71,15 @@ def hostile(play):
         play.forget(server)
 
 
-CASES = {"other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile}
+def deaf(play):
+    """A client that takes no replies does not keep the others from theirs for long."""
+    server = serve(play, "uwarp-seq")
+    bad = play.start("client1", os.path.join(play.build, "tests", "apps", "hostile") + " deaf {server}")
+    play.ask("uwarp-seq take {server} --mode rpc -n 20000", "client2", seconds=30)
+    check(bad.wait(30) == 0, f"the deaf one ends with {bad.popen.returncode}")
+    play.ask("uwarp-seq take {server} --mode rpc -n 2000", "client2")
+    check("takes no replies" in server.err, f"the server says '{server.err}'")
+    play.end(server, quiet=False)
+
+
+CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile}
