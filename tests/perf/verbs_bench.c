@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -642,6 +643,16 @@ static bool all_back(struct bench *b)
 	return true;
 }
 
+/* Of all threads of this process. */
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
 static int client(struct bench *b, const struct options *o, enum mode mode, unsigned octets)
 {
 	unsigned depth = STREAM_ROOM / (octets ? octets : 1);
@@ -658,7 +669,7 @@ static int client(struct bench *b, const struct options *o, enum mode mode, unsi
 		h.depth = o->window < 8 ? 8 : o->window;
 	uint64_t t = now_ns();
 	connect_all(b, o, &h);
-	double up_s = (double)(now_ns() - t) / 1e9;
+	double up_s = (double)(now_ns() - t) / 1e9, cpu_s = cpu_seconds();
 	if (mode == MODE_IDLE)
 		usleep((useconds_t)(o->seconds * 1e6));
 	else if (mode == MODE_ECHO)
@@ -671,6 +682,7 @@ static int client(struct bench *b, const struct options *o, enum mode mode, unsi
 		drain(b);
 		usleep(100);
 	}
+	cpu_s = cpu_seconds() - cpu_s;
 	printf("{");
 	if (times.n) {
 		perf_print_times(&times);
@@ -678,10 +690,10 @@ static int client(struct bench *b, const struct options *o, enum mode mode, unsi
 	}
 	printf("\"mode\": \"%s\", \"octets\": %u, \"connections\": %u, \"up_s\": %.4f, "
 	       "\"messages\": %llu, \"mps\": %.5f, \"first\": %.5f, \"second\": %.5f, "
-	       "\"gbps\": %.5f, \"bad\": %llu}\n",
+	       "\"gbps\": %.5f, \"cpu_s\": %.4f, \"bad\": %llu}\n",
 	       mode_name[mode], octets, b->up, up_s, (unsigned long long)r.messages,
 	       (r.first + r.second) / 2, r.first, r.second,
-	       (r.first + r.second) / 2 * octets * 8 / 1000, (unsigned long long)b->bad);
+	       (r.first + r.second) / 2 * octets * 8 / 1000, cpu_s, (unsigned long long)b->bad);
 	return b->bad != 0;
 }
 

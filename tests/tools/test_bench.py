@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, goals, icount, numbers, output, peers, perftest, plan, qperf, report, rounds, verbs  # noqa: E402
+from bench import cli, goals, icount, lossy, numbers, output, peers, perftest, plan, qperf, report, rounds, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
 from bench.rig import Rig, last_row  # noqa: E402
 
@@ -380,6 +380,10 @@ class CommandLine(unittest.TestCase):
         self.assertFalse(program.running())
 
 
+class NoGoals:
+    verdicts = staticmethod(lambda series: [])
+
+
 class Sections(unittest.TestCase):
     def test_one_section_is_replaced_and_the_others_stay(self):
         page = "# Page\n\n## latency\n\na\n\n## loss\n\nold\n\n## rate\n\nb\n"
@@ -391,11 +395,48 @@ class Sections(unittest.TestCase):
     def test_a_subject_of_several_tests_has_a_table_for_each(self):
         made = lambda test: rounds.Series(test, "us", {"test": test, "scheme": "uwarp", "op": "faa", "size": 0})
         doc = {"machine": {"cores": 2, "cpu": "C", "kernel": "6"}, "settings": {"rounds": 1}, "when": "today"}
-        text = report.section("apps", doc, {"a": made("seq"), "b": made("btree")}, [])
+        text = report.section(NoGoals, "apps", doc, {"a": made("seq"), "b": made("btree")})
         self.assertTrue(text.startswith("## apps\n"))
         self.assertIn("### seq\n", text)
         self.assertIn("### btree\n", text)
-        self.assertNotIn("###", report.section("cpu", doc, {"a": made("cpu")}, []))
+        self.assertNotIn("###", report.section(NoGoals, "cpu", doc, {"a": made("cpu")}))
+
+
+class Losses(unittest.TestCase):
+    def options(self, *words):
+        return cli.parser().parse_args(["loss", *words])
+
+    def probes(self, *words):
+        return list(lossy.loss(unittest.mock.Mock(options=self.options(*words))))
+
+    def test_a_long_path_has_more_time(self):
+        at = lambda rtt_ms, *words, flow=True: lossy.seconds(self.options(*words), flow, rtt_ms)
+        self.assertEqual([at(0.1), at(1.0), at(20.0), at(50.0)], [3, 3, 12, 30])
+        self.assertEqual(at(0.1, flow=False), 6)
+        self.assertEqual([at(0.1, "--seconds", "4"), at(20.0, "--seconds", "4")], [4, 4])
+
+    def test_pieces_of_the_table_are_chosen(self):
+        self.assertEqual(len(self.probes()), 3 * (15 + 1))
+        keys = [p.key for p in self.probes("--rtt", "20", "--drop", "0,0.1", "--schemes", "kernel,cubic")]
+        self.assertIn("loss/cubic/flow/65536/20.0/0.1", keys)
+        parts = {name: [p.facts["op"] for p in part(unittest.mock.Mock(options=self.options()))] for name, part in lossy.PARTS.items()}
+        self.assertEqual({name: set(ops) for name, ops in parts.items()}, {"flow": {"flow"}, "echo": {"echo"}})
+
+    def test_rounds_of_another_run_have_other_losses(self):
+        seeds = lossy.Seeds(self.options("--seed", "7").seed)
+        self.assertEqual([seeds.next(), seeds.next()], [7, 8])
+        self.assertEqual(lossy.Seeds(self.options().seed).next(), 1)
+
+    def flow(self, rtt_ms, *seconds):
+        s = rounds.Series("k", "MB/s", {"test": "loss", "scheme": "cubic", "op": "flow", "size": 65536, "rtt_ms": rtt_ms, "drop": 0.1})
+        for n in seconds:
+            s.add({"value": 1.0, **({"seconds": n} if n else {})})
+        return s
+
+    def test_the_page_says_how_long_was_measured(self):
+        note = lossy.note({"a": self.flow(20.0, 12), "b": self.flow(0.1, 3, 3), "c": self.flow(0.1, 4)})
+        self.assertIn("3 s or 4 s at 0.1 ms, 12 s at 20 ms", note)
+        self.assertEqual(lossy.note({"a": self.flow(20.0, None)}), "")
 
 
 if __name__ == "__main__":

@@ -101,6 +101,8 @@ def parser():
     everything.add_argument("--minutes", type=float, default=13, metavar="N", help="no round begins that would end later; default: 13")
     compare = commands.add_parser("compare", help="two files of --json beside each other")
     compare.add_argument("files", nargs=2, metavar="FILE")
+    judged = commands.add_parser("goals", help="files of --json as one, and whether they reach the goals")
+    judged.add_argument("files", nargs="+", metavar="FILE")
     plot = commands.add_parser("plot", help="the report with its plots from a file of --json")
     plot.add_argument("files", nargs="+", metavar="FILE")
     plot.add_argument("--report", default="uwarp-bench-report", metavar="DIR")
@@ -154,15 +156,16 @@ def add_lossy(p):
     p.add_argument("--drop", type=numbers, metavar="P,P...", help="per cent of the frames lost, each way; default: 0,0.01,0.1,1,5")
     p.add_argument("--schemes", type=chosen(lossy.SCHEMES), metavar="NAME,...", help="of kernel, cubic, delay; default: all")
     p.add_argument("--link", choices=("packet", "af_packet"), default="packet", help="uwarp's link; default: packet")
-    p.add_argument("--seconds", type=float, default=3.0, metavar="N", help="that each measurement counts; default: 3")
-    p.add_argument("--no-echo", action="store_true", help="do not measure the round trips of 1 KB messages")
+    p.add_argument("--seconds", type=float, metavar="N", help=f"that each measurement counts; default: {lossy.SECONDS:g}, and {lossy.ROUND_TRIPS} round trips where these last longer (12 s at 20 ms)")
+    p.add_argument("--seed", type=int, default=1, metavar="N", help="of the losses in the first round, the next round has the next; a run that is to be joined with another one takes others; default: 1")
+    p.add_argument("--part", choices=list(lossy.PARTS), help="only the flows, or only the round trips of 1 KB messages")
 
 
 def measure(options, others):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
-        parts = {"apps": apps.PARTS, "servers": servers.PARTS}.get(options.command, plan.PARTS)
+        parts = {"apps": apps.PARTS, "servers": servers.PARTS, "loss": lossy.PARTS}.get(options.command, plan.PARTS)
         probes = list((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60, options.width and options.width / 100,
                           options.most_rounds or 3 * options.rounds, others)  # fmt: skip
@@ -221,7 +224,7 @@ def put_section(options, test):
     with open(options.output, encoding="utf-8") as f:
         text = f.read()
     with open(options.output, "w", encoding="utf-8") as f:
-        f.write(report.put_section(text, test, report.section(test, doc, series, SECTIONS[test].verdicts(series))))
+        f.write(report.put_section(text, test, report.section(SECTIONS[test], test, doc, series)))
     return 0
 
 
@@ -247,6 +250,10 @@ def of_files(options):
     """The commands that measure nothing."""
     if options.command == "compare":
         output.print_comparison(*(output.read_json(f)[1] for f in options.files))
+    elif options.command == "goals":
+        doc, series = merged(options.files)
+        output.print_tables(series)
+        report.print_goals(doc["goals"])
     elif options.command == "plot":
         plots.pyplot()
         report.write(options.report, *merged(options.files))

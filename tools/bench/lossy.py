@@ -16,6 +16,8 @@ ENDS = {"server": ("uwb-a", "uwb-ia"), "client": ("uwb-b", "uwb-ib")}
 RTT_MS = (0.1, 1.0, 20.0)
 DROP = (0.0, 0.01, 0.1, 1.0, 5.0)  # per cent of frames, each way
 FLOW_SIZE, ECHO_SIZE = 65_536, 1000
+# What a measurement counts at least. A run of few round trips shows slow start and the luck of its first losses, no more.
+SECONDS, ROUND_TRIPS = 3.0, 600
 KERNEL, CUBIC, DELAY = "kernel", "cubic", "delay"
 SCHEMES = (KERNEL, CUBIC, DELAY)
 
@@ -60,8 +62,9 @@ def path(rig):
     return rig.once("impaired path", lambda: Path(rig))
 
 
-def seconds(rig, flow):
-    return rig.options.seconds if flow else 2 * rig.options.seconds
+def seconds(options, flow, rtt_ms):
+    once = options.seconds or max(SECONDS, ROUND_TRIPS * rtt_ms / 1000)
+    return once if flow else 2 * once
 
 
 def tcp(rig, where, group, words):
@@ -88,10 +91,10 @@ def uwarp(rig, where, group, words, control):
 
 
 class Seeds:
-    """Every scheme meets the same losses in one round, others in the next."""
+    """Every scheme meets the same losses in one round, others in the next. first: that of the first round."""
 
-    def __init__(self):
-        self.n = 0
+    def __init__(self, first):
+        self.n = first - 1
 
     def next(self):
         self.n += 1
@@ -100,7 +103,7 @@ class Seeds:
 
 def measure(rig, scheme, mode, rtt_ms, drop, seeds):
     flow = mode == "flow"
-    last = seconds(rig, flow)
+    last = seconds(rig.options, flow, rtt_ms)
     words = ["-t", str(last), f"{mode}:{FLOW_SIZE if flow else ECHO_SIZE}"]
     where = path(rig)
     with Group() as group:
@@ -108,24 +111,34 @@ def measure(rig, scheme, mode, rtt_ms, drop, seeds):
         client = tcp(rig, where, group, words) if scheme == KERNEL else uwarp(rig, where, group, words, scheme)
         sample = json_lines(client.wait(last + rig.limit), "the client")[0]
     if flow:
-        return {"value": sample["gbps"] * 1000 / 8}
-    return {"value": sample["p999"] / 1000, "p50": sample["p50"], "p99": sample["p99"]}
+        return {"value": sample["gbps"] * 1000 / 8, "seconds": last}
+    return {"value": sample["p999"] / 1000, "p50": sample["p50"], "p99": sample["p99"], "seconds": last}
 
 
 def cell(rig, mode, unit, rtt_ms, drop):
     for scheme in rig.options.schemes or SCHEMES:
-        seeds = Seeds()
+        seeds = Seeds(rig.options.seed)
         yield probe("loss", scheme, mode, FLOW_SIZE if mode == "flow" else ECHO_SIZE, unit,
                     lambda s=scheme, n=seeds: measure(rig, s, mode, rtt_ms, drop, n), rtt_ms=rtt_ms, drop=drop)  # fmt: skip
 
 
-def loss(rig):
+def flows(rig):
     o = rig.options
     for rtt_ms in o.rtt or RTT_MS:
         for drop in DROP if o.drop is None else o.drop:
             yield from cell(rig, "flow", "MB/s", rtt_ms, drop)
-    if not o.no_echo:
-        yield from cell(rig, "echo", "ms", 0.1, 0.1)
+
+
+def echoes(rig):
+    yield from cell(rig, "echo", "ms", 0.1, 0.1)
+
+
+def loss(rig):
+    yield from flows(rig)
+    yield from echoes(rig)
+
+
+PARTS = {"flow": flows, "echo": echoes}
 
 
 def goals():
@@ -138,6 +151,16 @@ def goals():
     yield Goal("64 KiB, 0.1 ms, delay: 1% lost / none", key(DELAY, 0.1, 1.0), key(DELAY, 0.1, 0.0), LEAST, 0.6)
     echo = [key(scheme, 0.1, 0.1, "echo", ECHO_SIZE) for scheme in (CUBIC, KERNEL)]
     yield Goal("1 KB to and fro, 0.1% lost, p99.9: CUBIC / kernel", *echo, MOST, 1.0)
+
+
+def note(series):
+    """How long each measurement was; nothing of files that do not have it."""
+    found = {}
+    for s in series.values():
+        if s.facts["op"] == "flow":
+            found.setdefault(s.facts["rtt_ms"], set()).update(x["seconds"] for x in s.samples if "seconds" in x)
+    told = [f"{' or '.join(f'{n:g} s' for n in sorted(found[rtt]))} at {rtt:g} ms" for rtt in sorted(found) if found[rtt]]
+    return f"Of each flow {', '.join(told)} of round trip were measured." if told else ""
 
 
 def verdicts(series):

@@ -84,9 +84,11 @@ def markdown(doc, series):
     return "\n".join(parts)
 
 
-def section(test, doc, series, rows):
+def section(subject, test, doc, series):
     """What a run of one subject measured, with its goals. A subject of several tests has a table for each."""
-    parts = [f"## {test}\n", f"Measured on {machine_line(doc)}.\n", f"{goals.summary(rows)}\n", markdown_table(HEAD, goal_rows(rows)) + "\n"]
+    rows, note = subject.verdicts(series), getattr(subject, "note", lambda _: "")(series)
+    parts = [f"## {test}\n", f"Measured on {machine_line(doc)}.{note and ' ' + note}\n", f"{goals.summary(rows)}\n"]
+    parts.append(markdown_table(HEAD, goal_rows(rows)) + "\n")
     tests = list(dict.fromkeys(s.facts["test"] for s in series.values()))
     for name in tests:
         found = output.rows(series, name)
