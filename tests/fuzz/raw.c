@@ -4,6 +4,7 @@
 #include <endian.h>
 
 #include "io/addr.h"
+#include "io/packet/segments.h"
 #include "lwip/priv/memp_priv.h"
 #include "lwip/priv/tcp_priv.h"
 
@@ -66,6 +67,18 @@ static struct io_frame *link_alloc(struct io_link *l)
 	return &f->f;
 }
 
+static struct io_frame *link_alloc_long(struct io_link *l)
+{
+	struct raw *r = of(l);
+	struct raw_frame *f;
+
+	if (r->frames >= r->pool)
+		return NULL;
+	f = frame_new(r, HEADROOM + IO_LONG_MAX);
+	f->f.data += HEADROOM;
+	return &f->f;
+}
+
 static void link_free(struct io_frame *f)
 {
 	CHECK(frame_of(f)->refs);
@@ -112,19 +125,47 @@ static unsigned link_rx(struct io_link *l, struct io_frame **v, unsigned n)
 }
 
 /* A copy, as a card takes one: what TCP keeps for a retransmission changes later. */
+static void wire(struct raw *r, struct uw_span head, struct uw_span payload)
+{
+	size_t n = head.n + payload.n;
+	struct raw_frame *f = frame_new(r, n);
+
+	CHECK(n >= ETH && n <= ETH + RAW_MTU);
+	memcpy(f->octets, head.p, head.n);
+	if (payload.n)
+		memcpy(f->octets + head.n, payload.p, payload.n);
+	f->f.len = (uint32_t)n;
+	put(&r->out, f);
+}
+
+/* The segments of a long one, as a card cuts it. */
+static void wire_pieces(struct raw *r, const struct io_frame *f, unsigned pieces)
+{
+	for (unsigned i = 0; i < pieces; i++) {
+		uint8_t head[SEGMENTS_HEADERS];
+		struct virtio_net_hdr vnet;
+		struct uw_span payload;
+		unsigned n = segment_piece(f, i, head, &vnet, &payload);
+
+		CHECK(n && payload.n && payload.n <= f->cut);
+		wire(r, (struct uw_span){ head, n }, payload);
+	}
+}
+
 static unsigned link_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct raw *r = of(l);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct raw_frame *f = frame_new(r, v[i]->len);
+		const struct io_frame *f = v[i];
+		unsigned pieces = segment_pieces(f);
 
-		CHECK(!v[i]->next && v[i]->len >= ETH && v[i]->len <= ETH + RAW_MTU);
-		CHECK(v[i]->data >= v[i]->buf);
-		CHECK(v[i]->data + v[i]->len <= v[i]->buf + v[i]->room);
-		memcpy(f->octets, v[i]->data, v[i]->len);
-		f->f.len = v[i]->len;
-		put(&r->out, f);
+		CHECK(!f->next && f->data >= f->buf);
+		CHECK(f->data + f->len <= f->buf + f->room);
+		if (pieces > 1)
+			wire_pieces(r, f, pieces);
+		else
+			wire(r, (struct uw_span){ f->data, f->len }, (struct uw_span){ 0 });
 		link_free(v[i]);
 	}
 	return n;
@@ -164,6 +205,20 @@ static const struct io_ops ops = {
 	.close = link_close,
 };
 
+/* A card that computes checksums cuts long segments, too (adr/0044). */
+static const struct io_ops cutting_ops = {
+	.name = "raw",
+	.rx = link_rx,
+	.tx = link_tx,
+	.alloc = link_alloc,
+	.alloc_long = link_alloc_long,
+	.free = link_free,
+	.ref = link_ref,
+	.refs = link_refs,
+	.pending = link_pending,
+	.close = link_close,
+};
+
 /* ---- life -------------------------------------------------------------------------------- */
 
 void raw_open(struct raw *r, const struct uw_config *cfg, unsigned flags)
@@ -175,7 +230,7 @@ void raw_open(struct raw *r, const struct uw_config *cfg, unsigned flags)
 	clock_us += 1000000;
 	r->answers_arp = true;
 	r->pool = 256;
-	l->ops = &ops;
+	l->ops = flags & IO_TX_CSUM ? &cutting_ops : &ops;
 	l->addr = htobe32(RAW_OURS);
 	l->mask = htobe32(0xffffff00);
 	l->mtu = RAW_MTU;
