@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import threading
 import unittest
 from unittest import mock
 
@@ -58,6 +59,35 @@ class Lanes(unittest.TestCase):
         lane, _ = self.play({"check-a": "FAIL", "again-a": "FAIL"})
         self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (1, 1, 2))
         self.assertTrue(lane.failures[0].startswith("a: "))
+
+    def test_the_second_try_waits_for_all_lanes(self):
+        """It is alone: the main lane is through, and so are the others beside it."""
+        order, slow = [], threading.Event()
+
+        def play(names, env, lane):
+            if names[0] == "asan":
+                slow.wait(10)
+            order.append(names[0])
+            lane.parts = len(names)
+            lane.through.set()
+            if lane.beside:
+                lane.alone.wait()
+                order.append("again " + names[0])
+            else:
+                slow.set()
+
+        with contextlib.ExitStack() as s:
+            for module, name in ((check.house, "configure"), (check.house, "build")):
+                s.enter_context(mock.patch.object(module, name, lambda *_: None))
+            s.enter_context(mock.patch.object(check, "run_parts", play))
+            total, failures = check.run_lanes(["unit", "interop", "asan"], {})
+        self.assertEqual(sorted(order[:3]), ["asan", "interop", "unit"])
+        self.assertEqual(order[3:], ["again interop", "again asan"])
+        self.assertEqual((total.failed, failures), (0, []))
+
+    def test_parts_that_are_all_beside_need_no_lane(self):
+        self.assertEqual(check.split(["asan", "interop"]), (["interop", "asan"], []))
+        self.assertEqual(check.split(["unit", "asan"]), (["unit"], [["asan"]]))
 
     def test_a_command_without_figures_has_failed(self):
         lane = check.Lane()

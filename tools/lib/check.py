@@ -49,7 +49,8 @@ GUEST_TARGETS = [
 NO_RANDOM_ADDRESSES = ["setarch", "-R"]
 # Optimised a little, so that the sanitized tests end in time, with frames that can be named.
 SANITIZE = ["--buildtype=debugoptimized", "-Doptimization=1", "-Dc_args=-g1", "-Db_lundef=false"]
-BESIDE = ("conform", "arm64", "asan", "tsan", "fuzz")
+# Lanes beside the main one: what only waits, for virtual machines and timers, and what only computes.
+BESIDE = (("conform", "interop", "nics", "impair"), ("arm64", "asan", "tsan", "fuzz"))
 BESIDE_NICE = 10
 
 
@@ -62,6 +63,7 @@ class Lane:
         self.failures = []  # lines for the end of the run: what failed, and why
         self.alone = threading.Event()  # nothing else runs any more
         self.later = []  # what tries once more then
+        self.through = threading.Event()  # each part has run once
 
     def run(self, command, env):
         if not self.beside:
@@ -98,9 +100,9 @@ PARTS = {
         "build-asan", ["unit", "links", "sim"], *SANITIZE, "-Db_sanitize=address,undefined",
         wrapper=NO_RANDOM_ADDRESSES, slowness=4,
     ),
-    # Without the links: DPDK's own locks are not instrumented, so TSan cannot see what they order.
+    # What has several threads, and not the links: DPDK's own locks are not instrumented, so TSan cannot see what they order.
     "tsan": Part(
-        "build-tsan", ["unit", "sim"], *SANITIZE, "-Db_sanitize=thread",
+        "build-tsan", ["threads"], *SANITIZE, "-Db_sanitize=thread",
         wrapper=NO_RANDOM_ADDRESSES, slowness=10,
     ),
 }  # fmt: skip
@@ -271,42 +273,59 @@ def run_part(name, lane, work):
 
 
 def run_parts(names, env, lane):
-    for name in names:
-        run = run_command if name in COMMANDS else run_tree
-        run_part(name, lane, lambda run=run, name=name: run(name, env, lane))
+    try:
+        for name in names:
+            run = run_command if name in COMMANDS else run_tree
+            run_part(name, lane, lambda run=run, name=name: run(name, env, lane))
+    finally:
+        lane.through.set()
     if lane.later:
         lane.alone.wait()
     for name, work in lane.later:
         run_part(name, lane, work)
 
 
-def run_lanes(names, env):
-    """All parts; returns what they count and what failed. The main lane builds its first tree before the other one
-    begins, or both would have the compiler at half the speed."""
-    beside = [n for n in names if n in BESIDE]
-    main = [n for n in names if n not in BESIDE]
-    if not beside or not main:
-        lane = Lane()
-        run_parts(names, env, lane)
-        return lane.total, lane.failures
-    lane, other = Lane(), Lane(beside=True)
-    thread = threading.Thread(target=run_parts, args=(beside, env, other), daemon=True)
-    first = PARTS.get(main[0])
+def split(names):
+    """The main lane's names, and those of each lane beside it. Alone, parts need no lanes."""
+    beside = [[n for n in names if n in lane] for lane in BESIDE]
+    beside = [lane for lane in beside if lane]
+    main = [n for n in names if not any(n in lane for lane in beside)]
+    return (main, beside) if main else ([n for lane in beside for n in lane], [])
+
+
+def run_main(names, env, lane, begin):
+    """The main lane. It builds its first tree before the others begin, or all would have the compiler at part of the speed."""
+    first = PARTS.get(names[0])
     try:
         if first:
             house.configure(first.tree, *first.options)
             house.build(first.tree)
-        thread.start()
-        run_parts(main, env, lane)
+        begin()
+        run_parts(names, env, lane)
     except Failed as f:
-        say(f"{main[0]}: {f}")
-        lane.failures.append(f"{main[0]}: {f}")
-    other.alone.set()
-    if thread.ident:
+        say(f"{names[0]}: {f}")
+        lane.failures.append(f"{names[0]}: {f}")
+
+
+def run_lanes(names, env):
+    """All parts; returns what they count and what failed."""
+    main, beside = split(names)
+    lane, others = Lane(), [Lane(beside=True) for _ in beside]
+    threads = [
+        threading.Thread(target=run_parts, args=(parts, env, other), daemon=True) for parts, other in zip(beside, others, strict=True)
+    ]
+    run_main(main, env, lane, lambda: [t.start() for t in threads])
+    started = [(t, other) for t, other in zip(threads, others, strict=True) if t.ident]
+    for _, other in started:
+        other.through.wait()
+    for thread, other in started:  # one after the other: what tries once more does so alone
+        other.alone.set()
         thread.join()
-    lane.total.add(other.total)
-    lane.total.failed += len(names) - lane.parts - other.parts  # a thread ends in silence
-    return lane.total, lane.failures + other.failures
+    for other in others:
+        lane.total.add(other.total)
+        lane.failures += other.failures
+    lane.total.failed += len(names) - lane.parts - sum(o.parts for o in others)  # a thread ends in silence
+    return lane.total, lane.failures
 
 
 def on_signal(number, _frame):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What quickstart and check share: where things are, speaking, and building a tree."""
 
+import collections
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import toolsenv
@@ -16,6 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(LIB))
 UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
 # Seconds between two words on how far a build is.
 PROGRESS_EVERY = 10
+# One at a time builds in a tree: tools/check has lanes.
+AT_WORK = collections.defaultdict(threading.Lock)
 
 
 class Failed(Exception):
@@ -67,6 +71,11 @@ def configure(build_dir, *args):
 def build(build_dir, how=(), targets=()):
     """Run ninja (`how`: words before it, such as nice) for these targets or all; says how far it is every few seconds, and what
     it printed if it fails."""
+    with AT_WORK[os.path.realpath(build_dir)]:
+        run_ninja(build_dir, how, targets)
+
+
+def run_ninja(build_dir, how, targets):
     start = told = time.monotonic()
     where, kept, status = os.path.relpath(build_dir, ROOT), [], re.compile(r"\[(\d+)/(\d+)\]")
     say(f"building {where}/ with {jobs()} jobs")
