@@ -89,6 +89,34 @@ class Lanes(unittest.TestCase):
         self.assertEqual(check.split(["asan", "interop"]), (["interop", "asan"], []))
         self.assertEqual(check.split(["unit", "asan"]), (["unit"], [["asan"]]))
 
+    def play_command(self, figures):
+        """Runs interop in a lane beside; figures: what each run of it prints."""
+        lane, runs = check.Lane(beside=True), iter([["echo", text] for text in figures])
+
+        class Commands(dict):
+            def __getitem__(self, _):
+                return next(runs)
+
+        with contextlib.ExitStack() as s:
+            for module, name, value in (
+                (check.house, "configure", lambda *_: None), (check.house, "build", lambda *_: None),
+                (check, "COMMANDS", Commands(interop=None)), (lane.alone, "wait", lane.alone.set),
+            ):  # fmt: skip
+                s.enter_context(mock.patch.object(module, name, value))
+            s.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            s.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            check.run_parts(["interop"], {}, lane)
+        return lane
+
+    def test_a_command_tries_once_more(self):
+        lane = self.play_command(["1 passed, 1 failed", "2 passed, 0 failed"])
+        self.assertEqual((lane.total.passed, lane.total.failed, lane.parts, lane.failures), (2, 0, 1, []))
+
+    def test_a_command_that_fails_twice_has_failed(self):
+        lane = self.play_command(["FAIL one\n1 passed, 1 failed", "FAIL two\n1 passed, 1 failed"])
+        self.assertEqual((lane.total.passed, lane.total.failed, lane.parts), (1, 1, 1))
+        self.assertEqual(lane.failures, ["interop: FAIL two"])
+
     def test_a_command_without_figures_has_failed(self):
         lane = check.Lane()
         with contextlib.ExitStack() as s:
