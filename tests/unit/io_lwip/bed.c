@@ -213,6 +213,12 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	struct bed_conn *u = ctx;
 	size_t n = u->grain ? in.len - in.len % u->grain : in.len;
 
+	if (bed.in_rx) {
+		void (*call)(void) = bed.in_rx;
+
+		bed.in_rx = NULL;
+		call();
+	}
 	if (u->pause) {
 		llp_raw.pause(u->c);
 		return 0;

@@ -58,6 +58,7 @@ struct bed {
 	unsigned frames, pool; /* frames that exist; no more than these */
 	struct llp_listener *ls;
 	struct bed_conn conn[BED_CONNS];
+	void (*in_rx)(void); /* the next rx calls it before it looks at the octets */
 	unsigned conns;	     /* how many of them are in use; accepted ones in order */
 	bool pause;	     /* new connections pause */
 	size_t grain;	     /* of new connections */

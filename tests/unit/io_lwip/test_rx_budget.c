@@ -337,6 +337,69 @@ static void a_probe_finds_the_window_open_again(void **state)
 	assert_true(bed_last(p[WAITING - 1].port, since)->window > 0);
 }
 
+/* ---- within a callback ------------------------------------------------------------------- */
+
+static struct bed_peer other;
+
+/* Too many are pinned, and one that takes what waited for it makes the budget look for more. */
+static void resume_other(void)
+{
+	rx_budget_pin(RX_PINNED_MAX);
+	other.user->pause = false;
+	llp_raw.resume(other.user->c);
+	assert_int_equal(other.user->got, 10);
+	rx_budget_pin(-RX_PINNED_MAX);
+}
+
+/* Its RST needs a frame, and there is none. */
+static void abort_other(void)
+{
+	bed.pool = bed.frames;
+	llp_raw.abort(other.user->c);
+	other.user->c = NULL;
+	bed.pool = POOL;
+}
+
+/* The user looks at octets of ours, in three frames, when its callback makes buffers short: they
+ * are not copied out meanwhile, or the user would read frames that are the link's again. */
+static void frames_stay_while_the_user_reads(void (*call)(void))
+{
+	struct bed_peer p = bed_connect(20000);
+
+	p.user->grain = 3;
+	other = bed_connect(20001);
+	other.user->pause = true;
+	bed_data(&other, 0, 10);
+	for (uint8_t i = 0; i < 3; i++) {
+		uint8_t octet = (uint8_t)(50 + i);
+
+		bed.in_rx = i == 2 ? call : NULL;
+		bed_in(&(struct bed_seg){ .sport = p.port,
+					  .seq = p.seq + i,
+					  .ack = p.ack,
+					  .flags = ACK,
+					  .window = p.window,
+					  .data = &octet,
+					  .n = 1 });
+	}
+	assert_null(bed.in_rx);
+	assert_int_equal(p.user->got, 3);
+	assert_int_equal(p.user->sum, 50 + 51 + 52);
+	assert_int_equal(bed.stats.tcp_rx_copied_out, 0);
+}
+
+static void a_callback_makes_pinned_too_many(void **state)
+{
+	(void)state;
+	frames_stay_while_the_user_reads(resume_other);
+}
+
+static void a_callback_needs_the_last_frame(void **state)
+{
+	(void)state;
+	frames_stay_while_the_user_reads(abort_other);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -351,6 +414,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(without_room_it_is_forgotten),
 	TEST(acks_are_taken_from_who_is_refused),
 	TEST(a_probe_finds_the_window_open_again),
+	TEST(a_callback_makes_pinned_too_many),
+	TEST(a_callback_needs_the_last_frame),
 };
 
 UWTEST_MAIN(tests)
