@@ -4,6 +4,7 @@
 #include "bed.h"
 
 #include "base/be.h"
+#include "io/lwip/conn.h"
 #include "loss/seq.h"
 
 #define PORT 40000u
@@ -295,6 +296,25 @@ static void an_ack_within_a_segment(void **state)
 	bed_segment(&p, 0, 0, ACK);
 }
 
+/* Room for what is queued comes back once for each octet that is acknowledged, also for those at
+ * the front of a long segment that is cut. Otherwise it was used up after some hundred losses, and
+ * the connection went on with one segment at a time. */
+static void room_comes_back(void **state)
+{
+	const struct tcp_pcb *pcb = p.user->c->pcb;
+
+	(void)state;
+	warm_up();
+	assert_int_equal(burst(10, 0), 10);
+	assert_int_equal(pcb->snd_buf, TCP_SND_BUF - 10 * BED_MSS);
+	p.ack += 2 * BED_MSS + 100; /* within the third, which is lost */
+	bed_segment(&p, 0, 0, ACK);
+	sack(BED_MSS - 100, 8 * BED_MSS - 100);
+	p.ack += 8 * BED_MSS - 100;
+	bed_segment(&p, 0, 0, ACK);
+	assert_int_equal(pcb->snd_buf, TCP_SND_BUF);
+}
+
 static void a_timeout_sends_the_first_that_is_missing(void **state)
 {
 	unsigned since;
@@ -416,6 +436,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(what_was_cut_is_not_the_last, up, down),
 	cmocka_unit_test_setup_teardown(what_was_cut_in_the_queue_is_not_the_last, up, down),
 	cmocka_unit_test_setup_teardown(an_ack_within_a_segment, up, down),
+	cmocka_unit_test_setup_teardown(room_comes_back, up, down),
 	cmocka_unit_test_setup_teardown(only_what_is_missing_is_sent_again, up, down),
 	cmocka_unit_test_setup_teardown(a_timeout_sends_the_first_that_is_missing, up, down),
 	cmocka_unit_test_setup_teardown(who_never_acknowledges_is_given_up, up, down),

@@ -188,6 +188,8 @@ static void cut_queue(struct llp_conn *c, struct tcp_seg *queue)
 		first = cut && s->len > cut ? pieces_of(c, s, cut, &n) : NULL;
 		if (!first)
 			continue;
+		/* lwIP gives room back for whole segments, and never sees these octets again */
+		c->pcb->snd_buf += done_of(c, s, cut);
 		become(s, first);
 		c->pcb->snd_queuelen = (u16_t)(c->pcb->snd_queuelen + n - 1);
 	}
