@@ -86,6 +86,32 @@ static void holes_are_told_at_once(void **state)
 	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
 }
 
+/* A hole, and the segment that fills it. */
+static void fill_a_hole(void)
+{
+	bed_data(&p, OCTETS, OCTETS);
+	bed_data(&p, 0, OCTETS);
+	p.seq += 2 * OCTETS;
+}
+
+/* Where segments are lost ACKs are, too: one of several for a window comes through, and a segment
+ * that is alone under way waits for no timer. When nothing was lost for 256 frames all is as
+ * before. */
+static void a_lossy_path_hears_more(void **state)
+{
+	(void)state;
+	assert_int_equal(acks_of_burst(1), 0);
+	assert_int_equal(acks_of_burst(1), 1);
+	fill_a_hole();
+	assert_int_equal(acks_of_burst(1), 1);
+	assert_int_equal(acks_of_burst(1), 1);
+	assert_in_range(acks_of_burst(12), 6, 7);
+	for (unsigned i = 0; i < 256; i++)
+		acks_of_burst(1);
+	assert_int_equal(acks_of_burst(12), 1);
+	assert_int_equal(acks_of_burst(1), 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -93,6 +119,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(a_burst_is_acknowledged_once),
 	TEST(a_long_burst_is_acknowledged_in_between),
 	TEST(holes_are_told_at_once),
+	TEST(a_lossy_path_hears_more),
 };
 
 UWTEST_MAIN(tests)

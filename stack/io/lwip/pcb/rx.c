@@ -50,6 +50,21 @@ void edge_resume(struct llp_conn *c)
 #define ACK_SEGMENTS 16u
 #define ACK_OCTETS   32768u
 
+/* A path that lost a segment a short while ago loses ACKs as well. Where one ACK was for a whole
+ * window the sender hears nothing until its probe timer fires; and where one segment is all that it
+ * has under way, as at the end of a recovery, it waits for a timer of ours. Both are tens of round
+ * trips of a short path. So on such a path every second segment has its ACK (RFC 5681 §4.2), and
+ * none waits. */
+#define LOSSY_FRAMES 256u
+
+static void note_hole(struct llp_conn *c)
+{
+	if (c->ooseq_kept || c->pcb->ooseq)
+		c->lossy = LOSSY_FRAMES;
+	else if (c->lossy)
+		c->lossy--;
+}
+
 /* An ACK that tells of a hole, or of one that was just filled, must go at once (RFC 5681 §4.2). */
 static bool ack_may_wait(struct llp_conn *c)
 {
@@ -58,7 +73,7 @@ static bool ack_may_wait(struct llp_conn *c)
 	if (c->el->io->flags & IO_P2P)
 		return true;
 	/* The first is for two segments, each other one for one more. */
-	if (pcb->ooseq || LWIP_TCP_SACK_VALID(pcb, 0) || pcb->state != ESTABLISHED ||
+	if (c->lossy || LWIP_TCP_SACK_VALID(pcb, 0) || pcb->state != ESTABLISHED ||
 	    c->acks_postponed + 2u >= ACK_SEGMENTS ||
 	    (c->acks_postponed + 2u) * pcb->mss >= ACK_OCTETS) {
 		c->acks_postponed = 0;
@@ -76,10 +91,11 @@ static void postpone_ack(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
+	note_hole(c);
 	if (pcb->flags & TF_ACK_NOW && ack_may_wait(c)) {
 		tcp_clear_flags(pcb, TF_ACK_NOW);
 		tcp_set_flags(pcb, TF_ACK_DELAY);
-	} else if (!c->prompt || !(pcb->flags & TF_ACK_DELAY)) {
+	} else if (!(c->prompt || c->lossy) || !(pcb->flags & TF_ACK_DELAY)) {
 		return;
 	}
 	conn_ack_later(c);
