@@ -31,9 +31,9 @@ WITH_DEVICE = ("latency", "throughput", "rate", "qperf")
 BESIDE_DEVICE = ("latency", "throughput", "rate")  # where --uwarp-link goes
 
 # Subjects of which doc/performance.md has a section of its own run.
-SECTIONS = {"loss": lossy, "ethernet": ethernet, "apps": apps}
+SECTIONS = {"loss": lossy, "ethernet": ethernet, "servers": servers, "apps": apps}
 # Subjects that have goals, and who judges them.
-JUDGES = {"all": goals.verdicts, "servers": servers.verdicts, **{name: module.verdicts for name, module in SECTIONS.items()}}
+JUDGES = {"all": goals.verdicts, **{name: module.verdicts for name, module in SECTIONS.items()}}
 
 
 def sizes(text):
