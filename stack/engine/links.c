@@ -214,7 +214,8 @@ uw_status link_open_uwarpd(struct uw_engine *e, const struct io_env *env, struct
 				     .verbose = e->cfg.verbose };
 
 	if (!st && a.n_ip6) {
-		uw_log("address %s: the link uwarpd has one of IPv4 alone (--ip, UWARP_IP)",
+		uw_log("address %s: over the link uwarpd a process has the uwarpd's addresses "
+		       "of IPv6: leave it out (--ip, UWARP_IP)",
 		       e->cfg.ip);
 		st = UW_E_INVAL;
 	}

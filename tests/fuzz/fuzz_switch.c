@@ -13,8 +13,11 @@
 #include "io/switch/lane.h"
 
 #define ADDR 0x0a000001u
+/* Where things are behind the Ethernet header of IPv6. */
+enum { FROM6 = 22, TO6 = 38, L4_6 = 54 };
 
 static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
+static const uint8_t ours6[16] = { 0xfd, 0x77, [15] = 1 };
 static struct switch_table table;
 static struct switch_qps qps;
 
@@ -24,10 +27,12 @@ static void make_table(struct feed *f)
 	table.addr = htonl(ADDR);
 	memcpy(table.mac, mac, 6);
 	table.mtu = 1500;
+	memcpy(table.ip6[0].b, ours6, 16);
+	table.n_ip6 = 1;
 	table.own = feed_bool(f);
 	table.merges = feed_bool(f);
 	for (unsigned i = 1; i < 4; i++)
-		table.holder[i * 1000] = (uint16_t)i;
+		table.holder[i * 1000] = table.holder6[(4 - i) * 1000] = (uint16_t)i;
 	for (unsigned i = 1; i < 4; i++) {
 		qps.holder[i << 16 | i << 8 | i] = (uint16_t)i;
 		qps.n[i] = i < 3;
@@ -46,6 +51,40 @@ static void make_datagram(struct feed *f, uint8_t *h, uint32_t len)
 	h[42] = (uint8_t)(feed_below(f, 8) << 5 | 4);
 	memset(h + 47, (int)feed_below(f, 5), 3);
 	memset(h + 59, (int)feed_below(f, 5), 3);
+}
+
+/* TCP, a solicitation, or an error with a packet of ours in it. */
+static void make_six(struct feed *f, uint8_t *h, uint32_t len, bool out)
+{
+	static const uint8_t next[] = { 6, 17, 58, 44, 0 }, types[] = { 135, 136, 1, 2, 128 };
+
+	memset(h + 14, 0, 60);
+	uw_put16(h + 12, 0x86dd);
+	h[14] = 0x60;
+	uw_put16(h + 18, (uint16_t)(len > L4_6 ? len - L4_6 : 0));
+	h[20] = next[feed_below(f, 5)];
+	h[21] = 255;
+	h[FROM6] = h[TO6] = 0xfd;
+	memcpy(h + (out ? FROM6 : TO6), ours6, 16);
+	if (feed_rarely(f, 4))
+		memcpy(h + (out ? TO6 : FROM6), ours6, 16);
+	for (unsigned at = L4_6; at < L4_6 + 16; at += 2)
+		uw_put16(h + at, (uint16_t)(feed_below(f, 5) * 1000));
+	h[L4_6 + 12] = (uint8_t)(feed_below(f, 16) << 4);
+	if (h[20] != 58)
+		return;
+	h[L4_6] = types[feed_below(f, 5)];
+	h[L4_6 + 1] = 0;
+	if (h[L4_6] > 2) {
+		memcpy(h + L4_6 + 8, out ? h + TO6 : ours6, 16);
+		uw_put16(h + L4_6 + 24, 0x0101);
+		memcpy(h + L4_6 + 26, mac, 6);
+		return;
+	}
+	h[L4_6 + 8] = 0x60;
+	h[L4_6 + 8 + 6] = 6;
+	memcpy(h + L4_6 + 8 + 8, ours6, 16);
+	uw_put16(h + L4_6 + 8 + 40, (uint16_t)(feed_below(f, 5) * 1000));
 }
 
 /* Something that could be a frame of ours, changed in a few places. */
@@ -73,6 +112,8 @@ static uint32_t make_frame(struct feed *f, uint8_t *h, bool out)
 		if (feed_rarely(f, 3))
 			make_datagram(f, h, len);
 	}
+	if (feed_bool(f))
+		make_six(f, h, len, out);
 	for (unsigned n = feed_below(f, 6); n; n--)
 		h[feed_below(f, 80)] = feed_u8(f);
 	return len;
@@ -90,10 +131,39 @@ static void check_datagram(uint16_t client, const uint8_t *h, const struct switc
 	CHECK((r->verdict != SWITCH_TO_PORT) == (uw_be32(h + 30) == ADDR));
 }
 
+/* An address and a port, a QP or a MAC of its own, behind no other header. */
+static void check_six(uint16_t client, const uint8_t *h, const struct switch_result *r)
+{
+	uint32_t source = (uint32_t)h[79] << 16 | (uint32_t)h[80] << 8 | h[81];
+
+	CHECK(h[14] >> 4 == 6 && !memcmp(h + FROM6, ours6, 16));
+	if (h[20] == 58) {
+		CHECK(h[L4_6] == 135 && r->verdict == SWITCH_TO_PORT && h[21] == 255);
+		CHECK(uw_be16(h + 18) == 24 || !memcmp(h + L4_6 + 26, mac, 6));
+		return;
+	}
+	CHECK(h[TO6] != 0xff && !(h[0] & 1));
+	CHECK((r->verdict != SWITCH_TO_PORT) == !memcmp(h + TO6, ours6, 16));
+	if (h[20] == 6) {
+		CHECK(r->tcp == L4_6 && r->headers >= L4_6 + 20);
+		CHECK(table.holder6[uw_be16(h + L4_6)] == client);
+		return;
+	}
+	CHECK(h[20] == 17 && uw_be16(h + L4_6 + 2) == 4791);
+	if (h[62] >> 5 == 1)
+		CHECK(qps.n[client]);
+	else
+		CHECK(source == 1 ? qps.manages[client] : qps.holder[source] == client);
+}
+
 static void check_out(uint16_t client, const uint8_t *h, const struct switch_result *r)
 {
 	CHECK(r->verdict != SWITCH_TO_ALL);
 	CHECK(!memcmp(h + 6, mac, 6) && r->segments >= 1 && r->segments <= SWITCH_SEGMENTS_MAX);
+	if (uw_be16(h + 12) == 0x86dd) {
+		check_six(client, h, r);
+		return;
+	}
 	if (uw_be16(h + 12) == 0x0806) {
 		CHECK(uw_be16(h + 20) == 1 && !memcmp(h + 22, mac, 6) && uw_be32(h + 28) == ADDR);
 		return;

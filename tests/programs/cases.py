@@ -21,11 +21,12 @@ import roce_capture
 import shared6
 import shared_rc
 import shared_port
+import shared_port6
 import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import hears_udp, listens
-from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, Veth, Vlan
+from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -292,6 +293,10 @@ DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
 STACKS_DGRAM = [on_stacks(udaddy("{server}", "-c 10 -C 100 -S 1000"), UWARP_IDENTITY="roce"), on_stacks(mckey("-C 20 -S 500"))]
 STACKS_PINGPONG = [cmless.OnStacks("ibv_ud_pingpong", "-g 0 -c"), cmless.OnStacks("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce")]
 DGRAM_CM_MORE = [udaddy("{server}", "-c 1 -C 1 -S 1"), udaddy("{server}", "-c 10 -C 10 -S 1024 -t 40"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
+# IPv6 through a uwarpd (doc/adr/0058).
+UWARPD_SIX = [*IP6[:4], perftest6("ib_send_bw", "-n 200"), perftest6("ib_write_lat", "-n 200"), *shared6.CASES[:3], shared_port6.Hostile(), shared_port6.Renewed(), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
+UWARPD_SIX_OWN = [*IP6[1:4], shared_port.Refused("{server6}")]
+UWARPD_SIX_LOCAL = [shared_port.Refused("{server6}"), IP6[0], IP6[2], perftest6("ib_send_bw", "-n 200"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
 
 
 # Datagrams of rsockets. The server does not end.
@@ -331,6 +336,8 @@ GROUPS = {
     "uwarpd": [
         (Uwarpd, UWARPD + UWARPD_DATAGRAMS + DGRAM_CM), (UwarpdLocal, UWARPD_LOCAL + UWARPD_DATAGRAMS + DGRAM_CM),
         (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), *DGRAM_CM]),
+        (UwarpdSix, UWARPD_SIX), (UwarpdSixLocal, UWARPD_SIX_LOCAL), (UwarpdSixAlone, IP6[1:2]), (UwarpdSixOwn, UWARPD_SIX_OWN),
+        (UwarpdSixPacket, [IP6[1], IP6[3]]),
     ],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],

@@ -252,7 +252,14 @@ class Stage:
 
     def start_plain(self, role, argv, env=None):
         """The same without uwarp."""
-        program = Program([*self.link.prefix(role), *argv], {**self.env, **(env or {})}, self.folder, role)
+        return self.start_there(role, self.link.prefix(role), argv, {**self.env, **(env or {})})
+
+    def start_with_rights(self, role, argv):
+        """The same with all rights that we have, where the link's programs have none."""
+        return self.start_there(role, self.link.inside_of(role), argv, self.env)
+
+    def start_there(self, role, prefix, argv, env):
+        program = Program([*prefix, *argv], env, self.folder, role)
         self.programs.append(program)
         return program
 

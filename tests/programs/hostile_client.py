@@ -15,8 +15,11 @@ PAGE, OCTETS, LINE, HEAD = 4096, 2 << 20, 64, 16
 ADD_SEALS, SEALS = 1033, 0x2 | 0x4  # F_ADD_SEALS: SHRINK, GROW
 
 
-def message(kind, port=0, serial=0, version=VERSION):
-    return MESSAGE.pack(MAGIC, version, kind, 0, bytes(4), bytes(4), 0, 0, 0, bytes(6), socket.htons(port), serial, 0)
+IP6 = 8  # a flag: of IPv6
+
+
+def message(kind, port=0, serial=0, version=VERSION, flags=0):
+    return MESSAGE.pack(MAGIC, version, kind, 0, bytes(4), bytes(4), 0, flags, 0, bytes(6), socket.htons(port), serial, 0)
 
 
 def sealed(size):
@@ -56,8 +59,8 @@ class Client:
             self.fds += got
         return MESSAGE.unpack(data)
 
-    def claim(self, port):
-        return self.ask(message(CLAIM, port))[3]
+    def claim(self, port, flags=0):
+        return self.ask(message(CLAIM, port, flags=flags))[3]
 
     def put(self, frame, gso=0, sums=0):
         """A frame into our lane; it does not mind whether there is room."""
@@ -111,3 +114,23 @@ def datagram(client, qpn, target, to=b"\x02\0\0\0\0\x09"):
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 60, 1, 0, 64, 17, 0, client.addr, socket.inet_aton(target))
     udp = struct.pack("!HHHH", 50000, 4791, 40, 0)
     return to + client.mac + b"\x08\x00" + ip + udp + struct.pack("!BBHIIII", 0x64, 0, 0xFFFF, 2, 0, 0, qpn) + bytes(12)
+
+
+# ---- IPv6 ---------------------------------------------------------------------------------------
+
+
+def packet6(client, following, data, source, target, mac=None, to=b"\x02\0\0\0\0\x09", hops=64):
+    ip = struct.pack("!IHBB", 6 << 28, len(data), following, hops) + socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, target)
+    return to + (mac or client.mac) + b"\x86\xdd" + ip + data
+
+
+def tcp6(sport, dport, payload=b"x" * 50):
+    return struct.pack("!HHIIBBHHH", sport, dport, 1, 1, 0x50, 0x10, 512, 0, 0) + payload
+
+
+def solicit(client, source, target, kind=135, mac=None):
+    """A neighbor solicitation, to the solicited-node address."""
+    address = socket.inet_pton(socket.AF_INET6, target)
+    group = socket.inet_ntop(socket.AF_INET6, b"\xff\x02" + bytes(9) + b"\x01\xff" + address[13:])
+    data = struct.pack("!BBHI", kind, 0, 0, 0) + address + b"\x01\x01" + (mac or client.mac)
+    return packet6(client, 58, data, source, group, to=b"\x33\x33\xff" + address[13:], hops=255)

@@ -124,10 +124,12 @@ class Veth:
     def options(self, role):
         return ["--link", f"af_packet:{self.ends[role]}", "--ip", f"{self.addresses[role]}/24,{self.addresses[role + '6']}/64"]
 
+    def inside_of(self, role):
+        """In front of what has our own rights, at that end."""
+        return [] if self.ends[role] == "veth-a" else self.inside()
+
     def prefix(self, role):
-        if self.ends[role] == "veth-a":
-            return []
-        return self.inside()
+        return self.inside_of(role)
 
     def close(self):
         # else it goes with the other namespace, some time later, and is in the next link's way
@@ -313,6 +315,61 @@ class UwarpdLocal(Uwarpd):
         self.ends, self.addresses = Uwarpd.ends, Uwarpd.addresses
         super().build()
         del self.ends, self.addresses
+
+
+class UwarpdSix(Uwarpd, PacketSix):
+    """A uwarpd at either end where the kernel has IPv6 addresses as well."""
+
+    name = "uwarpd-ip6"
+
+
+class UwarpdSixLocal(UwarpdSix):
+    """Two clients of one such uwarpd."""
+
+    name = "uwarpd-ip6-local"
+    addresses = LocalSix.addresses
+    ends = LocalSix.ends
+    local = LocalSix.local
+
+    def build(self):
+        self.ends, self.addresses, self.local = UwarpdSix.ends, UwarpdSix.addresses, UwarpdSix.local
+        super().build()
+        del self.ends, self.addresses, self.local
+
+
+class UwarpdSixAlone(UwarpdSix):
+    """The same, and none of IPv4."""
+
+    name = "uwarpd-ip6-alone"
+    four = False
+
+
+class UwarpdSixPacket(UwarpdSix):
+    """A uwarpd at the server's end, and the packet link at the client's."""
+
+    name = "uwarpd-ip6-packet"
+
+    def options(self, role):
+        return super().options(role) if self.end(role) == "server" else PacketSix.options(self, role)
+
+    def prefix(self, role):
+        return super().prefix(role) if self.end(role) == "server" else self.inside_of(role)
+
+
+class UwarpdSixOwn(UwarpdSix):
+    """The same with addresses of the uwarpd's own at the server's end: it answers neighbours and refuses connections
+    itself."""
+
+    name = "uwarpd-ip6-own"
+    addresses = {**UwarpdSix.addresses, "server": "10.77.0.5", "server6": "fd77::5", "local6": "fe80::7577:10.77.0.5%veth-b"}
+
+    def more(self, role):
+        return ["--ip", "10.77.0.5/24", "--ip", "fd77::5/64"] if self.end(role) == "server" else []
+
+    def build(self):
+        self.addresses = UwarpdSix.addresses
+        super().build()
+        self.addresses = type(self).addresses
 
 
 class UwarpdOwn(Uwarpd):

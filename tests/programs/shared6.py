@@ -39,7 +39,7 @@ class BothWays:
         servers = [stage.start(role, f"rping -s -a :: {flags}") for role in roles]
         for server in servers:
             server.until_link_up()
-        kernel = [stage.start_plain(role, [*TRAFFIC, "ping", self.at(stage, other), "100"]) for role, other in zip(roles, roles[::-1])]
+        kernel = [stage.start_with_rights(role, [*TRAFFIC, "ping", self.at(stage, other), "100"]) for role, other in zip(roles, roles[::-1])]
         sink = stage.start_plain("server", [*TRAFFIC, "serve", str(TCP_PORT)])
         source = stage.start_plain("client", [*TRAFFIC, "send", self.at(stage, "server"), str(TCP_PORT), "32"])
         clients = [stage.start(role, f"rping -c -a {self.at(stage, other)} {flags}") for role, other in zip(roles, roles[::-1])]

@@ -52,10 +52,13 @@ class Mesh:
 class Refused:
     """Nobody has the port of the shared address: that is said at once, and not after a timeout."""
 
-    program, flags, needs = "rping", "to a port that no client has", ["rping"]
+    program, needs = "rping", ["rping"]
+
+    def __init__(self, to="{server}"):
+        self.to, self.flags = to, f"to a port of {to} that no client has"
 
     def __call__(self, stage):
-        program = stage.run("client", "rping -c -a {server} -p 7299 -C 1", 20)
+        program = stage.run("client", f"rping -c -a {self.to} -p 7299 -C 1", 20)
         check(program.poll() != 0 and program.seconds() < 5, "a connection to nobody is not refused at once")
         check("REJECTED" in program.err or "refused" in program.err or "error" in program.err, f"it says {program.err}")
 
@@ -454,7 +457,9 @@ class Refusals:
     table = [
         (2, "no port given", []),
         (2, "--ip A/N", ["--link", "none"]),
-        (2, "--ip 10.0.0.x: must be an IPv4 address", ["--link", "lo", "--ip", "10.0.0.x"]),
+        (2, "--ip 10.0.0.x: must be an address of IPv4", ["--link", "lo", "--ip", "10.0.0.x"]),
+        (2, "--ip fe80::1: must be", ["--link", "lo", "--ip", "fe80::1"]),
+        (2, "goes with an unused one of IPv4", ["--link", "lo", "--ip", "fd00::1"]),
         (2, "--mtu 9: must be", ["--link", "lo", "--mtu", "9"]),
         (2, "--rate fast: must be", ["--link", "lo", "--rate", "fast"]),
         (2, "--mode 9: must be", ["--link", "lo", "--mode", "9"]),

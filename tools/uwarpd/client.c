@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -74,9 +75,27 @@ static struct switch_msg welcome(const struct server *s)
 	m.mtu = p->mtu;
 	m.flags = p->flags | SWITCH_FLAG_WAKES;
 	m.bps = p->bps;
+	m.scope = p->scope;
+	m.n_ip6 = p->n_ip6;
 	for (unsigned i = 0; i < 6; i++)
 		m.mac[i] = p->mac[i];
 	return m;
+}
+
+/* A client of before IPv6 expects nothing but READY here. */
+static bool tell_ip6(const struct server *s, const struct client *c, const struct switch_msg *hello)
+{
+	const struct uplink *p = s->uplink;
+	bool sent = true;
+
+	for (unsigned i = 0; sent && hello->flags & SWITCH_FLAG_IP6 && i < p->n_ip6; i++) {
+		struct switch_msg m = switch_msg_of(SWITCH_ADDRESS);
+
+		memcpy(m.ip6, p->ip6[i].ip.b, sizeof(m.ip6));
+		m.bits = p->ip6[i].bits;
+		sent = !switch_send(c->fd, &m, NULL, 0);
+	}
+	return sent;
 }
 
 /* Its own, of the kind that socketpair() makes: what is written there carries our rights. */
@@ -118,7 +137,8 @@ static void on_hello(struct server *s, struct client *c, const struct switch_msg
 		refuse(s, c, why);
 		return;
 	}
-	if (switch_send(c->fd, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3))
+	if (switch_send(c->fd, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) ||
+	    !tell_ip6(s, c, hello))
 		end(c);
 	else
 		c->state = CLIENT_TOLD;
@@ -145,13 +165,18 @@ static void on_ready(struct server *s, struct client *c, struct switch_fds *fds)
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
+static enum io_versions version_of(const struct switch_msg *m)
+{
+	return m->flags & SWITCH_FLAG_IP6 ? IO_V6 : IO_V4;
+}
+
 static void on_claim(struct server *s, struct client *c, const struct switch_msg *m)
 {
 	struct switch_msg a = switch_msg_of(SWITCH_ANSWER_TO);
 
 	a.serial = m->serial;
 	a.port = m->port;
-	a.why = (uint8_t)ports_claim(s, c, m->port);
+	a.why = (uint8_t)ports_claim(s, c, m->port, version_of(m));
 	if (switch_send(c->fd, &a, NULL, 0))
 		end(c); /* it does not read its answers */
 }
@@ -175,7 +200,7 @@ static bool on_claims(struct server *s, struct client *c, const struct switch_ms
 		on_claim(s, c, m);
 		return true;
 	case SWITCH_RELEASE:
-		ports_release(s, c, m->port);
+		ports_release(s, c, m->port, version_of(m));
 		return true;
 	case SWITCH_CLAIM_QP:
 		on_claim_qp(s, c, m);

@@ -126,7 +126,9 @@ static void look(const struct server *s, const struct client *c, const uint8_t *
 /* Nobody holds the port of the shared address that c sent to: refused at once. */
 static void answer_client(struct server *s, struct client *c, const struct looked *l)
 {
-	const struct switch_frame f = { .head = l->f.head, .head_len = l->f.head_len };
+	const struct switch_frame f = { .head = l->f.head,
+					.head_len = l->f.head_len,
+					.len = l->f.head_len + l->f.rest_len };
 	uint8_t octets[SWITCH_ANSWER_MAX];
 	struct frame a = { .head = octets };
 

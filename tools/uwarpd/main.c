@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "io/log.h"
 #include "listen.h"
 #include "rights.h"
 #include "sched/sched.h"
@@ -46,6 +45,7 @@ static void raise_limits(void)
 int main(int argc, char **argv)
 {
 	struct server *s = calloc(1, sizeof(*s));
+	char addresses[STATUS_ADDRESSES];
 	int rc = s ? options_parse(&s->o, argc, argv) : 1;
 
 	if (rc < 0 && s->o.status)
@@ -60,7 +60,8 @@ int main(int argc, char **argv)
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	rc = 1;
 	if (server_open(s) && rights_drop(&s->o, s->uplink->needs_admin)) {
-		uw_log("uwarpd: %s on %s, socket %s", log_addr(s->uplink->addr), s->o.link,
+		status_addresses(s->uplink, addresses);
+		uw_log("uwarpd: %s on %s, socket %s", addresses, s->o.link,
 		       s->inherited ? "from systemd" : s->o.path);
 		listen_notify("READY=1");
 		server_run(s, &ended);

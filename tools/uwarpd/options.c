@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/switch/classify.h"
+#include "io/addr.h"
 #include "io/uwarpd/uwarpd.h"
 
 enum {
@@ -31,7 +31,8 @@ static const char usage[] =
 	"  --link LINK     the port: an interface's name, packet:IF, af_packet:IF, af_xdp:IF,\n"
 	"                  pci:ADDR, DPDK devargs such as net_tap0,...; or none: clients reach\n"
 	"                  each other alone\n"
-	"  --ip A[/N]      the address (default: the interface's own, shared with the kernel)\n"
+	"  --ip A[/N]      an unused address of IPv4 for it; said again: unused ones of IPv6, too\n"
+	"                  (default: the interface's own of both, shared with the kernel)\n"
 	"  --mtu N         IP MTU in octets (default: the port's)\n"
 	"  --path PATH     the socket (default: " UWARPD_SYSTEM_PATH ")\n"
 	"  --mode OCTAL    permissions of the socket (default: 0666)\n"
@@ -71,29 +72,59 @@ static int get_mtu(const char *text, struct options *o)
 	return rc < 0 && o->mtu < MTU_MIN ? bad("--mtu", text, "at least 576") : rc;
 }
 
+static int take_ip4(struct in_addr in, unsigned bits, struct options *o)
+{
+	o->addr = in.s_addr;
+	o->mask = htonl((uint32_t)(0xffffffffull << (32 - bits)));
+	return -1;
+}
+
+/* The link-local address is the uwarpd's to choose. */
+static bool take_ip6(const struct in6_addr *in, unsigned bits, struct options *o)
+{
+	struct uw_net n = { .bits = (uint8_t)bits };
+
+	memcpy(n.ip.b, in, sizeof(n.ip.b));
+	if (o->n_ip6 == OPTIONS_IP6_MAX || uw_ip_is_any(&n.ip) || uw_ip_is_loopback(&n.ip) ||
+	    uw_ip_is_multicast(&n.ip) || uw_ip_is_v4(&n.ip) || uw_ip_is_link_local(&n.ip))
+		return false;
+	o->ip6[o->n_ip6++] = n;
+	return true;
+}
+
+/* The length of a prefix behind the slash, which is taken off; 0: there is nonsense. */
+static unsigned take_bits(char *text, unsigned max, unsigned usual)
+{
+	char *slash = strchr(text, '/'), *end;
+	unsigned long bits;
+
+	if (!slash)
+		return usual;
+	*slash = 0;
+	bits = strtoul(slash + 1, &end, 10);
+	return *end || slash[1] < '0' || slash[1] > '9' || bits > max ? 0 : (unsigned)bits;
+}
+
 static int get_ip(const char *text, struct options *o)
 {
-	static const char want[] = "an IPv4 address of the form A or A/N, such as 10.0.0.1/24";
-	char copy[32], *slash, *end;
-	unsigned long bits = 24;
+	static const char want[] = "an address of IPv4, or up to five of IPv6, of the form A or "
+				   "A/N, such as 10.0.0.1/24 or fd00::1/64";
+	char copy[INET6_ADDRSTRLEN + 4];
+	bool six = strchr(text, ':');
+	struct in6_addr in6;
 	struct in_addr in;
+	unsigned bits;
 
 	if (strlen(text) >= sizeof(copy))
 		return bad("--ip", text, want);
 	strcpy(copy, text);
-	slash = strchr(copy, '/');
-	if (slash) {
-		*slash = 0;
-		bits = strtoul(slash + 1, &end, 10);
-		if (*end || slash[1] < '0' || slash[1] > '9')
-			return bad("--ip", text, want);
-	}
-	if (inet_pton(AF_INET, copy, &in) != 1 || bits < 1 || bits > 32 || !in.s_addr ||
-	    ntohl(in.s_addr) >> 28 >= 14)
-		return bad("--ip", text, want);
-	o->addr = in.s_addr;
-	o->mask = htonl((uint32_t)(0xffffffffull << (32 - bits)));
-	return -1;
+	bits = six ? take_bits(copy, 128, 64) : take_bits(copy, 32, 24);
+	if (bits && six && inet_pton(AF_INET6, copy, &in6) == 1 && take_ip6(&in6, bits, o))
+		return -1;
+	if (bits && !six && inet_pton(AF_INET, copy, &in) == 1 && in.s_addr &&
+	    ntohl(in.s_addr) >> 28 < 14)
+		return take_ip4(in, bits, o);
+	return bad("--ip", text, want);
 }
 
 static int get_rate(const char *text, struct options *o)
@@ -190,6 +221,18 @@ static int take(struct options *o, int c, const char *value)
 	}
 }
 
+/* All addresses are the uwarpd's own, or none is. */
+static int check_ip6(const struct options *o)
+{
+	if (!o->n_ip6 || (o->addr && (!o->mtu || o->mtu >= IO_IP6_MIN_MTU)))
+		return -1;
+	fprintf(stderr,
+		"uwarpd: --ip of IPv6 goes with an unused one of IPv4 (--ip A/N) and an MTU of at "
+		"least %u (uwarpd --help)\n",
+		IO_IP6_MIN_MTU);
+	return BAD_USAGE;
+}
+
 static int check(const struct options *o, char **rest)
 {
 	if (*rest) {
@@ -203,7 +246,7 @@ static int check(const struct options *o, char **rest)
 	}
 	if (!o->status && !strcmp(o->link, "none") && !o->addr)
 		return bad("--link", o->link, "given together with --ip A/N");
-	return -1;
+	return o->status ? -1 : check_ip6(o);
 }
 
 int options_parse(struct options *o, int argc, char **argv)

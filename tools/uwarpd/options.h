@@ -7,15 +7,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { OPTIONS_ALLOW_MAX = 64 };
+#include "io/switch/classify.h"
+
+/* IPv6: beside the link-local address. */
+enum { OPTIONS_ALLOW_MAX = 64, OPTIONS_IP6_MAX = SWITCH_IP6_MAX - 1 };
 
 struct options {
 	const char *link;    /* "none": no port, clients reach each other alone */
 	const char *path;    /* of the socket */
 	uint32_t addr, mask; /* IPv4, network order; 0: the interface's own */
-	unsigned mtu;	     /* 0: the port's */
-	unsigned mode;	     /* permissions of the socket */
-	const char *user;    /* to become, if root */
+	struct uw_net ip6[OPTIONS_IP6_MAX];
+	unsigned n_ip6;
+	unsigned mtu;	  /* 0: the port's */
+	unsigned mode;	  /* permissions of the socket */
+	const char *user; /* to become, if root */
 	bool user_given;
 	uid_t allow[OPTIONS_ALLOW_MAX]; /* users that may join; allows 0: all */
 	unsigned allows;

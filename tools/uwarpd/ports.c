@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which client has which TCP port. */
+/* Which client has which TCP port, of which version of IP. */
 #include <arpa/inet.h>
 
 #include "server.h"
@@ -8,56 +8,74 @@
 #define LINGER_US  10000000u
 #define PRIVILEGED 1024u
 
-static void give_back(struct server *s, unsigned port)
+static uint16_t *holders(struct server *s, enum io_versions v)
 {
-	struct client *c = s->client[s->table.holder[port]];
+	return v == IO_V6 ? s->table.holder6 : s->table.holder;
+}
 
-	s->table.holder[port] = SWITCH_NOBODY;
-	s->linger_until[port] = 0;
+static uint64_t *lingers(struct server *s, enum io_versions v)
+{
+	return v == IO_V6 ? s->linger_until6 : s->linger_until;
+}
+
+static void give_back(struct server *s, unsigned port, enum io_versions v)
+{
+	struct client *c = s->client[holders(s, v)[port]];
+
+	holders(s, v)[port] = SWITCH_NOBODY;
+	lingers(s, v)[port] = 0;
 	if (c)
 		c->ports--;
 	if (s->uplink->ops->release)
-		s->uplink->ops->release(s->uplink, htons((uint16_t)port));
+		s->uplink->ops->release(s->uplink, htons((uint16_t)port), v);
 }
 
-enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be)
+static bool has_version(const struct server *s, enum io_versions v)
 {
-	unsigned port = ntohs(port_be), holder = s->table.holder[port];
+	return v == IO_V6 ? s->table.n_ip6 : s->table.addr;
+}
+
+enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be,
+				enum io_versions v)
+{
+	unsigned port = ntohs(port_be), holder = holders(s, v)[port];
 	enum switch_msg_why why = SWITCH_GRANTED;
 
+	if (!has_version(s, v))
+		return SWITCH_NOT_YOURS;
 	if (!port || (holder && holder != c->id))
 		return SWITCH_IN_USE;
 	if (port < PRIVILEGED && c->uid)
 		return SWITCH_NO_RIGHT;
 	if (holder) { /* its own, perhaps released a while ago */
-		s->linger_until[port] = 0;
+		lingers(s, v)[port] = 0;
 		return SWITCH_GRANTED;
 	}
 	if (c->ports >= s->o.max_ports)
 		return SWITCH_LIMIT;
 	if (s->uplink->ops->claim)
-		why = s->uplink->ops->claim(s->uplink, port_be);
+		why = s->uplink->ops->claim(s->uplink, port_be, v);
 	if (why != SWITCH_GRANTED)
 		return why;
-	s->table.holder[port] = c->id;
+	holders(s, v)[port] = c->id;
 	c->ports++;
 	return SWITCH_GRANTED;
 }
 
-void ports_release(struct server *s, struct client *c, uint16_t port_be)
+void ports_release(struct server *s, struct client *c, uint16_t port_be, enum io_versions v)
 {
 	unsigned port = ntohs(port_be);
 	uint64_t until = s->now_us + LINGER_US;
 
-	if (s->table.holder[port] != c->id || s->linger_until[port])
+	if (holders(s, v)[port] != c->id || lingers(s, v)[port])
 		return;
 	if (s->linger_n == LINGER_MAX) {
-		give_back(s, port);
+		give_back(s, port, v);
 		return;
 	}
 	s->linger[(s->linger_first + s->linger_n++) % LINGER_MAX] =
-		(struct lingering){ (uint16_t)port, until };
-	s->linger_until[port] = until;
+		(struct lingering){ (uint16_t)port, v, until };
+	lingers(s, v)[port] = until;
 }
 
 /* Of a port that was claimed again meanwhile, the entry is void. */
@@ -66,8 +84,8 @@ void ports_tick(struct server *s)
 	while (s->linger_n && s->linger[s->linger_first].until_us <= s->now_us) {
 		const struct lingering *l = &s->linger[s->linger_first];
 
-		if (s->linger_until[l->port] == l->until_us)
-			give_back(s, l->port);
+		if (lingers(s, l->version)[l->port] == l->until_us)
+			give_back(s, l->port, l->version);
 		s->linger_first = (s->linger_first + 1) % LINGER_MAX;
 		s->linger_n--;
 	}
@@ -78,6 +96,8 @@ void ports_release_all(struct server *s, struct client *c)
 {
 	for (unsigned port = 0; port < 65536 && c->ports; port++) {
 		if (s->table.holder[port] == c->id)
-			give_back(s, port);
+			give_back(s, port, IO_V4);
+		if (s->table.holder6[port] == c->id)
+			give_back(s, port, IO_V6);
 	}
 }

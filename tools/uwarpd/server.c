@@ -251,6 +251,9 @@ void server_run(struct server *s, const volatile bool *ended)
 static bool fill_table(struct server *s)
 {
 	s->table.addr = s->uplink->addr;
+	s->table.n_ip6 = s->uplink->n_ip6;
+	for (unsigned i = 0; i < s->table.n_ip6; i++)
+		s->table.ip6[i] = s->uplink->ip6[i].ip;
 	memcpy(s->table.mac, s->uplink->mac, 6);
 	s->table.mtu = s->uplink->mtu;
 	s->table.own = s->uplink->own;

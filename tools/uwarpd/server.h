@@ -58,6 +58,7 @@ struct client {
 /* A port that its client has released, and keeps for a while. */
 struct lingering {
 	uint16_t port; /* host order */
+	enum io_versions version;
 	uint64_t until_us;
 };
 
@@ -81,7 +82,8 @@ struct server {
 	unsigned take;			     /* frames of the port that the next round takes */
 	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
 	unsigned linger_first, linger_n;
-	uint64_t linger_until[65536]; /* by port; 0: it is in use, or nobody's */
+	uint64_t linger_until[65536];  /* by port; 0: it is in use, or nobody's */
+	uint64_t linger_until6[65536]; /* the same of IPv6 */
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */
@@ -101,8 +103,10 @@ void client_read(struct server *s, struct client *c);
 void client_free(struct server *s, struct client *c);
 
 /* ports.c */
-enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be);
-void ports_release(struct server *s, struct client *c, uint16_t port_be);
+/* A port of each version of IP is one by itself. */
+enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be,
+				enum io_versions v);
+void ports_release(struct server *s, struct client *c, uint16_t port_be, enum io_versions v);
 void ports_release_all(struct server *s, struct client *c);
 /* Give back those whose time is over. */
 void ports_tick(struct server *s);
@@ -130,6 +134,9 @@ bool forward_throttled(const struct server *s);
 void forward_refill(struct server *s, double seconds);
 
 /* status.c */
+/* All addresses of the port, with commas between them. */
+enum { STATUS_ADDRESSES = 320 };
+void status_addresses(const struct uplink *p, char out[STATUS_ADDRESSES]);
 void status_tell(const struct server *s, int fd);
 /* The other end: ask, and print. Returns the exit code. */
 int status_ask(const char *path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What --status prints: one line for the uwarpd, one for each client. */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "io/log.h"
 #include "server.h"
 
-enum { LINE = 512, ANSWER_MS = 2000 };
+enum { LINE = 1024, ANSWER_MS = 2000 };
 
 static void add_drops(char *line, const struct switch_counts *c)
 {
@@ -29,16 +30,29 @@ static void tell(int fd, const char *line)
 	send(fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+void status_addresses(const struct uplink *p, char out[STATUS_ADDRESSES])
+{
+	int n = p->addr ? snprintf(out, STATUS_ADDRESSES, "%s", log_addr(p->addr)) : 0;
+
+	for (unsigned i = 0; i < p->n_ip6; i++) {
+		char text[INET6_ADDRSTRLEN];
+
+		inet_ntop(AF_INET6, p->ip6[i].ip.b, text, sizeof(text));
+		n += snprintf(out + n, (size_t)(STATUS_ADDRESSES - n), "%s%s", n ? "," : "", text);
+	}
+}
+
 void status_tell(const struct server *s, int fd)
 {
-	char line[LINE];
+	char line[LINE], addresses[STATUS_ADDRESSES];
 
+	status_addresses(s->uplink, addresses);
 	snprintf(line, LINE,
 		 "uwarpd %s on %s: joined %" PRIu64 " refused %" PRIu64 " ended %" PRIu64
 		 " faults %" PRIu64 " received %" PRIu64 " answered %" PRIu64 " lost %" PRIu64
 		 "; dropped:",
-		 log_addr(s->uplink->addr), s->o.link, s->joined, s->refused, s->ended, s->faults,
-		 s->rx_frames, s->answered, s->uplink->lost);
+		 addresses, s->o.link, s->joined, s->refused, s->ended, s->faults, s->rx_frames,
+		 s->answered, s->uplink->lost);
 	add_drops(line, &s->drops);
 	tell(fd, line);
 	for (unsigned i = 0; i < s->n; i++) {

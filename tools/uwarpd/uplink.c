@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "io/io.h"
+#include "io/addr.h"
 #include "io/packet/packet.h"
 
 #define MTU_NONE 9000u
@@ -23,6 +23,15 @@ static bool receive_nothing(struct uplink *p, struct uplink_in *f)
 	(void)p;
 	(void)f;
 	return false;
+}
+
+void uplink_own_ip6(struct uplink *p, const struct options *o)
+{
+	if (p->mtu < IO_IP6_MIN_MTU)
+		return;
+	p->ip6[p->n_ip6++] = io_link_local_of(p->addr);
+	for (unsigned i = 0; i < o->n_ip6; i++)
+		p->ip6[p->n_ip6++] = o->ip6[i];
 }
 
 static void close_none(struct uplink *p)
@@ -48,6 +57,7 @@ struct uplink *uplink_open_none(const struct options *o)
 			      .own = true,
 			      .fd = -1 };
 	io_mac_of(p->addr, p->mac);
+	uplink_own_ip6(p, o);
 	return p;
 }
 

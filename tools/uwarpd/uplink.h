@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "io/io.h"
 #include "io/switch/lane.h"
 #include "io/switch/msg.h"
 #include "options.h"
@@ -31,9 +32,10 @@ struct uplink_ops {
 	bool (*send)(struct uplink *p, const struct uplink_out *f);
 	/* False: there is no frame. */
 	bool (*receive)(struct uplink *p, struct uplink_in *f);
-	/* May clients have this port (network order) of the address? NULL: yes. */
-	enum switch_msg_why (*claim)(struct uplink *p, uint16_t port);
-	void (*release)(struct uplink *p, uint16_t port);
+	/* May clients have this port (network order) of the addresses of this version? NULL: yes.
+	 */
+	enum switch_msg_why (*claim)(struct uplink *p, uint16_t port, enum io_versions v);
+	void (*release)(struct uplink *p, uint16_t port, enum io_versions v);
 	/* May clients have packets of RoCEv2 (UDP port 4791)? May be asked again. NULL: yes. */
 	enum switch_msg_why (*claim_packets)(struct uplink *p);
 	/* Frames were given to send: the end of a burst. NULL: nothing to do. */
@@ -43,16 +45,22 @@ struct uplink_ops {
 
 struct uplink {
 	const struct uplink_ops *ops;
-	uint32_t addr, mask; /* IPv4, network order */
+	uint32_t addr, mask;	       /* IPv4, network order */
+	struct uw_net ip6[IO_IP6_MAX]; /* the link-local one first */
+	unsigned n_ip6;
+	uint32_t scope; /* sin6_scope_id of the link-local address */
 	uint8_t mac[6];
 	uint32_t mtu;	  /* octets of an IP packet */
 	uint64_t bps;	  /* nominal speed */
 	uint32_t flags;	  /* enum switch_msg_flags */
-	bool own;	  /* nobody else has the address */
+	bool own;	  /* nobody else has the addresses */
 	bool needs_admin; /* claims need CAP_NET_ADMIN */
 	int fd;		  /* to wait on for frames; -1: there is none */
 	uint64_t lost;	  /* frames that it refused to send */
 };
+
+/* With an IPv4 address of its own: the link-local one that ends in it, and those of the options. */
+void uplink_own_ip6(struct uplink *p, const struct options *o);
 
 /* NULL: one line on stderr says why. */
 struct uplink *uplink_open(const struct options *o);

@@ -127,6 +127,8 @@ struct uplink *uplink_open_link(const struct options *o)
 	const struct dpdk_config cfg = { .link = o->link,
 					 .addr = o->addr,
 					 .mask = o->mask,
+					 .ip6 = o->ip6,
+					 .n_ip6 = o->n_ip6,
 					 .mtu = o->mtu,
 					 .addr_fd = -1,
 					 .tso = DPDK_TSO_OFF,
@@ -153,5 +155,8 @@ struct uplink *uplink_open_link(const struct options *o)
 				 .own = true,
 				 .fd = -1 };
 	memcpy(lp->p.mac, lp->l->mac, 6);
+	lp->p.n_ip6 = lp->l->n_ip6;
+	memcpy(lp->p.ip6, lp->l->ip6, sizeof(lp->p.ip6));
+	lp->p.scope = lp->l->scope;
 	return &lp->p;
 }

@@ -9,7 +9,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/be.h"
 #include "base/log.h"
+#include "io/addr.h"
 #include "io/fds.h"
 #include "io/packet/filter.h"
 #include "io/packet/held_ports.h"
@@ -21,15 +23,18 @@
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define TCP_SUM	    16u
+#define TYPE_IP6    0x86ddu
 
 struct packet_uplink {
 	struct uplink p; /* first */
 	struct interface interface;
-	pthread_mutex_t lock; /* of held */
-	struct held_ports held;
-	bool holds; /* held is open */
+	pthread_mutex_t lock; /* of both below */
+	struct held_ports held, held6;
+	bool holds, holds6; /* they are open */
 	struct ingress ingress;
-	int deaf_udp; /* keeps the kernel from answering packets of RoCEv2; -1: none */
+	/* Keep the kernel from answering packets of RoCEv2. */
+	int deaf_udp[1 + IO_IP6_MAX];
+	unsigned n_deaf;
 	uint8_t in[VNET + LANE_FRAME_MAX + 1];
 };
 
@@ -51,7 +56,8 @@ static struct virtio_net_hdr vnet_of(const struct uplink_out *f)
 	v.csum_offset = TCP_SUM;
 	if (!f->meta.gso_size)
 		return v;
-	v.gso_type = VIRTIO_NET_HDR_GSO_TCPV4;
+	v.gso_type = uw_be16(f->head + 12) == TYPE_IP6 ? VIRTIO_NET_HDR_GSO_TCPV6
+						       : VIRTIO_NET_HDR_GSO_TCPV4;
 	v.gso_size = f->meta.gso_size;
 	v.hdr_len = (uint16_t)f->head_len;
 	return v;
@@ -92,17 +98,25 @@ static bool packet_receive(struct uplink *p, struct uplink_in *f)
 
 /* ---- ports --------------------------------------------------------------------------------- */
 
+static struct filter_ports list(const struct held_ports *p, bool holds, uint16_t *room)
+{
+	return (struct filter_ports){ room, holds ? held_ports_list(p, room, FILTER_PORTS) : 0 };
+}
+
 static void attach_filter(void *arg)
 {
 	struct packet_uplink *p = arg;
 	struct sock_filter code[FILTER_MAX];
-	uint16_t ports[FILTER_PORTS];
-	struct filter_ask a = { .addr = p->p.addr, .shared = !p->p.own };
+	uint16_t ports[FILTER_PORTS], ports6[FILTER_PORTS];
+	struct filter_ask a = { .addr = p->p.addr,
+				.shared = p->holds,
+				.shared6 = p->holds6,
+				.ports = list(&p->held, p->holds, ports),
+				.ports6 = list(&p->held6, p->holds6, ports6),
+				.ip6 = p->p.ip6,
+				.n_ip6 = p->p.n_ip6 };
 	struct sock_fprog prog = { .filter = code };
 
-	if (p->holds)
-		a.ports = (struct filter_ports){ ports,
-						 held_ports_list(&p->held, ports, FILTER_PORTS) };
 	prog.len = (unsigned short)filter_make(&a, code);
 	if (setsockopt(p->p.fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)))
 		uw_log("no filter on %s: %s", p->interface.name, strerror(errno));
@@ -111,8 +125,10 @@ static void attach_filter(void *arg)
 static struct ingress_ask ingress_ask_of(const struct packet_uplink *p)
 {
 	return (struct ingress_ask){ .interface = p->interface.name,
-				     .shared = p->p.own ? 0 : IO_V4,
-				     .addr = p->p.addr };
+				     .shared = p->p.own ? 0 : IO_V4 | IO_V6,
+				     .addr = p->p.addr,
+				     .ip6 = p->p.ip6,
+				     .n_ip6 = p->p.n_ip6 };
 }
 
 static void held(void *arg, uint16_t port, bool on)
@@ -122,11 +138,26 @@ static void held(void *arg, uint16_t port, bool on)
 	ingress_port(&p->ingress, IO_V4, port, on);
 }
 
-static enum switch_msg_why packet_claim(struct uplink *p, uint16_t port)
+static void held6(void *arg, uint16_t port, bool on)
 {
-	struct packet_uplink *pp = packet_uplink_of(p);
+	struct packet_uplink *p = arg;
 
-	switch (pp->holds ? held_ports_claim(&pp->held, port) : UW_OK) {
+	ingress_port(&p->ingress, IO_V6, port, on);
+}
+
+/* NULL: nobody else has the addresses. */
+static struct held_ports *held_of(struct packet_uplink *p, enum io_versions v)
+{
+	if (v == IO_V6)
+		return p->holds6 ? &p->held6 : NULL;
+	return p->holds ? &p->held : NULL;
+}
+
+static enum switch_msg_why packet_claim(struct uplink *p, uint16_t port, enum io_versions v)
+{
+	struct held_ports *held = held_of(packet_uplink_of(p), v);
+
+	switch (held ? held_ports_claim(held, port) : UW_OK) {
 	case UW_OK:
 		return SWITCH_GRANTED;
 	case UW_E_ADDR_IN_USE:
@@ -136,10 +167,31 @@ static enum switch_msg_why packet_claim(struct uplink *p, uint16_t port)
 	}
 }
 
-static void packet_release(struct uplink *p, uint16_t port)
+static void packet_release(struct uplink *p, uint16_t port, enum io_versions v)
 {
-	if (packet_uplink_of(p)->holds)
-		held_ports_forget(&packet_uplink_of(p)->held, port);
+	struct held_ports *held = held_of(packet_uplink_of(p), v);
+
+	if (held)
+		held_ports_forget(held, port);
+}
+
+/* 0, or an errno. */
+static int deafen(struct packet_uplink *p, const struct held_at *at)
+{
+	for (unsigned i = 0; i < at->n; i++) {
+		int fd = held_ports_deafen_udp(at, i, htons(ROCE_PORT));
+
+		if (fd < 0)
+			return -fd;
+		p->deaf_udp[p->n_deaf++] = fd;
+	}
+	return 0;
+}
+
+static void hear_udp_again(struct packet_uplink *p)
+{
+	while (p->n_deaf)
+		fds_close(p->deaf_udp[--p->n_deaf]);
 }
 
 /* The filter lets them in all along. */
@@ -147,18 +199,22 @@ static enum switch_msg_why packet_claim_packets(struct uplink *p)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);
 	const struct ingress_ask a = ingress_ask_of(pp);
+	int err;
 
-	if (p->own || pp->deaf_udp >= 0)
+	if (p->own || pp->n_deaf)
 		return SWITCH_GRANTED;
-	pp->deaf_udp = held_ports_deafen_udp(&pp->held.at, 0, htons(ROCE_PORT));
-	if (pp->deaf_udp >= 0) {
+	err = pp->holds ? deafen(pp, &pp->held.at) : 0;
+	if (!err && pp->holds6)
+		err = deafen(pp, &pp->held6.at);
+	if (!err) {
 		ingress_roce(&pp->ingress, &a);
 		return SWITCH_GRANTED;
 	}
+	hear_udp_again(pp);
 	uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give an unused "
 	       "address "
 	       "(--ip)",
-	       ROCE_PORT, pp->interface.name, strerror(-pp->deaf_udp));
+	       ROCE_PORT, pp->interface.name, strerror(err));
 	return SWITCH_IN_USE;
 }
 
@@ -173,7 +229,9 @@ static void packet_close(struct uplink *p)
 	ingress_close(&pp->ingress);
 	if (pp->holds)
 		held_ports_close(&pp->held);
-	fds_close(pp->deaf_udp);
+	if (pp->holds6)
+		held_ports_close(&pp->held6);
+	hear_udp_again(pp);
 	pthread_mutex_destroy(&pp->lock);
 	free(pp);
 }
@@ -187,6 +245,30 @@ static const struct uplink_ops ops = {
 	.close = packet_close,
 };
 
+/* The MTU is known. */
+static void choose_ip6(struct packet_uplink *p, const struct options *o)
+{
+	p->p.scope = (uint32_t)p->interface.index;
+	if (p->p.own)
+		uplink_own_ip6(&p->p, o);
+	else if (p->p.mtu >= IO_IP6_MIN_MTU)
+		p->p.n_ip6 = interface_ip6(&p->interface, p->p.ip6, IO_IP6_MAX);
+}
+
+/* The kernel's are shared all or not at all. */
+static bool check_own6(const struct packet_uplink *p, const struct options *o)
+{
+	for (unsigned i = 0; i < o->n_ip6; i++) {
+		if (p->p.own && !interface_kernel_has(&o->ip6[i].ip, p->interface.index))
+			continue;
+		uw_log("--ip of IPv6 is for unused addresses of the uwarpd's own, with an unused "
+		       "one of IPv4; those of %s are shared without it",
+		       p->interface.name);
+		return false;
+	}
+	return true;
+}
+
 static bool choose_address(struct packet_uplink *p, const struct options *o)
 {
 	const struct interface *i = &p->interface;
@@ -195,8 +277,9 @@ static bool choose_address(struct packet_uplink *p, const struct options *o)
 	p->p.own = o->addr && o->addr != i->addr;
 	p->p.addr = p->p.own ? o->addr : i->addr;
 	p->p.mask = p->p.own ? o->mask : i->mask;
-	if (!p->p.addr) {
-		uw_log("interface %s has no IPv4 address; give it one, or an unused one of its "
+	choose_ip6(p, o);
+	if (!p->p.addr && !p->p.n_ip6) {
+		uw_log("interface %s has no address; give it one, or an unused one of IPv4 of its "
 		       "network to us (--ip A/N)",
 		       i->name);
 		return false;
@@ -207,7 +290,7 @@ static bool choose_address(struct packet_uplink *p, const struct options *o)
 		       i->name);
 		return false;
 	}
-	return true;
+	return check_own6(p, o);
 }
 
 static bool check_mtu(struct packet_uplink *p, const struct options *o)
@@ -222,23 +305,44 @@ static bool check_mtu(struct packet_uplink *p, const struct options *o)
 	return false;
 }
 
+static bool hold_ports(struct packet_uplink *p)
+{
+	const struct held_at four = { .ip = { uw_ip_v4(p->p.addr) }, .n = 1 };
+	struct held_at six = { .n = p->p.n_ip6, .scope = p->p.scope };
+
+	for (unsigned i = 0; i < six.n; i++)
+		six.ip[i] = p->p.ip6[i].ip;
+	p->holds = p->p.addr && !held_ports_open(&p->held, &four, &p->lock);
+	if (p->p.addr && !p->holds)
+		return false;
+	p->holds6 = six.n && !held_ports_open(&p->held6, &six, &p->lock);
+	p->held.changed = p->held6.changed = attach_filter;
+	p->held.held = held;
+	p->held6.held = held6;
+	p->held.arg = p->held6.arg = p;
+	p->p.needs_admin = true;
+	return p->holds6 || !six.n;
+}
+
+/* Where the uwarpd answers, neighbours ask at a multicast address (RFC 4291 §2.7.1, RFC 2464 §7).
+ * To the kernel's addresses they ask the kernel. */
+static void join_groups(struct packet_uplink *p)
+{
+	for (unsigned i = 0; p->p.own && i < p->p.n_ip6; i++) {
+		const uint8_t *b = p->p.ip6[i].ip.b;
+		const uint8_t mac[6] = { 0x33, 0x33, 0xff, b[13], b[14], b[15] };
+
+		interface_join(&p->interface, p->p.fd, mac);
+	}
+}
+
 /* The order matters: nothing comes before the filter is there. */
 static bool open_socket(struct packet_uplink *p)
 {
-	if (!p->p.own) {
-		const struct held_at at = { .ip = { uw_ip_v4(p->p.addr) }, .n = 1 };
-
-		p->holds = !held_ports_open(&p->held, &at, &p->lock);
-		if (!p->holds)
-			return false;
-		p->held.changed = attach_filter;
-		p->held.held = held;
-		p->held.arg = p;
-		p->p.needs_admin = true;
-	}
-	if (interface_socket(&p->interface, &p->p.fd))
+	if ((!p->p.own && !hold_ports(p)) || interface_socket(&p->interface, &p->p.fd))
 		return false;
 	attach_filter(p);
+	join_groups(p);
 	return !interface_bind(&p->interface, p->p.fd);
 }
 
@@ -261,7 +365,7 @@ struct uplink *uplink_open_packet(const struct options *o, const char *interface
 		return NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	p->p.ops = &ops;
-	p->p.fd = p->deaf_udp = -1;
+	p->p.fd = -1;
 	ingress_init(&p->ingress);
 	p->p.flags = SWITCH_FLAG_SUMS | SWITCH_FLAG_MERGES;
 	if (interface_read(interface, &p->interface) || !check_mtu(p, o) || !choose_address(p, o) ||

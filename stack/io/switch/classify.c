@@ -6,16 +6,10 @@
 #include "base/be.h"
 #include "io/switch/datagram.h"
 #include "io/switch/head.h"
+#include "io/switch/icmp6.h"
 
 enum { TCP_LEN = 20, ARP_LEN = 28 };
-enum {
-	TYPE_IP4 = 0x0800,
-	TYPE_ARP = 0x0806,
-	PROTOCOL_TCP = 6,
-	PROTOCOL_UDP = 17,
-	ARP_REQUEST = 1,
-	ARP_REPLY = 2
-};
+enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
 /* More offsets in a frame. */
 enum {
 	ARP_KIND = ETHER,   /* hardware, protocol, and the lengths of both addresses */
@@ -38,12 +32,7 @@ const char *switch_why(enum switch_reason why)
 
 static bool is_addr(const uint8_t *p, uint32_t addr)
 {
-	return !memcmp(p, &addr, 4);
-}
-
-static bool is_multicast(const uint8_t *mac)
-{
-	return mac[0] & 1;
+	return addr && !memcmp(p, &addr, 4);
 }
 
 /* ---- ARP (RFC 826) ------------------------------------------------------------------------- */
@@ -85,97 +74,83 @@ static struct switch_result arp_in(const struct switch_table *t, const struct sw
 	}
 }
 
-/* ---- TCP over IPv4 ------------------------------------------------------------------------- */
+/* ---- TCP ----------------------------------------------------------------------------------- */
 
 struct segment {
 	const uint8_t *tcp;
-	uint32_t at, headers,
-		total; /* octets: before TCP, of all headers, up to the IP packet's end */
+	uint32_t headers; /* octets of all headers */
 };
 
 /* Frames of less than 60 octets have padding behind the packet. */
-static enum switch_reason read_segment(const struct switch_frame *f, struct segment *s)
+static enum switch_reason read_segment(const struct switch_frame *f, const struct switch_ip *p,
+				       struct segment *s)
 {
-	const uint8_t *h = f->head;
-	uint32_t ip, tcp;
+	uint32_t tcp;
 
-	if (f->len < ETHER + IP4_LEN)
+	if (p->at + TCP_LEN > p->total || p->total > f->len)
 		return SWITCH_WHY_length;
-	ip = (uint32_t)(h[ETHER] & 15) * 4;
-	if (h[ETHER] >> 4 != 4 || ip < IP4_LEN || h[IP_PROTOCOL] != PROTOCOL_TCP)
-		return SWITCH_WHY_protocol;
-	if (uw_be16(h + IP_FRAGMENT) & 0x3fff)
-		return SWITCH_WHY_fragment;
-	s->at = ETHER + ip;
-	s->total = ETHER + uw_be16(h + IP_TOTAL);
-	if (s->at + TCP_LEN > s->total || s->total > f->len)
-		return SWITCH_WHY_length;
-	s->tcp = h + s->at;
+	s->tcp = f->head + p->at;
 	tcp = (uint32_t)(s->tcp[12] >> 4) * 4;
-	s->headers = s->at + tcp;
-	return tcp < TCP_LEN || s->headers > s->total ? SWITCH_WHY_length : SWITCH_WHY_none;
-}
-
-static uint16_t holder(const struct switch_table *t, const uint8_t *port)
-{
-	return t->holder[uw_be16(port)];
+	s->headers = p->at + tcp;
+	return tcp < TCP_LEN || s->headers > p->total ? SWITCH_WHY_length : SWITCH_WHY_none;
 }
 
 /* Segments that the frame becomes on the wire; 0: it may not be sent. A merged frame has no octets
  * behind its packet, since they would become payload. */
 static uint32_t segments(const struct switch_table *t, const struct switch_frame *f,
-			 const struct segment *s)
+			 const struct switch_ip *p, uint32_t headers)
 {
-	uint32_t payload = s->total - s->headers, n;
+	uint32_t payload = p->total - headers, n;
 
 	if (!f->gso_size)
-		return s->total <= ETHER + t->mtu && f->len <= ETHER + t->mtu ? 1 : 0;
-	if (!t->merges || f->len != s->total || s->headers - ETHER + f->gso_size > t->mtu)
+		return p->total <= ETHER + t->mtu && f->len <= ETHER + t->mtu ? 1 : 0;
+	if (!t->merges || f->len != p->total || headers - ETHER + f->gso_size > t->mtu)
 		return 0;
 	n = (payload + f->gso_size - 1) / f->gso_size;
 	return n <= SWITCH_SEGMENTS_MAX ? n : 0;
 }
 
 static struct switch_result tcp_out(const struct switch_table *t, uint16_t client,
-				    const struct switch_frame *f)
+				    const struct switch_frame *f, const struct switch_ip *p)
 {
 	struct switch_result r = { .verdict = SWITCH_TO_PORT };
 	struct segment s;
-	enum switch_reason why = read_segment(f, &s);
+	enum switch_reason why = read_segment(f, p, &s);
 
 	if (why)
 		return switch_drop(why);
-	if (!is_addr(f->head + IP_FROM, t->addr))
+	if (!p->from_us)
 		return switch_drop(SWITCH_WHY_source_addr);
-	if (holder(t, s.tcp) != client)
+	if (switch_port_holder(t, p->six, s.tcp) != client)
 		return switch_drop(SWITCH_WHY_source_port);
-	if (is_multicast(f->head + MAC_TO) || f->head[IP_TO] >= 224 || f->head[IP_TO] == 127)
+	if (switch_to_group(f) || p->to_no_host)
 		return switch_drop(SWITCH_WHY_target);
-	r.segments = segments(t, f, &s);
+	r.segments = segments(t, f, p, s.headers);
 	if (!r.segments)
 		return switch_drop(f->gso_size ? SWITCH_WHY_merge : SWITCH_WHY_length);
 	r.headers = s.headers;
-	r.tcp = s.at;
-	if (!is_addr(f->head + IP_TO, t->addr))
+	r.tcp = p->at;
+	if (!p->to_us)
 		return r;
-	r.client = holder(t, s.tcp + 2);
+	r.client = switch_port_holder(t, p->six, s.tcp + 2);
 	r.verdict = r.client ? SWITCH_TO_CLIENT : SWITCH_ANSWER;
 	return r;
 }
 
-static struct switch_result tcp_in(const struct switch_table *t, const struct switch_frame *f)
+static struct switch_result tcp_in(const struct switch_table *t, const struct switch_frame *f,
+				   const struct switch_ip *p)
 {
 	struct switch_result r = { .verdict = SWITCH_TO_CLIENT, .segments = 1 };
 	struct segment s;
-	enum switch_reason why = read_segment(f, &s);
+	enum switch_reason why = read_segment(f, p, &s);
 
 	if (why)
 		return switch_drop(why);
-	if (!is_addr(f->head + IP_TO, t->addr) || is_multicast(f->head + MAC_TO))
+	if (!p->to_us || switch_to_group(f))
 		return switch_drop(SWITCH_WHY_target);
-	r.client = holder(t, s.tcp + 2);
+	r.client = switch_port_holder(t, p->six, s.tcp + 2);
 	r.headers = s.headers;
-	r.tcp = s.at;
+	r.tcp = p->at;
 	if (r.client)
 		return r;
 	if (!t->own)
@@ -186,11 +161,29 @@ static struct switch_result tcp_in(const struct switch_table *t, const struct sw
 
 /* ---- both ways ----------------------------------------------------------------------------- */
 
-/* With options it is read as TCP, and dropped if it is none. */
-static bool is_udp(const struct switch_frame *f)
+static struct switch_result ip_out(const struct switch_table *t, uint16_t client,
+				   const struct switch_frame *f)
 {
-	return f->len >= ETHER + IP4_LEN && f->head[ETHER] == 0x45 &&
-	       f->head[IP_PROTOCOL] == PROTOCOL_UDP;
+	struct switch_ip p;
+	enum switch_reason why = switch_read_ip(t, f, &p);
+
+	if (why)
+		return switch_drop(why);
+	if (p.protocol == PROTOCOL_UDP)
+		return datagram_out(t, client, f, &p);
+	return p.protocol == PROTOCOL_TCP ? tcp_out(t, client, f, &p) : icmp6_out(t, f, &p);
+}
+
+static struct switch_result ip_in(const struct switch_table *t, const struct switch_frame *f)
+{
+	struct switch_ip p;
+	enum switch_reason why = switch_read_ip(t, f, &p);
+
+	if (why)
+		return switch_drop(why);
+	if (p.protocol == PROTOCOL_UDP)
+		return datagram_in(t, f, &p);
+	return p.protocol == PROTOCOL_TCP ? tcp_in(t, f, &p) : icmp6_in(t, f, &p);
 }
 
 struct switch_result switch_out(const struct switch_table *t, uint16_t client,
@@ -202,7 +195,8 @@ struct switch_result switch_out(const struct switch_table *t, uint16_t client,
 		return switch_drop(SWITCH_WHY_source_mac);
 	switch (uw_be16(f->head + TYPE)) {
 	case TYPE_IP4:
-		return is_udp(f) ? datagram_out(t, client, f) : tcp_out(t, client, f);
+	case TYPE_IP6:
+		return ip_out(t, client, f);
 	case TYPE_ARP:
 		return arp_out(t, f);
 	default:
@@ -216,7 +210,8 @@ struct switch_result switch_in(const struct switch_table *t, const struct switch
 		return switch_drop(SWITCH_WHY_length);
 	switch (uw_be16(f->head + TYPE)) {
 	case TYPE_IP4:
-		return is_udp(f) ? datagram_in(t, f) : tcp_in(t, f);
+	case TYPE_IP6:
+		return ip_in(t, f);
 	case TYPE_ARP:
 		return arp_in(t, f);
 	default:

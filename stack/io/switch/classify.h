@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The switching table of uwarpd: which client holds which TCP port and which QP of datagrams, and
- * where a frame goes. All clients share one IPv4 address. Frames come in as octets, verdicts come
- * out: no I/O, no clock, no memory of its own.
+ * where a frame goes. All clients share one IPv4 address and a few of IPv6. Frames come in as
+ * octets, verdicts come out: no I/O, no clock, no memory of its own.
  *
- * A client may send TCP segments from the ports that it holds, with the address and the MAC of the
- * uwarpd, packets of RoCEv2 (datagram.c), and ARP requests. It receives TCP segments to its ports,
- * packets of RoCEv2 to its QPs, and ARP replies. What goes to the shared address itself goes from
- * client to client.
+ * A client may send TCP segments from the ports that it holds, with an address and the MAC of the
+ * uwarpd, packets of RoCEv2 (datagram.c), and questions for neighbours: ARP requests, and neighbor
+ * solicitations of IPv6 (icmp6.c). It receives TCP segments to its ports, packets of RoCEv2 to its
+ * QPs, answers of neighbours, and ICMPv6 errors about segments from its ports. What goes to a
+ * shared address itself goes from client to client.
  */
 #ifndef UWARP_IO_SWITCH_CLASSIFY_H
 #define UWARP_IO_SWITCH_CLASSIFY_H
@@ -15,15 +16,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ip.h"
+
 enum {
 	SWITCH_NOBODY = 0, /* no client; clients have the numbers 1 to SWITCH_CLIENTS_MAX */
 	SWITCH_CLIENTS_MAX = 1024,
 	SWITCH_FRAME_MAX = 65535, /* octets of a frame, Ethernet header included */
-	/* Octets of the longest headers: Ethernet, IPv4 and TCP, both with all options. */
+	/* Octets of the longest headers: Ethernet, IPv4 and TCP, both with all options. IPv6 has
+	 * none of its own that may be sent, and its header is shorter. */
 	SWITCH_HEAD_MAX = 14 + 60 + 60,
 	SWITCH_SEGMENTS_MAX = 64, /* most segments of a merged frame */
 	SWITCH_CM_QP = 1,	  /* of management datagrams; several clients may have it */
 	SWITCH_QPN_END = 1 << 24, /* QP numbers are below */
+	SWITCH_IP6_MAX = 6,	  /* addresses of IPv6 */
 };
 
 /* Which client has which QP of datagrams. Large, and only touched where there is one. */
@@ -34,14 +39,17 @@ struct switch_qps {
 };
 
 struct switch_table {
-	uint32_t addr; /* IPv4, network order */
+	uint32_t addr; /* IPv4, network order; 0: none */
+	struct uw_ip ip6[SWITCH_IP6_MAX];
+	unsigned n_ip6;
 	uint8_t mac[6];
 	uint32_t mtu; /* octets of an IP packet; a merged frame may be longer */
-	/* Nobody else has the address: the uwarpd answers ARP requests for it, and resets
+	/* Nobody else has the addresses: the uwarpd answers who asks for them (ARP, ND), and resets
 	 * connections to ports that nobody holds. Else the kernel does. */
 	bool own;
-	bool merges;		/* the port takes merged frames */
-	uint16_t holder[65536]; /* by port in host order: number of the client, SWITCH_NOBODY */
+	bool merges; /* the port takes merged frames */
+	/* By port in host order: number of the client, SWITCH_NOBODY. IPv6 has its own ports. */
+	uint16_t holder[65536], holder6[65536];
 	struct switch_qps *qps; /* NULL: packets of RoCEv2 are dropped */
 };
 
@@ -59,7 +67,7 @@ enum switch_verdict {
 #define SWITCH_REASONS(X)                                                                          \
 	X(none)                                                                                    \
 	X(length)      /* shorter than its headers, longer than the link's MTU, or cut */          \
-	X(protocol)    /* no TCP, RoCEv2 or ARP, or a message of it that may not be sent */        \
+	X(protocol)    /* none of those above, or a message of it that may not be sent */          \
 	X(fragment)    /* a fragment of an IP packet */                                            \
 	X(source_mac)  /* from a client: another MAC than the link's */                            \
 	X(source_addr) /* from a client: another IP address than the link's */                     \
@@ -105,11 +113,8 @@ struct switch_result switch_out(const struct switch_table *t, uint16_t client,
 /* A frame that came in at the port. Never SWITCH_TO_PORT. */
 struct switch_result switch_in(const struct switch_table *t, const struct switch_frame *f);
 
-/* Which client holds the port (network order)? */
-static inline uint16_t switch_holder(const struct switch_table *t, uint16_t port_be)
-{
-	return t->holder[(uint16_t)(port_be >> 8 | port_be << 8)];
-}
+/* Is it an address of IPv6 that the clients share (16 octets)? */
+bool switch_is_ours6(const struct switch_table *t, const uint8_t *addr);
 
 /* The name of a reason, as counters show it. */
 const char *switch_why(enum switch_reason why);

@@ -1,57 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/switch/datagram.h"
 
-#include <string.h>
-
 #include "base/be.h"
 #include "io/switch/head.h"
 
 /* IBA §9.2 (BTH), §9.3.1 (DETH), §9.7.1: the opcode's upper three bits name the transport. */
 enum { ROCE_PORT = 4791, TRANSPORT_UC = 1, TRANSPORT_UD = 3, ICRC = 4, BTH_LEN = 12, DETH_LEN = 8 };
-/* More offsets in a frame. */
+/* Offsets from the UDP header. */
 enum {
-	UDP = ETHER + IP4_LEN, /* a packet with options is none of ours */
-	BTH = UDP + 8,
+	UDP_TO = 2,
+	UDP_LEN = 4,
+	BTH = 8,
 	BTH_QP = BTH + 5,
 	DETH = BTH + BTH_LEN,
-	DETH_QP = DETH + 5,
+	DETH_QP = DETH + 5
 };
-_Static_assert(DETH + DETH_LEN <= SWITCH_HEAD_MAX, "all that is read is in the head");
+_Static_assert(ETHER + IP6_LEN + DETH + DETH_LEN <= SWITCH_HEAD_MAX, "all that is read is there");
 
 static uint32_t get24(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
 }
 
-static unsigned transport(const struct switch_frame *f)
+static unsigned transport(const uint8_t *udp)
 {
-	return f->head[BTH] >> 5;
+	return udp[BTH] >> 5;
 }
 
 /* What may be read of the packet, and is whole. */
-static enum switch_reason check(const struct switch_table *t, const struct switch_frame *f)
+static enum switch_reason check(const struct switch_table *t, const struct switch_frame *f,
+				const struct switch_ip *p)
 {
-	const uint8_t *h = f->head;
-	uint32_t total, need = BTH + BTH_LEN + ICRC;
+	const uint8_t *udp = f->head + p->at;
+	uint32_t need = p->at + BTH + BTH_LEN + ICRC;
 
-	if (!t->qps || f->len < need || uw_be16(h + UDP + 2) != ROCE_PORT)
+	if (!t->qps || f->len < need || uw_be16(udp + UDP_TO) != ROCE_PORT)
 		return SWITCH_WHY_protocol;
-	if (uw_be16(h + IP_FRAGMENT) & 0x3fff)
-		return SWITCH_WHY_fragment;
-	if (transport(f) != TRANSPORT_UD && transport(f) != TRANSPORT_UC)
+	if (transport(udp) != TRANSPORT_UD && transport(udp) != TRANSPORT_UC)
 		return SWITCH_WHY_protocol;
-	if (transport(f) == TRANSPORT_UD)
+	if (transport(udp) == TRANSPORT_UD)
 		need += DETH_LEN;
-	total = ETHER + uw_be16(h + IP_TOTAL);
-	if (total < need || total > f->len || uw_be16(h + UDP + 4) != total - UDP)
+	if (p->total < need || p->total > f->len || uw_be16(udp + UDP_LEN) != p->total - p->at)
 		return SWITCH_WHY_length;
 	return SWITCH_WHY_none;
 }
 
-static struct switch_result to_qp(const struct switch_table *t, const struct switch_frame *f)
+static struct switch_result to_qp(const struct switch_table *t, const uint8_t *udp)
 {
 	struct switch_result r = { .verdict = SWITCH_TO_CLIENT, .segments = 1 };
-	uint32_t qpn = get24(f->head + BTH_QP);
+	uint32_t qpn = get24(udp + BTH_QP);
 
 	if (qpn == SWITCH_CM_QP) {
 		r.verdict = SWITCH_TO_CM;
@@ -61,21 +58,20 @@ static struct switch_result to_qp(const struct switch_table *t, const struct swi
 	return r.client ? r : switch_drop(SWITCH_WHY_no_holder);
 }
 
-static bool is_his(const struct switch_qps *q, uint16_t client, const struct switch_frame *f)
+static bool is_his(const struct switch_qps *q, uint16_t client, const uint8_t *udp)
 {
 	uint32_t qpn;
 
-	if (transport(f) == TRANSPORT_UC)
+	if (transport(udp) == TRANSPORT_UC)
 		return q->n[client];
-	qpn = get24(f->head + DETH_QP);
+	qpn = get24(udp + DETH_QP);
 	return qpn == SWITCH_CM_QP ? q->manages[client] : q->holder[qpn] == client;
 }
 
 struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
-				  const struct switch_frame *f)
+				  const struct switch_frame *f, const struct switch_ip *p)
 {
-	enum switch_reason why = check(t, f);
-	const uint8_t *h = f->head;
+	enum switch_reason why = check(t, f, p);
 
 	if (why)
 		return switch_drop(why);
@@ -83,24 +79,25 @@ struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 		return switch_drop(SWITCH_WHY_merge);
 	if (f->len > ETHER + t->mtu)
 		return switch_drop(SWITCH_WHY_length);
-	if (memcmp(h + IP_FROM, &t->addr, 4))
+	if (!p->from_us)
 		return switch_drop(SWITCH_WHY_source_addr);
-	if (!is_his(t->qps, client, f))
+	if (!is_his(t->qps, client, f->head + p->at))
 		return switch_drop(SWITCH_WHY_source_qp);
-	if (h[0] & 1 || h[IP_TO] >= 224 || h[IP_TO] == 127)
+	if (switch_to_group(f) || p->to_no_host)
 		return switch_drop(SWITCH_WHY_target);
-	if (!memcmp(h + IP_TO, &t->addr, 4))
-		return to_qp(t, f);
+	if (p->to_us)
+		return to_qp(t, f->head + p->at);
 	return (struct switch_result){ .verdict = SWITCH_TO_PORT, .segments = 1 };
 }
 
-struct switch_result datagram_in(const struct switch_table *t, const struct switch_frame *f)
+struct switch_result datagram_in(const struct switch_table *t, const struct switch_frame *f,
+				 const struct switch_ip *p)
 {
-	enum switch_reason why = check(t, f);
+	enum switch_reason why = check(t, f, p);
 
 	if (why)
 		return switch_drop(why);
-	if (memcmp(f->head + IP_TO, &t->addr, 4) || f->head[0] & 1)
+	if (!p->to_us || switch_to_group(f))
 		return switch_drop(SWITCH_WHY_target);
-	return to_qp(t, f);
+	return to_qp(t, f->head + p->at);
 }

@@ -5,13 +5,15 @@
  * travel along.
  *
  *   client                                     uwarpd
- *   HELLO + its doorbell, wake socket      ->
- *                                         <-   WELCOME link + region, eventfd, page of its
- * doorbell; or REFUSE why READY + region                         ->
+ *   HELLO flags + doorbell, wake socket    ->
+ *                                         <-   REFUSE why; or WELCOME link
+ *                                              + region, eventfd, page of its doorbell
+ *                                         <-   ADDRESS, for each of IPv6
+ *   READY + region                         ->
  *                                         <-   READY: both may send frames
- *   CLAIM serial port                      ->
+ *   CLAIM serial port version              ->
  *                                         <-   ANSWER serial status
- *   RELEASE port                           ->
+ *   RELEASE port version                   ->
  *   CLAIM_QP, RELEASE_QP: the same for a QP of datagrams
  *
  *   STATUS, instead of HELLO               ->
@@ -45,6 +47,7 @@ enum switch_msg_type {
 	SWITCH_STATUS,
 	SWITCH_CLAIM_QP,
 	SWITCH_RELEASE_QP,
+	SWITCH_ADDRESS,
 };
 
 /* Why a HELLO or a CLAIM is refused. */
@@ -62,14 +65,27 @@ struct switch_msg {
 	uint16_t version;
 	uint8_t type;
 	uint8_t why; /* REFUSE, ANSWER_TO */
-	/* WELCOME: the link. Addresses in network order. */
-	uint32_t addr, mask, mtu;
-	uint32_t flags; /* enum switch_msg_flags */
+	union {
+		struct {
+			/* WELCOME: the link. Addresses in network order. */
+			uint32_t addr, mask, mtu;
+			/* enum switch_msg_flags: WELCOME; HELLO, CLAIM, RELEASE: SWITCH_FLAG_IP6 */
+			uint32_t flags;
+		};
+		uint8_t ip6[16]; /* ADDRESS */
+	};
 	uint64_t bps;
 	uint8_t mac[6];
-	uint16_t port;	 /* CLAIM, RELEASE: network order */
-	uint32_t serial; /* CLAIM, CLAIM_QP, ANSWER_TO: chosen by the client */
-	uint32_t qpn;	 /* CLAIM_QP, RELEASE_QP */
+	uint16_t port; /* CLAIM, RELEASE: network order */
+	union {
+		uint32_t serial; /* CLAIM, CLAIM_QP, ANSWER_TO: chosen by the client */
+		uint32_t scope;	 /* WELCOME: sin6_scope_id of the link-local address */
+	};
+	union {
+		uint32_t qpn;	/* CLAIM_QP, RELEASE_QP */
+		uint32_t n_ip6; /* WELCOME: addresses of IPv6 */
+		uint32_t bits;	/* ADDRESS: length of its prefix */
+	};
 };
 _Static_assert(sizeof(struct switch_msg) == 48, "sent as it is");
 
@@ -77,6 +93,9 @@ enum switch_msg_flags {
 	SWITCH_FLAG_SUMS = 1,	/* checksums are left to the port, which also verifies them */
 	SWITCH_FLAG_MERGES = 2, /* merged frames may be sent, and come */
 	SWITCH_FLAG_WAKES = 4,	/* it rings by the wake socket */
+	/* HELLO: the client knows of IPv6, and is told addresses; CLAIM, RELEASE: a port of it.
+	 * Those of before IPv6 have zero there. */
+	SWITCH_FLAG_IP6 = 8,
 };
 
 /* Descriptors that came with a message, in the order in which they were sent; -1: none. */

@@ -86,31 +86,65 @@ uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m)
 	return status_of(u->why);
 }
 
-/* With u->lock held. */
-static uw_status ask(struct uwarpd_link *u, uint16_t port)
+/* Where a port (network order) of one version is in u->users. */
+static unsigned port_at(uint16_t port, enum io_versions v)
 {
-	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
-	uw_status st;
+	return ntohs(port) + (v == IO_V6 ? 65536u : 0);
+}
 
-	m.port = port;
-	st = claims_ask(u, &m);
+static struct switch_msg message(enum switch_msg_type type, unsigned at)
+{
+	struct switch_msg m = switch_msg_of(type);
+
+	m.port = htons((uint16_t)at);
+	m.flags = at >= 65536 ? SWITCH_FLAG_IP6 : 0;
+	return m;
+}
+
+/* With u->lock held. */
+static uw_status ask(struct uwarpd_link *u, unsigned at)
+{
+	struct switch_msg m = message(SWITCH_CLAIM, at);
+	uw_status st = claims_ask(u, &m);
+
 	if (st && st != UW_E_NO_LINK && m.serial == u->serial) /* it was asked */
-		say_refused(port, u->why);
+		say_refused(m.port, u->why);
 	return st;
+}
+
+/* With u->lock held. */
+static uw_status claim(struct uwarpd_link *u, unsigned at)
+{
+	uw_status st = u->users[at] ? UW_OK : ask(u, at);
+
+	if (!st)
+		u->users[at]++;
+	return st;
+}
+
+/* With u->lock held. The uwarpd keeps the port ours for a while, for late segments. */
+static void release(struct uwarpd_link *u, unsigned at)
+{
+	struct switch_msg m = message(SWITCH_RELEASE, at);
+
+	if (u->users[at] && !--u->users[at] && u->connected && switch_send(u->peer.fd, &m, NULL, 0))
+		u->refuse_until_ms = claims_now_ms() + REFUSE_MS; /* its queue is full */
 }
 
 uw_status uwarpd_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
-	unsigned at = ntohs(port);
 	uw_status st = UW_OK;
 
-	(void)versions; /* there is one address, of IPv4 */
+	versions &= io_shared_versions(l);
 	pthread_mutex_lock(&u->lock);
-	if (!u->users[at])
-		st = ask(u, port);
-	if (!st)
-		u->users[at]++;
+	if (versions & IO_V4)
+		st = claim(u, port_at(port, IO_V4));
+	if (!st && versions & IO_V6) {
+		st = claim(u, port_at(port, IO_V6));
+		if (st && versions & IO_V4)
+			release(u, port_at(port, IO_V4));
+	}
 	pthread_mutex_unlock(&u->lock);
 	return st;
 }
@@ -120,25 +154,22 @@ bool uwarpd_is_ours(struct io_link *l, uint16_t port, enum io_versions version)
 	struct uwarpd_link *u = uwarpd_link_of(l);
 	bool ours;
 
-	(void)version;
 	pthread_mutex_lock(&u->lock);
-	ours = u->users[ntohs(port)];
+	ours = u->users[port_at(port, version)];
 	pthread_mutex_unlock(&u->lock);
 	return ours;
 }
 
-/* The uwarpd keeps the port ours for a while, for late segments. */
 void uwarpd_release(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
-	struct switch_msg m = switch_msg_of(SWITCH_RELEASE);
-	unsigned at = ntohs(port);
 
-	(void)versions;
+	versions &= io_shared_versions(l);
 	pthread_mutex_lock(&u->lock);
-	m.port = port;
-	if (u->users[at] && !--u->users[at] && u->connected && switch_send(u->peer.fd, &m, NULL, 0))
-		u->refuse_until_ms = claims_now_ms() + REFUSE_MS; /* its queue is full */
+	if (versions & IO_V4)
+		release(u, port_at(port, IO_V4));
+	if (versions & IO_V6)
+		release(u, port_at(port, IO_V6));
 	pthread_mutex_unlock(&u->lock);
 }
 
@@ -166,27 +197,26 @@ bool claims_ask_alone(struct uwarpd_link *u, struct switch_msg *m)
 	return true;
 }
 
-static bool renew(struct uwarpd_link *u, unsigned port)
+static bool renew(struct uwarpd_link *u, unsigned at)
 {
-	struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
+	struct switch_msg m = message(SWITCH_CLAIM, at);
 
-	m.port = htons((uint16_t)port);
 	if (!claims_ask_alone(u, &m))
 		return false;
 	if (m.why != SWITCH_GRANTED)
-		uw_log("port %u is not ours any more at the new uwarpd", port);
+		uw_log("port %u is not ours any more at the new uwarpd", at % 65536);
 	return true;
 }
 
 bool claims_renew(struct uwarpd_link *u)
 {
-	for (unsigned port = 0; port < 65536; port++) {
+	for (unsigned at = 0; at < UWARPD_PORTS; at++) {
 		bool used;
 
 		pthread_mutex_lock(&u->lock);
-		used = u->users[port];
+		used = u->users[at];
 		pthread_mutex_unlock(&u->lock);
-		if (used && !renew(u, port))
+		if (used && !renew(u, at))
 			return false;
 	}
 	return true;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "io/addr.h"
 #include "io/fds.h"
 #include "io/log.h"
 #include "io/shm.h"
@@ -121,7 +122,12 @@ static void fill_link(struct uwarpd_link *u, const struct uwarpd_config *cfg)
 	u->l.headroom = FRAMES_HEADROOM;
 	u->l.doorbell = u->bell;
 	u->l.mover_cpu = &u->mover_cpu;
-	u->l.flags = IO_RINGS | IO_SHARED | IO_YIELD | IO_QUEUE;
+	u->l.flags = IO_RINGS | IO_YIELD | IO_QUEUE;
+	if (w->addr)
+		u->l.flags |= IO_SHARED;
+	if (u->peer.n_ip6)
+		io_share_ip6(&u->l, u->peer.ip6, u->peer.n_ip6);
+	u->l.scope = w->scope;
 	if (w->flags & SWITCH_FLAG_SUMS)
 		u->l.flags |= IO_RX_CSUM | IO_TX_CSUM;
 	if (w->flags & SWITCH_FLAG_MERGES && !cfg->no_tso)
@@ -158,7 +164,7 @@ static uw_status bring_up(struct uwarpd_link *u, const struct uwarpd_config *cfg
 	u->bell = shm_make("uwarp-doorbell", LANE_PAGE, false, &u->bell_fd);
 	u->bell_fd = fds_keep(u->bell_fd);
 	u->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	u->users = calloc(65536, sizeof(*u->users));
+	u->users = calloc(UWARPD_PORTS, sizeof(*u->users));
 	if (!u->bell || u->bell_fd < 0 || u->stop_fd < 0 || !make_wakes(u) || !u->users)
 		return log_error(UW_E_NOMEM, "no memory or descriptor for the link uwarpd");
 	st = session_join(u, true);

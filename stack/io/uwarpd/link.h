@@ -18,6 +18,8 @@ struct uwarpd_peer {
 	const _Atomic uint32_t *bell;
 	struct lane lane;
 	struct switch_msg welcome;
+	struct uw_net ip6[IO_IP6_MAX]; /* the link-local one first */
+	unsigned n_ip6;
 };
 
 struct uwarpd_link {
@@ -52,7 +54,7 @@ struct uwarpd_link {
 	bool waits;		  /* an answer to it is awaited */
 	enum switch_msg_why why;  /* the answer */
 	uint64_t refuse_until_ms; /* claim nothing before: there was a limit or no answer */
-	uint16_t *users;	  /* by port in host order: how often it was claimed */
+	uint16_t *users;	  /* by port_at (claims.c): how often it was claimed */
 	uint32_t *qps;		  /* QP numbers that were claimed, in no order; room for qps_room */
 	unsigned n_qps, qps_room;
 };
@@ -61,6 +63,9 @@ static inline struct uwarpd_link *uwarpd_link_of(const struct io_link *l)
 {
 	return (struct uwarpd_link *)(uintptr_t)l;
 }
+
+/* Ports of IPv4 by their numbers in host order, then those of IPv6. */
+enum { UWARPD_PORTS = 2 * 65536 };
 
 /* move.c: rx, tx and pending of struct io_ops. */
 unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n);

@@ -76,6 +76,31 @@ static uw_status await(const struct uwarpd_link *u, enum switch_msg_type type, b
 	return complain(u, say, why_refused(m->type == SWITCH_REFUSE ? m->why : SWITCH_NOT_YOURS));
 }
 
+/* None comes from a uwarpd of before IPv6. */
+static uw_status hear_ip6(struct uwarpd_link *u, bool say)
+{
+	struct uwarpd_peer *p = &u->peer;
+
+	if (p->welcome.n_ip6 > IO_IP6_MAX)
+		return complain(u, say, why_refused(SWITCH_NOT_YOURS));
+	while (p->n_ip6 < p->welcome.n_ip6) {
+		struct uw_net *to = &p->ip6[p->n_ip6];
+		struct switch_msg m;
+		struct switch_fds fds;
+		uw_status st = await(u, SWITCH_ADDRESS, say, &fds, &m);
+
+		if (st)
+			return st;
+		switch_fds_close(&fds);
+		if (m.bits > 128)
+			return complain(u, say, why_refused(SWITCH_NOT_YOURS));
+		memcpy(to->ip.b, m.ip6, sizeof(to->ip.b));
+		to->bits = (uint8_t)m.bits;
+		p->n_ip6++;
+	}
+	return UW_OK;
+}
+
 /* HELLO, WELCOME: what the uwarpd shares with us. */
 static uw_status greet(struct uwarpd_link *u, bool say)
 {
@@ -85,6 +110,7 @@ static uw_status greet(struct uwarpd_link *u, bool say)
 	int region;
 	uw_status st;
 
+	hello.flags = SWITCH_FLAG_IP6;
 	if (switch_send(p->fd, &hello, (int[]){ u->bell_fd, u->wake[1] }, 2))
 		return complain(u, say, "it hung up");
 	st = await(u, SWITCH_WELCOME, say, &fds, &p->welcome);
@@ -95,7 +121,7 @@ static uw_status greet(struct uwarpd_link *u, bool say)
 	p->bell = shm_map(switch_fds_take(&fds, 2), LANE_PAGE, false);
 	st = lane_attach(&p->lane, region);
 	if (!st && p->bell && p->ring_fd >= 0)
-		return UW_OK;
+		return hear_ip6(u, say);
 	return complain(u, say, "what it shares cannot be mapped (ulimit -n)");
 }
 
@@ -160,6 +186,23 @@ static void go_down(struct uwarpd_link *u)
 	leave(u);
 }
 
+static bool has_ip6(const struct uwarpd_peer *p, const struct uw_ip *ip)
+{
+	for (unsigned i = 0; i < p->n_ip6; i++)
+		if (uw_ip_eq(&p->ip6[i].ip, ip))
+			return true;
+	return false;
+}
+
+/* All that this process has told others of? */
+static bool same_ip6(const struct uwarpd_link *u)
+{
+	for (unsigned i = 0; i < u->l.n_ip6; i++)
+		if (!has_ip6(&u->peer, &u->l.ip6[i].ip))
+			return false;
+	return true;
+}
+
 /* May connections of before and of after have the same addresses? */
 static bool same_link(const struct uwarpd_link *u)
 {
@@ -169,6 +212,7 @@ static bool same_link(const struct uwarpd_link *u)
 			 (w->flags & SWITCH_FLAG_WAKES ? IO_WAITS : 0);
 
 	return w->addr == u->l.addr && w->mtu >= u->l.mtu && !memcmp(w->mac, u->l.mac, 6) &&
+	       same_ip6(u) &&
 	       !(u->l.flags & (IO_RX_CSUM | IO_TX_CSUM | IO_TSO | IO_WAITS) & ~flags);
 }
 

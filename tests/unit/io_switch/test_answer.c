@@ -2,7 +2,7 @@
 /* What is said for an address that nobody else has. */
 #include "io/switch/answer.h"
 
-#include "frame.h"
+#include "frame6.h"
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 
@@ -108,8 +108,65 @@ static void a_reset_for_a_client(void **state)
 	assert_int_equal(sum(out + 34, 20, sum(out + 26, 8, 6 + 20)), 0xffff);
 }
 
+/* RFC 9293 §3.10.7.1, over IPv6 */
+static void a_reset_over_ip6(void **state)
+{
+	struct octets f = segment6(false, OUTSIDE, NOBODYS, 10);
+
+	(void)state;
+	f.h[L4_AT + 13] = SYN;
+	uw_put32(f.h + L4_AT + 4, 1000);
+	assert_int_equal(answer(&f), L4_AT + 20);
+	assert_memory_equal(out, their_mac, 6);
+	assert_memory_equal(out + 6, our_mac, 6);
+	assert_int_equal(uw_be16(out + 12), 0x86dd);
+	assert_int_equal(out[14] >> 4, 6);
+	assert_int_equal(uw_be16(out + 18), 20);
+	assert_int_equal(out[NEXT_AT], NEXT_TCP);
+	assert_memory_equal(out + FROM_AT, our6, 16);
+	assert_memory_equal(out + TO_AT, their6, 16);
+	assert_int_equal(uw_be16(out + L4_AT), NOBODYS);
+	assert_int_equal(uw_be16(out + L4_AT + 2), OUTSIDE);
+	assert_int_equal(out[L4_AT + 13], RST | ACK);
+	assert_int_equal(uw_be32(out + L4_AT + 8), 1011);
+	assert_int_equal(sum(out + L4_AT, 20, sum(out + FROM_AT, 32, 6 + 20)), 0xffff);
+}
+
+static void check_advertisement(const uint8_t *to, uint8_t flags)
+{
+	assert_int_equal(uw_be16(out + 18), 32);
+	assert_int_equal(out[HOPS_AT], 255);
+	assert_memory_equal(out + FROM_AT, our6, 16);
+	assert_memory_equal(out + TO_AT, to, 16);
+	assert_int_equal(out[L4_AT], 136);
+	assert_int_equal(out[L4_AT + 1], 0);
+	assert_int_equal(out[L4_AT + 4], flags);
+	assert_memory_equal(out + TARGET_AT, our6, 16);
+	assert_int_equal(uw_be16(out + TARGET_AT + 16), 0x0201);
+	assert_memory_equal(out + TARGET_AT + 18, our_mac, 6);
+	assert_int_equal(sum(out + L4_AT, 32, sum(out + FROM_AT, 32, 58 + 32)), 0xffff);
+}
+
+/* RFC 4861 §4.4, §7.2.4: solicited, override. Who has no address yet is answered by all nodes'. */
+static void a_neighbor_advertisement(void **state)
+{
+	static const uint8_t all_nodes[16] = { 0xff, 2, [15] = 1 };
+	struct octets f = solicit(false);
+
+	(void)state;
+	assert_int_equal(answer(&f), L4_AT + 32);
+	assert_memory_equal(out, their_mac, 6);
+	check_advertisement(their6, 0x60);
+	memset(f.h + FROM_AT, 0, 16);
+	assert_int_equal(answer(&f), L4_AT + 32);
+	assert_memory_equal(out, "\x33\x33\0\0\0\1", 6);
+	check_advertisement(all_nodes, 0x20);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_reset_for_a_client, table_up),
+	cmocka_unit_test_setup(a_reset_over_ip6, table6_up),
+	cmocka_unit_test_setup(a_neighbor_advertisement, table6_up),
 	cmocka_unit_test_setup(an_arp_reply, table_up),
 	cmocka_unit_test_setup(a_reset_of_a_syn, table_up),
 	cmocka_unit_test_setup(a_reset_of_anything_else, table_up),

@@ -36,15 +36,17 @@ static bool port_receive(struct uplink *p, struct uplink_in *f)
 	return true;
 }
 
-static enum switch_msg_why port_claim(struct uplink *p, uint16_t port)
+static enum switch_msg_why port_claim(struct uplink *p, uint16_t port, enum io_versions v)
 {
+	port_of(p)->version = v;
 	port_of(p)->claimed++;
 	return ntohs(port) == port_of(p)->refuses ? SWITCH_IN_USE : SWITCH_GRANTED;
 }
 
-static void port_release(struct uplink *p, uint16_t port)
+static void port_release(struct uplink *p, uint16_t port, enum io_versions v)
 {
 	(void)port;
+	(void)v;
 	port_of(p)->released++;
 }
 

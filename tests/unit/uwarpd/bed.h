@@ -3,7 +3,7 @@
 #ifndef UWARP_TESTS_UWARPD_BED_H
 #define UWARP_TESTS_UWARPD_BED_H
 
-#include "io_switch/frame.h"
+#include "io_switch/frame6.h"
 #include "server.h"
 
 enum { BED_FRAMES = 64 };
@@ -16,6 +16,7 @@ struct bed_port {
 	unsigned looks;			  /* calls of receive */
 	uint16_t refuses;		  /* a port (host order) that others have */
 	unsigned claimed, released;
+	enum io_versions version; /* that was claimed last */
 };
 
 struct bed {

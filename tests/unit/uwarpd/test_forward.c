@@ -119,6 +119,73 @@ static void a_port_that_nobody_holds_is_refused(void **state)
 	assert_int_equal(b->s.answered, 1);
 }
 
+static void ip6_up(struct bed *b)
+{
+	table6_up(NULL);
+	table.qps = b->s.table.qps;
+	b->s.table = table;
+}
+
+static void forged_ip6_is_counted(void **state)
+{
+	struct bed *b = *state;
+	struct octets good = segment6(true, ALICES, OUTSIDE, 100),
+		      port = segment6(true, BOBS, OUTSIDE, 100), addr = good, fragment = good,
+		      ask = solicit(true);
+
+	ip6_up(b);
+	memcpy(addr.h + FROM_AT, their6, 16);
+	fragment.h[NEXT_AT] = NEXT_FRAGMENT;
+	ask.h[TARGET_AT + 18]++;
+	bed_put(b, ALICE, &port);
+	bed_put(b, ALICE, &addr);
+	bed_put(b, ALICE, &fragment);
+	bed_put(b, ALICE, &ask);
+	bed_put(b, ALICE, &good);
+	assert_int_equal(forward_round(&b->s), 5);
+	assert_int_equal(b->port.n_sent, 1);
+	assert_memory_equal(b->port.sent[0].h, good.h, good.len);
+	assert_int_equal(b->c[ALICE].drops.by[SWITCH_WHY_source_port], 1);
+	assert_int_equal(b->c[ALICE].drops.by[SWITCH_WHY_source_addr], 1);
+	assert_int_equal(b->c[ALICE].drops.by[SWITCH_WHY_fragment], 1);
+	assert_int_equal(b->c[ALICE].drops.by[SWITCH_WHY_source_mac], 1);
+}
+
+/* RFC 9293 §3.10.7.1 */
+static void a_port_of_ip6_that_nobody_holds_is_refused(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = segment6(true, ALICES, NOBODYS, 100), got;
+
+	ip6_up(b);
+	memcpy(f.h + TO_AT, our6, 16);
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_true(bed_take(b, ALICE, &got));
+	assert_int_equal(uw_be16(got.h + L4_AT), NOBODYS);
+	assert_true(got.h[L4_AT + 13] & 4); /* RST */
+}
+
+static void what_comes_over_ip6_is_its_holders_alone(void **state)
+{
+	struct bed *b = *state;
+	struct octets got, advert = packet6(false, NEXT_ICMP6, 32);
+
+	ip6_up(b);
+	advert.h[L4_AT] = 136;
+	advert.h[HOPS_AT] = 255;
+	b->port.coming[0] = segment6(false, OUTSIDE, BOBS, 10);
+	b->port.coming[1] = error6(2, BOBS);
+	b->port.coming[2] = advert;
+	b->port.n_coming = 3;
+	for (unsigned i = 0; i < 4; i++)
+		forward_round(&b->s);
+	assert_true(bed_take(b, ALICE, &got)); /* answers of neighbours are everybody's */
+	assert_memory_equal(got.h, advert.h, advert.len);
+	assert_false(bed_take(b, ALICE, &got));
+	assert_int_equal(b->c[BOB].rx_frames, 3);
+}
+
 static void come(struct bed *b, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -217,6 +284,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_segment_goes_from_client_to_client, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(forged_ip6_is_counted, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_port_of_ip6_that_nobody_holds_is_refused, bed_up,
+					bed_down),
+	cmocka_unit_test_setup_teardown(what_comes_over_ip6_is_its_holders_alone, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_frame_that_comes_alone_is_one_look, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(many_frames_are_taken_at_once, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_full_lane_loses_its_owners_frames, bed_up, bed_down),

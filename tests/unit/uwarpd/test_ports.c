@@ -3,7 +3,7 @@
 
 static enum switch_msg_why claim(struct bed *b, unsigned client, uint16_t port)
 {
-	return ports_claim(&b->s, &b->c[client], htons(port));
+	return ports_claim(&b->s, &b->c[client], htons(port), IO_V4);
 }
 
 static void a_port_has_one_holder(void **state)
@@ -16,6 +16,38 @@ static void a_port_has_one_holder(void **state)
 	assert_int_equal(claim(b, BOB, 0), SWITCH_IN_USE);
 	assert_int_equal(b->c[ALICE].ports, 2);
 	assert_int_equal(b->port.claimed, 1);
+}
+
+/* RFC 9293 §3.1: a connection has addresses of one version, and the kernel counts ports so, too. */
+static void a_port_of_each_version_is_one_by_itself(void **state)
+{
+	struct bed *b = *state;
+	struct client *alice = &b->c[ALICE], *bob = &b->c[BOB];
+
+	assert_int_equal(ports_claim(&b->s, alice, htons(7000), IO_V6), SWITCH_NOT_YOURS);
+	b->s.table.n_ip6 = 1;
+	assert_int_equal(ports_claim(&b->s, alice, htons(7000), IO_V6), SWITCH_GRANTED);
+	assert_int_equal(b->port.version, IO_V6);
+	assert_int_equal(ports_claim(&b->s, bob, htons(7000), IO_V6), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	assert_int_equal(b->port.version, IO_V4);
+	assert_int_equal(alice->ports, 2);
+	ports_release(&b->s, bob, htons(7000), IO_V6); /* not its own */
+	ports_release(&b->s, alice, htons(7000), IO_V6);
+	assert_int_equal(b->s.linger_n, 1);
+	ports_release(&b->s, bob, htons(7000), IO_V4);
+	assert_int_equal(b->s.linger_n, 2);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	b->s.now_us = 10000000;
+	ports_tick(&b->s);
+	assert_int_equal(b->s.table.holder6[7000], SWITCH_NOBODY);
+	assert_int_equal(b->s.table.holder[7000], BOB);
+	assert_int_equal(alice->ports, 1);
+	assert_int_equal(ports_claim(&b->s, bob, htons(7000), IO_V6), SWITCH_GRANTED);
+	ports_release_all(&b->s, bob);
+	assert_int_equal(b->s.table.holder6[7000], SWITCH_NOBODY);
+	assert_int_equal(b->s.table.holder[7000], SWITCH_NOBODY);
+	assert_int_equal(bob->ports, 0);
 }
 
 static void low_ports_are_roots(void **state)
@@ -52,9 +84,9 @@ static void a_released_port_stays_its_clients_for_a_while(void **state)
 	struct bed *b = *state;
 
 	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
-	ports_release(&b->s, &b->c[BOB], htons(7000)); /* not its own */
+	ports_release(&b->s, &b->c[BOB], htons(7000), IO_V4); /* not its own */
 	assert_int_equal(b->s.linger_n, 0);
-	ports_release(&b->s, &b->c[ALICE], htons(7000));
+	ports_release(&b->s, &b->c[ALICE], htons(7000), IO_V4);
 	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
 	b->s.now_us = 9999999;
 	ports_tick(&b->s);
@@ -70,7 +102,7 @@ static void one_that_is_claimed_again_stays(void **state)
 	struct bed *b = *state;
 
 	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
-	ports_release(&b->s, &b->c[ALICE], htons(7000));
+	ports_release(&b->s, &b->c[ALICE], htons(7000), IO_V4);
 	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
 	b->s.now_us = 20000000;
 	ports_tick(&b->s);
@@ -83,7 +115,7 @@ static void who_ends_loses_all_at_once(void **state)
 
 	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
 	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED);
-	ports_release(&b->s, &b->c[ALICE], htons(7001));
+	ports_release(&b->s, &b->c[ALICE], htons(7001), IO_V4);
 	ports_release_all(&b->s, &b->c[ALICE]);
 	assert_int_equal(b->c[ALICE].ports, 0);
 	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
@@ -95,6 +127,7 @@ static void who_ends_loses_all_at_once(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_has_one_holder, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(low_ports_are_roots, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(ports_of_a_client_are_limited, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_the_kernels_is_refused, bed_up, bed_down),

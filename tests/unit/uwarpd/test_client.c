@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a client says while it joins. The test is the process at the other end of its socket. */
+#include "bed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/doorbell.h"
+#include "io/shm.h"
+
+struct joining {
+	struct bed *b;
+	struct client *c;
+	int ours;    /* the client's end of its connection */
+	int bell_fd; /* of its doorbell */
+	_Atomic uint32_t *bell;
+	struct switch_fds fds; /* that came with the last answer */
+};
+
+static int set_up(void **state)
+{
+	struct joining *j = calloc(1, sizeof(*j));
+	void *bed;
+	int p[2];
+
+	assert_non_null(j);
+	bed_up(&bed);
+	j->b = bed;
+	j->b->s.o.max_clients = j->b->s.o.max_per_user = 10;
+	j->b->s.wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	j->b->s.bell_fd = doorbell_eventfd(); /* any descriptor */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, p), 0);
+	j->c = calloc(1, sizeof(*j->c));
+	assert_non_null(j->c);
+	*j->c = (struct client){
+		.id = 3, .fd = p[0], .ring_fd = -1, .wake_fd = -1, .uid = getuid(), .pid = getpid()
+	};
+	j->b->s.client[3] = j->c;
+	j->ours = p[1];
+	j->bell = shm_make("doorbell", LANE_PAGE, false, &j->bell_fd);
+	assert_non_null(j->bell);
+	*state = j;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct joining *j = *state;
+	void *bed = j->b;
+
+	switch_fds_close(&j->fds);
+	client_free(&j->b->s, j->c);
+	close(j->ours);
+	close(j->bell_fd);
+	shm_unmap(j->bell, LANE_PAGE);
+	close(j->b->s.wait_fd);
+	close(j->b->s.bell_fd);
+	free(j);
+	return bed_down(&bed);
+}
+
+/* HELLO with this for a wake socket. What it is answered. */
+static enum switch_msg_type hello(struct joining *j, uint32_t flags, int wake)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
+
+	m.flags = flags;
+	assert_int_equal(switch_send(j->ours, &m, (int[]){ j->bell_fd, wake }, wake < 0 ? 1 : 2),
+			 0);
+	client_read(&j->b->s, j->c);
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
+	if (m.type == SWITCH_REFUSE) {
+		assert_int_equal(m.why, SWITCH_NOT_YOURS);
+		assert_int_equal(j->c->state, CLIENT_ENDED);
+	}
+	return m.type;
+}
+
+static void a_pair_of_its_own_wakes_it(void **state)
+{
+	struct joining *j = *state;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
+	assert_int_equal(hello(j, 0, p[1]), SWITCH_WELCOME);
+	assert_true(j->c->wake_fd >= 0);
+	assert_int_equal(j->c->state, CLIENT_TOLD);
+	close(p[0]);
+	close(p[1]);
+}
+
+/* What is written there goes out with our rights. The kernel knows no peer's process of it, as it
+ * knows none of a client in another PID namespace. */
+static void a_socket_of_the_network_does_not(void **state)
+{
+	struct joining *j = *state;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	j->c->pid = 0;
+	j->c->uid = (uid_t)-1;
+	assert_int_equal(hello(j, 0, fd), SWITCH_REFUSE);
+	close(fd);
+}
+
+static void nor_what_is_no_socket(void **state)
+{
+	struct joining *j = *state;
+	int fd = doorbell_eventfd();
+
+	assert_true(fd >= 0);
+	assert_int_equal(hello(j, 0, fd), SWITCH_REFUSE);
+	close(fd);
+}
+
+/* It is this process that has made the pair, and not the client. */
+static void nor_a_pair_of_another_process(void **state)
+{
+	struct joining *j = *state;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
+	j->c->pid++;
+	assert_int_equal(hello(j, 0, p[1]), SWITCH_REFUSE);
+	close(p[0]);
+	close(p[1]);
+}
+
+static void nor_a_pair_of_another_user(void **state)
+{
+	struct joining *j = *state;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
+	j->c->uid++;
+	assert_int_equal(hello(j, 0, p[1]), SWITCH_REFUSE);
+	close(p[0]);
+	close(p[1]);
+}
+
+/* A client of before IPv6 takes the next message for READY. */
+static void addresses_are_told_to_who_asks(void **state)
+{
+	struct joining *j = *state;
+	struct uplink *p = j->b->s.uplink;
+	struct switch_msg m;
+
+	p->n_ip6 = 2;
+	memcpy(p->ip6[1].ip.b, our6, 16);
+	p->ip6[1].bits = 64;
+	assert_int_equal(hello(j, SWITCH_FLAG_IP6, -1), SWITCH_WELCOME);
+	switch_fds_close(&j->fds);
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
+	assert_int_equal(m.type, SWITCH_ADDRESS);
+	assert_memory_equal(m.ip6, our6, 16);
+	assert_int_equal(m.bits, 64);
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), -EAGAIN);
+}
+
+static void others_hear_of_ip4_alone(void **state)
+{
+	struct joining *j = *state;
+	struct switch_msg m;
+
+	j->b->s.uplink->n_ip6 = 2;
+	assert_int_equal(hello(j, 0, -1), SWITCH_WELCOME);
+	switch_fds_close(&j->fds);
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), -EAGAIN);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+static const struct CMUnitTest tests[] = {
+	TEST(a_pair_of_its_own_wakes_it), TEST(a_socket_of_the_network_does_not),
+	TEST(nor_what_is_no_socket),	  TEST(nor_a_pair_of_another_process),
+	TEST(nor_a_pair_of_another_user), TEST(addresses_are_told_to_who_asks),
+	TEST(others_hear_of_ip4_alone),
+};
+
+UWTEST_MAIN(tests)
