@@ -71,8 +71,10 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		.max_rd_atom = e->cfg.ird,
 		.link_bps = l ? l->bps : DEFAULT_BPS,
 		.link_up = true,
-		/* a uwarpd says which address it is when it is joined */
-		.addr_is_final = l || (!e->cfg.ip_auto && !link_is_uwarpd(e)),
+		/* a uwarpd says which addresses they are when it is joined; those of IPv6 that the
+		 * packet link shares are the interface's */
+		.addr_is_final =
+			l || (!e->cfg.ip_auto && !link_is_uwarpd(e) && !link_is_packet(e)),
 		.roce = e->cfg.roce,
 		.datagram_ids = atomic_load_explicit(&e->conn.datagram_eps, memory_order_relaxed),
 		.fw_ver = UWARP_VERSION,

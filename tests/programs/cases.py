@@ -324,7 +324,7 @@ GROUPS = {
     "cm": [(Memif, CM)],
     "socket": [(Host, SOCKET + lifecycle.SOCKET)],
     "sockets": [(Memif, SOCKETS)],
-    "ip6": [(Memif, IP6), (Veth, IP6), (PacketSix, IP6 + shared6.CASES), (PacketSixAlone, IP6[1:2]), (LocalSix, IP6[:2] + shared6.LOCAL)],
+    "ip6": [(Memif, IP6), (Veth, IP6), (PacketSix, IP6 + shared6.CASES + [perftest6("ib_send_bw", "-n 200")]), (PacketSixAlone, IP6[1:2]), (LocalSix, IP6[:2] + shared6.LOCAL)],
     "device": [(Memif, DEVICE)],
     "threads": [(Memif, THREADS)],
     "pyverbs": [(Memif, pyverbs_cases.CASES)],
