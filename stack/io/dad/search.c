@@ -64,22 +64,32 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-uw_status dad_search_run(const struct dad_search *s, struct dad_conflict *who)
+/* True: somebody answered within the time. */
+static bool hear(const struct dad_search *s, uint64_t us, struct dad_conflict *who)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	const uint64_t start = now_us(), all = s->ms * 1000ull;
-	unsigned asked = 0;
+	const uint64_t start = now_us();
 
 	do {
-		if (now_us() - start >= asked * all / DAD_PROBES && asked < DAD_PROBES) {
-			ask(s);
-			asked++;
-		}
-		if (!all)
-			return UW_OK;
 		nanosleep(&pause, NULL);
 		if (look(s, who))
+			return true;
+	} while (now_us() - start < us);
+	return false;
+}
+
+/* Each probe is given its time from when it left, so a process that gets no CPU sends all of them,
+ * too. */
+uw_status dad_search_run(const struct dad_search *s, struct dad_conflict *who)
+{
+	const uint64_t each = s->ms * 1000ull / DAD_PROBES;
+
+	for (unsigned i = 0; i < DAD_PROBES; i++) {
+		ask(s);
+		if (!each)
+			return UW_OK;
+		if (hear(s, each, who))
 			return UW_E_ADDR_IN_USE;
-	} while (now_us() - start < all);
+	}
 	return UW_OK;
 }

@@ -2,6 +2,8 @@
 /* Asking a network whether our addresses are free: the link's other end is the test. */
 #include "io/dad/search.h"
 
+#include <time.h>
+
 #include "base/be.h"
 #include "uwtest.h"
 
@@ -12,6 +14,7 @@ static struct net {
 	unsigned frames, probes, locked;
 	bool answers; /* another host has the address */
 	bool waits;   /* its answer has not been received */
+	bool slow;    /* the process gets no CPU for longer than the search is to take */
 } net;
 
 static struct io_frame *alloc(struct io_link *l)
@@ -42,6 +45,8 @@ static unsigned tx(struct io_link *l, struct io_frame **v, unsigned n)
 	assert_int_equal(uw_be16(v[0]->data + 12), 0x0806);
 	net.probes++;
 	net.waits = net.answers;
+	if (net.slow)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	free_it(v[0]);
 	return 1;
 }
@@ -70,7 +75,7 @@ static void unlock(void *arg, unsigned i)
 	assert_true(!i && net.locked--);
 }
 
-static uw_status search(bool answers, unsigned ms, struct dad_conflict *who)
+static uw_status search_in(struct net n, unsigned ms, struct dad_conflict *who)
 {
 	static const struct io_ops ops = { .alloc = alloc, .free = free_it, .tx = tx, .rx = rx };
 	static struct io_link *const link[] = { &net.l };
@@ -79,14 +84,24 @@ static uw_status search(bool answers, unsigned ms, struct dad_conflict *who)
 	};
 	uw_status st;
 
-	net = (struct net){
-		.l = { .ops = &ops, .addr = htobe32(0x0a000001), .flags = IO_NEIGHBOURS },
-		.answers = answers
-	};
+	net = n;
+	net.l = (struct io_link){ .ops = &ops,
+				  .addr = htobe32(0x0a000001),
+				  .flags = IO_NEIGHBOURS };
 	st = dad_search_run(&s, who);
 	assert_int_equal(net.frames, 0);
 	assert_int_equal(net.locked, 0);
 	return st;
+}
+
+static uw_status search(bool answers, unsigned ms, struct dad_conflict *who)
+{
+	return search_in((struct net){ .answers = answers }, ms, who);
+}
+
+static uw_status search_slowly(unsigned ms, struct dad_conflict *who)
+{
+	return search_in((struct net){ .slow = true }, ms, who);
 }
 
 static void nobody_answers(void **state)
@@ -108,6 +123,15 @@ static void somebody_answers(void **state)
 	assert_int_equal(who.mac[5], 7);
 }
 
+static void a_late_process_asks_as_often(void **state)
+{
+	struct dad_conflict who;
+
+	(void)state;
+	assert_int_equal(search_slowly(5, &who), UW_OK);
+	assert_int_equal(net.probes, DAD_PROBES); /* RFC 5227 §2.1.1 */
+}
+
 static void one_that_does_not_wait(void **state)
 {
 	struct dad_conflict who;
@@ -122,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(somebody_answers),
+		cmocka_unit_test(a_late_process_asks_as_often),
 		cmocka_unit_test(one_that_does_not_wait),
 	};
 
