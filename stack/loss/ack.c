@@ -98,8 +98,6 @@ static void new_round(struct loss *l)
 /* RFC 3168 §6.1.2: once in a window. */
 static void take_mark(struct loss *l)
 {
-	if (l->reduced && seq_leq(l->reduced_end, l->una))
-		l->reduced = false;
 	if (l->reduced || l->phase != LOSS_OPEN || l->cc.ops->every_mark)
 		return;
 	l->cc.ops->congested(&l->cc, CC_ECE, loss_flight(l));
@@ -174,6 +172,13 @@ static bool end_phase(struct loss *l)
 	return true;
 }
 
+/* With each ACK: after 2^31 octets the end would be ahead again. */
+static void end_reduction(struct loss *l)
+{
+	if (l->reduced && seq_leq(l->reduced_end, l->una))
+		l->reduced = false;
+}
+
 /* Outside of a recovery a window grows with SND.UNA only: duplicate ACKs let limited transmit go on
  * (RFC 3042 §2). On a path that reorders SND.UNA stands still for most of the time, and what is
  * delivered out of order counts, too. */
@@ -242,8 +247,11 @@ static void take_segments(struct loss *l, const struct loss_ack *a, bool dsack, 
 	if (l->app_limited && l->delivered >= l->app_limited)
 		l->app_limited = 0;
 	rtt_us = round_trip(l, a, d);
-	if (rtt_us)
+	if (rtt_us) {
 		rtt_sample(&l->rtt, rtt_us, d->now_us);
+		l->rto.backoff = 0; /* RFC 6298 §5 */
+		l->tlp.needless = false;
+	}
 	rack_delivered(&l->rack, d, &l->rtt);
 	if (advanced)
 		rto_restart(&l->rto, d->now_us);
@@ -276,6 +284,7 @@ void loss_acked(struct loss *l, const struct loss_ack *a, uint64_t now_us)
 		take_dsack(l, a->block);
 	take_probe(l, a, dsack ? a->block : NULL);
 	ended = end_phase(l);
+	end_reduction(l);
 	rack_adapt(&l->rack, dsack, ended, l->una, l->nxt);
 	if (a->ece)
 		take_mark(l);

@@ -91,6 +91,9 @@ static void avoid_congestion(struct cc *c, const struct cc_ack *a, uint32_t octe
 		next = cwnd + (target - cwnd) / cwnd * acked;
 	}
 	more = (next - cwnd) * c->mss + u->fraction;
+	/* W_est goes on growing while max_window bounds cwnd: the difference may be any number. */
+	if (more > c->cfg->max_window)
+		more = c->cfg->max_window;
 	c->cwnd += (uint32_t)more;
 	u->fraction = more - (uint32_t)more;
 }

@@ -64,7 +64,7 @@ static void set_timer(struct loss *l, enum loss_timer_kind kind, uint64_t at)
 static bool may_probe(const struct loss *l)
 {
 	return l->cfg->tlp && l->has_sack && l->phase == LOSS_OPEN && !l->rec.sacked &&
-	       !l->tlp.pending && !l->rto.backoff;
+	       !l->tlp.pending && !l->tlp.needless && !l->rto.backoff;
 }
 
 /* RFC 8985 §8: one timer, for whatever comes first. */
@@ -139,10 +139,11 @@ static bool in_time(struct loss *l, uint64_t now_us)
 
 bool loss_may_send(struct loss *l, uint32_t n, uint64_t now_us)
 {
-	l->held = false;
-	if (record_full(&l->rec))
+	/* loss_next says whether pacing holds these back. */
+	if (l->rec.octets[SENT_LOST] && !frto_wants_new(&l->frto))
 		return false;
-	if (!frto_wants_new(&l->frto) && (l->rec.octets[SENT_LOST] || !has_room(l, n)))
+	l->held = false;
+	if (record_full(&l->rec) || (!frto_wants_new(&l->frto) && !has_room(l, n)))
 		return false;
 	return in_time(l, now_us);
 }
@@ -157,6 +158,7 @@ static void restart_after_idle(struct loss *l, uint64_t now_us)
 	if (!l->cfg->idle_restart || !l->last_us || silent <= rto)
 		return;
 	c->ops->idle(c);
+	c->hystart.begun = false; /* its round trips are of the time before */
 	if (c->ops->own_recovery || c->cwnd <= first)
 		return;
 	if (c->ssthresh < c->cwnd - c->cwnd / 4)
@@ -195,7 +197,7 @@ struct sent *loss_sent(struct loss *l, uint32_t len, void *tag, uint64_t now_us)
 		return NULL;
 	s->tag = tag;
 	l->nxt += len;
-	if (first) { /* RFC 6298 §5.1 */
+	if (first) {
 		rto_restart(&l->rto, now_us);
 		l->first_sent_us = l->delivered_us = now_us;
 		l->peak_before = l->peak;
@@ -220,6 +222,7 @@ struct sent *loss_next(struct loss *l, uint64_t now_us)
 {
 	struct sent *s;
 
+	l->held = false;
 	if (l->rec.lost.first == RECORD_NONE || frto_wants_new(&l->frto))
 		return NULL;
 	s = record_at(&l->rec, l->rec.lost.first);
@@ -244,7 +247,8 @@ void loss_resent(struct loss *l, struct sent *s, uint64_t now_us)
 	record_set(&l->rec, id, SENT_FLYING);
 	if (l->stamp && l->phase != LOSS_OPEN && !l->undo.again)
 		eifel_sent_again(&l->eifel, sent_end(s), stamp_now(l->stamp, now_us));
-	undo_sent_again(&l->undo);
+	if (l->phase != LOSS_OPEN)
+		undo_sent_again(&l->undo, sent_end(s));
 	l->stats.sent_again++;
 	note_sending(l, s, now_us);
 	if (id == l->rec.first)
@@ -295,5 +299,6 @@ void loss_path_up(struct loss *l, uint64_t now_us)
 	if (l->timer != LOSS_RTO_TIMER || !l->rto.backoff)
 		return;
 	rto_restart(&l->rto, now_us);
+	l->rto.backoff = 0;
 	l->deadline_us = now_us;
 }

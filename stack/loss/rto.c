@@ -36,13 +36,14 @@ uint64_t rto_at(const struct rto *t, const struct loss_config *cfg, const struct
 
 void rto_restart(struct rto *t, uint64_t now_us)
 {
-	t->backoff = 0;
+	t->unanswered = 0;
 	t->base_us = now_us;
 }
 
 void rto_fired(struct rto *t, uint64_t now_us)
 {
 	t->backoff++;
+	t->unanswered++;
 	t->base_us = now_us;
 }
 

@@ -7,7 +7,11 @@
 #include "loss/rtt.h"
 
 struct rto {
-	unsigned backoff; /* number of doublings since the last progress, RFC 6298 §5.5 */
+	/* Number of doublings, RFC 6298 §5.5. It stays until the next RTT sample (§5.7, and Karn's
+	 * algorithm in RFC 9293 §3.8.1): where the path became longer than the RTO, nothing would
+	 * be sent once and be a sample otherwise. */
+	unsigned backoff;
+	unsigned unanswered; /* timeouts since the last progress */
 	/* the RTO is at least SRTT plus this; rto_min_us, doubled after each spurious RTO */
 	uint64_t floor_us;
 	uint64_t base_us; /* when the timer was started, RFC 6298 §5.1 and §5.3 */
@@ -18,7 +22,7 @@ void rto_init(struct rto *t, const struct loss_config *cfg);
 uint64_t rto_us(const struct rto *t, const struct loss_config *cfg, const struct rtt *r);
 /* When the timer fires. */
 uint64_t rto_at(const struct rto *t, const struct loss_config *cfg, const struct rtt *r);
-/* New data was acknowledged, or the first segment was sent: restart the timer without back-off. */
+/* New data was acknowledged, or the first segment was sent (RFC 6298 §5.1, §5.3). */
 void rto_restart(struct rto *t, uint64_t now_us);
 /* The timer fired: double the RTO and restart the timer. */
 void rto_fired(struct rto *t, uint64_t now_us);

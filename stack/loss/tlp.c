@@ -29,6 +29,7 @@ enum tlp_said tlp_acked(struct tlp *t, uint32_t ack, const struct loss_block *ds
 		return TLP_NOTHING;
 	if (!t->again || (dsack && dsack->right == t->end_seq)) {
 		t->pending = false;
+		t->needless = t->again;
 		return TLP_NO_LOSS;
 	}
 	if (seq_lt(t->end_seq, ack)) { /* more than the probe, and no duplicate was reported */
@@ -37,6 +38,7 @@ enum tlp_said tlp_acked(struct tlp *t, uint32_t ack, const struct loss_block *ds
 	}
 	if (plain) {
 		t->pending = false;
+		t->needless = true;
 		return TLP_NO_LOSS;
 	}
 	return TLP_NOTHING;

@@ -10,8 +10,11 @@
 #include "loss/rtt.h"
 
 struct tlp {
-	bool pending;	  /* a probe was sent and not answered yet */
-	bool again;	  /* TLP.is_retrans: the probe repeated the last segment */
+	bool pending; /* a probe was sent and not answered yet */
+	bool again;   /* TLP.is_retrans: the probe repeated the last segment */
+	/* The last repeat was for nothing, and there was no RTT sample since. None is sent until
+	 * there is: where each segment is repeated there would never be one. */
+	bool needless;
 	uint32_t end_seq; /* TLP.end_seq */
 };
 

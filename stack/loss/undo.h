@@ -14,11 +14,13 @@ struct undo {
 	bool again;		 /* a segment was sent again */
 	uint32_t marker;	 /* SND.UNA at the start of the recovery */
 	uint32_t cwnd, ssthresh; /* at the start of the recovery */
+	uint32_t end;		 /* of what was sent again, the highest sequence number */
 	uint32_t expected;	 /* segments sent again minus segments reported as duplicates */
 };
 
 void undo_arm(struct undo *u, uint32_t una, uint32_t cwnd, uint32_t ssthresh);
-void undo_sent_again(struct undo *u);
+/* A segment that ends there was sent again in the recovery. */
+void undo_sent_again(struct undo *u, uint32_t end);
 /* A D-SACK b came. True: all segments sent again have been reported as duplicates. */
 bool undo_duplicate(struct undo *u, const struct loss_block *b, uint32_t mss);
 

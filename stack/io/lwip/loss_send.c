@@ -168,7 +168,7 @@ static void suspect_path(const struct conn_loss *k)
 {
 	const struct sent *first = record_at(&k->loss.rec, k->loss.rec.first);
 
-	if (k->loss.rto.backoff < BLACK_HOLE_TIMEOUTS || !record_count(&k->loss.rec))
+	if (k->loss.rto.unanswered < BLACK_HOLE_TIMEOUTS || !record_count(&k->loss.rec))
 		return;
 	k->c->suspect = (uint16_t)first->len;
 	edge.suspects = true;
@@ -199,9 +199,9 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 		edge.cfg.stats->tcp_timeouts++;
 		conn_tell(k->c, LLP_RTO,
 			  (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
-		k->c->pcb->nrtx = count_for_lwip(k->loss.rto.backoff, k->loss.cfg->rto_max_us);
+		k->c->pcb->nrtx = count_for_lwip(k->loss.rto.unanswered, k->loss.cfg->rto_max_us);
 		suspect_path(k);
-		if (k->loss.rto.backoff >= ASK_TIMEOUTS)
+		if (k->loss.rto.unanswered >= ASK_TIMEOUTS)
 			edge_ask_again(k->c);
 	}
 	go_on(k, false);

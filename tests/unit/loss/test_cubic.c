@@ -136,6 +136,20 @@ static void undone_it_is_as_before(void **state)
 		    c.cubic.w_est == before.w_est);
 }
 
+/* W_est grows by a segment in each round trip, also while the largest window bounds cwnd; what cwnd
+ * is behind it is bounded, however many octets that would be. */
+static void the_largest_window_is_kept(void **state)
+{
+	(void)state;
+	cfg.short_rtt_us = UINT64_MAX;
+	c.ssthresh = c.cwnd = cfg.max_window;
+	c.cubic.epoch_us = 1;
+	c.cubic.w_est = (4294967296.0 + 1e6) / MSS; /* a window of 1 MB, modulo 2^32 */
+	c.cubic.k = 100;
+	round_trip(1000000);
+	assert_int_equal(c.cwnd, cfg.max_window);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_loss_leaves_seven_tenths, setup),
 	cmocka_unit_test_setup(it_is_back_after_k, setup),
@@ -144,6 +158,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_short_round_trip_is_worth_a_segment, setup),
 	cmocka_unit_test_setup(without_use_it_does_not_grow, setup),
 	cmocka_unit_test_setup(undone_it_is_as_before, setup),
+	cmocka_unit_test_setup(the_largest_window_is_kept, setup),
 };
 
 UWTEST_MAIN(tests)

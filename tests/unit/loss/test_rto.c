@@ -32,7 +32,7 @@ static void it_is_srtt_and_more(void **state)
 	assert_int_equal(rto_us(&t, &cfg, &r), 50000 + cfg.rto_min_us);
 }
 
-/* RFC 6298 §5.5 and §2.5; §5.2: progress ends it. */
+/* RFC 6298 §5.5 and §2.5; §5.7: a sample ends it. */
 static void it_backs_off_to_its_limit(void **state)
 {
 	(void)state;
@@ -45,7 +45,11 @@ static void it_backs_off_to_its_limit(void **state)
 		rto_fired(&t, 5000);
 	assert_int_equal(rto_us(&t, &cfg, &r), cfg.rto_max_us);
 	assert_int_equal(t.backoff, 101); /* io/lwip/loss_send.c counts on */
+	assert_int_equal(t.unanswered, 101);
 	rto_restart(&t, 6000);
+	assert_int_equal(t.unanswered, 0);
+	assert_int_equal(rto_us(&t, &cfg, &r), cfg.rto_max_us); /* until there is a sample */
+	t.backoff = 0;
 	assert_int_equal(rto_us(&t, &cfg, &r), 100 + cfg.rto_min_us);
 }
 

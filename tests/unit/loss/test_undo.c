@@ -11,8 +11,8 @@ static void all_repeats_reported_is_no_loss(void **state)
 	(void)state;
 	undo_arm(&u, 1000, 5000, 4000);
 	assert_false(undo_duplicate(&u, &b, 100)); /* nothing was sent again yet */
-	undo_sent_again(&u);
-	undo_sent_again(&u);
+	undo_sent_again(&u, 1300);
+	undo_sent_again(&u, 1300);
 	assert_false(undo_duplicate(&u, &b, 100));
 	assert_true(undo_duplicate(&u, &b, 100));
 	assert_int_equal(u.cwnd, 5000);
@@ -26,7 +26,7 @@ static void a_block_may_report_several(void **state)
 	(void)state;
 	undo_arm(&u, 1000, 5000, 4000);
 	for (unsigned i = 0; i < 3; i++)
-		undo_sent_again(&u);
+		undo_sent_again(&u, 1300);
 	assert_true(undo_duplicate(&u, &b, 100));
 }
 
@@ -37,7 +37,7 @@ static void what_came_before_does_not_count(void **state)
 
 	(void)state;
 	undo_arm(&u, 1000, 5000, 4000);
-	undo_sent_again(&u);
+	undo_sent_again(&u, 1300);
 	assert_false(undo_duplicate(&u, &b, 100));
 	u.armed = false;
 	assert_false(undo_duplicate(&u, &(struct loss_block){ 1000, 1100 }, 100));
@@ -51,8 +51,8 @@ static void of_a_block_only_what_is_new_counts(void **state)
 
 	(void)state;
 	undo_arm(&u, 1000, 5000, 4000);
-	undo_sent_again(&u);
-	undo_sent_again(&u);
+	undo_sent_again(&u, 1300);
+	undo_sent_again(&u, 1300);
 	assert_false(undo_duplicate(&u, &b, 100));
 	assert_int_equal(u.expected, 1);
 }
