@@ -60,6 +60,8 @@ static void collect(const struct engine_routes *er, const struct io_link *l,
 		if (is_usable(l, r) && !named_for(&er->named, &r->net))
 			route_add(out, r);
 	}
+	for (unsigned i = 0; i < k->routes.n_near && !er->e->cfg.vlan; i++)
+		route_add_neighbour(out, &k->routes.near[i]);
 	route_sort(out);
 }
 

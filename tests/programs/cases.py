@@ -26,7 +26,7 @@ import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import hears_udp, listens
-from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
+from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -332,7 +332,7 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
-    "packet": [(Packet, PACKET + kept.CASES + local_cases.MISTAKES), (PacketOwn, PACKET_OWN + kept.OWN), (Vlan, VLAN), (Local, LOCAL + local_cases.CASES)],
+    "packet": [(Packet, PACKET + kept.CASES + local_cases.MISTAKES), (PacketOwn, PACKET_OWN + kept.OWN), (Vlan, VLAN), (PacketFixed, [rping(64), IP6[0]]), (Local, LOCAL + local_cases.CASES)],
     "uwarpd": [
         (Uwarpd, UWARPD + UWARPD_DATAGRAMS + DGRAM_CM), (UwarpdLocal, UWARPD_LOCAL + UWARPD_DATAGRAMS + DGRAM_CM),
         (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), *DGRAM_CM]),

@@ -179,6 +179,21 @@ class PacketSixAlone(PacketSix):
     four = False
 
 
+class PacketFixed(PacketSix):
+    """The same where nobody is asked or answers: the administrators have fixed the neighbours' MAC addresses."""
+
+    name = "packet-fixed"
+    macs = {"server": "02:00:00:00:0a:01", "client": "02:00:00:00:0a:02"}
+
+    def build(self):
+        super().build()
+        for role in ("server", "client"):
+            self.ip_do(role, f"link set dev {self.ends[role]} arp off address {self.macs[role]}")
+        for role, peer in (("server", "client"), ("client", "server")):
+            for name in (peer, peer + "6"):
+                self.ip_do(role, f"neighbour replace {self.addresses[name]} lladdr {self.macs[peer]} dev {self.ends[role]} nud permanent")
+
+
 class LocalSix(PacketSix):
     """Two programs of one host, which share its IPv6 addresses."""
 

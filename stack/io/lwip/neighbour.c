@@ -20,6 +20,8 @@ static bool knows_ip4(struct netif *nif, const struct uw_ip *to)
 
 	if (!route_next_hop(nif->state, to, &hop))
 		return true; /* there is nobody to wait for */
+	if (edge_nif_is_fixed(nif->state, &hop))
+		return true;
 	next.addr = uw_ip_v4_be(&hop);
 	if (etharp_find_addr(nif, &next, &mac, &same) >= 0)
 		return true;
@@ -31,6 +33,10 @@ static bool knows_ip6(struct netif *nif, const struct uw_ip *to)
 {
 	ip_addr_t a = edge_addr(to);
 	const u8_t *mac = NULL;
+	struct uw_ip hop;
+
+	if (route_next_hop(nif->state, to, &hop) && edge_nif_is_fixed(nif->state, &hop))
+		return true;
 
 	/* While it is looked for, ERR_MEM says that there is no packet to be queued. Without a way
 	 * there is nobody to wait for. */
@@ -79,7 +85,7 @@ void edge_ask_again(const struct llp_conn *c)
 	ip4_addr_t next;
 
 	if (l->flags & IO_P2P || !uw_ip_is_v4(&c->flow.remote) || io_has(l, &c->flow.remote) ||
-	    !route_next_hop(l, &c->flow.remote, &hop))
+	    !route_next_hop(l, &c->flow.remote, &hop) || edge_nif_is_fixed(l, &hop))
 		return;
 	next.addr = uw_ip_v4_be(&hop);
 	if (may_ask(next.addr))

@@ -37,6 +37,25 @@ static err_t to_process(struct netif *nif, struct pbuf *p, uint32_t host, u16_t 
 	return ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr, &dst, type);
 }
 
+bool edge_nif_is_fixed(const struct io_link *l, const struct uw_ip *hop)
+{
+	return l->routes && route_mac(l->routes, hop);
+}
+
+/* A neighbour whose MAC address is fixed. False: it is not. */
+static bool to_fixed(struct netif *nif, struct pbuf *p, const struct uw_ip *hop, u16_t type,
+		     err_t *out)
+{
+	const struct io_link *l = nif->state;
+	struct eth_addr dst;
+
+	if (!edge_nif_is_fixed(l, hop))
+		return false;
+	memcpy(dst.addr, route_mac(l->routes, hop), sizeof(dst.addr));
+	*out = ethernet_output(nif, p, (struct eth_addr *)nif->hwaddr, &dst, type);
+	return true;
+}
+
 /* etharp_output would have one gateway only: it is given the neighbour (LWIP_HOOK_ETHARP_GET_GW).
  */
 static err_t to_neighbor(struct netif *nif, struct pbuf *p, const ip4_addr_t *to)
@@ -44,9 +63,12 @@ static err_t to_neighbor(struct netif *nif, struct pbuf *p, const ip4_addr_t *to
 	const struct uw_ip dst = uw_ip_v4(to->addr);
 	struct uw_ip hop;
 	ip4_addr_t next;
+	err_t err;
 
 	if (!route_next_hop(nif->state, &dst, &hop))
 		return ERR_RTE;
+	if (to_fixed(nif, p, &hop, ETHTYPE_IP, &err))
+		return err;
 	next.addr = uw_ip_v4_be(&hop);
 	return etharp_output(nif, p, &next);
 }
@@ -94,12 +116,16 @@ bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to)
 static err_t output_ip6(struct netif *nif, struct pbuf *p, const ip6_addr_t *to)
 {
 	const struct io_link *l = nif->state;
-	struct uw_ip dst = edge_ip6(to);
+	struct uw_ip dst = edge_ip6(to), hop;
+	err_t err;
 
 	if (io_has(l, &dst))
 		return to_own(nif, p, ETHTYPE_IPV6);
 	if (l->flags & IO_P2P)
 		return to_process(nif, p, uw_ip_v4_be(&dst), ETHTYPE_IPV6);
+	if (l->routes && l->routes->n_near && route_next_hop(l, &dst, &hop) &&
+	    to_fixed(nif, p, &hop, ETHTYPE_IPV6, &err))
+		return err;
 	return ethip6_output(nif, p, to);
 }
 

@@ -17,6 +17,9 @@ bool edge_nif_wants(const struct io_link *l, const struct pbuf *p, struct uw_sta
 /* llp_ops.has_way. Between processes there always is one; to a multicast group it is the link. */
 bool edge_nif_has_way(const struct io_link *l, const struct uw_ip *to);
 
+/* Has the administrator fixed the MAC address of this neighbour? Then it is not asked for. */
+bool edge_nif_is_fixed(const struct io_link *l, const struct uw_ip *hop);
+
 /* Before it goes to lwIP: is its TCP checksum to be verified? Not if the link's marks say that it
  * is good. */
 void edge_nif_trust(struct netif *nif, const struct io_frame *f);

@@ -2,6 +2,7 @@
 #include "io/route/kernel.h"
 
 #include <errno.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <poll.h>
@@ -17,8 +18,8 @@
 #define CALM_MS	  20 /* changes come in groups */
 
 #define GROUPS                                                                                     \
-	(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR |               \
-	 RTMGRP_IPV6_ROUTE)
+	(RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE |                     \
+	 RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE)
 
 static int open_socket(unsigned groups)
 {
@@ -90,7 +91,8 @@ static enum route_read dump(struct route_watch *w, struct route_kernel *k, uint1
 		       .nlmsg_seq = ++w->seq },
 		.m = { .rtm_family = family } };
 
-	if (type == RTM_GETROUTE)
+	static_assert(sizeof(struct ndmsg) == sizeof(struct rtmsg), "one length for both");
+	if (type == RTM_GETROUTE || type == RTM_GETNEIGH)
 		q.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg));
 	else if (type == RTM_GETADDR)
 		q.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg) - 4);
@@ -106,11 +108,10 @@ static enum route_read read_once(struct route_watch *w, struct route_kernel *k)
 	static const struct {
 		uint16_t type;
 		uint8_t family;
-	} what[] = { { RTM_GETLINK, AF_UNSPEC },
-		     { RTM_GETADDR, AF_INET },
-		     { RTM_GETADDR, AF_INET6 },
-		     { RTM_GETROUTE, AF_INET },
-		     { RTM_GETROUTE, AF_INET6 } };
+	} what[] = { { RTM_GETLINK, AF_UNSPEC }, { RTM_GETADDR, AF_INET },
+		     { RTM_GETADDR, AF_INET6 },	 { RTM_GETROUTE, AF_INET },
+		     { RTM_GETROUTE, AF_INET6 }, { RTM_GETNEIGH, AF_INET },
+		     { RTM_GETNEIGH, AF_INET6 } };
 	enum route_read all = ROUTE_DONE;
 
 	for (unsigned i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
@@ -141,13 +142,16 @@ bool route_watch_read(struct route_watch *w, struct route_kernel *k)
 
 /* ---- news ---------------------------------------------------------------------------------- */
 
-/* What it is does not matter: everything is read again. */
-static void drain(int fd)
+/* Whatever it is, everything is read again. True: it is something. */
+static bool drain(const struct route_watch *w)
 {
-	uint8_t octets[4096];
+	_Alignas(8) uint8_t octets[4096];
+	bool news = false;
+	ssize_t n;
 
-	while (recv(fd, octets, sizeof(octets), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
-		continue;
+	while ((n = recv(w->hear, octets, sizeof(octets), MSG_DONTWAIT)) >= 0 || errno == ENOBUFS)
+		news |= n < 0 || route_is_news(octets, (size_t)n, w->index);
+	return news;
 }
 
 static bool rung(const struct route_watch *w, int timeout_ms, bool *news)
@@ -155,7 +159,7 @@ static bool rung(const struct route_watch *w, int timeout_ms, bool *news)
 	struct pollfd p[] = { { .fd = w->hear, .events = POLLIN },
 			      { .fd = w->bell, .events = POLLIN } };
 
-	*news = poll(p, 2, timeout_ms) > 0 && p[0].revents;
+	*news = poll(p, 2, timeout_ms) > 0 && p[0].revents && drain(w);
 	return p[1].revents;
 }
 
@@ -168,7 +172,6 @@ bool route_watch_wait(struct route_watch *w)
 			return false;
 	}
 	while (news) {
-		drain(w->hear);
 		if (rung(w, CALM_MS, &news))
 			return false;
 	}

@@ -2,6 +2,7 @@
 #include "io/route/message.h"
 
 #include <linux/if_addr.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/socket.h>
@@ -58,7 +59,14 @@ static bool get_ip(const struct rtattr *a, unsigned family, struct uw_ip *out)
 
 /* ---- routes -------------------------------------------------------------------------------- */
 
-/* Of a route with several next hops the first one of this interface. */
+/* A gateway of the other version of IP (RFC 8950), or a tunnel: without them it would seem that the
+ * destination were a neighbour. */
+static bool is_beyond_us(const struct attrs *a)
+{
+	return a->of[RTA_VIA] || a->of[RTA_ENCAP];
+}
+
+/* Of a route with several next hops the first one of this interface that lives. */
 static bool read_hops(const struct rtattr *a, unsigned family, int index, struct route *r)
 {
 	const uint8_t *p = RTA_DATA(a);
@@ -71,8 +79,9 @@ static bool read_hops(const struct rtattr *a, unsigned family, int index, struct
 
 		if (h->rtnh_len < sizeof(*h) || h->rtnh_len > n)
 			return false;
-		if (h->rtnh_ifindex == index) {
-			read_attrs(p + sizeof(*h), h->rtnh_len - sizeof(*h), &own);
+		read_attrs(p + sizeof(*h), h->rtnh_len - sizeof(*h), &own);
+		if (h->rtnh_ifindex == index && !(h->rtnh_flags & RTNH_F_DEAD) &&
+		    !is_beyond_us(&own)) {
 			get_ip(own.of[RTA_GATEWAY], family, &r->via);
 			return true;
 		}
@@ -103,7 +112,7 @@ static void read_route(struct route_kernel *k, const struct rtmsg *m, size_t n)
 	get_u32(a.of[RTA_TABLE], &table);
 	if ((m->rtm_family != AF_INET && m->rtm_family != AF_INET6) || table != RT_TABLE_MAIN ||
 	    m->rtm_type != RTN_UNICAST || m->rtm_flags & (RTM_F_CLONED | RTNH_F_DEAD) ||
-	    m->rtm_dst_len > most || m->rtm_src_len)
+	    m->rtm_dst_len > most || m->rtm_src_len || is_beyond_us(&a))
 		return;
 	if (m->rtm_family == AF_INET)
 		r.net.ip = uw_ip_v4(0);
@@ -175,6 +184,28 @@ static void read_addr(struct route_kernel *k, const struct ifaddrmsg *m, size_t 
 	k->addr[k->n_addr++] = one;
 }
 
+/* ---- neighbours ---------------------------------------------------------------------------- */
+
+static bool is_fixed(const struct ndmsg *m)
+{
+	return m->ndm_state & NUD_PERMANENT && !(m->ndm_flags & NTF_PROXY);
+}
+
+static void read_neighbour(struct route_kernel *k, const struct ndmsg *m, size_t n)
+{
+	struct route_neighbour one = { 0 };
+	struct attrs a;
+
+	if (m->ndm_ifindex != k->index || !is_fixed(m))
+		return;
+	read_attrs(m + 1, n - sizeof(*m), &a);
+	if (!get_ip(a.of[NDA_DST], m->ndm_family, &one.ip) || !a.of[NDA_LLADDR] ||
+	    RTA_PAYLOAD(a.of[NDA_LLADDR]) != sizeof(one.mac))
+		return;
+	memcpy(one.mac, RTA_DATA(a.of[NDA_LLADDR]), sizeof(one.mac));
+	route_add_neighbour(&k->routes, &one);
+}
+
 /* ---- messages ------------------------------------------------------------------------------ */
 
 static void read_one(struct route_kernel *k, const struct nlmsghdr *h)
@@ -188,6 +219,36 @@ static void read_one(struct route_kernel *k, const struct nlmsghdr *h)
 		read_link(k, body, n);
 	else if (h->nlmsg_type == RTM_NEWADDR && n >= sizeof(struct ifaddrmsg))
 		read_addr(k, body, n);
+	else if (h->nlmsg_type == RTM_NEWNEIGH && n >= sizeof(struct ndmsg))
+		read_neighbour(k, body, n);
+}
+
+/* Neighbours come and go all the time; only those that are fixed matter. One that goes does not say
+ * what it was. */
+static bool is_news(const struct nlmsghdr *h, int index)
+{
+	const struct ndmsg *m = NLMSG_DATA(h);
+
+	if (h->nlmsg_type != RTM_NEWNEIGH && h->nlmsg_type != RTM_DELNEIGH)
+		return true;
+	return h->nlmsg_len >= NLMSG_LENGTH(sizeof(*m)) && m->ndm_ifindex == index &&
+	       (h->nlmsg_type == RTM_DELNEIGH || is_fixed(m));
+}
+
+bool route_is_news(const void *octets, size_t n, int index)
+{
+	const uint8_t *p = octets;
+
+	while (n >= NLMSG_HDRLEN) {
+		const struct nlmsghdr *h = (const void *)p;
+		size_t step = NLMSG_ALIGN(h->nlmsg_len);
+
+		if (h->nlmsg_len < NLMSG_HDRLEN || h->nlmsg_len > n || is_news(h, index))
+			return true;
+		p += step;
+		n -= step < n ? step : n;
+	}
+	return false;
 }
 
 enum route_read route_read(struct route_kernel *k, const void *octets, size_t n, uint32_t seq)

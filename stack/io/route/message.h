@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of rtnetlink(7), read from octets: the kernel's routes and addresses of one interface.
+ * Messages of rtnetlink(7), read from octets: the kernel's routes, addresses and fixed neighbours
+ * (`nud permanent`) of one interface.
  * No function here does I/O.
  */
 #ifndef UWARP_IO_ROUTE_MESSAGE_H
@@ -17,8 +18,8 @@ struct route_kernel {
 	bool has_mac;
 	uint8_t mac[6];
 	bool up;
-	bool running; /* up, and with a carrier */
-	struct route_table routes;
+	bool running;		   /* up, and with a carrier */
+	struct route_table routes; /* and neighbours */
 	/* its IPv4 addresses, with their prefixes, the primary one first; more are not kept */
 	struct uw_net addr[ROUTE_ADDRS_MAX];
 	unsigned n_addr;
@@ -39,5 +40,7 @@ enum route_read {
 /* Read the messages in n octets (4-octet aligned) that answer the request `seq` into *k. Messages
  * that are cut short, of other interfaces, and of kinds that are not known are passed over. */
 enum route_read route_read(struct route_kernel *k, const void *octets, size_t n, uint32_t seq);
+/* Does anything in n octets of messages that the kernel sent of its own accord matter to us? */
+bool route_is_news(const void *octets, size_t n, int index);
 
 #endif

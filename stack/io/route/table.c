@@ -19,6 +19,40 @@ void route_add(struct route_table *t, const struct route *r)
 	t->at[t->n++] = *r;
 }
 
+void route_add_neighbour(struct route_table *t, const struct route_neighbour *n)
+{
+	if (t->n_near == t->near_room) {
+		unsigned room = t->near_room ? 2 * t->near_room : 16;
+		void *at =
+			room <= ROUTE_NEAR_MAX ? realloc(t->near, room * sizeof(*t->near)) : NULL;
+
+		if (!at) {
+			t->full = true;
+			return;
+		}
+		t->near = at;
+		t->near_room = room;
+	}
+	t->near[t->n_near++] = *n;
+}
+
+static int by_ip(const void *a, const void *b)
+{
+	const struct route_neighbour *m = a, *n = b;
+
+	return memcmp(&m->ip, &n->ip, sizeof(m->ip));
+}
+
+const uint8_t *route_mac(const struct route_table *t, const struct uw_ip *neighbour)
+{
+	const struct route_neighbour key = { .ip = *neighbour }, *n;
+
+	if (!t->n_near)
+		return NULL;
+	n = bsearch(&key, t->near, t->n_near, sizeof(key), by_ip);
+	return n ? n->mac : NULL;
+}
+
 static bool goes_before(const struct route *a, const struct route *b)
 {
 	if (a->net.bits != b->net.bits)
@@ -38,11 +72,14 @@ void route_sort(struct route_table *t)
 		t->at[k] = r;
 	}
 	memset(t->cache, 0, sizeof(t->cache));
+	if (t->n_near)
+		qsort(t->near, t->n_near, sizeof(*t->near), by_ip);
 }
 
 void route_clear(struct route_table *t)
 {
 	free(t->at);
+	free(t->near);
 	*t = (struct route_table){ 0 };
 }
 
@@ -70,8 +107,13 @@ static bool same_route(const struct route *a, const struct route *b)
 
 bool route_same(const struct route_table *a, const struct route_table *b)
 {
-	if (a->n != b->n || a->full != b->full)
+	if (a->n != b->n || a->n_near != b->n_near || a->full != b->full)
 		return false;
+	for (unsigned i = 0; i < a->n_near; i++) {
+		if (by_ip(&a->near[i], &b->near[i]) ||
+		    memcmp(a->near[i].mac, b->near[i].mac, sizeof(a->near[i].mac)))
+			return false;
+	}
 	for (unsigned i = 0; i < a->n; i++) {
 		if (!same_route(&a->at[i], &b->at[i]))
 			return false;

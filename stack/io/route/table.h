@@ -9,8 +9,9 @@
 
 #include "io/io.h"
 
-#define ROUTE_MAX   4096u /* routes of one link; more are not taken */
-#define ROUTE_CACHE 64u	  /* destinations whose route is remembered */
+#define ROUTE_MAX      4096u /* routes of one link; more are not taken */
+#define ROUTE_CACHE    64u   /* destinations whose route is remembered */
+#define ROUTE_NEAR_MAX 1024u /* neighbours of one link; more are not taken */
 
 struct route {
 	struct uw_net net;
@@ -24,23 +25,35 @@ struct route_cached {
 	const struct route *route; /* NULL: the entry is free */
 };
 
+/* A neighbour whose MAC address the administrator has fixed: it is not asked for. */
+struct route_neighbour {
+	struct uw_ip ip;
+	uint8_t mac[6];
+};
+
 struct route_table {
 	struct route *at;
 	unsigned n, room;
-	bool full; /* a route found no place */
+	struct route_neighbour *near; /* sorted by route_sort */
+	unsigned n_near, near_room;
+	bool full; /* a route or a neighbour found no place */
 	struct route_cached cache[ROUTE_CACHE];
 };
 
 /* Append a route. A table that is full or finds no memory drops the route and sets `full`. */
 void route_add(struct route_table *t, const struct route *r);
-/* After the last route_add: sort by length of the prefix, then by metric. Of equal routes the one
+/* The same for a neighbour. */
+void route_add_neighbour(struct route_table *t, const struct route_neighbour *n);
+/* After the last of both: sort by length of the prefix, then by metric. Of equal routes the one
  * that was added first comes first. */
 void route_sort(struct route_table *t);
-/* Free the routes; the table is empty then. */
+/* Free the routes and neighbours; the table is empty then. */
 void route_clear(struct route_table *t);
 /* The route to an address; NULL: none. */
 const struct route *route_find(struct route_table *t, const struct uw_ip *to);
-/* Are the same routes in both? */
+/* The MAC address of a neighbour that is fixed; NULL: it has to be asked for. */
+const uint8_t *route_mac(const struct route_table *t, const struct uw_ip *neighbour);
+/* Are the same routes and neighbours in both? */
 bool route_same(const struct route_table *a, const struct route_table *b);
 
 /* Is the address in one of the link's own networks? IPv6 link-local addresses always are. */

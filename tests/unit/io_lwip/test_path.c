@@ -144,8 +144,13 @@ static void pieces_are_acknowledged(void **state)
 	bed_segment(&p, 0, 0, ACK);
 	since = bed.sent;
 	bed_pass(2 * SECOND);
-	assert_true(covers(p.ack, 2 * BED_MSS - 960, since, 960));
-	p.ack += 2 * BED_MSS - 960;
+	assert_true(covers(p.ack, BED_MSS - 960, since, 960));
+	p.ack += BED_MSS - 960;
+	since = bed.sent;
+	bed_segment(&p, 0, 0, ACK);
+	bed_pass(2 * SECOND);
+	assert_true(covers(p.ack, BED_MSS, since, 960));
+	p.ack += BED_MSS;
 	bed_segment(&p, 0, 0, ACK);
 	since = bed.sent;
 	bed_pass(SECOND);
@@ -320,6 +325,34 @@ static void so_is_one_that_answers_no_keepalive(void **state)
 	assert_in_range(bed.arps - asked, 1, 3);
 }
 
+/* A neighbour whose MAC address the administrator has fixed is not asked for, nor asked again. */
+static void a_fixed_neighbour_is_not_asked(void **state)
+{
+	const struct uw_ip far = uw_ip_v4(htobe32(BED_OURS + 8));
+	const struct llp_addrs a = { .local = uw_ip_v4(htobe32(BED_OURS)),
+				     .remote = far,
+				     .lport = htobe16(OUR_PORT),
+				     .rport = htobe16(PORT) };
+	struct bed_conn c = { 0 };
+	struct route_table t = { 0 };
+	unsigned asked = bed.asked, sent = bed.sent;
+
+	(void)state;
+	route_add_neighbour(&t, &(struct route_neighbour){ far, { 2, 0, 0, 0, 0, 8 } });
+	route_sort(&t);
+	bed.link.routes = &t;
+	assert_true(llp_raw.neighbour(&bed.link, &far));
+	assert_status(llp_raw.connect(&bed.link, &a, &c, &c.c), UW_OK);
+	bed_flush();
+	assert_int_equal(bed.sent, sent + 1);
+	edge_ask_again(c.c);
+	bed_flush();
+	assert_int_equal(bed.asked, asked);
+	llp_raw.abort(c.c);
+	bed.link.routes = NULL;
+	route_clear(&t);
+}
+
 /* How many of n hosts, 16 apart, are asked for their MAC now. */
 static unsigned asked_of(const struct bed_peer *p, unsigned n)
 {
@@ -467,6 +500,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ours_changes, up, down),
 		cmocka_unit_test_setup_teardown(a_route_shorter_than_the_headers, up, down),
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_asked_for_its_mac, up, down),
+		cmocka_unit_test_setup_teardown(a_fixed_neighbour_is_not_asked, up, down),
 		cmocka_unit_test_setup_teardown(silent_peers_do_not_wait_for_each_other, up, down),
 		cmocka_unit_test_setup_teardown(so_is_one_that_answers_no_keepalive, up_asking,
 						down),

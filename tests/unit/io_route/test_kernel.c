@@ -73,6 +73,33 @@ static void routes_and_addresses(void **state)
 	route_watch_close(&w);
 }
 
+/* As the administrator has fixed it; and when it is taken back that is heard. */
+static void fixed_neighbours(void **state)
+{
+	const struct uw_ip four = uw_ip_v4(htobe32(0x0a090009));
+	struct route_kernel k;
+	struct route_watch w;
+
+	(void)state;
+	need_namespace();
+	assert_int_equal(route_watch_open(&w, "d0"), UW_OK);
+	assert_int_equal(
+		sh("ip neighbour add 10.9.0.9 lladdr 02:00:00:00:00:07 dev d0 nud permanent; "
+		   "ip neighbour add 10.9.0.8 lladdr 02:00:00:00:00:08 dev d0 nud reachable"),
+		0);
+	assert_true(route_watch_wait(&w));
+	assert_true(route_watch_read(&w, &k));
+	assert_int_equal(k.routes.n_near, 1);
+	assert_int_equal(route_mac(&k.routes, &four)[5], 7);
+	route_clear(&k.routes);
+	assert_int_equal(sh("ip neighbour del 10.9.0.9 dev d0"), 0);
+	assert_true(route_watch_wait(&w));
+	assert_true(route_watch_read(&w, &k));
+	assert_int_equal(k.routes.n_near, 0);
+	route_clear(&k.routes);
+	route_watch_close(&w);
+}
+
 static void *stop(void *arg)
 {
 	usleep(1000);
@@ -103,6 +130,7 @@ int main(void)
 		cmocka_unit_test(no_such_interface),
 		cmocka_unit_test(routes_and_addresses),
 		cmocka_unit_test(changes_are_heard),
+		cmocka_unit_test(fixed_neighbours),
 	};
 
 	isolated = !unshare(CLONE_NEWNET) && !sh("ip link set lo up");

@@ -3,6 +3,7 @@
 #include "io/route/message.h"
 
 #include <linux/if_addr.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,6 +143,106 @@ static void others_are_passed_over(void **state)
 	attr_u32(&m, RTA_OIF, INDEX);
 	read_it(&k, &m);
 	assert_int_equal(k.routes.n, 0);
+}
+
+/* RFC 8950's gateways, tunnels, and hops whose interface is down. */
+static void what_leads_elsewhere_is_passed_over(void **state)
+{
+	struct route_kernel k = { .index = INDEX };
+	struct rtmsg r = route4();
+	struct {
+		struct rtnexthop h;
+		struct rtattr a;
+		uint32_t via;
+	} hops[2] = {
+		{ { 16, RTNH_F_DEAD, 0, INDEX }, { 8, RTA_GATEWAY }, htobe32(0x0a000001) },
+		{ { 16, 0, 0, INDEX }, { 8, RTA_ENCAP }, 0 },
+	};
+	const uint8_t via[18] = { AF_INET6, 0, 0xfe, 0x80 };
+	struct made m;
+
+	(void)state;
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	attr(&m, RTA_VIA, via, sizeof(via));
+	read_it(&k, &m);
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr_u32(&m, RTA_OIF, INDEX);
+	attr_u32(&m, RTA_ENCAP, 0);
+	read_it(&k, &m);
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	attr(&m, RTA_MULTIPATH, hops, sizeof(hops));
+	read_it(&k, &m);
+	assert_int_equal(k.routes.n, 0);
+}
+
+static struct ndmsg neighbour(void)
+{
+	return (struct ndmsg){ .ndm_family = AF_INET,
+			       .ndm_ifindex = INDEX,
+			       .ndm_state = NUD_PERMANENT };
+}
+
+static void make_neighbour(struct made *m, uint16_t type, const struct ndmsg *n, size_t mac)
+{
+	static const uint8_t octets[8] = { 2, 0, 0, 0, 0, 9 };
+
+	begin(m, type, n, sizeof(*n));
+	attr_u32(m, NDA_DST, htobe32(0x0a000009));
+	attr(m, NDA_LLADDR, octets, mac);
+	((struct nlmsghdr *)(void *)m->b)->nlmsg_len = (uint32_t)m->n;
+}
+
+/* ip neighbour add ... nud permanent */
+static void a_fixed_neighbour(void **state)
+{
+	const struct uw_ip ip = uw_ip_v4(htobe32(0x0a000009));
+	struct route_kernel k = { .index = INDEX };
+	struct ndmsg n[4] = { neighbour(), neighbour(), neighbour(), neighbour() };
+	struct made m;
+
+	(void)state;
+	n[0].ndm_state = NUD_REACHABLE;
+	n[1].ndm_ifindex = INDEX + 1;
+	n[2].ndm_flags = NTF_PROXY;
+	for (unsigned i = 0; i < 4; i++) { /* the last one's MAC address is none of Ethernet's */
+		make_neighbour(&m, RTM_NEWNEIGH, &n[i], i < 3 ? 6 : 8);
+		read_it(&k, &m);
+	}
+	assert_int_equal(k.routes.n_near, 0);
+	make_neighbour(&m, RTM_NEWNEIGH, &n[3], 6);
+	read_it(&k, &m);
+	route_sort(&k.routes);
+	assert_int_equal(route_mac(&k.routes, &ip)[5], 9);
+	route_clear(&k.routes);
+}
+
+static bool is_news(uint16_t type, uint16_t nud, int index)
+{
+	struct ndmsg n = neighbour();
+	struct made m;
+
+	n.ndm_state = nud;
+	make_neighbour(&m, type, &n, 6);
+	return route_is_news(m.b, m.n, index);
+}
+
+/* Neighbours that are asked for come and go. */
+static void what_is_news(void **state)
+{
+	struct rtmsg r = route4();
+	struct made m;
+
+	(void)state;
+	assert_false(is_news(RTM_NEWNEIGH, NUD_STALE, INDEX));
+	assert_false(is_news(RTM_NEWNEIGH, NUD_PERMANENT, INDEX + 1));
+	assert_true(is_news(RTM_NEWNEIGH, NUD_PERMANENT, INDEX));
+	assert_true(is_news(RTM_DELNEIGH, NUD_FAILED, INDEX));
+	begin(&m, RTM_NEWROUTE, &r, sizeof(r));
+	((struct nlmsghdr *)(void *)m.b)->nlmsg_len = (uint32_t)m.n;
+	assert_true(route_is_news(m.b, m.n, INDEX));
+	assert_true(route_is_news(m.b, m.n - 4, INDEX)); /* cut short: who knows */
+	assert_false(route_is_news(m.b, 0, INDEX));
 }
 
 static void an_address(void **state)
@@ -287,6 +388,9 @@ int main(void)
 		cmocka_unit_test(its_mtu),
 		cmocka_unit_test(the_hop_of_this_interface),
 		cmocka_unit_test(others_are_passed_over),
+		cmocka_unit_test(what_leads_elsewhere_is_passed_over),
+		cmocka_unit_test(a_fixed_neighbour),
+		cmocka_unit_test(what_is_news),
 		cmocka_unit_test(an_address),
 		cmocka_unit_test(addresses_of_ip6),
 		cmocka_unit_test(the_interface),

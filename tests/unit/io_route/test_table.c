@@ -158,6 +158,46 @@ static void tables_are_compared(void **state)
 	route_clear(&c.t);
 }
 
+static void fix(struct route_table *t, const char *text, uint8_t last)
+{
+	const struct route_neighbour n = { ip(text), { 2, 0, 0, 0, 0, last } };
+
+	route_add_neighbour(t, &n);
+}
+
+/* Neighbours that the administrator has fixed. */
+static void neighbours_are_found(void **state)
+{
+	const struct uw_ip a = ip("10.1.0.9"), b = ip("fd00::9"), c = ip("10.1.0.8");
+	struct route_table t = { 0 }, same = { 0 }, other = { 0 };
+
+	(void)state;
+	assert_null(route_mac(&t, &a));
+	for (unsigned i = 0; i < 2; i++) {
+		fix(i ? &same : &t, "10.1.0.9", 1);
+		fix(i ? &same : &t, "fd00::9", 2);
+		fix(i ? &same : &t, "10.1.0.10", 3);
+		fix(&other, i ? "fd00::9" : "10.1.0.9", 1);
+	}
+	fix(&other, "10.1.0.10", 3);
+	route_sort(&t);
+	route_sort(&same);
+	route_sort(&other);
+	assert_int_equal(route_mac(&t, &a)[5], 1);
+	assert_int_equal(route_mac(&t, &b)[5], 2);
+	assert_null(route_mac(&t, &c));
+	assert_true(route_same(&t, &same));
+	assert_false(route_same(&t, &other));
+	for (unsigned i = 0; i < ROUTE_NEAR_MAX; i++)
+		fix(&same, "10.1.0.9", 1);
+	assert_true(same.full);
+	assert_int_equal(same.n_near, ROUTE_NEAR_MAX);
+	route_clear(&t);
+	route_clear(&same);
+	route_clear(&other);
+	assert_null(route_mac(&t, &a));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +208,7 @@ int main(void)
 		cmocka_unit_test(the_lower_metric_decides),
 		cmocka_unit_test(more_than_fit_are_dropped),
 		cmocka_unit_test(tables_are_compared),
+		cmocka_unit_test(neighbours_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
