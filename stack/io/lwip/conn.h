@@ -94,7 +94,6 @@ struct llp_conn {
 	struct rx_window window; /* pcb/rx_window.c */
 	/* path.c */
 	uint16_t full_mss; /* EMSS that both ends agreed on; 0: not up, or no path to mind */
-	uint16_t suspect;  /* octets of a segment that may be too long for its path; 0: none */
 	uw_status icmp;	   /* while connecting: what routers or the peer said; UW_OK: nothing */
 };
 

@@ -101,11 +101,11 @@ struct edge {
 	/* connections of the frames that come next: upcoming[upcoming_at] to [upcoming_n - 1] */
 	const struct llp_conn *upcoming[EDGE_UPCOMING];
 	unsigned upcoming_at, upcoming_n;
-	struct pmtu_table paths; /* path.c */
+	struct pmtu_table paths; /* path.c, path_mtu.c */
+	bool paths_changed;	 /* segments are to be fitted to them */
 	/* neighbour.c: the neighbours that were asked again last. That many may be asked in a
 	 * second, each of them once. */
 	struct edge_asked asked[EDGE_ASKED];
-	bool suspects; /* a connection has llp_conn.suspect set */
 };
 /* Hidden, or position-independent code would load its address from a table in each function. */
 extern struct edge edge __attribute__((visibility("hidden")));

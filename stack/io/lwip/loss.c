@@ -6,6 +6,7 @@
 
 #include "io/lwip/hooks.h"
 #include "io/lwip/loss_conn.h"
+#include "io/lwip/path_mtu.h"
 
 #include "io/lwip/pcb/private.h"
 
@@ -339,6 +340,9 @@ static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 	a.plain = is_plain(pcb, s->hdr, s->p);
 	if (a.n_blocks || a.plain)
 		conn_loss_cut(c);
+	if (edge.paths.n)
+		conn_path_acked(c, a.ack);
+	conn_loss_peer_window(k, SND_WND_SCALE(pcb, (tcpwnd_size_t)s->hdr->wnd));
 	k->delivered = k->loss.delivered;
 	loss_acked(&k->loss, &a, now());
 	k->delivered = k->loss.delivered - k->delivered;

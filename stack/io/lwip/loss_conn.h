@@ -12,6 +12,7 @@ struct conn_loss {
 	struct conn_loss *next, **link; /* with a timer; link NULL: not in the list */
 	uint64_t retry_us;		/* the link was full; 0: it was not */
 	uint64_t delivered;		/* octets, by the last ACK */
+	bool shut;			/* the peer's window was closed when it spoke last */
 	bool moved;			/* it moved SND.UNA: lwIP tells the user */
 	uint32_t dup_left, dup_right;	/* came twice: put into pcb->rcv_sacks; equal: nothing */
 	struct loss loss;
@@ -20,6 +21,8 @@ struct conn_loss {
 /* It has a deadline, perhaps another than before. */
 void conn_loss_watch(struct conn_loss *k);
 void conn_loss_retry(struct conn_loss *k);
+/* What its window is now, by a segment that came. */
+void conn_loss_peer_window(struct conn_loss *k, uint32_t window);
 /* Its deadline is over. May end the connection. */
 void conn_loss_due(struct conn_loss *k, uint64_t now_us);
 /* Send again what is to be, then what is new; tell the user if there is room. May end it. */

@@ -2,6 +2,7 @@
 /* What stack/loss wants sent: the lost again, probes, and the window for what is new. */
 #include "io/lwip/loss.h"
 #include "io/lwip/loss_conn.h"
+#include "io/lwip/path_mtu.h"
 
 #include "io/lwip/pcb/private.h"
 
@@ -163,15 +164,12 @@ static void probe(struct conn_loss *k, uint64_t now_us)
 	conn_tell(k->c, LLP_PROBE, 0);
 }
 
-/* RFC 4821 §7.7: after several timeouts without an answer. */
+/* RFC 4821 §7.7: after several timeouts without an answer. The repeats are cut for what is tried
+ * next. */
 static void suspect_path(const struct conn_loss *k)
 {
-	const struct sent *first = record_at(&k->loss.rec, k->loss.rec.first);
-
-	if (k->loss.rto.unanswered < BLACK_HOLE_TIMEOUTS || !record_count(&k->loss.rec))
-		return;
-	k->c->suspect = (uint16_t)first->len;
-	edge.suspects = true;
+	if (k->loss.rto.unanswered >= BLACK_HOLE_TIMEOUTS && record_count(&k->loss.rec))
+		conn_path_suspect(k->c, record_at(&k->loss.rec, k->loss.rec.first)->len);
 }
 
 /* lwIP gives a peer up after TCP_MAXRTX timeouts without an answer, which is 40 s. Who lets a
@@ -184,6 +182,18 @@ static u8_t count_for_lwip(unsigned timeouts, uint64_t longest_us)
 	if (timeouts >= TCP_MAXRTX + more)
 		return TCP_MAXRTX;
 	return (u8_t)LWIP_MIN(timeouts, TCP_MAXRTX - 1);
+}
+
+/* RFC 9293 §3.8.6.1: a peer that answers may keep its window closed for as long as it likes. It may
+ * have closed it in front of what was on its way, and refuse that (§3.8.6; ours does so for want of
+ * memory): the repeats are what asks then. When it opens, what it has refused goes at once. */
+void conn_loss_peer_window(struct conn_loss *k, uint32_t window)
+{
+	if (!window)
+		k->loss.rto.unanswered = 0;
+	else if (k->shut)
+		loss_path_up(&k->loss, now());
+	k->shut = !window;
 }
 
 void conn_loss_due(struct conn_loss *k, uint64_t now_us)

@@ -2,9 +2,9 @@
 #include "io/lwip/path.h"
 
 #include "io/lwip/loss.h"
+#include "io/lwip/path_mtu.h"
 #include "io/lwip/pcb/private.h"
 #include "io/route/icmp.h"
-#include "io/route/table.h"
 
 static uint64_t now(void)
 {
@@ -13,27 +13,10 @@ static uint64_t now(void)
 
 /* ---- segments fit the path ------------------------------------------------------------------- */
 
-static uint32_t path_mtu(const struct llp_conn *c)
-{
-	const struct io_link *l = c->el->io;
-	const struct pmtu_path *p = pmtu_find(&edge.paths, &c->flow.remote);
-	const struct route *r = l->routes ? route_find(l->routes, &c->flow.remote) : NULL;
-	uint32_t mtu = l->mtu;
-
-	if (r && r->mtu && r->mtu < mtu)
-		mtu = r->mtu;
-	return p && p->mtu < mtu ? p->mtu : mtu;
-}
-
-static uint32_t headers_of(const struct llp_conn *c)
-{
-	return (uw_ip_is_v4(&c->flow.remote) ? IP_HLEN : IP6_HLEN) + TCP_HLEN +
-	       (c->stamp.on ? STAMP_OCTETS : 0);
-}
-
 static void fit(struct llp_conn *c)
 {
-	uint32_t head = headers_of(c), mtu = LWIP_MAX(path_mtu(c), head + LLP_ROOM_LEAST);
+	uint32_t head = conn_path_headers(c),
+		 mtu = LWIP_MAX(conn_path_mtu(c), head + LLP_ROOM_LEAST);
 
 	c->pcb->mss = (u16_t)LWIP_MIN(mtu - head, c->full_mss);
 	if (c->loss)
@@ -92,7 +75,7 @@ static struct llp_conn *conn_meant(const struct icmp_error *e)
 /* RFC 1191 §5: a router that does not tell its MTU has 0 there. */
 static uint32_t told_mtu(const struct llp_conn *c, const struct icmp_error *e)
 {
-	uint32_t now_mtu = path_mtu(c);
+	uint32_t now_mtu = conn_path_mtu(c);
 
 	if (e->mtu)
 		return e->mtu;
@@ -104,7 +87,7 @@ static void too_big(struct llp_conn *c, const struct icmp_error *e)
 {
 	uint32_t mtu = told_mtu(c, e);
 
-	if (mtu < path_mtu(c)) {
+	if (mtu < conn_path_mtu(c)) {
 		lower(c, mtu);
 		edge.cfg.stats->tcp_path_shorter++;
 	}
@@ -142,44 +125,12 @@ bool edge_icmp_in(const struct io_frame *f)
 	return true;
 }
 
-/* ---- black holes ------------------------------------------------------------------------------
- */
-
-/* RFC 4821 §7.7, RFC 8899 §4.3: long packets vanish, and no router says so: shorter ones are tried.
- */
-static void suspect(struct llp_conn *c)
-{
-	uint32_t old = path_mtu(c), mtu = pmtu_below(old, uw_ip_is_v4(&c->flow.remote));
-	uint32_t sent = c->suspect + headers_of(c);
-
-	c->suspect = 0;
-	if (mtu >= old || !is_up(c) || sent <= mtu)
-		return;
-	lower(c, mtu);
-	edge.cfg.stats->tcp_black_holes++;
-	if (c->loss && c->end == CONN_ON)
-		conn_loss_too_big(c);
-}
-
-static struct llp_conn *next_suspect(void)
-{
-	for (struct llp_conn *c = edge.conns; c; c = c->next) {
-		if (c->suspect)
-			return c;
-	}
-	return NULL;
-}
-
 void edge_path_timer(void)
 {
-	struct llp_conn *c;
+	bool other = edge.paths_changed;
 
-	while (edge.suspects) {
-		c = next_suspect(); /* whoever is helped may end others */
-		edge.suspects = c;
-		if (c)
-			suspect(c);
-	}
-	if (edge.paths.n && pmtu_expire(&edge.paths, now()))
+	edge.paths_changed = false;
+	other |= edge.paths.n && pmtu_expire(&edge.paths, now());
+	if (other)
 		fit_all(NULL);
 }

@@ -14,7 +14,7 @@ void conn_path_begin(struct llp_conn *c);
 /* A frame came. True: it was an ICMP error, and there is nothing more to do with it. May end a
  * connection. */
 bool edge_icmp_in(const struct io_frame *f);
-/* Often: forget paths that are too old, and try shorter packets where long ones vanish. */
+/* Often: segments fit the paths as they are known now; those known for too long are forgotten. */
 void edge_path_timer(void);
 /* The link's MTU or its routes have changed. */
 void edge_path_changed(void);

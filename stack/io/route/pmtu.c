@@ -105,3 +105,91 @@ uint32_t pmtu_below(uint32_t mtu, bool v4)
 	}
 	return least;
 }
+
+/* ---- guesses ------------------------------------------------------------------------------- */
+
+static struct pmtu_path *entry_of(struct pmtu_table *t, const struct uw_ip *to)
+{
+	struct pmtu_path *p = &t->path[first_place(to)];
+
+	for (unsigned i = 0; i < WAYS; i++) {
+		if (!is_free(&p[i]) && uw_ip_eq(&p[i].to, to))
+			return &p[i];
+	}
+	return NULL;
+}
+
+static void enter(struct pmtu_table *t, struct pmtu_path *p, enum pmtu_state state, uint32_t mtu,
+		  uint64_t now_us)
+{
+	p->state = state;
+	p->mtu = mtu;
+	p->since_us = now_us;
+	p->until_us = now_us + PMTU_LIFE_US;
+	summarize(t);
+}
+
+/* The next size down; of one that was tried the size that went through. */
+static uint32_t next_guess(const struct pmtu_path *p, uint32_t mtu, bool v4)
+{
+	return p && p->state == PMTU_TRIED ? p->passed : pmtu_below(mtu, v4);
+}
+
+uint32_t pmtu_guess(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, uint32_t octets,
+		    uint64_t now_us)
+{
+	struct pmtu_path *p = entry_of(t, to);
+	uint32_t next = next_guess(p, mtu, uw_ip_is_v4(to));
+	bool tried = p && p->state == PMTU_TRIED;
+
+	if (p && p->state == PMTU_GUESSED)
+		p->again = false; /* this size vanishes, too */
+	if (next >= mtu || octets <= next)
+		return mtu;
+	if (!p || p->state == PMTU_KNOWN) {
+		bool told = p;
+
+		pmtu_set(t, to, next, now_us);
+		p = entry_of(t, to);
+		p->before = mtu;
+		p->told = told;
+	}
+	p->again = tried;
+	enter(t, p, PMTU_GUESSED, next, now_us);
+	return p->mtu;
+}
+
+/* Back to what it was before the guess. */
+static void forget_guess(struct pmtu_table *t, struct pmtu_path *p, uint64_t now_us)
+{
+	bool told = p->told;
+
+	if (told)
+		enter(t, p, PMTU_KNOWN, p->before, now_us);
+	else
+		*p = (struct pmtu_path){ 0 };
+	summarize(t);
+}
+
+bool pmtu_acked(struct pmtu_table *t, const struct uw_ip *to, const struct pmtu_packet *p,
+		uint64_t now_us)
+{
+	struct pmtu_path *at = entry_of(t, to);
+
+	if (!at || at->state == PMTU_KNOWN || p->sent_us < at->since_us)
+		return false;
+	if (at->state == PMTU_TRIED) {
+		if (p->once && p->octets > at->passed)
+			forget_guess(t, at, now_us);
+		return false;
+	}
+	if (p->octets < at->mtu)
+		return false;
+	if (at->again) {
+		enter(t, at, PMTU_KNOWN, at->mtu, now_us);
+		return false;
+	}
+	at->passed = at->mtu;
+	enter(t, at, PMTU_TRIED, at->before, now_us);
+	return true;
+}

@@ -16,11 +16,32 @@
 #define PMTU_MIN_4 552u
 #define PMTU_MIN_6 1280u /* RFC 8201 §4 */
 
+enum pmtu_state {
+	PMTU_KNOWN,   /* a router told it, or it was guessed and has been tried */
+	PMTU_GUESSED, /* longer packets seem to vanish, but perhaps all do */
+	PMTU_TRIED,   /* packets go through again: is it the longer ones as well? */
+};
+
 struct pmtu_path {
 	struct uw_ip to; /* the any address: the entry is free */
 	uint32_t mtu;
 	uint64_t until_us;
 	bool fragment; /* IPv4: the path takes less than mtu, so routers may cut */
+
+	enum pmtu_state state;
+	/* of one that is not known */
+	bool again;	   /* guessed: it went through before, when longer ones did not */
+	bool told;	   /* the size from before the guess was a router's */
+	uint32_t before;   /* that size */
+	uint32_t passed;   /* tried: a size that went through */
+	uint64_t since_us; /* when it was guessed or tried */
+};
+
+/* An acknowledged packet: its length, when it was sent last, and whether that was once. */
+struct pmtu_packet {
+	uint32_t octets;
+	uint64_t sent_us;
+	bool once;
 };
 
 struct pmtu_table {
@@ -36,6 +57,17 @@ const struct pmtu_path *pmtu_find(const struct pmtu_table *t, const struct uw_ip
 /* A packet of mtu octets is known to be the longest, at the time now_us. Without a free place the
  * oldest entry of those that share it is replaced. */
 void pmtu_set(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, uint64_t now_us);
+/* Packets that long vanish in a row, and no router says so (RFC 4821 §7.7, RFC 8899 §4.3). mtu: of
+ * the path until now. Returns what it is from now on: less, or the same if they are no longer than
+ * the next smaller size. A path that is dead for a while looks the same, so it is a guess, which
+ * pmtu_acked judges. */
+uint32_t pmtu_guess(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, uint32_t octets,
+		    uint64_t now_us);
+/* A packet arrived. If it is the first of a guessed size, the size from before is tried: packets of
+ * that size vanish again, or the guess was wrong and is forgotten. True: the path's MTU is another
+ * now. */
+bool pmtu_acked(struct pmtu_table *t, const struct uw_ip *to, const struct pmtu_packet *p,
+		uint64_t now_us);
 /* Forget what is too old. True: something was. */
 bool pmtu_expire(struct pmtu_table *t, uint64_t now_us);
 

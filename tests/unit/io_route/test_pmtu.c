@@ -87,6 +87,90 @@ static void the_next_size(void **state)
 	assert_int_equal(pmtu_below(100, true), PMTU_MIN_4);
 }
 
+static bool acked(const struct uw_ip *to, uint32_t octets, bool once, uint64_t us)
+{
+	return pmtu_acked(&t, to, &(struct pmtu_packet){ octets, us, once }, us);
+}
+
+/* RFC 4821 §7.7: a path that was dead for a while looks like one that takes short packets alone. */
+static void a_wrong_guess_is_forgotten(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1492, 1), 1500); /* it is short already */
+	assert_int_equal(t.n, 0);
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1500, 1), 1492);
+	assert_int_equal(pmtu_guess(&t, &a, 1492, 1500, 2), 1280);
+	assert_false(acked(&a, 1500, false, 1)); /* sent before that */
+	assert_false(acked(&a, 100, true, 3));	 /* says nothing */
+	assert_true(acked(&a, 1500, false, 3));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1500);
+	assert_false(acked(&a, 1280, true, 4));
+	assert_int_equal(t.n, 1);
+	assert_false(acked(&a, 1500, true, 4));
+	assert_int_equal(t.n, 0);
+}
+
+static void a_right_guess_is_kept(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	pmtu_guess(&t, &a, 1500, 1500, 1);
+	pmtu_guess(&t, &a, 1492, 1500, 2);
+	assert_true(acked(&a, 1500, false, 3));
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1500, 4), 1280); /* not by way of 1492 */
+	assert_false(acked(&a, 1500, false, 5));
+	assert_false(acked(&a, 1500, true, 6));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1280);
+	assert_false(pmtu_expire(&t, 4 + PMTU_LIFE_US));
+	assert_true(pmtu_expire(&t, 5 + PMTU_LIFE_US));
+}
+
+/* What went through once may not the next time: then it was no proof. */
+static void a_size_that_vanishes_later_is_a_guess_again(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	pmtu_guess(&t, &a, 1500, 1500, 1);
+	assert_true(acked(&a, 1500, false, 2));
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1500, 3), 1492);
+	assert_int_equal(pmtu_guess(&t, &a, 1492, 1500, 4), 1280);
+	assert_true(acked(&a, 1500, false, 5));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1500);
+	/* also at the least of all, which cannot become less */
+	for (uint32_t mtu = 1500; mtu > PMTU_MIN_4;)
+		mtu = pmtu_guess(&t, &a, mtu, 1500, 6);
+	assert_true(acked(&a, 1500, false, 7));
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1500, 8), PMTU_MIN_4);
+	assert_int_equal(pmtu_guess(&t, &a, PMTU_MIN_4, 1500, 9), PMTU_MIN_4);
+	assert_true(acked(&a, 1500, false, 10));
+}
+
+/* What a router told stays, whatever was guessed below it. */
+static void what_was_told_stays(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	pmtu_set(&t, &a, 1400, 0);
+	assert_false(acked(&a, 1400, true, 1));
+	assert_int_equal(pmtu_guess(&t, &a, 1400, 1400, 1), 1280);
+	assert_true(acked(&a, 1400, false, 2));
+	assert_false(acked(&a, 1400, true, 3));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1400);
+	pmtu_guess(&t, &a, 1400, 1400, 4);
+	pmtu_set(&t, &a, 1300, 5); /* ... and takes a guess's place */
+	assert_false(acked(&a, 1300, true, 6));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1300);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +179,10 @@ int main(void)
 		cmocka_unit_test(more_than_there_is_room_for),
 		cmocka_unit_test(the_least),
 		cmocka_unit_test(the_next_size),
+		cmocka_unit_test(a_wrong_guess_is_forgotten),
+		cmocka_unit_test(a_right_guess_is_kept),
+		cmocka_unit_test(a_size_that_vanishes_later_is_a_guess_again),
+		cmocka_unit_test(what_was_told_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Paths and peers that take nothing for a while: what is remembered of it, and who ends. */
+#include "bed.h"
+
+#include "io/lwip/conn.h"
+
+#define PORT   7000u
+#define SECOND 1000000u
+#define STEP   10000u
+
+static int up(void **state)
+{
+	(void)state;
+	bed_open_network();
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void acknowledge(struct bed_peer *p, uint32_t ack)
+{
+	p->ack = ack;
+	bed_segment(p, 0, 0, ACK);
+	bed_pass(1); /* segments are fitted to the path with the next round of timers */
+}
+
+/* ---- a closed window --------------------------------------------------------------------- */
+
+/* Whatever was sent since is answered: nothing new, and no window. */
+static void refuse(struct bed_peer *p, unsigned *since)
+{
+	if (bed.sent == *since)
+		return;
+	p->window = 0;
+	bed_segment(p, 0, 0, ACK);
+	*since = bed.sent;
+}
+
+/* RFC 9293 §3.8.6.1: "the sending TCP peer must allow the connection to stay open", also where the
+ * window was closed in front of octets that were on their way (§3.8.6). */
+static void a_peer_that_refuses_is_no_silent_one(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned since = bed.sent;
+
+	(void)state;
+	bed_send_full(&p, 3);
+	for (unsigned i = 0; i < 300 * SECOND / STEP; i++) {
+		refuse(&p, &since);
+		bed_pass(STEP);
+	}
+	assert_false(p.user->closed);
+	/* It opens: the peer need not wait for the next repeat, which is 8 s away. */
+	since = bed.sent;
+	p.window = 65535;
+	bed_segment(&p, 0, 0, ACK);
+	bed_pass(STEP);
+	assert_non_null(bed_last(PORT, since));
+	assert_int_equal(bed_last(PORT, since)->n, BED_MSS);
+}
+
+/* ... and one that does not answer is. */
+static void a_silent_peer_is_given_up(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned since = bed.sent;
+
+	(void)state;
+	bed_send_full(&p, 3);
+	for (unsigned i = 0; i < 10 * SECOND / STEP; i++) {
+		refuse(&p, &since);
+		bed_pass(STEP);
+	}
+	assert_false(p.user->closed);
+	bed_pass(100 * SECOND);
+	assert_true(p.user->closed);
+}
+
+/* ---- the path ---------------------------------------------------------------------------- */
+
+/* The user sends, and packets of at most `most` octets of TCP arrive, in order, until all of it is
+ * acknowledged. */
+static void send_through(struct bed_peer *p, unsigned n, size_t most)
+{
+	const uint32_t end = p->ack + (uint32_t)bed_send_full(p, n) * n;
+	unsigned at = bed.sent - n;
+
+	for (unsigned i = 0; p->ack != end; i++) {
+		assert_true(i < 100 * SECOND / STEP);
+		for (; at < bed.sent; at++) {
+			const struct bed_seg *s = &bed.out[at % BED_OUT];
+
+			if (s->dport == PORT && s->n <= most && s->seq == p->ack)
+				acknowledge(p, p->ack + (uint32_t)s->n);
+		}
+		if (p->ack != end)
+			bed_pass(STEP);
+	}
+}
+
+static size_t segment(struct bed_peer *p)
+{
+	size_t n = bed_send_full(p, 1);
+
+	acknowledge(p, p->ack + (uint32_t)n);
+	return n;
+}
+
+/* A path that is dead for some seconds looks like one that takes short packets only (RFC 4821
+ * §7.7). When it lives again they are as long as before. */
+static void a_dead_path_does_not_become_a_short_one(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	bed_send_full(&p, 2);
+	bed_pass(4 * SECOND);
+	assert_true(bed.stats.tcp_black_holes > 0);
+	acknowledge(&p, p.ack + 2 * BED_MSS);
+	assert_int_equal(segment(&p), BED_MSS);
+	assert_int_equal(edge.paths.n, 0);
+	/* Also if it is dead again, and again. */
+	for (unsigned i = 0; i < 5; i++) {
+		bed_send_full(&p, 2);
+		bed_pass(4 * SECOND);
+		acknowledge(&p, p.ack + 2 * BED_MSS);
+	}
+	assert_int_equal(segment(&p), BED_MSS);
+	assert_int_equal(edge.paths.n, 0);
+}
+
+/* One that really takes short ones only is found out, tried once more, and believed then. */
+static void a_black_hole_is_remembered(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	uint64_t holes, start;
+
+	(void)state;
+	send_through(&p, 1, 1240);
+	send_through(&p, 1, 1240);
+	assert_int_equal(segment(&p), 1240);
+	holes = bed.stats.tcp_black_holes;
+	start = bed.now_us;
+	for (unsigned i = 0; i < 20; i++)
+		send_through(&p, 1, 1240);
+	assert_int_equal(bed.stats.tcp_black_holes, holes);
+	assert_in_range(bed.now_us - start, 0, SECOND);
+	bed_pass(601 * (uint64_t)SECOND);
+	assert_int_equal(segment(&p), BED_MSS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_peer_that_refuses_is_no_silent_one, up, down),
+		cmocka_unit_test_setup_teardown(a_silent_peer_is_given_up, up, down),
+		cmocka_unit_test_setup_teardown(a_dead_path_does_not_become_a_short_one, up, down),
+		cmocka_unit_test_setup_teardown(a_black_hole_is_remembered, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
