@@ -81,6 +81,7 @@
 	X(conn_silent_dropped) \
 	X(conn_stalled) \
 	X(conn_silent_refused) \
+	X(conn_host_refused) \
 	X(post_inline) \
 	X(post_ring) \
 	X(drive_app) \

@@ -57,6 +57,8 @@ void conn_enter(struct conn *c, enum conn_state to)
 	}
 	if (to != CONN_STARTING)
 		silent_remove(c);
+	if (to == CONN_ENDED)
+		silent_leave(c);
 	if (to == CONN_STREAMING || to == CONN_ENDED)
 		order_done(c);
 	if (c->state != to)

@@ -81,6 +81,7 @@ struct conn {
 	uint8_t rnr;	       /* enum rnr_state */
 	uint8_t nudges;	       /* how often something was sent to a silent peer */
 	bool is_silent;	       /* silent.h: in that group */
+	bool of_host;	       /* silent.h: counts among its host's connections, of that group */
 	uint8_t silent_group;
 	struct conn *silent_next, *silent_prev;
 	/* initiator: list conn_domain.order_first, under its lock; order_link NULL: not in it */

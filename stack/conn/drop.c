@@ -21,6 +21,7 @@ void conn_free(struct conn *c)
 		c->user->freed(c);
 	conn_drop(c);
 	conn_leave_lists(c);
+	silent_leave(c);
 	deadline_clear(&c->stack->timers, &c->timer);
 	if (c->borrowed_port)
 		ports_give_back(c->stack->domain, c->borrowed_port,

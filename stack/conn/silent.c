@@ -29,6 +29,11 @@ bool silent_has_room(struct stack *s, const struct uw_ip *host, struct conn **gi
 	struct conn *oldest = s->silent.group[g].first;
 
 	*gives_way = NULL;
+	if (s->domain->cfg->conns_per_host &&
+	    s->silent.group[g].all >= s->domain->cfg->conns_per_host) {
+		s->sched.stats.conn_host_refused++;
+		return false;
+	}
 	if (!limit || s->silent.group[g].n < limit)
 		return true;
 	if (stack_now_us(s) - oldest->since_us < LONG_US) {
@@ -45,7 +50,8 @@ void silent_add(struct conn *c)
 	unsigned g = group_of(c->stack, &c->remote);
 	struct conn *last = c->stack->silent.group[g].last;
 
-	c->is_silent = true;
+	c->is_silent = c->of_host = true;
+	c->stack->silent.group[g].all++;
 	c->silent_group = (uint8_t)g;
 	c->silent_next = NULL;
 	c->silent_prev = last;
@@ -73,4 +79,12 @@ void silent_remove(struct conn *c)
 	else
 		t->group[c->silent_group].last = c->silent_prev;
 	t->group[c->silent_group].n--;
+}
+
+void silent_leave(struct conn *c)
+{
+	silent_remove(c);
+	if (c->of_host)
+		c->stack->silent.group[c->silent_group].all--;
+	c->of_host = false;
 }

@@ -22,6 +22,7 @@ struct silent {
 	struct {
 		struct conn *first, *last; /* the oldest first */
 		unsigned n;
+		unsigned all; /* connections that its hosts have begun, silent or not */
 	} group[SILENT_GROUPS];
 	uint64_t key[2]; /* key[1] 0: not drawn yet */
 };
@@ -32,5 +33,7 @@ bool silent_has_room(struct stack *s, const struct uw_ip *host, struct conn **gi
 void silent_add(struct conn *c);
 /* c speaks, or ends. */
 void silent_remove(struct conn *c);
+/* c, which counted, ends. */
+void silent_leave(struct conn *c);
 
 #endif

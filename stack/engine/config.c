@@ -25,6 +25,7 @@ static void defaults(struct uw_config *c)
 	c->rnr_ms = 10000;
 	c->keepalive_ms = 4000;
 	c->silent_per_host = 2048;
+	c->conns_per_host = 12288;
 	c->dad_ms = 200;
 	c->rc_wait_ms = 60000;
 	c->stat = true;
@@ -249,6 +250,7 @@ int uw_config_from_env(struct uw_config *c)
 		{ "UWARP_SPEAK_FIRST_MS", 0, 600000, &c->speak_first_ms },
 		{ "UWARP_KEEPALIVE_MS", 0, 86400000, &c->keepalive_ms },
 		{ "UWARP_SILENT_PER_HOST", 0, 1000000, &c->silent_per_host },
+		{ "UWARP_CONNS_PER_HOST", 0, 1000000, &c->conns_per_host },
 		{ "UWARP_DAD_MS", 0, 60000, &c->dad_ms },
 		{ "UWARP_RC_WAIT_MS", 10, 86400000, &c->rc_wait_ms },
 	};

@@ -26,6 +26,7 @@ static const char *const names[] = {
 	"UWARP_RNR_MS",
 	"UWARP_KEEPALIVE_MS",
 	"UWARP_SILENT_PER_HOST",
+	"UWARP_CONNS_PER_HOST",
 	"UWARP_DAD_MS",
 	"UWARP_VLAN",
 	"UWARP_RC_WAIT_MS",

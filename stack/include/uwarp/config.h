@@ -102,6 +102,9 @@ struct uw_config {
 	/* Connections of one host on one stack that have said nothing yet; 0: no limit; default
 	 * 2048 */
 	unsigned silent_per_host;
+	/* Connections that one host may have begun on one stack; 0: no limit; default 12288, of the
+	 * 16384 that the transport raw has room for */
+	unsigned conns_per_host;
 	/* A responder sends nothing before the first FPDU of the initiator (RFC 5044 §7.1.2). If
 	 * not 0 and the initiator did not ask for peer-to-peer, the responder may send after this
 	 * time; default 0 */

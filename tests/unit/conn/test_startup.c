@@ -481,6 +481,34 @@ static void who_speaks_does_not_count(void **state)
 	close_bench(b);
 }
 
+/* RFC 5042 §6.4.1: one host leaves room for others, whatever it says. Those that ended do not
+ * count, nor other processes of this machine. */
+static void one_host_gets_its_share_of_connections(void **state)
+{
+	struct bench *b = open_bench(4, 4);
+	const struct uw_stats *stats = &b->w->stack[0].s.sched.stats;
+	struct conn *c;
+
+	(void)state;
+	b->w->cfg.conns_per_host = 2;
+	c = comes_from(b, 1);
+	assert_non_null(comes_from(b, 1));
+	silent_remove(c); /* it has spoken */
+	assert_null(comes_from(b, 1));
+	assert_int_equal(stats->conn_host_refused, 1);
+	assert_int_equal(stats->conn_silent_refused, 0);
+	assert_non_null(comes_from(b, 2));
+	conn_llp_user.closed(c, UW_E_LLP_CLOSED);
+	assert_non_null(comes_from(b, 1));
+	assert_null(comes_from(b, 1));
+	b->w->stack[0].link[0].flags = IO_P2P;
+	assert_non_null(comes_from(b, 1));
+	b->w->stack[0].link[0].flags = 0;
+	b->w->cfg.conns_per_host = 0; /* no limit */
+	assert_non_null(comes_from(b, 1));
+	close_bench(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,6 +529,7 @@ int main(void)
 		cmocka_unit_test(a_rejection_is_told),
 		cmocka_unit_test(one_host_gets_its_share_of_silence),
 		cmocka_unit_test(who_speaks_does_not_count),
+		cmocka_unit_test(one_host_gets_its_share_of_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
