@@ -12,10 +12,10 @@ import subprocess
 import sys
 import time
 
-from harness import Failed, Skipped, check, need, read_bytes, wait_until
+from harness import Failed, Skipped, check, made, need, read_bytes, wait_until
 from pairs import sweep
 
-COUNT = os.environ.get("UWARP_PROGRAMS_COUNT", "")
+COUNT = made("UWARP_PROGRAMS_COUNT", "programs-count")
 HALF_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "half_peer.py")
 LINE = re.compile(
     r"conn \d+: sent (?P<sent>\d+) ok (?P<ok>\d+) failed (?P<failed>\d+) flushed (?P<flushed>\d+) received \d+ recvs (?P<recvs>\d+) "
@@ -449,7 +449,7 @@ class ClockSteps(Case):
                 check(not line["failed"], f"{p.role}: {line}")
 
 
-STEPS = os.environ.get("UWARP_PROGRAMS_STEPS", "")
+STEPS = made("UWARP_PROGRAMS_STEPS", "libprograms-steps.so")
 MEMIF = [
     Kills("kills at random moments"),
     Ends("the peer closes"),

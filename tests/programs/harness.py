@@ -52,6 +52,13 @@ def need(program):
     return path
 
 
+def made(variable, name):
+    """Path of a program of ours: as Meson names it in the environment, or in the build tree if it is there; else ""."""
+    build = os.environ.get("UWARP_BUILD_DIR", os.path.join(ROOT, "build"))
+    path = os.path.join(os.path.abspath(build), "tests", "programs", name)
+    return os.environ.get(variable) or (path if os.path.exists(path) else "")
+
+
 def kernel_listens(port):
     """Is there a kernel TCP socket here that listens on it?"""
     text = read_bytes("/proc/net/tcp") + read_bytes("/proc/net/tcp6")

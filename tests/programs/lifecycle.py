@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 
-from harness import Skipped, check
+from harness import Skipped, check, made
 from pairs import run_pair, sweep, until_connected
 
-SELF = os.environ.get("UWARP_PROGRAMS_SELF", "")
-FORKS = os.environ.get("UWARP_PROGRAMS_FORKS", "")
-ADDRESS = os.environ.get("UWARP_PROGRAMS_ADDRESS", "")
+SELF = made("UWARP_PROGRAMS_SELF", "programs-self")
+FORKS = made("UWARP_PROGRAMS_FORKS", "programs-forks")
+ADDRESS = made("UWARP_PROGRAMS_ADDRESS", "programs-address")
 # What a peer's death may take to be noticed and to be acted upon, on a busy machine.
 NOTICED = 8.0
 

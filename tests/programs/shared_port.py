@@ -10,11 +10,11 @@ import subprocess
 import time
 
 import hostile_client
-from harness import ROOT, Failed, Skipped, check, kernel_listens
+from harness import ROOT, Failed, Skipped, check, kernel_listens, made
 from bench.process import die_with_parent, wait_until
 from lifecycle import until_busy_client
 
-MESH = os.environ.get("UWARP_PROGRAMS_MESH", "")
+MESH = made("UWARP_PROGRAMS_MESH", "programs-mesh")
 SERVER, CLIENT = "rping -s -P -p {port} -V -S 2000", "rping -c -a {{server}} -p {port} -V -S 2000"
 # What a connection's end may take to be noticed, on a busy machine; what a new one may take.
 NOTICED, AGAIN = 8.0, 15.0
