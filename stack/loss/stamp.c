@@ -43,18 +43,19 @@ static bool is_recent(const struct stamp *s, const struct stamp_segment *seg)
 	return seq_leq(seg->seq, s->last_ack) && seq_leq(seg->rcv_nxt, seg->seq + seg->octets);
 }
 
-bool stamp_take(struct stamp *s, const struct stamp_segment *seg, uint64_t now_us, bool *answer)
+bool stamp_accepts(const struct stamp *s, const struct stamp_segment *seg, uint64_t now_us,
+		   bool *answer)
 {
-	*answer = seg->stamped;
-	if (!seg->stamped) /* §3.2: dropped in silence */
-		return false;
-	if (is_old(s, seg->value, now_us))
-		return false;
-	if (is_recent(s, seg)) {
-		s->recent = seg->value;
-		s->recent_us = now_us;
-	}
-	return true;
+	*answer = seg->stamped; /* §3.2: dropped in silence */
+	return seg->stamped && !is_old(s, seg->value, now_us);
+}
+
+void stamp_take(struct stamp *s, const struct stamp_segment *seg, uint64_t now_us)
+{
+	if (!seg->stamped || !is_recent(s, seg))
+		return;
+	s->recent = seg->value;
+	s->recent_us = now_us;
 }
 
 uint64_t stamp_rtt(const struct stamp *s, uint32_t echo, uint64_t now_us)

@@ -35,9 +35,12 @@ void stamp_begin(struct stamp *s, uint32_t value, uint64_t now_us);
 uint32_t stamp_now(const struct stamp *s, uint64_t now_us);
 /* Write the option with its NOPs: STAMP_OCTETS octets. */
 void stamp_put(const struct stamp *s, uint64_t now_us, uint8_t *out);
-/* Take the segment, which is no RST (§5.2), and remember its TSval where §4.3 asks for it. False:
- * it is to be dropped. With *answer it is answered by an ACK. */
-bool stamp_take(struct stamp *s, const struct stamp_segment *seg, uint64_t now_us, bool *answer);
+/* May the segment, which is no RST (§5.2), come in? False: it is to be dropped. With *answer it is
+ * answered by an ACK. */
+bool stamp_accepts(const struct stamp *s, const struct stamp_segment *seg, uint64_t now_us,
+		   bool *answer);
+/* One that did, and is known to be undamaged: its TSval is remembered where §4.3 asks for it. */
+void stamp_take(struct stamp *s, const struct stamp_segment *seg, uint64_t now_us);
 /* The round trip that TSecr tells of, RFC 7323 §4.1, microseconds; 0: too short for the clock, or
  * the echo is not of ours. */
 uint64_t stamp_rtt(const struct stamp *s, uint32_t echo, uint64_t now_us);

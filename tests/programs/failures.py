@@ -236,6 +236,7 @@ class LinkDown(Case):
     def play(self):
         server, client = self.pair(f"-p 1000 {self.more}", self.more)
         time.sleep(0.3)
+        full = self.segment(client)
         self.cable("down")
         time.sleep(self.seconds)
         check(client.poll() is None and not lines(client), "the client has ended")
@@ -247,16 +248,27 @@ class LinkDown(Case):
         print(f"    goes on {took * 1000:.0f} ms after the cable is back", flush=True)
         check(took < 1.0 + BUSY, f"it goes on only after {took:.1f} s")
         check(server.poll() is None, "the server has ended")
+        self.as_long_as(full, client)
+
+    def as_long_as(self, full, client):
+        """An outage is no path that takes short packets only (doc/adr/0028)."""
+        check(wait_until(lambda: self.segment(client) == full, 5), f"segments of {self.segment(client)} octets are left of {full}")
 
     def cable(self, how):
         self.stage.link.ip_do("client", f"link set {self.stage.link.ends['client']} {how}")
 
-    def acked(self, program):
+    def tcp(self, program, name):
         from stat_cases import TOOL, json
 
         r = subprocess.run([TOOL, "--json", str(program.pid)], env=self.stage.env, capture_output=True, text=True, timeout=30)
         answers = json.loads(r.stdout or "[]")
-        return max([c["tcp"]["delivered_bytes"] for a in answers for c in a["connections"]], default=0)
+        return max([c["tcp"][name] for a in answers for c in a["connections"]], default=0)
+
+    def acked(self, program):
+        return self.tcp(program, "delivered_bytes")
+
+    def segment(self, program):
+        return self.tcp(program, "mss")
 
 
 class NewMac(LinkDown):
@@ -324,6 +336,7 @@ class OutBetween(LinkDown):
     def play(self):
         blackout = {"UWARP_IMPAIR": f"blackout=3s+{self.seconds}s,dir=out"}
         server, client = self.pair(f"-p 1000 {self.more}", self.more, env=blackout)
+        full = self.segment(client)
         check(wait_until(lambda: self.stalls(client), 10), "nothing is lost")
         start = time.monotonic()
         before = self.acked(client)
@@ -332,6 +345,7 @@ class OutBetween(LinkDown):
         print(f"    goes on {took:.1f} s after it stood still, of which it was out for {self.seconds} s at most", flush=True)
         check(took <= 2 * self.seconds + BUSY, f"it goes on only after {took:.1f} s")
         check(client.poll() is None and server.poll() is None, "one has ended")
+        self.as_long_as(full, client)
 
     def stalls(self, client):
         """Nothing has been acknowledged for half a second."""

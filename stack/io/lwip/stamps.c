@@ -123,14 +123,12 @@ static bool from_network(void)
 	return false;
 }
 
-void conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
+static void take_syn(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 {
 	const uint8_t *options = (const uint8_t *)(s->hdr + 1);
 	struct loss_options opt;
 	struct llp_conn *c;
 
-	if (!wanted || !(TCPH_FLAGS(s->hdr) & TCP_SYN))
-		return;
 	if (pcb->state == LISTEN) {
 		syn = (struct loss_options){ 0 };
 		if (from_network())
@@ -144,6 +142,34 @@ void conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 	c->stamp.on = false;
 	if (opt.stamped)
 		stamp_begin(&c->stamp, opt.value, now());
+}
+
+/* lwIP has verified the checksum: a damaged value would let nothing in any more. */
+static void take_segment(const struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
+{
+	struct llp_conn *c = pcb->state == LISTEN ? NULL : conn_of(pcb);
+	struct loss_options opt;
+	struct stamp_segment seg;
+
+	if (!c || !c->stamp.on || TCPH_FLAGS(s->hdr) & TCP_RST)
+		return;
+	loss_options_read((const uint8_t *)(s->hdr + 1), s->optlen, &opt);
+	seg = (struct stamp_segment){ .stamped = opt.stamped,
+				      .value = opt.value,
+				      .seq = s->hdr->seqno,
+				      .octets = s->p->tot_len + !!(TCPH_FLAGS(s->hdr) & TCP_FIN),
+				      .rcv_nxt = pcb->rcv_nxt };
+	stamp_take(&c->stamp, &seg, now());
+}
+
+void conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
+{
+	if (!wanted)
+		return;
+	if (TCPH_FLAGS(s->hdr) & TCP_SYN)
+		take_syn(pcb, s);
+	else
+		take_segment(pcb, s);
 }
 
 void conn_stamp_half(struct llp_conn *c)
@@ -176,7 +202,7 @@ bool conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *an
 	loss_options_read(s->tcp + TCP_HLEN, s->options, &opt);
 	seg.stamped = opt.stamped;
 	seg.value = opt.value;
-	if (stamp_take(&c->stamp, &seg, now(), answer))
+	if (stamp_accepts(&c->stamp, &seg, now(), answer))
 		return true;
 	edge.cfg.stats->tcp_rx_old++;
 	return false;

@@ -412,7 +412,7 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	uw_put32(ip + 12, from);
 	uw_put32(ip + 16, BED_OURS);
 	put_ip_sum(ip);
-	f->marks = IO_FRAME_SUM_GOOD;
+	f->marks = bed.damaged ? 0 : IO_FRAME_SUM_GOOD;
 	memcpy(ip + 20, p, n);
 	f->len = (uint32_t)(ETH + 20 + n);
 	llp_raw.input(&bed.link, f);

@@ -136,6 +136,21 @@ static void an_old_segment_is_dropped(void **state)
 	assert_true(p.user->closed);
 }
 
+/* RFC 9293 §3.1: a damaged segment is discarded, and so is what it says of the time: remembered, it
+ * would refuse all that comes for 24 days (RFC 7323 §5.5). */
+static void a_damaged_segment_changes_nothing(void **state)
+{
+	(void)state;
+	connect_stamped();
+	bed.damaged = true;
+	in(ACK, 0, "x", 1, clock_ms + (1u << 30));
+	bed.damaged = false;
+	assert_int_equal(p.user->got, 0);
+	in(ACK, 0, "x", 1, ++clock_ms);
+	assert_int_equal(p.user->got, 1);
+	assert_int_equal(bed.stats.tcp_rx_old, 0);
+}
+
 /* RFC 7323 §3.2 */
 static void a_segment_without_is_dropped_in_silence(void **state)
 {
@@ -285,6 +300,7 @@ static void a_probe_of_a_closed_window_has_the_right_octet(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(every_segment_has_it),
 	TEST(an_old_segment_is_dropped),
+	TEST(a_damaged_segment_changes_nothing),
 	TEST(a_segment_without_is_dropped_in_silence),
 	TEST(who_does_not_ask_gets_none),
 	cmocka_unit_test_setup_teardown(none_between_processes, up_between, down),
