@@ -198,6 +198,20 @@ static void grow(struct conn_loss *k)
 	free(old);
 }
 
+void conn_loss_rest(struct llp_conn *c)
+{
+	struct record *r = c->loss ? &c->loss->loss.rec : NULL;
+	struct sent *slot;
+
+	if (!r || record_count(r) || r->size == RECORD_FIRST)
+		return;
+	slot = malloc(RECORD_FIRST * sizeof(*slot));
+	if (!slot)
+		return;
+	free(r->slot);
+	record_init(r, slot, RECORD_FIRST);
+}
+
 /* ---- long segments ----------------------------------------------------------------------- */
 
 bool conn_loss_calm(const struct llp_conn *c, uint32_t emss)

@@ -53,6 +53,9 @@ void conn_loss_long(struct llp_conn *c, uint32_t cut);
 /* Cut all long ones into the segments of the wire, since something may be lost. Without memory they
  * stay. */
 void conn_loss_cut(struct llp_conn *c);
+/* Nothing was sent for long: what a large window needed is given back, 330 KB for 4 MiB in flight.
+ */
+void conn_loss_rest(struct llp_conn *c);
 /* Something was sent, or could not be. */
 void conn_loss_sent(struct llp_conn *c);
 

@@ -191,7 +191,7 @@ void conn_loss_peer_window(struct conn_loss *k, uint32_t window)
 {
 	if (!window)
 		k->loss.rto.unanswered = 0;
-	else if (k->shut)
+	else if (k->shut && k->loss.phase == LOSS_TIMEOUT)
 		loss_path_up(&k->loss, now());
 	k->shut = !window;
 }

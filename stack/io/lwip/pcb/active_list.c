@@ -15,6 +15,7 @@
  *   before that.
  */
 #include "io/lwip/conn.h"
+#include "io/lwip/loss.h"
 #include "io/lwip/pcb/private.h"
 
 /* ---- the list ----------------------------------------------------------------------------- */
@@ -237,6 +238,7 @@ static uint64_t limit_us(void)
 static void ask(struct llp_conn *c)
 {
 	c->pcb->tmr = tcp_ticks - keep_ticks(c) - 1;
+	conn_loss_rest(c);
 	conn_activate(c);
 }
 
