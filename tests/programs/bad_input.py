@@ -9,6 +9,7 @@ import sys
 
 from harness import UWARP_RUN, Failed, Skipped, check, need, wait_until
 from pairs import sweep, until_connected
+from pyverbs_cases import PYTHON, need_pyverbs
 
 WITHOUT_MEMFD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without_memfd.py")
 KERNEL_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_peer.py")
@@ -168,6 +169,34 @@ class NoProgram(Prepared):
         os.chmod(path, 0o755)
 
 
+# A QP of a type that the device has not.
+RAW_QP = """
+import pyverbs.enums as e
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPCap, QPInitAttr
+
+context = Context(name="uwarp0")
+cq = CQ(context, 4)
+QP(PD(context), QPInitAttr(qp_type=e.IBV_QPT_RAW_PACKET, scq=cq, rcq=cq, cap=QPCap()))
+"""
+
+
+class RawQp(Refused):
+    needs = []
+
+    def __init__(self, pattern):
+        super().__init__("pyverbs", "a raw packet QP", pattern)
+
+    def command(self, stage):
+        need_pyverbs()
+        path = os.path.join(stage.folder, "raw_qp.py")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(RAW_QP)
+        return f"{PYTHON} {path}"
+
+
 class InterfaceDown(Refused):
     def __call__(self, stage):
         try:
@@ -213,6 +242,7 @@ MEMIF = [
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: the link \S+ has no routers: leave --gateway and --route out", options=["--gateway", "127.0.0.9"]),
     Refused("ibv_ud_pingpong", "-g 0", r"^uwarp: UD and UC queue pairs need the transport raw",
             options=["--transport", "socket", "--identity", "roce"]),
+    RawQp(r"^uwarp: ibv_create_qp: uwarp0 has RC, UC and UD queue pairs; the program asked for another type"),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),
     Static("program", "(static)", r"^uwarp-run: .*/program: is statically linked.*link it dynamically", code=126),
     NoProgram("program", "(text)", r"^uwarp-run: .*/program: is neither an ELF program nor a script", code=126),

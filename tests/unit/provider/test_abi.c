@@ -115,10 +115,24 @@ static void every_version_registers_and_opens_a_device(void **state)
 	}
 }
 
+/* With one line, that names the copy and what is wrong with it. */
 static void an_older_version_is_refused(void **state)
 {
+	int was = dup(STDERR_FILENO), fd = memfd_create("stderr", MFD_CLOEXEC);
+	char said[512] = "", want[512];
+	ssize_t n;
+
 	(void)state;
+	assert_true(was >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 	assert_int_equal(run_child(NOT_A_VERSION), EXIT_NOT_REGISTERED);
+	n = pread(fd, said, sizeof(said) - 1, 0);
+	dup2(was, STDERR_FILENO);
+	close(was);
+	close(fd);
+	assert_true(n > 0);
+	snprintf(want, sizeof(want), "uwarp: no device for %s: it is older than rdma-core 36\n",
+		 files[NOT_A_VERSION]);
+	assert_string_equal(said, want);
 }
 
 static void the_oldest_table_is_as_in_its_driver_h(void **state)
