@@ -31,24 +31,38 @@
 /* The names that programs built for an old glibc are linked with. A sanitizer's library has names
  * of its own for these. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define old_xstat(version, path, st)   stat(path, st)
-#define old_xstat64(version, path, st) stat64(path, st)
-#define old_lxstat(version, path, st)  lstat(path, st)
-#define old_fxstat(version, fd, st)    fstat(fd, st)
+#define old_xstat(version, path, st)		      stat(path, st)
+#define old_xstat64(version, path, st)		      stat64(path, st)
+#define old_lxstat(version, path, st)		      lstat(path, st)
+#define old_fxstat(version, fd, st)		      fstat(fd, st)
+#define old_fxstatat(version, dir, path, st, flags)   fstatat(dir, path, st, flags)
+#define old_lxstat64(version, path, st)		      lstat64(path, st)
+#define old_fxstat64(version, fd, st)		      fstat64(fd, st)
+#define old_fxstatat64(version, dir, path, st, flags) fstatat64(dir, path, st, flags)
 #else
 #if defined(__x86_64__)
-#define OLD "GLIBC_2.2.5"
+#define OLD    "GLIBC_2.2.5"
+#define OLD_AT "GLIBC_2.4"
 #else
-#define OLD "GLIBC_2.17"
+#define OLD    "GLIBC_2.17"
+#define OLD_AT OLD
 #endif
 __asm__(".symver old_xstat,__xstat@" OLD);
 __asm__(".symver old_xstat64,__xstat64@" OLD);
 __asm__(".symver old_lxstat,__lxstat@" OLD);
 __asm__(".symver old_fxstat,__fxstat@" OLD);
+__asm__(".symver old_fxstatat,__fxstatat@" OLD_AT);
+__asm__(".symver old_lxstat64,__lxstat64@" OLD);
+__asm__(".symver old_fxstat64,__fxstat64@" OLD);
+__asm__(".symver old_fxstatat64,__fxstatat64@" OLD_AT);
 int old_xstat(int version, const char *path, struct stat *st);
 int old_xstat64(int version, const char *path, struct stat64 *st);
 int old_lxstat(int version, const char *path, struct stat *st);
 int old_fxstat(int version, int fd, struct stat *st);
+int old_fxstatat(int version, int dir, const char *path, struct stat *st, int flags);
+int old_lxstat64(int version, const char *path, struct stat64 *st);
+int old_fxstat64(int version, int fd, struct stat64 *st);
+int old_fxstatat64(int version, int dir, const char *path, struct stat64 *st, int flags);
 #endif
 
 #if defined(__x86_64__)
@@ -99,6 +113,15 @@ static void programs_of_an_old_glibc(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(old_fxstat(STAT_VERSION, fd, &st), 0);
 	is_node(&st);
+	assert_int_equal(old_fxstatat(STAT_VERSION, AT_FDCWD, NODE, &st, 0), 0);
+	is_node(&st);
+	assert_int_equal(old_lxstat64(STAT_VERSION, NODE, &st64), 0);
+	assert_true(S_ISCHR(st64.st_mode));
+	assert_int_equal(old_fxstat64(STAT_VERSION, fd, &st64), 0);
+	assert_true(S_ISCHR(st64.st_mode));
+	assert_int_equal(old_fxstatat64(STAT_VERSION, AT_FDCWD, NODE, &st64, AT_SYMLINK_NOFOLLOW),
+			 0);
+	assert_true(S_ISCHR(st64.st_mode));
 	assert_int_equal(old_xstat(STAT_VERSION, CLASS "/uwarp0/node_guid", &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	assert_int_equal(old_xstat(STAT_VERSION, "/proc/self/stat", &st), 0); /* not ours */
