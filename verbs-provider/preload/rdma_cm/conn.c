@@ -20,6 +20,28 @@ static in_port_t *port_of(struct sockaddr_storage *a)
 				       : &((struct sockaddr_in6 *)a)->sin6_port;
 }
 
+static bool wildcard_has(uint16_t ps, in_port_t port)
+{
+	bool has = false;
+
+	pthread_mutex_lock(&cm.lock);
+	for (uint32_t i = 0; i < cm.room && !has; i++) {
+		struct cm_id *o = cm.ids[i];
+
+		has = o && o->ps == ps && o->src.ss_family && cm_addr_is_any(&o->src) &&
+		      *port_of(&o->src) == port;
+	}
+	pthread_mutex_unlock(&cm.lock);
+	return has;
+}
+
+/* As Linux's rdma_cm says it (cma_check_port()): where either has a wildcard, EADDRNOTAVAIL. */
+static int port_is_taken(const struct cm_id *id, struct sockaddr_storage *addr)
+{
+	return cm_addr_is_any(addr) || wildcard_has(id->ps, *port_of(addr)) ? -EADDRNOTAVAIL
+									    : -EADDRINUSE;
+}
+
 /* The address stays the one that the program named (a wildcard, a loopback address); the port may
  * be the stack's choice. As with kernels, a loopback address is no device's: whoever looks for one
  * by an address (libfabric) finds it by an address that others know, too. An id of datagrams has
@@ -41,7 +63,7 @@ static int bind_to(struct cm_id *id, const void *addr)
 		if (!err)
 			err = id->api->ep_bind(id->ep, addr);
 		if (err)
-			return err;
+			return err == -EADDRINUSE ? port_is_taken(id, &src) : err;
 		cm_id_local_addr(id, src.ss_family, &chosen);
 		*port_of(&src) = *port_of(&chosen);
 	}
