@@ -11,7 +11,7 @@ int page_cache_open(struct page_cache *c, uint32_t size, uint64_t places)
 	if (!places)
 		return 0;
 	c->ways = places < CACHE_WAYS ? (uint32_t)places : CACHE_WAYS;
-	c->sets = (uint32_t)(places / c->ways);
+	c->sets = (uint32_t)page_places(places / c->ways);
 	places = (uint64_t)c->sets * c->ways;
 	c->number = calloc(places, sizeof(*c->number));
 	c->pages = aligned_alloc(64, places * size);
@@ -27,7 +27,7 @@ void page_cache_close(struct page_cache *c)
 /* The first place of its set. */
 static uint64_t set_of(const struct page_cache *c, uint64_t number)
 {
-	return number % c->sets * c->ways;
+	return (number & (c->sets - 1)) * c->ways;
 }
 
 /* Its place, or UINT64_MAX. */

@@ -23,7 +23,7 @@ struct page_cache {
 	uint8_t *pages;
 };
 
-/* 0 or -ENOMEM. */
+/* places: of which there are at least so many, the sets being a power of two. 0 or -ENOMEM. */
 int page_cache_open(struct page_cache *c, uint32_t size, uint64_t places);
 void page_cache_close(struct page_cache *c);
 

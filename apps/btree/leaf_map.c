@@ -11,7 +11,8 @@ int leaf_map_open(struct leaf_map *m, uint32_t size, uint64_t places)
 	/* a page of one piece is READ whole anyway */
 	if (!places || m->pieces == 1)
 		return 0;
-	m->places = places;
+	m->places = page_places(places);
+	places = m->places;
 	m->number = calloc(places, sizeof(*m->number));
 	m->first = malloc(places * m->pieces * sizeof(*m->first));
 	return m->number && m->first ? 0 : -ENOMEM;
@@ -24,22 +25,32 @@ void leaf_map_close(struct leaf_map *m)
 	memset(m, 0, sizeof(*m));
 }
 
+static uint64_t place_of(const struct leaf_map *m, uint64_t number)
+{
+	return number & (m->places - 1);
+}
+
 static bool has(const struct leaf_map *m, uint64_t number)
 {
-	return m->places && m->number[number % m->places] == number + 1;
+	return m->places && m->number[place_of(m, number)] == number + 1;
 }
 
 uint32_t leaf_map_find(const struct leaf_map *m, uint64_t number, uint64_t key)
 {
 	const uint64_t *first;
-	uint32_t i = 0;
+	uint32_t low = 0, n = m->pieces;
 
 	if (!has(m, number))
 		return WHOLE_PAGE;
-	first = m->first + number % m->places * m->pieces;
-	while (i + 1 < m->pieces && first[i + 1] <= key)
-		i++;
-	return i;
+	first = m->first + place_of(m, number) * m->pieces;
+	/* as in page_find() */
+	while (n > 1) {
+		uint32_t half = n / 2;
+
+		low += first[low + half] <= key ? half : 0;
+		n -= half;
+	}
+	return low;
 }
 
 void leaf_map_keep(struct leaf_map *m, uint64_t number, const struct page *leaf)
@@ -48,7 +59,7 @@ void leaf_map_keep(struct leaf_map *m, uint64_t number, const struct page *leaf)
 
 	if (!m->places)
 		return;
-	place = number % m->places;
+	place = place_of(m, number);
 	first = m->first + place * m->pieces;
 	m->number[place] = number + 1;
 	for (unsigned i = 0; i < m->pieces; i++) {
@@ -61,5 +72,5 @@ void leaf_map_keep(struct leaf_map *m, uint64_t number, const struct page *leaf)
 void leaf_map_drop(struct leaf_map *m, uint64_t number)
 {
 	if (has(m, number))
-		m->number[number % m->places] = 0;
+		m->number[place_of(m, number)] = 0;
 }

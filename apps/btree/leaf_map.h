@@ -20,7 +20,7 @@ struct leaf_map {
 	uint64_t *first;  /* of each place and piece; UINT64_MAX: the piece is empty */
 };
 
-/* size: octets of a page. 0 or -ENOMEM. */
+/* size: octets of a page; places: rounded up to a power of two. 0 or -ENOMEM. */
 int leaf_map_open(struct leaf_map *m, uint32_t size, uint64_t places);
 void leaf_map_close(struct leaf_map *m);
 

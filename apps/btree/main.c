@@ -155,8 +155,8 @@ static const char *wrong(const struct btree_options *o)
 {
 	struct keys k;
 
-	if (o->page < 256 || o->page > 65536 || o->page % (o->page < PAGE_PIECE ? 64 : PAGE_PIECE))
-		return "--page: from 256 to 64Ki, a multiple of 512, or of 64 below that";
+	if (o->page < 256 || o->page > 65536 || o->page % PAGE_PIECE)
+		return "--page: from 256 to 64Ki, a multiple of 256";
 	if (o->keys < o->common.threads || o->keys > 1ull << 40)
 		return "--keys: at least one for each thread";
 	if (o->cache > 1u << 20)

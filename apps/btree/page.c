@@ -8,10 +8,16 @@ static struct page_piece *piece_at(const struct page *p, unsigned number)
 	return (struct page_piece *)((const uint8_t *)p + (size_t)number * PAGE_PIECE);
 }
 
+/* The first item of that piece. */
+static unsigned first_of(unsigned number)
+{
+	return number ? (unsigned)(PAGE_FIRST + (number - 1) * PAGE_OTHER) : 0;
+}
+
 /* How many of a page's items are in that piece. */
 static unsigned items_in(unsigned count, unsigned number)
 {
-	unsigned before = number ? (unsigned)(PAGE_FIRST + (number - 1) * PAGE_OTHER) : 0;
+	unsigned before = first_of(number);
 	unsigned room = number ? (unsigned)PAGE_OTHER : (unsigned)PAGE_FIRST;
 
 	return count <= before ? 0 : count - before < room ? count - before : room;
@@ -70,33 +76,65 @@ bool page_is_whole(const struct page *p, uint32_t size)
 	return true;
 }
 
+static const struct page_item *items_of(const struct page *p, unsigned piece)
+{
+	return page_item(p, first_of(piece));
+}
+
+/* The last of n items, at least one, whose key is not above, or the first. Nobody can guess in
+ * which half it is, so a step chooses between values, and not between ways through the code. */
+static unsigned search(const struct page_item *item, unsigned n, uint64_t key)
+{
+	unsigned low = 0;
+
+	while (n > 1) {
+		unsigned half = n / 2;
+
+		low += item[low + half].key <= key ? half : 0;
+		n -= half;
+	}
+	return low;
+}
+
+/* The same of the first items of n pieces. */
+static unsigned search_pieces(const struct page *p, unsigned n, uint64_t key)
+{
+	unsigned low = 0;
+
+	while (n > 1) {
+		unsigned half = n / 2;
+		const struct page_piece *q = piece_at(p, low + half);
+
+		low += ((const struct page_item *)(q + 1))->key <= key ? half : 0;
+		n -= half;
+	}
+	return low;
+}
+
 int page_find(const struct page *p, uint64_t key)
 {
-	int low = 0, high = p->count;
+	const struct page_item *item;
+	unsigned piece, i;
 
-	while (low < high) {
-		int middle = (low + high) / 2;
-
-		if (page_item(p, (unsigned)middle)->key <= key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - 1;
+	if (!p->count)
+		return -1;
+	piece = search_pieces(p, 1 + page_piece_of(p->count - 1u), key);
+	item = items_of(p, piece);
+	i = search(item, items_in(p->count, piece), key);
+	return item[i].key <= key ? (int)(first_of(piece) + i) : -1;
 }
 
 static enum piece_answer look_up(const struct page_item *item, unsigned n, uint64_t key,
 				 uint64_t *value)
 {
-	unsigned i = 0;
+	unsigned i = n ? search(item, n, key) : 0;
 
-	while (i < n && item[i].key < key)
-		i++;
-	if (i < n && item[i].key == key) {
-		*value = item[i].value;
-		return PIECE_HAS;
-	}
-	return i && i < n ? PIECE_HAS_NOT : PIECE_ELSEWHERE;
+	if (!n || item[i].key > key)
+		return PIECE_ELSEWHERE;
+	if (item[i].key < key)
+		return i + 1 < n ? PIECE_HAS_NOT : PIECE_ELSEWHERE;
+	*value = item[i].value;
+	return PIECE_HAS;
 }
 
 enum piece_answer page_piece_ask(const void *piece, unsigned number, uint64_t key, bool believe,

@@ -21,7 +21,7 @@
 
 #define PAGE_FREE   UINT16_MAX /* its level */
 #define PAGE_LEVELS 16u
-#define PAGE_PIECE  512u
+#define PAGE_PIECE  256u
 
 struct page_item {
 	uint64_t key;
@@ -81,6 +81,17 @@ static inline struct page_item *page_item(const struct page *p, unsigned i)
 		return (struct page_item *)(at + sizeof(*p)) + i;
 	at += (1 + j / PAGE_OTHER) * PAGE_PIECE + sizeof(struct page_piece);
 	return (struct page_item *)at + j % PAGE_OTHER;
+}
+
+/* What is kept of pages has its places by the page's number. A division for each look-up costs as
+ * much as the search, so there is a power of two of them: n rounded up. */
+static inline uint64_t page_places(uint64_t n)
+{
+	uint64_t places = 1;
+
+	while (places < n)
+		places *= 2;
+	return places;
 }
 
 /* After a change: items before `from` are as they were, and so is the level, or from is 0. */

@@ -11,7 +11,7 @@
 #include "page.h"
 #include "rpc.h"
 
-#define BTREE_SERVICE  ((struct service){ "uwarp-btree", 0x65657274u })
+#define BTREE_SERVICE  ((struct service){ "uwarp-btree", 0x6572b002u })
 #define BTREE_MESSAGE  128u
 #define BTREE_SCAN_MAX 128u /* items of one scan */
 

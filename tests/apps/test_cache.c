@@ -113,6 +113,26 @@ static void a_map_knows_the_piece(void **state)
 	leaf_map_close(&m);
 }
 
+/* A page's number is masked, so there is a power of two of places, and never fewer than were asked
+ * for. */
+static void places_are_a_power_of_two(void **state)
+{
+	struct page_cache c;
+	struct leaf_map m;
+
+	(void)state;
+	assert_int_equal(page_places(0), 1);
+	assert_int_equal(page_places(1), 1);
+	assert_int_equal(page_places(5), 8);
+	assert_int_equal(page_places(8), 8);
+	assert_int_equal(page_cache_open(&c, SIZE, 3 * CACHE_WAYS), 0);
+	assert_int_equal(c.sets, 4);
+	page_cache_close(&c);
+	assert_int_equal(leaf_map_open(&m, 2 * PAGE_PIECE, 3), 0);
+	assert_int_equal(m.places, 4);
+	leaf_map_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +140,7 @@ int main(void)
 		cmocka_unit_test(a_set_has_room_for_a_few),
 		cmocka_unit_test(without_room_nothing_is_kept),
 		cmocka_unit_test(a_map_knows_the_piece),
+		cmocka_unit_test(places_are_a_power_of_two),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

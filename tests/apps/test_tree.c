@@ -297,29 +297,29 @@ static void test_reader_of_pieces(void **state)
 static void test_a_piece_speaks_for_itself(void **state)
 {
 	struct bed *b = malloc(sizeof(*b));
-	uint64_t value, last;
+	/* one piece is full, and the next one has five items */
+	uint64_t value, last = PAGE_FIRST * 10, end = last + 50;
 
 	(void)state;
 	bed_open(b, 1024, PAGES);
-	for (uint64_t k = 10; k < 410; k += 10)
+	for (uint64_t k = 10; k <= end; k += 10)
 		assert_int_equal(tree_put(&b->tree, k, ~k), 0);
 	assert_int_equal(page_piece_ask(b->memory, 0, 20, false, &value), PIECE_HAS);
 	assert_int_equal(value, ~20ull);
 	assert_int_equal(page_piece_ask(b->memory, 0, 25, false, &value), PIECE_HAS_NOT);
 	assert_int_equal(page_piece_ask(b->memory, 0, 5, false, &value), PIECE_ELSEWHERE);
-	last = PAGE_FIRST * 10;
 	assert_int_equal(page_piece_ask(b->memory, 0, last + 5, false, &value), PIECE_ELSEWHERE);
-	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 400, false, &value), PIECE_HAS);
-	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 405, false, &value),
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, end, false, &value), PIECE_HAS);
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, end + 5, false, &value),
 			 PIECE_ELSEWHERE);
 	b->memory[PAGE_PIECE + 40] ^= 1;
-	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 400, false, &value), PIECE_TORN);
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, end, false, &value), PIECE_TORN);
 	b->memory[PAGE_PIECE + 40] ^= 1;
 	/* the root is cut into two and stays behind as an inner page */
-	for (uint64_t k = 410; k < 1000; k += 10)
+	for (uint64_t k = end + 10; k < 1000; k += 10)
 		assert_int_equal(tree_put(&b->tree, k, ~k), 0);
 	assert_int_equal(page_piece_ask(b->memory, 0, 20, false, &value), PIECE_ELSEWHERE);
-	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, 400, false, &value),
+	assert_int_equal(page_piece_ask(b->memory + PAGE_PIECE, 1, end, false, &value),
 			 PIECE_ELSEWHERE);
 	bed_close(b);
 	free(b);
