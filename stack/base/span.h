@@ -71,6 +71,17 @@ static inline void uw_rope_copy(struct uw_rope r, void *dst, size_t n)
 		uw_rope_gather(r, dst, n);
 }
 
+/* The first n (<= r.len, not 0) octets in one piece: where they are, or copied to buf. To decode
+ * from buf what nearly always is in one piece would wait for the stores of the copy, since the
+ * fields are loaded in other pieces than they were stored in. */
+static inline const uint8_t *uw_rope_flat(struct uw_rope r, void *buf, size_t n)
+{
+	if (n <= r.v->n - r.skip)
+		return r.v->p + r.skip;
+	uw_rope_gather(r, buf, n);
+	return buf;
+}
+
 /* CRC32c state continued over the whole rope; see crc32c.h. */
 uint32_t uw_rope_crc32c(uint32_t crc, struct uw_rope r);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rdmap/atomic.h"
 
+#include "base/guard.h"
+
 uint64_t rdmap_masked_add(uint64_t x, uint64_t y, uint64_t mask)
 {
 	/* Without their top bits the fields cannot carry into each other; the top bits are then
@@ -18,14 +20,20 @@ static uint64_t next_value(const struct rdmap_atomic *a, uint64_t old)
 	return (old & ~a->add_swap_mask) | (a->add_swap & a->add_swap_mask);
 }
 
-uint64_t rdmap_atomic_execute(const struct rdmap_atomic *a, void *p)
+bool rdmap_atomic_execute(const struct rdmap_atomic *a, void *p, uint64_t *original)
 {
-	uint64_t *word = p, old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	uint64_t *word = p, old;
 
-	if (a->aop == RDMAP_FETCH_ADD && !a->add_swap_mask)
-		return __atomic_fetch_add(word, a->add_swap, __ATOMIC_SEQ_CST);
+	/* Is the memory there? What it holds may change until it is looked at again. */
+	if (!uw_guarded_copy(&old, p, sizeof(old)))
+		return false;
+	if (a->aop == RDMAP_FETCH_ADD && !a->add_swap_mask) {
+		*original = __atomic_fetch_add(word, a->add_swap, __ATOMIC_SEQ_CST);
+		return true;
+	}
 	while (!__atomic_compare_exchange_n(word, &old, next_value(a, old), 0, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST))
 		; /* old is now what another one left */
-	return old;
+	*original = old;
+	return true;
 }

@@ -6,9 +6,9 @@
 #include "wire/rdmap_wire.h"
 
 /* Execute a on the aligned 64-bit word at p, in host byte order. Uses atomic instructions of the
- * CPU, so a is atomic against other streams, other processes and the program. Returns the original
- * value. */
-uint64_t rdmap_atomic_execute(const struct rdmap_atomic *a, void *p);
+ * CPU, so a is atomic against other streams, other processes and the program. *original = the value
+ * before. False: the program has unmapped the memory (base/guard.h). */
+bool rdmap_atomic_execute(const struct rdmap_atomic *a, void *p, uint64_t *original);
 
 /* The sum for FetchAdd. A set bit in mask is the top bit of a field, and carries stop there; mask
  * 0: one field of 64 bits. */

@@ -39,10 +39,12 @@ struct rdmap_ulp {
  * §5.2, RFC 7306 §5). */
 struct rdmap_irq_entry {
 	bool atomic;
+	bool executed; /* an atomic, whose response has nothing to wait for but its turn */
 	union {
 		struct rdmap_read r;
 		struct rdmap_atomic a;
 	};
+	uint64_t original; /* executed: what the word was */
 };
 
 /* A Read or atomic of ours that waits for its response. */
@@ -58,6 +60,7 @@ struct rdmap_irq {
 	struct rdmap_irq_entry *v;
 	uint16_t cap; /* = IRD; 0: v is not used, no Read is taken */
 	uint16_t head, count;
+	uint16_t waiting; /* Reads, and atomics behind a Read: not executed yet */
 };
 struct rdmap_orq {
 	struct rdmap_orq_entry *v;
@@ -159,8 +162,8 @@ uw_status rdmap_atomic(struct rdmap_stream *s, const struct mem_sgl *sink,
 /* RFC 6581 §9.2: the zero-length message that opens a peer-to-peer stream; invisible to the ULP. */
 enum rdmap_rtr { RDMAP_RTR_SEND = 1, RDMAP_RTR_WRITE = 2, RDMAP_RTR_READ = 4 };
 void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind);
-/* Is a Read or Atomic Response due? rdmap_respond starts the Response, and executes an atomic then.
- */
+/* Is a Read or Atomic Response due? rdmap_respond starts the Response, and executes an atomic that
+ * waited for a Read before it. */
 static inline bool rdmap_response_due(const struct rdmap_stream *s)
 {
 	return s->irq.count != 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "rdmap/atomic.h"
 #include "rdmap/flush.h"
 
 /* ---- tagged ------------------------------------------------------------------------------ */
@@ -150,12 +151,19 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 	return UW_OK;
 }
 
+/* The IRQ has room for it. */
+static struct rdmap_irq_entry *next_entry(struct rdmap_stream *s)
+{
+	return &s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap];
+}
+
 /* RFC 5040 §5.2: check the source before accepting, keep the order, never hold more than IRD
  * (RFC 5042 §6.4.3.3). RFC 5042 §6.5: the rights of the stream limit those of its regions. */
 static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	struct rdmap_read r;
 	struct mem_access a = { .pd = s->pd, .stream = s->num, .need = MEM_REMOTE_READ };
+	struct rdmap_irq_entry *e;
 	uint8_t *va = NULL;
 	enum mem_verdict v;
 
@@ -174,14 +182,18 @@ static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *s
 		if (v)
 			return mem_verdict_status(v, MEM_FOR_RDMAP);
 	}
-	s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap] = (struct rdmap_irq_entry){ .r = r };
+	e = next_entry(s);
+	e->atomic = e->executed = false;
+	e->r = r;
 	s->irq.count++;
+	s->irq.waiting++;
 	s->bad_read = false;
 	return UW_OK;
 }
 
 /* RFC 7306 §5, §8.2: rights, bounds and alignment before anything is touched. */
-static uw_status check_atomic(const struct rdmap_stream *s, const struct rdmap_atomic *a)
+static uw_status check_atomic(const struct rdmap_stream *s, const struct rdmap_atomic *a,
+			      uint8_t **va)
 {
 	const struct mem_access at = { .stag = a->stag,
 				       .pd = s->pd,
@@ -189,39 +201,56 @@ static uw_status check_atomic(const struct rdmap_stream *s, const struct rdmap_a
 				       .to = a->to,
 				       .len = 8,
 				       .need = MEM_REMOTE_ATOMIC };
-	uint8_t *va = NULL;
 	enum mem_verdict v;
 
 	if (a->aop != RDMAP_FETCH_ADD && a->aop != RDMAP_CMP_SWAP)
 		return UW_E_RDMAP_OPCODE;
-	v = mem_check(s->mem, &at, &va);
+	v = mem_check(s->mem, &at, va);
 	if (!v && !(s->remote_rights & MEM_REMOTE_ATOMIC))
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_RDMAP);
-	return (uintptr_t)va % 8 ? UW_E_RDMAP_STREAM_CATASTROPHIC : UW_OK;
+	return (uintptr_t)*va % 8 ? UW_E_RDMAP_STREAM_CATASTROPHIC : UW_OK;
 }
 
-/* An atomic is carried out when its turn to be answered comes, behind the reads and atomics before
- * it; a FLUSH or ATOMIC WRITE at once. */
+/* RFC 7306 §5: behind the Reads and atomics before it. If no Read waits for its answer, that is
+ * now; else it is when its turn to be answered comes. */
+static uw_status begin_atomic(struct rdmap_stream *s, struct rdmap_irq_entry *e)
+{
+	uint8_t *va = NULL;
+	uw_status st = check_atomic(s, &e->a, &va);
+
+	if (st || s->irq.waiting)
+		return st;
+	e->executed = rdmap_atomic_execute(&e->a, va, &e->original);
+	return e->executed ? UW_OK : mem_verdict_status(MEM_NO_BOUNDS, MEM_FOR_RDMAP);
+}
+
+/* A FLUSH or ATOMIC WRITE does not wait for Reads (doc/adr/0033). */
+static uw_status begin_placement(const struct rdmap_stream *s, struct rdmap_irq_entry *e)
+{
+	e->executed = true;
+	return rdmap_place(s, &e->a);
+}
+
 static uw_status rx_atomic_request(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	uint8_t flat[sizeof(struct rdmap_atomic_wire)];
 	struct rdmap_irq_entry *e;
-	struct rdmap_atomic a;
 	uw_status st;
 
-	uw_rope_copy(seg->payload, flat, sizeof(flat));
-	rdmap_atomic_decode(flat, &a);
 	if (s->irq.count == s->irq.cap)
 		return UW_E_DDP_NO_BUFFER;
-	st = rdmap_is_placement(&a) ? rdmap_place(s, &a) : check_atomic(s, &a);
+	e = next_entry(s);
+	e->atomic = true;
+	e->executed = false;
+	e->original = 0;
+	rdmap_atomic_decode(uw_rope_flat(seg->payload, flat, sizeof(flat)), &e->a);
+	st = rdmap_is_placement(&e->a) ? begin_placement(s, e) : begin_atomic(s, e);
 	if (st)
 		return st;
-	e = &s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap];
-	e->atomic = true;
-	e->a = a;
 	s->irq.count++;
+	s->irq.waiting += !e->executed;
 	return UW_OK;
 }
 
@@ -236,8 +265,7 @@ static uw_status rx_atomic_response(struct rdmap_stream *s, const struct ddp_seg
 
 	if (!e || !e->atomic)
 		return UW_E_RDMAP_OPCODE;
-	uw_rope_copy(seg->payload, flat, sizeof(flat));
-	rdmap_atomic_resp_decode(flat, &r);
+	rdmap_atomic_resp_decode(uw_rope_flat(seg->payload, flat, sizeof(flat)), &r);
 	if (r.req_id != e->stag)
 		return UW_E_RDMAP_STREAM_CATASTROPHIC;
 	/* A FLUSH or ATOMIC WRITE brings no value back. */

@@ -139,43 +139,45 @@ void rdmap_rtr(struct rdmap_stream *s, enum rdmap_rtr kind)
 }
 
 /* The word is looked up again: it may have been deregistered since the Request came. */
-static void respond_atomic(struct rdmap_stream *s, const struct rdmap_atomic *a)
+static bool execute(struct rdmap_stream *s, struct rdmap_irq_entry *e)
 {
-	struct rdmap_atomic_resp r = { .req_id = a->req_id };
-	struct mem_access at = { .stag = a->stag,
+	struct mem_access at = { .stag = e->a.stag,
 				 .pd = s->pd,
 				 .stream = s->num,
-				 .to = a->to,
+				 .to = e->a.to,
 				 .len = 8,
 				 .need = MEM_REMOTE_ATOMIC };
-	uint8_t *va = NULL, octets[8];
+	uint8_t *va = NULL;
+
+	s->irq.waiting--;
+	return !mem_check(s->mem, &at, &va) && rdmap_atomic_execute(&e->a, va, &e->original);
+}
+
+static void respond_atomic(struct rdmap_stream *s, struct rdmap_irq_entry *e)
+{
+	struct rdmap_atomic_resp r = { .req_id = e->a.req_id };
 
 	ddp_msg_untagged(&s->ddp, &s->tx.msg, RDMAP_QN_ATOMIC,
 			 sizeof(struct rdmap_atomic_resp_wire));
-	if (rdmap_is_placement(a)) { /* done since it came */
-		rdmap_atomic_resp_encode(&r, s->tx.bytes);
-		begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_BYTES);
-		return;
-	}
-	if (mem_check(s->mem, &at, &va) || !uw_guarded_copy(octets, va, sizeof(octets))) {
+	if (!e->executed && !execute(s, e)) {
 		/* STag 0 names nothing: rdmap_tx_segment reports that the memory is gone. */
 		s->tx.src_stag = 0;
 		s->tx.src_to = 0;
 		begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_STAG);
 		return;
 	}
-	r.original = rdmap_atomic_execute(a, va);
+	r.original = e->original;
 	rdmap_atomic_resp_encode(&r, s->tx.bytes);
 	begin(s, RDMAP_ATOMIC_RESPONSE, RDMAP_FROM_BYTES);
 }
 
 void rdmap_respond(struct rdmap_stream *s)
 {
-	const struct rdmap_irq_entry *e = &s->irq.v[s->irq.head];
+	struct rdmap_irq_entry *e = &s->irq.v[s->irq.head];
 	const struct rdmap_read *r = &e->r;
 
 	if (e->atomic) {
-		respond_atomic(s, &e->a);
+		respond_atomic(s, e);
 		s->tx.answers = true;
 		return;
 	}
@@ -256,6 +258,7 @@ static void finished(struct rdmap_stream *s)
 {
 	if (s->tx.answers) {
 		s->tx.answers = false;
+		s->irq.waiting -= s->tx.opcode == RDMAP_READ_RESPONSE;
 		s->irq.head = (uint16_t)((s->irq.head + 1) % s->irq.cap);
 		s->irq.count--;
 	}

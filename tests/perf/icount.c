@@ -4,10 +4,12 @@
  * arguments execute the same instructions every time, so that counting them (tools/icount) shows
  * what a message costs and when that changes.
  *
- *   icount send|list|event|write|read OCTETS N
+ *   icount send|list|event|write|read|reads OCTETS N
+ *   icount atomic|atomics 8 N
  *   icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]
  *
- * list: Sends that are posted together, so that small ones share segments.
+ * list, reads, atomics: Sends, Reads, FetchAdds that are posted together, so that small ones share
+ * segments, as their responses do.
  * event: Sends one by one, and both ends arm their CQ before each and are told, as programs do that
  * sleep on a completion channel.
  * CONNECTIONS: the messages go over each of them in turn, AT_ONCE under way in all, and what one
@@ -88,7 +90,9 @@ static void note_event(void *ctx)
 
 static void open_run(struct run *r)
 {
-	struct sim_options o = { .mtu = 9000, .seed = 1, .direct = true };
+	struct sim_options o = {
+		.mtu = 9000, .seed = 1, .direct = true, .reads = r->list ? AT_ONCE : 0
+	};
 	unsigned all = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |
 		       UW_ACCESS_REMOTE_ATOMIC;
 
@@ -194,18 +198,26 @@ static void test_run(void **state)
 	close_run(r);
 }
 
-static int op_of(const char *name, uint32_t *op)
+static int op_of(const char *name, struct run *r)
 {
 	static const struct {
 		const char *name;
 		uint32_t op;
-	} ops[] = { { "send", UW_WR_SEND },	 { "list", UW_WR_SEND },
-		    { "event", UW_WR_SEND },	 { "write", UW_WR_RDMA_WRITE },
-		    { "read", UW_WR_RDMA_READ }, { "atomic", UW_WR_ATOMIC_FETCH_AND_ADD } };
+		bool list;
+	} ops[] = { { "send", UW_WR_SEND, false },
+		    { "list", UW_WR_SEND, true },
+		    { "event", UW_WR_SEND, false },
+		    { "write", UW_WR_RDMA_WRITE, false },
+		    { "read", UW_WR_RDMA_READ, false },
+		    { "reads", UW_WR_RDMA_READ, true },
+		    { "atomic", UW_WR_ATOMIC_FETCH_AND_ADD, false },
+		    { "atomics", UW_WR_ATOMIC_FETCH_AND_ADD, true } };
 
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		if (!strcmp(name, ops[i].name)) {
-			*op = ops[i].op;
+			r->op = ops[i].op;
+			r->list = ops[i].list;
+			r->event = !strcmp(name, "event");
 			return 0;
 		}
 	return -1;
@@ -216,15 +228,13 @@ int main(int argc, char **argv)
 	struct run *r = calloc(1, sizeof(*r));
 	int failed;
 
-	if (!r || argc < 4 || argc > 6 || op_of(argv[1], &r->op) || atoi(argv[2]) < 1 ||
-	    atoi(argv[3]) < 1 ||
-	    (argc > 4 && (!strcmp(argv[1], "list") || !strcmp(argv[1], "event")))) {
-		fprintf(stderr, "usage: icount send|list|event|write|read OCTETS N | atomic 8 N\n"
+	if (!r || argc < 4 || argc > 6 || op_of(argv[1], r) || atoi(argv[2]) < 1 ||
+	    atoi(argv[3]) < 1 || (argc > 4 && (r->list || r->event))) {
+		fprintf(stderr, "usage: icount send|list|event|write|read|reads OCTETS N\n"
+				"       icount atomic|atomics 8 N\n"
 				"       icount send|write|read OCTETS N CONNECTIONS [AT_ONCE]\n");
 		return 2;
 	}
-	r->list = !strcmp(argv[1], "list");
-	r->event = !strcmp(argv[1], "event");
 	r->octets = (uint32_t)atoi(argv[2]);
 	r->n = (unsigned)atoi(argv[3]);
 	r->pairs = argc > 4 ? (unsigned)atoi(argv[4]) : 0;

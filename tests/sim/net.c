@@ -421,10 +421,11 @@ void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uin
 {
 	struct sockaddr_storage from = sim_addr(s, s->opt.self ? SIM_B : SIM_A, s->opt.from_port),
 				to = sim_addr(s, SIM_B, port);
+	uint8_t reads = s->opt.reads ? s->opt.reads : 4;
 	struct uw_cm_param p = { .private_data = "hello",
 				 .private_data_len = 5,
-				 .ird = 4,
-				 .ord = 4,
+				 .ird = reads,
+				 .ord = reads,
 				 .rnr_for_ever = s->opt.rnr_for_ever };
 
 	if (!s->listener.ep)

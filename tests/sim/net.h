@@ -48,6 +48,7 @@ struct sim_options {
 	unsigned frames;    /* in the pool of each link; 0: 4096 */
 	bool direct;	    /* the link of memif's kind: no ARP, acknowledged by the burst */
 	uint16_t from_port; /* of the connecting end; 0: any */
+	uint8_t reads;	    /* IRD and ORD; 0 = 4 */
 	enum uw_threads threads;
 	void (*notify)(void *ctx); /* of all CQs; ctx is their struct sim_side */
 };

@@ -15,7 +15,7 @@ from .process import Failed, Group, need
 from .rig import TOP, helper
 
 # (operation, octets, connections): see tests/perf/icount.c
-CASES = [("list", 64, None), *((op, size, None) for size in (64, 65_536) for op in ("send", "write", "read")), ("event", 64, None), ("atomic", 8, None), ("send", 64, 1000)]
+CASES = [("list", 64, None), ("reads", 256, None), ("atomics", 8, None), *((op, size, None) for size in (64, 65_536) for op in ("send", "write", "read")), ("event", 64, None), ("atomic", 8, None), ("send", 64, 1000)]
 FEW, MANY = 32, 96
 LIMIT = 120.0
 BASELINE = os.path.join(TOP, "tests", "perf", "icount.json")

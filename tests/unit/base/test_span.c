@@ -29,6 +29,7 @@ static void a_rope_of_one_span_is_that_span(void **state)
 static void every_part_copies_as_it_stood(void **state)
 {
 	uint8_t b[N], got[N + 1];
+	const uint8_t *flat;
 
 	(void)state;
 	fill(b);
@@ -45,6 +46,11 @@ static void every_part_copies_as_it_stood(void **state)
 			if (n)
 				assert_memory_equal(got, b + off, n);
 			assert_int_equal(got[n], 0);
+			if (!n)
+				continue;
+			flat = uw_rope_flat(part, got, n);
+			assert_memory_equal(flat, b + off, n);
+			assert_int_equal(flat == got, uw_rope_head(part).n < n);
 		}
 		pieces_free(&x);
 	}

@@ -43,6 +43,14 @@ static void a_masked_sum_keeps_its_carries(void **state)
 	}
 }
 
+static uint64_t executed(const struct rdmap_atomic *a, uint64_t *word)
+{
+	uint64_t original = ~*word;
+
+	assert_true(rdmap_atomic_execute(a, word, &original));
+	return original;
+}
+
 /* RFC 7306 §5.1.1: the sum is stored, the original value returned. */
 static void fetch_add_returns_what_was_there(void **state)
 {
@@ -50,17 +58,17 @@ static void fetch_add_returns_what_was_there(void **state)
 	uint64_t word[3] = { 1, 37, 2 };
 
 	(void)state;
-	assert_int_equal(rdmap_atomic_execute(&a, &word[1]), 37);
+	assert_int_equal(executed(&a, &word[1]), 37);
 	assert_int_equal(word[1], 42);
 	a.add_swap = UINT64_MAX - 41; /* as a program subtracts: it wraps */
-	assert_int_equal(rdmap_atomic_execute(&a, &word[1]), 42);
+	assert_int_equal(executed(&a, &word[1]), 42);
 	assert_int_equal(word[1], 0);
 	assert_int_equal(word[0] + word[2], 3);
 
 	word[1] = 0x00ff00ff00ff00ffull;
 	a.add_swap = 0x0001000100010003ull;
 	a.add_swap_mask = 0x0080008000800080ull;
-	assert_true(rdmap_atomic_execute(&a, &word[1]) == 0x00ff00ff00ff00ffull);
+	assert_true(executed(&a, &word[1]) == 0x00ff00ff00ff00ffull);
 	assert_int_equal(word[1], 2);
 }
 
@@ -73,7 +81,7 @@ static void fetch_add_ignores_the_compare_fields(void **state)
 	uint64_t word = 7;
 
 	(void)state;
-	assert_int_equal(rdmap_atomic_execute(&a, &word), 7);
+	assert_int_equal(executed(&a, &word), 7);
 	assert_int_equal(word, 8);
 }
 
@@ -103,7 +111,7 @@ static void cmp_swap_compares_and_swaps_under_masks(void **state)
 						.add_swap_mask = rows[i].swap_mask };
 		uint64_t word = rows[i].was;
 
-		assert_true(rdmap_atomic_execute(&a, &word) == rows[i].was);
+		assert_true(executed(&a, &word) == rows[i].was);
 		assert_true(word == rows[i].is);
 	}
 }

@@ -145,7 +145,7 @@ static void an_atomic_changes_the_word_and_brings_the_original(void **state)
 }
 
 /* RFC 7306 §5, RFC 5040 §5.2: atomics and Reads share IRD, ORD and the order of answers; an atomic
- * is carried out when its turn comes. */
+ * behind a Read is carried out when its turn comes, any other one when it comes. */
 static void atomics_and_reads_are_answered_in_order(void **state)
 {
 	struct mem_sgl sink;
@@ -161,7 +161,7 @@ static void atomics_and_reads_are_answered_in_order(void **state)
 	assert_status(rdmap_read(&a.s, &sink, words, to_of(&word[0])), UW_OK);
 	assert_status(peer_carry(&a, &b, 100), UW_OK);
 	assert_status(add(4, to_of(&word[0]), 100), UW_MORE);
-	assert_int_equal(word[0], 0);
+	assert_int_equal(word[0], 1);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(a.reads_done, i);
 		assert_status(answer(), UW_OK);
@@ -188,7 +188,7 @@ static void atomics_are_kept_up_to_ird(void **state)
 	}
 	u = request(PEER_READS + 1, RDMAP_FETCH_ADD, words, to_of(word));
 	assert_status(peer_rx(&b, &u), UW_E_DDP_NO_BUFFER);
-	assert_int_equal(word[0], 0);
+	assert_int_equal(word[0], PEER_READS);
 }
 
 /* RFC 7306 §5, §8.1: checked before anything is touched; the Terminate has no RDMAP header. */
@@ -255,18 +255,37 @@ static void an_atomic_stops_when_the_memory_goes(void **state)
 
 	(void)state;
 	pair(WITH_ATOMIC);
-	/* a Response from memory that stays goes before */
+	/* a Read of memory that stays is to be answered before */
 	u = ulpdu_read_request(1, 1, 32, arena_add(&b.mem, other, sizeof(other), ARENA_ALL),
 			       to_of(other));
 	assert_status(peer_rx(&b, &u), UW_OK);
-	rdmap_respond(&b.s);
-	peer_segment(&b, 100);
 	u = request(2, RDMAP_FETCH_ADD, words, to_of(word));
 	assert_status(peer_rx(&b, &u), UW_OK);
 	arena_drop(&b.mem, words);
 	rdmap_respond(&b.s);
+	peer_segment(&b, 100);
+	rdmap_respond(&b.s);
 	assert_status(rdmap_tx_segment(&b.s, out, sizeof(out), &n), UW_E_RDMAP_STAG);
 	assert_int_equal(word[0], 0);
+}
+
+/* What was executed is answered, whatever becomes of the memory. */
+static void an_executed_atomic_needs_its_memory_no_more(void **state)
+{
+	uint8_t out[100];
+	struct ulpdu u;
+	size_t n;
+
+	(void)state;
+	pair(WITH_ATOMIC);
+	word[0] = 41;
+	u = request(1, RDMAP_FETCH_ADD, words, to_of(word));
+	assert_status(peer_rx(&b, &u), UW_OK);
+	arena_drop(&b.mem, words);
+	word[0] = 0;
+	rdmap_respond(&b.s);
+	assert_status(rdmap_tx_segment(&b.s, out, sizeof(out), &n), UW_OK);
+	assert_int_equal(octets(out + 18 + 4, 8), 41);
 }
 
 /* RFC 7306 §5.2: header and nothing else, one segment; for requests and for responses. */
@@ -491,6 +510,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_atomic_that_fails_a_check_touches_nothing),
 	cmocka_unit_test(the_stream_may_forbid_atomics),
 	cmocka_unit_test(an_atomic_stops_when_the_memory_goes),
+	cmocka_unit_test(an_executed_atomic_needs_its_memory_no_more),
 	cmocka_unit_test(atomic_messages_have_their_size),
 	cmocka_unit_test(a_response_belongs_to_the_oldest_request),
 	cmocka_unit_test(an_atomic_with_a_bad_sink_is_our_error),
