@@ -99,6 +99,19 @@ static bool flush_early(const struct conn *c, size_t held)
 	return held >= FLUSH_OCTETS && !(c->l->flags & IO_TSO);
 }
 
+/* Room for segments of *each octets: for several where they go together, or else for one. */
+static uint8_t *begin(const struct conn *c, size_t *room, size_t *each)
+{
+	const struct llp_ops *llp = c->stack->llp;
+	uint8_t *p = llp->tx_begin_many ? llp->tx_begin_many(c->llp, room, each) : NULL;
+
+	if (p)
+		return p;
+	p = llp->tx_begin(c->llp, room);
+	*each = p ? *room : 0;
+	return p;
+}
+
 /* Behind what is left of a start-up frame, which a small window may have cut in two. */
 void conn_send_stream(struct conn *c)
 {
@@ -111,12 +124,12 @@ void conn_send_stream(struct conn *c)
 	if (!conn_send_unsent(c))
 		return;
 	while ((more = qp_tx_prepare(qp)) && is_our_turn(c, sent, total)) {
-		size_t room, n;
-		uint8_t *p = llp->tx_begin(c->llp, &room);
+		size_t room, each, n;
+		uint8_t *p = begin(c, &room, &each);
 
 		if (!p)
 			break;
-		n = qp_tx(qp, p, room);
+		n = qp_tx_many(qp, p, room, each);
 		llp->tx_commit(c->llp, n);
 		if (!n)
 			break;

@@ -186,8 +186,12 @@ struct llp_ops {
 	 * LLP_ROOM_LEAST. NULL: no room in the window, the queue or the frame pool; writable()
 	 * follows. */
 	uint8_t *(*tx_begin)(struct llp_conn *c, size_t *room);
-	/* End the segment with n octets; 0 discards the segment. Until tx_flush, which sends it,
-	 * only these three are called: nothing comes in, and no timer runs. */
+	/* As tx_begin, for several segments of *each octets, one behind the other, the last of
+	 * which may be shorter. NULL: take tx_begin; as a member: always. */
+	uint8_t *(*tx_begin_many)(struct llp_conn *c, size_t *room, size_t *each);
+	/* End the segment, or the segments, with n octets; 0 discards it. Until tx_flush, which
+	 * sends what was committed, only these four are called: nothing comes in, and no timer
+	 * runs. */
 	void (*tx_commit)(struct llp_conn *c, size_t n);
 	void (*tx_flush)(struct llp_conn *c);
 	/* The committed octets that the peer has not acknowledged. NULL: the transport does not

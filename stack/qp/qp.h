@@ -134,6 +134,9 @@ bool qp_tx_prepare(struct qp *qp);
  * messages posted together share a segment. A message of several segments may begin after another
  * message in the same segment; a message that fits one segment is never split. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
+/* The same for several segments of `each` octets, one behind the other; room is a multiple of it.
+ * Only the last may be shorter. */
+size_t qp_tx_many(struct qp *qp, uint8_t *out, size_t room, size_t each);
 
 /* Begin a zero-length RDMA Write, which the peer's program does not notice. False: another message
  * is to be sent, or no message may be sent now. */

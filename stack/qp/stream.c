@@ -298,19 +298,19 @@ static bool goes_behind(const struct qp *qp, size_t fit, size_t room)
 	return fits(qp, fit) || (fit >= room / 4 && !fits(qp, mpa_tx_fit(&qp->mtx, room)));
 }
 
-size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
+size_t qp_tx_many(struct qp *qp, uint8_t *out, size_t room, size_t each)
 {
-	size_t at = 0;
+	size_t at = 0, begin = 0;
 
-	while (qp_tx_prepare(qp)) {
-		size_t fit = mpa_tx_fit(&qp->mtx, room - at), n;
+	while (at < room && qp_tx_prepare(qp)) {
+		size_t fit = mpa_tx_fit(&qp->mtx, begin + each - at), n;
 		uw_status st;
 
 		/* A message of headers alone is one segment: the peer takes no other. */
 		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES;
 
 		if (fit <= DDP_HDR_MAX || (whole && !fits(qp, fit)) ||
-		    (at && !goes_behind(qp, fit, room)))
+		    (at > begin && !goes_behind(qp, fit, each)))
 			break;
 		st = rdmap_tx_segment(&qp->rd, mpa_tx_ulpdu(out + at), fit, &n);
 		if (st) {
@@ -319,10 +319,16 @@ size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
 		}
 		n = mpa_tx_finish(&qp->mtx, out + at, n);
 		at += n;
+		begin = at == begin + each ? at : begin;
 		qp->out += (uint32_t)n;
 		if (rdmap_tx_idle(&qp->rd) && qp->sending_sq)
 			qp_sent(qp);
 	}
 	qp_reap(qp);
 	return at;
+}
+
+size_t qp_tx(struct qp *qp, uint8_t *out, size_t room)
+{
+	return qp_tx_many(qp, out, room, room);
 }

@@ -230,8 +230,10 @@ void conn_fast_start(struct llp_conn *c);
 void conn_fast_headers(struct llp_conn *c);
 /* pcb/tx_long.c. May segments be long on the way that the connection takes? */
 bool conn_may_be_long(const struct llp_conn *c);
+/* Were so many segments full of late that long ones are worth their memory? */
+bool conn_is_bulk(const struct llp_conn *c);
 /* Where nothing seems to be lost: a frame for a long segment, made of segments of
- * emss octets; NULL: take a small one. Its first segment has n octets: the frame to keep, which is
+ * emss octets; NULL: take a small one. It begins with n octets: the frame to keep, which is
  * f or a small one. */
 struct io_frame *conn_long_alloc(struct llp_conn *c, uint32_t emss);
 struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t n);
@@ -239,8 +241,8 @@ struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t 
  * octets are there; returns the EMSS of the long one. */
 uint8_t *conn_long_room(const struct llp_conn *c);
 uint32_t conn_long_grow(struct llp_conn *c, size_t n);
-/* A segment was committed, full or not. */
-void conn_long_note(struct llp_conn *c, bool full);
+/* n octets were committed. Returns how many segments they are. */
+unsigned conn_long_note(struct llp_conn *c, size_t n);
 /* lwIP's part of conn_loss_cut. What finds no memory stays, and is sent again as a whole. */
 void conn_long_cut(struct llp_conn *c);
 /* The header of a segment of the octets in p, which has room for it: the next of the connection. */

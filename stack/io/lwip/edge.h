@@ -285,6 +285,7 @@ void edge_pause(struct llp_conn *c);
 void edge_resume(struct llp_conn *c);
 
 uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room);
+uint8_t *edge_tx_begin_many(struct llp_conn *c, size_t *room, size_t *each);
 void edge_tx_commit(struct llp_conn *c, size_t n);
 void edge_tx_flush(struct llp_conn *c);
 bool edge_neighbour(struct io_link *l, const struct uw_ip *to);

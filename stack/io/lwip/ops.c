@@ -25,6 +25,7 @@ const struct llp_ops llp_raw = {
 	.pause = edge_pause,
 	.resume = edge_resume,
 	.tx_begin = edge_tx_begin,
+	.tx_begin_many = edge_tx_begin_many,
 	.tx_commit = edge_tx_commit,
 	.tx_flush = edge_tx_flush,
 	.in_flight = edge_in_flight,

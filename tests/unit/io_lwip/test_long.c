@@ -110,6 +110,79 @@ static void each_segment_is_one_of_the_wire(void **state)
 	bed_segment(&p, 0, 0, ACK);
 }
 
+/* Several segments, the last one of `rest` octets, asked for and committed at once. */
+static void commit_many(unsigned n, size_t rest)
+{
+	size_t room, each;
+	uint8_t *at = llp_raw.tx_begin_many(p.user->c, &room, &each);
+
+	assert_non_null(at);
+	assert_int_equal(each, BED_MSS);
+	assert_int_equal(room % BED_MSS, 0);
+	assert_in_range(room, n * BED_MSS + (rest ? BED_MSS : 0), IO_LONG_MAX);
+	for (unsigned i = 0; i < n; i++)
+		memset(at + i * BED_MSS, (int)(sent++ & 255), BED_MSS);
+	memset(at + n * BED_MSS, 0xee, rest);
+	llp_raw.tx_commit(p.user->c, n * BED_MSS + rest);
+}
+
+static void several_are_committed_at_once(void **state)
+{
+	uint64_t before;
+	uint32_t first;
+
+	(void)state;
+	warm_up();
+	first = p.ack;
+	before = bed.stats.tcp_tx_segments;
+	commit_many(3, 0);
+	commit_many(4, 100); /* grows the same one */
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	assert_int_equal(bed.stats.tcp_tx_segments - before, 8);
+	assert_int_equal(bed.longs, 1);
+	assert_int_equal(bed.sent, 8);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(bed.out[i].seq, first + i * BED_MSS);
+		assert_int_equal(bed.out[i].n, i < 7 ? BED_MSS : 100);
+		assert_int_equal(bed.out[i].first, i < 7 ? 5 + i : 0xee);
+	}
+	acknowledge(7);
+	p.ack += 100;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+/* Its record has to be cut before the first of them is. */
+static void of_several_only_what_is_missing_is_sent_again(void **state)
+{
+	uint32_t first;
+
+	(void)state;
+	warm_up();
+	first = p.ack;
+	commit_many(6, 0);
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	bed.sent = 0;
+	sack(BED_MSS, 6 * BED_MSS);
+	assert_in_range(bed.sent, 1, 1);
+	assert_int_equal(bed.out[0].seq, first);
+	assert_int_equal(bed.out[0].n, BED_MSS);
+	acknowledge(6);
+}
+
+static void only_bulk_commits_several(void **state)
+{
+	size_t room, each;
+
+	(void)state;
+	assert_null(llp_raw.tx_begin_many(p.user->c, &room, &each));
+	warm_up();
+	assert_non_null(llp_raw.tx_begin_many(p.user->c, &room, &each));
+	llp_raw.tx_commit(p.user->c, 0);
+	assert_int_equal(bed.long_out, 0);
+}
+
 /* What is short and alone does not take the memory of a long one, and is not cut. */
 static void a_short_one_stays_alone(void **state)
 {
@@ -428,6 +501,9 @@ static void under_loss_all_arrives_as_it_was(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(each_segment_is_one_of_the_wire, up, down),
+	cmocka_unit_test_setup_teardown(several_are_committed_at_once, up, down),
+	cmocka_unit_test_setup_teardown(of_several_only_what_is_missing_is_sent_again, up, down),
+	cmocka_unit_test_setup_teardown(only_bulk_commits_several, up, down),
 	cmocka_unit_test_setup_teardown(a_short_one_stays_alone, up, down),
 	cmocka_unit_test_setup_teardown(only_bulk_takes_the_memory, up, down),
 	cmocka_unit_test_setup_teardown(a_long_one_ends_with_a_short_one, up, down),

@@ -42,10 +42,15 @@ bool conn_may_be_long(const struct llp_conn *c)
 	return c->el->io->ops->alloc_long && !uw_ip_eq(&c->flow.local, &c->flow.remote);
 }
 
+bool conn_is_bulk(const struct llp_conn *c)
+{
+	return c->bulk >= BULK;
+}
+
 struct io_frame *conn_long_alloc(struct llp_conn *c, uint32_t emss)
 {
 	struct io_link *l = c->el->io;
-	struct io_frame *f = c->bulk >= BULK ? l->ops->alloc_long(l) : NULL;
+	struct io_frame *f = conn_is_bulk(c) ? l->ops->alloc_long(l) : NULL;
 
 	if (f)
 		f->cut = emss;
@@ -58,7 +63,7 @@ struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t 
 	struct io_link *l = c->el->io;
 	struct io_frame *small;
 
-	if (n == f->cut)
+	if (n >= f->cut)
 		return f;
 	small = l->ops->alloc(l);
 	if (!small) {
@@ -95,12 +100,15 @@ uint32_t conn_long_grow(struct llp_conn *c, size_t n)
 	return edge_cut(c->el, seg->p);
 }
 
-void conn_long_note(struct llp_conn *c, bool full)
+unsigned conn_long_note(struct llp_conn *c, size_t n)
 {
-	if (!full)
+	size_t mss = tcp_mss(c->pcb), full = n / mss;
+	bool rest = n % mss;
+
+	c->bulk = (uint8_t)LWIP_MIN(c->bulk + full, BULK_MAX);
+	if (rest)
 		c->bulk /= 2;
-	else if (c->bulk < BULK_MAX)
-		c->bulk++;
+	return (unsigned)(full + rest);
 }
 
 /* ---- cut ----------------------------------------------------------------------------------- */

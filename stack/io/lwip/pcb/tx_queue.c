@@ -52,20 +52,26 @@ static uint32_t most_in_flight(const struct llp_conn *c)
 	return (uint32_t)LWIP_MAX(IN_FLIGHT_NET_LEAST, LWIP_MIN(octets, IN_FLIGHT_NET_MOST));
 }
 
-/* May a full segment go out at once? Never queue what the window does not take: lwIP would cut it
+/* How many octets may go out at once. Never queue what the window does not take: lwIP would cut it
  * when the persist timer runs. */
-static bool window_open(struct llp_conn *c, uint32_t n)
+static uint32_t window_left(struct llp_conn *c)
 {
 	const struct tcp_pcb *pcb = c->pcb;
-	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd;
+	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd, in_flight = edge_in_flight(c);
 	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), most_in_flight(c));
 
 	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
-		return false;
+		return 0;
 	if (c->el->tx_n >= EDGE_TXQ / 2 || too_few(c, wnd)) /* or the link is behind */
-		return false;
-	return edge_in_flight(c) + n <= wnd && pcb->snd_buf >= n &&
-	       pcb->snd_queuelen < TCP_SND_QUEUELEN - 4;
+		return 0;
+	if (in_flight >= wnd || pcb->snd_queuelen >= TCP_SND_QUEUELEN - 4)
+		return 0;
+	return LWIP_MIN(wnd - in_flight, pcb->snd_buf);
+}
+
+static bool window_open(struct llp_conn *c, uint32_t n)
+{
+	return window_left(c) >= n;
 }
 
 /* A peer whose window stays below a segment gets one all the same after a while. lwIP cuts it at
@@ -148,6 +154,39 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 	return f->data;
 }
 
+/* A buffer for long segments, or the rest of the one that was filled last. */
+static uint8_t *long_room(struct llp_conn *c, uint32_t n)
+{
+	uint8_t *at = conn_long_room(c);
+
+	c->growing = at;
+	if (at)
+		return at;
+	c->seg = memp_malloc(MEMP_TCP_SEG);
+	c->building = c->seg && conn_loss_calm(c, n) ? conn_long_alloc(c, n) : NULL;
+	if (c->building)
+		return c->building->data;
+	conn_drop_building(c);
+	return NULL;
+}
+
+uint8_t *edge_tx_begin_many(struct llp_conn *c, size_t *room, size_t *each)
+{
+	uint32_t n = emss(c), left;
+	uint8_t *at;
+
+	if (!c->cuts || !conn_is_bulk(c) || c->end != CONN_ON || n > c->pcb->snd_wnd_max)
+		return NULL;
+	left = window_left(c);
+	at = left >= 2 * n ? long_room(c, n) : NULL;
+	if (!at)
+		return NULL;
+	c->probe_us = 0;
+	*each = n;
+	*room = LWIP_MIN(left, IO_LONG_MAX - (c->growing ? c->tail->len : 0)) / n * n;
+	return at;
+}
+
 void conn_drop_building(struct llp_conn *c)
 {
 	if (c->building)
@@ -185,8 +224,11 @@ static void queue_built(struct llp_conn *c, size_t n)
 	struct io_frame *f = c->building;
 	struct tcp_seg *seg = c->seg;
 
-	if (c->cuts && f->cut)
+	if (c->cuts && f->cut) {
+		if (n > f->cut)
+			conn_loss_long(c, f->cut);
 		f = conn_long_begun(c, f, n);
+	}
 	f->len = (uint32_t)n;
 	c->building = NULL;
 	c->seg = NULL;
@@ -202,10 +244,11 @@ void edge_tx_commit(struct llp_conn *c, size_t n)
 		conn_drop_building(c);
 		return;
 	}
-	edge.cfg.stats->tcp_tx_segments++;
 	edge.cfg.stats->tcp_tx_bytes += n;
 	if (c->cuts)
-		conn_long_note(c, n == emss(c));
+		edge.cfg.stats->tcp_tx_segments += conn_long_note(c, n);
+	else
+		edge.cfg.stats->tcp_tx_segments++;
 	if (c->growing)
 		conn_loss_long(c, conn_long_grow(c, n));
 	else
