@@ -186,7 +186,7 @@ static u8_t count_for_lwip(unsigned timeouts, uint64_t longest_us)
 
 /* RFC 9293 §3.8.6.1: a peer that answers may keep its window closed for as long as it likes. It may
  * have closed it in front of what was on its way, and refuse that (§3.8.6; ours does so for want of
- * memory): the repeats are what asks then. When it opens, what it has refused goes at once. */
+ * memory): the repeats are what asks then. When it opens, what it has refused goes soon. */
 void conn_loss_peer_window(struct conn_loss *k, uint32_t window)
 {
 	if (!window)
