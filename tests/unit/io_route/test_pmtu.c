@@ -108,6 +108,7 @@ static void a_wrong_guess_is_forgotten(void **state)
 	assert_true(acked(&a, 1500, false, 3));
 	assert_int_equal(pmtu_find(&t, &a)->mtu, 1500);
 	assert_false(acked(&a, 1280, true, 4));
+	assert_false(acked(&a, 1500, false, 4)); /* it may have been cut the first time */
 	assert_int_equal(t.n, 1);
 	assert_false(acked(&a, 1500, true, 4));
 	assert_int_equal(t.n, 0);
