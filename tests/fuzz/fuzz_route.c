@@ -18,6 +18,9 @@ static void messages(const uint8_t *p, size_t n)
 	for (unsigned i = 0; i < k.routes.n; i++)
 		CHECK(k.routes.at[i].net.bits <= 128);
 	CHECK(k.n_addr <= ROUTE_ADDRS_MAX);
+	for (unsigned i = 0; i < k.routes.n_near; i++)
+		CHECK(route_mac(&k.routes, &k.routes.near[i].ip));
+	(void)route_is_news(p, n, k.index);
 	route_clear(&k.routes);
 }
 
