@@ -93,7 +93,7 @@ static void put_obj(void *o)
 
 EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
-	struct fd_obj *o = fdtab_get(fd);
+	struct fd_obj *o = fdtab_get_to_write(fd, buf, len);
 	ssize_t n;
 	int was;
 

@@ -15,7 +15,8 @@
 
 _Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Held for a moment: who meets it looks again before it sleeps. */
+static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static int top; /* no entry at or above */
 /* A vfork()ed child runs on our memory with descriptors of its own: the table is not its to change.
  */
@@ -183,6 +184,18 @@ struct fd_obj *fdtab_get_unchecked(int fd)
 		atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
 	fdtab_unlock();
 	return o;
+}
+
+struct fd_obj *fdtab_get_to_write(int fd, const void *buf, size_t len)
+{
+	struct fd_obj *o = fdtab_has(fd) ? fdtab_get_unchecked(fd) : NULL;
+
+	if (LIKELY(!o))
+		return NULL;
+	if (o->cls->is_meant && o->cls->is_meant(o, buf, len))
+		return o;
+	fd_obj_put(o);
+	return fdtab_get_slow(fd);
 }
 
 void fdtab_closing(int fd)

@@ -5,7 +5,7 @@
  * A program can close a descriptor without a call that this library sees: closefrom, close_range, a
  * raw system call. Its number may then name another file. So an entry of the table is only a hint.
  * Every look-up compares the device and inode numbers of the open file with those of the object,
- * and for the uverbs node an open flag too.
+ * and for the uverbs node an open flag too; but not where what is written shows what it is for.
  *
  * One mutex, fdtab_lock(), guards the table and the pipes of its objects. Callbacks of the stack
  * take the mutex, so a thread that holds the mutex must not call the stack.
@@ -30,6 +30,9 @@ struct fd_obj;
 /* How one kind of descriptor handles each call. The result is that of the call, or a negative
  * errno. NULL: the call goes to the kernel. */
 struct fd_class {
+	/* Do these octets, which the program writes to a descriptor that was o's, show by
+	 * themselves that they are for o? Then the open file is not compared. NULL: never. */
+	bool (*is_meant)(struct fd_obj *o, const void *buf, size_t len);
 	ssize_t (*write)(struct fd_obj *o, int fd, const void *buf, size_t len);
 	int (*ioctl)(struct fd_obj *o, unsigned long request, void *arg);
 	ssize_t (*sendmsg)(struct fd_obj *o, int fd, const struct msghdr *m);
@@ -77,22 +80,28 @@ int fdtab_add(int fd, struct fd_obj *o);
 
 struct fd_obj *fdtab_get_slow(int fd);
 
-/* The object behind fd, with a reference for the caller. NULL: fd is not in the table. */
-static inline struct fd_obj *fdtab_get(int fd)
+/* Is there an entry for fd, right or not? */
+static inline bool fdtab_has(int fd)
 {
 	unsigned n = (unsigned)fd;
 	fdtab_entry *chunk;
 
 	if (n >= FDTAB_MAX)
-		return NULL;
+		return false;
 	/* acquire: pairs with the release that publishes a chunk */
 	chunk = atomic_load_explicit(&fdtab[n / FDTAB_CHUNK], memory_order_acquire);
-	if (__builtin_expect(
-		    !chunk || !atomic_load_explicit(&chunk[n % FDTAB_CHUNK], memory_order_relaxed),
-		    1))
-		return NULL;
-	return fdtab_get_slow(fd);
+	return __builtin_expect(
+		chunk && atomic_load_explicit(&chunk[n % FDTAB_CHUNK], memory_order_relaxed), 0);
 }
+
+/* The object behind fd, with a reference for the caller. NULL: fd is not in the table. */
+static inline struct fd_obj *fdtab_get(int fd)
+{
+	return fdtab_has(fd) ? fdtab_get_slow(fd) : NULL;
+}
+
+/* As fdtab_get(), for a write: see fd_class.is_meant. */
+struct fd_obj *fdtab_get_to_write(int fd, const void *buf, size_t len);
 
 /* Before fd is closed: run the closing() of its object. */
 void fdtab_closing(int fd);

@@ -334,24 +334,57 @@ static int run(const struct command *row, struct cm_call *c)
 	return err;
 }
 
+/* The row of the command in buf, and its header. A negative errno. */
+static int parse(const void *buf, size_t len, struct rdma_ucm_cmd_hdr *hdr,
+		 const struct command **row)
+{
+	if (len < sizeof(*hdr))
+		return -EINVAL;
+	memcpy(hdr, buf, sizeof(*hdr));
+	if (hdr->cmd >= sizeof(commands) / sizeof(commands[0]) || hdr->in > len - sizeof(*hdr))
+		return -EINVAL;
+	*row = &commands[hdr->cmd];
+	if (!(*row)->fn)
+		return -ENOSYS;
+	return hdr->in < (*row)->least ? -EINVAL : 0;
+}
+
+/* DESTROY_ID names one too, but waits for the commands that use it. */
+static uint16_t id_named_at(unsigned cmd)
+{
+	return cmd == RDMA_USER_CM_CMD_DESTROY_ID ? offsetof(struct rdma_ucm_destroy_id, id)
+						  : commands[cmd].id_at;
+}
+
+/* A whole command and nothing else, for an id of this file: what a program writes to another file
+ * that got the number of a channel does not look like that. */
+static bool file_is_meant(struct fd_obj *o, const void *buf, size_t len)
+{
+	struct rdma_ucm_cmd_hdr hdr;
+	const struct command *row;
+	uint16_t id_at;
+	uint32_t handle;
+
+	if (parse(buf, len, &hdr, &row) || sizeof(hdr) + hdr.in != len || hdr.in > row->size)
+		return false;
+	id_at = id_named_at(hdr.cmd);
+	if (id_at == NO_ID)
+		return hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT &&
+		       hdr.out == sizeof(struct rdma_ucm_event_resp);
+	memcpy(&handle, (const uint8_t *)buf + sizeof(hdr) + id_at, sizeof(handle));
+	return cm_id_is_of((struct cm_file *)o, handle);
+}
+
 static ssize_t file_write(struct fd_obj *o, int fd, const void *buf, size_t len)
 {
 	struct cm_call c = { .file = (struct cm_file *)o, .fd = fd };
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct command *row;
 	union any_command in;
-	int err;
+	int err = parse(buf, len, &hdr, &row);
 
-	if (len < sizeof(hdr))
-		return -EINVAL;
-	memcpy(&hdr, buf, sizeof(hdr));
-	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in > len - sizeof(hdr))
-		return -EINVAL;
-	row = &commands[hdr.cmd];
-	if (!row->fn)
-		return -ENOSYS;
-	if (hdr.in < row->least)
-		return -EINVAL;
+	if (err)
+		return err;
 	if (loader_ended())
 		return -ENODEV;
 	memset(&in, 0, sizeof(in));
@@ -407,6 +440,7 @@ static void file_forked(struct fd_obj *o)
 }
 
 static const struct fd_class file_class = {
+	.is_meant = file_is_meant,
 	.write = file_write,
 	.closing = file_closing,
 	.closed = file_closed,

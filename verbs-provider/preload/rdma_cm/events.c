@@ -56,7 +56,7 @@ static void queue_in_callback(struct cm_event *e, struct uw_stack *stack)
 	struct cm_file *file = e->id->file;
 
 	insert(e);
-	if (file->signalled || file->signalling)
+	if (file->signalled || file->signalling || file->looking)
 		return;
 	file->signalling = e->id->api->later(stack, signal_file, file);
 	if (file->signalling) /* a reference for signal_file() */
@@ -86,7 +86,7 @@ void cm_file_signal(struct cm_file *file)
 	bool want = !TAILQ_EMPTY(&file->events);
 	uint8_t octets[8] = { 0 };
 
-	if (want == file->signalled)
+	if (want == file->signalled || (want && file->looking))
 		return;
 	if (want) {
 		file->signalled = fd_obj_send(&file->obj, octets, 1) > 0;

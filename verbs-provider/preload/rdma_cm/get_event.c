@@ -12,14 +12,22 @@
 #include "libc/threads.h"
 #include "rdma_cm.h"
 
-#define LINGER_MS 50
+#define LINGER_MS     50
+#define LOOKS	      8u      /* before a wait */
+#define LONG_YIELD_US 200u    /* somebody needs the core who does not give it back soon: ... */
+#define NO_LOOK_US    100000u /* ... no looks for so long, since a sleeper is woken sooner */
 
-static uint64_t now_ms(void)
+static uint64_t now_us(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_us() / 1000;
 }
 
 static bool ends_connection(uint32_t type)
@@ -160,6 +168,41 @@ static bool is_blocking(int fd)
 	return fl >= 0 && !(fl & O_NONBLOCK);
 }
 
+static _Thread_local uint64_t no_look_until_us;
+
+/* True: it was short. */
+static bool yield(void)
+{
+	uint64_t before = now_us(), after;
+
+	syscall(SYS_sched_yield);
+	after = now_us();
+	if (after - before <= LONG_YIELD_US)
+		return true;
+	no_look_until_us = after + NO_LOOK_US;
+	return false;
+}
+
+/* As take(), a few times, before a wait. What happens next may be under way, and where others need
+ * this core they make several events meanwhile. None of them needs an octet, nor somebody woken. */
+static int look(struct cm_file *file, struct cm_event **out, struct cm_id **child)
+{
+	int err = -EAGAIN;
+
+	if (now_us() < no_look_until_us)
+		return err;
+	pthread_mutex_lock(&cm.lock);
+	file->looking++;
+	pthread_mutex_unlock(&cm.lock);
+	for (unsigned i = 0; i < LOOKS && err == -EAGAIN && yield(); i++)
+		err = take(file, out, child);
+	pthread_mutex_lock(&cm.lock);
+	file->looking--;
+	cm_file_signal(file); /* for whoever waits, also for the caller */
+	pthread_mutex_unlock(&cm.lock);
+	return err;
+}
+
 /* As take(), but waits if the descriptor says so. */
 static int take_or_wait(const struct cm_call *c, struct cm_event **out, struct cm_id **child)
 {
@@ -167,12 +210,15 @@ static int take_or_wait(const struct cm_call *c, struct cm_event **out, struct c
 	int err;
 
 	while ((err = take(c->file, out, child))) {
-		if (err == -EAGAIN) {
-			waiting = waiting || is_blocking(c->fd);
+		waiting = waiting || (err == -EAGAIN && is_blocking(c->fd));
+		if (err == -EAGAIN && waiting)
+			err = look(c->file, out, child);
+		if (!err)
+			return 0;
+		if (err == -EAGAIN)
 			err = wait_for_event(c->file, c->fd);
-		} else if (err == -ESHUTDOWN) {
+		else if (err == -ESHUTDOWN)
 			err = waiting ? wait_for_ever() : -EBADF;
-		}
 		if (err)
 			return err;
 	}

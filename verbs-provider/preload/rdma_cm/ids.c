@@ -7,7 +7,7 @@
 #include "rdma_cm.h"
 
 struct cm cm = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, /* held for a moment at a time */
 	.changed = PTHREAD_COND_INITIALIZER,
 	.drops = TAILQ_HEAD_INITIALIZER(cm.drops),
 	.resolves = TAILQ_HEAD_INITIALIZER(cm.resolves),
@@ -85,6 +85,17 @@ int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out)
 		(*out)->refs++;
 	pthread_mutex_unlock(&cm.lock);
 	return err;
+}
+
+bool cm_id_is_of(const struct cm_file *file, uint32_t handle)
+{
+	struct cm_id *id;
+	bool is;
+
+	pthread_mutex_lock(&cm.lock);
+	is = !find(file, handle, &id);
+	pthread_mutex_unlock(&cm.lock);
+	return is;
 }
 
 void cm_id_put(struct cm_id *id)

@@ -99,9 +99,10 @@ struct cm_file {
 	struct fd_obj obj;
 	struct cm_events events;
 	LIST_HEAD(, cm_id) ids;
-	bool signalled;	 /* an octet is in the pipe, because the queue is not empty */
-	bool signalling; /* a call back from the stack is due, which writes the octet */
-	bool closed;	 /* no new ids */
+	bool signalled;	  /* an octet is in the pipe, because the queue is not empty */
+	bool signalling;  /* a call back from the stack is due, which writes the octet */
+	bool closed;	  /* no new ids */
+	unsigned looking; /* threads that look once more before they wait: no octet */
 	/* for cm_file_linger() */
 	/* the thread that last fetched an event for the end of a connection, or 0 */
 	pid_t ended_tid;
@@ -176,6 +177,8 @@ struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t
  * another file. */
 int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out);
 void cm_id_put(struct cm_id *id);
+/* Does handle name an id of this file at this moment? */
+bool cm_id_is_of(const struct cm_file *file, uint32_t handle);
 /* The number of the id's own QP, which is made at the first call; the caller holds cmd. -ENOMEM. */
 int cm_spare_qp(struct cm_id *id, uint32_t *qpn);
 /* Ends it, if there is one, after the endpoint. */

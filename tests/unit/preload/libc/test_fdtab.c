@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define WHOLE_DESTROY (sizeof(struct rdma_ucm_cmd_hdr) + sizeof(struct rdma_ucm_destroy_id))
+
 extern char **environ;
 
 /* Only the shim fills in the response: a command that fell through to a socket does not. */
@@ -55,6 +57,29 @@ static void number_reused_behind_our_back(void **state)
 	id = cm_create(fd, RDMA_PS_TCP);
 	assert_int_equal(cm_bind(fd, id, INADDR_ANY, 8101), 0);
 	close(fd);
+}
+
+/* Comparing the open file costs as much as the command: one that is whole, and for an id of the
+ * channel, is no other file's. Anything else is. */
+static void whole_command_is_not_compared(void **state)
+{
+	char octets[64];
+	int fd = cm_node(), ends[2];
+	uint32_t id = cm_create(fd, RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+	raw_close(fd);
+	assert_int_equal(syscall(SYS_dup, ends[1]), fd);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	check_alive(fd, id);
+	assert_int_equal(read(ends[0], octets, sizeof(octets)), -1);
+	assert_int_equal(errno, EAGAIN);
+	cm_destroy(fd, id, NULL); /* there is no such id any more */
+	assert_int_equal(read(ends[0], octets, sizeof(octets)), WHOLE_DESTROY);
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* An event for a channel that is gone must not end up in the file that has its number now. */
@@ -234,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(number_reused_behind_our_back),
+		cmocka_unit_test(whole_command_is_not_compared),
 		cmocka_unit_test(late_event_hits_nobody),
 		cmocka_unit_test(duplicates),
 		cmocka_unit_test(overwritten_by_dup2),

@@ -75,10 +75,52 @@ static void a_fetch_that_waited_writes_nothing(void **state)
 	assert_int_equal(f.writes, 0);
 }
 
+#define ROUNDS 300
+
+struct one {
+	int fd, err;
+};
+
+static void *fetch_one(void *arg)
+{
+	struct one *f = arg;
+	struct rdma_ucm_event_resp e;
+
+	f->err = cm_event(f->fd, &e);
+	return NULL;
+}
+
+/* Whoever looks at the queue before it waits spares others the octet, and leaves one for what it
+ * does not take. */
+static void what_a_look_leaves_is_signalled(void **state)
+{
+	struct one f = { .fd = cm_node() };
+	struct rdma_ucm_event_resp e;
+	pthread_t t;
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		uint32_t a = cm_create(f.fd, RDMA_PS_TCP), b = cm_create(f.fd, RDMA_PS_TCP);
+
+		pthread_create(&t, NULL, fetch_one, &f);
+		assert_int_equal(cm_resolve(f.fd, a, INADDR_LOOPBACK, 1, 100), 0);
+		assert_int_equal(cm_resolve(f.fd, b, INADDR_LOOPBACK, 1, 100), 0);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		assert_int_equal(f.err, 0);
+		assert_true(cm_readable(f.fd, 1000));
+		assert_int_equal(cm_event(f.fd, &e), 0);
+		assert_false(cm_readable(f.fd, 0));
+		cm_destroy(f.fd, a, NULL);
+		cm_destroy(f.fd, b, NULL);
+	}
+	close(f.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fetch_that_waited_writes_nothing),
+		cmocka_unit_test(what_a_look_leaves_is_signalled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
