@@ -88,7 +88,7 @@ static error_t parse_place(int key, char *arg, struct argp_state *state, struct 
 		/* an IPv6 address has more of them */
 		if (colon && !strchr(colon + 1, ':')) {
 			*colon = 0;
-			o->soc_port = colon + 1;
+			o->soc_port = option_port(state, "soc", colon + 1);
 		}
 		return 0;
 	case KEY_SPLIT:

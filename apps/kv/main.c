@@ -104,14 +104,14 @@ static void parse_writer(struct argp_state *state, struct kv_options *o, const c
 		argp_error(state, "--writer %s: not like 0/2", arg);
 }
 
-static void parse_soc(struct kv_options *o, char *arg)
+static void parse_soc(struct argp_state *state, struct kv_options *o, char *arg)
 {
 	char *colon = strchr(arg, ':');
 
 	/* an IPv6 address has more of them */
 	if (colon && !strchr(colon + 1, ':')) {
 		*colon = 0;
-		o->soc_port = colon + 1;
+		o->soc_port = option_port(state, "soc", colon + 1);
 	}
 	o->soc = arg;
 }
@@ -135,7 +135,7 @@ static error_t parse_cluster(int key, char *arg, struct argp_state *state, struc
 
 	switch (key) {
 	case KEY_SOC:
-		parse_soc(o, arg);
+		parse_soc(state, o, arg);
 		return 0;
 	case KEY_AS_SOC:
 		o->is_soc = true;

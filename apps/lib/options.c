@@ -81,6 +81,17 @@ double option_number(struct argp_state *state, const char *name, const char *tex
 	return d;
 }
 
+const char *option_port(struct argp_state *state, const char *name, const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (end == text || *end || *text == '-' || n > UINT16_MAX)
+		argp_error(state, "--%s %s: no port, which is a number up to %u", name, text,
+			   UINT16_MAX);
+	return text;
+}
+
 unsigned option_word(struct argp_state *state, const char *name, const char *text,
 		     const char *const *words)
 {
@@ -129,7 +140,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		o->server.port = arg;
+		o->server.port = option_port(state, "port", arg);
 		return 0;
 	case KEY_BIND:
 		o->bind = arg;

@@ -48,6 +48,8 @@ uint64_t option_size(struct argp_state *state, const char *name, const char *tex
 unsigned option_list(struct argp_state *state, const char *name, const char *text, unsigned most,
 		     uint64_t *out);
 double option_number(struct argp_state *state, const char *name, const char *text);
+/* text, which is a number that a port can have. */
+const char *option_port(struct argp_state *state, const char *name, const char *text);
 /* The index of the word in the list; the list ends with NULL. */
 unsigned option_word(struct argp_state *state, const char *name, const char *text,
 		     const char *const *words);

@@ -148,6 +148,8 @@ int team_run(struct team *t, const struct options *o, const struct team_ops *ops
 	err = prepare(t);
 	for (; !err && opened < o->threads; opened += !err)
 		err = ops->open(&t->member[opened]);
+	if (err == -ENOMEM) /* whatever it was for */
+		log_line("no memory for client %u of %u", opened + 1, o->threads);
 	if (!err) {
 		start(t);
 		watch(t);

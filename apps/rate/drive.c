@@ -61,8 +61,7 @@ static void spoil(struct ibv_send_wr *wr)
 static void fill(const struct driver *d, struct lane *l, uint64_t number, struct ibv_send_wr *wr,
 		 struct ibv_sge *sge)
 {
-	uint32_t slot = (uint32_t)(number % drive_slots(d)),
-		 size = d->options->op >= RATE_FAA ? 8 : d->point.size;
+	uint32_t slot = (uint32_t)(number % drive_slots(d)), size = d->point.size;
 	bool can_inline = d->options->op == RATE_WRITE || d->options->op == RATE_SEND;
 
 	*sge = region_sge(&l->local, (size_t)slot * size, size);

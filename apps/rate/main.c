@@ -21,7 +21,7 @@ static const char *const faults[] = { "lose", NULL };
 
 static const struct argp_option own[] = {
 	{ "op", KEY_OP, "OP", 0, "write (default), read, send, faa or cas", 3 },
-	{ "size", KEY_SIZE, "N,...", 0, "octets of each; default: 64", 3 },
+	{ "size", KEY_SIZE, "N,...", 0, "octets of each, but of an atomic; default: 64", 3 },
 	{ "post-list", KEY_LIST, "N,...", 0, "requests posted at once, 1 to 64; default: 1", 3 },
 	{ "qps", KEY_QPS, "N", 0, "of each thread; default: 1", 3 },
 	{ "signal", KEY_SIGNAL, "N", 0,
@@ -81,7 +81,7 @@ static struct rate_point point(const struct rate_options *o, uint64_t size, uint
 {
 	uint64_t most = o->common.window - list + 1;
 
-	return (struct rate_point){ .size = (uint32_t)size,
+	return (struct rate_point){ .size = o->op >= RATE_FAA ? RATE_WORD : (uint32_t)size,
 				    .list = (uint32_t)list,
 				    .signal = (uint32_t)(o->signal < most ? o->signal : most),
 				    .inline_data = (uint32_t)o->inline_data };

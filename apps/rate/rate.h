@@ -20,6 +20,7 @@
 enum rate_op { RATE_WRITE, RATE_READ, RATE_SEND, RATE_FAA, RATE_CAS };
 
 #define RATE_SERVICE  ((struct service){ "uwarp-rate", 0x65746172u })
+#define RATE_WORD     8u    /* octets of an atomic */
 #define RATE_DATA     4096u /* octets before the data; the counter is the first word */
 #define RATE_LIST_MAX 64u
 #define RATE_POINTS   16u

@@ -16,6 +16,7 @@ def options(play):
     ):  # fmt: skip
         got = play.ask(f"{RUN} --op {op} {more} --verify -n 6000")
         check(got["operations"] >= 5500, f"{op} {more}: only {got['operations']} of 6000 were done")
+        check(op not in ("faa", "cas") or got["size"] == 8, f"an atomic of {got['size']} octets")
     play.end(server)
 
 
@@ -40,7 +41,7 @@ def limits(play):
     for words, rc, line in (
         ("--op send --size 4097 -n 1", 1, "the server was told to receive at most 4096 octets"),
         ("--post-list 65", 2, "--post-list: from 1 to 64"), ("--post-list 8 -w 4", 2, "--window: at least the length"),
-        ("--qps 0", 2, "--qps and --signal: at least 1"),
+        ("--qps 0", 2, "--qps and --signal: at least 1"), ("-p 65536", 64, "--port 65536: no port"), ("-p x", 64, "--port x: no port"),
     ):  # fmt: skip
         program = play.begin(f"{RUN} {words}")
         got = program.wait(20)
