@@ -186,6 +186,11 @@ static int done(void *arg, unsigned slot, int status, enum kv_op op, const uint8
 		log_line("the server refuses what it should do: %s", strerror(-status));
 		return status;
 	}
+	if (op == KV_GET && status == -EMSGSIZE) {
+		log_line("key %lu has a longer value than --value says, which is %lu", s->number,
+			 w->options->value_high);
+		return status;
+	}
 	if (status == -EHOSTDOWN || status == -ENODATA)
 		lost(w, s, status);
 	else if (op == KV_GET)

@@ -148,6 +148,12 @@ static uint32_t reply_with(const struct message *m, int status, const void *valu
 	return (uint32_t)sizeof(r->head) + r->head.length;
 }
 
+/* For which the client has room. */
+static uint32_t value_max(const struct session *s)
+{
+	return (uint32_t)(uintptr_t)s->user;
+}
+
 /* The host has answered. A value that no message holds goes on from where it came. */
 static int done(void *arg, unsigned slot, int status, struct kv_slot *ks, const uint8_t *value,
 		uint32_t n)
@@ -162,6 +168,10 @@ static int done(void *arg, unsigned slot, int status, struct kv_slot *ks, const 
 
 	if (ks->repeats)
 		f->stale = true;
+	if (n > KV_MESSAGE - sizeof(*reply) && n > value_max(m->session))
+		status = -EMSGSIZE;
+	if (status)
+		n = 0;
 	if (status || n <= KV_MESSAGE - sizeof(*reply)) {
 		session_reply(m->session, slot, reply_with(m, status, value, n));
 		return 0;
@@ -235,6 +245,7 @@ static int join(struct session *s, struct hello *hello)
 	memcpy(&wish, hello->octets, sizeof(wish));
 	if (wish.value_max > VALUE_MAX)
 		return -EMSGSIZE;
+	s->user = (void *)(uintptr_t)wish.value_max;
 	offer.base = (uintptr_t)f->index.base;
 	offer.rkey = f->index.mr->rkey;
 	offer.staging = 0;

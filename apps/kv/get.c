@@ -158,8 +158,12 @@ int get_bucket(struct kv_client *c, unsigned slot)
 
 		if (e->tag != s->tag)
 			continue;
-		if ((e->check != kv_entry_check(e) && !c->config.believe) || !plausible(c, s, e))
+		if (e->check != kv_entry_check(e) && !c->config.believe)
 			return again(c, slot);
+		/* another key of the same tag, or a value for which there is no room: the server
+		 * tells */
+		if (!plausible(c, s, e))
+			return c->config.believe ? again(c, slot) : -EAGAIN;
 		return by_kind(c, slot, e);
 	}
 	return look_further(c, slot, b);

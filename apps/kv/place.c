@@ -113,13 +113,14 @@ static int ask_where(struct asker *a, unsigned slot, const struct kv_key *key)
 	return route_at(&a->route, slot, a->question[slot].node, KV_GET, key);
 }
 
-/* 0: a value; -EXDEV: not the owner; -EBUSY: on its way; others: the owner, without a value. */
+/* 0 or, if it is long, -EMSGSIZE: a value; -EXDEV: not the owner; -EBUSY: on its way; others: the
+ * owner, without a value. */
 static int on_where(struct asker *a, unsigned slot, int status)
 {
 	struct question *q = &a->question[slot];
 	const int *s = q->status;
 
-	q->status[q->node++] = status;
+	q->status[q->node++] = status == -EMSGSIZE ? 0 : status;
 	if (q->node < a->route.nodes)
 		return 1;
 	a->moving += s[NODE_HOST] == -EBUSY || s[NODE_SOC] == -EBUSY;

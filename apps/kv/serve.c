@@ -23,7 +23,7 @@ struct kv_server {
 /* A client's. */
 struct stages {
 	struct region memory;
-	uint32_t count, size;
+	uint32_t count, size, value_max;
 	bool coordinator;
 };
 
@@ -32,6 +32,7 @@ static int open_stages(struct stages *st, const struct kv_server *kv, const stru
 {
 	st->count = w->window;
 	st->size = kv_stage_size(w->value_max);
+	st->value_max = w->value_max;
 	st->coordinator = w->coordinator;
 	if (w->value_max > kv->options->value_max)
 		return -EMSGSIZE;
@@ -85,14 +86,18 @@ static void leave(struct session *s)
 /* ---- calls ------------------------------------------------------------------------------- */
 
 /* A record that no message holds goes where the client wants it, as it is: if it is replaced
- * meanwhile, the client's check fails and it asks again. */
+ * meanwhile, the client's check fails and it asks again. The client has room for the values that it
+ * told of when it connected, and others may have written longer ones. */
 static uint8_t write_record(struct session *s, const struct kv_call *c, const struct kv_entry *e,
 			    struct kv_reply *r)
 {
 	struct kv_server *kv = s->server->user;
 	size_t at = store_index_size(kv->store.buckets) + kv_at(e);
 	struct ibv_sge sge = region_sge(&kv->memory, at, e->length);
+	const struct stages *st = s->user;
 
+	if (e->length > kv_record_size(c->key_length, st->value_max))
+		return EMSGSIZE;
 	r->in_room = e->length;
 	return session_write(s, &sge, c->room, c->room_rkey, 0) ? EIO : 0;
 }

@@ -103,6 +103,24 @@ def planted(play):
     play.end(server)
 
 
+def longer(play):
+    """Values longer than a client has room for: it is told so, or gets those that a message holds; nothing is written beyond its room."""
+    server = play.serve("uwarp-kv serve --events")
+    long, short = "--keys 60 --key 24 --value 20000", "--keys 60 --key 24 --value 100"
+    play.ask(f"{RUN} {long} --load -n 1")
+    for get in ("reads", "rpc", "hybrid"):
+        program = play.begin(f"{RUN} {short} --get {get} --mix C -n 3000 -w 16")
+        got = program.wait(20)
+        check(got == 1 and "has a longer value than --value says, which is 100" in program.err, f"{get}: exit code {got}, '{program.err.strip()}'")
+    where = play.ask("uwarp-kv where {server} --keys 60 --key 24 --value 100", seconds=20)
+    check(where["host"] == 60, f"the host has all keys: {where}")
+    play.ask(f"{RUN} {long} --mix C -n 300")
+    play.ask(f"{RUN} --keys 60 --key 24 --value 900 --load -n 1")
+    got = play.ask(f"{RUN} {short} --get reads --mix C -n 300", rc=1)
+    check(got["by_rpc"] and not got["by_reads"] and not got["torn"], f"a message holds them, and they are not of the length that was asked for: {got}")
+    play.end(server)
+
+
 def told(play):
     """A port at which nobody listens, and a result that cannot be written: the program says so and ends."""
     for serve, run in (("uwarp-kv serve", f"{RUN} --load --keys 50 -n 50"), ("uwarp-btree serve --keys 1K", "uwarp-btree run {server} --keys 1K -n 50")):
@@ -117,5 +135,5 @@ def told(play):
 
 CASES = {
     "mixes": mixes, "sizes": sizes, "together": together, "killed": killed, "memory": memory, "sleeping": sleeping,
-    "planted fault": planted, "told": told,
+    "planted fault": planted, "longer": longer, "told": told,
 }  # fmt: skip
