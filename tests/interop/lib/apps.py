@@ -2,6 +2,7 @@
 """The project's own applications (doc/apps.md): the very files that run over uwarp run over the kernel's siw and rxe in a VM,
 against each other, and over siw against uwarp. Each has its oracle with it."""
 
+import collections
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import time
 
+import capture
 from ends import Broken
 
 NAMES = ("kv", "btree", "seq", "rate")
@@ -19,6 +21,9 @@ SHARED = "/share/apps"
 # Seconds that a client may take on an emulated CPU; that a server may take to say that it is ready.
 LIMIT, READY = 90, 20
 PORT = "7471"
+# Lines that are shown of a failed connection; what siw's kernel says of one.
+RECORDED = 20
+DMESG = "dmesg | grep -iE 'siw|rxe|bug:|warning:' | tail -n 5"
 # Operations of each client.
 FEW, MANY = 300, 3000
 
@@ -100,8 +105,8 @@ class VmEnd:
     # Of all ends: server and client may be in the same VM, and a job that took another's name could not be ended any more.
     numbers = itertools.count()
 
-    def __init__(self, rig, name, vm, ip):
-        self.rig, self.name, self.vm, self.ip = rig, name, vm, ip
+    def __init__(self, rig, name, vm, ip, path):
+        self.rig, self.name, self.vm, self.ip, self.capture = rig, name, vm, ip, path
 
     def start(self, app, text):
         return VmApp(self.rig, self.vm, f"app{next(self.numbers)}", [f"{SHARED}/uwarp-{app}", *text.split()])
@@ -110,12 +115,17 @@ class VmEnd:
         program = self.start(app, text)
         return program, None if program.is_ready() else "does not get ready"
 
+    def last_words(self):
+        return [f"VM {self.vm}: {line}" for line in self.rig.vm(DMESG, 30, self.vm)[1].strip().splitlines()]
+
 
 class UwarpApps:
     """The same over uwarp, beside the VM."""
 
-    def __init__(self, end, build):
-        self.end, self.build, self.name, self.ip = end, build, end.name, end.ip
+    def __init__(self, end, build, path):
+        self.end, self.build, self.name, self.ip, self.capture = end, build, end.name, end.ip, path
+        self.record = os.path.join(end.run_dir, "record")
+        end.env = {**end.env, "UWARP_RECORD": self.record}
 
     def _words(self, app, text):
         return [os.path.join(self.build, "apps", app, f"uwarp-{app}"), *text.split()]
@@ -125,6 +135,12 @@ class UwarpApps:
 
     def serve(self, app, text):
         return self.end.serve(self._words(app, text), PORT, LIMIT)
+
+    def last_words(self):
+        if not os.path.exists(self.record):
+            return ["uwarp recorded no connection that failed"]
+        with open(self.record, encoding="utf-8", errors="replace") as f:
+            return [f"uwarp: {line}" for line in f.read().splitlines()[-RECORDED:]]
 
 
 def complaint(status, said, wanted):
@@ -140,6 +156,17 @@ def complaint(status, said, wanted):
     return None
 
 
+def show(lines):
+    for line in lines:
+        print(f"       {line}", flush=True)
+
+
+def who_ended_it(*ends):
+    """What uwarp recorded of the connection that failed last, what siw's kernel said, and what was last on the bridge."""
+    words = list(dict.fromkeys(line for end in ends for line in end.last_words()))
+    return words + [f"bridge: {line}" for line in capture.last_frames(ends[0].capture, PORT, RECORDED)]
+
+
 def one(score, row, case, client, server, n):
     """Server and client of one program."""
     app, serve, run = case
@@ -153,8 +180,7 @@ def one(score, row, case, client, server, n):
     words = " ".join(word for word in run.split()[2:] if word not in ("--verify", "--load"))
     score.row(row, f"{client.name} -> {server.name}", f"{app} {words[:60]}", time.monotonic() - start, problem, "judged" if "verify" in run else "counted")
     if problem:
-        for line in (*said.strip().splitlines()[-6:], *s.finish(1)[1].strip().splitlines()[-6:]):
-            print(f"       {line}", flush=True)
+        show(said.strip().splitlines()[-6:] + s.finish(1)[1].strip().splitlines()[-6:] + who_ended_it(client, server))
 
 
 class Row:
@@ -170,12 +196,17 @@ def to_each(rig, vms, command):
             raise Broken(f"'{command}' fails in the VM: {said}")
 
 
-def run(rig, uwarp, build, score, quick, vms):
+# capture: the file into which goes what the bridge carries meanwhile.
+Setup = collections.namedtuple("Setup", "rig uwarp build capture")
+
+
+def run(setup, score, quick, vms):
     """vms: (name, address) of one or two of them; with one, its device talks to itself."""
-    put_into_share(rig, build)
+    rig, path = setup.rig, setup.capture
+    put_into_share(rig, setup.build)
     n = FEW if quick else MANY
-    apps = UwarpApps(uwarp, build)
-    siw, rxe = ([VmEnd(rig, name, vm, ip) for vm, ip in (vms[0], vms[-1])] for name in ("siw", "rxe"))
+    apps = UwarpApps(setup.uwarp, setup.build, path)
+    siw, rxe = ([VmEnd(rig, name, vm, ip, path) for vm, ip in (vms[0], vms[-1])] for name in ("siw", "rxe"))
     for case in QUICK + ([] if quick else MORE):
         one(score, Row, case, *siw, n)
         one(score, Row, case, apps, siw[0], n)

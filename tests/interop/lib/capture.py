@@ -25,6 +25,14 @@ def tshark(path, *args):
     return r.stdout
 
 
+def last_frames(path, port, lines):
+    """One line for each of the last frames of that TCP port, while the capture may go on: its end may be cut."""
+    fields = ("frame.time_relative", "ip.src", "tcp.stream", "tcp.seq", "tcp.ack", "tcp.window_size", "tcp.len", "_ws.col.Info")
+    command = [*TSHARK, "-r", path, "-Y", f"tcp.port == {port}", "-T", "fields", *(word for name in fields for word in ("-e", name))]
+    r = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=C_LOCALE)
+    return [line.replace("\t", "  ") for line in r.stdout.splitlines()[-lines:]]
+
+
 class Tally:
     """How many FPDUs there are, and what is wrong with them."""
 
