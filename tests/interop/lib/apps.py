@@ -19,11 +19,11 @@ NAMES = ("kv", "btree", "seq", "rate")
 # Where the VM sees what is put into the rig's folder `share`.
 SHARED = "/share/apps"
 # Seconds that a client may take on an emulated CPU; that a server may take to say that it is ready.
-LIMIT, READY = 90, 20
+LIMIT, READY = 90, 60
 PORT = "7471"
 # Lines that are shown of a failed connection; what siw's kernel says of one.
 RECORDED = 20
-DMESG = "dmesg | grep -iE 'siw|rxe|bug:|warning:' | tail -n 5"
+DMESG = "dmesg | grep -iE 'siw:|rxe|bug:|warning:' | grep -v taint | tail -n 5"
 # Operations of each client.
 FEW, MANY = 300, 3000
 
