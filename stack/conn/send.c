@@ -103,10 +103,13 @@ static bool flush_early(const struct conn *c, size_t held)
 static uint8_t *begin(const struct conn *c, size_t *room, size_t *each)
 {
 	const struct llp_ops *llp = c->stack->llp;
-	uint8_t *p = llp->tx_begin_many ? llp->tx_begin_many(c->llp, room, each) : NULL;
+	uint8_t *p;
 
-	if (p)
-		return p;
+	if (c->l->flags & IO_TSO && llp->tx_begin_many) {
+		p = llp->tx_begin_many(c->llp, room, each);
+		if (p)
+			return p;
+	}
 	p = llp->tx_begin(c->llp, room);
 	*each = p ? *room : 0;
 	return p;
