@@ -3,8 +3,9 @@
 #ifndef UWARP_BASE_SPIN_H
 #define UWARP_BASE_SPIN_H
 
-#include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct spin {
 	atomic_flag held;
@@ -16,8 +17,8 @@ static inline void spin_lock(struct spin *s)
 
 	/* acquire: pairs with the release in spin_unlock */
 	while (atomic_flag_test_and_set_explicit(&s->held, memory_order_acquire)) {
-		if (++tries > 64) /* the holder may need this core to go on */
-			sched_yield();
+		if (++tries > 64)		  /* the holder may need this core to go on */
+			syscall(SYS_sched_yield); /* not libc's, which may run the stack */
 	}
 }
 

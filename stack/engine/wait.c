@@ -31,6 +31,12 @@ void uw_wait_done(struct uw_engine *e, const struct uw_wait *w)
 	sched_app_wait_done(sched_of(e), w);
 }
 
+void uw_wait_yield(struct uw_engine *e)
+{
+	if (!sched_is_one_of_several(sched_of(e)))
+		sched_app_poll(sched_of(e), true);
+}
+
 void uw_wait_plainly(struct uw_engine *e, bool on)
 {
 	sched_app_waits_plainly(sched_of(e), on);

@@ -19,6 +19,7 @@
 	X(wait_end)                                                                                \
 	X(wait_done)                                                                               \
 	X(wait_plainly)                                                                            \
+	X(wait_yield)                                                                              \
 	X(engine_close)                                                                            \
 	X(engine_query)                                                                            \
 	X(pd_alloc)                                                                                \

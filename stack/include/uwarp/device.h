@@ -66,6 +66,9 @@ void uw_wait_end(struct uw_engine *e);
 void uw_wait_done(struct uw_engine *e, const struct uw_wait *w);
 /* The thread begins (on) or ends a wait without the engine. */
 void uw_wait_plainly(struct uw_engine *e, bool on);
+/* For a thread that waits for a connection by yielding again and again: run the stack once, as a
+ * poll of an empty CQ does. With several stacks: nothing. No lock held. */
+void uw_wait_yield(struct uw_engine *e);
 
 #define UW_GIDS_MAX 8
 

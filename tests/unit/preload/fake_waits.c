@@ -62,6 +62,13 @@ static void plainly(struct uw_engine *e, bool on)
 	fake_waits.plains += on;
 }
 
+static void yielded(struct uw_engine *e)
+{
+	(void)e;
+	fake_waits.yields++;
+	sched_yield(); /* as the real one may: that is no yield of the program's */
+}
+
 void fake_waits_fill(struct uw_api *api)
 {
 	api->wait_look = look;
@@ -69,4 +76,5 @@ void fake_waits_fill(struct uw_api *api)
 	api->wait_end = end;
 	api->wait_done = done;
 	api->wait_plainly = plainly;
+	api->wait_yield = yielded;
 }

@@ -20,7 +20,7 @@ struct fake_waits {
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
 	_Atomic int plain; /* threads that wait plainly */
-	_Atomic unsigned plains;
+	_Atomic unsigned plains, yields;
 	_Atomic uint64_t longest_us; /* the largest limit of a look */
 };
 

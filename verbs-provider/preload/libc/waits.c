@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "waits.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -346,6 +347,46 @@ static int wait_masked(const struct waits *w, struct uw_wait *how)
 	pthread_cleanup_pop(1);
 	return r;
 }
+
+/* ---- yielding ------------------------------------------------------------------------------ */
+
+_Atomic unsigned waits_under_way;
+_Thread_local bool waits_for_outcome;
+
+/* Other allocators yield while they wait for a lock of their own. The stack allocates, so it cannot
+ * be run from there. */
+static bool allocator_is_libcs(void)
+{
+	Dl_info allocator, libc;
+
+	return dladdr(dlsym(RTLD_DEFAULT, "malloc"), &allocator) &&
+	       dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc) &&
+	       allocator.dli_fbase == libc.dli_fbase;
+}
+
+void waits_begin_outcome(void)
+{
+	if (!waits_for_outcome)
+		waits_for_outcome = allocator_is_libcs();
+}
+
+void waits_yield(void)
+{
+	static _Thread_local bool inside; /* the stack yields as well */
+	struct uw_engine *e;
+
+	if (inside || !atomic_load_explicit(&waits_under_way, memory_order_relaxed))
+		return;
+	e = enter();
+	if (!e)
+		return;
+	inside = true;
+	loader_api()->wait_yield(e);
+	inside = false;
+	loader_helper_end();
+}
+
+/* ---- the ways to wait ------------------------------------------------------------------------ */
 
 /* A wait of no time is one round of the stack, so that a program which only asks now and then is
  * served. */

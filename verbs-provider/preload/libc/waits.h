@@ -57,4 +57,16 @@ struct timespec *waits_left(uint64_t deadline, struct timespec *t);
 /* As ppoll(); with `ask` what that returned. */
 int waits_poll(const struct waits *w);
 
+/* ---- connections ---- */
+
+/* Connections of this process that are being made or ended: the outcome has not come. */
+extern _Atomic unsigned waits_under_way;
+/* The thread has made or ended one, and may yield until the outcome comes. */
+extern _Thread_local bool waits_for_outcome;
+
+/* The thread is about to make or to end a connection. No lock held. */
+void waits_begin_outcome(void);
+/* The thread yields, and waits_for_outcome is set: run the stack once if an outcome is due. */
+void waits_yield(void);
+
 #endif

@@ -97,6 +97,17 @@ EXPORT ssize_t read(int fd, void *buf, size_t len)
 	return next_fn()->read(fd, buf, len);
 }
 
+/* ---- sched_yield --------------------------------------------------------------------------- */
+
+/* A program that makes connections and yields until all are there has nothing else to do, and has
+ * the core that they need. */
+EXPORT int sched_yield(void)
+{
+	if (UNLIKELY(waits_for_outcome))
+		waits_yield();
+	return (int)syscall(SYS_sched_yield);
+}
+
 /* ---- poll ---------------------------------------------------------------------------------- */
 
 static bool any_channel(const struct pollfd *fds, nfds_t n)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "facts.h"
+#include "libc/waits.h"
 #include "loader/loader.h"
 #include "rdma_cm.h"
 
@@ -170,9 +171,11 @@ int cm_cmd_connect(const struct cm_call *c)
 	if (!cmd->conn_param.valid || cm_id_state(id) != CM_ROUTE_RESOLVED)
 		return -EINVAL;
 	id->as_roce = is_roce(id);
+	waits_begin_outcome();
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_CONNECT; /* the outcome may come before ep_connect() returns */
 	id->connecting = true;
+	cm_id_under_way(id, true);
 	pthread_mutex_unlock(&cm.lock);
 	err = with_qp(id, id->api->ep_connect, cmd->conn_param.qp_num, &param);
 	if (!err)
@@ -180,6 +183,7 @@ int cm_cmd_connect(const struct cm_call *c)
 	pthread_mutex_lock(&cm.lock);
 	id->state = CM_ROUTE_RESOLVED;
 	id->connecting = false;
+	cm_id_under_way(id, false);
 	pthread_mutex_unlock(&cm.lock);
 	return err;
 }
@@ -277,6 +281,10 @@ int cm_cmd_disconnect(const struct cm_call *c)
 		return -EINVAL;
 	if (id->unanswered)
 		return 0;
+	waits_begin_outcome();
+	pthread_mutex_lock(&cm.lock);
+	cm_id_under_way(id, id->established || id->under_way);
+	pthread_mutex_unlock(&cm.lock);
 	err = id->api->ep_disconnect(id->ep);
 	if (err == -ENOTCONN && wait_for_outcome(id))
 		err = id->api->ep_disconnect(id->ep);

@@ -244,6 +244,7 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	int status = o->status ? o->status : ev->error ? ev->error : o->unknown;
 
 	id->connecting = false;
+	cm_id_under_way(id, false);
 	id->established = ev->type == UW_CM_ESTABLISHED;
 	pthread_cond_broadcast(&cm.changed);
 	/* As in the kernel: a request that died before it was accepted says so in ACCEPT. */

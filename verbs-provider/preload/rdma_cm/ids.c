@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libc/waits.h"
 #include "loader/loader.h"
 #include "rdma_cm.h"
 
@@ -151,6 +152,15 @@ void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_stor
 	memcpy(a, &mapped, sizeof(mapped));
 }
 
+void cm_id_under_way(struct cm_id *id, bool on)
+{
+	if (id->under_way == on)
+		return;
+	id->under_way = on;
+	/* relaxed: a hint to threads that yield */
+	atomic_fetch_add_explicit(&waits_under_way, on ? 1u : -1u, memory_order_relaxed);
+}
+
 static void endpoint_drop(struct cm_id *id)
 {
 	static const struct uw_cm_param nothing;
@@ -202,6 +212,7 @@ int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_report
 		endpoint_drop(id); /* no callback runs after it */
 		pthread_mutex_lock(&cm.lock);
 	}
+	cm_id_under_way(id, false);
 	unlink_id(id, &rest);
 	*events_reported = id->events_reported;
 	/* From here on it is resolve.c's if that still uses it. */
@@ -241,6 +252,7 @@ static void id_lose(struct cm_id *id)
 		free(e);
 	}
 	id->lost = true;
+	cm_id_under_way(id, false);
 	id->ep = NULL;
 	id->spare = NULL;
 }

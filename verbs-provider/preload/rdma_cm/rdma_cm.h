@@ -126,6 +126,7 @@ struct cm_id {
 	bool passive;	 /* the id was made by a connection request */
 	bool unanswered; /* the request is neither accepted nor rejected yet */
 	bool connecting; /* CONNECT or ACCEPT has no outcome yet */
+	bool under_way;	 /* counted in waits_under_way: CONNECT or DISCONNECT has no outcome yet */
 	bool established;     /* from ESTABLISHED until either side disconnects */
 	bool unconfirmed;     /* CONNECT_RESPONSE was queued, and establish() has not been */
 	bool as_roce;	      /* CONNECT: report success as InfiniBand does */
@@ -188,6 +189,8 @@ void cm_spare_drop(struct cm_id *id);
 int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_reported);
 /* Forget the groups of an id, whose events are gone. The caller holds cm.lock. */
 void cm_mcs_free(const struct cm_id *id);
+/* CONNECT or DISCONNECT begins, or has its outcome. The caller holds cm.lock. */
+void cm_id_under_way(struct cm_id *id, bool on);
 /* Free an orphaned id. No lock may be held. */
 void cm_id_free(struct cm_id *id);
 /* Create the endpoint of id if there is none. This starts the link. */

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What it costs to fetch events of rdma_cm. */
+/* What it costs to wait for events of rdma_cm, and what a thread that waits does meanwhile. */
 #include "rdma_cm/abi.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "fake_waits.h"
+
+#define SERVER_UID 77
 
 static void nap(long ms)
 {
@@ -116,11 +122,62 @@ static void what_a_look_leaves_is_signalled(void **state)
 	close(f.fd);
 }
 
+/* ---- yielding ---- */
+
+/* The sanitizers' may yield. */
+static bool allocator_is_libcs(void)
+{
+	Dl_info m;
+
+	return dladdr(dlsym(RTLD_DEFAULT, "malloc"), &m) && strstr(m.dli_fname, "libc.so");
+}
+
+static unsigned yields_in(void *library)
+{
+	return ((struct fake_waits *)dlsym(library, FAKE_WAITS_NAME))->yields;
+}
+
+/* A thread that yields until the connection is there, or gone, runs the stack. At other times a
+ * yield is libc's. */
+static void yielding_until_the_outcome(void **state)
+{
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t client, server;
+	void *library = dlopen(getenv("UWARP_LIB"), RTLD_NOW | RTLD_NOLOAD);
+	unsigned before;
+
+	(void)state;
+	if (!allocator_is_libcs())
+		skip();
+	cm_listener(sfd, 8012, 8);
+	client = cm_routed(cfd, 8012);
+	before = yields_in(library);
+	sched_yield();
+	assert_int_equal(yields_in(library), before);
+	assert_int_equal(cm_connect(cfd, client, 1, "", 0, 0), 0);
+	sched_yield();
+	sched_yield();
+	assert_int_equal(yields_in(library), before + 2);
+	server = cm_expect(sfd, EV_REQUEST, 0).id;
+	assert_int_equal(cm_accept(sfd, server, SERVER_UID, 2, ""), 0);
+	cm_expect(cfd, EV_ESTABLISHED, 0);
+	before = yields_in(library);
+	sched_yield();
+	assert_int_equal(yields_in(library), before);
+	assert_int_equal(cm_connect(cfd, cm_routed(cfd, 8012), 1, "", 0, 0), 0);
+	close(cfd); /* nobody waits for that one any more */
+	sched_yield();
+	assert_int_equal(yields_in(library), before);
+	close(sfd);
+	dlclose(library);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fetch_that_waited_writes_nothing),
 		cmocka_unit_test(what_a_look_leaves_is_signalled),
+		cmocka_unit_test(yielding_until_the_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
