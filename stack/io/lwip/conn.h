@@ -46,9 +46,6 @@ struct llp_conn {
 	uint8_t end;		   /* enum conn_end */
 	uint8_t stalled;	   /* CONN_DETACHED: polls without progress, the window closed */
 	bool ack_due;		   /* on edge.acks */
-	bool ack_waits;		   /* ... for the second round (rx_ack.c) */
-	uint8_t ack_at_once;	   /* so many ACKs do not wait for an answer */
-	uint32_t ack_octets;	   /* what the one that is due is for */
 	bool prompt;		   /* the peer waits for our ACK: none may wait for a timer */
 	uint8_t acks_postponed;	   /* how often, since the last one (rx.c) */
 	uint16_t lossy;		   /* frames until the path is not lossy (rx.c) */
@@ -75,7 +72,6 @@ struct llp_conn {
 	uint64_t probe_us;	   /* when to probe the peer's closed window; 0: it is open */
 	uint8_t head[CONN_HEAD];   /* Ethernet and IPv4 headers; lengths and ids are filled in */
 
-	uint64_t ack_us;	/* since when an ACK waits for an answer */
 	uint64_t probe_wait_us; /* between two window probes */
 	uint32_t closing_ack;	/* CONN_DETACHED: what was acknowledged at the last poll */
 	uint64_t override_us;	/* when to send into a window that is below a segment; 0: no need */

@@ -280,8 +280,6 @@ void edge_info(const struct llp_conn *c, struct llp_info *out);
 void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
 void edge_acks(void);
-/* llp_ops.pending: an ACK is due in the next round. */
-bool edge_pending(void);
 void edge_ack_promptly(struct llp_conn *c);
 void edge_pause(struct llp_conn *c);
 void edge_resume(struct llp_conn *c);

@@ -11,7 +11,6 @@ const struct llp_ops llp_raw = {
 	.input = edge_input,
 	.poll = edge_poll,
 	.acks = edge_acks,
-	.pending = edge_pending,
 	.flush_links = edge_flush_links,
 	.timers = edge_timers,
 	.next_timer_us = edge_next_timer_us,

@@ -119,7 +119,8 @@ static enum route_read read_once(struct route_watch *w, struct route_kernel *k)
 
 		if (r == ROUTE_AGAIN)
 			return r;
-		if (r != ROUTE_DONE && what[i].family != AF_INET6) /* or there is no IPv6 */
+		/* there may be no IPv6, and emulators of Linux do not tell of neighbours */
+		if (r != ROUTE_DONE && what[i].family != AF_INET6 && what[i].type != RTM_GETNEIGH)
 			all = r;
 	}
 	return all;

@@ -89,6 +89,10 @@ static void fixed_neighbours(void **state)
 		0);
 	assert_true(route_watch_wait(&w));
 	assert_true(route_watch_read(&w, &k));
+#ifndef __x86_64__ /* emulators do not tell of neighbours */
+	if (!k.routes.n_near)
+		skip();
+#endif
 	assert_int_equal(k.routes.n_near, 1);
 	assert_int_equal(route_mac(&k.routes, &four)[5], 7);
 	route_clear(&k.routes);

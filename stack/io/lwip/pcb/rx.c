@@ -133,20 +133,13 @@ static void look(struct llp_conn *c)
 }
 
 /* RFC 5681 §4.2: an ACK for at least every second full-sized segment. lwIP counts a frame that a
- * link merged from several as one. It is not counted again: one ACK is for all that came merged in
- * a burst, as the kernel's TCP has one for each frame. */
+ * link merged from several as one. */
 static void acknowledge_merged(struct llp_conn *c, const struct pbuf *p)
 {
 	if (p->tot_len <= c->pcb->mss)
 		return;
 	tcp_set_flags(c->pcb, TF_ACK_NOW);
-	c->acks_postponed = 0;
-}
-
-/* What rx_ack.c's ACK is for. */
-static void count_unacknowledged(struct llp_conn *c, uint32_t octets)
-{
-	c->ack_octets = c->ack_due ? c->ack_octets + octets : octets;
+	c->acks_postponed = ACK_SEGMENTS;
 }
 
 static void take(struct llp_conn *c, struct pbuf *p)
@@ -157,7 +150,6 @@ static void take(struct llp_conn *c, struct pbuf *p)
 	else
 		conn_recved(c, p->tot_len);
 	acknowledge_merged(c, p);
-	count_unacknowledged(c, p->tot_len);
 	hold(&c->rx_queue, p);
 	look(c);
 	postpone_ack(c);

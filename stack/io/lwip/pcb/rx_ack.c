@@ -22,71 +22,22 @@ void edge_ack_promptly(struct llp_conn *c)
 	c->prompt = true;
 }
 
-/* What one ACK that waits is for, at most: two frames as long as a link makes them. */
-#define WAITING_OCTETS 131072u
-/* One that was sent so late was not worth the wait: the peer may have taken it for lost. */
-#define LATE_US	     500u
-#define PROMPT_AFTER 64u
-
-/* The program may be about to answer, and its answer carries the ACK. It has time until the next
- * round, which comes when it waits or polls again, and before anybody sleeps (edge_pending). */
-static bool may_wait(const struct llp_conn *c)
-{
-	const struct tcp_pcb *pcb = c->pcb;
-
-	return !c->ack_waits && !c->ack_at_once && !(c->el->io->flags & IO_P2P) && !c->prompt &&
-	       !c->lossy && c->ack_octets < WAITING_OCTETS && pcb->state == ESTABLISHED &&
-	       !LWIP_TCP_SACK_VALID(pcb, 0);
-}
-
-/* No answer carried it. */
-static void judge_wait(struct llp_conn *c)
-{
-	if (c->ack_waits && edge.cfg.now_us(edge.cfg.arg) - c->ack_us > LATE_US)
-		c->ack_at_once = PROMPT_AFTER;
-	else if (c->ack_at_once)
-		c->ack_at_once--;
-}
-
-static void send_ack(struct llp_conn *c)
-{
-	if (conn_ack_fast(c))
-		return;
-	tcp_ack_now(c->pcb);
-	tcp_output(c->pcb);
-}
-
-static void settle(struct llp_conn *c)
-{
-	c->ack_due = false;
-	if (c->pcb->flags & TF_ACK_DELAY) { /* else what was sent has it */
-		judge_wait(c);
-		send_ack(c);
-	}
-	c->ack_waits = false;
-}
-
 void edge_acks(void)
 {
-	struct llp_conn **p = &edge.acks, *c;
+	struct llp_conn *c;
 
-	while ((c = *p)) {
+	while ((c = edge.acks)) {
+		edge.acks = c->next_ack;
+		c->ack_due = false;
 		c->acks_postponed = 0;
-		if (c->pcb->flags & TF_ACK_DELAY && may_wait(c)) {
-			c->ack_waits = true;
-			c->ack_us = edge.cfg.now_us(edge.cfg.arg);
-			p = &c->next_ack;
-		} else {
-			*p = c->next_ack;
-			settle(c);
-		}
+		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
+			continue;
+		if (conn_ack_fast(c))
+			continue;
+		tcp_ack_now(c->pcb);
+		tcp_output(c->pcb);
 	}
 	edge_active_list_round();
-}
-
-bool edge_pending(void)
-{
-	return edge.acks;
 }
 
 /* ---- the window -------------------------------------------------------------------------- */
