@@ -2,38 +2,10 @@
 /* What a connection remembers for long: it is right after gigabytes, after silence and on a path
  * that has changed; and no timer is forgotten or left running. */
 #include "loss/internal.h"
-#include "uwtest.h"
 
-#define MSS  1000u
+#include "loss_bed.h"
+
 #define HUGE (1u << 28) /* octets: eight times so many are half of all sequence numbers */
-
-static struct loss_config cfg;
-static struct sent slot[1024];
-static struct loss l;
-static uint64_t now;
-
-static int setup(void **state)
-{
-	(void)state;
-	loss_config_default(&cfg);
-	loss_init(&l, &cfg, slot, COUNT(slot), 0, MSS);
-	now = 1000000;
-	return 0;
-}
-
-static void send_new(unsigned n)
-{
-	while (n--)
-		assert_non_null(loss_sent(&l, MSS, NULL, now));
-}
-
-static void ack_with(uint32_t ack, const struct loss_block *b, unsigned n)
-{
-	struct loss_ack a = { .ack = ack, .block = b, .n_blocks = n, .plain = ack == l.una };
-
-	loss_acked(&l, &a, now);
-	assert_true(record_sound(&l.rec));
-}
 
 static void ack_marked(uint32_t ack)
 {
