@@ -165,10 +165,11 @@ uw_status conn_connect(struct conn *c, struct conn_qp *q, uint64_t patience_us)
 	return UW_OK;
 }
 
-/* A peer without rdma_cm answers once its program has named us, and may take its time. */
+/* The peer's program answers, and may take its time. Whether the peer is there at all is TCP's to
+ * find out: its timeouts and keepalives end the connection earlier. */
 static uint64_t reply_limit_us(const struct conn *c)
 {
-	return (c->cm_less ? conn_cfg(c)->rc_wait_ms : conn_cfg(c)->connect_ms) * 1000ull;
+	return conn_cfg(c)->rc_wait_ms * 1000ull;
 }
 
 void conn_ask(struct conn *c)

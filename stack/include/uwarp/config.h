@@ -94,11 +94,13 @@ struct uw_config {
 	/* how long a Send waits if no receive is posted (doc/adr/0005); 0: not at all; default
 	 * 10000 */
 	unsigned rnr_ms;
-	unsigned
-		/* CM-less RC: how long posted requests wait for the peer; default 60000 */
-		rc_wait_ms;
+	/* How long the initiator waits for the peer's program to answer its MPA Request (RFC 5044
+	 * §7.1.4), and, without rdma_cm, posted requests for the peer; default 60000 */
+	unsigned rc_wait_ms;
 	bool roce; /* the device presents itself as RoCE instead of iWARP; default false */
-	unsigned connect_ms; /* start-up timeout (RFC 5044 §7.1, DoS), default 5000 */
+	/* Start-up timeout: how long TCP takes to connect, and the responder waits for the MPA Request
+	 * (RFC 5044 §7.1.2, DoS); default 5000 */
+	unsigned connect_ms;
 	/* Connections of one host on one stack that have said nothing yet; 0: no limit; default
 	 * 2048 */
 	unsigned silent_per_host;
