@@ -237,16 +237,27 @@ static void copy_outcome(const struct cm_id *id, const struct uw_cm_event *ev,
 		copy_depths(to, &ev->param);
 }
 
+static bool is_outcome(const struct uw_cm_event *ev)
+{
+	return ev->type != UW_CM_CONNECT_REQUEST &&
+	       (size_t)ev->type < sizeof(outcomes) / sizeof(outcomes[0]);
+}
+
+/* Also where there is no memory to tell the program: rdma_disconnect waits for this. */
+static void note_outcome(struct cm_id *id, const struct uw_cm_event *ev)
+{
+	id->connecting = false;
+	cm_id_under_way(id, false);
+	id->established = ev->type == UW_CM_ESTABLISHED;
+	pthread_cond_broadcast(&cm.changed);
+}
+
 /* True: e was queued. */
 static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
 {
 	const struct outcome *o = &outcomes[ev->type];
 	int status = o->status ? o->status : ev->error ? ev->error : o->unknown;
 
-	id->connecting = false;
-	cm_id_under_way(id, false);
-	id->established = ev->type == UW_CM_ESTABLISHED;
-	pthread_cond_broadcast(&cm.changed);
 	/* As in the kernel: a request that died before it was accepted says so in ACCEPT. */
 	if (id->dying || !id->uid || id->state != CM_CONNECT)
 		return false;
@@ -270,17 +281,17 @@ void cm_on_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct cm_id *id = ctx;
 	struct cm_event *e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
-	bool taken = true;
+	bool taken = false;
 
-	if (!e)
-		return;
 	pthread_mutex_lock(&cm.lock);
-	if (ev->type == UW_CM_CONNECT_REQUEST)
+	if (is_outcome(ev))
+		note_outcome(id, ev);
+	if (e && ev->type == UW_CM_CONNECT_REQUEST) {
 		on_request(id, ev, e);
-	else if ((size_t)ev->type < sizeof(outcomes) / sizeof(outcomes[0]))
+		taken = true;
+	} else if (e && is_outcome(ev)) {
 		taken = on_outcome(id, ev, e);
-	else
-		taken = false;
+	}
 	pthread_mutex_unlock(&cm.lock);
 	if (!taken)
 		free(e);
