@@ -25,6 +25,7 @@ STUBS = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"
 # What thread-local variables are found by; its versions are old.
 LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 SCRIPTS = ("tools/uwarp-run", "tools/uwarp-stat")
+MODULES = ("__init__.py", "private_sysfs.py", "program.py")  # of uwarp-run, in tools/run
 MAN = ("doc/man/uwarp-run.1", "doc/man/uwarp-stat.1")
 
 COMPILER = """#!/bin/bash
@@ -176,6 +177,8 @@ def main():
         wheel.add(f"{wheel.data}/data/lib/uwarp/{name}", read(library), 0o755)
     for script in SCRIPTS:
         wheel.add(f"{wheel.data}/scripts/{os.path.basename(script)}", read(os.path.join(root, script)), 0o755)
+    for module in MODULES:
+        wheel.add(f"{wheel.data}/data/share/uwarp/run/{module}", read(os.path.join(root, "tools", "run", module)))
     for page in MAN:
         wheel.add(f"{wheel.data}/data/share/man/man1/{os.path.basename(page)}", read(os.path.join(root, page)))
     wheel.add(f"{wheel.info}/METADATA", METADATA.format(version=version).encode() + read(os.path.join(root, "README.md")))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds the program, and refuses one that the loader would preload nothing into."""
+
+import os
+import stat
+import struct
+
+from . import EXIT_NOT_FOUND, EXIT_NOT_RUNNABLE, Refusal
+
+
+def find_program(name):
+    if "/" in name:
+        paths = [name]
+    else:
+        paths = [os.path.join(d or ".", name) for d in os.environ.get("PATH", os.defpath).split(":")]
+    denied = None
+    for path in paths:
+        if os.path.isdir(path):
+            denied = denied or f"{path}: is a directory"
+        elif os.access(path, os.X_OK):
+            return path
+        elif os.path.exists(path):
+            denied = denied or f"{path}: not executable (chmod +x it, or name its interpreter)"
+    if denied:
+        raise Refusal(denied, EXIT_NOT_RUNNABLE)
+    where = "" if "/" in name else " in PATH"
+    raise Refusal(f"{name}: not found{where}", EXIT_NOT_FOUND)
+
+
+def check_privilege(path):
+    """A program that gains rights by being run is started without LD_PRELOAD."""
+    st = os.stat(path)
+    cure = "the loader ignores LD_PRELOAD for it: run a copy without that, from a user that has the rights"
+    if st.st_mode & stat.S_ISUID and st.st_uid != os.getuid():
+        raise Refusal(f"{path}: is setuid; {cure}", EXIT_NOT_RUNNABLE)
+    if st.st_mode & stat.S_ISGID and st.st_mode & stat.S_IXGRP and st.st_gid != os.getgid():
+        raise Refusal(f"{path}: is setgid; {cure}", EXIT_NOT_RUNNABLE)
+    if os.getuid() != 0:
+        try:
+            os.getxattr(path, "security.capability")
+        except OSError:
+            return
+        raise Refusal(f"{path}: has file capabilities; {cure}", EXIT_NOT_RUNNABLE)
+
+
+def elf_head(data):
+    """(class, machine, interpreter or "") of an ELF file's first octets."""
+    wide, order = data[4] == 2, "<" if data[5] == 1 else ">"
+    machine = struct.unpack_from(order + "H", data, 18)[0]
+    phoff = struct.unpack_from(order + ("Q" if wide else "I"), data, 32 if wide else 28)[0]
+    phentsize, phnum = struct.unpack_from(order + "HH", data, 54 if wide else 42)
+    interpreter = ""
+    for at in range(phoff, phoff + phnum * phentsize, phentsize):
+        if struct.unpack_from(order + "I", data, at)[0] == 3:  # PT_INTERP
+            start = struct.unpack_from(order + ("Q" if wide else "I"), data, at + (8 if wide else 4))[0]
+            interpreter = data[start : start + 256].split(b"\0")[0].decode("utf-8", "replace") or "?"
+    return data[4], machine, interpreter
+
+
+def check_elf(path, data, libs):
+    try:
+        cls, machine, interpreter = elf_head(data)
+        with open(libs["libuwarp-preload.so"], "rb") as f:
+            ours = elf_head(f.read(4096))
+    except (struct.error, IndexError):
+        raise Refusal(f"{path}: damaged ELF file", EXIT_NOT_RUNNABLE) from None
+    if (cls, machine) != ours[:2]:
+        raise Refusal(f"{path}: is built for another machine type than uwarp; build it for this one", EXIT_NOT_RUNNABLE)
+    if "ld-musl" in interpreter:
+        raise Refusal(f"{path}: is linked with musl, and the preloaded library needs glibc; build it for glibc", EXIT_NOT_RUNNABLE)
+    if not interpreter:
+        raise Refusal(
+            f"{path}: is statically linked, so the loader preloads nothing into it; link it dynamically",
+            EXIT_NOT_RUNNABLE,
+        )
+
+
+def check_script(path, data, libs, depth):
+    words = data[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split(None, 1)
+    if not words or not os.access(words[0], os.X_OK):
+        raise Refusal(f"{path}: its interpreter {words[0] if words else ''} cannot be run", EXIT_NOT_RUNNABLE)
+    check_program(words[0], libs, depth + 1)
+    if os.path.basename(words[0]) == "env" and len(words) > 1:
+        real = [w for w in words[1].split() if not w.startswith("-") and "=" not in w]
+        if real:
+            check_program(find_program(real[0]), libs, depth + 1)
+
+
+def check_program(path, libs, depth=0):
+    check_privilege(path)
+    try:
+        with open(path, "rb") as f:
+            data = f.read(4096)
+    except OSError:
+        return  # executable but not readable: nothing to be learned beforehand
+    if data[:4] == b"\x7fELF":
+        check_elf(path, data, libs)
+    elif data[:2] == b"#!" and depth < 4:
+        check_script(path, data, libs, depth)
+    elif data[:2] != b"#!":
+        raise Refusal(f"{path}: is neither an ELF program nor a script that begins with #!", EXIT_NOT_RUNNABLE)
