@@ -2,6 +2,7 @@
 """Real files in /sys, for uwarp-run --private-sysfs."""
 
 import ctypes
+import errno
 import os
 import subprocess
 
@@ -23,6 +24,16 @@ def mount(what, where, kind=None, flags=0):
     libc_call("mount", what.encode(), where.encode(), kind and kind.encode(), flags, None)
 
 
+def make_private():
+    """What is mounted here is not seen elsewhere. In a chroot / may be no mount point; that of /sys is enough."""
+    try:
+        mount("none", "/", None, MS_REC | MS_PRIVATE)
+    except OSError as e:
+        if e.errno != errno.EINVAL:
+            raise
+        mount("none", "/sys", None, MS_REC | MS_PRIVATE)
+
+
 def enter_namespace():
     uid, gid = os.getuid(), os.getgid()
     try:
@@ -31,7 +42,7 @@ def enter_namespace():
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w", encoding="ascii") as f:
                     f.write(text)
-        mount("none", "/", None, MS_REC | MS_PRIVATE)
+        make_private()
     except OSError as e:
         raise Refusal(f"{CANNOT}: {e.strerror}") from None
 
