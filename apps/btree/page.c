@@ -2,6 +2,9 @@
 #include "page.h"
 
 #define PIECES_MAX (65536u / PAGE_PIECE)
+#define CACHE_LINE 64u
+/* Those of a page of 4 KiB. A larger one's are not asked for, as most would be in vain. */
+#define HEADS_AT_ONCE 16u
 
 static struct page_piece *piece_at(const struct page *p, unsigned number)
 {
@@ -78,7 +81,7 @@ bool page_is_whole(const struct page *p, uint32_t size)
 
 static const struct page_item *items_of(const struct page *p, unsigned piece)
 {
-	return page_item(p, first_of(piece));
+	return piece ? (const void *)(piece_at(p, piece) + 1) : (const void *)(p + 1);
 }
 
 /* The last of n items, at least one, whose key is not above, or the first. Nobody can guess in
@@ -96,11 +99,29 @@ static unsigned search(const struct page_item *item, unsigned n, uint64_t key)
 	return low;
 }
 
-/* The same of the first items of n pieces. */
+/* A search that does not guess waits for each item that it looks at. So what lies in lines of their
+ * own is asked for beforehand: the first items of pieces, and the rest of the piece that it is. */
+static void prefetch_heads(const struct page *p, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++)
+		__builtin_prefetch(piece_at(p, i));
+}
+
+static void prefetch_piece(const struct page *p, unsigned number)
+{
+	const uint8_t *at = (const uint8_t *)piece_at(p, number);
+
+	for (unsigned i = CACHE_LINE; i < PAGE_PIECE; i += CACHE_LINE)
+		__builtin_prefetch(at + i);
+}
+
+/* search() of the first items of n pieces. */
 static unsigned search_pieces(const struct page *p, unsigned n, uint64_t key)
 {
 	unsigned low = 0;
 
+	if (n <= HEADS_AT_ONCE)
+		prefetch_heads(p, n);
 	while (n > 1) {
 		unsigned half = n / 2;
 		const struct page_piece *q = piece_at(p, low + half);
@@ -119,6 +140,7 @@ int page_find(const struct page *p, uint64_t key)
 	if (!p->count)
 		return -1;
 	piece = search_pieces(p, 1 + page_piece_of(p->count - 1u), key);
+	prefetch_piece(p, piece);
 	item = items_of(p, piece);
 	i = search(item, items_in(p->count, piece), key);
 	return item[i].key <= key ? (int)(first_of(piece) + i) : -1;

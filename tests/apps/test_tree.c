@@ -325,6 +325,35 @@ static void test_a_piece_speaks_for_itself(void **state)
 	free(b);
 }
 
+/* Full or not, of one piece, of as many as are asked for at once, and of more: the last item that
+ * is not above. */
+static void find_in_page(uint32_t size)
+{
+	unsigned capacity = page_capacity(size), step = capacity / 64 + 1;
+	struct page *p = calloc(1, size);
+
+	for (unsigned count = 0; count <= capacity; count += step) {
+		p->count = (uint16_t)count;
+		for (unsigned i = 0; i < count; i++)
+			page_item(p, i)->key = 10 * (i + 1);
+		for (unsigned i = 0; i <= count; i++) {
+			assert_int_equal(page_find(p, 10 * i), (int)i - 1);
+			assert_int_equal(page_find(p, 10 * i + 9), (int)i - 1);
+		}
+	}
+	free(p);
+}
+
+static void test_find_in_pages_of_all_sizes(void **state)
+{
+	(void)state;
+	find_in_page(256);
+	find_in_page(1024);
+	find_in_page(4096);
+	find_in_page(4352);
+	find_in_page(65536);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_reader_without_lock),
 		cmocka_unit_test(test_reader_of_pieces),
 		cmocka_unit_test(test_a_piece_speaks_for_itself),
+		cmocka_unit_test(test_find_in_pages_of_all_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
