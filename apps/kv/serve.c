@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ struct kv_server {
 	const struct kv_options *options;
 	struct region memory;
 	struct store store;
-	struct mover *mover; /* of a host that has a SoC */
+	struct mover *mover;   /* of a host that has a SoC */
+	_Atomic bool has_host; /* of a SoC */
 };
 
 /* A client's. */
@@ -41,6 +43,15 @@ static int open_stages(struct stages *st, const struct kv_server *kv, const stru
 	return region_open(&st->memory, d, (size_t)st->count * st->size, REGION_WRITE);
 }
 
+/* Whoever gives keys and takes them says with his end that those on their way are ours, and those
+ * given away lost: so that is one host at a time, and at a SoC. */
+static int let_coordinate(struct kv_server *kv)
+{
+	if (!kv->options->is_soc)
+		return -EPERM;
+	return atomic_exchange(&kv->has_host, true) ? -EBUSY : 0;
+}
+
 static int join(struct session *s, struct hello *hello)
 {
 	struct kv_server *kv = s->server->user;
@@ -53,6 +64,8 @@ static int join(struct session *s, struct hello *hello)
 		return -ENOMEM;
 	memcpy(&wish, hello->octets, sizeof(wish));
 	err = open_stages(st, kv, &s->server->device, &wish);
+	if (!err && wish.coordinator)
+		err = let_coordinate(kv);
 	if (err) {
 		region_close(&st->memory);
 		free(st);
@@ -77,8 +90,10 @@ static void leave(struct session *s)
 	struct stages *st = s->user;
 
 	/* the host is gone: what was on its way is ours */
-	if (st->coordinator)
+	if (st->coordinator) {
 		store_settle(&kv->store);
+		kv->has_host = false;
+	}
 	region_close(&st->memory);
 	free(st);
 }

@@ -3,7 +3,8 @@
  * A client that keeps to nothing but the hello: hostile PROGRAM HOST [SEED]. It writes nonsense
  * wherever the server lets it write, and SENDs nonsense. Exit code 0: the server has taken it all,
  * or has ended the connection. hostile deaf HOST makes calls and takes no replies, until the server
- * ends the connection: 0; or takes nothing and does not end it either.
+ * ends the connection: 0; or takes nothing and does not end it either. hostile coordinator HOST
+ * pretends to be the host of a cluster: 0, it is refused.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -193,7 +194,7 @@ static const struct {
 
 static void greet(struct hostile *h, bool sane)
 {
-	struct kv_wish kv = { .window = WINDOW, .value_max = STAGE };
+	struct kv_wish kv = { .window = WINDOW, .value_max = STAGE, .coordinator = upto(h, 2) };
 	struct btree_wish btree = { .window = WINDOW, .base = odd(h), .rkey = (uint32_t)odd(h) };
 	struct rate_wish rate = { .verify = 1 };
 
@@ -240,6 +241,20 @@ static int be_deaf(struct hostile *h, const char *host)
 	return err == -ECONNRESET ? 0 : 1;
 }
 
+/* Who is let in and leaves again has all that was given away forgotten. */
+static int be_coordinator(struct hostile *h, const char *host)
+{
+	const struct server_name to = { host, "7471", 5 };
+	const struct conn_wish wish = { .service = h->service, .cq = h->comp.cq, .sends = 2 };
+	struct kv_wish kv = { .window = WINDOW, .value_max = STAGE, .coordinator = 1 };
+	int err;
+
+	memcpy(h->hello.octets, &kv, sizeof(kv));
+	err = conn_open(&h->conn, &h->device, &to, &wish, &h->hello);
+	conn_close(&h->conn);
+	return err == -EPERM || err == -EBUSY ? 0 : 1;
+}
+
 static int be_hostile(struct hostile *h, const char *host, int (*tell)(struct hostile *h))
 {
 	unsigned ended = 0;
@@ -264,7 +279,8 @@ int main(int argc, char **argv)
 	struct hostile h = { .random = argc > 3 ? strtoull(argv[3], NULL, 0) : 1 };
 	int (*tell)(struct hostile * h) = NULL;
 	bool deaf = argc > 2 && !strcmp(argv[1], "deaf");
-	const char *name = deaf ? "uwarp-seq" : argc > 2 ? argv[1] : "";
+	bool coordinator = argc > 2 && !strcmp(argv[1], "coordinator");
+	const char *name = deaf ? "uwarp-seq" : coordinator ? "uwarp-kv" : argc > 2 ? argv[1] : "";
 
 	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		if (strcmp(name, programs[i].service.name))
@@ -280,5 +296,7 @@ int main(int argc, char **argv)
 		return 1;
 	if (deaf)
 		return be_deaf(&h, argv[2]);
+	if (coordinator)
+		return be_coordinator(&h, argv[2]);
 	return be_hostile(&h, argv[2], tell) ? 1 : 0;
 }

@@ -71,6 +71,35 @@ def hostile(play):
         play.forget(server)
 
 
+def nodes(play):
+    """The same to the nodes of a cluster and to a front, while another client moves keys and judges what it reads."""
+    program = os.path.join(play.build, "tests", "apps", "hostile")
+    soc = play.serve("uwarp-kv serve --bind {soc} --events --as-soc --memory 64Mi", "soc")
+    check(play.start("client1", f"{program} uwarp-kv {{soc}} 3").wait(60) == 0, "hostile to a SoC that has no host")
+    host = play.serve("uwarp-kv serve --events --soc {soc} --hot 100 --memory 64Mi")
+    client = play.begin("uwarp-kv run {server} --soc {soc} --hot 100 --load --keys 500 --verify --mix A --deletes 8 -s 4 --json --quiet", "client2")
+    for node in ("server", "soc"):
+        check(play.start("client1", f"{program} uwarp-kv {{{node}}} 1").wait(60) == 0, f"hostile to the {node}")
+        pretender = play.start("client1", f"{program} coordinator {{{node}}}")
+        check(pretender.wait(20) == 0, f"the {node} takes somebody for its host")
+        check("refuses: " in pretender.err, f"it says '{pretender.err}'")
+    check(play.result(client)["wrong"] == 0, "answers are wrong")
+    play.end(host, quiet=False)
+    play.end(play.serve("uwarp-kv serve --events --soc {soc}"), quiet=False)
+    play.end(soc, quiet=False)
+
+
+def front(play):
+    """Nor does a front lose its index by what clients tell it."""
+    program = os.path.join(play.build, "tests", "apps", "hostile")
+    host = serve(play, "uwarp-kv")
+    soc = play.serve("uwarp-kv front {server} --bind {soc} --events", "soc")
+    check(play.start("client1", f"{program} uwarp-kv {{soc}} 1").wait(60) == 0, "hostile to a front")
+    play.ask("uwarp-kv run {server} --soc {soc} --alternative A5+A4 --load --keys 500 --verify --mix B -n 2000", "client2")
+    play.end(soc, quiet=False)
+    play.end(host, quiet=False)
+
+
 def deaf(play):
     """A client that takes no replies does not keep the others from theirs for long."""
     server = serve(play, "uwarp-seq")
@@ -82,4 +111,4 @@ def deaf(play):
     play.end(server, quiet=False)
 
 
-CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile}
+CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front}
