@@ -61,11 +61,19 @@ def version_of(program):
     return package, first(["dpkg-query", "-W", "-f", "${Version}\n", package]) if package else ""
 
 
-def note_group(record, group, rows):
-    """rows: (program, link, result) of every case of the group, which replace what was known of it."""
+def forget(entry, group, link):
+    """What was known of the group, or of it over one kind of link."""
+    counts = entry["groups"].get(group, {})
+    counts.pop(link, None)
+    if link is None or not counts:
+        entry["groups"].pop(group, None)
+
+
+def note_group(record, group, rows, only_link=None):
+    """rows: (program, link, result) of every case of the group, or of those over one kind of link, which replace what was known."""
     programs = record.setdefault("programs", {})
     for entry in programs.values():
-        entry["groups"].pop(group, None)
+        forget(entry, group, only_link)
     for program, link, result in rows:
         if program in OURS or "/" in program:
             continue

@@ -35,6 +35,14 @@ class Found(unittest.TestCase):
         found.note_group(record, "b", [])
         self.assertEqual(record["programs"], {})
 
+    def test_a_run_over_one_link_replaces_what_was_known_over_that_link(self):
+        record = {}
+        found.note_group(record, "a", [("rping", "memif", "failed"), ("rping", "packet", "passed"), ("mckey", "memif", "passed")])
+        found.note_group(record, "a", [("rping", "memif", "passed")], "memif")
+        self.assertEqual(record["programs"]["rping"]["groups"]["a"]["memif"]["passed"], 1)
+        self.assertEqual(record["programs"]["rping"]["groups"]["a"]["packet"]["passed"], 1)
+        self.assertEqual(list(record["programs"]), ["rping"])
+
     def test_what_is_saved_is_loaded(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "found.json")
