@@ -108,6 +108,7 @@ struct conn {
 /* How long a refused connect is tried again: some programs (perftest, qperf) tell the peer a port
  * just before they listen on it. */
 #define CONN_PATIENCE_US 500000u
+#define CONN_REPLY_TIMES 3u /* config's connect_ms, for the MPA Reply */
 
 /* ---- conn.c: record, states, timer ---------------------------------------------------------- */
 

@@ -165,11 +165,14 @@ uw_status conn_connect(struct conn *c, struct conn_qp *q, uint64_t patience_us)
 	return UW_OK;
 }
 
-/* The peer's program answers, and may take its time. Whether the peer is there at all is TCP's to
- * find out: its timeouts and keepalives end the connection earlier. */
+/* The peer's program answers, which on a busy machine takes it longer than TCP took to connect. One
+ * without rdma_cm answers once it has named us, and may take its time. */
 static uint64_t reply_limit_us(const struct conn *c)
 {
-	return conn_cfg(c)->rc_wait_ms * 1000ull;
+	uint64_t ms = c->cm_less ? conn_cfg(c)->rc_wait_ms
+				 : (uint64_t)CONN_REPLY_TIMES * conn_cfg(c)->connect_ms;
+
+	return ms * 1000;
 }
 
 void conn_ask(struct conn *c)

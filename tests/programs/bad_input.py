@@ -16,6 +16,7 @@ KERNEL_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_p
 # Start-up of the program and the stack, on a busy machine.
 OVERHEAD = 4.0
 CONNECT = 5.0
+ANSWER = 15.0
 # Where waiting for the default would not tell more.
 PATIENT = {"UWARP_DAD_MS": "5000"}
 SOONER, SOON = {"UWARP_CONNECT_MS": "1500"}, 1.5
@@ -277,8 +278,8 @@ VETH = [
     WhileServing("rping", "-c -a {server} -p 7777", NOT_LISTENING, CONNECT),
     Alien("rping", "-c -a 10.77.0.9", NOT_LISTENING, CONNECT, talk=None),
     Alien("rping", "-c -a 10.77.0.9", NOT_MPA, CONNECT, talk="http"),
-    Alien("rping", "-c -a 10.77.0.9", NOT_MPA, CONNECT, talk="silent"),
-    Alien("rping", "-c -a 10.77.0.9", NOT_MPA, SOON, talk="half", env=SOONER),
+    Alien("rping", "-c -a 10.77.0.9", NOT_MPA, ANSWER, talk="silent"),
+    Alien("rping", "-c -a 10.77.0.9", NOT_MPA, 3 * SOON, talk="half", env=SOONER),
     Alien("rping", "-c -a 10.77.0.9", NOT_MPA, CONNECT, talk="close"),
     Alien("ib_read_lat", "-R -p 7174 10.77.0.9", NOT_MPA, CONNECT, talk="http"),
     Intruder("http", 0, 2.0),

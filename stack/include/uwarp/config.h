@@ -94,12 +94,12 @@ struct uw_config {
 	/* how long a Send waits if no receive is posted (doc/adr/0005); 0: not at all; default
 	 * 10000 */
 	unsigned rnr_ms;
-	/* How long the initiator waits for the peer's program to answer its MPA Request (RFC 5044
-	 * §7.1.4), and, without rdma_cm, posted requests for the peer; default 60000 */
+	/* CM-less RC: how long posted requests wait for the peer; default 60000 */
 	unsigned rc_wait_ms;
 	bool roce; /* the device presents itself as RoCE instead of iWARP; default false */
-	/* Start-up timeout: how long TCP takes to connect, and the responder waits for the MPA Request
-	 * (RFC 5044 §7.1.2, DoS); default 5000 */
+	/* Start-up timeout: how long TCP may take to connect, and the responder waits for the MPA
+	 * Request (RFC 5044 §7.1.2, DoS); default 5000. The initiator waits three times as long for
+	 * the MPA Reply (RFC 5044 §7.1.4), since a program has to accept first */
 	unsigned connect_ms;
 	/* Connections of one host on one stack that have said nothing yet; 0: no limit; default
 	 * 2048 */
