@@ -43,8 +43,8 @@ static int open_stages(struct stages *st, const struct kv_server *kv, const stru
 	return region_open(&st->memory, d, (size_t)st->count * st->size, REGION_WRITE);
 }
 
-/* Whoever gives keys and takes them says with his end that those on their way are ours, and those
- * given away lost: so that is one host at a time, and at a SoC. */
+/* When the host of a cluster ends, a store takes back what was moving (store_settle). So only a SoC
+ * has a host, and one at a time. -EBUSY: the last one has not ended yet. */
 static int let_coordinate(struct kv_server *kv)
 {
 	if (!kv->options->is_soc)

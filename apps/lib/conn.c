@@ -100,35 +100,38 @@ static void give_up(struct conn *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* A server of ours has said why it does not want this connection. 0: nothing was said. */
-static int refused(const struct conn *c, const struct server_name *to, struct service s)
+/* Has a server of ours said why it does not want this connection? 0: nothing was said. */
+static int refused(const struct conn *c, struct refusal *r)
 {
 	const struct rdma_cm_event *ev = c->id->event;
-	struct refusal r;
 
 	if (!ev || ev->event != RDMA_CM_EVENT_REJECTED ||
-	    ev->param.conn.private_data_len < sizeof(r))
+	    ev->param.conn.private_data_len < sizeof(*r))
 		return 0;
-	memcpy(&r, ev->param.conn.private_data, sizeof(r));
-	r.service[sizeof(r.service) - 1] = 0;
-	if (r.magic != REFUSAL_MAGIC || r.why <= 0)
-		return 0;
-	if (strcmp(r.service, s.name))
-		log_line("port %s of %s is %s, and not %s", to->port, to->host, r.service, s.name);
-	else if (r.why == EPROTO)
+	memcpy(r, ev->param.conn.private_data, sizeof(*r));
+	r->service[sizeof(r->service) - 1] = 0;
+	return r->magic == REFUSAL_MAGIC && r->why > 0 ? -r->why : 0;
+}
+
+static void say_refused(const struct refusal *r, const struct server_name *to, struct service s)
+{
+	if (strcmp(r->service, s.name))
+		log_line("port %s of %s is %s, and not %s", to->port, to->host, r->service, s.name);
+	else if (r->why == EPROTO)
 		log_line("%s on port %s of %s is of another version", s.name, to->port, to->host);
 	else
 		log_line("%s on port %s of %s refuses: %s", s.name, to->port, to->host,
-			 strerror(r.why));
-	return -r.why;
+			 strerror(r->why));
 }
 
-/* Again and again while nobody listens there. */
+/* Again and again while nobody listens there, or the server has no place yet (EBUSY). */
 static int connect_to(struct conn *c, const struct device *d, const struct server_name *to,
 		      const struct conn_wish *w, struct hello *hello)
 {
 	uint64_t end = clock_ns() + (uint64_t)(to->patience * 1e9);
 	struct rdma_conn_param param = conn_param(d, hello);
+	struct refusal r;
+	bool over;
 	int err;
 
 	for (;;) {
@@ -137,10 +140,13 @@ static int connect_to(struct conn *c, const struct device *d, const struct serve
 			err = w->ready(c, w->arg);
 		if (err || !rdma_connect(c->id, &param))
 			break;
-		err = refused(c, to, w->service);
-		if (err)
+		over = clock_ns() > end;
+		err = refused(c, &r);
+		if (err && (err != -EBUSY || over)) {
+			say_refused(&r, to, w->service);
 			break;
-		if (clock_ns() > end) {
+		}
+		if (over) {
 			err = log_errno("%s does not accept a connection on port %s", to->host,
 					to->port);
 			break;

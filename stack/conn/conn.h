@@ -108,7 +108,8 @@ struct conn {
 /* How long a refused connect is tried again: some programs (perftest, qperf) tell the peer a port
  * just before they listen on it. */
 #define CONN_PATIENCE_US 500000u
-#define CONN_REPLY_TIMES 3u /* config's connect_ms, for the MPA Reply */
+/* The initiator waits for the MPA Reply for so many times cfg.connect_ms. */
+#define CONN_REPLY_TIMES 3u
 
 /* ---- conn.c: record, states, timer ---------------------------------------------------------- */
 

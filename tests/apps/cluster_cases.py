@@ -125,4 +125,21 @@ def host_killed(play):
             play.forget(program)
 
 
-CASES = {"moves both ways": both_ways, "popular keys": popular, "SoC killed": soc_killed, "host killed": host_killed}
+def two_hosts(play):
+    """A host that begins before the last one has ended waits for that, as one does that is started again after it was killed."""
+    soc = play.serve("uwarp-kv serve --bind {soc} --events --as-soc --memory 64Mi", "soc")
+    first = play.serve("uwarp-kv serve --events --soc {soc} --memory 64Mi")
+    second = play.begin("uwarp-kv serve --events --soc {soc} --memory 64Mi --wait 30", "client1")
+    check(not wait_until(lambda: "ready" in second.out or second.poll() is not None, 1.5), f"the second host says '{second.err}'")
+    first.kill()
+    check(wait_until(lambda: "ready" in second.out, 20), f"the second host says '{second.err}'")
+    third = play.begin("uwarp-kv serve --soc {soc} --memory 64Mi --wait 0.5", "client2")
+    check(third.wait(10) == 1 and "refuses: Device or resource busy" in third.err, f"the third host says '{third.err}'")
+    for program in (second, soc):
+        play.end(program, quiet=False)
+    for program in list(play.programs):
+        program.stop()
+        play.forget(program)
+
+
+CASES = {"two hosts": two_hosts, "moves both ways": both_ways, "popular keys": popular, "SoC killed": soc_killed, "host killed": host_killed}
