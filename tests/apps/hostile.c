@@ -210,7 +210,7 @@ static void greet(struct hostile *h, bool sane)
 
 static int connect_to(struct hostile *h, const char *host, bool sane)
 {
-	const struct server_name to = { host, "7471", 0 };
+	const struct server_name to = { host, "7471", 1 };
 	const struct conn_wish wish = { .service = h->service,
 					.cq = h->comp.cq,
 					.sends = 2,
@@ -244,7 +244,7 @@ static int be_deaf(struct hostile *h, const char *host)
 /* Who is let in and leaves again has all that was given away forgotten. */
 static int be_coordinator(struct hostile *h, const char *host)
 {
-	const struct server_name to = { host, "7471", 0 };
+	const struct server_name to = { host, "7471", 1 };
 	const struct conn_wish wish = { .service = h->service, .cq = h->comp.cq, .sends = 2 };
 	struct kv_wish kv = { .window = WINDOW, .value_max = STAGE, .coordinator = 1 };
 	int err;
