@@ -295,6 +295,50 @@ static void a_probe_of_a_closed_window_has_the_right_octet(void **state)
 	assert_int_equal(bed.stats.tcp_assertions, 0);
 }
 
+/* RFC 9293 §3.8.6.2.1: a segment that a small window cuts. The option is in front of each piece,
+ * and the octets go on where the last piece ended. */
+static void the_pieces_of_a_segment_follow_each_other(void **state)
+{
+	enum { OCTETS = 200 };
+	uint32_t first;
+	uint8_t *at = NULL;
+	size_t room;
+
+	(void)state;
+	connect_stamped();
+	first = p.ack;
+	p.window = 30;
+	for (unsigned i = 0; i < 2; i++) { /* newer than what the window was said with last */
+		in(ACK, 0, "x", 1, ++clock_ms);
+		p.seq++;
+	}
+	for (unsigned i = 0; i < 400 && !at; i++) {
+		bed_pass(10000);
+		at = llp_raw.tx_begin(p.user->c, &room);
+	}
+	assert_non_null(at);
+	assert_in_range(OCTETS, 1, room);
+	for (unsigned i = 0; i < OCTETS; i++)
+		at[i] = (uint8_t)i;
+	llp_raw.tx_commit(p.user->c, OCTETS);
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	for (unsigned i = 0; i < 4000 && p.ack - first < OCTETS; i++) {
+		const struct bed_seg *s = bed_last(PORT, 0);
+
+		if (s->n && s->seq == p.ack) {
+			assert_in_range(s->n, 1, p.window);
+			assert_true(s->read.stamped);
+			assert_int_equal(s->first, p.ack - first);
+			p.ack += (uint32_t)s->n;
+			in(ACK, 0, NULL, 0, ++clock_ms);
+		}
+		bed_pass(10000);
+	}
+	assert_int_equal(p.ack - first, OCTETS);
+	assert_int_equal(bed.stats.tcp_assertions, 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -307,6 +351,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(asked_and_agreed),
 	TEST(asked_and_not_answered),
 	TEST(a_probe_of_a_closed_window_has_the_right_octet),
+	TEST(the_pieces_of_a_segment_follow_each_other),
 };
 
 UWTEST_MAIN(tests)
