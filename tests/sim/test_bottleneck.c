@@ -16,7 +16,7 @@
 #define ACCESS	  (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE)
 #define SIZE	  (1u << 20)
 #define AT_ONCE	  16u
-#define MEGABYTES 192u
+#define MEGABYTES 96u
 
 static void post_write(struct sim *s, struct uw_sge *from, uint64_t to, uint32_t rkey)
 {

@@ -223,8 +223,13 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 		llp_raw.pause(u->c);
 		return 0;
 	}
-	for (size_t i = 0; i < n; i++)
-		u->sum = (uint8_t)(u->sum + uw_rope_head(uw_rope_sub(in, i, 1)).p[0]);
+	for (size_t at = 0; at < n;) {
+		struct uw_span s = uw_rope_head(uw_rope_sub(in, at, n - at));
+
+		for (size_t i = 0; i < s.n; i++)
+			u->sum = (uint8_t)(u->sum + s.p[i]);
+		at += s.n;
+	}
 	u->got += n;
 	return n;
 }

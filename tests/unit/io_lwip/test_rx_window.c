@@ -114,7 +114,7 @@ static void many_share_what_there_is(void **state)
 	(void)state;
 	for (uint16_t i = 0; i < 40; i++) {
 		p = bed_connect((uint16_t)(40000 + i));
-		for (unsigned k = 0; k < 20; k++)
+		for (unsigned k = 0; k < 8; k++)
 			send_some(window() / OCTETS, 4);
 		first = first ? first : window();
 		last = window();
