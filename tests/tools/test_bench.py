@@ -110,6 +110,13 @@ class Rounds(unittest.TestCase):
         run(*made, n=2)
         self.assertEqual(order, list("abab"))
 
+    def test_some_are_chosen_by_their_names(self):
+        probes = [rounds.probe("connections", scheme, "set up", 0, "/s", dict) for scheme in ("uwarp", "tcp")]
+        self.assertEqual(rounds.only(probes, None), probes)
+        self.assertEqual(rounds.only(probes, "TCP/Set"), probes[1:])
+        with self.assertRaisesRegex(rounds.Failed, "nothing .* 'udp' .*connections/uwarp/set up/0"):
+            rounds.only(probes, "udp")
+
     def test_quotients_are_of_one_round(self):
         s = run(probe("a", 10, 20, 30), probe("b", 5, 5, 10))
         self.assertEqual(rounds.ratio(s, "a", "b"), [2, 4, 3])

@@ -58,6 +58,7 @@ def add_measuring(p):
     p.add_argument("--sizes", type=sizes, metavar="N,N...", help="message sizes, such as 64,10K,64Ki")
     p.add_argument("--ops", type=chosen(plan.OPS), default=list(plan.OPS), metavar="OP,OP", help="of send, write, read; default: all")
     p.add_argument("--against", type=chosen(plan.PEERS), metavar="PEER,...", help="of wire, tcp, libfabric, ucx; default: all, with --device tcp")
+    p.add_argument("--only", metavar="TEXT", help="of all that is measured only what has this in its name, such as 'set up' or 'GET, memif/65536'")
     p.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
     p.add_argument("--width", type=float, metavar="P", help="measure again until the quartiles of each are at most P per cent of the median apart")
     p.add_argument("--most-rounds", type=int, metavar="N", help="with --width: no more than N rounds; default: three times --rounds")
@@ -166,7 +167,7 @@ def measure(options, others):
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
         parts = {"apps": apps.PARTS, "servers": servers.PARTS, "loss": lossy.PARTS}.get(options.command, plan.PARTS)
-        probes = list((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig))
+        probes = rounds.only((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig), options.only)
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60, options.width and options.width / 100,
                           options.most_rounds or 3 * options.rounds, others)  # fmt: skip
 

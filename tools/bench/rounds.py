@@ -23,6 +23,15 @@ def probe(test, scheme, op, size, unit, measure, **facts):
     return Probe(key, unit, measure, test=test, scheme=scheme, op=op, size=size, **facts)
 
 
+def only(probes, text):
+    """Those that have the text in their name, all without one."""
+    probes = list(probes)
+    chosen = [p for p in probes if not text or text.lower() in p.key.lower()]
+    if not chosen:
+        raise Failed(f"--only: nothing that is measured has '{text}' in its name; names: {', '.join(p.key for p in probes)}")
+    return chosen
+
+
 class Series:
     """What the rounds of one probe gave."""
 
