@@ -112,12 +112,43 @@ static void pools_free(struct frame_pools *p)
 	p->arena = (struct frame_arena){ .fd = -1 };
 }
 
+/* So few that the pool has most: at most 1.5 times as many are kept. */
+static struct rte_mempool_cache *near_open(const struct rte_mempool *mp)
+{
+	return rte_mempool_cache_create(RTE_MIN(64u, mp->size / 16 + 1), SOCKET_ID_ANY);
+}
+
+static void near_close(struct rte_mempool_cache *near, struct rte_mempool *mp)
+{
+	if (!near)
+		return;
+	rte_mempool_cache_flush(near, mp);
+	rte_mempool_cache_free(near);
+}
+
+static bool nears_open(struct frame_pools *p)
+{
+	if (!p->alone)
+		return true;
+	p->rx_near = near_open(p->rx);
+	p->tx_near = near_open(p->tx);
+	return p->rx_near && p->tx_near;
+}
+
+static void nears_close(struct frame_pools *p)
+{
+	near_close(p->rx_near, p->rx);
+	near_close(p->tx_near, p->tx);
+	p->rx_near = p->tx_near = NULL;
+}
+
 /* The spare pools if they fit; if not, their memory is needed for ours. */
 static bool spare_take(struct frame_pools *p, unsigned room)
 {
 	pthread_mutex_lock(&spare.lock);
 	bool fit = spare.pools.rx && spare.room == room && spare.pools.nrx == p->nrx &&
-		   spare.pools.ntx == p->ntx && spare.pools.shared == p->shared;
+		   spare.pools.ntx == p->ntx && spare.pools.shared == p->shared &&
+		   spare.pools.alone == p->alone;
 	if (fit)
 		*p = spare.pools;
 	else
@@ -134,7 +165,7 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 		p->rx = pool_open("rx", p->nrx, FRAME_HEADROOM + room);
 		p->tx = p->rx ? tx_open(p, room) : NULL;
 	}
-	if (p->tx) {
+	if (p->tx && nears_open(p)) {
 		rte_mempool_obj_iter(p->rx, frame_init, l);
 		rte_mempool_obj_iter(p->tx, frame_init, l);
 		if (p->shared)
@@ -149,6 +180,7 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 
 void frame_pools_close(struct frame_pools *p)
 {
+	nears_close(p);
 	bool whole = p->rx && p->tx && rte_mempool_full(p->rx) && rte_mempool_full(p->tx);
 
 	pthread_mutex_lock(&spare.lock);
@@ -161,12 +193,8 @@ void frame_pools_close(struct frame_pools *p)
 	pools_free(p);
 }
 
-struct io_frame *frame_alloc(struct rte_mempool *mp)
+static struct io_frame *frame_begin(struct rte_mbuf *m)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
-
-	if (!m)
-		return NULL;
 	struct io_frame *f = frame_of(m);
 
 	f->next = NULL;
@@ -174,6 +202,13 @@ struct io_frame *frame_alloc(struct rte_mempool *mp)
 	f->len = 0;
 	f->marks = 0;
 	return f;
+}
+
+struct io_frame *frame_alloc(struct rte_mempool *mp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
+
+	return m ? frame_begin(m) : NULL;
 }
 
 void frame_free(struct io_frame *f)
@@ -189,4 +224,37 @@ void frame_ref(struct io_frame *f)
 unsigned frame_refs(const struct io_frame *f)
 {
 	return rte_mbuf_refcnt_read(mbuf_of(f));
+}
+
+/* What a driver reads of the mbuf is not written: none sees it. */
+struct io_frame *frame_take(struct rte_mempool *mp, struct rte_mempool_cache *near)
+{
+	void *m;
+
+	return rte_mempool_generic_get(mp, &m, 1, near) ? NULL : frame_begin(m);
+}
+
+void frame_drop(const struct frame_pools *p, struct io_frame *f)
+{
+	struct rte_mbuf *m = mbuf_of(f);
+	uint16_t refs = rte_mbuf_refcnt_read(m);
+	void *object = m;
+
+	if (refs > 1)
+		rte_mbuf_refcnt_set(m, (uint16_t)(refs - 1));
+	else
+		rte_mempool_generic_put(m->pool, &object, 1,
+					m->pool == p->tx ? p->tx_near : p->rx_near);
+}
+
+void frame_keep(struct io_frame *f)
+{
+	struct rte_mbuf *m = mbuf_of(f);
+
+	rte_mbuf_refcnt_set(m, (uint16_t)(rte_mbuf_refcnt_read(m) + 1));
+}
+
+unsigned frame_spare_tx(const struct frame_pools *p)
+{
+	return rte_mempool_avail_count(p->tx) + (p->tx_near ? p->tx_near->len : 0);
 }

@@ -37,6 +37,11 @@ struct frame_pools {
 	unsigned nrx, ntx;
 	bool shared;		  /* the octets of frames to send are to lie in an arena */
 	struct frame_arena arena; /* with `shared` */
+	/* One thread at a time uses the pools, under a lock, and no driver does: frames need no
+	 * locked instructions (doc/adr/0066). frame_take, frame_drop and frame_keep are for these,
+	 * frame_alloc, frame_free and frame_ref for all others. */
+	bool alone;
+	struct rte_mempool_cache *rx_near, *tx_near; /* with `alone`: free buffers of each pool */
 };
 
 /* frame_pools_bytes: octets of memory for both pools. room: octets of a buffer after the headroom,
@@ -107,6 +112,13 @@ static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 	head->pkt_len = len;
 	return head;
 }
+
+/* Of pools with `alone`: a frame out of p->rx or p->tx; drop a reference of p's frame, add one. */
+struct io_frame *frame_take(struct rte_mempool *mp, struct rte_mempool_cache *near);
+void frame_drop(const struct frame_pools *p, struct io_frame *f);
+void frame_keep(struct io_frame *f);
+/* How many buffers of p->tx are free. */
+unsigned frame_spare_tx(const struct frame_pools *p);
 
 /* alloc, free, ref and refs of struct io_ops. */
 struct io_frame *frame_alloc(struct rte_mempool *mp);

@@ -56,6 +56,21 @@ static struct io_frame *fabric_alloc(struct io_link *l)
 	return f;
 }
 
+/* A process with one stack uses all of its frames under that stack's lock. */
+static struct io_frame *alone_alloc(struct io_link *l)
+{
+	const struct frame_pools *p = &member_of(l)->pools;
+	struct io_frame *f = frame_take(p->tx, p->tx_near);
+
+	l->stats.no_frame += !f;
+	return f;
+}
+
+static void alone_free(struct io_frame *f)
+{
+	frame_drop(&member_of(f->link)->pools, f);
+}
+
 static bool fabric_pending(struct io_link *l)
 {
 	return lane_pending(&member_of(l)->lanes);
@@ -316,21 +331,15 @@ static void fabric_close(struct io_link *l)
 		drop_lanes(f, (unsigned)(member_of(l) - f->link));
 }
 
-static const struct io_ops fabric_ops = {
-	.name = "memif",
-	.rx = fabric_rx,
-	.tx = fabric_tx,
-	.alloc = fabric_alloc,
-	.free = frame_free,
-	.ref = frame_ref,
-	.refs = frame_refs,
-	.pending = fabric_pending,
-	.resolve = fabric_resolve,
-	.claim_port = fabric_claim,
-	.release_port = fabric_release,
-	.group = fabric_group,
-	.close = fabric_close,
-};
+#define FABRIC_OPS                                                                                 \
+	.name = "memif", .rx = fabric_rx, .tx = fabric_tx, .refs = frame_refs,                     \
+	.pending = fabric_pending, .resolve = fabric_resolve, .claim_port = fabric_claim,          \
+	.release_port = fabric_release, .group = fabric_group, .close = fabric_close
+
+static const struct io_ops fabric_ops = { FABRIC_OPS, .alloc = fabric_alloc, .free = frame_free,
+					  .ref = frame_ref };
+static const struct io_ops alone_ops = { FABRIC_OPS, .alloc = alone_alloc, .free = alone_free,
+					 .ref = frame_keep };
 
 /* Octets behind the headroom. */
 static unsigned frame_room(unsigned mtu)
@@ -356,7 +365,8 @@ static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cf
 				      .on_fault = on_fault,
 				      .arg = f };
 	m->pools.arena.fd = -1;
-	m->io = (struct io_link){ .ops = &fabric_ops,
+	m->pools.alone = f->n == 1;
+	m->io = (struct io_link){ .ops = m->pools.alone ? &alone_ops : &fabric_ops,
 				  .env = *env,
 				  .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
 				  .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
@@ -432,7 +442,6 @@ static uw_status open_memory(struct fabric *f, const struct dpdk_config *cfg)
 		m->pools.ntx = ntx;
 		m->pools.shared = f->n == 1;
 		st = frame_pools_open(&m->pools, &m->io, room);
-		m->lanes.rx = m->pools.rx;
 		if (!st && !lane_set_open(&m->lanes))
 			st = UW_E_NOMEM;
 	}

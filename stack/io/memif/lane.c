@@ -49,6 +49,11 @@ const struct lane *lane_faulty(const struct lane_set *s)
 
 /* --- receiving --- */
 
+static struct io_frame *frame_for_rx(const struct frame_pools *p)
+{
+	return p->alone ? frame_take(p->rx, p->rx_near) : frame_alloc(p->rx);
+}
+
 /* Frames wait in the ring as long as there is no buffer for them. */
 static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **v, unsigned n)
 {
@@ -61,7 +66,7 @@ static unsigned lane_poll(struct lane_set *s, struct lane *l, struct io_frame **
 			lane_fail(s, l, "a frame of a length that was not agreed");
 			break;
 		}
-		struct io_frame *f = frame_alloc(s->rx);
+		struct io_frame *f = frame_for_rx(s->pools);
 		if (!f) {
 			s->link->stats.no_frame++;
 			break;
@@ -145,7 +150,7 @@ static bool may_lend(const struct lane_set *s, const struct lane_sender *to,
 	*at = (size_t)(f->data - a->base);
 	return to->lent && a->base && !f->next && f->len >= RING_LEND_MIN && f->link == s->link &&
 	       f->buf >= a->base && f->buf < a->base + a->size &&
-	       rte_mempool_avail_count(s->pools->tx) > s->pools->ntx / 2;
+	       frame_spare_tx(s->pools) > s->pools->ntx / 2;
 }
 
 static enum ring_result lend(struct lane_set *s, struct lane_sender *to, struct io_frame *f,

@@ -56,7 +56,6 @@ struct lane {
 
 struct lane_set {
 	struct io_link *link;
-	struct rte_mempool *rx; /* buffers to receive into */
 	const struct frame_pools *pools;
 	_Atomic bool *faulty; /* set when a lane of any set has a fault */
 	void (*on_fault)(void *arg);

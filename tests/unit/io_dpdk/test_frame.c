@@ -138,6 +138,45 @@ static int reuse(struct node *n, int arg)
 	return 0;
 }
 
+/* Of a link with one lock: each buffer is to be had, also those that wait outside of their pool, a
+ * frame is free when its last reference is dropped, and none is missing at the end. */
+static int alone(struct node *n, int arg)
+{
+	struct io_frame *held[NTX + 1];
+	struct frame_pools p;
+	struct io_link l = { .ops = &ops };
+	struct eal_need need = { .bytes = 4 * frame_pools_bytes(NRX, NTX, ROOM) };
+
+	(void)n;
+	(void)arg;
+	CHECK(eal_start(&need) == UW_OK);
+	for (unsigned again = 0; again < 3; again++) {
+		p = (struct frame_pools){ .nrx = NRX, .ntx = NTX, .alone = true };
+		CHECK(frame_pools_open(&p, &l, ROOM) == UW_OK);
+		for (unsigned i = 0; i < NTX; i++) {
+			CHECK(frame_spare_tx(&p) == NTX - i);
+			held[i] = frame_take(p.tx, p.tx_near);
+			CHECK(held[i] && held[i]->link == &l && !held[i]->next && !held[i]->len);
+			CHECK(held[i]->data == held[i]->buf + FRAME_HEADROOM);
+			CHECK(frame_refs(held[i]) == 1);
+		}
+		CHECK(!frame_take(p.tx, p.tx_near));
+		held[NTX] = frame_take(p.rx, p.rx_near);
+		frame_keep(held[0]);
+		for (unsigned i = 0; i <= NTX; i++)
+			frame_drop(&p, held[i]);
+		CHECK(frame_spare_tx(&p) == NTX - 1 && frame_refs(held[0]) == 1);
+		frame_drop(&p, held[0]);
+		CHECK(frame_spare_tx(&p) == NTX);
+		CHECK(frame_take(p.tx, p.tx_near) == held[0]); /* the warmest */
+		frame_drop(&p, held[0]);
+		struct rte_mempool *rx = p.rx, *tx = p.tx;
+		frame_pools_close(&p); /* whole, so kept for the next one */
+		CHECK(rte_mempool_full(rx) && rte_mempool_full(tx));
+	}
+	return 0;
+}
+
 static void in_a_child(void **state, node_fn fn)
 {
 	assert_int_equal(reap(spawn(*state, fn, 0), WAIT_MS), 0);
@@ -158,12 +197,18 @@ static void pools_serve_again(void **state)
 	in_a_child(state, reuse);
 }
 
+static void frames_of_one_lock(void **state)
+{
+	in_a_child(state, alone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(received_mbufs_become_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(frames_become_mbufs_to_send, setup, teardown),
 		cmocka_unit_test_setup_teardown(pools_serve_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(frames_of_one_lock, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
