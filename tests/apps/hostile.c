@@ -210,7 +210,7 @@ static void greet(struct hostile *h, bool sane)
 
 static int connect_to(struct hostile *h, const char *host, bool sane)
 {
-	const struct server_name to = { host, "7471", 1 };
+	const struct server_name to = { host, "7471", 0 };
 	const struct conn_wish wish = { .service = h->service,
 					.cq = h->comp.cq,
 					.sends = 2,

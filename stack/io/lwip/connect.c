@@ -38,6 +38,15 @@ static void note_end(const struct llp_conn *c, err_t err)
 		conn_tell(c, LLP_UNANSWERED, l ? ms_since(l->delivered_us) : 0);
 }
 
+static uw_status why_not_connected(const struct llp_conn *c, err_t err)
+{
+	if (err == ERR_RST)
+		return UW_E_REFUSED;
+	if (edge.losing)
+		return UW_E_UNREACHABLE;
+	return c->icmp ? c->icmp : UW_E_TIMEOUT;
+}
+
 /* lwIP has freed the pcb already. */
 static void on_err(void *arg, err_t err)
 {
@@ -46,7 +55,7 @@ static void on_err(void *arg, err_t err)
 	uw_status why = UW_E_LLP_CLOSED;
 
 	if (c->connecting)
-		why = err == ERR_RST ? UW_E_REFUSED : c->icmp ? c->icmp : UW_E_TIMEOUT;
+		why = why_not_connected(c, err);
 	if (c->end != CONN_ON)
 		ctx = NULL;
 	else

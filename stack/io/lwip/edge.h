@@ -187,9 +187,9 @@ void edge_lists_show(const struct edge_lists *l);
 void edge_syn_init(void);
 /* A SYN of that peer came: is there a place for one more half-open connection? */
 bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer);
-/* A segment came: if it is a SYN that begins anew in place of a connection in TIME_WAIT, that one
- * is freed and s->c is NULL. */
-void edge_syn_reuse(struct edge_segment *s);
+/* A segment came: if it ends a connection in TIME_WAIT, or is a SYN that begins anew in place of
+ * it, that one is freed and s->c is NULL. */
+void edge_time_wait_end(struct edge_segment *s);
 
 /* ---- pcb/listen.c ---------------------------------------------------------------------------- */
 

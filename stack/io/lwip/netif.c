@@ -73,7 +73,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		return;
 	}
 	edge_flow_find(p, &s);
-	edge_syn_reuse(&s);
+	edge_time_wait_end(&s);
 	if (!lets_in(el, &s)) {
 		pbuf_free(p);
 		return;

@@ -9,6 +9,7 @@
 #define MIN_US	 190000u /* the first interval: 200 ms, in ticks of 20 */
 
 static struct bed_conn user;
+static uint32_t iss;
 
 static int up(void **state)
 {
@@ -23,6 +24,7 @@ static int up(void **state)
 	assert_status(llp_raw.connect(&bed.link, &a, &user, &user.c), UW_OK);
 	bed_flush();
 	assert_int_equal(bed_last(PORT, 0)->flags, SYN);
+	iss = bed_last(PORT, 0)->seq;
 	return 0;
 }
 
@@ -92,11 +94,49 @@ static void a_late_answer_is_an_answer(void **state)
 	assert_int_equal(bed_last(PORT, since)->n, 100);
 }
 
+/* What a peer sends that has an old connection with the same ports. */
+static void acknowledge_something_else(void)
+{
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .dport = OUR_PORT,
+				  .seq = 5000,
+				  .ack = iss + 70000,
+				  .flags = ACK,
+				  .window = 65535 });
+}
+
+/* RFC 9293 §3.10.7.3: it hears an RST each time, and the SYN once more, soon. A peer that ignores
+ * the RST (RFC 1337), or somebody who only guesses the ports, does not use up the connect. */
+static void an_ack_of_something_else_ends_nothing(void **state)
+{
+	unsigned since = bed.sent, resets = 0, syns = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		acknowledge_something_else();
+	for (unsigned i = since; i < bed.sent; i++) {
+		resets += bed.out[i].flags & RST ? 1 : 0;
+		syns += bed.out[i].flags == SYN;
+	}
+	assert_int_equal(resets, 100);
+	assert_in_range(syns, 1, 3);
+	bed_pass(4000000);
+	assert_false(user.closed);
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .dport = OUR_PORT,
+				  .seq = 5000,
+				  .ack = iss + 1,
+				  .flags = SYN | ACK,
+				  .window = 65535 });
+	assert_true(user.connected);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(it_goes_on_with_backoff),
 	TEST(a_late_answer_is_an_answer),
+	TEST(an_ack_of_something_else_ends_nothing),
 };
 
 UWTEST_MAIN(tests)

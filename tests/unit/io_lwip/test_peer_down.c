@@ -48,6 +48,23 @@ static void all_connections_end(void **state)
 	assert_status(p.user->why, UW_E_LLP_CLOSED);
 }
 
+/* It says so, and not that nobody answers. */
+static void a_connect_hears_that_nobody_is_there(void **state)
+{
+	const struct llp_addrs a = { .local = uw_ip_v4(lwip_htonl(BED_OURS)),
+				     .remote = uw_ip_v4(lwip_htonl(BED_THEIRS)),
+				     .lport = lwip_htons(33000),
+				     .rport = lwip_htons(7000) };
+	struct bed_conn user = { 0 };
+
+	(void)state;
+	assert_status(llp_raw.connect(&bed.link, &a, &user, &user.c), UW_OK);
+	bed_flush();
+	dies();
+	assert_true(user.closed);
+	assert_status(user.why, UW_E_UNREACHABLE);
+}
+
 /* Its Sends were completed: they arrive when there are receives for them. */
 static void a_user_that_waits_gets_what_came(void **state)
 {
@@ -89,6 +106,7 @@ static void or_closes_and_nothing_lingers(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST(its_connections_end),
 	TEST(all_connections_end),
+	TEST(a_connect_hears_that_nobody_is_there),
 	TEST(a_user_that_waits_gets_what_came),
 	TEST(or_closes_and_nothing_lingers),
 };

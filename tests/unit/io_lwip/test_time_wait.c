@@ -3,9 +3,18 @@
  * §3.10.7.4, RFC 1122 §4.2.2.13). */
 #include "bed.h"
 
+#include "io/lwip/edge.h"
+
 #define PORT 7000u
 
 static int up(void **state)
+{
+	(void)state;
+	bed_open_network();
+	return 0;
+}
+
+static int up_between(void **state)
 {
 	(void)state;
 	bed_open();
@@ -72,12 +81,78 @@ static void nor_does_an_answer(void **state)
 	assert_true(!answer || !(answer->flags & SYN));
 }
 
+/* RFC 9293 §3.10.7.4: an RST ends it, as the peer hears an ACK of the old connection and answers
+ * so (§3.10.7.3). Its next SYN begins anew. */
+static void a_reset_ends_it(void **state)
+{
+	uint32_t old = one_that_waits();
+	const struct bed_seg *answer = syn(old - 70000, SYN);
+
+	(void)state;
+	assert_non_null(answer);
+	assert_int_equal(answer->flags, ACK);
+	assert_int_equal(answer->ack, old);
+	syn(answer->ack, RST);
+	answer = syn(old - 70000, SYN);
+	assert_non_null(answer);
+	assert_int_equal(answer->flags, SYN | ACK);
+}
+
+/* RFC 5961 §3.2: not one that was guessed. */
+static void a_reset_beside_it_does_not(void **state)
+{
+	uint32_t old = one_that_waits();
+	const struct bed_seg *answer;
+
+	(void)state;
+	syn(old + 1, RST);
+	syn(old - 1, RST);
+	answer = syn(old - 70000, SYN);
+	assert_non_null(answer);
+	assert_int_equal(answer->flags, ACK);
+}
+
+/* Nothing of the old connection can come any more from another process, which may be a new one
+ * that draws its sequence numbers anew. */
+static void between_processes_any_syn_does(void **state)
+{
+	const uint32_t far[] = { 1, 0, -1u, -70000u, 1u << 31 };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(far); i++) {
+		uint32_t old = one_that_waits();
+		const struct bed_seg *answer = syn(old + far[i], SYN);
+
+		assert_non_null(answer);
+		assert_int_equal(answer->flags, SYN | ACK);
+		assert_int_equal(answer->ack, old + far[i] + 1);
+		bed_in(&(struct bed_seg){
+			.sport = PORT, .seq = answer->ack, .ack = answer->seq + 1, .flags = RST });
+	}
+}
+
+/* Whoever has the address next is another process. */
+static void it_goes_with_its_process(void **state)
+{
+	(void)state;
+	one_that_waits();
+	assert_int_equal(edge.flows, 1);
+	llp_raw.peer_down(&bed.link, htonl(BED_THEIRS + 1));
+	assert_int_equal(edge.flows, 1);
+	llp_raw.peer_down(&bed.link, htonl(BED_THEIRS));
+	assert_int_equal(edge.flows, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_newer_syn_begins_anew, up, down),
 		cmocka_unit_test_setup_teardown(an_older_one_does_not, up, down),
 		cmocka_unit_test_setup_teardown(nor_does_an_answer, up, down),
+		cmocka_unit_test_setup_teardown(a_reset_ends_it, up, down),
+		cmocka_unit_test_setup_teardown(a_reset_beside_it_does_not, up, down),
+		cmocka_unit_test_setup_teardown(between_processes_any_syn_does, up_between, down),
+		cmocka_unit_test_setup_teardown(it_goes_with_its_process, up_between, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

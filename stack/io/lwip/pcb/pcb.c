@@ -76,15 +76,33 @@ struct llp_addrs edge_pcb_addrs(const struct tcp_pcb *pcb)
 	};
 }
 
+static bool is_to(const struct tcp_pcb *pcb, uint32_t addr)
+{
+	struct uw_ip remote = edge_ip(&pcb->remote_ip);
+
+	return !addr || uw_ip_v4_be(&remote) == addr;
+}
+
+/* The process that has the address next may use the same ports. */
+static void forget_waiting(uint32_t addr)
+{
+	struct tcp_pcb *pcb = tcp_tw_pcbs, *next;
+
+	for (; pcb; pcb = next) {
+		next = pcb->next;
+		if (is_to(pcb, addr))
+			edge_pcb_drop_time_wait(pcb);
+	}
+}
+
 void edge_pcbs_lose(uint32_t addr, bool (*keep)(const struct tcp_pcb *pcb))
 {
 	struct tcp_pcb *pcb = tcp_active_pcbs, *next;
 
+	forget_waiting(addr);
 	for (; pcb; pcb = next) {
-		struct uw_ip remote = edge_ip(&pcb->remote_ip);
-
 		next = pcb->next;
-		if ((addr && uw_ip_v4_be(&remote) != addr) || (keep && keep(pcb)))
+		if (!is_to(pcb, addr) || (keep && keep(pcb)))
 			continue;
 		/* Quietly: there is nobody to send an RST to. The pcb's user hears of it. */
 		tcp_abandon(pcb, 0);

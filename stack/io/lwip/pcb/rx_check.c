@@ -55,10 +55,35 @@ static bool acceptable(const struct tcp_pcb *pcb, const struct edge_segment *s, 
 	return ack_is_near(pcb, s->ack);
 }
 
+/* lwIP answers to such a segment by an RST, and repeats the SYN at once. A peer that waits and
+ * takes no RST (RFC 1337), or somebody who guesses the ports, would so use up all of a connect's
+ * repeats: after the first few the timer alone repeats. */
+#define PROMPT_SYNS 2u
+
+/* RFC 9293 §3.10.7.3: does it acknowledge what was not sent? */
+static bool answers_no_syn(const struct tcp_pcb *pcb, const struct edge_segment *s)
+{
+	return pcb->state == SYN_SENT && (s->flags & (TCP_ACK | TCP_RST)) == TCP_ACK &&
+	       s->ack != pcb->lastack + 1;
+}
+
+static void reset_stranger(const struct tcp_pcb *pcb, const struct edge_segment *s)
+{
+	uint32_t n = s->len + (s->flags & TCP_SYN ? 1 : 0) + (s->flags & TCP_FIN ? 1 : 0);
+
+	edge.cfg.stats->tcp_rx_blind++;
+	tcp_rst(pcb, s->ack, s->seq + n, &pcb->local_ip, &pcb->remote_ip, pcb->local_port,
+		pcb->remote_port);
+}
+
 bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 {
 	bool answer = true;
 
+	if (answers_no_syn(c->pcb, s) && c->pcb->nrtx >= PROMPT_SYNS) {
+		reset_stranger(c->pcb, s);
+		return false;
+	}
 	if (c->pcb->state < ESTABLISHED || c->pcb->state == TIME_WAIT ||
 	    acceptable(c->pcb, s, &answer)) {
 		if (conn_stamp_check(c, s, &answer))

@@ -132,13 +132,28 @@ bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer)
 }
 
 /* RFC 9293 §3.10.7.4, RFC 1122 §4.2.2.13: a SYN beyond all that came begins a new connection in
- * place of one that only waits. Ours begins beyond the old one, by its clock (io/isn.h). */
-void edge_syn_reuse(struct edge_segment *s)
+ * place of one that only waits. Ours begins beyond the old one, by its clock (io/isn.h). Of a
+ * connection between processes nothing can come any more, so there any SYN does: a process that was
+ * started again draws other sequence numbers. On a network such a peer answers our ACK of its SYN
+ * by an RST, which ends the waiting; RFC 5961 §3.2 says which RST is to be believed. */
+static bool ends_time_wait(const struct edge_segment *s)
 {
-	const struct tcp_pcb *pcb = s->c ? s->c->pcb : NULL;
+	const struct tcp_pcb *pcb = s->c->pcb;
 
-	if (!pcb || pcb->state != TIME_WAIT || !TCP_SEQ_GT(s->seq, pcb->rcv_nxt) ||
-	    (s->flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
+	switch (s->flags & (TCP_SYN | TCP_ACK | TCP_RST)) {
+	case TCP_SYN:
+		return is_of_process(s->c->el) || TCP_SEQ_GT(s->seq, pcb->rcv_nxt);
+	case TCP_RST:
+	case TCP_RST | TCP_ACK:
+		return s->seq == pcb->rcv_nxt;
+	default:
+		return false;
+	}
+}
+
+void edge_time_wait_end(struct edge_segment *s)
+{
+	if (!s->c || !s->c->pcb || s->c->pcb->state != TIME_WAIT || !ends_time_wait(s))
 		return;
 	edge_pcb_drop_time_wait(s->c->pcb);
 	s->c = NULL;
