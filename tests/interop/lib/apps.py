@@ -187,15 +187,24 @@ def siw_is_stalled(said, *ends):
     return STALLED in said and all(end.name == "siw" for end in ends)
 
 
-def one(score, row, case, client, server, n):
+def way(client, server):
+    return f"{client} -> {server}"
+
+
+def title(case):
+    """What a row says about its case."""
     app, _serve, run = case
-    start, note = time.monotonic(), "judged" if "verify" in run else "counted"
+    words = " ".join(word for word in run.split()[2:] if word not in ("--verify", "--load"))
+    return f"{app} {words[:60]}"
+
+
+def one(score, row, case, client, server, n):
+    start, note = time.monotonic(), "judged" if "verify" in case[2] else "counted"
     problem, said, s = attempt(case, client, server, n)
     if siw_is_stalled(said, client, server):
         problem, said, s = attempt(case, client, server, n)
         note += ", at try 2: siw did not read what came first"
-    words = " ".join(word for word in run.split()[2:] if word not in ("--verify", "--load"))
-    score.row(row, f"{client.name} -> {server.name}", f"{app} {words[:60]}", time.monotonic() - start, problem, note)
+    score.row(row, way(client.name, server.name), title(case), time.monotonic() - start, problem, note)
     if problem:
         show(said.strip().splitlines()[-6:] + s.finish(1)[1].strip().splitlines()[-6:] + who_ended_it(client, server))
 
@@ -217,18 +226,37 @@ def to_each(rig, vms, command):
 Setup = collections.namedtuple("Setup", "rig uwarp build capture")
 
 
-def run(setup, score, quick, vms):
-    """vms: (name, address) of one or two of them; with one, its device talks to itself."""
-    rig, path = setup.rig, setup.capture
-    put_into_share(rig, setup.build)
-    n = FEW if quick else MANY
-    apps = UwarpApps(setup.uwarp, setup.build, path)
-    siw, rxe = ([VmEnd(rig, name, vm, ip, path) for vm, ip in (vms[0], vms[-1])] for name in ("siw", "rxe"))
+def over_siw(quick):
+    """(case, client, server) of each row, by the names of the ends."""
     for case in QUICK + ([] if quick else MORE):
-        one(score, Row, case, *siw, n)
-        one(score, Row, case, apps, siw[0], n)
-        one(score, Row, case, siw[0], apps, n)
-    to_each(rig, vms, RXE)
+        for client, server in (("siw", "siw"), ("uwarp", "siw"), ("siw", "uwarp")):
+            yield case, client, server
+
+
+def over_rxe(quick):
     for case in QUICK + QUICK_RICHER + ([] if quick else MORE + RICHER):
-        one(score, Row, case, *rxe, n)
+        yield case, "rxe", "rxe"
+
+
+def chosen(rows, only):
+    """Those whose text, as the score prints it, contains one of the texts `only`; without any: all."""
+    return [row for row in rows if not only or any(text in f"{way(*row[1:])} {title(row[0])}" for text in only)]
+
+
+def run(setup, score, options, vms):
+    """options: quick, only. vms: (name, address) of one or two of them; with one, its device talks to itself."""
+    rig, path, n = setup.rig, setup.capture, FEW if options.quick else MANY
+    put_into_share(rig, setup.build)
+    uwarp = UwarpApps(setup.uwarp, setup.build, path)
+    (client, server), (rxe_client, rxe_server) = ([VmEnd(rig, name, vm, ip, path) for vm, ip in (vms[0], vms[-1])] for name in ("siw", "rxe"))
+    # siw talks to siw from the first VM to the last, and to uwarp in the first.
+    ends = {("siw", "siw"): (client, server), ("uwarp", "siw"): (uwarp, client), ("siw", "uwarp"): (client, uwarp), ("rxe", "rxe"): (rxe_client, rxe_server)}
+    for case, *names in chosen(over_siw(options.quick), options.only):
+        one(score, Row, case, *ends[tuple(names)], n)
+    rows = chosen(over_rxe(options.quick), options.only)
+    if not rows:
+        return
+    to_each(rig, vms, RXE)
+    for case, *names in rows:
+        one(score, Row, case, *ends[tuple(names)], n)
     to_each(rig, vms, NO_RXE)
