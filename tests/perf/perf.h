@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PERF_SAMPLES = 1 << 20 };
+enum { PERF_SAMPLES = 1 << 20, PERF_BUFFERS_MAX = 64 };
 
 static inline uint64_t now_ns(void)
 {
@@ -17,6 +17,14 @@ static inline uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* How many buffers messages go out of, and come into, in turn. */
+static inline unsigned perf_buffers(const char *arg)
+{
+	int n = atoi(arg);
+
+	return n < 1 ? 1 : n > PERF_BUFFERS_MAX ? PERF_BUFFERS_MAX : (unsigned)n;
 }
 
 /* Round-trip times in us. */

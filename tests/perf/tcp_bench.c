@@ -3,7 +3,7 @@
  * The kernel's TCP with the shapes of the verbs programs: what a user would run without us.
  *
  *   tcp_bench -S [-a ADDR] [-p PORT] [-C CONTROL]    serve until killed
- *   tcp_bench -a ADDR [-p PORT] [-t SECONDS] [-c CONNECTIONS] [-k] [-v] [-C CONTROL]
+ *   tcp_bench -a ADDR [-p PORT] [-t SECONDS] [-c CONNECTIONS] [-n BUFFERS] [-k] [-v] [-C CONTROL]
  *             MODE:OCTETS...
  *
  * echo     a message to and fro, blocking in recv(): the full round trip
@@ -12,9 +12,11 @@
  * flow     the same, and the receiver says after SECONDS what it got: nothing that waits at the
  *          sender is counted, so it is for networks that lose
  * connect  connect, a message to and fro, close; -c as many at a time
- * -C names the congestion control (tcp(7)); the kernel's default if it is not given.
- * -k leaves Nagle's algorithm on for stream, -v has every octet of a stream checked by the
- * receiver. One JSON object for each mode, on a line of its own.
+ * -n: messages of stream and flow leave from BUFFERS buffers in turn, and arrive in as many; 1 if
+ * it is not given, as in iperf3 and in verbs_bench, which has the same option. -C names the
+ * congestion control (tcp(7)); the kernel's default if it is not given. -k leaves Nagle's algorithm
+ * on for stream, -v has every octet of a stream checked by the receiver. One JSON object for each
+ * mode, on a line of its own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -45,6 +47,7 @@ struct hello {
 	uint32_t octets;
 	uint32_t verify;
 	uint32_t ms; /* flow: how long to count */
+	uint32_t buffers;
 };
 
 /* What a stream's receiver says at the end. */
@@ -57,7 +60,7 @@ struct options {
 	const char *control;
 	bool serve, nagle, verify;
 	double seconds;
-	unsigned connections;
+	unsigned connections, buffers;
 };
 
 static uint8_t pattern_at(uint64_t at)
@@ -123,13 +126,27 @@ static void choose_control(const struct options *o, int fd)
 
 /* --- the server --- */
 
-static void serve_stream(int fd, const struct hello *h, uint8_t *buf, size_t room)
+/* What a stream arrives in: its buffers in turn. */
+struct place {
+	uint8_t *buf;
+	size_t each;
+	uint32_t buffers, next;
+};
+
+static ssize_t take_some(int fd, struct place *p, uint8_t **to)
+{
+	*to = p->buf + p->next++ % p->buffers * p->each;
+	return recv(fd, *to, p->each, 0);
+}
+
+static void serve_stream(int fd, const struct hello *h, struct place *place)
 {
 	struct verdict v = { 0 };
 	uint64_t first = 0;
+	uint8_t *buf;
 
 	for (;;) {
-		ssize_t got = recv(fd, buf, room, 0);
+		ssize_t got = take_some(fd, place, &buf);
 
 		if (got <= 0)
 			break;
@@ -144,13 +161,14 @@ static void serve_stream(int fd, const struct hello *h, uint8_t *buf, size_t roo
 }
 
 /* What comes between the first arrival and the first one after the time. */
-static void serve_flow(int fd, const struct hello *h, uint8_t *buf, size_t room)
+static void serve_flow(int fd, const struct hello *h, struct place *place)
 {
 	struct verdict v = { 0 };
 	uint64_t first = 0, now = 0;
 	ssize_t got;
+	uint8_t *buf;
 
-	while ((got = recv(fd, buf, room, 0)) > 0) {
+	while ((got = take_some(fd, place, &buf)) > 0) {
 		now = now_ns();
 		if (first)
 			v.octets += (uint64_t)got;
@@ -167,23 +185,24 @@ static void *serve_one(void *arg)
 {
 	int fd = (int)(intptr_t)arg;
 	struct hello h;
-	uint8_t *buf = NULL;
-	size_t room = 0;
+	struct place place = { NULL };
 
 	no_delay(fd);
-	if (take(fd, &h, sizeof(h), false) && h.octets <= OCTETS_MAX && h.octets) {
-		room = h.octets < TAKE_MIN ? TAKE_MIN : h.octets;
-		buf = malloc(room);
+	if (take(fd, &h, sizeof(h), false) && h.octets <= OCTETS_MAX && h.octets && h.buffers &&
+	    h.buffers <= PERF_BUFFERS_MAX) {
+		place.each = h.octets < TAKE_MIN ? TAKE_MIN : h.octets;
+		place.buffers = h.buffers;
+		place.buf = malloc(place.each * place.buffers);
 	}
-	if (buf && h.mode == MODE_STREAM)
-		serve_stream(fd, &h, buf, room);
-	else if (buf && h.mode == MODE_FLOW)
-		serve_flow(fd, &h, buf, room);
-	else if (buf)
-		while (take(fd, buf, h.octets, spins((enum mode)h.mode)) &&
-		       give(fd, buf, h.octets, spins((enum mode)h.mode)))
+	if (place.buf && h.mode == MODE_STREAM)
+		serve_stream(fd, &h, &place);
+	else if (place.buf && h.mode == MODE_FLOW)
+		serve_flow(fd, &h, &place);
+	else if (place.buf)
+		while (take(fd, place.buf, h.octets, spins((enum mode)h.mode)) &&
+		       give(fd, place.buf, h.octets, spins((enum mode)h.mode)))
 			;
-	free(buf);
+	free(place.buf);
 	close(fd);
 	return NULL;
 }
@@ -246,7 +265,8 @@ static int open_for(const struct options *o, enum mode mode, unsigned octets)
 	struct hello h = { .mode = mode,
 			   .octets = octets,
 			   .verify = o->verify,
-			   .ms = (uint32_t)(o->seconds * 1e3) };
+			   .ms = (uint32_t)(o->seconds * 1e3),
+			   .buffers = o->buffers };
 	int fd = open_to(o);
 
 	if (fd < 0) {
@@ -288,7 +308,7 @@ static bool stream(const struct options *o, unsigned octets, const uint8_t *buf)
 	bool ok = true;
 
 	for (; ok && now_ns() < end; messages++)
-		ok = give(fd, buf, octets, false);
+		ok = give(fd, buf + messages % o->buffers * octets, octets, false);
 	shutdown(fd, SHUT_WR);
 	ok &= take(fd, &v, sizeof(v), false) && v.octets == messages * octets;
 	close(fd);
@@ -306,14 +326,15 @@ static bool flow(const struct options *o, unsigned octets, const uint8_t *buf)
 	int fd = open_for(o, MODE_FLOW, octets);
 	struct pollfd p = { fd, POLLIN | POLLOUT, 0 };
 	struct verdict v = { 0 };
-	unsigned at = 0;
+	size_t at = 0;
 	bool ok = true;
 
 	while (ok && poll(&p, 1, FLOW_PATIENCE_MS) > 0 && !(p.revents & POLLIN)) {
-		ssize_t sent = send(fd, buf + at, octets - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t sent =
+			send(fd, buf + at, octets - at % octets, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		ok = sent > 0 || errno == EAGAIN;
-		at = sent > 0 ? (at + (unsigned)sent) % octets : at;
+		at = sent > 0 ? (at + (size_t)sent) % ((size_t)octets * o->buffers) : at;
 	}
 	ok &= take(fd, &v, sizeof(v), false) && v.ns;
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -382,9 +403,12 @@ static bool run(const struct options *o, const char *word)
 		mode++;
 	if (mode == MODE_COUNT)
 		exit(2);
-	uint8_t *buf = malloc(octets);
-	for (unsigned i = 0; i < octets; i++)
-		buf[i] = pattern_at(i);
+	size_t all = (size_t)octets * o->buffers;
+	uint8_t *buf = malloc(all);
+	if (!buf)
+		exit(1);
+	for (size_t i = 0; i < all; i++)
+		buf[i] = pattern_at(i % octets);
 	printf("{\"mode\": \"%s\", \"octets\": %u, ", mode_name[mode], octets);
 	if (mode == MODE_STREAM)
 		ok = stream(o, octets, buf);
@@ -402,13 +426,13 @@ static bool run(const struct options *o, const char *word)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .seconds = 1, .connections = 1 };
+	struct options o = { .seconds = 1, .connections = 1, .buffers = 1 };
 	bool ok = true;
 	int c;
 
 	o.peer.sin_family = AF_INET;
 	o.peer.sin_port = htons(PORT);
-	while ((c = getopt(argc, argv, "Sa:p:t:c:C:kv")) != -1) {
+	while ((c = getopt(argc, argv, "Sa:p:t:c:C:n:kv")) != -1) {
 		if (c == 'S')
 			o.serve = true;
 		else if (c == 'a' && !inet_aton(optarg, &o.peer.sin_addr))
@@ -421,6 +445,8 @@ int main(int argc, char **argv)
 			o.connections = (unsigned)atoi(optarg);
 		else if (c == 'C')
 			o.control = optarg;
+		else if (c == 'n')
+			o.buffers = perf_buffers(optarg);
 		else if (c == 'k')
 			o.nagle = true;
 		else if (c == 'v')

@@ -3,8 +3,8 @@
  * What the stock verbs programs do not measure, with public verbs and rdma_cm only.
  *
  *   verbs_bench -S -a ADDR [-p PORT]      serve until killed
- *   verbs_bench -a ADDR [-p PORT] [-c CONNECTIONS] [-t SECONDS] [-w WINDOW] [-b ADDR -k PID]
- * MODE:OCTETS
+ *   verbs_bench -a ADDR [-p PORT] [-c CONNECTIONS] [-t SECONDS] [-w WINDOW] [-n BUFFERS]
+ *               [-b ADDR -k PID] MODE:OCTETS
  *
  * send, write, read   a stream of messages of which every octet is checked where it arrives
  * flow                the send stream, unchecked; the receiver says after SECONDS what it got, and
@@ -12,6 +12,9 @@
  * plain               the send stream, unchecked, over all connections in turn
  * echo                a message to and fro on each connection in turn, WINDOW under way in all
  * idle                connections that do nothing
+ * -n: messages of flow and plain leave from BUFFERS buffers in turn, and arrive in as many; 1 if it
+ * is not given, as in perftest and in tcp_bench, which has the same option. The other modes have a
+ * buffer for each message that is under way, since what is in them is checked.
  * -b: one more connection, to the server there, whose process PID is stopped (SIGSTOP) at half
  * time. One line of JSON.
  */
@@ -59,6 +62,7 @@ static const char *const mode_name[] = { "send", "write", "read", "plain", "echo
 /* Private data of a connection request, and of its answer. */
 struct hello {
 	uint32_t mode, octets, depth, ms; /* ms: flow, how long to count */
+	uint32_t slots;			  /* buffers each way */
 };
 
 struct offer {
@@ -69,7 +73,7 @@ struct offer {
 /* What a message touches is one cache line. */
 struct conn {
 	struct ibv_qp *qp;
-	/* depth slots that go out, depth slots that come in, one note each way behind them */
+	/* slots that go out, as many that come in, behind them a note for each message under way */
 	uint8_t *room;
 	uint32_t slot, lkey;
 	struct hello h;
@@ -100,7 +104,7 @@ struct bench {
 struct options {
 	struct sockaddr_in peer, other;
 	bool serve;
-	unsigned connections, window;
+	unsigned connections, window, buffers;
 	double seconds;
 	pid_t victim;
 };
@@ -153,17 +157,17 @@ static uint64_t wrong(const uint8_t *p, uint32_t n, uint64_t message)
 
 static uint8_t *out_slot(const struct conn *c, uint64_t n)
 {
-	return c->room + n % c->h.depth * c->slot;
+	return c->room + n % c->h.slots * c->slot;
 }
 
 static uint8_t *in_slot(const struct conn *c, uint64_t n)
 {
-	return out_slot(c, n) + (size_t)c->h.depth * c->slot;
+	return out_slot(c, n) + (size_t)c->h.slots * c->slot;
 }
 
 static uint8_t *note(const struct conn *c, uint64_t n)
 {
-	return c->room + (size_t)2 * c->h.depth * c->slot + n % c->h.depth * NOTE;
+	return c->room + (size_t)2 * c->h.slots * c->slot + n % c->h.depth * NOTE;
 }
 
 enum kind { KIND_SEND, KIND_RECV, KIND_READ, KIND_NOTE };
@@ -365,7 +369,7 @@ static struct conn *add(struct bench *b, struct rdma_cm_id *id, const struct hel
 
 static void prepare(struct bench *b, struct conn *c)
 {
-	size_t len = (size_t)c->h.depth * (2 * c->slot + NOTE);
+	size_t len = (size_t)c->h.slots * 2 * c->slot + (size_t)c->h.depth * NOTE;
 	struct ibv_qp_init_attr attr = {
 		.cap = { 3 * c->h.depth, c->h.depth, 1, 1, 0 },
 		.qp_type = IBV_QPT_RC,
@@ -653,20 +657,28 @@ static double cpu_seconds(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static int client(struct bench *b, const struct options *o, enum mode mode, unsigned octets)
+static struct hello hello_of(const struct options *o, enum mode mode, unsigned octets)
 {
-	unsigned depth = STREAM_ROOM / (octets ? octets : 1);
+	unsigned depth = STREAM_ROOM / octets;
 	struct hello h = { mode, octets,
 			   depth < 8	       ? 8
 			   : depth > DEPTH_MAX ? DEPTH_MAX
 					       : depth,
-			   (uint32_t)(o->seconds * 1e3) };
-	struct result r = { 0 };
+			   (uint32_t)(o->seconds * 1e3), 0 };
 
 	if (o->connections > 1)
 		h.depth = 8;
 	if (mode == MODE_ECHO && o->connections == 1)
 		h.depth = o->window < 8 ? 8 : o->window;
+	h.slots = mode == MODE_FLOW || mode == MODE_PLAIN ? o->buffers : h.depth;
+	return h;
+}
+
+static int client(struct bench *b, const struct options *o, enum mode mode, unsigned octets)
+{
+	struct hello h = hello_of(o, mode, octets);
+	struct result r = { 0 };
+
 	uint64_t t = now_ns();
 	connect_all(b, o, &h);
 	double up_s = (double)(now_ns() - t) / 1e9, cpu_s = cpu_seconds();
@@ -710,12 +722,12 @@ static int run(struct bench *b, const struct options *o, const char *word)
 int main(int argc, char **argv)
 {
 	struct bench b = { 0 };
-	struct options o = { .connections = 1, .window = 1, .seconds = 1 };
+	struct options o = { .connections = 1, .window = 1, .seconds = 1, .buffers = 1 };
 	int c;
 
 	o.peer.sin_family = o.other.sin_family = AF_INET;
 	o.peer.sin_port = o.other.sin_port = htons(PORT);
-	while ((c = getopt(argc, argv, "Sa:b:p:c:t:w:k:")) != -1) {
+	while ((c = getopt(argc, argv, "Sa:b:p:c:t:w:k:n:")) != -1) {
 		switch (c) {
 		case 'S':
 			o.serve = true;
@@ -740,6 +752,9 @@ int main(int argc, char **argv)
 			break;
 		case 'k':
 			o.victim = (pid_t)atoi(optarg);
+			break;
+		case 'n':
+			o.buffers = perf_buffers(optarg);
 			break;
 		default:
 			return 2;
