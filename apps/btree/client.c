@@ -131,22 +131,19 @@ static int post_mail(struct btree_client *c, unsigned slot)
 	struct link *l = &c->link[s->link];
 	struct mail *call = (struct mail *)l->calls.base + slot;
 	struct ibv_sge sge = region_sge(&l->calls, slot * sizeof(*call), sizeof(*call));
-	struct ibv_send_wr wr = { .wr_id = MAIL_WRITE,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = conn_inline(&l->conn, sizeof(*call)),
-				  .wr.rdma = { .remote_addr = l->offer.mail + slot * sizeof(*call),
-					       .rkey = l->offer.mail_rkey } };
+	struct ibv_send_wr *wr = conn_next(&l->conn, IBV_WR_RDMA_WRITE, MAIL_WRITE,
+					   conn_inline(&l->conn, sizeof(*call)), sge);
 
 	s->step = STEP_MAIL;
 	s->number = s->call.number = ++l->number[slot];
 	*call = s->call;
 	mail_seal(call, s->type);
 	if (++l->written % SIGNAL_EACH == 0)
-		wr.send_flags |= IBV_SEND_SIGNALED;
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	wr->wr.rdma.remote_addr = l->offer.mail + slot * sizeof(*call);
+	wr->wr.rdma.rkey = l->offer.mail_rkey;
 	c->mails++;
-	return conn_add(&l->conn, &wr);
+	return conn_add(&l->conn);
 }
 
 static int call(struct btree_client *c, unsigned slot)

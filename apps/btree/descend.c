@@ -11,16 +11,13 @@ static int read_part(struct btree_client *c, unsigned slot, uint64_t number, uin
 	uint32_t size = piece == WHOLE_PAGE ? l->offer.page : PAGE_PIECE;
 	uint64_t at = piece == WHOLE_PAGE ? 0 : (uint64_t)piece * PAGE_PIECE;
 	struct ibv_sge sge = region_sge(&l->pages, (size_t)slot * l->offer.page, size);
-	struct ibv_send_wr wr = { .wr_id = slot,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_READ,
-				  .send_flags = IBV_SEND_SIGNALED,
-				  .wr.rdma = { .remote_addr =
-						       l->offer.base + number * l->offer.page + at,
-					       .rkey = l->offer.rkey } };
-	int err = conn_add(&l->conn, &wr);
+	struct ibv_send_wr *wr =
+		conn_next(&l->conn, IBV_WR_RDMA_READ, slot, IBV_SEND_SIGNALED, sge);
+	int err;
 
+	wr->wr.rdma.remote_addr = l->offer.base + number * l->offer.page + at;
+	wr->wr.rdma.rkey = l->offer.rkey;
+	err = conn_add(&l->conn);
 	s->step = STEP_PAGE;
 	s->page = number;
 	s->piece = piece;

@@ -105,18 +105,15 @@ static int go_staged(struct kv_client *c, unsigned slot)
 	struct ibv_sge sge =
 		region_sge(&c->stages, (size_t)slot * size,
 			   c->slot[slot].call_length + (uint32_t)sizeof(struct rpc_head));
-	struct ibv_send_wr wr = {
-		.wr_id = STAGE_WRITE,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = c->config.with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-		.send_flags = c->config.with_imm ? IBV_SEND_SIGNALED : 0,
-		.imm_data = htonl(slot),
-		.wr.rdma = { .remote_addr = c->offer.staging + (uint64_t)slot * size,
-			     .rkey = c->offer.staging_rkey }
-	};
-	int err = conn_add(&c->conn, &wr);
+	struct ibv_send_wr *wr = conn_next(
+		&c->conn, c->config.with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+		STAGE_WRITE, c->config.with_imm ? IBV_SEND_SIGNALED : 0, sge);
+	int err;
 
+	wr->imm_data = htonl(slot);
+	wr->wr.rdma.remote_addr = c->offer.staging + (uint64_t)slot * size;
+	wr->wr.rdma.rkey = c->offer.staging_rkey;
+	err = conn_add(&c->conn);
 	return err || c->config.with_imm ? err : rpc_call(&c->rpc, slot, KV_STAGED, 0);
 }
 

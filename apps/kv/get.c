@@ -10,14 +10,13 @@
 static int post_read(struct kv_client *c, unsigned slot, size_t into, uint64_t from, uint32_t n)
 {
 	struct ibv_sge sge = region_sge(&c->reads, slot * get_room(c) + into, n);
-	struct ibv_send_wr wr = { .wr_id = slot,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_READ,
-				  .send_flags = IBV_SEND_SIGNALED,
-				  .wr.rdma = { .remote_addr = from, .rkey = c->offer.rkey } };
-	int err = conn_add(&c->conn, &wr);
+	struct ibv_send_wr *wr =
+		conn_next(&c->conn, IBV_WR_RDMA_READ, slot, IBV_SEND_SIGNALED, sge);
+	int err;
 
+	wr->wr.rdma.remote_addr = from;
+	wr->wr.rdma.rkey = c->offer.rkey;
+	err = conn_add(&c->conn);
 	return err ? err : -EINPROGRESS;
 }
 

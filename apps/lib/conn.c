@@ -192,16 +192,8 @@ int conn_flush(struct conn *c, unsigned *posted)
 	return err;
 }
 
-int conn_add(struct conn *c, const struct ibv_send_wr *wr)
+int conn_add(struct conn *c)
 {
-	struct ibv_send_wr *to = &c->list[c->listed];
-
-	*to = *wr;
-	if (wr->num_sge) {
-		c->list_sge[c->listed] = *wr->sg_list;
-		to->sg_list = &c->list_sge[c->listed];
-	}
-	to->next = to + 1;
 	return ++c->listed < CONN_LIST ? 0 : conn_flush(c, NULL);
 }
 

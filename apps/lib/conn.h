@@ -80,10 +80,27 @@ void conn_take_hello(struct hello *h, const struct rdma_conn_param *p);
 void hello_mark(struct hello *h, struct service s);
 bool hello_is_of(const struct hello *h, struct service s);
 
-/* Post a request of at most one SGE together with those before and after it: a list costs the
- * device less than its requests one by one. Its octets must stay until conn_flush(), inline or
+/* Post a request of one SGE together with those before and after it: a list costs the device less
+ * than its requests one by one. conn_next() is where the request is made; what its opcode needs
+ * beside these (wr, imm_data) is the caller's to set, since what the last request there had is not
+ * cleared. conn_add() makes it part of the list. Its octets must stay until conn_flush(), inline or
  * not. Posts what is kept if there is no more room. 0 or a negative errno. */
-int conn_add(struct conn *c, const struct ibv_send_wr *wr);
+static inline struct ibv_send_wr *conn_next(struct conn *c, enum ibv_wr_opcode opcode,
+					    uint64_t wr_id, unsigned flags, struct ibv_sge sge)
+{
+	struct ibv_send_wr *wr = &c->list[c->listed];
+
+	c->list_sge[c->listed] = sge;
+	wr->wr_id = wr_id;
+	wr->next = wr + 1;
+	wr->sg_list = &c->list_sge[c->listed];
+	wr->num_sge = 1;
+	wr->opcode = opcode;
+	wr->send_flags = flags;
+	return wr;
+}
+
+int conn_add(struct conn *c);
 /* Post what is kept; call it before you wait for completions. 0 or a negative errno: then *posted
  * (if not NULL) of them are posted, and c->list still has all. */
 int conn_flush(struct conn *c, unsigned *posted);

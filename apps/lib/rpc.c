@@ -49,14 +49,11 @@ int rpc_call(struct rpc *r, unsigned slot, uint8_t op, uint32_t length)
 	struct rpc_head *h = rpc_room(r, slot);
 	uint32_t all = (uint32_t)sizeof(*h) + length;
 	struct ibv_sge sge = region_sge(&r->ring, call_at(r, slot), all);
-	struct ibv_send_wr wr = { .wr_id = RPC_CALL | slot,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED | conn_inline(r->conn, all) };
 
+	conn_next(r->conn, IBV_WR_SEND, RPC_CALL | slot,
+		  IBV_SEND_SIGNALED | conn_inline(r->conn, all), sge);
 	*h = (struct rpc_head){ .op = op, .slot = (uint16_t)slot, .length = length };
-	return conn_add(r->conn, &wr);
+	return conn_add(r->conn);
 }
 
 const struct rpc_head *rpc_reply(const struct rpc *r, const struct ibv_wc *wc)

@@ -53,8 +53,9 @@ static void flush_all(struct worker *w)
 	w->n_touched = 0;
 }
 
-/* With the others of this round, or at once if they are too many. */
-static int add(struct worker *w, struct session *s, const struct ibv_send_wr *wr)
+/* The session's next request goes with the others of this round, or those go first if they are too
+ * many. */
+static void make_room(struct worker *w, struct session *s)
 {
 	if (s->conn.listed == CONN_LIST - 1)
 		flush(w, s);
@@ -63,20 +64,18 @@ static int add(struct worker *w, struct session *s, const struct ibv_send_wr *wr
 	if (!s->touched)
 		w->touched[w->n_touched++] = s;
 	s->touched = true;
-	return conn_add(&s->conn, wr);
 }
 
 static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32_t length)
 {
 	struct ibv_sge sge =
 		region_sge(&w->ring, slot_at(w, slot) + w->server->config.message, length);
-	struct ibv_send_wr wr = { .wr_id = REPLY_FLAG | slot,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED | conn_inline(&s->conn, length) };
-	int err = add(w, s, &wr);
+	int err;
 
+	make_room(w, s);
+	conn_next(&s->conn, IBV_WR_SEND, REPLY_FLAG | slot,
+		  IBV_SEND_SIGNALED | conn_inline(&s->conn, length), sge);
+	err = conn_add(&s->conn);
 	if (!s->sending)
 		s->taken_at = w->now;
 	s->sending += !err;
@@ -86,14 +85,13 @@ static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32
 int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
 		  unsigned flags)
 {
-	struct ibv_send_wr wr = { .wr_id = WRITE_FLAG,
-				  .sg_list = sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = flags,
-				  .wr.rdma = { .remote_addr = to, .rkey = rkey } };
+	struct ibv_send_wr *wr;
 
-	return add(s->worker, s, &wr);
+	make_room(s->worker, s);
+	wr = conn_next(&s->conn, IBV_WR_RDMA_WRITE, WRITE_FLAG, flags, *sge);
+	wr->wr.rdma.remote_addr = to;
+	wr->wr.rdma.rkey = rkey;
+	return conn_add(&s->conn);
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */

@@ -39,19 +39,14 @@ static int post_atomic(struct taker *t, unsigned slot, enum ibv_wr_opcode op, ui
 		       uint64_t value)
 {
 	struct ibv_sge sge = region_sge(&t->results, slot * sizeof(uint64_t), sizeof(uint64_t));
-	struct ibv_send_wr wr = { .wr_id = slot,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = op,
-				  .send_flags = IBV_SEND_SIGNALED,
-				  .wr.atomic = { .remote_addr = at, .rkey = t->hello.rkey } };
+	struct ibv_send_wr *wr = conn_next(&t->conn, op, slot, IBV_SEND_SIGNALED, sge);
 
+	wr->wr.atomic.remote_addr = at;
+	wr->wr.atomic.rkey = t->hello.rkey;
 	/* FETCH_ADD adds compare_add; CMP_SWAP puts swap where compare_add was: 0, no owner */
-	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		wr.wr.atomic.compare_add = value;
-	else
-		wr.wr.atomic.swap = value;
-	return conn_add(&t->conn, &wr);
+	wr->wr.atomic.compare_add = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? value : 0;
+	wr->wr.atomic.swap = value;
+	return conn_add(&t->conn);
 }
 
 static int ask(struct taker *t, unsigned slot)
@@ -189,6 +184,8 @@ static int open_taker(struct member *m)
 	t->member = m;
 	t->options = m->team->user;
 	t->request = calloc(o->window, sizeof(*t->request));
+	if (!t->request)
+		return -ENOMEM;
 	err = device_open_to(&t->device, o->server.host, o->server.port);
 	if (!err && (t->options->way == SEQ_FAA || t->options->verify))
 		err = device_need_atomics(&t->device);
