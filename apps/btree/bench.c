@@ -221,8 +221,10 @@ void bench_close(struct member *m)
 	struct bench_worker *w = m->user;
 	struct bench *b = w->bench;
 
-	hist_merge(b->reads, w->reads);
-	hist_merge(b->writes, w->writes);
+	if (w->reads && w->writes) {
+		hist_merge(b->reads, w->reads);
+		hist_merge(b->writes, w->writes);
+	}
 	b->hits += w->hits;
 	b->misses += w->misses;
 	b->no_memory += w->no_memory;
@@ -232,7 +234,7 @@ void bench_close(struct member *m)
 	b->pages += w->client.reads;
 	b->pieces += w->client.pieces;
 	b->split += w->balance.split / w->options->common.threads;
-	for (unsigned i = 0; i < w->options->common.window; i++)
+	for (unsigned i = 0; w->slot && i < w->options->common.window; i++)
 		free(w->slot[i].oldest);
 	btree_client_close(&w->client);
 	free(w->slot);

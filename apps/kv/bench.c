@@ -259,8 +259,10 @@ void bench_close(struct member *m)
 	struct bench_worker *w = m->user;
 	struct bench *b = w->bench;
 
-	hist_merge(b->reads, w->reads);
-	hist_merge(b->writes, w->writes);
+	if (w->reads && w->writes) {
+		hist_merge(b->reads, w->reads);
+		hist_merge(b->writes, w->writes);
+	}
 	b->hits += w->hits;
 	b->misses += w->misses;
 	b->wrong += w->wrong;

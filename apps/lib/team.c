@@ -162,8 +162,9 @@ int team_run(struct team *t, const struct options *o, const struct team_ops *ops
 		t->done = done_by_all(t);
 		pthread_barrier_destroy(&t->start);
 	}
-	for (unsigned i = 0; i < opened; i++)
-		ops->close(&t->member[i]);
+	for (unsigned i = 0; t->member && i < o->threads; i++)
+		if (t->member[i].user)
+			ops->close(&t->member[i]);
 	return err;
 }
 

@@ -28,9 +28,10 @@ struct member {
 };
 
 struct team_ops {
-	int (*open)(struct member *m); /* connects; one after the other */
+	int (*open)(struct member *m); /* sets user and connects; one after the other */
 	int (*run)(struct member *m);  /* all at once, until member_goes_on() says no */
-	void (*close)(struct member *m);
+	void (*close)(
+		struct member *m); /* of all whose open has set user, after one that failed, too */
 };
 
 struct team {

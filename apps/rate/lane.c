@@ -88,8 +88,6 @@ void drive_close(struct member *m)
 {
 	struct driver *d = m->user;
 
-	if (!d)
-		return;
 	for (unsigned i = 0; d->lane && i < d->options->qps; i++) {
 		conn_close(&d->lane[i].conn);
 		region_close(&d->lane[i].local);

@@ -140,6 +140,7 @@ static int open_talker(struct member *m)
 	m->user = t;
 	t->member = m;
 	t->options = o;
+	t->fd = -1;
 	t->loaded = o->load && !m->index ? 0 : o->keys;
 	t->keys.dist = o->mix->dist;
 	t->keys.theta = 0.99;
@@ -159,7 +160,8 @@ static void close_talker(struct member *m)
 {
 	struct talker *t = m->user;
 
-	close(t->fd);
+	if (t->fd >= 0)
+		close(t->fd);
 	free(t->began);
 	free(t->in);
 	free(t->out);

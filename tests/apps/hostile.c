@@ -281,6 +281,7 @@ int main(int argc, char **argv)
 	bool deaf = argc > 2 && !strcmp(argv[1], "deaf");
 	bool coordinator = argc > 2 && !strcmp(argv[1], "coordinator");
 	const char *name = deaf ? "uwarp-seq" : coordinator ? "uwarp-kv" : argc > 2 ? argv[1] : "";
+	int rc;
 
 	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		if (strcmp(name, programs[i].service.name))
@@ -294,9 +295,11 @@ int main(int argc, char **argv)
 	    comp_open(&h.comp, &h.device, 4 * RECEIVES, true) ||
 	    region_open(&h.memory, &h.device, MESSAGE * (1 + RECEIVES), REGION_WRITE))
 		return 1;
-	if (deaf)
-		return be_deaf(&h, argv[2]);
-	if (coordinator)
-		return be_coordinator(&h, argv[2]);
-	return be_hostile(&h, argv[2], tell) ? 1 : 0;
+	rc = deaf	   ? be_deaf(&h, argv[2])
+	     : coordinator ? be_coordinator(&h, argv[2])
+			   : be_hostile(&h, argv[2], tell);
+	region_close(&h.memory);
+	comp_close(&h.comp);
+	device_close(&h.device);
+	return rc ? 1 : 0;
 }
