@@ -2,6 +2,8 @@
 """What the tests of programs found, kept in found.json: for each program its version and, for each group of cases, how many
 passed, failed and were skipped. programs-doc makes doc/programs.md of it."""
 
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -33,6 +35,20 @@ def save(record, path=RECORD):
         json.dump(record, f, indent=1, sort_keys=True, ensure_ascii=False)
         f.write("\n")
     os.replace(path + ".new", path)
+
+
+@contextlib.contextmanager
+def changing(path=RECORD):
+    """The record, which is saved at the end. Of several that note something at once, one waits for the other. It is the folder
+    that is locked: the file is replaced, and nothing is left behind."""
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        record = load(path)
+        yield record
+        save(record, path)
+    finally:
+        os.close(folder)
 
 
 def first(words):

@@ -50,6 +50,19 @@ class Found(unittest.TestCase):
             found.save({"programs": {}}, path)
             self.assertEqual(found.load(path), {"programs": {}})
 
+    def test_none_of_several_that_note_at_once_is_lost(self):
+        note = "import sys; sys.path.insert(0, sys.argv[1]); import found\n" \
+            "for i in range(20):\n" \
+            "    with found.changing(sys.argv[2]) as record:\n" \
+            "        record[f'{sys.argv[3]} {i}'] = 1\n"  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "found.json")
+            words = [sys.executable, "-c", note, PROGRAMS, path]
+            for p in [subprocess.Popen([*words, str(n)]) for n in range(4)]:
+                self.assertEqual(p.wait(), 0)
+            self.assertEqual(len(found.load(path)), 80)
+            self.assertEqual(os.listdir(folder), ["found.json"])
+
     def test_tables_take_the_place_of_their_names(self):
         record = {"suites": {"44.0": {"executed": 3, "failed": 0, "skipped": 2, "vendors": 1}}}
         page = found.page(record, "before\n\n@suites@\nafter @x@\n")
