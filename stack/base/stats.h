@@ -76,6 +76,7 @@
 	X(cm_requests) \
 	X(cm_established) \
 	X(cm_failed) \
+	X(cm_not_taken) \
 	X(cm_closed) \
 	X(conn_bad_state) \
 	X(conn_silent_dropped) \

@@ -536,19 +536,34 @@ static struct uw_ep *ep_for(struct conn *c, const struct uw_ep *listening)
 	return ep;
 }
 
+/* The peer hears it now, and not when it has waited for long enough. */
+static void reject_not_taken(struct conn *c)
+{
+	const struct cm_param nothing = { 0 };
+
+	c->stack->sched.stats.cm_not_taken++;
+	if (conn_reject(c, &nothing)) /* it hears that the connection ends */
+		c->stack->sched.stats.cm_failed++;
+}
+
 static void on_request(struct listener *ls, struct conn *c, struct uw_cm_event *ev)
 {
 	struct uw_ep *listening = ls->ctx, *ep;
+	struct conn_domain *d = c->stack->domain;
 
 	ep = listening->owned && listening->fn ? ep_for(c, listening) : NULL;
 	if (!ep) {
-		c->stack->sched.stats.cm_failed++;
+		reject_not_taken(c);
 		conn_free(c);
 		return;
 	}
-	atomic_fetch_add_explicit(&c->stack->domain->n_eps, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&d->n_eps, 1, memory_order_relaxed);
 	ev->ep = ep;
-	listening->fn(listening->ctx, ev);
+	if (listening->fn(listening->ctx, ev))
+		return;
+	reject_not_taken(c);
+	atomic_fetch_sub_explicit(&d->n_eps, 1, memory_order_relaxed);
+	ep_free(ep);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */

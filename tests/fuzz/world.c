@@ -7,7 +7,7 @@
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void on_event(void *ctx, const struct uw_cm_event *ev)
+static bool on_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct slot *s = ctx, *child;
 
@@ -17,11 +17,12 @@ static void on_event(void *ctx, const struct uw_cm_event *ev)
 	/* It is there to be read. */
 	free(fuzz_copy(ev->param.private_data, ev->param.private_data_len));
 	if (ev->type != UW_CM_CONNECT_REQUEST)
-		return;
+		return true;
 	child = world_free_slot(s->w);
 	CHECK(ev->ep && child);
 	child->ep = ev->ep;
 	child->request = true;
+	return true;
 }
 
 static void on_async(void *ctx, enum uw_event ev)

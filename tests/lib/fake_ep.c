@@ -86,6 +86,36 @@ static void run_later(void)
 	pthread_mutex_lock(&stack);
 }
 
+static void part(struct uw_ep *ep)
+{
+	if (ep->peer)
+		ep->peer->peer = NULL;
+	ep->peer = NULL;
+	ep->state = EP_END;
+}
+
+static struct fake_note *note_for(struct uw_ep *ep, int type, int error)
+{
+	struct fake_note *n = calloc(1, sizeof(*n));
+
+	n->ev.type = (enum uw_cm_event_type)type;
+	n->ev.error = error;
+	TAILQ_INSERT_TAIL(&ep->notes, n, link);
+	pthread_cond_signal(&work);
+	return n;
+}
+
+static void not_taken(struct uw_ep *ep)
+{
+	if (ep->peer) {
+		note_for(ep->peer, UW_CM_REJECTED, 0);
+		ep->peer->state = EP_END;
+	}
+	part(ep);
+	LIST_REMOVE(ep, link);
+	free(ep);
+}
+
 static void *deliver(void *arg)
 {
 	struct uw_engine *e = arg;
@@ -104,7 +134,8 @@ static void *deliver(void *arg)
 		n->ev.param.private_data = n->data;
 		in_callback = true;
 		n->ev.stack = (struct uw_stack *)e;
-		ep->fn(ep->ctx, &n->ev);
+		if (!ep->fn(ep->ctx, &n->ev) && n->ev.type == UW_CM_CONNECT_REQUEST)
+			not_taken(n->ev.ep);
 		in_callback = false;
 		run_later();
 		if (n->done)
@@ -114,17 +145,6 @@ static void *deliver(void *arg)
 	}
 	pthread_mutex_unlock(&stack);
 	return NULL;
-}
-
-static struct fake_note *note_for(struct uw_ep *ep, int type, int error)
-{
-	struct fake_note *n = calloc(1, sizeof(*n));
-
-	n->ev.type = (enum uw_cm_event_type)type;
-	n->ev.error = error;
-	TAILQ_INSERT_TAIL(&ep->notes, n, link);
-	pthread_cond_signal(&work);
-	return n;
 }
 
 static void note_param(struct fake_note *n, const struct uw_cm_param *p)
@@ -480,14 +500,6 @@ int fake_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p)
 	return err;
 }
 
-static void part(struct uw_ep *ep)
-{
-	if (ep->peer)
-		ep->peer->peer = NULL;
-	ep->peer = NULL;
-	ep->state = EP_END;
-}
-
 int fake_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p)
 {
 	struct fake_note *n;
@@ -618,7 +630,8 @@ void fake_deliver(struct uw_ep *ep, const struct uw_cm_event *ev)
 	}
 	own.stack = (struct uw_stack *)ep->engine;
 	in_callback = true;
-	ep->fn(ep->ctx, &own);
+	if (!ep->fn(ep->ctx, &own) && own.type == UW_CM_CONNECT_REQUEST)
+		not_taken(own.ep);
 	in_callback = false;
 	if (!later.fn)
 		return;

@@ -74,7 +74,7 @@ static uint64_t sim_now_ns(void *arg)
 	return sim_now(arg) * 1000;
 }
 
-void sim_event(void *ctx, const struct uw_cm_event *ev)
+bool sim_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct sim_side *side = ctx;
 
@@ -87,8 +87,11 @@ void sim_event(void *ctx, const struct uw_cm_event *ev)
 		side->pd_len = ev->param.private_data_len;
 		memcpy(side->pd_got, ev->param.private_data, side->pd_len);
 	}
-	if (ev->type == UW_CM_CONNECT_REQUEST)
+	if (ev->type != UW_CM_CONNECT_REQUEST)
+		return true;
+	if (!side->declines)
 		side->request = ev->ep;
+	return !side->declines;
 }
 
 void sim_async(void *ctx, enum uw_event ev)

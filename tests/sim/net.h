@@ -25,6 +25,7 @@ struct sim_side {
 	unsigned pd_len;
 	struct uw_cm_param param;
 	struct uw_ep *request; /* listener: the last CONNECT_REQUEST's endpoint */
+	bool declines;	       /* listener: takes none */
 	unsigned async[32];
 };
 

@@ -32,17 +32,18 @@ struct burst {
 	unsigned n, requests, up, failed;
 };
 
-static void on_request(void *ctx, const struct uw_cm_event *ev)
+static bool on_request(void *ctx, const struct uw_cm_event *ev)
 {
 	struct burst *b = ctx;
 
 	if (ev->type != UW_CM_CONNECT_REQUEST)
-		return; /* of what was answered */
+		return true; /* of what was answered */
 	assert_in_range(b->requests, 0, b->n - 1);
 	b->answered[b->requests++].ep = ev->ep;
+	return true;
 }
 
-static void on_outcome(void *ctx, const struct uw_cm_event *ev)
+static bool on_outcome(void *ctx, const struct uw_cm_event *ev)
 {
 	struct caller *c = ctx;
 
@@ -50,6 +51,7 @@ static void on_outcome(void *ctx, const struct uw_cm_event *ev)
 		c->of->up++;
 	else if (ev->type != UW_CM_DISCONNECTED)
 		c->of->failed++;
+	return true;
 }
 
 static struct sockaddr_in at(uint32_t addr, uint16_t port)

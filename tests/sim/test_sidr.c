@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "conn/endpoint.h"
 #include "net.h"
 
 #define PORT 7174
@@ -26,13 +27,16 @@ struct heard {
 	struct uw_cm_param param;
 	uint8_t data[256];
 	struct uw_ep *request;
+	bool declines;			   /* requests */
 	struct uw_ep *all[UNANSWERED + 1]; /* the first requests */
 };
 
-static void note(void *ctx, const struct uw_cm_event *ev)
+static bool note(void *ctx, const struct uw_cm_event *ev)
 {
 	struct heard *h = ctx;
 
+	if (ev->type == UW_CM_CONNECT_REQUEST && h->declines)
+		return false;
 	if (ev->type == UW_CM_CONNECT_REQUEST) {
 		h->request = ev->ep;
 		if (h->requests <= UNANSWERED)
@@ -46,6 +50,7 @@ static void note(void *ctx, const struct uw_cm_event *ev)
 	h->param = ev->param;
 	if (ev->param.private_data_len)
 		memcpy(h->data, ev->param.private_data, ev->param.private_data_len);
+	return true;
 }
 
 static bool was_asked(void *arg)
@@ -160,6 +165,13 @@ static void test_refusals(void **state)
 	assert_int_equal(client.type, UW_CM_UNREACHABLE);
 	assert_int_equal(client.error, 2);
 	uw_ep_destroy(server.request);
+	uw_ep_destroy(ep);
+	server.declines = true; /* it has no memory, or enough of them */
+	ep = asking(&s, &client);
+	assert_true(sim_until(&s, has_outcome, &client, 1000000));
+	assert_int_equal(client.error, 2);
+	assert_int_equal(sim_stats(&s).cm_not_taken, 1);
+	assert_int_equal(ep->stack->domain->n_eps, 2); /* this and the listener */
 	uw_ep_destroy(ep);
 	uw_ep_destroy(ls);
 	sim_close(&s);

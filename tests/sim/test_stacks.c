@@ -227,16 +227,17 @@ struct calls {
 	unsigned n;
 };
 
-static void on_request(void *ctx, const struct uw_cm_event *ev)
+static bool on_request(void *ctx, const struct uw_cm_event *ev)
 {
 	struct calls *k = ctx;
 
 	if (ev->type != UW_CM_CONNECT_REQUEST)
-		return;
+		return true;
 	assert_int_equal(ev->param.private_data_len, 1);
 	assert_true(k->n < CALLS);
 	k->request[k->n] = ev->ep;
 	k->came[k->n++] = *(const uint8_t *)ev->param.private_data;
+	return true;
 }
 
 static void call(struct sim *s, struct sim_side *side, uint8_t number, uint16_t port)

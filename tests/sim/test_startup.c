@@ -212,7 +212,7 @@ static void done_later(void *arg)
 		l->while_locked++;
 }
 
-static void leave_it(void *ctx, const struct uw_cm_event *ev)
+static bool leave_it(void *ctx, const struct uw_cm_event *ev)
 {
 	struct left *l = ctx;
 
@@ -221,6 +221,7 @@ static void leave_it(void *ctx, const struct uw_cm_event *ev)
 	while (uw_later(ev->stack, done_later, l))
 		l->asked++;
 	assert_int_equal(l->done, 0);
+	return true;
 }
 
 /* As often as it was asked for, and as many as there is room for. */
@@ -296,6 +297,39 @@ static void a_qp_is_not_given_to_a_second_connect(void **state)
 	sim_close(&s);
 }
 
+/* ---- a request that the program does not take ------------------------------------------------ */
+
+static bool is_rejected(void *arg)
+{
+	return sim_had(arg, UW_CM_REJECTED);
+}
+
+/* It has no memory for it, or enough of them: the peer hears so at once, and what was made for the
+ * request is no more. */
+static void a_request_that_is_not_taken_is_rejected(void **state)
+{
+	const struct uw_cm_param p = { .ird = 4, .ord = 4 };
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ 0 });
+	sim_listen(&s, 7471);
+	s.listener.declines = true;
+	for (unsigned i = 1; i <= 20; i++) {
+		struct sim_side side = { 0 };
+
+		resolved(&s, &side);
+		assert_int_equal(uw_ep_connect(side.ep, uw_qp_num(s.a.qp), &p), 0);
+		assert_true(sim_until(&s, is_rejected, &side, SECOND));
+		assert_int_equal(sim_stats(&s).cm_not_taken, i);
+		assert_int_equal(side.ep->stack->domain->n_eps, 2); /* the listener and this */
+		uw_ep_destroy(side.ep);
+	}
+	s.listener.declines = false;
+	sim_connect(&s, 7471);
+	sim_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +341,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_peer_that_spoke_is_not_nudged),
 		cmocka_unit_test(a_peer_that_died_is_noticed_by_one_that_waits),
 		cmocka_unit_test(a_qp_is_not_given_to_a_second_connect),
+		cmocka_unit_test(a_request_that_is_not_taken_is_rejected),
 		cmocka_unit_test(what_a_callback_leaves_is_done_without_the_lock),
 		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),
 	};

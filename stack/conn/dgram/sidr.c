@@ -110,11 +110,10 @@ static struct sidr *make(struct uw_ep *ep, enum sidr_state state)
 	return r;
 }
 
-static void tell(const struct uw_ep *ep, struct uw_cm_event *ev)
+static bool tell(const struct uw_ep *ep, struct uw_cm_event *ev)
 {
 	ev->stack = (struct uw_stack *)ep->stack;
-	if (ep->owned && ep->fn)
-		ep->fn(ep->ctx, ev);
+	return ep->owned && ep->fn && ep->fn(ep->ctx, ev);
 }
 
 static void unreachable(struct sidr *r, int error)
@@ -304,6 +303,18 @@ static struct uw_ep *new_ep(struct stack *s, struct io_link *l, const struct roc
 	return ep;
 }
 
+static void reject_not_taken(struct uw_ep *ep)
+{
+	const struct uw_cm_param nothing = { 0 };
+	struct stack *s = ep->stack;
+
+	s->sched.stats.cm_not_taken++;
+	if (sidr_reject(ep, &nothing))
+		s->sched.stats.cm_failed++;
+	atomic_fetch_sub_explicit(&s->domain->n_eps, 1, memory_order_relaxed);
+	ep_free(ep);
+}
+
 static void on_new_request(struct stack *s, struct io_link *l, const struct roce_packet *p,
 			   const struct mad *m, const struct uw_ep *listening)
 {
@@ -321,7 +332,8 @@ static void on_new_request(struct stack *s, struct io_link *l, const struct roce
 	ev.ep = ep;
 	ev.param = (struct uw_cm_param){ .private_data = m->req.data,
 					 .private_data_len = SIDR_REQ_DATA };
-	tell(listening, &ev);
+	if (!tell(listening, &ev))
+		reject_not_taken(ep);
 }
 
 void sidr_request(struct stack *s, struct io_link *l, const struct roce_packet *p,

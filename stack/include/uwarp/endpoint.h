@@ -6,7 +6,8 @@
 #include "uwarp/config.h"
 
 enum uw_cm_event_type {
-	/* on a listener: ev->ep is the new endpoint, which the callee must destroy */
+	/* on a listener: ev->ep is the new endpoint, which the callee must destroy if it takes it
+	 */
 	UW_CM_CONNECT_REQUEST,
 	/* on both sides; on the connecting side, param has the values of the peer */
 	UW_CM_ESTABLISHED,
@@ -44,8 +45,10 @@ struct uw_cm_event {
 	struct uw_stack *stack; /* argument for uw_later() */
 };
 
-/* Events of an endpoint come in the order in which they happened. ctx is that of the endpoint. */
-typedef void uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
+/* Events of an endpoint come in the order in which they happened. ctx is that of the endpoint.
+ * False: the callee does not take the CONNECT_REQUEST: the peer is rejected, and the new endpoint
+ * is no more. Of other events the result means nothing. */
+typedef bool uw_cm_event_fn(void *ctx, const struct uw_cm_event *ev);
 
 /* Within a callback: call fn(arg) as soon as the stack lock is released. Use this to wake a thread:
  * a thread woken earlier would run on this core and then wait for the lock. fn must not call the

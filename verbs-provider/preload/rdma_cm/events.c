@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libc/threads.h"
 #include "rdma_cm.h"
 
 /* ---- queues ----------------------------------------------------------------------------- */
@@ -117,31 +116,6 @@ void cm_events_discard(struct cm_events *list)
 	}
 }
 
-/* Callbacks must not call the stack, so a helper thread refuses the requests that nobody wants. */
-static void *drop_all(void *arg)
-{
-	struct cm_event *e;
-
-	(void)arg;
-	pthread_mutex_lock(&cm.lock);
-	while ((e = TAILQ_FIRST(&cm.drops))) {
-		TAILQ_REMOVE(&cm.drops, e, link);
-		pthread_mutex_unlock(&cm.lock);
-		endpoint_refuse(e);
-		pthread_mutex_lock(&cm.lock);
-	}
-	cm.dropping = false;
-	pthread_mutex_unlock(&cm.lock);
-	return NULL;
-}
-
-static void drop_later(struct cm_event *e)
-{
-	TAILQ_INSERT_TAIL(&cm.drops, e, link);
-	if (!cm.dropping)
-		cm.dropping = !helper_start(drop_all, NULL);
-}
-
 /* ---- what the stack reports ------------------------------------------------------------- */
 
 /* The ABI has 256 octets and an 8-bit length. */
@@ -181,14 +155,13 @@ static void copy_datagram(struct cm_event *e, const struct uw_cm_param *from)
 	e->has_ah = to->qp_num != 0;
 }
 
-static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
+/* True: e was queued, and has the endpoint. */
+static bool on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
 {
+	if (id->dying || !id->backlog)
+		return false;
 	e->ep = ev->ep;
 	e->api = id->api;
-	if (id->dying || !id->backlog) {
-		drop_later(e);
-		return;
-	}
 	id->backlog--;
 	e->resp.event = CM_EV_CONNECT_REQUEST;
 	if (cm_id_is_ud(id)) {
@@ -198,6 +171,7 @@ static void on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 		copy_depths(&e->resp.param.conn, &ev->param);
 	}
 	queue_in_callback(e, ev->stack);
+	return true;
 }
 
 /* The kernel's cma tells these apart by the errno value of the connect reply. */
@@ -277,24 +251,25 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	return true;
 }
 
-void cm_on_event(void *ctx, const struct uw_cm_event *ev)
+/* Without memory for the event the peer of a request is rejected, as when the backlog is full. */
+bool cm_on_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct cm_id *id = ctx;
-	struct cm_event *e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
+	struct cm_event *e;
 	bool taken = false;
 
+	if (ev->type != UW_CM_CONNECT_REQUEST && !is_outcome(ev))
+		return false;
+	e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
 	pthread_mutex_lock(&cm.lock);
 	if (is_outcome(ev))
 		note_outcome(id, ev);
-	if (e && ev->type == UW_CM_CONNECT_REQUEST) {
-		on_request(id, ev, e);
-		taken = true;
-	} else if (e && is_outcome(ev)) {
-		taken = on_outcome(id, ev, e);
-	}
+	if (e)
+		taken = is_outcome(ev) ? on_outcome(id, ev, e) : on_request(id, ev, e);
 	pthread_mutex_unlock(&cm.lock);
 	if (!taken)
 		free(e);
+	return taken;
 }
 
 /* As the kernel since 6.17: rdma_resolve_addrinfo tells of its result so. */

@@ -10,7 +10,6 @@
 struct cm cm = {
 	.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, /* held for a moment at a time */
 	.changed = PTHREAD_COND_INITIALIZER,
-	.drops = TAILQ_HEAD_INITIALIZER(cm.drops),
 	.resolves = TAILQ_HEAD_INITIALIZER(cm.resolves),
 	.first_free = 1,
 };
@@ -261,7 +260,6 @@ void cm_fork_child(bool lost)
 {
 	/* Only the forking thread came along: nobody else holds an id or waits. */
 	pthread_cond_init(&cm.changed, NULL);
-	cm.dropping = false;
 	TAILQ_INIT(&cm.resolves);
 	for (uint32_t h = 0; h < cm.room; h++) {
 		struct cm_id *id = cm.ids[h];
@@ -274,7 +272,5 @@ void cm_fork_child(bool lost)
 		if (lost)
 			id_lose(id);
 	}
-	if (lost)
-		TAILQ_INIT(&cm.drops);
 	pthread_mutex_unlock(&cm.lock);
 }

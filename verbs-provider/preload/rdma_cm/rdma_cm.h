@@ -151,8 +151,6 @@ struct cm {
 	struct cm_id **ids;	/* index: the handle */
 	uint32_t room, first_free;
 	LIST_HEAD(, cm_mc) mcs;
-	struct cm_events drops; /* connection requests to refuse */
-	bool dropping;		/* a helper thread is refusing the requests in drops */
 	/* resolutions that wait for a helper thread */
 	TAILQ_HEAD(cm_resolves, cm_resolve) resolves;
 };
