@@ -52,7 +52,7 @@ def balanced(play):
     host = play.serve("uwarp-btree serve --bind {server} --keys 4000 --events")
     slow = play.start("soc", play.command("uwarp-btree serve --bind {soc} --keys 4000 --events"), options=[*play.link.options("soc"), "--rate", "20M"])
     printed("ready on port")(slow)
-    for place, low, high in (("both", 2400, 4000), ("host", 0, 0), ("soc", 0, 0)):
+    for place, low, high in (("both", 2100, 4000), ("host", 0, 0), ("soc", 0, 0)):
         split = "--split auto" if place == "both" else ""
         got = play.ask(f"{RUN} --soc {{soc}} --place {place} {split} --keys 4000 --scans 5 --verify -w 32 -s 1")
         check(got["wrong"] == 0 and got["misses"] == 0 and got["place"] == place, str(got))

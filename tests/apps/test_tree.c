@@ -129,6 +129,47 @@ static void test_1k_pages(void **state)
 	random_operations(1024);
 }
 
+static unsigned in_order(unsigned i, bool down)
+{
+	return down ? KEYS - 1 - i : i;
+}
+
+/* Every page is cut, and later merged, at the same end of the tree. */
+static void fill_and_empty(bool fill_down, bool empty_down)
+{
+	struct bed *b = malloc(sizeof(*b));
+
+	bed_open(b, 256, PAGES);
+	for (unsigned i = 0; i < KEYS; i++) {
+		unsigned n = in_order(i, fill_down);
+
+		b->value[n] = i + 1;
+		assert_int_equal(tree_put(&b->tree, 3 * n + 1, i + 1), 0);
+	}
+	check(b);
+	for (unsigned i = 0; i < KEYS; i++) {
+		unsigned n = in_order(i, empty_down);
+
+		b->value[n] = 0;
+		assert_int_equal(tree_delete(&b->tree, 3 * n + 1), 0);
+		if (i == KEYS / 2)
+			check(b);
+	}
+	check(b);
+	assert_int_equal(tree_levels(&b->tree), 1);
+	bed_close(b);
+	free(b);
+}
+
+static void test_keys_in_order(void **state)
+{
+	(void)state;
+	fill_and_empty(true, true);
+	fill_and_empty(true, false);
+	fill_and_empty(false, true);
+	fill_and_empty(false, false);
+}
+
 static void test_scan(void **state)
 {
 	struct page_item got[300];
@@ -240,7 +281,7 @@ static void *read_pieces(void *arg)
 
 		memcpy(copy, b->memory + page * b->tree.page + (size_t)piece * PAGE_PIECE,
 		       PAGE_PIECE);
-		key = item[random64(&random) % 16].key & ~1ull;
+		key = item[random64(&random) % ((PAGE_PIECE - head) / sizeof(*item))].key & ~1ull;
 		answer = page_piece_ask(copy, piece, key, false, &value);
 		assert_int_not_equal(answer, PIECE_HAS_NOT);
 		if (answer == PIECE_HAS)
@@ -359,6 +400,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_pages),
 		cmocka_unit_test(test_1k_pages),
+		cmocka_unit_test(test_keys_in_order),
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_pages_run_out),
 		cmocka_unit_test(test_reader_without_lock),
