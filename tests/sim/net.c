@@ -7,8 +7,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -493,4 +496,33 @@ void sim_post_recv(struct sim_side *side, uint64_t id, void *p, uint32_t n, stru
 	unsigned done;
 
 	assert_int_equal(uw_post_recv(side->qp, &wr, 1, &done), 0);
+}
+
+/* ---- the tests of a file ------------------------------------------------------------------- */
+
+static bool passes(const struct CMUnitTest *t)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid)
+		exit(_cmocka_run_group_tests("tests", t, 1, NULL, NULL));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return false;
+	if (WIFSIGNALED(status))
+		print_error("%s ended by signal %d\n", t->name, WTERMSIG(status));
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+int sim_run_each(const struct CMUnitTest *tests, size_t n, int argc, char **argv)
+{
+	int failed = 0;
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	if (argc > 1 || !getenv("UWARP_TRANSPORT"))
+		return _cmocka_run_group_tests("tests", tests, n, NULL, NULL);
+	for (size_t i = 0; i < n; i++)
+		failed += !passes(&tests[i]);
+	return failed;
 }

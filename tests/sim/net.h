@@ -86,6 +86,14 @@ void sim_run_us(struct sim *s, uint64_t us);
  * real clock. */
 void sim_settle(struct sim *s);
 
+/* Run the tests; with an argument the one of that name alone. Over another transport than raw,
+ * whose threads would outlive a test that fails, each has a process of its own. Returns how many
+ * failed. */
+#define sim_run_tests(tests, argc, argv)                                                           \
+	sim_run_each(tests, sizeof(tests) / sizeof((tests)[0]), argc, argv)
+struct CMUnitTest;
+int sim_run_each(const struct CMUnitTest *tests, size_t n, int argc, char **argv);
+
 /* Enters what happens into the struct sim_side ctx. */
 uw_cm_event_fn sim_event;
 /* Counts an asynchronous event in the struct sim_side ctx. */

@@ -466,7 +466,7 @@ static void a_neighbour_is_known_when_it_has_answered(void **state)
 	close_sim(s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_wildcard_is_for_both_versions),
@@ -482,5 +482,5 @@ int main(void)
 		cmocka_unit_test(a_neighbour_is_known_when_it_has_answered),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return sim_run_tests(tests, argc, argv);
 }

@@ -123,7 +123,7 @@ static void a_port_is_not_taken_before_its_last_connection_is_over(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_port_has_one_holder, up, down),
@@ -132,5 +132,5 @@ int main(void)
 		cmocka_unit_test(a_port_is_not_taken_before_its_last_connection_is_over),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return sim_run_tests(tests, argc, argv);
 }

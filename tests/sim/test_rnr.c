@@ -422,7 +422,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_srq),
 	};
 
-	if (argc > 1) /* one test alone, for looking closely */
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return sim_run_tests(tests, argc, argv);
 }

@@ -268,7 +268,7 @@ static void so_have_peers_that_are_named(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(over_ip4),
@@ -278,5 +278,5 @@ int main(void)
 		cmocka_unit_test(so_have_peers_that_are_named),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return sim_run_tests(tests, argc, argv);
 }
