@@ -68,6 +68,15 @@ struct rdmap_orq {
 	uint16_t head, count;
 };
 
+/* The place `i` entries behind the first of a queue of `cap`, of which there are no more than that.
+ * No division: that was a quarter of the time in which a request enters the ORQ. */
+static inline uint16_t rdmap_queue_at(uint16_t head, unsigned i, uint16_t cap)
+{
+	unsigned at = head + i;
+
+	return (uint16_t)(at < cap ? at : at - cap);
+}
+
 /* Where the payload of the message being sent comes from. */
 enum rdmap_source { RDMAP_FROM_NONE, RDMAP_FROM_SGL, RDMAP_FROM_STAG, RDMAP_FROM_BYTES };
 

@@ -50,7 +50,7 @@ static void read_finished(struct rdmap_stream *s, const struct rdmap_orq_entry *
 {
 	bool hidden = e->hidden;
 
-	s->orq.head = (uint16_t)((s->orq.head + 1) % s->orq.cap);
+	s->orq.head = rdmap_queue_at(s->orq.head, 1, s->orq.cap);
 	s->orq.count--;
 	if (!hidden)
 		s->ulp->read_done(s->ulp_arg);
@@ -154,7 +154,7 @@ static uw_status rx_send(struct rdmap_stream *s, const struct ddp_seg *seg)
 /* The IRQ has room for it. */
 static struct rdmap_irq_entry *next_entry(struct rdmap_stream *s)
 {
-	return &s->irq.v[(s->irq.head + s->irq.count) % s->irq.cap];
+	return &s->irq.v[rdmap_queue_at(s->irq.head, s->irq.count, s->irq.cap)];
 }
 
 /* RFC 5040 §5.2: check the source before accepting, keep the order, never hold more than IRD

@@ -47,7 +47,8 @@ unsigned rdmap_blamed(const struct rdmap_stream *s, const struct rdmap_term *t)
 	unsigned known = 0;
 
 	for (unsigned i = 0; i < s->orq.count; i++) {
-		const struct rdmap_orq_entry *e = &s->orq.v[(s->orq.head + i) % s->orq.cap];
+		const struct rdmap_orq_entry *e =
+			&s->orq.v[rdmap_queue_at(s->orq.head, i, s->orq.cap)];
 
 		if (names(t, e, oldest + i))
 			return known;

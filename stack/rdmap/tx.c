@@ -76,7 +76,7 @@ static uw_status orq_room(const struct rdmap_stream *s)
 static struct rdmap_orq_entry *outstanding(struct rdmap_stream *s, const struct mem_sgl *sink)
 {
 	struct rdmap_orq *q = &s->orq;
-	struct rdmap_orq_entry *e = &q->v[(q->head + q->count) % q->cap];
+	struct rdmap_orq_entry *e = &q->v[rdmap_queue_at(q->head, q->count, q->cap)];
 
 	*e = (struct rdmap_orq_entry){ .sink = *sink, .stag = s->next_sink };
 	q->count++;
@@ -259,7 +259,7 @@ static void finished(struct rdmap_stream *s)
 	if (s->tx.answers) {
 		s->tx.answers = false;
 		s->irq.waiting -= s->tx.opcode == RDMAP_READ_RESPONSE;
-		s->irq.head = (uint16_t)((s->irq.head + 1) % s->irq.cap);
+		s->irq.head = rdmap_queue_at(s->irq.head, 1, s->irq.cap);
 		s->irq.count--;
 	}
 	s->tx.source = RDMAP_FROM_NONE;
