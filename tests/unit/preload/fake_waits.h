@@ -19,7 +19,8 @@ struct fake_waits {
 	int socket;		      /* ... and the socket of its frames */
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
-	_Atomic int plain; /* threads that wait plainly */
+	_Atomic unsigned unheard; /* of the ends: the ring was still in the descriptor */
+	_Atomic int plain;	  /* threads that wait plainly */
 	_Atomic unsigned plains, yields;
 	_Atomic uint64_t longest_us; /* the largest limit of a look */
 };

@@ -262,10 +262,12 @@ static int sleep_with(const struct waits *w, const struct uw_wait *how)
 		own[i] = (struct pollfd){ .fd = how->fd[i], .events = POLLIN };
 	pthread_cleanup_push(end, NULL);
 	r = poll_until(fds, w->n + UW_WAIT_FDS, w->deadline, w->mask);
+	/* Not after the end: another thread may wait by then, and its ring would be taken. */
+	if (r > 0)
+		heed(own);
 	pthread_cleanup_pop(1);
 	if (r <= 0)
 		return r;
-	heed(own);
 	return told(w, results(w->fds, fds, w->n));
 }
 
