@@ -112,34 +112,34 @@ static void pools_free(struct frame_pools *p)
 	p->arena = (struct frame_arena){ .fd = -1 };
 }
 
-/* So few that the pool has most: at most 1.5 times as many are kept. */
-static struct rte_mempool_cache *near_open(const struct rte_mempool *mp)
+/* A cache holds at most 1.5 times its size, so most free buffers stay in the pool. */
+static struct rte_mempool_cache *cache_open(const struct rte_mempool *mp)
 {
 	return rte_mempool_cache_create(RTE_MIN(64u, mp->size / 16 + 1), SOCKET_ID_ANY);
 }
 
-static void near_close(struct rte_mempool_cache *near, struct rte_mempool *mp)
+static void cache_close(struct rte_mempool_cache *cache, struct rte_mempool *mp)
 {
-	if (!near)
+	if (!cache)
 		return;
-	rte_mempool_cache_flush(near, mp);
-	rte_mempool_cache_free(near);
+	rte_mempool_cache_flush(cache, mp);
+	rte_mempool_cache_free(cache);
 }
 
-static bool nears_open(struct frame_pools *p)
+static bool caches_open(struct frame_pools *p)
 {
 	if (!p->alone)
 		return true;
-	p->rx_near = near_open(p->rx);
-	p->tx_near = near_open(p->tx);
-	return p->rx_near && p->tx_near;
+	p->rx_cache = cache_open(p->rx);
+	p->tx_cache = cache_open(p->tx);
+	return p->rx_cache && p->tx_cache;
 }
 
-static void nears_close(struct frame_pools *p)
+static void caches_close(struct frame_pools *p)
 {
-	near_close(p->rx_near, p->rx);
-	near_close(p->tx_near, p->tx);
-	p->rx_near = p->tx_near = NULL;
+	cache_close(p->rx_cache, p->rx);
+	cache_close(p->tx_cache, p->tx);
+	p->rx_cache = p->tx_cache = NULL;
 }
 
 /* The spare pools if they fit; if not, their memory is needed for ours. */
@@ -165,7 +165,7 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 		p->rx = pool_open("rx", p->nrx, FRAME_HEADROOM + room);
 		p->tx = p->rx ? tx_open(p, room) : NULL;
 	}
-	if (p->tx && nears_open(p)) {
+	if (p->tx && caches_open(p)) {
 		rte_mempool_obj_iter(p->rx, frame_init, l);
 		rte_mempool_obj_iter(p->tx, frame_init, l);
 		if (p->shared)
@@ -180,7 +180,7 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 
 void frame_pools_close(struct frame_pools *p)
 {
-	nears_close(p);
+	caches_close(p);
 	bool whole = p->rx && p->tx && rte_mempool_full(p->rx) && rte_mempool_full(p->tx);
 
 	pthread_mutex_lock(&spare.lock);
@@ -227,11 +227,11 @@ unsigned frame_refs(const struct io_frame *f)
 }
 
 /* What a driver reads of the mbuf is not written: none sees it. */
-struct io_frame *frame_take(struct rte_mempool *mp, struct rte_mempool_cache *near)
+struct io_frame *frame_take(struct rte_mempool *mp, struct rte_mempool_cache *cache)
 {
 	void *m;
 
-	return rte_mempool_generic_get(mp, &m, 1, near) ? NULL : frame_begin(m);
+	return rte_mempool_generic_get(mp, &m, 1, cache) ? NULL : frame_begin(m);
 }
 
 void frame_drop(const struct frame_pools *p, struct io_frame *f)
@@ -244,7 +244,7 @@ void frame_drop(const struct frame_pools *p, struct io_frame *f)
 		rte_mbuf_refcnt_set(m, (uint16_t)(refs - 1));
 	else
 		rte_mempool_generic_put(m->pool, &object, 1,
-					m->pool == p->tx ? p->tx_near : p->rx_near);
+					m->pool == p->tx ? p->tx_cache : p->rx_cache);
 }
 
 void frame_keep(struct io_frame *f)
@@ -256,5 +256,5 @@ void frame_keep(struct io_frame *f)
 
 unsigned frame_spare_tx(const struct frame_pools *p)
 {
-	return rte_mempool_avail_count(p->tx) + (p->tx_near ? p->tx_near->len : 0);
+	return rte_mempool_avail_count(p->tx) + (p->tx_cache ? p->tx_cache->len : 0);
 }

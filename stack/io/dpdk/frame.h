@@ -41,7 +41,7 @@ struct frame_pools {
 	 * locked instructions (doc/adr/0066). frame_take, frame_drop and frame_keep are for these,
 	 * frame_alloc, frame_free and frame_ref for all others. */
 	bool alone;
-	struct rte_mempool_cache *rx_near, *tx_near; /* with `alone`: free buffers of each pool */
+	struct rte_mempool_cache *rx_cache, *tx_cache; /* with `alone`: free buffers, used first */
 };
 
 /* frame_pools_bytes: octets of memory for both pools. room: octets of a buffer after the headroom,
@@ -113,11 +113,13 @@ static inline struct rte_mbuf *frame_to_mbuf(struct io_frame *f, uint32_t len)
 	return head;
 }
 
-/* Of pools with `alone`: a frame out of p->rx or p->tx; drop a reference of p's frame, add one. */
-struct io_frame *frame_take(struct rte_mempool *mp, struct rte_mempool_cache *near);
+/* For pools with `alone`, under the lock of their link.
+ * frame_take: a frame of one reference from p->rx and p->rx_cache, or p->tx and p->tx_cache; NULL:
+ * the pool is empty. frame_drop: drop one reference of a frame of p. frame_keep: add one. */
+struct io_frame *frame_take(struct rte_mempool *mp, struct rte_mempool_cache *cache);
 void frame_drop(const struct frame_pools *p, struct io_frame *f);
 void frame_keep(struct io_frame *f);
-/* How many buffers of p->tx are free. */
+/* How many buffers to send are free, in p->tx and p->tx_cache. */
 unsigned frame_spare_tx(const struct frame_pools *p);
 
 /* alloc, free, ref and refs of struct io_ops. */

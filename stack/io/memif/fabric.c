@@ -60,7 +60,7 @@ static struct io_frame *fabric_alloc(struct io_link *l)
 static struct io_frame *alone_alloc(struct io_link *l)
 {
 	const struct frame_pools *p = &member_of(l)->pools;
-	struct io_frame *f = frame_take(p->tx, p->tx_near);
+	struct io_frame *f = frame_take(p->tx, p->tx_cache);
 
 	l->stats.no_frame += !f;
 	return f;

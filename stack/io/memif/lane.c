@@ -51,7 +51,7 @@ const struct lane *lane_faulty(const struct lane_set *s)
 
 static struct io_frame *frame_for_rx(const struct frame_pools *p)
 {
-	return p->alone ? frame_take(p->rx, p->rx_near) : frame_alloc(p->rx);
+	return p->alone ? frame_take(p->rx, p->rx_cache) : frame_alloc(p->rx);
 }
 
 /* Frames wait in the ring as long as there is no buffer for them. */

@@ -155,20 +155,20 @@ static int alone(struct node *n, int arg)
 		CHECK(frame_pools_open(&p, &l, ROOM) == UW_OK);
 		for (unsigned i = 0; i < NTX; i++) {
 			CHECK(frame_spare_tx(&p) == NTX - i);
-			held[i] = frame_take(p.tx, p.tx_near);
+			held[i] = frame_take(p.tx, p.tx_cache);
 			CHECK(held[i] && held[i]->link == &l && !held[i]->next && !held[i]->len);
 			CHECK(held[i]->data == held[i]->buf + FRAME_HEADROOM);
 			CHECK(frame_refs(held[i]) == 1);
 		}
-		CHECK(!frame_take(p.tx, p.tx_near));
-		held[NTX] = frame_take(p.rx, p.rx_near);
+		CHECK(!frame_take(p.tx, p.tx_cache));
+		held[NTX] = frame_take(p.rx, p.rx_cache);
 		frame_keep(held[0]);
 		for (unsigned i = 0; i <= NTX; i++)
 			frame_drop(&p, held[i]);
 		CHECK(frame_spare_tx(&p) == NTX - 1 && frame_refs(held[0]) == 1);
 		frame_drop(&p, held[0]);
 		CHECK(frame_spare_tx(&p) == NTX);
-		CHECK(frame_take(p.tx, p.tx_near) == held[0]); /* the warmest */
+		CHECK(frame_take(p.tx, p.tx_cache) == held[0]); /* the warmest */
 		frame_drop(&p, held[0]);
 		struct rte_mempool *rx = p.rx, *tx = p.tx;
 		frame_pools_close(&p); /* whole, so kept for the next one */

@@ -67,7 +67,7 @@ static bool answers_no_syn(const struct tcp_pcb *pcb, const struct edge_segment 
 	       s->ack != pcb->lastack + 1;
 }
 
-static void reset_stranger(const struct tcp_pcb *pcb, const struct edge_segment *s)
+static void answer_with_rst(const struct tcp_pcb *pcb, const struct edge_segment *s)
 {
 	uint32_t n = s->len + (s->flags & TCP_SYN ? 1 : 0) + (s->flags & TCP_FIN ? 1 : 0);
 
@@ -81,7 +81,7 @@ bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 	bool answer = true;
 
 	if (answers_no_syn(c->pcb, s) && c->pcb->nrtx >= PROMPT_SYNS) {
-		reset_stranger(c->pcb, s);
+		answer_with_rst(c->pcb, s);
 		return false;
 	}
 	if (c->pcb->state < ESTABLISHED || c->pcb->state == TIME_WAIT ||
