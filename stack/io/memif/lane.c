@@ -328,8 +328,10 @@ static enum ring_result lane_put(struct lane_set *s, struct lane *l, struct io_f
 
 	if (r == RING_FAULT)
 		lane_fail(s, l, "that it took frames which were never sent");
-	else if (r == RING_OK)
+	else if (r == RING_OK) {
 		l->touched = true;
+		l->stuck_since = 0;
+	}
 	return r;
 }
 
@@ -353,7 +355,6 @@ static bool lane_flush(struct lane_set *s, struct lane *l)
 	       lane_write(s, l, l->held[sent], frame_len(l->held[sent])) != RING_NONE)
 		sent++;
 	if (sent) {
-		l->stuck_since = 0;
 		l->nheld -= sent;
 		s->nheld -= sent;
 		memmove(l->held, l->held + sent, l->nheld * sizeof(l->held[0]));

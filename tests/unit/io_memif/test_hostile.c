@@ -471,6 +471,51 @@ static void without_descriptors(void **state)
 	assert_int_equal(files_left(b), 0);
 }
 
+/* --- a peer that hung, and is back --- */
+
+static unsigned take_all(struct fake *k)
+{
+	unsigned n = 0;
+
+	for (; ring_look(&k->reader); n++)
+		ring_step(&k->reader);
+	ring_tell(&k->reader);
+	return n;
+}
+
+/* Frames wait for a peer that is late again just as if it had never hung. */
+static int hung_once(struct node *n, int arg)
+{
+	uint64_t end = ms_now() + WAIT_MS, drops;
+	unsigned waits;
+	struct fake k;
+
+	(void)arg;
+	node_open_ok(n, 2);
+	fake_join(&k, n->board, host(HOSTILE));
+	CHECK(node_resolve(n, HOSTILE) == UW_OK);
+	while (!n->l->stats.tx_drops && ms_now() < end)
+		node_send(n, HOSTILE, 60, 1, 1);
+	CHECK(n->l->stats.tx_drops);
+	waits = take_all(&k);
+	CHECK(node_send(n, HOSTILE, 60, 2, 1));
+	CHECK(take_all(&k) == 1);
+	drops = n->l->stats.tx_drops;
+	for (unsigned i = 0; i < waits + 10; i++)
+		CHECK(node_send(n, HOSTILE, 60, 3, 1));
+	CHECK(take_all(&k) == waits);
+	CHECK(node_send(n, HOSTILE, 60, 4, 1));
+	CHECK(take_all(&k) == 11 && n->l->stats.tx_drops == drops);
+	node_close(n);
+	fake_leave(&k);
+	return 0;
+}
+
+static void a_peer_that_is_back_is_waited_for(void **state)
+{
+	assert_int_equal(reap(spawn(*state, hung_once, 0), WAIT_MS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +525,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_sealed_regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_crowd_blocks_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_that_is_back_is_waited_for, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
