@@ -198,6 +198,8 @@ void conn_timers(struct stack *s, uint64_t now_us);
 
 /* Print why a connection could not be made. The same line is not repeated. */
 void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why);
+/* The same where start-up timed out and the peer's TCP has not acknowledged our start-up frame. */
+void conn_log_unacknowledged(const struct uw_ip *to, uint16_t port);
 /* Print, once, that a program asked for a local address that no link has. */
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked);
 /* Print, once, that neither side may send first (RFC 5044 §7.1.2). */

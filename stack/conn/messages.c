@@ -27,7 +27,8 @@ const char *conn_advice(uw_status why)
 	case UW_E_TIMEOUT:
 		return "no answer: check the address, the link and the peer";
 	case UW_E_MPA_TIMEOUT:
-		return "it accepts TCP but does not answer in MPA: is it an iWARP listener?";
+		return "it accepts TCP and has our MPA Request but does not answer: is it an iWARP "
+		       "listener, and does its program accept?";
 	case UW_E_MPA_FRAME:
 	case UW_E_MPA_INITIATOR:
 	case UW_E_MPA_REVISION:
@@ -39,16 +40,29 @@ const char *conn_advice(uw_status why)
 	}
 }
 
-void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why)
+static void say_failed(const struct uw_ip *to, uint16_t port, uint16_t why, const char *text)
 {
 	static _Atomic uint64_t last;
-	uint64_t key = uw_ip_hash(to) ^ (uint64_t)port << 16 ^ (uint16_t)why;
+	uint64_t key = uw_ip_hash(to) ^ (uint64_t)port << 16 ^ why;
 	char addr[CONN_ADDR_TEXT];
 
 	if (atomic_exchange(&last, key) == key)
 		return;
 	conn_print_addr(to, addr);
-	uw_log("cannot connect to %s:%u: %s", addr, ntohs(port), conn_advice(why));
+	uw_log("cannot connect to %s:%u: %s", addr, ntohs(port), text);
+}
+
+void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why)
+{
+	say_failed(to, port, (uint16_t)why, conn_advice(why));
+}
+
+void conn_log_unacknowledged(const struct uw_ip *to, uint16_t port)
+{
+	say_failed(
+		to, port, (uint16_t)~UW_E_MPA_TIMEOUT,
+		"it accepted TCP, and then acknowledged nothing of what was sent: is its process "
+		"stopped, or the way to it broken?");
 }
 
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked)

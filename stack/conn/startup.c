@@ -26,8 +26,24 @@ static enum uw_cm_event_type failure_event(uw_status why)
 	}
 }
 
+static void say_failed(const struct conn *c, uw_status why, bool acknowledged)
+{
+	if (why == UW_E_MPA_TIMEOUT && !acknowledged)
+		conn_log_unacknowledged(&c->remote, c->rport);
+	else if (why != UW_E_REJECTED)
+		conn_log_failed(&c->remote, c->rport, why);
+}
+
+static bool is_acknowledged(const struct conn *c)
+{
+	const struct llp_ops *llp = c->stack->llp;
+
+	return !c->llp || !llp->in_flight || !llp->in_flight(c->llp);
+}
+
 void conn_startup_failed(struct conn *c, uw_status why)
 {
+	bool acknowledged = is_acknowledged(c);
 	struct llp_conn *llp = c->llp;
 	bool had_request = c->state == CONN_REQUESTED;
 
@@ -44,8 +60,8 @@ void conn_startup_failed(struct conn *c, uw_status why)
 			conn_free(c);
 		return;
 	}
-	if (why != UW_E_REJECTED && !c->cm_less)
-		conn_log_failed(&c->remote, c->rport, why);
+	if (!c->cm_less)
+		say_failed(c, why, acknowledged);
 	conn_event(c, failure_event(why), why);
 }
 

@@ -206,7 +206,7 @@ void sim_open(struct sim *s, const struct sim_options *o)
 		cfg.rnr_ms = o->rnr_ms;
 	cfg.speak_first_ms = o->speak_first_ms;
 	cfg.threads = o->threads;
-	cfg.connect_ms = 30000; /* faults may cost several RTOs */
+	cfg.connect_ms = o->connect_ms ? o->connect_ms : 30000;
 	assert_int_equal(loop_open_pair(&lc, NULL, s->link), 0);
 	for (unsigned i = 0; o->ip6 && i < 2; i++) {
 		const struct uw_net six = { ip6_of(SIM_A + i), 64 };

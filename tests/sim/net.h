@@ -44,12 +44,14 @@ struct sim_options {
 	unsigned rnr_ms;       /* 0 = the default */
 	bool rnr_for_ever;
 	unsigned speak_first_ms;
-	bool ip6;	    /* the ends have fd00::1 and fd00::2 too, and connect over them */
-	bool self;	    /* the connecting end is the other one: an address and itself */
-	unsigned frames;    /* in the pool of each link; 0: 4096 */
-	bool direct;	    /* the link of memif's kind: no ARP, acknowledged by the burst */
-	uint16_t from_port; /* of the connecting end; 0: any */
-	uint8_t reads;	    /* IRD and ORD; 0 = 4 */
+	unsigned connect_ms; /* how long a start-up may take; 0: 30000, since faults may cost
+				several RTOs */
+	bool ip6;	     /* the ends have fd00::1 and fd00::2 too, and connect over them */
+	bool self;	     /* the connecting end is the other one: an address and itself */
+	unsigned frames;     /* in the pool of each link; 0: 4096 */
+	bool direct;	     /* the link of memif's kind: no ARP, acknowledged by the burst */
+	uint16_t from_port;  /* of the connecting end; 0: any */
+	uint8_t reads;	     /* IRD and ORD; 0 = 4 */
 	enum uw_threads threads;
 	void (*notify)(void *ctx); /* of all CQs; ctx is their struct sim_side */
 };

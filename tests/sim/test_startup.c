@@ -5,14 +5,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "conn/endpoint.h"
 #include "net.h"
 
-#define SECOND 1000000u
-#define NUDGES 5u
+#define SECOND	 1000000u
+#define NUDGES	 5u
+#define ALL_LOST 1000000u
 
 struct bench {
 	struct sim s;
@@ -174,7 +178,7 @@ static void a_peer_that_died_is_noticed_by_one_that_waits(void **state)
 	(void)state;
 	a_writes(t);
 	sim_run_us(&t->s, SECOND);
-	loop_set_drop(t->s.link[1], 1000000);
+	loop_set_drop(t->s.link[1], ALL_LOST);
 	sim_run_us(&t->s, 2 * SECOND);
 	assert_int_equal(uw_qp_state(t->s.a.qp), UW_QPS_RTS);
 	sim_run_us(&t->s, 30 * SECOND);
@@ -189,7 +193,7 @@ static void a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead(void **sta
 	struct bench *t = open_bench(&(struct sim_options){ 0 });
 
 	(void)state;
-	sim_run_us(&t->s, 600 * SECOND);
+	sim_run_us(&t->s, 60 * SECOND);
 	assert_int_equal(uw_qp_state(t->s.a.qp), UW_QPS_RTS);
 	b_sends(t);
 	a_received(t);
@@ -330,6 +334,73 @@ static void a_request_that_is_not_taken_is_rejected(void **state)
 	sim_close(&s);
 }
 
+/* ---- what is said of a start-up that nobody answers ------------------------------------------ */
+
+enum { SYN_MOST = 14 + 20 + 60 }; /* Ethernet, IPv4 and TCP with all options */
+
+static struct {
+	struct io_ops ops;
+	const struct io_ops *under;
+	struct io_link *back;
+} quiet;
+
+/* The way breaks with the first octets of the stream. */
+static unsigned tx_short(struct io_link *l, struct io_frame **v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (v[i]->len > SYN_MOST)
+			loop_set_drop(quiet.back, ALL_LOST);
+		if (v[i]->len > SYN_MOST)
+			l->ops->free(v[i]);
+		else
+			assert_int_equal(quiet.under->tx(l, &v[i], 1), 1);
+	}
+	return n;
+}
+
+/* Connect to a program that accepts nothing, and return what was printed by the end. */
+static const char *unanswered(bool lost)
+{
+	static char said[512];
+	const struct uw_cm_param p = { .private_data = said, .private_data_len = 40 };
+	int old = dup(2), file = memfd_create("stderr", MFD_CLOEXEC);
+	struct sim_side side = { 0 };
+	const struct io_ops *ops;
+	struct sim s;
+
+	memset(said, 0, sizeof(said));
+	sim_open(&s, &(struct sim_options){ .connect_ms = 5000, .direct = true });
+	sim_listen(&s, 7471);
+	resolved(&s, &side);
+	ops = quiet.under = s.link[0]->ops;
+	quiet.ops = *ops;
+	quiet.ops.tx = tx_short;
+	quiet.back = s.link[1];
+	if (lost)
+		s.link[0]->ops = &quiet.ops;
+	assert_int_equal(uw_ep_connect(side.ep, uw_qp_num(s.a.qp), &p), 0);
+	dup2(file, 2);
+	assert_true(sim_until(&s, is_over, &side, 60 * SECOND));
+	dup2(old, 2);
+	s.link[0]->ops = ops;
+	assert_true(pread(file, said, sizeof(said) - 1, 0) > 0);
+	assert_int_equal(!s.listener.request, lost);
+	if (s.listener.request)
+		uw_ep_destroy(s.listener.request);
+	uw_ep_destroy(side.ep);
+	sim_close(&s);
+	close(old);
+	close(file);
+	return said;
+}
+
+static void it_is_said_whether_the_request_arrived(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(unanswered(false), "has our MPA Request"));
+	assert_non_null(strstr(unanswered(true), "acknowledged nothing"));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +413,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_peer_that_died_is_noticed_by_one_that_waits),
 		cmocka_unit_test(a_qp_is_not_given_to_a_second_connect),
 		cmocka_unit_test(a_request_that_is_not_taken_is_rejected),
+		cmocka_unit_test(it_is_said_whether_the_request_arrived),
 		cmocka_unit_test(what_a_callback_leaves_is_done_without_the_lock),
 		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),
 	};
