@@ -145,7 +145,7 @@ static void wire_pieces(struct raw *r, const struct io_frame *f, unsigned pieces
 		uint8_t head[SEGMENTS_HEADERS];
 		struct virtio_net_hdr vnet;
 		struct uw_span payload;
-		unsigned n = segment_piece(f, i, head, &vnet, &payload);
+		unsigned n = segment_part(f, i, 1, head, &vnet, &payload);
 
 		CHECK(n && payload.n && payload.n <= f->cut);
 		wire(r, (struct uw_span){ head, n }, payload);

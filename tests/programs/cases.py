@@ -26,7 +26,7 @@ import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import hears_udp, listens
-from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
+from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdLossy, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Pair
 from routed import Narrow, Routed
 
@@ -264,6 +264,9 @@ UWARPD = [
     Pair("ucmatose", "-c 10 -C 100 -S 5000", "ucmatose -c 10 -C 100 -S 5000", "ucmatose -s {server} -c 10 -C 100 -S 5000"),
     *shared_port.SHORT,
 ]
+# Long segments that lose some of their pieces, and none at all (doc/adr/0044).
+UWARPD_LOSSY = [Pair("rping", "-S 65000 -C 100", "rping -s -V -S 65000 -C 100", "rping -c -a {server} -V -S 65000 -C 100", 60), perftest("ib_send_bw", "-R -n 1000 -s 65536", 60), perftest("ib_read_bw", "-R -n 500 -s 65536", 60)]
+UWARPD_SINGLE = [perftest("ib_send_bw", "-R -n 500 -s 65536", 60).with_env(UWARP_TSO="off")]
 # Two clients of one uwarpd.
 UWARPD_LOCAL = [*LOCAL, shared_port.Refused(), shared_port.SlowAnswer()]
 # Datagrams through a uwarpd (doc/adr/0040).
@@ -340,6 +343,7 @@ GROUPS = {
         (UwarpdSixPacket, [IP6[1], IP6[3]]),
     ],
     "uwarpd-all": [(Uwarpd, PACKET + shared_port.MORE)],
+    "uwarpd-lossy": [(UwarpdLossy, UWARPD_LOSSY), (Uwarpd, UWARPD_SINGLE)],
     "uwarpd-kills": [(Uwarpd, shared_port.LONG)],
     "af_packet-all": [(Veth, VETH_ALL)],
     "transports": [(Memif, SEQ), (Veth, SEQ_VETH)],

@@ -96,7 +96,7 @@ class Veth:
         there = lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net")  # noqa: E731
         if not wait_until(lambda: self.holder.poll() is not None or there() != here, 5) or self.holder.poll():
             raise Skipped("no second network namespace can be made here")
-        self.ip_do("server", "link add veth-a type veth peer name veth-b netns", str(self.holder.pid))
+        self.cable()
         for where, end in (([], "veth-a"), (self.inside(), "veth-b")):
             self.do(where, "link set lo up")
             # no frames but those of the programs
@@ -104,6 +104,9 @@ class Veth:
                 quiet = f"echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6"
                 subprocess.run([*where, "sh", "-c", quiet], check=False, stderr=subprocess.DEVNULL)
             self.do(where, f"link set {end} up")
+
+    def cable(self):
+        self.ip_do("server", "link add veth-a type veth peer name veth-b netns", str(self.holder.pid))
 
     def inside(self):
         return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
@@ -317,6 +320,31 @@ class Uwarpd(Packet):
         super().close()
         if hasattr(self, "folder"):
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class UwarpdLossy(Uwarpd):
+    """The same, and something in the cable that loses frames, of which each is one of the wire."""
+
+    name = "uwarpd-lossy"
+    impair = os.path.join(ROOT, "tools", "uwarp-impair")
+    drop, ends_between = "0.5%", ("veth-ia", "veth-ib")
+
+    def cable(self):
+        need("ethtool")
+        for end, between, where in zip(("veth-a", "veth-b"), self.ends_between, ("1", str(self.holder.pid))):
+            there = [] if where == "1" else ["netns", where]
+            self.ip_do("server", f"link add {between} type veth peer name {end}", *there)
+            self.do([], f"link set {between} up")
+        for role in ("server", "client"):
+            subprocess.run([*self.prefix(role), "ethtool", "-K", self.ends[role], "tx", "off", "gso", "off"], check=True, stdout=subprocess.DEVNULL)
+        argv = [self.impair, "--seed", "3", "--drop", self.drop, *self.ends_between]
+        self.forwarder = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+
+    def close(self):
+        if hasattr(self, "forwarder"):
+            self.forwarder.terminate()
+            self.forwarder.wait()
+        super().close()
 
 
 class UwarpdLocal(Uwarpd):

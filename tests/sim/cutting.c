@@ -157,7 +157,7 @@ static void send_pieces(struct cutting *c, const struct io_frame *f, unsigned pi
 	c->stats.longs++;
 	c->stats.pieces += pieces;
 	for (unsigned i = 0; i < pieces; i++) {
-		unsigned n = segment_piece(f, i, head, &vnet, &payload);
+		unsigned n = segment_part(f, i, 1, head, &vnet, &payload);
 
 		assert_int_not_equal(n, 0);
 		assert_in_range(payload.n, 1, f->cut);

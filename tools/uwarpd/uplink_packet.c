@@ -23,6 +23,8 @@
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define TCP_SUM	    16u
+#define TCP_FLAGS   13u
+#define FLAG_CWR    0x80u
 #define TYPE_IP6    0x86ddu
 
 struct packet_uplink {
@@ -58,6 +60,8 @@ static struct virtio_net_hdr vnet_of(const struct uplink_out *f)
 		return v;
 	v.gso_type = uw_be16(f->head + 12) == TYPE_IP6 ? VIRTIO_NET_HDR_GSO_TCPV6
 						       : VIRTIO_NET_HDR_GSO_TCPV4;
+	if (f->head[f->tcp + TCP_FLAGS] & FLAG_CWR) /* RFC 3168 §6.1.2: on the first segment only */
+		v.gso_type |= VIRTIO_NET_HDR_GSO_ECN;
 	v.gso_size = f->meta.gso_size;
 	v.hdr_len = (uint16_t)f->head_len;
 	return v;

@@ -83,6 +83,13 @@ struct io_frame *frames_take(struct frame_class *c, struct io_link *l)
 	return &f->f;
 }
 
+struct io_frame *frames_take_long(struct frames *fs, struct io_link *l)
+{
+	struct frame_class *tx = &fs->tx;
+
+	return tx->spare || tx->made < tx->max ? frames_take(tx, l) : NULL;
+}
+
 void frames_free(struct io_frame *iof)
 {
 	struct packet_frame *f = frame_of(iof);

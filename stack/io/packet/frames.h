@@ -42,6 +42,8 @@ void frames_close(struct frames *fs);
 /* Take a frame, with data = buf + FRAMES_HEADROOM, len 0 and one reference; NULL: all are in use.
  */
 struct io_frame *frames_take(struct frame_class *c, struct io_link *l);
+/* One of fs->tx. NULL: none is left, which is no shortage to count, since small ones do as well. */
+struct io_frame *frames_take_long(struct frames *fs, struct io_link *l);
 
 /* free, ref and refs of struct io_ops. */
 void frames_free(struct io_frame *f);

@@ -33,15 +33,11 @@ static struct io_frame *link_alloc(struct io_link *l)
 	return frames_take(&packet_link_of(l)->frames.small, l);
 }
 
-/* Whoever finds none takes small ones: that is no shortage to count. */
 static struct io_frame *link_alloc_long(struct io_link *l)
 {
 	struct packet_link *p = packet_link_of(l);
-	struct frame_class *tx = &p->frames.tx;
 
-	if (!p->merges || (!tx->spare && tx->made == tx->max))
-		return NULL;
-	return frames_take(tx, l);
+	return p->merges ? frames_take_long(&p->frames, l) : NULL;
 }
 
 static bool link_pending(struct io_link *l)

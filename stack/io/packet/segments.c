@@ -180,10 +180,11 @@ static void ask(const struct segment *s, uint8_t *h, uint32_t payload, struct vi
 }
 
 /* RFC 3168 §6.1.2: CWR is on the first segment of the cut only. */
-static void ask_cut(const struct segment *s, unsigned cut, struct virtio_net_hdr *vnet)
+static void ask_cut(const struct segment *s, const uint8_t *h, unsigned cut,
+		    struct virtio_net_hdr *vnet)
 {
 	vnet->gso_type = s->ip6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
-	if (tcp_of(s)[TCP_FLAGS] & FLAG_CWR)
+	if (h[ETHER + s->ip + TCP_FLAGS] & FLAG_CWR)
 		vnet->gso_type |= VIRTIO_NET_HDR_GSO_ECN;
 	vnet->gso_size = (uint16_t)cut;
 	vnet->hdr_len = (uint16_t)s->headers;
@@ -204,7 +205,7 @@ void segment_ask_cut(struct io_frame *f, struct virtio_net_hdr *vnet)
 	if (!segment_read(f, &s))
 		return;
 	ask(&s, f->data, s.payload, vnet);
-	ask_cut(&s, f->cut, vnet);
+	ask_cut(&s, f->data, f->cut, vnet);
 }
 
 unsigned segment_pieces(const struct io_frame *f)
@@ -216,29 +217,32 @@ unsigned segment_pieces(const struct io_frame *f)
 	return (s.payload + f->cut - 1) / f->cut;
 }
 
-unsigned segment_piece(const struct io_frame *f, unsigned i, uint8_t *h,
-		       struct virtio_net_hdr *vnet, struct uw_span *payload)
+unsigned segment_part(const struct io_frame *f, unsigned i, unsigned n, uint8_t *h,
+		      struct virtio_net_hdr *vnet, struct uw_span *payload)
 {
 	struct segment s;
-	uint32_t at = i * f->cut, n;
+	uint32_t at = i * f->cut, octets = n * f->cut;
 	uint8_t *tcp;
 
 	if (!segment_read(f, &s) || at >= s.payload)
 		return 0;
-	n = s.payload - at < f->cut ? s.payload - at : f->cut;
-	*payload = (struct uw_span){ f->data + s.headers + at, n };
+	if (octets > s.payload - at)
+		octets = s.payload - at;
+	*payload = (struct uw_span){ f->data + s.headers + at, octets };
 	memcpy(h, f->data, s.headers);
 	tcp = h + ETHER + s.ip;
 	uw_put32(tcp + TCP_SEQ, uw_be32(tcp + TCP_SEQ) + at);
 	if (i)
 		tcp[TCP_FLAGS] &= (uint8_t)~FLAG_CWR;
-	if (at + n < s.payload)
+	if (at + octets < s.payload)
 		tcp[TCP_FLAGS] &= (uint8_t) ~(FLAG_PSH | FLAG_FIN);
-	put_ip_length(&s, h, n);
+	put_ip_length(&s, h, octets);
 	if (!s.ip6)
 		uw_put16(h + ETHER + IP4_ID, (uint16_t)(uw_be16(h + ETHER + IP4_ID) + i));
 	sum_ip(&s, h);
-	ask(&s, h, n, vnet);
+	ask(&s, h, octets, vnet);
+	if (octets > f->cut)
+		ask_cut(&s, h, f->cut, vnet);
 	return s.headers;
 }
 

@@ -46,9 +46,10 @@ void segment_ask_sum(struct io_frame *f, struct virtio_net_hdr *vnet);
 void segment_ask_cut(struct io_frame *f, struct virtio_net_hdr *vnet);
 /* How many segments a frame of the link's own is to be cut into; 1: it is one. */
 unsigned segment_pieces(const struct io_frame *f);
-/* Write the headers of piece number i of such a frame to `out` (SEGMENTS_HEADERS octets) and the
- * instructions to the kernel to *vnet. Returns their length; *payload is the piece's octets. */
-unsigned segment_piece(const struct io_frame *f, unsigned i, uint8_t *out,
-		       struct virtio_net_hdr *vnet, struct uw_span *payload);
+/* Write the headers of n pieces of such a frame, from number i on, to `out` (SEGMENTS_HEADERS
+ * octets) and the instructions to the kernel to *vnet. Returns their length; *payload is the
+ * pieces' octets. There may be fewer than n. */
+unsigned segment_part(const struct io_frame *f, unsigned i, unsigned n, uint8_t *out,
+		      struct virtio_net_hdr *vnet, struct uw_span *payload);
 
 #endif

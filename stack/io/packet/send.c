@@ -81,7 +81,7 @@ static bool fill_piece(struct message *m, const struct packet_link *p, const str
 	memset(&m->vnet, 0, sizeof(m->vnet));
 	m->n = 0;
 	m->octets = 0;
-	headers = segment_piece(f, i, m->head, &m->vnet, &payload);
+	headers = segment_part(f, i, 1, m->head, &m->vnet, &payload);
 	if (!headers)
 		return false;
 	add(m, &m->vnet, sizeof(m->vnet));

@@ -22,6 +22,12 @@ static struct io_frame *link_alloc(struct io_link *l)
 	return frames_take(&uwarpd_link_of(l)->frames.small, l);
 }
 
+/* A uwarpd whose port takes no merged frames gets single segments. */
+static struct io_frame *link_alloc_long(struct io_link *l)
+{
+	return l->flags & IO_TSO ? frames_take_long(&uwarpd_link_of(l)->frames, l) : NULL;
+}
+
 /* What is in the lane goes out: the uwarpd reads it when the connection ends. */
 static void end(struct uwarpd_link *u)
 {
@@ -65,6 +71,7 @@ static const struct io_ops ops = {
 	.rx = uwarpd_rx,
 	.tx = uwarpd_tx,
 	.alloc = link_alloc,
+	.alloc_long = link_alloc_long,
 	.free = frames_free,
 	.ref = frames_ref,
 	.refs = frames_refs,

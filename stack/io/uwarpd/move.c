@@ -8,6 +8,8 @@
 #include "io/uwarpd/link.h"
 
 #define BURST_OCTETS (256u << 10) /* then what came is used up before more is taken */
+/* What the lane needs for a frame beside its payload. */
+#define PART_OCTETS (SEGMENTS_HEADERS + LANE_HEAD + LANE_LINE)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
@@ -163,6 +165,45 @@ static enum lane_result send_run(struct uwarpd_link *u, struct io_frame **v, uns
 	return LANE_OK;
 }
 
+static enum lane_result send_part(struct uwarpd_link *u, const struct io_frame *f, unsigned i,
+				  unsigned n)
+{
+	struct virtio_net_hdr vnet = { 0 };
+	struct uw_span payload = { 0 };
+	uint8_t head[SEGMENTS_HEADERS], *to;
+	uint32_t headers = segment_part(f, i, n, head, &vnet, &payload);
+	uint32_t len = headers + (uint32_t)payload.n;
+	struct lane_meta meta = { .gso_size = vnet.gso_size, .sum = true };
+	enum lane_result r = lane_room(&u->peer.lane.out, len, &to);
+
+	if (r != LANE_OK)
+		return r;
+	memcpy(to, head, headers);
+	memcpy(to + headers, payload.p, payload.n);
+	lane_put(&u->peer.lane.out, len, &meta);
+	u->l.stats.tx_chains += n > 1;
+	return LANE_OK;
+}
+
+/* A long segment of n pieces: as one frame, or as few as the uwarpd's limit of segments lets it be.
+ * All or nothing of it goes: what is left would be a loss. */
+static enum lane_result send_long(struct uwarpd_link *u, struct io_frame **v, unsigned n)
+{
+	const uint32_t len = (*v)->len, more = (n - 1) / SEGMENTS_MAX;
+	uint8_t *unused;
+	enum lane_result r = lane_room(&u->peer.lane.out, len + more * PART_OCTETS, &unused);
+
+	for (unsigned i = 0; i < n && r == LANE_OK; i += SEGMENTS_MAX)
+		r = send_part(u, *v, i, n - i < SEGMENTS_MAX ? n - i : SEGMENTS_MAX);
+	if (r != LANE_OK)
+		return r;
+	io_free_chain(*v);
+	u->l.stats.tx_merged += n;
+	u->l.stats.tx_frames += n;
+	u->l.stats.tx_bytes += len;
+	return LANE_OK;
+}
+
 /* The fence pairs with the one between the sleeper's store of an odd number and its look at the
  * lanes: either it sees our frames or we see that it sleeps. */
 static void ring(struct uwarpd_link *u)
@@ -181,10 +222,25 @@ static void ring(struct uwarpd_link *u)
 /* As a wire that nobody listens to. */
 static unsigned lose(struct uwarpd_link *u, struct io_frame **v, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		u->l.stats.tx_drops += segment_pieces(v[i]);
 		io_free_chain(v[i]);
-	u->l.stats.tx_drops += n;
+	}
 	return n;
+}
+
+/* The first of the n frames, and those that can be merged with it. *gone: how many went. */
+static enum lane_result send_some(struct uwarpd_link *u, struct io_frame **v, unsigned n,
+				  unsigned *gone)
+{
+	unsigned pieces = segment_pieces(*v), run;
+
+	*gone = 1;
+	if (pieces > 1)
+		return send_long(u, v, pieces);
+	run = u->l.flags & IO_TSO ? segments_run(v, n) : 1;
+	*gone = run;
+	return run > 1 ? send_run(u, v, run) : send_single(u, v);
 }
 
 unsigned uwarpd_tx(struct io_link *l, struct io_frame **v, unsigned n)
@@ -193,15 +249,14 @@ unsigned uwarpd_tx(struct io_link *l, struct io_frame **v, unsigned n)
 	unsigned sent = 0;
 
 	while (u->up && sent < n) {
-		unsigned run = l->flags & IO_TSO ? segments_run(v + sent, n - sent) : 1;
-		enum lane_result r =
-			run > 1 ? send_run(u, v + sent, run) : send_single(u, v + sent);
+		unsigned gone;
+		enum lane_result r = send_some(u, v + sent, n - sent, &gone);
 
 		if (r == LANE_FAULT)
 			session_fault(u);
 		if (r != LANE_OK)
 			break;
-		sent += run;
+		sent += gone;
 	}
 	if (!u->up)
 		return sent + lose(u, v + sent, n - sent);
