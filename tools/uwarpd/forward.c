@@ -21,8 +21,20 @@ enum { REST_FRAMES = 4096 };
 struct frame {
 	const uint8_t *head, *rest;
 	uint32_t head_len, rest_len;
+	bool waits; /* in the port, and head is only its begin */
 	struct lane_meta meta;
 };
+
+/* False: it is lost. */
+static bool fill(const struct server *s, const struct frame *f, uint8_t *to)
+{
+	if (f->waits)
+		return s->uplink->ops->fetch(s->uplink, to);
+	memcpy(to, f->head, f->head_len);
+	if (f->rest_len)
+		memcpy(to + f->head_len, f->rest, f->rest_len);
+	return true;
+}
 
 static void deliver(struct server *s, struct client *c, const struct frame *f)
 {
@@ -41,9 +53,8 @@ static void deliver(struct server *s, struct client *c, const struct frame *f)
 			c->drops.by[SWITCH_WHY_room]++;
 		return;
 	}
-	memcpy(to, f->head, f->head_len);
-	if (f->rest_len)
-		memcpy(to + f->head_len, f->rest, f->rest_len);
+	if (!fill(s, f, to))
+		return;
 	lane_put(&c->lane.out, len, &f->meta);
 	c->rx_frames++;
 	c->rx_octets += len;
@@ -117,10 +128,11 @@ static void look(const struct server *s, const struct client *c, const uint8_t *
 	out->r = switch_out(&s->table, c->id, &f);
 	if (out->r.headers)
 		head = out->r.headers;
-	out->f.head = out->head;
-	out->f.head_len = head;
-	out->f.rest = at + head;
-	out->f.rest_len = len - head;
+	out->f = (struct frame){ .head = out->head,
+				 .rest = at + head,
+				 .head_len = head,
+				 .rest_len = len - head,
+				 .meta = out->f.meta };
 }
 
 /* Nobody holds the port of the shared address that c sent to: refused at once. */
@@ -230,10 +242,25 @@ static void answer(struct server *s, const struct switch_frame *f)
 		s->answered++;
 }
 
+/* A frame that goes to several clients can be fetched only once. False: it is lost. */
+static bool bring(struct server *s, struct frame *f)
+{
+	if (f->waits && !s->uplink->ops->fetch(s->uplink, s->whole))
+		return false;
+	if (f->waits)
+		f->head = s->whole;
+	f->waits = false;
+	return true;
+}
+
 static void from_port(struct server *s, const struct uplink_in *in)
 {
-	const struct switch_frame f = { .head = in->octets, .head_len = in->len, .len = in->len };
-	const struct frame whole = { .head = in->octets, .head_len = in->len, .meta = in->meta };
+	const struct switch_frame f = { .head = in->octets,
+					.head_len = in->waits ? SWITCH_HEAD_MAX : in->len,
+					.len = in->len };
+	struct frame whole = {
+		.head = in->octets, .head_len = in->len, .waits = in->waits, .meta = in->meta
+	};
 	struct switch_result r = switch_in(&s->table, &f);
 
 	s->rx_frames++;
@@ -242,10 +269,12 @@ static void from_port(struct server *s, const struct uplink_in *in)
 		deliver(s, s->client[r.client], &whole);
 		break;
 	case SWITCH_TO_ALL:
-		deliver_all(s, &whole);
+		if (bring(s, &whole))
+			deliver_all(s, &whole);
 		break;
 	case SWITCH_TO_CM:
-		deliver_cm(s, NULL, &whole);
+		if (bring(s, &whole))
+			deliver_cm(s, NULL, &whole);
 		break;
 	case SWITCH_ANSWER:
 		answer(s, &f);
@@ -274,7 +303,7 @@ static unsigned all_clients(struct server *s)
 	return done;
 }
 
-/* A look that finds nothing is a system call, which a frame that came alone does not wait for. */
+/* A look may be a system call, which a frame that came alone does not wait for. */
 static void learn(struct server *s, unsigned in)
 {
 	if (in < s->take)

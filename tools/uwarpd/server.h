@@ -88,6 +88,7 @@ struct server {
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */
 	uint64_t rx_frames, answered;
+	uint8_t whole[LANE_FRAME_MAX]; /* a frame that waited in the port */
 };
 
 /* server.c. False: one line on stderr says why. */

@@ -50,9 +50,9 @@ void status_tell(const struct server *s, int fd)
 	snprintf(line, LINE,
 		 "uwarpd %s on %s: joined %" PRIu64 " refused %" PRIu64 " ended %" PRIu64
 		 " faults %" PRIu64 " received %" PRIu64 " answered %" PRIu64 " lost %" PRIu64
-		 "; dropped:",
+		 " missed %" PRIu64 "; dropped:",
 		 addresses, s->o.link, s->joined, s->refused, s->ended, s->faults, s->rx_frames,
-		 s->answered, s->uplink->lost);
+		 s->answered, s->uplink->lost, s->uplink->missed);
 	add_drops(line, &s->drops);
 	tell(fd, line);
 	for (unsigned i = 0; i < s->n; i++) {

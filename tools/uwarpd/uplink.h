@@ -23,7 +23,8 @@ struct uplink_out {
 
 struct uplink_in {
 	const uint8_t *octets; /* valid until the next receive */
-	uint32_t len;
+	uint32_t len;	       /* of the whole frame */
+	bool waits; /* only its first SWITCH_HEAD_MAX octets are there, and fetch brings all */
 	struct lane_meta meta;
 };
 
@@ -32,6 +33,9 @@ struct uplink_ops {
 	bool (*send)(struct uplink *p, const struct uplink_out *f);
 	/* False: there is no frame. */
 	bool (*receive)(struct uplink *p, struct uplink_in *f);
+	/* Once, before the next receive, of a frame that waits: write all of it to `to`. False: it
+	 * is lost. NULL: no frame ever waits. */
+	bool (*fetch)(struct uplink *p, uint8_t *to);
 	/* May clients have this port (network order) of the addresses of this version? NULL: yes.
 	 */
 	enum switch_msg_why (*claim)(struct uplink *p, uint16_t port, enum io_versions v);
@@ -57,6 +61,7 @@ struct uplink {
 	bool needs_admin; /* claims need CAP_NET_ADMIN */
 	int fd;		  /* to wait on for frames; -1: there is none */
 	uint64_t lost;	  /* frames that it refused to send */
+	uint64_t missed;  /* frames that came, and for which it had no room */
 };
 
 /* With an IPv4 address of its own: the link-local one that ends in it, and those of the options. */

@@ -2,6 +2,7 @@
 /* A kernel interface through a packet socket, merged frames both ways (doc/adr/0024). */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,11 @@
 #include "io/packet/held_ports.h"
 #include "io/packet/ingress.h"
 #include "io/packet/interface.h"
+#include "io/packet/rx_ring.h"
 #include "uplink.h"
 
 #define VNET	    sizeof(struct virtio_net_hdr)
+#define SLOTS	    4096u /* 2 KiB each: as many as the packet link has */
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define TCP_SUM	    16u
@@ -37,7 +40,9 @@ struct packet_uplink {
 	/* Keep the kernel from answering packets of RoCEv2. */
 	int deaf_udp[1 + IO_IP6_MAX];
 	unsigned n_deaf;
-	uint8_t in[VNET + LANE_FRAME_MAX + 1];
+	struct rx_ring ring;
+	bool gives, waits; /* the ring's first slot is used up; its frame lies in the queue */
+	uint32_t len;	   /* of that frame */
 };
 
 static struct packet_uplink *packet_uplink_of(struct uplink *p)
@@ -84,19 +89,85 @@ static bool packet_send(struct uplink *p, const struct uplink_out *f)
 	return true;
 }
 
-static bool packet_receive(struct uplink *p, struct uplink_in *f)
+/* The frame that waits in the queue, to `to`; NULL: away with it. Returns what recvmsg does. */
+static ssize_t take_queued(struct packet_uplink *p, uint8_t *to)
+{
+	struct virtio_net_hdr vnet;
+	struct iovec part[] = { { &vnet, VNET }, { to, p->len } };
+	struct msghdr h = { .msg_iov = part, .msg_iovlen = to ? 2 : 1 };
+	ssize_t got = recvmsg(p->p.fd, &h, MSG_DONTWAIT);
+
+	/* the socket tells an error of its own (ENETDOWN) once, and the frame is there */
+	if (got < 0 && errno != EAGAIN)
+		got = recvmsg(p->p.fd, &h, MSG_DONTWAIT);
+	p->waits = false;
+	return got;
+}
+
+static bool packet_fetch(struct uplink *p, uint8_t *to)
+{
+	struct packet_uplink *pp = packet_uplink_of(p);
+	bool whole = take_queued(pp, to) == (ssize_t)VNET + pp->len;
+
+	p->missed += !whole;
+	return whole;
+}
+
+/* The slot that was looked at last. */
+static void give_back(struct packet_uplink *p)
+{
+	if (p->waits)
+		take_queued(p, NULL);
+	if (p->gives)
+		rx_ring_give_back(&p->ring, 1);
+	p->gives = false;
+}
+
+/* Frames for which the kernel had no slot. */
+static void count_gap(struct uplink *p)
+{
+	struct tpacket_stats st;
+	socklen_t n = sizeof(st);
+
+	if (!getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &st, &n))
+		p->missed += st.tp_drops;
+}
+
+/* False: it is lost. */
+static bool look_at(struct packet_uplink *p, const struct rx_slot *s, struct uplink_in *f)
 {
 	const uint8_t good = VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID;
-	struct packet_uplink *pp = packet_uplink_of(p);
 	struct virtio_net_hdr vnet;
-	ssize_t got = recv(p->fd, pp->in, sizeof(pp->in), MSG_DONTWAIT);
 
-	if (got <= (ssize_t)VNET)
+	if (s->gap)
+		count_gap(&p->p);
+	p->gives = true;
+	p->waits = s->queued;
+	p->len = s->len;
+	if (s->lost || s->len > LANE_FRAME_MAX) {
+		p->p.missed++;
 		return false;
-	memcpy(&vnet, pp->in, VNET);
-	f->octets = pp->in + VNET;
-	f->len = (uint32_t)got - (uint32_t)VNET;
-	f->meta = (struct lane_meta){ .sum = vnet.flags & good };
+	}
+	memcpy(&vnet, s->frame - VNET, VNET);
+	*f = (struct uplink_in){ .octets = s->frame,
+				 .len = s->len,
+				 .waits = s->queued,
+				 .meta = { .sum = vnet.flags & good } };
+	return true;
+}
+
+/* Short frames lie in the ring, which costs no system call, and longer ones in the queue, from
+ * which they go to their client's lane at once. */
+static bool packet_receive(struct uplink *p, struct uplink_in *f)
+{
+	struct packet_uplink *pp = packet_uplink_of(p);
+	struct rx_slot s;
+
+	do {
+		give_back(pp);
+		if (!rx_ring_look(&pp->ring, 0, &s))
+			return false;
+	} while (!look_at(pp, &s, f));
 	return true;
 }
 
@@ -228,6 +299,7 @@ static void packet_close(struct uplink *p)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);
 
+	rx_ring_close(&pp->ring);
 	if (p->fd >= 0)
 		close(p->fd);
 	ingress_close(&pp->ingress);
@@ -243,6 +315,7 @@ static void packet_close(struct uplink *p)
 static const struct uplink_ops ops = {
 	.send = packet_send,
 	.receive = packet_receive,
+	.fetch = packet_fetch,
 	.claim = packet_claim,
 	.release = packet_release,
 	.claim_packets = packet_claim_packets,
@@ -345,6 +418,11 @@ static bool open_socket(struct packet_uplink *p)
 {
 	if ((!p->p.own && !hold_ports(p)) || interface_socket(&p->interface, &p->p.fd))
 		return false;
+	if (!rx_ring_open(&p->ring, p->p.fd, SLOTS)) {
+		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,
+		       strerror(errno));
+		return false;
+	}
 	attach_filter(p);
 	join_groups(p);
 	return !interface_bind(&p->interface, p->p.fd);

@@ -32,8 +32,24 @@ static bool port_receive(struct uplink *p, struct uplink_in *f)
 	if (b->taken == b->n_coming)
 		return false;
 	*f = (struct uplink_in){ .octets = b->coming[b->taken].h, .len = b->coming[b->taken].len };
+	if (b->waits) {
+		memcpy(b->begin, f->octets, sizeof(b->begin));
+		f->octets = b->begin;
+		f->waits = true;
+	}
 	b->taken++;
 	return true;
+}
+
+static bool port_fetch(struct uplink *p, uint8_t *to)
+{
+	struct bed_port *b = port_of(p);
+	const struct octets *f = &b->coming[b->taken - 1];
+
+	b->fetched++;
+	if (!b->loses)
+		memcpy(to, f->h, f->len);
+	return !b->loses;
 }
 
 static enum switch_msg_why port_claim(struct uplink *p, uint16_t port, enum io_versions v)
@@ -50,9 +66,11 @@ static void port_release(struct uplink *p, uint16_t port, enum io_versions v)
 	port_of(p)->released++;
 }
 
-static const struct uplink_ops ops = {
-	.send = port_send, .receive = port_receive, .claim = port_claim, .release = port_release
-};
+static const struct uplink_ops ops = { .send = port_send,
+				       .receive = port_receive,
+				       .fetch = port_fetch,
+				       .claim = port_claim,
+				       .release = port_release };
 
 static void join(struct bed *b, uint16_t id)
 {

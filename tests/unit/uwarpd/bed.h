@@ -14,7 +14,10 @@ struct bed_port {
 	struct octets sent[BED_FRAMES], coming[BED_FRAMES];
 	unsigned n_sent, n_coming, taken; /* coming[taken] is next */
 	unsigned looks;			  /* calls of receive */
-	uint16_t refuses;		  /* a port (host order) that others have */
+	bool waits, loses;		  /* what comes waits in the port, and is lost there */
+	uint8_t begin[SWITCH_HEAD_MAX];	  /* ... but for this */
+	unsigned fetched;
+	uint16_t refuses; /* a port (host order) that others have */
 	unsigned claimed, released;
 	enum io_versions version; /* that was claimed last */
 };

@@ -53,6 +53,15 @@ static void a_forged_segment_is_counted(void **state)
 	assert_int_equal(b->c[ALICE].drops.by[SWITCH_WHY_source_port], 1);
 }
 
+/* What the next call finds there is not zero by chance. */
+__attribute__((noinline)) static void fill_the_stack(void)
+{
+	volatile uint8_t octets[4096];
+
+	for (unsigned i = 0; i < sizeof(octets); i++)
+		octets[i] = 0xff;
+}
+
 static void a_segment_goes_from_client_to_client(void **state)
 {
 	struct bed *b = *state;
@@ -60,12 +69,14 @@ static void a_segment_goes_from_client_to_client(void **state)
 
 	atomic_store(&b->bell[BOB][0], IO_ASLEEP);
 	bed_put(b, ALICE, &f);
+	fill_the_stack();
 	forward_round(&b->s);
 	assert_true(bed_take(b, BOB, &got));
 	assert_int_equal(got.len, f.len);
 	assert_memory_equal(got.h, f.h, f.len);
 	assert_true(atomic_load(&b->bell[BOB][0]) >= IO_RUNG);
 	assert_int_equal(b->port.n_sent, 0);
+	assert_int_equal(b->port.fetched, 0);
 	assert_false(bed_take(b, ALICE, &got));
 }
 
@@ -218,6 +229,55 @@ static void many_frames_are_taken_at_once(void **state)
 	assert_int_equal(forward_round(&b->s), 1); /* begins anew */
 }
 
+/* What nobody gets is left in the port, which throws it away. */
+static void a_frame_that_waits_is_fetched_once(void **state)
+{
+	struct bed *b = *state;
+	struct octets *f = b->port.coming, got;
+
+	b->port.waits = true;
+	f[0] = segment(false, OUTSIDE, ALICES, 1000);
+	memset(f[0].h + 54, 0x5a, 1000);
+	f[1] = segment(false, OUTSIDE, NOBODYS, 1000);
+	f[2] = arp(false, 2);
+	f[2].len = 1000;
+	f[2].h[999] = 7;
+	b->port.n_coming = 3;
+	for (unsigned i = 0; i < 3; i++)
+		forward_round(&b->s);
+	assert_int_equal(b->port.fetched, 2);
+	assert_int_equal(b->s.drops.by[SWITCH_WHY_no_holder], 1);
+	assert_true(bed_take(b, ALICE, &got));
+	assert_int_equal(got.len, f[0].len);
+	assert_memory_equal(got.h, f[0].h, f[0].len);
+	for (unsigned id = ALICE; id <= BOB; id++) {
+		assert_true(bed_take(b, id, &got));
+		assert_memory_equal(got.h, f[2].h, f[2].len);
+		assert_false(bed_take(b, id, &got));
+	}
+}
+
+static void a_frame_that_is_lost_in_the_port_is_nobodys(void **state)
+{
+	struct bed *b = *state;
+	struct octets got;
+
+	b->port.waits = b->port.loses = true;
+	b->port.coming[0] = segment(false, OUTSIDE, ALICES, 1000);
+	b->port.coming[1] = arp(false, 2);
+	b->port.n_coming = 2;
+	for (unsigned i = 0; i < 3; i++)
+		forward_round(&b->s);
+	assert_int_equal(b->port.fetched, 2);
+	assert_false(bed_take(b, ALICE, &got));
+	assert_int_equal(b->c[ALICE].rx_frames, 0);
+	b->port.loses = false;
+	b->port.taken = 0;
+	forward_round(&b->s);
+	assert_true(bed_take(b, ALICE, &got));
+	assert_int_equal(got.len, 1054);
+}
+
 static void a_full_lane_loses_its_owners_frames(void **state)
 {
 	struct bed *b = *state;
@@ -290,6 +350,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(what_comes_over_ip6_is_its_holders_alone, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_frame_that_comes_alone_is_one_look, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(many_frames_are_taken_at_once, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_frame_that_waits_is_fetched_once, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_frame_that_is_lost_in_the_port_is_nobodys, bed_up,
+					bed_down),
 	cmocka_unit_test_setup_teardown(a_full_lane_loses_its_owners_frames, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(nonsense_ends_its_client_alone, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_rate_is_kept, bed_up, bed_down),
