@@ -21,7 +21,7 @@
 #define HELLO_US	  2000000u
 #define SILENT_MAX	  32u /* connections of a user that have not said HELLO */
 #define MESSAGES_PER_TICK 256u
-#define CONTROL_ROUNDS	  32u	  /* connections are looked at once in so many busy rounds */
+#define LOOK_US		  100u	  /* connections are looked at no more often while frames come */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
 #define KEEP_US		  20u	  /* ... without giving way, if all clients sleep */
 #define LONG_YIELD_US	  300u	  /* somebody else needs the core: sleep at once */
@@ -228,13 +228,15 @@ void server_run(struct server *s, const volatile bool *ended)
 		unsigned frames = forward_round(s);
 
 		s->now_us = clock_us();
-		if (++s->rounds % CONTROL_ROUNDS == 0) {
+		s->rounds++;
+		if (s->now_us - s->looked_us >= LOOK_US) {
+			s->looked_us = s->now_us;
 			say_cpu(s);
 			look_around(s);
 		}
 		if (frames || !idle_since)
 			idle_since = s->now_us;
-		if (!frames && s->now_us - idle_since <= KEEP_US && forward_all_asleep(s))
+		if (s->now_us - idle_since <= KEEP_US && forward_all_asleep(s))
 			continue;
 		if (s->now_us - idle_since <= SPIN_US && give_way(s))
 			continue;
