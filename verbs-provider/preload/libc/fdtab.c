@@ -230,7 +230,7 @@ struct fd_obj *fdtab_forget(int fd)
 static bool is_wfd(const struct fd_obj *o)
 {
 	return o->wfd >= 0 && is_file_of(o, o->wfd) &&
-	       (raw_fcntl(o->wfd, F_GETFL, 0) & O_ACCMODE) == O_WRONLY;
+	       (raw_fcntl(o->wfd, F_GETFL, 0) & O_ACCMODE) != O_RDONLY;
 }
 
 static void drop_wfd(struct fd_obj *o)
@@ -285,28 +285,49 @@ static int move_up(int fd)
 	return high >= 0 ? high : fd;
 }
 
+/* An end of our own of the pipe that fd is an end of. It reads, too: what is written to it always
+ * finds a reader, while none would be a SIGPIPE. -1: there is no /proc. */
+static int open_end(int fd)
+{
+	char path[32];
+	int end;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	end = raw_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return end >= 0 ? move_up(end) : -1;
+}
+
 int fd_obj_pipe(struct fd_obj *o)
 {
 	int end[2];
 
 	if (syscall(SYS_pipe2, end, O_CLOEXEC))
 		return -errno;
-	raw_fcntl(end[1], F_SETFL, O_NONBLOCK);
-	o->wfd = move_up(end[1]);
+	o->wfd = open_end(end[0]);
+	o->wfd_reads = o->wfd >= 0;
+	if (o->wfd_reads) {
+		raw_close(end[1]);
+	} else {
+		raw_fcntl(end[1], F_SETFL, O_NONBLOCK);
+		o->wfd = move_up(end[1]);
+	}
 	return end[0];
 }
 
 /* The program may have closed our end: it does not know whose that was. */
 static void regain_wfd(struct fd_obj *o)
 {
-	char path[32];
-
 	if (is_wfd(o))
 		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", o->fd);
-	o->wfd = raw_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (o->wfd >= 0)
-		o->wfd = move_up(o->wfd);
+	o->wfd = open_end(o->fd);
+	o->wfd_reads = o->wfd >= 0;
+}
+
+static ssize_t write_end(const struct fd_obj *o, const void *buf, size_t len)
+{
+	ssize_t n = syscall(SYS_write, o->wfd, buf, len);
+
+	return n < 0 ? -errno : n;
 }
 
 static ssize_t pipe_write(struct fd_obj *o, const void *buf, size_t len)
@@ -315,18 +336,24 @@ static ssize_t pipe_write(struct fd_obj *o, const void *buf, size_t len)
 
 	if (o->wfd < 0 || !is_file_of(o, o->wfd))
 		regain_wfd(o);
-	n = syscall(SYS_write, o->wfd, buf, len);
-	if (n < 0 && errno == EBADF) { /* it is, but not to be written */
+	n = write_end(o, buf, len);
+	if (n == -EBADF) { /* it is, but not to be written */
 		regain_wfd(o);
-		n = syscall(SYS_write, o->wfd, buf, len);
+		n = write_end(o, buf, len);
 	}
-	return n < 0 ? -errno : n;
+	return n;
+}
+
+/* Has the program its end of the pipe, under the number that it had? */
+static bool is_programs(const struct fd_obj *o)
+{
+	return o->fd >= 0 && mark_matches(o, o->fd);
 }
 
 void fd_obj_revive(struct fd_obj *o)
 {
 	fdtab_lock();
-	if (o->fd >= 0 && mark_matches(o, o->fd))
+	if (is_programs(o))
 		regain_wfd(o);
 	fdtab_unlock();
 }
@@ -352,20 +379,32 @@ static ssize_t pipe_read(struct fd_obj *o, void *buf, size_t len)
 	return n;
 }
 
+/* The program's end is compared where ours does not do: only with ours is a closed one harmless,
+ * and a pipe that nobody empties would keep what is sent. */
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
 	ssize_t n = -EBADF;
 
-	if (o->fd >= 0 && mark_matches(o, o->fd))
-		n = pipe_write(o, buf, len);
+	if (o->nfds && o->wfd_reads && is_file_of(o, o->wfd))
+		n = write_end(o, buf, len);
+	if (n < 0)
+		n = is_programs(o) ? pipe_write(o, buf, len) : -EBADF;
 	/* release: who has seen the count finds the record */
 	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
 	return n;
 }
 
+/* What was sent before the program's end was closed unseen can be taken out of ours. */
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
-	return o->fd >= 0 && mark_matches(o, o->fd) ? pipe_read(o, buf, len) : -EBADF;
+	ssize_t n;
+
+	if (is_programs(o))
+		return pipe_read(o, buf, len);
+	if (!o->wfd_reads || !is_wfd(o))
+		return -EBADF;
+	n = syscall(SYS_read, o->wfd, buf, len);
+	return n < 0 ? -errno : n;
 }
 
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len)

@@ -55,10 +55,11 @@ struct fd_obj {
 	/* the program set O_NONBLOCK, by fcntl() or ioctl() of libc */
 	atomic_bool nonblock;
 	/* all fields below: under fdtab_lock() */
-	unsigned nfds; /* number of descriptors in the table for this object */
-	int fd;	       /* one of these descriptors, -1: none */
-	int wfd;       /* the end of the pipe that only this library uses; -1: no pipe */
-	int fork_fd;   /* the new pipe while a forked child makes one, else -1 */
+	unsigned nfds;	/* number of descriptors in the table for this object */
+	int fd;		/* one of these descriptors, -1: none */
+	int wfd;	/* the end of the pipe that only this library uses; -1: no pipe */
+	bool wfd_reads; /* it was opened for reading, too */
+	int fork_fd;	/* the new pipe while a forked child makes one, else -1 */
 	/* device number that fstat() must return, as ino; both ends of a pipe have the same */
 	dev_t dev;
 	ino_t ino;
@@ -123,12 +124,12 @@ int fd_obj_pipe(struct fd_obj *o);
  * again. */
 void fd_obj_revive(struct fd_obj *o);
 
-/* As fdtab_get(), but does not compare the open file. For callers that only call fd_obj_send(),
- * which compares, or to which it does not matter. */
+/* As fdtab_get(), but does not compare the open file. For callers that only call fd_obj_send() or
+ * fd_obj_recv(), which compare, or to which it does not matter. */
 struct fd_obj *fdtab_get_unchecked(int fd);
 
 /* Write to, or read from, the pipe of o. Never blocks. Returns the number of octets or a negative
- * errno. */
+ * errno. Where the program has closed its end unseen, a write may succeed; a read takes it out. */
 ssize_t fd_obj_send(struct fd_obj *o, const void *buf, size_t len);
 ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len);
 /* Combine several of these calls into one atomic step: take the lock, and use the _locked

@@ -240,7 +240,7 @@ static int drop_locked(struct channel *c, uint64_t handle)
 
 int channel_drop(int fd, uint64_t handle)
 {
-	struct channel *c = channel_get(fdtab_get(fd));
+	struct channel *c = channel_get(fdtab_get_unchecked(fd));
 	int n;
 
 	if (!c)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/mman.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -345,17 +346,68 @@ static void our_end_is_taken_away(void **state)
 	close(c);
 }
 
+static int free_number(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+/* There is no descriptor left for an end that reads as well: the program's end is looked at instead
+ * before anything is written. */
+static void an_end_that_only_writes(void **state)
+{
+	int fd = node(), c = -1, first = free_number(), hole = dup(0);
+	struct rlimit all, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = all;
+	few.rlim_cur = (rlim_t)free_number() + 1;
+	assert_true(hole == first && free_number() > hole);
+	close(hole);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(create(fd, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, 1, 16, &c), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	assert_int_equal(post(c, 7), 0);
+	assert_int_equal(next(c), 7);
+	assert_int_equal(syscall(SYS_close, c), 0);
+	assert_int_equal(post(c, 1), -EBADF); /* and no SIGPIPE */
+	assert_int_equal(host()->channel_drop(c, 1), 0);
+	close(fd);
+}
+
+/* What nobody takes out is not kept for ever, nor a helper at work with it. */
+static void closed_unseen_and_full(void **state)
+{
+	int c = new_channel(), rc = 0;
+
+	(void)state;
+	assert_int_equal(syscall(SYS_close, c), 0);
+	for (int i = 0; i < 70000 && !rc; i++)
+		rc = post(c, 1);
+	assert_int_equal(rc, -EBADF);
+}
+
 /* A channel that closefrom() took: nothing reaches the file with its number. */
 static void channel_number_reused(void **state)
 {
 	int c = new_channel(), pair[2];
+	char text[8];
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
 	assert_int_equal(syscall(SYS_close, c), 0);
+	assert_int_equal(post(c, 1), 0); /* and no SIGPIPE */
 	assert_int_equal(syscall(SYS_dup, pair[0]), c);
-	assert_int_equal(post(c, 1), -EBADF);
+	assert_int_equal(post(c, 1), 0);
+	assert_int_equal(post(c, 2), 0);
 	assert_false(readable(pair[1]));
+	assert_int_equal(host()->channel_drop(c, 1), 2); /* a CQ's end waits for no such event */
+	assert_int_equal(send(pair[1], "text", 4, 0), 4);
+	assert_true(readable(c));
+	assert_int_equal(read(c, text, sizeof(text)), 4); /* the file's own */
 	close(c);
 	close(pair[0]);
 	close(pair[1]);
@@ -405,6 +457,8 @@ int main(void)
 		cmocka_unit_test(a_channel_is_never_writable),
 		cmocka_unit_test(our_end_is_taken_away),
 		cmocka_unit_test(channel_number_reused),
+		cmocka_unit_test(an_end_that_only_writes),
+		cmocka_unit_test(closed_unseen_and_full),
 		cmocka_unit_test(the_engine),
 		cmocka_unit_test(a_gid_is_final),
 	};
