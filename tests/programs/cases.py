@@ -293,7 +293,8 @@ MCKEY = [mckey("-C 20 -S 500")]
 MCKEY6 = [mckey6("{server6}", "{client6}")]
 DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
 # Datagrams are the first stack's; the second hands over what comes to it.
-STACKS_DGRAM = [on_stacks(udaddy("{server}", "-c 10 -C 100 -S 1000"), UWARP_IDENTITY="roce"), on_stacks(mckey("-C 20 -S 500"))]
+# All datagrams at once, and no more than a packet socket's ring holds (512): the RX thread may nap for 1 ms meanwhile.
+STACKS_DGRAM = [on_stacks(udaddy("{server}", "-c 10 -C 40 -S 1000"), UWARP_IDENTITY="roce"), on_stacks(mckey("-C 20 -S 500"))]
 STACKS_PINGPONG = [cmless.OnStacks("ibv_ud_pingpong", "-g 0 -c"), cmless.OnStacks("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce")]
 DGRAM_CM_MORE = [udaddy("{server}", "-c 1 -C 1 -S 1"), udaddy("{server}", "-c 10 -C 10 -S 1024 -t 40"), udaddy("{server6}", "-c 3 -C 30 -S 500", " -b ::")]
 # IPv6 through a uwarpd (doc/adr/0058).
