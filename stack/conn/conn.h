@@ -198,8 +198,9 @@ void conn_timers(struct stack *s, uint64_t now_us);
 
 /* Print why a connection could not be made. The same line is not repeated. */
 void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why);
-/* The same where start-up timed out and the peer's TCP has not acknowledged our start-up frame. */
-void conn_log_unacknowledged(const struct uw_ip *to, uint16_t port);
+/* The same for a start-up that timed out (UW_E_MPA_TIMEOUT). acknowledged: the peer's TCP has
+ * acknowledged our start-up frame. */
+void conn_log_unanswered(const struct uw_ip *to, uint16_t port, bool acknowledged);
 /* Print, once, that a program asked for a local address that no link has. */
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked);
 /* Print, once, that neither side may send first (RFC 5044 §7.1.2). */

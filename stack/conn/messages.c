@@ -27,8 +27,7 @@ const char *conn_advice(uw_status why)
 	case UW_E_TIMEOUT:
 		return "no answer: check the address, the link and the peer";
 	case UW_E_MPA_TIMEOUT:
-		return "it accepts TCP and has our MPA Request but does not answer: is it an iWARP "
-		       "listener, and does its program accept?";
+		return "it accepts TCP but does not answer in MPA: is it an iWARP listener?";
 	case UW_E_MPA_FRAME:
 	case UW_E_MPA_INITIATOR:
 	case UW_E_MPA_REVISION:
@@ -57,12 +56,16 @@ void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why)
 	say_failed(to, port, (uint16_t)why, conn_advice(why));
 }
 
-void conn_log_unacknowledged(const struct uw_ip *to, uint16_t port)
+void conn_log_unanswered(const struct uw_ip *to, uint16_t port, bool acknowledged)
 {
-	say_failed(
-		to, port, (uint16_t)~UW_E_MPA_TIMEOUT,
-		"it accepted TCP, and then acknowledged nothing of what was sent: is its process "
-		"stopped, or the way to it broken?");
+	const char *text =
+		acknowledged
+			? "it accepts TCP and has our MPA Request but does not answer: is it an "
+			  "iWARP listener, and does its program accept?"
+			: "it accepted TCP, and then acknowledged nothing of what was sent: is its "
+			  "process stopped, or the way to it broken?";
+
+	say_failed(to, port, (uint16_t)(acknowledged ? UW_E_MPA_TIMEOUT : ~UW_E_MPA_TIMEOUT), text);
 }
 
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked)

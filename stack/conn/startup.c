@@ -26,28 +26,26 @@ static enum uw_cm_event_type failure_event(uw_status why)
 	}
 }
 
-static void say_failed(const struct conn *c, uw_status why, bool acknowledged)
+/* Before the connection is ended: TCP knows whether our start-up frame was acknowledged, if the
+ * transport tells (llp_ops.in_flight). */
+static void log_failed(const struct conn *c, uw_status why)
 {
-	if (why == UW_E_MPA_TIMEOUT && !acknowledged)
-		conn_log_unacknowledged(&c->remote, c->rport);
+	const struct llp_ops *llp = c->stack->llp;
+
+	if (why == UW_E_MPA_TIMEOUT && c->llp && llp->in_flight)
+		conn_log_unanswered(&c->remote, c->rport, !llp->in_flight(c->llp));
 	else if (why != UW_E_REJECTED)
 		conn_log_failed(&c->remote, c->rport, why);
 }
 
-static bool is_acknowledged(const struct conn *c)
-{
-	const struct llp_ops *llp = c->stack->llp;
-
-	return !c->llp || !llp->in_flight || !llp->in_flight(c->llp);
-}
-
 void conn_startup_failed(struct conn *c, uw_status why)
 {
-	bool acknowledged = is_acknowledged(c);
 	struct llp_conn *llp = c->llp;
 	bool had_request = c->state == CONN_REQUESTED;
 
 	c->stack->sched.stats.cm_failed++;
+	if (c->role == CONN_INITIATOR && !c->cm_less)
+		log_failed(c, why);
 	/* RFC 5044 §8: an invalid start-up frame closes TCP at once; a rejection is no error. */
 	if (llp && why != UW_E_REJECTED) {
 		c->llp = NULL;
@@ -60,8 +58,6 @@ void conn_startup_failed(struct conn *c, uw_status why)
 			conn_free(c);
 		return;
 	}
-	if (!c->cm_less)
-		say_failed(c, why, acknowledged);
 	conn_event(c, failure_event(why), why);
 }
 
