@@ -129,6 +129,8 @@ bool stack_pending(struct stack *s, bool links)
 {
 	if (s->llp->pending && s->llp->pending())
 		return true;
+	if (links && s->llp->acks_left && s->llp->acks_left())
+		return true;
 	for (unsigned i = 0; links && i < s->n_links; i++) {
 		if (s->links[i]->ops->pending(s->links[i]))
 			return true;

@@ -107,11 +107,11 @@ static void send_waiting(struct stack *s)
 	}
 }
 
-void stack_transmit(struct stack *s)
+void stack_transmit(struct stack *s, bool leave_acks)
 {
 	send_waiting(s);
 	if (s->dgram_first)
 		dgram_send_waiting(s);
-	s->llp->acks();
+	s->llp->acks(leave_acks);
 	s->llp->flush_links();
 }

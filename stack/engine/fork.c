@@ -19,6 +19,11 @@ static void nothing(void)
 {
 }
 
+static void no_acks(bool leave)
+{
+	(void)leave;
+}
+
 static unsigned none(void)
 {
 	return 0;
@@ -31,7 +36,7 @@ static uint64_t never(void)
 
 static const struct llp_ops no_llp = {
 	.flush_links = nothing_queued,
-	.acks = nothing,
+	.acks = no_acks,
 	.timers = nothing,
 	.poll = none,
 	.lingering = none,

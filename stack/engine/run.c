@@ -18,17 +18,24 @@ static bool merges(const struct stack *s)
 	return s->n_links && s->links[0]->flags & IO_TSO;
 }
 
+/* An ACK waits for the program's answer if the program now gets something to answer, or if nothing
+ * came since it did. */
+static bool may_answer(const struct stack *s, uint64_t completed, unsigned frames)
+{
+	return !frames || s->sched.stats.qp_completed != completed;
+}
+
 /* Where frames come and go merged, their segments count: sched judges by it how steadily a program
  * drives the stack, and few large frames looked like a program that seldom does. */
-static unsigned run(void *arg)
+static unsigned run(void *arg, bool comes_back)
 {
 	struct stack *s = arg;
-	uint64_t before = segments(s);
+	uint64_t before = segments(s), completed = s->sched.stats.qp_completed;
 	unsigned frames = stack_receive(s);
 
 	stack_complete_acked(s);
 	verbs_run(verbs_of(s), s);
-	stack_transmit(s);
+	stack_transmit(s, comes_back && may_answer(s, completed, frames));
 	return merges(s) ? frames + (unsigned)(segments(s) - before) : frames;
 }
 
@@ -123,9 +130,10 @@ const struct sched_ops engine_sched_ops_link_sleeps = {
 
 /* ---- a forked child's --------------------------------------------------------------------- */
 
-static unsigned no_run(void *arg)
+static unsigned no_run(void *arg, bool comes_back)
 {
 	(void)arg;
+	(void)comes_back;
 	return 0;
 }
 

@@ -143,8 +143,11 @@ struct llp_ops {
 	/* Any thread, no lock needed: end sleep(). NULL together with sleep. */
 	void (*rouse)(void);
 	/* Send the ACKs that are due. Called after a burst of input and after the output that the
-	 * burst caused. */
-	void (*acks)(void);
+	 * burst caused. leave: the program hears of what came, or nothing came, and calls again
+	 * soon: an ACK that its answer may carry may be left for one of the next calls. */
+	void (*acks)(bool leave);
+	/* Was an ACK left that nothing has carried since? NULL: none ever is. */
+	bool (*acks_left)(void);
 	/* Hand queued frames to the links. True: some frames stay queued. */
 	bool (*flush_links)(void);
 	/* Run the timers that are due. */

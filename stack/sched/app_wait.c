@@ -49,7 +49,8 @@ static unsigned run_if_free(struct sched *s)
 
 	if (!sched_trylock(s))
 		return 0;
-	frames = sched_run(s);
+	sched_run_timers(s);
+	frames = s->ops->run(s->stack, sched_app_comes_back(s));
 	s->stats.drive_wait++;
 	sched_unlock(s);
 	count_wait(s);

@@ -27,7 +27,13 @@ void sched_run_timers(struct sched *s)
 unsigned sched_run(struct sched *s)
 {
 	sched_run_timers(s);
-	return s->ops->run(s->stack);
+	return s->ops->run(s->stack, false);
+}
+
+bool sched_app_comes_back(const struct sched *s)
+{
+	return atomic_load_explicit(&s->app_drives, memory_order_relaxed) ||
+	       atomic_load_explicit(&s->waiter, memory_order_relaxed) == SCHED_AWAY;
 }
 
 bool sched_pending(struct sched *s)

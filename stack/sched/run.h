@@ -29,4 +29,8 @@ void sched_hand_over(struct sched *s);
  * link's descriptors, and is rung instead. */
 bool sched_say_asleep(struct sched *s);
 
+/* A thread of the program runs the stack: does the RX thread watch it, and run the stack should it
+ * not come back? */
+bool sched_app_comes_back(const struct sched *s);
+
 #endif

@@ -30,8 +30,9 @@ struct sched;
  * unless their comment says otherwise. */
 struct sched_ops {
 	/* Take in frames, send waiting octets, send ACKs, hand frames to the links. Returns the
-	 * number of frames taken in. */
-	unsigned (*run)(void *stack);
+	 * number of frames taken in. comes_back: a thread of the program runs it, which calls again
+	 * soon; should it not, the RX thread does within 2 * WATCH_US. */
+	unsigned (*run)(void *stack, bool comes_back);
 	/* Hand queued frames to the links. */
 	void (*flush)(void *stack);
 	/* Run the timers that are due. */

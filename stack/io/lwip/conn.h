@@ -48,6 +48,8 @@ struct llp_conn {
 	bool ack_due;		   /* on edge.acks */
 	bool prompt;		   /* the peer waits for our ACK: none may wait for a timer */
 	uint8_t acks_postponed;	   /* how often, since the last one (rx.c) */
+	uint8_t ack_left;	   /* rounds that its ACK was left for an answer (rx_ack.c) */
+	uint8_t acks_alone;	   /* so many more ACKs are not left */
 	uint16_t lossy;		   /* frames until the path is not lossy (rx.c) */
 	bool paused;		   /* the user takes no octets */
 	bool connecting;	   /* our SYN is not answered yet */

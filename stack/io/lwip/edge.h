@@ -81,7 +81,7 @@ struct edge {
 	struct llp_conn *conns;	   /* connections that have a user, and half-open ones */
 	struct llp_conn *detached; /* connections that their users have closed */
 	struct llp_conn *spare;	   /* records that are free */
-	struct llp_conn *acks;	   /* connections with an ACK due at the end of the burst */
+	struct llp_conn *acks; /* connections with an ACK due at the end of the burst, or left */
 	/* active_list.c: idle connections that want keepalives, the longest silent first */
 	struct llp_conn *keepalive, *keepalive_last;
 	/* active_list.c: with many connections, a ring of those that a segment came for last */
@@ -279,7 +279,8 @@ struct llp_addrs edge_addrs(const struct llp_conn *c);
 void edge_info(const struct llp_conn *c, struct llp_info *out);
 void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
-void edge_acks(void);
+void edge_acks(bool leave);
+bool edge_acks_left(void);
 void edge_ack_promptly(struct llp_conn *c);
 void edge_pause(struct llp_conn *c);
 void edge_resume(struct llp_conn *c);

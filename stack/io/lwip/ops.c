@@ -11,6 +11,7 @@ const struct llp_ops llp_raw = {
 	.input = edge_input,
 	.poll = edge_poll,
 	.acks = edge_acks,
+	.acks_left = edge_acks_left,
 	.flush_links = edge_flush_links,
 	.timers = edge_timers,
 	.next_timer_us = edge_next_timer_us,

@@ -7,6 +7,11 @@ static void nothing(void)
 {
 }
 
+static void no_acks(bool leave)
+{
+	(void)leave;
+}
+
 const struct llp_ops llp_seq = {
 	.init = seq_init,
 	.add_link = seq_add_link,
@@ -14,7 +19,7 @@ const struct llp_ops llp_seq = {
 	.input = seq_input,
 	.poll = seq_poll,
 	.pending = seq_pending,
-	.acks = nothing,
+	.acks = no_acks,
 	.flush_links = seq_flush_links,
 	.timers = nothing,
 	.next_timer_us = seq_next_timer_us,

@@ -35,6 +35,11 @@ static void nothing(void)
 {
 }
 
+static void no_acks(bool leave)
+{
+	(void)leave;
+}
+
 static unsigned none(void)
 {
 	return 0;
@@ -162,7 +167,7 @@ static bool has_way(const struct io_link *l, const struct uw_ip *to)
 
 const struct llp_ops fake_llp_ops = {
 	.poll = none,
-	.acks = nothing,
+	.acks = no_acks,
 	.flush_links = flush_links,
 	.timers = nothing,
 	.next_timer_us = never,

@@ -7,9 +7,9 @@
 
 /* ---- what the rooms around it do ---------------------------------------------------------- */
 
-static unsigned run(void *stack)
+static unsigned run(void *stack, bool comes_back)
 {
-	stack_transmit(stack);
+	stack_transmit(stack, comes_back);
 	return 0;
 }
 

@@ -377,7 +377,7 @@ static void answer_arp(void)
 
 void bed_flush(void)
 {
-	llp_raw.acks();
+	llp_raw.acks(false);
 	while (llp_raw.flush_links())
 		continue;
 	if (!bed.arp)

@@ -2,7 +2,8 @@
 /* How many ACKs a network gets for what came: RFC 5681 §4.2. */
 #include "bed.h"
 
-#define OCTETS 500u /* a segment: no MSS option, RFC 9293 §3.7.1 */
+#define OCTETS 500u  /* a segment: no MSS option, RFC 9293 §3.7.1 */
+#define MERGED 1400u /* three of them */
 
 static struct bed_peer p;
 
@@ -112,6 +113,118 @@ static void a_lossy_path_hears_more(void **state)
 	assert_int_equal(acks_of_burst(1), 0);
 }
 
+/* What a card or the kernel has merged counts as the segments that it was. */
+static void merged_segments_are_acknowledged_at_the_end_of_a_burst(void **state)
+{
+	unsigned before = bed.sent;
+
+	(void)state;
+	bed.burst = true;
+	for (unsigned i = 0; i < 6; i++) {
+		llp_raw.flush_links();
+		assert_int_equal(bed.sent, before);
+		bed_data(&p, 0, MERGED);
+		p.seq += MERGED;
+	}
+	llp_raw.flush_links();
+	assert_int_equal(bed.sent, before + 1); /* of 18 segments, which is too many to wait */
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+	bed_data(&p, 0, MERGED);
+	p.seq += MERGED;
+	bed.burst = false;
+	bed_flush();
+	assert_int_equal(bed.sent, before + 2);
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+}
+
+/* ---- an ACK that is left for an answer ------------------------------------------------------ */
+
+/* A message of three segments comes, and the program hears of it. Returns how many ACKs it led to.
+ */
+static unsigned acks_of_message(void)
+{
+	unsigned before = bed.sent;
+
+	bed.burst = true;
+	bed_data(&p, 0, MERGED);
+	p.seq += MERGED;
+	llp_raw.acks(true);
+	llp_raw.flush_links();
+	bed.burst = false;
+	return bed.sent - before;
+}
+
+/* RFC 9293 §3.8.6.3: an ACK goes with an answer that is about to come. */
+static void an_answer_carries_the_ack(void **state)
+{
+	unsigned before = bed.sent;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(acks_of_message(), 0);
+		assert_true(llp_raw.acks_left());
+		bed_send_full(&p, 1);
+		llp_raw.flush_links();
+		assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+		assert_false(llp_raw.acks_left());
+		p.ack += (uint32_t)bed_last(p.port, 0)->n;
+		bed_segment(&p, 0, 0, ACK);
+	}
+	assert_int_equal(bed.sent, before + 100);
+}
+
+static void a_round(bool leave)
+{
+	llp_raw.acks(leave);
+	llp_raw.flush_links();
+}
+
+/* The program may look twice whether there is more, and answer then. */
+static void it_is_left_for_a_few_rounds(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	assert_int_equal(acks_of_message(), 0);
+	before = bed.sent;
+	a_round(true);
+	a_round(true);
+	assert_int_equal(bed.sent, before);
+	assert_true(llp_raw.acks_left());
+	a_round(true);
+	assert_int_equal(bed.sent, before + 1);
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+	assert_false(llp_raw.acks_left());
+}
+
+/* A stream has its ACKs at once, and so has who does not answer. Another look is made later. */
+static void without_an_answer_the_next_are_not_left(void **state)
+{
+	(void)state;
+	for (unsigned n = 0; n < 3; n++) {
+		assert_int_equal(acks_of_message(), 0);
+		a_round(false);
+		assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(acks_of_message(), 1);
+	}
+}
+
+static void none_is_left_where_a_segment_is_missing_or_the_peer_waits(void **state)
+{
+	(void)state;
+	fill_a_hole();
+	bed_flush();
+	assert_int_equal(acks_of_message(), 1);
+	for (unsigned i = 0; i < 256; i++)
+		acks_of_burst(2);
+	assert_int_equal(acks_of_message(), 0);
+	bed_send_full(&p, 1);
+	a_round(false);
+	llp_raw.ack_promptly(p.user->c);
+	assert_int_equal(acks_of_message(), 1);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -120,6 +233,11 @@ static const struct CMUnitTest tests[] = {
 	TEST(a_long_burst_is_acknowledged_in_between),
 	TEST(holes_are_told_at_once),
 	TEST(a_lossy_path_hears_more),
+	TEST(merged_segments_are_acknowledged_at_the_end_of_a_burst),
+	TEST(an_answer_carries_the_ack),
+	TEST(it_is_left_for_a_few_rounds),
+	TEST(without_an_answer_the_next_are_not_left),
+	TEST(none_is_left_where_a_segment_is_missing_or_the_peer_waits),
 };
 
 UWTEST_MAIN(tests)

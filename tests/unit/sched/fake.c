@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake.h"
 
-static unsigned run(void *stack)
+static unsigned run(void *stack, bool comes_back)
 {
 	struct fake *f = stack;
 
+	f->comes_back = comes_back;
 	f->runs++;
 	f->lock_was_taken = atomic_load(&f->s.lock) != SCHED_FREE;
 	return atomic_exchange(&f->frames, 0);

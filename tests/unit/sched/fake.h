@@ -19,6 +19,7 @@ struct fake {
 	_Atomic unsigned roused, slept;
 	uint64_t timer_at_us;
 	bool lock_was_taken; /* during the last run() */
+	bool comes_back;     /* what the last run() was told */
 };
 
 struct fakes {

@@ -121,6 +121,30 @@ static void a_few_empty_polls_in_a_row_are_driving(void **state)
 }
 
 /* Peers need not ring, and the RX thread must not sleep for long: nobody tells it of the end. */
+/* What may be left undone for the next call: only where the RX thread watches. */
+static void who_drives_is_expected_back(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_started(&w, UW_THREADS_ADAPTIVE);
+	for (unsigned i = 0; i < TO_DRIVE; i++) {
+		sched_app_poll(&f->s, i > 0);
+		assert_false(f->comes_back);
+	}
+	sched_app_poll(&f->s, true);
+	assert_true(f->comes_back);
+	sched_lock(&f->s);
+	sched_run(&f->s);
+	sched_unlock(&f->s);
+	assert_false(f->comes_back); /* any other thread */
+	atomic_store(&f->s.app_drives, false);
+	atomic_store(&f->s.waiter, SCHED_AWAY);
+	sched_app_poll(&f->s, false);
+	assert_true(f->comes_back);
+}
+
 static void who_drives_is_awake(void **state)
 {
 	struct fakes w;
@@ -283,6 +307,7 @@ int main(void)
 		cmocka_unit_test(who_has_the_lock_does_it),
 		cmocka_unit_test(who_finds_it_locked_too_often_sleeps_for_it),
 		cmocka_unit_test(a_few_empty_polls_in_a_row_are_driving),
+		cmocka_unit_test(who_drives_is_expected_back),
 		cmocka_unit_test(who_drives_is_awake),
 		cmocka_unit_test(the_clock_is_read_now_and_then),
 		cmocka_unit_test(who_stops_looks_once_more),

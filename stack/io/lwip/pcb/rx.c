@@ -136,10 +136,14 @@ static void look(struct llp_conn *c)
  * link merged from several as one. */
 static void acknowledge_merged(struct llp_conn *c, const struct pbuf *p)
 {
+	unsigned n;
+
 	if (p->tot_len <= c->pcb->mss)
 		return;
 	tcp_set_flags(c->pcb, TF_ACK_NOW);
-	c->acks_postponed = ACK_SEGMENTS;
+	/* all but one, which ack_may_wait counts, and the very first */
+	n = c->acks_postponed + (p->tot_len - 1u) / c->pcb->mss - !c->acks_postponed;
+	c->acks_postponed = (uint8_t)(n < ACK_SEGMENTS ? n : ACK_SEGMENTS);
 }
 
 static void take(struct llp_conn *c, struct pbuf *p)

@@ -22,22 +22,68 @@ void edge_ack_promptly(struct llp_conn *c)
 	c->prompt = true;
 }
 
-void edge_acks(void)
-{
-	struct llp_conn *c;
+/* A program that answers what it gets sends the ACK with it (RFC 9293 §3.8.6.3), which by itself
+ * would be a frame of its own for each message. One that looks whether there is more before it
+ * answers makes an empty round or two. If no answer came with the ACK, it is a stream, or the
+ * program computes, and the next ones do not wait. */
+#define LEFT_ROUNDS 3u
+#define ALONE_NEXT  64u
 
-	while ((c = edge.acks)) {
-		edge.acks = c->next_ack;
+static bool is_due(const struct llp_conn *c)
+{
+	return c->pcb->flags & TF_ACK_DELAY; /* else what was sent has it */
+}
+
+static void send_ack(struct llp_conn *c)
+{
+	if (c->ack_left)
+		c->acks_alone = ALONE_NEXT;
+	if (conn_ack_fast(c))
+		return;
+	tcp_ack_now(c->pcb);
+	tcp_output(c->pcb);
+}
+
+/* Not where the peer waits for it. Between processes an ACK costs little, and frees the sender's
+ * buffers. */
+static bool may_be_left(struct llp_conn *c)
+{
+	if (c->el->io->flags & IO_P2P || c->prompt || c->lossy || c->pcb->state != ESTABLISHED)
+		return false;
+	if (!c->acks_alone)
+		return c->ack_left < LEFT_ROUNDS;
+	c->acks_alone--;
+	return false;
+}
+
+void edge_acks(bool leave)
+{
+	struct llp_conn *c, *due = edge.acks;
+
+	edge.acks = NULL;
+	while ((c = due)) {
+		due = c->next_ack;
 		c->ack_due = false;
+		if (is_due(c) && leave && may_be_left(c)) {
+			conn_ack_later(c);
+			c->ack_left++;
+			continue;
+		}
+		if (is_due(c))
+			send_ack(c);
 		c->acks_postponed = 0;
-		if (!(c->pcb->flags & TF_ACK_DELAY)) /* what was sent has it */
-			continue;
-		if (conn_ack_fast(c))
-			continue;
-		tcp_ack_now(c->pcb);
-		tcp_output(c->pcb);
+		c->ack_left = 0;
 	}
 	edge_active_list_round();
+}
+
+bool edge_acks_left(void)
+{
+	for (const struct llp_conn *c = edge.acks; c; c = c->next_ack) {
+		if (is_due(c))
+			return true;
+	}
+	return false;
 }
 
 /* ---- the window -------------------------------------------------------------------------- */
