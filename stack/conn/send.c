@@ -70,6 +70,11 @@ bool conn_send_unsent(struct conn *c)
 	return true;
 }
 
+static size_t min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* ---- the stream --------------------------------------------------------------------------- */
 
 static void sent_something(struct conn *c)
@@ -93,10 +98,28 @@ static bool is_our_turn(const struct conn *c, unsigned segments, size_t octets)
 	return c->l->flags & IO_TSO ? octets < MERGED_OCTETS : segments < TURN_SEGMENTS;
 }
 
-/* A link that merges gets all of a turn at once. */
-static bool flush_early(const struct conn *c, size_t held)
+/* A link that merges gets all of a turn at once, but for merged frames that are made already. */
+static bool flush_early(const struct conn *c, size_t held, bool merged)
 {
-	return held >= FLUSH_OCTETS && !(c->l->flags & IO_TSO);
+	return held >= FLUSH_OCTETS && (merged || !(c->l->flags & IO_TSO));
+}
+
+static bool nothing_under_way(const struct conn *c)
+{
+	const struct llp_ops *llp = c->stack->llp;
+
+	return llp->in_flight && !llp->in_flight(c->llp);
+}
+
+/* Of a message that is alone and needs two merged frames, two thirds go in the first: the peer
+ * works on them while the rest is made. In a stream it has work anyway. */
+static size_t first_part(const struct conn *c, size_t room, size_t each)
+{
+	size_t all = qp_tx_segments(&c->qp->qp, each), most = room / each;
+
+	if (all <= most || all > 2 * most || !nothing_under_way(c))
+		return room;
+	return min(room, (all * 2 + 2) / 3 * each);
 }
 
 /* Room for segments of *each octets: for several where they go together, or else for one. */
@@ -107,8 +130,10 @@ static uint8_t *begin(const struct conn *c, size_t *room, size_t *each)
 
 	if (c->l->flags & IO_TSO && llp->tx_begin_many) {
 		p = llp->tx_begin_many(c->llp, room, each);
-		if (p)
+		if (p) {
+			*room = first_part(c, *room, *each);
 			return p;
+		}
 	}
 	p = llp->tx_begin(c->llp, room);
 	*each = p ? *room : 0;
@@ -139,7 +164,7 @@ void conn_send_stream(struct conn *c)
 		sent++;
 		held += n;
 		total += n;
-		if (flush_early(c, held)) {
+		if (flush_early(c, held, n > each)) {
 			flush_to_peer(c);
 			held = 0;
 		}

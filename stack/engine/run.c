@@ -18,24 +18,37 @@ static bool merges(const struct stack *s)
 	return s->n_links && s->links[0]->flags & IO_TSO;
 }
 
-/* An ACK waits for the program's answer if the program now gets something to answer, or if nothing
- * came since it did. */
-static bool may_answer(const struct stack *s, uint64_t completed, unsigned frames)
+/* Has the program something to hear of since then? */
+static bool has_completed(const struct stack *s, uint64_t since)
 {
-	return !frames || s->sched.stats.qp_completed != completed;
+	return s->sched.stats.qp_completed != since;
+}
+
+/* A long message is several merged frames. To acknowledge the first takes a call of the kernel, in
+ * which the next one waits: so that one, if it is there, is taken in before. */
+static unsigned receive(struct stack *s)
+{
+	uint64_t completed = s->sched.stats.qp_completed;
+	unsigned frames = stack_receive(s);
+
+	if (frames && merges(s) && !has_completed(s, completed) && stack_pending(s, true))
+		frames += stack_receive(s);
+	return frames;
 }
 
 /* Where frames come and go merged, their segments count: sched judges by it how steadily a program
- * drives the stack, and few large frames looked like a program that seldom does. */
+ * drives the stack, and few large frames looked like a program that seldom does.
+ * An ACK waits for the program's answer if the program now gets something to answer, or if nothing
+ * came since it did. */
 static unsigned run(void *arg, bool comes_back)
 {
 	struct stack *s = arg;
 	uint64_t before = segments(s), completed = s->sched.stats.qp_completed;
-	unsigned frames = stack_receive(s);
+	unsigned frames = receive(s);
 
 	stack_complete_acked(s);
 	verbs_run(verbs_of(s), s);
-	stack_transmit(s, comes_back && may_answer(s, completed, frames));
+	stack_transmit(s, comes_back && (!frames || has_completed(s, completed)));
 	return merges(s) ? frames + (unsigned)(segments(s) - before) : frames;
 }
 

@@ -130,6 +130,10 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
  * now. */
 bool qp_tx_prepare(struct qp *qp);
 
+/* How many segments of `each` octets what is left of the message that is being sent takes; 0: none
+ * is, or another one waits behind it. */
+size_t qp_tx_segments(const struct qp *qp, size_t each);
+
 /* Fill one TCP segment of at most `room` octets with whole FPDUs; returns the octets used. Small
  * messages posted together share a segment. A message of several segments may begin after another
  * message in the same segment; a message that fits one segment is never split. */

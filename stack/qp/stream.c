@@ -283,6 +283,23 @@ void qp_open_gate(struct qp *qp)
 	qp->gated = false;
 }
 
+static bool is_last(const struct qp *qp)
+{
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+
+	return !rdmap_response_due(&qp->rd) && tail - qp->sq.tx == qp->sending_sq;
+}
+
+size_t qp_tx_segments(const struct qp *qp, size_t each)
+{
+	const struct ddp_msg *m = &qp->rd.tx.msg;
+	size_t head = ddp_hdr_size(m->hdr.tagged), fit = mpa_tx_fit(&qp->mtx, each);
+
+	if (rdmap_tx_idle(&qp->rd) || !is_last(qp) || fit <= head)
+		return 0;
+	return (m->left + fit - head - 1) / (fit - head);
+}
+
 static bool fits(const struct qp *qp, size_t fit)
 {
 	const struct ddp_msg *m = &qp->rd.tx.msg;

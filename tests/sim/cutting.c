@@ -156,6 +156,8 @@ static void send_pieces(struct cutting *c, const struct io_frame *f, unsigned pi
 
 	c->stats.longs++;
 	c->stats.pieces += pieces;
+	c->stats.last[1] = c->stats.last[0];
+	c->stats.last[0] = pieces;
 	for (unsigned i = 0; i < pieces; i++) {
 		unsigned n = segment_part(f, i, 1, head, &vnet, &payload);
 

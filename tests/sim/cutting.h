@@ -11,6 +11,7 @@
 
 struct cutting_stats {
 	uint64_t longs, pieces; /* frames that were cut, and into how many */
+	unsigned last[2];	/* the last one's pieces, and those of the one before it */
 	uint64_t segments;	/* of FPDUs, pieces included */
 	uint64_t broken;	/* of them those that are not whole FPDUs */
 	uint64_t refused;	/* frames that the stack did not get */

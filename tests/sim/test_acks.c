@@ -132,11 +132,47 @@ static void without_an_answer_it_goes_alone(void **state)
 	close_pair(&p);
 }
 
+/* A call of the kernel for an ACK would keep the rest waiting. */
+static void the_rest_of_a_long_message_is_taken_in_before_an_ack(void **state)
+{
+	const unsigned access = UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE;
+	const struct sim_options o = { .seed = 2, .cuts = 64 };
+	static uint8_t octets[65536];
+	struct pair p = { 0 };
+	struct uw_sge sge = { (uintptr_t)octets, sizeof(octets), 0 };
+	struct uw_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = UW_WR_RDMA_WRITE };
+	uint64_t before;
+
+	(void)state;
+	sim_open(&p.s, &o);
+	p.mb = sim_mr(&p.s.b, octets, sizeof(octets), access);
+	p.ma = sim_mr(&p.s.a, octets, sizeof(octets), UW_ACCESS_LOCAL_WRITE);
+	sge.lkey = uw_mr_stag(p.ma);
+	wr.rkey = uw_mr_stag(p.mb);
+	wr.remote_addr = (uintptr_t)octets;
+	sim_listen(&p.s, PORT);
+	sim_connect(&p.s, PORT);
+	for (unsigned i = 0; i < 8; i++) { /* the window opens */
+		sim_post_send(&p.s.a, &wr);
+		sim_run_us(&p.s, 1000);
+	}
+	sim_post_send(&p.s.a, &wr);
+	p.s.now_us += 1000;
+	before = p.s.link[1]->stats.rx_frames;
+	sched_lock(&the_stack(&p)->sched);
+	sched_run(&the_stack(&p)->sched);
+	sched_unlock(&the_stack(&p)->sched);
+	/* 46 segments and more than one burst of a link */
+	assert_int_equal(p.s.link[1]->stats.rx_frames - before, 46);
+	close_pair(&p);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_carries_the_ack),
 		cmocka_unit_test(without_an_answer_it_goes_alone),
+		cmocka_unit_test(the_rest_of_a_long_message_is_taken_in_before_an_ack),
 	};
 
 	return sim_run_tests(tests, argc, argv);

@@ -230,6 +230,36 @@ static void both_ways_at_once(void **state)
 	assert_true(close_bed(b).longs > 10);
 }
 
+/* The peer works on the first part while the second is made. In a stream it has work anyway. */
+static void a_message_alone_is_parted_in_thirds(void **state)
+{
+	struct bed *b = open_bed((struct sim_options){ .mtu = 1500, .seed = 10, .roce = true });
+	struct uw_sge sge = { (uintptr_t)b->a, 65536, uw_mr_stag(b->ma) };
+	struct uw_send_wr wr = { .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = UW_WR_RDMA_WRITE,
+				 .flags = UW_SEND_SIGNALED,
+				 .remote_addr = (uintptr_t)b->b,
+				 .rkey = uw_mr_stag(b->mb) };
+	struct cutting_stats c;
+
+	(void)state;
+	carry_out(b, UW_WR_RDMA_WRITE, SIZE, 1); /* the window opens */
+	carry_out(b, UW_WR_RDMA_WRITE, 65536, 2);
+	c = cutting_stats(b->s.cutting[0]);
+	/* 46 segments of 1,440 octets of payload */
+	assert_int_equal(c.last[1], 31);
+	assert_int_equal(c.last[0], 15);
+	sim_post_send(&b->s.a, &wr);
+	sim_post_send(&b->s.a, &wr); /* while the first is under way */
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	c = cutting_stats(b->s.cutting[0]);
+	assert_int_equal(c.last[1], 44);
+	assert_int_equal(c.last[0], 2);
+	close_bed(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +269,7 @@ int main(void)
 		cmocka_unit_test(without_memory_to_cut),
 		cmocka_unit_test(both_ways_at_once),
 		cmocka_unit_test(to_oneself_nothing_is_long),
+		cmocka_unit_test(a_message_alone_is_parted_in_thirds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,9 +67,29 @@ static void segments_filled_at_once_are_full(void **state)
 	assert_int_equal(qp_tx_many(&a.qp, seg, 4 * 498, 498), 496);
 }
 
+/* Of a message that nothing waits behind. */
+static void what_is_left_is_counted_in_segments(void **state)
+{
+	static uint8_t seg[2 * 500];
+
+	(void)state;
+	pair();
+	assert_int_equal(qp_tx_segments(&a.qp, 500), 0);
+	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 3000, &b, 0));
+	assert_true(qp_tx_prepare(&a.qp));
+	/* 480 octets in each: 14 of the DDP header, 6 of MPA */
+	assert_int_equal(qp_tx_segments(&a.qp, 500), 7);
+	assert_int_equal(qp_tx_segments(&a.qp, 20), 0);
+	assert_int_equal(qp_tx_many(&a.qp, seg, sizeof(seg), 500), sizeof(seg));
+	assert_int_equal(qp_tx_segments(&a.qp, 500), 5);
+	node_post(&a, 2, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 0));
+	assert_int_equal(qp_tx_segments(&a.qp, 500), 0);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(several_segments_are_filled_at_once),
 	cmocka_unit_test(segments_filled_at_once_are_full),
+	cmocka_unit_test(what_is_left_is_counted_in_segments),
 };
 
 UWTEST_MAIN(tests)

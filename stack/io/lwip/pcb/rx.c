@@ -49,6 +49,9 @@ void edge_resume(struct llp_conn *c)
  * receives (GRO, LRO) makes its host acknowledge more seldom. */
 #define ACK_SEGMENTS 16u
 #define ACK_OCTETS   32768u
+/* The same of merged frames, of which a long message is two or three. */
+#define MERGED_SEGMENTS 96u
+#define MERGED_OCTETS	131072u
 
 /* A path that lost a segment a short while ago loses ACKs as well. Where one ACK was for a whole
  * window the sender hears nothing until its probe timer fires; and where one segment is all that it
@@ -66,16 +69,17 @@ static void note_hole(struct llp_conn *c)
 }
 
 /* An ACK that tells of a hole, or of one that was just filled, must go at once (RFC 5681 §4.2). */
-static bool ack_may_wait(struct llp_conn *c)
+static bool ack_may_wait(struct llp_conn *c, bool merged)
 {
+	unsigned segments = merged ? MERGED_SEGMENTS : ACK_SEGMENTS;
+	unsigned octets = merged ? MERGED_OCTETS : ACK_OCTETS;
 	const struct tcp_pcb *pcb = c->pcb;
 
 	if (c->el->io->flags & IO_P2P)
 		return true;
 	/* The first is for two segments, each other one for one more. */
 	if (c->lossy || LWIP_TCP_SACK_VALID(pcb, 0) || pcb->state != ESTABLISHED ||
-	    c->acks_postponed + 2u >= ACK_SEGMENTS ||
-	    (c->acks_postponed + 2u) * pcb->mss >= ACK_OCTETS) {
+	    c->acks_postponed + 2u >= segments || (c->acks_postponed + 2u) * pcb->mss >= octets) {
 		c->acks_postponed = 0;
 		return false;
 	}
@@ -87,12 +91,12 @@ static bool ack_may_wait(struct llp_conn *c)
  * Once for all that came in one burst is enough; and what the burst makes the user send may carry
  * it. On a network no more than ACK_SEGMENTS wait, and none for longer than the burst takes:
  * it came faster than it was looked at. */
-static void postpone_ack(struct llp_conn *c)
+static void postpone_ack(struct llp_conn *c, bool merged)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
 	note_hole(c);
-	if (pcb->flags & TF_ACK_NOW && ack_may_wait(c)) {
+	if (pcb->flags & TF_ACK_NOW && ack_may_wait(c, merged)) {
 		tcp_clear_flags(pcb, TF_ACK_NOW);
 		tcp_set_flags(pcb, TF_ACK_DELAY);
 	} else if (!(c->prompt || c->lossy) || !(pcb->flags & TF_ACK_DELAY)) {
@@ -138,25 +142,26 @@ static void acknowledge_merged(struct llp_conn *c, const struct pbuf *p)
 {
 	unsigned n;
 
-	if (p->tot_len <= c->pcb->mss)
-		return;
 	tcp_set_flags(c->pcb, TF_ACK_NOW);
 	/* all but one, which ack_may_wait counts, and the very first */
 	n = c->acks_postponed + (p->tot_len - 1u) / c->pcb->mss - !c->acks_postponed;
-	c->acks_postponed = (uint8_t)(n < ACK_SEGMENTS ? n : ACK_SEGMENTS);
+	c->acks_postponed = (uint8_t)(n < MERGED_SEGMENTS ? n : MERGED_SEGMENTS);
 }
 
 static void take(struct llp_conn *c, struct pbuf *p)
 {
+	bool merged = p->tot_len > c->pcb->mss;
+
 	edge.cfg.stats->tcp_rx_bytes += p->tot_len;
 	if (c->paused)
 		c->window_debt += p->tot_len;
 	else
 		conn_recved(c, p->tot_len);
-	acknowledge_merged(c, p);
+	if (merged)
+		acknowledge_merged(c, p);
 	hold(&c->rx_queue, p);
 	look(c);
-	postpone_ack(c);
+	postpone_ack(c, merged);
 }
 
 void conn_rx(struct llp_conn *c, struct io_frame *f)
@@ -169,7 +174,7 @@ void conn_rx(struct llp_conn *c, struct io_frame *f)
 		return;
 	if (c->end == CONN_ON)
 		look(c);
-	postpone_ack(c);
+	postpone_ack(c, false);
 }
 
 /* ---- lwIP's callback --------------------------------------------------------------------- */
