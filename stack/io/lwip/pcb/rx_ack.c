@@ -58,17 +58,16 @@ static bool may_be_left(struct llp_conn *c)
 
 void edge_acks(bool leave)
 {
-	struct llp_conn *c, *due = edge.acks;
+	struct llp_conn **p = &edge.acks, *c;
 
-	edge.acks = NULL;
-	while ((c = due)) {
-		due = c->next_ack;
-		c->ack_due = false;
+	while ((c = *p)) {
 		if (is_due(c) && leave && may_be_left(c)) {
-			conn_ack_later(c);
 			c->ack_left++;
+			p = &c->next_ack;
 			continue;
 		}
+		*p = c->next_ack;
+		c->ack_due = false;
 		if (is_due(c))
 			send_ack(c);
 		c->acks_postponed = 0;
