@@ -54,6 +54,21 @@ static void outcome(struct uw_ep *ep)
 		deliver(ep, types[feed_below(feed, COUNT(types))]);
 }
 
+bool fuzz_stack_settle(void)
+{
+	struct uw_ep *ep;
+	bool any = false;
+
+	LIST_FOREACH(ep, &engine.eps, link)
+	{
+		if (ep->state != EP_CONNECTING || !ep->ctx)
+			continue;
+		outcome(ep);
+		any = true;
+	}
+	return any;
+}
+
 void fuzz_stack_event(struct feed *f)
 {
 	unsigned n = count(), at = n ? feed_below(f, n) : 0;

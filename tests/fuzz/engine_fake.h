@@ -11,5 +11,7 @@ void fuzz_stack_begin(struct feed *f);
 void fuzz_stack_end(void);
 /* One of the endpoints has an event that a real stack could have for it now. */
 void fuzz_stack_event(struct feed *f);
+/* Somebody waits for an outcome, and a real stack has one for each connect. False: none is due. */
+bool fuzz_stack_settle(void);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include <linux/netlink.h>
 
+#include "engine_fake.h"
+
 #include "libc/next.h"
 #include "libc/raw.h"
 #include "libc/threads.h"
@@ -350,9 +352,11 @@ int fuzz_cond_wait(pthread_cond_t *c, pthread_mutex_t *m);
 int fuzz_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	(void)c;
-	CHECK(helpers_n); /* else nobody would ever wake it */
 	pthread_mutex_unlock(m);
-	double_run_helpers();
+	if (helpers_n)
+		double_run_helpers();
+	else
+		CHECK(fuzz_stack_settle()); /* else nobody would ever wake it */
 	pthread_mutex_lock(m);
 	return 0;
 }
