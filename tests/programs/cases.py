@@ -122,7 +122,6 @@ PERFTEST_FLAGS = [
     ("ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw", "-R -n 200 -q 4"),
     ("ib_send_bw ib_read_bw ib_atomic_bw ib_send_lat ib_read_lat ib_atomic_lat", "-R -n 200 -e"),
     ("ib_send_bw ib_send_lat", "-R -n 200 --use-srq"),
-    ("ib_send_bw", "-R -n 200 -q 4 --use-srq"),
     ("ib_write_bw ib_write_lat ib_send_bw ib_send_lat", "-R -n 200 -s 64 -I 64"),
     ("ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw", "-R -D 1"),
     ("ib_send_bw", "-R -n 200 -l 8"),
@@ -131,7 +130,11 @@ PERFTEST_FLAGS = [
     ("ib_atomic_bw ib_atomic_lat", "-R -n 1000 -A CMP_AND_SWAP"),
     ("ib_atomic_bw ib_atomic_lat", "-R -n 1000 -A FETCH_AND_ADD"),
 ]
-PERFTEST_MORE = [perftest(name, flags, 30) for names, flags in PERFTEST_FLAGS for name in names.split()]
+PERFTEST_MORE = [
+    *(perftest(name, flags, 30) for names, flags in PERFTEST_FLAGS for name in names.split()),
+    # To an RNIC it waits for ever now and then (doc/programs.md): it has no credits for RoCE.
+    perftest("ib_send_bw", "-R -n 200 -q 4 --use-srq", 30).with_env(UWARP_IDENTITY="roce"),
+]
 
 
 
