@@ -18,7 +18,7 @@ static bool merges(const struct stack *s)
 	return s->n_links && s->links[0]->flags & IO_TSO;
 }
 
-/* Has the program something to hear of since then? */
+/* Has the program something to hear of since qp_completed was `since`? */
 static bool has_completed(const struct stack *s, uint64_t since)
 {
 	return s->sched.stats.qp_completed != since;
@@ -26,9 +26,8 @@ static bool has_completed(const struct stack *s, uint64_t since)
 
 /* A long message is several merged frames. To acknowledge the first takes a call of the kernel, in
  * which the next one waits: so that one, if it is there, is taken in before. */
-static unsigned receive(struct stack *s)
+static unsigned receive(struct stack *s, uint64_t completed)
 {
-	uint64_t completed = s->sched.stats.qp_completed;
 	unsigned frames = stack_receive(s);
 
 	if (frames && merges(s) && !has_completed(s, completed) && stack_pending(s, true))
@@ -44,7 +43,7 @@ static unsigned run(void *arg, bool comes_back)
 {
 	struct stack *s = arg;
 	uint64_t before = segments(s), completed = s->sched.stats.qp_completed;
-	unsigned frames = receive(s);
+	unsigned frames = receive(s, completed);
 
 	stack_complete_acked(s);
 	verbs_run(verbs_of(s), s);

@@ -63,6 +63,13 @@ static uint64_t frames_of(const struct pair *p, unsigned end)
 	return p->s.link[end]->stats.tx_frames;
 }
 
+static void a_round(struct pair *p, bool comes_back)
+{
+	sched_lock(&the_stack(p)->sched);
+	engine_sched_ops.run(the_stack(p), comes_back);
+	sched_unlock(&the_stack(p)->sched);
+}
+
 /* The rounds of a program that polls, until its message is there. */
 static void poll_until_it_comes(struct pair *p, struct uw_cq *cq)
 {
@@ -70,9 +77,7 @@ static void poll_until_it_comes(struct pair *p, struct uw_cq *cq)
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		p->s.now_us += ROUND_US;
-		sched_lock(&the_stack(p)->sched);
-		engine_sched_ops.run(the_stack(p), true);
-		sched_unlock(&the_stack(p)->sched);
+		a_round(p, true);
 		if (uw_cq_poll(cq, 1, &wc) > 0)
 			return;
 	}
@@ -123,9 +128,7 @@ static void without_an_answer_it_goes_alone(void **state)
 	poll_until_it_comes(&p, p.s.b.rcq);
 	assert_int_equal(frames_of(&p, 1), b);
 	assert_true(is_pending(&p));
-	sched_lock(&the_stack(&p)->sched);
-	sched_run(&the_stack(&p)->sched);
-	sched_unlock(&the_stack(&p)->sched);
+	a_round(&p, false);
 	assert_int_equal(frames_of(&p, 1), b + 1);
 	sim_settle(&p.s);
 	assert_false(is_pending(&p));
@@ -159,9 +162,7 @@ static void the_rest_of_a_long_message_is_taken_in_before_an_ack(void **state)
 	sim_post_send(&p.s.a, &wr);
 	p.s.now_us += 1000;
 	before = p.s.link[1]->stats.rx_frames;
-	sched_lock(&the_stack(&p)->sched);
-	sched_run(&the_stack(&p)->sched);
-	sched_unlock(&the_stack(&p)->sched);
+	a_round(&p, false);
 	/* 46 segments and more than one burst of a link */
 	assert_int_equal(p.s.link[1]->stats.rx_frames - before, 46);
 	close_pair(&p);

@@ -73,16 +73,21 @@ static struct cutting_stats close_bed(struct bed *b)
 	return one;
 }
 
+static struct uw_send_wr request(const struct bed *b, struct uw_sge *sge, uint32_t op)
+{
+	return (struct uw_send_wr){ .sg_list = sge,
+				    .num_sge = 1,
+				    .opcode = op,
+				    .flags = UW_SEND_SIGNALED,
+				    .remote_addr = (uintptr_t)b->b,
+				    .rkey = uw_mr_stag(b->mb) };
+}
+
 /* From a's memory to b's, or back. */
 static void carry_out(struct bed *b, uint32_t op, uint32_t n, uint32_t seed)
 {
 	struct uw_sge sge = { (uintptr_t)b->a, n, uw_mr_stag(b->ma) };
-	struct uw_send_wr wr = { .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = op,
-				 .flags = UW_SEND_SIGNALED,
-				 .remote_addr = (uintptr_t)b->b,
-				 .rkey = uw_mr_stag(b->mb) };
+	struct uw_send_wr wr = request(b, &sge, op);
 	bool reads = op == UW_WR_RDMA_READ;
 
 	fill(reads ? b->b : b->a, n, seed);
@@ -231,16 +236,11 @@ static void both_ways_at_once(void **state)
 }
 
 /* The peer works on the first part while the second is made. In a stream it has work anyway. */
-static void a_message_alone_is_parted_in_thirds(void **state)
+static void a_message_alone_goes_as_two_thirds_and_one(void **state)
 {
 	struct bed *b = open_bed((struct sim_options){ .mtu = 1500, .seed = 10, .roce = true });
 	struct uw_sge sge = { (uintptr_t)b->a, 65536, uw_mr_stag(b->ma) };
-	struct uw_send_wr wr = { .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = UW_WR_RDMA_WRITE,
-				 .flags = UW_SEND_SIGNALED,
-				 .remote_addr = (uintptr_t)b->b,
-				 .rkey = uw_mr_stag(b->mb) };
+	struct uw_send_wr wr = request(b, &sge, UW_WR_RDMA_WRITE);
 	struct cutting_stats c;
 
 	(void)state;
@@ -269,7 +269,7 @@ int main(void)
 		cmocka_unit_test(without_memory_to_cut),
 		cmocka_unit_test(both_ways_at_once),
 		cmocka_unit_test(to_oneself_nothing_is_long),
-		cmocka_unit_test(a_message_alone_is_parted_in_thirds),
+		cmocka_unit_test(a_message_alone_goes_as_two_thirds_and_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,8 +137,8 @@ static bool has_headroom(const struct packet_link *p, const struct io_frame *f)
 }
 
 /* 0 or an errno. */
-static int send_behind(const struct packet_link *p, const struct io_frame *f,
-		       const struct virtio_net_hdr *vnet)
+static int send_with_header(const struct packet_link *p, const struct io_frame *f,
+			    const struct virtio_net_hdr *vnet)
 {
 	uint8_t *at = f->data - sizeof(*vnet);
 
@@ -146,13 +146,13 @@ static int send_behind(const struct packet_link *p, const struct io_frame *f,
 	return send(socket_to(p, f), at, sizeof(*vnet) + f->len, MSG_DONTWAIT) < 0 ? errno : 0;
 }
 
-static int send_flat(const struct packet_link *p, struct io_frame *f)
+static int send_one_buffer(const struct packet_link *p, struct io_frame *f)
 {
 	struct virtio_net_hdr vnet = { 0 };
 
 	if (f->marks & IO_FRAME_SUM)
 		segment_ask_sum(f, &vnet);
-	return send_behind(p, f, &vnet);
+	return send_with_header(p, f, &vnet);
 }
 
 /* A long segment, for the kernel to cut. */
@@ -163,7 +163,7 @@ static int send_whole(struct packet_link *p, struct io_frame *f)
 
 	segment_ask_cut(f, &vnet);
 	if (has_headroom(p, f))
-		return send_behind(p, f, &vnet);
+		return send_with_header(p, f, &vnet);
 	begin(&m, &vnet);
 	add_headers(&m, p, f->data, f->len);
 	return send_message(p, &m, f);
@@ -212,7 +212,7 @@ static int send_one(struct packet_link *p, struct io_frame *f)
 	if (is_local(p, f) && lo_is_kernels(&p->lo, f))
 		return send_to_kernel(p, f);
 	if (has_headroom(p, f) && !is_to_group(p, f))
-		return send_flat(p, f);
+		return send_one_buffer(p, f);
 	err = fill_single(&m, p, f) ? send_message(p, &m, f) : EMSGSIZE;
 	if (!err && is_to_group(p, f))
 		copy_to_local(p, &m);
