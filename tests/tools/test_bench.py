@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -15,9 +16,9 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, goals, icount, lossy, numbers, output, peers, perftest, plan, qperf, report, rounds, verbs  # noqa: E402
+from bench import cli, conditions, goals, icount, lossy, numbers, output, peers, perftest, plan, qperf, report, rounds, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
-from bench.rig import Rig, last_row  # noqa: E402
+from bench.rig import Rig, helper, last_row  # noqa: E402
 
 
 class Clock:
@@ -82,7 +83,7 @@ class HowSure(unittest.TestCase):
         self.assertEqual([x.key for x in rounds.too_wide(s, 0.2)], ["a"])
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            cli.say_how_sure(cli.parser().parse_args(["servers", "--width", "20"]), s, rounds.Others())
+            cli.say_how_sure(cli.parser().parse_args(["servers", "--width", "20"]), s, conditions.Conditions())
         self.assertRegex(said.getvalue(), r"further than 20 % apart after 6 rounds:\n +160%  a")
 
     def test_without_a_width_rounds_are_as_many_as_asked_for(self):
@@ -90,13 +91,49 @@ class HowSure(unittest.TestCase):
 
     def test_what_others_take_is_told(self):
         times = iter([(0, 0), (1, 100), (1, 100), (61, 200)])
-        others = rounds.Others(lambda: next(times), 0)
-        rounds.run([probe("a", 1, 2)], 2, quiet=True, others=others)
+        others = conditions.Others(lambda: next(times), 0)
+        rounds.run([probe("a", 1, 2)], 2, quiet=True, look=others.look)
         self.assertEqual(others.shares, [0.01, 0.6])
         self.assertIn("before 1 of 2 rounds others took 60% to 60%", others.told())
-        self.assertIsNone(rounds.Others().told())
-        busy, total = rounds.cpu_times()
+        self.assertIsNone(conditions.Others().told())
+        busy, total = conditions.cpu_times()
         self.assertTrue(0 < busy < total)
+
+    def test_cpus_that_moved_are_told(self):
+        speeds = iter([7.0, None, 1.9, 7.2])
+        cpus = conditions.Cpus(lambda: next(speeds))
+        rounds.run([probe("a", 1, 2, 3, 4)], 4, quiet=True, look=conditions.Conditions(cpus).look)
+        self.assertEqual(cpus.facts(), {"cpu_gbytes": [7.0, 1.9, 7.2]})
+        self.assertIn("at 1.9 to 7.2 GB/s; compare within a round only", cpus.told())
+        self.assertIn(" (1.9 to 7.2 GB/s from one to another)", report.cpu_speeds(cpus.facts()))
+
+    def test_cpus_that_stayed_are_not(self):
+        for speeds in ([], [7.0], [7.0, 9.9]):
+            cpus = conditions.Cpus()
+            cpus.speeds = speeds
+            self.assertIsNone(cpus.told())
+        self.assertEqual(report.cpu_speeds({}), "")
+        self.assertEqual(report.cpu_speeds({"cpu_gbytes": [7.01, 7.04]}), " (7.0 GB/s from one to another)")
+
+    def test_one_cpu_is_no_distance(self):
+        try:
+            program = helper("cpu_bench")
+        except Unavailable as e:
+            self.skipTest(str(e))
+        all_cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(all_cpus)})
+        try:
+            self.assertEqual(subprocess.run([program], check=False).returncode, 1)
+            self.assertIsNone(conditions.gbytes_between_cpus())
+        finally:
+            os.sched_setaffinity(0, all_cpus)
+
+    def test_what_cpu_bench_prints_is_read(self):
+        printed = subprocess.CompletedProcess([], 0, '{"octets": 98304, "written_ns": 10800, "read_ns": 2500, "gbytes": 7.391}')
+        with unittest.mock.patch("bench.conditions.helper"), unittest.mock.patch("subprocess.run", return_value=printed):
+            self.assertEqual(conditions.gbytes_between_cpus(), 7.391)
+        with unittest.mock.patch("bench.conditions.helper", side_effect=Unavailable("not built")):
+            self.assertIsNone(conditions.gbytes_between_cpus())
 
     def test_wrong_widths_are_refused(self):
         for words in (["--width", "0"], ["--most-rounds", "9"], ["--width", "5", "--rounds", "9", "--most-rounds", "3"]):

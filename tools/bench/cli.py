@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 
-from . import apps, apps_plots, ethernet, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
+from . import apps, apps_plots, conditions, ethernet, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import LIMIT, Rig
@@ -162,20 +162,20 @@ def add_lossy(p):
     p.add_argument("--part", choices=list(lossy.PARTS), help="only the flows, or only the round trips of 1 KB messages")
 
 
-def measure(options, others):
+def measure(options, look):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
         parts = {"apps": apps.PARTS, "servers": servers.PARTS, "loss": lossy.PARTS}.get(options.command, plan.PARTS)
         probes = rounds.only((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig), options.only)
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60, options.width and options.width / 100,
-                          options.most_rounds or 3 * options.rounds, others)  # fmt: skip
+                          options.most_rounds or 3 * options.rounds, look)  # fmt: skip
 
 
-def say_how_sure(options, series, others):
+def say_how_sure(options, series, around):
     """What stands between these figures and a judgement."""
-    if others.told():
-        print(f"\n{PROG}: the machine was {others.told()}")
+    for line in around.told():
+        print(f"\n{PROG}: {line}")
     wide = rounds.too_wide(series, options.width / 100) if options.width else []
     if wide:
         print(f"\n{PROG}: quartiles further than {options.width:g} % apart after {max(len(s.rounds) for s in wide)} rounds:")
@@ -195,14 +195,14 @@ def write(options, doc, series):
 
 
 def run(options):
-    start, others = time.monotonic(), rounds.Others()
-    series = measure(options, others)
+    start, around = time.monotonic(), conditions.Conditions()
+    series = measure(options, around.look)
     output.print_tables(series)
     rows = JUDGES[options.command](series) if options.command in JUDGES else []
     if rows:
         report.print_goals(rows)
-    say_how_sure(options, series, others)
-    write(options, {**output.document(series, options, rows), "others": [round(x, 3) for x in others.shares]}, series)
+    say_how_sure(options, series, around)
+    write(options, {**output.document(series, options, rows), **around.facts()}, series)
     failed = [s for s in series.values() if not s.values() and s.available]
     absent = [s for s in series.values() if not s.available]
     measured = len(series) - len(failed) - len(absent)
@@ -216,7 +216,8 @@ def merged(files):
     doc, series = read[0][0], rounds.joined([found for _, found in read])
     settings = {**doc["settings"], "rounds": max((len(s.values()) for s in series.values()), default=0)}
     judge = JUDGES.get(settings["command"], goals.verdicts)
-    return {**doc, "settings": settings, "goals": judge(series)}, series
+    speeds = [x for of_one, _ in read for x in of_one.get("cpu_gbytes", [])]
+    return {**doc, "settings": settings, "cpu_gbytes": speeds, "goals": judge(series)}, series
 
 
 def put_section(options, test):

@@ -26,10 +26,19 @@ def print_goals(rows):
     print("\n" + goals.summary(rows))
 
 
+def cpu_speeds(doc):
+    """How fast octets went from one CPU to another, if that was looked at."""
+    speeds = doc.get("cpu_gbytes")
+    if not speeds:
+        return ""
+    low, high = f"{min(speeds):.1f}", f"{max(speeds):.1f}"
+    return f" ({low} GB/s from one to another)" if low == high else f" ({low} to {high} GB/s from one to another)"
+
+
 def machine_line(doc):
     m = doc["machine"]
     busy = f", beside other work (load average {m['load']})" if m.get("load", 0) > 1 else ""
-    return f"{m['cores']} cores of {m['cpu']}, Linux {m['kernel']}{busy}, up to {doc['settings']['rounds']} rounds, {doc['when']}"
+    return f"{m['cores']} cores of {m['cpu']}{cpu_speeds(doc)}, Linux {m['kernel']}{busy}, up to {doc['settings']['rounds']} rounds, {doc['when']}"
 
 
 def html_table(head, rows, last_is_class=False):

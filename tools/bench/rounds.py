@@ -144,46 +144,16 @@ def run_round(probes, series, progress, title):
         progress.step()
 
 
-class Others:
-    """What other processes take of the machine, looked at before each round, while nothing of ours
-    runs. A machine on which they take much is no place to judge a goal."""
-
-    SECONDS, LIMIT = 0.2, 0.1
-
-    def __init__(self, read=None, seconds=SECONDS):
-        self.read, self.seconds, self.shares = read or cpu_times, seconds, []
-
-    def look(self):
-        """The share of all cores that was in use, or stolen, for a moment."""
-        busy, total = self.read()
-        time.sleep(self.seconds)
-        busy_then, total_then = self.read()
-        self.shares.append((busy_then - busy) / (total_then - total) if total_then > total else 0.0)
-
-    def told(self):
-        """A line if the machine was not quiet, else None."""
-        loud = [x for x in self.shares if x > self.LIMIT]
-        if not loud:
-            return None
-        return f"not quiet: before {len(loud)} of {len(self.shares)} rounds others took {min(loud):.0%} to {max(loud):.0%} of the CPU"
-
-
-def cpu_times():
-    """(busy, all) of all cores since the machine started."""
-    with open("/proc/stat", encoding="utf-8") as f:
-        times = [int(x) for x in f.readline().split()[1:9]]
-    return sum(times) - times[3] - times[4], sum(times)
-
-
 def too_wide(series, width):
     """Those whose quartiles are further apart than this share of the median."""
     return [s for s in series.values() if s.values() and s.width() > width and len(s.values()) > 1]
 
 
-def run(probes, rounds, quiet=False, seconds=None, width=None, most=None, others=None):
+def run(probes, rounds, quiet=False, seconds=None, width=None, most=None, look=None):
     """{key: Series}. No round begins that would probably last beyond so many seconds from now; an
     interrupt ends the measuring, and what has been measured is kept. width: after `rounds` rounds
-    all are measured again, up to `most` times in all, until the quartiles of each are within it."""
+    all are measured again, up to `most` times in all, until the quartiles of each are within it. look():
+    called before each round."""
     series = {p.key: Series(p.key, p.unit, p.facts) for p in probes}
     most = max(most or rounds, rounds) if width else rounds
     progress = Progress(sum(min(rounds, p.most or rounds) for p in probes), quiet)
@@ -196,8 +166,8 @@ def run(probes, rounds, quiet=False, seconds=None, width=None, most=None, others
             if n and seconds and begun - start + lasted > seconds:
                 progress.note(f"  the time is over after {n} of {rounds} rounds")
                 break
-            if others:
-                others.look()
+            if look:
+                look()
             run_round([p for p in probes if n < (p.most or most)], series, progress, f"round {n + 1}/{max(n + 1, rounds)}")
             lasted = time.monotonic() - begun
     except KeyboardInterrupt:
