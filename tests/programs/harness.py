@@ -52,6 +52,12 @@ def need(program):
     return path
 
 
+def need_tree(who):
+    """The words in front of a command take rights away: what is left must be enough to read the tree."""
+    if subprocess.run([*who, "test", "-r", UWARP_RUN], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skipped(f"{ROOT} lies in a folder that cannot be read without root's rights")
+
+
 def made(variable, name):
     """Path of a program of ours: as Meson names it in the environment, or in the build tree if it is there; else ""."""
     build = os.environ.get("UWARP_BUILD_DIR", os.path.join(ROOT, "build"))

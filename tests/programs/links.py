@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import ROOT, UWARP_RUN, Skipped, die_with_parent, need, wait_until
+from harness import ROOT, UWARP_RUN, Skipped, die_with_parent, need, need_tree, wait_until
 
 INSIDE = "UWARP_PROGRAMS_INSIDE"
 TUN = "/dev/net/tun"
@@ -260,6 +260,7 @@ class Uwarpd(Packet):
         self.weak = as_nobody
         if subprocess.run([*as_nobody, "test", "-r", UWARP_RUN], stderr=subprocess.DEVNULL).returncode:
             self.weak = [self.setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+            need_tree(self.weak)
         self.daemons = {}
         for role in ("server", "client"):
             os.mkdir(self.run_dir(role), 0o700)

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from harness import UWARP_RUN, check
+from harness import UWARP_RUN, check, need_tree
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_peer.py")
 
@@ -64,7 +64,9 @@ class Says:
     def __call__(self, stage):
         options = self.options or stage.link.options("client")
         words = [UWARP_RUN, "--quiet", *options, "--", "rping", "-c", "-a", stage.address("server"), "-C", "1"]
-        program = stage.start_plain("client", [*(["setpriv", *self.rights] if self.rights else []), *words])
+        who = ["setpriv", *self.rights] if self.rights else []
+        need_tree(who)
+        program = stage.start_plain("client", [*who, *words])
         rc = program.wait(30)
         said = [x for x in program.our_lines() if re.search(self.text, x)]
         check(rc != 0 and len(said) == 1 and len(program.our_lines()) == 1, f"exit code {rc}, it says {program.our_lines()}")

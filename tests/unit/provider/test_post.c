@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting, through linked lists and through the ibv_wr_* interface. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -214,26 +217,52 @@ static void only_if_asked_for(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+static struct ibv_qp *qp_with(struct world *w, uint64_t ops)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = w->cq,
+		.recv_cq = w->cq,
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = w->pd,
+		.send_ops_flags = ops,
+	};
+
+	errno = 0;
+	return ibv_create_qp_ex(w->ctx, &attr);
+}
+
 static void unknown_operations_are_refused(void **state)
 {
 	static const uint64_t ops[] = { IBV_QP_EX_WITH_TSO,
-					IBV_QP_EX_WITH_SEND | PABI_WITH_FLUSH };
-	struct world *w = *state;
+					IBV_QP_EX_WITH_SEND | PABI_WITH_ATOMIC_WRITE << 1 };
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		struct ibv_qp_init_attr_ex attr = {
-			.send_cq = w->cq,
-			.recv_cq = w->cq,
-			.qp_type = IBV_QPT_RC,
-			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-			.pd = w->pd,
-			.send_ops_flags = ops[i],
-		};
-
-		errno = 0;
-		assert_null(ibv_create_qp_ex(w->ctx, &attr));
+		assert_null(qp_with(*state, ops[i]));
 		assert_int_equal(errno, EOPNOTSUPP);
 	}
+}
+
+/* The release of libibverbs that this runs with; 0: its file's name does not say. */
+static unsigned release_here(void)
+{
+	char path[PATH_MAX];
+	Dl_info info;
+
+	assert_int_not_equal(dladdr((void *)ibv_open_device, &info), 0);
+	assert_non_null(realpath(info.dli_fname, path));
+	return pabi_release_of(strrchr(path, '/'));
+}
+
+static void flush_is_refused_where_the_release_lacks_it(void **state)
+{
+	bool has = pabi_wr_ops(release_here()) & PABI_WITH_FLUSH;
+	struct ibv_qp *qp = qp_with(*state, IBV_QP_EX_WITH_SEND | PABI_WITH_FLUSH);
+
+	assert_true(has == !!qp);
+	assert_true(has || errno == EOPNOTSUPP);
+	if (qp)
+		assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
 static void batch_is_posted_at_once(void **state)
@@ -476,6 +505,7 @@ int main(void)
 		T(shared_receive_queue),
 		T(only_if_asked_for),
 		T(unknown_operations_are_refused),
+		T(flush_is_refused_where_the_release_lacks_it),
 		T(batch_is_posted_at_once),
 		T(immediate_data_and_atomics),
 		T(the_later_operations),

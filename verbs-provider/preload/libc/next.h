@@ -62,6 +62,8 @@
 	X(char *, getcwd, (char *, size_t))                                                        \
 	X(ssize_t, getxattr, (const char *, const char *, void *, size_t))                         \
 	X(ssize_t, lgetxattr, (const char *, const char *, void *, size_t))                        \
+	X(ssize_t, listxattr, (const char *, char *, size_t))                                      \
+	X(ssize_t, llistxattr, (const char *, char *, size_t))                                     \
 	X(char *, realpath, (const char *, char *))                                                \
 	X(int, fstat, (int, struct stat *))                                                        \
 	X(int, fstat64, (int, struct stat64 *))                                                    \

@@ -387,3 +387,17 @@ EXPORT char *getcwd(char *out, size_t room)
 
 WRAP_GETXATTR(getxattr)
 WRAP_GETXATTR(lgetxattr)
+
+/* ls since coreutils 9.6 asks for all attributes at once. */
+#define WRAP_LISTXATTR(name)                                                                       \
+	EXPORT ssize_t name(const char *path, char *list, size_t room)                             \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+                                                                                                   \
+		if (UNLIKELY(node_is(path)))                                                       \
+			return 0;                                                                  \
+		return next_fn()->name(path_to_tree(path, buf), list, room);                       \
+	}
+
+WRAP_LISTXATTR(listxattr)
+WRAP_LISTXATTR(llistxattr)

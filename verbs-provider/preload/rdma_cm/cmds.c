@@ -375,6 +375,14 @@ static bool file_is_meant(struct fd_obj *o, const void *buf, size_t len)
 	return cm_id_is_of((struct cm_file *)o, handle);
 }
 
+/* The engine is closed while threads of the process go on, for as long as its end takes. Their
+ * commands fail; but an id can be made without the engine, as it can with the kernel's device, and
+ * there are programs that use it unseen (Ceph's messenger). */
+static bool works_without_engine(unsigned cmd)
+{
+	return cmd == RDMA_USER_CM_CMD_CREATE_ID;
+}
+
 static ssize_t file_write(struct fd_obj *o, int fd, const void *buf, size_t len)
 {
 	struct cm_call c = { .file = (struct cm_file *)o, .fd = fd };
@@ -385,7 +393,7 @@ static ssize_t file_write(struct fd_obj *o, int fd, const void *buf, size_t len)
 
 	if (err)
 		return err;
-	if (loader_ended())
+	if (loader_ended() && !works_without_engine(hdr.cmd))
 		return -ENODEV;
 	memset(&in, 0, sizeof(in));
 	memcpy(&in, (const uint8_t *)buf + sizeof(hdr), hdr.in < row->size ? hdr.in : row->size);

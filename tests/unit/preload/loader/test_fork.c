@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Run fn(arg) in a child; its failed assertions end it with a status. */
@@ -237,6 +239,60 @@ static void connections_end_with_the_process_however_it_ends(void **state)
 	close(fd);
 }
 
+/* ---- a thread that goes on while its process ends ----------------------------------------- */
+
+static int make_id(int fd)
+{
+	struct rdma_ucm_create_id_resp resp = { 0 };
+	struct rdma_ucm_create_id cmd = { .uid = 1,
+					  .response = (uintptr_t)&resp,
+					  .ps = RDMA_PS_TCP };
+
+	return cm_cmd(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp));
+}
+
+/* It sees the engine's end, and ends the process, since nobody else does. */
+static void *go_on_to_the_end(void *arg)
+{
+	struct open_file *f = arg;
+	struct timespec ms = { .tv_nsec = 1000000 };
+
+	while (cm_disconnect(f->fd, f->id) != -ENODEV)
+		nanosleep(&ms, NULL);
+	CHILD_CHECK(!make_id(f->fd));
+	_exit(0);
+	return NULL;
+}
+
+/* exit() runs the destructors, the preloaded library's, too, and then flushes: that waits for ever,
+ * since the pipe is full. */
+static void end_slowly(void *arg)
+{
+	static char more[4096];
+	struct open_file *f = arg;
+	pthread_t thread;
+	int pipes[2];
+
+	connect_to_self(f->fd, 8207);
+	f->id = cm_routed(f->fd, 8207);
+	CHILD_CHECK(!pipe(pipes) && fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0);
+	while (write(pipes[1], more, sizeof(more)) > 0)
+		;
+	CHILD_CHECK(fcntl(pipes[1], F_SETFL, 0) == 0 && dup2(pipes[1], STDOUT_FILENO) >= 0);
+	printf("waits");
+	CHILD_CHECK(!pthread_create(&thread, NULL, go_on_to_the_end, f));
+}
+
+static void ids_while_the_process_ends(void **state)
+{
+	struct open_file f = { .fd = cm_node() };
+
+	(void)state;
+	fflush(stdout);
+	in_child(end_slowly, &f);
+	close(f.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +301,7 @@ int main(void)
 		cmocka_unit_test(generations),
 		cmocka_unit_test(child_closes_and_exits),
 		cmocka_unit_test(connections_end_with_the_process_however_it_ends),
+		cmocka_unit_test(ids_while_the_process_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

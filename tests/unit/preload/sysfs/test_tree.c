@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -96,6 +97,21 @@ static void nodes_by_every_stat(void **state)
 	assert_true(S_ISCHR(x.stx_mode));
 	assert_int_equal(access(NODE, R_OK | W_OK), 0);
 	assert_int_equal(faccessat(AT_FDCWD, NODE, R_OK, 0), 0);
+}
+
+/* ls prints a '?' where it cannot tell. */
+static void nodes_have_no_attributes(void **state)
+{
+	char list[64];
+
+	(void)state;
+	assert_int_equal(getxattr(NODE, "security.selinux", list, sizeof(list)), -1);
+	assert_int_equal(errno, ENODATA);
+	assert_int_equal(lgetxattr(NODE, "system.posix_acl_access", list, sizeof(list)), -1);
+	assert_int_equal(errno, ENODATA);
+	assert_int_equal(listxattr(NODE, list, sizeof(list)), 0);
+	assert_int_equal(llistxattr(NODE, NULL, 0), 0);
+	assert_true(llistxattr(CLASS "/uwarp0", NULL, 0) >= 0);
 }
 
 static void programs_of_an_old_glibc(void **state)
@@ -318,7 +334,9 @@ static void nothing_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_by_every_stat), cmocka_unit_test(programs_of_an_old_glibc),
+		cmocka_unit_test(nodes_by_every_stat),
+		cmocka_unit_test(nodes_have_no_attributes),
+		cmocka_unit_test(programs_of_an_old_glibc),
 		cmocka_unit_test(directories),	       cmocka_unit_test(links),
 		cmocka_unit_test(by_descriptors),      cmocka_unit_test(counters),
 		cmocka_unit_test(no_path_is_efault),   cmocka_unit_test(others_are_left_alone),
