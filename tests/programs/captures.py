@@ -13,6 +13,8 @@ from links import Host
 from tcpdump import Tcpdump
 
 TSHARK = ["-n", "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct", "-o", "tcp.try_heuristic_first:TRUE"]
+# Payload is not to be guessed at: octets at random are some protocol's now and then.
+TSHARK += ["-o", "infiniband.identify_payload:FALSE"]
 # What was lost is sent again, and has to be put where it belongs.
 TSHARK += ["-o", "tcp.reassemble_out_of_order:TRUE"]
 LUA = os.path.join(ROOT, "tools", "wireshark", "uwarp.lua")
@@ -49,10 +51,14 @@ class RecordingStage(Stage):
         super().__init__(link)
         Program.slowness = SLOWNESS
         self.outside = None
+        if hasattr(link, "weak"):  # its programs are another user's
+            os.chmod(self.folder, 0o777)
 
     def start(self, role, command, env=None, options=None):
         if isinstance(self.link, Host) and (options is None or Host.name in options):
             self.outside = self.outside or Tcpdump(self, "outside", "lo", RING)
+            return super().start(role, command, env, options)
+        if options and Host.name in options:  # the other end records
             return super().start(role, command, env, options)
         path = os.path.join(self.folder, f"{len(os.listdir(self.folder))}-{role}.pcap")
         return super().start(role, command, {"UWARP_PCAP": path, **CRC, **(env or {})}, options)
