@@ -14,7 +14,7 @@ from tcpdump import Tcpdump
 
 TSHARK = ["-n", "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct", "-o", "tcp.try_heuristic_first:TRUE"]
 # Payload is not to be guessed at: octets at random are some protocol's now and then.
-TSHARK += ["-o", "infiniband.identify_payload:FALSE"]
+TSHARK += [word for guess in ("eth_over_ib", "mellanox_eoib", "sdp_infiniband", "lnet_ib", "nvme_rdma", "iser_infiniband") for word in ("--disable-heuristic", guess)]
 # What was lost is sent again, and has to be put where it belongs.
 TSHARK += ["-o", "tcp.reassemble_out_of_order:TRUE"]
 LUA = os.path.join(ROOT, "tools", "wireshark", "uwarp.lua")
