@@ -8,7 +8,8 @@
  *
  * One thread writes OCTETS, the other one, on another CPU, reads them; then the same again. Prints
  * a JSON object: nanoseconds of the write and of the read (medians), and octets per nanosecond of
- * both together. Exit code 1: there is one CPU only.
+ * both together. Exit code 1: there is only one CPU, or the other
+ * one does not answer.
  */
 #include <pthread.h>
 #include <sched.h>

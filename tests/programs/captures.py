@@ -13,8 +13,9 @@ from links import Host
 from tcpdump import Tcpdump
 
 TSHARK = ["-n", "--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct", "-o", "tcp.try_heuristic_first:TRUE"]
-# Payload is not to be guessed at: octets at random are some protocol's now and then.
-TSHARK += [word for guess in ("eth_over_ib", "mellanox_eoib", "sdp_infiniband", "lnet_ib", "nvme_rdma", "iser_infiniband") for word in ("--disable-heuristic", guess)]
+# tshark is not to guess what a datagram's payload is: random octets look like some protocol now and then.
+for guess in ("eth_over_ib", "mellanox_eoib", "sdp_infiniband", "lnet_ib", "nvme_rdma", "iser_infiniband"):
+    TSHARK += ["--disable-heuristic", guess]
 # What was lost is sent again, and has to be put where it belongs.
 TSHARK += ["-o", "tcp.reassemble_out_of_order:TRUE"]
 LUA = os.path.join(ROOT, "tools", "wireshark", "uwarp.lua")

@@ -67,6 +67,11 @@ def package_of(program):
     return owner.partition(":")[0]
 
 
+def package_version(package):
+    """Of a package that is installed, else ""."""
+    return first(["dpkg-query", "-W", "-f", "${Version}\n", package])
+
+
 def version_of(program):
     """(package, version), as the distribution has it; empty: it is not from there."""
     if program == "valkey":
@@ -74,7 +79,13 @@ def version_of(program):
         m = re.search(r"v=(\S+)", first([server, "--version"]))
         return "valkey, built with RDMA", m[1] if m else ""
     package = package_of(program)
-    return package, first(["dpkg-query", "-W", "-f", "${Version}\n", package]) if package else ""
+    return package, package_version(package) if package else ""
+
+
+def note_elsewhere(key, **row):
+    """A program that has a command of its own: its row (program, version, command, result, note), in the order of the keys."""
+    with changing() as record:
+        record.setdefault("elsewhere", {})[key] = row
 
 
 def forget(entry, group, link):

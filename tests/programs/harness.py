@@ -53,7 +53,7 @@ def need(program):
 
 
 def need_tree(who):
-    """The words in front of a command take rights away: what is left must be enough to read the tree."""
+    """Skip the case if a command behind these words, which take rights away, cannot read the tree."""
     if subprocess.run([*who, "test", "-r", UWARP_RUN], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Skipped(f"{ROOT} lies in a folder that cannot be read without root's rights")
 

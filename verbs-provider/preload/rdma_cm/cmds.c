@@ -375,9 +375,9 @@ static bool file_is_meant(struct fd_obj *o, const void *buf, size_t len)
 	return cm_id_is_of((struct cm_file *)o, handle);
 }
 
-/* The engine is closed while threads of the process go on, for as long as its end takes. Their
- * commands fail; but an id can be made without the engine, as it can with the kernel's device, and
- * there are programs that use it unseen (Ceph's messenger). */
+/* When the process ends, the engine is closed first, and other threads may still send commands.
+ * These fail. But making an id needs no engine, and some programs do not check its result (Ceph's
+ * messenger): with the kernel's device it works until the process is gone. */
 static bool works_without_engine(unsigned cmd)
 {
 	return cmd == RDMA_USER_CM_CMD_CREATE_ID;

@@ -111,7 +111,8 @@ static void nodes_have_no_attributes(void **state)
 	assert_int_equal(errno, ENODATA);
 	assert_int_equal(listxattr(NODE, list, sizeof(list)), 0);
 	assert_int_equal(llistxattr(NODE, NULL, 0), 0);
-	assert_true(llistxattr(CLASS "/uwarp0", NULL, 0) >= 0);
+	/* another file's are the file system's */
+	assert_true(llistxattr(CLASS "/uwarp0", NULL, 0) >= 0 || errno == ENOTSUP);
 }
 
 static void programs_of_an_old_glibc(void **state)
@@ -337,9 +338,12 @@ int main(void)
 		cmocka_unit_test(nodes_by_every_stat),
 		cmocka_unit_test(nodes_have_no_attributes),
 		cmocka_unit_test(programs_of_an_old_glibc),
-		cmocka_unit_test(directories),	       cmocka_unit_test(links),
-		cmocka_unit_test(by_descriptors),      cmocka_unit_test(counters),
-		cmocka_unit_test(no_path_is_efault),   cmocka_unit_test(others_are_left_alone),
+		cmocka_unit_test(directories),
+		cmocka_unit_test(links),
+		cmocka_unit_test(by_descriptors),
+		cmocka_unit_test(counters),
+		cmocka_unit_test(no_path_is_efault),
+		cmocka_unit_test(others_are_left_alone),
 		cmocka_unit_test(nothing_is_left),
 	};
 
