@@ -78,6 +78,7 @@
 	X(cm_failed) \
 	X(cm_not_taken) \
 	X(cm_closed) \
+	X(cm_end_waited) \
 	X(conn_bad_state) \
 	X(conn_silent_dropped) \
 	X(conn_stalled) \

@@ -91,7 +91,7 @@ struct conn {
 	bool rnr_for_ever;	/* a Send may wait for a receive without a limit */
 	unsigned borrowed_port; /* local port from ports_borrow(); 0: none */
 	uint64_t rnr_until_us;	/* RNR_WAITS: when the wait ends */
-	/* connecting, disconnecting, closing: when to give up; 0: never */
+	/* connecting, disconnecting, closing, with an end_event: when to give up; 0: never */
 	uint64_t deadline_us;
 	uint32_t came_in;  /* disconnecting: octets that came, modulo 2^32 */
 	uint32_t progress; /* disconnecting: disconnect.c */

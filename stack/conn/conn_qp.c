@@ -2,6 +2,7 @@
 /* A QP and its connection part. */
 #include "conn/conn_qp.h"
 
+#include "conn/end_event.h"
 #include "conn/verdict.h"
 
 void conn_qp_move(struct conn_qp *q, struct stack *to)
@@ -53,16 +54,19 @@ void conn_qp_down(struct conn_qp *q, uw_status why)
 {
 	struct conn *c = q->conn;
 	unsigned fatal = q->qp.state == UW_QPS_ERR && !c ? 0 : fatal_event(why);
+	struct end_event *end = NULL;
 
-	if (c)
+	if (c) {
 		conn_failed(c, why);
+		end = end_event_new(c, why);
+	}
 	rnr_forget(q);
 	qp_fail(&q->qp, why);
 	if (c) {
 		if (c->llp)
 			conn_send_stream(c); /* the Terminate */
 		part(q, c);
-		conn_event(c, UW_CM_DISCONNECTED, UW_OK);
+		end_event_tell(c, end);
 	}
 	/* It takes no more of its SRQ's receives. */
 	if (q->srq && c)
@@ -97,6 +101,7 @@ void conn_qp_forget(struct conn_qp *q)
 	if (q->claimed_by)
 		q->claimed_by->claimed = NULL;
 	q->claimed_by = NULL;
+	end_event_forget_qp(q);
 }
 
 /* ---- receiver not ready -------------------------------------------------------------------- */

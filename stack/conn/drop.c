@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection that nobody wants any more. */
+#include "conn/end_event.h"
 #include "conn/walk.h"
 #include "base/slab.h"
 
@@ -8,6 +9,7 @@ void conn_drop(struct conn *c)
 	struct conn_qp *q = c->qp;
 
 	c->user = NULL;
+	end_event_drop(c);
 	if (q)
 		conn_qp_down(q, UW_E_FLUSHED);
 	else

@@ -7,6 +7,7 @@
 
 #include "conn/api.h"
 #include "conn/dgram/sidr.h"
+#include "conn/end_event.h"
 
 /* Nobody had the address when it was resolved. Somebody may have it now. No lock held. */
 static uw_status resolve_again(struct uw_ep *ep)
@@ -205,6 +206,8 @@ static int disconnect_locked(struct uw_ep *ep)
 {
 	struct conn *c = ep->conn;
 
+	if (c)
+		end_event_now(c);
 	if (!c || c->state == CONN_ENDED)
 		return -ENOTCONN;
 	if (c->state == CONN_CLOSING)

@@ -25,6 +25,7 @@ struct conn_domain;
 struct conn_walk;
 struct dgram;
 struct dgram_group;
+struct end_event;
 struct sidr;
 struct listener;
 struct rc;
@@ -64,6 +65,8 @@ struct stack {
 	struct sidr *sidrs;
 	uint32_t sidr_psn;
 	uint64_t sidr_refused;
+	struct end_event *end_events; /* DISCONNECTED that programs are not told yet */
+	unsigned n_end_events;
 	struct silent silent;
 	struct ring_entry turns; /* Requests whose turn may have come (order.h) */
 	struct deadlines timers;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a connection does when a time has come. Only those that wait for one are looked at. */
+#include "conn/end_event.h"
 #include "conn/order.h"
 
 #define NUDGES	 5u
@@ -75,6 +76,8 @@ static void give_up(struct conn *c, uint64_t now)
 		conn_disconnect_timer(c);
 	else if (c->state == CONN_CLOSING && c->qp)
 		conn_qp_down(c->qp, UW_OK);
+	else if (c->state == CONN_ENDED)
+		end_event_now(c);
 }
 
 /* False: the connection is no more. */

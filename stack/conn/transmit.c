@@ -2,6 +2,7 @@
 /* QPs that have something to send, and whose turn it is. */
 #include "conn/conn.h"
 #include "conn/dgram/dgram.h"
+#include "conn/end_event.h"
 #include "conn/prefetch.h"
 
 #define ROUND_CONNS 16u	     /* connections of the list in one round */
@@ -110,6 +111,8 @@ static void send_waiting(struct stack *s)
 void stack_transmit(struct stack *s, bool leave_acks)
 {
 	send_waiting(s);
+	if (s->end_events)
+		end_events_look(s);
 	if (s->dgram_first)
 		dgram_send_waiting(s);
 	s->llp->acks(leave_acks);
