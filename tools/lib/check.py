@@ -52,7 +52,7 @@ NO_RANDOM_ADDRESSES = ["setarch", "-R"]
 # Optimised a little, so that the sanitized tests end in time, with frames that can be named.
 SANITIZE = ["--buildtype=debugoptimized", "-Doptimization=1", "-Dc_args=-g1", "-Db_lundef=false"]
 # Lanes beside the main one: what only waits, for virtual machines and timers, and what only computes.
-BESIDE = (("conform", "interop", "nics", "impair"), ("arm64", "asan", "tsan", "fuzz"))
+BESIDE = (("conform", "interop", "nics", "impair", "apps"), ("arm64", "asan", "tsan", "fuzz"))
 BESIDE_NICE = 10
 
 
@@ -97,7 +97,7 @@ PARTS = {
     "apps": Part("build", ["apps"]),
     "conform": Part("build", ["conform"]),
     "gate": Part("build", ["perf"]),
-    "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", slowness=10),
+    "arm64": Part("build-arm64", ["unit", "sim"], "--cross-file", CROSS, "-Dcore_only=true", "-Ddebug=false", slowness=10),
     "asan": Part(
         "build-asan", ["unit", "links", "sim"], *SANITIZE, "-Db_sanitize=address,undefined",
         wrapper=NO_RANDOM_ADDRESSES, slowness=4,
