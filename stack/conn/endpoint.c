@@ -497,8 +497,9 @@ int uw_ep_listen(struct uw_ep *ep, int backlog)
 	stop_listening(ep);
 	ep->state = EP_BOUND;
 	conn_api_unlock(s);
-	uw_log("cannot listen on port %u: another uwarp process does; choose another port",
-	       ntohs(ep->lport));
+	uw_log("cannot listen on port %u: %s", ntohs(ep->lport),
+	       st == UW_E_ADDR_IN_USE ? "another uwarp process does; choose another port"
+				      : uw_status_name(st));
 	return conn_errno(st);
 }
 

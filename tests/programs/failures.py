@@ -406,26 +406,27 @@ class Unmapped(Case):
         return self.stage.link.options("third" if self.stage.link.name != "packet" else "client")
 
 
-class LittleMemory(Case):
-    """Address space is short: whoever cannot get it hears so, and is neither killed nor kept waiting. Another pair does
-    not notice."""
+class TooLittle(Case):
+    """Address space, or descriptors, are short: whoever cannot get them hears so, and is neither killed nor kept waiting.
+    Another pair does not notice."""
 
     needs = ["prlimit"]
+    limit, amounts = "as", [mib << 20 for mib in (64, 150, 250, 400, 600)]
 
     def play(self):
         role = "third" if self.stage.link.name == "memif" else "server"  # where the kernel has it, one address for each namespace
         server = self.serve("-k", role=role, port=7472)
         client = self.start("client", "-c -p 1000", port=7472, at=role)
         self.until_up(client, server)
-        ended = [self.tried(mib, role) for mib in (64, 150, 250, 400, 600)]
+        ended = [self.tried(amount, role) for amount in self.amounts]
         print(f"    exit codes: {ended}", flush=True)
         for rc in ended:
             check(rc is None or rc >= 0, f"one was killed by signal {-(rc or 0)}: {ended}")
         check(client.poll() is None and server.poll() is None and not lines(client), "the other pair has noticed")
 
-    def tried(self, mib, at):
-        """How a client of so many MiB ends; None: it works, and was stopped."""
-        command = f"prlimit --as={mib << 20} {COUNT} -c -n 8 -s 1048576 -f 50 {{{at}}} 7472"
+    def tried(self, amount, at):
+        """How a client with so little ends; None: it works, and was stopped."""
+        command = f"prlimit --{self.limit}={amount} {COUNT} -c -n 8 -s 1048576 -f 50 {{{at}}} 7472"
         over_memif = self.stage.link.name == "memif"
         program = self.stage.start("fourth" if over_memif else "client", command, options=["--link", "memif"] if over_memif else None)
         rc = program.wait(30)
@@ -472,7 +473,8 @@ MEMIF = [
     Stopped("SIGSTOP for 5 s, of which 2 s end a silent connection", env=QUICK),
     Overflow("CQ of 8 for 64 requests"),
     Unmapped("memory unmapped before it is deregistered"),
-    LittleMemory("ulimit -v of 64 to 600 MiB"),
+    TooLittle("ulimit -v of 64 to 600 MiB"),
+    TooLittle("ulimit -n of 10 to 30", limit="nofile", amounts=range(10, 31)),
     LittleShm("16 KiB of /dev/shm"),
     ClockSteps("wall clock steps by an hour"),
 ]
@@ -489,7 +491,8 @@ PACKET = [
     Stopped("SIGSTOP for 5 s, both sleep", more="-w"),
     ClockSteps("wall clock steps by an hour, both sleep", more="-w"),
     OutBetween("out for 2 s, and the interface does not see it", seconds=2),
-    LittleMemory("ulimit -v of 64 to 600 MiB"),
+    TooLittle("ulimit -v of 64 to 600 MiB"),
+    TooLittle("ulimit -n of 10 to 30", limit="nofile", amounts=range(12, 31, 4)),
     ClockSteps("wall clock steps by an hour"),
     HalfMessage("RST in the middle of a message", how="rst"),
     HalfMessage("FIN in the middle of a message", how="fin"),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -246,6 +247,22 @@ static int start_apart(struct arg_list *a)
 	return rc;
 }
 
+/* What the EAL takes. Where there are fewer it does not say so, or ends the process. */
+#define DESCRIPTORS 5
+
+static bool descriptors_are_free(void)
+{
+	int fd[DESCRIPTORS];
+	unsigned n = 0, got;
+
+	while (n < DESCRIPTORS && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		n++;
+	got = n;
+	while (n)
+		close(fd[--n]);
+	return got == DESCRIPTORS;
+}
+
 static uw_status start_locked(const struct eal_need *need)
 {
 	struct arg_list args;
@@ -270,6 +287,9 @@ static uw_status start_locked(const struct eal_need *need)
 				 need->device);
 	if (eal.pid)
 		return UW_OK;
+	if (!descriptors_are_free())
+		return log_error(UW_E_NO_LINK, "DPDK needs %d more open files: raise ulimit -n",
+				 DESCRIPTORS);
 
 	unsigned long pages = need->pci ? huge_pages_free() : 0;
 	uw_status st = check_pages(need, pages);

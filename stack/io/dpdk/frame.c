@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -89,8 +90,12 @@ static struct rte_mempool *tx_open(struct frame_pools *p, unsigned room)
 	a->stride = RTE_ALIGN_CEIL(FRAME_HEADROOM + room, RTE_CACHE_LINE_SIZE);
 	a->size = RTE_ALIGN_CEIL((size_t)p->ntx * a->stride, (size_t)SMALL_PAGE);
 	a->base = shm_make("uwarp-sent", a->size, true, &a->fd);
-	a->fd = fds_keep(a->fd);
-	return a->base && a->fd >= 0 ? pool_open("tx", p->ntx, 0) : NULL;
+	if (a->base)
+		a->fd = fds_keep(a->fd);
+	if (a->base && a->fd >= 0)
+		return pool_open("tx", p->ntx, 0);
+	rte_errno = errno;
+	return NULL;
 }
 
 static void pool_close(struct rte_mempool *mp)

@@ -464,7 +464,10 @@ static uw_status new_claim(struct registry *r, uint16_t port)
 	int fd = lock_file(path);
 	if (fd < 0) {
 		free(c);
-		return fd == -EWOULDBLOCK ? UW_E_ADDR_IN_USE : UW_E_NO_LINK;
+		if (fd == -EWOULDBLOCK)
+			return UW_E_ADDR_IN_USE;
+		return log_error(fd == -EMFILE || fd == -ENFILE ? UW_E_NOMEM : UW_E_NO_LINK,
+				 "%s: %s", path, strerror(-fd));
 	}
 	snprintf(text, sizeof(text), "%s\n", log_addr(r->addr));
 	write_text(fd, text);
