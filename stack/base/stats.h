@@ -86,6 +86,7 @@
 	X(conn_host_refused) \
 	X(post_inline) \
 	X(post_ring) \
+	X(post_held) \
 	X(drive_app) \
 	X(drive_rx) \
 	X(rx_sleeps) \

@@ -112,6 +112,7 @@ static uint32_t run_once(struct sched *s)
 	/* Reading the clock costs as much as looking for frames. */
 	if (++s->stats.drive_app % ROUNDS_PER_CLOCK == 0)
 		sched_run_timers(s);
+	sched_send_held(s);
 	rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
 	frames = s->ops->run(s->stack, sched_app_comes_back(s));
 	atomic_store_explicit(&s->app_rounds, rounds + 1 + frames, memory_order_relaxed);

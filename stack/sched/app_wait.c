@@ -49,6 +49,7 @@ static unsigned run_if_free(struct sched *s)
 
 	if (!sched_trylock(s))
 		return 0;
+	sched_send_held(s);
 	sched_run_timers(s);
 	frames = s->ops->run(s->stack, sched_app_comes_back(s));
 	s->stats.drive_wait++;

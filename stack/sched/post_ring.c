@@ -48,6 +48,7 @@ void sched_drain(struct sched *s)
 
 	if (sched_ring_empty(s))
 		return;
+	atomic_store_explicit(&s->held, 0, memory_order_relaxed);
 	r = atomic_exchange_explicit(&s->ring, NULL, memory_order_acquire);
 	while (r) {
 		struct ring_entry *next = r->next;

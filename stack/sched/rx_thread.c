@@ -21,6 +21,7 @@
 #define NAP_MAX_US	    1000u
 #define SLICE_NS	    100000u /* the shortest time slice that Linux grants */
 #define NO_MOVE_US	    10000u
+#define NO_HOLD_US	    1000000u
 #define BUSY_US		    4000u /* away for so long: the program computes, it was not just late */
 #define OFTEN_US	    40000u /* ... and if it does so again within that, it does so often */
 
@@ -41,6 +42,7 @@ struct rx_thread {
 	uint64_t drove_us;	/* when a program was last seen driving */
 	uint64_t no_yield_us;	/* until then it does not yield */
 	uint64_t no_move_us;	/* until then it does not change its CPU */
+	uint64_t no_hold_us;	/* until then no post waits for others */
 	uint64_t nap_us;
 };
 
@@ -220,6 +222,26 @@ static bool app_sleeps(struct sched *s)
 	       atomic_load_explicit(doorbell_of(s), memory_order_relaxed) == IO_ASLEEP;
 }
 
+/* A post was held, and the program stayed away: it computes behind its posts. For a while none is.
+ */
+static void judge_held(struct rx_thread *t, uint64_t now)
+{
+	struct sched *s = t->s;
+
+	if (!atomic_load_explicit(&s->held, memory_order_relaxed))
+		return;
+	t->no_hold_us = now + NO_HOLD_US;
+	atomic_store_explicit(&s->no_hold, true, memory_order_relaxed);
+}
+
+static void hold_again(struct rx_thread *t, uint64_t now)
+{
+	if (!t->no_hold_us || now < t->no_hold_us)
+		return;
+	t->no_hold_us = 0;
+	atomic_store_explicit(&t->s->no_hold, false, memory_order_relaxed);
+}
+
 /* Model adaptive: does a thread of the program drive, without a pause? Then the RX thread keeps
  * away: every look takes the lock from the program, and a doorbell's time from its peers. The
  * measure is how often the program looked for completions and found none, and the frames that it
@@ -237,8 +259,11 @@ static bool app_drives_steadily(struct rx_thread *t)
 		uint64_t done = rounds - t->judged_rounds;
 		bool enough = done * WATCH_US >= STEADY_ROUNDS * elapsed || app_sleeps(s);
 
-		if (steady && !enough)
+		hold_again(t, now);
+		if (steady && !enough) {
 			t->doubt_us = now + RECENT_US;
+			judge_held(t, now);
+		}
 		steady = enough && now >= t->doubt_us;
 		atomic_store_explicit(&s->app_drives_steadily, steady, memory_order_relaxed);
 		t->judged_us = now;
@@ -393,7 +418,9 @@ static bool left_to_waiter(struct rx_thread *t, uint32_t handover)
 		t->waits_us = now;
 		t->rung_us = 0;
 	}
+	hold_again(t, now);
 	if (is_neglected(t, waiter, now)) {
+		judge_held(t, now);
 		take_over(t, waiter);
 		return false;
 	}

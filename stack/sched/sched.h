@@ -123,6 +123,9 @@ struct sched {
 	int cancel_state;
 	_Atomic(struct ring_entry *)
 		ring; /* the post ring: a stack of entries; any thread pushes */
+	/* hold.c: what is on the post ring and waits for more; cleared under the lock */
+	_Atomic uint32_t held;
+	_Atomic bool no_hold; /* written by the RX thread */
 
 	/* The next fields are under the stack lock. */
 	struct wake wakes[SCHED_WAKES]; /* doorbells to ring when the lock is free */
@@ -228,6 +231,19 @@ bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
 /* The queue of r has new entries: handle them at once if the lock is free, else put r on the post
  * ring. Any thread without a stack lock. */
 void sched_post(struct ring_entry *r);
+/* ---- hold.c: posts in a row (doc/adr/0071) -----------------------------------------------------
+ */
+
+/* May posts wait on the post ring for the program's next ones, until it polls or waits? Where each
+ * frame costs a system call, and the RX thread watches the program. */
+bool sched_may_hold(const struct sched *s);
+/* If they may: sched_post of requests of so many octets, which waits if that is not much. */
+void sched_post_octets(struct ring_entry *r, uint32_t octets);
+/* Under the lock, by a thread of the program that is about to receive: send what was held. */
+void sched_send_held(struct sched *s);
+
+/* ---- post_ring.c, again ------------------------------------------------------------------- */
+
 /* sched_post in two steps, for threads that hold a stack lock or may use r only for a moment. Step
  * 1: put r on the post ring of its home, which is returned. Any thread. */
 struct sched *sched_push(struct ring_entry *r);

@@ -359,6 +359,25 @@ static int post_errno(uw_status st)
 	return st == UW_E_LEN ? -EINVAL : verbs_errno(st);
 }
 
+static uint32_t octets_of(const struct uw_send_wr *wr, unsigned n)
+{
+	uint32_t octets = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < wr[i].num_sge; k++)
+			octets += wr[i].sg_list[k].length;
+	}
+	return octets;
+}
+
+static void posted(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
+{
+	if (sched_may_hold(&conn_qp_stack(&qp->c)->sched))
+		sched_post_octets(&qp->c.ring, octets_of(wr, n));
+	else
+		sched_post(&qp->c.ring);
+}
+
 int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsigned *done)
 {
 	uw_status st = UW_OK;
@@ -372,7 +391,7 @@ int uw_post_send(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n, unsi
 		++*done;
 	spin_unlock(&qp->c.sq_lock);
 	if (*done)
-		sched_post(&qp->c.ring);
+		posted(qp, wr, *done);
 	return post_errno(st);
 }
 
@@ -387,7 +406,7 @@ int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
 	st = sq_post_all(&qp->c.qp.sq, wr, n);
 	spin_unlock(&qp->c.sq_lock);
 	if (!st)
-		sched_post(&qp->c.ring);
+		posted(qp, wr, n);
 	return post_errno(st);
 }
 

@@ -263,30 +263,11 @@ static bool descriptors_are_free(void)
 	return got == DESCRIPTORS;
 }
 
-static uw_status start_locked(const struct eal_need *need)
+static uw_status start(const struct eal_need *need)
 {
 	struct arg_list args;
 	char why[sizeof(eal.said)];
 
-	if (eal.pid && eal.pid != getpid())
-		return log_error(UW_E_STATE,
-				 "this process was forked after its parent opened a link: "
-				 "open the link in the process that uses it");
-	if (eal.failed)
-		return log_error(UW_E_NO_LINK,
-				 "DPDK did not start before in this process and cannot be "
-				 "started again");
-	if (eal.pid && need->pci && !eal.pci)
-		return log_error(UW_E_NO_LINK,
-				 "DPDK was started in this process without PCI: open the "
-				 "PCI link first");
-	if (eal.pid && need->physical && !eal.physical)
-		return log_error(UW_E_NO_LINK,
-				 "DPDK was started in this process without physical addresses: "
-				 "open link %s first",
-				 need->device);
-	if (eal.pid)
-		return UW_OK;
 	if (!descriptors_are_free())
 		return log_error(UW_E_NO_LINK, "DPDK needs %d more open files: raise ulimit -n",
 				 DESCRIPTORS);
@@ -307,6 +288,30 @@ static uw_status start_locked(const struct eal_need *need)
 	eal_said(why, sizeof(why));
 	return log_error(UW_E_NO_LINK, "DPDK does not start with %s MB: %s", args.memory,
 			 why[0] ? why : strerror(-rc));
+}
+
+static uw_status start_locked(const struct eal_need *need)
+{
+	if (eal.pid && eal.pid != getpid())
+		return log_error(UW_E_STATE,
+				 "this process was forked after its parent opened a link: "
+				 "open the link in the process that uses it");
+	if (eal.failed)
+		return log_error(UW_E_NO_LINK,
+				 "DPDK did not start before in this process and cannot be "
+				 "started again");
+	if (eal.pid && need->pci && !eal.pci)
+		return log_error(UW_E_NO_LINK,
+				 "DPDK was started in this process without PCI: open the "
+				 "PCI link first");
+	if (eal.pid && need->physical && !eal.physical)
+		return log_error(UW_E_NO_LINK,
+				 "DPDK was started in this process without physical addresses: "
+				 "open link %s first",
+				 need->device);
+	if (eal.pid)
+		return UW_OK;
+	return start(need);
 }
 
 uw_status eal_start(const struct eal_need *need)

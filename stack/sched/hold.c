@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posts in a row. Over a link whose frames cost a system call each, a post waits on the post ring
+ * for those that follow it, so that they share frames: until the program polls a CQ or waits, or
+ * until enough has come together. The RX thread watches such a program, and sends within WATCH_US
+ * if it does neither (doc/adr/0071).
+ */
+#include "sched/run.h"
+
+#define HOLD_OCTETS 65536u
+#define POST_OCTETS 2048u /* a post counts as so many more: 8 small ones are enough, too */
+
+/* Does the RX thread watch whether the program comes back, and look within WATCH_US? */
+static bool is_watched(const struct sched *s)
+{
+	return atomic_load_explicit(&s->waiter, memory_order_relaxed) == SCHED_AWAY ||
+	       (atomic_load_explicit(&s->app_drives, memory_order_relaxed) &&
+		atomic_load_explicit(&s->app_drives_steadily, memory_order_relaxed));
+}
+
+/* A thread that sleeps for a completion would not send what another one posts. */
+static bool others_sleep(const struct sched *s)
+{
+	return atomic_load_explicit(&s->app_sleepers, memory_order_relaxed) ||
+	       atomic_load_explicit(&s->plain_waits, memory_order_relaxed);
+}
+
+bool sched_may_hold(const struct sched *s)
+{
+	return sched_has_sockets(s) && is_watched(s) && !others_sleep(s) &&
+	       !sched_is_one_of_several(s) &&
+	       !atomic_load_explicit(&s->no_hold, memory_order_relaxed);
+}
+
+void sched_post_octets(struct ring_entry *r, uint32_t octets)
+{
+	struct sched *s = atomic_load_explicit(&r->home, memory_order_acquire);
+	uint32_t held = atomic_load_explicit(&s->held, memory_order_relaxed);
+
+	if (octets >= HOLD_OCTETS || held + octets + POST_OCTETS >= HOLD_OCTETS) {
+		atomic_store_explicit(&s->held, 0, memory_order_relaxed);
+		sched_post(r); /* what is on the ring goes first */
+		return;
+	}
+	atomic_fetch_add_explicit(&s->held, octets + POST_OCTETS, memory_order_relaxed);
+	sched_push(r);
+}
+
+void sched_send_held(struct sched *s)
+{
+	if (sched_ring_empty(s))
+		return;
+	s->stats.post_held += atomic_load_explicit(&s->held, memory_order_relaxed) != 0;
+	sched_drain(s);
+	s->ops->flush(s->stack);
+}

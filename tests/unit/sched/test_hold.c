@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posts in a row: which of them wait for more, for how long, and who sends them. */
+#include <sys/eventfd.h>
+
+#include "fake.h"
+
+#define SMALL 64u
+#define LONG  65536u
+
+struct entry {
+	struct ring_entry r; /* first */
+	unsigned calls;
+};
+
+struct bed {
+	struct fakes w;
+	struct sched *s;
+	struct entry e;
+};
+
+static void on_call(struct ring_entry *r)
+{
+	((struct entry *)r)->calls++;
+}
+
+/* A stack over sockets, and a program that has waited for events and comes back. */
+static void open_bed(struct bed *b)
+{
+	fakes_open(&b->w, 1, UW_THREADS_ADAPTIVE);
+	b->s = &b->w.f[0].s;
+	b->e = (struct entry){ .r = { .fn = on_call, .home = b->s } };
+	b->s->wait = (struct sched_link){ .able = true, .fd = { -1, 0, -1 } };
+	atomic_store(&b->s->started, true);
+	atomic_store(&b->s->waiter, SCHED_AWAY);
+}
+
+static void post(struct bed *b, uint32_t octets)
+{
+	sched_post_octets(&b->e.r, octets);
+}
+
+static void a_poll_sends_what_waits(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	post(&b, SMALL);
+	post(&b, SMALL);
+	assert_int_equal(b.e.calls, 0);
+	sched_app_poll(b.s, false);
+	assert_int_equal(b.e.calls, 1);
+	assert_true(b.w.f[0].flushes > 0);
+	assert_int_equal(b.s->stats.post_held, 1);
+	assert_int_equal(atomic_load(&b.s->held), 0);
+	sched_app_poll(b.s, false);
+	assert_int_equal(b.e.calls, 1);
+	assert_int_equal(b.s->stats.post_held, 1);
+}
+
+static void a_wait_sends_what_waits(void **state)
+{
+	struct bed b;
+	_Atomic uint32_t events = 0;
+	struct uw_wait w = { .events = &events };
+
+	(void)state;
+	open_bed(&b);
+	post(&b, SMALL);
+	sched_app_look(b.s, &w, 0);
+	assert_int_equal(b.e.calls, 1);
+}
+
+static void enough_is_sent_at_once(void **state)
+{
+	struct bed b;
+	unsigned posts = 0;
+
+	(void)state;
+	open_bed(&b);
+	post(&b, LONG);
+	assert_int_equal(b.e.calls, 1);
+	post(&b, SMALL);
+	assert_int_equal(b.e.calls, 1);
+	post(&b, LONG); /* what waits goes along */
+	assert_int_equal(b.e.calls, 2);
+	assert_true(sched_ring_empty(b.s));
+	for (; b.e.calls == 2; posts++)
+		post(&b, SMALL);
+	assert_in_range(posts, 2, 32);
+	assert_int_equal(atomic_load(&b.s->held), 0);
+}
+
+/* Who looks after a program that nobody watches, that sleeps, or that computed behind its posts? */
+static void else_nothing_waits(void **state)
+{
+	struct bed b;
+	const struct sched_link without = { .able = true, .fd = { -1, -1, -1 } };
+	const struct sched_link with = { .able = true, .fd = { -1, 0, -1 } };
+
+	(void)state;
+	open_bed(&b);
+	assert_true(sched_may_hold(b.s));
+	atomic_store(&b.s->waiter, SCHED_WAITS);
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->waiter, SCHED_NO_WAITER);
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->app_drives, true);
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->app_drives_steadily, true);
+	assert_true(sched_may_hold(b.s));
+	atomic_store(&b.s->app_sleepers, 1);
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->app_sleepers, 0);
+	atomic_store(&b.s->plain_waits, 1);
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->plain_waits, 0);
+	atomic_store(&b.s->no_hold, true);
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->no_hold, false);
+	b.s->wait = without;
+	assert_false(sched_may_hold(b.s));
+	b.s->wait = with;
+	assert_true(sched_may_hold(b.s));
+}
+
+static bool called(struct bed *b)
+{
+	bool yes;
+
+	sched_lock(b->s);
+	yes = b->e.calls > 0;
+	sched_unlock(b->s);
+	return yes;
+}
+
+/* On the real clock: the RX thread sends, and no post waits any more. */
+static void a_program_that_stays_away_is_found_out(void **state)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	b.w.f[0].step_us = 50;
+	assert_int_equal(sched_thread_start(b.s, false), 0);
+	post(&b, SMALL);
+	while (sched_ring_empty(b.s) ? !called(&b) : true)
+		nanosleep(&pause, NULL);
+	assert_false(sched_may_hold(b.s));
+	assert_true(atomic_load(&b.s->no_hold));
+	sched_thread_stop(b.s);
+	assert_int_equal(b.e.calls, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_poll_sends_what_waits),
+		cmocka_unit_test(a_wait_sends_what_waits),
+		cmocka_unit_test(enough_is_sent_at_once),
+		cmocka_unit_test(else_nothing_waits),
+		cmocka_unit_test(a_program_that_stays_away_is_found_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
