@@ -8,7 +8,7 @@
 #include "sched/run.h"
 
 #define HOLD_OCTETS 65536u
-#define POST_OCTETS 2048u /* a post counts as so many more: 8 small ones are enough, too */
+#define POST_OCTETS 2048u /* a post counts as so many more: 31 small ones are enough */
 
 /* Does the RX thread watch whether the program comes back, and look within WATCH_US? */
 static bool is_watched(const struct sched *s)

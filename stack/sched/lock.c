@@ -206,6 +206,8 @@ static void reset(struct sched *s, const struct sched_ops *nothing)
 	atomic_store(&s->look, false);
 	atomic_store(&s->started, false);
 	atomic_store(&s->ring, NULL);
+	atomic_store(&s->held, 0);
+	atomic_store(&s->no_hold, false);
 	atomic_store(&s->app_drives, false);
 	atomic_store(&s->doorbell, &s->own_doorbell);
 	atomic_store(&s->waiter, SCHED_NO_WAITER);
