@@ -44,6 +44,10 @@ void sched_post_octets(struct ring_entry *r, uint32_t octets)
 	}
 	atomic_fetch_add_explicit(&s->held, octets + POST_OCTETS, memory_order_relaxed);
 	sched_push(r);
+	/* Dekker with the RX thread, which stops watching, fences, and then looks at the ring. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!sched_may_hold(s))
+		sched_kick(s);
 }
 
 void sched_send_held(struct sched *s)

@@ -266,6 +266,7 @@ static bool app_drives_steadily(struct rx_thread *t)
 		}
 		steady = enough && now >= t->doubt_us;
 		atomic_store_explicit(&s->app_drives_steadily, steady, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst); /* Dekker with sched_post_octets() */
 		t->judged_us = now;
 		t->judged_rounds = rounds;
 	}

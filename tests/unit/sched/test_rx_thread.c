@@ -144,6 +144,79 @@ static void a_program_that_drives_now_and_then_is_watched(void **state)
 	assert_int_equal(t.drove_us, now);
 }
 
+/* ---- does a program compute behind its posts? ------------------------------------------------ */
+
+static void open_watched(struct fakes *w, struct rx_thread *t)
+{
+	struct fake *f = &w->f[0];
+
+	fakes_open(w, 1, UW_THREADS_ADAPTIVE);
+	f->s.wait = (struct sched_link){ .able = true, .fd = { -1, 0, -1 } };
+	atomic_store(&f->s.waiter, SCHED_AWAY);
+	*t = thread_of(f);
+	t->waits_us = atomic_load(&w->now_us);
+}
+
+static void what_it_left_behind_is_sent_and_nothing_waits_for_a_while(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+	struct rx_thread t;
+
+	(void)state;
+	open_watched(&w, &t);
+	assert_true(sched_may_hold(&f->s));
+	atomic_store(&f->s.held, 1);
+	pass(&w, WATCH_US);
+	assert_false(left_to_program(&t)); /* so this thread runs the stack */
+	assert_true(atomic_load(&f->s.no_hold));
+	atomic_store(&f->s.held, 0);
+	atomic_store(&f->s.waiter, SCHED_AWAY);
+	pass(&w, NO_HOLD_US - 1);
+	rounds(f, 1);
+	assert_true(left_to_program(&t));
+	assert_false(sched_may_hold(&f->s));
+	pass(&w, 1);
+	rounds(f, 1);
+	assert_true(left_to_program(&t));
+	assert_true(sched_may_hold(&f->s));
+}
+
+static void a_program_that_left_nothing_behind_may_hold(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+	struct rx_thread t;
+
+	(void)state;
+	open_watched(&w, &t);
+	pass(&w, WATCH_US);
+	assert_false(left_to_program(&t));
+	assert_int_equal(atomic_load(&f->s.waiter), SCHED_NO_WAITER);
+	assert_false(atomic_load(&f->s.no_hold));
+}
+
+static void a_steady_one_is_judged_as_well(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+	struct rx_thread t;
+
+	(void)state;
+	open_watched(&w, &t);
+	atomic_store(&f->s.waiter, SCHED_NO_WAITER);
+	atomic_store(&f->s.app_drives, true);
+	t.judged_us = atomic_load(&w.now_us);
+	pass(&w, WATCH_US);
+	rounds(f, STEADY_ROUNDS);
+	assert_true(app_drives_steadily(&t));
+	assert_true(sched_may_hold(&f->s));
+	atomic_store(&f->s.held, 1);
+	pass(&w, WATCH_US);
+	assert_false(app_drives_steadily(&t));
+	assert_true(atomic_load(&f->s.no_hold));
+}
+
 /* ---- sleeping ----------------------------------------------------------------------------- */
 
 static void sleep_in_transport_once(void *stack, uint64_t us)
@@ -340,6 +413,9 @@ static void threads_of_several_stacks_work_and_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_it_left_behind_is_sent_and_nothing_waits_for_a_while),
+		cmocka_unit_test(a_program_that_left_nothing_behind_may_hold),
+		cmocka_unit_test(a_steady_one_is_judged_as_well),
 		cmocka_unit_test(a_program_that_polls_without_a_pause_is_steady),
 		cmocka_unit_test(one_that_stops_is_found_out_and_not_trusted_for_a_while),
 		cmocka_unit_test(a_thread_asleep_on_the_doorbell_counts),
