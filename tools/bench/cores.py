@@ -4,13 +4,14 @@ half a core by cgroup, as containers have. What is asked for is that the default
 or close to it everywhere."""
 
 import contextlib
+import errno
 import os
 import shlex
 import tempfile
 
 from . import qperf
 from .goals import LEAST, MOST, Goal
-from .process import Group, Unavailable, need
+from .process import Failed, Group, Unavailable, need, wait_until
 from .rig import HERE, THERE
 from .rounds import probe
 from .settings import THREADS
@@ -46,6 +47,17 @@ def controller():
     return os.path.join(CGROUPS, "cpu"), {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(quota)}
 
 
+def is_removed(path):
+    """What was killed is in its cgroup for a moment longer."""
+    try:
+        os.rmdir(path)
+    except OSError as e:
+        if e.errno != errno.EBUSY:
+            raise
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def half_a_core():
     """For one process: what runs there may use half of a core's time."""
@@ -63,7 +75,8 @@ def half_a_core():
     try:
         yield ["sh", "-c", f'echo $$ > {shlex.quote(path)}/cgroup.procs && exec "$@"', "sh"]
     finally:
-        os.rmdir(path)
+        if not wait_until(lambda: is_removed(path), 5):
+            raise Failed(f"processes are left in the cgroup {path}")
 
 
 PLACES = {"all cores": everywhere, "one core": one_core, "half a core each": half_a_core}
