@@ -226,13 +226,7 @@ void sched_wake_peers(struct sched *s);
  * fn will not be called. */
 bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
 
-/* ---- post_ring.c: work for a stack from threads without its lock ---------------------------- */
-
-/* The queue of r has new entries: handle them at once if the lock is free, else put r on the post
- * ring. Any thread without a stack lock. */
-void sched_post(struct ring_entry *r);
-/* ---- hold.c: posts in a row (doc/adr/0071) -----------------------------------------------------
- */
+/* ---- hold.c: posts in a row (doc/adr/0071) ------------------------------------------------ */
 
 /* May posts wait on the post ring for the program's next ones, until it polls or waits? Where each
  * frame costs a system call, and the RX thread watches the program. */
@@ -242,8 +236,11 @@ void sched_post_octets(struct ring_entry *r, uint32_t octets);
 /* Under the lock, by a thread of the program that is about to receive: send what was held. */
 void sched_send_held(struct sched *s);
 
-/* ---- post_ring.c, again ------------------------------------------------------------------- */
+/* ---- post_ring.c: work for a stack from threads without its lock ---------------------------- */
 
+/* The queue of r has new entries: handle them at once if the lock is free, else put r on the post
+ * ring. Any thread without a stack lock. */
+void sched_post(struct ring_entry *r);
 /* sched_post in two steps, for threads that hold a stack lock or may use r only for a moment. Step
  * 1: put r on the post ring of its home, which is returned. Any thread. */
 struct sched *sched_push(struct ring_entry *r);
