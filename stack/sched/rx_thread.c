@@ -42,7 +42,8 @@ struct rx_thread {
 	uint64_t drove_us;	/* when a program was last seen driving */
 	uint64_t no_yield_us;	/* until then it does not yield */
 	uint64_t no_move_us;	/* until then it does not change its CPU */
-	uint64_t no_hold_us;	/* until then no post waits for others */
+	uint64_t no_watch_us; /* until then frames wake it, though the program polls now and then */
+	uint64_t no_hold_us;  /* until then no post waits for others */
 	uint64_t nap_us;
 };
 
@@ -161,7 +162,33 @@ static bool spun_enough(struct rx_thread *t, uint64_t now)
 	return false;
 }
 
-/* The program ran the stack since the last look, if not steadily: look again after a while. */
+/* Frames have come to the link's sockets, which rings nothing. */
+static bool sockets_rang(struct sched *s)
+{
+	bool any;
+
+	if (!sched_has_sockets(s) || !sched_trylock(s))
+		return false;
+	any = sched_pending(s);
+	sched_unlock(s);
+	return any;
+}
+
+/* The program polls no more, and frames wait: it may spin on memory that a peer writes. */
+static bool leaves_frames(struct rx_thread *t)
+{
+	struct sched *s = t->s;
+	_Atomic uint32_t *bell = doorbell_of(s);
+	uint32_t rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
+
+	sched_futex_wait(bell, atomic_load_explicit(bell, memory_order_relaxed), NAP_MIN_US);
+	return rounds == atomic_load_explicit(&s->app_rounds, memory_order_relaxed) &&
+	       sockets_rang(s);
+}
+
+/* The program ran the stack since the last look, if not steadily: look again after a while. No
+ * frame ends that pause. Where frames could, a program for which they waited in vain gets no such
+ * pauses for RECENT_US. */
 static bool watch_program(struct rx_thread *t, uint64_t now)
 {
 	struct sched *s = t->s;
@@ -174,7 +201,11 @@ static bool watch_program(struct rx_thread *t, uint64_t now)
 	if (!atomic_load_explicit(&s->app_drives, memory_order_acquire))
 		return false;
 	t->drove_us = now;
+	if (now < t->no_watch_us)
+		return false;
 	sched_futex_wait(bell, atomic_load_explicit(bell, memory_order_relaxed), WATCH_US);
+	if (s->ops->sleep && leaves_frames(t))
+		t->no_watch_us = sched_now_us(s) + RECENT_US;
 	return true;
 }
 
@@ -366,18 +397,6 @@ static uint64_t sleep_long(struct rx_thread *t, uint64_t us)
 	atomic_store_explicit(&s->rx_sleeps_long, true, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	return signs_of_life(s) == t->seen_waits ? us : 1;
-}
-
-/* Frames have come to the link's sockets, which rings nothing. */
-static bool sockets_rang(struct sched *s)
-{
-	bool any;
-
-	if (!sched_has_sockets(s) || !sched_trylock(s))
-		return false;
-	any = sched_pending(s);
-	sched_unlock(s);
-	return any;
 }
 
 /* A thread sleeps on descriptors, was rung a while ago and has not come. It was taken out of the

@@ -144,7 +144,11 @@ static void a_program_that_drives_now_and_then_is_watched(void **state)
 	assert_int_equal(t.drove_us, now);
 }
 
-/* ---- does a program compute behind its posts? ------------------------------------------------ */
+static void sleep_in_transport_once(void *stack, uint64_t us)
+{
+	(void)us;
+	atomic_fetch_add(&((struct fake *)stack)->slept, 1);
+}
 
 static void open_watched(struct fakes *w, struct rx_thread *t)
 {
@@ -156,6 +160,39 @@ static void open_watched(struct fakes *w, struct rx_thread *t)
 	*t = thread_of(f);
 	t->waits_us = atomic_load(&w->now_us);
 }
+
+static bool is_watched(struct fakes *w, struct rx_thread *t)
+{
+	rounds(&w->f[0], 1);
+	return watch_program(t, atomic_load(&w->now_us));
+}
+
+/* One that spins on memory meanwhile would get each frame a pause late. */
+static void not_where_a_frame_would_have_woken_it(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+	struct rx_thread t;
+
+	(void)state;
+	open_watched(&w, &t);
+	atomic_store(&f->s.app_drives, true);
+	atomic_store(&f->frames, 1);
+	assert_true(is_watched(&w, &t)); /* no frame wakes this link's thread */
+	assert_true(is_watched(&w, &t));
+	f->ops.sleep = sleep_in_transport_once;
+	atomic_store(&f->frames, 0);
+	assert_true(is_watched(&w, &t)); /* nothing waited */
+	atomic_store(&f->frames, 1);
+	assert_true(is_watched(&w, &t));
+	assert_false(is_watched(&w, &t));
+	pass(&w, RECENT_US - 1);
+	assert_false(is_watched(&w, &t));
+	pass(&w, 1);
+	assert_true(is_watched(&w, &t));
+}
+
+/* ---- does a program compute behind its posts? ------------------------------------------------ */
 
 static void what_it_left_behind_is_sent_and_nothing_waits_for_a_while(void **state)
 {
@@ -218,12 +255,6 @@ static void a_steady_one_is_judged_as_well(void **state)
 }
 
 /* ---- sleeping ----------------------------------------------------------------------------- */
-
-static void sleep_in_transport_once(void *stack, uint64_t us)
-{
-	(void)us;
-	atomic_fetch_add(&((struct fake *)stack)->slept, 1);
-}
 
 static void it_sleeps_until_the_next_timer_and_not_for_ever(void **state)
 {
@@ -422,6 +453,7 @@ int main(void)
 		cmocka_unit_test(alone_it_has_a_moment_between_two_polls),
 		cmocka_unit_test(the_stack_is_left_to_a_program_that_drives),
 		cmocka_unit_test(a_program_that_drives_now_and_then_is_watched),
+		cmocka_unit_test(not_where_a_frame_would_have_woken_it),
 		cmocka_unit_test(it_sleeps_until_the_next_timer_and_not_for_ever),
 		cmocka_unit_test(it_yields_for_a_while_first),
 		cmocka_unit_test(before_it_sleeps_it_looks_once_more),
