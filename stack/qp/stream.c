@@ -283,6 +283,8 @@ void qp_open_gate(struct qp *qp)
 	qp->gated = false;
 }
 
+#define PART_LEAST 128u /* of a ULPDU, with its header */
+
 static bool is_last(const struct qp *qp)
 {
 	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
@@ -308,11 +310,13 @@ static bool fits(const struct qp *qp, size_t fit)
 }
 
 /* May the current message go behind what is in the segment already? Whole; or its beginning, if it
- * takes several segments anyhow and this is no small part of one. A smaller one that is cut would
- * gain nothing. */
-static bool goes_behind(const struct qp *qp, size_t fit, size_t room)
+ * takes several segments anyhow, and this is no small part of one. A smaller one that is cut would
+ * gain nothing. Where segments go together (several), only full ones do, so that it pays sooner. */
+static bool goes_behind(const struct qp *qp, size_t fit, size_t room, bool several)
 {
-	return fits(qp, fit) || (fit >= room / 4 && !fits(qp, mpa_tx_fit(&qp->mtx, room)));
+	size_t least = several ? PART_LEAST : room / 4;
+
+	return fits(qp, fit) || (fit >= least && !fits(qp, mpa_tx_fit(&qp->mtx, room)));
 }
 
 size_t qp_tx_many(struct qp *qp, uint8_t *out, size_t room, size_t each)
@@ -327,7 +331,7 @@ size_t qp_tx_many(struct qp *qp, uint8_t *out, size_t room, size_t each)
 		bool whole = qp->rd.tx.source == RDMAP_FROM_BYTES;
 
 		if (fit <= DDP_HDR_MAX || (whole && !fits(qp, fit)) ||
-		    (at > begin && !goes_behind(qp, fit, each)))
+		    (at > begin && !goes_behind(qp, fit, each, room > each)))
 			break;
 		st = rdmap_tx_segment(&qp->rd, mpa_tx_ulpdu(out + at), fit, &n);
 		if (st) {

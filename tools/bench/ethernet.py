@@ -9,6 +9,7 @@ from .rig import LIMIT, echoes, helper, last_row, until_up, uwarp_run
 from .rounds import probe
 
 SIZES, MTUS = (65_536, 1 << 20), (1500, 9000)
+SHORT = 4096  # a block of storage: a few segments
 ENDS = {"server": "uwb-a", "client": "uwb-b"}
 PACKET, TCP = "packet", "tcp"
 # Of a run: a second or more at the rates that were seen, as the kernel TCP's side has. A quarter of it was for a good part the start.
@@ -71,7 +72,7 @@ def spinning(rig, size, where):
 def ethernet(rig):
     for mtu in MTUS:
         for offloads in ("on", "off"):
-            for size in rig.options.sizes or SIZES:
+            for size in rig.options.sizes or (SHORT, *SIZES):
                 yield from beside(rig, "throughput", size, "Gb/s", packet_throughput, peers.tcp_stream, mtu=mtu, offloads=offloads)
         yield from beside(rig, "CPU", SIZES[0], "ns/B", packet_cpu, peers.tcp_cpu, mtu=mtu, offloads="on")
     yield from beside(rig, "round trip", 64, "us", packet_latency, spinning, mtu=MTUS[0], offloads="on")

@@ -227,6 +227,46 @@ static void only_bulk_takes_the_memory(void **state)
 	acknowledge(1);
 }
 
+static bool is_bulk(void)
+{
+	size_t room, each;
+	bool bulk = llp_raw.tx_begin_many(p.user->c, &room, &each);
+
+	if (bulk)
+		llp_raw.tx_commit(p.user->c, 0);
+	return bulk;
+}
+
+/* Messages of some segments, of which the last is at least half full. */
+static void short_messages_in_a_row_are_bulk_too(void **state)
+{
+	static const size_t last[] = { BED_MSS / 2, BED_MSS / 2 - 1 };
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		for (unsigned i = 0; i < 4; i++) {
+			commit(BED_MSS, 1);
+			commit(last[k], 2);
+			p.ack += BED_MSS + (uint32_t)last[k];
+		}
+		llp_raw.tx_flush(p.user->c);
+		bed_flush();
+		bed_segment(&p, 0, 0, ACK);
+		assert_int_equal(is_bulk(), k == 0);
+	}
+	/* half full, and behind nothing that is full */
+	assert_int_equal(burst(4, 0), 4);
+	acknowledge(4);
+	assert_true(is_bulk());
+	for (unsigned i = 0; i < 4; i++)
+		commit(BED_MSS / 2, 3);
+	llp_raw.tx_flush(p.user->c);
+	bed_flush();
+	p.ack += 4 * (BED_MSS / 2);
+	bed_segment(&p, 0, 0, ACK);
+	assert_false(is_bulk());
+}
+
 /* Behind one that is not full another would begin where the link does not cut. */
 static void a_long_one_ends_with_a_short_one(void **state)
 {
@@ -506,6 +546,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(only_bulk_commits_several, up, down),
 	cmocka_unit_test_setup_teardown(a_short_one_stays_alone, up, down),
 	cmocka_unit_test_setup_teardown(only_bulk_takes_the_memory, up, down),
+	cmocka_unit_test_setup_teardown(short_messages_in_a_row_are_bulk_too, up, down),
 	cmocka_unit_test_setup_teardown(a_long_one_ends_with_a_short_one, up, down),
 	cmocka_unit_test_setup_teardown(acks_of_parts_count, up, down),
 	cmocka_unit_test_setup_teardown(in_a_recovery_all_are_single, up, down),

@@ -67,6 +67,29 @@ static void segments_filled_at_once_are_full(void **state)
 	assert_int_equal(qp_tx_many(&a.qp, seg, 4 * 498, 498), 496);
 }
 
+static size_t of_two(size_t first, size_t second, size_t each)
+{
+	static uint8_t seg[8 * 1000];
+
+	pair();
+	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, (uint32_t)first, &b, 0));
+	node_post(&a, 2, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, (uint32_t)second, &b, 0));
+	return qp_tx_many(&a.qp, seg, sizeof(seg) / each * each, each);
+}
+
+/* A segment that is not full ends them. So the next message begins in what the last one left, be it
+ * less than the quarter that a single segment asks for (test_stream.c). */
+static void the_next_message_fills_up_the_last_segment(void **state)
+{
+	(void)state;
+	/* 860 octets, 140 are left, of which MPA takes 6, and of the second message 120 go in */
+	assert_int_equal(of_two(840, 4 * 980 + 120, 1000), 5 * 1000);
+	/* one octet of the ULPDU too few */
+	assert_int_equal(of_two(848, 4 * 980 + 120, 1000), 868);
+	/* one that fits in a segment is not cut */
+	assert_int_equal(of_two(500, 980, 1000), 520);
+}
+
 /* Of a message that nothing waits behind. */
 static void what_is_left_is_counted_in_segments(void **state)
 {
@@ -89,6 +112,7 @@ static void what_is_left_is_counted_in_segments(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(several_segments_are_filled_at_once),
 	cmocka_unit_test(segments_filled_at_once_are_full),
+	cmocka_unit_test(the_next_message_fills_up_the_last_segment),
 	cmocka_unit_test(what_is_left_is_counted_in_segments),
 };
 

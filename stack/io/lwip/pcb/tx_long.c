@@ -100,15 +100,17 @@ uint32_t conn_long_grow(struct llp_conn *c, size_t n)
 	return edge_cut(c->el, seg->p);
 }
 
+/* One that is half full, behind full ones, is the end of a message in a stream of such: it says
+ * nothing against long segments. */
 unsigned conn_long_note(struct llp_conn *c, size_t n)
 {
-	size_t mss = tcp_mss(c->pcb), full = n / mss;
-	bool rest = n % mss;
+	size_t mss = tcp_mss(c->pcb), full = n / mss, rest = n % mss;
+	bool behind_full = full || (c->tail && c->tail->len % mss == 0);
 
 	c->bulk = (uint8_t)LWIP_MIN(c->bulk + full, BULK_MAX);
-	if (rest)
+	if (rest && !(behind_full && rest >= mss / 2))
 		c->bulk /= 2;
-	return (unsigned)(full + rest);
+	return (unsigned)(full + (rest > 0));
 }
 
 /* ---- cut ----------------------------------------------------------------------------------- */
