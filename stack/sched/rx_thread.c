@@ -21,7 +21,6 @@
 #define NAP_MAX_US	    1000u
 #define SLICE_NS	    100000u /* the shortest time slice that Linux grants */
 #define NO_MOVE_US	    10000u
-#define NO_HOLD_US	    1000000u
 #define BUSY_US		    4000u /* away for so long: the program computes, it was not just late */
 #define OFTEN_US	    40000u /* ... and if it does so again within that, it does so often */
 
@@ -38,6 +37,8 @@ struct rx_thread {
 	uint32_t seen_rounds;	/* app_rounds when it last looked */
 	uint32_t judged_rounds; /* app_rounds at judged_us */
 	uint64_t judged_us;	/* when it last judged whether the program drives steadily */
+	uint64_t lapsed_us;	/* when a steady one was last found to have stopped */
+	uint64_t left_us;	/* when held posts were last left behind */
 	uint64_t doubt_us;	/* until then it takes no program for steady */
 	uint64_t drove_us;	/* when a program was last seen driving */
 	uint64_t no_yield_us;	/* until then it does not yield */
@@ -253,15 +254,25 @@ static bool app_sleeps(struct sched *s)
 	       atomic_load_explicit(doorbell_of(s), memory_order_relaxed) == IO_ASLEEP;
 }
 
-/* A post was held, and the program stayed away: it computes behind its posts. For a while none is.
- */
+/* The program was not served for up to WATCH_US, now and last at *last: until when may that not
+ * happen again? Twice in RECENT_US is enough. After the first time it may have lost its CPU for a
+ * moment only, and goes on as before. */
+static uint64_t not_before(uint64_t *last, uint64_t now)
+{
+	uint64_t again = *last ? *last + RECENT_US : 0;
+
+	*last = now;
+	return again > now + WATCH_US ? again : now + WATCH_US;
+}
+
+/* A post was held, and the program stayed away: it may compute behind its posts. */
 static void judge_held(struct rx_thread *t, uint64_t now)
 {
 	struct sched *s = t->s;
 
 	if (!atomic_load_explicit(&s->held, memory_order_relaxed))
 		return;
-	t->no_hold_us = now + NO_HOLD_US;
+	t->no_hold_us = not_before(&t->left_us, now);
 	atomic_store_explicit(&s->no_hold, true, memory_order_relaxed);
 }
 
@@ -278,7 +289,7 @@ static void hold_again(struct rx_thread *t, uint64_t now)
  * measure is how often the program looked for completions and found none, and the frames that it
  * took in then; a program busy with many completions looks seldom. A thread asleep on the doorbell
  * counts as driving, since any frame wakes it. A program that stops is found out within WATCH_US,
- * and not trusted again for RECENT_US. */
+ * and one that does so twice within RECENT_US is not trusted for the rest of it. */
 static bool app_drives_steadily(struct rx_thread *t)
 {
 	struct sched *s = t->s;
@@ -292,7 +303,7 @@ static bool app_drives_steadily(struct rx_thread *t)
 
 		hold_again(t, now);
 		if (steady && !enough) {
-			t->doubt_us = now + RECENT_US;
+			t->doubt_us = not_before(&t->lapsed_us, now);
 			judge_held(t, now);
 		}
 		steady = enough && now >= t->doubt_us;

@@ -41,30 +41,33 @@ static void a_program_that_polls_without_a_pause_is_steady(void **state)
 	assert_false(app_drives_steadily(&t));
 }
 
-static void one_that_stops_is_found_out_and_not_trusted_for_a_while(void **state)
+static bool is_steady_after(struct fakes *w, struct rx_thread *t, unsigned n)
+{
+	rounds(&w->f[0], n);
+	pass(w, WATCH_US);
+	return app_drives_steadily(t);
+}
+
+/* It may have lost its CPU for a moment. One that stops again soon computes between its polls. */
+static void one_that_stops_is_found_out_and_twice_not_trusted_for_a_while(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
 	struct rx_thread t = thread_of(f);
+	uint64_t since;
 
 	(void)state;
 	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
 	atomic_store(&f->s.app_drives, true);
 	app_drives_steadily(&t);
-	rounds(f, STEADY_ROUNDS);
-	pass(&w, WATCH_US);
-	assert_true(app_drives_steadily(&t));
-	rounds(f, STEADY_ROUNDS - 1);
-	pass(&w, WATCH_US);
-	assert_false(app_drives_steadily(&t));
-	for (uint64_t us = 0; us < RECENT_US - WATCH_US; us += WATCH_US) {
-		rounds(f, STEADY_ROUNDS);
-		pass(&w, WATCH_US);
-		assert_false(app_drives_steadily(&t));
-	}
-	rounds(f, STEADY_ROUNDS);
-	pass(&w, WATCH_US);
-	assert_true(app_drives_steadily(&t));
+	assert_true(is_steady_after(&w, &t, STEADY_ROUNDS));
+	since = atomic_load(&w.now_us);
+	assert_false(is_steady_after(&w, &t, STEADY_ROUNDS - 1));
+	assert_true(is_steady_after(&w, &t, STEADY_ROUNDS));
+	assert_false(is_steady_after(&w, &t, STEADY_ROUNDS - 1));
+	while (atomic_load(&w.now_us) < since + RECENT_US)
+		assert_false(is_steady_after(&w, &t, STEADY_ROUNDS));
+	assert_true(is_steady_after(&w, &t, STEADY_ROUNDS));
 }
 
 /* Any frame wakes it: it drives as well as one that polls. */
@@ -194,29 +197,40 @@ static void not_where_a_frame_would_have_woken_it(void **state)
 
 /* ---- does a program compute behind its posts? ------------------------------------------------ */
 
-static void what_it_left_behind_is_sent_and_nothing_waits_for_a_while(void **state)
+static void leave_behind(struct fakes *w, struct rx_thread *t)
+{
+	struct fake *f = &w->f[0];
+
+	atomic_store(&f->s.held, 1);
+	pass(w, WATCH_US);
+	assert_false(left_to_program(t)); /* so this thread runs the stack */
+	assert_true(atomic_load(&f->s.no_hold));
+	atomic_store(&f->s.held, 0);
+	atomic_store(&f->s.waiter, SCHED_AWAY);
+}
+
+static bool may_hold_after(struct fakes *w, struct rx_thread *t, uint64_t us)
+{
+	pass(w, us);
+	rounds(&w->f[0], 1);
+	assert_true(left_to_program(t));
+	return sched_may_hold(&w->f[0].s);
+}
+
+static void what_it_left_behind_is_sent_and_twice_nothing_waits_for_a_while(void **state)
 {
 	struct fakes w;
-	struct fake *f = &w.f[0];
 	struct rx_thread t;
 
 	(void)state;
 	open_watched(&w, &t);
-	assert_true(sched_may_hold(&f->s));
-	atomic_store(&f->s.held, 1);
-	pass(&w, WATCH_US);
-	assert_false(left_to_program(&t)); /* so this thread runs the stack */
-	assert_true(atomic_load(&f->s.no_hold));
-	atomic_store(&f->s.held, 0);
-	atomic_store(&f->s.waiter, SCHED_AWAY);
-	pass(&w, NO_HOLD_US - 1);
-	rounds(f, 1);
-	assert_true(left_to_program(&t));
-	assert_false(sched_may_hold(&f->s));
-	pass(&w, 1);
-	rounds(f, 1);
-	assert_true(left_to_program(&t));
-	assert_true(sched_may_hold(&f->s));
+	assert_true(sched_may_hold(&w.f[0].s));
+	leave_behind(&w, &t);
+	assert_false(may_hold_after(&w, &t, WATCH_US - 1));
+	assert_true(may_hold_after(&w, &t, 1));
+	leave_behind(&w, &t); /* 2 * WATCH_US after the first time */
+	assert_false(may_hold_after(&w, &t, RECENT_US - 2 * WATCH_US - 1));
+	assert_true(may_hold_after(&w, &t, 1));
 }
 
 static void a_program_that_left_nothing_behind_may_hold(void **state)
@@ -444,11 +458,11 @@ static void threads_of_several_stacks_work_and_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_it_left_behind_is_sent_and_nothing_waits_for_a_while),
+		cmocka_unit_test(what_it_left_behind_is_sent_and_twice_nothing_waits_for_a_while),
 		cmocka_unit_test(a_program_that_left_nothing_behind_may_hold),
 		cmocka_unit_test(a_steady_one_is_judged_as_well),
 		cmocka_unit_test(a_program_that_polls_without_a_pause_is_steady),
-		cmocka_unit_test(one_that_stops_is_found_out_and_not_trusted_for_a_while),
+		cmocka_unit_test(one_that_stops_is_found_out_and_twice_not_trusted_for_a_while),
 		cmocka_unit_test(a_thread_asleep_on_the_doorbell_counts),
 		cmocka_unit_test(alone_it_has_a_moment_between_two_polls),
 		cmocka_unit_test(the_stack_is_left_to_a_program_that_drives),
