@@ -112,6 +112,12 @@ static void log_open(bool verbose)
 
 /* --- the start --- */
 
+/* Where DPDK's memory begins. By itself the EAL takes 4 GiB, which is what Open MPI's OpenSHMEM
+ * maps its heap over (from 0xff000000 on, with MAP_FIXED). Below 2^39, which is as much as many an
+ * IOMMU translates, and some arm64 kernels have for a process. It is a hint: what is taken already
+ * is left, and the kernel chooses. */
+#define BASE_ADDRESS "--base-virtaddr=0x4000000000"
+
 static void add(struct arg_list *a, const char *arg)
 {
 	if (a->n < EAL_ARGS_MAX - 1)
@@ -192,6 +198,7 @@ void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long fre
 	snprintf(a->memory, sizeof(a->memory), "%zu", need_mb(need));
 	add(a, "-m");
 	add(a, a->memory);
+	add(a, BASE_ADDRESS);
 	add(a, "--no-telemetry");
 	if (need->pci && eal_pages_suffice(need, free_pages)) {
 		add(a, "--in-memory");

@@ -159,6 +159,26 @@ static void huge_pages_only_if_they_suffice(void **state)
 	assert_true(has(&a, "--no-huge") && has(&a, "--no-pci"));
 }
 
+/* At 4 GiB, the EAL's own choice, OpenSHMEM maps its heap over it. */
+static void memory_begins_where_programs_map_nothing(void **state)
+{
+	struct eal_need need = { .bytes = 1 << 20 };
+	struct arg_list a;
+	char *end;
+
+	(void)state;
+	for (int pci = 0; pci < 2; pci++) {
+		uint64_t base = 0;
+
+		need.pci = pci;
+		eal_args(&a, &need, 1000);
+		for (int i = 0; i < a.n; i++)
+			if (!strncmp(a.v[i], "--base-virtaddr=", 16))
+				base = strtoull(a.v[i] + 16, &end, 16);
+		assert_in_range(base, 64ull << 30, 1ull << 38);
+	}
+}
+
 static void start(void *arg)
 {
 	const struct eal_need need = { .bytes = (size_t)1 << 50, /* nobody has so much */
@@ -208,6 +228,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(devices_with_physical_addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_process_has_a_device, setup, teardown),
 		cmocka_unit_test(huge_pages_only_if_they_suffice),
+		cmocka_unit_test(memory_begins_where_programs_map_nothing),
 		cmocka_unit_test(huge_pages_are_asked_for_by_name),
 	};
 
