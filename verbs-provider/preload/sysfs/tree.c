@@ -245,12 +245,13 @@ static void put_counters(const char *only)
 
 /* ---- the kernel's own devices ----------------------------------------------------------- */
 
-/* Everything in the real folder `from`, as links in ours. */
-static void link_others(const char *from)
+/* Everything in the real folder `from`, as links in ours. Returns how many. */
+static unsigned link_others(const char *from)
 {
 	DIR *d = next_fn()->opendir(from);
 	char path[PATH_MAX], to[PATH_MAX];
 	struct dirent *e;
+	unsigned n = 0;
 
 	while (d && (e = readdir(d))) {
 		if (e->d_name[0] == '.')
@@ -258,9 +259,20 @@ static void link_others(const char *from)
 		snprintf(path, sizeof(path), "%s/%s", from + 1, e->d_name);
 		snprintf(to, sizeof(to), "%s/%s", from, e->d_name);
 		make_link(path, to); /* there already: ours */
+		n++;
 	}
 	if (d)
 		closedir(d);
+	return n;
+}
+
+/* PSM3 looks for the node by the device's place among the others, not by its name in sysfs. */
+static void number_node(unsigned others)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "dev/infiniband/uverbs%u", others);
+	make_link(path, UWARP_UVERBS_NODE); /* there already: a kernel device's */
 }
 
 /* ---- removing --------------------------------------------------------------------------- */
@@ -366,6 +378,8 @@ static const struct {
 
 static void fill(const struct uwarp_facts *f)
 {
+	unsigned others;
+
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		make_dir(folders[i]);
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
@@ -374,9 +388,10 @@ static void fill(const struct uwarp_facts *f)
 	put_port(f);
 	put_interface();
 	put_counters(NULL);
-	link_others("/sys/class/infiniband");
+	others = link_others("/sys/class/infiniband");
 	link_others("/sys/class/infiniband_verbs");
 	link_others(UWARP_NODE_DIR);
+	number_node(others);
 }
 
 /* A folder that nobody holds the lock of belongs to a process that was killed. */

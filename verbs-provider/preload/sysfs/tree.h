@@ -10,6 +10,7 @@
  *   sys/class/infiniband_verbs/{abi_version,uverbs30071}
  *   sys/devices/platform/uwarp.0/{numa_node,net/IF,infiniband/,infiniband_verbs/}
  *   dev/infiniband/{uverbs30071,rdma_cm}
+ *   dev/infiniband/uverbs0 -> uverbs30071
  *
  * Kernel devices appear beside ours as links to their real places. The process holds a lock on the
  * folder, and removes the folder at exit. A folder without a lock belonged to a process that was

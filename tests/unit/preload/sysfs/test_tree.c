@@ -202,6 +202,25 @@ static void links(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+/* PSM3 takes the number of the node from the device's place among all. */
+static void the_node_has_the_number_of_the_device(void **state)
+{
+	struct dirent **list;
+	int n = scandir(CLASS, &list, visible, alphasort);
+	char path[64];
+	struct stat st;
+
+	(void)state;
+	assert_true(n > 0);
+	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", n - 1);
+	while (n)
+		free(list[--n]);
+	free(list);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+	assert_int_equal(access(path, R_OK | W_OK), 0);
+}
+
 /* The nodes are the same by a descriptor of their directory. */
 static void by_descriptors(void **state)
 {
@@ -340,6 +359,7 @@ int main(void)
 		cmocka_unit_test(programs_of_an_old_glibc),
 		cmocka_unit_test(directories),
 		cmocka_unit_test(links),
+		cmocka_unit_test(the_node_has_the_number_of_the_device),
 		cmocka_unit_test(by_descriptors),
 		cmocka_unit_test(counters),
 		cmocka_unit_test(no_path_is_efault),
