@@ -4,6 +4,8 @@
 
 #include "qp/qp.h"
 
+#define PART_LEAST 128u /* octets of a ULPDU */
+
 /* ---- receive ----------------------------------------------------------------------------- */
 
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
@@ -282,8 +284,6 @@ void qp_open_gate(struct qp *qp)
 {
 	qp->gated = false;
 }
-
-#define PART_LEAST 128u /* of a ULPDU, with its header */
 
 static bool is_last(const struct qp *qp)
 {
