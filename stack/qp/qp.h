@@ -139,7 +139,8 @@ size_t qp_tx_segments(const struct qp *qp, size_t each);
  * message in the same segment; a message that fits one segment is never split. */
 size_t qp_tx(struct qp *qp, uint8_t *out, size_t room);
 /* The same for several segments of `each` octets, one behind the other; room is a multiple of it.
- * Only the last may be shorter. */
+ * Only the last may be shorter. So that they are full, a message of several segments begins after
+ * another one even where little room is left. */
 size_t qp_tx_many(struct qp *qp, uint8_t *out, size_t room, size_t each);
 
 /* Begin a zero-length RDMA Write, which the peer's program does not notice. False: another message

@@ -49,7 +49,7 @@ static bool is_steady_after(struct fakes *w, struct rx_thread *t, unsigned n)
 }
 
 /* It may have lost its CPU for a moment. One that stops again soon computes between its polls. */
-static void one_that_stops_is_found_out_and_twice_not_trusted_for_a_while(void **state)
+static void one_that_stops_twice_is_not_trusted_for_a_while(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
@@ -171,7 +171,7 @@ static bool is_watched(struct fakes *w, struct rx_thread *t)
 }
 
 /* One that spins on memory meanwhile would get each frame a pause late. */
-static void not_where_a_frame_would_have_woken_it(void **state)
+static void one_that_leaves_frames_is_not_watched_for_a_while(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
@@ -217,7 +217,7 @@ static bool may_hold_after(struct fakes *w, struct rx_thread *t, uint64_t us)
 	return sched_may_hold(&w->f[0].s);
 }
 
-static void what_it_left_behind_is_sent_and_twice_nothing_waits_for_a_while(void **state)
+static void held_posts_left_behind_twice_end_the_holding_for_a_while(void **state)
 {
 	struct fakes w;
 	struct rx_thread t;
@@ -458,16 +458,16 @@ static void threads_of_several_stacks_work_and_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_it_left_behind_is_sent_and_twice_nothing_waits_for_a_while),
+		cmocka_unit_test(held_posts_left_behind_twice_end_the_holding_for_a_while),
 		cmocka_unit_test(a_program_that_left_nothing_behind_may_hold),
 		cmocka_unit_test(a_steady_one_is_judged_as_well),
 		cmocka_unit_test(a_program_that_polls_without_a_pause_is_steady),
-		cmocka_unit_test(one_that_stops_is_found_out_and_twice_not_trusted_for_a_while),
+		cmocka_unit_test(one_that_stops_twice_is_not_trusted_for_a_while),
 		cmocka_unit_test(a_thread_asleep_on_the_doorbell_counts),
 		cmocka_unit_test(alone_it_has_a_moment_between_two_polls),
 		cmocka_unit_test(the_stack_is_left_to_a_program_that_drives),
 		cmocka_unit_test(a_program_that_drives_now_and_then_is_watched),
-		cmocka_unit_test(not_where_a_frame_would_have_woken_it),
+		cmocka_unit_test(one_that_leaves_frames_is_not_watched_for_a_while),
 		cmocka_unit_test(it_sleeps_until_the_next_timer_and_not_for_ever),
 		cmocka_unit_test(it_yields_for_a_while_first),
 		cmocka_unit_test(before_it_sleeps_it_looks_once_more),

@@ -100,8 +100,8 @@ uint32_t conn_long_grow(struct llp_conn *c, size_t n)
 	return edge_cut(c->el, seg->p);
 }
 
-/* One that is half full, behind full ones, is the end of a message in a stream of such: it says
- * nothing against long segments. */
+/* A segment that is not full lowers the count of full ones in a row; but not if it is at least half
+ * full and behind a full one, as the end of each message is in a stream of short messages. */
 unsigned conn_long_note(struct llp_conn *c, size_t n)
 {
 	size_t mss = tcp_mss(c->pcb), full = n / mss, rest = n % mss;
