@@ -302,9 +302,12 @@ __attribute__((destructor)) void loader_end(void)
 	struct uw_engine *e = atomic_load_explicit(&host.engine, memory_order_acquire);
 
 	tree_remove();
-	if (!e || host.owner != getpid() || !loader_api()->engine_started(e))
+	if (!e || host.owner != getpid())
 		return;
-	if (!atomic_exchange_explicit(&host.ended, true, memory_order_seq_cst) && !helpers_left())
+	/* The thread for _exit() and exit()'s may come at once: the first frees what e points to. */
+	if (atomic_exchange_explicit(&host.ended, true, memory_order_seq_cst))
+		return;
+	if (loader_api()->engine_started(e) && !helpers_left())
 		loader_api()->engine_close(e);
 }
 
