@@ -18,6 +18,7 @@
 #define FRAME_US      20u     /* after a frame at least, since the rest of a message may follow */
 #define SOON_US	      300u    /* a wait that ended so soon was worth a longer look */
 #define LATE_US	      1000u   /* one that lasted so long was not worth any */
+#define LOCK_US	      200u    /* frames are there, and another thread has the lock */
 #define NO_LOOK_US    100000u /* after a long yield: sleep at once for so long */
 #define ASKS_TO_YIELD 4u      /* waits of no time in a row that brought nothing */
 
@@ -153,6 +154,21 @@ static void call_rx_thread_away(struct sched *s)
 		s->ops->rouse(s->stack);
 }
 
+/* To look for frames before the sleep. Whoever else has the lock looks when it lets go; but once
+ * frames have ended a sleep of this wait, and are still there, the sockets end the next at once:
+ * then the thread would turn round and round, perhaps on the very core that the holder needs. */
+static bool lock_before_sleep(struct sched *s, const struct uw_wait *w)
+{
+	if (!w->slept)
+		return sched_trylock_or_ask(s);
+	if (sched_trylock(s))
+		return true;
+	if (!sched_lock_within(s, LOCK_US))
+		return false;
+	s->stats.lock_waits++;
+	return true;
+}
+
 /* An RX thread that sleeps on the word is woken where timers matter: it sleeps no longer than they
  * may be late while the program does (sleep_long in rx_thread.c).
  * The state comes first, then the word: whoever else wants to set the word to IO_ASLEEP finds
@@ -160,7 +176,7 @@ static void call_rx_thread_away(struct sched *s)
 enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 {
 	uint32_t was;
-	bool any;
+	bool any, locked;
 
 	if (!claim(s, sched_now_us(s)))
 		return UW_WAIT_PLAINLY;
@@ -171,10 +187,11 @@ enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 	if (was == IO_ASLEEP && sched_has_sockets(s))
 		sched_futex_wake(doorbell_of(s));
 	atomic_thread_fence(memory_order_seq_cst);
-	w->slept = true;
 	memcpy(w->fd, s->wait.fd, sizeof(w->fd));
-	if (!sched_trylock_or_ask(s))
-		return UW_WAIT_SLEEP; /* the holder looks for frames */
+	locked = lock_before_sleep(s, w);
+	w->slept = true;
+	if (!locked)
+		return UW_WAIT_SLEEP;
 	any = sched_pending(s);
 	s->stats.wait_sleeps += !any;
 	sched_unlock(s);

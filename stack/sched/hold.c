@@ -3,12 +3,14 @@
  * Posts in a row. Over a link whose frames cost a system call each, a post waits on the post ring
  * for those that follow it, so that they share frames: until the program polls a CQ or waits, or
  * until enough has come together. The RX thread watches such a program, and sends within WATCH_US
- * if it does neither (doc/adr/0071).
+ * if it does neither (doc/adr/0071). Posts of a program with a thread that waits for frames may be
+ * left to that thread (doc/adr/0072).
  */
 #include "sched/run.h"
 
 #define HOLD_OCTETS 65536u
 #define POST_OCTETS 2048u /* a post counts as so many more: 31 small ones are enough */
+#define ROW_US	    100u  /* between two posts: other threads are likely to post as well */
 
 /* Does the RX thread watch whether the program comes back, and look within WATCH_US? */
 static bool is_watched(const struct sched *s)
@@ -48,6 +50,18 @@ void sched_post_octets(struct ring_entry *r, uint32_t octets)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!sched_may_hold(s))
 		sched_kick(s);
+}
+
+bool sched_waiter_sends(struct sched *s)
+{
+	uint64_t now, last;
+
+	if (atomic_load_explicit(&s->waiter, memory_order_relaxed) != SCHED_WAITS ||
+	    !sched_has_sockets(s))
+		return false;
+	now = sched_now_us(s);
+	last = atomic_exchange_explicit(&s->row_us, now, memory_order_relaxed);
+	return now - last < ROW_US;
 }
 
 void sched_send_held(struct sched *s)

@@ -127,10 +127,24 @@ void sched_kick(struct sched *s)
 	}
 }
 
+/* It looks at the ring as soon as it has the lock. If it has stopped waiting meanwhile, nobody may:
+ * Dekker with who changes its state and then looks at the ring. */
+static void leave_to_waiter(struct sched *s, struct ring_entry *r)
+{
+	push(s, r);
+	sched_wake(s); /* once for all posts before it comes */
+	if (atomic_load(&s->waiter) != SCHED_WAITS)
+		sched_kick(s);
+}
+
 void sched_post(struct ring_entry *r)
 {
 	struct sched *s = atomic_load_explicit(&r->home, memory_order_acquire);
 
+	if (sched_waiter_sends(s)) {
+		leave_to_waiter(s, r);
+		return;
+	}
 	if (!rx_thread_posts(s) && try_inline(s, r)) {
 		run_inline(s, r);
 		return;

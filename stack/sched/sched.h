@@ -125,7 +125,8 @@ struct sched {
 		ring; /* the post ring: a stack of entries; any thread pushes */
 	/* hold.c: what is on the post ring and waits for more; cleared under the lock */
 	_Atomic uint32_t held;
-	_Atomic bool no_hold; /* written by the RX thread */
+	_Atomic bool no_hold;	 /* written by the RX thread */
+	_Atomic uint64_t row_us; /* when a thread last posted while another waited for frames */
 
 	/* The next fields are under the stack lock. */
 	struct wake wakes[SCHED_WAKES]; /* doorbells to ring when the lock is free */
@@ -226,13 +227,16 @@ void sched_wake_peers(struct sched *s);
  * fn will not be called. */
 bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
 
-/* ---- hold.c: posts in a row (doc/adr/0071) ------------------------------------------------ */
+/* ---- hold.c: posts in a row (doc/adr/0071, doc/adr/0072) ---------------------------------- */
 
 /* May posts wait on the post ring for the program's next ones, until it polls or waits? Where each
  * frame costs a system call, and the RX thread watches the program. */
 bool sched_may_hold(const struct sched *s);
 /* If they may: sched_post of requests of so many octets, which waits if that is not much. */
 void sched_post_octets(struct ring_entry *r, uint32_t octets);
+/* Is a post left to the thread that waits for frames (sched_app_wait_begin)? Not the first in a
+ * while. Any thread, before each post. */
+bool sched_waiter_sends(struct sched *s);
 /* Under the lock, by a thread of the program that is about to receive: send what was held. */
 void sched_send_held(struct sched *s);
 

@@ -155,6 +155,83 @@ static void frames_that_came_before_are_no_sleep(void **state)
 	close_bed(&b);
 }
 
+static void *begin_elsewhere(void *arg)
+{
+	struct bed *b = arg;
+
+	return (void *)(uintptr_t)sched_app_wait_begin(b->s, &b->wait);
+}
+
+static enum uw_wait_how of_another_thread(struct bed *b)
+{
+	pthread_t other;
+	void *how;
+
+	assert_int_equal(pthread_create(&other, NULL, begin_elsewhere, b), 0);
+	assert_int_equal(pthread_join(other, &how), 0);
+	return (enum uw_wait_how)(uintptr_t)how;
+}
+
+/* Frames ended its sleep, and another thread has the lock for as long as this test lets it. */
+static void a_wait_for_the_lock_ends(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	b.wait.slept = true;
+	sched_lock(b.s);
+	assert_int_equal(of_another_thread(&b), UW_WAIT_SLEEP);
+	assert_int_equal(b.s->stats.lock_waits, 0);
+	sched_unlock(b.s);
+	close_bed(&b);
+}
+
+struct holder {
+	struct sched *s;
+	_Atomic bool stop;
+};
+
+static void *hold_often(void *arg)
+{
+	struct holder *h = arg;
+	struct timespec us = { .tv_nsec = 20000 };
+
+	while (!atomic_load(&h->stop)) {
+		sched_lock(h->s);
+		nanosleep(&us, NULL);
+		sched_unlock(h->s);
+	}
+	return NULL;
+}
+
+/* A thread that went to sleep on sockets with frames in them would be back at once. */
+static void after_frames_it_sleeps_for_the_lock(void **state)
+{
+	struct bed b;
+	struct holder h = { 0 };
+	uint64_t until = clock_us() + 10000000;
+	bool waited = false;
+	pthread_t t;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	h.s = b.s;
+	assert_int_equal(pthread_create(&t, NULL, hold_often, &h), 0);
+	while (!waited && clock_us() < until) {
+		b.wait.slept = true;
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		sched_app_wait_end(b.s);
+		sched_lock(b.s);
+		waited = b.s->stats.lock_waits;
+		sched_unlock(b.s);
+	}
+	atomic_store(&h.stop, true);
+	pthread_join(t, NULL);
+	assert_true(waited);
+	close_bed(&b);
+}
+
 static void nobody_says_futex_while_it_sleeps(void **state)
 {
 	struct bed b;
@@ -188,23 +265,6 @@ static void another_file_under_its_number_is_not_written(void **state)
 	close(p[0]);
 	close(p[1]);
 	close_bed(&b);
-}
-
-static void *begin_elsewhere(void *arg)
-{
-	struct bed *b = arg;
-
-	return (void *)(uintptr_t)sched_app_wait_begin(b->s, &b->wait);
-}
-
-static enum uw_wait_how of_another_thread(struct bed *b)
-{
-	pthread_t other;
-	void *how;
-
-	assert_int_equal(pthread_create(&other, NULL, begin_elsewhere, b), 0);
-	assert_int_equal(pthread_join(other, &how), 0);
-	return (enum uw_wait_how)(uintptr_t)how;
 }
 
 static void one_thread_waits_for_frames(void **state)
@@ -655,6 +715,8 @@ int main(void)
 		cmocka_unit_test(a_peer_rings_the_descriptor),
 		cmocka_unit_test(work_of_this_process_rings_it_as_well),
 		cmocka_unit_test(frames_that_came_before_are_no_sleep),
+		cmocka_unit_test(a_wait_for_the_lock_ends),
+		cmocka_unit_test(after_frames_it_sleeps_for_the_lock),
 		cmocka_unit_test(nobody_says_futex_while_it_sleeps),
 		cmocka_unit_test(another_file_under_its_number_is_not_written),
 		cmocka_unit_test(one_thread_waits_for_frames),

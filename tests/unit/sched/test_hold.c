@@ -2,8 +2,9 @@
 /* Posts in a row: which of them wait for more, for how long, and who sends them. */
 #include "fake.h"
 
-#define SMALL 64u
-#define LONG  65536u
+#define SMALL	 64u
+#define LONG	 65536u
+#define SWITCHES 20000u
 
 struct entry {
 	struct ring_entry r; /* first */
@@ -136,6 +137,134 @@ static void nobody_watches_any_more(void **state)
 	assert_true(sched_ring_empty(b.s));
 }
 
+/* ---- a thread that waits for frames (doc/adr/0072) ----------------------------------------- */
+
+/* Another thread of the program sleeps on the link's descriptors. */
+static void open_bed_with_waiter(struct bed *b)
+{
+	open_bed(b);
+	atomic_store(&b->s->waiter, SCHED_WAITS);
+	atomic_store(&b->s->own_doorbell, IO_ASLEEP_FD);
+	b->s->wait.ring = doorbell_ring_of(&b->s->own_doorbell, -1);
+}
+
+static void the_first_in_a_while_is_sent_at_once(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed_with_waiter(&b);
+	sched_post(&b.e.r);
+	atomic_fetch_add(&b.w.now_us, 1000);
+	sched_post(&b.e.r);
+	assert_int_equal(b.e.calls, 2);
+	assert_int_equal(b.s->stats.post_inline, 2);
+	assert_int_equal(atomic_load(&b.s->own_doorbell), IO_ASLEEP_FD);
+}
+
+static void those_soon_after_it_are_left_to_who_waits(void **state)
+{
+	struct bed b;
+	_Atomic uint32_t events = 0;
+	struct uw_wait w = { .events = &events };
+
+	(void)state;
+	open_bed_with_waiter(&b);
+	sched_post(&b.e.r);
+	for (unsigned i = 0; i < 5; i++) {
+		atomic_fetch_add(&b.w.now_us, 10);
+		sched_post(&b.e.r);
+	}
+	assert_int_equal(b.e.calls, 1);
+	assert_int_equal(atomic_load(&b.s->own_doorbell), IO_AWAKE); /* it was rung */
+	sched_app_look(b.s, &w, 0);
+	assert_int_equal(b.e.calls, 2);
+	assert_true(sched_ring_empty(b.s));
+}
+
+static void a_wait_does_not_begin_before_them(void **state)
+{
+	struct bed b;
+	_Atomic uint32_t events = 0;
+	struct uw_wait w = { .events = &events };
+
+	(void)state;
+	open_bed_with_waiter(&b);
+	sched_post(&b.e.r);
+	sched_post(&b.e.r);
+	atomic_store(&b.s->waiter, SCHED_AWAY);
+	assert_int_equal(sched_app_wait_begin(b.s, &w), UW_WAIT_AGAIN);
+	assert_int_equal(b.e.calls, 2);
+}
+
+/* A frame costs no system call there. */
+static void over_shared_memory_all_are_sent_at_once(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed_with_waiter(&b);
+	b.s->wait.fd[1] = -1;
+	sched_post(&b.e.r);
+	sched_post(&b.e.r);
+	assert_int_equal(b.e.calls, 2);
+}
+
+/* A queue and the thread that puts something into it before each post. */
+struct poster {
+	struct ring_entry r; /* first */
+	_Atomic unsigned put;
+	_Atomic bool stop;
+	unsigned seen; /* under the lock */
+};
+
+static void on_queue(struct ring_entry *r)
+{
+	struct poster *p = (struct poster *)r;
+
+	p->seen = atomic_load_explicit(&p->put, memory_order_relaxed);
+}
+
+static void *post_often(void *arg)
+{
+	struct poster *p = arg;
+
+	while (!atomic_load(&p->stop)) {
+		atomic_fetch_add_explicit(&p->put, 1, memory_order_relaxed);
+		sched_post(&p->r);
+	}
+	return NULL;
+}
+
+/* As whoever changes the state does: the state first, then the ring. */
+static void become(struct sched *s, enum sched_waiter state)
+{
+	atomic_store(&s->waiter, state);
+	if (!sched_ring_empty(s) && sched_trylock(s))
+		sched_unlock(s);
+}
+
+static void no_post_stays_behind_one_that_stops_waiting(void **state)
+{
+	struct bed b;
+	struct poster p = { .r.fn = on_queue };
+	pthread_t t;
+
+	(void)state;
+	open_bed_with_waiter(&b);
+	atomic_store(&p.r.home, b.s);
+	assert_int_equal(pthread_create(&t, NULL, post_often, &p), 0);
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		become(b.s, SCHED_WAITS);
+		atomic_store(&b.s->own_doorbell, IO_ASLEEP_FD);
+		become(b.s, i % 2 ? SCHED_AWAY : SCHED_NO_WAITER);
+	}
+	atomic_store(&p.stop, true);
+	pthread_join(t, NULL);
+	assert_int_equal(p.seen, atomic_load(&p.put));
+	assert_true(sched_ring_empty(b.s));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +273,11 @@ int main(void)
 		cmocka_unit_test(enough_is_sent_at_once),
 		cmocka_unit_test(else_nothing_waits),
 		cmocka_unit_test(nobody_watches_any_more),
+		cmocka_unit_test(the_first_in_a_while_is_sent_at_once),
+		cmocka_unit_test(those_soon_after_it_are_left_to_who_waits),
+		cmocka_unit_test(a_wait_does_not_begin_before_them),
+		cmocka_unit_test(over_shared_memory_all_are_sent_at_once),
+		cmocka_unit_test(no_post_stays_behind_one_that_stops_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
