@@ -13,9 +13,12 @@
 #define EMPTY_TO_YIELD_SOON 4u	 /* ... where another process has to run before anything comes */
 #define EMPTY_TO_SLEEP	    512u /* at most: about the time that a wake-up takes */
 #define MISSED_TO_WAIT	    64u	 /* looks in a row that found the stack locked */
-#define SOON_US		    100u /* a sleep that ended so soon was not worth it */
-#define NO_RING_US	    50u	 /* sleep no longer where no peer rings */
-#define YIELD_SHARE	    16u	 /* of the time, at most, goes into yielding to others */
+#define BUSY_ROUND_US                                                                              \
+	100u		 /* a round at least so often by one that finds something in each poll     \
+			  */
+#define SOON_US	    100u /* a sleep that ended so soon was not worth it */
+#define NO_RING_US  50u	 /* sleep no longer where no peer rings */
+#define YIELD_SHARE 16u	 /* of the time, at most, goes into yielding to others */
 
 static _Atomic uint32_t *doorbell_of(struct sched *s)
 {
@@ -229,9 +232,44 @@ static bool waits_by_itself(struct sched *s)
 	return true;
 }
 
+/* Polls in a row that found something, BUSY_ROUND_US apart, and with short posts between. */
+static __thread unsigned finds;
+
+/* Polls that find something receive nothing by themselves. A program that posts to many QPs has
+ * hardly any other: it drives all the same, and the RX thread would only be in its way. Where peers
+ * ring it is not worth the clock. (doc/adr/0071) */
+static bool drives_while_busy(struct sched *s)
+{
+	static __thread uint64_t last_us;
+	static __thread uint32_t last_posts;
+	uint32_t posts;
+	uint64_t now;
+
+	if (!sched_has_sockets(s) || !s->model->polls_drive || sched_is_one_of_several(s) ||
+	    atomic_load_explicit(&s->waiter, memory_order_relaxed) != SCHED_NO_WAITER)
+		return false;
+	now = sched_now_us(s);
+	if (now - last_us < BUSY_ROUND_US)
+		return finds >= EMPTY_TO_DRIVE;
+	posts = atomic_load_explicit(&s->app_posts, memory_order_relaxed);
+	finds = now - last_us < WATCH_US && posts != last_posts ? finds + 1 : 0;
+	last_us = now;
+	last_posts = posts;
+	if (finds < EMPTY_TO_DRIVE)
+		return false;
+	if (sched_trylock(s)) {
+		run_once(s);
+		sched_unlock(s);
+	}
+	say_awake(s);
+	return true;
+}
+
 /* A program that is trusted comes back at once; if not, the RX thread notices within WATCH_US. */
 void sched_app_busy(struct sched *s)
 {
+	if (drives_while_busy(s))
+		return;
 	if (atomic_load_explicit(&s->app_drives, memory_order_relaxed) && !app_is_trusted(s) &&
 	    !waits_by_itself(s))
 		stop_driving(s);
@@ -241,6 +279,7 @@ void sched_app_sleep(struct sched *s)
 {
 	bool trusted = app_is_trusted(s);
 
+	finds = 0; /* it waits for events, and polls after each */
 	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed) || waits_by_itself(s))
 		return;
 	stop_driving(s);

@@ -8,9 +8,10 @@
  */
 #include "sched/run.h"
 
-#define HOLD_OCTETS 65536u
-#define POST_OCTETS 2048u /* a post counts as so many more: 31 small ones are enough */
-#define ROW_US	    100u  /* between two posts: other threads are likely to post as well */
+#define HOLD_OCTETS    65536u
+#define POST_OCTETS    2048u /* a post counts as so many more: 31 small ones are enough */
+#define COUNTED_OCTETS 4096u /* longer posts are no sign that a program drives */
+#define ROW_US	       100u  /* between two posts: other threads are likely to post as well */
 
 /* Does the RX thread watch whether the program comes back, and look within WATCH_US? */
 static bool is_watched(const struct sched *s)
@@ -34,9 +35,21 @@ bool sched_may_hold(const struct sched *s)
 	       !atomic_load_explicit(&s->no_hold, memory_order_relaxed);
 }
 
-void sched_post_octets(struct ring_entry *r, uint32_t octets)
+bool sched_wants_octets(const struct sched *s)
 {
-	struct sched *s = atomic_load_explicit(&r->home, memory_order_acquire);
+	return sched_has_sockets(s);
+}
+
+/* A polling program that posts most of the time looks for completions seldom. One whose posts are
+ * long has time to be served by the RX thread, on another core. */
+static void count_post(struct sched *s, uint32_t octets)
+{
+	if (octets < COUNTED_OCTETS)
+		atomic_fetch_add_explicit(&s->app_posts, 1, memory_order_relaxed);
+}
+
+static void hold(struct sched *s, struct ring_entry *r, uint32_t octets)
+{
 	uint32_t held = atomic_load_explicit(&s->held, memory_order_relaxed);
 
 	if (octets >= HOLD_OCTETS || held + octets + POST_OCTETS >= HOLD_OCTETS) {
@@ -50,6 +63,17 @@ void sched_post_octets(struct ring_entry *r, uint32_t octets)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!sched_may_hold(s))
 		sched_kick(s);
+}
+
+void sched_post_octets(struct ring_entry *r, uint32_t octets)
+{
+	struct sched *s = atomic_load_explicit(&r->home, memory_order_acquire);
+
+	count_post(s, octets);
+	if (sched_may_hold(s))
+		hold(s, r, octets);
+	else
+		sched_post(r);
 }
 
 bool sched_waiter_sends(struct sched *s)

@@ -22,6 +22,10 @@ static inline bool sched_has_sockets(const struct sched *s)
 	return s->wait.able && s->wait.fd[1] >= 0;
 }
 
+/* May posts wait on the post ring for the program's next ones? If each frame costs a system call,
+ * and the RX thread watches the program. */
+bool sched_may_hold(const struct sched *s);
+
 /* The program stops driving: wake the RX thread at once. */
 void sched_hand_over(struct sched *s);
 

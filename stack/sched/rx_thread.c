@@ -15,7 +15,8 @@
 
 #define YIELDS_BEFORE_SLEEP 200u    /* rounds without work; a yield costs little when idle */
 #define NO_YIELD_US	    100000u /* after a long yield: sleep at once for so long */
-#define STEADY_ROUNDS	    32u	    /* of the program in WATCH_US */
+#define STEADY_ROUNDS	    32u	    /* of the program in WATCH_US, posts included */
+#define LEAST_ROUNDS	    4u	    /* ... without them */
 #define RECENT_US	    100000u /* a program that drove within this may stop without a word */
 #define NAP_MIN_US	    20u	    /* links that nobody rings: sleep and look, longer and longer */
 #define NAP_MAX_US	    1000u
@@ -36,6 +37,7 @@ struct rx_thread {
 	uint64_t timers_us;	/* while the program waits: when the timers are due */
 	uint32_t seen_rounds;	/* app_rounds when it last looked */
 	uint32_t judged_rounds; /* app_rounds at judged_us */
+	uint32_t judged_posts;	/* app_posts then */
 	uint64_t judged_us;	/* when it last judged whether the program drives steadily */
 	uint64_t lapsed_us;	/* when a steady one was last found to have stopped */
 	uint64_t left_us;	/* when held posts were last left behind */
@@ -284,12 +286,20 @@ static void hold_again(struct rx_thread *t, uint64_t now)
 	atomic_store_explicit(&t->s->no_hold, false, memory_order_relaxed);
 }
 
+static bool drove_enough(struct sched *s, uint64_t rounds, uint64_t posts, uint64_t elapsed)
+{
+	return ((rounds + posts) * WATCH_US >= STEADY_ROUNDS * elapsed &&
+		rounds * WATCH_US >= LEAST_ROUNDS * elapsed) ||
+	       app_sleeps(s);
+}
+
 /* Model adaptive: does a thread of the program drive, without a pause? Then the RX thread keeps
  * away: every look takes the lock from the program, and a doorbell's time from its peers. The
  * measure is how often the program looked for completions and found none, and the frames that it
- * took in then; a program busy with many completions looks seldom. A thread asleep on the doorbell
- * counts as driving, since any frame wakes it. A program that stops is found out within WATCH_US,
- * and one that does so twice within RECENT_US is not trusted for the rest of it. */
+ * took in then; a program busy with many completions looks seldom. So does one that posts most of
+ * the time, so its posts count as well. A thread asleep on the doorbell counts as driving, since
+ * any frame wakes it. A program that stops is found out within WATCH_US, and one that does so twice
+ * within RECENT_US is not trusted for the rest of it. */
 static bool app_drives_steadily(struct rx_thread *t)
 {
 	struct sched *s = t->s;
@@ -298,8 +308,9 @@ static bool app_drives_steadily(struct rx_thread *t)
 
 	if (elapsed >= WATCH_US) {
 		uint32_t rounds = atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
-		uint64_t done = rounds - t->judged_rounds;
-		bool enough = done * WATCH_US >= STEADY_ROUNDS * elapsed || app_sleeps(s);
+		uint32_t posts = atomic_load_explicit(&s->app_posts, memory_order_relaxed);
+		bool enough = drove_enough(s, rounds - t->judged_rounds, posts - t->judged_posts,
+					   elapsed);
 
 		hold_again(t, now);
 		if (steady && !enough) {
@@ -311,6 +322,7 @@ static bool app_drives_steadily(struct rx_thread *t)
 		atomic_thread_fence(memory_order_seq_cst); /* Dekker with sched_post_octets() */
 		t->judged_us = now;
 		t->judged_rounds = rounds;
+		t->judged_posts = posts;
 	}
 	return steady && atomic_load_explicit(&s->app_drives, memory_order_acquire);
 }

@@ -161,6 +161,7 @@ struct sched {
 	_Atomic bool app_drives_steadily;
 	/* rounds that those threads ran, plus frames that the rounds found */
 	_Atomic uint32_t app_rounds;
+	_Atomic uint32_t app_posts;    /* short posts of the program */
 	_Atomic unsigned app_sleepers; /* threads that polled in vain and sleep on the doorbell */
 	_Atomic uint32_t handover;     /* a futex: counts up when the program stops driving */
 	_Atomic uint32_t post_cpu;     /* the CPU of the program's last post */
@@ -229,10 +230,10 @@ bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
 
 /* ---- hold.c: posts in a row (doc/adr/0071, doc/adr/0072) ---------------------------------- */
 
-/* May posts wait on the post ring for the program's next ones, until it polls or waits? Where each
- * frame costs a system call, and the RX thread watches the program. */
-bool sched_may_hold(const struct sched *s);
-/* If they may: sched_post of requests of so many octets, which waits if that is not much. */
+/* Does sched_post_octets() differ from sched_post()? Where each frame costs a system call. */
+bool sched_wants_octets(const struct sched *s);
+/* sched_post() of requests of so many octets. They may wait on the post ring for the program's next
+ * ones, until it polls or waits: see sched_may_hold(). Any thread without a stack lock. */
 void sched_post_octets(struct ring_entry *r, uint32_t octets);
 /* Is a post left to the thread that waits for frames (sched_app_wait_begin)? Not the first in a
  * while. Any thread, before each post. */

@@ -372,7 +372,7 @@ static uint32_t octets_of(const struct uw_send_wr *wr, unsigned n)
 
 static void posted(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
 {
-	if (sched_may_hold(&conn_qp_stack(&qp->c)->sched))
+	if (sched_wants_octets(&conn_qp_stack(&qp->c)->sched))
 		sched_post_octets(&qp->c.ring, octets_of(wr, n));
 	else
 		sched_post(&qp->c.ring);

@@ -299,6 +299,69 @@ static void who_polls_after_a_wait_waits_no_longer(void **state)
 	}
 }
 
+/* ---- polls that find something (doc/adr/0071) ---------------------------------------------- */
+
+static void open_with_sockets(struct fakes *w)
+{
+	open_started(w, UW_THREADS_ADAPTIVE);
+	w->f[0].s.wait = (struct sched_link){ .able = true, .fd = { -1, 0, -1 } };
+	sched_app_sleep(&w->f[0].s); /* forget what this thread did before */
+}
+
+/* n polls, each finds something, with so many short posts and microseconds before it */
+static void poll_busily(struct fakes *w, unsigned n, unsigned posts, uint64_t us)
+{
+	for (unsigned i = 0; i < n; i++) {
+		atomic_fetch_add(&w->f[0].s.app_posts, posts);
+		atomic_fetch_add(&w->now_us, us);
+		sched_app_busy(&w->f[0].s);
+	}
+}
+
+static void who_posts_and_finds_something_each_time_drives(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_with_sockets(&w);
+	poll_busily(&w, TO_DRIVE, 10, 200);
+	assert_int_equal(f->runs, 0);
+	assert_false(drives(f));
+	poll_busily(&w, 10, 10, 200);
+	assert_in_range(f->runs, 9, 10);
+	assert_true(drives(f));	     /* polls that find something do not end that */
+	poll_busily(&w, 100, 10, 1); /* a round is enough in so short a time */
+	assert_in_range(f->runs, 9, 12);
+	assert_true(fake_lock_is_free(&f->s));
+}
+
+static void else_polls_that_find_something_receive_nothing(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+
+	(void)state;
+	open_with_sockets(&w);
+	poll_busily(&w, 50, 0, 200); /* it posts nothing, or long ones */
+	assert_int_equal(f->runs, 0);
+	poll_busily(&w, 50, 10, 2000); /* with pauses */
+	assert_int_equal(f->runs, 0);
+	atomic_store(&f->s.waiter, SCHED_AWAY); /* it waits for events */
+	poll_busily(&w, 50, 10, 200);
+	assert_int_equal(f->runs, 0);
+	atomic_store(&f->s.waiter, SCHED_NO_WAITER);
+	for (unsigned i = 0; i < 50; i++) { /* it arms the CQ after each */
+		poll_busily(&w, 1, 10, 200);
+		sched_app_sleep(&f->s);
+	}
+	assert_int_equal(f->runs, 0);
+	f->s.wait.fd[1] = -1; /* over shared memory */
+	poll_busily(&w, 50, 10, 200);
+	assert_int_equal(f->runs, 0);
+	assert_false(drives(f));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +379,8 @@ int main(void)
 		cmocka_unit_test(who_sleeps_hands_over),
 		cmocka_unit_test(who_polls_after_a_wait_waits_no_longer),
 		cmocka_unit_test(where_a_yield_costs_a_time_slice_it_sleeps),
+		cmocka_unit_test(who_posts_and_finds_something_each_time_drives),
+		cmocka_unit_test(else_polls_that_find_something_receive_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,19 @@ static void else_nothing_waits(void **state)
 	assert_true(sched_may_hold(b.s));
 }
 
+static void short_posts_count(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	post(&b, SMALL);
+	atomic_store(&b.s->waiter, SCHED_NO_WAITER);
+	post(&b, SMALL);
+	post(&b, LONG);
+	assert_int_equal(atomic_load(&b.s->app_posts), 2);
+}
+
 /* The RX thread has taken over between the question and the post. */
 static void nobody_watches_any_more(void **state)
 {
@@ -273,6 +286,7 @@ int main(void)
 		cmocka_unit_test(enough_is_sent_at_once),
 		cmocka_unit_test(else_nothing_waits),
 		cmocka_unit_test(nobody_watches_any_more),
+		cmocka_unit_test(short_posts_count),
 		cmocka_unit_test(the_first_in_a_while_is_sent_at_once),
 		cmocka_unit_test(those_soon_after_it_are_left_to_who_waits),
 		cmocka_unit_test(a_wait_does_not_begin_before_them),

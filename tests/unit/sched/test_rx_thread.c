@@ -48,6 +48,24 @@ static bool is_steady_after(struct fakes *w, struct rx_thread *t, unsigned n)
 	return app_drives_steadily(t);
 }
 
+/* It looks seldom, since it posts, but it does look. */
+static void posts_count_with_a_few_rounds(void **state)
+{
+	struct fakes w;
+	struct fake *f = &w.f[0];
+	struct rx_thread t = thread_of(f);
+
+	(void)state;
+	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
+	atomic_store(&f->s.app_drives, true);
+	app_drives_steadily(&t);
+	atomic_fetch_add(&f->s.app_posts, STEADY_ROUNDS);
+	assert_false(is_steady_after(&w, &t, LEAST_ROUNDS - 1));
+	assert_false(is_steady_after(&w, &t, LEAST_ROUNDS));
+	atomic_fetch_add(&f->s.app_posts, STEADY_ROUNDS - LEAST_ROUNDS);
+	assert_true(is_steady_after(&w, &t, LEAST_ROUNDS));
+}
+
 /* It may have lost its CPU for a moment. One that stops again soon computes between its polls. */
 static void one_that_stops_twice_is_not_trusted_for_a_while(void **state)
 {
@@ -462,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_left_nothing_behind_may_hold),
 		cmocka_unit_test(a_steady_one_is_judged_as_well),
 		cmocka_unit_test(a_program_that_polls_without_a_pause_is_steady),
+		cmocka_unit_test(posts_count_with_a_few_rounds),
 		cmocka_unit_test(one_that_stops_twice_is_not_trusted_for_a_while),
 		cmocka_unit_test(a_thread_asleep_on_the_doorbell_counts),
 		cmocka_unit_test(alone_it_has_a_moment_between_two_polls),
