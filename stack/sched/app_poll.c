@@ -13,12 +13,10 @@
 #define EMPTY_TO_YIELD_SOON 4u	 /* ... where another process has to run before anything comes */
 #define EMPTY_TO_SLEEP	    512u /* at most: about the time that a wake-up takes */
 #define MISSED_TO_WAIT	    64u	 /* looks in a row that found the stack locked */
-#define BUSY_ROUND_US                                                                              \
-	100u		 /* a round at least so often by one that finds something in each poll     \
-			  */
-#define SOON_US	    100u /* a sleep that ended so soon was not worth it */
-#define NO_RING_US  50u	 /* sleep no longer where no peer rings */
-#define YIELD_SHARE 16u	 /* of the time, at most, goes into yielding to others */
+#define BUSY_ROUND_US	    100u /* between two rounds, if each poll finds something */
+#define SOON_US		    100u /* a sleep that ended so soon was not worth it */
+#define NO_RING_US	    50u	 /* sleep no longer where no peer rings */
+#define YIELD_SHARE	    16u	 /* of the time, at most, goes into yielding to others */
 
 static _Atomic uint32_t *doorbell_of(struct sched *s)
 {
