@@ -75,7 +75,9 @@ def judge_rping(_stage, _server, client, command):
 def judge_perftest(_stage, _server, client, command):
     """One row of figures for each message size."""
     words = command.split()
-    rows = [row.split() for row in client.out.splitlines() if re.match(r"\s*\d+\s+\d+\s+\d", row)]
+    rows = [row.split() for row in client.out.splitlines() if re.match(r"\s*\d+\s+\d+\s+\S", row)]
+    odd = [" ".join(row) for row in rows if not re.fullmatch(r"\d+\.\d+", row[2])]
+    check(not odd, f"rows without figures: {odd}")
     sizes = [int(row[0]) for row in rows]
     default = next(size for name, size in PERFTEST_DEFAULTS.items() if name in words[0])
     wanted = PERFTEST_ALL if "-a" in words else [int(option(command, "-s", default))]
