@@ -164,7 +164,7 @@ static bool lock_before_sleep(struct sched *s, const struct uw_wait *w)
 	if (sched_trylock(s))
 		return true;
 	if (!sched_lock_within(s, LOCK_US))
-		return false;
+		return sched_trylock_or_ask(s);
 	s->stats.lock_waits++;
 	return true;
 }

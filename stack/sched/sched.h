@@ -236,7 +236,7 @@ bool sched_wants_octets(const struct sched *s);
  * ones, until it polls or waits: see sched_may_hold(). Any thread without a stack lock. */
 void sched_post_octets(struct ring_entry *r, uint32_t octets);
 /* Is a post left to the thread that waits for frames (sched_app_wait_begin)? Not the first in a
- * while. Any thread, before each post. */
+ * while: each call notes the time. Any thread, before each post. */
 bool sched_waiter_sends(struct sched *s);
 /* Under the lock, by a thread of the program that is about to receive: send what was held. */
 void sched_send_held(struct sched *s);

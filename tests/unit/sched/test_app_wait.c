@@ -183,7 +183,10 @@ static void a_wait_for_the_lock_ends(void **state)
 	sched_lock(b.s);
 	assert_int_equal(of_another_thread(&b), UW_WAIT_SLEEP);
 	assert_int_equal(b.s->stats.lock_waits, 0);
+	assert_true(atomic_load(&b.s->look));
 	sched_unlock(b.s);
+	assert_int_equal(b.w.f[0].runs,
+			 1); /* the holder looks: nobody rang for frames before that */
 	close_bed(&b);
 }
 

@@ -15,6 +15,8 @@ struct bed {
 	struct fakes w;
 	struct sched *s;
 	struct entry e;
+	_Atomic uint32_t events;
+	struct uw_wait wait;
 };
 
 static void on_call(struct ring_entry *r)
@@ -28,6 +30,8 @@ static void open_bed(struct bed *b)
 	fakes_open(&b->w, 1, UW_THREADS_ADAPTIVE);
 	b->s = &b->w.f[0].s;
 	b->e = (struct entry){ .r = { .fn = on_call, .home = b->s } };
+	atomic_store(&b->events, 0);
+	b->wait = (struct uw_wait){ .events = &b->events };
 	b->s->wait = (struct sched_link){ .able = true, .fd = { -1, 0, -1 } };
 	atomic_store(&b->s->started, true);
 	atomic_store(&b->s->waiter, SCHED_AWAY);
@@ -60,13 +64,11 @@ static void a_poll_sends_what_waits(void **state)
 static void a_wait_sends_what_waits(void **state)
 {
 	struct bed b;
-	_Atomic uint32_t events = 0;
-	struct uw_wait w = { .events = &events };
 
 	(void)state;
 	open_bed(&b);
 	post(&b, SMALL);
-	sched_app_look(b.s, &w, 0);
+	sched_app_look(b.s, &b.wait, 0);
 	assert_int_equal(b.e.calls, 1);
 }
 
@@ -178,8 +180,6 @@ static void the_first_in_a_while_is_sent_at_once(void **state)
 static void those_soon_after_it_are_left_to_who_waits(void **state)
 {
 	struct bed b;
-	_Atomic uint32_t events = 0;
-	struct uw_wait w = { .events = &events };
 
 	(void)state;
 	open_bed_with_waiter(&b);
@@ -190,7 +190,7 @@ static void those_soon_after_it_are_left_to_who_waits(void **state)
 	}
 	assert_int_equal(b.e.calls, 1);
 	assert_int_equal(atomic_load(&b.s->own_doorbell), IO_AWAKE); /* it was rung */
-	sched_app_look(b.s, &w, 0);
+	sched_app_look(b.s, &b.wait, 0);
 	assert_int_equal(b.e.calls, 2);
 	assert_true(sched_ring_empty(b.s));
 }
@@ -198,15 +198,13 @@ static void those_soon_after_it_are_left_to_who_waits(void **state)
 static void a_wait_does_not_begin_before_them(void **state)
 {
 	struct bed b;
-	_Atomic uint32_t events = 0;
-	struct uw_wait w = { .events = &events };
 
 	(void)state;
 	open_bed_with_waiter(&b);
 	sched_post(&b.e.r);
 	sched_post(&b.e.r);
 	atomic_store(&b.s->waiter, SCHED_AWAY);
-	assert_int_equal(sched_app_wait_begin(b.s, &w), UW_WAIT_AGAIN);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_AGAIN);
 	assert_int_equal(b.e.calls, 2);
 }
 

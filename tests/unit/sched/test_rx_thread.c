@@ -41,6 +41,15 @@ static void a_program_that_polls_without_a_pause_is_steady(void **state)
 	assert_false(app_drives_steadily(&t));
 }
 
+/* A program drives, and the RX thread has looked once: that look is over all time before. */
+static void open_driving(struct fakes *w, struct rx_thread *t)
+{
+	fakes_open(w, 1, UW_THREADS_ADAPTIVE);
+	atomic_store(&w->f[0].s.app_drives, true);
+	*t = thread_of(&w->f[0]);
+	app_drives_steadily(t);
+}
+
 static bool is_steady_after(struct fakes *w, struct rx_thread *t, unsigned n)
 {
 	rounds(&w->f[0], n);
@@ -53,12 +62,10 @@ static void posts_count_with_a_few_rounds(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
-	struct rx_thread t = thread_of(f);
+	struct rx_thread t;
 
 	(void)state;
-	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
-	atomic_store(&f->s.app_drives, true);
-	app_drives_steadily(&t);
+	open_driving(&w, &t);
 	atomic_fetch_add(&f->s.app_posts, STEADY_ROUNDS);
 	assert_false(is_steady_after(&w, &t, LEAST_ROUNDS - 1));
 	assert_false(is_steady_after(&w, &t, LEAST_ROUNDS));
@@ -71,13 +78,11 @@ static void one_that_stops_twice_is_not_trusted_for_a_while(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
-	struct rx_thread t = thread_of(f);
+	struct rx_thread t;
 	uint64_t since;
 
 	(void)state;
-	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
-	atomic_store(&f->s.app_drives, true);
-	app_drives_steadily(&t);
+	open_driving(&w, &t);
 	assert_true(is_steady_after(&w, &t, STEADY_ROUNDS));
 	since = atomic_load(&w.now_us);
 	assert_false(is_steady_after(&w, &t, STEADY_ROUNDS - 1));
@@ -93,12 +98,10 @@ static void a_thread_asleep_on_the_doorbell_counts(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
-	struct rx_thread t = thread_of(f);
+	struct rx_thread t;
 
 	(void)state;
-	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
-	atomic_store(&f->s.app_drives, true);
-	app_drives_steadily(&t);
+	open_driving(&w, &t);
 	atomic_store(&f->s.app_sleepers, 1);
 	atomic_store(&f->s.own_doorbell, IO_ASLEEP);
 	pass(&w, WATCH_US);
