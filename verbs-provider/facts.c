@@ -2,6 +2,8 @@
 #include "facts.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NODE_CA = 1, NODE_RNIC = 4 };			    /* = enum ibv_node_type */
@@ -14,6 +16,34 @@ enum { MTU_256 = 1, MTU_4096 = 5 };			    /* = enum ibv_mtu */
 #define ROCE_IP4_INDEX 3u
 /* What an IP packet of RoCEv2 needs besides its payload, at most, as Linux's drivers have it. */
 #define ROCE_HEADERS 80u
+
+static struct {
+	pthread_once_t once;
+	char text[UWARP_DEV_NAME_MAX];
+} name = { .once = PTHREAD_ONCE_INIT, .text = UWARP_DEV_NAME };
+
+/* It becomes part of paths in /sys, and of the names of kernel objects in messages. */
+static bool is_name(const char *s)
+{
+	static const char known[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+	return *s && *s != '.' && strlen(s) < UWARP_DEV_NAME_MAX && !s[strspn(s, known)];
+}
+
+static void read_name(void)
+{
+	const char *given = secure_getenv("UWARP_NAME");
+
+	if (given && is_name(given))
+		strcpy(name.text, given);
+}
+
+const char *uwarp_device_name(void)
+{
+	pthread_once(&name.once, read_name);
+	return name.text;
+}
 
 /* The usual speeds of Ethernet, as InfiniBand has them. */
 static const struct {

@@ -14,6 +14,13 @@
 /* ---- names ---- */
 
 #define UWARP_DEV_NAME "uwarp0"
+/* Longest name that a device can have, as the kernel has it (IB_DEVICE_NAME_MAX), with its end. */
+#define UWARP_DEV_NAME_MAX 64
+
+/* The device's name: UWARP_NAME, where it is a name that a device can have, else UWARP_DEV_NAME. It
+ * is read once, and lives as long as the process. */
+const char *uwarp_device_name(void);
+
 /* The number of the device and of its uverbs node. Kernels number devices from 0 to 1023, so no
  * kernel device and node has this number. */
 #define UWARP_DEV_INDEX	  30071u

@@ -109,6 +109,13 @@ class OnStacks(CmLess):
         return [*super().options(stage, role), "--stacks", "2"]
 
 
+class Named(CmLess):
+    """A program that insists on a device's name."""
+
+    def options(self, stage, role):
+        return [*super().options(stage, role), "--name", "mlx5_0"]
+
+
 class Stopped(CmLess):
     """The server is stopped for less than what memif takes for hung (io/memif/lane.c): nothing may be lost, although
     UC repeats nothing."""
@@ -207,7 +214,7 @@ DATAGRAMS_MORE = [
     Stopped("ib_write_lat", "-c UC -x 0 -s 1048576 -n 1000", "roce", 200),
     Qperf("qperf", "ud_lat ud_bw ud_bi_bw uc_lat uc_bw uc_bi_bw uc_rdma_write_bw uc_rdma_write_lat uc_rdma_write_poll_lat"),
 ]  # fmt: skip
-CASES = [*pingpongs(None), *perftests(None), *IP6, CmLess("ibv_rc_pingpong", "-g 0", "roce")]
+CASES = [*pingpongs(None), *perftests(None), *IP6, CmLess("ibv_rc_pingpong", "-g 0", "roce"), Named("ibv_rc_pingpong", "-g 0 -d mlx5_0")]
 MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
 # UCX takes no RNIC, but a RoCE device.
 UCX = [

@@ -122,7 +122,9 @@ class Environment(Base):
         self.assertGreater(int(r.stdout), 0)
 
     def test_options_reach_the_environment(self):
-        got = self.show("--mtu", "9000", "--rate", "2.5G", "--verbose", "--ip", "127.1.2.3", "--threads", "c3", "--tso", "off", "--stacks", "2", "--impair", "drop=1%,seed=7")
+        got = self.show("--mtu", "9000", "--name", "mlx5_0", "--rate", "2.5G", "--verbose", "--ip", "127.1.2.3", "--threads", "c3", "--tso", "off", "--stacks", "2", "--impair", "drop=1%,seed=7")
+        self.assertEqual(got["UWARP_NAME"], "mlx5_0")
+        self.assertEqual(self.show("--name", "x" * 63)["UWARP_NAME"], "x" * 63)
         self.assertEqual(got["UWARP_IMPAIR"], "drop=1%,seed=7")
         self.assertEqual(got["UWARP_THREADS"], "c3")
         self.assertEqual((got["UWARP_TSO"], got["UWARP_STACKS"]), ("off", "2"))
@@ -330,6 +332,11 @@ class Addresses(Base):
         ):  # fmt: skip
             with self.subTest(bad):
                 self.refused(2, f"--ip \\S*: .*{why}", "--ip", bad, "--", "true")
+
+    def test_a_bad_name_of_the_device_is_refused(self):
+        for bad in ("a/b", ".", "..", "x" * 64, "mlx5 0", "é"):
+            self.refused(2, "--name .*not a device's name", "--name", bad, "--", "true")
+            self.refused(2, "--name .*not a device's name", "--", "true", env=self.env(UWARP_NAME=bad))
 
     def test_bad_mtu(self):
         for bad in ("0", "575", "65281", "x", "-5", "1e3"):

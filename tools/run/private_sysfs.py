@@ -72,7 +72,7 @@ def lay():
         subprocess.run(copy, check=True, capture_output=True)
         os.rename("/sys/devices/platform/.copy", SYS_DEVICE)
         make_writable("/sys/class")
-        for kind, name in (("infiniband", "uwarp0"), ("infiniband_verbs", "uverbs30071")):
+        for kind, name in (("infiniband", os.environ.get("UWARP_NAME", "uwarp0")), ("infiniband_verbs", "uverbs30071")):
             if not os.path.isdir(f"/sys/class/{kind}"):
                 os.mkdir(f"/sys/class/{kind}")
                 os.symlink(f"../../devices/platform/uwarp.0/{kind}/{name}", f"/sys/class/{kind}/{name}")

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts.h"
 #include "provider.h"
-
-#define DEVICE_PREFIX "uwarp"
 
 /* Found once, before main() or in the first ibv_get_device_list(); libibverbs gives a provider no
  * place to keep it. */
@@ -68,7 +67,7 @@ static struct verbs_context *alloc_context(struct ibv_device *dev, int cmd_fd, v
 
 static bool match_device(struct verbs_sysfs_dev *dev)
 {
-	return strncmp(dev->ibdev_name, DEVICE_PREFIX, strlen(DEVICE_PREFIX)) == 0;
+	return !strcmp(dev->ibdev_name, uwarp_device_name());
 }
 
 static struct verbs_device *alloc_device(struct verbs_sysfs_dev *sysfs)

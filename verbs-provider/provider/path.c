@@ -21,9 +21,8 @@ static int find_own(const char *call, const struct uw_device_attr *dev, uint8_t 
 
 	uwarp_facts_of(dev, &f);
 	if (index >= f.n_gids || !f.gid[index].present) {
-		uwarp_warn("%s: sgid_index %u is no GID of " UWARP_DEV_NAME
-			   "; ibv_devinfo -v lists them",
-			   call, index);
+		uwarp_warn("%s: sgid_index %u is no GID of %s; ibv_devinfo -v lists them", call,
+			   index, uwarp_device_name());
 		return -EINVAL;
 	}
 	gid_to_ip(f.gid[index].raw, &ends->own);

@@ -64,10 +64,9 @@ static atomic_bool refused_type, made_one;
 __attribute__((destructor)) static void tell_of_refusal(void)
 {
 	if (refused_type && !made_one)
-		uwarp_warn("ibv_create_qp: " UWARP_DEV_NAME
-			   " has RC, UC and UD queue pairs; the program asked for another type, "
-			   "such as "
-			   "XRC");
+		uwarp_warn("ibv_create_qp: %s has RC, UC and UD queue pairs; the program asked for "
+			   "another type, such as XRC",
+			   uwarp_device_name());
 }
 
 static bool has_type(enum ibv_qp_type type)

@@ -151,7 +151,7 @@ static void answer_device(struct nl_call *c)
 		return;
 	answer_begin(c);
 	out_u32(c, RDMA_NLDEV_ATTR_DEV_INDEX, UWARP_DEV_INDEX);
-	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, UWARP_DEV_NAME);
+	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, uwarp_device_name());
 	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	out_u64(c, RDMA_NLDEV_ATTR_NODE_GUID, f.node_guid);
 	out_u64(c, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, f.node_guid);
@@ -171,7 +171,7 @@ static void answer_port(struct nl_call *c)
 	netdev_find(&dev);
 	answer_begin(c);
 	out_u32(c, RDMA_NLDEV_ATTR_DEV_INDEX, UWARP_DEV_INDEX);
-	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, UWARP_DEV_NAME);
+	out_str(c, RDMA_NLDEV_ATTR_DEV_NAME, uwarp_device_name());
 	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	out_u8(c, RDMA_NLDEV_ATTR_PORT_STATE, f.state);
 	out_u8(c, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, f.phys_state);

@@ -28,7 +28,11 @@ static const char *inside(const char *path)
  * device that is no PCI device has no such file: no folder is made for that. */
 static bool is_modalias(const char *rest)
 {
-	return !strcmp(rest, "/" UWARP_DEV_NAME "/device/modalias");
+	const char *name = uwarp_device_name();
+	size_t len = strlen(name);
+
+	return rest[0] == '/' && !strncmp(rest + 1, name, len) &&
+	       !strcmp(rest + 1 + len, "/device/modalias");
 }
 
 static void refresh(const char *rest)

@@ -22,7 +22,8 @@
 #define BASE_MAX 256	  /* of the run directory, as in struct uw_config */
 #define ROOM	 "sysfs-" /* what the folders' names begin with */
 #define DEVICE	 "sys/devices/platform/uwarp.0"
-#define IBDEV	 DEVICE "/infiniband/" UWARP_DEV_NAME
+#define IBDEVS	 DEVICE "/infiniband/"
+#define IBDEV	 IBDEVS UWARP_DEV_NAME /* put() and the like write the name it really has */
 #define PORT	 IBDEV "/ports/1"
 #define VERBSDEV DEVICE "/infiniband_verbs/" UWARP_UVERBS_NODE
 
@@ -82,36 +83,52 @@ static void own_fd(void)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
+#define PATH(buf, ...) (snprintf(buf, sizeof(buf), __VA_ARGS__), (buf))
+
+/* The path below IBDEV with the device's name in it; any other path as it is. */
+static const char *named(const char *path, char buf[256])
+{
+	const size_t len = sizeof(IBDEV) - 1;
+
+	if (strncmp(path, IBDEV, len) || (path[len] && path[len] != '/'))
+		return path;
+	snprintf(buf, 256, IBDEVS "%s%s", uwarp_device_name(), path + len);
+	return buf;
+}
+
 static void make_dir(const char *path)
 {
-	syscall(SYS_mkdirat, tree.fd, path, 0755);
+	char buf[256];
+
+	syscall(SYS_mkdirat, tree.fd, named(path, buf), 0755);
 }
 
 static void make_link(const char *path, const char *to)
 {
-	syscall(SYS_symlinkat, to, tree.fd, path);
+	char buf[256];
+
+	syscall(SYS_symlinkat, to, tree.fd, named(path, buf));
 }
 
 /* The file stays the same one when its text changes: cp, for one, insists. */
 static void put(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put(const char *path, const char *fmt, ...)
 {
-	char text[128];
+	char text[128], buf[256];
 	va_list ap;
 	int fd, n;
 
 	va_start(ap, fmt);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fd = (int)syscall(SYS_openat, tree.fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	fd = (int)syscall(SYS_openat, tree.fd, named(path, buf), O_WRONLY | O_CREAT | O_CLOEXEC,
+			  0644);
 	if (fd < 0)
 		return;
 	if (syscall(SYS_write, fd, text, (size_t)n) == n)
 		syscall(SYS_ftruncate, fd, (off_t)n);
 	raw_close(fd);
 }
-
-#define PATH(buf, ...) (snprintf(buf, sizeof(buf), __VA_ARGS__), (buf))
 
 static void put_guid(const char *path, uint64_t guid)
 {
@@ -176,12 +193,12 @@ static void put_device(const struct uwarp_facts *f)
 	put(IBDEV "/node_type", "%u: %s\n", f->node_type, f->roce ? "CA" : "RNIC");
 	put_guid(IBDEV "/node_guid", f->node_guid);
 	put_guid(IBDEV "/sys_image_guid", f->node_guid);
-	put(IBDEV "/node_desc", UWARP_DEV_NAME "\n");
+	put(IBDEV "/node_desc", "%s\n", uwarp_device_name());
 	put(IBDEV "/fw_ver", "%s\n", f->fw_ver);
 	/* What ibstat shows. Kernels leave both to the driver; those of cards have them. */
 	put(IBDEV "/hca_type", UWARP_HCA_TYPE "\n");
 	put(IBDEV "/hw_rev", "%x\n", UWARP_HW_VER);
-	put(VERBSDEV "/ibdev", UWARP_DEV_NAME "\n");
+	put(VERBSDEV "/ibdev", "%s\n", uwarp_device_name());
 	put(VERBSDEV "/abi_version", "%d\n", UWARP_UVERBS_ABI);
 	put(VERBSDEV "/dev", "%d:%d\n", UWARP_NODE_MAJOR, UWARP_NODE_MINOR);
 	put("sys/class/infiniband_verbs/abi_version", "%d\n", VERBS_ABI);
@@ -363,8 +380,6 @@ static const char *const folders[] = {
 static const struct {
 	const char *path, *to;
 } links[] = {
-	{ "sys/class/infiniband/" UWARP_DEV_NAME,
-	  "../../devices/platform/uwarp.0/infiniband/" UWARP_DEV_NAME },
 	{ "sys/class/infiniband_verbs/" UWARP_UVERBS_NODE,
 	  "../../devices/platform/uwarp.0/infiniband_verbs/" UWARP_UVERBS_NODE },
 	{ DEVICE "/subsystem", "/sys/bus/platform" },
@@ -376,6 +391,14 @@ static const struct {
 	{ "dev/infiniband/" UWARP_UCMA_NODE, "/dev/null" },
 };
 
+static void link_class(void)
+{
+	char path[128], to[128];
+
+	make_link(PATH(path, "sys/class/infiniband/%s", uwarp_device_name()),
+		  PATH(to, "../../devices/platform/uwarp.0/infiniband/%s", uwarp_device_name()));
+}
+
 static void fill(const struct uwarp_facts *f)
 {
 	unsigned others;
@@ -384,6 +407,7 @@ static void fill(const struct uwarp_facts *f)
 		make_dir(folders[i]);
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		make_link(links[i].path, links[i].to);
+	link_class();
 	put_device(f);
 	put_port(f);
 	put_interface();

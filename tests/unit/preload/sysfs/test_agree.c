@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the device says of itself: files in /sys, RDMA netlink and verbs must agree. Run once for
- * each identity (UWARP_IDENTITY).
+ * each identity (UWARP_IDENTITY), and with another name than uwarp0 (UWARP_NAME).
  */
 #include <dirent.h>
 #include <endian.h>
@@ -22,7 +22,19 @@
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
 
-#define SYS "/sys/class/infiniband/uwarp0/"
+static const char *name_wanted(void)
+{
+	const char *given = getenv("UWARP_NAME");
+
+	return given ? given : "uwarp0";
+}
+
+/* The path of a file of the device. */
+static const char *in_sys(char path[256], const char *name)
+{
+	snprintf(path, 256, "/sys/class/infiniband/%s/%s", name_wanted(), name);
+	return path;
+}
 
 /* The file's text without the end of its line; "" if there is none. */
 static const char *text(const char *name)
@@ -32,8 +44,7 @@ static const char *text(const char *name)
 	char path[256], *to = buf[at++ % 8];
 	FILE *f;
 
-	snprintf(path, sizeof(path), SYS "%s", name);
-	f = fopen(path, "re");
+	f = fopen(in_sys(path, name), "re");
 	if (!f || !fgets(to, sizeof(buf[0]), f))
 		*to = '\0';
 	to[strcspn(to, "\n")] = '\0';
@@ -154,8 +165,7 @@ static unsigned files_in(const char *name)
 	unsigned n = 0;
 	DIR *d;
 
-	snprintf(path, sizeof(path), SYS "%s", name);
-	d = opendir(path);
+	d = opendir(in_sys(path, name));
 	while (d && (e = readdir(d)))
 		n += e->d_name[0] != '.';
 	if (d)
@@ -248,23 +258,45 @@ static void the_gids(void **state)
 /* rdma-core's own tests find a device's addresses by this folder. */
 static void the_interface(void **state)
 {
-	char path[256];
+	char path[256], name[64] = "device/net/", ifname[IF_NAMESIZE];
 	struct ibv_gid_entry e;
-	char ifname[IF_NAMESIZE];
 
 	(void)state;
 	assert_int_equal(ibv_query_gid_ex(ctx, 1, 0, &e, 0), 0);
-	snprintf(path, sizeof(path), SYS "device/net/%s", if_indextoname(e.ndev_ifindex, ifname));
-	assert_int_equal(access(path, F_OK), 0);
+	strcat(name, if_indextoname(e.ndev_ifindex, ifname));
+	assert_int_equal(access(in_sys(path, name), F_OK), 0);
+}
+
+static void the_name(void **state)
+{
+	const char *const folders[] = {
+		"/sys/class/infiniband", "/sys/class/infiniband_verbs/uverbs30071/device/infiniband"
+	};
+	struct answer nl;
+
+	(void)state;
+	ask(RDMA_NLDEV_CMD_GET, &nl);
+	assert_string_equal(attr(&nl, RDMA_NLDEV_ATTR_DEV_NAME), name_wanted());
+	assert_string_equal(ibv_get_device_name(ctx->device), name_wanted());
+	assert_string_equal(text("node_desc"), name_wanted());
+	for (int i = 0; i < 2; i++) {
+		DIR *d = opendir(folders[i]);
+		struct dirent *e;
+		unsigned n = 0;
+
+		while (d && (e = readdir(d)))
+			n += !strcmp(e->d_name, name_wanted()) || e->d_name[0] == '.';
+		assert_int_equal(n, 3);
+		closedir(d);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_device),
-		cmocka_unit_test(the_port),
-		cmocka_unit_test(the_gids),
-		cmocka_unit_test(the_interface),
+		cmocka_unit_test(the_device), cmocka_unit_test(the_port),
+		cmocka_unit_test(the_gids),   cmocka_unit_test(the_interface),
+		cmocka_unit_test(the_name),
 	};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);
