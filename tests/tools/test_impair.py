@@ -90,6 +90,14 @@ class Words(unittest.TestCase):
         self.assertIn("UWARP_LINK=loop\n", r.stdout)
         self.assertEqual(run_tool("--nth", "9", "--run=--quiet", "--", "sh", "-c", "exit 37").returncode, 37)
 
+    def test_signals_and_locale_of_a_program_are_those_of_the_caller(self):
+        """Python ignores two signals, and sets LC_CTYPE in the C locale; a program that it becomes inherits that."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("LC_")} | {"LANG": "C"}
+        show = ["sh", "-c", "grep SigIgn: /proc/self/status; env | grep ^LC_; true"]
+        own = subprocess.run(show, env=env, capture_output=True, text=True)
+        r = run_tool("--drop", "0.1%", "--run=--quiet", "--run=--link=loop", "--", *show, env=env)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, own.stdout, ""))
+
 
 @unittest.skipUnless(os.environ.get(ALONE), "needs network namespaces")
 class Between(unittest.TestCase):

@@ -169,6 +169,24 @@ class Environment(Base):
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(timeout=10), -signal.SIGINT)
 
+    def test_ignored_signals_are_those_of_the_caller(self):
+        """Python ignores two, which a program that it becomes inherits: `yes | head` would print an error."""
+        for before in ("", "trap '' PIPE; ", "trap '' XFSZ HUP; "):
+            script = before + 'exec "$@" grep SigIgn: /proc/self/status'
+            own = subprocess.run(["sh", "-c", script, "sh", "env"], capture_output=True, text=True)
+            r = subprocess.run(["sh", "-c", script, "sh", RUN, "--quiet", "--"], env=self.env(), capture_output=True, text=True)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, own.stdout, ""))
+
+    def test_the_locale_is_that_of_the_caller(self):
+        """In the C locale Python sets LC_CTYPE (PEP 538)."""
+        for before in (None, "C", "POSIX", ""):
+            env = self.env(LANG="C", LC_ALL=None, LC_CTYPE=before)
+            self.assertEqual(self.show(env=env).get("LC_CTYPE"), before)
+            self.assertNotIn("LC_CTYPE", self.run_it("--env", env=env).stdout)
+
+    def test_the_shell_in_front_changes_no_variable_of_the_caller(self):
+        self.assertEqual(self.show(env=self.env(python="a"))["python"], "a")
+
     def test_works_from_an_installed_place(self):
         prefix = os.path.join(self.top, "usr")
         where = os.path.join(prefix, "lib", "x86_64-linux-gnu", "uwarp")
