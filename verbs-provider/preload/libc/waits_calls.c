@@ -22,11 +22,13 @@
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
+/* The program's end of a channel is for reading alone; a socket that has its number by now is for
+ * both, and may have a time of its own (SO_RCVTIMEO). */
 static bool is_blocking(int fd)
 {
 	int flags = raw_fcntl(fd, F_GETFL, 0);
 
-	return flags >= 0 && !(flags & O_NONBLOCK);
+	return flags >= 0 && !(flags & O_NONBLOCK) && (flags & O_ACCMODE) == O_RDONLY;
 }
 
 /* The kernel's, which libc has no type for. */
@@ -75,8 +77,9 @@ static bool wait_to_read(int fd)
 	return waits_poll(&w) >= 0 || errno != EINTR || !read_is_interrupted();
 }
 
-/* Is it a channel, and not known not to block? The file is not looked at: whatever has the number
- * by now, a wait until there is something to read and the kernel's read() are right for it. */
+/* Is it a channel, and not known not to block? The file is not compared: whatever has the number by
+ * now and is for reading alone, a wait until there is something to read and the kernel's read() are
+ * right for it. */
 static bool may_wait_in_read(int fd)
 {
 	struct fd_obj *o = fdtab_get_unchecked(fd);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -413,6 +415,33 @@ static void channel_number_reused(void **state)
 	close(pair[1]);
 }
 
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* ... and a socket with that number may have a time of its own to read. */
+static void a_sockets_time_to_read_holds(void **state)
+{
+	const struct sigaction end = { .sa_handler = nothing };
+	struct timeval soon = { .tv_usec = 1000 };
+	int c = new_channel(), pair[2];
+	char octet;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), 0);
+	assert_int_equal(syscall(SYS_dup3, pair[0], c, 0), c);
+	assert_int_equal(sigaction(SIGALRM, &end, NULL), 0);
+	alarm(5); /* would end it otherwise */
+	assert_int_equal(read(c, &octet, 1), -1);
+	assert_int_equal(errno, EAGAIN);
+	alarm(0);
+	close(c);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void the_engine(void **state)
 {
 	struct uw_device_attr attr;
@@ -457,6 +486,7 @@ int main(void)
 		cmocka_unit_test(a_channel_is_never_writable),
 		cmocka_unit_test(our_end_is_taken_away),
 		cmocka_unit_test(channel_number_reused),
+		cmocka_unit_test(a_sockets_time_to_read_holds),
 		cmocka_unit_test(an_end_that_only_writes),
 		cmocka_unit_test(closed_unseen_and_full),
 		cmocka_unit_test(the_engine),
