@@ -186,7 +186,8 @@ EXPORT int close(int fd)
 {
 	struct fd_obj *last;
 
-	waits_forget(fd);
+	if (UNLIKELY(waits_has(fd)) && fdtab_is_ours())
+		waits_forget(fd);
 	fdtab_closing(fd);
 	last = fdtab_forget(fd);
 	if (UNLIKELY(last != NULL)) {

@@ -116,7 +116,7 @@ static struct fd_obj *forget_locked(int fd)
 	return NULL;
 }
 
-static bool ours(void)
+bool fdtab_is_ours(void)
 {
 	return owner == getpid();
 }
@@ -161,7 +161,7 @@ struct fd_obj *fdtab_get_slow(int fd)
 	fdtab_lock();
 	o = entry(fd);
 	if (o && !mark_matches(o, fd)) {
-		stale = ours() ? forget_locked(fd) : NULL;
+		stale = fdtab_is_ours() ? forget_locked(fd) : NULL;
 		o = NULL;
 	}
 	if (o)
@@ -204,7 +204,7 @@ void fdtab_closing(int fd)
 
 	if (LIKELY(!o))
 		return;
-	if (o->cls->closing && ours()) {
+	if (o->cls->closing && fdtab_is_ours()) {
 		int was = cancel_off();
 
 		o->cls->closing(o);
@@ -217,7 +217,7 @@ struct fd_obj *fdtab_forget(int fd)
 {
 	struct fd_obj *last = NULL;
 
-	if (LIKELY((unsigned)fd >= FDTAB_MAX || !entry(fd)) || !ours())
+	if (LIKELY((unsigned)fd >= FDTAB_MAX || !entry(fd)) || !fdtab_is_ours())
 		return NULL;
 	fdtab_lock();
 	if (entry(fd))
@@ -266,7 +266,7 @@ void fdtab_dup(int fd, int copy)
 	}
 	if (waits_has(fd))
 		waits_note(copy);
-	if (ours())
+	if (fdtab_is_ours())
 		fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
 	fd_obj_put(o);
 }

@@ -79,6 +79,10 @@ void fd_obj_put(struct fd_obj *o);
  * -ENOMEM. */
 int fdtab_add(int fd, struct fd_obj *o);
 
+/* Is the table this process's own? A vfork()ed child, which runs on our memory with descriptors of
+ * its own, must leave it alone, and all else that tells of descriptors. */
+bool fdtab_is_ours(void);
+
 struct fd_obj *fdtab_get_slow(int fd);
 
 /* Is there an entry for fd, right or not? */

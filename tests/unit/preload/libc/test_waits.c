@@ -546,6 +546,23 @@ static void closed_ones_are_told(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
+/* A vfork()ed child runs on the parent's memory, but what it closes are descriptors of its own. */
+static void what_a_vforked_child_closes_is_its_own(void **state)
+{
+	struct bed *b = *state;
+	pid_t pid = vfork();
+
+	if (!pid) {
+		close(b->channel);
+		close(b->epoll);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(by_poll(b, 0), 0);
+	assert_int_equal(by_epoll_wait(b, 0), 0);
+	assert_int_equal(fake->looks, 2);
+}
+
 /* A file that has the number of a channel that was closed behind our back is read as any other. */
 static void another_file_under_its_number_is_read(void **state)
 {
@@ -770,6 +787,7 @@ int main(void)
 #if !defined(__SANITIZE_THREAD__)
 		TEST(a_child_waits_by_itself),
 #endif
+		TEST(what_a_vforked_child_closes_is_its_own),
 		TEST(another_file_under_its_number_is_read),
 		TEST(what_is_not_ours_is_not_read), /* last: it ends such waits for good */
 	};
