@@ -444,6 +444,9 @@ static void file_forked(struct fd_obj *o)
 	struct cm_file *file = (struct cm_file *)o;
 
 	file->signalled = file->signalling = false; /* the pipe is new */
+	/* the threads that looked or waited are the parent's */
+	file->looking = file->waiting = 0;
+	file->ended_tid = 0;
 	cm_file_signal(file);
 }
 

@@ -120,6 +120,14 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 	return err;
 }
 
+/* Of a forked child nothing is counted (file_forked()), also where a handler of this thread forked
+ * and this is the child. */
+static void count_down(unsigned *n)
+{
+	if (*n)
+		--*n;
+}
+
 /* Wait until there is something in the queue, or as long as a blocking or non-blocking read of the
  * descriptor would: signals, O_NONBLOCK and thread cancellation act as on the kernel's. The octet
  * is out of the pipe then. take() comes next, and puts one back if events are left: before it, that
@@ -140,7 +148,7 @@ static int wait_for_event(struct cm_file *file, int fd)
 	if (!n)
 		fd_obj_revive(&file->obj);
 	pthread_mutex_lock(&cm.lock);
-	file->waiting--;
+	count_down(&file->waiting);
 	if (n > 0)
 		file->signalled = false;
 	if (err && file->closed) /* between the look at the queue and the wait: look again */
@@ -197,7 +205,7 @@ static int look(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 	for (unsigned i = 0; i < LOOKS && err == -EAGAIN && yield(); i++)
 		err = take(file, out, child);
 	pthread_mutex_lock(&cm.lock);
-	file->looking--;
+	count_down(&file->looking);
 	cm_file_signal(file); /* for whoever waits, also for the caller */
 	pthread_mutex_unlock(&cm.lock);
 	return err;

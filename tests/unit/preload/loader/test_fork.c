@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +156,60 @@ static void generations(void **state)
 	close(fd);
 }
 
+/* ---- a thread that looks for events while another one forks --------------------------------- */
+
+struct looker {
+	struct open_file f;
+	atomic_bool begins;
+};
+
+static void *look_and_wait(void *arg)
+{
+	struct looker *l = arg;
+	struct rdma_ucm_event_resp e;
+
+	l->begins = true;
+	return cm_event(l->f.fd, &e) ? l : NULL;
+}
+
+static void hear_of_an_event(void *arg)
+{
+	struct looker *l = arg;
+	uint32_t id = cm_create(l->f.fd, RDMA_PS_IPOIB);
+
+	CHILD_CHECK(!cm_resolve(l->f.fd, id, INADDR_LOOPBACK, 1, 10));
+	cm_expect(l->f.fd, EV_ADDR_ERROR, -EINVAL);
+	_exit(0);
+}
+
+/* On one core, this thread goes on when the other one, which looks before it waits, yields. */
+static void child_of_a_parent_that_looks(void **state)
+{
+	struct looker l = { .f.fd = cm_node() };
+	cpu_set_t all, one;
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	l.f.id = cm_create(l.f.fd, RDMA_PS_IPOIB);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (int i = 0; i < 20; i++) {
+		l.begins = false;
+		assert_int_equal(pthread_create(&thread, NULL, look_and_wait, &l), 0);
+		while (!l.begins)
+			sched_yield();
+		in_child(hear_of_an_event, &l);
+		assert_int_equal(cm_resolve(l.f.fd, l.f.id, INADDR_LOOPBACK, 1, 10), 0);
+		assert_int_equal(pthread_join(thread, &failed), 0);
+		assert_null(failed);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	close(l.f.fd);
+}
+
 /* Inherited ids that nobody destroys must not reach for the parent's endpoints at the end. */
 static void just_exit(void *arg)
 {
@@ -299,6 +355,7 @@ int main(void)
 		cmocka_unit_test(child_of_an_idle_parent), /* first: nothing is started yet */
 		cmocka_unit_test(child_of_a_running_parent),
 		cmocka_unit_test(generations),
+		cmocka_unit_test(child_of_a_parent_that_looks),
 		cmocka_unit_test(child_closes_and_exits),
 		cmocka_unit_test(connections_end_with_the_process_however_it_ends),
 		cmocka_unit_test(ids_while_the_process_ends),
