@@ -11,7 +11,10 @@
 
 #include "uwarp/uwarp.h"
 
-#define UWARP_HOST_VERSION 2u
+#define UWARP_HOST_VERSION 3u
+
+/* A completion channel. */
+struct channel;
 
 struct uwarp_host {
 	uint32_t version; /* UWARP_HOST_VERSION */
@@ -22,12 +25,16 @@ struct uwarp_host {
 	/* The engine of this process; the first call opens the engine with the configuration of the
 	 * environment. NULL: failed; a line on stderr said why. */
 	struct uw_engine *(*engine)(void);
-	/* Queue one event record on the completion channel fd. Never blocks; any thread. -EAGAIN:
-	 * no memory; -EBADF: fd is no completion channel. */
-	int (*channel_post)(int fd, const void *event, size_t len);
+	/* The channel behind the descriptor fd, for its events whatever number it gets, as the
+	 * kernel's CQs hold the file. NULL: fd is no completion channel. Let it go once. */
+	struct channel *(*channel_hold)(int fd);
+	void (*channel_let_go)(struct channel *c);
+	/* Queue one event record on a channel. Never blocks; any thread. -EAGAIN: no memory;
+	 * -EBADF: the program has closed it. */
+	int (*channel_post)(struct channel *c, const void *event, size_t len);
 	/* Remove the unread records (struct ib_uverbs_comp_event_desc) with this cq_handle. Returns
 	 * how many there were. */
-	int (*channel_drop)(int fd, uint64_t handle);
+	int (*channel_drop)(struct channel *c, uint64_t handle);
 	/* Call fn() whenever a copy of libibverbs, maybe another one than that which loaded the
 	 * provider, begins to look for devices. */
 	void (*on_discovery)(void (*fn)(void));

@@ -109,23 +109,27 @@ static void channel_call(int fd, struct feed *f)
 	struct ib_uverbs_comp_event_desc d = { .cq_handle = feed_below(f, 4) };
 	uint8_t other[100];
 	size_t n = feed_length(f, sizeof(other));
+	struct channel *c = channel_hold(fd);
 	int ret;
 
+	if (!c)
+		return;
 	switch (feed_below(f, 4)) {
 	case 0:
-		ret = channel_drop(fd, d.cq_handle);
+		ret = channel_drop(c, d.cq_handle);
 		CHECK(ret >= 0 || ret == -EBADF);
 		break;
 	case 1:
 		feed_fill(f, other, n);
-		ret = channel_post(fd, other, n);
+		ret = channel_post(c, other, n);
 		CHECK(ret <= 0 && ret > -4096);
 		break;
 	default:
-		ret = channel_post(fd, &d, sizeof(d));
+		ret = channel_post(c, &d, sizeof(d));
 		CHECK(ret == 0 || ret == -EAGAIN || ret == -EBADF);
 		break;
 	}
+	channel_let_go(c);
 }
 
 /* ---- netlink ----------------------------------------------------------------------------- */

@@ -138,11 +138,6 @@ void fd_obj_revive(struct fd_obj *o)
 	(void)o;
 }
 
-struct fd_obj *fdtab_get_unchecked(int fd)
-{
-	return fd >= DOUBLE_FD && fd < DOUBLE_FD + DOUBLE_FDS ? fdtab_get_slow(fd) : NULL;
-}
-
 void fdtab_lock(void)
 {
 }

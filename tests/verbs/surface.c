@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rarer verbs, end to end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -429,6 +430,41 @@ static void notifies_are_moderated(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
 
+/* A program moves the descriptor out of the way, and makes another channel, which gets the old
+ * number: events are for the first one still. */
+static void a_channel_may_get_another_number(void **state)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(here.ctx), *other;
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 64, NULL, ch, 0), *got;
+	struct qp_wish w = { .cq = cq };
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	int number = ch->fd;
+	struct end a, b;
+	struct ibv_sge v;
+	void *ctx;
+
+	(void)state;
+	ends_connect(&here, &w, true, &a, &b);
+	fds[0].fd = ch->fd = fcntl(number, F_DUPFD_CLOEXEC, 500);
+	assert_int_equal(close(number), 0);
+	other = ibv_create_comp_channel(here.ctx);
+	fds[1].fd = other->fd;
+	assert_int_equal(other->fd, number);
+	v = sge_at(&a, 0, 8);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(post_send(&a, IBV_WR_RDMA_WRITE, &v, 1, &b, 0), 0);
+	assert_int_equal(poll(fds, 2, 10000), 1);
+	assert_int_equal(fds[0].revents, POLLIN);
+	assert_int_equal(ibv_get_cq_event(ch, &got, &ctx), 0);
+	assert_ptr_equal(got, cq);
+	ibv_ack_cq_events(cq, 1);
+	expect_wc(cq, IBV_WC_SUCCESS);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+	assert_int_equal(ibv_destroy_comp_channel(other), 0);
+}
+
 /* A QP takes its completions with it, so its channel hears nothing: a program that destroys the CQ
  * next would be woken to poll one that is no more. */
 static void a_destroyed_qp_raises_no_completion_event(void **state)
@@ -609,6 +645,7 @@ int main(void)
 		cmocka_unit_test(a_send_waits_for_its_receive),
 		cmocka_unit_test(completions_are_stamped),
 		cmocka_unit_test(notifies_are_moderated),
+		cmocka_unit_test(a_channel_may_get_another_number),
 		cmocka_unit_test(a_destroyed_qp_raises_no_completion_event),
 		cmocka_unit_test(the_last_receive_is_announced),
 		cmocka_unit_test(the_drain_is_told),

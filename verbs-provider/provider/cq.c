@@ -6,14 +6,14 @@
 
 #include "cq.h"
 
-/* Under the stack's lock. The channel is a descriptor that the preloaded library made, and
- * ibv_get_cq_event() reads it. */
+/* Under the stack's lock. The preloaded library made the channel, and ibv_get_cq_event() reads its
+ * descriptor. */
 static void on_completion(void *arg)
 {
 	struct uwarp_cq *cq = arg;
 	struct ib_uverbs_comp_event_desc d = { .cq_handle = (uintptr_t)&cq->vcq.cq };
 
-	if (!uwarp_provider_host()->channel_post(cq->channel_fd, &d, sizeof(d)))
+	if (!uwarp_provider_host()->channel_post(cq->channel, &d, sizeof(d)))
 		cq->comp_reported++;
 }
 
@@ -22,6 +22,22 @@ static void on_error(void *arg)
 	struct uwarp_cq *cq = arg;
 
 	uwarp_async_post(&cq->async, IBV_EVENT_CQ_ERR);
+}
+
+/* As the kernel's CQ holds the channel's file: the program may give the descriptor another number.
+ */
+static int hold_channel(struct uwarp_cq *cq, const struct ibv_comp_channel *channel)
+{
+	if (!channel)
+		return 0;
+	cq->channel = uwarp_provider_host()->channel_hold(channel->fd);
+	return cq->channel ? 0 : -EBADF;
+}
+
+static void let_channel_go(struct uwarp_cq *cq)
+{
+	if (cq->channel)
+		uwarp_provider_host()->channel_let_go(cq->channel);
 }
 
 int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, struct uwarp_cq **out)
@@ -45,13 +61,15 @@ int uwarp_cq_new(struct ibv_context *ibctx, const struct uwarp_cq_params *p, str
 	cq->api = stack.api;
 	cq->async.ctx = to_uwarp_context(ibctx);
 	cq->async.element = (uintptr_t)&cq->vcq.cq;
-	cq->channel_fd = p->channel ? p->channel->fd : -1;
 	cq->stamps = attr.stamps = p->stamps;
 	attr.ignore_overrun = p->ignore_overrun;
 	attr.depth = p->cqe;
 	attr.ctx = cq;
-	rc = cq->api->cq_create(stack.engine, &attr, &cq->uw);
+	rc = hold_channel(cq, p->channel);
+	if (!rc)
+		rc = cq->api->cq_create(stack.engine, &attr, &cq->uw);
 	if (rc) {
+		let_channel_go(cq);
 		free(cq);
 		return rc;
 	}
@@ -91,7 +109,7 @@ int uwarp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct uwarp_cq *cq = to_uwarp_cq(ibcq);
 
-	return cq->channel_fd < 0 ? 0 : -cq->api->cq_arm(cq->uw, solicited_only);
+	return cq->channel ? -cq->api->cq_arm(cq->uw, solicited_only) : 0;
 }
 
 int uwarp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
@@ -128,8 +146,9 @@ int uwarp_destroy_cq(struct ibv_cq *ibcq)
 
 	if (rc)
 		return -rc;
-	if (cq->channel_fd >= 0)
-		dropped = uwarp_provider_host()->channel_drop(cq->channel_fd, (uintptr_t)ibcq);
+	if (cq->channel)
+		dropped = uwarp_provider_host()->channel_drop(cq->channel, (uintptr_t)ibcq);
+	let_channel_go(cq);
 	if (dropped > 0)
 		cq->comp_reported -= (uint32_t)dropped;
 	uwarp_async_drop(&cq->async);

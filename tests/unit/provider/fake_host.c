@@ -31,24 +31,43 @@ static struct uw_engine *engine(void)
 	return fake_host.no_engine ? NULL : &the_engine;
 }
 
-static int channel_post(int fd, const void *event, size_t len)
+static struct channel {
+	char nothing;
+} the_channel;
+
+static struct channel *channel_hold(int fd)
 {
 	if (fd != fake_host.channel_rd)
-		return -EBADF;
+		return NULL;
+	fake_host.held++;
+	return &the_channel;
+}
+
+static void channel_let_go(struct channel *c)
+{
+	if (c != &the_channel || !fake_host.held--)
+		abort();
+}
+
+static int channel_post(struct channel *c, const void *event, size_t len)
+{
+	if (c != &the_channel || !fake_host.held)
+		abort();
 	return send(fake_host.channel_wr, event, len, MSG_DONTWAIT) == (ssize_t)len ? 0 : -EAGAIN;
 }
 
-static int channel_drop(int fd, uint64_t handle)
+static int channel_drop(struct channel *c, uint64_t handle)
 {
 	struct ib_uverbs_comp_event_desc d[FAKE_MAX];
 	int n = 0, dropped = 0;
 
-	while (recv(fd, &d[n], sizeof(d[n]), MSG_DONTWAIT) == (ssize_t)sizeof(d[n]))
+	while (recv(fake_host.channel_rd, &d[n], sizeof(d[n]), MSG_DONTWAIT) ==
+	       (ssize_t)sizeof(d[n]))
 		n++;
 	for (int i = 0; i < n; i++) {
 		if (d[i].cq_handle == handle)
 			dropped++;
-		else if (channel_post(fd, &d[i], sizeof(d[i])))
+		else if (channel_post(c, &d[i], sizeof(d[i])))
 			abort();
 	}
 	return dropped;
@@ -63,6 +82,8 @@ static const struct uwarp_host the_host = {
 	.version = UWARP_HOST_VERSION,
 	.api = api,
 	.engine = engine,
+	.channel_hold = channel_hold,
+	.channel_let_go = channel_let_go,
 	.channel_post = channel_post,
 	.channel_drop = channel_drop,
 	.on_discovery = on_discovery,

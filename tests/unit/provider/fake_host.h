@@ -11,6 +11,7 @@ struct fake_host {
 	unsigned engine_asked;
 	void (*discovery)(void);    /* what the provider wants called when devices are looked for */
 	int channel_wr, channel_rd; /* the two ends of the one completion channel */
+	unsigned held;		    /* how often it is */
 };
 
 extern struct fake_host fake_host;

@@ -82,6 +82,7 @@ int world_down(void **state)
 	assert_int_equal(ibv_destroy_cq(w->cq), 0);
 	assert_int_equal(ibv_dealloc_pd(w->pd), 0);
 	assert_int_equal(fake.live, 0);
+	assert_int_equal(fake_host.held, 0);
 	assert_int_equal(w->channel->refcnt, 0);
 	close(fake_host.channel_rd);
 	close(fake_host.channel_wr);

@@ -92,6 +92,24 @@ static void arming(void **state)
 	assert_true(fake.cq->armed && !fake.cq->solicited_only);
 }
 
+/* Until its end, whatever number the channel gets. */
+static void a_cq_holds_its_channel(void **state)
+{
+	struct world *w = *state;
+	int number = w->channel->fd;
+
+	assert_int_equal(fake_host.held, 1);
+	fake.fail = -ENOMEM;
+	assert_null(ibv_create_cq(w->ctx, 16, NULL, w->channel, 0));
+	assert_int_equal(fake_host.held, 1);
+	w->channel->fd = number + 1; /* no channel */
+	errno = 0;
+	assert_null(ibv_create_cq(w->ctx, 16, NULL, w->channel, 0));
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(fake_host.held, 1);
+	w->channel->fd = number;
+}
+
 static void busy_cq_stays(void **state)
 {
 	struct world *w = *state;
@@ -291,6 +309,7 @@ int main(void)
 		T(poll_hands_completions_through),
 		T(resize),
 		T(arming),
+		T(a_cq_holds_its_channel),
 		T(busy_cq_stays),
 		T(iterator_reads_everything),
 		T(failed_start_needs_no_end),

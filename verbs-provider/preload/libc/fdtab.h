@@ -128,8 +128,7 @@ int fd_obj_pipe(struct fd_obj *o);
  * again. */
 void fd_obj_revive(struct fd_obj *o);
 
-/* As fdtab_get(), but does not compare the open file. For callers that only call fd_obj_send() or
- * fd_obj_recv(), which compare, or to which it does not matter. */
+/* As fdtab_get(), but does not compare the open file: for callers to which it does not matter. */
 struct fd_obj *fdtab_get_unchecked(int fd);
 
 /* Write to, or read from, the pipe of o. Never blocks. Returns the number of octets or a negative

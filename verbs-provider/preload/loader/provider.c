@@ -18,6 +18,8 @@ EXPORT const struct uwarp_host *uwarp_host(uint32_t version)
 		.version = UWARP_HOST_VERSION,
 		.api = loader_api,
 		.engine = loader_engine,
+		.channel_hold = channel_hold,
+		.channel_let_go = channel_let_go,
 		.channel_post = channel_post,
 		.channel_drop = channel_drop,
 		.on_discovery = netlink_on_open,

@@ -88,13 +88,20 @@ int channel_open(void)
 	return err ? err : fd;
 }
 
-static struct channel *channel_get(struct fd_obj *o)
+struct channel *channel_hold(int fd)
 {
+	struct fd_obj *o = fdtab_get(fd);
+
 	if (o && o->cls != &channel_class) {
 		fd_obj_put(o);
 		o = NULL;
 	}
 	return (struct channel *)o;
+}
+
+void channel_let_go(struct channel *c)
+{
+	fd_obj_put(&c->obj);
 }
 
 /* ---- posting ---------------------------------------------------------------------------- */
@@ -143,7 +150,7 @@ static bool flush_later_locked(struct channel *c)
 {
 	if (c->flushing)
 		return true;
-	/* the helper's reference; whoever has the table locked holds another */
+	/* the helper's reference; the caller holds another */
 	atomic_fetch_add_explicit(&c->obj.refs, 1, memory_order_relaxed);
 	c->flushing = !helper_start(flush, c);
 	if (!c->flushing)
@@ -170,6 +177,8 @@ static int post_locked(struct channel *c, const event_t *event)
 {
 	ssize_t n = -EAGAIN;
 
+	if (!c->obj.nfds) /* closed, though events may still wait for room */
+		return -EBADF;
 	if (STAILQ_EMPTY(&c->later))
 		n = fd_obj_send_locked(&c->obj, event, sizeof(*event));
 	if (is_full(n))
@@ -177,21 +186,17 @@ static int post_locked(struct channel *c, const event_t *event)
 	return n < 0 ? (int)n : 0;
 }
 
-int channel_post(int fd, const void *event, size_t len)
+int channel_post(struct channel *c, const void *event, size_t len)
 {
-	struct channel *c = channel_get(fdtab_get_unchecked(fd));
-	int err = -EINVAL;
 	event_t e;
+	int err;
 
-	if (!c)
-		return -EBADF;
-	if (len == sizeof(e)) {
-		memcpy(&e, event, sizeof(e));
-		fdtab_lock();
-		err = post_locked(c, &e);
-		fdtab_unlock();
-	}
-	fd_obj_put(&c->obj);
+	if (len != sizeof(e))
+		return -EINVAL;
+	memcpy(&e, event, sizeof(e));
+	fdtab_lock();
+	err = post_locked(c, &e);
+	fdtab_unlock();
 	return err;
 }
 
@@ -238,16 +243,12 @@ static int drop_locked(struct channel *c, uint64_t handle)
 	return dropped;
 }
 
-int channel_drop(int fd, uint64_t handle)
+int channel_drop(struct channel *c, uint64_t handle)
 {
-	struct channel *c = channel_get(fdtab_get_unchecked(fd));
 	int n;
 
-	if (!c)
-		return -EBADF;
 	fdtab_lock();
 	n = drop_locked(c, handle);
 	fdtab_unlock();
-	fd_obj_put(&c->obj);
 	return n;
 }

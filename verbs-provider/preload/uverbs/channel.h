@@ -13,7 +13,9 @@
 int channel_open(void);
 
 /* See struct uwarp_host in host.h. */
-int channel_post(int fd, const void *event, size_t len);
-int channel_drop(int fd, uint64_t handle);
+struct channel *channel_hold(int fd);
+void channel_let_go(struct channel *c);
+int channel_post(struct channel *c, const void *event, size_t len);
+int channel_drop(struct channel *c, uint64_t handle);
 
 #endif

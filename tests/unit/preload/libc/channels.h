@@ -42,8 +42,11 @@ static int new_channel(void)
 static void post(int channel)
 {
 	struct ib_uverbs_comp_event_desc d = { .cq_handle = 1 };
+	struct channel *c = host()->channel_hold(channel);
 
-	assert_int_equal(host()->channel_post(channel, &d, sizeof(d)), 0);
+	assert_non_null(c);
+	assert_int_equal(host()->channel_post(c, &d, sizeof(d)), 0);
+	host()->channel_let_go(c);
 }
 
 static void take(int channel)

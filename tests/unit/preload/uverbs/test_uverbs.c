@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -229,11 +230,30 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-static int post(int channel, uint64_t cq)
+static int post_to(struct channel *c, uint64_t cq)
 {
 	struct ib_uverbs_comp_event_desc d = { .cq_handle = cq };
 
-	return host()->channel_post(channel, &d, sizeof(d));
+	return host()->channel_post(c, &d, sizeof(d));
+}
+
+static int post(int channel, uint64_t cq)
+{
+	struct channel *c = host()->channel_hold(channel);
+	int err = c ? post_to(c, cq) : -EBADF;
+
+	if (c)
+		host()->channel_let_go(c);
+	return err;
+}
+
+static int drop(int channel, uint64_t cq)
+{
+	struct channel *c = host()->channel_hold(channel);
+	int n = host()->channel_drop(c, cq);
+
+	host()->channel_let_go(c);
+	return n;
 }
 
 static uint64_t next(int channel)
@@ -273,13 +293,12 @@ static void dropping(void **state)
 	(void)state;
 	for (size_t i = 0; i < 6; i++)
 		assert_int_equal(post(c, posted[i]), 0);
-	assert_int_equal(host()->channel_drop(c, 1), 3);
-	assert_int_equal(host()->channel_drop(c, 1), 0);
+	assert_int_equal(drop(c, 1), 3);
+	assert_int_equal(drop(c, 1), 0);
 	assert_int_equal(next(c), 2);
 	assert_int_equal(next(c), 3);
 	assert_int_equal(next(c), 2);
 	assert_false(readable(c));
-	assert_int_equal(host()->channel_drop(1, 1), -EBADF);
 	close(c);
 }
 
@@ -292,7 +311,7 @@ static void flooding(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < many; i++)
 		assert_int_equal(post(c, i % 7), 0);
-	assert_int_equal(host()->channel_drop(c, 3), many / 7);
+	assert_int_equal(drop(c, 3), many / 7);
 	for (uint64_t i = 0; i < many; i++)
 		if (i % 7 != 3)
 			assert_int_equal(next(c), i % 7);
@@ -306,13 +325,59 @@ static void flooding(void **state)
 static void closed_while_full(void **state)
 {
 	int c = new_channel();
+	struct channel *held = host()->channel_hold(c);
 
 	(void)state;
 	for (int i = 0; i < 100000; i++)
-		assert_int_equal(post(c, 1), 0);
+		assert_int_equal(post_to(held, 1), 0);
 	close(c);
-	assert_int_equal(post(c, 1), -EBADF);
+	assert_int_equal(post_to(held, 1), -EBADF);
+	host()->channel_let_go(held);
 }
+
+/* The program may give it another number, and the old one to a channel that it makes later. */
+static void a_held_one_under_another_number(void **state)
+{
+	int c = new_channel(), copy = fcntl(c, F_DUPFD_CLOEXEC, 100), other;
+	struct channel *held = host()->channel_hold(c);
+
+	(void)state;
+	close(c);
+	other = new_channel();
+	assert_int_equal(other, c);
+	assert_int_equal(post_to(held, 1), 0);
+	assert_int_equal(post_to(held, 2), 0);
+	assert_false(readable(other));
+	assert_int_equal(next(copy), 1);
+	assert_int_equal(host()->channel_drop(held, 2), 1);
+	assert_false(readable(copy));
+	close(copy);
+	assert_int_equal(post_to(held, 1), -EBADF);
+	assert_int_equal(host()->channel_drop(held, 1), 0);
+	host()->channel_let_go(held);
+	close(other);
+}
+
+#if !defined(__SANITIZE_THREAD__) /* which knows no child of a process with threads */
+/* A forked child has files of its own, also where the number is not the first one. */
+static void a_held_one_in_a_child(void **state)
+{
+	int c = new_channel(), copy = fcntl(c, F_DUPFD_CLOEXEC, 100), status;
+	struct channel *held = host()->channel_hold(c);
+	pid_t child;
+
+	(void)state;
+	close(c);
+	child = fork();
+	if (!child)
+		_exit(!post_to(held, 1) && next(copy) == 1 && !post_to(held, 2) ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(readable(copy));
+	host()->channel_let_go(held);
+	close(copy);
+}
+#endif
 
 /* Event loops that ask for writability too must not be woken by it all the time. */
 static void a_channel_is_never_writable(void **state)
@@ -361,6 +426,7 @@ static int free_number(void)
 static void an_end_that_only_writes(void **state)
 {
 	int fd = node(), c = -1, first = free_number(), hole = dup(0);
+	struct channel *held;
 	struct rlimit all, few;
 
 	(void)state;
@@ -372,11 +438,13 @@ static void an_end_that_only_writes(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(create(fd, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, 1, 16, &c), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
-	assert_int_equal(post(c, 7), 0);
+	held = host()->channel_hold(c);
+	assert_int_equal(post_to(held, 7), 0);
 	assert_int_equal(next(c), 7);
 	assert_int_equal(syscall(SYS_close, c), 0);
-	assert_int_equal(post(c, 1), -EBADF); /* and no SIGPIPE */
-	assert_int_equal(host()->channel_drop(c, 1), 0);
+	assert_int_equal(post_to(held, 1), -EBADF); /* and no SIGPIPE */
+	assert_int_equal(host()->channel_drop(held, 1), 0);
+	host()->channel_let_go(held);
 	close(fd);
 }
 
@@ -384,29 +452,34 @@ static void an_end_that_only_writes(void **state)
 static void closed_unseen_and_full(void **state)
 {
 	int c = new_channel(), rc = 0;
+	struct channel *held = host()->channel_hold(c);
 
 	(void)state;
 	assert_int_equal(syscall(SYS_close, c), 0);
 	for (int i = 0; i < 70000 && !rc; i++)
-		rc = post(c, 1);
+		rc = post_to(held, 1);
 	assert_int_equal(rc, -EBADF);
+	host()->channel_let_go(held);
 }
 
 /* A channel that closefrom() took: nothing reaches the file with its number. */
 static void channel_number_reused(void **state)
 {
 	int c = new_channel(), pair[2];
+	struct channel *held = host()->channel_hold(c);
 	char text[8];
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
 	assert_int_equal(syscall(SYS_close, c), 0);
-	assert_int_equal(post(c, 1), 0); /* and no SIGPIPE */
+	assert_int_equal(post_to(held, 1), 0); /* and no SIGPIPE */
 	assert_int_equal(syscall(SYS_dup, pair[0]), c);
-	assert_int_equal(post(c, 1), 0);
-	assert_int_equal(post(c, 2), 0);
+	assert_int_equal(post_to(held, 1), 0);
+	assert_int_equal(post_to(held, 2), 0);
 	assert_false(readable(pair[1]));
-	assert_int_equal(host()->channel_drop(c, 1), 2); /* a CQ's end waits for no such event */
+	assert_int_equal(host()->channel_drop(held, 1), 2); /* a CQ's end waits for no such event */
+	host()->channel_let_go(held);
+	assert_null(host()->channel_hold(c)); /* it is another file */
 	assert_int_equal(send(pair[1], "text", 4, 0), 4);
 	assert_true(readable(c));
 	assert_int_equal(read(c, text, sizeof(text)), 4); /* the file's own */
@@ -483,6 +556,10 @@ int main(void)
 		cmocka_unit_test(dropping),
 		cmocka_unit_test(flooding),
 		cmocka_unit_test(closed_while_full),
+		cmocka_unit_test(a_held_one_under_another_number),
+#if !defined(__SANITIZE_THREAD__)
+		cmocka_unit_test(a_held_one_in_a_child),
+#endif
 		cmocka_unit_test(a_channel_is_never_writable),
 		cmocka_unit_test(our_end_is_taken_away),
 		cmocka_unit_test(channel_number_reused),
