@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "facts.h"
 #include "fixture.h"
 
 static void matches_by_name(void **state)
@@ -11,7 +12,9 @@ static void matches_by_name(void **state)
 
 	(void)state;
 	assert_false(uwarp_device_ops.match_device(&dev));
-	strcpy(dev.ibdev_name, "uwarp12");
+	strcpy(dev.ibdev_name, "uwarp12"); /* nor part of a name */
+	assert_false(uwarp_device_ops.match_device(&dev));
+	strcpy(dev.ibdev_name, uwarp_device_name());
 	assert_true(uwarp_device_ops.match_device(&dev));
 	/* libibverbs walks the table for devices that have a driver id */
 	assert_non_null(uwarp_device_ops.match_table);
