@@ -121,6 +121,17 @@ static void polled(const struct cqe *e, uint32_t n)
 		rq_free(e->rq, n);
 }
 
+/* As polled; the n completions are those before `head`. Their places in the CQ go first: a thread
+ * that posts into the slots may have that completed at once, and needs them. The stack sees this
+ * head then: freed (release) to the post (acquire), and from there by the queue's tail. */
+static inline void give_back(struct cq *cq, uint32_t head, const struct cqe *e, uint32_t n)
+{
+	const struct cqe last = { .sq = e->sq, .rq = e->rq, .upto = e->upto };
+
+	atomic_store_explicit(&cq->head, head, memory_order_release);
+	polled(&last, n); /* e may be another completion by now */
+}
+
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
@@ -139,14 +150,13 @@ unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 		if (stamps)
 			stamps[i] = e->stamp;
 		if (run && (e->sq != last->sq || e->rq != last->rq)) {
-			polled(last, run);
+			give_back(cq, head + i, last, run);
 			run = 0;
 		}
 		last = e;
 		run++;
 	}
-	polled(last, run);
-	atomic_store_explicit(&cq->head, head + n, memory_order_release);
+	give_back(cq, head + n, last, run);
 	return n;
 }
 

@@ -33,7 +33,8 @@ struct cq {
 	uint32_t depth; /* completions that fit, as the program asked; <= mask + 1 */
 	/* written by the producer (release), read by cq_take (acquire) */
 	_Alignas(64) _Atomic uint32_t tail;
-	/* written by the consumer (release), read by cq_push (acquire) */
+	/* written by the consumer (release), read by cq_push (acquire); a queue's slots are freed
+	 * after the places of their completions */
 	_Alignas(64) _Atomic uint32_t head;
 	_Atomic unsigned armed;
 	_Atomic bool overflown;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "qp/cq.h"
 #include "qp/rq.h"
+#include "qp/sq.h"
 
 #include "uwtest.h"
 
@@ -257,6 +258,61 @@ static void what_is_forgotten_is_free(void **state)
 	assert_int_equal(rq.freed, 2);
 }
 
+/* ---- slots -------------------------------------------------------------------------------- */
+
+static void push_sent(struct box *b, struct sq *sq, uint64_t id, uint32_t upto)
+{
+	struct cqe *e = cq_begin(&b->cq);
+
+	assert_non_null(e);
+	e->wc = (struct uw_wc){ .wr_id = id };
+	cq_end_sent(&b->cq, e, sq, upto);
+}
+
+/* The linker puts this in front of sq_polled(). Behind it another thread, which knows of free slots
+ * from the moment they are free, posts into them and has that completed at once. */
+void __real_sq_polled(struct sq *sq, uint32_t upto, uint32_t n);
+void __wrap_sq_polled(struct sq *sq, uint32_t upto, uint32_t n);
+
+static struct box *hasty;
+
+void __wrap_sq_polled(struct sq *sq, uint32_t upto, uint32_t n)
+{
+	__real_sq_polled(sq, upto, n);
+	for (; n--; upto++)
+		push_sent(hasty, sq, 100 + upto, upto + RING);
+}
+
+/* A CQ as deep as its queues cannot overflow: its places are free before their slots are. */
+static void places_are_free_before_slots(void **state)
+{
+	struct sq sq = { .depth = RING }, other = { .depth = RING };
+	struct rq rq = { .depth = RING };
+	struct uw_wc wc[RING];
+	struct box b;
+
+	(void)state;
+	box_init(&b, RING);
+	hasty = &b;
+	for (uint32_t i = 0; i < 3; i++)
+		push_sent(&b, &sq, i, i + 1);
+	assert_true(push_received(&b, &rq, 1));
+	push_sent(&b, &other, 4, 1);
+	push_sent(&b, &sq, 5, 4);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(push_received(&b, &rq, 1));
+	assert_int_equal(cq_take(&b.cq, RING, wc, NULL), RING);
+	assert_int_equal(b.errors, 0);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(wc[i].wr_id, i == 3 ? 0 : i);
+	assert_int_equal(rq.freed, 3);
+	assert_int_equal(sq.freed, 4);
+	assert_int_equal(sq.polled, 4);
+	assert_int_equal(other.freed, 1);
+	assert_int_equal(cq_count(&b.cq), 5); /* the other thread's */
+	hasty = NULL;
+}
+
 static void moving_keeps_what_is_there(void **state)
 {
 	struct box b;
@@ -290,6 +346,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(any_is_the_stronger),
 	cmocka_unit_test(a_qp_that_goes_takes_its_completions_along),
 	cmocka_unit_test(what_is_forgotten_is_free),
+	cmocka_unit_test(places_are_free_before_slots),
 	cmocka_unit_test(moving_keeps_what_is_there),
 };
 
