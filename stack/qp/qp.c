@@ -460,7 +460,7 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 		if (qp->on)
 			qp_fail(qp, UW_E_FLUSHED);
 		forget_posted(qp);
-		qp->cm_less = false;
+		qp->cm_less = qp->sq_failed = qp->sending_sq = false;
 		qp->state = UW_QPS_RESET;
 		return UW_OK;
 	case UW_QPS_INIT:

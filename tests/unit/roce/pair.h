@@ -22,6 +22,22 @@ struct pair {
 	unsigned n;
 };
 
+static inline void pair_up(struct node *n)
+{
+	assert_status(qp_modify(&n->qp, UW_QPS_INIT), UW_OK);
+	assert_status(qp_modify(&n->qp, UW_QPS_RTR), UW_OK);
+	assert_status(qp_modify(&n->qp, UW_QPS_RTS), UW_OK);
+}
+
+/* As the engine does: out of any state, and to RTS again. */
+static inline void pair_reset(struct node *n, struct roce_qp *r)
+{
+	assert_status(qp_modify(&n->qp, UW_QPS_RESET), UW_OK);
+	roce_rx_forget(r);
+	n->qp.cm_less = true;
+	pair_up(n);
+}
+
 static inline void pair_end(struct node *n, struct roce_qp *r, enum roce_transport t,
 			    const struct roce_path *path)
 {
@@ -34,9 +50,7 @@ static inline void pair_end(struct node *n, struct roce_qp *r, enum roce_transpo
 			       .mtu = PAIR_MTU,
 			       .qkey = PAIR_QKEY,
 			       .path = *path };
-	assert_status(qp_modify(&n->qp, UW_QPS_INIT), UW_OK);
-	assert_status(qp_modify(&n->qp, UW_QPS_RTR), UW_OK);
-	assert_status(qp_modify(&n->qp, UW_QPS_RTS), UW_OK);
+	pair_up(n);
 }
 
 static inline struct pair *pair_new(enum roce_transport t, const struct node_opts *opts)

@@ -335,6 +335,36 @@ static void a_half_received_send_is_flushed(void **state)
 	free(p);
 }
 
+/* IBA §10.3.1: in the midst of a message, too. */
+static void a_reset_forgets_the_message_that_is_sent(void **state)
+{
+	struct pair *p = open_uc();
+
+	(void)state;
+	node_post(&p->a, 1, node_wr(&p->a, UW_WR_SEND, DATA, 700));
+	assert_true(roce_tx(&p->ra, &p->ra.path, p->p[0].octets, 1500));
+	pair_reset(&p->a, &p->ra);
+	node_post_recv(&p->b, 9, SINK, 3000);
+	post_send(p, UW_WR_SEND, 300);
+	node_wc(&p->a.scq, 1, UW_WC_SUCCESS);
+	pair_receive_all(p);
+	assert_int_equal(node_wc(&p->b.rcq, 9, UW_WC_SUCCESS).byte_len, 300);
+	free(p);
+}
+
+static void a_reset_in_a_message_leaves_nothing_to_drain(void **state)
+{
+	struct pair *p = open_uc();
+
+	(void)state;
+	node_post(&p->a, 1, node_wr(&p->a, UW_WR_SEND, DATA, 700));
+	assert_true(roce_tx(&p->ra, &p->ra.path, p->p[0].octets, 1500));
+	pair_reset(&p->a, &p->ra);
+	assert_status(qp_modify(&p->a.qp, UW_QPS_SQD), UW_OK);
+	assert_true(qp_drained(&p->a.qp));
+	free(p);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(sends_of_any_size_arrive),
 	cmocka_unit_test(writes_of_any_size_arrive),
@@ -351,6 +381,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(packets_of_another_transport_are_not_heard),
 	cmocka_unit_test(reads_and_atomics_are_refused),
 	cmocka_unit_test(a_half_received_send_is_flushed),
+	cmocka_unit_test(a_reset_forgets_the_message_that_is_sent),
+	cmocka_unit_test(a_reset_in_a_message_leaves_nothing_to_drain),
 };
 
 UWTEST_MAIN(tests)

@@ -159,6 +159,25 @@ static void a_datagram_above_the_mtu_fails(void **state)
 	free(p);
 }
 
+/* IBA §10.3.1: RESET leads out of every state. */
+static void a_sender_recovers_by_a_reset(void **state)
+{
+	struct pair *p = open_ud(NULL);
+
+	(void)state;
+	send_and_receive(p, UW_WR_SEND, PAIR_MTU + 1);
+	qp_fail(&p->a.qp, UW_E_FLUSHED);
+	node_wc(&p->a.scq, 1, UW_WC_LOC_LEN_ERR);
+	pair_reset(&p->a, &p->ra);
+	for (unsigned i = 0; i < 2; i++) {
+		node_post_recv(&p->b, 9, SINK, 512);
+		send_and_receive(p, UW_WR_SEND, 10);
+		node_wc(&p->a.scq, 1, UW_WC_SUCCESS);
+		node_wc(&p->b.rcq, 9, UW_WC_SUCCESS);
+	}
+	free(p);
+}
+
 static void a_bad_lkey_fails_the_request(void **state)
 {
 	struct pair *p = open_ud(NULL);
@@ -279,6 +298,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(without_a_receive_it_is_dropped),
 	cmocka_unit_test(too_long_for_the_receive_it_is_dropped),
 	cmocka_unit_test(a_datagram_above_the_mtu_fails),
+	cmocka_unit_test(a_sender_recovers_by_a_reset),
 	cmocka_unit_test(a_bad_lkey_fails_the_request),
 	cmocka_unit_test(other_operations_are_refused),
 	cmocka_unit_test(nothing_is_received_before_rtr_or_in_error),
