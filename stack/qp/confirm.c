@@ -36,18 +36,10 @@ static void complete_before(struct qp *qp, uint32_t upto)
 	qp_reap(qp);
 }
 
-static void catch_up(struct qp *qp)
-{
-	if (after(oldest(qp), qp->unacked))
-		qp->unacked = oldest(qp);
-}
-
 void qp_complete_acked(struct qp *qp)
 {
-	uint32_t i;
+	uint32_t i = qp->unacked;
 
-	catch_up(qp);
-	i = qp->unacked;
 	while (i != qp->sq.tx && !after(sq_at(&qp->sq, i)->end, qp->acked))
 		i++;
 	if (i != qp->unacked)
@@ -154,7 +146,6 @@ struct sqe *qp_blamed(struct qp *qp, const struct rdmap_term *t)
 {
 	uint32_t i;
 
-	catch_up(qp);
 	if (!find_blamed(qp, t, &i))
 		return first_behind(qp, t);
 	complete_before(qp, i);

@@ -82,6 +82,8 @@ void qp_reap(struct qp *qp)
 		atomic_store_explicit(&qp->sq.head, head, memory_order_release);
 		silent = !((st || (e->flags & UW_SEND_SIGNALED)) && push_sent(qp, e, st, head));
 	}
+	if ((int32_t)(head - qp->unacked) > 0) /* not behind by 2^31, ever */
+		qp->unacked = head;
 	if (silent) /* the last; what comes before a completion is free when that is polled */
 		sq_free_unsignaled(&qp->sq);
 }
@@ -416,7 +418,7 @@ static void forget_posted(struct qp *qp)
 {
 	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 
-	qp->sq.tx = tail;
+	qp->sq.tx = qp->unacked = tail;
 	atomic_store_explicit(&qp->sq.head, tail, memory_order_release);
 	while (!qp->shared_rq && rq_first(qp->rq)) {
 		rq_drop(qp->rq);

@@ -35,7 +35,8 @@ struct qp {
 	/* a request completes when the peer's TCP has acknowledged it: confirm.c */
 	bool confirmed;
 	bool shared_rq;
-	/* confirmed: index of the oldest request without an ACK; sq.head or later */
+	/* index of the oldest request without an ACK; sq.head or later; moves only if confirmed, or
+	 * with sq.head */
 	uint32_t unacked;
 	struct cq *scq, *rcq;
 	struct rq *rq; /* own_rq, or the SRQ's */

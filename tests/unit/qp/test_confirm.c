@@ -288,6 +288,49 @@ static void a_receive_at_fault_fails_its_send(void **state)
 	node_wc(&a.scq, 3, UW_WC_REM_OP_ERR);
 }
 
+/* ---- billions of requests ------------------------------------------------------------------ */
+
+/* n more requests, each as the last one was. */
+static void and_n_more(struct qp *qp, uint32_t n)
+{
+	struct sq *sq = &qp->sq;
+
+	assert_true(sq_empty(sq));
+	if (qp->unacked == atomic_load(&sq->head))
+		qp->unacked += n;
+	sq->tx += n;
+	atomic_fetch_add(&sq->tail, n);
+	atomic_fetch_add(&sq->head, n);
+	atomic_fetch_add(&sq->freed, n);
+}
+
+/* The peer never says anything, and nobody waits for its ACKs: nothing looks for what is
+ * acknowledged. After 2^31 requests that found those done that were posted and not sent yet. */
+static void what_is_sent_one_way_is_done(void **state)
+{
+	const struct node_opts plain = { .sig_all = true };
+	const struct mpa_agreed agreed = node_agreed();
+
+	(void)state;
+	node_init(&a, 1, &plain);
+	node_init(&b, 2, &plain);
+	nodes_start(&a, &b, &agreed);
+	for (unsigned i = 0; i < 3; i++) {
+		post_write(i, 0);
+		qp_acked(&a.qp, 0 * sent());
+		node_wc(&a.scq, i, UW_WC_SUCCESS);
+		and_n_more(&a.qp, 1u << 30);
+	}
+	post_write(7, 0);
+	node_post_recv(&a, 50, 0, 100);
+	node_post(&b, 60, node_wr(&b, UW_WR_SEND, 0, 10));
+	assert_status(node_carry(&b, &a, NODE_ROOM), UW_OK);
+	node_wc(&a.rcq, 50, UW_WC_SUCCESS);
+	assert_no_wc(&a.scq);
+	assert_true(sent());
+	node_wc(&a.scq, 7, UW_WC_SUCCESS);
+}
+
 /* SQD is reached when everything has been acknowledged. */
 static void draining_waits_for_the_last_acknowledgement(void **state)
 {
@@ -319,6 +362,7 @@ int main(void)
 		cmocka_unit_test(a_refused_send_fails_itself),
 		cmocka_unit_test(a_send_without_a_receive_fails_itself),
 		cmocka_unit_test(a_receive_at_fault_fails_its_send),
+		cmocka_unit_test(what_is_sent_one_way_is_done),
 		cmocka_unit_test(draining_waits_for_the_last_acknowledgement),
 	};
 

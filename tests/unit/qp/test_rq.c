@@ -201,6 +201,7 @@ static void a_reset_makes_room(void **state)
 	cq_forget(&b.scq, b.qp.num);
 	sq_free_unsignaled(&b.qp.sq);
 	assert_int_equal(rq_outstanding(b.qp.rq), 0);
+	assert_int_equal(b.qp.unacked, b.qp.sq.head);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(recv_fits(&b));
 		node_post(&b, i, node_wr(&b, UW_WR_SEND, 0, 10));
