@@ -17,6 +17,8 @@
  * A variable of the thread would tell, too. But the library is loaded late and has much memory of
  * threads, more than such a variable (initial-exec) may make it claim; any other kind may have to
  * be allocated, which a handler of signals cannot do.
+ *
+ * uw_guarded_cas() calls nothing and keeps nothing on the stack: which instruction faults tells.
  */
 #if UW_GUARDED && defined(__x86_64__)
 __asm__(".text\n"
@@ -34,13 +36,40 @@ __asm__(".text\n"
 	"	mov $1, %eax\n"
 	"	ret\n"
 	".cfi_endproc\n"
-	".size uw_guarded_copy, . - uw_guarded_copy\n");
+	".size uw_guarded_copy, . - uw_guarded_copy\n"
+	".globl uw_guarded_cas, uw_guarded_cas_at, uw_guarded_cas_behind, uw_guarded_cas_failed\n"
+	".hidden uw_guarded_cas, uw_guarded_cas_at, uw_guarded_cas_behind, uw_guarded_cas_failed\n"
+	".type uw_guarded_cas, @function\n"
+	"uw_guarded_cas:\n"
+	".cfi_startproc\n"
+	"	mov (%rsi), %rax\n"
+	"uw_guarded_cas_at:\n"
+	"	lock cmpxchg %rdx, (%rdi)\n"
+	"uw_guarded_cas_behind:\n"
+	"	mov %rax, (%rsi)\n"
+	"	mov $1, %eax\n"
+	"	ret\n"
+	"uw_guarded_cas_failed:\n"
+	"	xor %eax, %eax\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size uw_guarded_cas, . - uw_guarded_cas\n");
 
 extern const char uw_guarded_copy_back[];
 
 static uintptr_t stack_of(const ucontext_t *u)
 {
 	return (uintptr_t)u->uc_mcontext.gregs[REG_RSP];
+}
+
+static uintptr_t place_of(const ucontext_t *u)
+{
+	return (uintptr_t)u->uc_mcontext.gregs[REG_RIP];
+}
+
+static void go_on_at(ucontext_t *u, const char *place)
+{
+	u->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)place;
 }
 
 /* True: the thread goes on as if the copy had returned false. */
@@ -75,13 +104,44 @@ __asm__(".text\n"
 	"	mov w0, #1\n"
 	"	ret\n"
 	".cfi_endproc\n"
-	".size uw_guarded_copy, . - uw_guarded_copy\n");
+	".size uw_guarded_copy, . - uw_guarded_copy\n"
+	".globl uw_guarded_cas, uw_guarded_cas_at, uw_guarded_cas_behind, uw_guarded_cas_failed\n"
+	".hidden uw_guarded_cas, uw_guarded_cas_at, uw_guarded_cas_behind, uw_guarded_cas_failed\n"
+	".type uw_guarded_cas, %function\n"
+	"uw_guarded_cas:\n"
+	".cfi_startproc\n"
+	"	ldr x3, [x1]\n"
+	"uw_guarded_cas_at:\n"
+	"	ldaxr x4, [x0]\n"
+	"	cmp x4, x3\n"
+	"	b.ne uw_guarded_cas_behind\n"
+	"	stlxr w5, x2, [x0]\n"
+	"	cbnz w5, uw_guarded_cas_at\n"
+	"uw_guarded_cas_behind:\n"
+	"	str x4, [x1]\n"
+	"	mov w0, #1\n"
+	"	ret\n"
+	"uw_guarded_cas_failed:\n"
+	"	mov w0, #0\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size uw_guarded_cas, . - uw_guarded_cas\n");
 
 extern const char uw_guarded_copy_back[];
 
 static uintptr_t stack_of(const ucontext_t *u)
 {
 	return u->uc_mcontext.sp;
+}
+
+static uintptr_t place_of(const ucontext_t *u)
+{
+	return u->uc_mcontext.pc;
+}
+
+static void go_on_at(ucontext_t *u, const char *place)
+{
+	u->uc_mcontext.pc = (uintptr_t)place;
 }
 
 static bool come_back(ucontext_t *u)
@@ -104,6 +164,27 @@ static uintptr_t stack_of(const ucontext_t *u)
 }
 
 static bool come_back(ucontext_t *u)
+{
+	(void)u;
+	return false;
+}
+#endif
+
+#if UW_GUARDED
+extern const char uw_guarded_cas_at[], uw_guarded_cas_behind[], uw_guarded_cas_failed[];
+
+/* True: the thread goes on as if uw_guarded_cas() had returned false. */
+static bool leave_cas(ucontext_t *u)
+{
+	uintptr_t at = place_of(u);
+
+	if (at < (uintptr_t)uw_guarded_cas_at || at >= (uintptr_t)uw_guarded_cas_behind)
+		return false;
+	go_on_at(u, uw_guarded_cas_failed);
+	return true;
+}
+#else
+static bool leave_cas(ucontext_t *u)
 {
 	(void)u;
 	return false;
@@ -161,7 +242,8 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
-	if (info->si_code > 0 && !is_stack_overflow(info, context) && come_back(context))
+	if (info->si_code > 0 &&
+	    (leave_cas(context) || (!is_stack_overflow(info, context) && come_back(context))))
 		return;
 	pass_on(sig, info, context);
 }

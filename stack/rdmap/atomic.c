@@ -22,18 +22,15 @@ static uint64_t next_value(const struct rdmap_atomic *a, uint64_t old)
 
 bool rdmap_atomic_execute(const struct rdmap_atomic *a, void *p, uint64_t *original)
 {
-	uint64_t *word = p, old;
+	uint64_t now;
 
-	/* Is the memory there? What it holds may change until it is looked at again. */
-	if (!uw_guarded_copy(&old, p, sizeof(old)))
+	/* A guess: what is there may change until it is looked at again. */
+	if (!uw_guarded_copy(&now, p, sizeof(now)))
 		return false;
-	if (a->aop == RDMAP_FETCH_ADD && !a->add_swap_mask) {
-		*original = __atomic_fetch_add(word, a->add_swap, __ATOMIC_SEQ_CST);
-		return true;
-	}
-	while (!__atomic_compare_exchange_n(word, &old, next_value(a, old), 0, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST))
-		; /* old is now what another one left */
-	*original = old;
+	do {
+		*original = now;
+		if (!uw_guarded_cas(p, &now, next_value(a, *original)))
+			return false;
+	} while (now != *original);
 	return true;
 }

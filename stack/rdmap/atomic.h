@@ -7,7 +7,7 @@
 
 /* Execute a on the aligned 64-bit word at p, in host byte order. Uses atomic instructions of the
  * CPU, so a is atomic against other streams, other processes and the program. *original = the value
- * before. False: the program has unmapped the memory (base/guard.h). */
+ * before. False: the program has unmapped the memory, or it may not be written (base/guard.h). */
 bool rdmap_atomic_execute(const struct rdmap_atomic *a, void *p, uint64_t *original);
 
 /* The sum for FetchAdd. A set bit in mask is the top bit of a field, and carries stop there; mask

@@ -20,10 +20,25 @@ static struct mem_access asked(const struct rdmap_stream *s, const struct rdmap_
 	return (struct mem_access){ .stag = a->stag, .pd = s->pd, .stream = s->num, .to = a->to };
 }
 
+/* In one piece. False: the program has unmapped the memory, or it may not be written. */
+static bool store(void *word, uint64_t value)
+{
+	uint64_t now, old;
+
+	if (!uw_guarded_copy(&now, word, sizeof(now)))
+		return false;
+	do {
+		old = now;
+		if (!uw_guarded_cas(word, &now, value))
+			return false;
+	} while (now != old);
+	return true;
+}
+
 static uw_status atomic_write(const struct rdmap_stream *s, const struct rdmap_atomic *a)
 {
 	struct mem_access at = asked(s, a);
-	uint8_t *va = NULL, octets[sizeof(uint64_t)];
+	uint8_t *va = NULL;
 	uw_status st;
 
 	at.len = sizeof(uint64_t);
@@ -33,9 +48,8 @@ static uw_status atomic_write(const struct rdmap_stream *s, const struct rdmap_a
 		return st;
 	if ((uintptr_t)va % sizeof(uint64_t))
 		return UW_E_RDMAP_STREAM_CATASTROPHIC;
-	if (!uw_guarded_copy(octets, va, sizeof(octets)))
+	if (!store(va, htobe64(a->add_swap)))
 		return mem_verdict_status(MEM_NO_BOUNDS, MEM_FOR_RDMAP);
-	__atomic_store_n((uint64_t *)(void *)va, htobe64(a->add_swap), __ATOMIC_SEQ_CST);
 	return UW_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that the program has unmapped before it deregistered it: the QP that reaches for it fails,
- * and nothing else does. A card would have it pinned (doc/adr/0029). */
+/* Memory that the program has unmapped, or made read-only, before it deregistered it: the QP that
+ * reaches for it fails, and nothing else does. A card would have it pinned (doc/adr/0029). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static void post(struct bench *b, unsigned opcode, uint32_t n)
 	struct uw_sge sge = { (uintptr_t)b->pa, n, uw_mr_stag(b->ma) };
 	const struct uw_send_wr wr = { .wr_id = 5,
 				       .sg_list = &sge,
-				       .num_sge = 1,
+				       .num_sge = opcode != UW_WR_ATOMIC_WRITE,
 				       .opcode = opcode,
 				       .flags = UW_SEND_SIGNALED,
 				       .remote_addr = (uintptr_t)b->pb,
@@ -97,8 +97,19 @@ struct row {
 	unsigned opcode;
 	uint32_t n;
 	bool local;		 /* the requester's memory is gone, or else the responder's */
+	bool read_only;		 /* not gone */
 	unsigned sent, received; /* status of the request, of the receive (Send) */
 };
+
+static void take_away(const struct bench *b, const struct row *r)
+{
+	uint8_t *p = r->local ? b->pa : b->pb;
+
+	if (r->read_only)
+		assert_int_equal(mprotect(p, ROOM, PROT_READ), 0);
+	else
+		assert_int_equal(munmap(p, ROOM), 0);
+}
 
 static void memory_is_gone(const struct row *r)
 {
@@ -108,7 +119,7 @@ static void memory_is_gone(const struct row *r)
 	if (r->opcode == UW_WR_SEND)
 		sim_post_recv(&b.s.b, 6, b.pb, ROOM, b.mb);
 	sim_settle(&b.s);
-	assert_int_equal(munmap(r->local ? b.pa : b.pb, ROOM), 0);
+	take_away(&b, r);
 	post(&b, r->opcode, r->n);
 	if (r->opcode == UW_WR_SEND)
 		assert_int_equal(sim_wc(&b.s, b.s.b.rcq).status, r->received);
@@ -123,43 +134,52 @@ static void memory_is_gone(const struct row *r)
 static void test_what_is_sent(void **state)
 {
 	(void)state;
-	memory_is_gone(
-		&(struct row){ UW_WR_SEND, 100, true, UW_WC_LOC_PROT_ERR, UW_WC_WR_FLUSH_ERR });
-	memory_is_gone(
-		&(struct row){ UW_WR_SEND, 30000, true, UW_WC_LOC_PROT_ERR, UW_WC_WR_FLUSH_ERR });
-	memory_is_gone(&(struct row){ UW_WR_RDMA_WRITE, 5000, true, UW_WC_LOC_PROT_ERR, 0 });
+	memory_is_gone(&(struct row){ UW_WR_SEND, 100, true, false, UW_WC_LOC_PROT_ERR,
+				      UW_WC_WR_FLUSH_ERR });
+	memory_is_gone(&(struct row){ UW_WR_SEND, 30000, true, false, UW_WC_LOC_PROT_ERR,
+				      UW_WC_WR_FLUSH_ERR });
+	memory_is_gone(&(struct row){ UW_WR_RDMA_WRITE, 5000, true, false, UW_WC_LOC_PROT_ERR, 0 });
 }
 
 static void test_where_it_is_received(void **state)
 {
 	(void)state;
-	memory_is_gone(&(struct row){ UW_WR_SEND, 100, false, UW_WC_SUCCESS, UW_WC_LOC_PROT_ERR });
+	memory_is_gone(
+		&(struct row){ UW_WR_SEND, 100, false, false, UW_WC_SUCCESS, UW_WC_LOC_PROT_ERR });
 }
 
 static void test_what_a_peer_writes(void **state)
 {
 	(void)state;
-	memory_is_gone(&(struct row){ UW_WR_RDMA_WRITE, 100, false, UW_WC_SUCCESS, 0 });
+	memory_is_gone(&(struct row){ UW_WR_RDMA_WRITE, 100, false, false, UW_WC_SUCCESS, 0 });
+	memory_is_gone(&(struct row){ UW_WR_RDMA_WRITE, 100, false, true, UW_WC_SUCCESS, 0 });
 }
 
 static void test_what_a_peer_reads(void **state)
 {
 	(void)state;
-	memory_is_gone(&(struct row){ UW_WR_RDMA_READ, 100, false, UW_WC_REM_ACCESS_ERR, 0 });
-	memory_is_gone(&(struct row){ UW_WR_RDMA_READ, 30000, false, UW_WC_REM_ACCESS_ERR, 0 });
+	memory_is_gone(
+		&(struct row){ UW_WR_RDMA_READ, 100, false, false, UW_WC_REM_ACCESS_ERR, 0 });
+	memory_is_gone(
+		&(struct row){ UW_WR_RDMA_READ, 30000, false, false, UW_WC_REM_ACCESS_ERR, 0 });
 }
 
 static void test_what_is_read(void **state)
 {
 	(void)state;
-	memory_is_gone(&(struct row){ UW_WR_RDMA_READ, 100, true, UW_WC_LOC_PROT_ERR, 0 });
+	memory_is_gone(&(struct row){ UW_WR_RDMA_READ, 100, true, false, UW_WC_LOC_PROT_ERR, 0 });
 }
 
+/* RFC 7306 §5.1: atomics; doc/adr/0033: ATOMIC WRITE. */
 static void test_what_an_atomic_changes(void **state)
 {
+	static const unsigned ops[] = { UW_WR_ATOMIC_FETCH_AND_ADD, UW_WR_ATOMIC_CMP_AND_SWP,
+					UW_WR_ATOMIC_WRITE };
+
 	(void)state;
-	memory_is_gone(
-		&(struct row){ UW_WR_ATOMIC_FETCH_AND_ADD, 8, false, UW_WC_REM_ACCESS_ERR, 0 });
+	for (unsigned i = 0; i < 6; i++)
+		memory_is_gone(
+			&(struct row){ ops[i / 2], 8, false, i & 1, UW_WC_REM_ACCESS_ERR, 0 });
 }
 
 /* Writes of 4 KiB, as many as the queue takes, over a link of 1 Gb/s; after `before` of them the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies from and to memory that is not there, and signals that are not ours. */
+/* Copies from and to memory that is not there, atomic changes of it, and signals that are not ours.
+ */
 #include "base/guard.h"
 
 #include <pthread.h>
@@ -106,6 +107,93 @@ static void a_rope_of_pieces_fails_alike(void **state)
 	munmap(p, PAGE);
 }
 
+/* ---- atomic changes ----------------------------------------------------------------------------
+ */
+
+static void a_word_is_exchanged_if_it_is_the_old_one(void **state)
+{
+	uint64_t word[3] = { 1, 7, 2 }, old = 6;
+
+	(void)state;
+	uw_guard_install();
+	assert_true(uw_guarded_cas(&word[1], &old, 9));
+	assert_int_equal(old, 7);
+	assert_int_equal(word[1], 7);
+	assert_true(uw_guarded_cas(&word[1], &old, UINT64_MAX));
+	assert_int_equal(old, 7);
+	assert_true(word[1] == UINT64_MAX);
+	assert_int_equal(word[0] + word[2], 3);
+}
+
+static void a_word_that_is_not_there_fails(void **state)
+{
+	uint64_t *none = (void *)map(PROT_NONE, 1), *read_only = (void *)map(PROT_READ, 1), old;
+
+	(void)state;
+	uw_guard_install();
+	for (unsigned i = 0; i < 512; i += 73) {
+		old = 0;
+		assert_false(uw_guarded_cas(&none[i], &old, 1));
+		assert_false(uw_guarded_cas(&read_only[i], &old, 1));
+		assert_int_equal(old, 0);
+		assert_int_equal(read_only[i], 0);
+	}
+	munmap(none, PAGE);
+	munmap(read_only, PAGE);
+	assert_false(uw_guarded_cas(none, &old, 1));
+	assert_false(uw_guarded_cas(read_only, &old, 1));
+}
+
+static void a_word_of_a_file_that_became_shorter_fails(void **state)
+{
+	int fd = memfd_create("guard", 0);
+	uint64_t old = 0, *p;
+
+	(void)state;
+	uw_guard_install();
+	assert_int_equal(ftruncate(fd, PAGE), 0);
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(uw_guarded_cas(p, &old, 1));
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_false(uw_guarded_cas(p, &old, 1));
+	munmap(p, PAGE);
+	close(fd);
+}
+
+static void *add_often(void *arg)
+{
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t now = 0, old;
+
+		do {
+			old = now;
+			if (!uw_guarded_cas(arg, &now, old + 1))
+				return arg;
+		} while (now != old);
+	}
+	return NULL;
+}
+
+static void exchanges_of_threads_are_atomic(void **state)
+{
+	uint64_t word = 0;
+	pthread_t t[4];
+	void *bad;
+
+	(void)state;
+	uw_guard_install();
+	for (unsigned i = 0; i < COUNT(t); i++)
+		assert_int_equal(pthread_create(&t[i], NULL, add_often, &word), 0);
+	for (unsigned i = 0; i < COUNT(t); i++) {
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+	assert_int_equal(word, 4000);
+}
+
+/* ---- threads -----------------------------------------------------------------------------------
+ */
+
 static void *copy_often(void *arg)
 {
 	uint8_t own[64];
@@ -163,6 +251,34 @@ static void memory_above_the_stack_fails_the_copy(void **state)
 	munmap(p, STACK + PAGE);
 }
 
+/* Right below the stack, too: what faults is no push. */
+static void *exchange_below(void *arg)
+{
+	uint64_t old = 0;
+
+	return uw_guarded_cas(arg, &old, 1) ? arg : NULL;
+}
+
+static void a_word_below_the_stack_fails(void **state)
+{
+	enum { STACK = 64 * PAGE };
+	uint8_t *p = map(PROT_READ | PROT_WRITE, STACK / PAGE + 1);
+	pthread_attr_t attr;
+	pthread_t t;
+	void *bad;
+
+	(void)state;
+	uw_guard_install();
+	assert_int_equal(mprotect(p, PAGE, PROT_NONE), 0);
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, p + PAGE, STACK), 0);
+	assert_int_equal(pthread_create(&t, &attr, exchange_below, p + PAGE / 2), 0);
+	pthread_join(t, &bad);
+	assert_null(bad);
+	pthread_attr_destroy(&attr);
+	munmap(p, STACK + PAGE);
+}
+
 /* ---- signals of others ----------------------------------------------------------------------- */
 
 /* cmocka takes SIGSEGV for itself, and would call the child's fault a failed test. */
@@ -200,6 +316,22 @@ static void fault_after_a_copy(void)
 		fault();
 }
 
+static void fault_after_an_exchange(void)
+{
+	uint64_t old = 0;
+
+	if (!uw_guarded_cas((void *)map(PROT_NONE, 1), &old, 1))
+		fault();
+}
+
+/* The value to compare with is ours. */
+static void fault_in_the_old_value(void)
+{
+	uint64_t word = 0;
+
+	uw_guarded_cas(&word, (void *)map(PROT_NONE, 1), 1);
+}
+
 static void killed(void)
 {
 	raise(SIGSEGV);
@@ -212,6 +344,8 @@ static void the_programs_own_faults_kill_it(void **state)
 	uw_guard_install();
 	assert_int_equal(WTERMSIG(ending(fault)), SIGSEGV);
 	assert_int_equal(WTERMSIG(ending(fault_after_a_copy)), SIGSEGV);
+	assert_int_equal(WTERMSIG(ending(fault_after_an_exchange)), SIGSEGV);
+	assert_int_equal(WTERMSIG(ending(fault_in_the_old_value)), SIGSEGV);
 	assert_int_equal(WTERMSIG(ending(killed)), SIGSEGV);
 }
 
@@ -290,8 +424,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(protected_memory_fails_the_copy),
 		cmocka_unit_test(a_file_that_became_shorter_fails_the_copy),
 		cmocka_unit_test(a_rope_of_pieces_fails_alike),
+		cmocka_unit_test(a_word_is_exchanged_if_it_is_the_old_one),
+		cmocka_unit_test(a_word_that_is_not_there_fails),
+		cmocka_unit_test(a_word_of_a_file_that_became_shorter_fails),
+		cmocka_unit_test(exchanges_of_threads_are_atomic),
 		cmocka_unit_test(threads_fault_at_the_same_time),
 		cmocka_unit_test(memory_above_the_stack_fails_the_copy),
+		cmocka_unit_test(a_word_below_the_stack_fails),
 		cmocka_unit_test(the_programs_own_faults_kill_it),
 		cmocka_unit_test(handlers_in_a_circle_end),
 		cmocka_unit_test(a_handler_that_was_there_hears_of_its_own),
