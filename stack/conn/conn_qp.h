@@ -93,5 +93,7 @@ void conn_qp_posted(struct ring_entry *r);
 
 /* Send what can be sent now. */
 void conn_qp_transmit(struct conn_qp *q);
+/* Tell the program if SQD has been reached (qp_drained). */
+void conn_qp_tell_drained(struct conn_qp *q);
 
 #endif

@@ -13,15 +13,17 @@ static bool all_sent(const struct qp *qp)
 	return sq_empty(&qp->sq) && rdmap_tx_idle(&qp->rd) && !rdmap_response_due(&qp->rd);
 }
 
-static void tell_drained(struct qp *qp)
+void conn_qp_tell_drained(struct conn_qp *q)
 {
+	struct qp *qp = &q->qp;
+
 	if (qp_drained(qp) && qp->event)
 		qp->event(qp->event_ctx, UW_EVENT_SQ_DRAINED);
 }
 
 static void without_stream(struct conn_qp *q)
 {
-	tell_drained(&q->qp);
+	conn_qp_tell_drained(q);
 	if (q->qp.state == UW_QPS_ERR)
 		qp_flush(&q->qp);
 	else if (q->peer_ops)
@@ -54,7 +56,7 @@ void conn_qp_transmit(struct conn_qp *q)
 		conn_qp_down(q, q->qp.cause);
 		return;
 	}
-	tell_drained(&q->qp);
+	conn_qp_tell_drained(q);
 	if (q->qp.fin_wanted && c->state == CONN_STREAMING && all_sent(&q->qp))
 		close_stream(c);
 }

@@ -441,9 +441,17 @@ static uw_status to_sqd(struct qp *qp)
 	return UW_OK;
 }
 
+/* In SQD there is more to send: what was begun, to its end; over a stream of rdma_cm's all that was
+ * posted (stream.c: may_begin). */
+static bool goes_on(const struct qp *qp)
+{
+	return qp->sending_sq ||
+	       (sq_ready(&qp->sq) && (!qp->cm_less || sq_at(&qp->sq, qp->sq.tx)->written));
+}
+
 bool qp_drained(struct qp *qp)
 {
-	if (qp->state != UW_QPS_SQD || qp->drained || qp->sending_sq ||
+	if (qp->state != UW_QPS_SQD || qp->drained || goes_on(qp) ||
 	    qp->sq.tx != atomic_load_explicit(&qp->sq.head, memory_order_relaxed))
 		return false;
 	qp->drained = true;

@@ -113,7 +113,8 @@ void qp_give_up(struct qp *qp, uw_status why);
 /* Change the state to RESET, INIT, RTR, RTS, SQD or ERR, on behalf of the program. */
 uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
 
-/* Has the QP reached SQD, with every started request done? True only once. */
+/* Has the QP reached SQD, with every started request done, and all that SQD still sends (stream of
+ * rdma_cm's: everything posted)? True only once. */
 bool qp_drained(struct qp *qp);
 
 /* Flush the requests that were posted since the QP went to error. */

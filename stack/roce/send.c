@@ -37,9 +37,13 @@ void roce_to_pack(const struct roce_to *to, uint64_t *how, uint64_t dst[2])
 
 /* ---- packets ----------------------------------------------------------------------------- */
 
+/* IBA §10.3.1: SQD begins no message, and ends the one that was begun. */
 bool roce_tx_ready(const struct roce_qp *r)
 {
-	return r->qp->state == UW_QPS_RTS && sq_ready(&r->qp->sq);
+	const struct qp *qp = r->qp;
+
+	return qp->state == UW_QPS_RTS ? sq_ready(&qp->sq)
+				       : qp->state == UW_QPS_SQD && qp->sending_sq;
 }
 
 const struct sqe *roce_tx_next(const struct roce_qp *r)

@@ -476,6 +476,41 @@ static void uc_under(const struct sim_options *o, unsigned at_least)
 	close_bed(b);
 }
 
+/* IBA §10.3.1: a message that takes several turns of its QP is sent in SQD to its end; then the
+ * program is told, once. */
+static void test_uc_drains_in_a_message(void **state)
+{
+	enum { LONG = 1024 * 256 };
+	const struct sim_options o = { .mtu = 512, .seed = 11, .direct = true };
+	struct bed *b = open_bed(UW_QPT_UC, &o);
+	const unsigned *drained = &b->s.a.async[UW_EVENT_SQ_DRAINED];
+	uint8_t *octets = calloc(1, LONG);
+	struct uw_mr *mr = sim_mr(&b->s.a, octets, LONG, ALL);
+	struct uw_sge sge = { (uintptr_t)octets, LONG, uw_mr_stag(mr) };
+	const struct uw_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = UW_WR_SEND, .flags = UW_SEND_SIGNALED
+	};
+	struct uw_wc wc;
+
+	(void)state;
+	name_peer(b, 0);
+	name_peer(b, 1);
+	post(b, &wr);
+	assert_int_equal(uw_qp_modify(b->qp[0], UW_QPS_SQD), 0);
+	assert_int_equal(*drained, 0);
+	post(b, &wr);
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	sim_run_us(&b->s, 10000);
+	assert_int_equal(*drained, 1);
+	assert_int_equal(uw_cq_poll(b->s.a.scq, 1, &wc), 0);
+	assert_int_equal(uw_qp_modify(b->qp[0], UW_QPS_RTS), 0);
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(*drained, 1);
+	assert_int_equal(uw_mr_dereg(mr), 0);
+	free(octets);
+	close_bed(b);
+}
+
 /* Without ARP, whose own loss would take a second. */
 static void test_uc_under_loss(void **state)
 {
@@ -502,6 +537,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_who_may_join),
 	cmocka_unit_test(test_uc_messages_arrive),
 	cmocka_unit_test(test_memory_that_is_gone),
+	cmocka_unit_test(test_uc_drains_in_a_message),
 	cmocka_unit_test(test_uc_under_loss),
 };
 

@@ -145,6 +145,7 @@ void dgram_send_waiting(struct stack *s)
 		next = d->next;
 		d->waits = false;
 		transmit(d);
+		conn_qp_tell_drained(d->q); /* SQD may have come in a message */
 	}
 }
 

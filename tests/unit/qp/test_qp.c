@@ -142,6 +142,24 @@ static void draining_sends_what_was_posted(void **state)
 	assert_true(sq_empty(&a.qp.sq));
 }
 
+/* rdma_cm's SQD sends all that was posted: between two messages it is not reached yet. */
+static void draining_ends_with_the_last_message(void **state)
+{
+	const size_t one = mpa_fpdu_size(14 + 1000);
+
+	(void)state;
+	pair(NULL);
+	node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 1000, &b, 0));
+	node_post(&a, 2, node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 1000, &b, 0));
+	assert_int_equal(qp_tx(&a.qp, a.scratch, one), one);
+	assert_false(a.qp.sending_sq);
+	assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_OK);
+	assert_false(qp_drained(&a.qp));
+	assert_true(qp_tx_prepare(&a.qp));
+	assert_int_equal(qp_tx(&a.qp, a.scratch, one), one);
+	assert_true(qp_drained(&a.qp));
+}
+
 /* ---- completions ------------------------------------------------------------------------- */
 
 static void completions_say_what_was_done(void **state)
@@ -637,6 +655,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_stream_starts_only_once),
 	cmocka_unit_test(a_qp_has_a_second_life),
 	cmocka_unit_test(draining_sends_what_was_posted),
+	cmocka_unit_test(draining_ends_with_the_last_message),
 	cmocka_unit_test(completions_say_what_was_done),
 	cmocka_unit_test(completions_wait_for_older_ones),
 	cmocka_unit_test(unsignalled_success_is_silent),

@@ -201,6 +201,29 @@ static void a_long_write_with_immediate_completes_once(void **state)
 	assert_true(sq_empty(&a.qp.sq));
 }
 
+/* IBA §10.3.1: SQD is reached when what was begun is done. RFC 7306 §6: the Immediate Data belongs
+ * to the Write before it. */
+static void draining_waits_for_the_immediate_data(void **state)
+{
+	uint8_t seg[NODE_ROOM];
+	struct uw_send_wr wr;
+
+	(void)state;
+	pair();
+	a.qp.cm_less = true;
+	wr = node_wr_to(&a, UW_WR_RDMA_WRITE_WITH_IMM, 0, 300, &b, 1000);
+	node_post(&a, 1, wr);
+	node_post(&a, 2, wr);
+	assert_int_equal(qp_tx(&a.qp, seg, mpa_fpdu_size(14 + 300)), mpa_fpdu_size(14 + 300));
+	assert_status(qp_modify(&a.qp, UW_QPS_SQD), UW_OK);
+	assert_false(qp_drained(&a.qp));
+	assert_true(qp_tx_prepare(&a.qp));
+	assert_int_equal(qp_tx(&a.qp, seg, sizeof(seg)), mpa_fpdu_size(18 + 8));
+	node_wc(&a.scq, 1, UW_WC_SUCCESS);
+	assert_true(qp_drained(&a.qp));
+	assert_false(qp_tx_prepare(&a.qp));
+}
+
 /* doc/adr/0004 */
 static void a_send_with_immediate_brings_both(void **state)
 {
@@ -256,6 +279,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_atomic_that_the_peer_refuses_fails_itself),
 	cmocka_unit_test(a_write_with_immediate_is_two_messages),
 	cmocka_unit_test(a_long_write_with_immediate_completes_once),
+	cmocka_unit_test(draining_waits_for_the_immediate_data),
 	cmocka_unit_test(a_send_with_immediate_brings_both),
 	cmocka_unit_test(a_nudge_is_invisible),
 };

@@ -335,6 +335,30 @@ static void a_half_received_send_is_flushed(void **state)
 	free(p);
 }
 
+/* IBA §10.3.1: SQD sends the message that was begun, and no other one. */
+static void draining_ends_the_message_that_is_sent(void **state)
+{
+	struct pair *p = open_uc();
+	struct uw_send_wr wr = node_wr(&p->a, UW_WR_SEND, DATA, 700);
+
+	(void)state;
+	wr.flags |= UW_SEND_SIGNALED;
+	node_post(&p->a, 1, wr);
+	node_post(&p->a, 2, wr);
+	assert_true(roce_tx(&p->ra, &p->ra.path, p->p[0].octets, 1500));
+	assert_status(qp_modify(&p->a.qp, UW_QPS_SQD), UW_OK);
+	assert_false(qp_drained(&p->a.qp));
+	pair_send(p);
+	assert_int_equal(p->n, 2);
+	node_wc(&p->a.scq, 1, UW_WC_SUCCESS);
+	assert_true(qp_drained(&p->a.qp));
+	assert_status(qp_modify(&p->a.qp, UW_QPS_RTS), UW_OK);
+	pair_send(p);
+	assert_int_equal(p->n, 3);
+	node_wc(&p->a.scq, 2, UW_WC_SUCCESS);
+	free(p);
+}
+
 /* IBA §10.3.1: in the midst of a message, too. */
 static void a_reset_forgets_the_message_that_is_sent(void **state)
 {
@@ -381,6 +405,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(packets_of_another_transport_are_not_heard),
 	cmocka_unit_test(reads_and_atomics_are_refused),
 	cmocka_unit_test(a_half_received_send_is_flushed),
+	cmocka_unit_test(draining_ends_the_message_that_is_sent),
 	cmocka_unit_test(a_reset_forgets_the_message_that_is_sent),
 	cmocka_unit_test(a_reset_in_a_message_leaves_nothing_to_drain),
 };
