@@ -507,9 +507,19 @@ void qp_sent(struct qp *qp)
 
 /* ---- without a stream --------------------------------------------------------------------- */
 
-uw_status qp_take_receive(struct qp *qp, struct mem_sgl *sgl)
+uw_status qp_take_receive(struct qp *qp, uint64_t least, struct mem_sgl *sgl)
 {
-	return recv_take(qp, sgl);
+	const bool guarded = qp->shared_rq && qp->guard;
+	const struct rqe *e;
+	uw_status st;
+
+	if (guarded)
+		qp->guard(qp->rq, true);
+	e = rq_first(qp->rq);
+	st = e && e->length < least ? UW_E_LEN : take_first(qp, sgl);
+	if (guarded)
+		qp->guard(qp->rq, false);
+	return st;
 }
 
 void qp_received(struct qp *qp, const struct uw_wc *wc, bool solicited)

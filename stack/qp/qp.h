@@ -160,8 +160,10 @@ void qp_complete_acked(struct qp *qp);
 
 /* ---- without a stream: UC and UD (roce/) --------------------------------------------------- */
 
-/* Take the oldest receive for a message that comes. UW_MORE, UW_E_DDP_NO_BUFFER: there is none. */
-uw_status qp_take_receive(struct qp *qp, struct mem_sgl *sgl) UW_CHECK;
+/* Take the oldest receive for a message that comes. UW_MORE, UW_E_DDP_NO_BUFFER: there is none;
+ * UW_E_LEN: it has not `least` octets, and stays. Of an SRQ this is decided under the guard: a QP
+ * of another stack may take it at any time. */
+uw_status qp_take_receive(struct qp *qp, uint64_t least, struct mem_sgl *sgl) UW_CHECK;
 /* The receive taken last is complete. wc has all but wr_id and the QP number. */
 void qp_received(struct qp *qp, const struct uw_wc *wc, bool solicited);
 /* The request sq.tx is done: sent, or failed; the caller then calls qp_fail. */

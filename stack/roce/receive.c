@@ -42,20 +42,22 @@ static uw_status receive_failed(struct roce_qp *r, uw_status st)
 
 /* ---- UD ---------------------------------------------------------------------------------- */
 
-/* Dropped before it takes a receive: anybody may send, and must not cost the program its receives
- * (IBA §9.8.3.2.2 leaves it to us). */
-static bool fits_first(struct roce_qp *r, const struct roce_packet *p)
+/* What does not fit is dropped and takes no receive: anybody may send, and must not cost the
+ * program its receives (IBA §9.8.3.2.2 leaves it to us). */
+static bool take_fitting(struct roce_qp *r, const struct roce_packet *p, struct mem_sgl *sgl)
 {
 	struct uw_stats *stats = r->qp->stats;
-	const struct rqe *e = rq_first(r->qp->rq);
 
-	if (!e)
-		stats->roce_rx_no_receive++;
-	else if (e->length < ROCE_GRH + (uint64_t)p->payload.len)
-		stats->roce_rx_too_long++;
-	else
+	switch (qp_take_receive(r->qp, ROCE_GRH + (uint64_t)p->payload.len, sgl)) {
+	case UW_OK:
 		return true;
-	return false;
+	case UW_E_LEN:
+		stats->roce_rx_too_long++;
+		return false;
+	default:
+		stats->roce_rx_no_receive++;
+		return false;
+	}
 }
 
 static uw_status scatter_datagram(const struct roce_qp *r, const struct mem_sgl *sgl,
@@ -80,7 +82,7 @@ static uw_status rx_ud(struct roce_qp *r, const struct roce_packet *p)
 		r->qp->stats->roce_rx_bad_qkey++;
 		return UW_OK;
 	}
-	if (!fits_first(r, p) || qp_take_receive(r->qp, &sgl))
+	if (!take_fitting(r, p, &sgl))
 		return UW_OK;
 	st = scatter_datagram(r, &sgl, p);
 	if (st)
@@ -105,7 +107,7 @@ static uw_status drop_message(struct roce_qp *r, uint64_t *counter)
 static bool take_receive(struct roce_qp *r)
 {
 	if (!r->has_recv)
-		r->has_recv = !qp_take_receive(r->qp, &r->sgl);
+		r->has_recv = !qp_take_receive(r->qp, 0, &r->sgl);
 	r->qp->rd.recv_open = r->has_recv && r->qp->shared_rq;
 	return r->has_recv;
 }

@@ -244,6 +244,34 @@ static void receives_come_from_a_shared_queue_too(void **state)
 	free(p);
 }
 
+/* A QP of another stack takes the first receive just before us. */
+static void take_away(struct rq *srq, bool on)
+{
+	if (on && rq_count(srq) == 2)
+		rq_drop(srq);
+}
+
+static void another_stack_may_take_the_receive_that_fits(void **state)
+{
+	_Alignas(64) uint8_t slots[NODE_WR * 128];
+	struct rq srq;
+	struct pair *p;
+
+	(void)state;
+	node_rq(&srq, slots, NODE_WR);
+	p = open_ud(&(struct node_opts){ .srq = &srq });
+	p->b.qp.guard = take_away;
+	memset(p->b.m + SINK, 0x5a, 300);
+	node_post_recv(&p->b, 4, SINK, 300);
+	node_post_recv(&p->b, 5, SINK, 10);
+	send_and_receive(p, UW_WR_SEND, 60);
+	assert_no_wc(&p->b.rcq);
+	assert_int_equal(p->b.stats.roce_rx_too_long, 1);
+	assert_int_equal(p->b.m[SINK], 0x5a);
+	assert_int_equal(rq_count(&srq), 1); /* the small one */
+	free(p);
+}
+
 static void several_sges_and_inline_octets(void **state)
 {
 	struct pair *p = open_ud(NULL);
@@ -303,6 +331,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(other_operations_are_refused),
 	cmocka_unit_test(nothing_is_received_before_rtr_or_in_error),
 	cmocka_unit_test(receives_come_from_a_shared_queue_too),
+	cmocka_unit_test(another_stack_may_take_the_receive_that_fits),
 	cmocka_unit_test(several_sges_and_inline_octets),
 	cmocka_unit_test(an_address_is_packed_and_unpacked),
 };
