@@ -52,6 +52,15 @@ struct io_frame *edge_lend(struct pbuf *p)
 	return f;
 }
 
+/* False: it has no room for that much. */
+static bool copy_into(struct io_frame *f, const struct pbuf *p)
+{
+	if (p->tot_len > f->room - (uint32_t)(f->data - f->buf))
+		return false;
+	f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
+	return true;
+}
+
 /* A segment of ours goes as it is while nobody else holds it; everything else (SYN, ACK, FIN, a
  * retransmission still in the card's hands) is copied into a frame of its own. */
 static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
@@ -64,11 +73,10 @@ static struct io_frame *to_frame(struct edge_link *el, struct pbuf *p)
 	f = edge_alloc_urgent(l);
 	if (!f)
 		return NULL;
-	if (p->tot_len > f->room - (uint32_t)(f->data - f->buf)) {
+	if (!copy_into(f, p)) {
 		l->ops->free(f);
 		return NULL;
 	}
-	f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
 	edge.cfg.stats->tcp_tx_copied += f->len;
 	return f;
 }
@@ -121,7 +129,10 @@ err_t edge_nif_send_self(struct netif *nif, struct pbuf *p)
 	f = el->io->ops->alloc(el->io);
 	if (!f)
 		return ERR_MEM;
-	f->len = pbuf_copy_partial(p, f->data, p->tot_len, 0);
+	if (!copy_into(f, p)) {
+		el->io->ops->free(f);
+		return ERR_MEM;
+	}
 	f->marks = el->io->flags & IO_TX_CSUM ? IO_FRAME_SUM_GOOD : 0; /* lwIP computed none */
 	el->self[el->self_n++] = f;
 	return ERR_OK;

@@ -5,6 +5,7 @@
 
 #include "base/be.h"
 #include "io/lwip/conn.h"
+#include "io/lwip/nif.h"
 #include "loss/seq.h"
 
 #define PORT 40000u
@@ -539,7 +540,77 @@ static void under_loss_all_arrives_as_it_was(void **state)
 	assert_in_range(bed.longs, 20, 4000);
 }
 
+/* ---- to ourselves ------------------------------------------------------------------------ */
+
+/* A link with two IPv6 addresses, and a connection from the one to the other. */
+static void connect_own_addresses(struct bed_conn *us)
+{
+	const struct llp_place at = { .addr = { { 0 } }, .port = lwip_htons(BED_PORT) };
+	struct llp_addrs a = { .lport = lwip_htons(PORT), .rport = lwip_htons(BED_PORT) };
+
+	llp_raw.unlisten(bed.ls);
+	llp_raw.remove_link(&bed.link);
+	bed.link.n_ip6 = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		bed.link.ip6[i] = (struct uw_net){ .ip = { { 0x20, 0x01 } }, .bits = 64 };
+		bed.link.ip6[i].ip.b[15] = (uint8_t)(i + 1);
+	}
+	llp_raw.add_link(&bed.link);
+	assert_status(llp_raw.listen(&bed.link, &at, 16, &bed, &bed.ls), UW_OK);
+	a.local = bed.link.ip6[0].ip;
+	a.remote = bed.link.ip6[1].ip;
+	assert_status(llp_raw.connect(&bed.link, &a, us, &us->c), UW_OK);
+	bed_pass(50000);
+	assert_true(us->connected);
+}
+
+/* They are copied into frames of the link, which nobody cuts (AddressSanitizer would tell). */
+static void none_to_another_address_of_our_own(void **state)
+{
+	struct bed_conn us = { 0 };
+	size_t n = 0, room;
+
+	(void)state;
+	bed_open_cutting();
+	connect_own_addresses(&us);
+	for (unsigned i = 0; i < 60; i++) {
+		uint8_t *at = llp_raw.tx_begin(us.c, &room);
+
+		if (at) {
+			memset(at, (int)i, room);
+			llp_raw.tx_commit(us.c, room);
+			n += room;
+		}
+		assert_int_equal(bed.long_out, 0);
+		if (i % 12 == 11) {
+			llp_raw.tx_flush(us.c);
+			bed_pass(1000);
+		}
+	}
+	bed_pass(10000);
+	assert_in_range(n, 40 * 1400, 60 * BED_MSS);
+	assert_int_equal(bed.conn[0].got, n);
+	llp_raw.abort(us.c);
+}
+
+static void what_no_frame_has_room_for_is_refused(void **state)
+{
+	struct io_frame *f;
+	struct pbuf *q;
+
+	(void)state;
+	bed_open_cutting();
+	f = bed.link.ops->alloc_long(&bed.link);
+	f->len = 3000;
+	q = edge_wrap_tx(f);
+	assert_int_equal(edge_nif_send_self(&edge.links[0].nif, q), ERR_MEM);
+	assert_int_equal(edge.links[0].self_n, 0);
+	pbuf_free(q);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_teardown(none_to_another_address_of_our_own, down),
+	cmocka_unit_test_teardown(what_no_frame_has_room_for_is_refused, down),
 	cmocka_unit_test_setup_teardown(each_segment_is_one_of_the_wire, up, down),
 	cmocka_unit_test_setup_teardown(several_are_committed_at_once, up, down),
 	cmocka_unit_test_setup_teardown(of_several_only_what_is_missing_is_sent_again, up, down),

@@ -5,6 +5,7 @@
  * and stack/loss count a long one as one segment as long as nothing is lost. As soon as something
  * may be, all of them are cut here into what they are on the wire.
  */
+#include "io/addr.h"
 #include "io/lwip/conn.h"
 #include "io/lwip/pcb/private.h"
 
@@ -36,10 +37,10 @@ void conn_fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbu
 
 /* ---- made ---------------------------------------------------------------------------------- */
 
-/* Frames to an address of our own go other ways, where nobody cuts. */
+/* Frames to an address of our own, whichever it is, go other ways, where nobody cuts. */
 bool conn_may_be_long(const struct llp_conn *c)
 {
-	return c->el->io->ops->alloc_long && !uw_ip_eq(&c->flow.local, &c->flow.remote);
+	return c->el->io->ops->alloc_long && !io_has(c->el->io, &c->flow.remote);
 }
 
 bool conn_is_bulk(const struct llp_conn *c)
