@@ -44,6 +44,14 @@ static bool is_unsent(const struct tcp_pcb *pcb, const struct tcp_seg *seg)
 	return TCP_SEQ_GEQ(lwip_ntohl(seg->tcphdr->seqno), pcb->snd_nxt);
 }
 
+/* With those in front of it, but nothing new behind it: after a timeout the window is one segment
+ * (RFC 5681 §3.1), and pcb->cwnd may be from before. */
+static bool output_unsent(struct tcp_pcb *pcb, const struct tcp_seg *seg)
+{
+	pcb->cwnd = lwip_ntohl(seg->tcphdr->seqno) - pcb->lastack + seg->len;
+	return tcp_output(pcb) == ERR_OK && !is_unsent(pcb, seg);
+}
+
 /* A segment of pcb->unacked, from where it is: lwIP is shown it as all there is to send, because
  * tcp_output is the only way to have a segment sent. False: the link takes none. */
 static bool output_again(struct tcp_pcb *pcb, struct tcp_seg *seg)
@@ -53,7 +61,7 @@ static bool output_again(struct tcp_pcb *pcb, struct tcp_seg *seg)
 	bool sent;
 
 	if (is_unsent(pcb, seg))
-		return tcp_output(pcb) == ERR_OK && !is_unsent(pcb, seg);
+		return output_unsent(pcb, seg);
 	pcb->unacked = NULL;
 	pcb->unsent = seg;
 	seg->next = NULL;
@@ -70,13 +78,17 @@ static bool output_again(struct tcp_pcb *pcb, struct tcp_seg *seg)
 
 static bool send_again(struct conn_loss *k, struct sent *s)
 {
+	struct record *r = &k->loss.rec;
+	const uint32_t seq = s->seq;
+
 	if (!output_again(k->c->pcb, s->tag)) {
 		conn_loss_retry(k);
 		return false;
 	}
 	edge.cfg.stats->tcp_tx_again++;
-	conn_tell(k->c, LLP_SENT_AGAIN, s->seq);
-	loss_resent(&k->loss, s, now());
+	conn_tell(k->c, LLP_SENT_AGAIN, seq);
+	/* A FIN that is new may have gone with it, and the record have grown. */
+	loss_resent(&k->loss, record_at(r, record_find(r, seq)), now());
 	return true;
 }
 

@@ -155,6 +155,48 @@ static void a_black_hole_is_remembered(void **state)
 	assert_int_equal(segment(&p), BED_MSS);
 }
 
+/* To twice as much as before, again and again (RFC 5681 §3.1). */
+static void open_window(struct bed_peer *p)
+{
+	for (unsigned n = 10; n < 40; n *= 2) {
+		bed_send_full(p, n);
+		acknowledge(p, p->ack + n * BED_MSS);
+	}
+}
+
+/* lwIP keeps what it finds no way for as not sent. If the way is back by the timeout it goes alone
+ * (RFC 5681 §3.1), and not with all that is queued behind it: the record grew then while one of its
+ * entries was in use (AddressSanitizer would tell). */
+static void when_the_way_is_back_one_segment_goes(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	const struct loss *l = &p.user->c->loss->loss;
+	const uint32_t mask = bed.link.mask;
+	unsigned since;
+
+	(void)state;
+	open_window(&p);
+	since = bed.sent;
+	bed.link.mask = UINT32_MAX;
+	bed_send_full(&p, 40);
+	while (l->timer != LOSS_RTO_TIMER)
+		bed_pass(1000);
+	bed_pass(l->deadline_us - bed.now_us - 1);
+	assert_int_equal(bed.sent, since);
+	bed.link.mask = mask;
+	bed_pass(1);
+	assert_int_equal(bed.stats.tcp_timeouts, 1);
+	assert_int_equal(bed.sent, since + 1);
+	assert_int_equal(bed_last(PORT, since)->seq, p.ack);
+	assert_true(record_sound(&l->rec));
+	for (unsigned i = 0; i < 40; i++) {
+		assert_true(since + i < bed.sent);
+		assert_int_equal(bed.out[since + i].seq, p.ack);
+		acknowledge(&p, p.ack + BED_MSS);
+	}
+	assert_int_equal(bed.sent, since + 40);
+}
+
 /* ---- rest -------------------------------------------------------------------------------- */
 
 static int up_asking(void **state)
@@ -196,6 +238,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_given_up, up, down),
 		cmocka_unit_test_setup_teardown(a_dead_path_does_not_become_a_short_one, up, down),
 		cmocka_unit_test_setup_teardown(a_black_hole_is_remembered, up, down),
+		cmocka_unit_test_setup_teardown(when_the_way_is_back_one_segment_goes, up, down),
 		cmocka_unit_test_setup_teardown(a_silent_connection_gives_memory_back, up_asking,
 						down),
 	};
