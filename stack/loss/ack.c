@@ -95,18 +95,25 @@ static void new_round(struct loss *l)
 	l->peak_end = l->nxt;
 }
 
-/* RFC 3168 §6.1.2: once in a window. */
+/* RFC 3168 §6.1.2: once in a window, "in response to a series of dropped and/or CE packets". What
+ * is sent next has CWR. */
+static void note_reduction(struct loss *l)
+{
+	l->reduced = true;
+	l->reduced_end = l->nxt;
+	l->owes_cwr = true;
+}
+
+/* The ACK that ends a recovery without acknowledging more is from before CWR, too. */
 static void take_mark(struct loss *l)
 {
-	if (l->reduced || l->phase != LOSS_OPEN || l->cc.ops->every_mark)
+	if (l->reduced || l->phase != LOSS_OPEN || l->una == l->recover || l->cc.ops->every_mark)
 		return;
 	l->cc.ops->congested(&l->cc, CC_ECE, loss_flight(l));
 	l->undo.armed = false; /* the last recovery's window is not this one's */
 	if (l->cc.cwnd > l->cc.ssthresh)
 		l->cc.cwnd = l->cc.ssthresh;
-	l->reduced = true;
-	l->reduced_end = l->nxt;
-	l->owes_cwr = true;
+	note_reduction(l);
 	l->stats.ece++;
 }
 
@@ -129,7 +136,7 @@ static void take_probe(struct loss *l, const struct loss_ack *a, const struct lo
 	l->undo.armed = false; /* as for a mark */
 	if (!l->cc.ops->own_recovery && l->cc.cwnd > l->cc.ssthresh)
 		l->cc.cwnd = l->cc.ssthresh;
-	l->owes_cwr = true;
+	note_reduction(l);
 }
 
 /* RFC 3522 §3.2 step 5, RFC 4015 §3. */
@@ -172,10 +179,12 @@ static bool end_phase(struct loss *l)
 	return true;
 }
 
-/* With each ACK: after 2^31 octets the end would be ahead again. */
+/* The peer says ECE until it has CWR, which the segment has that begins at the end: an ACK of no
+ * more than that still says it of the mark that was heard. Looked at with each ACK: after 2^31
+ * octets the end would be ahead again. */
 static void end_reduction(struct loss *l)
 {
-	if (l->reduced && seq_leq(l->reduced_end, l->una))
+	if (l->reduced && seq_lt(l->reduced_end, l->una))
 		l->reduced = false;
 }
 

@@ -93,8 +93,8 @@ struct loss {
 	bool force;	      /* the next repeat may exceed the window: the first of a recovery */
 	unsigned dup_acks;    /* without SACK: duplicate ACKs, RFC 5681 §3.2 */
 	uint32_t dup_octets;  /* octets that those ACKs say have left the network */
-	bool reduced;	      /* the window was reduced for ECE (RFC 3168 §6.1.2), ... */
-	uint32_t reduced_end; /* ... and is not reduced for ECE again until this is acknowledged */
+	bool reduced;	      /* the window was reduced (RFC 3168 §6.1.2), ... */
+	uint32_t reduced_end; /* ... and not again for ECE until more than this is acknowledged */
 	bool owes_cwr;	      /* the next new segment carries CWR */
 
 	/* for rate samples: octets delivered, when the last were, and when the segment that an ACK

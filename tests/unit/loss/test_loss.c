@@ -270,7 +270,7 @@ static void without_sack_three_duplicates_tell(void **state)
 	assert_int_equal(loss_next(&l, now)->seq, 15 * MSS);
 }
 
-/* RFC 3168 §6.1.2: once in a window of data, and said by CWR. */
+/* RFC 3168 §6.1.2: once in a window of data, and said by CWR, until which the peer says ECE. */
 static void a_mark_reduces_once_in_a_window(void **state)
 {
 	struct loss_ack a = { .ece = true };
@@ -287,10 +287,55 @@ static void a_mark_reduces_once_in_a_window(void **state)
 	loss_acked(&l, &a, now);
 	assert_int_equal(l.stats.ece, 1);
 	assert_true(l.cc.cwnd >= cwnd);
-	send_new(1);
+	send_new(1); /* with CWR */
 	a.ack = 20 * MSS;
 	loss_acked(&l, &a, now += 1000);
+	assert_int_equal(l.stats.ece, 1);
+	a.ack = 21 * MSS;
+	loss_acked(&l, &a, now += 1000);
 	assert_int_equal(l.stats.ece, 2);
+}
+
+/* RFC 3168 §6.1.2: "a series of dropped and/or CE packets from a single window" reduces once. */
+static void a_mark_in_a_recovery_reduces_no_more(void **state)
+{
+	const struct loss_block b = { 11 * MSS, 14 * MSS };
+	struct loss_ack a = { .ack = 30 * MSS, .ece = true };
+
+	(void)state;
+	warm_up();
+	send_new(20);
+	now += 1000;
+	ack_with(10 * MSS, &b, 1);
+	send_lost();
+	send_new(1); /* with CWR */
+	loss_acked(&l, &a, now += 1000);
+	assert_int_equal(l.phase, LOSS_OPEN);
+	assert_int_equal(l.stats.ece, 0);
+	a.ack = 31 * MSS;
+	loss_acked(&l, &a, now += 1000);
+	assert_int_equal(l.stats.ece, 1);
+}
+
+/* The same of a loss that the probe has hidden (RFC 8985 §7.4.2). */
+static void a_mark_beside_a_repaired_loss_reduces_no_more(void **state)
+{
+	struct loss_ack a = { .ack = 21 * MSS, .ece = true };
+
+	(void)state;
+	warm_up();
+	send_new(10);
+	now = l.deadline_us;
+	assert_int_equal(loss_timer(&l, now), LOSS_DUE_PROBE);
+	loss_resent(&l, loss_last(&l), now);
+	loss_probed(&l, true, now);
+	now += 1000;
+	ack_with(20 * MSS, NULL, 0);
+	send_new(2);
+	loss_acked(&l, &a, now += 1000);
+	assert_int_equal(l.stats.probe_losses, 1);
+	assert_int_equal(l.stats.ece, 0);
+	assert_true(l.owes_cwr);
 }
 
 /* A duplicate that is reported late takes back the recovery it belongs to. What a mark asked for
@@ -394,6 +439,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_peer_may_forget_what_it_had, setup),
 	cmocka_unit_test_setup(without_sack_three_duplicates_tell, setup),
 	cmocka_unit_test_setup(a_mark_reduces_once_in_a_window, setup),
+	cmocka_unit_test_setup(a_mark_in_a_recovery_reduces_no_more, setup),
+	cmocka_unit_test_setup(a_mark_beside_a_repaired_loss_reduces_no_more, setup),
 	cmocka_unit_test_setup(a_late_duplicate_does_not_undo_a_mark, setup),
 	cmocka_unit_test_setup(after_idleness_the_window_is_smaller, setup),
 	cmocka_unit_test_setup(the_window_never_locks, setup),
