@@ -2,6 +2,7 @@
 /* Connecting to somebody who does not answer, or late. */
 #include "bed.h"
 
+#include "io/lwip/conn.h"
 #include "lwip/def.h"
 
 #define PORT	 7000u /* of theirs */
@@ -131,12 +132,67 @@ static void an_ack_of_something_else_ends_nothing(void **state)
 	assert_true(user.connected);
 }
 
+/* The peer, or somebody who says so. */
+static void answer(uint8_t flags, uint32_t ack, const uint8_t *options, unsigned n)
+{
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .dport = OUR_PORT,
+				  .seq = 5000,
+				  .ack = ack,
+				  .flags = flags,
+				  .window = 1000,
+				  .options = options,
+				  .options_n = n });
+}
+
+/* RFC 9293 §3.10.7.3: what does not acknowledge our SYN is answered, or dropped, and decides
+ * nothing: neither on SACK (RFC 2018 §2) nor on the window scale (RFC 7323 §2.2). */
+static void a_forged_syn_decides_nothing(void **state)
+{
+	/* MSS 100, SACK permitted, window scale 14 */
+	static const uint8_t forged[] = { 2, 4, 0, 100, 1, 1, 4, 2, 1, 3, 3, 14 };
+	unsigned since = bed.sent;
+
+	(void)state;
+	answer(SYN, 0, forged, sizeof(forged));
+	assert_int_equal(bed.sent, since);
+	answer(SYN | RST, 0, forged, sizeof(forged));
+	answer(SYN | RST | ACK, iss + 7, forged, sizeof(forged));
+	assert_int_equal(bed.sent, since);
+	answer(SYN | ACK, iss + 7, forged, sizeof(forged));
+	assert_int_equal(bed.out[since].flags & RST, RST);
+	assert_int_equal(bed.out[since].seq, iss + 7);
+	assert_int_equal(bed.stats.tcp_rx_blind, 4);
+	assert_false(user.connected || user.closed);
+	answer(SYN | ACK, iss + 1, NULL, 0);
+	assert_true(user.connected);
+	assert_int_equal(user.c->pcb->snd_wnd, 1000);
+	assert_int_equal(user.c->pcb->flags & (TF_SACK | TF_WND_SCALE), 0);
+	answer(ACK, iss + 1, NULL, 0);
+	assert_int_equal(user.c->pcb->snd_wnd, 1000);
+}
+
+/* RFC 9293 §3.10.7.3: "fifth, if neither of the SYN or RST bits is set, then drop". Octets may
+ * overtake the SYN. */
+static void octets_before_the_syn_are_dropped(void **state)
+{
+	unsigned since = bed.sent;
+
+	(void)state;
+	answer(ACK, iss + 1, NULL, 0);
+	assert_int_equal(bed.sent, since);
+	answer(SYN | ACK, iss + 1, NULL, 0);
+	assert_true(user.connected);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(it_goes_on_with_backoff),
 	TEST(a_late_answer_is_an_answer),
 	TEST(an_ack_of_something_else_ends_nothing),
+	TEST(a_forged_syn_decides_nothing),
+	TEST(octets_before_the_syn_are_dropped),
 };
 
 UWTEST_MAIN(tests)

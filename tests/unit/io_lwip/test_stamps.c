@@ -178,7 +178,22 @@ static void who_does_not_ask_gets_none(void **state)
 	assert_int_equal(p.user->got, 10);
 }
 
-static void we_ask(bool agreed)
+/* Somebody who knows the ports only, and says that it is late. */
+static void forge(uint8_t flags, uint32_t ack)
+{
+	static const uint8_t options[] = { 1, 1, 8, 10, 0x70, 0, 0, 0, 0, 0, 0, 0 };
+
+	bed_in(&(struct bed_seg){ .sport = PORT,
+				  .dport = 50000,
+				  .seq = 4711,
+				  .ack = ack,
+				  .flags = flags,
+				  .window = 65535,
+				  .options = options,
+				  .options_n = sizeof(options) });
+}
+
+static void we_ask(bool agreed, bool forged)
 {
 	const struct llp_addrs a = { .local = uw_ip_v4(htonl(BED_OURS)),
 				     .remote = uw_ip_v4(htonl(BED_THEIRS)),
@@ -196,6 +211,10 @@ static void we_ask(bool agreed)
 	assert_true(s->read.stamped);
 	uw_put32(options + 8, s->read.value);
 	p = (struct bed_peer){ .port = PORT, .seq = ISS, .ack = s->seq + 1, .user = &us };
+	if (forged) {
+		forge(SYN, 0);
+		forge(SYN | ACK, p.ack + 4711);
+	}
 	bed_in(&(struct bed_seg){ .sport = PORT,
 				  .dport = 50000,
 				  .seq = ISS,
@@ -245,13 +264,22 @@ static void none_between_processes(void **state)
 static void asked_and_agreed(void **state)
 {
 	(void)state;
-	we_ask(true);
+	we_ask(true, false);
 }
 
 static void asked_and_not_answered(void **state)
 {
 	(void)state;
-	we_ask(false);
+	we_ask(false, false);
+}
+
+/* RFC 9293 §3.10.7.3: the ACK is looked at first. Remembered, a forged value would refuse the true
+ * answer (RFC 7323 §5.3), and all of its repeats. */
+static void a_forged_syn_says_nothing_of_it(void **state)
+{
+	(void)state;
+	we_ask(true, true);
+	we_ask(false, true);
 }
 
 /* lwIP puts the octet of a probe where the option goes. RFC 9293 §3.8.6.1. */
@@ -350,6 +378,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(none_between_processes, up_between, down),
 	TEST(asked_and_agreed),
 	TEST(asked_and_not_answered),
+	TEST(a_forged_syn_says_nothing_of_it),
 	TEST(a_probe_of_a_closed_window_has_the_right_octet),
 	TEST(the_pieces_of_a_segment_follow_each_other),
 };

@@ -55,33 +55,48 @@ static bool acceptable(const struct tcp_pcb *pcb, const struct edge_segment *s, 
 	return ack_is_near(pcb, s->ack);
 }
 
-/* lwIP answers to such a segment by an RST, and repeats the SYN at once. A peer that waits and
- * takes no RST (RFC 1337), or somebody who guesses the ports, would so use up all of a connect's
- * repeats: after the first few the timer alone repeats. */
+/* ---- in SYN-SENT ------------------------------------------------------------------------- */
+
+/* A peer that waits and takes no RST (RFC 1337), or somebody who guesses the ports, would use up
+ * all of a connect's repeats: after the first few the timer alone repeats. */
 #define PROMPT_SYNS 2u
 
-/* RFC 9293 §3.10.7.3: does it acknowledge what was not sent? */
-static bool answers_no_syn(const struct tcp_pcb *pcb, const struct edge_segment *s)
+/* RFC 9293 §3.10.7.3: the ACK is looked at first. Nothing else may be seen by lwIP and its hooks:
+ * options count before they look at the ACK, so a forged SYN would decide on the window scale, on
+ * SACK, timestamps and ECN for good. A SYN without ACK is refused, too, since lwIP opens no
+ * connection from both sides at once. */
+static bool answers_syn(const struct tcp_pcb *pcb, const struct edge_segment *s)
 {
-	return pcb->state == SYN_SENT && (s->flags & (TCP_ACK | TCP_RST)) == TCP_ACK &&
-	       s->ack != pcb->lastack + 1;
+	return s->flags & TCP_ACK && s->ack == pcb->lastack + 1 && s->flags & (TCP_SYN | TCP_RST);
 }
 
-static void answer_with_rst(const struct tcp_pcb *pcb, const struct edge_segment *s)
+/* It acknowledges what was not sent: the peer may have an old connection. It hears an RST, and the
+ * SYN once more, soon. */
+static void answer_with_rst(struct tcp_pcb *pcb, const struct edge_segment *s)
 {
 	uint32_t n = s->len + (s->flags & TCP_SYN ? 1 : 0) + (s->flags & TCP_FIN ? 1 : 0);
 
-	edge.cfg.stats->tcp_rx_blind++;
 	tcp_rst(pcb, s->ack, s->seq + n, &pcb->local_ip, &pcb->remote_ip, pcb->local_port,
 		pcb->remote_port);
+	if (pcb->nrtx >= PROMPT_SYNS)
+		return;
+	pcb->rtime = 0;
+	tcp_rexmit_rto(pcb);
+}
+
+static void refuse_answer(struct tcp_pcb *pcb, const struct edge_segment *s)
+{
+	edge.cfg.stats->tcp_rx_blind++;
+	if ((s->flags & (TCP_ACK | TCP_RST)) == TCP_ACK && s->ack != pcb->lastack + 1)
+		answer_with_rst(pcb, s);
 }
 
 bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 {
 	bool answer = true;
 
-	if (answers_no_syn(c->pcb, s) && c->pcb->nrtx >= PROMPT_SYNS) {
-		answer_with_rst(c->pcb, s);
+	if (c->pcb->state == SYN_SENT && !answers_syn(c->pcb, s)) {
+		refuse_answer(c->pcb, s);
 		return false;
 	}
 	if (c->pcb->state < ESTABLISHED || c->pcb->state == TIME_WAIT ||
