@@ -229,6 +229,13 @@ static void count(struct packet_link *p, struct io_frame **v, unsigned n)
 	p->l.stats.tx_frames += n;
 }
 
+static void lose(struct packet_link *p, struct io_frame **v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		io_free_chain(v[i]);
+	p->l.stats.tx_drops += n;
+}
+
 /* False: the socket has no room now, and the frame stays the caller's. What the kernel refuses for
  * another reason (a queue that is full, an interface that went down) is lost as on a wire. */
 static bool send_single(struct packet_link *p, struct io_frame **v)
@@ -237,13 +244,18 @@ static bool send_single(struct packet_link *p, struct io_frame **v)
 
 	if (err == EAGAIN)
 		return false;
-	if (!err) {
+	if (err)
+		lose(p, v, 1);
+	else
 		count(p, v, 1);
-		return true;
-	}
-	p->l.stats.tx_drops++;
-	io_free_chain(*v);
 	return true;
+}
+
+/* The queueing discipline has dropped it, or there is no memory: it is lost as on a wire. Says
+ * nothing of what the device takes; pieces would find no more room, and TCP is to slow down. */
+static bool is_dropped(int err)
+{
+	return err == ENOBUFS;
 }
 
 /* An interface that is down takes nothing, merged or not. */
@@ -267,6 +279,10 @@ static unsigned send_run(struct packet_link *p, struct io_frame **v, unsigned n)
 		p->l.stats.tx_merged += n;
 		p->l.stats.tx_chains++;
 		count(p, v, n);
+		return n;
+	}
+	if (is_dropped(err)) {
+		lose(p, v, n);
 		return n;
 	}
 	refused(p, err);
@@ -311,6 +327,11 @@ static bool send_long(struct packet_link *p, struct io_frame **v, unsigned n)
 
 	if (err == EAGAIN)
 		return false;
+	if (is_dropped(err)) {
+		p->l.stats.tx_drops += n;
+		count_long(p, v, false);
+		return true;
+	}
 	if (err) {
 		refused(p, err);
 		return send_pieces(p, v, n);

@@ -352,6 +352,31 @@ static void and_so_is_a_long_segment(void **state)
 }
 
 /* Of short ones, which lie in the ring, and long ones, which do not. */
+/* A queueing discipline that is full says nothing of merged frames: what it drops is lost, and
+ * later ones go merged. It was taken for a device that takes none, after 16 in a row for good. */
+static void a_full_queue_does_not_end_merging(void **state)
+{
+	struct place *p = *state;
+
+	if (!made_run("tc qdisc add dev uw0 root bfifo limit 1"))
+		skip();
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_drops, N);
+	for (unsigned i = 2; i <= 20; i++) {
+		lengthen(p);
+		assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+		assert_int_equal(p->a->stats.tx_drops, i * N);
+	}
+	assert_int_equal(p->a->stats.tx_frames + p->a->stats.tx_unmerged, 0);
+	assert_true(made_run("tc qdisc del dev uw0 root"));
+	lengthen(p);
+	assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+	make(p);
+	assert_int_equal(p->a->ops->tx(p->a, p->v, N), N);
+	assert_int_equal(p->a->stats.tx_merged, 2 * N);
+	assert_int_equal(p->a->stats.tx_chains, 2);
+}
+
 static void frames_keep_their_order(void **state)
 {
 	struct place *p = *state;
@@ -691,6 +716,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_link_may_be_told_not_to_merge, up, down),
 		cmocka_unit_test_setup_teardown(a_frame_that_is_lost_is_counted, up, down),
 		cmocka_unit_test_setup_teardown(and_so_is_a_long_segment, up, down),
+		cmocka_unit_test_setup_teardown(a_full_queue_does_not_end_merging, up, down),
 		cmocka_unit_test_setup_teardown(frames_keep_their_order, up, down),
 		cmocka_unit_test_setup_teardown(frames_without_room_are_counted, up, down),
 		cmocka_unit_test_setup_teardown(an_interface_that_is_down_lets_it_sleep, up, down),
