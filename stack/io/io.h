@@ -47,6 +47,9 @@ struct io_frame {
 enum io_marks {
 	IO_FRAME_SUM_GOOD = 1, /* received: the card found the TCP checksum right (IO_RX_CSUM) */
 	IO_FRAME_SUM = 2,      /* to send: the card must compute the TCP checksum (IO_TX_CSUM) */
+	/* received: another stack has the frame itself, and answers and counts what nobody is meant
+	 * by (steer.h) */
+	IO_FRAME_COPY = 4,
 };
 
 enum io_flags {

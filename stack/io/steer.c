@@ -13,12 +13,18 @@
 #define ETH_IP4	    0x0800u
 #define ETH_ARP	    0x0806u
 #define ETH_IP6	    0x86ddu
-#define ARP_OP	    6u /* offset; RFC 826 */
+#define ARP_OP	    6u /* offsets; RFC 826 */
+#define ARP_SENDER  14u
+#define ARP_TARGET  24u
 #define ARP_REQUEST 1u
+#define IP_ICMP	    1u
 #define IP_TCP	    6u
+#define IP4_HEADER  20u
 #define IP6_HEADER  40u
 #define IP6_ICMP    58u
 #define ND_ANSWER   136u /* RFC 4861 §4.4 */
+#define ICMP_HEADER 8u
+#define UNREACHABLE 3u /* RFC 792; it includes "fragmentation needed" */
 
 /* One writer and one reader, each under its stack's lock. */
 struct ring {
@@ -55,6 +61,13 @@ static struct steer_link *of(const struct io_link *l)
 
 enum { MINE = 0xfe, ALL = 0xfd };
 
+static unsigned port_owner(const struct steer *s, enum steer_ip v, uint16_t port)
+{
+	/* relaxed: a port is given before the first segment of its connection leaves, and that
+	 * one's answer comes through the link */
+	return atomic_load_explicit(&s->ports->owner[v][port], memory_order_relaxed);
+}
+
 /* Port numbers stand in the first buffer of every frame that a link has. */
 static unsigned owner_of(const struct steer *s, enum steer_ip v, const struct io_frame *f,
 			 size_t tcp)
@@ -64,17 +77,54 @@ static unsigned owner_of(const struct steer *s, enum steer_ip v, const struct io
 	if (f->len < tcp + 4)
 		return MINE; /* it will be refused there */
 	memcpy(&port, f->data + tcp + 2, sizeof(port));
-	/* relaxed: a port is given before the first segment of its connection leaves, and that
-	 * one's answer comes through the link */
-	return atomic_load_explicit(&s->ports->owner[v][port], memory_order_relaxed);
+	return port_owner(s, v, port);
+}
+
+/* Where the TCP header is that an ICMP error quotes; 0: it is none, or quotes something else. */
+static size_t quoted4(const struct io_frame *f)
+{
+	size_t icmp = ETH_HEADER + (size_t)(f->data[ETH_HEADER] & 15) * 4, ip = icmp + ICMP_HEADER;
+
+	if (f->len < ip + IP4_HEADER || f->data[icmp] != UNREACHABLE || f->data[ip + 9] != IP_TCP)
+		return 0;
+	return ip + (size_t)(f->data[ip] & 15) * 4;
+}
+
+/* RFC 4443 §3.1, §3.2 */
+static size_t quoted6(const struct io_frame *f)
+{
+	size_t icmp = ETH_HEADER + IP6_HEADER, ip = icmp + ICMP_HEADER;
+
+	if (f->len < ip + IP6_HEADER || (f->data[icmp] != 1 && f->data[icmp] != 2) ||
+	    f->data[ip + 6] != IP_TCP)
+		return 0;
+	return ip + IP6_HEADER;
+}
+
+/* An ICMP error goes to the stack whose segment it quotes (RFC 1122 §4.2.3.9): it alone has the
+ * connection, and sends shorter ones or ends it. Of a port that is listened on any stack may have
+ * it. What quotes no segment is the first one's to refuse. */
+static unsigned whose_error(const struct steer *s, enum steer_ip v, const struct io_frame *f,
+			    size_t tcp)
+{
+	uint16_t port;
+	unsigned to;
+
+	if (!tcp || f->len < tcp + sizeof(port))
+		return 0;
+	memcpy(&port, f->data + tcp, sizeof(port));
+	to = port_owner(s, v, port);
+	return to == STEER_ANY ? ALL : to;
 }
 
 static unsigned whose_ip4(const struct steer *s, const struct io_frame *f)
 {
 	const uint8_t *ip = f->data + ETH_HEADER;
 
-	if (f->len < ETH_HEADER + 20 || ip[9] != IP_TCP)
+	if (f->len < ETH_HEADER + IP4_HEADER)
 		return 0;
+	if (ip[9] != IP_TCP)
+		return ip[9] == IP_ICMP ? whose_error(s, STEER_IP4, f, quoted4(f)) : 0;
 	/* Of fragments only the first has ports; lwIP puts them together again in one stack. */
 	if (uw_be16(ip + 6) & 0x3fff)
 		return 0;
@@ -89,7 +139,28 @@ static unsigned whose_ip6(const struct steer *s, const struct io_frame *f)
 		return 0;
 	if (ip[6] == IP_TCP)
 		return owner_of(s, STEER_IP6, f, ETH_HEADER + IP6_HEADER);
-	return ip[6] == IP6_ICMP && ip[IP6_HEADER] == ND_ANSWER ? ALL : 0;
+	if (ip[6] != IP6_ICMP)
+		return 0;
+	return ip[IP6_HEADER] == ND_ANSWER ? ALL : whose_error(s, STEER_IP6, f, quoted6(f));
+}
+
+/* An announcement (RFC 5227 §2.3) is an answer that nobody has asked for. One of our own address is
+ * another host's, and the first stack defends it (§2.4). */
+static bool announces(const struct steer *s, const struct io_frame *f)
+{
+	const uint8_t *arp = f->data + ETH_HEADER;
+	const struct io_link *l = &s->link[0]->filter.l;
+
+	return f->len >= ETH_HEADER + ARP_TARGET + 4 &&
+	       !memcmp(arp + ARP_SENDER, arp + ARP_TARGET, 4) &&
+	       memcmp(arp + ARP_SENDER, &l->addr, 4) != 0;
+}
+
+static unsigned whose_arp(const struct steer *s, const struct io_frame *f)
+{
+	bool asks = uw_be16(f->data + ETH_HEADER + ARP_OP) == ARP_REQUEST;
+
+	return asks && !announces(s, f) ? 0 : ALL;
 }
 
 /* The first stack answers for all; what it is told concerns all. */
@@ -103,7 +174,7 @@ static unsigned whose(const struct steer *s, const struct io_frame *f)
 	case ETH_IP6:
 		return whose_ip6(s, f);
 	case ETH_ARP:
-		return uw_be16(f->data + ETH_HEADER + ARP_OP) == ARP_REQUEST ? 0 : ALL;
+		return whose_arp(s, f);
 	default:
 		return 0;
 	}
@@ -141,6 +212,7 @@ static void give_copy(struct steer_link *from, unsigned to, const struct io_fram
 	}
 	memcpy(copy->data, f->data, f->len);
 	copy->len = f->len;
+	copy->marks = IO_FRAME_COPY;
 	give(from, to, copy);
 }
 

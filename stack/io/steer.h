@@ -7,7 +7,10 @@
  *
  * - A connection that comes in belongs to the stack on whose queue its first frame came.
  * - A connection that a stack opened belongs to that stack, by its local port (steer_port).
- * - Answers of address resolution (ARP, ND) are copied to all stacks.
+ * - Answers of address resolution (ARP, ND) and announcements are copied to all stacks.
+ * - An ICMP error goes to the stack with the local port that it quotes, and to all stacks if the
+ *   port belongs to none. Copies are marked IO_FRAME_COPY.
+ * - Anything else is the first stack's.
  */
 #ifndef UWARP_IO_STEER_H
 #define UWARP_IO_STEER_H

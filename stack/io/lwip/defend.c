@@ -31,12 +31,13 @@ static void say(const struct dad_conflict *c)
 	       c->mac[5]);
 }
 
-/* RFC 5227 §2.4 (c) */
+/* RFC 5227 §2.4 (c). Of several stacks the one does it that has the frame itself. */
 void edge_defend(struct edge_link *el, const struct io_frame *f)
 {
 	struct dad_conflict c;
 
-	if (!(el->io->flags & IO_NEIGHBOURS) || !dad_read(el->io, f->data, f->len, false, &c))
+	if (!(el->io->flags & IO_NEIGHBOURS) || !dad_read(el->io, f->data, f->len, false, &c) ||
+	    f->marks & IO_FRAME_COPY)
 		return;
 	edge.cfg.stats->ip_conflicts++;
 	if (!dad_defends(&el->defence, now()))

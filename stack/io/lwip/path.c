@@ -117,7 +117,7 @@ bool edge_icmp_in(const struct io_frame *f)
 		return false;
 	c = e.kind == ICMP_OTHER || e.kind == ICMP_BAD ? NULL : conn_meant(&e);
 	if (!c)
-		edge.cfg.stats->icmp_rx_refused++;
+		edge.cfg.stats->icmp_rx_refused += !(f->marks & IO_FRAME_COPY);
 	else if (e.kind == ICMP_TOO_BIG)
 		too_big(c, &e);
 	else

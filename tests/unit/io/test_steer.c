@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/be.h"
+#include "base/sum.h"
 #include "io/loop/loop.h"
 #include "uwtest.h"
 
@@ -31,7 +33,10 @@ static void wake(void *arg)
 
 static void open_bed(struct bed *b)
 {
-	const struct loop_config cfg = { .mtu = 1500, .now_us = now_us, .max_frames = 8192 };
+	const struct loop_config cfg = { .addr = { htonl(0x0a090001), htonl(0x0a090002) },
+					 .mtu = 1500,
+					 .now_us = now_us,
+					 .max_frames = 8192 };
 	struct steer_config c = { .under = b->under, .n = N, .wake = wake, .arg = b->arg };
 
 	memset(b, 0, sizeof(*b));
@@ -138,6 +143,51 @@ static struct frame arp(uint8_t op)
 	return f;
 }
 
+/* An IPv4 packet in which an ICMP error quotes what went from that port of ours (RFC 1191 §4). */
+static struct frame error4(uint8_t proto, uint16_t port)
+{
+	struct frame f = { .n = 14 + 20 + 8 + 20 + 8 };
+	uint8_t *ip = f.v + 14, *icmp = ip + 20, *quoted = icmp + 8;
+
+	f.v[12] = 0x08;
+	ip[0] = quoted[0] = 0x45;
+	ip[3] = 20 + 8 + 20 + 8;
+	ip[9] = 1;
+	icmp[0] = 3;
+	icmp[1] = 4;
+	quoted[9] = proto;
+	memcpy(quoted + 20, &port, 2);
+	uw_put16(icmp + 2, (uint16_t)~uw_sum_fold(uw_sum_add(0, icmp, 8 + 20 + 8)));
+	return f;
+}
+
+/* The same of IPv6 (RFC 4443 §3): type 1 or 2. */
+static struct frame error6(uint8_t type, uint8_t proto, uint16_t port)
+{
+	struct frame f = ip6(58, type, 0);
+	uint8_t *ip = f.v + 14, *icmp = ip + 40, *quoted = icmp + 8;
+	const unsigned body = 8 + 40 + 8;
+
+	f.n = 14 + 40 + body;
+	ip[0] = quoted[0] = 0x60;
+	ip[5] = (uint8_t)body;
+	quoted[6] = proto;
+	memcpy(quoted + 40, &port, 2);
+	uw_put16(icmp + 2,
+		 (uint16_t)~uw_sum_fold(uw_sum_add(uw_sum_add(body + 58, ip + 8, 32), icmp, body)));
+	return f;
+}
+
+/* The host with this address asks for the MAC of another, or announces itself. */
+static struct frame arp_request(uint32_t sender, uint32_t target)
+{
+	struct frame f = arp(1);
+
+	memcpy(f.v + 14 + 14, &sender, 4);
+	memcpy(f.v + 14 + 24, &target, 4);
+	return f;
+}
+
 static void segments_go_to_whose_port_it_is(void **state)
 {
 	const uint16_t port = htons(40000);
@@ -182,7 +232,7 @@ static void the_versions_have_ports_of_their_own(void **state)
 /* RFC 826, RFC 4861 §7.2: one asks for all, one answers for all, all hear the answer. */
 static void what_resolves_addresses(void **state)
 {
-	struct frame asks = arp(1), answers = arp(2), solicits = ip6(58, 135, 0),
+	struct frame asks = arp_request(1, 2), answers = arp(2), solicits = ip6(58, 135, 0),
 		     advertises = ip6(58, 136, 0), echo = ip6(58, 128, 0), udp = ip6(17, 0, 0);
 	struct bed b;
 
@@ -199,12 +249,77 @@ static void what_resolves_addresses(void **state)
 	close_bed(&b);
 }
 
+/* RFC 5227 §2.3: an announcement is for all, but who has our address is the first one's to answer
+ * (§2.4). */
+static void an_announcement_is_for_all(void **state)
+{
+	struct frame news, ours;
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	news = arp_request(htonl(0x0a090009), htonl(0x0a090009));
+	ours = arp_request(b.link[0]->addr, b.link[0]->addr);
+	for (unsigned queue = 0; queue < N; queue++) {
+		assert_int_equal(who_has(&b, queue, news.v, news.n), 2);
+		assert_int_equal(who_has(&b, queue, ours.v, ours.n), 0);
+	}
+	close_bed(&b);
+}
+
+/* RFC 1191 §3, RFC 8201 §4, RFC 1122 §4.2.3.9: who has the connection hears of it. */
+static void an_icmp_error_goes_to_whose_segment_it_quotes(void **state)
+{
+	const uint16_t port = htons(40000), other = htons(40001);
+	const struct frame f[] = { error4(6, port), error6(1, 6, port), error6(2, 6, port) };
+	const struct frame udp[] = { error4(17, port), error6(1, 17, port), error6(2, 17, port) };
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	for (unsigned i = 0; i < COUNT(f); i++) {
+		const enum steer_ip v = i ? STEER_IP6 : STEER_IP4;
+
+		for (unsigned queue = 0; queue < N; queue++) {
+			steer_port(b.ports, v, other, 1 - queue);
+			for (uint8_t to = 0; to < N; to++) {
+				steer_port(b.ports, v, port, to);
+				assert_int_equal(who_has(&b, queue, f[i].v, f[i].n), to);
+				assert_int_equal(who_has(&b, queue, udp[i].v, udp[i].n), 0);
+			}
+			steer_port(b.ports, v, port, STEER_ANY);
+			assert_int_equal(who_has(&b, queue, f[i].v, f[i].n), 2);
+		}
+	}
+	close_bed(&b);
+}
+
+/* One of them answers and counts. */
+static void copies_are_marked(void **state)
+{
+	const struct frame f = error4(6, htons(40000));
+	struct io_frame *v[N];
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	put(&b, 1, f.v, f.n);
+	for (unsigned i = N; i-- > 0;)
+		assert_int_equal(b.link[i]->ops->rx(b.link[i], &v[i], 1), 1);
+	assert_int_equal(v[0]->marks & IO_FRAME_COPY, IO_FRAME_COPY);
+	assert_int_equal(v[1]->marks & IO_FRAME_COPY, 0);
+	for (unsigned i = 0; i < N; i++)
+		io_free_chain(v[i]);
+	close_bed(&b);
+}
+
 /* Whatever is cut short is one stack's, to be refused there; a fragment the first's. */
 static void cut_short_it_is_still_somebodys(void **state)
 {
 	const uint16_t port = htons(40000);
-	const struct frame whole[] = { ip4(port, 0), ip4(port, 40), ip6(6, 0, port),
-				       ip6(58, 136, 0), arp(2) };
+	const struct frame whole[] = { ip4(port, 0),	   ip4(port, 40),    ip6(6, 0, port),
+				       ip6(58, 136, 0),	   arp(2),	     error4(6, port),
+				       error6(2, 6, port), arp_request(1, 1) };
 	struct frame fragment = ip4(port, 0);
 	struct bed b;
 
@@ -273,6 +388,9 @@ int main(void)
 		cmocka_unit_test(segments_go_to_whose_port_it_is),
 		cmocka_unit_test(the_versions_have_ports_of_their_own),
 		cmocka_unit_test(what_resolves_addresses),
+		cmocka_unit_test(an_announcement_is_for_all),
+		cmocka_unit_test(an_icmp_error_goes_to_whose_segment_it_quotes),
+		cmocka_unit_test(copies_are_marked),
 		cmocka_unit_test(cut_short_it_is_still_somebodys),
 		cmocka_unit_test(who_gets_one_is_woken_and_has_it_pending),
 		cmocka_unit_test(a_stack_that_does_not_look_loses_frames),

@@ -417,7 +417,7 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	uw_put32(ip + 12, from);
 	uw_put32(ip + 16, BED_OURS);
 	put_ip_sum(ip);
-	f->marks = bed.damaged ? 0 : IO_FRAME_SUM_GOOD;
+	f->marks = (bed.damaged ? 0 : IO_FRAME_SUM_GOOD) | (bed.copy ? IO_FRAME_COPY : 0);
 	memcpy(ip + 20, p, n);
 	f->len = (uint32_t)(ETH + 20 + n);
 	llp_raw.input(&bed.link, f);
@@ -431,6 +431,7 @@ void bed_in_frame(const void *p, size_t n)
 
 	memcpy(f->data, p, n);
 	f->len = (uint32_t)n;
+	f->marks = bed.copy ? IO_FRAME_COPY : 0;
 	llp_raw.input(&bed.link, f);
 	bed_flush();
 }

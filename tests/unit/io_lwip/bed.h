@@ -64,6 +64,7 @@ struct bed {
 	size_t grain;	     /* of new connections */
 	uint16_t fragment;   /* IP's flags and fragment offset of what comes */
 	bool damaged;	     /* what comes has a wrong TCP checksum */
+	bool copy;	     /* what comes is a copy, and another stack has the frame itself */
 	bool stuck;	     /* the link takes no frames; nobody calls bed_flush meanwhile */
 	bool burst;	     /* bed_flush is left to the test: what comes meanwhile is one burst */
 	unsigned announced;  /* ARP requests of ours for our own address */

@@ -74,6 +74,20 @@ static void it_is_defended(void **state)
 	assert_int_equal(p.user->got, 10);
 }
 
+/* Of several stacks one does it: the others get copies. */
+static void a_copy_is_somebody_elses_to_answer(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	bed_pass(3 * SECOND);
+	before = bed.announced;
+	bed.copy = true;
+	somebody_says(BED_OURS);
+	assert_int_equal(bed.stats.ip_conflicts, 0);
+	assert_int_equal(bed.announced, before);
+}
+
 static void what_others_say_of_others(void **state)
 {
 	unsigned before;
@@ -112,6 +126,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_is_announced, up, down),
 		cmocka_unit_test_setup_teardown(it_is_defended, up, down),
 		cmocka_unit_test_setup_teardown(an_ipv6_address_is_not_announced_by_arp, up, down),
+		cmocka_unit_test_setup_teardown(a_copy_is_somebody_elses_to_answer, up, down),
 		cmocka_unit_test_setup_teardown(what_others_say_of_others, up, down),
 	};
 

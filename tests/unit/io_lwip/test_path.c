@@ -227,6 +227,20 @@ static void forged_messages(void **state)
 	assert_int_equal(bed.stats.tcp_path_shorter, 0);
 }
 
+/* Of several stacks one counts what nobody is meant by; who is meant may have a copy. */
+static void a_copy_counts_only_for_who_is_meant(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	bed_send_full(&p, 1);
+	bed.copy = true;
+	too_big(p.ack - 1, 600);
+	assert_int_equal(bed.stats.icmp_rx_refused, 0);
+	too_big(p.ack, 1000);
+	assert_int_equal(bed.stats.tcp_path_shorter, 1);
+}
+
 /* RFC 4821 §7.7 */
 static void a_black_hole(void **state)
 {
@@ -495,6 +509,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_may_become_longer_again, up, down),
 		cmocka_unit_test_setup_teardown(it_is_remembered, up, down),
 		cmocka_unit_test_setup_teardown(forged_messages, up, down),
+		cmocka_unit_test_setup_teardown(a_copy_counts_only_for_who_is_meant, up, down),
 		cmocka_unit_test_setup_teardown(a_black_hole, up, down),
 		cmocka_unit_test_setup_teardown(the_link_becomes_shorter, up, down),
 		cmocka_unit_test_setup_teardown(ours_changes, up, down),
