@@ -47,6 +47,11 @@ static void over_release_packets(struct io_link *l, uint32_t qpn)
 	link_filter_under(l)->ops->release_packets(link_filter_under(l), qpn);
 }
 
+static uw_status over_group(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	return link_filter_under(l)->ops->group(link_filter_under(l), group, in);
+}
+
 static bool over_is_ours(struct io_link *l, uint16_t port, enum io_versions version)
 {
 	return link_filter_under(l)->ops->is_ours(link_filter_under(l), port, version);
@@ -71,6 +76,7 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 		.claim_packets = under->claim_packets ? over_claim_packets : NULL,
 		.release_packets = under->release_packets ? over_release_packets : NULL,
 		.release_port = under->release_port ? over_release : NULL,
+		.group = under->group ? over_group : NULL,
 		.is_ours = under->is_ours ? over_is_ours : NULL,
 	};
 }
