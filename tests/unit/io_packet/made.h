@@ -18,7 +18,7 @@ struct made {
 	uint32_t payload;
 };
 
-enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, ECE = 64, CWR = 128 };
 
 #define MADE_HOST(n) htonl(0x0a090000u + (n))
 

@@ -236,7 +236,6 @@ static void lengthen(struct place *p)
 	p->f = p->a->ops->alloc_long(p->a);
 	assert_non_null(p->f);
 	whole.payload = (N - 1) * MSS + 99;
-	whole.flags = ACK;
 	p->octets = p->f->len = made_octets(&whole, p->f->data);
 	p->f->cut = MSS;
 	p->f->marks = IO_FRAME_SUM;
@@ -284,6 +283,25 @@ static void or_by_the_link(void **state)
 	assert_int_equal(p->a->stats.tx_chains, 0);
 	assert_int_equal(p->a->stats.tx_unmerged, N);
 	are_on_the_wire(p);
+}
+
+/* RFC 3168 §6.1.2, whether the kernel cuts or the link. */
+static void cwr_is_on_the_first_segment_alone(void **state)
+{
+	struct place *p = *state;
+
+	if (!made_run("ethtool -K uw0 tx off"))
+		skip();
+	p->m[0].flags |= CWR;
+	for (unsigned i = 0; i < 2; i++) {
+		packet_link_of(p->a)->merges = true;
+		lengthen(p);
+		packet_link_of(p->a)->merges = !i;
+		p->a->stats = (struct io_stats){ 0 };
+		assert_int_equal(p->a->ops->tx(p->a, &p->f, 1), 1);
+		assert_int_equal(p->a->stats.tx_chains, !i);
+		are_on_the_wire(p);
+	}
 }
 
 static void segments_that_do_not_merge_go_singly(void **state)
@@ -712,6 +730,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_cut_gives_what_went_in, up, down),
 		cmocka_unit_test_setup_teardown(a_long_segment_is_cut_by_the_kernel, up, down),
 		cmocka_unit_test_setup_teardown(or_by_the_link, up, down),
+		cmocka_unit_test_setup_teardown(cwr_is_on_the_first_segment_alone, up, down),
 		cmocka_unit_test_setup_teardown(segments_that_do_not_merge_go_singly, up, down),
 		cmocka_unit_test_setup_teardown(a_link_may_be_told_not_to_merge, up, down),
 		cmocka_unit_test_setup_teardown(a_frame_that_is_lost_is_counted, up, down),

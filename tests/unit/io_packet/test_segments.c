@@ -100,7 +100,8 @@ static void a_shorter_one_and_psh_are_the_last(void **state)
 static void what_the_cut_would_not_give_goes_apart(void **state)
 {
 	struct place *p = *state;
-	static const uint8_t flags[] = { ACK | FIN, ACK | SYN, ACK | RST, 0, ACK | 32, ACK | 64 };
+	static const uint8_t flags[] = { ACK | FIN, ACK | SYN, ACK | RST, 0,
+					 ACK | 32,  ACK | ECE, ACK | CWR };
 
 	for (unsigned i = 0; i < 6; i++) {
 		fill(p, false);
@@ -185,6 +186,48 @@ static void the_kernel_is_told_how_to_cut(void **state)
 	assert_memory_equal(before, p->v[0]->data, sizeof(before)); /* TCP sends it again */
 }
 
+/* What the kernel is told of a part, and the flags in it. */
+static void part_is(const struct io_frame *f, unsigned i, unsigned n, uint8_t flags, uint8_t gso)
+{
+	uint8_t h[SEGMENTS_HEADERS];
+	struct virtio_net_hdr vnet = { 0 };
+	struct uw_span payload;
+	unsigned headers = segment_part(f, i, n, h, &vnet, &payload);
+
+	assert_true(headers);
+	assert_int_equal(h[headers - 20 + 13], flags);
+	assert_int_equal(vnet.gso_type, gso);
+}
+
+/* RFC 3168 §6.1.2: CWR is on the first new segment. Linux leaves it there alone when it cuts, and
+ * is told of it, so that a card that would repeat it is not asked to (SKB_GSO_TCP_ECN). ECE is on
+ * all of them (§6.1.3). */
+static void cwr_is_on_the_first_of_the_cut(void **state)
+{
+	static const uint8_t flags[] = { ACK, ACK | ECE, ACK | CWR, ACK | CWR | ECE };
+	struct place *p = *state;
+
+	for (unsigned i = 0; i < 2 * COUNT(flags); i++) {
+		const uint8_t with = flags[i / 2], rest = with & (uint8_t)~CWR;
+		const uint8_t tcp = i & 1 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
+		const uint8_t gso = tcp | (with & CWR ? VIRTIO_NET_HDR_GSO_ECN : 0);
+		struct virtio_net_hdr vnet = { 0 };
+
+		fill(p, i & 1);
+		p->m[0].flags = with;
+		p->m[0].payload = 4 * MSS;
+		make(p);
+		p->v[0]->cut = MSS;
+		segment_ask_cut(p->v[0], &vnet);
+		assert_int_equal(vnet.gso_type, gso);
+		part_is(p->v[0], 0, 1, with, 0);
+		part_is(p->v[0], 1, 1, rest, 0);
+		part_is(p->v[0], 3, 1, rest, 0);
+		part_is(p->v[0], 0, 2, with, gso);
+		part_is(p->v[0], 2, 2, rest, tcp);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +237,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_checksum_that_is_not_the_kernels_stays, up, down),
 		cmocka_unit_test_setup_teardown(no_frame_is_read_beyond_its_end, up, down),
 		cmocka_unit_test_setup_teardown(the_kernel_is_told_how_to_cut, up, down),
+		cmocka_unit_test_setup_teardown(cwr_is_on_the_first_of_the_cut, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include "io/uwarpd/link.h"
 #include "made.h"
 
-enum { ALICE = 1, ALICES = 4000, MTU = 1500, MSS = 1448, HEADERS = 54, CWR = 128 };
+enum { ALICE = 1, ALICES = 4000, MTU = 1500, MSS = 1448, HEADERS = 54 };
 
 struct bed {
 	struct uwarpd_link u;
