@@ -578,6 +578,7 @@ void uw_ep_destroy(struct uw_ep *ep)
 		ep->l->ops->release_port(ep->l, ep->lport, ep->claimed);
 	s = conn_api_lock(ep);
 	ep->owned = false;
+	sched_drain_all(&d->first->sched); /* what was posted goes first (doc/adr/0071) */
 	ep_free(ep);
 	atomic_fetch_sub_explicit(&d->n_eps, 1, memory_order_relaxed);
 	conn_api_unlock(s);

@@ -240,15 +240,24 @@ enum uw_qp_state uw_qp_state(const struct uw_qp *qp)
 	return qp->c.qp.state;
 }
 
+/* What was posted before goes first: it may be on a post ring still (doc/adr/0071). */
+static void end_stream(struct uw_qp *qp)
+{
+	struct conn_qp *q = &qp->c;
+
+	sched_drain_all(&qp->pd->v->conn->first->sched);
+	if (q->conn)
+		conn_qp_down(q, UW_E_FLUSHED);
+	rc_forget(q);
+}
+
 static uw_status modify_locked(struct uw_qp *qp, enum uw_qp_state to)
 {
 	struct conn_qp *q = &qp->c;
 	uw_status st;
 
-	if ((to == UW_QPS_ERR || to == UW_QPS_RESET) && q->conn)
-		conn_qp_down(q, UW_E_FLUSHED);
 	if (to == UW_QPS_ERR || to == UW_QPS_RESET)
-		rc_forget(q);
+		end_stream(qp);
 	st = to == UW_QPS_RTR ? dgram_ready(q) : UW_OK;
 	if (!st)
 		st = qp_modify(&q->qp, to);
