@@ -375,6 +375,8 @@ void qp_fail(struct qp *qp, uw_status why)
 	else if (had_stream)
 		blame_inbound(qp, why);
 	qp->state = UW_QPS_ERR;
+	/* Dekker with uw_post_recv: the state, fence, the receives (qp_flush). */
+	atomic_thread_fence(memory_order_seq_cst);
 	qp->cause = why;
 	qp->on = false;
 	if (had_stream) {

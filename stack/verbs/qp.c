@@ -421,20 +421,19 @@ int uw_post_send_all(struct uw_qp *qp, const struct uw_send_wr *wr, unsigned n)
 
 int uw_post_recv(struct uw_qp *qp, const struct uw_recv_wr *wr, unsigned n, unsigned *done)
 {
-	enum uw_qp_state state;
 	uw_status st = UW_OK;
 
 	*done = 0;
 	if (qp->c.srq)
 		return -EINVAL;
 	prefetch_post(&qp->c);
-	state = qp->c.qp.state;
 	spin_lock(&qp->c.rq_lock);
 	while (*done < n && !(st = rq_post(&qp->c.qp.own_rq, &wr[*done])))
 		++*done;
 	spin_unlock(&qp->c.rq_lock);
-	/* to be flushed, or waited for */
-	if (*done && (state == UW_QPS_ERR || rnr_is_waited(&qp->c.rnr)))
+	/* Waited for, or to be flushed: the state is read behind the fence of rnr_is_waited, since
+	 * the QP may go to error meanwhile (Dekker with qp_fail). */
+	if (*done && (rnr_is_waited(&qp->c.rnr) || qp->c.qp.state == UW_QPS_ERR))
 		sched_post(&qp->c.ring);
 	return verbs_errno(st);
 }

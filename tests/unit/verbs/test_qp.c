@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: made and found by their number, destroyed without a trace. */
 #include <errno.h>
+#include <sched.h>
+#include <time.h>
 
 #include "verbs/verbs.h"
 #include "world.h"
@@ -328,6 +330,53 @@ static void a_reset_forgets_what_was_posted(void **state)
 	close_bench(b);
 }
 
+/* ---- an error ------------------------------------------------------------------------------ */
+
+/* Has this thread spent so much of a CPU? Then it is past all but a loop. */
+#define SPINS_NS 5000000
+
+static void *post_one(void *arg)
+{
+	post_recv(arg, 1);
+	return NULL;
+}
+
+static void wait_until_it_spins(pthread_t t)
+{
+	struct timespec used = { 0 };
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(t, &clock), 0);
+	while (!used.tv_sec && used.tv_nsec < SPINS_NS) {
+		sched_yield();
+		assert_int_equal(clock_gettime(clock, &used), 0);
+	}
+}
+
+/* The QP fails while another thread is about to store a receive: who of the two comes second sees
+ * to it. The queue's lock stands for the moment in which that thread loses its CPU. */
+static void a_receive_posted_meanwhile_is_flushed(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_qp *qp = make_qp(b, NULL);
+	struct uw_wc wc;
+	pthread_t t;
+
+	(void)state;
+	stream_of(b, qp, 0);
+	spin_lock(&qp->c.rq_lock);
+	assert_int_equal(pthread_create(&t, NULL, post_one, qp), 0);
+	wait_until_it_spins(t);
+	assert_int_equal(uw_qp_modify(qp, UW_QPS_ERR), 0);
+	assert_int_equal(uw_cq_poll(b->rcq, 1, &wc), 0);
+	spin_unlock(&qp->c.rq_lock);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(uw_cq_poll(b->rcq, 1, &wc), 1);
+	assert_int_equal(wc.status, UW_WC_WR_FLUSH_ERR);
+	assert_int_equal(uw_qp_destroy(qp), 0);
+	close_bench(b);
+}
+
 /* ---- fork --------------------------------------------------------------------------------- */
 
 /* In the child: whoever had the locks of queues does not exist there. */
@@ -370,6 +419,7 @@ int main(void)
 		cmocka_unit_test(destroyed_it_fills_no_cq),
 		cmocka_unit_test(destroyed_it_is_on_no_ring),
 		cmocka_unit_test(a_reset_forgets_what_was_posted),
+		cmocka_unit_test(a_receive_posted_meanwhile_is_flushed),
 		cmocka_unit_test(a_child_inherits_no_lock_of_a_queue),
 	};
 
