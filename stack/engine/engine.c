@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "cm/rc.h"
 #include "conn/endpoint.h"
+#include "conn/rc/rc.h"
 #include "engine/routes.h"
 #include "engine/transport.h"
 
@@ -205,8 +205,10 @@ void engine_free(struct uw_engine *e)
 	verbs_free(&e->verbs);
 	conn_domain_free(&e->conn);
 	engine_routes_free(e);
-	for (unsigned i = 0; i < e->n_stacks; i++)
+	for (unsigned i = 0; i < e->n_stacks; i++) {
+		rc_resolver_free(e->stack[i]);
 		free(e->stack[i]);
+	}
 	free(e->steer);
 	pthread_mutex_destroy(&e->start_lock);
 	free(e);

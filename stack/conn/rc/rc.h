@@ -111,12 +111,14 @@ void rc_self_forget(struct conn_qp *q);
 /* ---- rc_resolver.c: finding the way to a peer may block, so a thread does it ------------------
  */
 
-/* For links with io_ops.resolve. Under the lock, except rc_resolver_stop. */
+/* For links with io_ops.resolve. Under the lock, except the last two. */
 uw_status rc_resolver_start(struct stack *s) UW_CHECK;
 /* Wake the resolver: a struct rc is in RC_RESOLVING. */
 void rc_resolver_kick(struct stack *s);
-/* Stop the thread and wait for its end. No lock held. */
+/* Stop the thread and wait for its end. No lock held. Timers may still kick it: in vain. */
 void rc_resolver_stop(struct stack *s);
+/* After rc_resolver_stop, when no other thread uses s. */
+void rc_resolver_free(struct stack *s);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */
 

@@ -26,13 +26,25 @@ struct question {
 	struct io_link *l;
 };
 
+/* The one that has waited longest: those whose peers hang come back soon, and would keep the others
+ * waiting for ever. The list has the newest in front. */
+static const struct rc *first_to_ask(const struct stack *s)
+{
+	const struct rc *first = NULL;
+
+	for (const struct rc *rc = s->rc.list; rc; rc = rc->next) {
+		if (rc->state == RC_RESOLVING && (!first || rc->next_us <= first->next_us))
+			first = rc;
+	}
+	return first;
+}
+
 static bool next_question(struct stack *s, struct question *out)
 {
-	struct rc *rc;
+	const struct rc *rc;
 
 	sched_lock(&s->sched);
-	for (rc = s->rc.list; rc && rc->state != RC_RESOLVING; rc = rc->next)
-		;
+	rc = first_to_ask(s);
 	if (rc)
 		*out = (struct question){ rc->self.qpn, rc->peer.addr, rc->serial, rc->l };
 	sched_unlock(&s->sched);
@@ -51,13 +63,13 @@ static void answer(struct stack *s, const struct question *w, uw_status st)
 	sched_unlock(&s->sched);
 }
 
-/* False: the end. */
-static bool wait_for_work(struct rc_resolver *r)
+/* more: there may be some already. False: the end, whatever is left to ask. */
+static bool wait_for_work(struct rc_resolver *r, bool more)
 {
 	bool stop;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->kicked && !r->stop)
+	while (!r->kicked && !r->stop && !more)
 		pthread_cond_wait(&r->kick, &r->lock);
 	r->kicked = false;
 	stop = r->stop;
@@ -69,10 +81,12 @@ static void *resolver_main(void *arg)
 {
 	struct rc_resolver *r = arg;
 	struct question w;
+	bool more = false;
 
 	pthread_setname_np(pthread_self(), "uwarp-resolve");
-	while (wait_for_work(r)) {
-		while (next_question(r->s, &w))
+	while (wait_for_work(r, more)) {
+		more = next_question(r->s, &w);
+		if (more)
 			answer(r->s, &w, ep_find_way(w.l, &w.addr, htons(RC_PORT), RESOLVE_MS));
 	}
 	return NULL;
@@ -119,6 +133,14 @@ void rc_resolver_stop(struct stack *s)
 	pthread_cond_signal(&r->kick);
 	pthread_mutex_unlock(&r->lock);
 	pthread_join(r->thread, NULL);
+}
+
+void rc_resolver_free(struct stack *s)
+{
+	struct rc_resolver *r = s->rc.resolver;
+
+	if (!r)
+		return;
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->kick);
 	free(r);
