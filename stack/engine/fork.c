@@ -53,6 +53,8 @@ static void orphan_conn(struct conn *c)
 	c->in_tx_list = c->in_acked_list = false;
 	c->rnr = RNR_NO;
 	c->rnr_until_us = c->deadline_us = 0;
+	c->order_link = NULL;
+	c->waits_for = NULL; /* its turn, which would come as others are destroyed */
 	c->state = CONN_ENDED;
 }
 
@@ -60,6 +62,8 @@ static void orphan_stack(struct uw_engine *e, struct stack *s)
 {
 	s->n_links = 0;
 	s->tx_first = s->tx_last = s->acked_list = NULL;
+	s->walks = NULL; /* of threads that are not here */
+	s->turns.queued = false;
 	s->llp = &no_llp;
 	s->rc = (struct rc_stack){ .due_us = UINT64_MAX };
 	uw_random_forget(&s->random);
@@ -81,6 +85,7 @@ static void orphan(struct uw_engine *e)
 {
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		orphan_stack(e, e->stack[i]);
+	e->conn.order_first = NULL;
 	for (struct uw_ep *ep = e->conn.eps; ep; ep = ep->next)
 		orphan_ep(ep);
 	stat_forget(e);

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "conn/endpoint.h"
 #include "net.h"
 
 #define FORKS 60u
@@ -87,8 +88,9 @@ static void what_it_posts_is_flushed(struct uw_qp *qp, struct uw_cq *cq)
 	CHECK(wc.status == UW_WC_WR_FLUSH_ERR);
 }
 
-static void be_the_child(struct bench *b)
+static void be_the_child(void *arg)
 {
+	struct bench *b = arg;
 	const struct uw_recv_wr wr = { .wr_id = 1 };
 	const struct uw_send_wr swr = { .opcode = UW_WR_SEND, .flags = UW_SEND_SIGNALED };
 	struct uw_wc wc;
@@ -111,19 +113,25 @@ static void be_the_child(struct bench *b)
 	_exit(0);
 }
 
-static void fork_once(struct bench *b)
+/* The child, which does not return. */
+static void fork_to(struct uw_engine *e, void (*child)(void *arg), void *arg)
 {
 	int status;
 	pid_t pid;
 
-	uw_engine_fork(b->s.e, UW_FORK_PREPARE);
+	uw_engine_fork(e, UW_FORK_PREPARE);
 	pid = fork();
 	if (!pid)
-		be_the_child(b);
-	uw_engine_fork(b->s.e, UW_FORK_PARENT);
+		child(arg);
+	uw_engine_fork(e, UW_FORK_PARENT);
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0); /* else a signal, or the line of a CHECK modulo 100 */
+}
+
+static void fork_once(struct bench *b)
+{
+	fork_to(b->s.e, be_the_child, b);
 }
 
 /* ---- the parent --------------------------------------------------------------------------------
@@ -200,11 +208,73 @@ static void a_child_inherits_no_lock(void **state)
 	close_bench(b);
 }
 
+/* ---- while connections begin ----------------------------------------------------------------- */
+
+#define PAIRS 12u
+
+struct pairs {
+	struct sim s;
+	struct sim_side side[PAIRS];
+};
+
+static void destroy_endpoints(void *arg)
+{
+	struct pairs *p = arg;
+
+	alarm(LIMIT);
+	uw_engine_fork(p->s.e, UW_FORK_CHILD);
+	for (unsigned i = 0; i < PAIRS; i++)
+		uw_ep_destroy(p->side[i].ep);
+	_exit(0);
+}
+
+/* Several stacks send their Requests in the order of their connects (doc/adr/0054). */
+static bool one_waits_for_its_turn(void *arg)
+{
+	const struct pairs *p = arg;
+
+	for (unsigned i = 0; i < PAIRS; i++) {
+		if (p->side[i].ep->conn->waits_for)
+			return true;
+	}
+	return p->s.e->n_stacks == 1;
+}
+
+static void begin(struct pairs *p, struct sim_side *side)
+{
+	const struct sockaddr_storage to = sim_addr(&p->s, SIM_B, 7471);
+	const struct uw_cm_param param = { .ird = 4, .ord = 4 };
+
+	sim_open_side(&p->s, side, NULL);
+	assert_int_equal(uw_ep_create(p->s.e, sim_event, side, &side->ep), 0);
+	assert_int_equal(uw_ep_resolve(side->ep, NULL, (const struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(uw_ep_connect(side->ep, uw_qp_num(side->qp), &param), 0);
+}
+
+/* A turn that comes in the child, as it destroys what was before, is nobody's. */
+static void a_child_may_destroy_what_waits_for_its_turn(void **state)
+{
+	struct pairs *p = calloc(1, sizeof(*p));
+
+	(void)state;
+	sim_open(&p->s, &(struct sim_options){ .delay_us = 200 });
+	sim_listen(&p->s, 7471);
+	for (unsigned i = 0; i < PAIRS; i++)
+		begin(p, &p->side[i]);
+	assert_true(sim_until(&p->s, one_waits_for_its_turn, p, 100000));
+	fork_to(p->s.e, destroy_endpoints, p);
+	for (unsigned i = 0; i < PAIRS; i++)
+		sim_close_side(&p->side[i]);
+	sim_close(&p->s);
+	free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_inherits_no_lock),
 		cmocka_unit_test(a_child_finds_everything_whole),
+		cmocka_unit_test(a_child_may_destroy_what_waits_for_its_turn),
 	};
 
 	return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
