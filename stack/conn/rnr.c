@@ -169,6 +169,10 @@ void rnr_dequeue(struct conn_qp *q)
 
 void rnr_forget(struct conn_qp *q)
 {
+	if (q->self) { /* it waits without a connection, if it does */
+		rnr_dequeue(q);
+		return;
+	}
 	if (!q->conn || q->conn->rnr == RNR_NO)
 		return;
 	q->conn->rnr = RNR_NO;

@@ -266,6 +266,91 @@ static void a_qp_may_name_itself(void **state)
 	close_sim(s);
 }
 
+/* A QP that names itself and one with a peer, whose receives come from one SRQ. Both have a Send
+ * that waits for one, the QP that names itself first. */
+struct sharers {
+	struct sim *s;
+	struct uw_pd *pd;
+	struct uw_srq *srq;
+	struct sim_side self, other; /* a is the other's peer */
+};
+
+static void both_wait(struct sharers *sh)
+{
+	const struct uw_srq_attr attr = { .max_wr = 16, .max_sge = 1 };
+	struct sim *s = sh->s = open_sim(&(struct sim_options){ 0 });
+	struct sim_side *v[] = { &sh->self, &sh->other };
+
+	assert_int_equal(uw_pd_alloc(s->e, &sh->pd), 0);
+	assert_int_equal(uw_srq_create(sh->pd, &attr, &sh->srq), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		v[i]->pd = sh->pd;
+		sim_open_side(s, v[i], sh->srq);
+		assert_int_equal(uw_qp_modify(v[i]->qp, UW_QPS_INIT), 0);
+	}
+	assert_int_equal(name(sh->self.qp, SIM_B, SIM_B, uw_qp_num(sh->self.qp)), 0);
+	assert_int_equal(name(sh->other.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
+	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, uw_qp_num(sh->other.qp)), 0);
+	assert_int_equal(uw_qp_modify(sh->self.qp, UW_QPS_RTS), 0);
+	assert_int_equal(uw_qp_modify(sh->other.qp, UW_QPS_RTS), 0);
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
+	post(&sh->self, UW_WR_SEND, 1);
+	post(&s->a, UW_WR_SEND, 2);
+	sim_run_us(s, 1000000);
+	assert_int_equal(sim_stats(s).rnr_waits, 1); /* the other's */
+}
+
+static void post_to_both(struct sharers *sh, unsigned n)
+{
+	const struct uw_recv_wr v[2] = { { .wr_id = 1 }, { .wr_id = 2 } };
+	unsigned done;
+
+	assert_int_equal(uw_srq_post_recv(sh->srq, v, n, &done), 0);
+}
+
+static void close_sharers(struct sharers *sh)
+{
+	struct sim_side *v[] = { &sh->self, &sh->other };
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(uw_qp_destroy(v[i]->qp), 0);
+		assert_int_equal(uw_cq_destroy(v[i]->scq), 0);
+		assert_int_equal(uw_cq_destroy(v[i]->rcq), 0);
+	}
+	assert_int_equal(uw_srq_destroy(sh->srq), 0);
+	assert_int_equal(uw_pd_dealloc(sh->pd), 0);
+	close_sim(sh->s);
+}
+
+static void who_names_itself_leaves_others_their_receive(void **state)
+{
+	struct sharers sh = { 0 };
+
+	(void)state;
+	both_wait(&sh);
+	post_to_both(&sh, 2);
+	assert_int_equal(sim_wc(sh.s, sh.self.rcq).status, UW_WC_SUCCESS);
+	assert_int_equal(sim_wc(sh.s, sh.other.rcq).status, UW_WC_SUCCESS);
+	close_sharers(&sh);
+}
+
+/* As when its CQ overflows. */
+static void who_names_itself_and_fails_waits_no_more(void **state)
+{
+	struct sharers sh = { 0 };
+	struct sched *first;
+
+	(void)state;
+	both_wait(&sh);
+	first = &sh.s->e->stack[0]->sched;
+	sched_lock_all(first);
+	conn_qp_down(&sh.self.qp->c, UW_E_NOMEM);
+	sched_unlock_all(first);
+	post_to_both(&sh, 1);
+	assert_int_equal(sim_wc(sh.s, sh.other.rcq).status, UW_WC_SUCCESS);
+	close_sharers(&sh);
+}
+
 /* The peer's end is no event of ours until there is something to send; receives stay. */
 static void a_peer_that_leaves_is_found_out_by_sending(void **state)
 {
@@ -561,6 +646,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(wrong_numbers_are_refused),
 		cmocka_unit_test(names_that_cannot_be),
 		cmocka_unit_test(a_qp_may_name_itself),
+		cmocka_unit_test(who_names_itself_leaves_others_their_receive),
+		cmocka_unit_test(who_names_itself_and_fails_waits_no_more),
 		cmocka_unit_test(a_peer_that_leaves_is_found_out_by_sending),
 		cmocka_unit_test(qps_are_reset_and_meet_again),
 		cmocka_unit_test(a_call_is_taken_back),

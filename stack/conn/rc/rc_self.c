@@ -43,6 +43,7 @@ static bool receive(struct conn_qp *q, struct rc_self *self)
 static void posted(struct conn_qp *q)
 {
 	struct rc_self *self = q->self;
+	bool woken = self->waits;
 
 	if (self->waits && !rnr_may_go_on(q))
 		return;
@@ -51,8 +52,10 @@ static void posted(struct conn_qp *q)
 		self->from = 0;
 		self->len = qp_tx(&q->qp, self->segment, SEGMENT_MAX);
 		if (!self->len)
-			return;
+			break;
 	}
+	if (woken && q->srq)
+		rnr_wake_next(q->srq);
 }
 
 static void nothing(struct conn_qp *q)
