@@ -68,9 +68,6 @@ void conn_qp_down(struct conn_qp *q, uw_status why)
 		part(q, c);
 		end_event_tell(c, end);
 	}
-	/* It takes no more of its SRQ's receives. */
-	if (q->srq && c)
-		raise(&q->qp, UW_EVENT_QP_LAST_WQE_REACHED);
 	if (fatal)
 		raise(&q->qp, fatal);
 }

@@ -359,6 +359,14 @@ static bool own_fault(uw_status why)
 	return why == UW_E_LKEY || why == UW_E_BIND || why == UW_E_ORD;
 }
 
+/* InfiniBand's affiliated event, whenever an SRQ's QP comes to error: it takes no more of the SRQ's
+ * receives. */
+static void tell_last_receive(struct qp *qp)
+{
+	if (qp->shared_rq && qp->event)
+		qp->event(qp->event_ctx, UW_EVENT_QP_LAST_WQE_REACHED);
+}
+
 void qp_fail(struct qp *qp, uw_status why)
 {
 	bool had_stream = qp->on;
@@ -387,6 +395,7 @@ void qp_fail(struct qp *qp, uw_status why)
 			rdmap_terminate(&qp->rd, own_fault(why) ? UW_E_RDMAP_LOCAL : why);
 	}
 	qp_flush(qp);
+	tell_last_receive(qp);
 }
 
 void qp_detach(struct qp *qp)

@@ -98,7 +98,8 @@ struct qp_stream {
 uw_status qp_start(struct qp *qp, const struct qp_stream *s) UW_CHECK;
 
 /* The QP goes to error, and all queued requests are flushed. `why` UW_OK: an orderly end. If a
- * Terminate must be sent afterwards, qp_tx_prepare returns true. */
+ * Terminate must be sent afterwards, qp_tx_prepare returns true. A QP of an SRQ raises
+ * UW_EVENT_QP_LAST_WQE_REACHED, once. */
 void qp_fail(struct qp *qp, uw_status why);
 
 /* cm_less: the stream has ended without an error; the state of the QP stays. */

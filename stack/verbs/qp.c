@@ -192,11 +192,13 @@ static void forget_completions(struct uw_qp *qp)
 		verbs_forget_in_cq(qp->rcq, qp->c.qp.num);
 }
 
-/* Under all locks. Its flushed completions disappear, so nobody is told that they came. */
+/* Under all locks. Its flushed completions disappear, so nobody is told that they came, nor that it
+ * is in error. */
 static void unpublish(struct uw_qp *qp)
 {
 	struct verbs *v = qp->pd->v;
 
+	qp->c.qp.event = NULL;
 	sched_drain_all(&v->conn->first->sched);
 	mute_cqs(qp, true);
 	conn_qp_down(&qp->c, UW_E_FLUSHED);

@@ -351,6 +351,29 @@ static void who_names_itself_and_fails_waits_no_more(void **state)
 	close_sharers(&sh);
 }
 
+/* UCX destroys the QP of a closed endpoint when it has heard that. */
+static void the_last_receive_is_announced_without_a_stream(void **state)
+{
+	struct sharers sh = { 0 };
+	const unsigned *n = &sh.other.async[UW_EVENT_QP_LAST_WQE_REACHED];
+
+	(void)state;
+	both_wait(&sh);
+	post_to_both(&sh, 2);
+	assert_int_equal(sim_wc(sh.s, sh.other.rcq).status, UW_WC_SUCCESS);
+	assert_int_equal(uw_qp_destroy(sh.s->a.qp), 0); /* the peer leaves first */
+	sh.s->a.qp = NULL;
+	sim_run_us(sh.s, 1000000);
+	assert_int_equal(uw_qp_state(sh.other.qp), UW_QPS_RTS);
+	assert_int_equal(*n, 0);
+	assert_int_equal(uw_qp_modify(sh.other.qp, UW_QPS_ERR), 0);
+	assert_int_equal(*n, 1);
+	/* and the one that names itself */
+	assert_int_equal(uw_qp_modify(sh.self.qp, UW_QPS_ERR), 0);
+	assert_int_equal(sh.self.async[UW_EVENT_QP_LAST_WQE_REACHED], 1);
+	close_sharers(&sh);
+}
+
 /* The peer's end is no event of ours until there is something to send; receives stay. */
 static void a_peer_that_leaves_is_found_out_by_sending(void **state)
 {
@@ -648,6 +671,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_qp_may_name_itself),
 		cmocka_unit_test(who_names_itself_leaves_others_their_receive),
 		cmocka_unit_test(who_names_itself_and_fails_waits_no_more),
+		cmocka_unit_test(the_last_receive_is_announced_without_a_stream),
 		cmocka_unit_test(a_peer_that_leaves_is_found_out_by_sending),
 		cmocka_unit_test(qps_are_reset_and_meet_again),
 		cmocka_unit_test(a_call_is_taken_back),

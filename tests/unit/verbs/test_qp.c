@@ -377,6 +377,35 @@ static void a_receive_posted_meanwhile_is_flushed(void **state)
 	close_bench(b);
 }
 
+/* InfiniBand's "last WQE reached", whenever an SRQ's QP comes to error, and once: with a
+ * connection, without one, and also if its stream has failed before. A QP that is destroyed says
+ * nothing. */
+static void an_srqs_qp_in_error_says_so_once(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_qp *qp[3] = { make_qp(b, b->srq), make_qp(b, b->srq), make_qp(b, b->srq) };
+	struct uw_qp *own = make_qp(b, NULL), *unused = make_qp(b, b->srq);
+	const unsigned *n = &b->events[UW_EVENT_QP_LAST_WQE_REACHED];
+
+	(void)state;
+	stream_of(b, qp[0], 0);
+	stream_of(b, qp[1], 0);
+	qp_fail(&qp[1]->c.qp, UW_E_MPA_CRC);
+	assert_int_equal(*n, 1);
+	for (unsigned i = 0; i < COUNT(qp); i++) {
+		assert_int_equal(uw_qp_modify(qp[i], UW_QPS_ERR), 0);
+		assert_int_equal(uw_qp_modify(qp[i], UW_QPS_ERR), 0);
+		assert_int_equal(*n, i ? i + 1 : 2);
+	}
+	assert_int_equal(uw_qp_modify(own, UW_QPS_ERR), 0);
+	for (unsigned i = 0; i < COUNT(qp); i++)
+		assert_int_equal(uw_qp_destroy(qp[i]), 0);
+	assert_int_equal(uw_qp_destroy(own), 0);
+	assert_int_equal(uw_qp_destroy(unused), 0);
+	assert_int_equal(*n, 3);
+	close_bench(b);
+}
+
 /* ---- fork --------------------------------------------------------------------------------- */
 
 /* In the child: whoever had the locks of queues does not exist there. */
@@ -420,6 +449,7 @@ int main(void)
 		cmocka_unit_test(destroyed_it_is_on_no_ring),
 		cmocka_unit_test(a_reset_forgets_what_was_posted),
 		cmocka_unit_test(a_receive_posted_meanwhile_is_flushed),
+		cmocka_unit_test(an_srqs_qp_in_error_says_so_once),
 		cmocka_unit_test(a_child_inherits_no_lock_of_a_queue),
 	};
 
