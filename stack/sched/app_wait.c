@@ -211,6 +211,18 @@ static void leave_to_rx_thread(struct sched *s)
 	sched_hand_over(s);
 }
 
+/* The RX thread must not sleep long while the program may go away (Dekker: the state, fence, the
+ * flag; the RX thread stores the flag, fences, looks at the state). */
+static void have_it_watched(struct sched *s)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&s->rx_sleeps_long, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed)) {
+		sched_hand_over(s);
+		sched_futex_wake(doorbell_of(s));
+	}
+}
+
 void sched_app_wait_end(struct sched *s)
 {
 	uint32_t asleep = IO_ASLEEP_FD;
@@ -218,18 +230,14 @@ void sched_app_wait_end(struct sched *s)
 	count_wait(s);
 	atomic_store(&s->waiter, SCHED_AWAY);
 	atomic_compare_exchange_strong(doorbell_of(s), &asleep, IO_AWAKE);
-	if (atomic_load_explicit(&s->plain_waits, memory_order_relaxed)) {
+	if (atomic_load_explicit(&s->plain_waits, memory_order_relaxed))
 		leave_to_rx_thread(s);
-		return;
-	}
-	/* The RX thread must not sleep long while the program may go away (Dekker: the state,
-	 * fence, the flag; the RX thread stores the flag, fences, looks at the state). */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&s->rx_sleeps_long, memory_order_relaxed) &&
-	    atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed)) {
-		sched_hand_over(s);
-		sched_futex_wake(doorbell_of(s));
-	}
+	else
+		have_it_watched(s);
+	/* The program's own descriptor may have ended the wait, and the thread may go away now: it
+	 * sends what others left to it (Dekker with leave_to_waiter: the state, then the ring). */
+	if (atomic_load(&s->ring))
+		sched_kick(s);
 }
 
 static uint32_t longer(uint32_t us)

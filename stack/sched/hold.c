@@ -13,11 +13,15 @@
 #define COUNTED_OCTETS 4096u /* longer posts are no sign that a program drives */
 #define ROW_US	       100u  /* between two posts: other threads are likely to post as well */
 
-/* Does the RX thread watch whether the program comes back, and look within WATCH_US? */
+/* Does the RX thread watch whether the program comes back, and look within WATCH_US? While a thread
+ * waits for frames it does not, and what it last said of those that poll is old. */
 static bool is_watched(const struct sched *s)
 {
-	return atomic_load_explicit(&s->waiter, memory_order_relaxed) == SCHED_AWAY ||
-	       (atomic_load_explicit(&s->app_drives, memory_order_relaxed) &&
+	unsigned waiter = atomic_load_explicit(&s->waiter, memory_order_relaxed);
+
+	return waiter == SCHED_AWAY ||
+	       (waiter == SCHED_NO_WAITER &&
+		atomic_load_explicit(&s->app_drives, memory_order_relaxed) &&
 		atomic_load_explicit(&s->app_drives_steadily, memory_order_relaxed));
 }
 

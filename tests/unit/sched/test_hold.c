@@ -110,6 +110,9 @@ static void else_nothing_waits(void **state)
 	assert_false(sched_may_hold(b.s));
 	atomic_store(&b.s->app_drives_steadily, true);
 	assert_true(sched_may_hold(b.s));
+	atomic_store(&b.s->waiter, SCHED_WAITS); /* that judgement is from before */
+	assert_false(sched_may_hold(b.s));
+	atomic_store(&b.s->waiter, SCHED_NO_WAITER);
 	atomic_store(&b.s->app_sleepers, 1);
 	assert_false(sched_may_hold(b.s));
 	atomic_store(&b.s->app_sleepers, 0);
@@ -193,6 +196,42 @@ static void those_soon_after_it_are_left_to_who_waits(void **state)
 	sched_app_look(b.s, &b.wait, 0);
 	assert_int_equal(b.e.calls, 2);
 	assert_true(sched_ring_empty(b.s));
+}
+
+/* As when the RX thread last looked, another thread polled without pause. Nobody would send what it
+ * holds now, if it computes next. */
+static void a_thread_that_polls_beside_it_holds_nothing(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed_with_waiter(&b);
+	atomic_store(&b.s->app_drives, true);
+	atomic_store(&b.s->app_drives_steadily, true);
+	for (unsigned i = 1; i <= 3; i++) {
+		atomic_fetch_add(&b.w.now_us, 1000);
+		post(&b, SMALL);
+		assert_int_equal(b.e.calls, i);
+	}
+	assert_int_equal(atomic_load(&b.s->held), 0);
+}
+
+/* A descriptor of the program's own ends the wait: it may compute, and not look at the stack. */
+static void one_that_stops_waiting_sends_them(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	for (unsigned others_wait = 0; others_wait < 2; others_wait++) {
+		open_bed_with_waiter(&b);
+		atomic_store(&b.s->plain_waits, others_wait);
+		sched_post(&b.e.r);
+		sched_post(&b.e.r);
+		assert_int_equal(b.e.calls, 1);
+		sched_app_wait_end(b.s);
+		assert_int_equal(b.e.calls, 2);
+		assert_true(sched_ring_empty(b.s));
+	}
 }
 
 static void a_wait_does_not_begin_before_them(void **state)
@@ -287,6 +326,8 @@ int main(void)
 		cmocka_unit_test(short_posts_count),
 		cmocka_unit_test(the_first_in_a_while_is_sent_at_once),
 		cmocka_unit_test(those_soon_after_it_are_left_to_who_waits),
+		cmocka_unit_test(a_thread_that_polls_beside_it_holds_nothing),
+		cmocka_unit_test(one_that_stops_waiting_sends_them),
 		cmocka_unit_test(a_wait_does_not_begin_before_them),
 		cmocka_unit_test(over_shared_memory_all_are_sent_at_once),
 		cmocka_unit_test(no_post_stays_behind_one_that_stops_waiting),
