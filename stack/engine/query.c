@@ -49,12 +49,36 @@ static void fill_addresses(const struct io_link *l, struct uw_device_attr *a)
 	a->guid = guid_of(uw_ip_v4_be(&four));
 }
 
+#define LOCK_US 1000000u /* it may be lost, in a process that ends: then the link stays */
+
+/* What is said of the link. Under the lock: its addresses may change, and in a process that ends it
+ * goes. False: there is none. */
+static bool look_at_link(struct uw_engine *e, struct io_link *out)
+{
+	struct stack *s = e->stack[0];
+	const struct io_link *l;
+	bool locked;
+
+	if (!uw_engine_started(e) && !e->manual)
+		return false;
+	locked = sched_lock_within(&s->sched, LOCK_US);
+	l = s->n_links ? s->links[0] : NULL;
+	if (l) {
+		out->addr = l->addr;
+		out->n_ip6 = l->n_ip6;
+		memcpy(out->ip6, l->ip6, sizeof(out->ip6));
+		out->mtu = l->mtu;
+		out->bps = l->bps;
+	}
+	if (locked)
+		sched_unlock(&s->sched);
+	return l != NULL;
+}
+
 void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 {
-	bool open = uw_engine_started(e) || e->manual;
-	const struct stack *s = e->stack[0];
-	const struct io_link *l = open && s->n_links ? s->links[0] : NULL;
-	struct io_link foreseen;
+	struct io_link l;
+	bool there = look_at_link(e, &l);
 
 	*a = (struct uw_device_attr){
 		.max_qp = 1u << 18,
@@ -69,19 +93,19 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		.max_srq_wr = 1u << 15,
 		.max_inline = 1024,
 		.max_rd_atom = e->cfg.ird,
-		.link_bps = l ? l->bps : DEFAULT_BPS,
+		.link_bps = there ? l.bps : DEFAULT_BPS,
 		.link_up = true,
 		/* a uwarpd says which addresses they are when it is joined; those of IPv6 that the
 		 * packet link shares are the interface's */
 		.addr_is_final =
-			l || (!e->cfg.ip_auto && !link_is_uwarpd(e) && !link_is_packet(e)),
+			there || (!e->cfg.ip_auto && !link_is_uwarpd(e) && !link_is_packet(e)),
 		.roce = e->cfg.roce,
 		.datagram_ids = atomic_load_explicit(&e->conn.datagram_eps, memory_order_relaxed),
 		.fw_ver = UWARP_VERSION,
 	};
-	a->mtu = l ? l->mtu : e->cfg.mtu ? e->cfg.mtu : DEFAULT_MTU;
+	a->mtu = there ? l.mtu : e->cfg.mtu ? e->cfg.mtu : DEFAULT_MTU;
 	a->mulpdu = (uint32_t)mpa_mulpdu(a->mtu - TCP_HEADERS, false);
-	if (!l)
-		link_foresee(&e->cfg, &foreseen);
-	fill_addresses(l ? l : &foreseen, a);
+	if (!there)
+		link_foresee(&e->cfg, &l);
+	fill_addresses(&l, a);
 }

@@ -125,13 +125,14 @@ static bool is_held(struct uw_engine *e)
 	       atomic_load_explicit(&e->conn.n_eps, memory_order_acquire);
 }
 
-void uw_engine_close(struct uw_engine *e)
+/* False: it was left as it was, and threads may be in the midst of it. */
+static bool end(struct uw_engine *e)
 {
 	if (uw_engine_started(e) && lock_is_lost(e)) {
 		uw_log("the program ended in the middle of a call: its connections were not "
 		       "closed");
 		stat_abandon(e);
-		return;
+		return false;
 	}
 	if (uw_engine_started(e))
 		stop(e);
@@ -141,9 +142,18 @@ void uw_engine_close(struct uw_engine *e)
 		if (e->pcap[i])
 			io_pcap_close(e->pcap[i]);
 	}
-	/* The process ends, and until it has, its other threads may go on: they find nothing here,
-	 * but they must find it. */
-	if (is_held(e) && !e->manual)
-		return;
-	engine_free(e);
+	return true;
+}
+
+/* Until the process has ended its other threads may go on, and later destructors as well: they find
+ * nothing here, but they must find it. */
+void uw_engine_end(struct uw_engine *e)
+{
+	end(e);
+}
+
+void uw_engine_close(struct uw_engine *e)
+{
+	if (end(e) && (e->manual || !is_held(e)))
+		engine_free(e);
 }

@@ -217,10 +217,9 @@ void fake_engine_stop(struct uw_engine *e)
 	e->started = false;
 }
 
-void fake_engine_close(struct uw_engine *e)
+void fake_engine_end(struct uw_engine *e)
 {
 	fake_engine_stop(e);
-	free(e);
 }
 
 /* ---- endpoints -------------------------------------------------------------------------- */

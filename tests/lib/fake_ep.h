@@ -6,7 +6,7 @@
 #include "fake_engine.h"
 
 int fake_engine_start(struct uw_engine *e);
-void fake_engine_close(struct uw_engine *e);
+void fake_engine_end(struct uw_engine *e);
 
 __typeof__(uw_ep_create) fake_ep_create;
 __typeof__(uw_ep_set_ctx) fake_ep_set_ctx;

@@ -20,7 +20,7 @@
 	X(wait_done)                                                                               \
 	X(wait_plainly)                                                                            \
 	X(wait_yield)                                                                              \
-	X(engine_close)                                                                            \
+	X(engine_end)                                                                              \
 	X(engine_query)                                                                            \
 	X(pd_alloc)                                                                                \
 	X(pd_dealloc)                                                                              \

@@ -26,6 +26,10 @@ bool uw_engine_started(const struct uw_engine *e);
  * threads still running at process exit do no harm. */
 void uw_engine_close(struct uw_engine *e);
 
+/* As uw_engine_close, when the process ends: e itself stays, and so does every object. Other
+ * threads may go on, and destructors that come later may still use the device, in vain. */
+void uw_engine_end(struct uw_engine *e);
+
 /*
  * A thread that is about to wait in poll() or the like for completion events runs the stack itself
  * meanwhile (doc/adr/0030):

@@ -2,7 +2,7 @@
 /*
  * The fake engine as a libuwarp.so that the preloaded library can load. Its address is 127.7.0.1.
  * The environment makes it fail: FAKE_START_ERRNO is the error of engine_start() and ep_create(),
- * FAKE_CLOSE_FD names a descriptor that gets an octet for every engine_close().
+ * FAKE_CLOSE_FD names a descriptor that gets an octet for every engine_end().
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -27,13 +27,13 @@ static int ep_create(struct uw_engine *e, uw_cm_event_fn *fn, void *ctx, struct 
 	return err ? err : fake_ep_create(e, fn, ctx, out);
 }
 
-static void engine_close(struct uw_engine *e)
+static void engine_end(struct uw_engine *e)
 {
 	const char *told = getenv("FAKE_CLOSE_FD");
 
 	if (told && write(atoi(told), "", 1) != 1)
 		abort();
-	fake_engine_close(e);
+	fake_engine_end(e);
 }
 
 static void engine_query(struct uw_engine *e, struct uw_device_attr *attr)
@@ -66,7 +66,7 @@ __attribute__((visibility("default"))) const struct uw_api *uw_api_get(uint32_t 
 	api = *fake_api();
 	api.engine_start = engine_start;
 	api.engine_query = engine_query;
-	api.engine_close = engine_close;
+	api.engine_end = engine_end;
 	api.ep_create = ep_create;
 	fake_waits_fill(&api);
 	return &api;

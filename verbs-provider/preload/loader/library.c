@@ -293,9 +293,10 @@ static bool helpers_left(void)
 
 /*
  * Connections end with the process, as the kernel's do. This is a destructor because destructors
- * run after the program's exit handlers, which may still use the device. A helper that goes on
- * waiting for a peer's address would touch what engine_close frees: then the connections end as
- * those of a killed process do.
+ * run after the program's exit handlers, which may still use the device. The engine itself stays: a
+ * thread that goes on, or a later destructor, may ask it. A helper that goes on waiting for a
+ * peer's address would touch a link that engine_end closes: then the connections end as those of a
+ * killed process do.
  */
 __attribute__((destructor)) void loader_end(void)
 {
@@ -304,11 +305,11 @@ __attribute__((destructor)) void loader_end(void)
 	tree_remove();
 	if (!e || host.owner != getpid())
 		return;
-	/* The thread for _exit() and exit()'s may come at once: the first frees what e points to. */
+	/* The thread for _exit() and exit()'s may come at once. */
 	if (atomic_exchange_explicit(&host.ended, true, memory_order_seq_cst))
 		return;
 	if (loader_api()->engine_started(e) && !helpers_left())
-		loader_api()->engine_close(e);
+		loader_api()->engine_end(e);
 }
 
 /* ---- fork ------------------------------------------------------------------------------- */
