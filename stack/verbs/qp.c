@@ -350,6 +350,7 @@ int uw_qp_group(struct uw_qp *qp, const struct sockaddr *group, bool in)
 	return verbs_errno(st ? st : change_group(qp, &addr, in));
 }
 
+/* Whatever the links say, no entry may name a QP that is gone. */
 static void leave_groups(struct uw_qp *qp)
 {
 	struct uw_ip group;
@@ -359,7 +360,9 @@ static void leave_groups(struct uw_qp *qp)
 		verbs_lock(qp->pd->v);
 		is_member = qp->c.dgram && dgram_some_group(&qp->c, &group);
 		verbs_unlock(qp->pd->v);
-	} while (is_member && !change_group(qp, &group, false));
+		if (is_member)
+			change_group(qp, &group, false);
+	} while (is_member);
 }
 
 /* ---- post -------------------------------------------------------------------------------- */

@@ -312,6 +312,46 @@ static void test_a_group(void **state)
 	close_bed(b); /* qp[0] is a member still */
 }
 
+static unsigned leaves[2]; /* of each link */
+
+static uw_status cannot_leave(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	(void)group;
+	leaves[l->addr == htonl(SIM_B)] += !in;
+	return in ? UW_OK : UW_E_ADDR;
+}
+
+/* As the packet link, when its interface has gone. */
+static void test_a_member_goes_though_its_links_cannot_leave(void **state)
+{
+	struct bed *b = open_bed(UW_QPT_UD, &(struct sim_options){ .mtu = 1500, .seed = 10 });
+	struct stack *s = b->s.e->stack[0];
+	const struct io_ops *before[2] = { s->links[0]->ops, s->links[1]->ops };
+	struct io_ops ops[2] = { *before[0], *before[1] };
+	struct uw_qp *ud = make_qp(&b->s.a, UW_QPT_UD);
+
+	(void)state;
+	leaves[0] = leaves[1] = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		ops[i].group = cannot_leave;
+		s->links[i]->ops = &ops[i];
+	}
+	for (uint32_t i = 1; i <= 3; i++) {
+		struct sockaddr_in group = { .sin_family = AF_INET,
+					     .sin_addr.s_addr = htonl(0xef010200 | i) };
+
+		assert_int_equal(uw_qp_group(ud, (struct sockaddr *)&group, true), 0);
+	}
+	assert_non_null(s->groups);
+	uw_qp_destroy(ud);
+	assert_null(s->groups);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(leaves[i], 3);
+		s->links[i]->ops = before[i];
+	}
+	close_bed(b);
+}
+
 static void test_who_may_join(void **state)
 {
 	struct bed *b = open_bed(UW_QPT_UC, &(struct sim_options){ .mtu = 1500, .seed = 10 });
@@ -534,6 +574,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_error_and_reset_flush_and_forget),
 	cmocka_unit_test(test_above_the_mtu_it_fails),
 	cmocka_unit_test(test_a_group),
+	cmocka_unit_test(test_a_member_goes_though_its_links_cannot_leave),
 	cmocka_unit_test(test_who_may_join),
 	cmocka_unit_test(test_uc_messages_arrive),
 	cmocka_unit_test(test_memory_that_is_gone),

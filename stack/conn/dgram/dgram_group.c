@@ -71,16 +71,22 @@ static uw_status tell_network(struct stack *s, struct io_link *l, const struct u
 	return st;
 }
 
+static uw_status tell_link(struct stack *s, struct io_link *l, const struct uw_ip *group, bool in)
+{
+	if (uw_ip_is_v4(group) && !l->addr)
+		return UW_OK;
+	return l->ops->group ? l->ops->group(l, group, in) : tell_network(s, l, group, in);
+}
+
+/* A link that cannot leave keeps no other from it. */
 uw_status dgram_tell_links(struct stack *s, const struct uw_ip *group, bool in)
 {
 	uw_status st = UW_OK;
 
-	for (unsigned i = 0; i < s->n_links && !st; i++) {
-		struct io_link *l = s->links[i];
+	for (unsigned i = 0; i < s->n_links && !(st && in); i++) {
+		uw_status one = tell_link(s, s->links[i], group, in);
 
-		if (uw_ip_is_v4(group) && !l->addr)
-			continue;
-		st = l->ops->group ? l->ops->group(l, group, in) : tell_network(s, l, group, in);
+		st = st ? st : one;
 	}
 	return st;
 }
