@@ -207,9 +207,11 @@ static void unpublish(struct uw_qp *qp)
 	rc_forget(&qp->c);
 	dgram_reset(&qp->c);
 	conn_qp_forget(&qp->c);
-	sched_forget(&qp->c.ring);
 	forget_completions(qp);
 	mute_cqs(qp, false);
+	/* Not before: other QPs of its CQs may have their turn in it. So may this one. */
+	sched_forget(&qp->c.ring);
+	forget_completions(qp);
 	atomic_fetch_sub_explicit(&v->conn->n_qps, 1, memory_order_relaxed);
 }
 
@@ -354,15 +356,15 @@ int uw_qp_group(struct uw_qp *qp, const struct sockaddr *group, bool in)
 static void leave_groups(struct uw_qp *qp)
 {
 	struct uw_ip group;
-	bool is_member;
+	bool is_member = qp->c.dgram;
 
-	do {
+	while (is_member) {
 		verbs_lock(qp->pd->v);
-		is_member = qp->c.dgram && dgram_some_group(&qp->c, &group);
+		is_member = dgram_some_group(&qp->c, &group);
 		verbs_unlock(qp->pd->v);
 		if (is_member)
 			change_group(qp, &group, false);
-	} while (is_member);
+	}
 }
 
 /* ---- post -------------------------------------------------------------------------------- */

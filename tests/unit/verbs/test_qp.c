@@ -276,38 +276,81 @@ static void on_ring(struct ring_entry *r)
 	conn_qp_posted(r);
 }
 
-/* The receives were posted, and their poster has not come to see to the ring. Whoever is woken
- * wakes the next; the one that is destroyed is woken while all rings are being emptied. */
-static void destroyed_it_is_on_no_ring(void **state)
+/* QPs that wait for receives of the SRQ. */
+static void let_wait(struct bench *b, struct uw_qp **v, unsigned n)
 {
-	struct bench *b = bench = open_bench(3);
-	struct sched *s = &world_stack(b->w, 0)->sched;
-	const struct uw_recv_wr wr = { .wr_id = 1 };
-	struct uw_qp *v[4];
-	unsigned done;
-
-	(void)state;
-	late = 0;
-	for (unsigned i = 0; i < COUNT(v); i++) {
+	for (unsigned i = 0; i < n; i++) {
 		v[i] = make_qp(b, b->srq);
 		stream_of(b, v[i], 0);
 		assert_true(rnr_wait(&v[i]->c));
 	}
-	v[2]->c.ring.fn = on_ring;
+}
+
+/* The receives were posted, and their poster has not come to see to the ring. Whoever is woken
+ * wakes the next; the third is woken while all rings are being emptied. */
+static void post_for_all(struct bench *b)
+{
+	struct sched *s = &world_stack(b->w, 0)->sched;
+	const struct uw_recv_wr wr = { .wr_id = 1 };
+	unsigned done;
+
 	atomic_store(&s->lock, SCHED_TAKEN);
 	assert_int_equal(uw_srq_post_recv(b->srq, &wr, 1, &done), 0);
-	assert_true(atomic_load(&v[0]->c.ring.queued));
 	for (unsigned i = 0; i < 3; i++)
 		assert_status(rq_post(&b->srq->r.rq, &wr), UW_OK);
 	atomic_store(&s->lock, SCHED_FREE);
+}
+
+static void destroyed_it_is_on_no_ring(void **state)
+{
+	struct bench *b = bench = open_bench(3);
+	struct uw_qp *v[4];
+
+	(void)state;
+	late = 0;
+	let_wait(b, v, COUNT(v));
+	v[2]->c.ring.fn = on_ring;
+	post_for_all(b);
+	assert_true(atomic_load(&v[0]->c.ring.queued));
 	assert_int_equal(uw_qp_destroy(v[2]), 0);
 	assert_int_equal(late, 0);
-	assert_true(sched_ring_empty(s));
+	assert_true(sched_ring_empty(&world_stack(b->w, 0)->sched));
 	for (unsigned i = 0; i < COUNT(v); i++) {
 		if (i != 2)
 			assert_int_equal(uw_qp_destroy(v[i]), 0);
 	}
 	assert_null(b->srq->r.first);
+	close_bench(b);
+}
+
+static void fail_on_ring(struct ring_entry *r)
+{
+	conn_qp_down((struct conn_qp *)r, UW_E_MPA_CRC);
+}
+
+/* Another QP has its turn while the rings are emptied for the one that is destroyed: its completion
+ * is told. */
+static void destroyed_it_hides_no_completion_of_another(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct uw_qp *v[4];
+	struct uw_wc wc;
+
+	(void)state;
+	let_wait(b, v, COUNT(v));
+	v[3]->c.conn->llp->room = 0;
+	post_write(v[3]);
+	v[3]->c.ring.fn = fail_on_ring;
+	post_for_all(b);
+	assert_int_equal(uw_cq_arm(b->scq, false), 0);
+	assert_int_equal(uw_qp_destroy(v[2]), 0);
+	assert_int_equal(b->notified, 1);
+	assert_int_equal(uw_cq_poll(b->scq, 1, &wc), 1);
+	assert_int_equal(wc.qp_num, uw_qp_num(v[3]));
+	for (unsigned i = 0; i < COUNT(v); i++) {
+		if (i != 2)
+			assert_int_equal(uw_qp_destroy(v[i]), 0);
+	}
 	close_bench(b);
 }
 
@@ -447,6 +490,7 @@ int main(void)
 		cmocka_unit_test(destroyed_it_tells_nobody),
 		cmocka_unit_test(destroyed_it_fills_no_cq),
 		cmocka_unit_test(destroyed_it_is_on_no_ring),
+		cmocka_unit_test(destroyed_it_hides_no_completion_of_another),
 		cmocka_unit_test(a_reset_forgets_what_was_posted),
 		cmocka_unit_test(a_receive_posted_meanwhile_is_flushed),
 		cmocka_unit_test(an_srqs_qp_in_error_says_so_once),
