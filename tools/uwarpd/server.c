@@ -170,6 +170,27 @@ static void tick(struct server *s)
 
 /* ---- sleeping ------------------------------------------------------------------------------ */
 
+/* An interface that went down is an error of the port's socket (ENETDOWN), which would end each
+ * sleep until somebody has asked for it. */
+static void forget_error(const struct uplink *p)
+{
+	socklen_t n = sizeof(int);
+	int error;
+
+	if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &error, &n))
+		uw_log("uwarpd: the port does not tell its error: %s", strerror(errno));
+}
+
+static void wait_for_work(struct server *s, int ms)
+{
+	struct epoll_event e[EVENTS];
+	int n = epoll_wait(s->wait_fd, e, EVENTS, ms);
+
+	for (int i = 0; i < n; i++)
+		if (e[i].data.ptr == s->uplink && e[i].events & EPOLLERR)
+			forget_error(s->uplink);
+}
+
 /* Announce the sleep, look once more, sleep. Clients store their frames, fence and read the word;
  * we store the word, fence and look for frames. */
 static void sleep_until_work(struct server *s)
@@ -177,13 +198,12 @@ static void sleep_until_work(struct server *s)
 	uint32_t word = atomic_load_explicit(s->bell, memory_order_relaxed) + 1;
 	bool poll = s->uplink->fd < 0 && strcmp(s->o.link, "none");
 	bool soon = poll || forward_throttled(s) || s->linger_n || s->lingering_qps;
-	struct epoll_event e[EVENTS];
 
 	atomic_store_explicit(s->bell, word, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!forward_pending(s)) {
 		s->sleeps++;
-		epoll_wait(s->wait_fd, e, EVENTS, soon ? SLEEP_BUSY_MS : SLEEP_MS);
+		wait_for_work(s, soon ? SLEEP_BUSY_MS : SLEEP_MS);
 	}
 	atomic_store_explicit(s->bell, word + 1, memory_order_relaxed);
 }
@@ -264,9 +284,9 @@ static bool fill_table(struct server *s)
 	return s->table.qps;
 }
 
-static bool watch(int epoll, int fd, uint32_t events)
+static bool watch(int epoll, int fd, void *what)
 {
-	struct epoll_event e = { .events = events, .data.ptr = NULL };
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
 
 	return !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
 }
@@ -288,9 +308,8 @@ bool server_open(struct server *s)
 	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->control_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->bell && s->wait_fd >= 0 && s->control_fd >= 0 &&
-	    watch(s->control_fd, s->listen_fd, EPOLLIN) &&
-	    watch(s->wait_fd, s->control_fd, EPOLLIN) &&
-	    (s->uplink->fd < 0 || watch(s->wait_fd, s->uplink->fd, EPOLLIN)))
+	    watch(s->control_fd, s->listen_fd, NULL) && watch(s->wait_fd, s->control_fd, NULL) &&
+	    (s->uplink->fd < 0 || watch(s->wait_fd, s->uplink->fd, s->uplink)))
 		return true;
 	uw_log("uwarpd: %s", strerror(errno));
 	return false;
