@@ -228,6 +228,7 @@ void forward_rest(struct server *s, struct client *c)
 		from_client(s, c, REST_FRAMES, LANE_OCTETS);
 	if (s->uplink->ops->flush)
 		s->uplink->ops->flush(s->uplink);
+	wake_touched(s);
 }
 
 /* ---- from the port ------------------------------------------------------------------------- */

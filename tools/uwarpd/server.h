@@ -124,7 +124,7 @@ void qps_tick(struct server *s);
 /* forward.c */
 /* One round: some frames of each client, some of the port. Returns how many. */
 unsigned forward_round(struct server *s);
-/* The last frames of a client. */
+/* The last frames of a client; wakes those whose they are. */
 void forward_rest(struct server *s, struct client *c);
 /* Is there anything to forward, as far as one can see without a system call? */
 bool forward_pending(const struct server *s);

@@ -80,6 +80,19 @@ static void a_segment_goes_from_client_to_client(void **state)
 	assert_false(bed_take(b, ALICE, &got));
 }
 
+/* No round comes after them that forwards anything. */
+static void the_last_frames_of_a_client_wake_too(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, BOBS), got;
+
+	atomic_store(&b->bell[BOB][0], IO_ASLEEP);
+	bed_put(b, ALICE, &f);
+	forward_rest(&b->s, &b->c[ALICE]);
+	assert_true(bed_take(b, BOB, &got));
+	assert_true(atomic_load(&b->bell[BOB][0]) >= IO_RUNG);
+}
+
 /* A hostile client has filled its socket, or shares none: nothing waits for it. */
 static void who_polls_is_rung_by_its_socket(void **state)
 {
@@ -342,6 +355,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_full_port_loses_nothing, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_forged_segment_is_counted, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_segment_goes_from_client_to_client, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(the_last_frames_of_a_client_wake_too, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(forged_ip6_is_counted, bed_up, bed_down),
