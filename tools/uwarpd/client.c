@@ -247,6 +247,15 @@ void client_read(struct server *s, struct client *c)
 		c->messages--;
 }
 
+/* The client has the same open file, and the kernel keeps a watch as long as that is there. */
+static void close_ring(const struct server *s, const struct client *c)
+{
+	if (c->ring_fd < 0)
+		return;
+	epoll_ctl(s->wait_fd, EPOLL_CTL_DEL, c->ring_fd, NULL);
+	close(c->ring_fd);
+}
+
 void client_free(struct server *s, struct client *c)
 {
 	if (s->o.verbose && c->lane.theirs)
@@ -257,8 +266,7 @@ void client_free(struct server *s, struct client *c)
 	s->client[c->id] = NULL;
 	s->ended++;
 	close(c->fd);
-	if (c->ring_fd >= 0)
-		close(c->ring_fd);
+	close_ring(s, c);
 	if (c->wake_fd >= 0)
 		close(c->wake_fd);
 	shm_unmap(c->bell, LANE_PAGE);

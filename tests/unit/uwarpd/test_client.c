@@ -53,7 +53,8 @@ static int tear_down(void **state)
 	void *bed = j->b;
 
 	switch_fds_close(&j->fds);
-	client_free(&j->b->s, j->c);
+	if (j->c)
+		client_free(&j->b->s, j->c);
 	close(j->ours);
 	close(j->bell_fd);
 	shm_unmap(j->bell, LANE_PAGE);
@@ -173,13 +174,28 @@ static void others_hear_of_ip4_alone(void **state)
 	assert_int_equal(switch_receive(j->ours, &m, &j->fds), -EAGAIN);
 }
 
+/* Watches are counted against a limit of the user, and who has left could wake us for ever. */
+static void who_has_left_wakes_nobody(void **state)
+{
+	struct joining *j = *state;
+	struct epoll_event e;
+
+	assert_int_equal(hello(j, 0, -1), SWITCH_WELCOME);
+	assert_int_equal(eventfd_write(j->fds.fd[1], 1), 0);
+	assert_int_equal(epoll_wait(j->b->s.wait_fd, &e, 1, 0), 1);
+	client_free(&j->b->s, j->c);
+	j->c = NULL;
+	assert_int_equal(eventfd_write(j->fds.fd[1], 1), 0);
+	assert_int_equal(epoll_wait(j->b->s.wait_fd, &e, 1, 0), 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(a_pair_of_its_own_wakes_it), TEST(a_socket_of_the_network_does_not),
 	TEST(nor_what_is_no_socket),	  TEST(nor_a_pair_of_another_process),
 	TEST(nor_a_pair_of_another_user), TEST(addresses_are_told_to_who_asks),
-	TEST(others_hear_of_ip4_alone),
+	TEST(others_hear_of_ip4_alone),	  TEST(who_has_left_wakes_nobody),
 };
 
 UWTEST_MAIN(tests)
