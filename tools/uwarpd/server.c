@@ -68,7 +68,8 @@ static bool has_room(const struct server *s, uid_t uid)
 	return s->n < SWITCH_CLIENTS_MAX && silent < SILENT_MAX;
 }
 
-/* More may connect than may join, so that the refusal can be said. */
+/* More may connect than may join, so that the refusal can be said. Who has said HELLO already does
+ * not count as silent for those that come next. */
 static void take_in(struct server *s, int fd)
 {
 	struct ucred who = { 0 };
@@ -88,6 +89,7 @@ static void take_in(struct server *s, int fd)
 	c->pid = who.pid;
 	s->client[c->id] = c;
 	s->active[s->n++] = c;
+	client_read(s, c);
 }
 
 /* Without a descriptor left the listening socket stays readable: it is left alone until somebody

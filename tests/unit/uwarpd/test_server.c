@@ -102,7 +102,6 @@ static void *run(void *arg)
 
 static void start(struct bed *b)
 {
-	assert_true(server_open(&b->s));
 	assert_int_equal(pthread_create(&b->thread, NULL, run, b), 0);
 }
 
@@ -148,6 +147,7 @@ static void an_error_of_the_port_ends_one_sleep(void **state)
 	const struct timespec a_while = { .tv_nsec = 50000000 };
 
 	port.fd = socket_with_an_error();
+	assert_true(server_open(&b->s));
 	start(b);
 	nanosleep(&a_while, NULL);
 	stop(b);
@@ -155,10 +155,63 @@ static void an_error_of_the_port_ends_one_sleep(void **state)
 	close(port.fd);
 }
 
+/* ---- clients ------------------------------------------------------------------------------- */
+
+static int connect_to_it(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (void *)&at, at_len), 0);
+	return fd;
+}
+
+static void say_hello(int fd)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
+	int bell;
+	void *page = shm_make("doorbell", LANE_PAGE, false, &bell);
+
+	assert_non_null(page);
+	assert_int_equal(switch_send(fd, &m, &bell, 1), 0);
+	shm_unmap(page, LANE_PAGE);
+	close(bell);
+}
+
+/* Type of what it is answered; 0: it is hung up on, or waits too long. */
+static unsigned hear(int fd, struct switch_msg *m)
+{
+	struct switch_fds fds;
+
+	if (switch_await(fd, 5000, m, &fds) != 1)
+		return 0;
+	switch_fds_close(&fds);
+	return m->type;
+}
+
+/* More than may connect and say nothing; the uwarpd had no CPU meanwhile. */
+static void many_may_come_at_once(void **state)
+{
+	struct bed *b = *state;
+	struct switch_msg m;
+	int fd[64];
+
+	assert_true(server_open(&b->s));
+	for (unsigned i = 0; i < 64; i++)
+		say_hello(fd[i] = connect_to_it());
+	start(b);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(hear(fd[i], &m), SWITCH_WELCOME);
+	stop(b);
+	for (unsigned i = 0; i < 64; i++)
+		close(fd[i]);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(an_error_of_the_port_ends_one_sleep),
+	TEST(many_may_come_at_once),
 };
 
 UWTEST_MAIN(tests)
