@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TCP ports, which the uwarpd gives out. How it is asked for a QP, too (qps.c). */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -47,11 +50,19 @@ static void say_refused(uint16_t port, enum switch_msg_why why)
 		       ntohs(port));
 }
 
-/* With u->lock held. */
+/* With u->lock held, so that nobody else takes the room: many RELEASEs may be on their way. */
 static bool send_claim(struct uwarpd_link *u, struct switch_msg *m)
 {
+	struct pollfd p = { .fd = u->peer.fd, .events = POLLOUT };
+	int rc;
+
 	m->serial = ++u->serial;
-	return u->connected && switch_send(u->peer.fd, m, NULL, 0) == 0;
+	if (!u->connected)
+		return false;
+	rc = switch_send(p.fd, m, NULL, 0);
+	while (rc == -EAGAIN && poll(&p, 1, ANSWER_MS) != 0)
+		rc = switch_send(p.fd, m, NULL, 0);
+	return rc == 0;
 }
 
 /* With u->lock held. False: there is none in time, or the uwarpd has ended. */
@@ -112,23 +123,44 @@ static uw_status ask(struct uwarpd_link *u, unsigned at)
 	return st;
 }
 
-/* With u->lock held. */
+/* With u->lock held. True: it was owed. */
+static bool forgive(struct uwarpd_link *u, unsigned at)
+{
+	uint64_t bit = UINT64_C(1) << (at % 64);
+	bool was = u->owed[at / 64] & bit;
+
+	u->owed[at / 64] &= ~bit;
+	u->owes -= was;
+	return was;
+}
+
+/* With u->lock held. Of a port that is owed the uwarpd knows that it is ours. */
 static uw_status claim(struct uwarpd_link *u, unsigned at)
 {
-	uw_status st = u->users[at] ? UW_OK : ask(u, at);
+	bool ours = u->users[at] || (u->connected && forgive(u, at));
+	uw_status st = ours ? UW_OK : ask(u, at);
 
 	if (!st)
 		u->users[at]++;
 	return st;
 }
 
-/* With u->lock held. The uwarpd keeps the port ours for a while, for late segments. */
-static void release(struct uwarpd_link *u, unsigned at)
+/* With u->lock held. */
+static bool send_release(struct uwarpd_link *u, unsigned at)
 {
 	struct switch_msg m = message(SWITCH_RELEASE, at);
 
-	if (u->users[at] && !--u->users[at] && u->connected && switch_send(u->peer.fd, &m, NULL, 0))
-		u->refuse_until_ms = claims_now_ms() + REFUSE_MS; /* its queue is full */
+	return u->connected && !switch_send(u->peer.fd, &m, NULL, 0);
+}
+
+/* With u->lock held. The uwarpd keeps the port ours for a while, for late segments. Where none is
+ * connected the next one may have granted it already. */
+static void release(struct uwarpd_link *u, unsigned at)
+{
+	if (!u->users[at] || --u->users[at] || send_release(u, at))
+		return;
+	u->owed[at / 64] |= UINT64_C(1) << (at % 64);
+	claims_owe(u);
 }
 
 uw_status uwarpd_claim(struct io_link *l, uint16_t port, unsigned versions)
@@ -184,6 +216,48 @@ void claims_answered(struct uwarpd_link *u, const struct switch_msg *m)
 	pthread_mutex_unlock(&u->lock);
 }
 
+/* ---- what is owed -------------------------------------------------------------------------- */
+
+void claims_owe(struct uwarpd_link *u)
+{
+	if (!u->owes++)
+		eventfd_write(u->stop_fd, 1);
+}
+
+bool claims_owes(struct uwarpd_link *u)
+{
+	bool owes;
+
+	pthread_mutex_lock(&u->lock);
+	owes = u->connected && u->owes;
+	pthread_mutex_unlock(&u->lock);
+	return owes;
+}
+
+/* With u->lock held. False: there is no room. */
+static bool pay_word(struct uwarpd_link *u, unsigned word)
+{
+	while (u->owed[word]) {
+		unsigned at = word * 64 + (unsigned)__builtin_ctzll(u->owed[word]);
+
+		if (!send_release(u, at))
+			return false;
+		forgive(u, at);
+	}
+	return true;
+}
+
+void claims_pay(struct uwarpd_link *u)
+{
+	unsigned word = 0;
+
+	pthread_mutex_lock(&u->lock);
+	while (u->owes && word < UWARPD_PORTS / 64 && pay_word(u, word))
+		word++;
+	qps_pay(u);
+	pthread_mutex_unlock(&u->lock);
+}
+
 /* ---- a new uwarpd -------------------------------------------------------------------------- */
 
 /* Only the session thread reads the connection, and nobody else uses it yet. */
@@ -208,6 +282,7 @@ static bool renew(struct uwarpd_link *u, unsigned at)
 	return true;
 }
 
+/* One that is released from here on is owed to the new one. */
 bool claims_renew(struct uwarpd_link *u)
 {
 	for (unsigned at = 0; at < UWARPD_PORTS; at++) {
@@ -215,6 +290,8 @@ bool claims_renew(struct uwarpd_link *u)
 
 		pthread_mutex_lock(&u->lock);
 		used = u->users[at];
+		if (!used)
+			forgive(u, at); /* it was the old one's */
 		pthread_mutex_unlock(&u->lock);
 		if (used && !renew(u, at))
 			return false;

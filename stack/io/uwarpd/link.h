@@ -22,6 +22,10 @@ struct uwarpd_peer {
 	unsigned n_ip6;
 };
 
+/* Ports of IPv4 by their numbers in host order, then those of IPv6. */
+enum { UWARPD_PORTS = 2 * 65536 };
+#define QP_OWED (UINT32_C(1) << 31)
+
 struct uwarpd_link {
 	struct io_link l; /* first: an io_link * is a uwarpd_link * */
 	pid_t pid;	  /* the process that opened the link; a forked child leaves it alone */
@@ -43,7 +47,7 @@ struct uwarpd_link {
 	/* The session thread, session.c. */
 	pthread_t thread;
 	bool runs;
-	int stop_fd; /* an eventfd that ends its waiting */
+	int stop_fd; /* an eventfd that ends its waiting: we close, or owe something */
 	_Atomic bool closing;
 
 	/* Under `lock`, which may be taken under the stack lock, and not the other way round. */
@@ -55,17 +59,17 @@ struct uwarpd_link {
 	enum switch_msg_why why;  /* the answer */
 	uint64_t refuse_until_ms; /* claim nothing before: there was a limit or no answer */
 	uint16_t *users;	  /* by port_at (claims.c): how often it was claimed */
-	uint32_t *qps;		  /* QP numbers that were claimed, in no order; room for qps_room */
+	uint32_t *qps; /* QP numbers that were claimed, or are owed (QP_OWED), in no order */
 	unsigned n_qps, qps_room;
+	/* What was released, and the uwarpd has yet to hear of: the connection had no room. */
+	uint64_t owed[UWARPD_PORTS / 64]; /* ports, by port_at */
+	unsigned owes;			  /* ports and QPs */
 };
 
 static inline struct uwarpd_link *uwarpd_link_of(const struct io_link *l)
 {
 	return (struct uwarpd_link *)(uintptr_t)l;
 }
-
-/* Ports of IPv4 by their numbers in host order, then those of IPv6. */
-enum { UWARPD_PORTS = 2 * 65536 };
 
 /* move.c: rx, tx and pending of struct io_ops. */
 unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n);
@@ -91,11 +95,19 @@ uw_status uwarpd_claim_qp(struct io_link *l, uint32_t qpn);
 void uwarpd_release_qp(struct io_link *l, uint32_t qpn);
 /* As claims_renew. */
 bool qps_renew(struct uwarpd_link *u);
+/* With u->lock held: as claims_pay. */
+void qps_pay(struct uwarpd_link *u);
 
 /* With u->lock held: send a CLAIM or CLAIM_QP, and wait for its answer. UW_E_NO_LINK: there is
  * none. */
 uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m);
-/* The session thread, before the link is up: the same; false: the uwarpd hung up. */
+/* With u->lock held: one more RELEASE is owed, which the session thread sends. */
+void claims_owe(struct uwarpd_link *u);
+/* The session thread: is anything owed? */
+bool claims_owes(struct uwarpd_link *u);
+/* ... send of it what the connection has room for. */
+void claims_pay(struct uwarpd_link *u);
+/* The session thread, before the link is up: the same as claims_ask; false: the uwarpd hung up. */
 bool claims_ask_alone(struct uwarpd_link *u, struct switch_msg *m);
 /* The session thread: an ANSWER came. */
 void claims_answered(struct uwarpd_link *u, const struct switch_msg *m);

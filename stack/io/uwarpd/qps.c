@@ -68,45 +68,87 @@ static uw_status claim(struct uwarpd_link *u, uint32_t qpn)
 	return st;
 }
 
+/* With u->lock held. Of a QP that is owed the uwarpd knows that it is ours. */
+static bool take_back(struct uwarpd_link *u, uint32_t qpn)
+{
+	unsigned at = u->connected ? find(u, qpn | QP_OWED) : u->n_qps;
+
+	if (at == u->n_qps)
+		return false;
+	u->qps[at] = qpn;
+	u->owes--;
+	return true;
+}
+
 uw_status uwarpd_claim_qp(struct io_link *l, uint32_t qpn)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
 	uw_status st = UW_OK;
 
 	pthread_mutex_lock(&u->lock);
-	if (find(u, qpn) == u->n_qps)
+	if (find(u, qpn) == u->n_qps && !take_back(u, qpn))
 		st = claim(u, qpn);
 	pthread_mutex_unlock(&u->lock);
 	return st;
+}
+
+static void remove_at(struct uwarpd_link *u, unsigned at)
+{
+	u->qps[at] = u->qps[--u->n_qps];
+}
+
+/* With u->lock held. False: it is still there. */
+static bool send_release(struct uwarpd_link *u, unsigned at)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_RELEASE_QP);
+
+	m.qpn = u->qps[at] & ~QP_OWED;
+	if (!u->connected || switch_send(u->peer.fd, &m, NULL, 0))
+		return false;
+	remove_at(u, at);
+	return true;
 }
 
 /* A forked child's QPs are not the parent's to lose. */
 void uwarpd_release_qp(struct io_link *l, uint32_t qpn)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
-	struct switch_msg m = switch_msg_of(SWITCH_RELEASE_QP);
 	unsigned at;
 
 	if (u->pid != getpid())
 		return;
 	pthread_mutex_lock(&u->lock);
 	at = find(u, qpn);
-	if (at < u->n_qps) {
-		u->qps[at] = u->qps[--u->n_qps];
-		m.qpn = qpn;
-		if (u->connected) /* its queue full: it keeps the number until we leave */
-			switch_send(u->peer.fd, &m, NULL, 0);
+	if (at < u->n_qps && !send_release(u, at)) {
+		u->qps[at] |= QP_OWED;
+		claims_owe(u);
 	}
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* 0: there is none. */
+void qps_pay(struct uwarpd_link *u)
+{
+	for (unsigned i = u->n_qps; u->owes && i--;) {
+		if (!(u->qps[i] & QP_OWED))
+			continue;
+		if (!send_release(u, i))
+			break;
+		u->owes--;
+	}
+}
+
+/* 0: there is none, or it is owed to the old uwarpd. */
 static uint32_t qp_at(struct uwarpd_link *u, unsigned i)
 {
 	uint32_t qpn;
 
 	pthread_mutex_lock(&u->lock);
 	qpn = i < u->n_qps ? u->qps[i] : 0;
+	if (qpn & QP_OWED) {
+		remove_at(u, i);
+		u->owes--;
+		qpn = 0;
+	}
 	pthread_mutex_unlock(&u->lock);
 	return qpn;
 }
@@ -123,8 +165,8 @@ static bool renew(struct uwarpd_link *u, uint32_t qpn)
 	return true;
 }
 
-/* Backwards: of one that is released meanwhile, the last one takes the place. None is added, since
- * nothing is claimed before the link is up. */
+/* Backwards: of one that is removed, the last one takes the place. None is added, since nothing is
+ * claimed before the link is up. What is released from here on is owed to the new uwarpd. */
 bool qps_renew(struct uwarpd_link *u)
 {
 	unsigned n;

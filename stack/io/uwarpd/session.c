@@ -275,22 +275,39 @@ static void hear(struct uwarpd_link *u)
 	}
 }
 
+/* Until something comes, there is room for what we owe, or we close. Returns what poll says of the
+ * connection. */
+static short wait_for(struct uwarpd_link *u)
+{
+	struct pollfd fds[] = { { .fd = u->peer.fd, .events = POLLIN },
+				{ .fd = u->stop_fd, .events = POLLIN } };
+	eventfd_t rung;
+
+	if (claims_owes(u))
+		fds[0].events |= POLLOUT;
+	if (poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1) < 0)
+		return 0;
+	if (fds[1].revents)
+		eventfd_read(u->stop_fd, &rung);
+	return fds[0].revents;
+}
+
 static void *session_main(void *arg)
 {
 	struct uwarpd_link *u = arg;
 	bool said = false;
 
 	while (!u->closing) {
-		struct pollfd fds[] = { { .fd = u->peer.fd, .events = POLLIN },
-					{ .fd = u->stop_fd, .events = POLLIN } };
+		short is = wait_for(u);
 
-		poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1);
 		if (u->closing)
 			break;
 		if (u->peer.fd < 0)
 			join_again(u, &said);
-		else if (fds[0].revents)
+		else if (is & ~POLLOUT)
 			hear(u);
+		else if (is)
+			claims_pay(u);
 	}
 	return NULL;
 }
