@@ -129,6 +129,10 @@ static void on_hello(struct server *s, struct client *c, const struct switch_msg
 		refuse(s, c, SWITCH_LIMIT);
 		return;
 	}
+	if (fds->lost) {
+		refuse(s, c, SWITCH_NO_MEMORY);
+		return;
+	}
 	c->bell = shm_map(switch_fds_take(fds, 0), LANE_PAGE, true);
 	c->wake_fd = switch_fds_take(fds, 1);
 	why = c->bell && (c->wake_fd < 0 || is_wake_socket(c, c->wake_fd)) ? share(s, c, &region)
@@ -150,7 +154,7 @@ static void on_ready(struct server *s, struct client *c, struct switch_fds *fds)
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
 
 	if (lane_attach(&c->lane, switch_fds_take(fds, 0))) {
-		refuse(s, c, SWITCH_NOT_YOURS);
+		refuse(s, c, fds->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
 		return;
 	}
 	if (switch_send(c->fd, &m, NULL, 0)) {

@@ -57,6 +57,7 @@ static void take_fds(struct msghdr *h, struct switch_fds *fds)
 				close(fd);
 		}
 	}
+	fds->lost = h->msg_flags & MSG_CTRUNC && n < SWITCH_FDS;
 }
 
 int switch_receive(int fd, struct switch_msg *m, struct switch_fds *fds)
@@ -71,6 +72,7 @@ int switch_receive(int fd, struct switch_msg *m, struct switch_fds *fds)
 
 	for (unsigned i = 0; i < SWITCH_FDS; i++)
 		fds->fd[i] = -1;
+	fds->lost = false;
 	got = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	/* It hung up without having read all from us. Its last words come after that. */
 	if (got < 0 && errno == ECONNRESET)

@@ -101,6 +101,7 @@ enum switch_msg_flags {
 /* Descriptors that came with a message, in the order in which they were sent; -1: none. */
 struct switch_fds {
 	int fd[SWITCH_FDS];
+	bool lost; /* some could not come: this process has no descriptor left */
 };
 
 struct switch_msg switch_msg_of(enum switch_msg_type type);

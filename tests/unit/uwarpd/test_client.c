@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,14 +65,21 @@ static int tear_down(void **state)
 	return bed_down(&bed);
 }
 
-/* HELLO with this for a wake socket. What it is answered. */
-static enum switch_msg_type hello(struct joining *j, uint32_t flags, int wake)
+static void say_hello(struct joining *j, uint32_t flags, int wake)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
 
 	m.flags = flags;
 	assert_int_equal(switch_send(j->ours, &m, (int[]){ j->bell_fd, wake }, wake < 0 ? 1 : 2),
 			 0);
+}
+
+/* HELLO with this for a wake socket. What it is answered. */
+static enum switch_msg_type hello(struct joining *j, uint32_t flags, int wake)
+{
+	struct switch_msg m;
+
+	say_hello(j, flags, wake);
 	client_read(&j->b->s, j->c);
 	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
 	if (m.type == SWITCH_REFUSE) {
@@ -79,6 +87,53 @@ static enum switch_msg_type hello(struct joining *j, uint32_t flags, int wake)
 		assert_int_equal(j->c->state, CLIENT_ENDED);
 	}
 	return m.type;
+}
+
+/* What it hears when the uwarpd has this many descriptors left. */
+static enum switch_msg_why why_with(struct joining *j, unsigned left)
+{
+	struct rlimit was, few;
+	struct switch_msg m;
+	int next = dup(0); /* the first one that is free */
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	few.rlim_cur = (rlim_t)next + left;
+	close(next);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	client_read(&j->b->s, j->c);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
+	assert_int_equal(m.type, SWITCH_REFUSE);
+	return m.why;
+}
+
+/* It is not of another version. */
+static void without_a_descriptor_left_it_says_so(void **state)
+{
+	struct joining *j = *state;
+
+	say_hello(j, 0, j->ours);
+	assert_int_equal(why_with(j, 0), SWITCH_NO_MEMORY);
+}
+
+static void with_half_of_those_that_it_needs_too(void **state)
+{
+	struct joining *j = *state;
+
+	say_hello(j, 0, j->ours);
+	assert_int_equal(why_with(j, 1), SWITCH_NO_MEMORY);
+}
+
+static void and_so_at_the_end(void **state)
+{
+	struct joining *j = *state;
+	struct switch_msg m = switch_msg_of(SWITCH_READY);
+
+	assert_int_equal(hello(j, 0, -1), SWITCH_WELCOME);
+	switch_fds_close(&j->fds);
+	assert_int_equal(switch_send(j->ours, &m, &j->bell_fd, 1), 0);
+	assert_int_equal(why_with(j, 0), SWITCH_NO_MEMORY);
 }
 
 static void a_pair_of_its_own_wakes_it(void **state)
@@ -192,10 +247,17 @@ static void who_has_left_wakes_nobody(void **state)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
-	TEST(a_pair_of_its_own_wakes_it), TEST(a_socket_of_the_network_does_not),
-	TEST(nor_what_is_no_socket),	  TEST(nor_a_pair_of_another_process),
-	TEST(nor_a_pair_of_another_user), TEST(addresses_are_told_to_who_asks),
-	TEST(others_hear_of_ip4_alone),	  TEST(who_has_left_wakes_nobody),
+	TEST(a_pair_of_its_own_wakes_it),
+	TEST(a_socket_of_the_network_does_not),
+	TEST(nor_what_is_no_socket),
+	TEST(nor_a_pair_of_another_process),
+	TEST(nor_a_pair_of_another_user),
+	TEST(addresses_are_told_to_who_asks),
+	TEST(others_hear_of_ip4_alone),
+	TEST(who_has_left_wakes_nobody),
+	TEST(without_a_descriptor_left_it_says_so),
+	TEST(with_half_of_those_that_it_needs_too),
+	TEST(and_so_at_the_end),
 };
 
 UWTEST_MAIN(tests)
