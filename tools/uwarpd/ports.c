@@ -8,6 +8,11 @@
 #define LINGER_US  10000000u
 #define PRIVILEGED 1024u
 
+/* Of a port whose client has ended, and which is nobody's: its turn has come long ago. */
+#define LEFT_US 1u
+/* Each port given back costs several system calls, a fraction of a millisecond; frames wait. */
+enum { BATCH = 4, BATCH_US = 1000 };
+
 static uint16_t *holders(struct server *s, enum io_versions v)
 {
 	return v == IO_V6 ? s->table.holder6 : s->table.holder;
@@ -35,11 +40,22 @@ static bool has_version(const struct server *s, enum io_versions v)
 	return v == IO_V6 ? s->table.n_ip6 : s->table.addr;
 }
 
+/* GRANTED: the port of the uplink is there. One that has been left is there still. */
+static enum switch_msg_why take(struct server *s, uint16_t port_be, enum io_versions v)
+{
+	unsigned port = ntohs(port_be);
+
+	if (!lingers(s, v)[port] && s->uplink->ops->claim)
+		return s->uplink->ops->claim(s->uplink, port_be, v);
+	lingers(s, v)[port] = 0;
+	return SWITCH_GRANTED;
+}
+
 enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be,
 				enum io_versions v)
 {
 	unsigned port = ntohs(port_be), holder = holders(s, v)[port];
-	enum switch_msg_why why = SWITCH_GRANTED;
+	enum switch_msg_why why;
 
 	if (!has_version(s, v))
 		return SWITCH_NOT_YOURS;
@@ -53,8 +69,7 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 	}
 	if (c->ports >= s->o.max_ports)
 		return SWITCH_LIMIT;
-	if (s->uplink->ops->claim)
-		why = s->uplink->ops->claim(s->uplink, port_be, v);
+	why = take(s, port_be, v);
 	if (why != SWITCH_GRANTED)
 		return why;
 	holders(s, v)[port] = c->id;
@@ -78,26 +93,51 @@ void ports_release(struct server *s, struct client *c, uint16_t port_be, enum io
 	lingers(s, v)[port] = until;
 }
 
-/* Of a port that was claimed again meanwhile, the entry is void. */
-void ports_tick(struct server *s)
+/* Of a port that was claimed again meanwhile, the entry is void. True: it was given back. */
+static bool give_back_first(struct server *s)
 {
-	while (s->linger_n && s->linger[s->linger_first].until_us <= s->now_us) {
-		const struct lingering *l = &s->linger[s->linger_first];
+	struct lingering l = s->linger[s->linger_first];
 
-		if (lingers(s, l->version)[l->port] == l->until_us)
-			give_back(s, l->port, l->version);
-		s->linger_first = (s->linger_first + 1) % LINGER_MAX;
-		s->linger_n--;
-	}
+	s->linger_first = (s->linger_first + 1) % LINGER_MAX;
+	s->linger_n--;
+	if (lingers(s, l.version)[l.port] != l.until_us)
+		return false;
+	give_back(s, l.port, l.version);
+	return true;
 }
 
-/* At once: its connections are dead, and whoever holds the address resets their peers. */
+void ports_tick(struct server *s)
+{
+	unsigned n = 0;
+
+	if (s->now_us - s->gave_us < BATCH_US)
+		return;
+	while (s->linger_n && s->linger[s->linger_first].until_us <= s->now_us && n < BATCH)
+		n += give_back_first(s);
+	if (n)
+		s->gave_us = s->now_us;
+}
+
+static void leave(struct server *s, unsigned port, enum io_versions v)
+{
+	s->client[holders(s, v)[port]]->ports--;
+	holders(s, v)[port] = SWITCH_NOBODY;
+	if (s->linger_n == LINGER_MAX) {
+		give_back(s, port, v);
+		return;
+	}
+	s->linger_first = (s->linger_first + LINGER_MAX - 1) % LINGER_MAX;
+	s->linger_n++;
+	s->linger[s->linger_first] = (struct lingering){ (uint16_t)port, v, LEFT_US };
+	lingers(s, v)[port] = LEFT_US;
+}
+
 void ports_release_all(struct server *s, struct client *c)
 {
 	for (unsigned port = 0; port < 65536 && c->ports; port++) {
 		if (s->table.holder[port] == c->id)
-			give_back(s, port, IO_V4);
+			leave(s, port, IO_V4);
 		if (s->table.holder6[port] == c->id)
-			give_back(s, port, IO_V6);
+			leave(s, port, IO_V6);
 	}
 }

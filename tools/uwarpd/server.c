@@ -157,7 +157,6 @@ static void tick(struct server *s)
 		return;
 	s->tick_us = s->now_us;
 	forward_refill(s, (double)elapsed / 1e6);
-	ports_tick(s);
 	qps_tick(s);
 	for (unsigned i = 0; i < s->n; i++) {
 		struct client *c = s->active[i];
@@ -228,6 +227,7 @@ static bool give_way(struct server *s)
 static void look_around(struct server *s)
 {
 	tick(s);
+	ports_tick(s);
 	control(s);
 	remove_ended(s);
 }

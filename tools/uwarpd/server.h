@@ -55,7 +55,7 @@ struct client {
 	struct switch_counts drops; /* of what it sent; room: of what came */
 };
 
-/* A port that its client has released, and keeps for a while. */
+/* A port that its client has released, and keeps for a while; or has left when it ended. */
 struct lingering {
 	uint16_t port; /* host order */
 	enum io_versions version;
@@ -78,12 +78,14 @@ struct server {
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us;
-	uint64_t looked_us; /* when it last looked at connections between rounds */
+	uint64_t looked_us;		     /* when it last looked at connections between rounds */
 	uint64_t no_yield_us;		     /* until then it sleeps instead of spinning */
 	unsigned take;			     /* frames of the port that the next round takes */
 	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
 	unsigned linger_first, linger_n;
-	uint64_t linger_until[65536];  /* by port; 0: it is in use, or nobody's */
+	uint64_t gave_us; /* when ports were last given back */
+	/* By port; 0: it is in use, or free. Without a holder: it is yet to be given back. */
+	uint64_t linger_until[65536];
 	uint64_t linger_until6[65536]; /* the same of IPv6 */
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
@@ -109,8 +111,10 @@ void client_free(struct server *s, struct client *c);
 enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be,
 				enum io_versions v);
 void ports_release(struct server *s, struct client *c, uint16_t port_be, enum io_versions v);
+/* They are nobody's at once: the connections are dead, and whoever holds the address resets their
+ * peers as soon as ports_tick has given the ports back. */
 void ports_release_all(struct server *s, struct client *c);
-/* Give back those whose time is over. */
+/* Give back those whose time is over: a few at a time. */
 void ports_tick(struct server *s);
 
 /* qps.c */

@@ -125,6 +125,49 @@ static void who_ends_loses_all_at_once(void **state)
 	assert_int_equal(b->s.table.holder[7001], BOB);
 }
 
+/* Each costs the port system calls, and frames wait meanwhile. */
+static void the_port_gets_them_back_a_few_at_a_time(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.o.max_ports = 200;
+	for (uint16_t i = 0; i < 100; i++)
+		assert_int_equal(claim(b, ALICE, (uint16_t)(7000 + i)), SWITCH_GRANTED);
+	ports_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(b->c[ALICE].ports, 0);
+	assert_int_equal(b->port.released, 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(b->s.table.holder[7000 + i], SWITCH_NOBODY);
+	for (unsigned before = 0; b->s.linger_n; before = b->port.released) {
+		b->s.now_us += 1000;
+		ports_tick(&b->s);
+		ports_tick(&b->s); /* not twice at the same time */
+		assert_true(b->port.released > before && b->port.released - before <= 4);
+	}
+	assert_int_equal(b->port.released, 101); /* and ALICES */
+}
+
+/* The port has it still: it is neither asked for it again nor gets it back. */
+static void one_that_was_left_may_be_taken_at_once(void **state)
+{
+	struct bed *b = *state;
+
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	ports_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	assert_int_equal(b->port.claimed, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		b->s.now_us += 1000;
+		ports_tick(&b->s);
+	}
+	assert_int_equal(b->port.released, 1); /* ALICES, which she had all along */
+	assert_int_equal(b->s.table.holder[7000], BOB);
+	ports_release(&b->s, &b->c[BOB], htons(7000), IO_V4);
+	b->s.now_us += 10000000;
+	ports_tick(&b->s);
+	assert_int_equal(b->port.released, 2);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_has_one_holder, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
@@ -135,6 +178,8 @@ static const struct CMUnitTest tests[] = {
 					bed_down),
 	cmocka_unit_test_setup_teardown(one_that_is_claimed_again_stays, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_ends_loses_all_at_once, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(the_port_gets_them_back_a_few_at_a_time, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(one_that_was_left_may_be_taken_at_once, bed_up, bed_down),
 };
 
 UWTEST_MAIN(tests)
