@@ -49,6 +49,7 @@ struct uwarpd_link {
 	bool runs;
 	int stop_fd; /* an eventfd that ends its waiting: we close, or owe something */
 	_Atomic bool closing;
+	const char *refused; /* why, at the last try; NULL: we joined */
 
 	/* Under `lock`, which may be taken under the stack lock, and not the other way round. */
 	pthread_mutex_t lock;
@@ -77,7 +78,8 @@ unsigned uwarpd_tx(struct io_link *l, struct io_frame **v, unsigned n);
 bool uwarpd_pending(struct io_link *l);
 
 /* session.c */
-/* Connect, and fill in peer. say: an error writes one line to stderr. */
+/* Connect, and fill in peer. say: an error writes one line to stderr; a refusal does in any case,
+ * unless the last one was for the same reason. */
 UW_CHECK uw_status session_join(struct uwarpd_link *u, bool say);
 /* Start the thread that answers and connects again. */
 UW_CHECK uw_status session_start(struct uwarpd_link *u);

@@ -61,7 +61,17 @@ static uw_status say_no_connection(const struct uwarpd_link *u, bool say, int er
 	return UW_E_NO_LINK;
 }
 
-static uw_status await(const struct uwarpd_link *u, enum switch_msg_type type, bool say,
+/* Once for each reason: the next try comes soon. */
+static uw_status refused(struct uwarpd_link *u, enum switch_msg_why why)
+{
+	const char *what = why_refused(why);
+	bool said = what == u->refused;
+
+	u->refused = what;
+	return complain(u, !said, what);
+}
+
+static uw_status await(struct uwarpd_link *u, enum switch_msg_type type, bool say,
 		       struct switch_fds *fds, struct switch_msg *m)
 {
 	int rc = switch_await(u->peer.fd, JOIN_MS, m, fds);
@@ -73,7 +83,7 @@ static uw_status await(const struct uwarpd_link *u, enum switch_msg_type type, b
 	if (m->type == type && m->version == SWITCH_VERSION)
 		return UW_OK;
 	switch_fds_close(fds);
-	return complain(u, say, why_refused(m->type == SWITCH_REFUSE ? m->why : SWITCH_NOT_YOURS));
+	return refused(u, m->type == SWITCH_REFUSE ? m->why : SWITCH_NOT_YOURS);
 }
 
 /* None comes from a uwarpd of before IPv6. */
@@ -152,12 +162,15 @@ static uw_status join(struct uwarpd_link *u, bool say)
 	return st;
 }
 
+/* Why a uwarpd refuses us is said in any case. */
 uw_status session_join(struct uwarpd_link *u, bool say)
 {
 	uw_status st = join(u, say);
 
 	if (st)
 		leave(u);
+	else
+		u->refused = NULL;
 	return st;
 }
 

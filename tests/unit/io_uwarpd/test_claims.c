@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports and QPs of a uwarpd, which is this test: what it hears of those that are released. */
+/* Ports and QPs of a uwarpd, which is this test: what it hears of those that are released, also
+ * when it is a new one; and what is said if that refuses the link. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -203,6 +205,27 @@ static int listen_for_it(struct bed *b)
 	return fd;
 }
 
+static void close_listener(struct bed *b, int listener)
+{
+	close(listener);
+	unlink(b->u.path);
+	rmdir(b->folder);
+}
+
+/* The uwarpd that it knew has ended. The thread joins the next one. */
+static void start_alone(struct bed *b)
+{
+	fds_close(b->u.peer.fd);
+	b->u.peer.fd = -1;
+	close(b->daemon);
+	b->u.bell = shm_make("bell", LANE_PAGE, false, &b->u.bell_fd);
+	b->u.bell_fd = fds_keep(b->u.bell_fd);
+	assert_status(session_start(&b->u), UW_OK);
+	pthread_mutex_lock(&b->u.lock);
+	b->u.connected = false; /* nobody has looked yet */
+	pthread_mutex_unlock(&b->u.lock);
+}
+
 /* As far as READY. */
 static void let_join(struct bed *b, int listener)
 {
@@ -248,15 +271,7 @@ static void what_is_released_while_it_is_renewed_is_told(void **state)
 	struct switch_msg m;
 
 	have(b, 3);
-	fds_close(b->u.peer.fd);
-	b->u.peer.fd = -1;
-	close(b->daemon);
-	b->u.bell = shm_make("bell", LANE_PAGE, false, &b->u.bell_fd);
-	b->u.bell_fd = fds_keep(b->u.bell_fd);
-	assert_status(session_start(&b->u), UW_OK);
-	pthread_mutex_lock(&b->u.lock);
-	b->u.connected = false; /* nobody has looked yet */
-	pthread_mutex_unlock(&b->u.lock);
+	start_alone(b);
 	let_join(b, listener);
 	expect_claim(b, 0);
 	m = hear(b); /* it asks for the second one */
@@ -280,9 +295,47 @@ static void what_is_released_while_it_is_renewed_is_told(void **state)
 	assert_int_equal(m.qpn, 102);
 	assert_true(uwarpd_is_ours(&b->u.l, port_of(1), IO_V4));
 	nothing_is_said(b);
-	close(listener);
-	unlink(b->u.path);
-	rmdir(b->folder);
+	close_listener(b, listener);
+}
+
+static void refuse(struct bed *b, int listener, enum switch_msg_why why)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
+
+	b->daemon = accept(listener, NULL, NULL);
+	assert_true(b->daemon >= 0);
+	assert_int_equal(hear(b).type, SWITCH_HELLO);
+	m.why = (uint8_t)why;
+	assert_int_equal(switch_send(b->daemon, &m, NULL, 0), 0);
+	close(b->daemon);
+	b->daemon = -1;
+}
+
+/* It tries again and again, and a program that got no answer ever after would be a riddle. */
+static void a_refusal_is_said_once_for_each_reason(void **state)
+{
+	struct bed *b = *state;
+	int listener = listen_for_it(b), was = dup(STDERR_FILENO), p[2];
+	char said[1000] = "";
+
+	assert_int_equal(pipe2(p, O_NONBLOCK | O_CLOEXEC), 0);
+	dup2(p[1], STDERR_FILENO);
+	start_alone(b);
+	refuse(b, listener, SWITCH_LIMIT);
+	refuse(b, listener, SWITCH_LIMIT);
+	refuse(b, listener, SWITCH_NO_RIGHT);
+	refuse(b, listener, SWITCH_NO_RIGHT);
+	b->daemon = accept(listener, NULL, NULL); /* it has heard of all of these */
+	dup2(was, STDERR_FILENO);
+	assert_true(read(p[0], said, sizeof(said) - 1) > 0);
+	assert_non_null(strstr(said, "as many clients"));
+	assert_null(strstr(strstr(said, "as many clients") + 1, "as many clients"));
+	assert_non_null(strstr(said, "--allow"));
+	assert_null(strstr(strstr(said, "--allow") + 1, "--allow"));
+	close(was);
+	close(p[0]);
+	close(p[1]);
+	close_listener(b, listener);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, up, down)
@@ -294,6 +347,7 @@ int main(void)
 		TEST(what_is_owed_is_ours_without_a_question),
 		TEST(a_claim_waits_for_room),
 		TEST(what_is_released_while_it_is_renewed_is_told),
+		TEST(a_refusal_is_said_once_for_each_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
