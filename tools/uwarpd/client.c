@@ -98,7 +98,9 @@ static bool tell_ip6(const struct server *s, const struct client *c, const struc
 	return sent;
 }
 
-/* Its own, of the kind that socketpair() makes: what is written there carries our rights. */
+/* Its own, of the kind that socketpair() makes: what is written there carries our rights. Its user
+ * may have been another one when it made the pair; where the kernel shows us no process (another
+ * PID namespace), the user has to do. */
 static bool is_wake_socket(const struct client *c, int fd)
 {
 	struct ucred of;
@@ -107,7 +109,7 @@ static bool is_wake_socket(const struct client *c, int fd)
 
 	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &one) && domain == AF_UNIX &&
 	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &of, &n) && of.pid == c->pid &&
-	       of.uid == c->uid;
+	       (of.pid || of.uid == c->uid);
 }
 
 static void on_hello(struct server *s, struct client *c, const struct switch_msg *hello,
