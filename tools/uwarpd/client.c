@@ -98,28 +98,21 @@ static bool tell_ip6(const struct server *s, const struct client *c, const struc
 	return sent;
 }
 
-/* Its own, of the kind that socketpair() makes: what is written there carries our rights. Its user
- * may have been another one when it made the pair; where the kernel shows us no process (another
- * PID namespace), the user has to do. */
-static bool is_wake_socket(const struct client *c, int fd)
+static int take_memory(struct mail *m)
 {
-	struct ucred of;
-	socklen_t n = sizeof(of), one = sizeof(int);
-	int domain;
+	int fd = m->memory;
 
-	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &one) && domain == AF_UNIX &&
-	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &of, &n) && of.pid == c->pid &&
-	       (of.pid || of.uid == c->uid);
+	m->memory = -1;
+	return fd;
 }
 
-static void on_hello(struct server *s, struct client *c, const struct switch_msg *hello,
-		     struct switch_fds *fds)
+static void on_hello(struct server *s, struct client *c, struct mail *hello)
 {
 	struct switch_msg m = welcome(s);
 	enum switch_msg_why why;
 	int region;
 
-	if (hello->version != SWITCH_VERSION) {
+	if (hello->m.version != SWITCH_VERSION) {
 		refuse(s, c, SWITCH_NOT_YOURS);
 		return;
 	}
@@ -131,32 +124,31 @@ static void on_hello(struct server *s, struct client *c, const struct switch_msg
 		refuse(s, c, SWITCH_LIMIT);
 		return;
 	}
-	if (fds->lost) {
+	if (hello->lost) {
 		refuse(s, c, SWITCH_NO_MEMORY);
 		return;
 	}
-	c->bell = shm_map(switch_fds_take(fds, 0), LANE_PAGE, true);
-	c->wake_fd = switch_fds_take(fds, 1);
-	why = c->bell && (c->wake_fd < 0 || is_wake_socket(c, c->wake_fd)) ? share(s, c, &region)
-									   : SWITCH_NOT_YOURS;
+	c->wake_fd = hello->wake_fd;
+	c->bell = shm_map(take_memory(hello), LANE_PAGE, true);
+	why = c->bell && !hello->alien ? share(s, c, &region) : SWITCH_NOT_YOURS;
 	if (why != SWITCH_GRANTED) {
 		refuse(s, c, why);
 		return;
 	}
 	if (switch_send(c->fd, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) ||
-	    !tell_ip6(s, c, hello))
+	    !tell_ip6(s, c, &hello->m))
 		end(c);
 	else
 		c->state = CLIENT_TOLD;
 	close(region);
 }
 
-static void on_ready(struct server *s, struct client *c, struct switch_fds *fds)
+static void on_ready(struct server *s, struct client *c, struct mail *ready)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
 
-	if (lane_attach(&c->lane, switch_fds_take(fds, 0))) {
-		refuse(s, c, fds->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
+	if (lane_attach(&c->lane, take_memory(ready))) {
+		refuse(s, c, ready->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
 		return;
 	}
 	if (switch_send(c->fd, &m, NULL, 0)) {
@@ -219,36 +211,32 @@ static bool on_claims(struct server *s, struct client *c, const struct switch_ms
 	}
 }
 
-static void on_message(struct server *s, struct client *c, const struct switch_msg *m,
-		       struct switch_fds *fds)
+static void on_message(struct server *s, struct client *c, struct mail *m)
 {
-	if (c->state == CLIENT_NEW && m->type == SWITCH_HELLO) {
-		on_hello(s, c, m, fds);
-	} else if (c->state == CLIENT_NEW && m->type == SWITCH_STATUS) {
+	if (c->state == CLIENT_NEW && m->m.type == SWITCH_HELLO) {
+		on_hello(s, c, m);
+	} else if (c->state == CLIENT_NEW && m->m.type == SWITCH_STATUS) {
 		status_tell(s, c->fd);
 		end(c);
-	} else if (c->state == CLIENT_TOLD && m->type == SWITCH_READY) {
-		on_ready(s, c, fds);
-	} else if (c->state != CLIENT_UP || !on_claims(s, c, m)) {
+	} else if (c->state == CLIENT_TOLD && m->m.type == SWITCH_READY) {
+		on_ready(s, c, m);
+	} else if (c->state != CLIENT_UP || !on_claims(s, c, &m->m)) {
 		s->faults++;
 		end(c);
 	}
 }
 
-void client_read(struct server *s, struct client *c)
+void client_hear(struct server *s, struct client *c, const struct mail *from)
 {
-	struct switch_msg m;
-	struct switch_fds fds;
-	int rc = switch_receive(c->fd, &m, &fds);
+	struct mail m = *from;
 
-	if (rc == -EAGAIN)
-		return;
-	if (rc != 1) {
+	if (m.ended) {
 		end(c);
 		return;
 	}
-	on_message(s, c, &m, &fds);
-	switch_fds_close(&fds);
+	on_message(s, c, &m);
+	if (m.memory >= 0)
+		close(m.memory);
 	if (c->messages)
 		c->messages--;
 }
@@ -271,10 +259,9 @@ void client_free(struct server *s, struct client *c)
 	qps_release_all(s, c);
 	s->client[c->id] = NULL;
 	s->ended++;
-	close(c->fd);
+	if (c->conn)
+		conn_let_go(s->conns, c->conn);
 	close_ring(s, c);
-	if (c->wake_fd >= 0)
-		close(c->wake_fd);
 	shm_unmap(c->bell, LANE_PAGE);
 	lane_free(&c->lane);
 	free(c);

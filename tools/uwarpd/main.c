@@ -64,9 +64,8 @@ int main(int argc, char **argv)
 		uw_log("uwarpd: %s on %s, socket %s", addresses, s->o.link,
 		       s->inherited ? "from systemd" : s->o.path);
 		listen_notify("READY=1");
-		server_run(s, &ended);
+		rc = server_run(s, &ended) ? 0 : 1;
 		listen_notify("STOPPING=1");
-		rc = 0;
 	}
 	server_close(s);
 	free(s);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,9 +18,8 @@
 #include "io/shm.h"
 #include "listen.h"
 
-#define TICK_US		  10000u /* timers, rates */
-#define HELLO_US	  2000000u
-#define SILENT_MAX	  32u /* connections of a user that have not said HELLO */
+#define TICK_US		  10000u   /* timers, rates */
+#define HELLO_US	  2000000u /* to join */
 #define MESSAGES_PER_TICK 256u
 #define LOOK_US		  100u	  /* connections are looked at no more often while frames come */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
@@ -59,50 +59,33 @@ static struct client *client_new(struct server *s)
 	return c;
 }
 
-static bool has_room(const struct server *s, uid_t uid)
+static void turn_away(struct server *s, struct conn *n, enum switch_msg_why why)
 {
-	unsigned silent = 0;
+	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
 
-	for (unsigned i = 0; i < s->n; i++)
-		silent += s->active[i]->state == CLIENT_NEW && s->active[i]->uid == uid;
-	return s->n < SWITCH_CLIENTS_MAX && silent < SILENT_MAX;
+	m.why = (uint8_t)why;
+	switch_send(conn_box(n)->fd, &m, NULL, 0);
+	conn_let_go(s->conns, n);
+	s->refused++;
 }
 
-/* More may connect than may join, so that the refusal can be said. Who has said HELLO already does
- * not count as silent for those that come next. */
-static void take_in(struct server *s, int fd)
+/* More may connect than may join, so that the refusal can be said. */
+static void take_in(struct server *s, struct conn *n)
 {
-	struct ucred who = { 0 };
-	socklen_t len = sizeof(who);
-	bool known = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-	struct client *c = known && has_room(s, who.uid) ? client_new(s) : NULL;
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
+	const struct mail_box *box = conn_box(n);
+	bool full = s->n == SWITCH_CLIENTS_MAX;
+	struct client *c = full ? NULL : client_new(s);
 
-	if (!c || epoll_ctl(s->control_fd, EPOLL_CTL_ADD, fd, &e)) {
-		free(c);
-		close(fd);
-		s->refused++;
+	if (!c) {
+		turn_away(s, n, full ? SWITCH_LIMIT : SWITCH_NO_MEMORY);
 		return;
 	}
-	c->fd = fd;
-	c->uid = who.uid;
-	c->pid = who.pid;
+	c->conn = n;
+	c->fd = box->fd;
+	c->uid = box->uid;
+	c->pid = box->pid;
 	s->client[c->id] = c;
 	s->active[s->n++] = c;
-	client_read(s, c);
-}
-
-/* Without a descriptor left the listening socket stays readable: it is left alone until somebody
- * leaves, or the next tick. */
-static void accept_some(struct server *s)
-{
-	for (unsigned i = 0; i < EVENTS; i++) {
-		int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0)
-			return;
-		take_in(s, fd);
-	}
 }
 
 static void remove_ended(struct server *s)
@@ -119,32 +102,34 @@ static void remove_ended(struct server *s)
 	}
 }
 
-static void mute(struct server *s, struct client *c, bool muted)
+/* A message at a time: its thread reads the next one meanwhile. */
+static void hear(struct server *s, struct client *c)
 {
-	struct epoll_event e = { .events = muted ? 0 : EPOLLIN, .data.ptr = c };
+	const struct mail *m = c->state == CLIENT_ENDED ? NULL : conn_mail(c->conn);
 
-	c->muted = muted;
-	epoll_ctl(s->control_fd, EPOLL_CTL_MOD, c->fd, &e);
+	if (!m)
+		return;
+	if (!c->messages && !m->ended) {
+		s->muted = true;
+		return;
+	}
+	client_hear(s, c, m);
+	conn_go_on(c->conn);
 }
 
-/* EPOLLHUP comes also from those who are muted. */
 static void control(struct server *s)
 {
-	struct epoll_event e[EVENTS];
-	int n = epoll_wait(s->control_fd, e, EVENTS, 0);
+	struct conn *n;
 
-	for (int i = 0; i < n; i++) {
-		struct client *c = e[i].data.ptr;
-
-		if (!c)
-			accept_some(s);
-		else if (e[i].events & EPOLLIN || !c->muted)
-			client_read(s, c);
-		else
-			c->state = CLIENT_ENDED;
-		if (c && !c->messages && !c->muted && c->state != CLIENT_ENDED)
-			mute(s, c, true);
-	}
+	if (!conns_stirs(s->conns) && !s->muted)
+		return;
+	s->muted = false;
+	while ((n = conns_next(s->conns)))
+		take_in(s, n);
+	for (unsigned i = 0; i < s->n; i++)
+		hear(s, s->active[i]);
+	s->refused += conns_refused(s->conns);
+	conns_reap(s->conns);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */
@@ -162,8 +147,6 @@ static void tick(struct server *s)
 		struct client *c = s->active[i];
 
 		c->messages = MESSAGES_PER_TICK;
-		if (c->muted)
-			mute(s, c, false);
 		if (c->state < CLIENT_UP && s->now_us > c->deadline_us)
 			c->state = CLIENT_ENDED;
 	}
@@ -198,7 +181,7 @@ static void sleep_until_work(struct server *s)
 {
 	uint32_t word = atomic_load_explicit(s->bell, memory_order_relaxed) + 1;
 	bool poll = s->uplink->fd < 0 && strcmp(s->o.link, "none");
-	bool soon = poll || forward_throttled(s) || s->linger_n || s->lingering_qps;
+	bool soon = poll || forward_throttled(s) || s->linger_n || s->lingering_qps || s->muted;
 
 	atomic_store_explicit(s->bell, word, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -239,10 +222,15 @@ static void say_cpu(struct server *s)
 			      memory_order_relaxed);
 }
 
-void server_run(struct server *s, const volatile bool *ended)
+bool server_run(struct server *s, const volatile bool *ended)
 {
 	uint64_t idle_since = 0;
 
+	s->conns = conns_start(s->listen_fd, s->stir_fd);
+	if (!s->conns) {
+		uw_log("uwarpd: no thread for the connections: %s", strerror(errno));
+		return false;
+	}
 	s->tick_us = s->now_us = clock_us();
 	s->take = 1;
 	say_cpu(s);
@@ -268,6 +256,7 @@ void server_run(struct server *s, const volatile bool *ended)
 			idle_since = 0;
 		}
 	}
+	return true;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -286,16 +275,16 @@ static bool fill_table(struct server *s)
 	return s->table.qps;
 }
 
-static bool watch(int epoll, int fd, void *what)
+static bool watch(const struct server *s, int fd, uint32_t events, void *what)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
+	struct epoll_event e = { .events = events, .data.ptr = what };
 
-	return !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
+	return !epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, fd, &e);
 }
 
 bool server_open(struct server *s)
 {
-	s->wait_fd = s->control_fd = s->listen_fd = s->bell_fd = -1;
+	s->wait_fd = s->stir_fd = s->listen_fd = s->bell_fd = -1;
 	s->uplink = uplink_open(&s->o);
 	if (!s->uplink)
 		return false;
@@ -308,10 +297,10 @@ bool server_open(struct server *s)
 		return false;
 	s->bell = shm_make("uwarpd-doorbell", LANE_PAGE, true, &s->bell_fd);
 	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	s->control_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->bell && s->wait_fd >= 0 && s->control_fd >= 0 &&
-	    watch(s->control_fd, s->listen_fd, NULL) && watch(s->wait_fd, s->control_fd, NULL) &&
-	    (s->uplink->fd < 0 || watch(s->wait_fd, s->uplink->fd, s->uplink)))
+	s->stir_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->bell && s->wait_fd >= 0 && s->stir_fd >= 0 &&
+	    watch(s, s->stir_fd, EPOLLIN | EPOLLET, NULL) &&
+	    (s->uplink->fd < 0 || watch(s, s->uplink->fd, EPOLLIN, s->uplink)))
 		return true;
 	uw_log("uwarpd: %s", strerror(errno));
 	return false;
@@ -323,6 +312,8 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+/* The socket stays open: to close it with connections that were not accepted is to close what was
+ * sent over these (mail.h), and for a process that ends, the kernel does not linger. */
 void server_close(struct server *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
@@ -330,9 +321,9 @@ void server_close(struct server *s)
 	remove_ended(s);
 	if (s->listen_fd >= 0 && !s->inherited)
 		unlink(s->o.path);
-	close_fd(s->listen_fd);
+	if (conns_stop(s->conns))
+		close_fd(s->stir_fd);
 	close_fd(s->wait_fd);
-	close_fd(s->control_fd);
 	close_fd(s->bell_fd);
 	shm_unmap(s->bell, LANE_PAGE);
 	free(s->table.qps);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The uwarpd: its port, its clients, and what it knows of them. One thread does everything.
+ * The uwarpd: its port, its clients, and what it knows of them. One thread does everything but to
+ * read and to close what strangers send.
  *
  *   server.c     the socket, clients that come and go, the loop
+ *   conns.c      connections, with a thread each
+ *   mail.c       what comes over one
  *   client.c     one client: its messages
  *   ports.c      which client has which TCP port
  *   qps.c        which client has which QP of datagrams
@@ -17,11 +20,12 @@
 #include "io/switch/classify.h"
 #include "io/switch/lane.h"
 #include "io/switch/msg.h"
+#include "conns.h"
 #include "options.h"
 #include "uplink.h"
 
 enum client_state {
-	CLIENT_NEW,   /* has connected, and said nothing yet */
+	CLIENT_NEW,   /* has connected, and we have not heard it yet */
 	CLIENT_TOLD,  /* has our WELCOME */
 	CLIENT_UP,    /* its frames are forwarded */
 	CLIENT_ENDED, /* to be freed */
@@ -36,16 +40,16 @@ struct held_qp {
 struct client {
 	uint16_t id; /* in struct switch_table */
 	enum client_state state;
-	int fd;
+	struct conn *conn; /* which reads and closes all of these: */
+	int fd;		   /* to answer */
+	int wake_fd;	   /* the socket by which we wake it where it polls; -1: none */
 	uid_t uid;
 	pid_t pid;
 	uint64_t deadline_us; /* NEW, TOLD: when it must be up */
 	struct lane lane;
 	_Atomic uint32_t *bell; /* its doorbell */
 	int ring_fd;		/* the eventfd by which it wakes us */
-	int wake_fd;		/* the socket by which we wake it where it polls; -1: none */
 	bool touched;		/* frames were put into its lane since it was last woken */
-	bool muted;		/* sends messages too fast: its socket is not read for a while */
 	unsigned messages;	/* that it may still send in this tick */
 	unsigned ports;		/* that it has, those in linger included */
 	struct held_qp *qps;	/* in no order; room for qps_room */
@@ -74,7 +78,9 @@ struct server {
 	int listen_fd;
 	bool inherited; /* listen_fd came from systemd */
 	int wait_fd;	/* epoll: everything that ends a sleep */
-	int control_fd; /* epoll: connections alone */
+	struct conns *conns;
+	int stir_fd; /* written to when connections have something for us */
+	bool muted;  /* a client sends messages too fast: it is heard in the next tick */
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us;
@@ -96,13 +102,13 @@ struct server {
 
 /* server.c. False: one line on stderr says why. */
 bool server_open(struct server *s);
-/* Until *ended is set. */
-void server_run(struct server *s, const volatile bool *ended);
+/* Until *ended is set. False: one line on stderr says why it does not run. */
+bool server_run(struct server *s, const volatile bool *ended);
 void server_close(struct server *s);
 
 /* client.c */
 /* A message, or the end of its connection. */
-void client_read(struct server *s, struct client *c);
+void client_hear(struct server *s, struct client *c, const struct mail *m);
 /* Free it and all that belongs to it. What is in its lane is forwarded first. */
 void client_free(struct server *s, struct client *c);
 

@@ -3,9 +3,11 @@
 #include "bed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 struct joining {
 	struct bed *b;
 	struct client *c;
+	struct mail_box box;
 	int ours;    /* the client's end of its connection */
 	int bell_fd; /* of its doorbell */
 	_Atomic uint32_t *bell;
@@ -41,6 +44,7 @@ static int set_up(void **state)
 		.id = 3, .fd = p[0], .ring_fd = -1, .wake_fd = -1, .uid = getuid(), .pid = getpid()
 	};
 	j->b->s.client[3] = j->c;
+	j->box = (struct mail_box){ .fd = p[0], .uid = getuid(), .pid = getpid(), .wake_fd = -1 };
 	j->ours = p[1];
 	j->bell = shm_make("doorbell", LANE_PAGE, false, &j->bell_fd);
 	assert_non_null(j->bell);
@@ -56,6 +60,7 @@ static int tear_down(void **state)
 	switch_fds_close(&j->fds);
 	if (j->c)
 		client_free(&j->b->s, j->c);
+	mail_close(&j->box);
 	close(j->ours);
 	close(j->bell_fd);
 	shm_unmap(j->bell, LANE_PAGE);
@@ -63,6 +68,13 @@ static int tear_down(void **state)
 	close(j->b->s.bell_fd);
 	free(j);
 	return bed_down(&bed);
+}
+
+static void read_one(struct joining *j)
+{
+	assert_true(mail_receive(&j->box));
+	client_hear(&j->b->s, j->c, &j->box.mail);
+	j->box.mail.memory = -1;
 }
 
 static void say_hello(struct joining *j, uint32_t flags, int wake)
@@ -80,7 +92,7 @@ static enum switch_msg_type hello(struct joining *j, uint32_t flags, int wake)
 	struct switch_msg m;
 
 	say_hello(j, flags, wake);
-	client_read(&j->b->s, j->c);
+	read_one(j);
 	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
 	if (m.type == SWITCH_REFUSE) {
 		assert_int_equal(m.why, SWITCH_NOT_YOURS);
@@ -101,7 +113,7 @@ static enum switch_msg_why why_with(struct joining *j, unsigned left)
 	few.rlim_cur = (rlim_t)next + left;
 	close(next);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	client_read(&j->b->s, j->c);
+	read_one(j);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
 	assert_int_equal(m.type, SWITCH_REFUSE);
@@ -157,8 +169,8 @@ static void a_socket_of_the_network_does_not(void **state)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	j->c->pid = 0;
-	j->c->uid = (uid_t)-1;
+	j->box.pid = 0;
+	j->box.uid = (uid_t)-1;
 	assert_int_equal(hello(j, 0, fd), SWITCH_REFUSE);
 	close(fd);
 }
@@ -180,7 +192,7 @@ static void nor_a_pair_of_another_process(void **state)
 	int p[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
-	j->c->pid++;
+	j->box.pid++;
 	assert_int_equal(hello(j, 0, p[1]), SWITCH_REFUSE);
 	close(p[0]);
 	close(p[1]);
@@ -193,7 +205,7 @@ static void one_that_it_made_as_another_user_does(void **state)
 	int p[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
-	j->c->uid++;
+	j->box.uid++;
 	assert_int_equal(hello(j, 0, p[1]), SWITCH_WELCOME);
 	close(p[0]);
 	close(p[1]);
@@ -245,6 +257,47 @@ static void who_has_left_wakes_nobody(void **state)
 	assert_int_equal(epoll_wait(j->b->s.wait_fd, &e, 1, 0), 0);
 }
 
+static int sealed(off_t size, off_t more, int seals)
+{
+	int fd = memfd_create("bell", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	if (more)
+		assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, size, more), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+/* Whoever lets go of it last frees all of its pages, and frames wait for that. */
+static void memory_is_no_larger_than_it_should_be(void **state)
+{
+	struct joining *j = *state;
+	const int both = F_SEAL_SHRINK | F_SEAL_GROW;
+	const struct {
+		off_t size, more;
+		int seals;
+	} bad[] = { { LANE_PAGE - 1, 0, both },
+		    { LANE_PAGE + 1, 0, both },
+		    { LANE_PAGE, 0, F_SEAL_SHRINK },
+		    { LANE_PAGE, 0, F_SEAL_GROW },
+		    { LANE_PAGE, 8 << 20, both } };
+	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
+
+	for (unsigned i = 0; i < COUNT(bad); i++) {
+		int fd = sealed(bad[i].size, bad[i].more, bad[i].seals);
+
+		assert_int_equal(switch_send(j->ours, &m, &fd, 1), 0);
+		close(fd);
+		assert_true(mail_receive(&j->box));
+		assert_true(j->box.mail.alien);
+		assert_int_equal(j->box.mail.memory, -1);
+	}
+	close(j->bell_fd);
+	j->bell_fd = sealed(LANE_PAGE, 0, both);
+	assert_int_equal(hello(j, 0, -1), SWITCH_WELCOME);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
@@ -256,6 +309,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(addresses_are_told_to_who_asks),
 	TEST(others_hear_of_ip4_alone),
 	TEST(who_has_left_wakes_nobody),
+	TEST(memory_is_no_larger_than_it_should_be),
 	TEST(without_a_descriptor_left_it_says_so),
 	TEST(with_half_of_those_that_it_needs_too),
 	TEST(and_so_at_the_end),

@@ -2,8 +2,13 @@
 /* The loop of a uwarpd, in a thread of its own, with a port and a socket that are made up. */
 #include <netinet/in.h>
 #include <pthread.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -17,11 +22,11 @@
 static struct uplink port;
 static struct sockaddr_un at; /* of the socket, which has no name in any folder */
 static socklen_t at_len;
+static volatile bool ended; /* set in the thread that looks at it */
 
 struct bed {
 	struct server s;
 	pthread_t thread;
-	volatile bool ended;
 };
 
 static bool no_send(struct uplink *p, const struct uplink_out *f)
@@ -68,6 +73,7 @@ int listen_open(const struct options *o, bool *inherited)
 static void on_signal(int sig)
 {
 	(void)sig;
+	ended = true;
 }
 
 static int set_up(void **state)
@@ -76,6 +82,7 @@ static int set_up(void **state)
 	struct bed *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
+	ended = false;
 	sigaction(SIGUSR1, &wakes, NULL);
 	port = (struct uplink){ .ops = &ops, .addr = 1, .mtu = 1500, .own = true, .fd = -1 };
 	b->s.o.link = "none";
@@ -88,6 +95,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	server_close(&((struct bed *)*state)->s);
+	close(((struct bed *)*state)->s.listen_fd);
 	free(*state);
 	return 0;
 }
@@ -96,7 +104,7 @@ static void *run(void *arg)
 {
 	struct bed *b = arg;
 
-	server_run(&b->s, &b->ended);
+	server_run(&b->s, &ended);
 	return NULL;
 }
 
@@ -105,12 +113,11 @@ static void start(struct bed *b)
 	assert_int_equal(pthread_create(&b->thread, NULL, run, b), 0);
 }
 
-/* A signal that comes before it sleeps is lost. */
+/* A signal that comes just before it sleeps does not wake it. */
 static void stop(struct bed *b)
 {
 	struct timespec until;
 
-	b->ended = true;
 	do {
 		pthread_kill(b->thread, SIGUSR1);
 		clock_gettime(CLOCK_REALTIME, &until);
@@ -189,6 +196,24 @@ static unsigned hear(int fd, struct switch_msg *m)
 	return m->type;
 }
 
+/* Up to READY. */
+static int join(void)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_READY);
+	int fd = connect_to_it(), region;
+	struct lane lane;
+
+	say_hello(fd);
+	assert_int_equal(hear(fd, &m), SWITCH_WELCOME);
+	assert_status(lane_make(&lane, &region), UW_OK);
+	m = switch_msg_of(SWITCH_READY);
+	assert_int_equal(switch_send(fd, &m, &region, 1), 0);
+	assert_int_equal(hear(fd, &m), SWITCH_READY);
+	close(region);
+	lane_free(&lane);
+	return fd;
+}
+
 /* More than may connect and say nothing; the uwarpd had no CPU meanwhile. */
 static void many_may_come_at_once(void **state)
 {
@@ -207,11 +232,189 @@ static void many_may_come_at_once(void **state)
 		close(fd[i]);
 }
 
+/* Neither takes a descriptor in nor is left without a word. */
+static void without_a_descriptor_left_it_refuses(void **state)
+{
+	struct bed *b = *state;
+	struct rlimit was, few;
+	struct switch_msg m;
+	int fd[3], first, bell;
+	void *page = shm_make("doorbell", LANE_PAGE, false, &bell);
+
+	assert_non_null(page);
+	shm_unmap(page, LANE_PAGE);
+	for (unsigned i = 0; i < COUNT(fd); i++)
+		fd[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_true(server_open(&b->s));
+	first = dup(0);
+	close(first);
+	start(b);
+	while (fcntl(first + 1, F_GETFD) < 0) /* it opens two more */
+		sched_yield();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	few.rlim_cur = (rlim_t)first + 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (unsigned i = 0; i < COUNT(fd); i++) {
+		m = switch_msg_of(SWITCH_HELLO);
+		assert_int_equal(connect(fd[i], (void *)&at, at_len), 0);
+		assert_int_equal(switch_send(fd[i], &m, &bell, 1), 0);
+		assert_int_equal(hear(fd[i], &m), SWITCH_REFUSE);
+		assert_int_equal(m.why, SWITCH_NO_MEMORY);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	for (unsigned i = 0; i < COUNT(fd); i++)
+		close(fd[i]);
+	close(bell);
+	close(join());
+	stop(b);
+	assert_int_equal(b->s.refused, COUNT(fd));
+}
+
+/* ---- descriptors that block when they are closed ------------------------------------------- */
+
+/* A connection that lingers for a minute, since its other end, which is returned, reads nothing. */
+static int lingering_socket(int *fd)
+{
+	const struct linger a_minute = { .l_onoff = 1, .l_linger = 60 };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), end;
+	socklen_t n = sizeof(to);
+	char octets[65536] = { 0 };
+
+	assert_int_equal(bind(listener, (void *)&to, sizeof(to)), 0);
+	assert_int_equal(getsockname(listener, (void *)&to, &n), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(*fd, (void *)&to, sizeof(to)))
+		skip(); /* lo is down */
+	end = accept(listener, NULL, NULL);
+	close(listener);
+	while (send(*fd, octets, sizeof(octets), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(setsockopt(*fd, SOL_SOCKET, SO_LINGER, &a_minute, sizeof(a_minute)), 0);
+	return end;
+}
+
+static void send_fds(int to, enum switch_msg_type type, const int *fds, unsigned n)
+{
+	struct switch_msg m = switch_msg_of(type);
+
+	assert_int_equal(switch_send(to, &m, fds, n), 0);
+}
+
+/* Until it is read, and the descriptor is about to be closed. */
+static void until_taken(int fd)
+{
+	int waits = 1;
+
+	while (!ioctl(fd, SIOCOUTQ, &waits) && waits)
+		sched_yield();
+}
+
+/* What is sent before the uwarpd looks. It is alone in having the socket when it closes it. */
+static int send_it(int lingers)
+{
+	int fd = connect_to_it();
+
+	send_fds(fd, SWITCH_CLAIM, &lingers, 1);
+	return fd;
+}
+
+/* The kernel throws away what was not read before the end. */
+static int leave_it_unread(int lingers)
+{
+	int fd = connect_to_it();
+
+	send_fds(fd, SWITCH_READY, NULL, 0);
+	send_fds(fd, SWITCH_CLAIM, &lingers, 1);
+	return fd;
+}
+
+/* It lies in the wake socket, whose end the uwarpd has. */
+static void wake_by_it(int lingers)
+{
+	int fd = connect_to_it(), p[2], hello[2];
+	struct switch_msg m;
+	void *page = shm_make("doorbell", LANE_PAGE, false, &hello[0]);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	send_fds(p[0], SWITCH_HELLO, &lingers, 1);
+	close(lingers);
+	hello[1] = p[1];
+	send_fds(fd, SWITCH_HELLO, hello, 2);
+	assert_int_equal(hear(fd, &m), SWITCH_WELCOME);
+	shm_unmap(page, LANE_PAGE);
+	close(hello[0]);
+	close(p[1]);
+	close(p[0]);
+	close(fd);
+}
+
+static void others_go_on(void)
+{
+	int honest = join();
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
+
+		m.port = htons((uint16_t)(7000 + i));
+		assert_int_equal(switch_send(honest, &m, NULL, 0), 0);
+		assert_int_equal(hear(honest, &m), SWITCH_ANSWER_TO);
+		assert_int_equal(m.why, SWITCH_GRANTED);
+		close(join());
+	}
+	close(honest);
+}
+
+static void a_stranger_stops_nobody(struct bed *b, int (*harm)(int lingers))
+{
+	int lingers, end = lingering_socket(&lingers), fd;
+
+	assert_true(server_open(&b->s));
+	fd = harm(lingers);
+	close(lingers);
+	start(b);
+	until_taken(fd);
+	close(fd);
+	others_go_on();
+	close(end); /* a reset, which ends the lingering */
+	stop(b);
+}
+
+static void who_sends_a_descriptor_that_blocks_stops_nobody(void **state)
+{
+	a_stranger_stops_nobody(*state, send_it);
+}
+
+static void nor_who_sends_it_behind_nonsense(void **state)
+{
+	a_stranger_stops_nobody(*state, leave_it_unread);
+}
+
+static void nor_who_has_it_in_a_wake_socket(void **state)
+{
+	struct bed *b = *state;
+	int lingers, end = lingering_socket(&lingers);
+
+	assert_true(server_open(&b->s));
+	start(b);
+	wake_by_it(lingers);
+	others_go_on();
+	close(end);
+	stop(b);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(an_error_of_the_port_ends_one_sleep),
 	TEST(many_may_come_at_once),
+	TEST(without_a_descriptor_left_it_refuses),
+	TEST(who_sends_a_descriptor_that_blocks_stops_nobody),
+	TEST(nor_who_sends_it_behind_nonsense),
+	TEST(nor_who_has_it_in_a_wake_socket),
 };
 
 UWTEST_MAIN(tests)
