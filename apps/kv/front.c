@@ -38,7 +38,8 @@ struct runner {
 struct front {
 	struct kv_options options;
 	struct server server;
-	struct region index; /* the copy */
+	struct region index;	/* the copy, as what comes from the host is placed in it */
+	struct ibv_mr *offered; /* the same memory as clients have it: to READ, and no more */
 	struct kv_offer offer;
 	struct runner *runner; /* of each worker */
 	struct comp comp;      /* of who keeps the copy fresh */
@@ -247,7 +248,7 @@ static int join(struct session *s, struct hello *hello)
 		return -EMSGSIZE;
 	s->user = (void *)(uintptr_t)wish.value_max;
 	offer.base = (uintptr_t)f->index.base;
-	offer.rkey = f->index.mr->rkey;
+	offer.rkey = f->offered->rkey;
 	offer.staging = 0;
 	memset(hello, 0, sizeof(*hello));
 	memcpy(hello->octets, &offer, sizeof(offer));
@@ -285,6 +286,19 @@ static void stop(struct worker *w)
 	kv_client_close(&f->runner[w->index].host);
 }
 
+/* A key of the copy that lets the host's octets in lets in anybody's who has it. So clients get
+ * another one. */
+static int open_index(struct front *f)
+{
+	size_t size = (size_t)f->offer.buckets * sizeof(struct kv_bucket);
+	int err = region_open(&f->index, &f->server.device, size, REGION_SINK);
+
+	if (err)
+		return err;
+	f->offered = ibv_reg_mr(f->server.device.pd, f->index.base, size, IBV_ACCESS_REMOTE_READ);
+	return f->offered ? 0 : log_errno("cannot register %zu octets", size);
+}
+
 static int open_copy(struct front *f)
 {
 	struct kv_client_config config = { .common = &f->options.common,
@@ -301,9 +315,7 @@ static int open_copy(struct front *f)
 	if (err)
 		return err;
 	f->offer = f->fresh.offer;
-	err = region_open(&f->index, &f->server.device,
-			  (size_t)f->offer.buckets * sizeof(struct kv_bucket),
-			  REGION_READ | REGION_SINK);
+	err = open_index(f);
 	if (!err)
 		err = read_index(f);
 	if (!err && pthread_create(&f->thread, NULL, keep_fresh, f))
@@ -320,6 +332,8 @@ static void close_front(struct front *f)
 	}
 	kv_client_close(&f->fresh);
 	comp_close(&f->comp);
+	if (f->offered)
+		ibv_dereg_mr(f->offered);
 	region_close(&f->index);
 	free(f->runner);
 	server_close(&f->server);

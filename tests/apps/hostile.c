@@ -4,7 +4,8 @@
  * wherever the server lets it write, and SENDs nonsense. Exit code 0: the server has taken it all,
  * or has ended the connection. hostile deaf HOST makes calls and takes no replies, until the server
  * ends the connection: 0; or takes nothing and does not end it either. hostile coordinator HOST
- * pretends to be the host of a cluster: 0, it is refused.
+ * pretends to be the host of a cluster: 0, it is refused. hostile PROGRAM HOST index WRITEs into
+ * what it was given to READ: 0, that is refused.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ struct hostile {
 	struct hello hello;
 	struct service service;
 	uint64_t random;
+	bool modest;		 /* it does not pretend to be a host */
 	uint32_t number[WINDOW]; /* of each mailbox */
 };
 
@@ -194,7 +196,9 @@ static const struct {
 
 static void greet(struct hostile *h, bool sane)
 {
-	struct kv_wish kv = { .window = WINDOW, .value_max = STAGE, .coordinator = upto(h, 2) };
+	struct kv_wish kv = { .window = WINDOW,
+			      .value_max = STAGE,
+			      .coordinator = !h->modest && upto(h, 2) };
 	struct btree_wish btree = { .window = WINDOW, .base = odd(h), .rkey = (uint32_t)odd(h) };
 	struct rate_wish rate = { .verify = 1 };
 
@@ -255,6 +259,40 @@ static int be_coordinator(struct hostile *h, const char *host)
 	return err == -EPERM || err == -EBUSY ? 0 : 1;
 }
 
+/* What clients READ: a store's index, a front's copy of it, or a tree's root. */
+static void readable(const struct hostile *h, uint64_t *base, uint32_t *rkey)
+{
+	struct kv_offer kv;
+	struct btree_offer btree;
+
+	memcpy(&kv, h->hello.octets, sizeof(kv));
+	memcpy(&btree, h->hello.octets, sizeof(btree));
+	*base = h->service.magic == programs[0].service.magic ? kv.base : btree.base;
+	*rkey = h->service.magic == programs[0].service.magic ? kv.rkey : btree.rkey;
+}
+
+/* A WRITE may complete before its refusal comes; the READ behind it does not. */
+static int be_writer(struct hostile *h, const char *host)
+{
+	struct ibv_send_wr read = { .opcode = IBV_WR_RDMA_READ };
+	int err;
+
+	h->modest = true;
+	err = connect_to(h, host, true);
+	if (err)
+		return err;
+	readable(h, &read.wr.rdma.remote_addr, &read.wr.rdma.rkey);
+	err = go(h, &read, sizeof(uint64_t));
+	if (err)
+		return err;
+	nonsense(h, sizeof(uint64_t));
+	err = write_it(h, sizeof(uint64_t), read.wr.rdma.remote_addr, read.wr.rdma.rkey);
+	if (!err)
+		err = go(h, &read, sizeof(uint64_t));
+	conn_close(&h->conn);
+	return err == -ECONNRESET ? 0 : 1;
+}
+
 static int be_hostile(struct hostile *h, const char *host, int (*tell)(struct hostile *h))
 {
 	unsigned ended = 0;
@@ -280,6 +318,7 @@ int main(int argc, char **argv)
 	int (*tell)(struct hostile * h) = NULL;
 	bool deaf = argc > 2 && !strcmp(argv[1], "deaf");
 	bool coordinator = argc > 2 && !strcmp(argv[1], "coordinator");
+	bool writer = argc > 3 && !strcmp(argv[3], "index");
 	const char *name = deaf ? "uwarp-seq" : coordinator ? "uwarp-kv" : argc > 2 ? argv[1] : "";
 	int rc;
 
@@ -297,6 +336,7 @@ int main(int argc, char **argv)
 		return 1;
 	rc = deaf	   ? be_deaf(&h, argv[2])
 	     : coordinator ? be_coordinator(&h, argv[2])
+	     : writer	   ? be_writer(&h, argv[2])
 			   : be_hostile(&h, argv[2], tell);
 	region_close(&h.memory);
 	comp_close(&h.comp);

@@ -100,6 +100,20 @@ def front(play):
     play.end(host, quiet=False)
 
 
+def index(play):
+    """What a server or a front lets its clients READ, none of them can WRITE."""
+    program = os.path.join(play.build, "tests", "apps", "hostile")
+    host = serve(play, "uwarp-kv")
+    soc = play.serve("uwarp-kv front {server} --bind {soc} --events", "soc")
+    for node in ("server", "soc"):
+        check(play.start("client1", f"{program} uwarp-kv {{{node}}} index").wait(20) == 0, f"the index at the {node} can be written")
+    play.end(soc, quiet=False)
+    play.end(host, quiet=False)
+    tree = serve(play, "uwarp-btree")
+    check(play.start("client1", f"{program} uwarp-btree {{server}} index").wait(20) == 0, "the root can be written")
+    play.end(tree, quiet=False)
+
+
 def deaf(play):
     """A client that takes no replies does not keep the others from theirs for long."""
     server = serve(play, "uwarp-seq")
@@ -111,4 +125,4 @@ def deaf(play):
     play.end(server, quiet=False)
 
 
-CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front}
+CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front, "index": index}
