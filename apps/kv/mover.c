@@ -37,7 +37,8 @@ static struct span span_of(const struct kv_key *k)
 
 /* ---- one key ----------------------------------------------------------------------------- */
 
-/* Frozen here, a copy there, ours no more, theirs. -ECONNRESET: the SoC is gone. */
+/* Frozen here, a copy there, ours no more, theirs. -ECONNRESET: the SoC is gone; -ECANCELED: the
+ * key stays as it is, for the SoC may have taken it or not. */
 static int move_out(struct mover *m, const struct kv_key *k)
 {
 	struct span key = span_of(k), value = { m->value, KV_VALUE_MAX };
@@ -49,6 +50,8 @@ static int move_out(struct mover *m, const struct kv_key *k)
 	err = store_peek(m->store, key, &value, &e);
 	if (!err)
 		err = peer_call(&m->peer, KV_ADOPT, k, value);
+	if (err == -ECANCELED)
+		return err;
 	if (err) {
 		store_change(m->store, key, KV_FROZEN, KV_HERE);
 		return err;
@@ -73,6 +76,8 @@ static int move_in(struct mover *m, const struct kv_key *k)
 		return err;
 	}
 	err = peer_call(&m->peer, KV_DROP, k, none);
+	if (err == -ECANCELED)
+		return err;
 	m->moved_in++;
 	/* whatever became of the SoC, the value is here */
 	if (value.p)
@@ -87,6 +92,7 @@ static void lose(struct mover *m)
 	m->alone = true;
 	m->lost = store_settle(m->store);
 	log_line("the SoC is gone, and %lu keys with it", m->lost);
+	peer_hang_up(&m->peer); /* if it lives after all, it hears that it is alone, too */
 }
 
 static void move(struct mover *m, const struct kv_key *k, bool out)
@@ -98,7 +104,7 @@ static void move(struct mover *m, const struct kv_key *k, bool out)
 		hot_moved(&m->hot, k, out);
 		pthread_mutex_unlock(&m->lock);
 	}
-	if (err == -ECONNRESET || err == -ETIMEDOUT)
+	if (err == -ECONNRESET)
 		lose(m);
 }
 
@@ -206,7 +212,7 @@ int mover_open(struct mover **made, const struct kv_options *o, struct store *st
 	m->value = malloc(KV_VALUE_MAX);
 	err = m->value ? hot_open(&m->hot, (unsigned)o->hot) : -ENOMEM;
 	if (!err)
-		err = peer_open(&m->peer, o);
+		err = peer_open(&m->peer, o, &m->stop);
 	if (err)
 		return err;
 	m->stop = false;

@@ -8,7 +8,9 @@
  *
  * A node that dies takes along what it owned, and no more: the one that is left makes HERE of what
  * was FROZEN or PENDING (store_settle()). This supposes that a connection is only lost when a node
- * is; a host that has lost its SoC never talks to it again.
+ * is; a host that has lost its SoC never talks to it again. A SoC that is silent has not died: the
+ * key that is on its way stays FROZEN, to be read and not to be written, until the SoC goes on or
+ * the device says that the connection is lost.
  *
  * Which keys move is asked for by clients (mover_ask()), or follows from what clients have counted.
  */

@@ -4,7 +4,7 @@
 
 #include "peer.h"
 
-#define WAIT_MS 5000
+#define LOOK_MS 100 /* so often a wait sees that it is to end */
 
 static int done(void *arg, unsigned slot, int status, struct kv_slot *s, const uint8_t *value,
 		uint32_t n)
@@ -22,7 +22,7 @@ static int done(void *arg, unsigned slot, int status, struct kv_slot *s, const u
 	return 0;
 }
 
-int peer_open(struct peer *p, const struct kv_options *o)
+int peer_open(struct peer *p, const struct kv_options *o, const _Atomic bool *stop)
 {
 	struct kv_client_config config = { .common = &p->common,
 					   .device = &p->device,
@@ -35,6 +35,7 @@ int peer_open(struct peer *p, const struct kv_options *o)
 					   .arg = p };
 	int err;
 
+	p->stop = stop;
 	p->common = o->common;
 	p->common.server.host = o->soc;
 	if (o->soc_port)
@@ -68,9 +69,13 @@ static int wait_for(struct peer *p)
 {
 	int err = kv_go(&p->client, 0);
 
-	for (p->done = false; !err && !p->done;)
-		err = take(p, WAIT_MS);
-	return err ? err == -ETIMEDOUT ? err : -ECONNRESET : p->status;
+	p->done = false;
+	while (!p->done && (!err || err == -ETIMEDOUT)) {
+		if (*p->stop)
+			return -ECANCELED;
+		err = take(p, LOOK_MS);
+	}
+	return err ? -ECONNRESET : p->status;
 }
 
 int peer_call(struct peer *p, enum kv_op op, const struct kv_key *key, struct span value)
@@ -97,6 +102,11 @@ int peer_take(struct peer *p, const struct kv_key *key, struct span *value)
 		return err;
 	*value = (struct span){ NULL, 0 };
 	return 0;
+}
+
+void peer_hang_up(struct peer *p)
+{
+	conn_close(&p->client.conn);
 }
 
 bool peer_is_gone(struct peer *p)
