@@ -24,7 +24,7 @@
 #define SLOTS	     256u
 #define VALUE_MAX    (64u << 10)
 #define CHUNK	     (64u << 10) /* octets of the index READ at once */
-#define WAIT_MS	     5000
+#define LOOK_MS	     100
 #define FRESH_US     20000u
 #define FRESH_ROUNDS 50u
 
@@ -62,11 +62,25 @@ static int nothing_done(void *arg, unsigned slot, int status, struct kv_slot *s,
 	return 0;
 }
 
-static int read_index(struct front *f)
+/* A host that says nothing may be stopped: the device says when it is gone. -ECANCELED: the front
+ * is to end. */
+static int wait_for_read(struct front *f)
 {
 	struct ibv_wc wc;
+	int n = 0;
 
-	for (size_t at = 0; at < f->index.size; at += CHUNK) {
+	while (!n && !server_stopped())
+		n = comp_wait(&f->comp, &wc, 1, LOOK_MS);
+	if (!n)
+		return -ECANCELED;
+	return n < 0 || wc.status ? -ECONNRESET : 0;
+}
+
+static int read_index(struct front *f)
+{
+	int err = 0;
+
+	for (size_t at = 0; !err && at < f->index.size; at += CHUNK) {
 		uint32_t n = f->index.size - at < CHUNK ? (uint32_t)(f->index.size - at) : CHUNK;
 		struct ibv_sge sge = region_sge(&f->index, at, n);
 		struct ibv_send_wr wr = { .sg_list = &sge,
@@ -77,11 +91,9 @@ static int read_index(struct front *f)
 						       .rkey = f->offer.rkey } },
 				   *bad;
 
-		if (ibv_post_send(f->fresh.conn.qp, &wr, &bad) ||
-		    comp_wait(&f->comp, &wc, 1, WAIT_MS) != 1 || wc.status)
-			return -ECONNRESET;
+		err = ibv_post_send(f->fresh.conn.qp, &wr, &bad) ? -ECONNRESET : wait_for_read(f);
 	}
-	return 0;
+	return err;
 }
 
 /* Without it there is nothing to do. */
@@ -98,17 +110,17 @@ static void lose_host(struct front *f)
 static void *keep_fresh(void *arg)
 {
 	struct front *f = arg;
+	int err = 0;
 
-	for (unsigned round = 1; !f->stop; round++) {
+	for (unsigned round = 1; !err && !f->stop; round++) {
 		usleep(FRESH_US);
 		if (!f->stale && round % FRESH_ROUNDS)
 			continue;
 		f->stale = false;
-		if (read_index(f)) {
-			lose_host(f);
-			break;
-		}
+		err = read_index(f);
 	}
+	if (err && err != -ECANCELED)
+		lose_host(f);
 	return NULL;
 }
 

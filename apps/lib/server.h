@@ -109,6 +109,8 @@ int server_open(struct server *s, const struct server_config *config, const stru
 /* Serves until SIGTERM or SIGINT; then the workers have ended and the sessions left. */
 int server_run(struct server *s);
 void server_close(struct server *s);
+/* Has a signal, or its own end, told it to stop? */
+bool server_stopped(void);
 
 /* A WRITE of the application's own on this connection, before its reply if there is one. flags:
  * IBV_SEND_INLINE, IBV_SEND_SIGNALED (its completion goes unnoticed, but frees the send queue). */

@@ -12,6 +12,5 @@ void worker_close(struct worker *w);
 void worker_add(struct worker *w, struct session *s);
 /* The connection is over: the worker frees the session when nothing of it is under way. */
 void worker_end(struct session *s);
-bool server_stopped(void);
 
 #endif

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways of a store on a DPU: a front with a copy of the host's index."""
 
+import ctypes
 import os
+import signal
 
 from stagehands import check
 from harness import read_bytes, wait_until
@@ -53,4 +55,20 @@ def idle(play):
     play.end(host)
 
 
-CASES = {"alternatives": alternatives, "host gone": host_gone, "idle": idle}
+def host_stopped(play):
+    """A host that does not run for a while is not gone, nor is it when a signal meets the thread that waits for it."""
+    libc = ctypes.CDLL(None)
+    host = play.serve("uwarp-kv serve --bind {server} --buckets 512 --events")
+    front = play.serve("uwarp-kv front {server} --bind {soc} --events", "soc")
+    host.kill(signal.SIGSTOP)
+    # once in a second it READs the index, and then waits
+    wait_until(lambda: front.poll() is not None, 1.5)
+    for thread in os.listdir(f"/proc/{front.pid}/task"):
+        libc.tgkill(front.pid, int(thread), signal.SIGTERM)
+    wait_until(lambda: front.poll() is not None, 0.5)
+    host.kill(signal.SIGCONT)
+    check(front.wait(10) == 0, f"the front ends with {front.popen.returncode}, and says '{front.err}'")
+    play.end(host)
+
+
+CASES = {"alternatives": alternatives, "host gone": host_gone, "host stopped": host_stopped, "idle": idle}
