@@ -10,6 +10,7 @@
 
 #define BATCH	    32
 #define SIGNAL_EACH 16u
+#define SENDS_EACH  4u		 /* requests that the send queue takes, for each slot */
 #define MAIL_WRITE  (3ull << 40) /* wr_id */
 #define LEAVES_EACH 16u		 /* leaves that are known for each inner page that is kept */
 #define LOOK_AT	    1024u	 /* looks at the mailboxes until the clock is read */
@@ -52,7 +53,7 @@ static int open_link(struct btree_client *c, struct link *l, const struct server
 	unsigned window = c->options->common.window;
 	struct conn_wish wish = { .service = BTREE_SERVICE,
 				  .cq = c->comp.cq,
-				  .sends = 4 * window + SIGNAL_EACH,
+				  .sends = SENDS_EACH * window + SIGNAL_EACH,
 				  .receives = window + 1,
 				  .inline_data = BTREE_MESSAGE,
 				  .ready = ready,
@@ -231,10 +232,25 @@ static bool items_came(const struct btree_client *c, unsigned slot, const struct
 			   reply->count * sizeof(struct page_item)) == reply->items_check;
 }
 
+/* Each reply may lead to one more call. A reply may be here before the completion of its call is
+ * taken, so those whose replies are here are no measure. */
+static bool has_room(const struct btree_client *c)
+{
+	unsigned window = c->options->common.window;
+
+	for (unsigned i = 0; i < c->links; i++)
+		if (c->link[i].written - c->link[i].complete >
+		    (SENDS_EACH - 1) * window + SIGNAL_EACH)
+			return false;
+	return true;
+}
+
 static int look_at_mail(struct btree_client *c, unsigned *taken)
 {
 	int err = 0;
 
+	if (!has_room(c))
+		return 0;
 	for (unsigned i = 0; !err && c->mails && i < c->options->common.window; i++) {
 		struct btree_slot *s = &c->slot[i];
 		struct mail reply;
@@ -286,6 +302,8 @@ static int on_completion(struct btree_client *c, const struct ibv_wc *wc)
 		log_line("the connection failed: %s", ibv_wc_status_str(wc->status));
 		return -ECONNRESET;
 	}
+	if (wc->wr_id == MAIL_WRITE)
+		l->complete += SIGNAL_EACH;
 	if (wc->wr_id == MAIL_WRITE || (wc->wr_id & ~0xffffull) == RPC_CALL)
 		return 0;
 	if ((wc->wr_id & ~0xffffull) == RPC_REPLY)

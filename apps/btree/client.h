@@ -37,8 +37,9 @@ struct link {
 	struct region replies;	/* what the server writes: see struct btree_wish */
 	struct btree_wish wish;
 	struct btree_offer offer;
-	uint32_t *number; /* of each slot's last mail */
-	uint64_t written;
+	uint32_t *number;  /* of each slot's last mail */
+	uint64_t written;  /* mails */
+	uint64_t complete; /* and so many are known to have left the send queue */
 };
 
 struct btree_client {

@@ -11,18 +11,18 @@
 #include "values.h"
 #include "wire.h"
 
-#define SLOTS	    1024
-#define WINDOW_MAX  4096u
-#define SIGNAL_EACH 32u
-#define STRIDE	    7919u /* a prime: keys are put in no order, which leaves pages two thirds full */
+#define SLOTS	   1024
+#define WINDOW_MAX 4096u
+#define ANSWER	   2u	 /* requests of one answer, at most */
+#define STRIDE	   7919u /* a prime: keys are put in no order, which leaves pages two thirds full */
 
 /* A session's mailboxes, its replies, and room for the items of scans. */
 struct box {
 	struct session *session;
 	struct btree_wish wish;
 	struct region memory;
-	uint32_t *number; /* of each slot, the next call's */
-	uint64_t written;
+	uint32_t *number;   /* of each slot, the next call's */
+	uint32_t next_slot; /* where to look first: behind the last one that there was room for */
 	struct box *next;
 };
 
@@ -189,26 +189,28 @@ static uint32_t handle(struct session *s, struct message *m)
 	return sizeof(*out) + sizeof(call);
 }
 
-/* By WRITE. Not 0: the send queue is full, and the call waits where it is. */
+/* By WRITE. */
 static int post_reply(struct box *b, uint32_t slot)
 {
 	struct ibv_sge sge = region_sge(&b->memory, reply_at(b, slot), sizeof(struct mail));
-	unsigned flags = conn_inline(&b->session->conn, sge.length);
 
-	if (++b->written % SIGNAL_EACH == 0)
-		flags |= IBV_SEND_SIGNALED;
 	return session_write(b->session, &sge, b->wish.base + slot * sizeof(struct mail),
-			     b->wish.rkey, flags);
+			     b->wish.rkey, conn_inline(&b->session->conn, sge.length));
 }
 
+/* While there is room for an answer, which may be a scan's items and a reply; what is left waits
+ * where it is, and comes first the next time. */
 static unsigned look_into(struct box *b)
 {
+	uint32_t slot = b->next_slot, window = b->wish.window;
 	struct mail call;
 	unsigned n = 0;
 
-	for (uint32_t slot = 0; slot < b->wish.window; slot++) {
+	for (uint32_t i = 0; i < window; i++, slot = slot + 1 < window ? slot + 1 : 0) {
 		if (!mail_take(call_in(b, slot), b->number[slot], &call))
 			continue;
+		if (session_room(b->session) < ANSWER)
+			break;
 		call.slot = slot;
 		answer(b, &call, (struct mail *)(b->memory.base + reply_at(b, slot)));
 		if (post_reply(b, slot))
@@ -216,6 +218,7 @@ static unsigned look_into(struct box *b)
 		b->number[slot]++;
 		n++;
 	}
+	b->next_slot = slot;
 	return n;
 }
 

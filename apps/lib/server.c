@@ -74,7 +74,7 @@ static int admit(struct session *s, const struct rdma_cm_event *ev)
 	struct worker *w = s->worker;
 	struct conn_wish wish = { .cq = w->comp.cq,
 				  .srq = w->srq,
-				  .sends = 2 * s->server->config.slots,
+				  .sends = SENDS_EACH * s->server->config.slots,
 				  .inline_data = INLINE };
 	struct rdma_conn_param param;
 	struct hello hello;

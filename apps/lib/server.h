@@ -3,8 +3,9 @@
  * A server of many connections. The thread that calls server_run() takes connections in; workers
  * take messages, each from its own CQ and with its own SRQ that its connections share. A worker
  * has `slots` pairs of buffers: a message comes into the one, the reply leaves from the other, and
- * the pair is posted again when the reply is gone. So the replies under way never outgrow the
- * send queues, whatever clients do. A client that takes no replies keeps its pairs from the others:
+ * the pair is posted again when the reply is gone. So the replies under way, each with one WRITE
+ * before it, never outgrow the send queues, whatever clients do; who WRITEs more asks for room
+ * (session_room()). A client that takes no replies keeps its pairs from the others:
  * when few are left, who has taken none for 2 s is disconnected.
  */
 #ifndef APPS_SERVER_H
@@ -31,6 +32,8 @@ struct session {
 	struct worker *worker;
 	void *user;	   /* the application's */
 	uint32_t sending;  /* replies whose completion has not come */
+	uint32_t writing;  /* WRITEs that are not known to be complete; the worker's thread alone */
+	uint32_t unsaid;   /* the last ones of them, with no completion behind them yet */
 	uint64_t taken_at; /* when one last came, or when the first was sent: a worker's `now` */
 	uint32_t waiting;  /* messages whose reply comes later */
 	uint64_t left_at;  /* clock_ns() when it ended; 0: it lives */
@@ -112,13 +115,15 @@ void server_close(struct server *s);
 /* Has a signal, or its own end, told it to stop? */
 bool server_stopped(void);
 
-/* A WRITE of the application's own on this connection, before its reply if there is one. flags:
- * IBV_SEND_INLINE, IBV_SEND_SIGNALED (its completion goes unnoticed, but frees the send queue). */
+/* A WRITE of the application's own on this connection, before its reply if there is one; in the
+ * worker's thread, as all that follows. flags: IBV_SEND_INLINE or 0. Without room (unless it is the
+ * one WRITE of a reply) it may be lost. */
 int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
 		  unsigned flags);
+/* How many requests the send queue still takes. */
+uint32_t session_room(const struct session *s);
 
-/* The reply to a message of which handle() said SERVER_LATER; in the worker's thread, from look().
- */
+/* The reply to a message of which handle() said SERVER_LATER; from look(). */
 void session_reply(struct session *s, uint32_t slot, uint32_t length);
 
 #endif

@@ -13,6 +13,7 @@
 #define TAKE_NS	   2000000000u /* who takes no reply for so long may be disconnected */
 #define REPLY_FLAG (1ull << 32)
 #define WRITE_FLAG (1ull << 33)
+#define WRITES_AT  34 /* wr_id: from this bit on the WRITEs that are complete with it */
 
 /* ---- buffers ----------------------------------------------------------------------------- */
 
@@ -66,6 +67,15 @@ static void make_room(struct worker *w, struct session *s)
 	s->touched = true;
 }
 
+/* The next request has a completion: how many WRITEs that one tells of. */
+static uint64_t tell_writes(struct session *s)
+{
+	uint64_t n = s->unsaid;
+
+	s->unsaid = 0;
+	return n << WRITES_AT;
+}
+
 static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32_t length)
 {
 	struct ibv_sge sge =
@@ -73,7 +83,7 @@ static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32
 	int err;
 
 	make_room(w, s);
-	conn_next(&s->conn, IBV_WR_SEND, REPLY_FLAG | slot,
+	conn_next(&s->conn, IBV_WR_SEND, REPLY_FLAG | tell_writes(s) | slot,
 		  IBV_SEND_SIGNALED | conn_inline(&s->conn, length), sge);
 	err = conn_add(&s->conn);
 	if (!s->sending)
@@ -82,16 +92,36 @@ static int send_reply(struct worker *w, struct session *s, uint32_t slot, uint32
 	return err;
 }
 
+/* So many are told of by one completion: few fill the CQ, and no more than a part of the send queue
+ * waits for one. */
+static uint32_t writes_each(const struct session *s)
+{
+	return s->server->config.slots / 4 + 1;
+}
+
 int session_write(struct session *s, struct ibv_sge *sge, uint64_t to, uint32_t rkey,
 		  unsigned flags)
 {
+	uint64_t wr_id = WRITE_FLAG;
 	struct ibv_send_wr *wr;
 
 	make_room(s->worker, s);
-	wr = conn_next(&s->conn, IBV_WR_RDMA_WRITE, WRITE_FLAG, flags, *sge);
+	s->writing++;
+	if (++s->unsaid >= writes_each(s)) {
+		wr_id |= tell_writes(s);
+		flags |= IBV_SEND_SIGNALED;
+	}
+	wr = conn_next(&s->conn, IBV_WR_RDMA_WRITE, wr_id, flags, *sge);
 	wr->wr.rdma.remote_addr = to;
 	wr->wr.rdma.rkey = rkey;
 	return conn_add(&s->conn);
+}
+
+uint32_t session_room(const struct session *s)
+{
+	uint32_t all = SENDS_EACH * s->server->config.slots, used = s->writing + s->sending;
+
+	return used < all ? all - used : 0;
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -143,6 +173,8 @@ static void on_completion(struct worker *w, const struct ibv_wc *wc)
 
 	if (!s && w->server->ops->take && w->server->ops->take(w, wc))
 		return;
+	if (s)
+		s->writing -= (uint32_t)(wc->wr_id >> WRITES_AT);
 	if (wc->wr_id & WRITE_FLAG)
 		return; /* the application's; if it failed, what comes after it fails, too */
 	if (reply && s) {

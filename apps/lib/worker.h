@@ -5,6 +5,8 @@
 
 #include "server.h"
 
+#define SENDS_EACH 2u /* requests in the send queue for each slot: a WRITE and the reply */
+
 int worker_start(struct worker *w, struct server *s, unsigned index);
 /* Ends the thread, and the sessions without ceremony. */
 void worker_close(struct worker *w);

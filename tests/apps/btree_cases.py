@@ -36,6 +36,15 @@ def mixes(play):
             check(got["pages_read"] >= 2 * got["hits"] / 1.3, f"look-ups did not go page by page: {got}")
 
 
+def windows(play):
+    """More calls by mail at once than the server's send queue takes answers."""
+    server = play.serve("uwarp-btree serve --keys 5K --mail")
+    for words in ("--mix A", "--mix C --scans 2"):
+        got = play.ask(f"{RUN} --keys 5K --by mail -w 4096 -n 20K {words}")
+        check(got["operations"] == 20000, f"{words}: {got}")
+    play.end(server)
+
+
 def split(play):
     """Two servers, each with a part of the keys."""
     host = play.serve("uwarp-btree serve --bind {server} --keys 3000 --events")
@@ -97,4 +106,4 @@ def planted(play):
     check(got["wrong"] == 0 and got["restarts"] > 0, f"with its checks: {got}")
 
 
-CASES = {"mixes": mixes, "split": split, "balanced": balanced, "killed": killed, "memory": memory, "planted fault": planted}
+CASES = {"mixes": mixes, "windows": windows, "split": split, "balanced": balanced, "killed": killed, "memory": memory, "planted fault": planted}
