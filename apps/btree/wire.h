@@ -3,7 +3,8 @@
  * What clients and servers of uwarp-btree tell each other. A call and its reply are 64 octets. They
  * go by RDMA WRITE into a mailbox of the other side, which looks at its memory all the time, or by
  * SEND. The type is written last, as is usual; but since no standard promises that it is seen last,
- * a message is only taken when its check is right, too.
+ * a message is only taken when its check is right, too. The check covers the type: what lies there
+ * may be that of the slot's last message.
  */
 #ifndef BTREE_WIRE_H
 #define BTREE_WIRE_H
@@ -11,7 +12,7 @@
 #include "page.h"
 #include "rpc.h"
 
-#define BTREE_SERVICE  ((struct service){ "uwarp-btree", 0x6572b002u })
+#define BTREE_SERVICE  ((struct service){ "uwarp-btree", 0x6572b003u })
 #define BTREE_MESSAGE  128u
 #define BTREE_SCAN_MAX 128u /* items of one scan */
 
@@ -25,15 +26,20 @@ struct mail {
 	uint32_t slot;
 	uint32_t count;	 /* SCAN: items wanted; items found */
 	uint32_t status; /* reply: 0, ENOENT, ENOMEM, EINVAL */
-	uint64_t check;	 /* XXH3 of what is before it */
+	uint64_t check;	 /* XXH3 of what is before it, seeded with the type */
 	uint64_t type;
 };
 
 _Static_assert(sizeof(struct mail) == 64, "a cache line");
 
+static inline uint64_t mail_check(const struct mail *m, uint64_t type)
+{
+	return XXH3_64bits_withSeed(m, offsetof(struct mail, check), type);
+}
+
 static inline void mail_seal(struct mail *m, enum mail_type type)
 {
-	m->check = XXH3_64bits(m, offsetof(struct mail, check));
+	m->check = mail_check(m, type);
 	m->type = type;
 }
 
@@ -47,8 +53,7 @@ static inline bool mail_take(const struct mail *box, uint32_t number, struct mai
 		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	*out = *box;
-	return out->number == number &&
-	       out->check == XXH3_64bits(out, offsetof(struct mail, check));
+	return out->number == number && out->check == mail_check(out, out->type);
 }
 
 /* The client's: its replies and behind them rooms for scans, one of each for each slot. */
