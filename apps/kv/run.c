@@ -32,13 +32,12 @@ static int report(const struct bench *b, const struct team *t, uint64_t cpu)
 	report_count(&r, "torn", b->torn);
 	report_count(&r, "outdated", b->outdated);
 	report_count(&r, "no_memory", b->no_memory);
-	if (o->soc) {
-		report_count(&r, "at_soc", b->at_soc);
-		report_count(&r, "again", b->again);
-		report_count(&r, "gone", b->gone);
-	}
 	report_count(&r, "wrong", b->wrong);
 	report_cpu(&r, t, cpu);
+	/* of a cluster; 0 without, so that both kinds may go into one file */
+	report_count(&r, "at_soc", b->at_soc);
+	report_count(&r, "again", b->again);
+	report_count(&r, "gone", b->gone);
 	if (b->no_memory)
 		log_line("%lu writes found no memory; give the server more --memory or --buckets",
 			 b->no_memory);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "report.h"
@@ -27,7 +30,8 @@ void report_count(struct report *r, const char *name, uint64_t value)
 
 void report_number(struct report *r, const char *name, double value)
 {
-	json_object_set_new(r->figures, name, json_real(value));
+	/* JSON has no such number; a figure that is left out would move those behind it */
+	json_object_set_new(r->figures, name, isfinite(value) ? json_real(value) : json_null());
 }
 
 void report_team(struct report *r, const struct team *t, const char *what)
@@ -70,27 +74,27 @@ static void print_value(FILE *f, const json_t *v)
 	else if (json_is_integer(v))
 		fprintf(f, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 	else
-		fprintf(f, "%.6g", json_real_value(v));
+		fprintf(f, "%.6g", json_is_null(v) ? (double)NAN : json_real_value(v));
 }
 
-static int add_csv(const json_t *figures, const char *path)
+static void print_head(FILE *f, const json_t *figures)
 {
-	FILE *f = fopen(path, "a");
 	const char *key, *between = "";
-	struct stat st;
 	json_t *v;
 
-	if (!f || fstat(fileno(f), &st))
-		return log_errno("%s", path);
-	if (!st.st_size) {
-		json_object_foreach((json_t *)figures, key, v)
-		{
-			fprintf(f, "%s%s", between, key);
-			between = ",";
-		}
-		fputc('\n', f);
+	json_object_foreach((json_t *)figures, key, v)
+	{
+		fprintf(f, "%s%s", between, key);
+		between = ",";
 	}
-	between = "";
+	fputc('\n', f);
+}
+
+static void print_row(FILE *f, const json_t *figures)
+{
+	const char *key, *between = "";
+	json_t *v;
+
 	json_object_foreach((json_t *)figures, key, v)
 	{
 		fputs(between, f);
@@ -98,7 +102,50 @@ static int add_csv(const json_t *figures, const char *path)
 		between = ",";
 	}
 	fputc('\n', f);
-	return fclose(f) ? log_errno("%s", path) : 0;
+}
+
+/* Is the file's head the one that these figures would have? 0, -EINVAL after a line, or another
+ * error. */
+static int check_head(const json_t *figures, const char *path)
+{
+	FILE *f = fopen(path, "r"), *own;
+	char *there = NULL, *wanted = NULL;
+	size_t size = 0;
+	bool same;
+
+	if (!f)
+		return log_errno("%s", path);
+	own = open_memstream(&wanted, &size);
+	if (own) {
+		print_head(own, figures);
+		fclose(own);
+	}
+	size = 0;
+	same = wanted && getline(&there, &size, f) > 0 && !strcmp(there, wanted);
+	fclose(f);
+	free(there);
+	free(wanted);
+	if (same)
+		return 0;
+	log_line("%s has other columns: give another file", path);
+	return -EINVAL;
+}
+
+static int add_csv(const json_t *figures, const char *path)
+{
+	FILE *f = fopen(path, "a");
+	struct stat st;
+	int err = 0;
+
+	if (!f || fstat(fileno(f), &st))
+		return log_errno("%s", path);
+	if (st.st_size)
+		err = check_head(figures, path);
+	else
+		print_head(f, figures);
+	if (!err)
+		print_row(f, figures);
+	return fclose(f) && !err ? log_errno("%s", path) : err;
 }
 
 static int write_cdf(const struct hist *h, const char *path)

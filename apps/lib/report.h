@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A result: named figures in the order in which they were added, printed as text or as a line of
- * JSON, and added to a CSV file. Percentiles are in microseconds.
+ * JSON, and added to a CSV file if that has the same columns. Percentiles are in microseconds.
  */
 #ifndef APPS_REPORT_H
 #define APPS_REPORT_H

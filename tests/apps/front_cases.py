@@ -71,4 +71,17 @@ def host_stopped(play):
     play.end(host)
 
 
-CASES = {"alternatives": alternatives, "host gone": host_gone, "host stopped": host_stopped, "idle": idle}
+def one_file(play):
+    """With a SoC and without, results have the same columns."""
+    host = play.serve("uwarp-kv serve --bind {server} --buckets 512 --events")
+    front = play.serve("uwarp-kv front {server} --bind {soc} --events", "soc")
+    path = os.path.join(play.folder, "kv.csv")
+    for words in ("uwarp-kv run {server}", f"{RUN} --alternative A5"):
+        play.ask(f"{words} --keys 500 --load --events -n 1000 --csv {path}")
+    rows = read_bytes(path).splitlines()
+    check(len(rows) == 3 and len({row.count(b",") for row in rows}) == 1, f"rows: {rows}")
+    play.end(front)
+    play.end(host)
+
+
+CASES = {"alternatives": alternatives, "host gone": host_gone, "host stopped": host_stopped, "idle": idle, "one file": one_file}
