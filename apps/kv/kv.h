@@ -15,7 +15,7 @@ enum kv_way { KV_READS, KV_RPC, KV_HYBRID };
 struct kv_options {
 	struct options common;
 	/* server */
-	uint64_t memory, buckets, value_max;
+	uint64_t memory, buckets, value_max, staging;
 	bool is_soc;	 /* owns what it is given, and nothing else */
 	uint64_t hot;	 /* a host's: as many popular keys as this go to the SoC by themselves */
 	const char *soc; /* its address, for a host and for clients; or NULL */

@@ -9,6 +9,7 @@ enum {
 	KEY_MEMORY = OPTION_OWN,
 	KEY_BUCKETS,
 	KEY_VALUE_MAX,
+	KEY_STAGING,
 	KEY_GET,
 	KEY_PUT,
 	KEY_KEYS,
@@ -40,6 +41,8 @@ static const struct argp_option own[] = {
 	{ "buckets", KEY_BUCKETS, "N", 0,
 	  "of 7 keys each, rounded up to a power of two; default: 64Ki", 3 },
 	{ "value-max", KEY_VALUE_MAX, "N", 0, "the longest value; default: 1Mi", 3 },
+	{ "staging", KEY_STAGING, "N", 0,
+	  "octets for what all clients together write in stages; default: 1Gi", 3 },
 	{ 0, 0, 0, 0, "Cluster, of a host and a SoC that share the keys:", 6 },
 	{ "soc", KEY_SOC, "ADDR[:PORT]", 0,
 	  "the SoC; for the host, which gives it keys, and for clients", 6 },
@@ -173,6 +176,9 @@ static error_t parse_server(int key, char *arg, struct argp_state *state, struct
 	case KEY_VALUE_MAX:
 		o->value_max = option_size(state, "value-max", arg);
 		return 0;
+	case KEY_STAGING:
+		o->staging = option_size(state, "staging", arg);
+		return 0;
 	case KEY_CACHE:
 		o->cache = option_size(state, "cache", arg);
 		return 0;
@@ -284,6 +290,7 @@ int main(int argc, char **argv)
 				.memory = 256 << 20,
 				.buckets = 1 << 16,
 				.value_max = KV_VALUE_MAX,
+				.staging = 1 << 30,
 				.keys = 10000,
 				.key_length = 16,
 				.value_low = 1024,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget.h"
 #include "kv.h"
 #include "report.h"
 #include "log.h"
@@ -17,6 +18,7 @@
 struct kv_server {
 	const struct kv_options *options;
 	struct region memory;
+	struct budget staging; /* of --staging, for all clients */
 	struct store store;
 	struct mover *mover;   /* of a host that has a SoC */
 	_Atomic bool has_host; /* of a SoC */
@@ -25,22 +27,38 @@ struct kv_server {
 /* A client's. */
 struct stages {
 	struct region memory;
+	uint64_t octets; /* of the server's budget */
 	uint32_t count, size, value_max;
 	bool coordinator;
 };
 
-static int open_stages(struct stages *st, const struct kv_server *kv, const struct device *d,
+static void close_stages(struct stages *st, struct kv_server *kv)
+{
+	region_close(&st->memory);
+	budget_give(&kv->staging, st->octets);
+	free(st);
+}
+
+static int open_stages(struct stages *st, struct kv_server *kv, const struct device *d,
 		       const struct kv_wish *w)
 {
+	uint64_t octets;
+	int err;
+
 	st->count = w->window;
 	st->size = kv_stage_size(w->value_max);
 	st->value_max = w->value_max;
 	st->coordinator = w->coordinator;
 	if (w->value_max > kv->options->value_max)
 		return -EMSGSIZE;
-	if (!w->window || (uint64_t)st->count * st->size > STAGING_MAX)
+	octets = (uint64_t)st->count * st->size;
+	if (!w->window || octets > STAGING_MAX)
 		return -EINVAL;
-	return region_open(&st->memory, d, (size_t)st->count * st->size, REGION_WRITE);
+	err = budget_take(&kv->staging, octets);
+	if (err)
+		return err;
+	st->octets = octets;
+	return region_open(&st->memory, d, octets, REGION_WRITE);
 }
 
 /* When the host of a cluster ends, a store takes back what was moving (store_settle). So only a SoC
@@ -67,8 +85,7 @@ static int join(struct session *s, struct hello *hello)
 	if (!err && wish.coordinator)
 		err = let_coordinate(kv);
 	if (err) {
-		region_close(&st->memory);
-		free(st);
+		close_stages(st, kv);
 		return err;
 	}
 	s->user = st;
@@ -94,8 +111,7 @@ static void leave(struct session *s)
 		store_settle(&kv->store);
 		kv->has_host = false;
 	}
-	region_close(&st->memory);
-	free(st);
+	close_stages(st, kv);
 }
 
 /* ---- calls ------------------------------------------------------------------------------- */
@@ -294,7 +310,7 @@ int kv_serve(const struct kv_options *o)
 					.events = o->common.events,
 					.message = KV_MESSAGE,
 					.slots = SLOTS };
-	struct kv_server kv = { .options = o };
+	struct kv_server kv = { .options = o, .staging = budget_of(o->staging) };
 	struct server s;
 	int err = server_open(&s, &config, &ops);
 

@@ -13,6 +13,7 @@ enum {
 	KEY_INLINE,
 	KEY_VERIFY,
 	KEY_MESSAGE,
+	KEY_MEMORY,
 	KEY_FAULT
 };
 
@@ -30,6 +31,8 @@ static const struct argp_option own[] = {
 	{ "verify", KEY_VERIFY, 0, 0, "look afterwards whether everything is where it belongs", 3 },
 	{ "message", KEY_MESSAGE, "N", 0, "server: the longest message it receives; default: 4096",
 	  4 },
+	{ "memory", KEY_MEMORY, "N", 0,
+	  "server: octets for all clients' transfers together; default: 1Gi", 4 },
 	{ "fault", KEY_FAULT, "lose", 0,
 	  "leave a request out now and then, to see that --verify finds it", 4 },
 	{ 0 }
@@ -66,6 +69,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_MESSAGE:
 		o->message = option_size(state, "message", arg);
+		return 0;
+	case KEY_MEMORY:
+		o->memory = option_size(state, "memory", arg);
 		return 0;
 	case KEY_FAULT:
 		option_word(state, "fault", arg, faults);
@@ -133,7 +139,8 @@ int main(int argc, char **argv)
 				  .lists = 1,
 				  .qps = 1,
 				  .signal = 16,
-				  .message = 4096 };
+				  .message = 4096,
+				  .memory = 1 << 30 };
 	const char *why;
 	int first;
 

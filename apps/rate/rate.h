@@ -24,6 +24,7 @@ enum rate_op { RATE_WRITE, RATE_READ, RATE_SEND, RATE_FAA, RATE_CAS };
 #define RATE_DATA     4096u /* octets before the data; the counter is the first word */
 #define RATE_LIST_MAX 64u
 #define RATE_POINTS   16u
+#define RATE_SLOTS    4096u /* as many as a client can have */
 
 /* From the client. */
 struct rate_wish {
@@ -47,7 +48,7 @@ struct rate_options {
 	enum rate_op op;
 	uint64_t size[RATE_POINTS], list[RATE_POINTS];
 	unsigned sizes, lists;
-	uint64_t qps, signal, inline_data, message;
+	uint64_t qps, signal, inline_data, message, memory;
 	bool inlined, verify, fault;
 };
 

@@ -5,7 +5,8 @@
  * or has ended the connection. hostile deaf HOST makes calls and takes no replies, until the server
  * ends the connection: 0; or takes nothing and does not end it either. hostile coordinator HOST
  * pretends to be the host of a cluster: 0, it is refused. hostile PROGRAM HOST index WRITEs into
- * what it was given to READ: 0, that is refused.
+ * what it was given to READ: 0, that is refused. hostile rooms HOST asks a uwarp-rate for rooms
+ * that no client can need: 0, it gets none.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -200,7 +201,9 @@ static void greet(struct hostile *h, bool sane)
 			      .value_max = STAGE,
 			      .coordinator = !h->modest && upto(h, 2) };
 	struct btree_wish btree = { .window = WINDOW, .base = odd(h), .rkey = (uint32_t)odd(h) };
-	struct rate_wish rate = { .verify = 1 };
+	struct rate_wish rate = { .verify = 1,
+				  .size = upto(h, STAGE),
+				  .slots = sane ? WINDOW : (uint32_t)odd(h) };
 
 	nonsense(h, MESSAGE);
 	memcpy(h->hello.octets, h->memory.base, sizeof(h->hello));
@@ -257,6 +260,27 @@ static int be_coordinator(struct hostile *h, const char *host)
 	err = conn_open(&h->conn, &h->device, &to, &wish, &h->hello);
 	conn_close(&h->conn);
 	return err == -EPERM || err == -EBUSY ? 0 : 1;
+}
+
+/* No octets, in so many slots that others would wait for the server to go through them. */
+static int be_roomy(struct hostile *h, const char *host)
+{
+	static const struct rate_wish rooms[] = { { .size = 8, .slots = 0 },
+						  { .size = 0, .slots = UINT32_MAX },
+						  { .size = 1, .slots = RATE_SLOTS + 1 } };
+	const struct server_name to = { host, "7471", 1 };
+	const struct conn_wish wish = { .service = h->service, .cq = h->comp.cq, .sends = 2 };
+
+	for (unsigned i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+		int err;
+
+		memcpy(h->hello.octets, &rooms[i], sizeof(rooms[i]));
+		err = conn_open(&h->conn, &h->device, &to, &wish, &h->hello);
+		conn_close(&h->conn);
+		if (err != -EINVAL)
+			return 1;
+	}
+	return 0;
 }
 
 /* What clients READ: a store's index, a front's copy of it, or a tree's root. */
@@ -319,7 +343,12 @@ int main(int argc, char **argv)
 	bool deaf = argc > 2 && !strcmp(argv[1], "deaf");
 	bool coordinator = argc > 2 && !strcmp(argv[1], "coordinator");
 	bool writer = argc > 3 && !strcmp(argv[3], "index");
-	const char *name = deaf ? "uwarp-seq" : coordinator ? "uwarp-kv" : argc > 2 ? argv[1] : "";
+	bool roomy = argc > 2 && !strcmp(argv[1], "rooms");
+	const char *name = deaf		 ? "uwarp-seq"
+			   : coordinator ? "uwarp-kv"
+			   : roomy	 ? "uwarp-rate"
+			   : argc > 2	 ? argv[1]
+					 : "";
 	int rc;
 
 	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
@@ -337,6 +366,7 @@ int main(int argc, char **argv)
 	rc = deaf	   ? be_deaf(&h, argv[2])
 	     : coordinator ? be_coordinator(&h, argv[2])
 	     : writer	   ? be_writer(&h, argv[2])
+	     : roomy	   ? be_roomy(&h, argv[2])
 			   : be_hostile(&h, argv[2], tell);
 	region_close(&h.memory);
 	comp_close(&h.comp);

@@ -114,6 +114,30 @@ def index(play):
     play.end(tree, quiet=False)
 
 
+def rooms(play):
+    """A client of uwarp-rate has as much as it can need, and all clients together as much as the server was told."""
+    server = serve(play, "uwarp-rate")
+    bad = play.start("client1", os.path.join(play.build, "tests", "apps", "hostile") + " rooms {server}")
+    check(bad.wait(20) == 0, f"it is given a room: {bad.err}")
+    play.end(server, quiet=False)
+    play.forget(bad)
+    play.forget(server)
+    for name, limit, run in (("uwarp-rate", "--memory 1Mi", "run {server} --op write --size 64Ki -w 12"),
+                             ("uwarp-kv", "--memory 64Mi --staging 1Mi", "run {server} --keys 50 --value 64Ki -w 12")):  # fmt: skip
+        server = play.serve(f"{name} serve --events {limit}")
+        first = play.begin(f"{name} {run} --events -s 60")
+        first.until_busy(0.05)
+        for more, line in (("-w 30", "refuses: Cannot allocate memory"), ("--wait 0.2", "refuses: Device or resource busy")):
+            second = play.begin(f"{name} {run} -n 50 {more}", "client2")
+            check(second.wait(20) == 1 and line in second.err, f"{name} {more}: the second one says '{second.err}'")
+        first.kill()
+        third = play.begin(f"{name} {run} -n 50", "client3")
+        check(third.wait(20) == 0, f"{name} has not got back what the first one had: {third.err}")
+        play.end(server, quiet=False)
+        for program in list(play.programs):
+            play.forget(program)
+
+
 def deaf(play):
     """A client that takes no replies does not keep the others from theirs for long."""
     server = serve(play, "uwarp-seq")
@@ -125,4 +149,4 @@ def deaf(play):
     play.end(server, quiet=False)
 
 
-CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front, "index": index}
+CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front, "index": index, "rooms": rooms}
