@@ -132,10 +132,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->dist = arg;
 		return 0;
 	case KEY_SCANS:
-		o->scans = (unsigned)option_size(state, "scans", arg);
+		o->scans = option_upto(state, "scans", arg, UINT32_MAX);
 		return 0;
 	case KEY_SCAN:
-		o->scan = (unsigned)option_size(state, "scan", arg);
+		o->scan = option_upto(state, "scan", arg, UINT32_MAX);
 		return 0;
 	default:
 		return parse_place(key, arg, state, o);
@@ -159,6 +159,8 @@ static const char *wrong(const struct btree_options *o)
 		return "--page: from 256 to 64Ki, a multiple of 256";
 	if (o->keys < o->common.threads || o->keys > 1ull << 40)
 		return "--keys: at least one for each thread";
+	if (o->pages > 1ull << 40)
+		return "--pages: up to 2^40";
 	if (o->cache > 1u << 20)
 		return "--cache: up to 1Mi pages";
 	if (!o->scan || o->scan > BTREE_SCAN_MAX || o->scans > 100)

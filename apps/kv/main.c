@@ -147,7 +147,7 @@ static error_t parse_cluster(int key, char *arg, struct argp_state *state, struc
 		parse_alternatives(state, o, arg);
 		return 0;
 	case KEY_HOT:
-		o->hot = option_size(state, "hot", arg);
+		o->hot = option_upto(state, "hot", arg, UINT32_MAX);
 		return 0;
 	case KEY_MAY_LOSE:
 		o->may_lose = true;
@@ -174,7 +174,7 @@ static error_t parse_server(int key, char *arg, struct argp_state *state, struct
 		o->buckets = power_of_two(option_size(state, "buckets", arg));
 		return 0;
 	case KEY_VALUE_MAX:
-		o->value_max = option_size(state, "value-max", arg);
+		o->value_max = option_upto(state, "value-max", arg, KV_VALUE_MAX);
 		return 0;
 	case KEY_STAGING:
 		o->staging = option_size(state, "staging", arg);
@@ -244,8 +244,8 @@ static const char *wrong(const struct kv_options *o)
 
 	if (o->key_length < KV_KEY_MIN || o->key_length > KV_KEY_MAX)
 		return "--key: from 16 to 250";
-	if (o->keys < (uint64_t)o->writers * o->common.threads)
-		return "--keys: at least one for each writer";
+	if (o->keys < (uint64_t)o->writers * o->common.threads || o->keys > 1ull << 40)
+		return "--keys: at least one for each writer, and up to 2^40";
 	if (o->alternative[0] && !o->soc)
 		return "--alternative: goes with --soc";
 	if (o->cache > CACHE_MAX || (o->cache && o->soc))

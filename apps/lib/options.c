@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,14 +50,32 @@ uint64_t option_size(struct argp_state *state, const char *name, const char *tex
 		uint64_t factor;
 	} unit[] = { { "", 1 },		{ "K", 1000 },	     { "Ki", 1 << 10 }, { "M", 1000000 },
 		     { "Mi", 1 << 20 }, { "G", 1000000000 }, { "Gi", 1 << 30 } };
+	bool number = isdigit((unsigned char)*text), large;
+	uint64_t n, all;
 	char *end;
-	uint64_t n = strtoull(text, &end, 10);
 
-	for (unsigned i = 0; end != text && *text != '-' && i < sizeof(unit) / sizeof(unit[0]); i++)
-		if (!strcmp(end, unit[i].name))
-			return n * unit[i].factor;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	large = errno;
+	for (unsigned i = 0; number && i < sizeof(unit) / sizeof(unit[0]); i++) {
+		if (strcmp(end, unit[i].name))
+			continue;
+		if (!large && !__builtin_mul_overflow(n, unit[i].factor, &all))
+			return all;
+		argp_error(state, "--%s %s: too large", name, text);
+		return 0;
+	}
 	argp_error(state, "--%s %s: not a number such as 64, 10K or 64Ki", name, text);
 	return 0;
+}
+
+uint32_t option_upto(struct argp_state *state, const char *name, const char *text, uint32_t most)
+{
+	uint64_t n = option_size(state, name, text);
+
+	if (n > most)
+		argp_error(state, "--%s %s: up to %u", name, text, most);
+	return (uint32_t)n;
 }
 
 unsigned option_list(struct argp_state *state, const char *name, const char *text, unsigned most,
@@ -77,8 +97,9 @@ double option_number(struct argp_state *state, const char *name, const char *tex
 	char *end;
 	double d = strtod(text, &end);
 
-	if (end == text || *end || !(d >= 0))
-		argp_error(state, "--%s %s: not a number", name, text);
+	if (end == text || *end || !(d >= 0 && d <= OPTION_NUMBER_MAX))
+		argp_error(state, "--%s %s: not a number from 0 to %g", name, text,
+			   OPTION_NUMBER_MAX);
 	return d;
 }
 
@@ -195,7 +216,7 @@ static error_t parse_oracle(int key, char *arg, struct argp_state *state)
 		o->verify = true;
 		return 0;
 	case KEY_DELETES:
-		o->deletes = (unsigned)option_size(state, "deletes", arg);
+		o->deletes = option_upto(state, "deletes", arg, UINT32_MAX);
 		return 0;
 	case KEY_JOURNAL:
 		o->journal = arg;

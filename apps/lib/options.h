@@ -35,6 +35,8 @@ struct oracle_options {
 	bool believe;	     /* a client leaves its checks out: to see that the oracle finds it */
 };
 
+#define OPTION_NUMBER_MAX 1e9
+
 /* Keys of the programs' own options begin here. */
 #define OPTION_OWN 0x200
 
@@ -44,9 +46,13 @@ extern const struct argp oracle_argp;
 
 /* "64", "10K" (10000), "64Ki" (65536), "1M", "1Mi"; ends the program with a line if it is none. */
 uint64_t option_size(struct argp_state *state, const char *name, const char *text);
+/* The same of what fits a word of 32 bits, or less. */
+uint32_t option_upto(struct argp_state *state, const char *name, const char *text, uint32_t most);
 /* Comma-separated sizes, at most `most` of them; returns how many. */
 unsigned option_list(struct argp_state *state, const char *name, const char *text, unsigned most,
 		     uint64_t *out);
+/* From 0 to OPTION_NUMBER_MAX: as seconds it is so many that their nanoseconds can be added to a
+ * clock. */
 double option_number(struct argp_state *state, const char *name, const char *text);
 /* text, which is a number that a port can have. */
 const char *option_port(struct argp_state *state, const char *name, const char *text);

@@ -62,13 +62,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->signal = option_size(state, "signal", arg);
 		return 0;
 	case KEY_INLINE:
-		o->inline_data = option_size(state, "inline", arg);
+		o->inline_data = option_upto(state, "inline", arg, UINT32_MAX);
 		return 0;
 	case KEY_VERIFY:
 		o->verify = true;
 		return 0;
 	case KEY_MESSAGE:
-		o->message = option_size(state, "message", arg);
+		o->message = option_upto(state, "message", arg, UINT32_MAX);
 		return 0;
 	case KEY_MEMORY:
 		o->memory = option_size(state, "memory", arg);

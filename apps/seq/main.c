@@ -40,6 +40,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_ENTRIES:
 		o->entries = option_size(state, "entries", arg);
+		if (o->entries > 1ull << 40)
+			argp_error(state, "--entries: up to 2^40");
 		return 0;
 	case KEY_VERIFY:
 		o->verify = true;

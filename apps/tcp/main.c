@@ -36,7 +36,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->keys = option_size(state, "keys", arg);
 		return 0;
 	case KEY_VALUE:
-		o->value = (uint32_t)option_size(state, "value", arg);
+		o->value = option_upto(state, "value", arg, UINT32_MAX);
 		if (o->value > 1 << 20)
 			argp_error(state, "--value: up to 1Mi");
 		return 0;

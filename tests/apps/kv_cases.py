@@ -131,6 +131,11 @@ def told(play):
             check(got == 1 and line in program.err, f"{more}: exit code {got}, '{program.err.strip()}'")
         play.end(server, quiet=False)
         play.forget(server)
+    for words, rc, line in (("uwarp-kv serve --value-max 4097Mi", 64, "--value-max 4097Mi: up to 1048576"), ("uwarp-kv run {server} --keys 2000000000G", 2, "up to 2^40"),
+                            ("uwarp-btree serve --pages 4503599627370497", 2, "--pages: up to 2^40"), ("uwarp-seq serve --entries 2305843009213693952", 64, "--entries: up to 2^40")):  # fmt: skip
+        program = play.begin(words)
+        got = program.wait(20)
+        check(got == rc and line in program.err, f"{words}: exit code {got}, '{program.err.strip()}'")
 
 
 CASES = {

@@ -41,7 +41,9 @@ def limits(play):
     for words, rc, line in (
         ("--op send --size 4097 -n 1", 1, "the server was told to receive at most 4096 octets"),
         ("--post-list 65", 2, "--post-list: from 1 to 64"), ("--post-list 8 -w 4", 2, "--window: at least the length"),
-        ("--qps 0", 2, "--qps and --signal: at least 1"), ("-p 65536", 64, "--port 65536: no port"), ("-p x", 64, "--port x: no port"),
+        ("--qps 0", 2, "--qps and --signal: at least 1"), ("-p 65536", 64, "--port 65536: no port"), ("-p x", 64, "--port x: no port"), ("-s inf", 64, "--seconds inf: not a number from 0 to 1e+09"),
+        ("--wait 2e10", 64, "--wait 2e10: not a number"), ("-n 20000000000Gi", 64, "--ops 20000000000Gi: too large"),
+        ("--seed 18446744073709551616", 64, "--seed 18446744073709551616: too large"), ("--inline 4Gi", 64, "--inline 4Gi: up to 4294967295"),
     ):  # fmt: skip
         program = play.begin(f"{RUN} {words}")
         got = program.wait(20)
