@@ -220,7 +220,7 @@ static int on_value(struct kv_client *c, unsigned slot, const struct kv_reply *r
 		return -EPROTO;
 	if (!r->in_room)
 		return finish(c, slot, 0, (const uint8_t *)(r + 1), r->value_length);
-	if (!get_is_right(c, slot, r->in_room)) {
+	if (!get_is_right(c, slot, r->in_room, r->version)) {
 		c->torn++;
 		return ask(c, slot);
 	}

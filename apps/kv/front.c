@@ -176,6 +176,7 @@ static int done(void *arg, unsigned slot, int status, struct kv_slot *ks, const 
 	const struct kv_call *c = (const void *)m->in;
 	struct front *f = m->session->server->user;
 	struct kv_reply *reply = (void *)m->out;
+	const struct kv_record *record;
 	struct ibv_sge sge;
 	uint32_t length;
 
@@ -190,9 +191,10 @@ static int done(void *arg, unsigned slot, int status, struct kv_slot *ks, const 
 		return 0;
 	}
 	length = reply_with(m, 0, NULL, 0);
+	record = (const void *)(value - ks->key.length - sizeof(*record));
 	reply->in_room = kv_record_size(ks->key.length, n);
-	sge = (struct ibv_sge){ .addr = (uintptr_t)value - ks->key.length -
-					sizeof(struct kv_record),
+	reply->version = record->version;
+	sge = (struct ibv_sge){ .addr = (uintptr_t)record,
 				.length = reply->in_room,
 				.lkey = r->host.reads.mr->lkey };
 	if (!m->session->left_at && session_write(m->session, &sge, c->room, c->room_rkey, 0))

@@ -168,7 +168,7 @@ int get_bucket(struct kv_client *c, unsigned slot)
 	return look_further(c, slot, b);
 }
 
-bool get_is_right(const struct kv_client *c, unsigned slot, uint32_t length)
+bool get_is_right(const struct kv_client *c, unsigned slot, uint32_t length, uint32_t version)
 {
 	const struct kv_record *r = get_record(c, slot);
 	const struct kv_slot *s = &c->slot[slot];
@@ -177,17 +177,15 @@ bool get_is_right(const struct kv_client *c, unsigned slot, uint32_t length)
 		return true;
 	/* the lengths bound what the check covers: first those */
 	return r->key_length == s->key.length && r->value_length <= c->config.value_max &&
-	       kv_record_size(r->key_length, r->value_length) == length &&
+	       kv_record_size(r->key_length, r->value_length) == length && r->version == version &&
 	       r->check == kv_record_check(r) && !memcmp(r + 1, s->key.octets, s->key.length);
 }
 
 int get_value(struct kv_client *c, unsigned slot)
 {
-	const struct kv_record *r = get_record(c, slot);
 	const struct kv_slot *s = &c->slot[slot];
 
-	if (!c->config.believe &&
-	    (r->version != s->entry.version || !get_is_right(c, slot, s->entry.length)))
+	if (!get_is_right(c, slot, s->entry.length, s->entry.version))
 		return again(c, slot);
 	remember(c, s);
 	return 0;

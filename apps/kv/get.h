@@ -32,7 +32,7 @@ int get_begin_at(struct kv_client *c, unsigned slot, const struct kv_entry *e);
  * there (get_value() alone); -EAGAIN: better ask by a call; -ENOENT and the like are answers. */
 int get_bucket(struct kv_client *c, unsigned slot);
 int get_value(struct kv_client *c, unsigned slot);
-/* Is the slot's record whole, of `length` octets, and the slot's key's? */
-bool get_is_right(const struct kv_client *c, unsigned slot, uint32_t length);
+/* Is the slot's record whole, of `length` octets, of this version, and the slot's key's? */
+bool get_is_right(const struct kv_client *c, unsigned slot, uint32_t length, uint32_t version);
 
 #endif

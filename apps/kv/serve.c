@@ -117,8 +117,9 @@ static void leave(struct session *s)
 /* ---- calls ------------------------------------------------------------------------------- */
 
 /* A record that no message holds goes where the client wants it, as it is: if it is replaced
- * meanwhile, the client's check fails and it asks again. The client has room for the values that it
- * told of when it connected, and others may have written longer ones. */
+ * meanwhile, the client sees that it is another version and asks again: what lies there may even be
+ * whole, and the same key's, but of a write that is not done yet. The client has room for the
+ * values that it told of when it connected, and others may have written longer ones. */
 static uint8_t write_record(struct session *s, const struct kv_call *c, const struct kv_entry *e,
 			    struct kv_reply *r)
 {
@@ -130,6 +131,7 @@ static uint8_t write_record(struct session *s, const struct kv_call *c, const st
 	if (e->length > kv_record_size(c->key_length, st->value_max))
 		return EMSGSIZE;
 	r->in_room = e->length;
+	r->version = e->version;
 	return session_write(s, &sge, c->room, c->room_rkey, 0) ? EIO : 0;
 }
 

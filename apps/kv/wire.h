@@ -26,7 +26,7 @@
 
 #include "rpc.h"
 
-#define KV_SERVICE   ((struct service){ "uwarp-kv", 0x7672b001u })
+#define KV_SERVICE   ((struct service){ "uwarp-kv", 0x7672b002u })
 #define KV_ENTRIES   7u
 #define KV_KEY_MIN   16u
 #define KV_KEY_MAX   250u
@@ -173,6 +173,8 @@ struct kv_reply {
 	struct rpc_head head;
 	uint32_t value_length;
 	uint32_t in_room; /* octets of the record that was WRITTEN, or 0 */
+	uint32_t version; /* and which one it was to be */
+	uint32_t unused;
 };
 
 /* Octets of a stage: a multiple of 8, as calls lie in it. */
