@@ -25,6 +25,8 @@ struct route_table;
  * bits.
  */
 #define IO_LONG_MAX (65535u - 14 - 40 - 60)
+/* The largest MTU of a link: with Ethernet's header a frame's length has 16 bits, too. */
+#define IO_MTU_MAX  65280u
 #define IO_IP6_MAX  6u
 
 /* One buffer of a frame. The struct lies beside the octets (in an mbuf's private area), so no

@@ -476,6 +476,8 @@ static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 	const struct interface *i = &p->interface;
 
 	p->l.mtu = cfg->mtu ? cfg->mtu : i->mtu;
+	if (p->l.mtu > IO_MTU_MAX) /* veth and bridges take 65535 */
+		p->l.mtu = IO_MTU_MAX;
 	p->l.scope = (uint32_t)i->index;
 	memcpy(p->l.mac, i->mac, sizeof(p->l.mac));
 	p->l.bps = i->bps ? i->bps : BPS_UNKNOWN;

@@ -132,6 +132,18 @@ static int down(void **state)
 	return made_run("ip link del uw0") ? 0 : -1;
 }
 
+/* A frame of 65535 octets behind Ethernet's header has a length of more than 16 bits. */
+static void the_largest_mtu_leaves_room_for_the_header(void **state)
+{
+	struct packet_config one = config_of(1);
+	struct place *p = *state;
+
+	assert_true(made_run("ip link set uw0 mtu 65535"));
+	p->a = open_on(&one);
+	assert_int_equal(p->a->mtu, IO_MTU_MAX);
+	assert_in_range(p->a->mtu + 14, 1, UINT16_MAX);
+}
+
 /* The octets of segment i; the checksum is right in them. */
 static void assert_is(const struct io_frame *f, const struct made *m)
 {
@@ -751,6 +763,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(any_other_is_the_kernels, up_shared, down),
 		cmocka_unit_test_setup_teardown(a_vlan_of_the_cable, cable, down),
 		cmocka_unit_test_setup_teardown(a_vlan_needs_an_address, cable, down),
+		cmocka_unit_test_setup_teardown(the_largest_mtu_leaves_room_for_the_header, cable,
+						down),
 		cmocka_unit_test_setup_teardown(wrong_wishes_are_refused, cable, down),
 		cmocka_unit_test_setup_teardown(an_interface_by_its_name, cable, down),
 	};
