@@ -18,7 +18,7 @@
 struct held_port {
 	struct held_port *next;
 	uint16_t port;	    /* network order */
-	int fd[IO_IP6_MAX]; /* one for each address */
+	int fd[IO_IP6_MAX]; /* one for each address; -1: the interface has lost it */
 	unsigned users;
 	time_t free_since; /* with no users */
 };
@@ -165,25 +165,36 @@ static uw_status status_of(int err)
 	return err == -EADDRINUSE ? UW_E_ADDR_IN_USE : err == -EPERM ? UW_E_PERM : UW_E_NOMEM;
 }
 
+/* At the first *n addresses it listens then. 0 or a negative errno. */
+static int listen_at_all(const struct held_at *at, struct held_port *h, unsigned *n)
+{
+	for (*n = 0; *n < at->n; ++*n) {
+		int fd = listen_deaf(at, *n, h->port);
+
+		/* one of several that the interface has lost: engine/routes.c says so */
+		if (fd == -EADDRNOTAVAIL && at->n > 1)
+			fd = -1;
+		else if (fd < 0)
+			return fd;
+		h->fd[*n] = fd;
+	}
+	return 0;
+}
+
 static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **out)
 {
 	struct held_port *h = calloc(1, sizeof(*h));
-	int fd = h ? 0 : -ENOMEM;
-	unsigned i = 0;
+	unsigned n;
+	int err;
 
-	while (fd >= 0 && i < p->at.n) {
-		fd = listen_deaf(&p->at, i, port);
-		if (fd == -EADDRNOTAVAIL && p->at.n > 1)
-			fd = h->fd[i++] =
-				0; /* the interface has lost it: engine/routes.c says so */
-		else if (fd >= 0)
-			h->fd[i++] = fd;
-	}
-	if (fd < 0) {
-		close_some(h, i);
-		return status_of(fd);
-	}
+	if (!h)
+		return UW_E_NOMEM;
 	h->port = port;
+	err = listen_at_all(&p->at, h, &n);
+	if (err) {
+		close_some(h, n);
+		return status_of(err);
+	}
 	h->next = p->list;
 	p->list = h;
 	p->n++;

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -154,6 +155,28 @@ static void a_port_of_ip6(void **state)
 	close(fd);
 }
 
+/* Descriptor 0 may be the link's, in a program that has closed its standard input. */
+static void a_lost_address_costs_no_descriptor(void **state)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const struct held_at at = { .ip = { { { [15] = 1 } }, { { 0xfd, 9, [15] = 9 } } }, .n = 2 };
+	struct held_ports six;
+	int input = dup(STDIN_FILENO);
+
+	(void)state;
+	close(STDIN_FILENO);
+	assert_int_equal(fds_keep(open("/dev/null", O_RDONLY | O_CLOEXEC)), 0);
+	assert_status(held_ports_open(&six, &at, &lock), UW_OK);
+	assert_status(held_ports_claim(&six, htons(PORT)), UW_OK);
+	held_ports_close(&six);
+	assert_true(fcntl(0, F_GETFD) >= 0);
+	fds_close(0);
+	if (input > 0) {
+		dup2(input, STDIN_FILENO);
+		close(input);
+	}
+}
+
 /* 0, or the errno that a second send hears: the kernel's "port unreachable" to the first. */
 static int udp_to(uint16_t port)
 {
@@ -193,6 +216,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
 		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
 		cmocka_unit_test_setup_teardown(a_port_of_ip6, up, down),
+		cmocka_unit_test_setup_teardown(a_lost_address_costs_no_descriptor, up, down),
 	};
 
 	if (!made_namespace()) {
