@@ -74,6 +74,8 @@ static void link_sleep(struct io_link *l, uint64_t us)
 		return;
 	if (fds[0].revents & POLLERR)
 		forget_error(p->wire.fd);
+	if (fds[2].revents & POLLERR)
+		forget_error(p->local.fd);
 	if (fds[1].revents && read(p->bell, &rung, 8) < 0)
 		return; /* another thread has read it */
 }

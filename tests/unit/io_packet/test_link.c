@@ -525,6 +525,21 @@ static int up_shared(void **state)
 	return 0;
 }
 
+/* As that of the interface. */
+static void nor_does_the_error_of_lo_end_every_sleep(void **state)
+{
+	struct place *p = *state;
+	uint64_t began;
+
+	assert_true(p->b->frames_fd[1] >= 0);
+	assert_true(made_run("ip link set lo down"));
+	p->b->ops->sleep(p->b, 1);
+	began = now_us();
+	p->b->ops->sleep(p->b, 20000);
+	assert_true(now_us() - began >= 20000);
+	assert_true(made_run("ip link set lo up"));
+}
+
 static void send_syn(struct place *p, uint16_t port)
 {
 	struct made m = { .src_port = 5, .dst_port = port, .flags = SYN };
@@ -755,6 +770,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_waits_hears_of_frames_and_of_rings, up,
 						down),
 		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
+		cmocka_unit_test_setup_teardown(nor_does_the_error_of_lo_end_every_sleep, up_shared,
+						down),
 		cmocka_unit_test_setup_teardown(the_kernels_ip6_addresses_are_shared, up_six, down),
 		cmocka_unit_test_setup_teardown(a_port_is_claimed_whole, up_six, down),
 		cmocka_unit_test_setup_teardown(ip6_addresses_of_our_own_are_not_shared, up_six,
