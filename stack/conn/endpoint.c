@@ -256,8 +256,10 @@ static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_
 
 	if (ep->state != EP_IDLE)
 		return UW_E_INVAL;
-	if (!ep_find_link(ep->stack, addr, &ep->l))
+	if (!ep_find_link(ep->stack, addr, &ep->l)) {
+		conn_log_no_address(ep->stack, addr);
 		return UW_E_ADDR;
+	}
 	ep->local = *addr;
 	st = take_port(ep, port);
 	if (!st)
@@ -309,12 +311,11 @@ int uw_ep_bind(struct uw_ep *ep, const struct sockaddr *addr)
 	s = conn_api_lock(ep);
 	st = bind_locked(ep, &ip, port);
 	conn_api_unlock(s);
-	if (st == UW_E_ADDR)
-		conn_log_no_address(s, &ip);
 	/* rsockets name 127.0.0.1 and their port to the peer, and never listen */
 	if (!st && ep->datagrams && uw_ip_is_loopback(&ip))
 		st = claim_or_unbind(ep);
-	return conn_errno(st);
+	/* as the kernel says it of a port below 1024 */
+	return st == UW_E_PERM ? -EACCES : conn_errno(st);
 }
 
 int uw_ep_share_port(struct uw_ep *ep, bool on)

@@ -84,21 +84,22 @@ static void unclaim(const struct conn_domain *d, unsigned port, unsigned version
 	}
 }
 
-/* False: another program has the port. */
-static bool claim(const struct conn_domain *d, unsigned port, unsigned versions)
+/* UW_E_ADDR_IN_USE: another program has the port. */
+static uw_status claim(const struct conn_domain *d, unsigned port, unsigned versions)
 {
 	struct stack *s = d->first;
 
 	for (unsigned i = 0; i < s->n_links; i++) {
 		struct io_link *l = s->links[i];
 		unsigned some = asked_first(l, versions);
+		uw_status st = some ? l->ops->claim_port(l, htons((uint16_t)port), some) : UW_OK;
 
-		if (some && l->ops->claim_port(l, htons((uint16_t)port), some)) {
+		if (st) {
 			unclaim(d, port, versions, i);
-			return false;
+			return st;
 		}
 	}
-	return true;
+	return UW_OK;
 }
 
 /* ---- taking ------------------------------------------------------------------------------- */
@@ -112,21 +113,24 @@ static bool is_free(const struct conn_domain *d, unsigned port)
 }
 
 /* RFC 6056 §3.3.1: from a random one on, one after the other, so that the last connection from the
- * same port has left TIME_WAIT by the time it comes round again. */
-static unsigned free_port(struct conn_domain *d, unsigned versions)
+ * same port has left TIME_WAIT by the time it comes round again. What is wrong with a claim but that
+ * another program has the port is wrong with all of them. */
+static uw_status free_port(struct conn_domain *d, unsigned versions, unsigned *out)
 {
 	unsigned *next = &d->ports.next_ephemeral;
 	unsigned start = *next ? *next : stack_random(d->first) % EPHEMERAL_COUNT;
 
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		unsigned port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
+		uw_status st = is_free(d, port) ? claim(d, port, versions) : UW_E_ADDR_IN_USE;
 
-		if (!is_free(d, port) || !claim(d, port, versions))
+		if (st == UW_E_ADDR_IN_USE)
 			continue;
 		*next = (start + i) % EPHEMERAL_COUNT + 1;
-		return port;
+		*out = port;
+		return st;
 	}
-	return 0;
+	return UW_E_ADDR_IN_USE;
 }
 
 /* May both have one port? */
@@ -181,13 +185,14 @@ static void enter(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 {
 	unsigned versions = ports_versions(ep);
+	uw_status st = UW_E_ADDR_IN_USE;
 
 	if (!port)
-		port = free_port(d, versions);
-	else if (!may_join(d, ep, port) || !claim(d, port, versions))
-		port = 0;
-	if (!port)
-		return UW_E_ADDR_IN_USE;
+		st = free_port(d, versions, &port);
+	else if (may_join(d, ep, port))
+		st = claim(d, port, versions);
+	if (st)
+		return st;
 	ep->claims = (uint8_t)versions;
 	enter(d, ep, port);
 	return UW_OK;
@@ -198,7 +203,7 @@ void ports_hold(struct uw_ep *ep)
 {
 	unsigned versions = ports_versions(ep);
 
-	if (claim(ep->stack->domain, ntohs(ep->lport), versions))
+	if (!claim(ep->stack->domain, ntohs(ep->lport), versions))
 		ep->claims = (uint8_t)versions;
 }
 
@@ -219,16 +224,17 @@ void ports_release(struct uw_ep *ep)
 
 unsigned ports_borrow(struct conn_domain *d, unsigned versions)
 {
-	unsigned port = free_port(d, versions);
+	unsigned port;
 
-	if (port)
-		ports_reserve(&d->ports, port);
+	if (free_port(d, versions, &port))
+		return 0;
+	ports_reserve(&d->ports, port);
 	return port;
 }
 
 unsigned ports_borrow_rc(struct conn_domain *d, unsigned versions)
 {
-	return claim(d, RC_PORT, versions) ? RC_PORT : ports_borrow(d, versions);
+	return claim(d, RC_PORT, versions) ? ports_borrow(d, versions) : RC_PORT;
 }
 
 void ports_give_back(struct conn_domain *d, unsigned port, unsigned versions)

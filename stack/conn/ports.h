@@ -29,7 +29,7 @@ void ports_free(struct ports *p);
 void ports_reserve(struct ports *p, unsigned port);
 
 /* Give ep, which has an address and no port, this port (host order); 0: any free one. May move ep
- * to another stack. UW_E_ADDR_IN_USE. */
+ * to another stack. UW_E_ADDR_IN_USE, or what the link says to the claim. */
 uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port) UW_CHECK;
 /* Keep the port of ep, which came in at a listener, claimed from the links (IO_SHARED, IO_SHARED6)
  * until ports_release: the listener may end before. */
@@ -39,7 +39,7 @@ void ports_release(struct uw_ep *ep);
 /* Does no other endpoint have ep's port for the same version of IP? */
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep);
 /* A local port for a connection without an endpoint (CM-less RC), which no endpoint has, in host
- * order; 0: none is free. Return the port by ports_give_back. */
+ * order; 0: none is to be had. Return the port by ports_give_back. */
 unsigned ports_borrow(struct conn_domain *d, unsigned versions);
 void ports_give_back(struct conn_domain *d, unsigned port, unsigned versions);
 /* Where CM-less RC is called: RC_PORT, or if another process of a shared address has that, a port

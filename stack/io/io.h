@@ -141,8 +141,9 @@ struct io_ops {
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
 	/* No lock held. Make this process the one that listens on `port` (network order) for
-	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does. NULL: ports need no claim. `versions`
-	 * (enum io_versions) counts where the kernel has addresses of both. */
+	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does; anything else would be said of other
+	 * ports, too. NULL: ports need no claim. `versions` (enum io_versions) counts where the
+	 * kernel has addresses of both. */
 	uw_status (*claim_port)(struct io_link *l, uint16_t port, unsigned versions);
 	void (*release_port)(struct io_link *l, uint16_t port, unsigned versions);
 	/* Packets of RoCEv2 (UDP port 4791) to this QP of our address are to come, and nobody else

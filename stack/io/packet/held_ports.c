@@ -160,9 +160,19 @@ static bool give_back_old(struct held_ports *p)
 	return p->n != before;
 }
 
-static uw_status status_of(int err)
+uw_status held_ports_status(int err)
 {
-	return err == -EADDRINUSE ? UW_E_ADDR_IN_USE : err == -EPERM ? UW_E_PERM : UW_E_NOMEM;
+	switch (err) {
+	case -EADDRINUSE:
+		return UW_E_ADDR_IN_USE;
+	case -EADDRNOTAVAIL:
+		return UW_E_ADDR;
+	case -EACCES:
+	case -EPERM:
+		return UW_E_PERM;
+	default:
+		return UW_E_NOMEM;
+	}
 }
 
 /* At the first *n addresses it listens then. 0 or a negative errno. */
@@ -193,7 +203,7 @@ static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **ou
 	err = listen_at_all(&p->at, h, &n);
 	if (err) {
 		close_some(h, n);
-		return status_of(err);
+		return held_ports_status(err);
 	}
 	h->next = p->list;
 	p->list = h;

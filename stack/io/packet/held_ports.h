@@ -50,7 +50,8 @@ UW_CHECK uw_status held_ports_open(struct held_ports *p, const struct held_at *a
 				   pthread_mutex_t *lock);
 void held_ports_close(struct held_ports *p);
 
-/* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port. */
+/* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port.
+ * UW_E_ADDR: the interface has lost the address. UW_E_PERM, UW_E_NOMEM. */
 UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port);
 /* Remove a user. A port without users is held for a while longer, since segments may come late; a
  * later claim or release gives the port back. */
@@ -68,6 +69,8 @@ static inline bool held_ports_has(const struct held_ports *p, uint16_t port)
 /* Keep the kernel silent on packets to a UDP port (network order) of its address `i` of *at.
  * Several processes may. A descriptor for fds_close, or a negative errno. */
 int held_ports_deafen_udp(const struct held_at *at, unsigned i, uint16_t port);
+/* Of a negative errno of bind(). */
+uw_status held_ports_status(int err);
 
 /* Is what goes to the port (network order) of the addresses for this process? False: another
  * program has it. True also if nobody has. Blocks for a system call if the answer is not known yet.

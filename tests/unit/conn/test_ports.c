@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Local ports: who may have which, and which one is next. */
 #include <arpa/inet.h>
+#include <errno.h>
 
 #include "cm/rc.h"
 #include "world.h"
@@ -96,6 +97,75 @@ static void each_version_of_ip_is_claimed_by_itself(void **state)
 	both->local = six;
 	ports_release(both);
 	assert_true(claims == 0 && claims6 == 0);
+	world_close(w);
+}
+
+static unsigned asked;
+static uw_status answer;
+
+static uw_status refuse(struct io_link *l, uint16_t port, unsigned versions)
+{
+	(void)l;
+	(void)port;
+	(void)versions;
+	asked++;
+	return answer;
+}
+
+/* Only a port that another program has is a reason to try the next one. */
+static void what_no_port_can_mend_ends_the_search(void **state)
+{
+	static const struct io_ops refusing = { .name = "refusing", .claim_port = refuse };
+	static const uw_status why[] = { UW_E_NOMEM, UW_E_ADDR, UW_E_PERM };
+	struct world *w = world_open(1);
+	struct uw_ep *ep = ep4(w);
+	struct io_link *l = world_stack(w, 0)->links[0];
+
+	(void)state;
+	l->ops = &refusing;
+	l->flags |= IO_SHARED;
+	asked = 0;
+	for (unsigned i = 0; i < COUNT(why); i++) {
+		answer = why[i];
+		assert_status(take(w, ep, 0), why[i]);
+		assert_status(take(w, ep, PORT), why[i]);
+		assert_int_equal(asked, 2 * (i + 1));
+	}
+	answer = UW_E_ADDR_IN_USE;
+	asked = 0;
+	assert_status(take(w, ep, 0), UW_E_ADDR_IN_USE);
+	assert_int_equal(asked, LAST - FIRST + 1);
+	assert_null(ep->port_link);
+	world_close(w);
+}
+
+/* As of rdma_bind_addr() over a kernel's device. */
+static void and_the_program_hears_why(void **state)
+{
+	static const struct io_ops refusing = { .name = "refusing", .claim_port = refuse };
+	static const struct {
+		uw_status answer;
+		int err;
+	} cases[] = { { UW_E_PERM, -EACCES },
+		      { UW_E_ADDR, -EADDRNOTAVAIL },
+		      { UW_E_ADDR_IN_USE, -EADDRINUSE },
+		      { UW_E_NOMEM, -ENOMEM } };
+	struct sockaddr_in here = { .sin_family = AF_INET,
+				    .sin_port = htons(80),
+				    .sin_addr.s_addr = htonl(0x0a000001) };
+	struct world *w = world_open(1);
+	struct io_link *l = world_stack(w, 0)->links[0];
+	struct uw_ep *ep;
+
+	(void)state;
+	l->ops = &refusing;
+	l->flags |= IO_SHARED;
+	assert_int_equal(ep_create(&w->d, NULL, NULL, &ep), 0);
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		answer = cases[i].answer;
+		assert_int_equal(uw_ep_bind(ep, (struct sockaddr *)&here), cases[i].err);
+	}
+	uw_ep_destroy(ep);
 	world_close(w);
 }
 
@@ -342,6 +412,8 @@ int main(void)
 		cmocka_unit_test(a_port_has_one_endpoint),
 		cmocka_unit_test(a_connection_keeps_the_port_of_its_listener),
 		cmocka_unit_test(each_version_of_ip_is_claimed_by_itself),
+		cmocka_unit_test(what_no_port_can_mend_ends_the_search),
+		cmocka_unit_test(and_the_program_hears_why),
 		cmocka_unit_test(each_version_of_ip_has_its_own),
 		cmocka_unit_test(who_agrees_shares),
 		cmocka_unit_test(reserved_ports_are_nobodys),

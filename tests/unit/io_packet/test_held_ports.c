@@ -155,6 +155,23 @@ static void a_port_of_ip6(void **state)
 	close(fd);
 }
 
+/* The only address, without which no port is of any use. */
+static void without_its_address_no_port_is_held(void **state)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const struct held_at at = { .ip = { uw_ip_v4(MADE_HOST(9)) }, .n = 1 };
+	struct held_ports p;
+
+	(void)state;
+	assert_true(made_run("ip address add 10.9.0.9/32 dev lo"));
+	assert_status(held_ports_open(&p, &at, &lock), UW_OK);
+	assert_true(made_run("ip address del 10.9.0.9/32 dev lo"));
+	assert_status(held_ports_claim(&p, htons(PORT)), UW_E_ADDR);
+	assert_status(held_ports_status(-EACCES), UW_E_PERM);
+	assert_status(held_ports_status(-EMFILE), UW_E_NOMEM);
+	held_ports_close(&p);
+}
+
 /* Descriptor 0 may be the link's, in a program that has closed its standard input. */
 static void a_lost_address_costs_no_descriptor(void **state)
 {
@@ -216,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
 		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
 		cmocka_unit_test_setup_teardown(a_port_of_ip6, up, down),
+		cmocka_unit_test_setup_teardown(without_its_address_no_port_is_held, up, down),
 		cmocka_unit_test_setup_teardown(a_lost_address_costs_no_descriptor, up, down),
 	};
 
