@@ -113,8 +113,8 @@ static bool is_free(const struct conn_domain *d, unsigned port)
 }
 
 /* RFC 6056 §3.3.1: from a random one on, one after the other, so that the last connection from the
- * same port has left TIME_WAIT by the time it comes round again. What is wrong with a claim but that
- * another program has the port is wrong with all of them. */
+ * same port has left TIME_WAIT by the time it comes round again. What is wrong with a claim but
+ * that another program has the port is wrong with all of them. */
 static uw_status free_port(struct conn_domain *d, unsigned versions, unsigned *out)
 {
 	unsigned *next = &d->ports.next_ephemeral;

@@ -26,8 +26,8 @@ struct route_table;
  */
 #define IO_LONG_MAX (65535u - 14 - 40 - 60)
 /* The largest MTU of a link: with Ethernet's header a frame's length has 16 bits, too. */
-#define IO_MTU_MAX  65280u
-#define IO_IP6_MAX  6u
+#define IO_MTU_MAX 65280u
+#define IO_IP6_MAX 6u
 
 /* One buffer of a frame. The struct lies beside the octets (in an mbuf's private area), so no
  * memory is allocated to pass a frame on. A frame of several buffers is a chain, named by its first
@@ -148,7 +148,8 @@ struct io_ops {
 	void (*release_port)(struct io_link *l, uint16_t port, unsigned versions);
 	/* Packets of RoCEv2 (UDP port 4791) to this QP of our address are to come, and nobody else
 	 * is to answer them, from now on. 1 stands for management datagrams. May be called again.
-	 * UW_E_ADDR_IN_USE, UW_E_PERM, UW_E_NOMEM, UW_E_NO_LINK, with a line on stderr. NULL:
+	 * UW_E_ADDR_IN_USE, UW_E_ADDR, UW_E_PERM, UW_E_NOMEM, UW_E_NO_LINK, with a line on
+	 * stderr. NULL:
 	 * nobody else has the address. */
 	uw_status (*claim_packets)(struct io_link *l, uint32_t qpn);
 	/* The QP is gone. NULL: nothing to do. */

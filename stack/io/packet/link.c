@@ -183,17 +183,24 @@ static uw_status link_claim(struct io_link *l, uint16_t port, unsigned versions)
 	return st;
 }
 
+static uw_status complain_of_roce_port(const struct packet_link *p, int err)
+{
+	uw_log("UDP port %u of %s is not to be had (%s)%s", ROCE_PORT, p->interface.name,
+	       strerror(-err),
+	       err == -EADDRINUSE ? ": unload rdma_rxe, or give an unused address (--ip)" : "");
+	return held_ports_status(err);
+}
+
+/* An address that the interface has lost is passed over: engine/routes.c says so. */
 static uw_status deafen(struct packet_link *p, const struct held_at *at)
 {
 	for (unsigned i = 0; i < at->n; i++) {
 		int fd = held_ports_deafen_udp(at, i, htons(ROCE_PORT));
 
-		if (fd < 0) {
-			uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give "
-			       "an unused address (--ip)",
-			       ROCE_PORT, p->interface.name, strerror(-fd));
-			return fd == -EADDRINUSE ? UW_E_ADDR_IN_USE : UW_E_PERM;
-		}
+		if (fd == -EADDRNOTAVAIL)
+			continue;
+		if (fd < 0)
+			return complain_of_roce_port(p, fd);
 		p->deaf_udp[p->n_deaf++] = fd;
 	}
 	return UW_OK;
@@ -228,6 +235,8 @@ static uw_status link_claim_packets(struct io_link *l, uint32_t qpn)
 		st = deafen(p, &p->ports.at);
 	if (!st && l->flags & IO_SHARED6)
 		st = deafen(p, &p->ports6.at);
+	if (!st && !p->n_deaf && packet_shares(p))
+		st = complain_of_roce_port(p, -EADDRNOTAVAIL);
 	if (st)
 		hear_udp_again(p);
 	else

@@ -672,6 +672,28 @@ static void a_port_is_claimed_whole(void **state)
 	assert_true(p->b->ops->is_ours(p->b, htons(PORT), IO_V6));
 }
 
+/* RoCEv2's port is held at the addresses that the interface still has. */
+static void datagrams_go_on_without_a_lost_address(void **state)
+{
+	static const char *const lost[] = { "ip address del fd09::2/64 dev uw1",
+					    "ip address del 10.9.0.2/24 dev uw1" };
+	const struct packet_config two = { .interface = "uw1" };
+	struct place *p = *state;
+
+	assert_true(made_run("ip address add 10.9.0.2/24 dev uw1"));
+	for (unsigned i = 0; i < COUNT(lost); i++) {
+		p->b = open_on(&two);
+		assert_true(made_run(lost[i]));
+		assert_status(p->b->ops->claim_packets(p->b, 1), UW_OK);
+		if (i + 1 < COUNT(lost))
+			p->b->ops->close(p->b);
+	}
+	p->a->ops->close(p->a);
+	p->a = open_on(&two);
+	assert_true(made_run("ip address flush dev uw1"));
+	assert_status(p->a->ops->claim_packets(p->a, 1), UW_E_ADDR);
+}
+
 static void ip6_addresses_of_our_own_are_not_shared(void **state)
 {
 	const struct uw_net both[2] = { two6, three6 };
@@ -774,6 +796,8 @@ int main(void)
 						down),
 		cmocka_unit_test_setup_teardown(the_kernels_ip6_addresses_are_shared, up_six, down),
 		cmocka_unit_test_setup_teardown(a_port_is_claimed_whole, up_six, down),
+		cmocka_unit_test_setup_teardown(datagrams_go_on_without_a_lost_address, up_six,
+						down),
 		cmocka_unit_test_setup_teardown(ip6_addresses_of_our_own_are_not_shared, up_six,
 						down),
 		cmocka_unit_test_setup_teardown(a_tentative_address_is_waited_for, up_six, down),
