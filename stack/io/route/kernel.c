@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/fds.h"
@@ -15,7 +16,8 @@
 #define OCTETS	  32768 /* the kernel gives no more at a time */
 #define TRIES	  8	/* while routes change as they are read */
 #define ANSWER_MS 2000
-#define CALM_MS	  20 /* changes come in groups */
+#define CALM_MS	  20  /* changes come in groups */
+#define GROUP_MS  500 /* ... that end, or else are read so often */
 
 #define GROUPS                                                                                     \
 	(RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE |                     \
@@ -164,15 +166,25 @@ static bool rung(const struct route_watch *w, int timeout_ms, bool *news)
 	return p[1].revents;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 bool route_watch_wait(struct route_watch *w)
 {
 	bool news = false;
+	uint64_t until;
 
 	while (!news) {
 		if (rung(w, -1, &news))
 			return false;
 	}
-	while (news) {
+	until = now_ms() + GROUP_MS;
+	while (news && now_ms() < until) {
 		if (rung(w, CALM_MS, &news))
 			return false;
 	}

@@ -4,13 +4,16 @@
 
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -151,6 +154,45 @@ static void changes_are_heard(void **state)
 	route_watch_close(&w);
 }
 
+/* The MTU changes every 2 ms, until it is said to be enough, or for 3 s. */
+struct churn {
+	_Atomic bool enough, ended;
+};
+
+static void *change_on(void *arg)
+{
+	struct churn *c = arg;
+	struct ifreq r = { .ifr_name = "d0" };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	for (unsigned i = 0; i < 1500 && !c->enough; i++) {
+		r.ifr_mtu = i % 2 ? 1400 : 1401;
+		ioctl(fd, SIOCSIFMTU, &r);
+		usleep(2000);
+	}
+	c->ended = true;
+	close(fd);
+	return NULL;
+}
+
+/* As on a router whose routes change all the time. */
+static void changes_without_an_end_are_heard(void **state)
+{
+	struct churn c = { 0 };
+	struct route_watch w;
+	pthread_t t;
+
+	(void)state;
+	need_namespace();
+	assert_int_equal(route_watch_open(&w, "d0"), UW_OK);
+	assert_int_equal(pthread_create(&t, NULL, change_on, &c), 0);
+	assert_true(route_watch_wait(&w));
+	assert_false(c.ended);
+	c.enough = true;
+	pthread_join(t, NULL);
+	route_watch_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +200,7 @@ int main(void)
 		cmocka_unit_test(routes_and_addresses),
 		cmocka_unit_test(changes_are_heard),
 		cmocka_unit_test(fixed_neighbours),
+		cmocka_unit_test(changes_without_an_end_are_heard),
 	};
 
 	isolated = !unshare(CLONE_NEWNET) && !sh("ip link set lo up");
