@@ -12,6 +12,8 @@
 #include "io/route/kernel.h"
 #include "io/route/options.h"
 
+#define TIDY_MS 2000
+
 struct engine_routes {
 	struct uw_engine *e;
 	struct route_table named;	      /* the user's; constant */
@@ -155,16 +157,35 @@ static void apply(struct engine_routes *er, const struct route_kernel *k)
 	check_address(er, k);
 }
 
+static bool is_tidied(const struct engine_routes *er)
+{
+	return er->link[0]->ops->tidy != NULL;
+}
+
+static void read_news(struct engine_routes *er)
+{
+	struct route_kernel k;
+
+	if (route_watch_read(&er->watch, &k))
+		apply(er, &k);
+	route_clear(&k.routes);
+}
+
+/* It also tidies up the links, since it is there whoever drives the stack, and may wait for the
+ * kernel. */
 static void *follow(void *arg)
 {
 	struct engine_routes *er = arg;
-	struct route_kernel k;
+	int timeout_ms = is_tidied(er) ? TIDY_MS : -1;
+	enum route_wait what;
 
 	pthread_setname_np(pthread_self(), "uwarp-routes");
-	while (route_watch_wait(&er->watch)) {
-		if (route_watch_read(&er->watch, &k))
-			apply(er, &k);
-		route_clear(&k.routes);
+	while ((what = route_watch_wait(&er->watch, timeout_ms)) != ROUTE_STOPPED) {
+		/* a transport that cannot be told keeps what it began with */
+		if (what == ROUTE_NEWS && er->e->stack[0]->llp->link_changed)
+			read_news(er);
+		for (unsigned i = 0; i < er->e->n_stacks && is_tidied(er); i++)
+			er->link[i]->ops->tidy(er->link[i]);
 	}
 	return NULL;
 }
@@ -174,8 +195,7 @@ int engine_routes_follow(struct uw_engine *e)
 	struct engine_routes *er = e->routes;
 	int err;
 
-	/* a transport that cannot be told keeps what it began with */
-	if (!er || !er->watches || !e->stack[0]->llp->link_changed)
+	if (!er || !er->watches || (!e->stack[0]->llp->link_changed && !is_tidied(er)))
 		return 0;
 	err = sched_spawn(&er->thread, follow, er);
 	er->follows = !err;

@@ -161,6 +161,9 @@ struct io_ops {
 	 * this process? False: for another process of the host, so it goes to the link, with our
 	 * own MAC as destination. NULL: yes. */
 	bool (*is_ours)(struct io_link *l, uint16_t port, enum io_versions version);
+	/* No lock held, any thread, every few seconds: give back what was kept for a while only.
+	 * NULL: there is nothing. */
+	void (*tidy)(struct io_link *l);
 	/* No lock held. Stop, return buffers, say BYE to peers, free l. */
 	void (*close)(struct io_link *l);
 };

@@ -57,6 +57,11 @@ static bool over_is_ours(struct io_link *l, uint16_t port, enum io_versions vers
 	return link_filter_under(l)->ops->is_ours(link_filter_under(l), port, version);
 }
 
+static void over_tidy(struct io_link *l)
+{
+	link_filter_under(l)->ops->tidy(link_filter_under(l));
+}
+
 static uint64_t over_due_ns(struct io_link *l)
 {
 	return link_filter_under(l)->ops->due_ns(link_filter_under(l));
@@ -78,6 +83,7 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 		.release_port = under->release_port ? over_release : NULL,
 		.group = under->group ? over_group : NULL,
 		.is_ours = under->is_ours ? over_is_ours : NULL,
+		.tidy = under->tidy ? over_tidy : NULL,
 	};
 }
 

@@ -252,6 +252,13 @@ void held_ports_release(struct held_ports *p, uint16_t port)
 	pthread_mutex_unlock(p->lock);
 }
 
+void held_ports_tidy(struct held_ports *p)
+{
+	pthread_mutex_lock(p->lock);
+	tell(p, give_back_old(p));
+	pthread_mutex_unlock(p->lock);
+}
+
 void held_ports_forget(struct held_ports *p, uint16_t port)
 {
 	struct held_port **at;

@@ -53,9 +53,10 @@ void held_ports_close(struct held_ports *p);
 /* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port.
  * UW_E_ADDR: the interface has lost the address. UW_E_PERM, UW_E_NOMEM. */
 UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port);
-/* Remove a user. A port without users is held for a while longer, since segments may come late; a
- * later claim or release gives the port back. */
+/* Remove a user. A port without users is held for a while longer, since segments may come late;
+ * held_ports_tidy, or a later claim or release, gives the port back. */
 void held_ports_release(struct held_ports *p, uint16_t port);
+void held_ports_tidy(struct held_ports *p);
 /* Give a port back at once, whoever uses it. */
 void held_ports_forget(struct held_ports *p, uint16_t port);
 

@@ -315,6 +315,16 @@ static bool link_is_ours(struct io_link *l, uint16_t port, enum io_versions vers
 	return held_ports_is_ours(version == IO_V6 ? &p->ports6 : &p->ports, port);
 }
 
+static void link_tidy(struct io_link *l)
+{
+	struct packet_link *p = packet_link_of(l);
+
+	if (l->flags & IO_SHARED)
+		held_ports_tidy(&p->ports);
+	if (l->flags & IO_SHARED6)
+		held_ports_tidy(&p->ports6);
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* The kernel's sockets end last: until then they keep it from answering. */
@@ -368,6 +378,7 @@ static const struct io_ops ops = {
 	.claim_packets = link_claim_packets,
 	.group = link_group,
 	.is_ours = link_is_ours,
+	.tidy = link_tidy,
 	.close = link_close,
 };
 

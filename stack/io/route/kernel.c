@@ -174,21 +174,30 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-bool route_watch_wait(struct route_watch *w)
+static int left_ms(uint64_t until)
 {
-	bool news = false;
-	uint64_t until;
+	uint64_t now = now_ms();
 
-	while (!news) {
-		if (rung(w, -1, &news))
-			return false;
+	return until == UINT64_MAX ? -1 : now < until ? (int)(until - now) : 0;
+}
+
+enum route_wait route_watch_wait(struct route_watch *w, int timeout_ms)
+{
+	uint64_t until = timeout_ms < 0 ? UINT64_MAX : now_ms() + (unsigned)timeout_ms;
+	bool news = false;
+
+	while (!news && now_ms() < until) {
+		if (rung(w, left_ms(until), &news))
+			return ROUTE_STOPPED;
 	}
+	if (!news)
+		return ROUTE_QUIET;
 	until = now_ms() + GROUP_MS;
 	while (news && now_ms() < until) {
 		if (rung(w, CALM_MS, &news))
-			return false;
+			return ROUTE_STOPPED;
 	}
-	return true;
+	return ROUTE_NEWS;
 }
 
 void route_watch_stop(struct route_watch *w)

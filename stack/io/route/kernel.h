@@ -19,8 +19,13 @@ void route_watch_close(struct route_watch *w);
 /* Read everything into *k, whose routes the caller clears (route_clear). The routes are sorted.
  * False: the kernel did not answer; *k has what came. */
 bool route_watch_read(struct route_watch *w, struct route_kernel *k);
-/* Wait until something changes. False: route_watch_stop() was called. */
-bool route_watch_wait(struct route_watch *w);
+enum route_wait {
+	ROUTE_STOPPED, /* route_watch_stop() was called */
+	ROUTE_QUIET,   /* the time is over */
+	ROUTE_NEWS,
+};
+/* Wait until something changes, or for so long; -1: without a limit. */
+enum route_wait route_watch_wait(struct route_watch *w, int timeout_ms);
 /* Any thread. */
 void route_watch_stop(struct route_watch *w);
 

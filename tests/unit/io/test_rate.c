@@ -98,6 +98,35 @@ static void a_frame_leaves_with_its_last_bit(void **state)
 	close_net(&n);
 }
 
+static unsigned tidied;
+
+static void count_tidy(struct io_link *l)
+{
+	(void)l;
+	tidied++;
+}
+
+static void no_close(struct io_link *l)
+{
+	(void)l;
+}
+
+static void the_link_behind_is_tidied_up(void **state)
+{
+	const struct io_ops tidy = { .name = "tidy", .tidy = count_tidy, .close = no_close };
+	struct io_link under = { .ops = &tidy }, *limited;
+	struct net n;
+
+	(void)state;
+	open_net(&n);
+	assert_null(n.limited->ops->tidy);
+	assert_status(rate_open(&under, 1000000000, now_ns, &n, &limited), UW_OK);
+	limited->ops->tidy(limited);
+	assert_int_equal(tidied, 1);
+	limited->ops->close(limited);
+	close_net(&n);
+}
+
 /* The stack may sleep until shortly before a frame's time. */
 static void a_frame_that_waits_long_is_due_and_not_pending(void **state)
 {
@@ -228,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_frame_leaves_with_its_last_bit),
 		cmocka_unit_test(a_frame_that_waits_long_is_due_and_not_pending),
 		cmocka_unit_test(a_sleeping_stack_is_woken_for_a_frame_that_waits),
+		cmocka_unit_test(the_link_behind_is_tidied_up),
 		cmocka_unit_test(an_idle_port_saves_nothing_up),
 		cmocka_unit_test(a_full_queue_takes_no_more_and_loses_nothing),
 		cmocka_unit_test(a_queue_is_as_long_as_its_time),

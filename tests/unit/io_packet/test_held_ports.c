@@ -8,11 +8,24 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "made.h"
 
 enum { PORT = 4000 };
+
+static time_t later_s; /* than it is */
+
+/* In place of the C library's, also for what is tested. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, t);
+
+	t->tv_sec += later_s;
+	return rc;
+}
 
 static const struct held_at loopback = { .ip = { { { [10] = 0xff, 0xff, 127, [15] = 1 } } },
 					 .n = 1 };
@@ -120,6 +133,30 @@ static void a_port_outlives_its_last_user(void **state)
 	assert_true(held_ports_has(p, htons(PORT)));
 	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
 	assert_int_equal(changes, 1);
+}
+
+/* doc/adr/0024: for 10 s, and no longer even if no port is claimed after it. */
+static void and_is_given_back_in_time(void **state)
+{
+	struct held_ports *p = *state;
+	unsigned changes = 0;
+
+	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT + 1)), UW_OK);
+	p->changed = count_changes;
+	p->arg = &changes;
+	held_ports_release(p, htons(PORT));
+	later_s = 8;
+	held_ports_tidy(p);
+	assert_true(held_ports_has(p, htons(PORT)));
+	assert_int_equal(changes, 0);
+	later_s = 12;
+	held_ports_tidy(p);
+	later_s = 0;
+	assert_false(held_ports_has(p, htons(PORT)));
+	assert_true(held_ports_has(p, htons(PORT + 1))); /* it has its user */
+	assert_int_equal(changes, 1);
+	assert_int_equal(bind_to(PORT), 0);
 }
 
 static void closing_gives_all_back(void **state)
@@ -230,6 +267,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_held_port, up, down),
 		cmocka_unit_test_setup_teardown(another_programs_port_is_refused, up, down),
 		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
+		cmocka_unit_test_setup_teardown(and_is_given_back_in_time, up, down),
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
 		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
 		cmocka_unit_test_setup_teardown(a_port_of_ip6, up, down),

@@ -117,13 +117,13 @@ static void fixed_neighbours(void **state)
 		sh("ip neighbour add 10.9.0.9 lladdr 02:00:00:00:00:07 dev d0 nud permanent; "
 		   "ip neighbour add 10.9.0.8 lladdr 02:00:00:00:00:08 dev d0 nud reachable"),
 		0);
-	assert_true(route_watch_wait(&w));
+	assert_int_equal(route_watch_wait(&w, -1), ROUTE_NEWS);
 	assert_true(route_watch_read(&w, &k));
 	assert_int_equal(k.routes.n_near, 1);
 	assert_int_equal(route_mac(&k.routes, &four)[5], 7);
 	route_clear(&k.routes);
 	assert_int_equal(sh("ip neighbour del 10.9.0.9 dev d0"), 0);
-	assert_true(route_watch_wait(&w));
+	assert_int_equal(route_watch_wait(&w, -1), ROUTE_NEWS);
 	assert_true(route_watch_read(&w, &k));
 	assert_int_equal(k.routes.n_near, 0);
 	route_clear(&k.routes);
@@ -146,10 +146,11 @@ static void changes_are_heard(void **state)
 	need_namespace();
 	assert_int_equal(route_watch_open(&w, "d0"), UW_OK);
 	assert_int_equal(sh("ip route add default via 10.9.0.253"), 0);
-	assert_true(route_watch_wait(&w));
+	assert_int_equal(route_watch_wait(&w, -1), ROUTE_NEWS);
 	assert_true(reaches(&w, "10.7.0.7", true));
+	assert_int_equal(route_watch_wait(&w, 1), ROUTE_QUIET);
 	assert_int_equal(pthread_create(&t, NULL, stop, &w), 0);
-	assert_false(route_watch_wait(&w));
+	assert_int_equal(route_watch_wait(&w, -1), ROUTE_STOPPED);
 	pthread_join(t, NULL);
 	route_watch_close(&w);
 }
@@ -186,7 +187,7 @@ static void changes_without_an_end_are_heard(void **state)
 	need_namespace();
 	assert_int_equal(route_watch_open(&w, "d0"), UW_OK);
 	assert_int_equal(pthread_create(&t, NULL, change_on, &c), 0);
-	assert_true(route_watch_wait(&w));
+	assert_int_equal(route_watch_wait(&w, -1), ROUTE_NEWS);
 	assert_false(c.ended);
 	c.enough = true;
 	pthread_join(t, NULL);
