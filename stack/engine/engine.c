@@ -280,8 +280,10 @@ int engine_open_manual(const struct uw_config *cfg, struct io_link *const *links
 	if (err)
 		return err;
 	sched_lock_all(&e->stack[0]->sched);
-	engine_use_links(e, all, n);
+	err = engine_errno(engine_use_links(e, all, n));
 	sched_unlock_all(&e->stack[0]->sched);
+	if (err)
+		return err;
 	*out = e;
 	return 0;
 }

@@ -25,9 +25,9 @@ struct uw_engine {
 	/* with several stacks: which stack a local port belongs to; constant */
 	struct steer_ports *steer;
 	struct engine_routes *routes; /* routes.c; NULL: the links are not open */
-	pthread_mutex_t start_lock; /* held by the thread that brings the link up */
-	bool manual;		    /* tests: only the test runs the stacks */
-	struct stat_server *stat;   /* stat/stat.h; NULL: none. Under any stack lock */
+	pthread_mutex_t start_lock;   /* held by the thread that brings the link up */
+	bool manual;		      /* tests: only the test runs the stacks */
+	struct stat_server *stat;     /* stat/stat.h; NULL: none. Under any stack lock */
 };
 
 /* ---- engine.c ----------------------------------------------------------------------------- */
@@ -53,8 +53,10 @@ static inline struct uw_engine *engine_of(const struct conn_domain *d)
 
 /* The callbacks for links of stack s. */
 struct io_env engine_env(struct stack *s);
-/* Give links and configuration to the stacks and their transports. Under all locks. */
-void engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigned per_stack);
+/* Give links and configuration to the stacks and their transports. Under all locks. On an error no
+ * stack has a link. */
+uw_status engine_use_links(struct uw_engine *e, struct io_link *const *links,
+			   unsigned per_stack) UW_CHECK;
 /* Put link filters (io/steer.h) above the links of one port, one for each stack; a filter hands a
  * frame to the stack that owns the connection. */
 uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under,

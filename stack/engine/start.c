@@ -88,7 +88,7 @@ static struct io_pcap *open_pcap(unsigned index)
 	return p;
 }
 
-static void start_llp(struct uw_engine *e, struct stack *s)
+static uw_status start_llp(struct uw_engine *e, struct stack *s)
 {
 	static const struct cc_ops *const control[] = {
 		[UW_CC_CUBIC] = &cc_cubic, [UW_CC_DCTCP] = &cc_dctcp, [UW_CC_DELAY] = &cc_delay
@@ -107,21 +107,27 @@ static void start_llp(struct uw_engine *e, struct stack *s)
 
 	e->pcap[index] = open_pcap(index);
 	llp.capture = e->pcap[index] ? llp_capture : NULL;
-	s->llp->init(&llp);
-	for (unsigned i = 0; i < s->n_links; i++)
-		s->llp->add_link(s->links[i]);
+	return s->llp->init(&llp);
 }
 
-void engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigned per_stack)
+static void use(struct stack *s, struct io_link *const *links, unsigned n)
 {
-	for (unsigned k = 0; k < e->n_stacks; k++) {
-		struct stack *s = e->stack[k];
-
-		for (unsigned i = 0; i < per_stack; i++)
-			s->links[i] = links[k * per_stack + i];
-		s->n_links = per_stack;
-		start_llp(e, s);
+	s->n_links = n;
+	for (unsigned i = 0; i < n; i++) {
+		s->links[i] = links[i];
+		s->llp->add_link(links[i]);
 	}
+}
+
+uw_status engine_use_links(struct uw_engine *e, struct io_link *const *links, unsigned per_stack)
+{
+	uw_status st = UW_OK;
+
+	for (unsigned k = 0; k < e->n_stacks && !st; k++)
+		st = start_llp(e, e->stack[k]);
+	for (unsigned k = 0; k < e->n_stacks && !st; k++)
+		use(e->stack[k], links + (size_t)k * per_stack, per_stack);
+	return st;
 }
 
 uw_status engine_steer_links(struct uw_engine *e, struct io_link *const *under,
@@ -173,20 +179,68 @@ static void give_waits(struct sched *s, const struct io_link *l)
 				       .ring = l->wait };
 }
 
-static void take_links(struct uw_engine *e, struct io_link *const *links)
+static uw_status take_links(struct uw_engine *e, struct io_link *const *links)
 {
+	uw_status st;
+
 	sched_lock_all(&e->stack[0]->sched);
 	for (unsigned i = 0; i < e->n_stacks; i++) {
 		if (links[i]->flags & IO_RINGS)
 			atomic_store(&e->stack[i]->sched.doorbell, links[i]->doorbell);
 		if (links[i]->flags & IO_YIELD)
 			e->stack[i]->sched.mover_cpu = links[i]->mover_cpu;
+		e->stack[i]->sched.frames_wait = links[i]->ops->due_ns;
 		give_waits(&e->stack[i]->sched, links[i]);
 		if (links[i]->ops->sleep && !e->stack[i]->sched.ops->sleep)
 			e->stack[i]->sched.ops = &engine_sched_ops_link_sleeps;
 	}
-	engine_use_links(e, links, 1);
+	st = engine_use_links(e, links, 1);
 	sched_unlock_all(&e->stack[0]->sched);
+	return st;
+}
+
+static void forget_link(struct uw_engine *e, struct sched *s)
+{
+	if (s->ops == &engine_sched_ops_link_sleeps)
+		s->ops = &engine_sched_ops;
+	s->wait = (struct sched_link){ 0 };
+	s->mover_cpu = NULL;
+	s->frames_wait = false;
+	atomic_store(&s->doorbell, &s->own_doorbell);
+	atomic_store(&s->own_doorbell, IO_AWAKE);
+	atomic_store(&s->stop, false);
+	if (e->pcap[s->index])
+		io_pcap_close(e->pcap[s->index]);
+	e->pcap[s->index] = NULL;
+}
+
+/* It did not start, with so many threads already there: the next call that needs the links tries
+ * anew. Nobody but these threads has seen a link. */
+static void undo(struct uw_engine *e, struct io_link *const *links, unsigned threads)
+{
+	bool taken = e->stack[0]->n_links;
+
+	for (unsigned i = 0; i < threads; i++)
+		sched_thread_stop(&e->stack[i]->sched);
+	if (taken)
+		engine_close_links(e);
+	sched_lock_all(&e->stack[0]->sched);
+	for (unsigned i = 0; i < e->n_stacks; i++)
+		forget_link(e, &e->stack[i]->sched);
+	sched_unlock_all(&e->stack[0]->sched);
+	for (unsigned i = 0; i < e->n_stacks && !taken; i++)
+		links[i]->ops->close(links[i]);
+	engine_routes_free(e);
+}
+
+/* 0 or a negative errno; *n: so many there are. */
+static int start_threads(struct uw_engine *e, struct io_link *const *links, unsigned *n)
+{
+	int err = 0;
+
+	for (*n = 0; *n < e->n_stacks && !err; *n += !err)
+		err = sched_thread_start(&e->stack[*n]->sched, links[*n]->flags & IO_RINGS);
+	return err ? err : engine_routes_follow(e);
 }
 
 /* On an error the links are closed. */
@@ -208,21 +262,20 @@ static int start(struct uw_engine *e)
 {
 	struct io_link *links[UW_STACKS_MAX];
 	uw_status st = e->n_stacks > 1 ? open_several(e, links) : open_one(e, links);
-	int err = 0;
+	unsigned threads = 0;
+	int err;
 
 	if (!st)
 		st = find_place(e, links);
 	if (st)
 		return engine_errno(st);
-	take_links(e, links);
-	for (unsigned i = 0; i < e->n_stacks && !err; i++) {
-		e->stack[i]->sched.frames_wait = links[i]->ops->due_ns;
-		err = sched_thread_start(&e->stack[i]->sched, links[i]->flags & IO_RINGS);
-	}
+	err = engine_errno(take_links(e, links));
 	if (!err)
-		err = engine_routes_follow(e);
-	if (err)
+		err = start_threads(e, links, &threads);
+	if (err) {
+		undo(e, links, threads);
 		return err;
+	}
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		atomic_store_explicit(&e->stack[i]->sched.started, true, memory_order_release);
 	stat_start(e);

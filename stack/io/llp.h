@@ -119,8 +119,8 @@ struct llp_config {
 };
 
 struct llp_ops {
-	/* Called once per process, and again if another engine is opened. */
-	void (*init)(const struct llp_config *cfg);
+	/* Called once per process, and again if another engine is opened, or after an error. */
+	UW_CHECK uw_status (*init)(const struct llp_config *cfg);
 	void (*add_link)(struct io_link *l);
 	void (*remove_link)(struct io_link *l);
 	/* The link's routes or its MTU have changed. NULL: neither may change while the link is in

@@ -233,7 +233,7 @@ err_t edge_send_cut(struct edge_link *el, struct pbuf *p);
 /* ---- entries of llp_ops (io/llp.h) -------------------------------------------------------------
  */
 
-void edge_init(const struct llp_config *cfg);
+uw_status edge_init(const struct llp_config *cfg) UW_CHECK;
 void edge_add_link(struct io_link *l);
 void edge_remove_link(struct io_link *l);
 void edge_link_changed(struct io_link *l);

@@ -113,7 +113,7 @@ unsigned edge_poll(void)
 
 /* ---- set-up ------------------------------------------------------------------------------ */
 
-void edge_init(const struct llp_config *cfg)
+uw_status edge_init(const struct llp_config *cfg)
 {
 	static bool once;
 
@@ -124,11 +124,12 @@ void edge_init(const struct llp_config *cfg)
 	edge_syn_init();
 	pmtu_init(&edge.paths);
 	if (once)
-		return;
+		return UW_OK;
 	once = true;
 	slab_use_huge_pages(memp_pools[MEMP_TCP_PCB]->base,
 			    (size_t)MEMP_NUM_TCP_PCB * sizeof(struct tcp_pcb));
 	lwip_init();
+	return UW_OK;
 }
 
 void edge_add_link(struct io_link *l)

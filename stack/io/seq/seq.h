@@ -123,7 +123,7 @@ struct seq_link *seq_link_of(const struct io_link *l);
 err_t seq_call(err_t (*fn)(void *arg), void *arg);
 
 /* thread.c */
-void seq_init(const struct llp_config *cfg);
+uw_status seq_init(const struct llp_config *cfg) UW_CHECK;
 /* Any thread: add events to x, queue x on seq.ready, and wake the engine. */
 void seq_ring(struct seq_end *x, unsigned events);
 void seq_end_free(struct seq_end *x);

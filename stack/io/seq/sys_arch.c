@@ -352,32 +352,41 @@ struct start {
 
 static void *run(void *arg)
 {
-	struct start s = *(struct start *)arg;
+	const struct start *s = arg;
 
-	free(arg);
-	pthread_setname_np(pthread_self(), s.name);
-	s.fn(s.arg);
+	pthread_setname_np(pthread_self(), s->name);
+	s->fn(s->arg);
 	return NULL;
+}
+
+/* lwIP asks for one thread, and looks at no error: seq_thread_is_there() makes it. Under the stack
+ * lock. */
+static struct start lwips;
+static bool is_there;
+
+bool seq_thread_is_there(void)
+{
+	sigset_t all, old;
+	pthread_t t;
+
+	if (is_there)
+		return true;
+	/* The program's signals are the program's threads' business. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	is_there = !pthread_create(&t, NULL, run, &lwips);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (is_there)
+		pthread_detach(t);
+	return is_there;
 }
 
 sys_thread_t sys_thread_new(const char *name, lwip_thread_fn fn, void *arg, int stacksize, int prio)
 {
-	struct start *s = calloc(1, sizeof(*s));
-	sigset_t all, old;
-	pthread_t t = 0;
-
 	(void)stacksize;
 	(void)prio;
-	LWIP_ASSERT("no memory for a thread", s);
-	s->fn = fn;
-	s->arg = arg;
-	strncpy(s->name, name, sizeof(s->name) - 1);
-	/* The program's signals are the program's threads' business. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&t, NULL, run, s))
-		LWIP_ASSERT("no thread", false);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_detach(t);
-	return t;
+	LWIP_ASSERT("one thread", !lwips.fn);
+	lwips = (struct start){ .fn = fn, .arg = arg };
+	strncpy(lwips.name, name, sizeof(lwips.name) - 1);
+	return 0;
 }

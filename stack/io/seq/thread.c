@@ -36,16 +36,24 @@ static void up(void *sem)
 	sys_sem_signal(sem);
 }
 
-void seq_init(const struct llp_config *cfg)
+/* lwIP itself can be set up only once, but its thread can be tried for again. */
+uw_status seq_init(const struct llp_config *cfg)
 {
-	static bool once;
+	static sys_sem_t is_up;
+	static bool set_up, runs;
 
 	seq.cfg = *cfg;
-	if (once)
-		return;
-	once = true;
-	tcpip_init(up, seq_thread_sem());
-	sys_arch_sem_wait(seq_thread_sem(), 0);
+	if (!set_up) {
+		sys_sem_new(&is_up, 0);
+		tcpip_init(up, &is_up);
+		set_up = true;
+	}
+	if (!seq_thread_is_there())
+		return UW_E_NOMEM;
+	if (!runs)
+		sys_arch_sem_wait(&is_up, 0);
+	runs = true;
+	return UW_OK;
 }
 
 /* ---- out of it --------------------------------------------------------------------------- */

@@ -164,9 +164,10 @@ uint64_t sock_next_timer_us(void)
 
 /* ---- set-up --------------------------------------------------------------------------------- */
 
-void sock_init(const struct llp_config *cfg)
+uw_status sock_init(const struct llp_config *cfg)
 {
 	sock.cfg = *cfg;
+	return UW_OK;
 }
 
 void sock_add_link(struct io_link *l)

@@ -91,7 +91,7 @@ bool sock_is_own_net(const struct uw_ip *ip); /* is ip in 127.0.0.0/8, or ::1? *
 bool sock_watch(struct sock_watch *w, uint32_t events);
 struct sock_buf *sock_buf_get(void);
 void sock_buf_put(struct sock_buf **b);
-void sock_init(const struct llp_config *cfg);
+uw_status sock_init(const struct llp_config *cfg) UW_CHECK;
 void sock_add_link(struct io_link *l);
 void sock_remove_link(struct io_link *l);
 unsigned sock_poll(void);

@@ -153,7 +153,7 @@ static void open_end(struct end *e, unsigned instance)
 
 	e->ops = llp_raw_instance(instance);
 	assert_non_null(e->ops);
-	e->ops->init(&cfg);
+	assert_status(e->ops->init(&cfg), UW_OK);
 	e->ops->add_link(e->l);
 }
 

@@ -327,7 +327,7 @@ void bed_open_seeded(uint64_t seed)
 				     .flags = network ? IO_RX_CSUM : IO_P2P,
 				     .doorbell = &bed.doorbell };
 	io_mac_of(bed.link.addr, bed.link.mac);
-	llp_raw.init(&cfg);
+	assert_status(llp_raw.init(&cfg), UW_OK);
 	llp_raw.add_link(&bed.link);
 	assert_status(llp_raw.listen(&bed.link, &at, 16, &bed, &bed.ls), UW_OK);
 }

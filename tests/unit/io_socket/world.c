@@ -93,7 +93,7 @@ void world_open(struct world *w, uint32_t mtu)
 	for (unsigned i = 0; i < COUNT(sides); i++)
 		assert_non_null(sides[i]->got = malloc(SIDE_ROOM));
 	w->server.child = &w->accepted;
-	llp_socket.init(&cfg);
+	assert_status(llp_socket.init(&cfg), UW_OK);
 	assert_status(host_link_open(&host, NULL, &w->link), UW_OK);
 	llp_socket.add_link(w->link);
 }

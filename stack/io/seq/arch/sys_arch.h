@@ -34,6 +34,9 @@ typedef int sys_prot_t;
 /* The semaphore of the calling thread, for API calls that wait. */
 sys_sem_t *seq_thread_sem(void);
 
+/* After tcpip_init(): make lwIP's thread, unless it is there. False: it cannot be made now. */
+bool seq_thread_is_there(void);
+
 /* seq_mark_thread: the calling thread is lwIP's own. seq_is_lwips: is the calling thread lwIP's
  * own? */
 void seq_mark_thread(void);
