@@ -11,7 +11,8 @@
 #include "io/socket/sock.h"
 
 #define NEW_FOR_US 2000000u
-#define LEAVE_US   5000000u /* for the peer's FIN after ours */
+#define LEAVE_US   5000000u  /* for the peer's FIN after ours */
+#define STALL_US   60000000u /* for a peer that takes none of the queued octets */
 
 static void into(struct llp_conn *c, struct llp_conn **list)
 {
@@ -203,11 +204,27 @@ uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
+/* While octets are queued the clock starts anew with those that went. */
+void sock_conn_went(struct llp_conn *c)
+{
+	c->leave_us = sock_now_us() + (c->fin_sent ? LEAVE_US : STALL_US);
+}
+
+/* A FIN in the middle of what was queued would be taken for the end of it. */
+void sock_conn_overdue(struct llp_conn *c)
+{
+	if (c->fin_sent)
+		sock_conn_kill(c);
+	else
+		sock_abort(c);
+}
+
 void sock_conn_leave(struct llp_conn *c)
 {
-	if (c->error || (c->fin_came && c->fin_sent) ||
-	    !sock_watch(&c->w, (c->fin_came ? 0 : EPOLLIN) | (c->full ? EPOLLOUT : 0)))
-		sock_conn_kill(c);
+	uint32_t events = (c->fin_came ? 0 : EPOLLIN) | (c->full ? EPOLLOUT : 0);
+
+	if (c->error || (c->fin_came && c->fin_sent) || !sock_watch(&c->w, events))
+		sock_conn_overdue(c);
 }
 
 /* A socket that is closed while the peer still sends answers with an RST, which may cost the peer
@@ -224,7 +241,6 @@ void sock_close(struct llp_conn *c)
 	c->ctx = NULL;
 	c->paused = false;
 	c->fin_due = true;
-	c->leave_us = sock_now_us() + LEAVE_US;
 	sock_tx_flush(c);
 	sock_conn_leave(c);
 }

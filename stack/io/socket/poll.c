@@ -146,7 +146,7 @@ void sock_timers(void)
 	for (struct llp_conn *c = sock.leaving; c; c = next) {
 		next = c->next;
 		if (now >= c->leave_us)
-			sock_conn_kill(c);
+			sock_conn_overdue(c);
 	}
 	for (struct llp_listener *ls = sock.listeners; ls; ls = ls->next) {
 		if (ls->again_us && now >= ls->again_us && sock_watch(&ls->w, EPOLLIN))

@@ -50,7 +50,7 @@ struct llp_conn {
 	bool full;		/* the kernel took no more octets; wait for EPOLLOUT */
 	bool fin_came;		/* the peer's FIN came */
 	bool fin_due, fin_sent; /* our FIN is to be sent after the queued octets; is sent */
-	uint64_t leave_us;	/* CONN_LEAVING: close the socket at this time at the latest */
+	uint64_t leave_us;	/* CONN_LEAVING: sock_conn_overdue() at this time */
 	struct llp_addrs addrs;
 };
 
@@ -111,6 +111,10 @@ void sock_conn_lost(struct llp_conn *c, int error);
 void sock_conn_event(struct llp_conn *c, uint32_t events);
 /* In CONN_LEAVING: close the socket if both FINs are through or an error came, else wait. */
 void sock_conn_leave(struct llp_conn *c);
+/* In CONN_LEAVING, octets or the FIN went out: wait for the peer from now on. */
+void sock_conn_went(struct llp_conn *c);
+/* In CONN_LEAVING: end it now, with an RST unless the FIN is out. */
+void sock_conn_overdue(struct llp_conn *c);
 uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		       struct llp_conn **out) UW_CHECK;
 void sock_close(struct llp_conn *c);

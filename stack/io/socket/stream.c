@@ -201,12 +201,12 @@ void sock_tx_flush(struct llp_conn *c)
 
 	if (c->out && !c->full)
 		send_queued(c);
-	if (c->fin_due && !c->fin_sent && !c->out) {
+	if (c->fin_due && !c->fin_sent && !c->out && !c->error) {
 		c->fin_sent = true;
 		shutdown(c->w.fd, SHUT_WR);
 	}
 	if (c->state == CONN_LEAVING)
-		return;
-	if (was_full && !c->full)
+		sock_conn_went(c);
+	else if (was_full && !c->full)
 		wait_for(c);
 }

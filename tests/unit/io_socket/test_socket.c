@@ -46,9 +46,9 @@ static void octets_arrive_whole_and_in_order(void **state)
 	world_check(&w->client);
 }
 
-static void who_sends_too_much_waits_until_there_is_room(void **state)
+/* Until no more is taken, since the other side uses up nothing; returns how much. */
+static size_t fill(struct world *w)
 {
-	struct world *w = *state;
 	size_t sent = 0, k;
 
 	world_connect(w);
@@ -59,6 +59,14 @@ static void who_sends_too_much_waits_until_there_is_room(void **state)
 		world_rounds(w, 5);
 	} while (k && sent < FAR_TOO_MUCH);
 	assert_in_range(sent, 100000, FAR_TOO_MUCH - 1);
+	return sent;
+}
+
+static void who_sends_too_much_waits_until_there_is_room(void **state)
+{
+	struct world *w = *state;
+	size_t sent = fill(w);
+
 	w->client.writable = 0;
 	w->accepted.most = 0;
 	w->accepted.drop = true;
@@ -124,6 +132,45 @@ static void a_close_comes_behind_what_was_sent(void **state)
 	world_rounds(w, 20);
 	assert_null(sock.leaving);
 	assert_null(sock.conns);
+}
+
+/* io/llp.h: "Send a FIN after the queued octets." */
+static void a_close_waits_for_a_peer_that_is_slow(void **state)
+{
+	struct world *w = *state;
+	size_t sent = fill(w);
+
+	assert_non_null(w->client.c->out);
+	llp_socket.close(w->client.c);
+	w->later_us = 50000000;
+	world_rounds(w, 2);
+	w->accepted.most = 0;
+	w->accepted.drop = true;
+	llp_socket.resume(w->accepted.c);
+	world_until(w, &w->accepted.closed);
+	assert_status(w->accepted.why, UW_OK);
+	assert_int_equal(w->accepted.n_got + w->accepted.n_dropped, sent);
+	assert_non_null(sock.leaving); /* for the peer's FIN */
+	w->later_us += 6000000;
+	world_rounds(w, 1);
+	assert_null(sock.leaving);
+}
+
+/* It must not take what came for all there was. */
+static void but_not_for_ever_and_then_it_is_an_error(void **state)
+{
+	struct world *w = *state;
+
+	fill(w);
+	llp_socket.close(w->client.c);
+	w->later_us = 61000000;
+	world_rounds(w, 1);
+	assert_null(sock.leaving);
+	w->accepted.most = 0;
+	w->accepted.drop = true;
+	llp_socket.resume(w->accepted.c);
+	world_until(w, &w->accepted.closed);
+	assert_status(w->accepted.why, UW_E_LLP_CLOSED);
 }
 
 static void after_a_shutdown_receiving_goes_on(void **state)
@@ -244,11 +291,9 @@ static void a_port_belongs_to_one_listener(void **state)
 	world_connect(w);
 	at.port = llp_socket.addrs(w->accepted.c).lport;
 	assert_false(llp_socket.port_free(at.port));
-	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &second),
-		      UW_E_ADDR_IN_USE);
+	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &second), UW_E_ADDR_IN_USE);
 	at.addr = uw_ip_v4(INADDR_ANY);
-	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &second),
-		      UW_E_ADDR_IN_USE);
+	assert_status(llp_socket.listen(w->link, &at, 8, &w->server, &second), UW_E_ADDR_IN_USE);
 }
 
 static void an_address_of_another_host_is_refused(void **state)
@@ -354,6 +399,8 @@ int main(void)
 		TEST(what_comes_while_paused_waits),
 		cmocka_unit_test(segments_are_no_larger_than_the_mtu_allows),
 		TEST(a_close_comes_behind_what_was_sent),
+		TEST(a_close_waits_for_a_peer_that_is_slow),
+		TEST(but_not_for_ever_and_then_it_is_an_error),
 		TEST(after_a_shutdown_receiving_goes_on),
 		TEST(who_closes_reads_on_until_the_peer_ends),
 		TEST(an_abort_is_an_error_at_the_peer),

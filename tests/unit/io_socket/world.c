@@ -37,8 +37,10 @@ static size_t on_rx(void *ctx, struct uw_rope in)
 	size_t n = s->grain ? in.len - in.len % s->grain : in.len;
 
 	s->calls++;
-	if (s->drop)
+	if (s->drop) {
+		s->n_dropped += in.len;
 		return in.len;
+	}
 	if (s->most && n > s->most - s->n_got)
 		n = s->most - s->n_got;
 	assert_in_range(s->n_got + n, 0, SIDE_ROOM);
@@ -74,11 +76,11 @@ static const struct llp_user user = { on_connected, on_accepted, on_rx, on_writa
 
 static uint64_t now_us(void *arg)
 {
+	const struct world *w = arg;
 	struct timespec t;
 
-	(void)arg;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return w->later_us + (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 void world_open(struct world *w, uint32_t mtu)
@@ -86,7 +88,7 @@ void world_open(struct world *w, uint32_t mtu)
 	const struct host_config host = { .addr = htonl(INADDR_LOOPBACK),
 					  .mask = htonl(0xff000000),
 					  .mtu = mtu };
-	struct llp_config cfg = { .user = &user, .now_us = now_us, .stats = &w->stats };
+	struct llp_config cfg = { .user = &user, .now_us = now_us, .arg = w, .stats = &w->stats };
 	struct side *sides[] = { &w->server, &w->accepted, &w->client };
 
 	memset(w, 0, sizeof(*w));

@@ -19,11 +19,13 @@ struct side {
 	size_t most;		  /* then pause; 0: never */
 	bool close_in_rx, abort_in_rx;
 	bool drop; /* what comes is of no interest */
+	size_t n_dropped;
 	uint8_t *got;
 	size_t n_got;
 };
 
 struct world {
+	uint64_t later_us; /* than the system's clock */
 	struct io_link *link;
 	struct uw_stats stats;
 	struct side server, accepted, client;
