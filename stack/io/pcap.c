@@ -4,10 +4,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER	 (256u * 1024)
@@ -16,7 +18,7 @@
 /* Not stdio: what a forked child inherits of its buffer would be written twice. Records go out
  * whole, so a process that is killed leaves a file that can be read. */
 struct io_pcap {
-	int fd;
+	int fd; /* -1: nothing can be written any more */
 	size_t n;
 	uint8_t buf[BUFFER];
 };
@@ -33,14 +35,44 @@ struct record_header {
 };
 static_assert(sizeof(struct record_header) == 16, "pcap record header");
 
+/* As write(), but a pipe whose reader has ended raises no signal: the program does not know of it.
+ * SIGPIPE goes to the thread that writes, so it can be taken back here. */
+static ssize_t write_quietly(int fd, const void *octets, size_t n)
+{
+	static const struct timespec now;
+	sigset_t broken, old, before;
+	ssize_t done;
+	int err;
+
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &broken, &old);
+	sigpending(&before);
+	done = write(fd, octets, n);
+	err = errno;
+	if (done < 0 && err == EPIPE && !sigismember(&before, SIGPIPE))
+		sigtimedwait(&broken, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = err;
+	return done;
+}
+
+static void end(struct io_pcap *p)
+{
+	close(p->fd);
+	p->fd = -1;
+}
+
 static void flush(struct io_pcap *p)
 {
-	for (size_t at = 0; at < p->n;) {
-		ssize_t n = write(p->fd, p->buf + at, p->n - at);
+	for (size_t at = 0; at < p->n && p->fd >= 0;) {
+		ssize_t n = write_quietly(p->fd, p->buf + at, p->n - at);
 
-		if (n <= 0 && errno != EINTR)
-			break; /* the disk is full: what came before can be read */
-		at += n > 0 ? (size_t)n : 0;
+		if (n > 0)
+			at += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			end(p); /* nobody reads, or the disk is full: what came before can be read
+				 */
 	}
 	p->n = 0;
 }
@@ -108,6 +140,8 @@ void io_pcap_write(struct io_pcap *p, const struct io_frame *f, uint64_t now_us)
 	struct record_header h = { .sec = (uint32_t)(now_us / 1000000),
 				   .usec = (uint32_t)(now_us % 1000000) };
 
+	if (p->fd < 0)
+		return;
 	for (const struct io_frame *b = f; b; b = b->next)
 		h.len += b->len;
 	h.caplen = h.len;
@@ -123,6 +157,7 @@ void io_pcap_write(struct io_pcap *p, const struct io_frame *f, uint64_t now_us)
 void io_pcap_close(struct io_pcap *p)
 {
 	flush(p);
-	close(p->fd);
+	if (p->fd >= 0)
+		end(p);
 	free(p);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/pcap.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,12 +123,46 @@ static void a_child_that_exits_writes_nothing_of_its_parents(void **state)
 	assert_int_equal(size_of(path), FILE_HEADER + RECORD_HEADER + 100);
 }
 
+/* The program may have kept SIGPIPE as it is, which ends it. */
+static void a_reader_may_end(void **state)
+{
+	struct io_pcap *p;
+	sigset_t waits, mask;
+	char head[FILE_HEADER];
+	int fd;
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	p = io_pcap_open(path);
+	assert_non_null(p);
+	assert_int_equal(read(fd, head, sizeof(head)), FILE_HEADER);
+	close(fd);
+	for (unsigned i = 0; i < 1000; i++)
+		write_frame(p, 1000, 500);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	for (unsigned i = 0; i < 1000; i++)
+		write_frame(p, 1000, 500);
+	io_pcap_close(p);
+	assert_int_equal(read(fd, head, 1), 0); /* no begin without a head */
+	close(fd);
+	sigpending(&waits);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	assert_false(sigismember(&waits, SIGPIPE));
+	assert_false(sigismember(&mask, SIGPIPE));
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_frame_of_two_buffers_is_one_record),
 		cmocka_unit_test(more_than_the_buffer_holds_is_all_written),
 		cmocka_unit_test(a_file_in_use_is_left_alone),
+		cmocka_unit_test(a_reader_may_end),
 		cmocka_unit_test(a_child_that_exits_writes_nothing_of_its_parents),
 	};
 
