@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "io/link_filter.h"
 
 /* Preamble, FCS and inter-frame gap: what a frame takes on an Ethernet beside its octets. */
@@ -176,7 +177,7 @@ bool rate_parse(const char *text, uint64_t *bps)
 		double factor;
 	} units[] = { { "", 1 }, { "K", 1e3 }, { "M", 1e6 }, { "G", 1e9 } };
 	char *end;
-	double x = strtod(text, &end);
+	double x = uw_decimal(text, &end);
 
 	if (end == text || *text < '0' || *text > '9')
 		return false;

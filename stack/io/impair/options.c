@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "io/rate.h"
 
 #define WORD 64u
@@ -32,7 +33,7 @@ static bool number(const char *text, const struct unit *u, double max, double *o
 
 	if (!((*text >= '0' && *text <= '9') || *text == '.'))
 		return false;
-	x = strtod(text, &end);
+	x = uw_decimal(text, &end);
 	for (; u->name; u++) {
 		if (strcmp(end, u->name))
 			continue;

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include "decimal_comma.h"
 #include "io/loop/loop.h"
 #include "uwtest.h"
 

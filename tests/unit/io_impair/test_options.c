@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "decimal_comma.h"
 #include "uwtest.h"
 
 static struct impair_options good(const char *text)
