@@ -77,7 +77,6 @@ static void posts_count_with_a_few_rounds(void **state)
 static void one_that_stops_twice_is_not_trusted_for_a_while(void **state)
 {
 	struct fakes w;
-	struct fake *f = &w.f[0];
 	struct rx_thread t;
 	uint64_t since;
 
