@@ -166,9 +166,6 @@ static void but_not_for_ever_and_then_it_is_an_error(void **state)
 	w->later_us = 61000000;
 	world_rounds(w, 1);
 	assert_null(sock.leaving);
-	w->accepted.most = 0;
-	w->accepted.drop = true;
-	llp_socket.resume(w->accepted.c);
 	world_until(w, &w->accepted.closed);
 	assert_status(w->accepted.why, UW_E_LLP_CLOSED);
 }
