@@ -132,18 +132,6 @@ static int down(void **state)
 	return made_run("ip link del uw0") ? 0 : -1;
 }
 
-/* A frame of 65535 octets behind Ethernet's header has a length of more than 16 bits. */
-static void the_largest_mtu_leaves_room_for_the_header(void **state)
-{
-	struct packet_config one = config_of(1);
-	struct place *p = *state;
-
-	assert_true(made_run("ip link set uw0 mtu 65535"));
-	p->a = open_on(&one);
-	assert_int_equal(p->a->mtu, IO_MTU_MAX);
-	assert_in_range(p->a->mtu + 14, 1, UINT16_MAX);
-}
-
 /* The octets of segment i; the checksum is right in them. */
 static void assert_is(const struct io_frame *f, const struct made *m)
 {
@@ -525,21 +513,6 @@ static int up_shared(void **state)
 	return 0;
 }
 
-/* As that of the interface. */
-static void nor_does_the_error_of_lo_end_every_sleep(void **state)
-{
-	struct place *p = *state;
-	uint64_t began;
-
-	assert_true(p->b->frames_fd[1] >= 0);
-	assert_true(made_run("ip link set lo down"));
-	p->b->ops->sleep(p->b, 1);
-	began = now_us();
-	p->b->ops->sleep(p->b, 20000);
-	assert_true(now_us() - began >= 20000);
-	assert_true(made_run("ip link set lo up"));
-}
-
 static void send_syn(struct place *p, uint16_t port)
 {
 	struct made m = { .src_port = 5, .dst_port = port, .flags = SYN };
@@ -672,28 +645,6 @@ static void a_port_is_claimed_whole(void **state)
 	assert_true(p->b->ops->is_ours(p->b, htons(PORT), IO_V6));
 }
 
-/* RoCEv2's port is held at the addresses that the interface still has. */
-static void datagrams_go_on_without_a_lost_address(void **state)
-{
-	static const char *const lost[] = { "ip address del fd09::2/64 dev uw1",
-					    "ip address del 10.9.0.2/24 dev uw1" };
-	const struct packet_config two = { .interface = "uw1" };
-	struct place *p = *state;
-
-	assert_true(made_run("ip address add 10.9.0.2/24 dev uw1"));
-	for (unsigned i = 0; i < COUNT(lost); i++) {
-		p->b = open_on(&two);
-		assert_true(made_run(lost[i]));
-		assert_status(p->b->ops->claim_packets(p->b, 1), UW_OK);
-		if (i + 1 < COUNT(lost))
-			p->b->ops->close(p->b);
-	}
-	p->a->ops->close(p->a);
-	p->a = open_on(&two);
-	assert_true(made_run("ip address flush dev uw1"));
-	assert_status(p->a->ops->claim_packets(p->a, 1), UW_E_ADDR);
-}
-
 static void ip6_addresses_of_our_own_are_not_shared(void **state)
 {
 	const struct uw_net both[2] = { two6, three6 };
@@ -792,20 +743,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_waits_hears_of_frames_and_of_rings, up,
 						down),
 		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
-		cmocka_unit_test_setup_teardown(nor_does_the_error_of_lo_end_every_sleep, up_shared,
-						down),
 		cmocka_unit_test_setup_teardown(the_kernels_ip6_addresses_are_shared, up_six, down),
 		cmocka_unit_test_setup_teardown(a_port_is_claimed_whole, up_six, down),
-		cmocka_unit_test_setup_teardown(datagrams_go_on_without_a_lost_address, up_six,
-						down),
 		cmocka_unit_test_setup_teardown(ip6_addresses_of_our_own_are_not_shared, up_six,
 						down),
 		cmocka_unit_test_setup_teardown(a_tentative_address_is_waited_for, up_six, down),
 		cmocka_unit_test_setup_teardown(any_other_is_the_kernels, up_shared, down),
 		cmocka_unit_test_setup_teardown(a_vlan_of_the_cable, cable, down),
 		cmocka_unit_test_setup_teardown(a_vlan_needs_an_address, cable, down),
-		cmocka_unit_test_setup_teardown(the_largest_mtu_leaves_room_for_the_header, cable,
-						down),
 		cmocka_unit_test_setup_teardown(wrong_wishes_are_refused, cable, down),
 		cmocka_unit_test_setup_teardown(an_interface_by_its_name, cable, down),
 	};
