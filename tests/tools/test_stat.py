@@ -133,6 +133,14 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("--list").stdout.count("\n"), 1)
         self.assertFalse(os.path.exists(path))
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root to make somebody else's directory")
+    def test_the_runtime_directory_of_another_user_is_left_alone(self):
+        env = {k: v for k, v in os.environ.items() if k != "UWARP_DIR"}
+        for owner, place in ((0, f"{self.dir}/uwarp"), (65534, "/tmp/uwarp-0")):
+            os.chown(self.dir, owner, owner)
+            r = subprocess.run([TOOL, "77"], env={**env, "XDG_RUNTIME_DIR": self.dir}, capture_output=True, text=True, timeout=30)
+            self.assertIn(f"no uwarp process 77 in {place};", r.stderr)
+
     def test_a_directory_that_others_may_write_to_is_refused(self):
         os.chmod(self.stat, 0o777)
         r = self.run_tool()

@@ -370,6 +370,18 @@ class RunDirectory(Base):
         self.assertIn(f"(run dir {xdg}/uwarp)", r.stderr)
         self.assertEqual(stat.S_IMODE(os.stat(xdg + "/uwarp").st_mode), 0o700)
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root to make somebody else's directory")
+    def test_the_runtime_directory_of_another_user_is_left_alone(self):
+        xdg = os.path.join(self.top, "xdg-of-nobody")
+        os.mkdir(xdg, mode=0o700)
+        os.chown(xdg, NOBODY, NOBODY)
+        for place in (xdg, self.top + "/none"):
+            r = self.run_it("--list", "--", "true", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=place))
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
+        r = self.run_it("--env", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=xdg))
+        self.assertIn("UWARP_DIR=/tmp/uwarp-0\n", r.stdout)
+        self.assertEqual(os.listdir(xdg), [])
+
     def test_writable_by_others(self):
         os.makedirs(self.dir)
         os.chmod(self.dir, 0o770)

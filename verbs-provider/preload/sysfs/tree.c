@@ -439,6 +439,16 @@ static void sweep(const char *base)
 		closedir(d);
 }
 
+/* Ours, and may be written to. In a shell of su XDG_RUNTIME_DIR still names the directory of the
+ * user before, and what root made there would lock that user out. */
+static bool is_own(const char *dir)
+{
+	struct stat st;
+
+	return !syscall(SYS_newfstatat, AT_FDCWD, dir, &st, 0) && st.st_uid == getuid() &&
+	       !syscall(SYS_faccessat, AT_FDCWD, dir, W_OK | X_OK);
+}
+
 /* The run directory, as uwarp-run and the stack find it. Others must not be able to write there. */
 static bool find_base(char base[BASE_MAX])
 {
@@ -448,7 +458,7 @@ static bool find_base(char base[BASE_MAX])
 
 	if (dir && *dir)
 		n = snprintf(base, BASE_MAX, "%s", dir);
-	else if (xdg && *xdg)
+	else if (xdg && *xdg && is_own(xdg))
 		n = snprintf(base, BASE_MAX, "%s/uwarp", xdg);
 	else
 		n = snprintf(base, BASE_MAX, "/tmp/uwarp-%u", (unsigned)getuid());

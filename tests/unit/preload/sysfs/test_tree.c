@@ -351,6 +351,51 @@ static void nothing_is_left(void **state)
 	assert_int_equal(folders(), 1);
 }
 
+/* A folder that is somebody else's: root makes one, others take root's. */
+static void make_foreign(char *path, size_t size)
+{
+	snprintf(path, size, "/");
+	if (getuid())
+		return;
+	snprintf(path, size, "%s/.foreign", getenv("UWARP_DIR"));
+	mkdir(path, 0777);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+}
+
+/* As a program in a shell of su, which keeps XDG_RUNTIME_DIR; 0: it found the device. */
+static int look_with(const char *xdg)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (!pid) {
+		unsetenv("UWARP_DIR");
+		setenv("XDG_RUNTIME_DIR", xdg, 1);
+		_exit(access(CLASS "/uwarp0/node_guid", R_OK) != 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void the_runtime_directory_of_another_user_is_left_alone(void **state)
+{
+	char foreign[PATH_MAX], in[PATH_MAX + 8], own[64];
+	struct stat st;
+	bool there;
+
+	(void)state;
+	snprintf(own, sizeof(own), "/tmp/uwarp-%u", (unsigned)getuid());
+	there = !stat(own, &st);
+	make_foreign(foreign, sizeof(foreign));
+	assert_int_equal(look_with(foreign), 0);
+	snprintf(in, sizeof(in), "%s/uwarp", foreign);
+	assert_int_equal(stat(in, &st), -1);
+	if (!getuid())
+		rmdir(foreign);
+	if (!there)
+		rmdir(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +410,7 @@ int main(void)
 		cmocka_unit_test(no_path_is_efault),
 		cmocka_unit_test(others_are_left_alone),
 		cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(the_runtime_directory_of_another_user_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
