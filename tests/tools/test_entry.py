@@ -64,6 +64,23 @@ class Parts(unittest.TestCase):
         self.assertIn("unknown part 'all'", r.stderr)
 
 
+class Meson(unittest.TestCase):
+    """Debian 12's is too old, and a bare Debian has none: the commands that a newcomer copies name set-up's own."""
+
+    def meson_after(self, line):
+        r = subprocess.run(["sh", "-c", f"{line}\necho $PATH"], cwd=ROOT, env={**os.environ, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60)
+        return os.path.join(r.stdout.split(":")[0], "meson")
+
+    def test_readme_and_setup_put_it_in_the_path(self):
+        with open(os.path.join(ROOT, "README.md")) as f:
+            block = re.search(r"from the tree:\n\n((?:    .*\n)+)", f.read())[1]
+        self.assertEqual(self.meson_after(block[: block.index("meson setup")].replace("tools/setup\n", "")), toolsenv.tool("meson"))
+        with open(os.path.join(ROOT, "tools", "setup")) as f:
+            said = re.search(r'say (".*toolsenv.py path.*") ;;', f.read())[1]
+        r = subprocess.run(["bash", "-c", f"lib={ROOT}/tools/lib; echo {said}"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(self.meson_after(r.stdout.partition(": ")[2]), toolsenv.tool("meson"))
+
+
 class MissingPackages(unittest.TestCase):
     """A stand-in dpkg-query knows nothing of perftest; stand-in id and sudo make us powerless."""
 

@@ -5,6 +5,7 @@ build of uwarp: a stand-in build tree with three empty libraries takes its place
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -216,6 +217,10 @@ class Environment(Base):
         os.makedirs(empty, exist_ok=True)
         env = self.env(UWARP_BUILD_DIR=empty)
         self.refused(1, r"libuwarp-preload\.so.* missing.*tools/quickstart", "--", "true", env=env)
+        said = self.run_it("--", "true", env=env).stderr
+        meson = re.search(r'&& (\S+ \S+ path\)"/bin/meson) setup', said)[1]  # Debian 12's own is too old
+        r = subprocess.run(["sh", "-c", f"echo {meson}"], capture_output=True, text=True, timeout=30)
+        self.assertRegex(r.stdout, r"\A/\S+/uwarp/venv-\w+/bin/meson\n\Z")
 
     def test_a_path_that_cannot_be_preloaded(self):
         bad = os.path.join(self.top, "a b")
