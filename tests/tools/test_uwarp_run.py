@@ -604,6 +604,27 @@ class Links(Base):
         self.refused(2, "no program given", "--")
 
 
+class PrivateSysfs(unittest.TestCase):
+    """Whose kernel has RDMA: a stand-in /sys/class in a mount namespace takes its place."""
+
+    UNSHARE = ["unshare", *([] if os.getuid() == 0 else ["-Ur"]), "-m", "sh", "-ec"]
+    KERNELS = """mount -t tmpfs none /sys/class
+        mkdir /sys/class/net /sys/class/infiniband /sys/class/infiniband_verbs
+        ln -s ../../devices/pci0/infiniband/mlx5_0 /sys/class/infiniband/mlx5_0
+        echo 6 >/sys/class/infiniband_verbs/abi_version
+        """
+    LAY = """cd "$1" && /usr/bin/python3 -Bc 'from run import private_sysfs; private_sysfs.lay_classes("uwarp0")'
+        cd /sys/class && readlink infiniband/* infiniband_verbs/uverbs* && cat infiniband_verbs/abi_version"""
+
+    def test_the_kernels_own_devices_stay_beside_ours(self):
+        if subprocess.run([*self.UNSHARE, "mount -t tmpfs none /sys/class"], capture_output=True).returncode:
+            self.skipTest("this system allows no mount namespaces")
+        r = subprocess.run([*self.UNSHARE, self.KERNELS + self.LAY, "sh", os.path.dirname(RUN)], capture_output=True, text=True, timeout=30)
+        ours = "../../devices/platform/uwarp.0/infiniband"
+        lines = ["../../devices/pci0/infiniband/mlx5_0", f"{ours}/uwarp0", f"{ours}_verbs/uverbs30071", "6"]
+        self.assertEqual((r.stderr, r.stdout.splitlines()), ("", lines))
+
+
 # root needs no user namespace for it, and may not make one inside a chroot
 NETNS = ["unshare", "-n" if os.getuid() == 0 else "-Urn", "--"]
 

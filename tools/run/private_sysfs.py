@@ -48,17 +48,32 @@ def enter_namespace():
 
 
 def make_writable(folder):
-    """Put an empty file system over a folder of /sys, with everything that was there bound into it."""
+    """Put an empty file system over a folder of /sys, with everything that was there bound into it. A link stays a link."""
     old = os.open(folder, os.O_PATH)
-    entries = [(e.name, e.is_dir()) for e in os.scandir(folder)]
+    entries = [(e.name, os.readlink(e.path) if e.is_symlink() else None, e.is_dir()) for e in os.scandir(folder)]
     mount("none", folder, "tmpfs")
-    for name, is_dir in entries:
+    for name, to, is_dir in entries:
+        if to:
+            os.symlink(to, f"{folder}/{name}")
+            continue
         if is_dir:
             os.mkdir(f"{folder}/{name}")
         else:
             open(f"{folder}/{name}", "w", encoding="ascii").close()
         mount(f"/proc/self/fd/{old}/{name}", f"{folder}/{name}", None, MS_BIND | MS_REC)
     os.close(old)
+
+
+def lay_classes(device):
+    """The links in /sys/class. A kernel with RDMA has both classes, maybe with devices of its own, which stay."""
+    make_writable("/sys/class")
+    for kind, name in (("infiniband", device), ("infiniband_verbs", "uverbs30071")):
+        folder = f"/sys/class/{kind}"
+        if os.path.isdir(folder):
+            make_writable(folder)
+        else:
+            os.mkdir(folder)
+        os.symlink(f"../../devices/platform/uwarp.0/{kind}/{name}", f"{folder}/{name}")
 
 
 def lay():
@@ -71,11 +86,7 @@ def lay():
         copy = ["cp", "-RP", SYS_DEVICE, "/sys/devices/platform/.copy"]
         subprocess.run(copy, check=True, capture_output=True)
         os.rename("/sys/devices/platform/.copy", SYS_DEVICE)
-        make_writable("/sys/class")
-        for kind, name in (("infiniband", os.environ.get("UWARP_NAME", "uwarp0")), ("infiniband_verbs", "uverbs30071")):
-            if not os.path.isdir(f"/sys/class/{kind}"):
-                os.mkdir(f"/sys/class/{kind}")
-                os.symlink(f"../../devices/platform/uwarp.0/{kind}/{name}", f"/sys/class/{kind}/{name}")
+        lay_classes(os.environ.get("UWARP_NAME", "uwarp0"))
     except subprocess.CalledProcessError as e:
         raise Refusal(f"--private-sysfs: {e.stderr.decode(errors='replace').strip()}") from None
     except OSError as e:
