@@ -81,6 +81,42 @@ class Meson(unittest.TestCase):
         self.assertEqual(self.meson_after(r.stdout.partition(": ")[2]), toolsenv.tool("meson"))
 
 
+class Package(unittest.TestCase):
+    """tools/package in an archive that somebody has unpacked: no git there, a build tree maybe."""
+
+    def put(self, path, text, mode=0o755):
+        path = os.path.join(self.top, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, mode)
+
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, self.top)
+        for name in ("package", "packaging", "lib"):
+            copy = shutil.copytree if os.path.isdir(f"{ROOT}/tools/{name}") else shutil.copy
+            os.makedirs(f"{self.top}/tree/tools", exist_ok=True)
+            copy(f"{ROOT}/tools/{name}", f"{self.top}/tree/tools/{name}")
+        self.put("tree/tools/lib/lwip-source", "#!/bin/sh\n")
+        self.put("tree/meson.build", "  version: '1.2.3',\n")
+        for name in ("CHANGELOG.md", "subprojects/lwip-2/lwip.c", "build/junk.o", "packages/old.deb"):
+            self.put(f"tree/{name}", "")
+        self.put("bin/dpkg-buildpackage", f"#!/bin/sh\nfind . -type f | sort >{self.top}/content\ntouch ../uwarp_1.deb ../uwarp.changes\n")
+        for name in ("dh", "lintian"):
+            self.put(f"bin/{name}", "#!/bin/sh\n")
+
+    def test_without_git(self):
+        env = {**os.environ, "PATH": f"{self.top}/bin:/usr/bin:/bin", "TMPDIR": self.top}
+        r = subprocess.run([f"{self.top}/tree/tools/package", "deb", "--out", f"{self.top}/out"], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual((r.returncode, r.stdout), (0, f"{self.top}/out/uwarp_1.deb\n"), r.stderr)
+        with open(f"{self.top}/content") as f:
+            content = f.read().split()
+        self.assertIn("./subprojects/lwip-2/lwip.c", content)
+        self.assertIn("./debian/control", content)
+        self.assertEqual([name for name in content if "junk" in name or "old.deb" in name], [])
+
+
 class MissingPackages(unittest.TestCase):
     """A stand-in dpkg-query knows nothing of perftest; stand-in id and sudo make us powerless."""
 
