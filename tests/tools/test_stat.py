@@ -78,9 +78,10 @@ class Tool(unittest.TestCase):
 
     def test_nobody_there(self):
         self.assertEqual(self.run_tool("--json").stdout, "[]\n")
-        r = self.run_tool("77")
-        self.assertEqual(r.returncode, 1)
-        self.assertIn("no uwarp process 77", r.stderr)
+        for options in ([], ["-i", "0.05", "-n", "1"]):
+            r = self.run_tool(*options, "77")
+            self.assertEqual((r.returncode, r.stdout), (1, ""))
+            self.assertIn("no uwarp process 77", r.stderr)
 
     def test_text(self):
         self.play(77, process(77))
