@@ -410,6 +410,23 @@ class RunDirectory(Base):
     def test_a_name_that_the_link_cannot_use(self):
         self.refused(1, "has one of", "--", "true", env=self.env(UWARP_DIR=os.path.join(self.top, "a,b")))
 
+    def test_no_room_in_it(self):
+        os.makedirs(os.path.join(self.dir, "ctl"), mode=0o700)
+        unshare = PrivateSysfs.UNSHARE
+        for mount, words in (("-o nr_inodes=1", "No space left on device"), ("-o ro", "Read-only file system")):
+            script = f'mount -t tmpfs {mount},mode=700 none "$UWARP_DIR"/ctl && exec "$@"'
+            if subprocess.run([*unshare, "mount -t tmpfs none /tmp"], capture_output=True).returncode:
+                self.skipTest("this system allows no mount namespaces")
+            r = subprocess.run([*unshare, script, "sh", RUN, "--", "true"], env=self.env(), capture_output=True, text=True, timeout=30)
+            self.assertEqual((r.returncode, r.stderr), (1, f"uwarp-run: run directory {self.dir}: {words}; name another one in UWARP_DIR\n"))
+
+    def test_in_a_directory_that_is_gone(self):
+        gone = os.path.join(self.top, "gone")
+        script = f"mkdir {gone}; cd {gone}; rmdir {gone}; exec {RUN} --record x -- true"
+        r = subprocess.run(["sh", "-c", script], env=self.env(), capture_output=True, text=True, timeout=30)
+        self.assertEqual(r.returncode, 1)
+        self.assertRegex(r.stderr, r"\nuwarp-run: x: the working directory is not there any more; .*\n\Z")  # the shell's line comes first
+
     def test_a_parent_that_is_not_there(self):
         self.refused(1, "No such file.*UWARP_DIR", "--", "true", env=self.env(UWARP_DIR=self.top + "/no/where"))
 
@@ -567,7 +584,7 @@ class Links(Base):
     def test_unknown(self):
         for bad in ("foo", "net_", "af_packet:", "af_packet", "memif:x", "pci:zz", ""):
             with self.subTest(bad):
-                self.refused(1, "unknown link .*known are: memif, uwarpd, the name of an interface, packet:IF, af_packet:IF, loop", "--link", bad, "--", "true")
+                self.refused(1, "unknown link .*known are: memif, uwarpd, the name of an interface, packet:IF, af_packet:IF, af_xdp:IF, loop", "--link", bad, "--", "true")
 
     def test_loop_needs_no_reservation(self):
         r = self.run_it("--link", "loop", "--", "env")
@@ -701,6 +718,8 @@ class Interfaces(Base):
         self.assertIn("UWARP_LINK=af_packet:v0\n", r.stdout)
         self.assertIn("UWARP_IP=10.0.0.9/24\n", r.stdout)
         self.assertNotIn("UWARP_ADDR_FD", r.stdout)
+        r = self.inside(self.UP, "--link", "af_xdp:v0", "--ip", "10.0.0.9", "--", "env")
+        self.assertIn("UWARP_LINK=af_xdp:v0\n", r.stdout, r.stderr)
 
     def test_without_the_right(self):
         drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
