@@ -387,6 +387,23 @@ class RunDirectory(Base):
         self.assertIn("UWARP_DIR=/tmp/uwarp-0\n", r.stdout)
         self.assertEqual(os.listdir(xdg), [])
 
+    def test_env_for_a_service_touches_no_directory(self):
+        place = os.path.join(self.top, "of-a-service")
+        for words, ip, auto in ((), "127.0.0.2/8", "1"), (("--ip", "127.0.0.9"), "127.0.0.9/8", None):
+            r = self.run_it(*words, "--env", env=self.env(UWARP_DIR=place, LD_PRELOAD="", XDG_RUNTIME_DIR=self.top))
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
+            got = dict(line.split("=", 1) for line in r.stdout.splitlines())
+            self.assertEqual((got["UWARP_DIR"], got["UWARP_IP"], got.get("UWARP_IP_AUTO")), (place, ip, auto))
+            again = self.run_it(*words, "--env", env={**self.env(), **got})  # in a shell that has it already
+            self.assertEqual(again.stdout, r.stdout)
+        self.assertFalse(os.path.lexists(place))
+        self.refused(1, "too long a path", "--env", env=self.env(UWARP_DIR=os.path.join(self.top, "x" * 80)))
+
+    def test_env_says_that_it_goes_at_logout(self):
+        r = self.run_it("--env", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=self.top))
+        self.assertIn(f"UWARP_DIR={self.top}/uwarp\n", r.stdout)
+        self.assertRegex(r.stderr, r"\Auwarp-run: .*log out; for a service: UWARP_DIR=/run/NAME uwarp-run --env\n\Z")
+
     def test_writable_by_others(self):
         os.makedirs(self.dir)
         os.chmod(self.dir, 0o770)
