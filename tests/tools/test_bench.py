@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, conditions, goals, icount, lossy, numbers, output, peers, perftest, plan, qperf, report, rounds, verbs  # noqa: E402
+from bench import cli, conditions, goals, icount, lossy, numbers, output, peers, perftest, plan, qperf, report, rig, rounds, servers, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
 from bench.rig import Rig, helper, last_row  # noqa: E402
 
@@ -157,6 +158,10 @@ class Rounds(unittest.TestCase):
     def test_quotients_are_of_one_round(self):
         s = run(probe("a", 10, 20, 30), probe("b", 5, 5, 10))
         self.assertEqual(rounds.ratio(s, "a", "b"), [2, 4, 3])
+
+    def test_a_round_that_the_system_refuses_costs_one_figure(self):
+        s = run(probe("a", 1, FileNotFoundError(2, "No such file", "/x"), 3), probe("b", 4, 5, 6))
+        self.assertEqual((s["a"].rounds, s["b"].rounds), ([1, None, 3], [4, 5, 6]))
 
     def test_a_failed_round_counts_for_nobody(self):
         s = run(probe("a", 10, Failed("late"), 30), probe("b", 5, 5, 10))
@@ -417,11 +422,54 @@ class CommandLine(unittest.TestCase):
         self.assertIn("beside another device only tcp", self.wrong("latency", *device, "--against", "wire"))
         self.assertIn("has its own", self.wrong("throughput", *device, "--mtu", "9000"))
 
+    def test_what_cannot_be_written_is_said_before_anything_is_measured(self):
+        folder = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        nowhere, plain = os.path.join(folder, "no", "where"), os.path.join(folder, "plain")
+        open(plain, "w").close()
+        with unittest.mock.patch.object(cli, "measure", side_effect=AssertionError):
+            for option, path in ("--json", nowhere), ("--csv", folder), ("--report", plain):
+                with contextlib.redirect_stderr(io.StringIO()) as err:
+                    self.assertEqual(cli.main(["latency", option, path]), 2)
+                self.assertIn(path, err.getvalue())
+            for path in (os.path.join(folder, "new"), plain):  # that can be, and nothing of it yet
+                with self.assertRaises(AssertionError):
+                    cli.main(["latency", "--json", path])
+        self.assertEqual(os.listdir(folder), ["plain"])
+
     def test_programs_end_with_their_group(self):
         with Group() as group:
             program = group.start(["sleep", "60"])
             self.assertTrue(program.running())
         self.assertFalse(program.running())
+
+
+class Installed(unittest.TestCase):
+    """PREFIX/share/uwarp has the modules, PREFIX/bin the other tools, and what builds Valkey is nowhere."""
+
+    def setUp(self):
+        prefix = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, prefix)
+        for name in ("TOOLS", "PREFIX"):
+            patch = unittest.mock.patch.object(rig, name, os.path.join(prefix, "share", "uwarp") if name == "TOOLS" else prefix)
+            patch.start()
+            self.addCleanup(patch.stop)
+        os.mkdir(os.path.join(prefix, "bin"))
+        self.impair = os.path.join(prefix, "bin", "uwarp-impair")
+        open(self.impair, "w").close()
+
+    def test_the_other_tools_are_found(self):
+        self.assertEqual(rig.tool("uwarp-impair"), self.impair)
+        group = unittest.mock.Mock()
+        group.start.return_value.out.return_value = "between"
+        lossy.Path.impair(unittest.mock.Mock(at=lambda role: []), group, 1.0, 0.1, 7)
+        self.assertEqual(group.start.call_args[0][0][0], self.impair)
+        with self.assertRaises(Unavailable):
+            rig.uwarp_run()
+
+    def test_valkey_is_not_available(self):
+        with self.assertRaisesRegex(Unavailable, "no Valkey with RDMA"):
+            servers.valkey("valkey-server")
 
 
 class NoGoals:

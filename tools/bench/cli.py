@@ -2,8 +2,10 @@
 """The command line of uwarp-bench."""
 
 import argparse
+import os
 import shlex
 import sys
+import tempfile
 import time
 
 from . import apps, apps_plots, conditions, ethernet, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
@@ -185,6 +187,19 @@ def say_how_sure(options, series, around):
         print(f"\n{PROG}: all quartiles within {options.width:g} %")
 
 
+def check_outputs(options):
+    """What cannot be written is said before anything is measured."""
+    for path in filter(None, (options.json, options.csv)):
+        new = not os.path.lexists(path)
+        if new or os.path.isfile(path) or os.path.isdir(path):  # a pipe's reader would take this for the end
+            open(path, "a", encoding="utf-8").close()
+        if new:  # nothing is left of a run that fails
+            os.unlink(path)
+    if options.report:
+        os.makedirs(options.report, exist_ok=True)
+        tempfile.TemporaryFile(dir=options.report).close()
+
+
 def write(options, doc, series):
     if options.json:
         output.write_json(options.json, doc)
@@ -196,6 +211,7 @@ def write(options, doc, series):
 
 def run(options):
     start, around = time.monotonic(), conditions.Conditions()
+    check_outputs(options)
     series = measure(options, around.look)
     output.print_tables(series)
     rows = JUDGES[options.command](series) if options.command in JUDGES else []

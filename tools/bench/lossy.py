@@ -2,12 +2,10 @@
 """The kernel's TCP and uwarp through the same bad network: two namespaces, and between them a third in which
 uwarp-impair hands frames on. Both use the same interfaces with the same addresses, and meet the same losses."""
 
-import os
-
 from .goals import LEAST, MOST, Goal, judge
 from .peers import Veth, json_lines
 from .process import Failed, Group, need, wait_until
-from .rig import START, TOOLS, helper, until_up, uwarp_run
+from .rig import START, helper, tool, until_up, uwarp_run
 from .rounds import probe
 
 NETWORK = "10.79.0"
@@ -50,7 +48,7 @@ class Path(Veth):
             self.do("middle", f"ip link set {inner} up")
 
     def impair(self, group, rtt_ms, drop, seed):
-        words = [os.path.join(TOOLS, "uwarp-impair"), "--seed", str(seed), "--delay", f"{rtt_ms / 2:g}ms"]
+        words = [tool("uwarp-impair"), "--seed", str(seed), "--delay", f"{rtt_ms / 2:g}ms"]
         words += ["--drop", f"{drop:g}%"] if drop else []
         forwarder = group.start([*self.at("middle"), *words, *(inner for _, inner in ENDS.values())])
         if not wait_until(lambda: "between" in forwarder.out() or not forwarder.running(), START) or not forwarder.running():

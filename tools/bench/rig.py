@@ -32,12 +32,17 @@ def helper(name):
     raise Unavailable(f"{name} is not built; run ninja -C {build_dir()}")
 
 
-def uwarp_run():
+def tool(name):
+    """Another of our tools: beside this one in a tree, in PREFIX/bin where installed."""
     for place in (TOOLS, os.path.join(PREFIX, "bin")):
-        path = os.path.join(place, "uwarp-run")
+        path = os.path.join(place, name)
         if os.path.isfile(path):
             return path
-    raise Unavailable("uwarp-run is missing")
+    raise Unavailable(f"{name} is missing")
+
+
+def uwarp_run():
+    return tool("uwarp-run")
 
 
 def echoes(size):

@@ -129,7 +129,7 @@ def measure_once(p, series, progress):
         series.add(p.measure())
     except Unavailable as e:
         series.available, series.problem = False, str(e)
-    except Failed as e:
+    except (Failed, OSError) as e:  # one figure less, and the others stay
         series.add(None)
         if series.problem != str(e):
             progress.note(f"  {describe(p)}: {e}")

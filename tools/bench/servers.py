@@ -10,7 +10,7 @@ import subprocess
 from . import cores, peers, qperf, verbs
 from .goals import LEAST, MOST, Goal, judge
 from .process import Failed, Group, Unavailable, need, wait_until
-from .rig import HERE, START, THERE, TOOLS, helper, until_up, uwarp_run
+from .rig import HERE, START, THERE, helper, tool, until_up, uwarp_run
 from .rounds import probe
 
 CLIENTS = (1, 4, 16, 50)
@@ -71,10 +71,14 @@ def start(rig, group, words):
 
 def valkey(program):
     """One that was built with RDMA; Debian's is not."""
-    where = subprocess.run([os.path.join(TOOLS, "lib", "valkey-rdma"), "--where"], capture_output=True, text=True, check=False)
+    missing = Unavailable("no Valkey with RDMA is built (tools/setup bench, or tools/lib/valkey-rdma)")
+    try:
+        where = subprocess.run([tool("lib/valkey-rdma"), "--where"], capture_output=True, text=True, check=False)
+    except Unavailable:  # installed, where it is not
+        raise missing from None
     path = os.path.join(where.stdout.strip(), program)
     if where.returncode or not os.access(path, os.X_OK):
-        raise Unavailable("no Valkey with RDMA is built (tools/setup bench, or tools/lib/valkey-rdma)")
+        raise missing
     return path
 
 
