@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -75,6 +76,21 @@ class Tool(unittest.TestCase):
                 r = self.run_tool(*options)
                 self.assertEqual((r.returncode, r.stdout), (2, ""))
                 self.assertRegex(r.stderr, r"\Auwarp-stat: .+\n\Z")
+
+    def test_without_the_distributions_python(self):
+        """The wheel, in a container whose Python is elsewhere."""
+        copy = os.path.join(self.dir, "uwarp-stat")
+        with open(TOOL) as f, open(copy, "w") as to:
+            to.write(f.read().replace("/usr/bin/python3", "/nowhere/python3"))
+        os.chmod(copy, 0o755)
+        os.mkdir(os.path.join(self.dir, "bin"))
+        env = {"UWARP_DIR": self.dir, "PATH": os.path.join(self.dir, "bin")}
+        r = subprocess.run([copy, "--json"], env=env, capture_output=True, text=True, timeout=30)
+        self.assertEqual((r.returncode, r.stdout), (1, ""))
+        self.assertRegex(r.stderr, r"\Auwarp-stat: needs python3, which is not in PATH; .*\n\Z")
+        os.symlink(sys.executable, os.path.join(self.dir, "bin", "python3"))
+        r = subprocess.run([copy, "--json"], env=env, capture_output=True, text=True, timeout=30)
+        self.assertEqual((r.returncode, r.stdout), (0, "[]\n"), r.stderr)
 
     def test_nobody_there(self):
         self.assertEqual(self.run_tool("--json").stdout, "[]\n")
