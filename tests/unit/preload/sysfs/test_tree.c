@@ -387,8 +387,10 @@ static void the_runtime_directory_of_another_user_is_left_alone(void **state)
 	snprintf(own, sizeof(own), "/tmp/uwarp-%u", (unsigned)getuid());
 	there = !stat(own, &st);
 	make_foreign(foreign, sizeof(foreign));
-	assert_int_equal(look_with(foreign), 0);
 	snprintf(in, sizeof(in), "%s/uwarp", foreign);
+	if (!getuid())
+		rmdir(in); /* left by a run that failed */
+	assert_int_equal(look_with(foreign), 0);
 	assert_int_equal(stat(in, &st), -1);
 	if (!getuid())
 		rmdir(foreign);
