@@ -49,8 +49,7 @@ def idle(play):
     front = play.serve("uwarp-kv front {server} --bind {soc} --events", "soc")
     got = play.ask(f"{RUN} --mix A --keys 500 --alternative A5 --load --verify --events -n 2000")
     check(got["wrong"] == 0 and got["operations"] == 2000, str(got))
-    wait_until(lambda: all(asleep(front) for _ in range(LOOKS)), CALM)
-    check(all(asleep(front) for _ in range(LOOKS)), "a thread of the front never sleeps")
+    check(wait_until(lambda: all(asleep(front) for _ in range(LOOKS)), CALM), "a thread of the front never sleeps")
     play.end(front)
     play.end(host)
 
