@@ -146,7 +146,7 @@ static void *work(void *arg)
 		while (!m->stop && !m->alone &&
 		       (next_asked(m, &key, &out) || next_hot(m, &key, &out)))
 			move(m, &key, out);
-		if (!m->alone && peer_is_gone(&m->peer))
+		if (!m->stop && !m->alone && peer_is_gone(&m->peer))
 			lose(m);
 		if (round % BALANCE_EACH == 0) {
 			pthread_mutex_lock(&m->lock);

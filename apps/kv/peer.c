@@ -98,6 +98,7 @@ int peer_take(struct peer *p, const struct kv_key *key, struct span *value)
 	kv_room(&p->client, 0, KV_RELEASE, key, 0);
 	p->value = value;
 	err = wait_for(p);
+	p->value = NULL; /* the answer may come yet, and `value` be gone */
 	if (err != -ENOENT)
 		return err;
 	*value = (struct span){ NULL, 0 };

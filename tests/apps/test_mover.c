@@ -82,7 +82,7 @@ static int obey(void)
 
 int kv_client_open(struct kv_client *c, const struct kv_client_config *config)
 {
-	c->config = *config;
+	c->config = bed.config = *config;
 	return 0;
 }
 
@@ -277,6 +277,26 @@ static void test_stopped_while_it_waits(void **state)
 	close_both(m);
 }
 
+/* The answer comes when nobody waits any more: what it was to fill is gone. */
+static void test_a_late_value_has_no_room(void **state)
+{
+	static const struct kv_options options = { .value_max = 64 };
+	const _Atomic bool stop = true;
+	const struct kv_key key = { .length = 1 };
+	const uint8_t late[] = "late";
+	uint8_t room[64];
+	struct span value = { room, sizeof(room) };
+	struct peer p = { 0 };
+
+	(void)state;
+	memset(&bed, 0, sizeof(bed));
+	assert_int_equal(peer_open(&p, &options, &stop), 0);
+	assert_int_equal(peer_take(&p, &key, &value), -ECANCELED);
+	bed.config.done(bed.config.arg, 0, 0, NULL, late, sizeof(late));
+	assert_int_equal(value.n, sizeof(room));
+	peer_close(&p);
+}
+
 /* A connection that is lost in the middle: the SoC's keys are lost and may be written anew, what
  * moved is the host's, and the SoC hears it if it lives. */
 static void test_a_lost_connection_is_death(void **state)
@@ -301,6 +321,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silence_is_not_death),
 		cmocka_unit_test(test_stopped_while_it_waits),
+		cmocka_unit_test(test_a_late_value_has_no_room),
 		cmocka_unit_test(test_a_lost_connection_is_death),
 	};
 

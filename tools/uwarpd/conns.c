@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 #define STACK	 (128u << 10)
 #define HELLO_MS 2000 /* to say the first word */
 #define SHORT_MS 50   /* ... where too many of the user say nothing */
@@ -25,7 +27,7 @@ struct conn {
 	struct conn *next; /* in conns->come, then in conns->leaving */
 	bool silent;	   /* its thread: it is in conns->silent */
 	bool late;	   /* it has little time to speak */
-	bool no_room;	   /* there was no descriptor for it: it is told so */
+	bool no_room;	   /* there was no descriptor or thread for it: it is told so */
 	/* The thread writes the mail while `full` is false, the thread that forwards reads it while
 	 * `full` is true: each store (release) pairs with the other's load (acquire). */
 	struct mail_box box;
@@ -43,6 +45,7 @@ struct conns {
 	int listen_fd, stir_fd;
 	int stop_fd; /* an eventfd that ends all waiting */
 	int spare;   /* the door's: a descriptor to be given up for a refusal; -1: none */
+	bool said;   /* the door's: that there is no thread */
 	pthread_t door;
 	_Atomic bool stirred;
 	_Atomic unsigned threads; /* of connections */
@@ -262,6 +265,20 @@ static void fill_in(struct conn *n, struct conns *c, int fd, bool no_room)
 		count_silent(n);
 }
 
+static void say_no_thread(struct conns *c, struct conn *n)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
+
+	if (n->no_room)
+		return;
+	n->no_room = true; /* greet() counts it, once there is one */
+	m.why = SWITCH_NO_MEMORY;
+	switch_send(n->box.fd, &m, NULL, 0);
+	if (!c->said)
+		uw_log("uwarpd: no thread for a connection (TasksMax, ulimit -u)");
+	c->said = true;
+}
+
 /* Closing it here may block, too: so it waits until there is a thread for it. The end of the uwarpd
  * closes it else. */
 static bool give_a_thread(struct conns *c, struct conn *n)
@@ -270,6 +287,7 @@ static bool give_a_thread(struct conns *c, struct conn *n)
 
 	atomic_fetch_add_explicit(&c->threads, 1, memory_order_relaxed);
 	while (start_thread(&t, true, conn_main, n)) {
+		say_no_thread(c, n);
 		if (!nap(c))
 			continue;
 		atomic_fetch_sub_explicit(&c->threads, 1, memory_order_relaxed);

@@ -2,6 +2,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 
 #define TICK_US		  10000u   /* timers, rates */
 #define HELLO_US	  2000000u /* to join */
+#define ENDS_US		  250000u  /* between looks for clients that hung up */
 #define MESSAGES_PER_TICK 256u
 #define LOOK_US		  100u	  /* connections are looked at no more often while frames come */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
@@ -126,13 +128,34 @@ static void control(struct server *s)
 	s->muted = false;
 	while ((n = conns_next(s->conns)))
 		take_in(s, n);
+	s->refused += conns_refused(s->conns);
 	for (unsigned i = 0; i < s->n; i++)
 		hear(s, s->active[i]);
-	s->refused += conns_refused(s->conns);
 	conns_reap(s->conns);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */
+
+/* Its thread may be in a close that blocks (mail.h), and does not tell then. */
+static bool hung_up(const struct client *c)
+{
+	struct pollfd p = { .fd = c->fd }; /* POLLHUP comes unasked */
+
+	return !conn_mail(c->conn) && poll(&p, 1, 0) > 0;
+}
+
+static void look_for_ends(struct server *s)
+{
+	if (s->now_us - s->ends_us < ENDS_US)
+		return;
+	s->ends_us = s->now_us;
+	for (unsigned i = 0; i < s->n; i++) {
+		struct client *c = s->active[i];
+
+		if (c->state == CLIENT_UP && hung_up(c))
+			c->state = CLIENT_ENDED;
+	}
+}
 
 static void tick(struct server *s)
 {
@@ -143,6 +166,7 @@ static void tick(struct server *s)
 	s->tick_us = s->now_us;
 	forward_refill(s, (double)elapsed / 1e6);
 	qps_tick(s);
+	look_for_ends(s);
 	for (unsigned i = 0; i < s->n; i++) {
 		struct client *c = s->active[i];
 

@@ -204,7 +204,8 @@ uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* While octets are queued the clock starts anew with those that went. */
+/* While octets are queued the clock starts anew with those that went: whenever the kernel has room
+ * for more, so with about a third of what its send buffer holds. */
 void sock_conn_went(struct llp_conn *c)
 {
 	c->leave_us = sock_now_us() + (c->fin_sent ? LEAVE_US : STALL_US);

@@ -190,7 +190,7 @@ void sock_remove_link(struct io_link *l)
 	while (sock.conns)
 		sock_conn_kill(sock.conns);
 	while (sock.leaving)
-		sock_conn_kill(sock.leaving);
+		sock_conn_overdue(sock.leaving);
 	bury();
 	while (sock.spare) {
 		struct sock_buf *b = sock.spare;

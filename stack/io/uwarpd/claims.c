@@ -51,24 +51,26 @@ static void say_refused(uint16_t port, enum switch_msg_why why)
 }
 
 /* With u->lock held, so that nobody else takes the room: many RELEASEs may be on their way. */
-static bool send_claim(struct uwarpd_link *u, struct switch_msg *m)
+static bool send_claim(struct uwarpd_link *u, struct switch_msg *m, uint64_t until)
 {
 	struct pollfd p = { .fd = u->peer.fd, .events = POLLOUT };
+	uint64_t now;
 	int rc;
 
 	m->serial = ++u->serial;
 	if (!u->connected)
 		return false;
 	rc = switch_send(p.fd, m, NULL, 0);
-	while (rc == -EAGAIN && poll(&p, 1, ANSWER_MS) != 0)
+	while (rc == -EAGAIN && (now = claims_now_ms()) < until) {
+		poll(&p, 1, (int)(until - now)); /* a signal may end it */
 		rc = switch_send(p.fd, m, NULL, 0);
+	}
 	return rc == 0;
 }
 
 /* With u->lock held. False: there is none in time, or the uwarpd has ended. */
-static bool await_answer(struct uwarpd_link *u)
+static bool await_answer(struct uwarpd_link *u, uint64_t until)
 {
-	uint64_t until = claims_now_ms() + ANSWER_MS;
 	struct timespec t = { .tv_sec = (time_t)(until / 1000),
 			      .tv_nsec = (long)(until % 1000 * 1000000) };
 
@@ -80,16 +82,16 @@ static bool await_answer(struct uwarpd_link *u)
 
 uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m)
 {
-	uint64_t now = claims_now_ms();
+	uint64_t now = claims_now_ms(), until = now + ANSWER_MS;
 
 	if (now < u->refuse_until_ms)
 		return UW_E_ADDR_IN_USE;
-	if (!send_claim(u, m) || !await_answer(u)) {
+	if (!send_claim(u, m, until) || !await_answer(u, until)) {
 		if (u->connected)
 			uw_log("the uwarpd at %s has not answered for %u ms: is it stopped, or has "
 			       "it no CPU?",
 			       u->path, ANSWER_MS);
-		u->refuse_until_ms = now + ANSWER_MS + REFUSE_MS;
+		u->refuse_until_ms = until + REFUSE_MS;
 		return UW_E_NO_LINK;
 	}
 	if (u->why == SWITCH_LIMIT || u->why == SWITCH_NO_MEMORY)

@@ -135,6 +135,18 @@ static uw_status greet(struct uwarpd_link *u, bool say)
 	return complain(u, say, "what it shares cannot be mapped (ulimit -n)");
 }
 
+/* The uwarpd may have many to accept: -EAGAIN. */
+static int connect_to(const struct uwarpd_link *u)
+{
+	int fd = switch_connect(u->path);
+
+	for (unsigned ms = 0; fd == -EAGAIN && ms < JOIN_MS && !u->closing; ms++) {
+		poll(NULL, 0, 1);
+		fd = switch_connect(u->path);
+	}
+	return fd;
+}
+
 static uw_status join(struct uwarpd_link *u, bool say)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
@@ -143,7 +155,7 @@ static uw_status join(struct uwarpd_link *u, bool say)
 	uw_status st;
 	int ours;
 
-	p->fd = switch_connect(u->path);
+	p->fd = connect_to(u);
 	if (p->fd < 0)
 		return say_no_connection(u, say, -p->fd);
 	p->fd = fds_keep(p->fd);

@@ -53,7 +53,8 @@ static void fail_and_start(const char *transport, int why)
 		assert_false(uw_engine_started(e));
 		assert_int_equal(e->stack[0]->n_links, 0);
 		assert_null(e->routes);
-		assert_int_equal(entries("/proc/self/task"), threads);
+		/* one that was joined before may have been counted on its way out */
+		assert_true(entries("/proc/self/task") <= threads);
 		assert_int_equal(entries("/proc/self/fd"), files);
 	}
 	assert_int_equal(uw_engine_start(e), 0);

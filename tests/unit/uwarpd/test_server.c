@@ -196,21 +196,28 @@ static unsigned hear(int fd, struct switch_msg *m)
 	return m->type;
 }
 
+static void say_ready(int fd)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_READY);
+	struct lane lane;
+	int region;
+
+	assert_status(lane_make(&lane, &region), UW_OK);
+	assert_int_equal(switch_send(fd, &m, &region, 1), 0);
+	close(region);
+	lane_free(&lane);
+}
+
 /* Up to READY. */
 static int join(void)
 {
-	struct switch_msg m = switch_msg_of(SWITCH_READY);
-	int fd = connect_to_it(), region;
-	struct lane lane;
+	struct switch_msg m;
+	int fd = connect_to_it();
 
 	say_hello(fd);
 	assert_int_equal(hear(fd, &m), SWITCH_WELCOME);
-	assert_status(lane_make(&lane, &region), UW_OK);
-	m = switch_msg_of(SWITCH_READY);
-	assert_int_equal(switch_send(fd, &m, &region, 1), 0);
+	say_ready(fd);
 	assert_int_equal(hear(fd, &m), SWITCH_READY);
-	close(region);
-	lane_free(&lane);
 	return fd;
 }
 
@@ -406,6 +413,38 @@ static void nor_who_has_it_in_a_wake_socket(void **state)
 	stop(b);
 }
 
+/* Its thread is in the close, and does not hear of the end: the place is free all the same. */
+static void nor_does_one_that_joined_stay_behind(void **state)
+{
+	struct bed *b = *state;
+	int lingers, end = lingering_socket(&lingers), fd;
+	unsigned answer = SWITCH_REFUSE;
+	struct switch_msg m;
+
+	b->s.o.max_clients = 1;
+	assert_true(server_open(&b->s));
+	fd = connect_to_it();
+	say_hello(fd);
+	say_ready(fd);
+	send_fds(fd, SWITCH_RELEASE, &lingers, 1);
+	close(lingers);
+	start(b);
+	assert_int_equal(hear(fd, &m), SWITCH_WELCOME);
+	assert_int_equal(hear(fd, &m), SWITCH_READY);
+	until_taken(fd);
+	close(fd);
+	for (unsigned i = 0; i < 500 && answer == SWITCH_REFUSE; i++) {
+		fd = connect_to_it();
+		say_hello(fd);
+		answer = hear(fd, &m);
+		close(fd);
+		usleep(10000);
+	}
+	assert_int_equal(answer, SWITCH_WELCOME);
+	close(end);
+	stop(b);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
@@ -415,6 +454,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(who_sends_a_descriptor_that_blocks_stops_nobody),
 	TEST(nor_who_sends_it_behind_nonsense),
 	TEST(nor_who_has_it_in_a_wake_socket),
+	TEST(nor_does_one_that_joined_stay_behind),
 };
 
 UWTEST_MAIN(tests)
