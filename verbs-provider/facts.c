@@ -22,7 +22,7 @@ static struct {
 	char text[UWARP_DEV_NAME_MAX];
 } name = { .once = PTHREAD_ONCE_INIT, .text = UWARP_DEV_NAME };
 
-/* It becomes part of paths in /sys, and of the names of kernel objects in messages. */
+/* It becomes part of paths in /sys. */
 static bool is_name(const char *s)
 {
 	static const char known[] =

@@ -231,23 +231,31 @@ static void *copy_from_above(void *arg)
 	return uw_guarded_copy(own, arg, sizeof(own)) ? arg : NULL;
 }
 
-static void memory_above_the_stack_fails_the_copy(void **state)
+enum { STACK = 64 * PAGE };
+
+/* What fn() returns, run by a thread on the stack at `stack`. */
+static void *on_stack(uint8_t *stack, void *(*fn)(void *), void *arg)
 {
-	enum { STACK = 64 * PAGE };
-	uint8_t *p = map(PROT_READ | PROT_WRITE, STACK / PAGE + 1);
 	pthread_attr_t attr;
 	pthread_t t;
-	void *bad;
+	void *result;
+
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
+	assert_int_equal(pthread_create(&t, &attr, fn, arg), 0);
+	pthread_join(t, &result);
+	pthread_attr_destroy(&attr);
+	return result;
+}
+
+static void memory_above_the_stack_fails_the_copy(void **state)
+{
+	uint8_t *p = map(PROT_READ | PROT_WRITE, STACK / PAGE + 1);
 
 	(void)state;
 	uw_guard_install();
 	assert_int_equal(mprotect(p + STACK, PAGE, PROT_NONE), 0);
-	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstack(&attr, p, STACK), 0);
-	assert_int_equal(pthread_create(&t, &attr, copy_from_above, p + STACK), 0);
-	pthread_join(t, &bad);
-	assert_null(bad);
-	pthread_attr_destroy(&attr);
+	assert_null(on_stack(p, copy_from_above, p + STACK));
 	munmap(p, STACK + PAGE);
 }
 
@@ -261,21 +269,12 @@ static void *exchange_below(void *arg)
 
 static void a_word_below_the_stack_fails(void **state)
 {
-	enum { STACK = 64 * PAGE };
 	uint8_t *p = map(PROT_READ | PROT_WRITE, STACK / PAGE + 1);
-	pthread_attr_t attr;
-	pthread_t t;
-	void *bad;
 
 	(void)state;
 	uw_guard_install();
 	assert_int_equal(mprotect(p, PAGE, PROT_NONE), 0);
-	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstack(&attr, p + PAGE, STACK), 0);
-	assert_int_equal(pthread_create(&t, &attr, exchange_below, p + PAGE / 2), 0);
-	pthread_join(t, &bad);
-	assert_null(bad);
-	pthread_attr_destroy(&attr);
+	assert_null(on_stack(p + PAGE, exchange_below, p + PAGE / 2));
 	munmap(p, STACK + PAGE);
 }
 

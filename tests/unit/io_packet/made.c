@@ -125,3 +125,16 @@ bool made_socket_options(void)
 		       PACKET_VNET_HDR) &&
 	       accepts(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), SOL_SOCKET, SO_LOCK_FILTER);
 }
+
+bool made_ready(void)
+{
+	if (!made_namespace() || !made_run("ip link add uw8 type veth && ip link del uw8")) {
+		print_message("no network namespace with veth can be made here\n");
+		return false;
+	}
+	if (!made_socket_options()) {
+		print_message("the emulator does not know the socket options of the link\n");
+		return false;
+	}
+	return true;
+}

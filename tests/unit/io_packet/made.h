@@ -33,6 +33,8 @@ bool made_namespace(void);
 /* False: an emulator between the test and the kernel does not know the socket options of the link
  * (qemu-aarch64 knows neither SO_LOCK_FILTER nor PACKET_VNET_HDR). */
 bool made_socket_options(void);
+/* Both, and veth. False: a line says what is missing, and the tests are to be skipped. */
+bool made_ready(void);
 /* Run it by the shell, silently; true: it ended with 0. */
 bool made_run(const char *command);
 

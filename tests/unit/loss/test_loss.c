@@ -177,19 +177,29 @@ static void a_spurious_timeout_is_taken_back(void **state)
 	assert_int_equal(send_lost(), 0);
 }
 
-/* RFC 3708 §3: the repeat is reported as a duplicate. */
-static void a_spurious_recovery_is_taken_back(void **state)
+/* The first of 20 segments is lost, three behind it have come; it is sent again. Returns what the
+ * window was before. */
+static uint32_t lose_the_first_of_20(void)
 {
-	const struct loss_block b = { 11 * MSS, 14 * MSS }, twice = { 10 * MSS, 11 * MSS };
 	uint32_t cwnd;
 
-	(void)state;
 	warm_up();
 	send_new(20);
 	cwnd = l.cc.cwnd;
 	now += 1000;
-	ack_with(10 * MSS, &b, 1);
+	ack_with(10 * MSS, &(struct loss_block){ 11 * MSS, 14 * MSS }, 1);
 	send_lost();
+	return cwnd;
+}
+
+/* RFC 3708 §3: the repeat is reported as a duplicate. */
+static void a_spurious_recovery_is_taken_back(void **state)
+{
+	const struct loss_block twice = { 10 * MSS, 11 * MSS };
+	uint32_t cwnd;
+
+	(void)state;
+	cwnd = lose_the_first_of_20();
 	assert_true(l.cc.cwnd < cwnd);
 	now += 200;
 	ack_with(14 * MSS, NULL, 0); /* it was only late */
@@ -299,15 +309,10 @@ static void a_mark_reduces_once_in_a_window(void **state)
 /* RFC 3168 §6.1.2: "a series of dropped and/or CE packets from a single window" reduces once. */
 static void a_mark_in_a_recovery_reduces_no_more(void **state)
 {
-	const struct loss_block b = { 11 * MSS, 14 * MSS };
 	struct loss_ack a = { .ack = 30 * MSS, .ece = true };
 
 	(void)state;
-	warm_up();
-	send_new(20);
-	now += 1000;
-	ack_with(10 * MSS, &b, 1);
-	send_lost();
+	lose_the_first_of_20();
 	send_new(1); /* with CWR */
 	loss_acked(&l, &a, now += 1000);
 	assert_int_equal(l.phase, LOSS_OPEN);
@@ -342,16 +347,12 @@ static void a_mark_beside_a_repaired_loss_reduces_no_more(void **state)
  * after that recovery stays (RFC 3168 §6.1.2). */
 static void a_late_duplicate_does_not_undo_a_mark(void **state)
 {
-	const struct loss_block b = { 11 * MSS, 14 * MSS }, twice = { 10 * MSS, 11 * MSS };
+	const struct loss_block twice = { 10 * MSS, 11 * MSS };
 	struct loss_ack marked = { .ack = 31 * MSS, .ece = true };
 	uint32_t cwnd;
 
 	(void)state;
-	warm_up();
-	send_new(20);
-	now += 1000;
-	ack_with(10 * MSS, &b, 1);
-	send_lost();
+	lose_the_first_of_20();
 	ack_with(30 * MSS, NULL, 0);
 	assert_int_equal(l.phase, LOSS_OPEN);
 	send_new(2);

@@ -23,7 +23,7 @@
 #define ROOM	 "sysfs-" /* what the folders' names begin with */
 #define DEVICE	 "sys/devices/platform/uwarp.0"
 #define IBDEVS	 DEVICE "/infiniband/"
-#define IBDEV	 IBDEVS UWARP_DEV_NAME /* put() and the like write the name it really has */
+#define IBDEV	 IBDEVS UWARP_DEV_NAME /* named() puts the device's real name in */
 #define PORT	 IBDEV "/ports/1"
 #define VERBSDEV DEVICE "/infiniband_verbs/" UWARP_UVERBS_NODE
 
