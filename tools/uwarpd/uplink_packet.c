@@ -22,7 +22,7 @@
 #include "uplink.h"
 
 #define VNET	    sizeof(struct virtio_net_hdr)
-#define SLOTS	    4096u /* 2 KiB each: as many as the packet link has */
+#define RING_BLOCKS 56u /* 2,072 slots: twice as many as a process with its own packet link has */
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define TCP_SUM	    16u
@@ -418,7 +418,7 @@ static bool open_socket(struct packet_uplink *p)
 {
 	if ((!p->p.own && !hold_ports(p)) || interface_socket(&p->interface, &p->p.fd))
 		return false;
-	if (!rx_ring_open(&p->ring, p->p.fd, SLOTS)) {
+	if (!rx_ring_open(&p->ring, p->p.fd, RING_BLOCKS)) {
 		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,
 		       strerror(errno));
 		return false;

@@ -22,9 +22,9 @@
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define VLAN_TYPE   0x8100u
-/* Of the receive rings, 2 KiB each: what a few peers may have under way in frames of MTU 1500. */
-#define WIRE_SLOTS  4096u
-#define LOCAL_SLOTS 2048u
+/* Of a receive ring: 1,036 slots, a frame of MTU 1500 each. What the kernel writes to next should
+ * be in the cache still, so no more than a few peers have under way (ADR 24). */
+#define RING_BLOCKS 28u
 
 /* ---- under the stack lock ------------------------------------------------------------------ */
 
@@ -545,7 +545,7 @@ static void open_local(struct packet_link *p)
 		return;
 	}
 	attach(p, p->local.fd, &none);
-	if (!rx_ring_open(&p->local.ring, p->local.fd, LOCAL_SLOTS) ||
+	if (!rx_ring_open(&p->local.ring, p->local.fd, RING_BLOCKS) ||
 	    interface_bind(&lo, p->local.fd))
 		close_socket(&p->local);
 	else
@@ -564,7 +564,7 @@ static uw_status open_sockets(struct packet_link *p)
 	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0 || p->wait_fd < 0 ||
 	    fds_keep(p->wait_fd) < 0)
 		return UW_E_NOMEM;
-	if (!rx_ring_open(&p->wire.ring, p->wire.fd, WIRE_SLOTS)) {
+	if (!rx_ring_open(&p->wire.ring, p->wire.fd, RING_BLOCKS)) {
 		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,
 		       strerror(errno));
 		return UW_E_NOMEM;

@@ -6,12 +6,19 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define SLOT  2048u /* a frame of MTU 1500 with the kernel's header */
-#define BLOCK 65536u
+/* A frame of MTU 1500 with a tag and the kernel's header. An odd number of cache lines: with a
+ * power of two the begins of all slots would share a few sets of the cache. */
+#define LINE	  64u
+#define SLOT	  (27 * LINE)
+#define BLOCK	  65536u
+#define PER_BLOCK (BLOCK / SLOT)
+#define SHORT	  (4 * LINE) /* what a short message takes of its slot */
+
+_Static_assert(PER_BLOCK == RX_RING_PER_BLOCK, "the slots of a block");
 
 static size_t size_of(const struct rx_ring *r)
 {
-	return (size_t)r->n * SLOT;
+	return (size_t)(r->n / PER_BLOCK) * BLOCK;
 }
 
 static bool set(int fd, int what, int value)
@@ -19,15 +26,15 @@ static bool set(int fd, int what, int value)
 	return !setsockopt(fd, SOL_PACKET, what, &value, sizeof(value));
 }
 
-bool rx_ring_open(struct rx_ring *r, int fd, unsigned n)
+bool rx_ring_open(struct rx_ring *r, int fd, unsigned blocks)
 {
 	struct tpacket_req q = { .tp_block_size = BLOCK,
-				 .tp_block_nr = n / (BLOCK / SLOT),
+				 .tp_block_nr = blocks,
 				 .tp_frame_size = SLOT,
-				 .tp_frame_nr = n };
+				 .tp_frame_nr = blocks * PER_BLOCK };
 	void *p;
 
-	*r = (struct rx_ring){ .n = n };
+	*r = (struct rx_ring){ .n = blocks * PER_BLOCK };
 	if (!set(fd, PACKET_VERSION, TPACKET_V2) || !set(fd, PACKET_COPY_THRESH, 1) ||
 	    setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &q, sizeof(q)))
 		return false;
@@ -47,7 +54,10 @@ void rx_ring_close(struct rx_ring *r)
 
 static struct tpacket2_hdr *slot(const struct rx_ring *r, unsigned i)
 {
-	return (struct tpacket2_hdr *)(void *)(r->slots + (size_t)((r->head + i) % r->n) * SLOT);
+	unsigned at = r->head + i < r->n ? r->head + i : r->head + i - r->n;
+	size_t octet = (size_t)(at / PER_BLOCK) * BLOCK + (at % PER_BLOCK) * SLOT;
+
+	return (struct tpacket2_hdr *)(void *)(r->slots + octet);
 }
 
 /* Acquire: the frame was written before its status (tpacket_rcv() of the kernel). */
@@ -61,6 +71,13 @@ bool rx_ring_any(const struct rx_ring *r)
 	return r->slots && status_of(slot(r, 0)) & TP_STATUS_USER;
 }
 
+/* Another CPU wrote it: its lines come together, not each when it is asked for. */
+static void fetch_short(const struct tpacket2_hdr *h)
+{
+	for (unsigned at = LINE; at < SHORT; at += LINE)
+		__builtin_prefetch((const uint8_t *)h + at);
+}
+
 bool rx_ring_look(const struct rx_ring *r, unsigned i, struct rx_slot *out)
 {
 	const struct tpacket2_hdr *h;
@@ -72,6 +89,7 @@ bool rx_ring_look(const struct rx_ring *r, unsigned i, struct rx_slot *out)
 	status = status_of(h);
 	if (!(status & TP_STATUS_USER))
 		return false;
+	fetch_short(h);
 	out->frame = (const uint8_t *)h + h->tp_mac;
 	out->len = h->tp_len;
 	out->queued = status & TP_STATUS_COPY;
@@ -85,5 +103,5 @@ void rx_ring_give_back(struct rx_ring *r, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		__atomic_store_n(&slot(r, i)->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-	r->head += n;
+	r->head = r->head + n < r->n ? r->head + n : r->head + n - r->n;
 }

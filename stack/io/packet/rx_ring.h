@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define RX_RING_PER_BLOCK 37u /* slots */
+
 struct rx_ring {
 	uint8_t *slots; /* NULL: not open */
-	unsigned n;	/* a power of two */
-	unsigned head;	/* how many were given back; the slot to look at is head % n */
+	unsigned n;	/* slots */
+	unsigned head;	/* the one to look at */
 };
 
 /* A frame that came. */
@@ -26,17 +28,18 @@ struct rx_slot {
 	bool gap;	      /* frames were lost before it: there was no slot */
 };
 
-/* n slots for a socket with PACKET_VNET_HDR that is not bound yet. False: no memory; errno. */
-bool rx_ring_open(struct rx_ring *r, int fd, unsigned n);
+/* blocks x RX_RING_PER_BLOCK slots for a socket with PACKET_VNET_HDR that is not bound yet. False:
+ * no memory; errno. */
+bool rx_ring_open(struct rx_ring *r, int fd, unsigned blocks);
 void rx_ring_close(struct rx_ring *r);
 
 /* Has a frame come that was not given back? */
 bool rx_ring_any(const struct rx_ring *r);
 
-/* The i-th frame that was not given back. False: it has not come. */
+/* The i-th frame that was not given back. False: it has not come, or i >= n. */
 bool rx_ring_look(const struct rx_ring *r, unsigned i, struct rx_slot *out);
 
-/* The next n slots are the kernel's again. */
+/* The next n slots (r->n at most) are the kernel's again. */
 void rx_ring_give_back(struct rx_ring *r, unsigned n);
 
 #endif

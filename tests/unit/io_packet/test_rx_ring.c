@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring of a packet socket on uw1, of one block of slots; frames come from a socket on uw0. */
+/* The ring of a packet socket on uw1, of two blocks of slots; frames come from a socket on uw0. */
 #include "io/packet/rx_ring.h"
 
 #include <linux/if_packet.h>
@@ -12,7 +12,15 @@
 #include "io/packet/interface.h"
 #include "made.h"
 
-enum { SLOTS = 32, SHORT = 60, LONG = 5000, VNET = sizeof(struct virtio_net_hdr), WAIT_MS = 2000 };
+enum {
+	BLOCKS = 2,
+	SLOTS = BLOCKS * RX_RING_PER_BLOCK,
+	SHORT = 60,
+	FULL = 1518,
+	LONG = 5000,
+	VNET = sizeof(struct virtio_net_hdr),
+	WAIT_MS = 2000
+};
 
 struct place {
 	struct interface to;
@@ -44,7 +52,7 @@ static int up(void **state)
 			     "exit 1"));
 	assert_status(interface_read("uw1", &p->to), UW_OK);
 	assert_status(interface_socket(&p->to, &p->fd), UW_OK);
-	assert_true(rx_ring_open(&p->ring, p->fd, SLOTS));
+	assert_true(rx_ring_open(&p->ring, p->fd, BLOCKS));
 	assert_status(interface_bind(&p->to, p->fd), UW_OK);
 	p->from = bound_to("uw0");
 	*state = p;
@@ -122,6 +130,17 @@ static void frames_come_in_their_order(void **state)
 	}
 }
 
+static void one_of_the_usual_mtu_with_a_tag_fits(void **state)
+{
+	struct place *p = *state;
+	struct rx_slot s;
+
+	send_one(p, 1, FULL);
+	s = look(p, 0);
+	assert_is(&s, 1, FULL);
+	assert_false(s.queued || s.lost);
+}
+
 static void a_long_one_is_whole_in_the_queue(void **state)
 {
 	struct place *p = *state;
@@ -180,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(frames_come_in_their_order, up, down),
+		cmocka_unit_test_setup_teardown(one_of_the_usual_mtu_with_a_tag_fits, up, down),
 		cmocka_unit_test_setup_teardown(a_long_one_is_whole_in_the_queue, up, down),
 		cmocka_unit_test_setup_teardown(without_a_slot_it_is_lost_and_told, up, down),
 		cmocka_unit_test_setup_teardown(a_long_one_is_lost_when_the_queue_is_full, up,
