@@ -18,6 +18,7 @@
 #include "io/packet/held_ports.h"
 #include "io/packet/ingress.h"
 #include "io/packet/interface.h"
+#include "io/packet/roce_port.h"
 #include "io/packet/rx_ring.h"
 #include "uplink.h"
 
@@ -37,9 +38,7 @@ struct packet_uplink {
 	struct held_ports held, held6;
 	bool holds, holds6; /* they are open */
 	struct ingress ingress;
-	/* Keep the kernel from answering packets of RoCEv2. */
-	int deaf_udp[1 + IO_IP6_MAX];
-	unsigned n_deaf;
+	struct roce_port roce;
 	struct rx_ring ring;
 	bool gives, waits; /* the ring's first slot is used up; its frame lies in the queue */
 	uint32_t len;	   /* of that frame */
@@ -228,18 +227,18 @@ static struct held_ports *held_of(struct packet_uplink *p, enum io_versions v)
 	return p->holds ? &p->held : NULL;
 }
 
+static enum switch_msg_why why_of(uw_status st)
+{
+	if (!st)
+		return SWITCH_GRANTED;
+	return st == UW_E_ADDR_IN_USE ? SWITCH_IN_USE : SWITCH_NO_MEMORY;
+}
+
 static enum switch_msg_why packet_claim(struct uplink *p, uint16_t port, enum io_versions v)
 {
 	struct held_ports *held = held_of(packet_uplink_of(p), v);
 
-	switch (held ? held_ports_claim(held, port) : UW_OK) {
-	case UW_OK:
-		return SWITCH_GRANTED;
-	case UW_E_ADDR_IN_USE:
-		return SWITCH_IN_USE;
-	default:
-		return SWITCH_NO_MEMORY;
-	}
+	return why_of(held ? held_ports_claim(held, port) : UW_OK);
 }
 
 static void packet_release(struct uplink *p, uint16_t port, enum io_versions v)
@@ -250,47 +249,20 @@ static void packet_release(struct uplink *p, uint16_t port, enum io_versions v)
 		held_ports_forget(held, port);
 }
 
-/* 0, or an errno. */
-static int deafen(struct packet_uplink *p, const struct held_at *at)
-{
-	for (unsigned i = 0; i < at->n; i++) {
-		int fd = held_ports_deafen_udp(at, i, htons(ROCE_PORT));
-
-		if (fd < 0)
-			return -fd;
-		p->deaf_udp[p->n_deaf++] = fd;
-	}
-	return 0;
-}
-
-static void hear_udp_again(struct packet_uplink *p)
-{
-	while (p->n_deaf)
-		fds_close(p->deaf_udp[--p->n_deaf]);
-}
-
 /* The filter lets them in all along. */
 static enum switch_msg_why packet_claim_packets(struct uplink *p)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);
 	const struct ingress_ask a = ingress_ask_of(pp);
-	int err;
+	uw_status st;
 
-	if (p->own || pp->n_deaf)
+	if (p->own || pp->roce.n)
 		return SWITCH_GRANTED;
-	err = pp->holds ? deafen(pp, &pp->held.at) : 0;
-	if (!err && pp->holds6)
-		err = deafen(pp, &pp->held6.at);
-	if (!err) {
+	st = roce_port_hold(&pp->roce, pp->holds ? &pp->held.at : NULL,
+			    pp->holds6 ? &pp->held6.at : NULL, pp->interface.name);
+	if (!st)
 		ingress_roce(&pp->ingress, &a);
-		return SWITCH_GRANTED;
-	}
-	hear_udp_again(pp);
-	uw_log("UDP port %u of %s is not to be had (%s): unload rdma_rxe, or give an unused "
-	       "address "
-	       "(--ip)",
-	       ROCE_PORT, pp->interface.name, strerror(err));
-	return SWITCH_IN_USE;
+	return why_of(st);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -307,7 +279,7 @@ static void packet_close(struct uplink *p)
 		held_ports_close(&pp->held);
 	if (pp->holds6)
 		held_ports_close(&pp->held6);
-	hear_udp_again(pp);
+	roce_port_release(&pp->roce);
 	pthread_mutex_destroy(&pp->lock);
 	free(pp);
 }

@@ -22,9 +22,6 @@
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define VLAN_TYPE   0x8100u
-/* Of a receive ring: 1,036 slots, a frame of MTU 1500 each. What the kernel writes to next should
- * be in the cache still, so no more than a few peers have under way (ADR 24). */
-#define RING_BLOCKS 28u
 
 /* ---- under the stack lock ------------------------------------------------------------------ */
 
@@ -183,35 +180,6 @@ static uw_status link_claim(struct io_link *l, uint16_t port, unsigned versions)
 	return st;
 }
 
-static uw_status complain_of_roce_port(const struct packet_link *p, int err)
-{
-	uw_log("UDP port %u of %s is not to be had (%s)%s", ROCE_PORT, p->interface.name,
-	       strerror(-err),
-	       err == -EADDRINUSE ? ": unload rdma_rxe, or give an unused address (--ip)" : "");
-	return held_ports_status(err);
-}
-
-/* An address that the interface has lost is passed over: engine/routes.c says so. */
-static uw_status deafen(struct packet_link *p, const struct held_at *at)
-{
-	for (unsigned i = 0; i < at->n; i++) {
-		int fd = held_ports_deafen_udp(at, i, htons(ROCE_PORT));
-
-		if (fd == -EADDRNOTAVAIL)
-			continue;
-		if (fd < 0)
-			return complain_of_roce_port(p, fd);
-		p->deaf_udp[p->n_deaf++] = fd;
-	}
-	return UW_OK;
-}
-
-static void hear_udp_again(struct packet_link *p)
-{
-	while (p->n_deaf)
-		fds_close(p->deaf_udp[--p->n_deaf]);
-}
-
 static void keep_roce(struct packet_link *p)
 {
 	const struct ingress_ask a = ingress_ask_of(p);
@@ -229,17 +197,13 @@ static uw_status link_claim_packets(struct io_link *l, uint32_t qpn)
 	uw_status st = UW_OK;
 
 	(void)qpn;
-	if (p->n_deaf)
+	if (p->roce.n)
 		return UW_OK;
-	if (l->flags & IO_SHARED)
-		st = deafen(p, &p->ports.at);
-	if (!st && l->flags & IO_SHARED6)
-		st = deafen(p, &p->ports6.at);
-	if (!st && !p->n_deaf && packet_shares(p))
-		st = complain_of_roce_port(p, -EADDRNOTAVAIL);
-	if (st)
-		hear_udp_again(p);
-	else
+	if (packet_shares(p))
+		st = roce_port_hold(&p->roce, l->flags & IO_SHARED ? &p->ports.at : NULL,
+				    l->flags & IO_SHARED6 ? &p->ports6.at : NULL,
+				    p->interface.name);
+	if (!st)
 		keep_roce(p);
 	return st;
 }
@@ -343,7 +307,7 @@ static void end(struct packet_link *p)
 	lo_close(&p->lo);
 	fds_close(p->bell);
 	fds_close(p->wait_fd);
-	hear_udp_again(p);
+	roce_port_release(&p->roce);
 	fds_close(p->members);
 	fds_close(p->members6);
 	held_ports_close(&p->ports);
@@ -545,7 +509,7 @@ static void open_local(struct packet_link *p)
 		return;
 	}
 	attach(p, p->local.fd, &none);
-	if (!rx_ring_open(&p->local.ring, p->local.fd, RING_BLOCKS) ||
+	if (!rx_ring_open(&p->local.ring, p->local.fd, PACKET_BLOCKS) ||
 	    interface_bind(&lo, p->local.fd))
 		close_socket(&p->local);
 	else
@@ -564,7 +528,7 @@ static uw_status open_sockets(struct packet_link *p)
 	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0 || p->wait_fd < 0 ||
 	    fds_keep(p->wait_fd) < 0)
 		return UW_E_NOMEM;
-	if (!rx_ring_open(&p->wire.ring, p->wire.fd, RING_BLOCKS)) {
+	if (!rx_ring_open(&p->wire.ring, p->wire.fd, PACKET_BLOCKS)) {
 		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,
 		       strerror(errno));
 		return UW_E_NOMEM;

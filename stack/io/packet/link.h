@@ -10,7 +10,12 @@
 #include "io/packet/ingress.h"
 #include "io/packet/interface.h"
 #include "io/packet/lo.h"
+#include "io/packet/roce_port.h"
 #include "io/packet/rx_ring.h"
+
+/* Of a receive ring: 1,036 slots, a frame of MTU 1500 each. What the kernel writes to next should
+ * be in the cache still, so no more than a few peers have under way (ADR 24). */
+#define PACKET_BLOCKS 28u
 
 /* A packet socket and what comes from it. */
 struct packet_socket {
@@ -41,9 +46,7 @@ struct packet_link {
 	 */
 	int members, members6;
 	_Atomic bool groups, groups6; /* the filter lets packets to such groups through */
-	/* hold RoCEv2's UDP port of the shared addresses; 0 of them: not yet */
-	int deaf_udp[1 + IO_IP6_MAX];
-	unsigned n_deaf;
+	struct roce_port roce;	      /* of the shared addresses */
 	_Atomic uint32_t doorbell;
 };
 

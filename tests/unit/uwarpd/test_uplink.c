@@ -148,11 +148,33 @@ static void cwr_is_on_the_first_segment_alone(void **state)
 	}
 }
 
+/* RoCEv2's port is held at the addresses that the interface still has. */
+static void datagrams_go_on_without_a_lost_address(void **state)
+{
+	const struct options shared = { .link = "uw0" };
+	struct uplink *p[2];
+
+	(void)state;
+	assert_true(made_run("ip address add 10.9.0.1/24 dev uw0 && "
+			     "ip address add fd09::1/64 dev uw0 nodad"));
+	for (unsigned i = 0; i < 2; i++) {
+		p[i] = uplink_open_packet(&shared, "uw0");
+		assert_non_null(p[i]);
+	}
+	assert_true(made_run("ip address del fd09::1/64 dev uw0"));
+	assert_int_equal(p[0]->ops->claim_packets(p[0]), SWITCH_GRANTED);
+	assert_true(made_run("ip address flush dev uw0"));
+	assert_int_equal(p[1]->ops->claim_packets(p[1]), SWITCH_NO_MEMORY);
+	for (unsigned i = 0; i < 2; i++)
+		p[i]->ops->close(p[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_kernel_is_told_of_cwr, up, down),
 		cmocka_unit_test_setup_teardown(cwr_is_on_the_first_segment_alone, up, down),
+		cmocka_unit_test_setup_teardown(datagrams_go_on_without_a_lost_address, up, down),
 	};
 
 	if (!made_ready())
