@@ -222,19 +222,19 @@ void ports_release(struct uw_ep *ep)
 	ep->port_link = NULL;
 }
 
-unsigned ports_borrow(struct conn_domain *d, unsigned versions)
+uw_status ports_borrow(struct conn_domain *d, unsigned versions, unsigned *out)
 {
-	unsigned port;
+	uw_status st = free_port(d, versions, out);
 
-	if (free_port(d, versions, &port))
-		return 0;
-	ports_reserve(&d->ports, port);
-	return port;
+	if (!st)
+		ports_reserve(&d->ports, *out);
+	return st;
 }
 
-unsigned ports_borrow_rc(struct conn_domain *d, unsigned versions)
+uw_status ports_borrow_rc(struct conn_domain *d, unsigned versions, unsigned *out)
 {
-	return claim(d, RC_PORT, versions) ? ports_borrow(d, versions) : RC_PORT;
+	*out = RC_PORT;
+	return claim(d, RC_PORT, versions) ? ports_borrow(d, versions, out) : UW_OK;
 }
 
 void ports_give_back(struct conn_domain *d, unsigned port, unsigned versions)

@@ -219,16 +219,17 @@ static void hear_questions(const struct stack *s)
 
 static uw_status start(struct listener *ls, struct stack *s, struct io_link *l)
 {
-	unsigned versions = io_shared_versions(l), port = ports_borrow_rc(s->domain, versions);
-	const struct llp_place at = { .port = htons((uint16_t)port), .own = true };
-	uw_status st = UW_E_ADDR_IN_USE;
+	unsigned versions = io_shared_versions(l);
+	struct llp_place at = { .own = true };
+	uw_status st = ports_borrow_rc(s->domain, versions, &ls->rc_port);
 
-	if (port)
-		st = listener_start(ls, s, l, &at, BACKLOG, true);
-	if (st && port)
-		ports_give_back(s->domain, port, versions);
-	ls->rc_port = port;
-	if (!st && versions)
+	if (st)
+		return st;
+	at.port = htons((uint16_t)ls->rc_port);
+	st = listener_start(ls, s, l, &at, BACKLOG, true);
+	if (st)
+		ports_give_back(s->domain, ls->rc_port, versions);
+	else if (versions)
 		hear_questions(s);
 	return st;
 }

@@ -113,36 +113,34 @@ static struct conn_request *make_request(const struct rc *rc)
 	return r;
 }
 
-static struct conn *make_conn(struct rc *rc)
+static uw_status fill_conn(struct rc *rc, struct conn *c)
 {
-	struct conn *c = conn_create(rc_stack(rc), CONN_INITIATOR);
+	uw_status st;
 
-	if (!c)
-		return NULL;
 	c->cm_less = true;
 	c->l = rc->l;
 	c->local = rc->self.addr;
 	c->remote = rc->peer.addr;
 	c->rport = htons(rc->peer_port ? rc->peer_port : RC_PORT);
 	c->tos = rc->tos & 0xfc; /* RFC 3168 §5: the other two bits are ECN's */
-	c->borrowed_port = ports_borrow(c->stack->domain, uw_ip_is_v4(&c->local) ? IO_V4 : IO_V6);
+	st = ports_borrow(c->stack->domain, uw_ip_is_v4(&c->local) ? IO_V4 : IO_V6,
+			  &c->borrowed_port);
+	if (st)
+		return st;
 	c->lport = htons((uint16_t)c->borrowed_port);
 	c->request = make_request(rc);
-	return c;
+	return c->request ? UW_OK : UW_E_NOMEM;
 }
 
 /* The way to the peer is known. */
 static uw_status call(struct rc *rc)
 {
-	struct conn *c = make_conn(rc);
-	uw_status st = UW_OK;
+	struct conn *c = conn_create(rc_stack(rc), CONN_INITIATOR);
+	uw_status st;
 
 	if (!c)
 		return UW_E_NOMEM;
-	if (!c->borrowed_port)
-		st = UW_E_ADDR_IN_USE;
-	if (!st && !c->request)
-		st = UW_E_NOMEM;
+	st = fill_conn(rc, c);
 	if (!st)
 		st = conn_connect(c, rc->q, 0);
 	if (st) {
