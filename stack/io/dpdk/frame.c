@@ -186,7 +186,8 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 void frame_pools_close(struct frame_pools *p)
 {
 	caches_close(p);
-	bool whole = p->rx && p->tx && rte_mempool_full(p->rx) && rte_mempool_full(p->tx);
+	bool whole = p->rx && p->tx && rte_mempool_full(p->rx) && rte_mempool_full(p->tx) &&
+		     !p->arena.unread;
 
 	pthread_mutex_lock(&spare.lock);
 	if (whole && !spare.pools.rx) {

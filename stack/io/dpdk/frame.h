@@ -28,6 +28,9 @@ struct frame_arena {
 	size_t size;
 	uint32_t stride; /* octets for each frame */
 	int fd;
+	/* Another process may still read octets of frames that are free. So nobody writes there
+	 * any more: when the pools are closed they are not kept for the next link. */
+	bool unread;
 };
 
 /* Two pools of buffers for one link. Frames to receive have a pool of their own, so that an

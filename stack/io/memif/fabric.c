@@ -311,8 +311,12 @@ static void fabric_end(struct fabric *f)
 	for (unsigned i = 0; i < f->n; i++)
 		drop_lanes(f, i);
 	registry_close(&f->registry);
-	for (unsigned i = 0; i < f->n; i++)
-		frame_pools_close(&f->link[i].pools);
+	for (unsigned i = 0; i < f->n; i++) {
+		struct fabric_link *m = &f->link[i];
+
+		m->pools.arena.unread = m->lanes.unread;
+		frame_pools_close(&m->pools);
+	}
 	fabric_free(f);
 }
 

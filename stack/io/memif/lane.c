@@ -123,6 +123,15 @@ static void take_back(struct lane_set *s, struct lane_sender *to, uint32_t until
 	}
 }
 
+/* All of them, for good: the peer may read on in what we take from it here. */
+static void take_all_back(struct lane_set *s, struct lane_sender *to)
+{
+	if (to->nlent && ring_see(&to->ring) == RING_OK)
+		take_back(s, to, to->ring.seen);
+	s->unread |= to->nlent > 0;
+	take_back(s, to, to->ring.next);
+}
+
 /* What the peer has copied is ours alone again. */
 static void settle(struct lane_set *s, struct lane *l)
 {
@@ -247,7 +256,7 @@ void lane_remove(struct lane_set *s, uint32_t addr)
 		return;
 	drop_held(s, l);
 	if (l->lends)
-		take_back(s, l->lends, l->lends->ring.next);
+		take_all_back(s, l->lends);
 	*l = s->lane[--s->count];
 	s->turn = 0;
 }

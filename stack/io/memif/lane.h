@@ -64,6 +64,7 @@ struct lane_set {
 	unsigned count;
 	unsigned nheld; /* frames that wait for room, of all lanes */
 	unsigned nlent; /* frames that peers have yet to copy, of all lanes */
+	bool unread;	/* a lane was removed before its peer had copied all that was lent */
 	unsigned turn;	/* lane at which rx begins, so that no peer starves another */
 	/* by a hash of the address: number of the lane to look at first */
 	uint8_t hint[LANE_HINTS];

@@ -456,6 +456,67 @@ static void frames_are_sent_again(void **state)
 	assert_int_equal(reap(c, WAIT_MS), 0);
 }
 
+/* --- memory that is lent --- */
+
+enum { LENT = 40, LENT_LEN = 8000 };
+
+/* It is busy while the peer sends, closes and opens again, and reads then. */
+static int reads_late(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	board_step(n->board, 1);
+	CHECK(node_receive(n, 2, WAIT_MS) == 0);
+	board_step(n->board, 2);
+	CHECK(board_wait(n->board, 3));
+	for (int i = 1; i <= LENT; i++)
+		CHECK(node_receive(n, 2, WAIT_MS) == i);
+	board_step(n->board, 4);
+	node_close(n);
+	return 0;
+}
+
+/* All frames that a link can have, written over. */
+static void write_all(struct node *n)
+{
+	static struct io_frame *v[1 << 14];
+	unsigned got = 0;
+
+	pthread_mutex_lock(&n->lock);
+	while (got < COUNT(v) && (v[got] = n->l->ops->alloc(n->l)))
+		memset(v[got++]->data, 0xee, LENT_LEN);
+	while (got)
+		n->l->ops->free(v[--got]);
+	pthread_mutex_unlock(&n->lock);
+}
+
+static int lends_and_closes(struct node *n, int me)
+{
+	CHECK(board_wait(n->board, 1));
+	node_open_ok(n, (unsigned)me);
+	CHECK(node_resolve(n, 3) == UW_OK);
+	CHECK(node_send(n, 3, LENT_LEN, 0, 1));
+	CHECK(board_wait(n->board, 2));
+	for (unsigned i = 1; i <= LENT; i++)
+		CHECK(node_send(n, 3, LENT_LEN, i, 1));
+	CHECK(n->l->stats.tx_lent == LENT + 1);
+	node_close(n);
+	node_open_ok(n, 4);
+	write_all(n);
+	board_step(n->board, 3);
+	CHECK(board_wait(n->board, 4));
+	node_close(n);
+	return 0;
+}
+
+static void what_a_closed_link_lent_stays(void **state)
+{
+	struct board *b = *state;
+	pid_t a = spawn(b, reads_late, 3), c = spawn(b, lends_and_closes, 2);
+
+	assert_int_equal(reap(a, 2 * WAIT_MS), 0);
+	assert_int_equal(reap(c, 2 * WAIT_MS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +530,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_largest_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(buffers_run_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(frames_are_sent_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_closed_link_lent_stays, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
