@@ -9,6 +9,9 @@
 #include "ethdev.h"
 #include "tso.h"
 
+/* Descriptors of a queue: as many as we ask for, and as few as we go down to. */
+enum { DESC_MAX = 1024, DESC_MIN = 64 };
+
 int ethdev_plug(struct ethdev_plug *p)
 {
 	int rc = rte_eal_hotplug_add(p->bus, p->name, p->args);
@@ -65,11 +68,11 @@ static int setup_queue(uint16_t port, uint16_t q, const uint16_t desc[2], struct
 	return rc < 0 ? rc : rte_eth_tx_queue_setup(port, q, desc[1], SOCKET_ID_ANY, NULL);
 }
 
-int ethdev_configure(uint16_t port, const struct ethdev_setup *s)
+static int configure(uint16_t port, const struct ethdev_setup *s, uint16_t rx_desc)
 {
 	struct rte_eth_conf conf = { 0 };
 	struct rte_eth_dev_info info;
-	uint16_t desc[2] = { 1024, 1024 }, n = (uint16_t)s->queues;
+	uint16_t desc[2] = { rx_desc, DESC_MAX }, n = (uint16_t)s->queues;
 	int rc = rte_eth_dev_info_get(port, &info);
 
 	if (rc < 0)
@@ -95,4 +98,31 @@ int ethdev_configure(uint16_t port, const struct ethdev_setup *s)
 	for (uint16_t q = 0; rc >= 0 && q < n; q++)
 		rc = setup_queue(port, q, desc, s->rx[q]);
 	return rc;
+}
+
+static bool pools_suffice(const struct ethdev_setup *s)
+{
+	for (unsigned q = 0; q < s->queues; q++) {
+		if (rte_mempool_avail_count(s->rx[q]) <= ETHDEV_SPARE)
+			return false;
+	}
+	return true;
+}
+
+/* How many buffers a driver takes for its descriptors only shows when it has started: vmxnet3, for
+ * one, fills two rings. */
+int ethdev_start(uint16_t port, const struct ethdev_setup *s)
+{
+	for (uint16_t desc = DESC_MAX; desc >= DESC_MIN; desc /= 2) {
+		int rc = configure(port, s, desc);
+
+		if (rc >= 0)
+			rc = rte_eth_dev_start(port);
+		if (rc < 0)
+			return rc;
+		if (pools_suffice(s))
+			return 0;
+		rte_eth_dev_stop(port);
+	}
+	return -ENOBUFS;
 }

@@ -6,6 +6,7 @@
 #include <rte_ethdev.h>
 
 #include "io/dpdk/frame.h"
+#include "io/rx_budget.h"
 
 struct ethdev_plug {
 	const char *bus, *name, *args;
@@ -15,6 +16,10 @@ struct ethdev_plug {
 /* Add the device to its bus; 0 or -errno. */
 int ethdev_plug(struct ethdev_plug *p);
 int ethdev_unplug(uint16_t port);
+
+/* What a queue's pool must have beside the buffers of its driver: all that connections may keep,
+ * and what comes in the meantime. With none free a driver receives nothing more. */
+enum { ETHDEV_SPARE = RX_PINNED_MAX + FRAME_BURST };
 
 struct ethdev_setup {
 	struct rte_mempool *const *rx; /* for each queue, the pool of its receive buffers */
@@ -31,9 +36,9 @@ uint64_t ethdev_rss(const struct rte_eth_dev_info *info);
 /* The largest IP MTU that the driver takes. */
 unsigned ethdev_mtu_max(const struct rte_eth_dev_info *info);
 
-/* Configure the port. With several queues, RSS spreads connections over the queues if the driver
- * supports RSS. 0 or -errno. */
-int ethdev_configure(uint16_t port, const struct ethdev_setup *s);
+/* Configure and start the port. With several queues, RSS spreads connections over the queues if the
+ * driver supports RSS. Each pool has more than ETHDEV_SPARE free buffers then. 0 or -errno. */
+int ethdev_start(uint16_t port, const struct ethdev_setup *s);
 
 enum { ETHDEV_NAME_LEN = 64 };
 

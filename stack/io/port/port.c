@@ -218,10 +218,7 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 	}
 	for (unsigned i = 0; i < p->n; i++)
 		rx[i] = p->queue[i].pools.rx;
-	rc = ethdev_configure(p->id, &setup);
-	if (rc < 0)
-		return rc;
-	rc = rte_eth_dev_start(p->id);
+	rc = ethdev_start(p->id, &setup);
 	if (rc < 0)
 		return rc;
 	rte_eth_promiscuous_enable(p->id); /* a comfort: what is not for us is dropped above */

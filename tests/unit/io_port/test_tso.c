@@ -185,8 +185,7 @@ static void bed_open(void)
 	bed.pools = (struct frame_pools){ .nrx = POOL, .ntx = POOL };
 	CHECK(eal_start(&need) == UW_OK);
 	CHECK(frame_pools_open(&bed.pools, &bed.link, ROOM) == UW_OK);
-	CHECK(ethdev_plug(&plug) == 0 && ethdev_configure(plug.port, &how) == 0);
-	CHECK(rte_eth_dev_start(plug.port) == 0);
+	CHECK(ethdev_plug(&plug) == 0 && ethdev_start(plug.port, &how) == 0);
 	CHECK(rte_eth_add_tx_callback(plug.port, 0, on_tx, &bed.wire));
 	bed.wire.limit = UINT32_MAX;
 	bed.wire.gso = (struct rte_gso_ctx){ .direct_pool = gso_pool("direct", 256),
