@@ -33,8 +33,10 @@ struct dpdk_config {
 	/* n_ip6 IPv6 addresses, beside those that io_set_ip6 makes. */
 	const struct uw_net *ip6;
 	unsigned n_ip6;
-	unsigned mtu;	     /* octets of an IP packet; 0: the MTU of the device */
-	unsigned vlan;	     /* a port: tag of all frames, 1 to 4094; 0: none, or "vlan=N" of the link */
+	/* octets of an IP packet; 0: the kernel interface's, memif's 9000, else 1500 or the most
+	 * that the device takes if that is less */
+	unsigned mtu;
+	unsigned vlan; /* a port: tag of all frames, 1 to 4094; 0: none, or "vlan=N" of the link */
 	const char *run_dir; /* memif: see struct registry_config */
 	int addr_fd;	     /* memif: see struct registry_config */
 	bool addr_auto;	     /* memif: see struct registry_config */

@@ -142,7 +142,7 @@ static const struct io_ops port_ops = {
 
 struct port_job {
 	struct port *p;
-	const struct port_spec *spec;
+	struct port_spec *spec;
 	enum dpdk_tso tso;
 	bool csum; /* ask for checksums; drivers without a card would do them in software */
 	const char *no_tso; /* out: what stands against it */
@@ -200,22 +200,22 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 {
 	struct port *p = j->p;
 	struct rte_mempool *rx[DPDK_QUEUES_MAX];
-	const struct ethdev_setup setup = { .rx = rx,
-					    .queues = p->n,
-					    .mtu = j->spec->set_mtu,
-					    .tso = j->tso != DPDK_TSO_OFF,
-					    .vlan = j->spec->vlan,
-					    .csum = j->csum };
+	struct ethdev_setup setup = { .rx = rx,
+				      .queues = p->n,
+				      .tso = j->tso != DPDK_TSO_OFF,
+				      .vlan = j->spec->vlan,
+				      .csum = j->csum };
 	int rc;
 
 	j->has = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
 	j->no_vlan = j->spec->vlan && !vlan_offered(info);
 	if (j->has < p->n || j->no_vlan)
 		return -ENOTSUP;
-	if (j->spec->set_mtu > ethdev_mtu_max(info)) {
+	if (!spec_fit_mtu(j->spec, ethdev_mtu_max(info))) {
 		j->mtu_max = ethdev_mtu_max(info);
 		return -ERANGE;
 	}
+	setup.mtu = j->spec->set_mtu;
 	for (unsigned i = 0; i < p->n; i++)
 		rx[i] = p->queue[i].pools.rx;
 	rc = ethdev_start(p->id, &setup);
@@ -259,6 +259,7 @@ static int job_plug(void *arg)
 
 		memcpy(q->link.mac, mac.addr_bytes, sizeof(q->link.mac));
 		q->id = p->id;
+		q->link.mtu = j->spec->mtu;
 		fill_sender(q, j, &info);
 	}
 	if (rc == 0)
@@ -327,8 +328,7 @@ static uw_status complain_pci(const struct port_spec *s, int rc, bool no_driver)
 			 why[0] ? why : strerror(-rc));
 }
 
-static uw_status open_device(struct port *p, const struct port_spec *s,
-			     const struct dpdk_config *cfg)
+static uw_status open_device(struct port *p, struct port_spec *s, const struct dpdk_config *cfg)
 {
 	struct port_job job = { .p = p, .spec = s, .tso = cfg->tso, .csum = s->kind == PORT_PCI };
 	char why[256];
@@ -340,7 +340,7 @@ static uw_status open_device(struct port *p, const struct port_spec *s,
 		return spec_say_queues(cfg->link, job.has, p->n);
 	if (job.mtu_max)
 		return log_error(UW_E_INVAL, "an MTU of %u does not fit link %s: it takes up to %u",
-				 s->set_mtu, cfg->link, job.mtu_max);
+				 s->mtu, cfg->link, job.mtu_max);
 	if (job.no_vlan)
 		return log_error(UW_E_UNSUPPORTED,
 				 "no VLAN on link %s: its driver does not insert and strip tags",

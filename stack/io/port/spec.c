@@ -140,11 +140,23 @@ static void spec_device(struct port_spec *s, const struct dpdk_config *cfg)
 
 	snprintf(s->name, sizeof(s->name), "%.*s", name, s->device);
 	snprintf(s->args, sizeof(s->args), "%s", comma ? comma + 1 : "");
-	s->mtu = cfg->mtu ? cfg->mtu : RTE_ETHER_MTU;
+	s->mtu_asked = cfg->mtu;
+	s->mtu = s->mtu_asked ? cfg->mtu : RTE_ETHER_MTU;
 	s->room = RTE_ALIGN_CEIL(s->mtu + FRAME_ETHER + VLAN_LEN + DRIVER_LEN, RTE_CACHE_LINE_SIZE);
 	s->room = RTE_MAX(s->room, 2048U); /* what drivers take for granted */
 	s->bus = s->kind == PORT_PCI ? "pci" : "vdev";
 	s->set_mtu = s->kind == PORT_PCI ? s->mtu : 0;
+}
+
+bool spec_fit_mtu(struct port_spec *s, unsigned most)
+{
+	if (s->mtu <= most || (s->kind != PORT_PCI && s->kind != PORT_DEVARGS))
+		return true;
+	if (s->mtu_asked)
+		return false;
+	s->mtu = most;
+	s->set_mtu = RTE_MIN(s->set_mtu, most);
+	return true;
 }
 
 uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg)

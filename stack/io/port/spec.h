@@ -20,6 +20,7 @@ struct port_spec {
 	struct pci_dev pci; /* PORT_PCI */
 	unsigned vlan;	    /* tag of all frames, 1 to 4094; 0: none */
 	unsigned set_mtu;   /* MTU to set in the device; 0: leave the MTU of the device */
+	bool mtu_asked;	    /* the user named the MTU */
 	/* properties of the links */
 	unsigned mtu;
 	uint32_t addr, mask; /* IPv4 address of the kernel interface; 0: not wanted, or none */
@@ -28,6 +29,10 @@ struct port_spec {
 
 /* Fill in all fields except kind, device and queues, which the caller has set. */
 UW_CHECK uw_status spec_fill(struct port_spec *s, const struct dpdk_config *cfg);
+
+/* Of a device whose MTU no kernel knows: lower the MTU to `most`, the largest that its driver
+ * takes. False: the user asked for more. A longer frame would never leave some drivers' queues. */
+bool spec_fit_mtu(struct port_spec *s, unsigned most);
 
 /* Print that the port has fewer queues than asked for; returns UW_E_UNSUPPORTED. */
 UW_CHECK uw_status spec_say_queues(const char *link, unsigned has, unsigned asked);

@@ -19,6 +19,7 @@ static struct driver {
 	unsigned rings;	 /* that each queue fills, of as many buffers as descriptors less one */
 	unsigned always; /* buffers that a queue takes besides */
 	unsigned starts;
+	uint16_t mtu_max; /* 0: net_null's */
 	struct taken {
 		unsigned desc;
 		struct rte_mempool *pool;
@@ -35,6 +36,18 @@ int __real_rte_eth_dev_start(uint16_t port);
 int __wrap_rte_eth_dev_start(uint16_t port);
 int __real_rte_eth_dev_stop(uint16_t port);
 int __wrap_rte_eth_dev_stop(uint16_t port);
+
+int __real_rte_eth_dev_info_get(uint16_t port, struct rte_eth_dev_info *info);
+int __wrap_rte_eth_dev_info_get(uint16_t port, struct rte_eth_dev_info *info);
+
+int __wrap_rte_eth_dev_info_get(uint16_t port, struct rte_eth_dev_info *info)
+{
+	int rc = __real_rte_eth_dev_info_get(port, info);
+
+	if (driver.mtu_max)
+		info->max_mtu = driver.mtu_max;
+	return rc;
+}
 
 int __wrap_rte_eth_rx_queue_setup(uint16_t port, uint16_t q, uint16_t desc, unsigned socket,
 				  const struct rte_eth_rxconf *conf, struct rte_mempool *mp)
@@ -54,7 +67,9 @@ int __wrap_rte_eth_dev_start(uint16_t port)
 		if (!t->pool)
 			continue;
 		t->n = driver.rings * (t->desc - 1) + driver.always;
-		CHECK(t->n <= TAKEN_MAX && rte_pktmbuf_alloc_bulk(t->pool, t->m, t->n) == 0);
+		CHECK(t->n <= TAKEN_MAX);
+		for (unsigned k = 0; k < t->n; k++)
+			CHECK((t->m[k] = rte_pktmbuf_alloc(t->pool)));
 	}
 	return __real_rte_eth_dev_start(port);
 }
@@ -172,10 +187,49 @@ static void a_driver_that_fills_two_rings(void **state)
 	in_a_child(rings);
 }
 
+/* --- the MTU --- */
+
+static void opens_with_mtu(unsigned asked, unsigned mtu)
+{
+	char said[512];
+	struct attempt a = open_port(2, asked, said);
+
+	CHECK(a.st == UW_OK && !*said);
+	CHECK(a.l[0]->mtu == mtu && a.l[1]->mtu == mtu);
+	close_port(&a);
+}
+
+static int takes_1450(struct node *n, int arg)
+{
+	char said[512];
+
+	(void)n;
+	(void)arg;
+	opens_with_mtu(9000, 9000); /* first: it needs the most memory */
+	opens_with_mtu(0, 1500);
+	driver.mtu_max = 9000;
+	opens_with_mtu(0, 1500);
+	driver.mtu_max = 1450;
+	opens_with_mtu(0, 1450);
+	opens_with_mtu(1450, 1450);
+	opens_with_mtu(576, 576);
+	struct attempt a = open_port(2, 1451, said);
+	CHECK(a.st == UW_E_INVAL);
+	CHECK(one_line(said, "an MTU of 1451 does not fit link net_null0: it takes up to 1450"));
+	return 0;
+}
+
+static void a_driver_of_a_small_mtu(void **state)
+{
+	(void)state;
+	in_a_child(takes_1450);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_driver_that_fills_two_rings),
+		cmocka_unit_test(a_driver_of_a_small_mtu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,29 @@ static void a_buffer_holds_what_a_driver_adds(void **state)
 	}
 }
 
+/* What nobody asked for is lowered, also in what the device is told. */
+static void an_mtu_that_the_device_takes(void **state)
+{
+	struct port_spec card = { .kind = PORT_PCI, .mtu = 1500, .set_mtu = 1500 };
+	struct port_spec face = { .kind = PORT_AF_PACKET, .mtu = 9000 };
+	struct port_spec s = card;
+
+	(void)state;
+	assert_true(spec_fit_mtu(&s, 9000) && s.mtu == 1500 && s.set_mtu == 1500);
+	assert_true(spec_fit_mtu(&s, 1450) && s.mtu == 1450 && s.set_mtu == 1450);
+	s = card;
+	s.mtu_asked = true;
+	assert_false(spec_fit_mtu(&s, 1450));
+	assert_true(spec_fit_mtu(&s, 1500) && s.mtu == 1500);
+	/* Of a virtual device nothing is set. */
+	assert_true(specify("net_null0", 0, &s));
+	assert_true(spec_fit_mtu(&s, 1450) && s.mtu == 1450 && s.set_mtu == 0);
+	assert_true(specify("net_null0", 1500, &s));
+	assert_false(spec_fit_mtu(&s, 1450));
+	/* An interface's is the kernel's, whatever its driver says. */
+	assert_true(spec_fit_mtu(&face, 1500) && face.mtu == 9000);
+}
+
 static void the_tag_is_taken_out_of_the_arguments(void **state)
 {
 	static const struct {
@@ -200,6 +223,7 @@ int main(void)
 		cmocka_unit_test(the_largest_mtu),
 		cmocka_unit_test(frames_of_other_networks_are_dropped),
 		cmocka_unit_test(a_buffer_holds_what_a_driver_adds),
+		cmocka_unit_test(an_mtu_that_the_device_takes),
 		cmocka_unit_test(the_tag_is_taken_out_of_the_arguments),
 		cmocka_unit_test(only_errors_are_reasons),
 	};

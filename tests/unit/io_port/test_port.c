@@ -279,6 +279,26 @@ static void mistakes_are_named(void **state)
 	assert_int_equal(reap(spawn(*state, mistakes, 0), WAIT_MS), 0);
 }
 
+/* DPDK's driver would take no frame any more after the first that is too long. */
+static int jumbo_tap(struct node *n, int arg)
+{
+	(void)arg;
+	if (access("/dev/net/tun", R_OK | W_OK) || !own_namespace())
+		return SKIPPED;
+	CHECK(fails(n, "net_tap0", 9000, UW_E_INVAL,
+		    "an MTU of 9000 does not fit link net_tap0: it takes up to"));
+	return 0;
+}
+
+static void more_than_a_tap_takes(void **state)
+{
+	int rc = reap(spawn(*state, jumbo_tap, 0), WAIT_MS);
+
+	if (rc == SKIPPED)
+		skip();
+	assert_int_equal(rc, 0);
+}
+
 static int no_such_pci(struct node *n, int arg)
 {
 	(void)arg;
@@ -324,6 +344,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(xdp_socket, setup, teardown),
 		cmocka_unit_test_setup_teardown(devargs, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes_are_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(more_than_a_tap_takes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pci_device_that_is_not_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_interfaces_address, setup, teardown),
 	};
