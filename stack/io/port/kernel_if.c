@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <linux/ethtool.h>
+#include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "kernel_if.h"
+#include "io/fds.h"
 #include "io/log.h"
 
 static uint32_t ask_addr(int fd, struct ifreq *r, unsigned long what)
@@ -38,7 +40,10 @@ static uw_status ask(int fd, const char *name, struct kernel_if *out)
 	if (ioctl(fd, SIOCGIFMTU, &r))
 		return log_error(UW_E_NO_LINK, "no interface %s: %s", name, strerror(errno));
 	out->mtu = (unsigned)r.ifr_mtu;
-	out->up = ioctl(fd, SIOCGIFFLAGS, &r) == 0 && r.ifr_flags & IFF_UP;
+	if (ioctl(fd, SIOCGIFFLAGS, &r))
+		r.ifr_flags = 0;
+	out->up = r.ifr_flags & IFF_UP;
+	out->promiscuous = r.ifr_flags & IFF_PROMISC;
 	out->queues = ask_queues(fd, &r);
 	out->addr = ask_addr(fd, &r, SIOCGIFADDR);
 	out->mask = out->addr ? ask_addr(fd, &r, SIOCGIFNETMASK) : 0;
@@ -56,4 +61,18 @@ uw_status kernel_if_read(const char *name, struct kernel_if *out)
 	uw_status st = ask(fd, name, out);
 	close(fd);
 	return st;
+}
+
+int kernel_if_hear_all(unsigned index)
+{
+	const struct packet_mreq all = { .mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* protocol 0: it takes no frame */
+
+	if (fd < 0)
+		return -1;
+	if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all))) {
+		close(fd);
+		return -1;
+	}
+	return fds_keep(fd);
 }

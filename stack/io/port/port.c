@@ -15,6 +15,7 @@
 #include "io/dpdk/eal.h"
 #include "csum.h"
 #include "ethdev.h"
+#include "kernel_if.h"
 #include "port.h"
 #include "io/fds.h"
 #include "io/log.h"
@@ -43,6 +44,7 @@ struct port {
 	uint16_t id;
 	bool made;
 	int lock_fd; /* of a PCI device: nobody else opens it; -1: none */
+	int hear_fd; /* a kernel interface receives all frames as long as it is open; -1: none */
 	unsigned n;
 	atomic_uint open; /* links that are not closed yet */
 	struct queue queue[];
@@ -112,6 +114,7 @@ static void port_end(struct port *p)
 	for (unsigned i = 0; i < p->n; i++)
 		frame_pools_close(&p->queue[i].pools);
 	fds_close(p->lock_fd);
+	fds_close(p->hear_fd);
 	free(p);
 }
 
@@ -196,6 +199,11 @@ static int plug(struct port_job *j)
 	return 0;
 }
 
+static bool of_kernel(const struct port_spec *s)
+{
+	return s->kind == PORT_AF_PACKET || s->kind == PORT_AF_XDP;
+}
+
 static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 {
 	struct port *p = j->p;
@@ -219,10 +227,11 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 	for (unsigned i = 0; i < p->n; i++)
 		rx[i] = p->queue[i].pools.rx;
 	rc = ethdev_start(p->id, &setup);
-	if (rc < 0)
-		return rc;
-	rte_eth_promiscuous_enable(p->id); /* a comfort: what is not for us is dropped above */
-	return 0;
+	/* DPDK's drivers set the kernel's flag, which would stay, and clear it as they start. So it
+	 * is set again if it was, and what we need comes from kernel_if_hear_all. */
+	if (rc == 0 && (!of_kernel(j->spec) || j->spec->promiscuous))
+		rte_eth_promiscuous_enable(p->id);
+	return rc;
 }
 
 static void describe(struct port_job *j, const struct rte_eth_dev_info *info)
@@ -328,35 +337,42 @@ static uw_status complain_pci(const struct port_spec *s, int rc, bool no_driver)
 			 why[0] ? why : strerror(-rc));
 }
 
+static uw_status complain(const struct port_job *j, int rc, const char *link)
+{
+	const struct port_spec *s = j->spec;
+	char why[256];
+
+	if (rc == -ENOTSUP && j->has && j->has < j->p->n)
+		return spec_say_queues(link, j->has, j->p->n);
+	if (j->mtu_max)
+		return log_error(UW_E_INVAL, "an MTU of %u does not fit link %s: it takes up to %u",
+				 s->mtu, link, j->mtu_max);
+	if (j->no_vlan)
+		return log_error(UW_E_UNSUPPORTED,
+				 "no VLAN on link %s: its driver does not insert and strip tags",
+				 link);
+	if (s->kind == PORT_PCI)
+		return complain_pci(s, rc, j->no_driver);
+	eal_said(why, sizeof(why));
+	return log_error(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,
+			 "cannot open link %s: %s", link, why[0] ? why : strerror(-rc));
+}
+
 static uw_status open_device(struct port *p, struct port_spec *s, const struct dpdk_config *cfg)
 {
 	struct port_job job = { .p = p, .spec = s, .tso = cfg->tso, .csum = s->kind == PORT_PCI };
-	char why[256];
 	int rc;
 
 	eal_forget();
 	rc = eal_run(job_plug, &job);
-	if (rc == -ENOTSUP && job.has && job.has < p->n)
-		return spec_say_queues(cfg->link, job.has, p->n);
-	if (job.mtu_max)
-		return log_error(UW_E_INVAL, "an MTU of %u does not fit link %s: it takes up to %u",
-				 s->mtu, cfg->link, job.mtu_max);
-	if (job.no_vlan)
-		return log_error(UW_E_UNSUPPORTED,
-				 "no VLAN on link %s: its driver does not insert and strip tags",
-				 cfg->link);
-	if (rc < 0 && s->kind == PORT_PCI)
-		return complain_pci(s, rc, job.no_driver);
-	if (rc < 0) {
-		eal_said(why, sizeof(why));
-		return log_error(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,
-				 "cannot open link %s: %s", cfg->link,
-				 why[0] ? why : strerror(-rc));
-	}
+	if (rc < 0)
+		return complain(&job, rc, cfg->link);
 	if (cfg->tso == DPDK_TSO_ON && job.no_tso)
 		return log_error(UW_E_UNSUPPORTED, "no TSO on link %s: %s", cfg->link, job.no_tso);
 	if (cfg->verbose)
 		log_error(UW_OK, "link %s: %s", cfg->link, job.uses);
+	if (of_kernel(s))
+		p->hear_fd = kernel_if_hear_all(s->scope);
 	wait_link(p, s->device);
 	return UW_OK;
 }
@@ -384,7 +400,7 @@ static struct port *port_new(unsigned n)
 		return NULL;
 	memset(p, 0, size);
 	p->pid = getpid();
-	p->lock_fd = -1;
+	p->lock_fd = p->hear_fd = -1;
 	p->n = n;
 	for (unsigned i = 0; i < n; i++) {
 		p->queue[i].port = p;

@@ -86,6 +86,7 @@ static uw_status spec_kernel_if(struct port_spec *s, const struct dpdk_config *c
 				 s->device, kernel.mtu, cfg->mtu);
 	s->mtu = cfg->mtu ? cfg->mtu : RTE_MIN(kernel.mtu, (unsigned)MTU_MAX);
 	s->scope = if_nametoindex(s->device);
+	s->promiscuous = kernel.promiscuous;
 	if (!cfg->addr && !cfg->n_ip6) {
 		s->addr = kernel.addr;
 		s->mask = kernel.mask;

@@ -21,6 +21,7 @@ struct port_spec {
 	unsigned vlan;	    /* tag of all frames, 1 to 4094; 0: none */
 	unsigned set_mtu;   /* MTU to set in the device; 0: leave the MTU of the device */
 	bool mtu_asked;	    /* the user named the MTU */
+	bool promiscuous;   /* the kernel interface's flag */
 	/* properties of the links */
 	unsigned mtu;
 	uint32_t addr, mask; /* IPv4 address of the kernel interface; 0: not wanted, or none */

@@ -80,6 +80,15 @@ static void exchange(struct node *n, int end)
 	CHECK(n->l->ops->pending(n->l)); /* who knows */
 }
 
+/* How many of the kernel's users have uw0 receive all frames; 1 if it is by the flag. */
+static bool promiscuity(unsigned n)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "ip -d link show uw0 | grep -q 'promiscuity %u '", n);
+	return run(command);
+}
+
 static int far_end(struct node *n, int arg)
 {
 	if (unshare(CLONE_NEWNET))
@@ -115,12 +124,17 @@ static int near_end(struct node *n, int arg)
 	}
 	CHECK(st == UW_OK);
 	CHECK(n->l->mtu == k->mtu && n->l->flags == IO_NEIGHBOURS && n->l->bps > 0);
+	CHECK(promiscuity(1));
 	exchange(n, 0);
 	node_close(n);
+	CHECK(promiscuity(0));
 	/* A second time in the same process, which DPDK's XDP driver is not made for. */
 	if (strcmp(k->link, "af_xdp")) {
+		CHECK(run("ip link set uw0 promisc on")); /* as somebody wants it: so it stays */
 		CHECK(open_end(n, k, 0) == UW_OK);
+		CHECK(promiscuity(2));
 		node_close(n);
+		CHECK(promiscuity(1));
 	}
 	board_step(n->board, 3);
 	return reap(far, WAIT_MS);
@@ -148,6 +162,42 @@ static void packet_socket_jumbo(void **state)
 static void xdp_socket(void **state)
 {
 	over_a_cable(*state, 2);
+}
+
+static int opens_and_stays(struct node *n, int arg)
+{
+	CHECK(open_end(n, &kinds[arg], 0) == UW_OK);
+	board_step(n->board, 1);
+	ms_sleep(2 * WAIT_MS);
+	return 0;
+}
+
+/* The interface is as it was when a process that used it was killed, whoever else uses it. */
+static int kills_one(struct node *n, int arg)
+{
+	if (!own_namespace() || !run("ip link add uw0 type veth peer name uw1 && "
+				     "ip link set uw0 up && ip link set uw1 up"))
+		return SKIPPED;
+	pid_t other = spawn(n->board, opens_and_stays, arg);
+	CHECK(board_wait(n->board, 1));
+	CHECK(promiscuity(1));
+	CHECK(open_end(n, &kinds[arg], 0) == UW_OK);
+	CHECK(promiscuity(2));
+	kill(other, SIGKILL);
+	CHECK(reap(other, WAIT_MS) == 1000 + SIGKILL);
+	CHECK(promiscuity(1));
+	node_close(n);
+	CHECK(promiscuity(0));
+	return 0;
+}
+
+static void an_interface_after_a_kill(void **state)
+{
+	int rc = reap(spawn(*state, kills_one, 0), 3 * WAIT_MS);
+
+	if (rc == SKIPPED)
+		skip();
+	assert_int_equal(rc, 0);
 }
 
 /* Both ends in one namespace, and with interface numbers for which DPDK gives both ports the
@@ -342,6 +392,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(packet_socket_jumbo, setup, teardown),
 		cmocka_unit_test_setup_teardown(packet_sockets_side_by_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(xdp_socket, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_interface_after_a_kill, setup, teardown),
 		cmocka_unit_test_setup_teardown(devargs, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes_are_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(more_than_a_tap_takes, setup, teardown),
