@@ -152,6 +152,7 @@ struct port_job {
 	bool no_driver;	    /* out: none that is linked knows the device */
 	bool no_vlan;	    /* out: the port does not do VLAN tags */
 	unsigned has;	    /* out: queues of the port */
+	bool deaf;	    /* out: it may keep frames to groups from us */
 	unsigned mtu_max;   /* out: of the port, if less than the link wants */
 	char uses[192];	    /* out: offloads_text */
 };
@@ -204,6 +205,26 @@ static bool of_kernel(const struct port_spec *s)
 	return s->kind == PORT_AF_PACKET || s->kind == PORT_AF_XDP;
 }
 
+/* The drivers set the kernel's flag, which would stay, and clear it as they start. So it is set
+ * again if it was, and what we need comes from kernel_if_hear_all. */
+static void restore_flag(const struct port_job *j)
+{
+	if (j->spec->promiscuous)
+		rte_eth_promiscuous_enable(j->p->id);
+}
+
+/* IPv6 asks for neighbours in frames to groups (RFC 4861 §7.2.1), so these must come. What else
+ * comes with them and is not for us is dropped above. */
+static void hear_groups(struct port_job *j)
+{
+	int rc = rte_eth_promiscuous_enable(j->p->id);
+
+	if (rc < 0)
+		rc = rte_eth_allmulticast_enable(j->p->id);
+	/* A virtual device whose driver knows neither keeps nothing back. */
+	j->deaf = rc < 0 && !(rc == -ENOTSUP && j->spec->kind == PORT_DEVARGS);
+}
+
 static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 {
 	struct port *p = j->p;
@@ -227,11 +248,13 @@ static int start(struct port_job *j, const struct rte_eth_dev_info *info)
 	for (unsigned i = 0; i < p->n; i++)
 		rx[i] = p->queue[i].pools.rx;
 	rc = ethdev_start(p->id, &setup);
-	/* DPDK's drivers set the kernel's flag, which would stay, and clear it as they start. So it
-	 * is set again if it was, and what we need comes from kernel_if_hear_all. */
-	if (rc == 0 && (!of_kernel(j->spec) || j->spec->promiscuous))
-		rte_eth_promiscuous_enable(p->id);
-	return rc;
+	if (rc < 0)
+		return rc;
+	if (of_kernel(j->spec))
+		restore_flag(j);
+	else
+		hear_groups(j);
+	return 0;
 }
 
 static void describe(struct port_job *j, const struct rte_eth_dev_info *info)
@@ -371,8 +394,15 @@ static uw_status open_device(struct port *p, struct port_spec *s, const struct d
 		return log_error(UW_E_UNSUPPORTED, "no TSO on link %s: %s", cfg->link, job.no_tso);
 	if (cfg->verbose)
 		log_error(UW_OK, "link %s: %s", cfg->link, job.uses);
-	if (of_kernel(s))
+	if (of_kernel(s)) {
 		p->hear_fd = kernel_if_hear_all(s->scope);
+		job.deaf = p->hear_fd < 0;
+	}
+	if (job.deaf)
+		log_error(UW_OK,
+			  "link %s lets through neither all frames nor all to groups: IPv6 and "
+			  "multicast may not work",
+			  cfg->link);
 	wait_link(p, s->device);
 	return UW_OK;
 }

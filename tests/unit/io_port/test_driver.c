@@ -20,6 +20,8 @@ static struct driver {
 	unsigned always; /* buffers that a queue takes besides */
 	unsigned starts;
 	uint16_t mtu_max; /* 0: net_null's */
+	int all, groups;  /* its answers when it is asked for all frames, and for all to groups */
+	unsigned asked_groups;
 	struct taken {
 		unsigned desc;
 		struct rte_mempool *pool;
@@ -47,6 +49,22 @@ int __wrap_rte_eth_dev_info_get(uint16_t port, struct rte_eth_dev_info *info)
 	if (driver.mtu_max)
 		info->max_mtu = driver.mtu_max;
 	return rc;
+}
+
+int __real_rte_eth_promiscuous_enable(uint16_t port);
+int __wrap_rte_eth_promiscuous_enable(uint16_t port);
+int __wrap_rte_eth_allmulticast_enable(uint16_t port);
+
+int __wrap_rte_eth_promiscuous_enable(uint16_t port)
+{
+	return driver.all ? driver.all : __real_rte_eth_promiscuous_enable(port);
+}
+
+int __wrap_rte_eth_allmulticast_enable(uint16_t port)
+{
+	driver.asked_groups++;
+	(void)port;
+	return driver.groups;
 }
 
 int __wrap_rte_eth_rx_queue_setup(uint16_t port, uint16_t q, uint16_t desc, unsigned socket,
@@ -225,11 +243,46 @@ static void a_driver_of_a_small_mtu(void **state)
 	in_a_child(takes_1450);
 }
 
+/* --- frames to groups --- */
+
+static void hears(int all, int groups, unsigned asked, const char *text)
+{
+	char said[512];
+
+	driver = (struct driver){ .all = all, .groups = groups };
+	struct attempt a = open_port(1, 0, said);
+	CHECK(a.st == UW_OK && driver.asked_groups == asked);
+	CHECK(text ? one_line(said, text) : !*said);
+	close_port(&a);
+}
+
+static int refuses(struct node *n, int arg)
+{
+	static const char text[] = "link net_null0 lets through neither all frames nor all to "
+				   "groups: IPv6 and multicast may not work";
+
+	(void)n;
+	(void)arg;
+	hears(0, -EPERM, 0, NULL);
+	hears(-EPERM, 0, 1, NULL);
+	hears(-EPERM, -EPERM, 1, text);
+	hears(-ENOTSUP, -EIO, 1, text);
+	hears(-ENOTSUP, -ENOTSUP, 1, NULL); /* a virtual one that keeps nothing back */
+	return 0;
+}
+
+static void a_driver_that_refuses_groups(void **state)
+{
+	(void)state;
+	in_a_child(refuses);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_driver_that_fills_two_rings),
 		cmocka_unit_test(a_driver_of_a_small_mtu),
+		cmocka_unit_test(a_driver_that_refuses_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
