@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uwarp-run: the program that it becomes, and those that it refuses since the loader would preload nothing into them."""
+
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+from test_uwarp_run import NOBODY, RUN, Base, compile_c  # noqa: E402
+
+
+class Programs(Base):
+    def test_not_found(self):
+        self.refused(127, "no-such-program: not found in PATH", "--", "no-such-program")
+        self.refused(127, "/no/such: not found", "--", "/no/such")
+
+    def test_not_executable(self):
+        path = os.path.join(self.top, "plain")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n")
+        self.refused(126, "not executable", "--", path)
+        self.refused(126, "is a directory", "--", self.top)
+
+    def test_static(self):
+        path = os.path.join(self.top, "static")
+        compile_c(path, "int main(void) { return 0; }\n", "-static")
+        self.refused(126, "statically linked", "--", path)
+
+    def test_static_pie(self):
+        path = os.path.join(self.top, "static-pie")
+        compile_c(path, "int main(void) { return 0; }\n", "-static-pie")
+        self.refused(126, "statically linked", "--", path)
+
+    def test_musl(self):
+        path = os.path.join(self.top, "musl")
+        compile_c(path, "int main(void) { return 0; }\n", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+        self.refused(126, "musl: is linked with musl.*glibc", "--", path)
+
+    def test_no_python(self):
+        """The shell that begins uwarp-run says so; nothing but shells is in this PATH."""
+        bare = os.path.join(self.top, "bare")
+        os.makedirs(bare, exist_ok=True)
+        copy = os.path.join(self.top, "uwarp-run-copy")
+        with open(RUN) as f, open(copy, "w") as g:
+            g.write(f.read().replace("/usr/bin/python3", "/nonexistent/python3"))
+        r = subprocess.run(["/bin/sh", copy, "--", "true"], env={"PATH": bare}, capture_output=True, text=True, timeout=30)
+        self.assertEqual(r.returncode, 1)
+        self.assertRegex(r.stderr, r"\Auwarp-run: needs python3, .*apt install[^\n]+\n\Z")
+
+    def test_address_sanitizer(self):
+        """Its library wants to come first in a process, and the preloaded one comes before."""
+        path = os.path.join(self.top, "sanitized")
+        try:
+            compile_c(path, "int main(void) { return 0; }\n", "-fsanitize=address")
+        except subprocess.CalledProcessError:
+            self.skipTest("no AddressSanitizer here")
+        r = self.run_it("--quiet", "--", path)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+
+    def test_another_machine_type(self):
+        path = os.path.join(self.top, "foreign")
+        with open(os.path.realpath("/bin/true"), "rb") as f:
+            data = bytearray(f.read())
+        data[18:20] = b"\x08\x00"  # MIPS
+        with open(path, "wb") as f:
+            f.write(data)
+        os.chmod(path, 0o755)
+        self.refused(126, "another machine type", "--", path)
+
+    def test_damaged(self):
+        path = os.path.join(self.top, "damaged")
+        with open(path, "wb") as f:
+            f.write(b"\x7fELF\x02\x01\x01")
+        os.chmod(path, 0o755)
+        self.refused(126, "damaged ELF", "--", path)
+
+    def test_neither_elf_nor_script(self):
+        path = os.path.join(self.top, "text")
+        with open(path, "w") as f:
+            f.write("echo hello\n")
+        os.chmod(path, 0o755)
+        self.refused(126, "neither an ELF", "--", path)
+
+    def script(self, first_line):
+        path = os.path.join(self.top, "script")
+        with open(path, "w") as f:
+            f.write(first_line + "\necho ran\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def test_scripts(self):
+        r = self.run_it("--quiet", "--", self.script("#!/bin/sh"))
+        self.assertEqual((r.returncode, r.stdout), (0, "ran\n"))
+        self.refused(126, "its interpreter /no/sh cannot be run", "--", self.script("#!/no/sh"))
+        static = os.path.join(self.top, "static")
+        compile_c(static, "int main(void) { return 0; }\n", "-static")
+        self.refused(126, "static: is statically linked", "--", self.script("#!" + static))
+        self.refused(126, "static: is statically linked", "--", self.script("#!/usr/bin/env " + static))
+
+    def set_id_copy(self, mode, uid, gid):
+        path = os.path.join(self.top, "set-id")
+        shutil.copy(os.path.realpath("/bin/true"), path)
+        os.chown(path, uid, gid)
+        os.chmod(path, mode)
+        return path
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to make a set-id program")
+    def test_set_id(self):
+        self.refused(126, "is setuid; the loader ignores LD_PRELOAD", "--", self.set_id_copy(0o4755, NOBODY, 0))
+        self.refused(126, "is setgid; the loader ignores LD_PRELOAD", "--", self.set_id_copy(0o2755, 0, NOBODY))
+        # setuid to the very user who runs it changes nothing
+        r = self.run_it("--", self.set_id_copy(0o4755, os.getuid(), os.getgid()))
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to give a file capabilities and to drop rights")
+    def test_file_capabilities(self):
+        path = self.set_id_copy(0o755, 0, 0)
+        try:
+            # version 2, CAP_NET_RAW permitted and effective
+            os.setxattr(path, "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+        except OSError as e:
+            self.skipTest(f"no capabilities on this file system: {e}")
+        os.makedirs(self.dir, mode=0o700)
+        os.chown(self.dir, NOBODY, NOBODY)
+        reach = subprocess.run(["test", "-x", RUN], user=NOBODY, group=NOBODY, extra_groups=[])
+        if reach.returncode:
+            self.skipTest("other users cannot reach the source tree")
+        self.refused(126, "has file capabilities", "--", path, as_user=NOBODY)
+        self.assertEqual(self.run_it("--", "/bin/true", as_user=NOBODY).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)
