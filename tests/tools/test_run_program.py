@@ -4,12 +4,16 @@
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
 from test_uwarp_run import NOBODY, RUN, Base, compile_c  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(RUN))
+from run.program import check_program  # noqa: E402
 
 
 class Programs(Base):
@@ -69,6 +73,25 @@ class Programs(Base):
             f.write(data)
         os.chmod(path, 0o755)
         self.refused(126, "another machine type", "--", path)
+
+    @unittest.skipUnless(sys.maxsize > 1 << 32 and sys.byteorder == "little", "the layout below is that of 64 bits, little-endian")
+    def test_segments_at_the_end(self):
+        """As BOLT writes a program: its table of segments lies behind everything else."""
+        with open(os.path.realpath("/bin/true"), "rb") as f:
+            data = bytearray(f.read())
+        at, entry, entries = *struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54)
+        table, old = bytearray(data[at : at + entry * entries]), len(data)
+        data += bytes(-old % 4096)
+        path = os.path.join(self.top, "bolted")
+        for size, expected in (len(table), None), (len(table) - 1, "damaged ELF"):
+            new = data[:32] + struct.pack("<Q", len(data)) + data[40:] + table[:size]
+            with open(path, "wb") as f:
+                f.write(new)
+            os.chmod(path, 0o755)
+            if expected:
+                self.refused(126, expected, "--", path)
+            else:
+                check_program(path, {"libuwarp-preload.so": os.path.join(self.build, "verbs-provider", "libuwarp-preload.so")})
 
     def test_damaged(self):
         path = os.path.join(self.top, "damaged")

@@ -7,6 +7,9 @@ import struct
 
 from . import EXIT_NOT_FOUND, EXIT_NOT_RUNNABLE, Refusal
 
+# What the kernel takes of a program's table of segments, and of its interpreter's name.
+TABLE_MAX, PATH_MAX = 65536, 4096
+
 
 def find_program(name):
     if "/" in name:
@@ -43,26 +46,38 @@ def check_privilege(path):
         raise Refusal(f"{path}: has file capabilities; {cure}", EXIT_NOT_RUNNABLE)
 
 
-def elf_head(data):
-    """(class, machine, interpreter or "") of an ELF file's first octets."""
+def read_at(f, offset, size):
+    f.seek(min(offset, os.fstat(f.fileno()).st_size))
+    data = f.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def elf_head(f):
+    """(class, machine, interpreter or "") of an ELF file. Its table of segments may be anywhere: tools that rewrite a
+    program, such as BOLT, put it at the end."""
+    data = read_at(f, 0, 64)
     wide, order = data[4] == 2, "<" if data[5] == 1 else ">"
+    word = order + ("Q" if wide else "I")
     machine = struct.unpack_from(order + "H", data, 18)[0]
-    phoff = struct.unpack_from(order + ("Q" if wide else "I"), data, 32 if wide else 28)[0]
+    phoff = struct.unpack_from(word, data, 32 if wide else 28)[0]
     phentsize, phnum = struct.unpack_from(order + "HH", data, 54 if wide else 42)
-    interpreter = ""
-    for at in range(phoff, phoff + phnum * phentsize, phentsize):
-        if struct.unpack_from(order + "I", data, at)[0] == 3:  # PT_INTERP
-            start = struct.unpack_from(order + ("Q" if wide else "I"), data, at + (8 if wide else 4))[0]
-            interpreter = data[start : start + 256].split(b"\0")[0].decode("utf-8", "replace") or "?"
+    table, interpreter = read_at(f, phoff, min(phnum * phentsize, TABLE_MAX)), ""
+    for at in range(0, phnum * phentsize, phentsize):
+        if struct.unpack_from(order + "I", table, at)[0] == 3:  # PT_INTERP
+            start = struct.unpack_from(word, table, at + (8 if wide else 4))[0]
+            size = min(struct.unpack_from(word, table, at + (32 if wide else 16))[0], PATH_MAX)
+            interpreter = read_at(f, start, size).split(b"\0")[0].decode("utf-8", "replace") or "?"
     return data[4], machine, interpreter
 
 
-def check_elf(path, data, libs):
+def check_elf(path, f, libs):
     try:
-        cls, machine, interpreter = elf_head(data)
-        with open(libs["libuwarp-preload.so"], "rb") as f:
-            ours = elf_head(f.read(4096))
-    except (struct.error, IndexError):
+        cls, machine, interpreter = elf_head(f)
+        with open(libs["libuwarp-preload.so"], "rb") as own:
+            ours = elf_head(own)
+    except (struct.error, EOFError, ValueError):
         raise Refusal(f"{path}: damaged ELF file", EXIT_NOT_RUNNABLE) from None
     if (cls, machine) != ours[:2]:
         raise Refusal(f"{path}: is built for another machine type than uwarp; build it for this one", EXIT_NOT_RUNNABLE)
@@ -89,13 +104,14 @@ def check_script(path, data, libs, depth):
 def check_program(path, libs, depth=0):
     check_privilege(path)
     try:
-        with open(path, "rb") as f:
-            data = f.read(4096)
+        f = open(path, "rb")
     except OSError:
         return  # executable but not readable: nothing to be learned beforehand
-    if data[:4] == b"\x7fELF":
-        check_elf(path, data, libs)
-    elif data[:2] == b"#!" and depth < 4:
-        check_script(path, data, libs, depth)
-    elif data[:2] != b"#!":
-        raise Refusal(f"{path}: is neither an ELF program nor a script that begins with #!", EXIT_NOT_RUNNABLE)
+    with f:
+        data = f.read(4096)
+        if data[:4] == b"\x7fELF":
+            check_elf(path, f, libs)
+        elif data[:2] == b"#!" and depth < 4:
+            check_script(path, data, libs, depth)
+        elif data[:2] != b"#!":
+            raise Refusal(f"{path}: is neither an ELF program nor a script that begins with #!", EXIT_NOT_RUNNABLE)
