@@ -121,7 +121,14 @@ class Programs(Base):
         static = os.path.join(self.top, "static")
         compile_c(static, "int main(void) { return 0; }\n", "-static")
         self.refused(126, "static: is statically linked", "--", self.script("#!" + static))
-        self.refused(126, "static: is statically linked", "--", self.script("#!/usr/bin/env " + static))
+        for words in ("", "-S ", "-S -u FOO -v ", "-vS --unset FOO A='b c' D=e ", "--split-string="):
+            self.refused(126, "static: is statically linked", "--", self.script(f"#!/usr/bin/env {words}{static}"))
+
+    def test_scripts_whose_env_has_options(self):
+        for words in ("-S -u FOO sh", "-S -C / sh", "-S A=\"b c\" sh", "-S -i PATH=/bin sh", "-S PATH=/bin:/usr/bin sh", "-S ${SHELL_OF_TEST}"):
+            with self.subTest(words):
+                r = self.run_it("--quiet", "--", self.script("#!/usr/bin/env " + words), env=self.env(SHELL_OF_TEST="/bin/sh"))
+                self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "ran\n", ""))
 
     def set_id_copy(self, mode, uid, gid):
         path = os.path.join(self.top, "set-id")

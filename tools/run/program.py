@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finds the program, and refuses one that the loader would preload nothing into."""
 
+import getopt
 import os
+import shlex
 import stat
 import struct
 
@@ -90,15 +92,35 @@ def check_elf(path, f, libs):
         )
 
 
+def env_program(words):
+    """The program that env(1) starts with these words; None where it may find another one than we do, since they change
+    where it looks, or are not known here."""
+    try:
+        options, rest = getopt.getopt(words, "vu:S:", ["debug", "unset=", "split-string="])
+        for name, value in options:
+            if name in ("-S", "--split-string"):
+                return None if "$" in value or "\\" in value else env_program(shlex.split(value) + rest)
+            if value == "PATH":
+                return None
+    except (getopt.GetoptError, ValueError):
+        return None
+    for word in rest:
+        if "=" not in word:
+            return word
+        if word.startswith("PATH="):
+            return None
+    return None
+
+
 def check_script(path, data, libs, depth):
     words = data[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split(None, 1)
     if not words or not os.access(words[0], os.X_OK):
         raise Refusal(f"{path}: its interpreter {words[0] if words else ''} cannot be run", EXIT_NOT_RUNNABLE)
     check_program(words[0], libs, depth + 1)
     if os.path.basename(words[0]) == "env" and len(words) > 1:
-        real = [w for w in words[1].split() if not w.startswith("-") and "=" not in w]
+        real = env_program([words[1].strip()])
         if real:
-            check_program(find_program(real[0]), libs, depth + 1)
+            check_program(find_program(real), libs, depth + 1)
 
 
 def check_program(path, libs, depth=0):
