@@ -146,6 +146,20 @@ class Environment(Base):
         self.assertEqual(self.run_it("--env", "--", "true").returncode, 2)
         self.assertEqual(self.run_it("--ip", "127.0.0.7", "--env").stdout.count("UWARP_IP=127.0.0.7/8\n"), 1)
 
+    def test_env_takes_back_what_an_earlier_one_set(self):
+        """In the same shell: what the second one does not say is empty then, which the library takes for not set."""
+        once = 'set -a; eval "$("$RUN" %s --env)"; set +a; '
+        script = once % "--link net_tap0,iface=x --ip 10.0.0.2 --mtu 9000 --rate 1G --vlan 7 --gateway 10.0.0.1 --route 10.2.0.0/16=10.0.0.3"
+        asked = ("UWARP_IP", "UWARP_IP_AUTO", "UWARP_MTU", "UWARP_LINK_RATE", "UWARP_VLAN", "UWARP_GATEWAY", "UWARP_ROUTES", "UWARP_ADDR_FD")
+        show = f"for name in {' '.join(asked)}; do eval echo $name=\\$$name; done; "
+        env = self.env(RUN=RUN, UWARP_ADDR_FD="77")
+        r = subprocess.run(["sh", "-ec", script + show + once % "" + show + once % "--ip 127.0.0.9" + show], env=env, capture_output=True, text=True, timeout=30)
+        self.assertEqual(r.stderr, "")
+        lines = [line.partition("=")[2] for line in r.stdout.splitlines()]
+        self.assertEqual(lines[:8], ["10.0.0.2/24", "", "9000", "1G", "7", "10.0.0.1", "10.2.0.0/16=10.0.0.3", ""])
+        self.assertEqual(lines[8:16], ["127.0.0.2/8", "1"] + [""] * 6)
+        self.assertEqual(lines[16:], ["127.0.0.9/8"] + [""] * 7)
+
     def test_a_stale_setting_of_an_outer_run_is_not_inherited(self):
         for where in (["--link", "loop"], ["--ip", "127.0.0.9"]):
             got = self.show(*where, env=self.env(UWARP_ADDR_FD="77", UWARP_IP_AUTO="1", UWARP_MTU="1234", UWARP_LINK_RATE="1G"))

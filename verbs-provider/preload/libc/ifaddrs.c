@@ -80,7 +80,7 @@ static unsigned add_made(struct entry *first, unsigned n)
 	struct uw_net made;
 
 	if (!n || n == MAX || four->sin_family != AF_INET || (link && strcmp(link, "memif")) ||
-	    (mtu && strtoul(mtu, NULL, 10) < IO_IP6_MIN_MTU))
+	    (mtu && *mtu && strtoul(mtu, NULL, 10) < IO_IP6_MIN_MTU))
 		return n;
 	made = io_local_of(four->sin_addr.s_addr);
 	fill_ip6(&first[n], &made.ip, made.bits);
@@ -93,11 +93,12 @@ static unsigned add_made(struct entry *first, unsigned n)
 static const char *addresses(char own[INET_ADDRSTRLEN + 4])
 {
 	const char *ip = secure_getenv("UWARP_IP"), *slash = ip ? strchr(ip, '/') : NULL;
+	const char *proposed = secure_getenv("UWARP_IP_AUTO");
 	struct uw_device_attr dev;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&dev.addr;
 	int was;
 
-	if (!ip || !secure_getenv("UWARP_IP_AUTO") || !loader_is_open())
+	if (!ip || !proposed || strcmp(proposed, "1") || !loader_is_open())
 		return ip ? ip : "";
 	was = cancel_off();
 	if (loader_device_settled(&dev) && in->sin_family == AF_INET &&

@@ -143,17 +143,35 @@ static void as_the_device_has_it(void **state)
 	assert_int_equal(v4(own->ifa_addr), inet_addr("127.7.0.1"));
 	assert_int_equal(v4(own->ifa_netmask), inet_addr("255.0.0.0"));
 	freeifaddrs(list);
+	setenv("UWARP_IP_AUTO", "", 1);
+	assert_int_equal(getifaddrs(&list), 0);
+	assert_int_equal(v4(first(list)->ifa_addr), inet_addr("127.0.0.2"));
+	freeifaddrs(list);
 	close(fd);
 	unsetenv("UWARP_IP_AUTO");
+}
+
+/* uwarp-run --env prints it so where an earlier one has set it. */
+static void an_empty_mtu_is_none(void **state)
+{
+	struct ifaddrs *list;
+
+	(void)state;
+	setenv("UWARP_IP", "127.0.0.2/8", 1);
+	setenv("UWARP_MTU", "", 1);
+	assert_int_equal(getifaddrs(&list), 0);
+	assert_non_null(first(list)->ifa_next);
+	is6(first(list)->ifa_next->ifa_addr, "fd75:7761:7270::127.0.0.2");
+	freeifaddrs(list);
+	unsetenv("UWARP_MTU");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(usable_and_last),
-		cmocka_unit_test(of_both_versions),
-		cmocka_unit_test(only_with_an_address),
-		cmocka_unit_test(as_the_device_has_it),
+		cmocka_unit_test(usable_and_last),	cmocka_unit_test(of_both_versions),
+		cmocka_unit_test(only_with_an_address), cmocka_unit_test(as_the_device_has_it),
+		cmocka_unit_test(an_empty_mtu_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
