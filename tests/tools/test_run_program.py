@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uwarp-run: the program that it becomes, and those that it refuses since the loader would preload nothing into them."""
 
+import ast
 import os
 import shutil
 import struct
@@ -160,6 +161,22 @@ class Programs(Base):
             self.skipTest("other users cannot reach the source tree")
         self.refused(126, "has file capabilities", "--", path, as_user=NOBODY)
         self.assertEqual(self.run_it("--", "/bin/true", as_user=NOBODY).returncode, 0)
+
+
+class OldPython(unittest.TestCase):
+    """The wheel is for systems whose /usr/bin/python3 may be 3.6 (EL 8)."""
+
+    LATER = {"isascii", "capture_output=", "text=", "removeprefix", "removesuffix", "dataclass", "cached_property", "annotations", "time_ns"}
+
+    def test_nothing_that_came_later(self):
+        tools = os.path.dirname(RUN)
+        modules = [os.path.join(tools, "run", name) for name in sorted(os.listdir(os.path.join(tools, "run"))) if name.endswith(".py")]
+        for path in [RUN, os.path.join(tools, "uwarp-stat"), *modules]:
+            with self.subTest(path), open(path, encoding="utf-8") as f:
+                tree = ast.parse(f.read(), path, feature_version=(3, 6))
+                words = {getattr(node, kind, None) for node in ast.walk(tree) for kind in ("id", "attr", "name")}
+                words |= {f"{node.arg}=" for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+                self.assertEqual(words & self.LATER, set())
 
 
 if __name__ == "__main__":

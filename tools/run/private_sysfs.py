@@ -84,7 +84,7 @@ def lay():
         make_writable("/sys/devices/platform")
         # as the preloaded library shows it; the copy's own calls that lead elsewhere are real
         copy = ["cp", "-RP", SYS_DEVICE, "/sys/devices/platform/.copy"]
-        subprocess.run(copy, check=True, capture_output=True)
+        subprocess.run(copy, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         os.rename("/sys/devices/platform/.copy", SYS_DEVICE)
         lay_classes(os.environ.get("UWARP_NAME", "uwarp0"))
     except subprocess.CalledProcessError as e:
