@@ -380,6 +380,13 @@ class Activated(Other):
     program, flags = "uwarpd", "socket activation"
 
     def __call__(self, stage):
+        check("--mode" not in self.said(stage), "it speaks of options that were not given")
+        for words in (["--mode", "0600"], ["--path", "/run/elsewhere.sock"]):
+            said = [line for line in self.said(stage, *words).splitlines() if "SocketMode= and ListenSequentialPacket=" in line]
+            check(len(said) == 1, f"{words} is ignored in silence")
+
+    def said(self, stage, *more):
+        """What a uwarpd with these options writes from its start to its end."""
         path = os.path.join(stage.link.folder, "activated.sock")  # where a user without rights gets
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
             s.bind(path)
@@ -389,13 +396,17 @@ class Activated(Other):
             os.chmod(path + ".notify", 0o666)
             heard.settimeout(5)
             shell = 'exec 3<&"$0"; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"'
-            argv = ["bash", "-c", shell, str(s.fileno()), stage.link.uwarpd, "--link", "none", "--ip", "10.9.0.1"]
-            daemon = subprocess.Popen(argv, env={**stage.env, "NOTIFY_SOCKET": path + ".notify"}, pass_fds=[s.fileno()], stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
+            argv = ["bash", "-c", shell, str(s.fileno()), stage.link.uwarpd, "--link", "none", "--ip", "10.9.0.1", *more]
+            daemon = subprocess.Popen(argv, env={**stage.env, "NOTIFY_SOCKET": path + ".notify"}, pass_fds=[s.fileno()], stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
             check(heard.recv(100) == b"READY=1", "it does not say that it is ready")
             hostile_client.Client(path).close()
             self.end(daemon)
             check(heard.recv(100) == b"STOPPING=1", "it does not say that it ends")
         check(os.path.exists(path), "it removed a socket that is not its own")
+        for left in (path, path + ".notify"):
+            os.unlink(left)
+        with daemon.stderr:
+            return daemon.stderr.read()
 
 
 class Limits(Other):

@@ -114,6 +114,9 @@ int listen_open(const struct options *o, bool *inherited)
 	int fd = inherited_socket();
 
 	*inherited = fd >= 0;
+	if (*inherited && o->socket_given)
+		uw_log("--mode and --path do nothing: SocketMode= and ListenSequentialPacket= of "
+		       "uwarpd.socket say who may join and where, since the socket is systemd's");
 	if (*inherited)
 		return fd;
 	if (strlen(o->path) >= SWITCH_PATH_MAX) {

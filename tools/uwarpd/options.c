@@ -149,6 +149,7 @@ static int get_mode(const char *text, struct options *o)
 	if (*end || !*text || mode > 0777)
 		return bad("--mode", text, "permissions in octal, such as 0660");
 	o->mode = (unsigned)mode;
+	o->socket_given = true;
 	return -1;
 }
 
@@ -176,6 +177,7 @@ static int take_text(struct options *o, int c, const char *value)
 		return -1;
 	case 'p':
 		o->path = value;
+		o->socket_given = true;
 		return -1;
 	case 'u':
 		o->user = value;

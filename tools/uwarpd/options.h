@@ -22,6 +22,7 @@ struct options {
 	unsigned mode;	  /* permissions of the socket */
 	const char *user; /* to become, if root */
 	bool user_given;
+	bool socket_given;		/* --path or --mode */
 	uid_t allow[OPTIONS_ALLOW_MAX]; /* users that may join; allows 0: all */
 	unsigned allows;
 	unsigned max_clients, max_per_user, max_ports;
