@@ -196,6 +196,17 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(r.returncode, 1)
             self.assertEqual(json.loads(r.stdout)["cases"][0]["verdict"], "fail")
 
+    def test_json_that_cannot_be_written(self):
+        """That is said before there is a connection, and is not the exit code of a MUST that failed."""
+        with tempfile.TemporaryDirectory(prefix="uwarp-test-") as d:
+            for path, why in ((d, "Is a directory"), (os.path.join(d, "no", "v.json"), "No such file or directory")):
+                r = self.tool("--target", "127.0.0.1:1", "--json", path)
+                self.assertEqual((r.returncode, r.stdout, r.stderr), (2, "", f"uwarp-conform: --json {path}: {why}\n"))
+            r = self.tool("--target", "127.0.0.1:1", "--json", os.path.join(d, "v.json"))
+            self.assertEqual((r.returncode, os.listdir(d)), (3, []))
+        r = self.run_against(None, "--only", "error/rv-0", "--json", "/dev/full")
+        self.assertEqual((r.returncode, r.stderr.splitlines()[-1]), (2, "uwarp-conform: --json /dev/full: No space left on device"))
+
     def test_should_and_strict(self):
         self.assertEqual(self.run_against("reset", "--only", "error/rv-0").returncode, 0)
         self.assertEqual(self.run_against("reset", "--only", "error/rv-0", "--strict").returncode, 1)

@@ -2,6 +2,7 @@
 """The command line of uwarp-conform."""
 
 import argparse
+import os
 import sys
 
 from . import report, requirements, runner, stream, verdict
@@ -29,7 +30,8 @@ verdicts:
 
 exit code:
   0  no MUST failed       1  one did (with --strict: or a SHOULD)
-  2  wrong usage          3  the target cannot be reached (any more)
+  2  wrong usage, or FILE cannot be written
+  3  the target cannot be reached (any more)
 
 examples:
   uwarp-conform-target --port 7471                        (on the machine under test)
@@ -113,6 +115,23 @@ def connectable(options):
     return True
 
 
+def check_output(path):
+    """What cannot be written is said before anything runs."""
+    new = not os.path.lexists(path)
+    if new or os.path.isfile(path) or os.path.isdir(path):  # a pipe's reader would take this for the end
+        open(path, "a", encoding="utf-8").close()
+    if new:  # nothing is left of a run that fails
+        os.unlink(path)
+
+
+def write_json(path, text):
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
 def run(args, cases):
     options = runner.Options(args.target, args.role, args.timeout, args.patience, args.settle, args.client)
     if not connectable(options):
@@ -131,12 +150,11 @@ def run(args, cases):
     print(report.summary(results, "cases"), file=out)
     print(report.summary(rows, "requirements"), file=out)
     if args.json:
-        text = report.as_json(options, results, rows) + "\n"
-        if args.json == "-":
-            sys.stdout.write(text)
-        else:
-            with open(args.json, "w", encoding="utf-8") as f:
-                f.write(text)
+        try:
+            write_json(args.json, report.as_json(options, results, rows) + "\n")
+        except OSError as e:
+            print(f"{PROG}: --json {args.json}: {e.strerror}", file=sys.stderr)
+            return 2
     if runner.gone(results):
         last = next((r.name for r in reversed(results) if not r.unreachable), "the first case")
         print(f"{PROG}: the target takes no connection since {last}; {len(cases) - len(results)} cases did not run", file=sys.stderr)
@@ -155,4 +173,10 @@ def main(argv):
         return 0
     if not args.target:
         p.error("--target ADDR:PORT is missing")
+    if args.json and args.json != "-":
+        try:
+            check_output(args.json)
+        except OSError as e:
+            print(f"{PROG}: --json {args.json}: {e.strerror}", file=sys.stderr)
+            return 2
     return run(args, cases)
