@@ -132,10 +132,11 @@ class Connection:
         return codec.enhanced(ird, ord_, p2p, q.rtr if p2p or self.fault == "rtr-without-a" else 0)
 
     def advert(self):
-        out = program.ADVERT.pack(program.MAGIC, 1, len(program.REGION_NAMES), 0, 0, RECV_SIZE, 16, IRD, ORD, 0, 0, 0, 0)
-        for i, name in enumerate(program.REGION_NAMES):
+        names = program.REGION_NAMES[:1] if self.fault == "one-region" else program.REGION_NAMES
+        out = program.ADVERT.pack(program.MAGIC, 1, len(names), 0, 0, RECV_SIZE, 16, IRD, ORD, 0, 0, 0, 0)
+        for i, _ in enumerate(names):
             out += program.REGION.pack(0x100 + i, 0x10000 * i, program.REGION_SIZE, 3, FRESH[i])
-        return out
+        return out[:-1] if self.fault == "advertisement-cut" else out
 
     # ---- the stream -----------------------------------------------------------------------
 

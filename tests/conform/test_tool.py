@@ -89,6 +89,15 @@ class Faults(unittest.TestCase):
         (r,) = play("no-terminate", {"error/rv-0"})
         self.assertEqual({c.verdict for c in r.checks if c.requirement == "P35"}, {verdict.INCONCLUSIVE})
 
+    def test_an_advertisement_that_is_cut(self):
+        for r in play("advertisement-cut", {"error/rv-0", "startup/rev-2"}):
+            self.assertEqual((r.verdict, [c.seen for c in r.failed]), (verdict.FAIL, ["an advertisement of 6 regions in 167 octets instead of 168"]))
+
+    def test_regions_that_are_not_there(self):
+        results = play("one-region", {"write/write-only-region", "error/write-without-right", "error/read-other-pd", "error/rv-0"})
+        self.assertEqual({r.name: r.verdict for r in results}.pop("error/rv-0"), verdict.PASS)
+        self.assertEqual([r.verdict for r in results].count(verdict.NA), 3)
+
     def test_siw_is_named(self):
         (r,) = play("siw-bit-order", {"error/rv-0"})
         self.assertTrue(any("siw" in c.seen for c in r.failed))

@@ -179,7 +179,7 @@ def behind_writes(t):
         parts = [codec.tagged(WRITE, r.stag, r.to + o, data[o : o + 1024], last=o == 3072) for o in range(0, WHOLE, 1024)]
         command = codec.untagged(SEND, 0, s.next_msn(0), program.command(program.CMD_REPORT))
         s.send(*parts, command)
-        seen = program.advertised(t.recv(s, SEND).payload).regions["rw"].sum
+        seen = program.parse_report(t.recv(s, SEND).payload).regions["rw"].sum
         guard = r.index * 3 * WHOLE
         want = program.fnv(program.pattern(guard, WHOLE) + data + program.pattern(guard + 2 * WHOLE, WHOLE))
         t.check("P30", seen == want, "the Writes in front are placed", f"round {i}")

@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from . import codec
+from .verdict import NotApplicable
 
 MAGIC = b"uwct"
 DONE = b"uwcd"
@@ -76,6 +77,13 @@ def parse_done(payload):
     return Done(*struct.unpack(">BBHIQ", payload[4:]))
 
 
+class Regions(dict):
+    """Region by name, of those that the target has."""
+
+    def __missing__(self, name):
+        raise NotApplicable(f"the target advertises no region '{name}'")
+
+
 class Program:
     """One that is not known: a zero-length Read is all that it needs no part in."""
 
@@ -85,7 +93,7 @@ class Program:
     good_send = None  # a Send that does not disturb it
 
     def __init__(self):
-        self.regions = {}
+        self.regions = Regions()
         self.atomics = False
 
 
@@ -109,6 +117,8 @@ class Conform(Program):
         super().__init__()
         (_, _, n, flags, self.prior, self.recv_size, self.recvs, self.ird, self.ord, self.prior_status,
          self.prior_event, self.prior_flushed, self.prior_done) = ADVERT.unpack_from(advert)  # fmt: skip
+        if len(advert) < ADVERT.size + n * REGION.size:
+            raise codec.Malformed(f"an advertisement of {n} regions in {len(advert)} octets instead of {ADVERT.size + n * REGION.size}")
         self.atomics = bool(flags & 1)
         for i in range(min(n, len(REGION_NAMES))):
             row = REGION.unpack_from(advert, ADVERT.size + i * REGION.size)
@@ -117,6 +127,14 @@ class Conform(Program):
 
 def advertised(private_data):
     """The Conform that a start-up frame's private data shows, or None."""
-    if len(private_data) < ADVERT.size + REGION.size or private_data[:4] != MAGIC:
+    if len(private_data) < ADVERT.size or private_data[:4] != MAGIC:
         return None
     return Conform(private_data)
+
+
+def parse_report(payload):
+    """What the target's memory holds, as it says when asked during a connection."""
+    found = advertised(payload)
+    if not found:
+        raise codec.Malformed(f"not the target's report of its memory: {payload[:24].hex()}")
+    return found
