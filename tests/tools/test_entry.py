@@ -7,9 +7,11 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -266,6 +268,35 @@ class Reading(unittest.TestCase):
             quickstart.wait_until(lambda: False, server, "listen")
         self.assertIn("exit code 3", str(caught.exception))
         self.assertIn("no luck", str(caught.exception))
+
+    def test_a_signal_leaves_nothing_behind(self):
+        place = tempfile.mkdtemp(prefix="uwarp-test-")
+        self.addCleanup(shutil.rmtree, place)
+        server = ["sh", "-c", f'echo "$UWARP_DIR" $$ >{place}/new && mv {place}/new {place}/told; exec sleep 60']
+        script = f"""
+import sys
+sys.path.insert(0, {os.path.dirname(quickstart.__file__)!r})
+sys.dont_write_bytecode = True
+import quickstart
+quickstart.house.configure = quickstart.house.build = lambda tree: None
+quickstart.UWARP_RUN = "env"
+quickstart.EXCHANGES = [("test", "sleep", lambda: quickstart.over_uwarp({server!r}, ["true"]), None, None)]
+quickstart.main()
+"""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            p = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self.addCleanup(p.kill)
+            while not os.path.exists(f"{place}/told"):
+                self.assertIsNone(p.poll())
+                time.sleep(0.01)
+            with open(f"{place}/told") as f:
+                run_dir, pid = f.read().split()
+            os.unlink(f"{place}/told")
+            self.assertTrue(os.path.isdir(run_dir))
+            p.send_signal(number)
+            self.assertEqual(p.wait(10), 128 + number)
+            self.assertFalse(os.path.exists(run_dir))
+            self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
     def test_a_failing_client_fails_the_exchange(self):
         good, bad = quickstart.Process(["true"]), quickstart.Process(["sh", "-c", "echo refused; exit 1"])

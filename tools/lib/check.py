@@ -7,7 +7,6 @@ priority: the programs wait a lot, for timers and for each other."""
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -340,15 +339,9 @@ def run_lanes(names, env):
     return lane.total, lane.failures
 
 
-def on_signal(number, _frame):
-    """End by way of what looks for things left behind, and removes them."""
-    raise SystemExit(128 + number)
-
-
 def main():
     total, failures, watch = results.Count(), [], leftovers.Watch()
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGHUP, on_signal)
+    house.clean_up_on_signals()
     try:
         total, failures = run_lanes(sys.argv[1:], watch.env)
     finally:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -28,6 +29,16 @@ class Failed(Exception):
 
 def say(text):
     print(f"{os.path.basename(sys.argv[0]).removesuffix('.py')}: {text}", flush=True)
+
+
+def on_signal(number, _frame):
+    raise SystemExit(128 + number)
+
+
+def clean_up_on_signals():
+    """End by way of what stops programs and removes what would be left behind."""
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGHUP, on_signal)
 
 
 def jobs():

@@ -52,6 +52,11 @@ class Process:
         return f"--- {who} ({state}): {shlex.join(self.command)}\n{self.output()}"
 
 
+def stop(*processes):
+    for p in filter(None, processes):
+        p.stop()
+
+
 def listens(run_dir, port):
     """Does a uwarp process hold the port? (stack/io/rendezvous keeps a locked file for it.)"""
     try:
@@ -98,8 +103,7 @@ def over_uwarp(server_args, client_args):
         finish(("client", client), ("server", server))
         return client.output()
     finally:
-        for p in filter(None, (client, server)):
-            p.stop()
+        stop(client, server)
         shutil.rmtree(run_dir, ignore_errors=True)
 
 
@@ -108,17 +112,17 @@ def over_kernel_tcp(test, size):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = str(s.getsockname()[1])
-    server = Process(["qperf", "-lp", port])
-    client = Process(["qperf", "-lp", port, "-ws", "10", "-uu", "-t", "1", "-m", str(size), "127.0.0.1", test])
+    server = client = None
     try:
+        server = Process(["qperf", "-lp", port])
+        client = Process(["qperf", "-lp", port, "-ws", "10", "-uu", "-t", "1", "-m", str(size), "127.0.0.1", test])
         finish(("client", client))
         found = re.search(r"=\s*([\d.,]+) (?:ns|bytes/sec)", client.output())
         if not found:
             raise Failed(f"qperf printed no result\n{client.report('client')}")
         return float(found[1].replace(",", ""))
     finally:
-        client.stop()
-        server.stop()
+        stop(client, server)
 
 
 def perftest_row(output):
@@ -185,6 +189,7 @@ def loopback_mtu():
 
 
 def main():
+    house.clean_up_on_signals()
     build = os.path.join(ROOT, "build")
     house.configure(build)
     house.build(build)
