@@ -94,16 +94,20 @@ class Csv(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def file(self, text):
+    def file(self, text, encoding="utf-8"):
         path = os.path.join(self.folder.name, "x.csv")
-        with open(path, "w", encoding="utf-8") as f:
+        with open(path, "w", encoding=encoding) as f:
             f.write(text)
         return path
 
     def test_what_is_no_result_is_refused(self):
-        for text in ("", "a,b\n1,2\n"):
+        for text in ("", "a,b\n1,2\n", CSV + "\xe9", CSV.replace("program", "x")):
             with self.assertRaisesRegex(Failed, "not a file that"):
-                apps_plots.read_csv(self.file(text))
+                apps_plots.read_csv(self.file(text, "latin-1"))
+        for damaged in ("uwarp-kv,reads,8,0.", "uwarp-kv,reads,8,,3", "uwarp-kv,reads,8,0.4,", "uwarp-kv,reads,x,0.4,9"):
+            with self.assertRaisesRegex(Failed, "x.csv: row 4 below the heading is damaged"):
+                apps_plots.read_csv(self.file(CSV + damaged))
+        self.assertEqual(len(apps_plots.read_csv(self.file(CSV))), 3)
         with self.assertRaisesRegex(Failed, "No such file"):
             apps_plots.read_csv(os.path.join(self.folder.name, "none"))
 

@@ -343,11 +343,21 @@ class Output(unittest.TestCase):
         self.assertEqual(rounds.ratio(one, "latency/uwarp/send/64", "latency/wire/echo/64"), [2, 4, 3, 2, 4, 3])
 
     def test_another_file_is_refused(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-            json.dump({"something": "else"}, f)
-            f.flush()
-            with self.assertRaises(output.BadFile):
-                output.read_json(f.name)
+        doc = output.document(self.series(), cli.parser().parse_args(["latency"]), [])
+        one = doc["series"][0]
+        damaged = [
+            {"something": "else"}, [], "x", None, {k: v for k, v in doc.items() if k != "settings"}, {**doc, "settings": []}, {**doc, "machine": None},
+            *({**doc, "series": wrong} for wrong in (["x"], [None], {"a": 1}, 7, [{**one, "rounds": ["x"]}], [{**one, "rounds": None}], [{**one, "samples": [1]}])),
+            *({**doc, "series": [{k: v for k, v in one.items() if k != lost}]} for lost in ("key", "rounds", "op", "size")),
+        ]  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.json")
+            for text in [*map(json.dumps, damaged), json.dumps(doc)[:-9], "\xe9"]:
+                with self.subTest(text), open(path, "w", encoding="latin-1") as f:
+                    f.write(text)
+                    f.flush()
+                    with self.assertRaisesRegex(output.BadFile, "x.json: not a file that uwarp-bench --json wrote"):
+                        output.read_json(path)
 
     def test_a_table_shows_quotients_against_the_wire(self):
         self.assertIn("3.00 x", output.columns(output.rows(self.series(), "latency")))

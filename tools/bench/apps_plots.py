@@ -173,14 +173,35 @@ PLOTS = {
 # ---- CSV files of the programs ----------------------------------------------------------
 
 
+def latency(row):
+    return float(next((row[p] for p in PERCENTILES if row.get(p)), "none"))
+
+
+def check_row(row):
+    """Raises ValueError for one that was cut off, or has no figures."""
+    if None in row.values():
+        raise ValueError
+    int(row["window"])
+    float(row["mops"])
+    latency(row)
+
+
 def read_csv(path):
+    not_ours = Failed(f"{path}: not a file that --csv of uwarp-kv, uwarp-btree, uwarp-seq or uwarp-rate wrote")
     try:
         with open(path, newline="", encoding="utf-8") as f:
             rows = list(csv.DictReader(f))
     except OSError as e:
         raise Failed(f"{path}: {e.strerror}") from None
-    if not rows or not {"window", "mops"} <= set(rows[0]):
-        raise Failed(f"{path}: not a file that --csv of uwarp-kv, uwarp-btree, uwarp-seq or uwarp-rate wrote")
+    except (UnicodeDecodeError, csv.Error):
+        raise not_ours from None
+    if not rows or not {"program", "window", "mops"} <= set(rows[0]):
+        raise not_ours
+    for number, row in enumerate(rows, 1):
+        try:
+            check_row(row)
+        except ValueError:
+            raise Failed(f"{path}: row {number} below the heading is damaged: take it out") from None
     return rows
 
 
@@ -195,7 +216,7 @@ def plot_csv(plt, paths, output):
     for name, points in lines.items():
         points.sort(key=lambda row: int(row["window"]))
         x = [float(row["mops"]) for row in points]
-        y = [float(next(row[p] for p in PERCENTILES if row.get(p))) for row in points]
+        y = [latency(row) for row in points]
         ax.plot(x, y, marker="o", markersize=4, label=name or None)
         for row, at in zip(points, zip(x, y)):
             ax.annotate(row["window"], at, fontsize=7, xytext=(3, 3), textcoords="offset points")

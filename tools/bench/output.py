@@ -17,6 +17,10 @@ CSV_FIELDS = ("test", "scheme", "op", "size", "mtu", "post_list", "qps", "unit",
 STARTED_WITH = round(os.getloadavg()[0], 1)
 
 
+# What is read of a file's parts.
+PARTS = {"machine": {"cores", "cpu", "kernel"}, "settings": {"command", "rounds"}}
+
+
 class BadFile(Exception):
     """Not a file of ours; the text says why."""
 
@@ -51,18 +55,29 @@ def write_json(path, doc):
         f.write("\n")
 
 
+def series_of(j):
+    """Raises KeyError, TypeError or ValueError if it lacks what every table needs."""
+    s = Series.from_json(j)
+    if not all(isinstance(v, (int, float, type(None))) for v in s.rounds) or not all(isinstance(x, dict) for x in s.samples):
+        raise ValueError
+    if not {"test", "scheme", "op"} <= s.facts.keys():
+        raise ValueError
+    reference(s)
+    return s
+
+
 def read_json(path):
     """The document, and its series by key."""
     try:
         with open(path, encoding="utf-8") as f:
             doc = json.load(f)
-        if doc.get("uwarp_bench") != 1:
-            raise BadFile(f"{path}: not a file that uwarp-bench --json wrote")
-        return doc, {j["key"]: Series.from_json(j) for j in doc["series"]}
+        if doc["uwarp_bench"] != 1 or not isinstance(doc["when"], str) or not all(names <= doc[part].keys() for part, names in PARTS.items()):
+            raise ValueError
+        return doc, {j["key"]: series_of(j) for j in doc["series"]}
     except OSError as e:
         raise BadFile(f"{path}: {e.strerror}") from None
-    except (ValueError, KeyError, AttributeError):
-        raise BadFile(f"{path}: not a file that uwarp-bench --json wrote") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadFile(f"{path}: not a file that uwarp-bench --json wrote, or a damaged one") from None
 
 
 def write_csv(path, series):
