@@ -56,6 +56,8 @@ void engine_log_link(const struct io_link *l)
 		{ "tx_full", st->tx_full },
 		{ "no_frame", st->no_frame },
 		{ "rings", st->rings },
+		{ "tx_lent", st->tx_lent },
+		{ "peer_faults", st->peer_faults },
 		{ "handed", st->handed },
 		{ "tx_merged", st->tx_merged },
 		{ "tx_chains", st->tx_chains },
