@@ -100,15 +100,22 @@ int held_ports_deafen_udp(const struct held_at *at, unsigned i, uint16_t port)
 
 /* ---- the list ------------------------------------------------------------------------------ */
 
-static void set_bit(struct held_ports *p, uint16_t port, bool on)
+static bool has_bit(const _Atomic uint64_t *bits, uint16_t port)
+{
+	unsigned at = ntohs(port);
+
+	return atomic_load_explicit(&bits[at / 64], memory_order_relaxed) >> (at % 64) & 1;
+}
+
+static void set_bit(_Atomic uint64_t *bits, uint16_t port, bool on)
 {
 	unsigned at = ntohs(port);
 	uint64_t bit = (uint64_t)1 << (at % 64);
 
 	if (on)
-		atomic_fetch_or_explicit(&p->bits[at / 64], bit, memory_order_relaxed);
+		atomic_fetch_or_explicit(&bits[at / 64], bit, memory_order_relaxed);
 	else
-		atomic_fetch_and_explicit(&p->bits[at / 64], ~bit, memory_order_relaxed);
+		atomic_fetch_and_explicit(&bits[at / 64], ~bit, memory_order_relaxed);
 }
 
 static struct held_port *find(const struct held_ports *p, uint16_t port)
@@ -141,7 +148,7 @@ static void drop(struct held_ports *p, struct held_port **at)
 	tell_of(p, h->port, false);
 	*at = h->next;
 	p->n--;
-	set_bit(p, h->port, false);
+	set_bit(p->bits, h->port, false);
 	close_some(h, p->at.n);
 }
 
@@ -208,7 +215,7 @@ static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **ou
 	h->next = p->list;
 	p->list = h;
 	p->n++;
-	set_bit(p, port, true);
+	set_bit(p->bits, port, true);
 	tell_of(p, port, true);
 	*out = h;
 	return UW_OK;
@@ -252,8 +259,20 @@ void held_ports_release(struct held_ports *p, uint16_t port)
 	pthread_mutex_unlock(p->lock);
 }
 
+/* A program may have ended, and what it had be nobody's, where a SYN has to be refused at once. The
+ * answer before stays until the next one: whoever cannot ask must not take the segments of its
+ * connection to another program for its own, and answer them with RST. */
+static void ask_anew(struct held_ports *p)
+{
+	for (unsigned i = 0; i < sizeof(p->asked) / sizeof(p->asked[0]); i++) {
+		if (atomic_load_explicit(&p->asked[i], memory_order_relaxed))
+			atomic_store_explicit(&p->asked[i], 0, memory_order_relaxed);
+	}
+}
+
 void held_ports_tidy(struct held_ports *p)
 {
+	ask_anew(p);
 	pthread_mutex_lock(p->lock);
 	tell(p, give_back_old(p));
 	pthread_mutex_unlock(p->lock);
@@ -274,39 +293,53 @@ void held_ports_forget(struct held_ports *p, uint16_t port)
 	pthread_mutex_unlock(p->lock);
 }
 
-static bool another_has_at(const struct held_at *at, unsigned i, uint16_t port)
+/* ---- whose a port is ------------------------------------------------------------------------ */
+
+/* UNKNOWN: no descriptor is to be had, or the interface has lost the address. */
+enum found { UNKNOWN, NOBODY, ANOTHER };
+
+static enum found look_at(const struct held_at *at, unsigned i, uint16_t port)
 {
 	struct name n = name_of(at, i, port);
 	int fd = socket(n.a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool taken = fd >= 0 && bind(fd, (const void *)&n.a, n.len) && errno == EADDRINUSE;
+	enum found found = NOBODY;
 
-	if (fd >= 0)
-		close(fd);
-	return taken;
+	if (fd < 0)
+		return UNKNOWN;
+	if (bind(fd, (const void *)&n.a, n.len))
+		found = errno == EADDRINUSE ? ANOTHER : UNKNOWN;
+	close(fd);
+	return found;
 }
 
-static bool another_has(const struct held_at *at, uint16_t port)
+/* At all addresses. */
+static enum found look(const struct held_at *at, uint16_t port)
 {
-	for (unsigned i = 0; i < at->n; i++) {
-		if (another_has_at(at, i, port))
-			return true;
+	enum found found = UNKNOWN;
+
+	for (unsigned i = 0; i < at->n && found != ANOTHER; i++) {
+		enum found here = look_at(at, i, port);
+
+		found = here > found ? here : found;
 	}
-	return false;
+	return found;
 }
 
 bool held_ports_is_ours(struct held_ports *p, uint16_t port)
 {
-	unsigned at = ntohs(port);
-	uint64_t bit = (uint64_t)1 << (at % 64);
+	bool others = has_bit(p->others, port);
+	enum found found;
 
 	if (held_ports_has(p, port))
 		return true;
-	if (atomic_load_explicit(&p->others[at / 64], memory_order_relaxed) & bit)
+	if (others && has_bit(p->asked, port))
 		return false;
-	if (!another_has(&p->at, port))
-		return true;
-	atomic_fetch_or_explicit(&p->others[at / 64], bit, memory_order_relaxed);
-	return false;
+	found = look(&p->at, port);
+	if (found != UNKNOWN)
+		others = found == ANOTHER;
+	set_bit(p->others, port, others);
+	set_bit(p->asked, port, others);
+	return !others;
 }
 
 unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max)

@@ -34,8 +34,9 @@ struct held_ports {
 	/* One bit for each port that is held, by the port in host order. Read without the lock,
 	 * relaxed: the first segments of a port come after its claim has returned. */
 	_Atomic uint64_t bits[65536 / 64];
-	/* The same for ports of the address that another program was found to have. */
-	_Atomic uint64_t others[65536 / 64];
+	/* The same for ports of the address that another program was found to have, and of these
+	 * for the ones of which the kernel was asked since the last held_ports_tidy. */
+	_Atomic uint64_t others[65536 / 64], asked[65536 / 64];
 	/* Under the lock. */
 	struct held_port *list;
 	unsigned n;
@@ -56,6 +57,7 @@ UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port);
 /* Remove a user. A port without users is held for a while longer, since segments may come late;
  * held_ports_tidy, or a later claim or release, gives the port back. */
 void held_ports_release(struct held_ports *p, uint16_t port);
+/* To be called every few seconds. Whether another program has a port is asked anew after it. */
 void held_ports_tidy(struct held_ports *p);
 /* Give a port back at once, whoever uses it. */
 void held_ports_forget(struct held_ports *p, uint16_t port);
@@ -74,8 +76,9 @@ int held_ports_deafen_udp(const struct held_at *at, unsigned i, uint16_t port);
 uw_status held_ports_status(int err);
 
 /* Is what goes to the port (network order) of the addresses for this process? False: another
- * program has it. True also if nobody has. Blocks for a system call if the answer is not known yet.
- */
+ * program has it. True also if nobody has. Asks the kernel, which takes a few system calls; of a
+ * port that another program has once between two calls of held_ports_tidy. If the kernel cannot
+ * be asked the answer before stays. */
 bool held_ports_is_ours(struct held_ports *p, uint16_t port);
 
 /* Under the lock: copy at most max ports (network order) to out; returns how many are held. */

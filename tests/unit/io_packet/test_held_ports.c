@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -106,6 +107,72 @@ static void another_programs_port_is_refused(void **state)
 	assert_false(held_ports_has(p, htons(PORT)));
 	close(fd);
 	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+}
+
+static int listen_at(uint16_t port)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+	struct sockaddr_in a = at(port);
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	assert_int_equal(bind(fd, (void *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+/* What goes there is refused at once then, as where nobody has ever listened. */
+static void a_port_is_nobodys_when_its_program_has_ended(void **state)
+{
+	struct held_ports *p = *state;
+	int fd = listen_at(PORT);
+
+	assert_false(held_ports_is_ours(p, htons(PORT)));
+	close(fd);
+	assert_false(held_ports_is_ours(p, htons(PORT))); /* asked once */
+	held_ports_tidy(p);
+	assert_true(held_ports_is_ours(p, htons(PORT)));
+	fd = listen_at(PORT);
+	assert_false(held_ports_is_ours(p, htons(PORT)));
+	close(fd);
+}
+
+/* A connection needs no listener any more. */
+static void a_connections_port_stays_its_programs(void **state)
+{
+	struct held_ports *p = *state;
+	int ls = listen_at(PORT), one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), other;
+	struct sockaddr_in a = at(PORT);
+
+	assert_int_equal(connect(one, (void *)&a, sizeof(a)), 0);
+	other = accept(ls, NULL, NULL);
+	assert_true(other >= 0);
+	close(ls);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_false(held_ports_is_ours(p, htons(PORT)));
+		held_ports_tidy(p);
+	}
+	close(one); /* first, so that it is the one that waits */
+	close(other);
+}
+
+/* Else a process that is out of descriptors would answer its own segments with RST. */
+static void a_port_stays_anothers_while_nobody_can_be_asked(void **state)
+{
+	struct held_ports *p = *state;
+	int fd = listen_at(PORT);
+	struct rlimit before, none;
+
+	assert_false(held_ports_is_ours(p, htons(PORT)));
+	held_ports_tidy(p);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_false(held_ports_is_ours(p, htons(PORT)));
+	assert_true(held_ports_is_ours(p, htons(PORT + 1)));
+	setrlimit(RLIMIT_NOFILE, &before);
+	close(fd);
+	held_ports_tidy(p);
+	assert_true(held_ports_is_ours(p, htons(PORT)));
 }
 
 static void count_changes(void *arg)
@@ -266,6 +333,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_held_port, up, down),
 		cmocka_unit_test_setup_teardown(another_programs_port_is_refused, up, down),
+		cmocka_unit_test_setup_teardown(a_port_is_nobodys_when_its_program_has_ended, up,
+						down),
+		cmocka_unit_test_setup_teardown(a_connections_port_stays_its_programs, up, down),
+		cmocka_unit_test_setup_teardown(a_port_stays_anothers_while_nobody_can_be_asked, up,
+						down),
 		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
 		cmocka_unit_test_setup_teardown(and_is_given_back_in_time, up, down),
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
