@@ -143,6 +143,68 @@ static void it_goes_with_its_process(void **state)
 	assert_int_equal(edge.flows, 0);
 }
 
+/* As a process sleeps that nobody wakes. Returns for how long something waited. */
+static uint64_t sleep_until_nobody_waits(unsigned *wakes)
+{
+	uint64_t begin = bed.now_us;
+
+	for (*wakes = 0; edge.flows && *wakes < 10000; ++*wakes) {
+		bed.now_us += llp_raw.next_timer_us();
+		llp_raw.timers();
+		llp_raw.poll();
+		bed_flush();
+	}
+	return bed.now_us - begin;
+}
+
+/* lwipopts.h has 2 MSL = 4 s, whether the process has something to do or sleeps. */
+static void it_ends_in_time_while_nothing_happens(void **state)
+{
+	uint64_t us;
+	unsigned wakes;
+
+	(void)state;
+	one_that_waits();
+	us = sleep_until_nobody_waits(&wakes);
+	assert_in_range(us, 3900000, 5000000);
+	assert_true(wakes <= us / 250000 + 1);
+}
+
+/* Between two sleeps there is always something. */
+static void or_something_happens_now_and_then(void **state)
+{
+	uint64_t begin = bed.now_us;
+	struct bed_peer busy;
+
+	(void)state;
+	one_that_waits();
+	busy = bed_connect(PORT + 1);
+	for (unsigned i = 0; edge.flows > 1 && i < 1000; i++) {
+		bed_data(&busy, 0, 100);
+		busy.seq += 100;
+		bed_pass(50000);
+		bed.now_us += 150000;
+	}
+	assert_in_range(bed.now_us - begin, 3900000, 5000000);
+}
+
+/* It does not make those older that have only begun to wait. */
+static void a_process_that_was_stopped_keeps_it(void **state)
+{
+	uint64_t begin;
+	unsigned wakes;
+
+	(void)state;
+	one_that_waits();
+	bed_pass(1000000);
+	bed.now_us += 100000000;
+	begin = bed.now_us;
+	bed_pass(1500000);
+	assert_int_equal(edge.flows, 1);
+	sleep_until_nobody_waits(&wakes);
+	assert_in_range(bed.now_us - begin, 1500000, 3500000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +215,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_reset_beside_it_does_not, up, down),
 		cmocka_unit_test_setup_teardown(between_processes_any_syn_does, up_between, down),
 		cmocka_unit_test_setup_teardown(it_goes_with_its_process, up_between, down),
+		cmocka_unit_test_setup_teardown(it_ends_in_time_while_nothing_happens, up, down),
+		cmocka_unit_test_setup_teardown(or_something_happens_now_and_then, up, down),
+		cmocka_unit_test_setup_teardown(a_process_that_was_stopped_keeps_it, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

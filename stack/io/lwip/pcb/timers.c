@@ -49,9 +49,40 @@ static void wait_for_stopped(void)
 	}
 }
 
+#define TICK_US	    (TCP_SLOW_INTERVAL * 1000u)
+#define MOST_MISSED (1000u / TCP_SLOW_INTERVAL) /* longer than next_of_tcp() lets us sleep */
+
+/* lwIP's clock goes on by one tick in each second call, and a process with nothing under way is
+ * called seldom: 4 s of TIME_WAIT would be more than a minute. Those that wait are made older by
+ * what lwIP has missed. Its clock stays: RTTs and keepalives of idle connections are counted by it.
+ * After a longer pause, of a process that was stopped, nobody knows who has waited all the time. */
+static void age_waiting(void)
+{
+	static uint64_t since_us; /* 0: nobody waited when we last looked */
+	static u32_t since;	  /* the tick at that time */
+	uint64_t now = edge.cfg.now_us(edge.cfg.arg), due;
+	u32_t missed;
+
+	if (!tcp_tw_pcbs)
+		since_us = 0;
+	else if (!since_us) {
+		since_us = now;
+		since = tcp_ticks;
+	}
+	due = since_us ? (now - since_us) / TICK_US : 0;
+	if (due <= tcp_ticks - since)
+		return;
+	missed = (u32_t)LWIP_MIN(due - (tcp_ticks - since), MOST_MISSED);
+	for (struct tcp_pcb *pcb = tcp_tw_pcbs; pcb; pcb = pcb->next)
+		pcb->tmr -= missed;
+	since_us += due * TICK_US;
+	since = tcp_ticks;
+}
+
 void edge_timers(void)
 {
 	wait_for_stopped();
+	age_waiting();
 	sys_check_timeouts();
 	edge_active_list_timer();
 	edge_defend_timer();
