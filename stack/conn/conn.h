@@ -196,11 +196,13 @@ void conn_timers(struct stack *s, uint64_t now_us);
 
 /* ---- messages.c: what is said on stderr ---------------------------------------------------- */
 
-/* Print why a connection could not be made. The same line is not repeated. */
-void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why);
+/* Print why a connection could not be made. The same line comes once a minute. */
+void conn_log_failed(struct stack *s, const struct uw_ip *to, uint16_t port, uw_status why);
 /* The same for a start-up that timed out (UW_E_MPA_TIMEOUT). acknowledged: the peer's TCP has
  * acknowledged our start-up frame. */
-void conn_log_unanswered(const struct uw_ip *to, uint16_t port, bool acknowledged);
+void conn_log_unanswered(const struct conn *c, bool acknowledged);
+/* One was made: the next that cannot be is said at once. */
+void conn_log_worked(const struct conn *c);
 /* Print, once, that a program asked for a local address that no link has. */
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked);
 /* Print, once, that neither side may send first (RFC 5044 §7.1.2). */

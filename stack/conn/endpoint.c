@@ -390,7 +390,7 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 		ep->state = (uint8_t)next;
 	conn_api_unlock(s);
 	if (st == UW_E_NO_ROUTE)
-		conn_log_failed(&ep->asked, ep->rport, st);
+		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
 	return st;
 }
 
@@ -421,7 +421,7 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 	/* As with any local address of a host: resolving succeeds, connecting tells. */
 	nobody_yet = st && (l->flags & IO_P2P);
 	if (st && !nobody_yet) {
-		conn_log_failed(&ep->asked, ep->rport, st);
+		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
 		return conn_errno(st);
 	}
 	st = ep_local_for(l, &from, &to, &local);

@@ -39,24 +39,27 @@ const char *conn_advice(uw_status why)
 	}
 }
 
-static void say_failed(const struct uw_ip *to, uint16_t port, uint16_t why, const char *text)
+static uint64_t who_of(const struct uw_ip *to, uint16_t port)
 {
-	static _Atomic uint64_t last;
-	uint64_t key = uw_ip_hash(to) ^ (uint64_t)port << 16 ^ why;
+	return uw_ip_hash(to) ^ port;
+}
+
+static void say_failed(struct stack *s, const struct uw_ip *to, uint16_t port, const char *text)
+{
 	char addr[CONN_ADDR_TEXT];
 
-	if (atomic_exchange(&last, key) == key)
+	if (!said_may(&s->domain->said, who_of(to, port), (uintptr_t)text, stack_now_us(s)))
 		return;
 	conn_print_addr(to, addr);
 	uw_log("cannot connect to %s:%u: %s", addr, ntohs(port), text);
 }
 
-void conn_log_failed(const struct uw_ip *to, uint16_t port, uw_status why)
+void conn_log_failed(struct stack *s, const struct uw_ip *to, uint16_t port, uw_status why)
 {
-	say_failed(to, port, (uint16_t)why, conn_advice(why));
+	say_failed(s, to, port, conn_advice(why));
 }
 
-void conn_log_unanswered(const struct uw_ip *to, uint16_t port, bool acknowledged)
+void conn_log_unanswered(const struct conn *c, bool acknowledged)
 {
 	const char *text =
 		acknowledged
@@ -65,7 +68,12 @@ void conn_log_unanswered(const struct uw_ip *to, uint16_t port, bool acknowledge
 			: "it accepted TCP, and then acknowledged nothing of what was sent: is its "
 			  "process stopped, or the way to it broken?";
 
-	say_failed(to, port, (uint16_t)(acknowledged ? UW_E_MPA_TIMEOUT : ~UW_E_MPA_TIMEOUT), text);
+	say_failed(c->stack, &c->remote, c->rport, text);
+}
+
+void conn_log_worked(const struct conn *c)
+{
+	said_forget(&c->stack->domain->said, who_of(&c->remote, c->rport));
 }
 
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked)

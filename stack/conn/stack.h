@@ -8,6 +8,7 @@
 #define UWARP_CONN_STACK_H
 
 #include "base/random.h"
+#include "base/said.h"
 #include "base/spin.h"
 #include "conn/deadlines.h"
 #include "conn/ports.h"
@@ -116,6 +117,7 @@ struct conn_domain {
 	 * order_lock and any stack lock. */
 	struct conn *order_first, **order_last;
 	struct spin order_lock;
+	struct said said;	   /* messages.c */
 	_Atomic uint32_t n_eps;	   /* endpoints that the program holds */
 	_Atomic bool datagram_eps; /* one of datagrams was made */
 	_Atomic uint32_t n_qps;	   /* number of QPs; written by the verbs room */

@@ -33,9 +33,9 @@ static void log_failed(const struct conn *c, uw_status why)
 	const struct llp_ops *llp = c->stack->llp;
 
 	if (why == UW_E_MPA_TIMEOUT && c->llp && llp->in_flight)
-		conn_log_unanswered(&c->remote, c->rport, !llp->in_flight(c->llp));
+		conn_log_unanswered(c, !llp->in_flight(c->llp));
 	else if (why != UW_E_REJECTED)
-		conn_log_failed(&c->remote, c->rport, why);
+		conn_log_failed(c->stack, &c->remote, c->rport, why);
 }
 
 void conn_startup_failed(struct conn *c, uw_status why)
@@ -247,6 +247,7 @@ static void accepted(struct conn *c)
 		conn_startup_failed(c, st);
 		return;
 	}
+	conn_log_worked(c);
 	conn_event(c, UW_CM_ESTABLISHED, UW_OK);
 	/* Over IO_P2P every peer is like us, and needs no reminder (timers.c). */
 	if (!c->cm_less && !(c->l->flags & IO_P2P))
@@ -267,7 +268,7 @@ static void terminate(struct conn *c, uw_status why)
 		q->llp_prefetch_list = NULL;
 		c->qp = NULL;
 	}
-	conn_log_failed(&c->remote, c->rport, why);
+	conn_log_failed(c->stack, &c->remote, c->rport, why);
 	conn_end(c);
 	conn_event(c, UW_CM_CONNECT_ERROR, why);
 }

@@ -86,6 +86,7 @@ static void orphan(struct uw_engine *e)
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		orphan_stack(e, e->stack[i]);
 	e->conn.order_first = NULL;
+	spin_reset(&e->conn.said.lock);
 	for (struct uw_ep *ep = e->conn.eps; ep; ep = ep->next)
 		orphan_ep(ep);
 	stat_forget(e);

@@ -2,12 +2,32 @@
 /* A connection's start-up without a TCP: both sides' frames are carried by hand. */
 #include <arpa/inet.h>
 
+#include "base/log.h"
 #include "conn/listener.h"
 #include "world.h"
 
 #define SECOND 1000000u
 #define A_QP   2u
 #define B_QP   3u
+
+static unsigned lines; /* on stderr */
+
+/* In place of base/log.c's. */
+void uw_vlog(const char *fmt, va_list ap)
+{
+	lines++;
+	vprint_message(fmt, ap);
+	print_message("\n");
+}
+
+void uw_log(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	uw_vlog(fmt, ap);
+	va_end(ap);
+}
 
 /* An initiator and, once its SYN was carried, a responder. */
 struct bench {
@@ -512,6 +532,47 @@ static void one_host_gets_its_share_of_connections(void **state)
 	close_bench(b);
 }
 
+/* ---- what is said ------------------------------------------------------------------------- */
+
+/* How many lines come of as many vain tries of three peers in turn? */
+static unsigned lines_of(const struct bench *b, unsigned tries)
+{
+	unsigned before = lines;
+
+	for (unsigned i = 0; i < tries; i++) {
+		struct uw_ip to = uw_ip_v4(htonl(0x0a000002 + i % 3));
+
+		conn_log_failed(world_stack(b->w, 0), &to, htons(7471), UW_E_REFUSED);
+	}
+	return lines - before;
+}
+
+static void dead_peers_are_named_once_a_minute(void **state)
+{
+	struct bench *b = open_bench(4, 4);
+
+	(void)state;
+	assert_int_equal(lines_of(b, 30), 3);
+	b->w->now_us += 59 * SECOND;
+	assert_int_equal(lines_of(b, 30), 0);
+	b->w->now_us += SECOND;
+	assert_int_equal(lines_of(b, 30), 3);
+	close_bench(b);
+}
+
+static void a_peer_that_worked_since_is_named_again(void **state)
+{
+	struct bench *b = open_bench(4, 4);
+
+	(void)state;
+	assert_int_equal(lines_of(b, 30), 3);
+	assert_status(connect_a(b), UW_OK);
+	request_comes(b);
+	reply_comes(b, 4, 4);
+	assert_int_equal(lines_of(b, 30), 1); /* initiator() has its address */
+	close_bench(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -533,6 +594,8 @@ int main(void)
 		cmocka_unit_test(one_host_gets_its_share_of_silence),
 		cmocka_unit_test(who_speaks_does_not_count),
 		cmocka_unit_test(one_host_gets_its_share_of_connections),
+		cmocka_unit_test(dead_peers_are_named_once_a_minute),
+		cmocka_unit_test(a_peer_that_worked_since_is_named_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
