@@ -123,9 +123,9 @@ static uw_status peer_or_call(struct fabric *f, uint32_t addr, struct peer **cal
 		return p->state == PEER_UP ? UW_OK : UW_MORE;
 	p = peer_new(f, addr);
 	if (!p)
-		return log_error(UW_E_NOMEM,
-				 "%s cannot join %s: a process has at most %d memif peers",
-				 log_addr(f->link[0].io.addr), log_addr(addr), PEER_MAX);
+		return fabric_say(f, addr, UW_E_NOMEM,
+				  "%s cannot join %s: a process has at most %d memif peers",
+				  log_addr(f->link[0].io.addr), log_addr(addr), PEER_MAX);
 	p->state = PEER_CALLING;
 	p->call = ++f->calls;
 	*call = p;

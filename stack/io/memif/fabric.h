@@ -31,6 +31,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/said.h"
 #include "io/dpdk/frame.h"
 #include "lane.h"
 #include "io/rendezvous/msg.h"
@@ -95,6 +96,7 @@ struct fabric {
 	struct peer peer[PEER_MAX];
 	unsigned calls;
 	_Atomic bool closing;
+	struct said said;    /* of calls that failed (fabric_say) */
 	_Atomic bool faulty; /* some lane has a fault (struct lane) */
 
 	/* used by the control thread alone */
@@ -118,6 +120,10 @@ struct fabric {
 /* Find a peer; peer_new adds one. With f->lock held. NULL: no such peer, or no room. */
 struct peer *peer_find(struct fabric *f, uint32_t addr);
 struct peer *peer_new(struct fabric *f, uint32_t addr);
+
+/* Print, once a minute, why a call of a peer cannot be; returns st. */
+uw_status fabric_say(struct fabric *f, uint32_t addr, uw_status st, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Connect to p, which the caller has just put into CALLING. No lock held. BUSY: p is calling us at
  * this moment. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "fabric.h"
 #include "io/fds.h"
 #include "io/log.h"
@@ -89,6 +90,18 @@ static void publish(struct fabric *f, const struct peer *p)
 
 /* --- calling --- */
 
+uw_status fabric_say(struct fabric *f, uint32_t addr, uw_status st, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!said_may(&f->said, addr, (uintptr_t)fmt, registry_now() * 1000))
+		return st;
+	va_start(ap, fmt);
+	uw_vlog(fmt, ap);
+	va_end(ap);
+	return st;
+}
+
 /* What a call has in hand until the peer is up. */
 struct call {
 	struct fabric *f;
@@ -103,9 +116,9 @@ struct call {
 
 static uw_status join_mismatch(const struct call *c)
 {
-	return log_error(UW_E_NO_LINK,
-			 "process %u at %s does not join us: is it another version of uwarp?",
-			 c->welcome.pid, log_addr(c->addr));
+	return fabric_say(c->f, c->addr, UW_E_NO_LINK,
+			  "process %u at %s does not join us: is it another version of uwarp?",
+			  c->welcome.pid, log_addr(c->addr));
 }
 
 static uw_status refused(const struct call *c, const struct msg *m)
@@ -114,20 +127,21 @@ static uw_status refused(const struct call *c, const struct msg *m)
 	case MSG_CROSSED:
 		return UW_E_BUSY;
 	case MSG_FULL:
-		return log_error(
-			UW_E_NOMEM,
+		return fabric_say(
+			c->f, c->addr, UW_E_NOMEM,
 			"process %u at %s has %d memif peers already, and can have no more", m->pid,
 			log_addr(c->addr), PEER_MAX);
 	case MSG_NO_FDS:
-		return log_error(UW_E_NOMEM,
-				 "process %u at %s has no file descriptor left for us (ulimit -n)",
-				 m->pid, log_addr(c->addr));
+		return fabric_say(c->f, c->addr, UW_E_NOMEM,
+				  "process %u at %s has no file descriptor left for us (ulimit -n)",
+				  m->pid, log_addr(c->addr));
 	case MSG_NO_MEMORY:
-		return log_error(UW_E_NOMEM, "process %u at %s has no memory left for us", m->pid,
-				 log_addr(c->addr));
+		return fabric_say(c->f, c->addr, UW_E_NOMEM,
+				  "process %u at %s has no memory left for us", m->pid,
+				  log_addr(c->addr));
 	case MSG_NOT_ME:
-		return log_error(
-			UW_E_NO_LINK,
+		return fabric_say(
+			c->f, c->addr, UW_E_NO_LINK,
 			"process %u at %s does not join us: is it another version of uwarp?",
 			m->pid, log_addr(c->addr));
 	default:
@@ -137,8 +151,9 @@ static uw_status refused(const struct call *c, const struct msg *m)
 
 static uw_status no_fds_here(const struct call *c)
 {
-	return log_error(UW_E_NOMEM, "%s cannot join %s: no file descriptor is left (ulimit -n)",
-			 log_addr(c->f->link[0].io.addr), log_addr(c->addr));
+	return fabric_say(c->f, c->addr, UW_E_NOMEM,
+			  "%s cannot join %s: no file descriptor is left (ulimit -n)",
+			  log_addr(c->f->link[0].io.addr), log_addr(c->addr));
 }
 
 static uw_status call_await(struct call *c, enum msg_type type, struct msg *m, struct msg_fds *fds)
@@ -173,8 +188,8 @@ static uw_status call_share(struct call *c, struct msg_fds *fds)
 		return join_mismatch(c);
 	if (err == EMFILE || err == ENFILE)
 		return no_fds_here(c);
-	return log_error(UW_E_NOMEM, "%s cannot join %s: %s", log_addr(c->f->link[0].io.addr),
-			 log_addr(c->addr), strerror(err));
+	return fabric_say(c->f, c->addr, UW_E_NOMEM, "%s cannot join %s: %s",
+			  log_addr(c->f->link[0].io.addr), log_addr(c->addr), strerror(err));
 }
 
 static uw_status call_hello(struct call *c)
@@ -241,6 +256,7 @@ static uw_status call_done(struct call *c, struct peer *p, unsigned serial)
 		p->instance = c->welcome.instance;
 		publish(f, p);
 		p->state = PEER_UP;
+		said_forget(&f->said, c->addr);
 		st = UW_OK;
 	}
 	pthread_mutex_unlock(&f->lock);
