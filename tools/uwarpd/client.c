@@ -52,17 +52,18 @@ static bool is_full(const struct server *s, uid_t uid)
 	return n >= s->o.max_clients || of_user >= s->o.max_per_user;
 }
 
-/* Everything that WELCOME shares. GRANTED, or why not. */
+/* Everything that WELCOME shares. GRANTED, or why not; then *region is none. */
 static enum switch_msg_why share(struct server *s, struct client *c, int *region)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = NULL };
 
-	*region = -1;
 	c->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->ring_fd < 0 || lane_make(&c->lane, region) ||
-	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, c->ring_fd, &e))
+	if (c->ring_fd < 0 || lane_make(&c->lane, region))
 		return SWITCH_NO_MEMORY;
-	return SWITCH_GRANTED;
+	if (!epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, c->ring_fd, &e))
+		return SWITCH_GRANTED;
+	close(*region);
+	return SWITCH_NO_MEMORY;
 }
 
 static struct switch_msg welcome(const struct server *s)

@@ -137,6 +137,35 @@ static void with_half_of_those_that_it_needs_too(void **state)
 	assert_int_equal(why_with(j, 1), SWITCH_NO_MEMORY);
 }
 
+static unsigned descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* fs.epoll.max_user_watches, or the kernel's memory. */
+static void one_that_cannot_be_watched_leaves_nothing(void **state)
+{
+	struct joining *j = *state;
+	int watches = j->b->s.wait_fd;
+	unsigned before = descriptors();
+	struct switch_msg m;
+
+	say_hello(j, 0, -1);
+	j->b->s.wait_fd = -1;
+	read_one(j);
+	j->b->s.wait_fd = watches;
+	assert_int_equal(switch_receive(j->ours, &m, &j->fds), 1);
+	assert_int_equal(m.type, SWITCH_REFUSE);
+	assert_int_equal(m.why, SWITCH_NO_MEMORY);
+	client_free(&j->b->s, j->c);
+	j->c = NULL;
+	assert_int_equal(descriptors(), before);
+}
+
 static void and_so_at_the_end(void **state)
 {
 	struct joining *j = *state;
@@ -313,6 +342,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(without_a_descriptor_left_it_says_so),
 	TEST(with_half_of_those_that_it_needs_too),
 	TEST(and_so_at_the_end),
+	TEST(one_that_cannot_be_watched_leaves_nothing),
 };
 
 UWTEST_MAIN(tests)
