@@ -367,8 +367,14 @@ void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos)
 
 /* ---- resolving ----------------------------------------------------------------------------- */
 
-static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_ip *local,
-			  const struct uw_ip *to, bool nobody_yet)
+/* Where an endpoint resolves from, and to. */
+struct way {
+	struct io_link *l;
+	struct uw_ip local, to;
+	uint16_t lport; /* 0: any free one, unless it has one already */
+};
+
+static uw_status take_way(struct uw_ep *ep, const struct way *way, bool nobody_yet)
 {
 	enum ep_state next = nobody_yet ? EP_NO_PEER_YET : EP_RESOLVED;
 	struct stack *s = conn_api_lock(ep);
@@ -376,16 +382,16 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 
 	if (!ep_may_enter(ep->state, next))
 		st = UW_E_INVAL;
-	else if (ep->stack->llp->has_way && !ep->stack->llp->has_way(l, to))
+	else if (ep->stack->llp->has_way && !ep->stack->llp->has_way(way->l, &way->to))
 		st = UW_E_NO_ROUTE;
 	if (!st) {
-		ep->l = l;
-		ep->local = *local;
-		ep->remote = *to;
+		ep->l = way->l;
+		ep->local = way->local;
+		ep->remote = way->to;
 	}
 	/* As with the kernel, the port is known from here on. */
 	if (!st && !has_port(ep))
-		st = take_port(ep, 0);
+		st = take_port(ep, way->lport);
 	if (!st)
 		ep->state = (uint8_t)next;
 	conn_api_unlock(s);
@@ -397,35 +403,35 @@ static uw_status take_way(struct uw_ep *ep, struct io_link *l, const struct uw_i
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms)
 {
-	struct uw_ip to, from = { { 0 } }, local;
-	struct io_link *l = NULL;
+	struct uw_ip from = { { 0 } };
+	struct way way = { 0 };
 	bool nobody_yet;
-	uint16_t port, unused;
-	uw_status st = ep_read_addr(dst, &to, &port);
+	uint16_t port;
+	uw_status st = ep_read_addr(dst, &way.to, &port);
 
 	if (!st && src && src->sa_family)
-		st = ep_read_addr(src, &from, &unused);
+		st = ep_read_addr(src, &from, &way.lport);
 	if (!st && !ep_may_enter(ep->state, EP_RESOLVED))
 		st = UW_E_INVAL;
 	if (st)
 		return conn_errno(st);
 	if (ep->state == EP_BOUND)
 		from = ep->local;
-	if (!ep_find_link(ep->stack, &from, &l))
+	if (!ep_find_link(ep->stack, &from, &way.l))
 		return conn_errno(UW_E_ADDR);
-	ep->asked = to;
+	ep->asked = way.to;
 	ep->rport = port;
-	st = ep_find_way(l, &to, port, timeout_ms);
+	st = ep_find_way(way.l, &way.to, port, timeout_ms);
 	if (st == UW_MORE)
 		return conn_errno(st);
 	/* As with any local address of a host: resolving succeeds, connecting tells. */
-	nobody_yet = st && (l->flags & IO_P2P);
+	nobody_yet = st && (way.l->flags & IO_P2P);
 	if (st && !nobody_yet) {
 		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
 		return conn_errno(st);
 	}
-	st = ep_local_for(l, &from, &to, &local);
-	return conn_errno(st ? st : take_way(ep, l, &local, &to, nobody_yet));
+	st = ep_local_for(way.l, &from, &way.to, &way.local);
+	return conn_errno(st ? st : take_way(ep, &way, nobody_yet));
 }
 
 /* ---- listening ------------------------------------------------------------------------------ */

@@ -83,8 +83,9 @@ int uw_ep_only6(struct uw_ep *ep, bool on);
  * of the listener, which also holds for the SYN-ACK. Initially 0. */
 void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos);
 /* Resolve dst, joining a peer process if necessary (blocks for at most timeout_ms), and choose the
- * local address. With a timeout of 0 the call does not block: -EAGAIN, the answer is not known yet.
- * -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
+ * local address. src NULL: any; an endpoint that is not bound takes its port, 0: any that is free.
+ * -EADDRINUSE: it is taken. With a timeout of 0 the call does not block: -EAGAIN, the answer is not
+ * known yet. -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms);
 int uw_ep_listen(struct uw_ep *ep, int backlog);

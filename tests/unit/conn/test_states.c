@@ -159,6 +159,26 @@ static void without_a_route_it_fails_at_once(void **state)
 	world_close(w);
 }
 
+static void the_port_of_the_source_is_taken(void **state)
+{
+	struct sockaddr_in from = addr4(0x0a000001, 7000), there = addr4(0x0a000009, 7001);
+	struct world *w = world_open(1);
+	struct uw_ep *ep = make_ep(w), *other = make_ep(w);
+	struct sockaddr_storage name;
+
+	(void)state;
+	assert_int_equal(uw_ep_resolve(ep, (void *)&from, (void *)&there, 100), 0);
+	uw_ep_local_addr(ep, &name);
+	assert_memory_equal(&name, &from, sizeof(from));
+	assert_int_equal(uw_ep_resolve(other, (void *)&from, (void *)&there, 100), -EADDRINUSE);
+	assert_int_equal(other->state, EP_IDLE);
+	from.sin_port = 0;
+	assert_int_equal(uw_ep_resolve(other, (void *)&from, (void *)&there, 100), 0);
+	uw_ep_destroy(other);
+	uw_ep_destroy(ep);
+	world_close(w);
+}
+
 static void an_endpoint_goes_from_state_to_state(void **state)
 {
 	struct sockaddr_in there = addr4(0x0a000009, 7001), other = addr4(0x0a000008, 7002);
@@ -234,6 +254,7 @@ int main(void)
 		cmocka_unit_test(an_endpoint_changes_as_the_table_says),
 		cmocka_unit_test(calls_out_of_order_change_nothing),
 		cmocka_unit_test(without_a_route_it_fails_at_once),
+		cmocka_unit_test(the_port_of_the_source_is_taken),
 		cmocka_unit_test(an_endpoint_goes_from_state_to_state),
 		cmocka_unit_test(a_cm_less_qp_changes_as_the_table_says),
 		cmocka_unit_test(another_change_of_it_is_counted),

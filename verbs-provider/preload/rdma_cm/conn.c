@@ -45,7 +45,7 @@ static int port_is_taken(const struct cm_id *id, struct sockaddr_storage *addr)
  * be the stack's choice. As with kernels, a loopback address is no device's: whoever looks for one
  * by an address (libfabric) finds it by an address that others know, too. An id of datagrams has
  * the device at once, since rsockets make its QP without asking. */
-static int bind_to(struct cm_id *id, const void *addr)
+int cm_id_bind(struct cm_id *id, const void *addr)
 {
 	struct sockaddr_storage src = { 0 }, chosen;
 	int err = 0;
@@ -80,7 +80,7 @@ int cm_cmd_bind_ip(const struct cm_call *c)
 
 	if (!cm_addr_len(&cmd->addr))
 		return -EINVAL;
-	return bind_to(c->id, &cmd->addr);
+	return cm_id_bind(c->id, &cmd->addr);
 }
 
 /* AF_IB is refused here: librdmacm tries it once, and then keeps to the IP commands. */
@@ -90,7 +90,7 @@ int cm_cmd_bind(const struct cm_call *c)
 
 	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != cm_addr_len(&cmd->addr))
 		return -EINVAL;
-	return bind_to(c->id, &cmd->addr);
+	return cm_id_bind(c->id, &cmd->addr);
 }
 
 int cm_cmd_listen(const struct cm_call *c)
@@ -102,7 +102,7 @@ int cm_cmd_listen(const struct cm_call *c)
 
 	if (backlog <= 0 || backlog > BACKLOG_MAX)
 		backlog = BACKLOG_MAX;
-	err = cm_id_state(id) == CM_IDLE ? bind_to(id, &any) : 0;
+	err = cm_id_state(id) == CM_IDLE ? cm_id_bind(id, &any) : 0;
 	if (!err && cm_id_state(id) != CM_BOUND)
 		err = -EINVAL;
 	if (!err && !cm_id_has_endpoint(id))

@@ -193,6 +193,8 @@ void cm_id_under_way(struct cm_id *id, bool on);
 void cm_id_free(struct cm_id *id);
 /* Create the endpoint of id if there is none. This starts the link. */
 int cm_id_endpoint(struct cm_id *id);
+/* Bind an id that is idle to an IPv4 or IPv6 socket address (conn.c). The caller holds cmd. */
+int cm_id_bind(struct cm_id *id, const void *addr);
 /* The local address of the endpoint of id. For an AF_INET6 program, IPv4 becomes ::ffff:a.b.c.d. */
 void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_storage *a);
 

@@ -19,19 +19,19 @@ struct cm_resolve {
 	TAILQ_ENTRY(cm_resolve) link; /* of cm.resolves, or of `after` of another */
 	struct cm_resolves after;     /* the requests that wait for this one */
 	struct cm_id *id;	      /* its `resolving` is set */
-	struct sockaddr_storage src, dst;
+	struct sockaddr_storage src;  /* as the program named it; the endpoint is bound to it */
+	struct sockaddr_storage dst;
 	uint32_t timeout_ms;
 };
 
 static int resolve_within(struct cm_resolve *r, uint32_t timeout_ms, struct sockaddr_storage *src)
 {
-	const struct sockaddr *from = r->src.ss_family ? (struct sockaddr *)&r->src : NULL;
 	struct cm_id *id = r->id;
 	int err;
 
 	if (!cm_id_has_endpoint(id))
 		return -EINVAL;
-	err = id->api->ep_resolve(id->ep, from, (struct sockaddr *)&r->dst, timeout_ms);
+	err = id->api->ep_resolve(id->ep, NULL, (struct sockaddr *)&r->dst, timeout_ms);
 	if (!err)
 		cm_id_local_addr(id, r->dst.ss_family, src);
 	return err;
@@ -148,6 +148,14 @@ static void name_loopback(struct sockaddr_storage *a)
 		((struct sockaddr_in6 *)a)->sin6_addr = in6addr_loopback;
 }
 
+/* rdma_resolve_addr(3): with a source "the same as if rdma_bind_addr were called". */
+static int prepare(struct cm_id *id, const void *src)
+{
+	int err = cm_id_has_endpoint(id) ? cm_id_endpoint(id) : 0;
+
+	return err || !src ? err : cm_id_bind(id, src);
+}
+
 static int resolve_start(struct cm_id *id, const void *src, const void *dst, uint32_t timeout_ms)
 {
 	const enum cm_state state = cm_id_state(id);
@@ -159,13 +167,15 @@ static int resolve_start(struct cm_id *id, const void *src, const void *dst, uin
 	if (state == CM_BOUND && id->src.ss_family &&
 	    id->src.ss_family != ((const struct sockaddr *)dst)->sa_family)
 		return -EINVAL;
-	err = cm_id_has_endpoint(id) ? cm_id_endpoint(id) : 0;
+	if (state == CM_BOUND)
+		src = NULL; /* it has one already */
+	err = prepare(id, src);
 	r = err ? NULL : calloc(1, sizeof(*r));
 	if (!r)
 		return err ? err : -ENOMEM;
 	r->id = id;
 	r->timeout_ms = timeout_ms;
-	if (state == CM_IDLE && src) /* a bound id has its source already */
+	if (src)
 		memcpy(&r->src, src, cm_addr_len(src));
 	memcpy(&r->dst, dst, cm_addr_len(dst));
 	if (cm_addr_is_any(&r->dst))

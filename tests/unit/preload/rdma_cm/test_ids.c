@@ -201,6 +201,27 @@ static void resolve_with_source(void **state)
 	close(fd);
 }
 
+/* As Linux's cma_bind_addr(): what is wrong with the source is told by the call itself. */
+static void a_source_is_bound(void **state)
+{
+	struct rdma_ucm_resolve_ip c = { .timeout_ms = 1000,
+					 .src_addr = cm_addr(INADDR_LOOPBACK, 7100),
+					 .dst_addr = cm_addr(INADDR_LOOPBACK, 7101) };
+	int fd = cm_node();
+
+	(void)state;
+	assert_int_equal(cm_bind(fd, cm_create(fd, RDMA_PS_TCP), INADDR_LOOPBACK, 7100), 0);
+	c.id = cm_create(fd, RDMA_PS_TCP);
+	assert_int_equal(CM_CMD(fd, RESOLVE_IP, c), -EADDRINUSE);
+	c.src_addr = cm_addr(0xc0000205, 0);
+	assert_int_equal(CM_CMD(fd, RESOLVE_IP, c), -EADDRNOTAVAIL);
+	cm_expect_none(fd, 0);
+	c.src_addr = cm_addr(INADDR_LOOPBACK, 7102); /* it is idle still */
+	assert_int_equal(CM_CMD(fd, RESOLVE_IP, c), 0);
+	cm_expect(fd, EV_ADDR_RESOLVED, 0);
+	close(fd);
+}
+
 static void mixed_families(void **state)
 {
 	struct rdma_ucm_resolve_ip c = { .dst_addr = cm_addr(INADDR_LOOPBACK, 1) };
@@ -749,6 +770,7 @@ int main(void)
 		cmocka_unit_test(bound_addresses),
 		cmocka_unit_test(resolving),
 		cmocka_unit_test(resolve_with_source),
+		cmocka_unit_test(a_source_is_bound),
 		cmocka_unit_test(mixed_families),
 		cmocka_unit_test(one_family_per_id),
 		cmocka_unit_test(resolve_failures),
