@@ -2,6 +2,7 @@
 #include "engine/links.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,15 +131,31 @@ uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out)
 	}
 }
 
+static void foresee_size(const struct uw_config *c, uint32_t addr, struct io_link *l)
+{
+	const struct host_config host = { .mtu = c->mtu, .addr = addr };
+	const char *interface = link_interface(c->link);
+
+	l->bps = IO_BPS_UNKNOWN;
+	l->mtu = c->mtu ? c->mtu : between_processes(c) ? IO_MTU_PROCESSES : 1500;
+	if (!strcmp(c->link, LINK_HOST))
+		host_foresee(&host, l);
+	else if (*interface)
+		packet_foresee(interface, c->mtu, l);
+	if (c->rate_bps)
+		l->bps = c->rate_bps;
+}
+
 void link_foresee(const struct uw_config *c, struct io_link *l)
 {
 	struct link_addr a = { 0 };
 
-	*l = (struct io_link){ .mtu = c->mtu ? c->mtu : 1500 };
+	*l = (struct io_link){ 0 };
 	if (between_processes(c))
 		l->flags = IO_P2P;
 	if (read_ip(c, &a))
 		a = (struct link_addr){ .addr = htonl((uint32_t)getpid()) };
+	foresee_size(c, a.addr, l);
 	l->addr = a.addr;
 	l->mask = a.mask;
 	if (strcmp(c->link, LINK_HOST))
@@ -158,7 +175,7 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 {
 	struct link_addr a;
 	uw_status st = link_parse_ip(&e->cfg, &a);
-	struct loop_config cfg = { .mtu = e->cfg.mtu ? e->cfg.mtu : 9000,
+	struct loop_config cfg = { .mtu = e->cfg.mtu ? e->cfg.mtu : IO_MTU_PROCESSES,
 				   .flags = IO_P2P,
 				   .now_us = e->stack[0]->sched.now_us,
 				   .arg = e->stack[0]->sched.now_arg };
@@ -171,6 +188,18 @@ uw_status link_open_loop(struct uw_engine *e, const struct io_env *env, struct i
 	if (!st)
 		io_set_ip6(*out, a.ip6, a.n_ip6);
 	return st;
+}
+
+const char *link_interface(const char *link)
+{
+	static const char *const prefix[] = { "af_packet:", "af_xdp:" };
+	const char *name = packet_interface(link);
+
+	for (unsigned i = 0; !name && i < 2; i++) {
+		if (!strncmp(link, prefix[i], strlen(prefix[i])))
+			name = link + strlen(prefix[i]);
+	}
+	return name && strlen(name) < IF_NAMESIZE ? name : "";
 }
 
 bool link_is_packet(const struct uw_engine *e)

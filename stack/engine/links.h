@@ -20,11 +20,16 @@ struct link_addr {
  * always has an IPv4 address, and its IPv6 addresses end in the same octets. UW_E_INVAL: one line
  * on stderr names the error. */
 uw_status link_parse_ip(const struct uw_config *c, struct link_addr *out) UW_CHECK;
-/* Fill in what is known of the link before the start: its addresses, and the MTU that they need. */
+/* Fill in what is known of the link before the start: its addresses, MTU and speed. Programs ask
+ * for them before their first QP, and keep what they heard. Only a uwarpd and hardware tell theirs
+ * later. */
 void link_foresee(const struct uw_config *c, struct io_link *l);
 /* Open the link "loop", which has no peer. */
 uw_status link_open_loop(struct uw_engine *e, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
+
+/* The interface of the kernel in a link's name. "": none of the kernel's. */
+const char *link_interface(const char *link);
 
 /* Does e->cfg name the packet link (an interface's name, or "packet:IF")? */
 bool link_is_packet(const struct uw_engine *e);

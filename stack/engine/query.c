@@ -10,8 +10,6 @@
 #define UWARP_VERSION "0"
 #endif
 
-#define DEFAULT_MTU 1500u
-#define DEFAULT_BPS 10000000000u
 #define TCP_HEADERS 40u
 
 /* The same before and after the link is up, since programs compare, and tell each other. */
@@ -80,6 +78,8 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	struct io_link l;
 	bool there = look_at_link(e, &l);
 
+	if (!there)
+		link_foresee(&e->cfg, &l);
 	*a = (struct uw_device_attr){
 		.max_qp = 1u << 18,
 		.max_qp_wr = 1u << 15,
@@ -93,7 +93,7 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		.max_srq_wr = 1u << 15,
 		.max_inline = 1024,
 		.max_rd_atom = e->cfg.ird,
-		.link_bps = there ? l.bps : DEFAULT_BPS,
+		.link_bps = l.bps,
 		.link_up = true,
 		/* a uwarpd says which addresses they are when it is joined; those of IPv6 that the
 		 * packet link shares are the interface's */
@@ -103,9 +103,7 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		.datagram_ids = atomic_load_explicit(&e->conn.datagram_eps, memory_order_relaxed),
 		.fw_ver = UWARP_VERSION,
 	};
-	a->mtu = there ? l.mtu : e->cfg.mtu ? e->cfg.mtu : DEFAULT_MTU;
+	a->mtu = l.mtu;
 	a->mulpdu = (uint32_t)mpa_mulpdu(a->mtu - TCP_HEADERS, false);
-	if (!there)
-		link_foresee(&e->cfg, &l);
 	fill_addresses(&l, a);
 }

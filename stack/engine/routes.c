@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "engine/links.h"
-#include "io/packet/packet.h"
 #include "io/route/kernel.h"
 #include "io/route/options.h"
 
@@ -270,19 +269,6 @@ static uw_status check_named(const struct engine_routes *er)
 	return UW_OK;
 }
 
-/* "": none of the kernel's. */
-static const char *kernel_interface(const char *link)
-{
-	static const char *const prefix[] = { "af_packet:", "af_xdp:" };
-	const char *name = packet_interface(link);
-
-	for (unsigned i = 0; !name && i < 2; i++) {
-		if (!strncmp(link, prefix[i], strlen(prefix[i])))
-			name = link + strlen(prefix[i]);
-	}
-	return name && strlen(name) < IF_NAMESIZE ? name : "";
-}
-
 /* Without an answer of the kernel there are the named routes. */
 static void read_kernel(struct engine_routes *er, struct route_kernel *k)
 {
@@ -326,7 +312,7 @@ uw_status engine_routes_open(struct uw_engine *e, struct io_link *const *links)
 	er->mtu = links[0]->mtu;
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		er->link[i] = links[i];
-	snprintf(er->interface, sizeof(er->interface), "%s", kernel_interface(e->cfg.link));
+	snprintf(er->interface, sizeof(er->interface), "%s", link_interface(e->cfg.link));
 	st = read_named(er);
 	if (!st)
 		st = check_named(er);

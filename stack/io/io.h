@@ -27,7 +27,11 @@ struct route_table;
 #define IO_LONG_MAX (65535u - 14 - 40 - 60)
 /* The largest MTU of a link: with Ethernet's header a frame's length has 16 bits, too. */
 #define IO_MTU_MAX 65280u
-#define IO_IP6_MAX 6u
+/* Of a link between processes, unless another is asked for. */
+#define IO_MTU_PROCESSES 9000u
+/* Nominal bits per second of a link that does not tell. */
+#define IO_BPS_UNKNOWN UINT64_C(10000000000)
+#define IO_IP6_MAX     6u
 
 /* One buffer of a frame. The struct lies beside the octets (in an mbuf's private area), so no
  * memory is allocated to pass a frame on. A frame of several buffers is a chain, named by its first

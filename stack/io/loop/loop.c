@@ -258,7 +258,7 @@ static struct loop_link *make(const struct loop_config *cfg, const struct io_env
 	ll->l.mtu = cfg->mtu;
 	ll->l.headroom = HEADROOM;
 	ll->l.flags = cfg->flags;
-	ll->l.bps = 10000000000u;
+	ll->l.bps = IO_BPS_UNKNOWN;
 	ll->l.doorbell = &ll->doorbell;
 	io_mac_of(cfg->addr[end], ll->l.mac);
 	return ll;

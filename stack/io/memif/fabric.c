@@ -20,8 +20,6 @@ _Static_assert(MTU_MAX + FRAME_ETHER <= FRAME_ROOM_MAX, "see above");
 /* What is in flight, not how much memory: frames of 9000 take half as many octets. */
 enum { RX_FRAMES = 1024, TX_FRAMES = 4096, TX_OCTETS = 64 << 20 };
 
-static const uint64_t nominal_bps = UINT64_C(10000000000);
-
 /* The process that has a fabric open, 0: none. There is one for each process, as it has one
  * address. */
 static _Atomic pid_t opener;
@@ -373,10 +371,10 @@ static void fill_link(struct fabric *f, unsigned i, const struct dpdk_config *cf
 	m->io = (struct io_link){ .ops = m->pools.alone ? &alone_ops : &fabric_ops,
 				  .env = *env,
 				  .mask = cfg->mask ? cfg->mask : htonl(0xff000000),
-				  .mtu = cfg->mtu ? cfg->mtu : MTU_DEFAULT,
+				  .mtu = cfg->mtu ? cfg->mtu : IO_MTU_PROCESSES,
 				  .headroom = FRAME_HEADROOM,
 				  .flags = IO_P2P | IO_RINGS | IO_INTACT,
-				  .bps = nominal_bps };
+				  .bps = IO_BPS_UNKNOWN };
 }
 
 static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_env *envs)

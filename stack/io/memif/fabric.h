@@ -66,7 +66,7 @@ enum { PEER_MAX = LANE_MAX, VISITOR_MAX = 32 };
 /* Print at most one message about a peer in this many ms. */
 enum { SAY_MS = 1000 };
 
-enum { MTU_DEFAULT = 9000, MTU_MIN = 64, MTU_MAX = 65280 };
+enum { MTU_MIN = 64, MTU_MAX = 65280 };
 
 struct visitor {
 	int fd;

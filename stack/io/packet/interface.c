@@ -46,6 +46,16 @@ static uint64_t ask_speed(int fd, struct ifreq *r)
 	return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : (uint64_t)mbps * 1000000;
 }
 
+/* False: no answer. */
+static bool ask_size(int fd, struct ifreq *r, struct interface *i)
+{
+	bool there = !ioctl(fd, SIOCGIFMTU, r);
+
+	i->mtu = there ? (unsigned)r->ifr_mtu : 1500;
+	i->bps = ask_speed(fd, r);
+	return there;
+}
+
 static uw_status ask(int fd, struct interface *i)
 {
 	struct ifreq r = { 0 };
@@ -66,10 +76,9 @@ static uw_status ask(int fd, struct interface *i)
 		return UW_E_NO_LINK;
 	}
 	memcpy(i->mac, r.ifr_hwaddr.sa_data, sizeof(i->mac));
-	i->mtu = ioctl(fd, SIOCGIFMTU, &r) ? 1500 : (unsigned)r.ifr_mtu;
+	ask_size(fd, &r, i);
 	i->addr = ask_addr(fd, &r, SIOCGIFADDR);
 	i->mask = i->addr ? ask_addr(fd, &r, SIOCGIFNETMASK) : 0;
-	i->bps = ask_speed(fd, &r);
 	return UW_OK;
 }
 
@@ -87,6 +96,20 @@ uw_status interface_read(const char *name, struct interface *out)
 	st = ask(fd, out);
 	close(fd);
 	return st;
+}
+
+bool interface_size(const char *name, struct interface *out)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq r = { 0 };
+	bool there;
+
+	*out = (struct interface){ 0 };
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	there = fd >= 0 && ask_size(fd, &r, out);
+	if (fd >= 0)
+		close(fd);
+	return there;
 }
 
 /* A socket can be bound to the kernel's addresses alone. (getifaddrs(3) shows ours as well.) */

@@ -25,6 +25,9 @@ struct interface {
  * no Ethernet. */
 UW_CHECK uw_status interface_read(const char *name, struct interface *out);
 
+/* Only its MTU and speed, and without a word. False: there is no such interface. */
+bool interface_size(const char *name, struct interface *out);
+
 /* The IPv6 addresses of an interface that may be shared, the link-local one first, max at most;
  * returns how many, 0 if it has no link-local one. While the kernel still asks whether another host
  * has one of them, waits for it, 3 s at most. */

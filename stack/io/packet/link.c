@@ -19,9 +19,8 @@
 #include "io/packet/filter.h"
 #include "io/packet/packet.h"
 
-#define BPS_UNKNOWN UINT64_C(10000000000)
-#define ETHER	    14u
-#define VLAN_TYPE   0x8100u
+#define ETHER	  14u
+#define VLAN_TYPE 0x8100u
 
 /* ---- under the stack lock ------------------------------------------------------------------ */
 
@@ -457,16 +456,29 @@ static uw_status choose_address(struct packet_link *p, const struct packet_confi
 	return st;
 }
 
+static void set_size(struct io_link *l, unsigned asked, const struct interface *i)
+{
+	l->mtu = asked ? asked : i->mtu;
+	if (l->mtu > IO_MTU_MAX) /* veth and bridges take 65535 */
+		l->mtu = IO_MTU_MAX;
+	l->bps = i->bps ? i->bps : IO_BPS_UNKNOWN;
+}
+
+void packet_foresee(const char *interface, unsigned mtu, struct io_link *l)
+{
+	struct interface i;
+
+	if (interface_size(interface, &i))
+		set_size(l, mtu, &i);
+}
+
 static void fill_link(struct packet_link *p, const struct packet_config *cfg)
 {
 	const struct interface *i = &p->interface;
 
-	p->l.mtu = cfg->mtu ? cfg->mtu : i->mtu;
-	if (p->l.mtu > IO_MTU_MAX) /* veth and bridges take 65535 */
-		p->l.mtu = IO_MTU_MAX;
+	set_size(&p->l, cfg->mtu, i);
 	p->l.scope = (uint32_t)i->index;
 	memcpy(p->l.mac, i->mac, sizeof(p->l.mac));
-	p->l.bps = i->bps ? i->bps : BPS_UNKNOWN;
 	p->l.headroom = FRAMES_HEADROOM;
 	p->l.doorbell = &p->doorbell;
 	p->l.flags = IO_RX_CSUM | IO_TX_CSUM | IO_NEIGHBOURS | IO_QUEUE;

@@ -32,6 +32,10 @@ struct packet_config {
 UW_CHECK uw_status packet_link_open(const struct packet_config *cfg, const struct io_env *env,
 				    struct io_link **out);
 
+/* Set the MTU and the speed that a link on this interface will have. No such interface: they stay,
+ * and nothing is said. */
+void packet_foresee(const char *interface, unsigned mtu, struct io_link *l);
+
 /* The interface in a link's name: "packet:IF", or IF if there is such an interface. NULL: the name
  * means another kind of link. */
 const char *packet_interface(const char *link);

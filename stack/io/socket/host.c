@@ -150,15 +150,27 @@ static uint32_t mtu_of(uint32_t addr)
 	return mtu;
 }
 
-static void set_size(struct host_link *h, uint32_t mtu)
+static uint32_t own_mtu(uint32_t addr)
 {
-	uint32_t own = mtu_of(h->l.addr);
+	uint32_t own = mtu_of(addr);
 
-	h->l.mtu = own ? own : 1500;
-	if (!mtu || mtu >= h->l.mtu)
-		return;
-	h->l.mtu = mtu;
-	h->mss = mtu - IP_TCP_HEADERS < MSS_MOST ? mtu - IP_TCP_HEADERS : MSS_MOST;
+	return own ? own : 1500;
+}
+
+void host_foresee(const struct host_config *cfg, struct io_link *l)
+{
+	uint32_t own = own_mtu(cfg->addr);
+
+	l->mtu = cfg->mtu && cfg->mtu < own ? cfg->mtu : own;
+	l->bps = IO_BPS_UNKNOWN;
+}
+
+static void set_size(struct host_link *h, const struct host_config *cfg)
+{
+	host_foresee(cfg, &h->l);
+	if (h->l.mtu < own_mtu(cfg->addr))
+		h->mss =
+			cfg->mtu - IP_TCP_HEADERS < MSS_MOST ? cfg->mtu - IP_TCP_HEADERS : MSS_MOST;
 }
 
 uw_status host_link_open(const struct host_config *cfg, const struct io_env *env,
@@ -172,15 +184,13 @@ uw_status host_link_open(const struct host_config *cfg, const struct io_env *env
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return UW_E_NOMEM;
-	h->l = (struct io_link){
-		.ops = &host_ops, .addr = cfg->addr, .mask = cfg->mask, .bps = 10000000000u
-	};
+	h->l = (struct io_link){ .ops = &host_ops, .addr = cfg->addr, .mask = cfg->mask };
 	if (env)
 		h->l.env = *env;
 	h->claim = claim(cfg->addr);
 	if (cfg->addr_auto)
 		choose_another(h);
-	set_size(h, cfg->mtu);
+	set_size(h, cfg);
 	*out = &h->l;
 	return UW_OK;
 }

@@ -16,6 +16,8 @@ struct host_config {
 /* UW_E_ADDR: addr is no address of this host. UW_E_NOMEM, UW_E_IO. */
 uw_status host_link_open(const struct host_config *cfg, const struct io_env *env,
 			 struct io_link **out) UW_CHECK;
+/* Set the MTU and the speed that host_link_open(cfg) will set. */
+void host_foresee(const struct host_config *cfg, struct io_link *l);
 /* The largest segment that host_config.mtu allows; 0: no limit. */
 uint32_t host_link_mss(const struct io_link *l);
 

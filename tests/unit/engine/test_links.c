@@ -139,12 +139,21 @@ static void what_a_link_will_have_is_foreseen(void **state)
 	is(&l.ip6[0], "fe80::7577:7f00:5", 64);
 	is(&l.ip6[1], "fd00::7f00:5", 64);
 	is(&l.ip6[2], "fd75:7761:7270::7f00:5", 64);
+	assert_int_equal(l.mtu, 9000);
+	assert_int_equal(l.bps, 10000000000);
 	c.mtu = 1279;
+	c.rate_bps = 1000000;
 	link_foresee(&c, &l);
 	assert_int_equal(l.n_ip6, 0);
+	assert_int_equal(l.mtu, 1279);
+	assert_int_equal(l.bps, 1000000);
+	c = config("loop", "");
+	link_foresee(&c, &l);
+	assert_int_equal(l.mtu, 9000);
 	c = config("af_packet:x", "10.0.0.1");
 	link_foresee(&c, &l);
 	assert_int_equal(l.n_ip6, 1);
+	assert_int_equal(l.mtu, 1500);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  */
 #include <time.h>
 
+#include "engine/links.h"
 #include "io/packet/packet.h"
 #include "made.h"
 
@@ -33,13 +34,20 @@ static int down(void **state)
 	return made_run("ip link del uw0") ? 0 : -1;
 }
 
-static struct io_link *open_it(void)
+static struct io_link *open_as_it_is(void)
 {
 	const struct packet_config cfg = { .interface = "uw1" };
 	const struct io_env env = { 0 };
 	struct io_link *l;
 
 	assert_status(packet_link_open(&cfg, &env, &l), UW_OK);
+	return l;
+}
+
+static struct io_link *open_it(void)
+{
+	struct io_link *l = open_as_it_is();
+
 	assert_int_equal(io_shared_versions(l), IO_V4 | IO_V6);
 	return l;
 }
@@ -54,6 +62,33 @@ static void the_largest_mtu_leaves_room_for_the_header(void **state)
 	l = open_it();
 	assert_int_equal(l->mtu, IO_MTU_MAX);
 	assert_in_range(l->mtu + 14, 1, UINT16_MAX);
+	l->ops->close(l);
+}
+
+/* Before the link is open programs ask how large their datagrams may be. */
+static void the_size_is_foreseen(void **state)
+{
+	static const char *const named[] = { "uw1", "packet:uw1", "af_packet:uw1" };
+	struct uw_config c = { .ip = "10.9.0.9" };
+	struct io_link *l, soon;
+
+	(void)state;
+	assert_true(made_run("ip link set uw1 mtu 900"));
+	l = open_as_it_is();
+	for (unsigned i = 0; i < COUNT(named); i++) {
+		snprintf(c.link, sizeof(c.link), "%s", named[i]);
+		link_foresee(&c, &soon);
+		assert_int_equal(soon.mtu, 900);
+		assert_int_equal(soon.mtu, l->mtu);
+		assert_int_equal(soon.bps, l->bps);
+		assert_int_equal(soon.n_ip6, 0); /* RFC 8200 §5: 1280 octets at least */
+	}
+	c.mtu = 800;
+	link_foresee(&c, &soon);
+	assert_int_equal(soon.mtu, 800);
+	strcpy(c.link, "packet:nosuch");
+	link_foresee(&c, &soon); /* said when it is opened */
+	assert_int_equal(soon.mtu, 800);
 	l->ops->close(l);
 }
 
@@ -103,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_largest_mtu_leaves_room_for_the_header, up,
 						down),
+		cmocka_unit_test_setup_teardown(the_size_is_foreseen, up, down),
 		cmocka_unit_test_setup_teardown(the_error_of_lo_does_not_end_every_sleep, up, down),
 		cmocka_unit_test(datagrams_go_on_without_a_lost_address),
 	};
