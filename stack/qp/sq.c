@@ -2,6 +2,7 @@
 #include "qp/sq.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 static_assert(sizeof(struct sqe) == 64, "SGEs follow at 8-octet alignment");
@@ -51,8 +52,6 @@ static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_
 		return UW_E_INVAL;
 	if (ops[wr->opcode].atomic && length != 8)
 		return UW_E_INVAL;
-	if (!inl && wr->num_sge > sq->max_sge)
-		return UW_E_INVAL;
 	if (ops[wr->opcode].no_sge && wr->num_sge)
 		return UW_E_INVAL;
 	if (length > UINT32_MAX || (inl && length > sq->max_inline))
@@ -70,6 +69,14 @@ static void copy_inline(struct sqe *e, const struct uw_send_wr *wr)
 		memcpy(p, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 		p += wr->sg_list[i].length;
 	}
+}
+
+/* Before the list is read: one that is longer than its QP takes may be longer than it is. A list of
+ * inline data may be longer; a negative number of verbs is above INT_MAX here. */
+static inline bool is_too_many(const struct sq *sq, const struct uw_send_wr *wr)
+{
+	return wr->num_sge > sq->max_sge &&
+	       (!(wr->flags & UW_SEND_INLINE) || wr->num_sge > INT_MAX);
 }
 
 static uint64_t length_of(const struct uw_send_wr *wr)
@@ -115,6 +122,8 @@ uw_status sq_post(struct sq *sq, const struct uw_send_wr *wr)
 
 	if (!room(sq, tail))
 		return UW_E_NOMEM;
+	if (is_too_many(sq, wr))
+		return UW_E_INVAL;
 	length = length_of(wr);
 	st = check(sq, wr, length);
 	if (st)
@@ -131,9 +140,13 @@ uw_status sq_post_all(struct sq *sq, const struct uw_send_wr *wr, unsigned n)
 	if (room(sq, tail) < n)
 		return UW_E_NOMEM;
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t length = length_of(&wr[i]);
-		uw_status st = check(sq, &wr[i], length);
+		uint64_t length;
+		uw_status st;
 
+		if (is_too_many(sq, &wr[i]))
+			return UW_E_INVAL;
+		length = length_of(&wr[i]);
+		st = check(sq, &wr[i], length);
 		if (st)
 			return st;
 		put(sq, tail + i, &wr[i], length); /* nobody sees it before tail moves */

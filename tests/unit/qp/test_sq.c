@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "qp/sq.h"
 
+#include <limits.h>
+
 #include "node.h"
 
 static _Alignas(64) uint8_t slots[NODE_WR * 128];
@@ -171,6 +173,26 @@ static void more_sges_than_agreed_are_refused(void **state)
 	assert_status(sq_post(&sq, &wr), UW_OK);
 }
 
+/* The list may be shorter than it is said to be. Above INT_MAX are verbs' negative numbers. */
+static void a_list_that_is_too_long_is_not_read(void **state)
+{
+	static const uint32_t numbers[] = { NODE_SGE + 1, 1000000, INT_MAX, UINT32_MAX };
+	struct sq sq = queue(NODE_WR);
+	const struct uw_sge *nowhere = (const struct uw_sge *)16;
+	struct uw_send_wr wr;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(numbers); i++) {
+		wr = send_of(nowhere, numbers[i]);
+		assert_status(sq_post(&sq, &wr), UW_E_INVAL);
+		assert_status(sq_post_all(&sq, &wr, 1), UW_E_INVAL);
+	}
+	wr.flags = UW_SEND_INLINE;
+	assert_status(sq_post(&sq, &wr), UW_E_INVAL);
+	assert_status(sq_post_all(&sq, &wr, 1), UW_E_INVAL);
+	assert_false(sq_ready(&sq));
+}
+
 /* RFC 5041 §5.1: a message is shorter than 2^32 octets. */
 static void a_message_has_less_than_4_gib(void **state)
 {
@@ -291,6 +313,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_atomic_needs_8_octets),
 	cmocka_unit_test(depth_is_the_limit),
 	cmocka_unit_test(more_sges_than_agreed_are_refused),
+	cmocka_unit_test(a_list_that_is_too_long_is_not_read),
 	cmocka_unit_test(a_message_has_less_than_4_gib),
 	cmocka_unit_test(inline_data_is_copied),
 	cmocka_unit_test(what_may_be_inline),
