@@ -15,8 +15,9 @@
 
 #define ROCE_QPN_MASK  0xffffffu
 #define ROCE_PSN_MASK  0xffffffu
-#define ROCE_PKEY      0xffffu	 /* the default partition, full member: the only P_Key here */
-#define ROCE_MULTICAST 0xffffffu /* destination QP of a packet to a multicast group */
+#define ROCE_PKEY      0xffffu	   /* the default partition, full member: the only P_Key here */
+#define ROCE_OWN_QKEY  0x80000000u /* bit of a request's Q_Key: that of its QP instead */
+#define ROCE_MULTICAST 0xffffffu   /* destination QP of a packet to a multicast group */
 
 /* Base transport header, IBA §9.2. */
 struct roce_bth_wire {

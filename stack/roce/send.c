@@ -70,6 +70,12 @@ static struct mem_sgl sgl_of(const struct qp *qp, struct sqe *e)
 	return sgl;
 }
 
+/* IBA §10.2.5: a Q_Key whose highest bit is set stands for that of the QP. */
+static uint32_t qkey_of(const struct roce_qp *r, const struct sqe *e)
+{
+	return e->rkey & ROCE_OWN_QKEY ? r->qkey : e->rkey;
+}
+
 /* IBA §9.8.2.1: all packets of a message but the last are full. Immediate data and SE are the last
  * one's; SE only where the receiver completes something. */
 static struct roce_head head_of(const struct roce_qp *r, const struct sqe *e, size_t n)
@@ -90,7 +96,7 @@ static struct roce_head head_of(const struct roce_qp *r, const struct sqe *e, si
 	};
 
 	if (ud)
-		h.deth = (struct roce_deth){ .qkey = e->rkey, .src_qp = r->qp->num };
+		h.deth = (struct roce_deth){ .qkey = qkey_of(r, e), .src_qp = r->qp->num };
 	if (h.op.write)
 		h.reth = (struct roce_reth){ e->remote_addr, e->rkey, (uint32_t)e->length };
 	return h;

@@ -117,6 +117,32 @@ static void a_wrong_q_key_is_dropped(void **state)
 	free(p);
 }
 
+/* IBA §10.2.5: with the highest bit set in the request, that of the QP goes out. */
+static void the_highest_bit_stands_for_the_own_q_key(void **state)
+{
+	static const struct {
+		uint32_t asked, sent;
+	} rows[] = { { 0x80000000, PAIR_QKEY },
+		     { 0xffffffff, PAIR_QKEY },
+		     { 0x7fffffff, 0x7fffffff } };
+	struct roce_packet k;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct pair *p = open_ud(NULL);
+		struct uw_send_wr wr = pair_to_b(p, UW_WR_SEND, DATA, 1);
+		struct uw_span s;
+
+		wr.rkey = rows[i].asked;
+		node_post(&p->a, 1, wr);
+		pair_send(p);
+		s = (struct uw_span){ p->p[0].octets, p->p[0].n };
+		assert_int_equal(roce_packet_read(uw_rope_of(&s), &k), ROCE_GOOD);
+		assert_int_equal(k.deth.qkey, rows[i].sent);
+		free(p);
+	}
+}
+
 static void without_a_receive_it_is_dropped(void **state)
 {
 	struct pair *p = open_ud(NULL);
@@ -323,6 +349,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(packets_have_no_identification),
 	cmocka_unit_test(psns_count_up_and_wrap),
 	cmocka_unit_test(a_wrong_q_key_is_dropped),
+	cmocka_unit_test(the_highest_bit_stands_for_the_own_q_key),
 	cmocka_unit_test(without_a_receive_it_is_dropped),
 	cmocka_unit_test(too_long_for_the_receive_it_is_dropped),
 	cmocka_unit_test(a_datagram_above_the_mtu_fails),
