@@ -226,6 +226,14 @@ static void note_outcome(struct cm_id *id, const struct uw_cm_event *ev)
 	pthread_cond_broadcast(&cm.changed);
 }
 
+/* InfiniBand's CM says why it rejects (IBA §12.6.7.2, the kernel's enum ib_cm_rej_reason). */
+static int reason_of(const struct uw_cm_event *ev)
+{
+	enum { INVALID_SERVICE_ID = 8, CONSUMER_DEFINED = 28 };
+
+	return ev->type == UW_CM_REFUSED ? INVALID_SERVICE_ID : CONSUMER_DEFINED;
+}
+
 /* True: e was queued. */
 static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
 {
@@ -242,6 +250,8 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 		e->resp.event = CM_EV_CONNECT_RESPONSE;
 		id->unconfirmed = true;
 	}
+	if (e->resp.event == CM_EV_REJECTED && id->as_roce)
+		status = reason_of(ev);
 	e->resp.status = (uint32_t)status;
 	if (cm_id_is_ud(id))
 		copy_datagram(e, &ev->param);

@@ -78,12 +78,42 @@ static void roce_takes_any_number_for_a_qp(void **state)
 	close(sfd);
 }
 
+/* IBA §12.6.7.2: a reason of the CM's instead of iwcm's errno values. A full backlog is as a
+ * program's word. */
+static void roce_says_why_it_rejects(void **state)
+{
+	enum { INVALID_SERVICE_ID = 8, CONSUMER_DEFINED = 28 };
+	int cfd = cm_node(), sfd = cm_node();
+	uint32_t nobody = cm_routed(cfd, 8999), reset = cm_routed(cfd, 11),
+		 lost = cm_routed(cfd, 9);
+	uint32_t client = cm_routed(cfd, 8024), late = cm_routed(cfd, 8024);
+
+	(void)state;
+	setenv("UWARP_IDENTITY", "roce", 1);
+	assert_int_equal(cm_connect(cfd, nobody, 1, "", 1, 1), 0);
+	assert_int_equal(cm_expect(cfd, EV_REJECTED, INVALID_SERVICE_ID).id, nobody);
+	assert_int_equal(cm_connect(cfd, reset, 1, "", 1, 1), 0);
+	assert_int_equal(cm_expect(cfd, EV_REJECTED, CONSUMER_DEFINED).id, reset);
+	assert_int_equal(cm_connect(cfd, lost, 1, "", 1, 1), 0);
+	assert_int_equal(cm_expect(cfd, EV_UNREACHABLE, -ETIMEDOUT).id, lost);
+	cm_listener(sfd, 8024, 1);
+	assert_int_equal(cm_connect(cfd, client, 1, "", 1, 1), 0);
+	assert_int_equal(cm_connect(cfd, late, 1, "", 1, 1), 0);
+	assert_int_equal(cm_expect(cfd, EV_REJECTED, CONSUMER_DEFINED).id, late);
+	assert_int_equal(cm_reject(sfd, cm_expect(sfd, EV_REQUEST, 0).id, "no"), 0);
+	assert_int_equal(cm_expect(cfd, EV_REJECTED, CONSUMER_DEFINED).id, client);
+	unsetenv("UWARP_IDENTITY");
+	close(cfd);
+	close(sfd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(roce_leaves_the_last_step_to_the_program),
 		cmocka_unit_test(roce_confirms_though_the_peer_has_left),
 		cmocka_unit_test(roce_takes_any_number_for_a_qp),
+		cmocka_unit_test(roce_says_why_it_rejects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
