@@ -244,6 +244,13 @@ enum uw_qp_state uw_qp_state(const struct uw_qp *qp)
 	return qp->c.qp.state;
 }
 
+struct uw_depths uw_qp_depths(const struct uw_qp *qp)
+{
+	const struct rdmap_stream *s = &qp->c.qp.rd;
+
+	return (struct uw_depths){ (uint16_t)s->irq.cap, (uint16_t)s->orq.cap };
+}
+
 /* What was posted before goes first: it may be on a post ring still (doc/adr/0071). */
 static void end_stream(struct uw_qp *qp)
 {

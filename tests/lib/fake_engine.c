@@ -325,6 +325,11 @@ static enum uw_qp_state qp_state(const struct uw_qp *qp)
 	return qp->state;
 }
 
+static struct uw_depths qp_depths(const struct uw_qp *qp)
+{
+	return qp->depths;
+}
+
 static int qp_modify(struct uw_qp *qp, enum uw_qp_state to)
 {
 	int rc = failing();
@@ -492,6 +497,7 @@ static const struct uw_api the_api = {
 	.qp_destroy = qp_destroy,
 	.qp_num = qp_num,
 	.qp_state = qp_state,
+	.qp_depths = qp_depths,
 	.qp_modify = qp_modify,
 	.qp_name_peer = qp_name_peer,
 	.qp_set_path = qp_set_path,

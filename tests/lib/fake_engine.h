@@ -69,6 +69,7 @@ struct uw_qp {
 	struct uw_datagrams datagrams;
 	struct sockaddr_in6 group; /* that it joined last; zeros: none */
 	struct uw_path path;
+	struct uw_depths depths;
 };
 
 struct fake_send {

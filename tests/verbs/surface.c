@@ -629,6 +629,24 @@ static void the_p_key_is_the_default(void **state)
 	assert_int_equal(ibv_query_pkey(here.ctx, 1, 1, &key), -1);
 }
 
+/* librdmacm sets none of it (ends.c asks for 4). */
+static void a_connected_qp_says_what_was_agreed(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_port_attr port;
+	struct ibv_qp_attr attr;
+	struct end a, b;
+
+	(void)state;
+	ends_connect(&here, &plain, true, &a, &b);
+	assert_int_equal(ibv_query_port(here.ctx, 1, &port), 0);
+	assert_int_equal(ibv_query_qp(a.qp, &attr, IBV_QP_PATH_MTU, &init), 0);
+	assert_int_equal(attr.path_mtu, port.active_mtu);
+	assert_int_equal(attr.max_rd_atomic, 4);
+	assert_int_equal(attr.max_dest_rd_atomic, 4);
+	ends_close(&here, &a, &b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -652,6 +670,7 @@ int main(void)
 		cmocka_unit_test(an_srq_grows_and_shrinks),
 		cmocka_unit_test(a_child_cannot_disturb_its_parent),
 		cmocka_unit_test(the_p_key_is_the_default),
+		cmocka_unit_test(a_connected_qp_says_what_was_agreed),
 	};
 
 	return cmocka_run_group_tests(tests, open_here, close_here);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "facts.h"
 #include "provider.h"
 
 /* Nothing is said: who finds no receive waits for ever. */
@@ -231,6 +232,27 @@ int uwarp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 
 /* ---- query --------------------------------------------------------------------------------- */
 
+static uint8_t as_octet(unsigned n)
+{
+	return (uint8_t)(n < UINT8_MAX ? n : UINT8_MAX);
+}
+
+/* Of a QP that rdma_cm connected: librdmacm sets none of this, and the connection has agreed on it.
+ * The peer's number no MPA frame tells. */
+static void add_agreed(const struct uwarp_qp *qp, struct ibv_qp_attr *attr)
+{
+	struct uw_depths depths = qp->api->qp_depths(qp->uw);
+	struct uw_device_attr dev;
+	struct uwarp_stack stack;
+
+	if (attr->qp_state < IBV_QPS_RTR || uwarp_stack_get(&stack))
+		return;
+	stack.api->engine_query(stack.engine, &dev);
+	attr->path_mtu = (enum ibv_mtu)uwarp_active_mtu(&dev);
+	attr->max_rd_atomic = as_octet(depths.ord);
+	attr->max_dest_rd_atomic = as_octet(depths.ird);
+}
+
 int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init)
 {
@@ -242,6 +264,8 @@ int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	attr->qp_access_flags = qp->access;
 	attr->cap = qp->cap;
 	attr->port_num = 1;
+	if (ibqp->qp_type == IBV_QPT_RC && !qp->named)
+		add_agreed(qp, attr);
 	*init = (struct ibv_qp_init_attr){
 		.qp_context = ibqp->qp_context,
 		.send_cq = ibqp->send_cq,

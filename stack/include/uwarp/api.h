@@ -35,18 +35,19 @@
 	X(srq_create)                                                                              \
 	X(srq_destroy)                                                                             \
 	X(srq_set_limit)                                                                           \
-	X(srq_limit) X(srq_post_recv) X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(          \
-		qp_modify) X(qp_name_peer) X(qp_set_path) X(qp_set_access) X(post_send)            \
-		X(post_recv) X(ep_create) X(ep_set_ctx) X(ep_bind) X(ep_share_port) X(ep_resolve)  \
-			X(ep_listen) X(ep_connect) X(ep_accept) X(ep_reject) X(ep_disconnect) X(   \
-				ep_destroy) X(ep_local_addr) X(ep_peer_addr) X(ep_peer_gid)        \
-				X(mr_alloc_null) X(mr_change) X(mw_alloc) X(mw_dealloc) X(mw_rkey) \
-					X(cq_poll_stamped) X(cq_moderate) X(post_send_all)         \
-						X(ep_only6) X(srq_resize) X(engine_fork)           \
-							X(ep_set_tos) X(later) X(engine_counters)  \
-								X(qp_set_datagrams) X(ah_make)     \
-									X(ep_set_datagrams)        \
-										X(qp_group)
+	X(srq_limit)                                                                               \
+	X(srq_post_recv)                                                                           \
+	X(qp_create) X(qp_destroy) X(qp_num) X(qp_state) X(qp_modify) X(qp_name_peer) X(           \
+		qp_set_path) X(qp_set_access) X(post_send) X(post_recv) X(ep_create) X(ep_set_ctx) \
+		X(ep_bind) X(ep_share_port) X(ep_resolve) X(ep_listen) X(ep_connect) X(            \
+			ep_accept) X(ep_reject) X(ep_disconnect) X(ep_destroy) X(ep_local_addr)    \
+			X(ep_peer_addr) X(ep_peer_gid) X(mr_alloc_null) X(mr_change) X(mw_alloc)   \
+				X(mw_dealloc) X(mw_rkey) X(cq_poll_stamped) X(cq_moderate)         \
+					X(post_send_all) X(ep_only6) X(srq_resize) X(engine_fork)  \
+						X(ep_set_tos) X(later) X(engine_counters)          \
+							X(qp_set_datagrams) X(ah_make)             \
+								X(ep_set_datagrams) X(qp_group)    \
+									X(qp_depths)
 
 struct uw_api {
 	uint32_t version; /* UW_API_VERSION */

@@ -43,6 +43,12 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *attr, struct uw_qp **out);
 int uw_qp_destroy(struct uw_qp *qp);
 uint32_t uw_qp_num(const struct uw_qp *qp);
 enum uw_qp_state uw_qp_state(const struct uw_qp *qp);
+/* Most Reads and atomics in flight that both ends agreed on: of the peer (IRD), own (ORD). 0: no
+ * stream has been made yet. */
+struct uw_depths {
+	uint16_t ird, ord;
+};
+struct uw_depths uw_qp_depths(const struct uw_qp *qp);
 /* RESET, INIT and ERR take effect at once (RESET drops posted requests and their completions). RTR
  * and RTS take effect when the connection manager has the stream (RFC 5040 has no QP states). SQD
  * closes the stream once all posted requests were sent (rdma_disconnect). -EINVAL otherwise. */

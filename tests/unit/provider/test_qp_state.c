@@ -260,6 +260,27 @@ static void rdma_cm_needs_next_to_none(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* Nobody has set it: librdmacm does not, and the connection has agreed on it. */
+static void what_rdma_cm_agreed_on_is_queried(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp_init_attr ia;
+	struct ibv_port_attr port;
+	struct ibv_qp_attr a;
+
+	fake.qp->depths = (struct uw_depths){ .ird = 3, .ord = 16382 };
+	assert_int_equal(ibv_query_qp(qp, &a, ~0, &ia), 0);
+	assert_int_equal(a.max_rd_atomic, 0);
+	fake.qp->state = UW_QPS_RTS;
+	assert_int_equal(ibv_query_port(((struct world *)*state)->ctx, 1, &port), 0);
+	assert_int_equal(ibv_query_qp(qp, &a, ~0, &ia), 0);
+	assert_int_equal(a.path_mtu, port.active_mtu);
+	assert_in_range(a.path_mtu, IBV_MTU_256, IBV_MTU_4096);
+	assert_int_equal(a.max_dest_rd_atomic, 3);
+	assert_int_equal(a.max_rd_atomic, 255);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 /* CONNECT_RESPONSE is there, and the peer has left already. */
 static void rdma_cm_takes_a_qp_up_that_failed_meanwhile(void **state)
 {
@@ -321,6 +342,7 @@ int main(void)
 		T(each_step_wants_its_attributes),
 		T(values_out_of_range_are_refused),
 		T(rdma_cm_needs_next_to_none),
+		T(what_rdma_cm_agreed_on_is_queried),
 		T(rdma_cm_takes_a_qp_up_that_failed_meanwhile),
 		T(the_drain_is_told_to_who_asks),
 	};
