@@ -41,8 +41,6 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 	if (rc)
 		return rc;
 	stack.api->engine_query(stack.engine, &dev);
-	if (attr->max_dest_rd_atomic > dev.max_rd_atom)
-		return -EINVAL;
 	rc = uwarp_find_ends("ibv_modify_qp", &dev, ah, &ends);
 	if (!rc && IN6_IS_ADDR_MULTICAST(&ends.peer.sin6_addr))
 		rc = -EINVAL;
@@ -56,64 +54,36 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 
 /* ---- modify -------------------------------------------------------------------------------- */
 
+static bool depth_is_ok(unsigned depth)
+{
+	struct uw_device_attr dev;
+	struct uwarp_stack stack;
+
+	if (uwarp_stack_get(&stack))
+		return true; /* which the step itself finds out */
+	stack.api->engine_query(stack.engine, &dev);
+	return depth <= dev.max_rd_atom;
+}
+
 static bool values_are_ok(const struct ibv_qp_attr *attr, int mask)
 {
-	return (!(mask & IBV_QP_PORT) || attr->port_num == 1) &&
+	return (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || depth_is_ok(attr->max_rd_atomic)) &&
+	       (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || depth_is_ok(attr->max_dest_rd_atomic)) &&
+	       (!(mask & IBV_QP_PORT) || attr->port_num == 1) &&
 	       (!(mask & IBV_QP_PKEY_INDEX) || !attr->pkey_index) &&
 	       (!(mask & IBV_QP_PATH_MTU) ||
 		(attr->path_mtu >= IBV_MTU_256 && attr->path_mtu <= IBV_MTU_4096)) &&
 	       (!(mask & IBV_QP_STATE) || attr->qp_state <= IBV_QPS_ERR);
 }
 
-/* An alternate path would be another address, and rates are not ours to shape. */
-#define NOT_HERE (IBV_QP_CAP | IBV_QP_ALT_PATH | IBV_QP_RATE_LIMIT)
+/* An alternate path would be another address, and rates are not ours to shape. Above the last bit
+ * of verbs none means anything, and nobody else takes one. */
+#define VERBS_KNOWS ((IBV_QP_DEST_QPN << 1) - 1)
+#define NOT_HERE    (IBV_QP_CAP | IBV_QP_ALT_PATH | ~VERBS_KNOWS)
 
 static bool is_ud(const struct uwarp_qp *qp)
 {
 	return qp->vqp.qp.qp_type == IBV_QPT_UD;
-}
-
-/* With rdma_cm the masks are the kernel iwcm's, and anything that InfiniBand's timers and paths
- * would be is ignored, as iWARP devices do: TCP has its own. */
-static int check(const struct uwarp_qp *qp, enum ibv_qp_state now, const struct ibv_qp_attr *attr,
-		 int mask)
-{
-	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : now;
-	bool names = mask & (IBV_QP_AV | IBV_QP_DEST_QPN);
-	enum ibv_qp_type type = qp->vqp.qp.qp_type;
-
-	if ((mask & NOT_HERE) || (!is_ud(qp) && (mask & IBV_QP_QKEY)))
-		return -EOPNOTSUPP;
-	if (!values_are_ok(attr, mask))
-		return -EINVAL;
-	if (type == IBV_QPT_RC && !qp->named && !names)
-		return 0;
-	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != now)
-		return -EINVAL;
-	return uwarp_step_is_ok(type, now, to, mask) ? 0 : -EINVAL;
-}
-
-/* What the stack is told of InfiniBand's timers. */
-static int set_path(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	if (!(mask & (IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER)))
-		return 0;
-	if (mask & IBV_QP_RNR_RETRY)
-		qp->path.rnr_retry = attr->rnr_retry & 7;
-	if (mask & IBV_QP_MIN_RNR_TIMER)
-		qp->path.min_rnr_timer = attr->min_rnr_timer & 31;
-	return qp->api->qp_set_path(qp->uw, &qp->path);
-}
-
-/* UC and UD. What was set before stays. */
-static int set_datagrams(const struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	struct uw_datagrams d = { .qkey = mask & IBV_QP_QKEY ? attr->qkey : qp->set.qkey };
-
-	if (qp->vqp.qp.qp_type == IBV_QPT_RC || !(mask & (IBV_QP_QKEY | IBV_QP_SQ_PSN)))
-		return 0;
-	d.sq_psn = mask & IBV_QP_SQ_PSN ? attr->sq_psn : qp->set.sq_psn;
-	return qp->api->qp_set_datagrams(qp->uw, &d);
 }
 
 static bool is_roce(void)
@@ -139,6 +109,57 @@ static bool is_there_already(const struct uwarp_qp *qp, enum ibv_qp_state to)
 	if (now == UW_QPS_RTS)
 		return to == IBV_QPS_INIT || to == IBV_QPS_RTR;
 	return now == UW_QPS_ERR && to >= IBV_QPS_INIT && to <= IBV_QPS_RTS && is_roce();
+}
+
+/* Does rdma_cm make this step? Its masks here are the kernel iwcm's, and anything that InfiniBand's
+ * timers would be is ignored, as iWARP devices do: TCP has its own. As RoCE, who sets what belongs
+ * to a peer has one to name, unless the connection has brought the QP here already. */
+static bool is_of_rdma_cm(const struct uwarp_qp *qp, enum ibv_qp_state to, int mask)
+{
+	const int of_a_peer = IBV_QP_PATH_MTU | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN;
+
+	if (qp->vqp.qp.qp_type != IBV_QPT_RC || qp->named || (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)))
+		return false;
+	return !(mask & of_a_peer) || is_there_already(qp, to) || !is_roce();
+}
+
+static int check(const struct uwarp_qp *qp, enum ibv_qp_state now, const struct ibv_qp_attr *attr,
+		 int mask)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : now;
+
+	if ((mask & NOT_HERE) || (!is_ud(qp) && (mask & IBV_QP_QKEY)))
+		return -EOPNOTSUPP;
+	if (!values_are_ok(attr, mask))
+		return -EINVAL;
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != now && !is_there_already(qp, to))
+		return -EINVAL;
+	if (is_of_rdma_cm(qp, to, mask))
+		return 0;
+	return uwarp_step_is_ok(qp->vqp.qp.qp_type, now, to, mask) ? 0 : -EINVAL;
+}
+
+/* What the stack is told of InfiniBand's timers. */
+static int set_path(struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (!(mask & (IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER)))
+		return 0;
+	if (mask & IBV_QP_RNR_RETRY)
+		qp->path.rnr_retry = attr->rnr_retry & 7;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		qp->path.min_rnr_timer = attr->min_rnr_timer & 31;
+	return qp->api->qp_set_path(qp->uw, &qp->path);
+}
+
+/* UC and UD. What was set before stays. */
+static int set_datagrams(const struct uwarp_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct uw_datagrams d = { .qkey = mask & IBV_QP_QKEY ? attr->qkey : qp->set.qkey };
+
+	if (qp->vqp.qp.qp_type == IBV_QPT_RC || !(mask & (IBV_QP_QKEY | IBV_QP_SQ_PSN)))
+		return 0;
+	d.sq_psn = mask & IBV_QP_SQ_PSN ? attr->sq_psn : qp->set.sq_psn;
+	return qp->api->qp_set_datagrams(qp->uw, &d);
 }
 
 /* Datagrams may come from RTR on. The link starts at INIT already: a peer that is told of us before

@@ -221,6 +221,9 @@ static void values_out_of_range_are_refused(void **state)
 	a.max_dest_rd_atomic = 17;
 	assert_int_equal(modify(qp, a, RTR), EINVAL);
 	a = rtr;
+	a.cur_qp_state = IBV_QPS_RESET;
+	assert_int_equal(modify(qp, a, RTR | IBV_QP_CUR_STATE), EINVAL);
+	a = rtr;
 	a.ah_attr.grh.sgid_index = 2; /* there are two */
 	assert_int_equal(modify(qp, a, RTR), EINVAL);
 	a.ah_attr.grh.sgid_index = 1; /* which is IPv6, and the peer's is IPv4 */
@@ -242,6 +245,13 @@ static void values_out_of_range_are_refused(void **state)
 	assert_int_equal(modify(qp, rtr, RTR), EADDRINUSE);
 	assert_int_equal(fake.qp->state, UW_QPS_INIT);
 	assert_int_equal(modify(qp, rtr, RTR | IBV_QP_ALT_PATH), EOPNOTSUPP);
+	assert_int_equal(modify(qp, rtr, RTR | 1 << 30), EOPNOTSUPP);
+	assert_int_equal(modify(qp, rtr, RTR), 0);
+	a = rts;
+	a.max_rd_atomic = 17;
+	assert_int_equal(modify(qp, a, RTS), EINVAL);
+	a.max_rd_atomic = 16;
+	assert_int_equal(modify(qp, a, RTS), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
@@ -257,6 +267,47 @@ static void rdma_cm_needs_next_to_none(void **state)
 	assert_int_equal(modify(qp, (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS }, IBV_QP_STATE),
 			 0);
 	assert_int_equal(fake.qp->peer_qpn, 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* Without a peer, too, there are values that no QP can have. */
+static void rdma_cm_does_not_take_everything(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .max_rd_atomic = 17 };
+
+	fake.attr.max_rd_atom = 16;
+	assert_int_equal(modify(qp, a, IBV_QP_STATE | 1 << 21), EOPNOTSUPP);
+	assert_int_equal(modify(qp, a, IBV_QP_STATE | 1 << 30), EOPNOTSUPP);
+	assert_int_equal(modify(qp, a, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC), EINVAL);
+	a.cur_qp_state = IBV_QPS_RTS;
+	assert_int_equal(modify(qp, a, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+	a.cur_qp_state = IBV_QPS_RESET;
+	assert_int_equal(modify(qp, a, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* As RoCE, who sets the PSNs or the path MTU must name the peer, too, as InfiniBand has it
+ * (§11.2.5.2). What else a program adds to the masks of rdma_init_qp_attr is taken. */
+static void half_a_peer_is_none(void **state)
+{
+	struct ibv_qp *qp = world_qp(*state, 0);
+
+	assert_int_equal(modify(qp, init, INIT), 0);
+	assert_int_equal(modify(qp, rtr, RTR & ~(IBV_QP_AV | IBV_QP_DEST_QPN)), 0); /* iWARP's */
+	assert_int_equal(
+		modify(qp, (struct ibv_qp_attr){ .qp_state = IBV_QPS_RESET }, IBV_QP_STATE), 0);
+	fake.attr.roce = true;
+	assert_int_equal(modify(qp, init, INIT), 0);
+	assert_int_equal(modify(qp, rtr, RTR & ~(IBV_QP_AV | IBV_QP_DEST_QPN)), EINVAL);
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), EINVAL);
+	assert_int_equal(fake.qp->state, UW_QPS_INIT);
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER), 0);
+	assert_int_equal(modify(qp, rts, RTS & ~IBV_QP_RETRY_CNT), EINVAL);
+	assert_int_equal(modify(qp, rts, IBV_QP_STATE | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT), 0);
+	/* the connection is there, and librdmacm takes its steps */
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), 0);
+	assert_int_equal(fake.qp->state, UW_QPS_RTS);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
@@ -342,6 +393,8 @@ int main(void)
 		T(each_step_wants_its_attributes),
 		T(values_out_of_range_are_refused),
 		T(rdma_cm_needs_next_to_none),
+		T(rdma_cm_does_not_take_everything),
+		T(half_a_peer_is_none),
 		T(what_rdma_cm_agreed_on_is_queried),
 		T(rdma_cm_takes_a_qp_up_that_failed_meanwhile),
 		T(the_drain_is_told_to_who_asks),
