@@ -91,6 +91,8 @@ static const struct row rows[UW_STATUS_COUNT] = {
 	[UW_E_BIND] = { "local: memory window", LOCAL, EINVAL, UW_WC_MW_BIND_ERR },
 	[UW_E_ORD] = { "local: the peer takes no Reads and atomics (ORD is 0)", LOCAL, EINVAL,
 		       UW_WC_LOC_QP_OP_ERR },
+	[UW_E_MISALIGNED] = { "local: an atomic's address is not a multiple of 8", LOCAL, EINVAL,
+			      UW_WC_REM_INV_REQ_ERR },
 	[UW_E_FLUSHED] = { "local: flushed", LOCAL, ECANCELED, UW_WC_WR_FLUSH_ERR },
 	[UW_E_TERMINATED] = { "peer sent Terminate", LOCAL, ECONNRESET, UW_WC_REM_OP_ERR },
 	[UW_E_INVAL] = { "invalid argument", LOCAL, EINVAL, UW_WC_LOC_QP_OP_ERR },

@@ -57,6 +57,7 @@ typedef enum uw_status {
 	UW_E_LKEY,	 /* an SGE of a request fails the lkey check */
 	UW_E_LEN,	 /* a request's length is out of range */
 	UW_E_BIND,	 /* a memory window cannot be bound or invalidated */
+	UW_E_MISALIGNED, /* an atomic at an address that is not aligned: the peer's 0/2/07 */
 	UW_E_ORD,	 /* a Read or an atomic, but the negotiated ORD is 0 */
 	UW_E_FLUSHED,	 /* the QP left RTS before the request was done */
 	UW_E_TERMINATED, /* the peer sent Terminate */

@@ -217,6 +217,23 @@ static bool about_read(const struct rdmap_term *t)
 	return opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST;
 }
 
+/* RFC 7306 §8.2 has the code of a stream's catastrophe for an address that is not aligned. Whoever
+ * asked knows it, and InfiniBand's NAK for it is that of an invalid request. */
+static uw_status why(const struct sqe *e, const struct rdmap_term *t)
+{
+	const unsigned aligned = 1u << UW_WR_ATOMIC_CMP_AND_SWP | 1u << UW_WR_ATOMIC_FETCH_AND_ADD |
+				 1u << UW_WR_ATOMIC_WRITE;
+	uw_status st;
+
+	if (rdmap_is_local(t))
+		return UW_E_TERMINATED;
+	st = uw_status_from_term(t->layer, t->etype, t->code);
+	if (st == UW_E_RDMAP_STREAM_CATASTROPHIC && (aligned >> e->opcode & 1) &&
+	    e->remote_addr % 8)
+		return UW_E_MISALIGNED;
+	return st;
+}
+
 /* A Terminate names the request that is to blame. One whose completion is out cannot fail any more:
  * see qp_blamed. */
 static void terminated(void *arg, const struct rdmap_term *t)
@@ -228,9 +245,7 @@ static void terminated(void *arg, const struct rdmap_term *t)
 	if (!e)
 		e = qp_blamed(qp, t);
 	if (e)
-		complete(qp, e,
-			 rdmap_is_local(t) ? UW_E_TERMINATED
-					   : uw_status_from_term(t->layer, t->etype, t->code));
+		complete(qp, e, why(e, t));
 }
 
 static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated };

@@ -88,6 +88,29 @@ static void a_refused_response_blames_no_request(void **state)
 	node_wc(&b.scq, 2, UW_WC_WR_FLUSH_ERR);
 }
 
+/* RFC 7306 §8.2 has 0/2/07 for it, which may be anything; the requester knows, and says it as verbs
+ * has it. Aligned, it is the peer's catastrophe. */
+static void an_atomic_that_is_not_aligned_is_a_bad_request(void **state)
+{
+	(void)state;
+	for (unsigned at = 0; at < 8; at += 4) {
+		pair(NULL);
+		b.mem.r[0].rights |= MEM_REMOTE_ATOMIC;
+		node_post(&a, 1, node_wr_to(&a, UW_WR_ATOMIC_FETCH_AND_ADD, 0, 8, &b, at));
+		if (at) {
+			assert_status(node_carry(&a, &b, NODE_ROOM),
+				      UW_E_RDMAP_STREAM_CATASTROPHIC);
+		} else {
+			assert_status(node_carry(&a, &b, NODE_ROOM), UW_OK);
+			b.qp.rd.irq.count = 0; /* no answer */
+			qp_fail(&b.qp, UW_E_RDMAP_STREAM_CATASTROPHIC);
+		}
+		assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);
+		node_wc(&a.scq, 1, at ? UW_WC_REM_INV_REQ_ERR : UW_WC_REM_OP_ERR);
+		assert_int_equal(a.qp.peer_term.code, 7);
+	}
+}
+
 /* RFC 5040 §4.8, §5.4: a Terminate about something else does not blame the Read that is
  * outstanding, not even one about rights; and it may come without any Read. */
 static void a_read_is_not_blamed_for_a_write(void **state)
@@ -161,6 +184,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_write_that_the_peer_refuses_ends_the_qp),
 	cmocka_unit_test(the_next_request_tells_why_the_peer_refused),
 	cmocka_unit_test(a_refused_response_blames_no_request),
+	cmocka_unit_test(an_atomic_that_is_not_aligned_is_a_bad_request),
 	cmocka_unit_test(a_read_is_not_blamed_for_a_write),
 	cmocka_unit_test(a_terminate_without_headers_blames_the_oldest_read),
 	cmocka_unit_test(a_terminate_blames_the_read_that_it_names),

@@ -168,7 +168,7 @@ static void what_the_peer_may_not_is_refused(void **state)
 		{ ALL_RIGHTS & ~(unsigned)MEM_REMOTE_WRITE, write_of(0, "abcdefgh"),
 		  UW_E_RDMAP_ACCESS, UW_WC_REM_ACCESS_ERR },
 		{ ALL_RIGHTS, write_of(4, "abcdefgh"), UW_E_RDMAP_STREAM_CATASTROPHIC,
-		  UW_WC_REM_OP_ERR },
+		  UW_WC_REM_INV_REQ_ERR },
 		{ ALL_RIGHTS, flush_of(0, 8, 0, range), UW_E_RDMAP_OPCODE, UW_WC_REM_INV_REQ_ERR },
 		{ ALL_RIGHTS, flush_of(0, 8, 4, range), UW_E_RDMAP_OPCODE, UW_WC_REM_INV_REQ_ERR },
 	};
