@@ -4,12 +4,21 @@
 
 #include "provider.h"
 
+/* As the kernel: what is neither known nor optional is refused. */
+static bool is_known(int access)
+{
+	return !((unsigned)access & ~((unsigned)UW_ACCESS_ALL | (unsigned)UW_ACCESS_OPTIONAL));
+}
+
 struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova, int access)
 {
 	struct uwarp_pd *pd = to_uwarp_pd(ibpd);
-	struct uwarp_mr *mr = calloc(1, sizeof(*mr));
+	struct uwarp_mr *mr;
 	int rc;
 
+	if (!is_known(access))
+		return uwarp_fail(-EINVAL);
+	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return uwarp_fail(-ENOMEM);
 	mr->api = pd->api;
@@ -55,7 +64,7 @@ int uwarp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *ibpd, void *a
 		.set_access = flags & IBV_REREG_MR_CHANGE_ACCESS,
 		.access = (unsigned)access,
 	};
-	int rc = mr->api->mr_change(mr->uw, &c);
+	int rc = c.set_access && !is_known(access) ? -EINVAL : mr->api->mr_change(mr->uw, &c);
 
 	if (rc)
 		return -rc;

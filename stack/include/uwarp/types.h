@@ -18,8 +18,11 @@ enum uw_access {
 	UW_ACCESS_MW_BIND = 16,
 	UW_ACCESS_ZERO_BASED = 32,
 	UW_ACCESS_ON_DEMAND = 64,
+	UW_ACCESS_HUGETLB = 128,
 	UW_ACCESS_FLUSH_GLOBAL = 256,
 	UW_ACCESS_FLUSH_PERSISTENT = 512,
+	UW_ACCESS_ALL = 1023,
+	UW_ACCESS_OPTIONAL = 0x3ff00000, /* may be ignored, and is */
 };
 
 /* = enum ibv_wc_status */

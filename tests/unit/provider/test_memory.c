@@ -34,6 +34,34 @@ static void memory_regions(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+/* As the kernel: a bit that nobody knows is no access, unless it is of those that may be ignored.
+ */
+static void unknown_access_is_refused(void **state)
+{
+	static const int bad[] = { 1 << 10, 1 << 19, 1 << 30, (int)(1u << 31) };
+	static const int good[] = { IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING, 1 << 29,
+				    UW_ACCESS_FLUSH_GLOBAL | UW_ACCESS_FLUSH_PERSISTENT };
+	struct world *w = *state;
+	struct ibv_mr *mr;
+	char buf[64];
+
+	for (unsigned i = 0; i < 4; i++) {
+		int access = good[i];
+
+		errno = 0;
+		assert_null(ibv_reg_mr(w->pd, buf, sizeof(buf), bad[i]));
+		assert_int_equal(errno, EINVAL);
+		mr = ibv_reg_mr(w->pd, buf, sizeof(buf), access);
+		assert_non_null(mr);
+		assert_int_equal(
+			ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, bad[i]),
+			IBV_REREG_MR_ERR_CMD);
+		assert_int_equal(
+			ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access), 0);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+}
+
 static void busy_protection_domain(void **state)
 {
 	struct world *w = *state;
@@ -278,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(memory_regions),
+		T(unknown_access_is_refused),
 		T(busy_protection_domain),
 		T(parent_domains_hold_what_they_are_made_of),
 		T(a_region_can_be_changed),
