@@ -26,6 +26,9 @@ struct uwarp_batch {
 		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                \
 		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |      \
 		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW))
+#define UD_OPS_HERE ((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM))
+#define UC_OPS_HERE                                                                                \
+	(UD_OPS_HERE | (uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM))
 #define FLUSH_TYPES (UW_FLUSH_GLOBAL | UW_FLUSH_PERSISTENT)
 
 static struct uwarp_qp *of(struct ibv_qp_ex *ibqp)
@@ -263,11 +266,22 @@ bool uwarp_batch_wanted(const struct ibv_qp_init_attr_ex *attr)
 	return attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 }
 
+static uint64_t ops_of(const struct ibv_qp_init_attr_ex *attr)
+{
+	switch (attr->qp_type) {
+	case IBV_QPT_UD:
+		return UD_OPS_HERE;
+	case IBV_QPT_UC:
+		return UC_OPS_HERE;
+	default:
+		return SEND_OPS_HERE |
+		       pabi_wr_ops(uwarp_abi_release(to_uwarp_context(attr->pd->context)));
+	}
+}
+
 bool uwarp_batch_possible(const struct ibv_qp_init_attr_ex *attr)
 {
-	unsigned release = uwarp_abi_release(to_uwarp_context(attr->pd->context));
-
-	return !(attr->send_ops_flags & ~(SEND_OPS_HERE | pabi_wr_ops(release)));
+	return !(attr->send_ops_flags & ~ops_of(attr));
 }
 
 int uwarp_batch_create(struct uwarp_qp *qp)

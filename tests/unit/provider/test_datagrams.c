@@ -54,6 +54,36 @@ static void other_types_are_refused(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
+/* As with cards: a QP that cannot write is not made for writing. */
+static void operations_of_other_types_are_refused(void **state)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		uint64_t ops;
+		bool good;
+	} rows[] = {
+		{ IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM, true },
+		{ IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE, false },
+		{ IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_READ, false },
+		{ IBV_QPT_UD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, false },
+		{ IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_INV, false },
+		{ IBV_QPT_UC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, true },
+		{ IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ, false },
+		{ IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_qp *qp;
+
+		errno = 0;
+		qp = make_qp(*state, rows[i].type, rows[i].ops);
+		assert_int_equal(qp != NULL, rows[i].good);
+		assert_int_equal(errno, rows[i].good ? 0 : EOPNOTSUPP);
+		if (qp)
+			assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+}
+
 /* InfiniBand volume 1, §11.2.5.2: what each step of a UD QP needs. */
 static void the_steps_of_ud(void **state)
 {
@@ -206,6 +236,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		T(other_types_are_refused),
+		T(operations_of_other_types_are_refused),
 		T(the_steps_of_ud),
 		T(the_steps_of_uc),
 		T(an_address_handle_names_an_address),
