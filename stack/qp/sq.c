@@ -54,7 +54,7 @@ static uw_status check(const struct sq *sq, const struct uw_send_wr *wr, uint64_
 		return UW_E_INVAL;
 	if (ops[wr->opcode].no_sge && wr->num_sge)
 		return UW_E_INVAL;
-	if (length > UINT32_MAX || (inl && length > sq->max_inline))
+	if (length > UW_MSG_MAX || (inl && length > sq->max_inline))
 		return UW_E_LEN;
 	return UW_OK;
 }

@@ -9,8 +9,6 @@
 #include "facts.h"
 #include "provider.h"
 
-#define MAX_MSG 0x7fffffffu /* programs keep lengths in an int */
-
 static int as_int(uint64_t v)
 {
 	return v > INT_MAX ? INT_MAX : (int)v;
@@ -158,7 +156,7 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 	attr->pkey_tbl_len = (uint16_t)f.n_pkeys;
 	attr->port_cap_flags = UWARP_PORT_CAPS;
 	attr->flags = f.grh_required ? IBV_QPF_GRH_REQUIRED : 0;
-	attr->max_msg_sz = MAX_MSG;
+	attr->max_msg_sz = UW_MSG_MAX;
 	attr->lid = f.lid;
 	attr->active_width = f.width;
 	attr->active_speed = f.speed;

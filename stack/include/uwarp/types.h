@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/* Octets in a message at most. RFC 5041 §5.1 has twice as many; programs keep lengths in an int. */
+#define UW_MSG_MAX 0x7fffffffu
+
 /* = IBV_ACCESS_* */
 enum uw_access {
 	UW_ACCESS_LOCAL_WRITE = 1,
