@@ -83,6 +83,11 @@ class Counting(unittest.TestCase):
         good = "[ RUN      ] a\n[       OK ] a\n"
         self.same(entry("OK", good + good + good), 3, 0)
 
+    def test_a_name_that_no_case_has_is_no_success(self):
+        for group in ("", "tests: "):
+            self.same(entry("OK", f"[==========] {group}Running 0 test(s).\n[==========] 0 test(s) run.\n[  PASSED  ] 0 test(s).\n"), 0, 1)
+        self.same(entry("OK", "[==========] Running 0 test(s).\n[ RUN      ] a\n[       OK ] a\n"), 1, 0)
+
     def test_a_crash_in_the_middle_is_a_failure(self):
         self.same(entry("FAIL", "[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n"), 1, 1)
 

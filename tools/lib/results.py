@@ -7,6 +7,8 @@ import json
 import re
 
 CMOCKA_RUN = re.compile(r"^\[ RUN      \] ", re.M)
+# The name of a test was given, and there is none of that name.
+CMOCKA_NONE = re.compile(r"^\[==========\] (?:.*: )?Running 0 test\(s\)", re.M)
 CMOCKA_OK = re.compile(r"^\[       OK \] ", re.M)
 CMOCKA_SKIP = re.compile(r"^\[  SKIPPED \] (?!\d+ test)(\S+)", re.M)
 UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n+(?:OK|FAILED)(?: \((.*)\))?$", re.M)
@@ -41,7 +43,7 @@ class Count:
 def count_cmocka(text):
     run = len(CMOCKA_RUN.findall(text))
     if not run:
-        return None
+        return Count(failed=1) if CMOCKA_NONE.search(text) else None
     passed = len(CMOCKA_OK.findall(text))
     # the summary names each skipped case a second time
     skipped = len(set(CMOCKA_SKIP.findall(text)))
