@@ -11,7 +11,8 @@
 
 struct bed bed;
 
-static bool network, timestamps; /* what bed_open_seeded opens */
+static bool network, timestamps, ecn; /* what bed_open_seeded opens */
+static const struct cc_ops *congestion;
 static uint32_t keepalive_ms;
 
 /* lwIP's clock must not go back from one bed to the next. */
@@ -110,6 +111,7 @@ static void hear_one(const struct io_frame *f)
 		.n = uw_be16(ip + 2) - 20u - head,
 		.options_n = (unsigned)(head - 20),
 		.df = ip[6] & 0x40,
+		.ecn = ip[1] & 3,
 	};
 	assert_true(loss_options_read(tcp + 20, head - 20, &s->read));
 	if (s->n)
@@ -291,6 +293,15 @@ void bed_open_stamps(void)
 	timestamps = false;
 }
 
+void bed_open_ecn(const struct cc_ops *policy)
+{
+	ecn = true;
+	congestion = policy;
+	bed_open_network();
+	ecn = false;
+	congestion = NULL;
+}
+
 void bed_open_asking(uint32_t ms)
 {
 	keepalive_ms = ms;
@@ -313,6 +324,8 @@ void bed_open_seeded(uint64_t seed)
 					.random = draw,
 					.stats = &bed.stats,
 					.timestamps = timestamps,
+					.ecn = ecn,
+					.congestion = congestion,
 					.keepalive_ms = keepalive_ms };
 
 	memset(&bed, 0, sizeof(bed));
@@ -411,6 +424,7 @@ static void in_ip(uint32_t from, uint8_t proto, const void *p, size_t n)
 	uw_put16(f->data + 12, 0x0800);
 	ip[0] = 0x45;
 	uw_put16(ip + 2, (uint16_t)(20 + n));
+	ip[1] = bed.ecn;
 	uw_put16(ip + 6, bed.fragment);
 	ip[8] = 64;
 	ip[9] = proto;

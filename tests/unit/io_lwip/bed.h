@@ -9,6 +9,7 @@
 #define UWARP_TESTS_IO_LWIP_BED_H
 
 #include "io/llp.h"
+#include "loss/cc.h"
 #include "loss/option.h"
 #include "uwtest.h"
 
@@ -20,7 +21,7 @@
 #define BED_CONNS  2048u
 #define BED_OUT	   8192u
 
-enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, ECE = 64, CWR = 128 };
 
 /* A TCP segment. Host order. */
 struct bed_seg {
@@ -34,6 +35,7 @@ struct bed_seg {
 	const uint8_t *options;
 	unsigned options_n;	  /* a multiple of 4 */
 	bool df;		  /* of what was sent: IP's flag */
+	uint8_t ecn;		  /* of what was sent: IP's field, RFC 3168 §5 */
 	struct loss_options read; /* of what was sent */
 	uint8_t first;		  /* of what was sent: its first octet */
 };
@@ -63,6 +65,7 @@ struct bed {
 	bool pause;	     /* new connections pause */
 	size_t grain;	     /* of new connections */
 	uint16_t fragment;   /* IP's flags and fragment offset of what comes */
+	uint8_t ecn;	     /* IP's field of what comes, RFC 3168 §5 */
 	bool damaged;	     /* what comes has a wrong TCP checksum */
 	bool copy;	     /* what comes is a copy, and another stack has the frame itself */
 	bool stuck;	     /* the link takes no frames; nobody calls bed_flush meanwhile */
@@ -98,6 +101,8 @@ void bed_open_asking(uint32_t ms);
 void bed_open_stamps(void);
 /* The same between processes. */
 void bed_open_stamps_between(void);
+/* As bed_open_network, and ECN is wanted; the policy (loss/cc.h), NULL: the default. */
+void bed_open_ecn(const struct cc_ops *congestion);
 /* Ends every connection. Checks that no frame is left. */
 void bed_close(void);
 
