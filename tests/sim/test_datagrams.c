@@ -230,6 +230,11 @@ static void test_wrong_q_key_and_unknown_qp_are_counted(void **state)
 	post(b, &wr);
 	sim_settle(&b->s);
 	assert_int_equal(sim_stats(&b->s).roce_rx_no_qp, 1);
+	wr.remote_addr = ah.how | 1; /* IBA §10.2.4.2: nor does the QP of management hear it */
+	post(b, &wr);
+	sim_settle(&b->s);
+	assert_int_equal(sim_stats(&b->s).roce_rx_bad_qkey, 2);
+	assert_int_equal(sim_stats(&b->s).sidr_rx_unknown, 0);
 	close_bed(b);
 }
 
@@ -304,6 +309,12 @@ static void test_a_group(void **state)
 	sim_settle(&b->s);
 	assert_int_equal(uw_cq_poll(b->s.b.rcq, 1, &wc), 0); /* once */
 	assert_int_equal(sim_stats(&b->s).roce_rx_no_receive, 0);
+	wr.remote_addr = ah.how | uw_qp_num(b->qp[1]); /* IBA §9.6.1.2.2: not the QP of multicast */
+	post(b, &wr);
+	sim_settle(&b->s);
+	assert_int_equal(uw_cq_poll(b->s.b.rcq, 1, &wc), 0);
+	assert_int_equal(sim_stats(&b->s).roce_rx_no_qp, 1);
+	wr.remote_addr = ah.how | 0xffffff;
 	assert_int_equal(uw_qp_group(b->qp[1], (struct sockaddr *)&group, false), 0);
 	assert_int_equal(uw_qp_group(b->qp[1], (struct sockaddr *)&group, false), -EINVAL);
 	post(b, &wr);

@@ -91,12 +91,18 @@ uw_status dgram_tell_links(struct stack *s, const struct uw_ip *group, bool in)
 	return st;
 }
 
+/* IBA §9.6.1.2.2: a packet to a group names the QP of multicast. */
+static bool is_for_group(const struct roce_packet *p)
+{
+	return p->bth.dest_qp == ROCE_MULTICAST && p->op->transport == ROCE_UD;
+}
+
 /* IBA §9.6.1.2.3, §10.5.2.1: each member gets a copy; who sent it does not. */
 void dgram_group_packet(struct stack *s, const struct roce_packet *p, const struct conn_qp *sender)
 {
 	unsigned members = 0;
 
-	for (struct dgram_group *g = s->groups, *next; g; g = next) {
+	for (struct dgram_group *g = is_for_group(p) ? s->groups : NULL, *next; g; g = next) {
 		uw_status st;
 
 		next = g->next;

@@ -22,13 +22,10 @@ static bool is_from_us(const struct stack *s, const struct roce_packet *p)
 	return false;
 }
 
-/* IBA §9.6.1.2.2: a packet to a group names the QP of multicast. What comes back of our own our
- * members have had (dgram_send.c). */
+/* What comes back of our own our members have had (dgram_send.c). */
 static void to_group(struct stack *s, const struct roce_packet *p)
 {
-	if (p->bth.dest_qp != ROCE_MULTICAST || p->op->transport != ROCE_UD)
-		s->sched.stats.roce_rx_no_qp++;
-	else if (!is_from_us(s, p))
+	if (p->op->transport != ROCE_UD || !is_from_us(s, p))
 		dgram_group_packet(s, p, NULL);
 }
 
