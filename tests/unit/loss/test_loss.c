@@ -223,6 +223,7 @@ static void the_tail_is_probed(void **state)
 	loss_resent(&l, loss_last(&l), now);
 	loss_probed(&l, true, now);
 	assert_int_equal(l.timer, LOSS_RTO_TIMER); /* one probe, RFC 8985 §7.2 */
+	assert_int_equal(l.deadline_us, now + rto_us(&l.rto, &cfg, &l.rtt));
 	now += 1000;
 	/* what the probe brought: the last is there, the others are not */
 	ack_with(10 * MSS, &(struct loss_block){ 14 * MSS, 15 * MSS }, 1);
@@ -230,6 +231,20 @@ static void the_tail_is_probed(void **state)
 	loss_timer(&l, now);
 	assert_int_equal(l.phase, LOSS_RECOVERY);
 	assert_true(send_lost() > 0);
+}
+
+/* RFC 8985 §7.2: a probe that would come after the RTO is none. */
+static void no_probe_is_as_late_as_the_rto(void **state)
+{
+	(void)state;
+	warm_up();
+	cfg.ack_delay_us = 2 * cfg.rto_min_us; /* for which a probe of a lone segment waits */
+	send_new(1);
+	assert_int_equal(l.timer, LOSS_RTO_TIMER);
+	assert_int_equal(l.deadline_us, now + rto_us(&l.rto, &cfg, &l.rtt));
+	now = l.deadline_us;
+	loss_timer(&l, now);
+	assert_int_equal(l.stats.timeouts, 1);
 }
 
 /* RFC 9293 §3.10.7.4: of octets that were never sent. */
@@ -436,6 +451,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup(a_spurious_timeout_is_taken_back, setup),
 	cmocka_unit_test_setup(a_spurious_recovery_is_taken_back, setup),
 	cmocka_unit_test_setup(the_tail_is_probed, setup),
+	cmocka_unit_test_setup(no_probe_is_as_late_as_the_rto, setup),
 	cmocka_unit_test_setup(an_ack_of_the_future_is_ignored, setup),
 	cmocka_unit_test_setup(a_peer_may_forget_what_it_had, setup),
 	cmocka_unit_test_setup(without_sack_three_duplicates_tell, setup),

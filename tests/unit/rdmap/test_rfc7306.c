@@ -246,11 +246,12 @@ static void the_stream_may_forbid_atomics(void **state)
 	assert_status(peer_rx(&b, &u), UW_E_RDMAP_ACCESS);
 }
 
-/* RFC 5042 §6.2.2: memory that went before the atomic's turn came is not touched. */
+/* RFC 5042 §6.2.2: memory that went before the atomic's turn came is not touched. RFC 7306 §8.1:
+ * the Terminate has the request's DDP header, and nothing behind it. */
 static void an_atomic_stops_when_the_memory_goes(void **state)
 {
 	uint8_t out[100], other[64] = { 0 };
-	struct ulpdu u;
+	struct ulpdu u, t;
 	size_t n;
 
 	(void)state;
@@ -267,6 +268,12 @@ static void an_atomic_stops_when_the_memory_goes(void **state)
 	rdmap_respond(&b.s);
 	assert_status(rdmap_tx_segment(&b.s, out, sizeof(out), &n), UW_E_RDMAP_STAG);
 	assert_int_equal(word[0], 0);
+	t = peer_terminate(&b, UW_E_RDMAP_STAG);
+	assert_int_equal(octets(t.p + 18, 2), 0x0100);
+	assert_int_equal(t.p[20], 0xc0);
+	assert_int_equal(octets(t.p + 22, 2), u.n);
+	assert_memory_equal(t.p + 24, u.p, 18);
+	assert_int_equal(t.n, 24 + 18);
 }
 
 /* What was executed is answered, whatever becomes of the memory. */
