@@ -2,11 +2,13 @@
 """A listener under a flood of SYNs and among connections that never speak: who means it gets in, and memory does not
 grow (doc/adr/0026)."""
 
+import json
 import os
 import re
 import subprocess
 
 from harness import START, check, read_bytes, wait_until
+from stat_cases import told
 
 FLOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "flood.py")
 SERVER, CLIENT, PORT = "rping -s -P -v -a {server} -p 7174", "rping -c -a {server} -p 7174 -C 1 -S 64 -v -V", "7174"
@@ -18,6 +20,12 @@ SLACK = 4 << 20  # octets by which a second flood may find the server larger tha
 def memory(program):
     found = re.search(rb"^RssAnon:\s+(\d+) kB", read_bytes(f"/proc/{program.pid}/status"), re.MULTILINE)
     return int(found[1]) * 1024
+
+
+def turned_away(stage, program):
+    """SYNs that found no place, and half-open connections that gave theirs to another."""
+    counters = json.loads(told(stage, "--json", str(program.pid)))[0]["counters"]
+    return counters["tcp_syn_dropped"] + counters["tcp_syn_recycled"]
 
 
 class Flooded:
@@ -33,14 +41,17 @@ class Flooded:
 
     def flooded(self, stage, server, mac):
         """What a client takes meanwhile, and the server's memory afterwards."""
+        before = turned_away(stage, server)
         silent = stage.start_plain("client", ["/usr/bin/python3", FLOOD, "silent", stage.address("server"), PORT, SILENT, "3"])
         check(wait_until(lambda: "connected" in silent.out or silent.poll() is not None, 60), "the silent connections do not come up")
+        check(silent.out.split() == [SILENT, "connected"], f"of {SILENT} silent connections: {silent.out.strip()}")
         syns = stage.start_plain("client", ["/usr/bin/python3", FLOOD, "syns", "veth-b", mac, stage.address("server"), PORT, SYNS, SECONDS])
         check(wait_until(lambda: "begun" in syns.out, START), "no flood")
         took = max(self.client_seconds(stage) for _ in range(2))
         check(syns.poll() is None, "the flood was over before the clients were")
         check(syns.wait(60) == 0 and silent.wait(60) == 0, "the flood has failed")
         check(server.poll() is None, "the server has ended")
+        check(turned_away(stage, server) > before, "the flood has filled nothing: no SYN was turned away")
         return took, memory(server)
 
     def __call__(self, stage):
