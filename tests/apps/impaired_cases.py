@@ -3,10 +3,12 @@
 
 import subprocess
 
+import impairment
 from stagehands import check
 from harness import UWARP_RUN, Skipped
 
-BAD = ["--impair", "drop=1%,reorder=2%,delay=50us,seed=11"]
+NETWORK = "drop=1%,reorder=2%,delay=50us"
+BAD = ["--impair", f"{NETWORK},seed=11", "--verbose"]
 
 
 def impaired(play):
@@ -17,6 +19,13 @@ def impaired(play):
     play.extra = BAD
 
 
+def end(play, server):
+    """And every program had that network."""
+    play.end(server)
+    missing = impairment.missing(NETWORK, [p.err for p in play.programs])
+    check(not missing, missing)
+
+
 def seq(play):
     impaired(play)
     server = play.serve("uwarp-seq serve")
@@ -24,7 +33,7 @@ def seq(play):
         got = play.ask(f"uwarp-seq take {{server}} --mode {mode} --verify -n 2000")
         audit = play.ask(f"uwarp-seq audit {{server}} --mode {mode}")
         check(audit["given"] == got["tickets"] and audit["orphans"] == 0, f"{got['tickets']} tickets, {audit}")
-    play.end(server)
+    end(play, server)
 
 
 def kv(play):
@@ -32,7 +41,7 @@ def kv(play):
     server = play.serve("uwarp-kv serve")
     got = play.ask("uwarp-kv run {server} --load --verify --mix A --deletes 8 --value 32-9000 --keys 300 --get hybrid -n 3000")
     check(got["wrong"] == 0, str(got))
-    play.end(server)
+    end(play, server)
 
 
 def btree(play):
@@ -41,7 +50,7 @@ def btree(play):
         server = play.serve("uwarp-btree serve --page 1024 --keys 2000 --mail")
         got = play.ask(f"uwarp-btree run {{server}} --keys 2000 --by {by} --mix A --deletes 4 --scans 10 --verify -n 3000")
         check(got["wrong"] == 0, str(got))
-        play.end(server)
+        end(play, server)
         play.forget(server)
 
 
@@ -50,7 +59,7 @@ def rate(play):
     server = play.serve("uwarp-rate serve")
     for op in ("write", "read", "send", "faa"):
         play.ask(f"uwarp-rate run {{server}} --op {op} --post-list 8 --verify -n 4000")
-    play.end(server)
+    end(play, server)
 
 
 CASES = {"sequencer": seq, "key-value store": kv, "tree": btree, "rate": rate}

@@ -11,6 +11,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "programs"))
+import impairment  # noqa: E402
+
 RUN = os.path.join(HERE, "run")
 TRAFFIC = os.path.join(os.environ["UWARP_BUILD_DIR"], "tests", "impair", "impair-traffic")
 
@@ -26,6 +29,21 @@ class Cell(unittest.TestCase):
         r = subprocess.run([RUN, "--only", "drop 7%"], capture_output=True, text=True, timeout=60)
         self.assertEqual((r.returncode, r.stdout), (1, ""))
         self.assertIn("there are: none 0 1500", r.stderr)
+
+
+class Counters(unittest.TestCase):
+    def test_what_did_not_happen_is_named(self):
+        def said(counters):
+            return f"EAL: some\nuwarp: impair (out, seed 3):{counters}\n"
+
+        good = said(" frames 2000 dropped 17 delayed 9")
+        self.assertEqual(impairment.counters(good + said(" frames 1")), {"frames": 2001, "dropped": 17, "delayed": 9})
+        self.assertEqual(impairment.missing("drop=1%,delay=50us", [good, good]), "")
+        self.assertEqual(impairment.missing("drop=1%,reorder=2%:200us", [good]), "of 2000 frames none was reordered (reorder=2%:200us)")
+        self.assertEqual(impairment.missing("delay=1ms", [said(" frames 2000 dropped 17")]), "of 2000 frames none was delayed")
+        self.assertEqual(impairment.missing("drop=1%", [said(" frames 900")]), "")
+        for nothing in ("", said("")):
+            self.assertIn("no frame", impairment.missing("drop=1%", [good, nothing]))
 
 
 class Traffic(unittest.TestCase):

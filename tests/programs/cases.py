@@ -27,7 +27,7 @@ import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import hears_udp, listens
 from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdLossy, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
-from pairs import ConnectionTimes, Copy, Endless, Pair
+from pairs import ConnectionTimes, Copy, Endless, Impaired, Pair
 from routed import Narrow, Routed
 
 # rping takes 23 (room for its greeting) to 65535: the ends, powers of two or a neighbour of each,
@@ -151,21 +151,15 @@ IP6 = [
 ]
 
 
-def impaired(impair, program, server, client):
-    """Both ends send over a bad network (uwarp-impair(1)); the flags name it."""
-    case = Pair(program, impair, f"{program} {server}", f"{program} {client}", 60)
-    return case.with_env(UWARP_IMPAIR=f"{impair},seed=3")
-
-
 DAMAGE = "corrupt=0.5%,truncate=0.1%"
 IMPAIRED = [
-    impaired("drop=1%", "rping", "-s -V -C 300 -S 4000", "-c -a {server} -V -C 300 -S 4000"),
-    impaired(DAMAGE, "rping", "-s -V -C 300 -S 4000", "-c -a {server} -V -C 300 -S 4000"),
-    impaired("reorder=2%:200us,duplicate=2%", "rping", "-s -V -C 300 -S 65535", "-c -a {server} -V -C 300 -S 65535"),
-    impaired("drop=0.1%," + DAMAGE, "ib_send_bw", "-R -n 300", "-R -n 300 {server}"),
-    impaired("drop=0.1%,reorder=1%:200us", "ib_write_bw", "-R -n 300", "-R -n 300 {server}"),
-    impaired("delay=1ms,rate=1G,queue=128K", "ib_read_bw", "-R -n 300", "-R -n 300 {server}"),
-    impaired("blackout=20ms+300ms", "ib_send_lat", "-R -n 2000", "-R -n 2000 {server}"),
+    Impaired("drop=1%", "rping", "-s -V -C 300 -S 4000", "-c -a {server} -V -C 300 -S 4000"),
+    Impaired(DAMAGE, "rping", "-s -V -C 300 -S 4000", "-c -a {server} -V -C 300 -S 4000"),
+    Impaired("reorder=2%:200us,duplicate=2%", "rping", "-s -V -C 300 -S 65535", "-c -a {server} -V -C 300 -S 65535"),
+    Impaired("drop=0.1%," + DAMAGE, "ib_send_bw", "-R -n 300", "-R -n 300 {server}"),
+    Impaired("drop=0.1%,reorder=1%:200us", "ib_write_bw", "-R -n 300", "-R -n 300 {server}"),
+    Impaired("delay=1ms,rate=1G,queue=128K", "ib_read_bw", "-R -n 300", "-R -n 300 {server}"),
+    Impaired("blackout=20ms+300ms", "ib_send_lat", "-R -n 2000", "-R -n 2000 {server}"),
 ]
 # Each thread model: a program that sleeps between messages, one that polls, one that spins on memory, a stream.
 MODELS = ("c1", "c2", "c3", "adaptive")

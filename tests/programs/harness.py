@@ -28,7 +28,7 @@ START = 15.0
 SHOWN_LINES, SHOWN_WIDTH = 6, 120
 # What a verbose process says at its end.
 # what --verbose counts: of every layer, and of the link by its name
-FIGURES = re.compile(r"uwarp: (TSO|payload sent|counters|link \S+: .* in use: |\w+: [a-z_]+ \d+\b)")
+FIGURES = re.compile(r"uwarp: (TSO|payload sent|counters|impair \(|link \S+: .* in use: |\w+: [a-z_]+ \d+\b)")
 
 
 class Failed(Exception):

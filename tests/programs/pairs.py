@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+import impairment
 from harness import Failed, Program, check, read_bytes
 
 REFUSED = "nothing listens on that port"
@@ -186,6 +187,19 @@ class Pair:
     def __call__(self, stage):
         server, client = run_pair(stage, self.server, self.client, self.seconds, self.env, self.ready)
         judge(stage, server, client, self.client)
+
+
+class Impaired(Pair):
+    """Over a bad network (uwarp-impair(1)), which the flags name, and which both ends say that they had."""
+
+    def __init__(self, impair, program, server, client):
+        super().__init__(program, impair, f"{program} {server}", f"{program} {client}", 60)
+        self.with_env(UWARP_IMPAIR=f"{impair},seed=3", UWARP_VERBOSE="1")
+
+    def __call__(self, stage):
+        super().__call__(stage)
+        missing = impairment.missing(self.flags, [p.err for p in stage.programs])
+        check(not missing, missing)
 
 
 class Endless(Pair):
