@@ -413,6 +413,22 @@ class Instructions(unittest.TestCase):
             rows, _ = icount.judge({"send 64": {"qp": now}}, baseline, built_with)
             self.assertEqual(rows[0][-1], verdict)
 
+    def gate(self, found):
+        with unittest.mock.patch.object(icount, "measure", lambda *_: found), unittest.mock.patch.object(icount, "compiler", lambda: "gcc 12 x86_64"):
+            baseline = {"compiler": "gcc 12 x86_64", "instructions": {"send 64": 1000}}
+            with unittest.mock.patch.object(icount, "read_baseline", lambda: baseline), contextlib.redirect_stdout(io.StringIO()) as out:
+                return icount.gate(None, None), out.getvalue().splitlines()[-1]
+
+    def test_what_has_no_baseline_fails(self):
+        self.assertEqual(self.gate({"send 64": {"qp": 1000}}), (0, "1 passed, 0 failed"))
+        self.assertEqual(self.gate({"send 64": {"qp": 1000}, "read 64": {"qp": 1}}), (1, "1 passed, 1 failed"))
+
+    def test_the_first_message_of_a_connection_is_not_counted(self):
+        costs = lambda rig, op, size, n, connections: {"qp": 9 * n + 5 * min(n, connections or 1)}  # noqa: E731
+        with unittest.mock.patch.object(icount, "count", costs):
+            self.assertEqual(icount.per_message(None, "send", 64, 1000), {"qp": 9})
+            self.assertEqual(icount.per_message(None, "send", 64), {"qp": 9})
+
 
 class CommandLine(unittest.TestCase):
     def wrong(self, *words):
