@@ -5,27 +5,10 @@
  * IBA volume 1, §9.2, §7.8.1, §9.8.2, §9.8.3, annex A17.
  */
 #include "bed.h"
-#include "roce/icrc.h"
+#include "packet_repair.h"
 #include "roce/qp.h"
 
 #define PACKET_MAX (ROCE_HEAD_MAX + ROCE_MTU_MAX + ROCE_TAIL_MAX)
-
-static void repair(uint8_t *p, size_t n)
-{
-	unsigned ip = p[0] >> 4 == 4 ? 20 : 40;
-	struct uw_span s = { p, n - ROCE_ICRC };
-	uint32_t sum = 0;
-
-	if (ip == 20) {
-		memset(p + 10, 0, 2);
-		for (unsigned i = 0; i < 20; i += 2)
-			sum += uw_be16(p + i);
-		while (sum >> 16)
-			sum = (sum & 0xffff) + (sum >> 16);
-		uw_put16(p + 10, (uint16_t)~sum);
-	}
-	roce_icrc_put(p + n - ROCE_ICRC, roce_icrc(uw_rope_of(&s), ip));
-}
 
 /* All that a good packet names is there. */
 static void touch(const struct roce_packet *p, size_t n)
@@ -99,8 +82,8 @@ static void carry(struct feed *f)
 		out[feed_below(f, (uint32_t)n)] = feed_u8(f);
 	if (feed_bool(f))
 		n -= feed_below(f, (uint32_t)n - 43);
-	if (n > 40 + 8 + ROCE_BTH + ROCE_ICRC)
-		repair(out, n);
+	if (n > PACKET_LEAST)
+		packet_repair(out, n);
 	receive(out, n, f);
 }
 

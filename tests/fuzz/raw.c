@@ -377,6 +377,17 @@ void raw_ip6(struct raw *r, uint8_t next, const uint8_t *p, size_t n)
 	raw_send(r, frame, ETH + 40 + n);
 }
 
+void raw_packet(struct raw *r, const uint8_t *p, size_t n)
+{
+	uint8_t frame[ETH + RAW_MTU];
+
+	if (n > RAW_MTU)
+		n = RAW_MTU;
+	ethernet(r, p[0] >> 4 == 6 ? 0x86dd : 0x0800, frame);
+	memcpy(frame + ETH, p, n);
+	raw_send(r, frame, ETH + n);
+}
+
 /* Of the two addresses, whichever way, and the protocol. */
 static uint32_t pseudo(const struct raw *r, bool six, uint8_t proto)
 {
@@ -471,7 +482,8 @@ static void hear_ip6(struct raw *r, const uint8_t *ip, size_t n)
 	bool from_pair = !memcmp(ip + 8, RAW_NET6, 12) && !memcmp(ip + 24, RAW_NET6, 12);
 
 	CHECK(n >= 40 && ip[0] >> 4 == 6 && payload <= n - 40);
-	CHECK(ip[6] == 6 || ip[6] == 58 || ip[6] == 17);
+	/* MLD has an option in front (RFC 2710 §3) */
+	CHECK(ip[6] == 6 || ip[6] == 58 || ip[6] == 17 || ip[6] == 0);
 	if (ip[6] == 58 && r->answers_arp && ip[40] == 135 && payload >= 24)
 		answer_solicitation(r, ip + 48);
 	if (ip[6] != 6 || !from_pair)
@@ -496,8 +508,9 @@ static void hear(struct raw *r, const struct io_frame *f)
 		return;
 	}
 	CHECK(uw_be16(p + 12) == 0x0800 && f->len >= ETH + 20);
-	CHECK(ip[0] == 0x45 && uw_be16(ip + 2) <= f->len - ETH);
-	CHECK(r->link.flags & IO_P2P || ip[9] == 17 || !sum(ip, 20, 0));
+	/* IGMP has an option (RFC 2236 §2) */
+	CHECK(ip[0] == (ip[9] == 2 ? 0x46 : 0x45) && uw_be16(ip + 2) <= f->len - ETH);
+	CHECK(r->link.flags & IO_P2P || ip[9] == 17 || !sum(ip, ip[9] == 2 ? 24 : 20, 0));
 	if (ip[9] == 6)
 		hear_tcp(r, ip + 20, uw_be16(ip + 2) - 20u);
 }

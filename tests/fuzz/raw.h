@@ -58,6 +58,8 @@ void raw_send(struct raw *r, const uint8_t *p, size_t n);
 /* An IP packet with a right header around n octets of protocol `proto`. */
 void raw_ip(struct raw *r, uint8_t proto, const uint8_t *p, size_t n);
 void raw_ip6(struct raw *r, uint8_t next, const uint8_t *p, size_t n);
+/* An IP packet of either version as it is, at least its first octet. */
+void raw_packet(struct raw *r, const uint8_t *p, size_t n);
 /* n octets of ICMPv6, at least 4, with a right checksum. */
 void raw_icmp6(struct raw *r, const uint8_t *p, size_t n);
 void raw_tcp(struct raw *r, const struct raw_tcp *t);

@@ -12,7 +12,9 @@ static bool on_event(void *ctx, const struct uw_cm_event *ev)
 	struct slot *s = ctx, *child;
 
 	CHECK(!s->gone);
-	CHECK(ev->type <= UW_CM_DISCONNECTED && ev->error <= 0);
+	CHECK(ev->type <= UW_CM_DISCONNECTED);
+	/* of datagrams it may be the status of the peer's reply, an octet */
+	CHECK(ev->error <= (s->ep->datagrams ? UINT8_MAX : 0));
 	CHECK(ev->param.private_data_len <= UW_PRIVATE_DATA_MAX);
 	/* It is there to be read. */
 	free(fuzz_copy(ev->param.private_data, ev->param.private_data_len));
@@ -61,7 +63,7 @@ static struct sockaddr_in at(uint32_t addr, uint16_t port)
 }
 
 /* Of the version that the peers speak. */
-static struct sockaddr_storage place(const struct world *w, uint32_t addr, uint16_t port)
+struct sockaddr_storage world_place(const struct world *w, uint32_t addr, uint16_t port)
 {
 	struct sockaddr_storage a = { 0 };
 	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&a;
@@ -77,9 +79,18 @@ static struct sockaddr_storage place(const struct world *w, uint32_t addr, uint1
 	return a;
 }
 
+struct slot *world_endpoint(struct world *w)
+{
+	struct slot *s = world_free_slot(w);
+
+	if (s)
+		CHECK(!uw_ep_create(w->raw.e, on_event, s, &s->ep));
+	return s;
+}
+
 void world_listen(struct world *w)
 {
-	struct sockaddr_storage any = place(w, RAW_OURS, WORLD_PORT);
+	struct sockaddr_storage any = world_place(w, RAW_OURS, WORLD_PORT);
 	struct slot *s = world_free_slot(w);
 
 	if (w->listener || !s)
@@ -104,8 +115,8 @@ static struct uw_cm_param param(struct feed *f, uint8_t *pd)
 void world_connect(struct world *w, struct feed *f)
 {
 	bool self = feed_rarely(f, 8); /* a program may talk to itself */
-	struct sockaddr_storage to =
-		self ? place(w, RAW_OURS, WORLD_PORT) : place(w, RAW_THEIRS, WORLD_THEIRS);
+	struct sockaddr_storage to = self ? world_place(w, RAW_OURS, WORLD_PORT)
+					  : world_place(w, RAW_THEIRS, WORLD_THEIRS);
 	struct slot *s = world_free_slot(w);
 	uint8_t pd[520];
 	struct uw_cm_param p = param(f, pd);

@@ -65,6 +65,10 @@ void world_close(struct world *w, bool qp_first);
 /* ---- the program (world.c) ---- */
 
 struct slot *world_free_slot(struct world *w);
+/* An endpoint that the world drops at its end; NULL: no slot is free. */
+struct slot *world_endpoint(struct world *w);
+/* An address of the version that the peers speak. */
+struct sockaddr_storage world_place(const struct world *w, uint32_t addr, uint16_t port);
 void world_listen(struct world *w);
 void world_connect(struct world *w, struct feed *f);
 /* Are there slots for what a few more SYNs, or a connection to ourselves, may bring? */
