@@ -4,6 +4,7 @@ and memory does not grow (doc/security.md)."""
 
 import json
 import os
+import signal
 import subprocess
 
 from flood_cases import SLACK, memory, read_mac
@@ -46,6 +47,7 @@ class Hostile:
         check(wait_until(lambda: "begun" in hostile.out, START), "nothing hostile is sent")
         took = max(self.client_seconds(stage) for _ in range(2))
         check(hostile.poll() is None, "the attack was over before the clients were")
+        hostile.kill(signal.SIGTERM)  # with all its frames sent it ends
         check(hostile.wait(60) == 0, "the attack has failed")
         check(server.poll() is None, "the server has ended")
         return took, memory(server)

@@ -6,9 +6,11 @@ WHAT is one of
 fragments     pieces of packets that overlap, do not begin or end beyond 64 KiB; headers whose lengths are wrong;
               chains of extension headers (RFC 5722, RFC 7112, RFC 8200 section 4)
 neighbours    ARP and neighbour discovery: thousands of neighbours, others with our address, options of no length (RFC 826, 4861)
-routers       what routers say: advertisements, redirects, packets too big, group queries (RFC 4861, RFC 792, RFC 1191, RFC 2710)"""
+routers       what routers say: advertisements, redirects, packets too big, group queries (RFC 4861, RFC 792, RFC 1191, RFC 2710)
+It sends COUNT frames in SECONDS, and goes on at that rate until SIGTERM, for MOST times as many."""
 
 import random
+import signal
 import socket
 import struct
 import sys
@@ -16,7 +18,7 @@ import time
 
 from flood import folded
 
-BATCH = 20
+BATCH, MOST = 20, 12
 ALL_NODES = socket.inet_pton(socket.AF_INET6, "ff02::1")
 IPV4, ARP, IPV6 = 0x0800, 0x0806, 0x86DD
 TCP, ICMP, ICMP6 = 6, 1, 58
@@ -156,13 +158,16 @@ class Sender:
 def main():
     what, interface, mac, addr, addr6, count, seconds = sys.argv[1:]
     sender = Sender(interface, mac, addr, addr6, seed=1)
-    start = time.monotonic()
+    told = []
+    signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+    start, n = time.monotonic(), 0
     print("begun", flush=True)
-    for n in range(int(count)):
+    while n < int(count) or not told and n < int(count) * MOST:
         getattr(sender, what)()
         if n % BATCH == 0:
             time.sleep(max(0, start + n * float(seconds) / int(count) - time.monotonic()))
-    print(f"{count} in {time.monotonic() - start:.2f} s", flush=True)
+        n += 1
+    print(f"{n} in {time.monotonic() - start:.2f} s", flush=True)
 
 
 if __name__ == "__main__":
