@@ -129,22 +129,29 @@ static void enter(struct pmtu_table *t, struct pmtu_path *p, enum pmtu_state sta
 	summarize(t);
 }
 
-/* The next size down; of one that was tried the size that went through. */
-static uint32_t next_guess(const struct pmtu_path *p, uint32_t mtu, bool v4)
+/* Did longer packets vanish before, and is it one of them again? */
+static bool is_again(const struct pmtu_path *p, uint32_t octets)
 {
-	return p && p->state == PMTU_TRIED ? p->passed : pmtu_below(mtu, v4);
+	return p && p->state == PMTU_TRIED && octets > p->passed;
+}
+
+/* The next size below what vanished; the size that went through if it is the same again. */
+static uint32_t next_guess(const struct pmtu_path *p, uint32_t lost, bool v4)
+{
+	return is_again(p, lost) ? p->passed : pmtu_below(lost, v4);
 }
 
 uint32_t pmtu_guess(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, uint32_t octets,
 		    uint64_t now_us)
 {
 	struct pmtu_path *p = entry_of(t, to);
-	uint32_t next = next_guess(p, mtu, uw_ip_is_v4(to));
-	bool tried = p && p->state == PMTU_TRIED;
+	uint32_t lost = octets < mtu ? octets : mtu; /* a longer one went in pieces */
+	uint32_t next = next_guess(p, lost, uw_ip_is_v4(to));
+	bool again = is_again(p, lost);
 
 	if (p && p->state == PMTU_GUESSED)
 		p->again = false; /* this size vanishes, too */
-	if (next >= mtu || octets <= next)
+	if (next >= lost)
 		return mtu;
 	if (!p || p->state == PMTU_KNOWN) {
 		bool told = p;
@@ -154,7 +161,8 @@ uint32_t pmtu_guess(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, 
 		p->before = mtu;
 		p->told = told;
 	}
-	p->again = tried;
+	p->again = again;
+	p->lost = lost;
 	enter(t, p, PMTU_GUESSED, next, now_us);
 	return p->mtu;
 }
@@ -171,6 +179,17 @@ static void forget_guess(struct pmtu_table *t, struct pmtu_path *p, uint64_t now
 	summarize(t);
 }
 
+/* The guess was wrong if it is as long as what vanished. Shorter ones may fit where those do not.
+ */
+static void went_through(struct pmtu_table *t, struct pmtu_path *p, uint32_t octets,
+			 uint64_t now_us)
+{
+	if (octets >= p->lost)
+		forget_guess(t, p, now_us);
+	else if (octets > p->passed)
+		p->passed = octets;
+}
+
 bool pmtu_acked(struct pmtu_table *t, const struct uw_ip *to, const struct pmtu_packet *p,
 		uint64_t now_us)
 {
@@ -179,8 +198,8 @@ bool pmtu_acked(struct pmtu_table *t, const struct uw_ip *to, const struct pmtu_
 	if (!at || at->state == PMTU_KNOWN || p->sent_us < at->since_us)
 		return false;
 	if (at->state == PMTU_TRIED) {
-		if (p->once && p->octets > at->passed)
-			forget_guess(t, at, now_us);
+		if (p->once)
+			went_through(t, at, p->octets, now_us);
 		return false;
 	}
 	if (p->octets < at->mtu)

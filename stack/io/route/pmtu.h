@@ -33,7 +33,8 @@ struct pmtu_path {
 	bool again;	   /* guessed: it went through before, when longer ones did not */
 	bool told;	   /* the size from before the guess was a router's */
 	uint32_t before;   /* that size */
-	uint32_t passed;   /* tried: a size that went through */
+	uint32_t lost;	   /* the size that vanished */
+	uint32_t passed;   /* tried: the longest that went through, less than lost */
 	uint64_t since_us; /* when it was guessed or tried */
 };
 
@@ -58,14 +59,14 @@ const struct pmtu_path *pmtu_find(const struct pmtu_table *t, const struct uw_ip
  * oldest entry of those that share it is replaced. */
 void pmtu_set(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, uint64_t now_us);
 /* Packets that long vanish in a row, and no router says so (RFC 4821 §7.7, RFC 8899 §4.3). mtu: of
- * the path until now. Returns what it is from now on: less, or the same if they are no longer than
- * the next smaller size. A path that is dead for a while looks the same, so it is a guess, which
- * pmtu_acked judges. */
+ * the path until now. Returns what it is from now on: the next size below theirs, or the same if
+ * there is none. A path that is dead for a while looks the same, so it is a guess, which pmtu_acked
+ * judges. */
 uint32_t pmtu_guess(struct pmtu_table *t, const struct uw_ip *to, uint32_t mtu, uint32_t octets,
 		    uint64_t now_us);
-/* A packet arrived. If it is the first of a guessed size, the size from before is tried: packets of
- * that size vanish again, or the guess was wrong and is forgotten. True: the path's MTU is another
- * now. */
+/* A packet arrived. If it is the first of a guessed size, the size from before is tried: packets as
+ * long as those that vanished do so again, or the guess was wrong and is forgotten. True: the
+ * path's MTU is another now. */
 bool pmtu_acked(struct pmtu_table *t, const struct uw_ip *to, const struct pmtu_packet *p,
 		uint64_t now_us);
 /* Forget what is too old. True: something was. */

@@ -256,6 +256,73 @@ static void a_black_hole(void **state)
 	assert_true(covers(p.ack, BED_MSS, since, 1492 - 40));
 }
 
+/* The user sends n octets, in segments of at most `room`. */
+static void send_message(const struct bed_peer *p, size_t n)
+{
+	size_t room, k;
+
+	for (; n; n -= k) {
+		uint8_t *at = llp_raw.tx_begin(p->user->c, &room);
+
+		assert_non_null(at);
+		k = room < n ? room : n;
+		memset(at, 7, k);
+		llp_raw.tx_commit(p->user->c, k);
+	}
+	llp_raw.tx_flush(p->user->c);
+	bed_flush();
+}
+
+/* Of what was sent since, segments of at most `most` arrive; those in order are acknowledged. */
+static void hear(struct bed_peer *p, unsigned since, size_t most)
+{
+	uint32_t before = p->ack;
+
+	for (; since < bed.sent; since++) {
+		const struct bed_seg *s = &bed.out[since % BED_OUT];
+
+		if (s->n <= most && p->ack - s->seq < s->n)
+			p->ack = s->seq + (uint32_t)s->n;
+	}
+	if (p->ack != before)
+		bed_segment(p, 0, 0, ACK);
+}
+
+/* The time until all n octets of a message have arrived, where packets above mtu vanish. */
+static uint64_t takes_us(struct bed_peer *p, size_t n, size_t mtu)
+{
+	const uint64_t start = bed.now_us;
+	uint32_t end = p->ack + (uint32_t)n;
+	unsigned since = bed.sent;
+
+	send_message(p, n);
+	hear(p, since, mtu - 40);
+	while (p->ack != end && bed.now_us - start < 30 * SECOND) {
+		since = bed.sent;
+		bed_pass(10000);
+		hear(p, since, mtu - 40);
+	}
+	assert_int_equal(p->ack, end);
+	return bed.now_us - start;
+}
+
+/* What vanishes need not be as long as the link takes, nor longer than the next size below that. */
+static void a_black_hole_for_shorter_segments(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+
+	(void)state;
+	assert_int_equal(takes_us(&p, 1000, 1300), 0);
+	takes_us(&p, 1350, 1300);
+	bed_pass(SECOND); /* the size from before is tried */
+	takes_us(&p, 1350, 1300);
+	assert_int_equal(bed.stats.tcp_black_holes, 2); /* a guess, and it was right */
+	for (unsigned i = 0; i < 20; i++)
+		assert_in_range(takes_us(&p, 1350, 1300), 0, SECOND / 10);
+	assert_int_equal(bed.stats.tcp_black_holes, 2);
+	assert_false(p.user->closed);
+}
+
 static void the_link_becomes_shorter(void **state)
 {
 	struct bed_peer p = bed_connect(PORT);
@@ -511,6 +578,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(forged_messages, up, down),
 		cmocka_unit_test_setup_teardown(a_copy_counts_only_for_who_is_meant, up, down),
 		cmocka_unit_test_setup_teardown(a_black_hole, up, down),
+		cmocka_unit_test_setup_teardown(a_black_hole_for_shorter_segments, up, down),
 		cmocka_unit_test_setup_teardown(the_link_becomes_shorter, up, down),
 		cmocka_unit_test_setup_teardown(ours_changes, up, down),
 		cmocka_unit_test_setup_teardown(a_route_shorter_than_the_headers, up, down),

@@ -99,7 +99,7 @@ static void a_wrong_guess_is_forgotten(void **state)
 
 	(void)state;
 	pmtu_init(&t);
-	assert_int_equal(pmtu_guess(&t, &a, 1500, 1492, 1), 1500); /* it is short already */
+	assert_int_equal(pmtu_guess(&t, &a, 1500, PMTU_MIN_4, 1), 1500); /* it is short already */
 	assert_int_equal(t.n, 0);
 	assert_int_equal(pmtu_guess(&t, &a, 1500, 1500, 1), 1492);
 	assert_int_equal(pmtu_guess(&t, &a, 1492, 1500, 2), 1280);
@@ -108,10 +108,70 @@ static void a_wrong_guess_is_forgotten(void **state)
 	assert_true(acked(&a, 1500, false, 3));
 	assert_int_equal(pmtu_find(&t, &a)->mtu, 1500);
 	assert_false(acked(&a, 1280, true, 4));
+	assert_false(acked(&a, 1491, true, 4));	 /* shorter than what vanished */
 	assert_false(acked(&a, 1500, false, 4)); /* it may have been cut the first time */
 	assert_int_equal(t.n, 1);
 	assert_false(acked(&a, 1500, true, 4));
 	assert_int_equal(t.n, 0);
+}
+
+/* It need not be as long as the link takes: the longest segment may be shorter. */
+static void the_guess_is_below_what_vanished(void **state)
+{
+	const struct uw_ip a = host(1), b = host(2), six = { .b = { 0xfd, [15] = 1 } };
+
+	(void)state;
+	pmtu_init(&t);
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1414, 1), 1280);
+	assert_int_equal(pmtu_guess(&t, &a, 1280, 1414, 2), 1006);
+	assert_int_equal(pmtu_guess(&t, &b, 9000, 1500, 1), 1492);
+	assert_int_equal(pmtu_guess(&t, &six, 1500, 1414, 1), 1280);
+	assert_int_equal(pmtu_guess(&t, &six, 1280, 1414, 2), 1280);
+}
+
+/* A short one that was lost again and again on a path that has nothing against long ones. */
+static void a_short_one_proves_little(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 700, 1), PMTU_MIN_4);
+	assert_true(acked(&a, PMTU_MIN_4, false, 2));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1500);
+	assert_false(acked(&a, 700, true, 3));
+	assert_int_equal(t.n, 0);
+}
+
+/* What goes through later is what is used when longer ones vanish again. */
+static void the_longest_that_went_through(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1414, 1), 1280);
+	assert_true(acked(&a, 1280, false, 2));
+	assert_false(acked(&a, 1300, true, 3));
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1350, 4), 1300);
+	assert_false(acked(&a, 1300, false, 5));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1300);
+}
+
+/* The path has become shorter once more while the size from before was tried. */
+static void one_that_went_through_vanishes(void **state)
+{
+	const struct uw_ip a = host(1);
+
+	(void)state;
+	pmtu_init(&t);
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1500, 1), 1492);
+	assert_true(acked(&a, 1492, false, 2));
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1400, 3), 1280);
+	assert_true(acked(&a, 1280, false, 4)); /* a new guess, and to be tried */
+	assert_int_equal(pmtu_guess(&t, &a, 1500, 1400, 5), 1280);
+	assert_false(acked(&a, 1280, false, 6));
+	assert_int_equal(pmtu_find(&t, &a)->mtu, 1280);
 }
 
 static void a_right_guess_is_kept(void **state)
@@ -181,6 +241,10 @@ int main(void)
 		cmocka_unit_test(the_least),
 		cmocka_unit_test(the_next_size),
 		cmocka_unit_test(a_wrong_guess_is_forgotten),
+		cmocka_unit_test(the_guess_is_below_what_vanished),
+		cmocka_unit_test(a_short_one_proves_little),
+		cmocka_unit_test(the_longest_that_went_through),
+		cmocka_unit_test(one_that_went_through_vanishes),
 		cmocka_unit_test(a_right_guess_is_kept),
 		cmocka_unit_test(a_size_that_vanishes_later_is_a_guess_again),
 		cmocka_unit_test(what_was_told_stays),
