@@ -54,6 +54,7 @@ const char *history_text(unsigned kind)
 		[LLP_SENT_AGAIN] = "segment sent again, from sequence number",
 		[LLP_RTO] = "no ACK in time; next retransmission timeout in ms:",
 		[LLP_PROBE] = "tail loss probe sent",
+		[LLP_TIMEOUTS] = "timeouts in a row:",
 		[LLP_RESET] = "RST came",
 		[LLP_UNANSWERED] = "given up; ms without an ACK:",
 		[LLP_SILENT] = "keepalives unanswered; ms without a segment:",

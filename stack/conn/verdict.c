@@ -13,17 +13,19 @@ struct case_at_hand {
 	char *out;
 };
 
+/* The history cannot count timeouts: between two of them are repeats, and it keeps few events. */
 static void say_unanswered(const struct case_at_hand *k, uint32_t ms)
 {
-	const struct history_event *rto = history_last(&k->c->history, LLP_RTO);
+	const struct history_event *t = history_last(&k->c->history, LLP_TIMEOUTS);
+	char how_long[32] = "", how_often[48] = "";
 
-	if (!ms) {
-		snprintf(k->out, CONN_VERDICT_TEXT, "peer %s sent no ACK: TCP gave up", k->peer);
-		return;
-	}
-	snprintf(k->out, CONN_VERDICT_TEXT,
-		 "peer %s sent no ACK for %.1f s: TCP gave up after %u timeouts in a row", k->peer,
-		 SECONDS(ms), rto ? rto->count : 0);
+	if (ms)
+		snprintf(how_long, sizeof(how_long), " for %.1f s", SECONDS(ms));
+	if (t)
+		snprintf(how_often, sizeof(how_often), " after %u timeout%s in a row", t->arg,
+			 t->arg == 1 ? "" : "s");
+	snprintf(k->out, CONN_VERDICT_TEXT, "peer %s sent no ACK%s: TCP gave up%s", k->peer,
+		 how_long, how_often);
 }
 
 /* The last of what TCP noted about its end. */

@@ -47,6 +47,7 @@ enum llp_note {
 	LLP_SENT_AGAIN, /* a segment was sent again; arg: its first sequence number */
 	LLP_RTO,	/* the retransmission timer fired; arg: the next RTO in ms */
 	LLP_PROBE,	/* a tail loss probe was sent (RFC 8985 §7) */
+	LLP_TIMEOUTS,	/* LLP_UNANSWERED follows; arg: timeouts since the last progress, not 0 */
 	/* why the connection is gone; `closed` follows */
 	LLP_RESET,	  /* the peer sent an RST */
 	LLP_UNANSWERED,	  /* nothing was acknowledged; arg: for how many ms, 0: not known */

@@ -21,6 +21,13 @@ bool stat_records(const struct uw_engine *e)
 
 /* ---- the text ---------------------------------------------------------------------------- */
 
+/* Those whose text ends with their arg. */
+static bool has_number(unsigned kind)
+{
+	return kind == LLP_SENT_AGAIN || kind == LLP_RTO || kind == LLP_TIMEOUTS ||
+	       kind == LLP_UNANSWERED || kind == LLP_SILENT;
+}
+
 static void add_event(struct text *t, const struct history_event *e, uint64_t now)
 {
 	text_add(t, "  %10.3f s  %s", -(double)(int64_t)(now - e->first_us) / 1e6,
@@ -29,8 +36,7 @@ static void add_event(struct text *t, const struct history_event *e, uint64_t no
 		text_add(t, " %s", conn_state_name(e->arg));
 	else if (e->kind == HISTORY_FAILED)
 		text_add(t, ": %s", uw_status_name((uw_status)e->arg));
-	else if (e->kind == LLP_SENT_AGAIN || e->kind == LLP_RTO || e->kind == LLP_UNANSWERED ||
-		 e->kind == LLP_SILENT)
+	else if (has_number(e->kind))
 		text_add(t, " %u", e->arg);
 	if (e->count > 1)
 		text_add(t, " (the last of %u within %.3f s)", e->count, e->for_ms / 1e3);

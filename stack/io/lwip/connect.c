@@ -22,6 +22,13 @@ static uint32_t ms_since(uint64_t t_us)
 	return t_us ? (uint32_t)((edge.cfg.now_us(edge.cfg.arg) - t_us) / 1000) : 0;
 }
 
+static void note_unanswered(const struct llp_conn *c, const struct loss *l)
+{
+	if (l && l->rto.unanswered)
+		conn_tell(c, LLP_TIMEOUTS, l->rto.unanswered);
+	conn_tell(c, LLP_UNANSWERED, l ? ms_since(l->delivered_us) : 0);
+}
+
 /* lwIP gives a connection up for one reason, and does not say which: repeats, or keepalives, that
  * nobody answers. */
 static void note_end(const struct llp_conn *c, err_t err)
@@ -35,7 +42,7 @@ static void note_end(const struct llp_conn *c, err_t err)
 	else if (c->connecting || (l && !record_count(&l->rec)))
 		conn_tell(c, c->connecting ? LLP_UNANSWERED : LLP_SILENT, ms_since(c->silent_us));
 	else
-		conn_tell(c, LLP_UNANSWERED, l ? ms_since(l->delivered_us) : 0);
+		note_unanswered(c, l);
 }
 
 static uw_status why_not_connected(const struct llp_conn *c, err_t err)

@@ -77,6 +77,16 @@ static void on_failed(void *arg, const struct conn *c, uw_status why)
 	conn_verdict(c, why, said);
 }
 
+/* TCP sends again after each timeout. */
+static void gives_up(struct conn *c, uint32_t timeouts)
+{
+	for (uint32_t i = 0; i < timeouts; i++) {
+		conn_llp_user.note(c, LLP_RTO, 100 << i);
+		conn_llp_user.note(c, LLP_SENT_AGAIN, 1);
+	}
+	conn_llp_user.note(c, LLP_TIMEOUTS, timeouts);
+}
+
 /* The QP of a connection to 10.0.0.2:7471 with `posted` requests fails. */
 static void fails(int note, uint32_t arg, uw_status why, unsigned posted)
 {
@@ -92,11 +102,10 @@ static void fails(int note, uint32_t arg, uw_status why, unsigned posted)
 	*said = '\0';
 	for (unsigned i = 0; i < posted; i++)
 		world_post_write(q, i, 32);
-	if (note >= 0) {
-		conn_llp_user.note(c, LLP_RTO, 100);
-		conn_llp_user.note(c, LLP_RTO, 200);
+	if (note == LLP_UNANSWERED && arg)
+		gives_up(c, 7);
+	if (note >= 0)
 		conn_llp_user.note(c, (enum llp_note)note, arg);
-	}
 	conn_qp_down(c->qp, why);
 	world_qp_free(q);
 	world_close(w);
@@ -111,7 +120,7 @@ static void one_sentence_says_what_happened(void **state)
 		const char *text;
 	} rows[] = {
 		{ LLP_UNANSWERED, 12345, UW_E_LLP_CLOSED,
-		  "peer 10.0.0.2:7471 sent no ACK for 12.3 s: TCP gave up after 2 timeouts in a "
+		  "peer 10.0.0.2:7471 sent no ACK for 12.3 s: TCP gave up after 7 timeouts in a "
 		  "row" },
 		{ LLP_UNANSWERED, 0, UW_E_LLP_CLOSED,
 		  "peer 10.0.0.2:7471 sent no ACK: TCP gave up" },

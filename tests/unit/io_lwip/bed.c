@@ -251,12 +251,21 @@ static void on_closed(void *ctx, uw_status why)
 		u->c = NULL;
 }
 
+static void on_note(void *ctx, enum llp_note what, uint32_t arg)
+{
+	struct bed_conn *u = ctx;
+
+	u->note[what].times++;
+	u->note[what].arg = arg;
+}
+
 static const struct llp_user user = {
 	.connected = on_connected,
 	.accepted = on_accepted,
 	.rx = on_rx,
 	.writable = on_writable,
 	.closed = on_closed,
+	.note = on_note,
 };
 
 static uint64_t now(void *arg)

@@ -50,6 +50,10 @@ struct bed_conn {
 	bool pause;   /* rx pauses and uses up nothing */
 	unsigned writable;
 	uint8_t sum; /* of the octets used up */
+	struct {
+		unsigned times;
+		uint32_t arg; /* of the last */
+	} note[LLP_NOTES];
 };
 
 struct bed {

@@ -82,6 +82,27 @@ static void a_silent_peer_is_given_up(void **state)
 	assert_true(p.user->closed);
 }
 
+/* What is told of the end has all timeouts since the last ACK, whatever was sent again between. */
+static void the_timeouts_are_counted(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	const struct bed_conn *u = p.user;
+	unsigned before;
+
+	(void)state;
+	bed_send_full(&p, 3);
+	bed_pass(SECOND);
+	before = u->note[LLP_RTO].times;
+	assert_true(before);
+	acknowledge(&p, p.ack + BED_MSS);
+	bed_pass(100 * SECOND);
+	assert_true(u->closed);
+	assert_int_equal(u->note[LLP_UNANSWERED].times, 1);
+	assert_int_equal(u->note[LLP_TIMEOUTS].times, 1);
+	assert_true(u->note[LLP_TIMEOUTS].arg > 3);
+	assert_int_equal(u->note[LLP_TIMEOUTS].arg, u->note[LLP_RTO].times - before);
+}
+
 /* ---- the path ---------------------------------------------------------------------------- */
 
 /* The user sends, and packets of at most `most` octets of TCP arrive, in order, until all of it is
@@ -236,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_peer_that_refuses_is_no_silent_one, up, down),
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_given_up, up, down),
+		cmocka_unit_test_setup_teardown(the_timeouts_are_counted, up, down),
 		cmocka_unit_test_setup_teardown(a_dead_path_does_not_become_a_short_one, up, down),
 		cmocka_unit_test_setup_teardown(a_black_hole_is_remembered, up, down),
 		cmocka_unit_test_setup_teardown(when_the_way_is_back_one_segment_goes, up, down),
