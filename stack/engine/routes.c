@@ -21,8 +21,9 @@ struct engine_routes {
 	char interface[IF_NAMESIZE];	      /* "": the link is none of the kernel's */
 	unsigned mtu;			      /* of the links when they were opened */
 	bool same_mac;			      /* the links have the interface's MAC address */
-	bool watches, follows, lost;
-	bool cut; /* the interface was down or without a carrier when last read */
+	bool watches, follows;
+	bool lost, gone; /* an address, the interface; when last read */
+	bool cut;	 /* the interface was down or without a carrier when last read */
 	struct route_watch watch;
 	pthread_t thread;
 };
@@ -126,6 +127,16 @@ static bool find_lost(const struct io_link *l, const struct route_kernel *k, str
 	return false;
 }
 
+/* One of the same name that is made later is another one: our sockets stay with the old one. */
+static void check_interface(struct engine_routes *er, const struct route_kernel *k)
+{
+	if (!k->there && !er->gone)
+		uw_log("interface %s is gone: its connections end; start the program again when it "
+		       "is there",
+		       er->interface);
+	er->gone = !k->there;
+}
+
 /* Said once each time: the program's connections and GIDs have the address. */
 static void check_address(struct engine_routes *er, const struct route_kernel *k)
 {
@@ -133,7 +144,7 @@ static void check_address(struct engine_routes *er, const struct route_kernel *k
 	struct uw_ip ip;
 	bool lost = find_lost(er->link[0], k, &ip);
 
-	if (lost && !er->lost)
+	if (lost && !er->lost && !er->gone)
 		uw_log("interface %s has lost the address %s, by which this program is known: its "
 		       "connections end unless it comes back (ip address add)",
 		       er->interface, route_ip_text(&ip, text));
@@ -153,6 +164,7 @@ static void apply(struct engine_routes *er, const struct route_kernel *k)
 		sched_unlock(&s->sched);
 	}
 	er->cut = !k->running;
+	check_interface(er, k);
 	check_address(er, k);
 }
 

@@ -301,6 +301,25 @@ class LinkGone(LinkDown):
         self.cable("up")
 
 
+class LinkDeleted(LinkDown):
+    """The interface is deleted: both ends hear of it, and say once what it is."""
+
+    def play(self):
+        server, client = self.pair("-p 1000", env=QUICK)
+        link = self.stage.link
+        time.sleep(0.3)
+        at = now_ms()
+        link.ip_do("client", f"link del {link.ends['client']}")
+        try:
+            for p in (client, server):
+                p.wait(GIVE_UP + 15)
+                self.heard_within(p, at, self.bound)
+                said = [line for line in p.our_lines() if "interface" in line]
+                check(len(said) == 1 and f"{link.ends[p.role]} is gone" in said[0], f"{p.role} says {said}")
+        finally:
+            link.build()
+
+
 class TakenOver(Case):
     """Another process gets the address of one that died: it knows nothing of the old connections and says so."""
 
@@ -486,6 +505,7 @@ PACKET = [
     LinkDown("cable out for 2 s", seconds=2),
     LinkGone("cable out for good", bound=GIVE_UP + 1),
     LinkDown("cable out for 2 s, both sleep", seconds=2, more="-w"),
+    LinkDeleted("the interface is deleted", bound=GIVE_UP + 1),
     NewMac("the interface gets another MAC address"),
     LinkGone("cable out for good, both sleep", bound=GIVE_UP + 1, more="-w"),
     Stopped("SIGSTOP for 5 s, both sleep", more="-w"),

@@ -136,6 +136,7 @@ static void read_link(struct route_kernel *k, const struct ifinfomsg *m, size_t 
 
 	if (m->ifi_index != k->index)
 		return;
+	k->there = true;
 	read_attrs(m + 1, n - sizeof(*m), &a);
 	if (get_u32(a.of[IFLA_MTU], &mtu))
 		k->mtu = mtu;

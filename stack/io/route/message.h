@@ -13,7 +13,8 @@
 
 /* What the kernel knows of an interface. */
 struct route_kernel {
-	int index; /* of the interface; in */
+	int index;  /* of the interface; in */
+	bool there; /* it exists, in our network namespace */
 	unsigned mtu;
 	bool has_mac;
 	uint8_t mac[6];

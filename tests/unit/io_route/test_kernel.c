@@ -194,6 +194,27 @@ static void changes_without_an_end_are_heard(void **state)
 	route_watch_close(&w);
 }
 
+/* Not a question that fails: there is no such interface any more. */
+static void an_interface_that_is_deleted(void **state)
+{
+	struct route_kernel k;
+	struct route_watch w;
+
+	(void)state;
+	need_namespace();
+	assert_int_equal(sh("ip link add gone0 type veth peer name gone1"), 0);
+	assert_int_equal(route_watch_open(&w, "gone0"), UW_OK);
+	assert_true(route_watch_read(&w, &k));
+	assert_true(k.there);
+	route_clear(&k.routes);
+	assert_int_equal(sh("ip link del gone0"), 0);
+	assert_int_equal(route_watch_wait(&w, -1), ROUTE_NEWS);
+	assert_true(route_watch_read(&w, &k));
+	assert_false(k.there);
+	route_clear(&k.routes);
+	route_watch_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +223,7 @@ int main(void)
 		cmocka_unit_test(changes_are_heard),
 		cmocka_unit_test(fixed_neighbours),
 		cmocka_unit_test(changes_without_an_end_are_heard),
+		cmocka_unit_test(an_interface_that_is_deleted),
 	};
 
 	isolated = !unshare(CLONE_NEWNET) && !sh("ip link set lo up");
