@@ -11,7 +11,7 @@ from harness import UWARP_RUN, Failed, Skipped, check, need, wait_until
 from pairs import sweep, until_connected
 from pyverbs_cases import PYTHON, need_pyverbs
 
-WITHOUT_MEMFD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without_memfd.py")
+WITHOUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "without.py")
 KERNEL_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_peer.py")
 # Start-up of the program and the stack, on a busy machine.
 OVERHEAD = 4.0
@@ -170,6 +170,20 @@ class NoProgram(Prepared):
         os.chmod(path, 0o755)
 
 
+class Undeletable:
+    """A program that cannot delete its private folder of /sys: it ends all the same."""
+
+    program = "ibv_devinfo"
+
+    def __init__(self, flags, *words):
+        self.flags, self.words = flags, words
+
+    def __call__(self, stage):
+        program = stage.start_plain("client", [*self.words, UWARP_RUN, "--quiet", *stage.link.options("client"), "--", "ibv_devinfo"])
+        program.wait(OVERHEAD)
+        shutil.rmtree(stage.run_dir, ignore_errors=True)
+
+
 # A QP of a type that the device has not.
 RAW_QP = """
 import pyverbs.enums as e
@@ -238,11 +252,13 @@ MEMIF = [
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IMPAIR: loss: no such impairment; known are", options=["--impair", "loss=1%"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: UWARP_IMPAIR: a link that several stacks share", options=["--impair", "drop=1%", "--stacks", "2"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: no TSO on link memif: it has no port that cuts", options=["--tso", "on"]),
-    Refused(WITHOUT_MEMFD, "rping -c -a 127.0.0.2 -C 1", r"^uwarp: no shared memory for the doorbells \(memfd_create\): Operation not permitted",
+    Refused(WITHOUT, "memfd_create rping -c -a 127.0.0.2 -C 1", r"^uwarp: no shared memory for the doorbells \(memfd_create\): Operation not permitted",
             needs=["rping"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: the link \S+ has no routers: leave --gateway and --route out", options=["--gateway", "127.0.0.9"]),
     Refused("ibv_ud_pingpong", "-g 0", r"^uwarp: UD and UC queue pairs need the transport raw",
             options=["--transport", "socket", "--identity", "roce"]),
+    Undeletable("unlinkat forbidden", WITHOUT, "unlinkat"),
+    Undeletable("ulimit -n 12", "sh", "-c", 'ulimit -n 12; exec "$@"', "sh"),
     RawQp(r"^uwarp: ibv_create_qp: uwarp0 has RC, UC and UD queue pairs; the program asked for another type"),
     Setuid("rping", "(setuid)", r"^uwarp-run: .*/program: is setuid; .*run a copy without", code=126),
     Static("program", "(static)", r"^uwarp-run: .*/program: is statically linked.*link it dynamically", code=126),

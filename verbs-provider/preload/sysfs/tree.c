@@ -302,9 +302,10 @@ struct entry { /* of getdents64(2) */
 	char name[];
 };
 
-static void delete_entry(int dir, const char *name);
+static bool delete_entry(int dir, const char *name);
 
-/* False: it was empty. Removing may make the kernel skip entries, so this is called again. */
+/* False: nothing could be removed. Removing may make the kernel skip entries, so this is called
+ * again. */
 static bool delete_inside(int fd)
 {
 	_Alignas(struct entry) char buf[1024];
@@ -319,26 +320,26 @@ static bool delete_inside(int fd)
 			at += e->len;
 			if (!strcmp(e->name, ".") || !strcmp(e->name, ".."))
 				continue;
-			any = true;
-			delete_entry(fd, e->name);
+			any |= delete_entry(fd, e->name);
 		}
 	}
 	return any;
 }
 
-static void delete_entry(int dir, const char *name)
+/* False: it is still there, and another pass over its folder would fare no better. */
+static bool delete_entry(int dir, const char *name)
 {
 	int fd;
 
 	if (!syscall(SYS_unlinkat, dir, name, 0))
-		return;
+		return true;
 	fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return;
+		return false;
 	for (int passes = 0; delete_inside(fd) && passes < 16; passes++)
 		;
 	raw_close(fd);
-	syscall(SYS_unlinkat, dir, name, AT_REMOVEDIR);
+	return !syscall(SYS_unlinkat, dir, name, AT_REMOVEDIR);
 }
 
 void tree_remove(void)

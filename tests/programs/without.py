@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""without_memfd.py PROGRAM [ARGS...]: becomes the program, in which memfd_create() is forbidden by seccomp, as a strict
+"""without.py CALL PROGRAM [ARGS...]: becomes the program, in which a system call is forbidden by seccomp, as a strict
 container may do."""
 
 import ctypes
@@ -9,7 +9,9 @@ import platform
 import struct
 import sys
 
-NUMBER = {"x86_64": 319, "aarch64": 279}[platform.machine()]
+# x86_64 and aarch64
+NUMBERS = {"memfd_create": (319, 279), "unlinkat": (263, 35), "epoll_create1": (291, 20), "epoll_ctl": (233, 21)}
+NUMBER = NUMBERS[sys.argv[1]][("x86_64", "aarch64").index(platform.machine())]
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, EPERM = 0x7FFF0000, 0x00050001
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, MODE_FILTER = 22, 38, 2
@@ -19,5 +21,5 @@ code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code)))
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, MODE_FILTER, program, 0, 0):
-    sys.exit(f"without_memfd: {os.strerror(ctypes.get_errno())}")
-os.execvp(sys.argv[1], sys.argv[1:])
+    sys.exit(f"without: {os.strerror(ctypes.get_errno())}")
+os.execvp(sys.argv[2], sys.argv[2:])
