@@ -198,6 +198,16 @@ static int listen_at_all(const struct held_at *at, struct held_port *h, unsigned
 	return 0;
 }
 
+/* To the program it is ENOMEM, which nobody takes for a limit of descriptors. */
+static void say_no_descriptor(struct held_ports *p, uint16_t port, int err)
+{
+	uint64_t now_us = (uint64_t)now_s() * 1000000;
+
+	if ((err == -EMFILE || err == -ENFILE) && said_may(&p->said, 0, (uint64_t)-err, now_us))
+		uw_log("no file descriptor is left to hold TCP port %u with%s: %s", ntohs(port),
+		       err == -EMFILE ? " (ulimit -n)" : "", strerror(-err));
+}
+
 static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **out)
 {
 	struct held_port *h = calloc(1, sizeof(*h));
@@ -210,6 +220,7 @@ static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **ou
 	err = listen_at_all(&p->at, h, &n);
 	if (err) {
 		close_some(h, n);
+		say_no_descriptor(p, port, err);
 		return held_ports_status(err);
 	}
 	h->next = p->list;

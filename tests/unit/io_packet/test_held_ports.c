@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -175,6 +176,46 @@ static void a_port_stays_anothers_while_nobody_can_be_asked(void **state)
 	assert_true(held_ports_is_ours(p, htons(PORT)));
 }
 
+/* What is written to stderr until heard() is called. */
+static int listen_to_stderr(void)
+{
+	int was = dup(STDERR_FILENO), to = memfd_create("stderr", MFD_CLOEXEC);
+
+	assert_true(was >= 0 && to >= 0);
+	assert_int_equal(dup2(to, STDERR_FILENO), STDERR_FILENO);
+	close(to);
+	return was;
+}
+
+static void heard(int was, char *out, size_t size)
+{
+	ssize_t n = pread(STDERR_FILENO, out, size - 1, 0);
+
+	assert_true(n >= 0);
+	out[n] = '\0';
+	assert_int_equal(dup2(was, STDERR_FILENO), STDERR_FILENO);
+	close(was);
+}
+
+static void want_of_a_descriptor_is_said_once(void **state)
+{
+	struct held_ports *p = *state;
+	struct rlimit before, none;
+	char said[512];
+	int was = listen_to_stderr();
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	for (unsigned i = 0; i < 3; i++)
+		assert_status(held_ports_claim(p, htons((uint16_t)(PORT + i))), UW_E_NOMEM);
+	setrlimit(RLIMIT_NOFILE, &before);
+	heard(was, said, sizeof(said));
+	assert_string_equal(said, "uwarp: no file descriptor is left to hold TCP port 4000 with "
+				  "(ulimit -n): Too many open files\n");
+	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+}
+
 static void count_changes(void *arg)
 {
 	++*(unsigned *)arg;
@@ -338,6 +379,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_connections_port_stays_its_programs, up, down),
 		cmocka_unit_test_setup_teardown(a_port_stays_anothers_while_nobody_can_be_asked, up,
 						down),
+		cmocka_unit_test_setup_teardown(want_of_a_descriptor_is_said_once, up, down),
 		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
 		cmocka_unit_test_setup_teardown(and_is_given_back_in_time, up, down),
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
