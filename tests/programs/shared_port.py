@@ -374,6 +374,41 @@ class Other:
         check(daemon.wait(5) == 0, f"exit code {daemon.returncode}")
 
 
+class Gone(Other):
+    """Its interface is deleted: it ends and says so, and its clients hear of it, instead of being deaf for ever. The
+    interface is another than the link's."""
+
+    program, flags, ends = "uwarpd", "its interface is deleted", 3.0
+
+    def __call__(self, stage):
+        link = stage.link
+        link.do([], "link add veth-gone type veth peer name veth-far")
+        try:
+            link.do([], "address add 10.78.0.1/24 dev veth-gone")
+            for end in ("veth-gone", "veth-far"):
+                link.do([], f"link set {end} up")
+            self.lose(stage)
+        finally:
+            subprocess.run([link.ip, "link", "del", "veth-gone"], stderr=subprocess.DEVNULL, check=False)
+
+    def lose(self, stage):
+        self.path = os.path.join(stage.link.folder, "gone.sock")
+        argv = [stage.link.uwarpd, "--link", "veth-gone", "--path", self.path]
+        with subprocess.Popen(argv, env=stage.env, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent) as daemon:
+            try:
+                check(wait_until(self.answers, 5), "it does not serve")
+                client = hostile_client.Client(self.path)
+                stage.link.do([], "link del veth-gone")
+                check(wait_until(lambda: daemon.poll() is not None, self.ends), "it goes on without its interface")
+                said = daemon.stderr.read()
+                check(daemon.returncode == 1, f"exit code {daemon.returncode}")
+                check("interface veth-gone is gone; start again when it is there" in said, f"it says {said}")
+                check(not client.is_alive(1), "its client is not hung up on")
+                client.close()
+            finally:
+                daemon.kill()
+
+
 class Activated(Other):
     """systemd's part: it makes the socket, and hears when the uwarpd is ready and when it ends."""
 
@@ -494,7 +529,7 @@ class Refusals:
             check(text in done.stderr and done.stderr.count("\n") == 1, f"{words}: {done.stderr}")
 
 
-START = [Rights(), Activated(), Limits(), Rate(), Refusals()]
+START = [Rights(), Activated(), Gone(), Limits(), Rate(), Refusals()]
 SHORT = [*START, Sleeps(), Mesh(3, 20), Hostile(), Kills(6)]
 MORE = [Mesh(8, 40), Kills(25, seed=2)]
 LONG = [Kills(50, seed) for seed in (3, 4, 5, 6)]  # each a few minutes on a busy machine

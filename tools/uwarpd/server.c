@@ -21,7 +21,7 @@
 
 #define TICK_US		  10000u   /* timers, rates */
 #define HELLO_US	  2000000u /* to join */
-#define ENDS_US		  250000u  /* between looks for clients that hung up */
+#define ENDS_US		  250000u  /* between looks for clients that hung up, and for the port */
 #define MESSAGES_PER_TICK 256u
 #define LOOK_US		  100u	  /* connections are looked at no more often while frames come */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
@@ -149,6 +149,7 @@ static void look_for_ends(struct server *s)
 	if (s->now_us - s->ends_us < ENDS_US)
 		return;
 	s->ends_us = s->now_us;
+	s->port_gone |= s->uplink->ops->gone && s->uplink->ops->gone(s->uplink);
 	for (unsigned i = 0; i < s->n; i++) {
 		struct client *c = s->active[i];
 
@@ -258,7 +259,7 @@ bool server_run(struct server *s, const volatile bool *ended)
 	s->tick_us = s->now_us = clock_us();
 	s->take = 1;
 	say_cpu(s);
-	while (!*ended) {
+	while (!*ended && !s->port_gone) {
 		unsigned frames = forward_round(s);
 
 		s->now_us = clock_us();
@@ -280,7 +281,7 @@ bool server_run(struct server *s, const volatile bool *ended)
 			idle_since = 0;
 		}
 	}
-	return true;
+	return !s->port_gone;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

@@ -78,6 +78,7 @@ struct server {
 	int listen_fd;
 	bool inherited; /* listen_fd came from systemd */
 	int wait_fd;	/* epoll: everything that ends a sleep */
+	bool port_gone; /* the uplink's */
 	struct conns *conns;
 	int stir_fd; /* written to when connections have something for us */
 	bool muted;  /* a client sends messages too fast: it is heard in the next tick */
@@ -102,7 +103,7 @@ struct server {
 
 /* server.c. False: one line on stderr says why. */
 bool server_open(struct server *s);
-/* Until *ended is set. False: one line on stderr says why it does not run. */
+/* Until *ended is set. False: one line on stderr says why it does not run, or not any more. */
 bool server_run(struct server *s, const volatile bool *ended);
 void server_close(struct server *s);
 

@@ -44,6 +44,9 @@ struct uplink_ops {
 	enum switch_msg_why (*claim_packets)(struct uplink *p);
 	/* Frames were given to send: the end of a burst. NULL: nothing to do. */
 	void (*flush)(struct uplink *p);
+	/* Has the port been removed from the system? It never comes back then. One line on stderr
+	 * says so. NULL: that cannot be. */
+	bool (*gone)(struct uplink *p);
 	void (*close)(struct uplink *p);
 };
 

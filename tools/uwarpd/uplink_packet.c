@@ -267,6 +267,20 @@ static enum switch_msg_why packet_claim_packets(struct uplink *p)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
+/* The kernel takes the index from the socket when the interface is deleted, or goes to another
+ * network namespace. The socket's error (ENETDOWN) comes before that, and no other does. */
+static bool packet_gone(struct uplink *p)
+{
+	struct sockaddr_ll a = { 0 };
+	socklen_t n = sizeof(a);
+	bool gone = !getsockname(p->fd, (void *)&a, &n) && a.sll_ifindex <= 0;
+
+	if (gone)
+		uw_log("uwarpd: interface %s is gone; start again when it is there",
+		       packet_uplink_of(p)->interface.name);
+	return gone;
+}
+
 static void packet_close(struct uplink *p)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);
@@ -291,6 +305,7 @@ static const struct uplink_ops ops = {
 	.claim = packet_claim,
 	.release = packet_release,
 	.claim_packets = packet_claim_packets,
+	.gone = packet_gone,
 	.close = packet_close,
 };
 
