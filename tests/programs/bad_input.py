@@ -257,6 +257,8 @@ MEMIF = [
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: the link \S+ has no routers: leave --gateway and --route out", options=["--gateway", "127.0.0.9"]),
     Refused("ibv_ud_pingpong", "-g 0", r"^uwarp: UD and UC queue pairs need the transport raw",
             options=["--transport", "socket", "--identity", "roce"]),
+    *(Refused(WITHOUT, f"{call} rping -c -a 127.0.0.2 -C 1", r"^uwarp: DPDK needs epoll, and the kernel refuses it to this process "
+              r"\(seccomp\?\): Operation not permitted", needs=["rping"]) for call in ("epoll_create1", "epoll_ctl")),
     Undeletable("unlinkat forbidden", WITHOUT, "unlinkat"),
     Undeletable("ulimit -n 12", "sh", "-c", 'ulimit -n 12; exec "$@"', "sh"),
     RawQp(r"^uwarp: ibv_create_qp: uwarp0 has RC, UC and UD queue pairs; the program asked for another type"),

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -270,17 +272,50 @@ static bool descriptors_are_free(void)
 	return got == DESCRIPTORS;
 }
 
+/* The EAL's interrupt thread ends the process where one of these is refused, as seccomp may do.
+ * 0 or an errno. */
+static int try_epoll(void)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int set = epoll_create1(EPOLL_CLOEXEC), one = eventfd(0, EFD_CLOEXEC), err = 0;
+
+	if (set < 0 || one < 0 || epoll_ctl(set, EPOLL_CTL_ADD, one, &e) ||
+	    epoll_wait(set, &e, 1, 0) < 0)
+		err = errno;
+	if (set >= 0)
+		close(set);
+	if (one >= 0)
+		close(one);
+	return err;
+}
+
+static uw_status check_kernel(void)
+{
+	int err;
+
+	if (!descriptors_are_free())
+		return log_error(UW_E_NO_LINK, "DPDK needs %d more open files: raise ulimit -n",
+				 DESCRIPTORS);
+	err = try_epoll();
+	if (err && err != EINTR)
+		return log_error(UW_E_NO_LINK,
+				 "DPDK needs epoll, and the kernel refuses it to this process "
+				 "(seccomp?): %s",
+				 strerror(err));
+	return UW_OK;
+}
+
 static uw_status start(const struct eal_need *need)
 {
 	struct arg_list args;
 	char why[sizeof(eal.said)];
 
-	if (!descriptors_are_free())
-		return log_error(UW_E_NO_LINK, "DPDK needs %d more open files: raise ulimit -n",
-				 DESCRIPTORS);
+	uw_status st = check_kernel();
+	if (st)
+		return st;
 
 	unsigned long pages = need->pci ? huge_pages_free() : 0;
-	uw_status st = check_pages(need, pages);
+	st = check_pages(need, pages);
 	if (st)
 		return st;
 	log_open(need->verbose);
