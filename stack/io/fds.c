@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/fds.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,6 +12,11 @@
  * costs nothing. */
 #define FDS_MAX (1u << 20)
 #define BITS	64u
+
+/* How long fds_poll waits: if nothing comes, since a poll does not see that what it waits for was
+ * closed; and if it cannot tell what comes. */
+#define LONGEST_MS 1000
+#define BLIND_MS   20
 
 /*
  * Fork handlers take no argument, so the set can only be one per process.
@@ -142,4 +148,18 @@ void fds_close(int fd)
 		atomic_fetch_add(&fds.ndue, 1);
 	}
 	try_close_due();
+}
+
+bool fds_poll(struct pollfd *p, unsigned n, int ms)
+{
+	bool blind;
+
+	if (poll(p, n, ms < 0 || ms > LONGEST_MS ? LONGEST_MS : ms) >= 0)
+		return true;
+	blind = errno != EINTR;
+	for (unsigned i = 0; i < n; i++)
+		p[i].revents = blind && p[i].fd >= 0 ? p[i].events : 0;
+	if (blind)
+		poll(NULL, 0, BLIND_MS);
+	return false;
 }

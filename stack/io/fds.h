@@ -8,6 +8,9 @@
 #ifndef UWARP_IO_FDS_H
 #define UWARP_IO_FDS_H
 
+#include <poll.h>
+#include <stdbool.h>
+
 /* Any thread may call these with any lock held; neither waits for a lock. */
 
 /* Returns fd, or -1 after closing fd, if fd is 2^20 or above. */
@@ -15,5 +18,11 @@ int fds_keep(int fd);
 /* Close fd, which may be -1 or not kept. While another thread forks, fd is closed after the fork.
  */
 void fds_close(int fd);
+
+/* As poll(2), in a thread of ours that has to go on although the program may have closed its
+ * descriptors, or forbidden all (RLIMIT_NOFILE): it waits for 1 s at most, and after an error
+ * briefly. False: after an error. `revents` has every event that was asked for then, so that all is
+ * tried; none may block. */
+bool fds_poll(struct pollfd *p, unsigned n, int ms);
 
 #endif

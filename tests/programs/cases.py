@@ -364,5 +364,5 @@ GROUPS = {
     "impaired": [(Memif, IMPAIRED), (Veth, IMPAIRED)],
     "failures": [(Memif, failures.MEMIF), (Packet, failures.PACKET), (PacketOwn, failures.PACKET_OWN)],
     "stat": [(Memif, stat_cases.MEMIF), (Packet, stat_cases.PACKET)],
-    "lifecycle": [(Memif, lifecycle.MEMIF), (Loop, lifecycle.LOOP), (Veth, lifecycle.VETH)],
+    "lifecycle": [(Memif, lifecycle.MEMIF), (Loop, lifecycle.LOOP), (Veth, lifecycle.VETH), (Packet, lifecycle.CLOSED), (Uwarpd, lifecycle.CLOSED)],
 }

@@ -6,14 +6,17 @@ import os
 import re
 import subprocess
 
-from harness import Skipped, check, made
+from harness import Skipped, check, made, wait_until
 from pairs import run_pair, sweep, until_connected
 
 SELF = made("UWARP_PROGRAMS_SELF", "programs-self")
 FORKS = made("UWARP_PROGRAMS_FORKS", "programs-forks")
+CLOSES = made("UWARP_PROGRAMS_CLOSES", "programs-closes")
 ADDRESS = made("UWARP_PROGRAMS_ADDRESS", "programs-address")
 # What a peer's death may take to be noticed and to be acted upon, on a busy machine.
 NOTICED = 8.0
+# What an end may take that nothing hurries: a second for each of three threads, on a busy machine.
+ENDS = 6.0
 
 
 def run_self(stage, flags, env=None):
@@ -124,6 +127,29 @@ class Forks:
         program = stage.start("server", f"{FORKS} {{server}} 7999 {self.seconds}")
         rc = program.wait(self.seconds + 20)
         check(rc == 0, f"exit code {rc}")
+
+
+class Closes:
+    """A server that takes the library's descriptors away while a client is connected: it ends all the same, and soon
+    (closes.c)."""
+
+    program, needs = "closes", ["rping"]
+
+    def __init__(self, way):
+        self.way, self.flags = way, f"its descriptors: {way}"
+
+    def __call__(self, stage):
+        if not CLOSES:
+            raise Skipped("UWARP_PROGRAMS_CLOSES does not name the program that closes.c makes")
+        server = stage.start("server", f"{CLOSES} {{server}} 7174 {self.way}")
+        server.until_link_up()
+        client = stage.start("client", "rping -c -a {server}")
+        check(wait_until(lambda: "taken" in server.out or server.poll() is not None, 10), "it is not connected")
+        rc = server.wait(ENDS)
+        check(rc == 0, f"exit code {rc}")
+        client.kill()  # over a wire it may have heard nothing of that end
+        client.wait(5)
+        sweep(stage)
 
 
 class TwoClients:
@@ -263,6 +289,7 @@ def perftest(kind, name):
     return kind(name, "-R -D 60", f"{name} -R -D 60", f"{name} -R -D 60 {{server}}")
 
 
+CLOSED = [Closes(way) for way in ("nofile", "closefrom", "dup2")]
 MEMIF = [
     Itself("{server}"),
     Itself("127.0.0.1"),
@@ -277,6 +304,7 @@ MEMIF = [
     Sixteen(),
     Forks(6),
     Again(),
+    *CLOSED,
     KilledServer("rping", "-V", SERVER, CLIENT),
     perftest(KilledServer, "ib_write_bw"),
     perftest(KilledServer, "ib_send_bw"),
@@ -288,6 +316,7 @@ MEMIF = [
 ]
 SOCKET = [
     Forks(6),
+    *CLOSED,
     Itself("{server}"),
     Itself("-x {server}"),
     TwoClients("ucmatose", "-c 2, two clients", "ucmatose -c 2 -C 50", "ucmatose -s {server} -C 50"),
@@ -298,6 +327,7 @@ SOCKET = [
 ]
 LOOP = [Itself("{server}"), Itself("-x {server}")]
 VETH = [
+    *CLOSED,
     Itself("{server}"),
     Itself("-x {server}"),
     RevivedServer("rping", "-V", SERVER, CLIENT),

@@ -5,7 +5,6 @@
  * wait, neither the stack nor other clients.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -37,6 +36,7 @@ struct stat_server {
 	struct uw_engine *e;
 	pthread_t thread;
 	int listen_fd, wake_fd;
+	bool deaf;	    /* wake_fd is not ours any more: the program has closed it */
 	uint64_t accept_ms; /* when somebody may be accepted again; 0: now */
 	char path[STAT_PATH];
 	_Atomic bool closing;
@@ -177,7 +177,7 @@ static void serve_once(struct stat_server *v)
 
 	if (v->accept_ms && now_ms() >= v->accept_ms)
 		v->accept_ms = 0;
-	p[0] = (struct pollfd){ .fd = v->wake_fd, .events = POLLIN };
+	p[0] = (struct pollfd){ .fd = v->deaf ? -1 : v->wake_fd, .events = POLLIN };
 	p[1] = (struct pollfd){ .fd = place && !v->accept_ms ? v->listen_fd : -1,
 				.events = POLLIN };
 	for (unsigned i = 0; i < CLIENTS; i++) {
@@ -185,10 +185,9 @@ static void serve_once(struct stat_server *v)
 
 		p[2 + i] = (struct pollfd){ .fd = k->fd, .events = k->answer.n ? POLLOUT : POLLIN };
 	}
-	if (poll(p, 2 + CLIENTS, wait_ms(v)) < 0)
-		return;
-	if (p[0].revents)
-		eventfd_read(v->wake_fd, &n);
+	fds_poll(p, 2 + CLIENTS, wait_ms(v));
+	if (p[0].revents && eventfd_read(v->wake_fd, &n) && errno != EAGAIN)
+		v->deaf = true;
 	stat_write_records(v->e, &v->queue);
 	if (p[1].revents & POLLIN)
 		let_in(v, place);
@@ -233,7 +232,8 @@ static void server_free(struct stat_server *v)
 	if (*v->path)
 		unlink(v->path);
 	fds_close(v->listen_fd);
-	fds_close(v->wake_fd);
+	if (!v->deaf)
+		fds_close(v->wake_fd);
 	stat_drop_records(&v->queue);
 	pthread_mutex_destroy(&v->queue.lock);
 	free(v);

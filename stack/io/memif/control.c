@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,7 +19,8 @@
 #define LEAVE_MS 500
 #define SWEEP_MS 200
 
-/* How long nobody is accepted after there was no descriptor left for it. */
+/* How long nobody is accepted after there was no descriptor left for it, or the program has closed
+ * the one that listens. */
 #define ACCEPT_AGAIN_MS 100
 
 /* How often to look whether those words were taken. */
@@ -56,7 +56,7 @@ static void watch_fd(struct watch *w, int fd)
 static void watch_build(struct fabric *f, struct watch *w)
 {
 	memset(w, 0, sizeof(*w));
-	watch_fd(w, f->wake_fd);
+	watch_fd(w, f->deaf ? -1 : f->wake_fd);
 	watch_fd(w, -1); /* poll skips it: there is no descriptor for a visitor now */
 	if (f->accept_again_ms)
 		earlier(&w->next_ms, f->accept_again_ms);
@@ -161,6 +161,8 @@ static void visitors_accept(struct fabric *f)
 		if (fd < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 			refuse_one(f);
+		else if (fd < 0 && (errno == EBADF || errno == ENOTSOCK || errno == EINVAL))
+			f->accept_again_ms = registry_now() + ACCEPT_AGAIN_MS;
 		if (fd < 0)
 			return;
 		struct visitor *v = visitor_place(f);
@@ -278,15 +280,12 @@ static void serve_once(struct fabric *f)
 {
 	struct watch w;
 	unsigned at = 2;
+	eventfd_t n;
 
 	watch_build(f, &w);
-	if (poll(w.fd, w.count, timeout(w.next_ms)) < 0)
-		return;
-	if (w.fd[0].revents) {
-		eventfd_t n;
-
-		eventfd_read(f->wake_fd, &n);
-	}
+	fds_poll(w.fd, w.count, timeout(w.next_ms));
+	if (w.fd[0].revents && eventfd_read(f->wake_fd, &n) && errno != EAGAIN)
+		f->deaf = true;
 	if (w.fd[1].revents)
 		visitors_accept(f);
 	if (f->accept_again_ms && registry_now() >= f->accept_again_ms)
@@ -386,7 +385,7 @@ void control_stop(struct fabric *f)
 		pthread_join(f->control, NULL);
 		f->control_runs = false;
 	}
-	if (f->wake_fd >= 0)
+	if (f->wake_fd >= 0 && !f->deaf)
 		close(f->wake_fd);
 	f->wake_fd = -1;
 }

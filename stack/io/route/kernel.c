@@ -146,7 +146,7 @@ bool route_watch_read(struct route_watch *w, struct route_kernel *k)
 /* ---- news ---------------------------------------------------------------------------------- */
 
 /* Whatever it is, everything is read again. True: it is something. */
-static bool drain(const struct route_watch *w)
+static bool drain(struct route_watch *w)
 {
 	_Alignas(8) uint8_t octets[4096];
 	bool news = false;
@@ -154,16 +154,18 @@ static bool drain(const struct route_watch *w)
 
 	while ((n = recv(w->hear, octets, sizeof(octets), MSG_DONTWAIT)) >= 0 || errno == ENOBUFS)
 		news |= n < 0 || route_is_news(octets, (size_t)n, w->index);
+	w->stopped |= errno != EAGAIN && errno != EINTR;
 	return news;
 }
 
-static bool rung(const struct route_watch *w, int timeout_ms, bool *news)
+static bool rung(struct route_watch *w, int timeout_ms, bool *news)
 {
 	struct pollfd p[] = { { .fd = w->hear, .events = POLLIN },
 			      { .fd = w->bell, .events = POLLIN } };
 
-	*news = poll(p, 2, timeout_ms) > 0 && p[0].revents && drain(w);
-	return p[1].revents;
+	w->stopped |= fds_poll(p, 2, timeout_ms) && p[1].revents;
+	*news = p[0].revents && drain(w);
+	return w->stopped;
 }
 
 static uint64_t now_ms(void)
@@ -202,5 +204,6 @@ enum route_wait route_watch_wait(struct route_watch *w, int timeout_ms)
 
 void route_watch_stop(struct route_watch *w)
 {
+	w->stopped = true;
 	eventfd_write(w->bell, 1);
 }

@@ -7,9 +7,10 @@
 #include "io/route/message.h"
 
 struct route_watch {
-	int ask, hear; /* netlink sockets: for questions, and for news */
-	int bell;      /* an eventfd that ends route_watch_wait() */
-	int index;     /* of the interface */
+	int ask, hear;	      /* netlink sockets: for questions, and for news */
+	int bell;	      /* an eventfd that ends route_watch_wait() */
+	_Atomic bool stopped; /* ... for good; also if the program has closed our descriptors */
+	int index;	      /* of the interface */
 	uint32_t seq;
 };
 
@@ -20,7 +21,7 @@ void route_watch_close(struct route_watch *w);
  * False: the kernel did not answer; *k has what came. */
 bool route_watch_read(struct route_watch *w, struct route_kernel *k);
 enum route_wait {
-	ROUTE_STOPPED, /* route_watch_stop() was called */
+	ROUTE_STOPPED, /* route_watch_stop() was called, or the program has closed a descriptor */
 	ROUTE_QUIET,   /* the time is over */
 	ROUTE_NEWS,
 };

@@ -32,7 +32,7 @@ static struct io_frame *link_alloc_long(struct io_link *l)
 static void end(struct uwarpd_link *u)
 {
 	session_stop(u);
-	if (u->stop_fd >= 0)
+	if (u->stop_fd >= 0 && !u->deaf)
 		close(u->stop_fd);
 	fds_close(u->wait_fd);
 	fds_close(u->wake[0]);

@@ -48,6 +48,7 @@ struct uwarpd_link {
 	pthread_t thread;
 	bool runs;
 	int stop_fd; /* an eventfd that ends its waiting: we close, or owe something */
+	bool deaf;   /* that is not ours any more: the program has closed it */
 	_Atomic bool closing;
 	const char *refused; /* why, at the last try; NULL: we joined */
 

@@ -305,15 +305,14 @@ static void hear(struct uwarpd_link *u)
 static short wait_for(struct uwarpd_link *u)
 {
 	struct pollfd fds[] = { { .fd = u->peer.fd, .events = POLLIN },
-				{ .fd = u->stop_fd, .events = POLLIN } };
+				{ .fd = u->deaf ? -1 : u->stop_fd, .events = POLLIN } };
 	eventfd_t rung;
 
 	if (claims_owes(u))
 		fds[0].events |= POLLOUT;
-	if (poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1) < 0)
-		return 0;
-	if (fds[1].revents)
-		eventfd_read(u->stop_fd, &rung);
+	fds_poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1);
+	if (fds[1].revents && eventfd_read(u->stop_fd, &rung) && errno != EAGAIN)
+		u->deaf = true;
 	return fds[0].revents;
 }
 

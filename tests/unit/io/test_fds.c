@@ -3,9 +3,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "uwtest.h"
@@ -168,6 +173,71 @@ static void nothing_is_left_open(void **state)
 	alarm(0);
 }
 
+/* --- a program that takes our descriptors away --- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Else a loop around it would compute for ever, and look at nothing. */
+static void what_cannot_be_polled_is_tried_after_a_while(void **state)
+{
+	struct pollfd p[] = { { .fd = make(), .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+	struct rlimit was, none;
+	uint64_t start = now_ms();
+	bool sure;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	sure = fds_poll(p, COUNT(p), -1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_false(sure);
+	assert_int_equal(p[0].revents, POLLIN);
+	assert_int_equal(p[1].revents, 0);
+	assert_in_range(now_ms() - start, 10, 900);
+	fds_close(p[0].fd);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* A poll goes on with what is closed meanwhile, and nobody can end it any more. */
+static void nothing_is_waited_for_for_ever(void **state)
+{
+	struct pollfd p = { .fd = fds_keep(eventfd(0, EFD_CLOEXEC)), .events = POLLIN };
+
+	(void)state;
+	alarm(10);
+	assert_true(fds_poll(&p, 1, -1));
+	alarm(0);
+	assert_int_equal(p.revents, 0);
+	fds_close(p.fd);
+}
+
+static void a_signal_is_no_error(void **state)
+{
+	struct sigaction a = { .sa_handler = on_alarm }, was;
+	const struct itimerval soon = { .it_value.tv_usec = 20000 };
+	struct pollfd p = { .fd = fds_keep(eventfd(0, EFD_CLOEXEC)), .events = POLLIN };
+
+	(void)state;
+	sigaction(SIGALRM, &a, &was);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+	assert_false(fds_poll(&p, 1, -1));
+	assert_int_equal(p.revents, 0);
+	sigaction(SIGALRM, &was, NULL);
+	fds_close(p.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +245,9 @@ int main(void)
 		cmocka_unit_test(only_what_is_kept),
 		cmocka_unit_test(no_deadlock_with_fork),
 		cmocka_unit_test(nothing_is_left_open),
+		cmocka_unit_test(what_cannot_be_polled_is_tried_after_a_while),
+		cmocka_unit_test(nothing_is_waited_for_for_ever),
+		cmocka_unit_test(a_signal_is_no_error),
 	};
 
 	pthread_atfork(take_stack_lock, leave_stack_lock, NULL);
