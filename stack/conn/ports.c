@@ -226,7 +226,9 @@ uw_status ports_borrow(struct conn_domain *d, unsigned versions, unsigned *out)
 {
 	uw_status st = free_port(d, versions, out);
 
-	if (!st)
+	if (st)
+		*out = 0;
+	else
 		ports_reserve(&d->ports, *out);
 	return st;
 }

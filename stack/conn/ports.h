@@ -39,8 +39,8 @@ void ports_release(struct uw_ep *ep);
 /* Does no other endpoint have ep's port for the same version of IP? */
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep);
 /* A local port for a connection without an endpoint (CM-less RC), which no endpoint has, in host
- * order. Return the port by ports_give_back. UW_E_ADDR_IN_USE: none is free, or what the link says
- * to the claim. */
+ * order; 0 with an error. Return the port by ports_give_back. UW_E_ADDR_IN_USE: none is free, or
+ * what the link says to the claim. */
 uw_status ports_borrow(struct conn_domain *d, unsigned versions, unsigned *out) UW_CHECK;
 void ports_give_back(struct conn_domain *d, unsigned port, unsigned versions);
 /* Where CM-less RC is called: RC_PORT, or if another process of a shared address has that, a port

@@ -142,6 +142,10 @@ static void foresee_size(const struct uw_config *c, uint32_t addr, struct io_lin
 		host_foresee(&host, l);
 	else if (*interface)
 		packet_foresee(interface, c->mtu, l);
+	if (*interface && !packet_interface(c->link)) { /* DPDK's drivers know neither more */
+		l->bps = IO_BPS_UNKNOWN;
+		l->mtu = l->mtu < IO_MTU_PORT ? l->mtu : IO_MTU_PORT;
+	}
 	if (c->rate_bps)
 		l->bps = c->rate_bps;
 }

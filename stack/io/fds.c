@@ -150,6 +150,14 @@ void fds_close(int fd)
 	try_close_due();
 }
 
+bool fds_rung(int fd)
+{
+	uint64_t count;
+	ssize_t n = read(fd, &count, sizeof(count));
+
+	return n == (ssize_t)sizeof(count) || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 bool fds_poll(struct pollfd *p, unsigned n, int ms)
 {
 	bool blind;

@@ -24,5 +24,9 @@ void fds_close(int fd);
  * briefly. False: after an error. `revents` has every event that was asked for then, so that all is
  * tried; none may block. */
 bool fds_poll(struct pollfd *p, unsigned n, int ms);
+/* Empty an eventfd of ours, which does not block, that poll found ready. False: it is not ours any
+ * more. The program has closed it, and may have something else there by now: nobody is to write to
+ * it, or close it. */
+bool fds_rung(int fd);
 
 #endif

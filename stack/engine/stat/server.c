@@ -36,7 +36,7 @@ struct stat_server {
 	struct uw_engine *e;
 	pthread_t thread;
 	int listen_fd, wake_fd;
-	bool deaf;	    /* wake_fd is not ours any more: the program has closed it */
+	_Atomic bool deaf;  /* wake_fd is not ours any more: the program has closed it */
 	uint64_t accept_ms; /* when somebody may be accepted again; 0: now */
 	char path[STAT_PATH];
 	_Atomic bool closing;
@@ -59,7 +59,8 @@ struct stat_queue *stat_queue(struct uw_engine *e)
 
 void stat_wake(struct uw_engine *e)
 {
-	eventfd_write(e->stat->wake_fd, 1);
+	if (!e->stat->deaf)
+		eventfd_write(e->stat->wake_fd, 1);
 }
 
 /* ---- clients ----------------------------------------------------------------------------- */
@@ -173,7 +174,6 @@ static void serve_once(struct stat_server *v)
 {
 	struct client *place = free_place(v);
 	struct pollfd p[2 + CLIENTS];
-	eventfd_t n;
 
 	if (v->accept_ms && now_ms() >= v->accept_ms)
 		v->accept_ms = 0;
@@ -186,7 +186,7 @@ static void serve_once(struct stat_server *v)
 		p[2 + i] = (struct pollfd){ .fd = k->fd, .events = k->answer.n ? POLLOUT : POLLIN };
 	}
 	fds_poll(p, 2 + CLIENTS, wait_ms(v));
-	if (p[0].revents && eventfd_read(v->wake_fd, &n) && errno != EAGAIN)
+	if (p[0].revents && !fds_rung(v->wake_fd))
 		v->deaf = true;
 	stat_write_records(v->e, &v->queue);
 	if (p[1].revents & POLLIN)

@@ -28,7 +28,8 @@
 
 void control_wake(struct fabric *f)
 {
-	eventfd_write(f->wake_fd, 1);
+	if (!f->deaf)
+		eventfd_write(f->wake_fd, 1);
 }
 
 static void earlier(uint64_t *next, uint64_t t)
@@ -161,7 +162,7 @@ static void visitors_accept(struct fabric *f)
 		if (fd < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 			refuse_one(f);
-		else if (fd < 0 && (errno == EBADF || errno == ENOTSOCK || errno == EINVAL))
+		else if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			f->accept_again_ms = registry_now() + ACCEPT_AGAIN_MS;
 		if (fd < 0)
 			return;
@@ -280,11 +281,10 @@ static void serve_once(struct fabric *f)
 {
 	struct watch w;
 	unsigned at = 2;
-	eventfd_t n;
 
 	watch_build(f, &w);
 	fds_poll(w.fd, w.count, timeout(w.next_ms));
-	if (w.fd[0].revents && eventfd_read(f->wake_fd, &n) && errno != EAGAIN)
+	if (w.fd[0].revents && !fds_rung(f->wake_fd))
 		f->deaf = true;
 	if (w.fd[1].revents)
 		visitors_accept(f);

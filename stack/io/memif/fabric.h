@@ -103,7 +103,7 @@ struct fabric {
 	pthread_t control;
 	bool control_runs;
 	int wake_fd;
-	bool deaf; /* wake_fd is not ours any more: the program has closed it */
+	_Atomic bool deaf; /* wake_fd is not ours any more: the program has closed it */
 	/* a reserve descriptor: closed when no other is left, to accept and refuse a connection */
 	int spare_fd;
 	uint64_t said_ms; /* print no message about a peer before this time */

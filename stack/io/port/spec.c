@@ -14,7 +14,7 @@
 
 enum {
 	MTU_MIN = 68,
-	MTU_MAX = 16000,
+	MTU_MAX = IO_MTU_PORT,
 	TX_FRAMES = 4096,
 	RX_FRAMES = 4096,
 	XDP_RX_FRAMES = 8192, /* of which the driver keeps 2,048 */

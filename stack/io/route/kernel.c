@@ -50,9 +50,11 @@ uw_status route_watch_open(struct route_watch *w, const char *interface)
 
 void route_watch_close(struct route_watch *w)
 {
-	fds_close(w->ask);
-	fds_close(w->hear);
-	fds_close(w->bell);
+	if (!w->taken) {
+		fds_close(w->ask);
+		fds_close(w->hear);
+		fds_close(w->bell);
+	}
 	w->ask = w->hear = w->bell = -1;
 }
 
@@ -152,9 +154,10 @@ static bool drain(struct route_watch *w)
 	bool news = false;
 	ssize_t n;
 
-	while ((n = recv(w->hear, octets, sizeof(octets), MSG_DONTWAIT)) >= 0 || errno == ENOBUFS)
+	while ((n = recv(w->hear, octets, sizeof(octets), MSG_DONTWAIT)) > 0 ||
+	       (n < 0 && errno == ENOBUFS))
 		news |= n < 0 || route_is_news(octets, (size_t)n, w->index);
-	w->stopped |= errno != EAGAIN && errno != EINTR;
+	w->taken |= !n || (errno != EAGAIN && errno != EINTR);
 	return news;
 }
 
@@ -163,8 +166,10 @@ static bool rung(struct route_watch *w, int timeout_ms, bool *news)
 	struct pollfd p[] = { { .fd = w->hear, .events = POLLIN },
 			      { .fd = w->bell, .events = POLLIN } };
 
-	w->stopped |= fds_poll(p, 2, timeout_ms) && p[1].revents;
+	fds_poll(p, 2, timeout_ms);
+	w->taken |= p[1].revents && !fds_rung(w->bell);
 	*news = p[0].revents && drain(w);
+	w->stopped |= w->taken;
 	return w->stopped;
 }
 
@@ -205,5 +210,6 @@ enum route_wait route_watch_wait(struct route_watch *w, int timeout_ms)
 void route_watch_stop(struct route_watch *w)
 {
 	w->stopped = true;
-	eventfd_write(w->bell, 1);
+	if (!w->taken)
+		eventfd_write(w->bell, 1);
 }

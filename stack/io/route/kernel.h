@@ -9,7 +9,8 @@
 struct route_watch {
 	int ask, hear;	      /* netlink sockets: for questions, and for news */
 	int bell;	      /* an eventfd that ends route_watch_wait() */
-	_Atomic bool stopped; /* ... for good; also if the program has closed our descriptors */
+	_Atomic bool stopped; /* ... for good */
+	_Atomic bool taken;   /* the program has closed our descriptors, or has others there */
 	int index;	      /* of the interface */
 	uint32_t seq;
 };

@@ -222,7 +222,7 @@ void claims_answered(struct uwarpd_link *u, const struct switch_msg *m)
 
 void claims_owe(struct uwarpd_link *u)
 {
-	if (!u->owes++)
+	if (!u->owes++ && !u->deaf)
 		eventfd_write(u->stop_fd, 1);
 }
 

@@ -47,8 +47,8 @@ struct uwarpd_link {
 	/* The session thread, session.c. */
 	pthread_t thread;
 	bool runs;
-	int stop_fd; /* an eventfd that ends its waiting: we close, or owe something */
-	bool deaf;   /* that is not ours any more: the program has closed it */
+	int stop_fd;	   /* an eventfd that ends its waiting: we close, or owe something */
+	_Atomic bool deaf; /* that is not ours any more: the program has closed it */
 	_Atomic bool closing;
 	const char *refused; /* why, at the last try; NULL: we joined */
 

@@ -306,12 +306,11 @@ static short wait_for(struct uwarpd_link *u)
 {
 	struct pollfd fds[] = { { .fd = u->peer.fd, .events = POLLIN },
 				{ .fd = u->deaf ? -1 : u->stop_fd, .events = POLLIN } };
-	eventfd_t rung;
 
 	if (claims_owes(u))
 		fds[0].events |= POLLOUT;
 	fds_poll(fds, 2, u->peer.fd < 0 ? AGAIN_MS : -1);
-	if (fds[1].revents && eventfd_read(u->stop_fd, &rung) && errno != EAGAIN)
+	if (fds[1].revents && !fds_rung(u->stop_fd))
 		u->deaf = true;
 	return fds[0].revents;
 }
@@ -359,7 +358,8 @@ void session_stop(struct uwarpd_link *u)
 {
 	u->closing = true;
 	if (u->runs) {
-		eventfd_write(u->stop_fd, 1);
+		if (!u->deaf)
+			eventfd_write(u->stop_fd, 1);
 		pthread_join(u->thread, NULL);
 	}
 	leave(u);

@@ -131,6 +131,7 @@ static void what_no_port_can_mend_ends_the_search(void **state)
 		assert_status(take(w, ep, 0), why[i]);
 		assert_status(take(w, ep, PORT), why[i]);
 		assert_status(ports_borrow(&w->d, IO_V4, &port), why[i]);
+		assert_int_equal(port, 0);
 		assert_int_equal(asked, 3 * (i + 1));
 	}
 	answer = UW_E_ADDR_IN_USE;

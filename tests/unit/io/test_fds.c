@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors that no forked child keeps (io/fds.h). */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -238,6 +239,23 @@ static void a_signal_is_no_error(void **state)
 	fds_close(p.fd);
 }
 
+/* At its end a descriptor reads nothing, which sets no errno. */
+static void another_in_the_place_of_an_eventfd_is_seen(void **state)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), null = open("/dev/null", O_RDWR);
+
+	(void)state;
+	assert_true(fds_rung(fd)); /* nobody rang */
+	assert_int_equal(eventfd_write(fd, 1), 0);
+	assert_true(fds_rung(fd));
+	errno = EAGAIN;
+	assert_int_equal(dup2(null, fd), fd);
+	assert_false(fds_rung(fd));
+	close(null);
+	close(fd);
+	assert_false(fds_rung(fd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +266,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_polled_is_tried_after_a_while),
 		cmocka_unit_test(nothing_is_waited_for_for_ever),
 		cmocka_unit_test(a_signal_is_no_error),
+		cmocka_unit_test(another_in_the_place_of_an_eventfd_is_seen),
 	};
 
 	pthread_atfork(take_stack_lock, leave_stack_lock, NULL);

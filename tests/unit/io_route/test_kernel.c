@@ -215,6 +215,22 @@ static void an_interface_that_is_deleted(void **state)
 	route_watch_close(&w);
 }
 
+/* A connection of the program that has ended, where our sockets were until it closed them. */
+static void what_the_program_has_taken_is_left_alone(void **state)
+{
+	struct route_watch w = { .ask = -1, .bell = -1 };
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	close(pair[1]);
+	w.hear = pair[0];
+	assert_int_equal(route_watch_wait(&w, 2000), ROUTE_STOPPED);
+	route_watch_stop(&w);
+	route_watch_close(&w);
+	assert_int_equal(close(pair[0]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +240,7 @@ int main(void)
 		cmocka_unit_test(fixed_neighbours),
 		cmocka_unit_test(changes_without_an_end_are_heard),
 		cmocka_unit_test(an_interface_that_is_deleted),
+		cmocka_unit_test(what_the_program_has_taken_is_left_alone),
 	};
 
 	isolated = !unshare(CLONE_NEWNET) && !sh("ip link set lo up");
