@@ -111,16 +111,21 @@ static bool is_there_already(const struct uwarp_qp *qp, enum ibv_qp_state to)
 	return now == UW_QPS_ERR && to >= IBV_QPS_INIT && to <= IBV_QPS_RTS && is_roce();
 }
 
+static bool is_connected(const struct uwarp_qp *qp)
+{
+	return qp->api->qp_state(qp->uw) == UW_QPS_RTS;
+}
+
 /* Does rdma_cm make this step? Its masks here are the kernel iwcm's, and anything that InfiniBand's
- * timers would be is ignored, as iWARP devices do: TCP has its own. As RoCE, who sets what belongs
- * to a peer has one to name, unless the connection has brought the QP here already. */
+ * timers and path would be is ignored, as iWARP devices do: TCP has its own. As RoCE, who sets a
+ * PSN has a peer to name, unless the connection has brought the QP here already. */
 static bool is_of_rdma_cm(const struct uwarp_qp *qp, enum ibv_qp_state to, int mask)
 {
-	const int of_a_peer = IBV_QP_PATH_MTU | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN;
+	const int of_a_peer = IBV_QP_RQ_PSN | IBV_QP_SQ_PSN;
 
 	if (qp->vqp.qp.qp_type != IBV_QPT_RC || qp->named || (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)))
 		return false;
-	return !(mask & of_a_peer) || is_there_already(qp, to) || !is_roce();
+	return !(mask & of_a_peer) || is_connected(qp) || is_there_already(qp, to) || !is_roce();
 }
 
 static int check(const struct uwarp_qp *qp, enum ibv_qp_state now, const struct ibv_qp_attr *attr,
@@ -266,7 +271,7 @@ static void add_agreed(const struct uwarp_qp *qp, struct ibv_qp_attr *attr)
 	struct uw_device_attr dev;
 	struct uwarp_stack stack;
 
-	if (attr->qp_state < IBV_QPS_RTR || uwarp_stack_get(&stack))
+	if (attr->qp_state < IBV_QPS_RTS || !depths.ird || uwarp_stack_get(&stack))
 		return;
 	stack.api->engine_query(stack.engine, &dev);
 	attr->path_mtu = (enum ibv_mtu)uwarp_active_mtu(&dev);

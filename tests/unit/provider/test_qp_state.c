@@ -300,13 +300,15 @@ static void half_a_peer_is_none(void **state)
 	fake.attr.roce = true;
 	assert_int_equal(modify(qp, init, INIT), 0);
 	assert_int_equal(modify(qp, rtr, RTR & ~(IBV_QP_AV | IBV_QP_DEST_QPN)), EINVAL);
-	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), EINVAL);
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_RQ_PSN), EINVAL);
 	assert_int_equal(fake.qp->state, UW_QPS_INIT);
-	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER), 0);
+	/* a server's, which chooses the MTU on its way to rdma_accept() */
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER), 0);
 	assert_int_equal(modify(qp, rts, RTS & ~IBV_QP_RETRY_CNT), EINVAL);
 	assert_int_equal(modify(qp, rts, IBV_QP_STATE | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT), 0);
 	/* the connection is there, and librdmacm takes its steps */
 	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), 0);
+	assert_int_equal(modify(qp, rts, RTS), 0);
 	assert_int_equal(fake.qp->state, UW_QPS_RTS);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
