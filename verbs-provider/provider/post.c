@@ -42,16 +42,22 @@ static void fill_recv(struct uw_recv_wr *to, const struct ibv_recv_wr *from)
 	to->num_sge = (uint32_t)from->num_sge;
 }
 
+/* Other requests have another address where the AH would be. */
+static bool names_ah(const struct ibv_send_wr *wr)
+{
+	return (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM) && wr->wr.ud.ah;
+}
+
 static bool fill_datagram(struct uw_send_wr *to, const struct ibv_send_wr *from)
 {
+	if (!names_ah(from))
+		return false;
 	to->wr_id = from->wr_id;
 	to->sg_list = (const struct uw_sge *)from->sg_list;
 	to->num_sge = (uint32_t)from->num_sge;
 	to->opcode = from->opcode;
 	to->flags = from->send_flags;
 	to->imm_or_inv = from->imm_data;
-	if (!from->wr.ud.ah)
-		return false;
 	uwarp_fill_to(to, from->wr.ud.ah, from->wr.ud.remote_qpn, from->wr.ud.remote_qkey);
 	return true;
 }

@@ -226,6 +226,9 @@ static void a_datagram_has_its_address(void **state)
 	wr.wr.ud.ah = NULL;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.wr.rdma.remote_addr = 1; /* where an AH would be */
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
