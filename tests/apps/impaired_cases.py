@@ -3,8 +3,9 @@
 
 import subprocess
 
-import impairment
 from stagehands import check
+
+import impairment
 from harness import UWARP_RUN, Skipped
 
 NETWORK = "drop=1%,reorder=2%,delay=50us"
