@@ -272,7 +272,8 @@ class Reading(unittest.TestCase):
     def test_a_signal_leaves_nothing_behind(self):
         place = tempfile.mkdtemp(prefix="uwarp-test-")
         self.addCleanup(shutil.rmtree, place)
-        server = ["sh", "-c", f'echo "$UWARP_DIR" $$ >{place}/new && mv {place}/new {place}/told; exec sleep 60']
+        # it tells of itself when its parent has long known of it, too
+        server = ["sh", "-c", f'sleep 1; echo "$UWARP_DIR" $$ >{place}/new && mv {place}/new {place}/told; exec sleep 60']
         script = f"""
 import sys
 sys.path.insert(0, {os.path.dirname(quickstart.__file__)!r})
