@@ -42,7 +42,7 @@ static uint64_t ask_speed(int fd, struct ifreq *r)
 	r->ifr_data = (char *)&c;
 	if (ioctl(fd, SIOCETHTOOL, r))
 		return 0;
-	mbps = ethtool_cmd_speed(&c);
+	mbps = (uint32_t)c.speed_hi << 16 | c.speed; /* ethtool_cmd_speed() shifts into the sign */
 	return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : (uint64_t)mbps * 1000000;
 }
 
