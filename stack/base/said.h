@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines on stderr that come as often as somebody tries something in vain: each is said once a
- * minute, and only so many different ones in a minute. Any thread; all zero: nothing was said.
+ * Limits the lines on stderr that say why something failed, since whoever fails may try again at
+ * once: each line once a minute, and SAID_LINES different ones in a minute at most. Any thread may
+ * call these functions. A struct that is all zero is ready: nothing was said.
  */
 #ifndef UWARP_BASE_SAID_H
 #define UWARP_BASE_SAID_H
@@ -26,7 +27,7 @@ struct said {
 /* May `what` be said of `who` now (monotonic)? If so it counts as said. Both are numbers that the
  * caller makes of what the line is about. */
 bool said_may(struct said *s, uint64_t who, uint64_t what, uint64_t now_us);
-/* It went well with `who`: whatever is wrong next time is news. */
+/* It worked with `who`: the next failure is said at once. */
 void said_forget(struct said *s, uint64_t who);
 
 #endif

@@ -100,13 +100,6 @@ int held_ports_deafen_udp(const struct held_at *at, unsigned i, uint16_t port)
 
 /* ---- the list ------------------------------------------------------------------------------ */
 
-static bool has_bit(const _Atomic uint64_t *bits, uint16_t port)
-{
-	unsigned at = ntohs(port);
-
-	return atomic_load_explicit(&bits[at / 64], memory_order_relaxed) >> (at % 64) & 1;
-}
-
 static void set_bit(_Atomic uint64_t *bits, uint16_t port, bool on)
 {
 	unsigned at = ntohs(port);
@@ -338,12 +331,12 @@ static enum found look(const struct held_at *at, uint16_t port)
 
 bool held_ports_is_ours(struct held_ports *p, uint16_t port)
 {
-	bool others = has_bit(p->others, port);
+	bool others = held_ports_bit(p->others, port);
 	enum found found;
 
 	if (held_ports_has(p, port))
 		return true;
-	if (others && has_bit(p->asked, port))
+	if (others && held_ports_bit(p->asked, port))
 		return false;
 	found = look(&p->at, port);
 	if (found != UNKNOWN)

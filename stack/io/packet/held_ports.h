@@ -65,11 +65,17 @@ void held_ports_tidy(struct held_ports *p);
 /* Give a port back at once, whoever uses it. */
 void held_ports_forget(struct held_ports *p, uint16_t port);
 
-static inline bool held_ports_has(const struct held_ports *p, uint16_t port)
+/* Of one of the sets of ports above. */
+static inline bool held_ports_bit(const _Atomic uint64_t *set, uint16_t port)
 {
 	unsigned at = ntohs(port);
 
-	return atomic_load_explicit(&p->bits[at / 64], memory_order_relaxed) >> (at % 64) & 1;
+	return atomic_load_explicit(&set[at / 64], memory_order_relaxed) >> (at % 64) & 1;
+}
+
+static inline bool held_ports_has(const struct held_ports *p, uint16_t port)
+{
+	return held_ports_bit(p->bits, port);
 }
 
 /* Keep the kernel silent on packets to a UDP port (network order) of its address `i` of *at.
