@@ -81,8 +81,10 @@ static bool is_limited(const struct loss *l)
 {
 	uint32_t peak = loss_peak(l);
 
-	if (l->cc.cwnd < l->cc.ssthresh) /* RFC 9438 §5.8, RFC 7661 §4.3: in use by half */
-		return l->cc.cwnd < 2 * (uint64_t)peak;
+	/* RFC 9438 §5.8, RFC 7661 §4.3: in use by half, or by so much that no whole segment may go:
+	 * a short one waits for the room of a long one */
+	if (l->cc.cwnd < l->cc.ssthresh)
+		return l->cc.cwnd < 2 * (uint64_t)peak || l->cc.cwnd < peak + l->cc.mss;
 	return peak + 2 * l->cc.mss >= l->cc.cwnd;
 }
 

@@ -2,6 +2,8 @@
 /* Paths and peers that take nothing for a while: what is remembered of it, and who ends. */
 #include "bed.h"
 
+#include <string.h>
+
 #include "io/lwip/loss_conn.h"
 
 #define PORT   7000u
@@ -101,6 +103,50 @@ static void the_timeouts_are_counted(void **state)
 	assert_int_equal(u->note[LLP_TIMEOUTS].times, 1);
 	assert_true(u->note[LLP_TIMEOUTS].arg > 3);
 	assert_int_equal(u->note[LLP_TIMEOUTS].arg, u->note[LLP_RTO].times - before);
+}
+
+/* ---- short messages ---------------------------------------------------------------------- */
+
+#define MESSAGE 84u
+
+static bool send_short(const struct bed_peer *p)
+{
+	size_t room;
+	uint8_t *at = llp_raw.tx_begin(p->user->c, &room);
+
+	if (!at)
+		return false;
+	memset(at, 7, MESSAGE);
+	llp_raw.tx_commit(p->user->c, MESSAGE);
+	llp_raw.tx_flush(p->user->c);
+	bed_flush();
+	return true;
+}
+
+/* RFC 5681 §3.1: after a timeout the window is one segment and grows, also where all that is sent
+ * is shorter: a message must have room for a whole segment to go. */
+static void short_messages_go_together_after_a_timeout(void **state)
+{
+	struct bed_peer p = bed_connect(PORT);
+	unsigned together = 0;
+
+	(void)state;
+	assert_true(send_short(&p));
+	bed_pass(2 * SECOND);
+	assert_true(p.user->note[LLP_RTO].times > 0);
+	acknowledge(&p, p.ack + MESSAGE);
+	for (unsigned i = 0; i < 10; i++) {
+		uint32_t n = 1;
+
+		assert_true(send_short(&p));
+		if (send_short(&p)) {
+			together++;
+			n++;
+		}
+		bed_pass(100);
+		acknowledge(&p, p.ack + n * MESSAGE);
+	}
+	assert_true(together >= 8);
 }
 
 /* ---- the path ---------------------------------------------------------------------------- */
@@ -258,6 +304,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_peer_that_refuses_is_no_silent_one, up, down),
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_given_up, up, down),
 		cmocka_unit_test_setup_teardown(the_timeouts_are_counted, up, down),
+		cmocka_unit_test_setup_teardown(short_messages_go_together_after_a_timeout, up,
+						down),
 		cmocka_unit_test_setup_teardown(a_dead_path_does_not_become_a_short_one, up, down),
 		cmocka_unit_test_setup_teardown(a_black_hole_is_remembered, up, down),
 		cmocka_unit_test_setup_teardown(when_the_way_is_back_one_segment_goes, up, down),
