@@ -168,8 +168,12 @@ struct llp_listener *conn_established(struct llp_conn *c);
 
 /* ---- pcb/rx.c, pcb/rx_check.c, pcb/rx_pressure.c: octets that come -------------------------- */
 
-/* RFC 5961: may the segment be from the peer? False: drop it; a challenge ACK was sent if due. */
+/* RFC 9293 §3.10.7.4, RFC 5961: may the segment be from the peer, and is it new? False: drop it;
+ * an ACK was sent if due. */
 bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s);
+/* loss_send.c: send an ACK for octets that have come before. SACK tells the peer of them (RFC 2883
+ * §4). */
+void conn_loss_ack_duplicate(struct llp_conn *c, uint32_t seq, uint32_t octets);
 /* stamps.c, RFC 7323 §5.2: may the segment be taken? False: drop it; *answer: answer it by an ACK.
  */
 bool conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *answer);

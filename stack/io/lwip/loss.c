@@ -380,15 +380,10 @@ void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 	pcb->bytes_acked = 0;
 	if (!is_heard(c->loss, pcb, s->hdr))
 		return;
-	if (has_nothing_out(c->loss, s)) {
-		conn_loss_duplicate(c, s);
-		if (c->loss->dup_left != c->loss->dup_right)
-			heard = c;
+	if (has_nothing_out(c->loss, s))
 		return;
-	}
 	heard = c;
 	hear(c, s, ece);
-	conn_loss_duplicate(c, s);
 }
 
 void edge_loss_settle(void)

@@ -14,7 +14,6 @@ struct conn_loss {
 	uint64_t delivered;		/* octets, by the last ACK */
 	bool shut;			/* the peer's window was closed when it spoke last */
 	bool moved;			/* it moved SND.UNA: lwIP tells the user */
-	uint32_t dup_left, dup_right;	/* came twice: put into pcb->rcv_sacks; equal: nothing */
 	struct loss loss;
 };
 
@@ -27,8 +26,6 @@ void conn_loss_peer_window(struct conn_loss *k, uint32_t window);
 void conn_loss_due(struct conn_loss *k, uint64_t now_us);
 /* Send again what is to be, then what is new; tell the user if there is room. May end it. */
 void conn_loss_go_on(struct conn_loss *k);
-/* RFC 2883 §4: tell the peer what has come twice, if the segment has. */
-void conn_loss_duplicate(struct llp_conn *c, const struct uw_lwip_segment *s);
 
 /* loss.c: is ECN to be used? */
 bool conn_loss_ecn(void);

@@ -4,6 +4,8 @@
 #include "io/lwip/loss_conn.h"
 #include "io/lwip/path_mtu.h"
 
+#include <string.h>
+
 #include "io/lwip/pcb/private.h"
 
 #define ALL		    0x7fffffffu
@@ -133,13 +135,10 @@ static void output_new(struct conn_loss *k)
 		loss_idle(&k->loss);
 }
 
-static void forget_duplicate(struct conn_loss *k);
-
 static void go_on(struct conn_loss *k, bool heard)
 {
 	struct llp_conn *c = k->c;
 
-	forget_duplicate(k);
 	conn_loss_sent(c);
 	send_lost(k);
 	tell_user(k, heard);
@@ -151,8 +150,6 @@ void conn_loss_go_on(struct conn_loss *k)
 {
 	if (k->delivered || record_count(&k->loss.rec))
 		go_on(k, true);
-	else
-		forget_duplicate(k);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
@@ -245,31 +242,23 @@ void conn_loss_too_big(struct llp_conn *c)
 
 /* ---- duplicates -------------------------------------------------------------------------- */
 
-/* lwIP reports what it has of what is out of order, from pcb->rcv_sacks, in the ACK that it sends
- * at once for octets below rcv_nxt. */
-void conn_loss_duplicate(struct llp_conn *c, const struct uw_lwip_segment *s)
+/* RFC 2883 §4: in the first place, and in this ACK alone. lwIP reports what pcb->rcv_sacks has. */
+static void ack_with_duplicate(struct tcp_pcb *pcb, uint32_t seq, uint32_t octets)
 {
-	struct tcp_pcb *pcb = c->pcb;
-	uint32_t right = s->hdr->seqno + s->p->tot_len;
+	struct tcp_sack_range kept[LWIP_TCP_MAX_SACK_NUM];
 
-	if (!s->p->tot_len || !(pcb->flags & TF_SACK) || TCP_SEQ_GT(right, pcb->rcv_nxt))
-		return;
-	memmove(pcb->rcv_sacks + 1, pcb->rcv_sacks,
-		(LWIP_TCP_MAX_SACK_NUM - 1) * sizeof(pcb->rcv_sacks[0]));
-	pcb->rcv_sacks[0].left = c->loss->dup_left = s->hdr->seqno;
-	pcb->rcv_sacks[0].right = c->loss->dup_right = right;
+	memcpy(kept, pcb->rcv_sacks, sizeof(kept));
+	memcpy(pcb->rcv_sacks + 1, kept, sizeof(kept) - sizeof(kept[0]));
+	pcb->rcv_sacks[0].left = seq;
+	pcb->rcv_sacks[0].right = seq + octets;
+	tcp_send_empty_ack(pcb);
+	memcpy(pcb->rcv_sacks, kept, sizeof(kept));
 }
 
-static void forget_duplicate(struct conn_loss *k)
+void conn_loss_ack_duplicate(struct llp_conn *c, uint32_t seq, uint32_t octets)
 {
-	struct tcp_pcb *pcb = k->c->pcb;
-	const unsigned last = LWIP_TCP_MAX_SACK_NUM - 1;
-
-	if (k->dup_left == k->dup_right)
-		return;
-	if (pcb->rcv_sacks[0].left == k->dup_left && pcb->rcv_sacks[0].right == k->dup_right) {
-		memmove(pcb->rcv_sacks, pcb->rcv_sacks + 1, last * sizeof(pcb->rcv_sacks[0]));
-		pcb->rcv_sacks[last].left = pcb->rcv_sacks[last].right = 0;
-	}
-	k->dup_left = k->dup_right = 0;
+	if (octets && c->pcb->flags & TF_SACK)
+		ack_with_duplicate(c->pcb, seq, octets);
+	else
+		tcp_send_empty_ack(c->pcb);
 }

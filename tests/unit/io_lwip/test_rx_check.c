@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 5961: who guesses at sequence numbers neither ends a connection nor puts octets into it. */
+/* RFC 5961: who guesses at sequence numbers neither ends a connection nor puts octets into it, nor
+ * closes its window. */
 #include "bed.h"
+
+#include <string.h>
 
 #define WINDOW	 65535u
 #define SNDWND	 65535u
@@ -117,6 +120,122 @@ static void data_with_an_ack_out_of_place_is_dropped(void **state)
 	assert_int_equal(p.user->got, 100);
 }
 
+/* The octets that the user could send. */
+static uint32_t sends(const struct bed_peer *p)
+{
+	size_t room;
+	uint8_t *at = llp_raw.tx_begin(p->user->c, &room);
+
+	if (!at)
+		return 0;
+	memset(at, 7, room);
+	llp_raw.tx_commit(p->user->c, room);
+	llp_raw.tx_flush(p->user->c);
+	bed_flush();
+	return (uint32_t)room;
+}
+
+/* RFC 9293 §3.10.7.4: of a segment outside the window nothing counts, its ACK and its window
+ * neither. */
+static void an_ack_from_elsewhere_changes_nothing(void **state)
+{
+	static const uint32_t at[] = { WINDOW + 1, 0x40000000, 0x7ffffff0, 0x80000010, 0xc0000000 };
+	struct bed_peer p = bed_connect(40000), blind = p;
+
+	(void)state;
+	blind.window = 0;
+	for (unsigned i = 0; i < COUNT(at); i++) {
+		unsigned since = bed.sent;
+		uint32_t n;
+
+		bed_segment(&blind, at[i], 0, ACK);
+		is_challenged(&p, since);
+		n = sends(&p);
+		assert_int_not_equal(n, 0);
+		blind.ack = p.ack += n;
+		bed_segment(&p, 0, 0, ACK);
+	}
+	assert_int_equal(bed.stats.tcp_rx_blind, COUNT(at));
+	still_works(&p);
+}
+
+/* RFC 9293 §3.8.4: a probe repeats an octet or has none; who sends it hears an ACK, each time. */
+static void a_probe_is_answered(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+
+	(void)state;
+	bed_data(&p, 0, 10);
+	p.seq += 10;
+	for (unsigned i = 0; i < 2 * LIMIT; i++) {
+		unsigned since = bed.sent;
+
+		bed_segment(&p, (uint32_t)-1, i % 2, ACK);
+		is_challenged(&p, since);
+	}
+	assert_int_equal(bed.stats.tcp_rx_blind, 0);
+	assert_int_equal(p.user->got, 10);
+}
+
+/* What a late ACK says is no longer so. */
+static void a_late_ack_does_not_count(void **state)
+{
+	struct bed_peer p = bed_connect(40000), late = p;
+
+	(void)state;
+	late.window = 0;
+	bed_data(&p, 0, 10);
+	p.seq += 10;
+	assert_int_not_equal(sends(&p), 0);
+	late.ack = p.ack + 1;
+	bed_segment(&late, 0, 0, ACK);
+	assert_int_not_equal(sends(&p), 0);
+	assert_int_equal(bed.stats.tcp_rx_blind, 0);
+}
+
+/* RFC 2883 §4: the peer hears what has come twice, as often as it comes, and only then. */
+static void octets_that_come_again_are_reported(void **state)
+{
+	static const uint8_t sack_permitted[] = { 1, 1, 4, 2 };
+	struct bed_peer p = bed_connect_with(40000, 65535, sack_permitted, sizeof(sack_permitted));
+
+	(void)state;
+	bed_data(&p, 0, 1000);
+	p.seq += 1000;
+	for (unsigned i = 0; i < 2 * LIMIT; i++) {
+		unsigned since = bed.sent;
+		const struct bed_seg *s;
+
+		bed_data(&p, (uint32_t)-600, 500);
+		is_challenged(&p, since);
+		s = bed_last(p.port, since);
+		assert_int_equal(s->read.n_blocks, 1);
+		assert_int_equal(s->read.block[0].left, p.seq - 600);
+		assert_int_equal(s->read.block[0].right, p.seq - 100);
+	}
+	bed_data(&p, 500, 100); /* behind a hole */
+	assert_int_equal(bed_last(p.port, bed.sent - 1)->read.n_blocks, 1);
+	assert_int_equal(bed_last(p.port, bed.sent - 1)->read.block[0].left, p.seq + 500);
+	bed_data(&p, (uint32_t)-600, 500);
+	assert_int_equal(bed_last(p.port, bed.sent - 1)->read.n_blocks, 2);
+	assert_int_equal(bed_last(p.port, bed.sent - 1)->read.block[1].left, p.seq + 500);
+	assert_int_equal(p.user->got, 1000);
+}
+
+/* A peer that has filled the window, and of whose octets one was lost, acknowledges from behind
+ * it. */
+static void an_ack_from_the_right_edge_counts(void **state)
+{
+	struct bed_peer p = bed_connect(40000);
+	uint32_t n;
+
+	(void)state;
+	while ((n = sends(&p)))
+		p.ack += n;
+	bed_segment(&p, WINDOW, 0, ACK);
+	assert_int_not_equal(sends(&p), 0);
+}
+
 /* RFC 9293 §3.10.7.4: "if the ACK bit is off, drop the segment and return". */
 static void data_without_ack_is_dropped(void **state)
 {
@@ -178,6 +297,11 @@ static const struct CMUnitTest tests[] = {
 	TEST(rst_in_its_place_ends_the_connection),
 	TEST(syn_is_challenged),
 	TEST(data_with_an_ack_out_of_place_is_dropped),
+	TEST(an_ack_from_elsewhere_changes_nothing),
+	TEST(a_probe_is_answered),
+	TEST(a_late_ack_does_not_count),
+	TEST(octets_that_come_again_are_reported),
+	TEST(an_ack_from_the_right_edge_counts),
 	TEST(data_without_ack_is_dropped),
 	TEST(challenges_are_limited_for_each_connection),
 	TEST(pieces_of_packets_are_dropped_and_counted),

@@ -2,9 +2,10 @@
 /*
  * Protection against blind attacks in established connections (RFC 5961). An attacker who cannot
  * see a connection has to guess its sequence numbers. lwIP accepts more segments than it has to:
- * those without ACK, and those whose acknowledgement number is far from anything that was sent.
- * They are dropped here, before lwIP sees them, and answered with a challenge ACK: if it was the
- * true peer after all, it sends the right segment next.
+ * those without ACK, those whose acknowledgement number is far from anything that was sent, and the
+ * ACK and the window of those that lie outside the receive window. They are dropped here, before
+ * lwIP sees them, and answered with a challenge ACK: if it was the true peer after all, it sends
+ * the right segment next.
  */
 #include "io/lwip/conn.h"
 #include "io/lwip/pcb/private.h"
@@ -33,6 +34,22 @@ static bool in_window(const struct tcp_pcb *pcb, uint32_t seq)
 	return TCP_SEQ_BETWEEN(seq, pcb->rcv_nxt, pcb->rcv_nxt + pcb->rcv_wnd);
 }
 
+/* Where a segment lies (RFC 9293 §3.10.7.4). The right edge is inside: a peer that has filled the
+ * window sends its ACKs from there. So is the octet before the window, from which probes and
+ * keepalives come (§3.8.4): they find a window open again, and show that the peer lives. */
+enum place { IN_WINDOW, OLD, ELSEWHERE };
+
+static enum place place_of(const struct tcp_pcb *pcb, const struct edge_segment *s)
+{
+	uint32_t n = s->len + (s->flags & TCP_FIN ? 1 : 0);
+
+	if (in_window(pcb, s->seq) || s->seq == pcb->rcv_nxt - 1)
+		return IN_WINDOW;
+	if (!TCP_SEQ_BETWEEN(s->seq, pcb->rcv_nxt - TCP_WND, pcb->rcv_nxt))
+		return ELSEWHERE;
+	return TCP_SEQ_GT(s->seq + n, pcb->rcv_nxt) ? IN_WINDOW : OLD;
+}
+
 /* RFC 5961 §5.2: not older than the largest window, not newer than what was sent. */
 static bool ack_is_near(const struct tcp_pcb *pcb, uint32_t ack)
 {
@@ -52,7 +69,25 @@ static bool acceptable(const struct tcp_pcb *pcb, const struct edge_segment *s, 
 		*answer = false;
 		return false;
 	}
-	return ack_is_near(pcb, s->ack);
+	return place_of(pcb, s) != ELSEWHERE && ack_is_near(pcb, s->ack);
+}
+
+/* Nothing in it is new. Its sender has to hear each time of what it has repeated; of a late ACK, as
+ * often as a challenge. */
+static bool is_old(struct llp_conn *c, const struct edge_segment *s)
+{
+	if (place_of(c->pcb, s) != OLD)
+		return false;
+	if (s->len || s->flags & TCP_FIN)
+		conn_loss_ack_duplicate(c, s->seq, s->len);
+	else
+		challenge(c);
+	return true;
+}
+
+static bool is_synchronized(const struct tcp_pcb *pcb)
+{
+	return pcb->state >= ESTABLISHED && pcb->state != TIME_WAIT;
 }
 
 /* ---- in SYN-SENT ------------------------------------------------------------------------- */
@@ -99,13 +134,10 @@ bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 		refuse_answer(c->pcb, s);
 		return false;
 	}
-	if (c->pcb->state < ESTABLISHED || c->pcb->state == TIME_WAIT ||
-	    acceptable(c->pcb, s, &answer)) {
-		if (conn_stamp_check(c, s, &answer))
-			return true;
-	} else {
+	if (is_synchronized(c->pcb) && !acceptable(c->pcb, s, &answer))
 		edge.cfg.stats->tcp_rx_blind++;
-	}
+	else if (conn_stamp_check(c, s, &answer))
+		return !is_synchronized(c->pcb) || !is_old(c, s);
 	if (answer)
 		challenge(c);
 	return false;
