@@ -240,7 +240,7 @@ static int get_addr_fd(struct uw_config *c)
 int uw_config_from_env(struct uw_config *c)
 {
 	const struct number numbers[] = {
-		{ "UWARP_MTU", 576, IO_MTU_MAX, &c->mtu },
+		{ "UWARP_MTU", IO_MTU_LEAST, IO_MTU_MAX, &c->mtu },
 		{ "UWARP_VLAN", 0, 4094, &c->vlan },
 		{ "UWARP_MPA_REV", 1, 2, &c->mpa_rev },
 		{ "UWARP_STACKS", 1, UW_STACKS_MAX, &c->stacks },

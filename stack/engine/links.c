@@ -168,6 +168,12 @@ void link_foresee(const struct uw_config *c, struct io_link *l)
 
 static uw_status check_mtu(struct uw_engine *e, const struct io_link *l)
 {
+	if (l->mtu < IO_MTU_LEAST) {
+		uw_log("link %s: an MTU of %u octets is too small; raise it to at least %u (ip "
+		       "link set IF mtu 1500)",
+		       l->ops->name, l->mtu, IO_MTU_LEAST);
+		return UW_E_INVAL;
+	}
 	if (l->n_ip6 || !strchr(e->cfg.ip, ':'))
 		return UW_OK;
 	uw_log("IPv6 needs an MTU of at least %u octets, and the link has %u (--mtu, UWARP_MTU)",

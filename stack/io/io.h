@@ -26,8 +26,10 @@ struct route_table;
  */
 #define IO_LONG_MAX (65535u - 14 - 40 - 60)
 /* The largest MTU of a link: with Ethernet's header a frame's length has 16 bits, too. */
-#define IO_MTU_MAX  65280u
-#define IO_MTU_PORT 16000u /* of a port that DPDK drives */
+#define IO_MTU_MAX 65280u
+/* The smallest one: what every IPv4 host takes (RFC 791 §3.1). */
+#define IO_MTU_LEAST 576u
+#define IO_MTU_PORT  16000u /* of a port that DPDK drives */
 /* Of a link between processes, unless another is asked for. */
 #define IO_MTU_PROCESSES 9000u
 /* Nominal bits per second of a link that does not tell. */

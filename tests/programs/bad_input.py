@@ -212,13 +212,21 @@ class RawQp(Refused):
         return f"{PYTHON} {path}"
 
 
-class InterfaceDown(Refused):
+class InterfaceChanged(Refused):
+    """While veth-a is not as it was."""
+
+    change, back = "down", "up"
+
     def __call__(self, stage):
         try:
-            stage.link.ip_do("server", "link set veth-a down")
+            stage.link.ip_do("server", f"link set veth-a {self.change}")
             super().__call__(stage)
         finally:
-            stage.link.ip_do("server", "link set veth-a up")
+            stage.link.ip_do("server", f"link set veth-a {self.back}")
+
+
+class ShortPackets(InterfaceChanged):
+    change, back = "mtu 68", "mtu 1500"
 
 
 def no_uwarp_there(addr):
@@ -270,8 +278,10 @@ MEMIF = [
 VETH = [
     Refused("rping", "-c -a 10.77.0.1", r"^uwarp-run: no network interface 'nope0' here; there are: .*veth-a",
             role="server", options=["--link", "af_packet:nope0", "--ip", "10.77.0.5/24"], code=1),
-    InterfaceDown("rping", "-c -a 10.77.0.2", r"^uwarp-run: interface veth-a is down; bring it up: ip link set veth-a up",
-                  role="server", code=1),
+    InterfaceChanged("rping", "-c -a 10.77.0.2", r"^uwarp-run: interface veth-a is down; bring it up: ip link set veth-a up",
+                     role="server", code=1),
+    ShortPackets("rping", "-c -a 10.77.0.2", r"^uwarp: link packet: an MTU of 68 octets is too small; raise it to at least 576 \(ip link set IF mtu 1500\)", role="server",
+                 options=["--link", "packet:veth-a", "--ip", "10.77.0.1/24"]),
     Refused("rping", "-c -a 10.77.0.2", r"^uwarp: no TSO on link af_packet:veth-a: its driver does not cut TCP segments", role="server",
             options=["--link", "af_packet:veth-a", "--ip", "10.77.0.1/24", "--tso", "on"]),
     Alien("rping", "-c -a 10.77.0.1", r"^uwarp-run: address 10.77.0.9 is configured in the kernel.*give an unused one",

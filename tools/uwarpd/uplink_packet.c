@@ -362,6 +362,12 @@ static bool check_mtu(struct packet_uplink *p, const struct options *o)
 	const struct interface *i = &p->interface;
 
 	p->p.mtu = o->mtu ? o->mtu : i->mtu < IO_MTU_MAX ? i->mtu : IO_MTU_MAX;
+	if (p->p.mtu < IO_MTU_LEAST) {
+		uw_log("%s has an MTU of %u, and %u is the least that works: ip link set %s mtu "
+		       "1500",
+		       i->name, p->p.mtu, IO_MTU_LEAST, i->name);
+		return false;
+	}
 	if (p->p.mtu <= i->mtu)
 		return true;
 	uw_log("an MTU of %u is more than the %u of %s; raise that first: ip link set %s mtu %u",

@@ -111,6 +111,10 @@ static uw_status check(const struct uwarpd_link *u, const struct uwarpd_config *
 		return log_error(UW_E_ADDR,
 				 "the uwarpd at %s has the address %s, not %s: leave out --ip",
 				 u->path, log_addr(w->addr), log_addr(cfg->addr));
+	if (w->mtu < IO_MTU_LEAST || w->mtu > IO_MTU_MAX)
+		return log_error(UW_E_INVAL,
+				 "the uwarpd at %s has an MTU of %u; %u to %u can be used", u->path,
+				 w->mtu, IO_MTU_LEAST, IO_MTU_MAX);
 	if (cfg->mtu > w->mtu)
 		return log_error(UW_E_INVAL, "an MTU of %u is more than the %u of the uwarpd",
 				 cfg->mtu, w->mtu);
