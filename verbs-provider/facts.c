@@ -132,7 +132,7 @@ static bool is_ip4(const uint8_t gid[16])
 
 static void fill_gids(const struct uw_device_attr *attr, struct uwarp_facts *f)
 {
-	bool twice = attr->roce && attr->n_gids && is_ip4(attr->gid[0]);
+	bool twice = attr->roce && !attr->infiniband && attr->n_gids && is_ip4(attr->gid[0]);
 
 	for (unsigned i = 0; i < attr->n_gids; i++)
 		set_gid(f, i + (twice && i >= ROCE_IP4_INDEX), attr->gid[i]);
@@ -142,19 +142,24 @@ static void fill_gids(const struct uw_device_attr *attr, struct uwarp_facts *f)
 
 void uwarp_facts_of(const struct uw_device_attr *attr, struct uwarp_facts *f)
 {
+	const bool ethernet = attr->roce && !attr->infiniband; /* as RoCE has it */
+
 	*f = (struct uwarp_facts){
 		.roce = attr->roce,
 		.node_guid = attr->guid,
 		.node_type = attr->roce ? NODE_CA : NODE_RNIC,
-		.protocol = attr->roce ? "roce" : "iw",
+		.protocol = ethernet	 ? "roce"
+			    : attr->roce ? "ib"
+					 : "iw",
+		.link_layer = attr->infiniband ? UWARP_LINK_INFINIBAND : UWARP_LINK_ETHERNET,
 		.state =
 			PORT_ACTIVE, /* before the link is up, too: else programs refuse to start */
 		.phys_state = PHYS_LINK_UP,
 		.active_mtu = uwarp_active_mtu(attr),
-		.lid = attr->roce ? 0 : lid_of(attr),
-		.grh_required = attr->roce,
+		.lid = ethernet ? 0 : lid_of(attr),
+		.grh_required = ethernet,
 		.n_pkeys = attr->roce, /* iWARP has no P_Keys */
-		.gid_type = attr->roce ? GID_TYPE_ROCE_V2 : GID_TYPE_IB,
+		.gid_type = ethernet ? GID_TYPE_ROCE_V2 : GID_TYPE_IB,
 	};
 	memcpy(f->fw_ver, attr->fw_ver, sizeof(f->fw_ver) - 1);
 	fill_speed(attr->link_bps, f);

@@ -42,6 +42,9 @@ enum { UWARP_NODE_MAJOR = 1, UWARP_NODE_MINOR = 3 };
 /* The port's capability flags: a communication manager (IBV_PORT_CM_SUP). */
 #define UWARP_PORT_CAPS (1u << 16)
 
+/* = IBV_LINK_LAYER_... */
+enum { UWARP_LINK_INFINIBAND = 1, UWARP_LINK_ETHERNET = 2 };
+
 /* ---- the table ---- */
 
 /* The identity RoCE adds entries, see uwarp_facts_of(). */
@@ -53,13 +56,14 @@ struct uwarp_gid {
 };
 
 struct uwarp_facts {
-	bool roce;	      /* --identity roce */
+	bool roce;	      /* --identity roce or ib */
 	uint64_t node_guid;   /* host order; the system image GUID is the same */
 	uint8_t node_type;    /* enum ibv_node_type */
 	const char *protocol; /* protocol name in RDMA netlink */
 	char fw_ver[32];
 
 	/* properties of port 1 */
+	uint8_t link_layer;	   /* UWARP_LINK_... */
 	uint8_t state, phys_state; /* values of the InfiniBand PortInfo: ACTIVE, LinkUp */
 	uint8_t width, speed;	   /* enum ibv_port_width, one of the InfiniBand lane speeds */
 	uint8_t active_mtu;	   /* enum ibv_mtu */
@@ -74,9 +78,9 @@ struct uwarp_facts {
 /*
  * GIDs: index 0 is the IPv4 address, the others follow in the engine's order. With the identity
  * RoCE, index 3 is the IPv4 address too: a real RoCE NIC usually has its IPv4 RoCEv2 GID at index
- * 3, and programs and scripts use that number by default. LID: with the identity iWARP the lower
- * half of the IPv4 address, for programs that exchange LIDs but no GIDs; with RoCE 0, and the GRH
- * is required.
+ * 3, and programs and scripts use that number by default. LID: with the identities iWARP and
+ * InfiniBand the lower half of the IPv4 address, for programs that exchange LIDs but no GIDs; with
+ * RoCE 0, and the GRH is required.
  */
 void uwarp_facts_of(const struct uw_device_attr *attr, struct uwarp_facts *f);
 

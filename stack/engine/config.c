@@ -95,9 +95,10 @@ static int get_identity(struct uw_config *c)
 
 	if (!v || !*v)
 		return 0;
-	if (strcmp(v, "iwarp") && strcmp(v, "roce"))
-		return bad("UWARP_IDENTITY", v, "iwarp or roce");
-	c->roce = *v == 'r';
+	if (strcmp(v, "iwarp") && strcmp(v, "roce") && strcmp(v, "ib"))
+		return bad("UWARP_IDENTITY", v, "iwarp, roce or ib");
+	c->infiniband = !strcmp(v, "ib");
+	c->roce = c->infiniband || *v == 'r';
 	return 0;
 }
 

@@ -174,12 +174,32 @@ enum roce_verdict roce_packet_read(struct uw_rope in, struct roce_packet *p)
 	return v ? v : read_transport(&r, p);
 }
 
-void roce_packet_grh(const struct roce_packet *p, uint8_t grh[ROCE_GRH])
+/* IBA §8.3: as an IPv6 header, and the next one is InfiniBand's. */
+static void write_grh(const struct roce_packet *p, uint8_t grh[ROCE_GRH])
+{
+	enum { NEXT_BTH = 0x1b };
+	bool ip4 = uw_ip_is_v4(&p->dst);
+	uint8_t tos = ip4 ? p->ip[1] : (uint8_t)(uw_be16(p->ip) >> 4);
+
+	grh[0] = (uint8_t)(0x60 | tos >> 4);
+	grh[1] = (uint8_t)(tos << 4);
+	uw_put16(grh + 4, (uint16_t)(ROCE_BTH + roce_op_headers(p->op) + p->payload.len +
+				     p->bth.pad + ROCE_ICRC));
+	grh[6] = NEXT_BTH;
+	grh[7] = p->ip[ip4 ? 8 : 7];
+	memcpy(grh + 8, p->src.b, sizeof(p->src.b));
+	memcpy(grh + 24, p->dst.b, sizeof(p->dst.b));
+}
+
+void roce_packet_grh(const struct roce_packet *p, bool infiniband, uint8_t grh[ROCE_GRH])
 {
 	bool ip4 = uw_ip_is_v4(&p->dst);
 
 	memset(grh, 0, ROCE_GRH);
-	memcpy(grh + (ip4 ? ROCE_GRH - IP4 : 0), p->ip, ip4 ? IP4 : IP6);
+	if (infiniband)
+		write_grh(p, grh);
+	else
+		memcpy(grh + (ip4 ? ROCE_GRH - IP4 : 0), p->ip, ip4 ? IP4 : IP6);
 }
 
 /* ---- out --------------------------------------------------------------------------------- */

@@ -47,8 +47,8 @@ struct roce_packet {
 enum roce_verdict roce_packet_read(struct uw_rope in, struct roce_packet *p);
 
 /* The 40 octets in front of a received datagram: the IPv6 header, or 20 of zero and the IPv4 header
- * (annex A17.4.3). */
-void roce_packet_grh(const struct roce_packet *p, uint8_t grh[ROCE_GRH]);
+ * (annex A17.4.3). `infiniband`: always a GRH (IBA §8.3), whose GIDs are the addresses. */
+void roce_packet_grh(const struct roce_packet *p, bool infiniband, uint8_t grh[ROCE_GRH]);
 
 /* From where to where. */
 struct roce_path {
@@ -60,9 +60,9 @@ struct roce_path {
 /* What goes in front of a payload. */
 struct roce_head {
 	const struct roce_path *path;
-	/* IPv4. Any value will do, since no packet is cut (RFC 6864 §4.1). The stack sends 0: a program
-	 * may read the header in its receive buffer, and check its sum, while the next packet of the
-	 * flow is placed there. udaddy does. */
+	/* IPv4. Any value will do, since no packet is cut (RFC 6864 §4.1). The stack sends 0: a
+	 * program may read the header in its receive buffer, and check its sum, while the next
+	 * packet of the flow is placed there. udaddy does. */
 	uint16_t ip_id;
 	struct roce_op op;
 	struct roce_bth bth; /* opcode and pad are filled in */

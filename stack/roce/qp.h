@@ -16,6 +16,7 @@ enum roce_message { ROCE_NO_MESSAGE, ROCE_SEND, ROCE_WRITE };
 struct roce_qp {
 	struct qp *qp;
 	uint8_t transport; /* ROCE_UC or ROCE_UD */
+	bool infiniband;   /* uw_config.infiniband: what a datagram looks like */
 	uint32_t psn;	   /* of the next packet to send */
 	uint32_t mtu;	   /* octets of payload in a packet, at most */
 	uint32_t qkey;	   /* UD */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "base/be.h"
 #include "base/guard.h"
 #include "roce/qp.h"
 
@@ -26,6 +27,7 @@ static struct uw_wc wc_of(const struct roce_packet *p, uint32_t octets)
 	if (p->op->transport == ROCE_UD) {
 		wc.src_qp = p->deth.src_qp;
 		wc.sl = uw_ip_is_v4(&p->dst) ? SL_UDP_IP4 : SL_UDP_IP6;
+		wc.slid = uw_ip_is_v4(&p->src) ? uw_be16(p->src.b + 14) : 0;
 	}
 	return wc;
 }
@@ -67,7 +69,7 @@ static uw_status scatter_datagram(const struct roce_qp *r, const struct mem_sgl 
 	struct uw_span s = { grh, sizeof(grh) };
 	uw_status st;
 
-	roce_packet_grh(p, grh);
+	roce_packet_grh(p, r->infiniband, grh);
 	st = mem_scatter(r->qp->mem, sgl, 0, uw_rope_of(&s));
 	return st || !p->payload.len ? st : mem_scatter(r->qp->mem, sgl, ROCE_GRH, p->payload);
 }

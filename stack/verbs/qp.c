@@ -129,11 +129,11 @@ static int publish(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *
 	return 0;
 }
 
-static int make_type(struct uw_qp *qp, const struct uw_qp_attr *a)
+static int make_type(struct uw_qp *qp, const struct verbs *v, const struct uw_qp_attr *a)
 {
 	if (a->type == UW_QPT_RC)
 		return 0;
-	return verbs_errno(dgram_make(&qp->c, a->type == UW_QPT_UD ? ROCE_UD : ROCE_UC));
+	return verbs_errno(dgram_make(&qp->c, v->conn, a->type == UW_QPT_UD ? ROCE_UD : ROCE_UC));
 }
 
 static void free_qp(struct uw_qp *qp)
@@ -161,7 +161,7 @@ int uw_qp_create(struct uw_pd *pd, struct uw_qp_attr *a, struct uw_qp **out)
 	memset(qp, 0, sizeof(*qp));
 	err = make_queues(qp, a);
 	if (!err)
-		err = make_type(qp, a);
+		err = make_type(qp, pd->v, a);
 	if (!err) {
 		verbs_lock(pd->v);
 		err = publish(qp, pd, a);

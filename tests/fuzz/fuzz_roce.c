@@ -18,7 +18,8 @@ static void touch(const struct roce_packet *p, size_t n)
 	CHECK(p->op && p->op->code == p->bth.opcode);
 	CHECK(p->payload.len + roce_op_headers(p->op) + 20 + 8 + ROCE_BTH + ROCE_ICRC <= n);
 	uw_rope_copy(p->payload, payload, p->payload.len);
-	roce_packet_grh(p, grh);
+	roce_packet_grh(p, false, grh);
+	roce_packet_grh(p, true, grh);
 	free(payload);
 }
 

@@ -139,8 +139,8 @@ class Stopped(CmLess):
 class Ucp(CmLess):
     """UCX's protocol layer over the device alone: RC, whose start-up is UD's, or UD; or as it likes."""
 
-    def __init__(self, tls):
-        super().__init__("ucx_perftest", "-t tag_lat -n 1000 -s 64", "roce")
+    def __init__(self, tls, identity="roce"):
+        super().__init__("ucx_perftest", "-t tag_lat -n 1000 -s 64", identity)
         self.tls = tls
         self.flags += f", UCX_TLS={tls or 'unset'}"
 
@@ -214,8 +214,21 @@ DATAGRAMS_MORE = [
     Stopped("ib_write_lat", "-c UC -x 0 -s 1048576 -n 1000", "roce", 200),
     Qperf("qperf", "ud_lat ud_bw ud_bi_bw uc_lat uc_bw uc_bi_bw uc_rdma_write_bw uc_rdma_write_lat uc_rdma_write_poll_lat"),
 ]  # fmt: skip
+# As InfiniBand, by LIDs.
+INFINIBAND = [
+    CmLess("ibv_rc_pingpong", "-c -n 500", "ib"),
+    CmLess("ibv_srq_pingpong", "-c -q 4 -n 500", "ib"),
+    CmLess("ibv_ud_pingpong", "-c -n 500", "ib"),
+    CmLess("ib_send_bw", "-n 500", "ib"),
+]
+INFINIBAND_MORE = [
+    CmLess("ibv_uc_pingpong", "-c -n 500", "ib"),
+    CmLess("ibv_rc_pingpong", "-g 0 -c -n 500", "ib"),
+    CmLess("ib_send_lat", "-c UD -n 500", "ib"),
+    CmLess("ib_atomic_bw", "-n 500", "ib"),
+]
 CASES = [*pingpongs(None), *perftests(None), *IP6, CmLess("ibv_rc_pingpong", "-g 0", "roce"), Named("ibv_rc_pingpong", "-g 0 -d mlx5_0")]
-MORE_CASES = [*pingpongs("roce"), *perftests("roce"), *MORE]
+MORE_CASES = [*INFINIBAND, *INFINIBAND_MORE, *pingpongs("roce"), *perftests("roce"), *MORE]
 # UCX takes no RNIC, but a RoCE device.
 UCX = [
     CmLess("ucx_perftest", f"-t {test} -D {data} -s {size} -n 500 -w 10 -x rc_verbs -d uwarp0:1", "roce")
@@ -234,4 +247,5 @@ UCX = [
 # Without rdma_cm qperf exchanges LIDs alone, which a RoCE device has none of.
 APPS = [
     Ucp("ib"),
+    Ucp("ib", "ib"),
     Ucp("ud"), Ucp(None), *UCX, Qperf("qperf", " ".join(QPERF), "iwarp")]

@@ -74,7 +74,7 @@ int uwarp_find_ends(const char *call, const struct uw_device_attr *dev,
 			   ah->is_global ? "GID" : "LID",
 			   ah->is_global || ah->dlid
 				   ? ""
-				   : "; RoCE has no LIDs, name a GID (pingpong: -g 0)");
+				   : "; a LID of 0 is none, name a GID (pingpong: -g 0)");
 		return -EINVAL;
 	}
 	if (!ah->is_global)

@@ -149,7 +149,7 @@ int uwarp_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_at
 		return rc;
 	attr->state = (enum ibv_port_state)f.state;
 	attr->phys_state = f.phys_state;
-	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->link_layer = f.link_layer;
 	attr->max_mtu = IBV_MTU_4096;
 	attr->active_mtu = (enum ibv_mtu)f.active_mtu;
 	attr->gid_tbl_len = (int)f.n_gids;

@@ -29,7 +29,7 @@ uw_status dgram_possible(const struct conn_domain *d)
 	return UW_E_UNSUPPORTED;
 }
 
-uw_status dgram_make(struct conn_qp *q, enum roce_transport t)
+uw_status dgram_make(struct conn_qp *q, const struct conn_domain *domain, enum roce_transport t)
 {
 	struct dgram *d = calloc(1, sizeof(*d));
 
@@ -38,6 +38,7 @@ uw_status dgram_make(struct conn_qp *q, enum roce_transport t)
 	d->q = q;
 	d->r.qp = &q->qp;
 	d->r.transport = (uint8_t)t;
+	d->r.infiniband = domain->cfg->infiniband;
 	q->qp.cm_less = true;
 	q->qp.rnr_wait = false;
 	q->qp.sq.refused = (uint16_t)roce_refused_ops(t);

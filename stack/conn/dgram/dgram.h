@@ -23,7 +23,8 @@ struct dgram {
 /* Can the process have UC and UD QPs? UW_E_UNSUPPORTED: no; a line on stderr says why. */
 uw_status dgram_possible(const struct conn_domain *d) UW_CHECK;
 /* Make q, which is all zero but for its queues, a UC or UD QP. No lock held. */
-uw_status dgram_make(struct conn_qp *q, enum roce_transport t) UW_CHECK;
+uw_status dgram_make(struct conn_qp *q, const struct conn_domain *domain,
+		     enum roce_transport t) UW_CHECK;
 /* q is reset, or about to be destroyed; it may be an RC QP. */
 void dgram_reset(struct conn_qp *q);
 /* Before RTR, for UC and UD: packets may come from now on. An RC QP needs nothing. */

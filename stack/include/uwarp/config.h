@@ -10,7 +10,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 13u
+#define UW_API_VERSION 14u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -96,7 +96,8 @@ struct uw_config {
 	unsigned rnr_ms;
 	/* CM-less RC: how long posted requests wait for the peer; default 60000 */
 	unsigned rc_wait_ms;
-	bool roce; /* the device presents itself as RoCE instead of iWARP; default false */
+	bool roce;	 /* the device presents itself as RoCE instead of iWARP; default false */
+	bool infiniband; /* with roce: its port as one of InfiniBand, with LIDs; default false */
 	/* Start-up timeout: how long TCP may take to connect, and the responder waits for the MPA
 	 * Request (RFC 5044 §7.1.2, DoS); default 5000. The initiator waits three times as long for
 	 * the MPA Reply (RFC 5044 §7.1.4), since a program has to accept first */

@@ -80,7 +80,8 @@ struct uw_wc {
 	uint32_t qp_num;
 	uint32_t src_qp;
 	uint32_t wc_flags;
-	uint16_t pkey_index, slid;
+	uint16_t pkey_index;
+	uint16_t slid; /* a datagram: the lower half of the sender's IPv4 address; else 0 */
 	uint8_t sl, dlid_path_bits;
 };
 

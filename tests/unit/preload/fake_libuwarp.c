@@ -43,7 +43,8 @@ static void engine_query(struct uw_engine *e, struct uw_device_attr *attr)
 	*attr = fake.attr;
 	attr->link_up = true;
 	attr->addr_is_final = e->started || !getenv("UWARP_IP_AUTO");
-	attr->roce = identity && !strcmp(identity, "roce");
+	attr->infiniband = identity && !strcmp(identity, "ib");
+	attr->roce = attr->infiniband || (identity && !strcmp(identity, "roce"));
 }
 
 static void set_address(void)

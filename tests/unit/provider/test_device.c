@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Matching, device and port attributes, protection domains, memory regions. */
 #include <endian.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "facts.h"
@@ -114,6 +115,36 @@ static void port_attributes(void **state)
 	assert_int_equal(port.pkey_tbl_len, 0);
 }
 
+/* InfiniBand's port has a LID, and needs no GRH; RoCE's has none, and does. */
+static void port_of_each_kind(void **state)
+{
+	static const struct {
+		bool roce, infiniband;
+		uint8_t link_layer;
+		uint16_t lid;
+		unsigned flags, gids;
+	} rows[] = {
+		{ false, false, IBV_LINK_LAYER_ETHERNET, 0x0506, 0, 2 },
+		{ true, false, IBV_LINK_LAYER_ETHERNET, 0, IBV_QPF_GRH_REQUIRED, 4 },
+		{ true, true, IBV_LINK_LAYER_INFINIBAND, 0x0506, 0, 2 },
+	};
+	struct world *w = *state;
+	struct ibv_port_attr port;
+
+	*(struct sockaddr_in *)&fake.attr.addr =
+		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000506) };
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		fake.attr.roce = rows[i].roce;
+		fake.attr.infiniband = rows[i].infiniband;
+		assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
+		assert_int_equal(port.link_layer, rows[i].link_layer);
+		assert_int_equal(port.lid, rows[i].lid);
+		assert_int_equal(port.flags, rows[i].flags);
+		assert_int_equal(port.pkey_tbl_len, rows[i].roce);
+		assert_int_equal(port.gid_tbl_len, rows[i].gids);
+	}
+}
+
 /* As Linux's drivers have it: 80 octets of headers. */
 static void port_mtu_is_what_fits_in_a_packet(void **state)
 {
@@ -177,6 +208,7 @@ int main(void)
 		T(huge_limits_fit_an_int),
 		T(no_engine_is_an_error),
 		T(port_attributes),
+		T(port_of_each_kind),
 		T(port_mtu_is_what_fits_in_a_packet),
 		T(port_speed_is_not_faster_than_the_link),
 	};

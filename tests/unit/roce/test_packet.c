@@ -330,12 +330,36 @@ static void the_grh_area_has_the_ip_header(void **state)
 
 	(void)state;
 	assert_int_equal(read_octets(f.octets, f.n, &p), ROCE_GOOD);
-	roce_packet_grh(&p, grh);
+	roce_packet_grh(&p, false, grh);
 	assert_memory_equal(grh, zeros, 20);
 	assert_memory_equal(grh + 20, f.octets, 20);
 	assert_int_equal(read_octets(g.octets, g.n, &p), ROCE_GOOD);
-	roce_packet_grh(&p, grh);
+	roce_packet_grh(&p, false, grh);
 	assert_memory_equal(grh, g.octets, 40);
+}
+
+/* IBA §8.3: version 6, the next header is InfiniBand's, and the GIDs are the addresses. */
+static void as_infiniband_the_grh_is_one(void **state)
+{
+	const struct roce_path path[] = { path4(), path6() };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(path); i++) {
+		struct forged f = a_datagram(path[i], 5);
+		struct roce_packet p;
+		uint8_t grh[40];
+
+		assert_int_equal(read_octets(f.octets, f.n, &p), ROCE_GOOD);
+		roce_packet_grh(&p, true, grh);
+		assert_int_equal(grh[0] >> 4, 6);
+		assert_int_equal((grh[0] << 4 | grh[1] >> 4) & 0xff, path[i].tos);
+		assert_int_equal(grh[4] << 8 | grh[5],
+				 12 + 8 + 8 + 4); /* BTH, DETH, padded, ICRC */
+		assert_int_equal(grh[6], 0x1b);
+		assert_int_equal(grh[7], path[i].hops);
+		assert_memory_equal(grh + 8, path[i].src.b, 16);
+		assert_memory_equal(grh + 24, path[i].dst.b, 16);
+	}
 }
 
 static void random_octets_break_nothing(void **state)
@@ -369,6 +393,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_pad_count_larger_than_the_payload_is_refused),
 	cmocka_unit_test(a_packet_in_pieces_reads_the_same),
 	cmocka_unit_test(the_grh_area_has_the_ip_header),
+	cmocka_unit_test(as_infiniband_the_grh_is_one),
 	cmocka_unit_test(random_octets_break_nothing),
 };
 

@@ -27,8 +27,7 @@
 #define PORT	 IBDEV "/ports/1"
 #define VERBSDEV DEVICE "/infiniband_verbs/" UWARP_UVERBS_NODE
 
-#define LINK_LAYER "Ethernet"
-#define VERBS_ABI  6 /* IB_USER_VERBS_ABI_VERSION */
+#define VERBS_ABI 6 /* IB_USER_VERBS_ABI_VERSION */
 
 static struct {
 	pthread_mutex_t lock;
@@ -156,7 +155,7 @@ static void put_gids(const struct uwarp_facts *f)
 		if (!f->gid[i].present)
 			continue;
 		put(PATH(path, PORT "/gid_attrs/types/%u", i), "%s\n",
-		    f->roce ? "RoCE v2" : "IB/RoCE v1");
+		    f->gid_type ? "RoCE v2" : "IB/RoCE v1");
 		put(PATH(path, PORT "/gid_attrs/ndevs/%u", i), "%s\n", dev.name);
 	}
 }
@@ -174,7 +173,8 @@ static void put_port(const struct uwarp_facts *f)
 {
 	put(PORT "/state", "%u: ACTIVE\n", f->state);
 	put(PORT "/phys_state", "%u: LinkUp\n", f->phys_state);
-	put(PORT "/link_layer", LINK_LAYER "\n");
+	put(PORT "/link_layer", "%s\n",
+	    f->link_layer == UWARP_LINK_INFINIBAND ? "InfiniBand" : "Ethernet");
 	put(PORT "/lid", "0x%x\n", f->lid);
 	put(PORT "/lid_mask_count", "0\n");
 	put(PORT "/sm_lid", "0x0\n");

@@ -193,9 +193,10 @@ static void one_device(void **state)
 	close(fd);
 }
 
-/* UWARP_IDENTITY: an InfiniBand device, which is node type 1, with RoCE as its protocol. */
+/* UWARP_IDENTITY: an InfiniBand device, which is node type 1, with this protocol. */
 static void an_infiniband_device_if_asked(void **state)
 {
+	static const char *const kind[] = { "roce", "ib" };
 	int fd = rdma_socket();
 	struct request q = req(RDMA_NLDEV_CMD_GET, 0);
 	struct reply r, before;
@@ -205,12 +206,14 @@ static void an_infiniband_device_if_asked(void **state)
 	put_index(&q, OUR_INDEX);
 	ask(fd, &q);
 	assert_string_equal(text(get(fd, &before), RDMA_NLDEV_ATTR_DEV_PROTOCOL), "iw");
-	setenv("UWARP_IDENTITY", "roce", 1);
-	ask(fd, &q);
-	h = get(fd, &r);
-	unsetenv("UWARP_IDENTITY");
-	assert_int_equal(number(h, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, 1), 1);
-	assert_string_equal(text(h, RDMA_NLDEV_ATTR_DEV_PROTOCOL), "roce");
+	for (unsigned i = 0; i < 2; i++) {
+		setenv("UWARP_IDENTITY", kind[i], 1);
+		ask(fd, &q);
+		h = get(fd, &r);
+		unsetenv("UWARP_IDENTITY");
+		assert_int_equal(number(h, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, 1), 1);
+		assert_string_equal(text(h, RDMA_NLDEV_ATTR_DEV_PROTOCOL), kind[i]);
+	}
 	close(fd);
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -176,6 +177,8 @@ static unsigned files_in(const char *name)
 static void the_port(void **state)
 {
 	static const unsigned lanes[] = { [1] = 1, [2] = 4 };
+	const char *identity = getenv("UWARP_IDENTITY");
+	bool infiniband = identity && !strcmp(identity, "ib");
 	struct ibv_port_attr v;
 	struct answer nl;
 	double rate;
@@ -189,8 +192,9 @@ static void the_port(void **state)
 	assert_int_equal(u8(&nl, RDMA_NLDEV_ATTR_PORT_STATE), v.state);
 	assert_int_equal(atoi(text("ports/1/phys_state")), v.phys_state);
 	assert_int_equal(u8(&nl, RDMA_NLDEV_ATTR_PORT_PHYS_STATE), v.phys_state);
-	assert_string_equal(text("ports/1/link_layer"), "Ethernet");
-	assert_int_equal(v.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_string_equal(text("ports/1/link_layer"), infiniband ? "InfiniBand" : "Ethernet");
+	assert_int_equal(v.link_layer,
+			 infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(strtoul(text("ports/1/lid"), NULL, 16), v.lid);
 	assert_int_equal(strtoul(text("ports/1/cap_mask"), NULL, 16), v.port_cap_flags);
 	assert_int_equal(files_in("ports/1/gids"), v.gid_tbl_len);
