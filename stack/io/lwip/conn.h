@@ -87,6 +87,7 @@ struct llp_conn {
 	bool keeps;				/* on edge.keepers */
 	struct llp_conn *keep_next, *keep_prev; /* edge.keepers */
 	size_t ooseq_copied;			/* octets of our own memory in pcb->ooseq */
+	unsigned ooseq_segments;		/* segments in pcb->ooseq when last counted */
 	uint64_t challenge_us;			/* since when challenge ACKs are counted */
 	uint8_t challenges;			/* how many were sent since then */
 	struct conn_loss *loss;			/* loss.c; NULL: lwIP's own recovery */
@@ -178,7 +179,7 @@ void conn_loss_ack_duplicate(struct llp_conn *c, uint32_t seq, uint32_t octets);
  */
 bool conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *answer);
 /* A segment came. True: drop it, because there is no memory for its octets; the peer was told. */
-bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets);
+bool conn_rx_refuse(struct llp_conn *c, const struct edge_segment *s);
 /* Octets of one frame, in order; pcb->rcv_nxt has them already. The frame is the connection's now.
  */
 void conn_rx(struct llp_conn *c, struct io_frame *f);

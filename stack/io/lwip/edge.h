@@ -91,6 +91,7 @@ struct edge {
 	bool losing;  /* connections end because the peer's process has */
 	/* rx_pressure.c: connections that keep receive buffers, the longest first */
 	struct llp_conn *keepers, *keepers_last;
+	unsigned ooseq_segments; /* that lwIP keeps out of order, of all connections */
 	/* syn_backlog.c; the last one is that of IO_P2P links */
 	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS + 1];
 	unsigned half_open;		   /* connections in the others */

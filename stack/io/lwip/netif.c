@@ -47,7 +47,7 @@ static bool lets_in(const struct edge_link *el, const struct edge_segment *s)
 {
 	if (edge_is_new_syn(s))
 		return edge_syn_room(el, &s->flow.remote);
-	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s->seq, s->len));
+	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s));
 }
 
 void edge_input(struct io_link *l, struct io_frame *f)

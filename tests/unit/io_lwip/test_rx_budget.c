@@ -337,6 +337,66 @@ static void a_probe_finds_the_window_open_again(void **state)
 	assert_true(bed_last(p[WAITING - 1].port, since)->window > 0);
 }
 
+/* ---- lwIP's records of segments ------------------------------------------------------------ */
+
+/* Each octet alone and behind a hole, of so many connections, is a record of one pool for all. */
+static void others_send_though_many_keep_segments(void **state)
+{
+	const unsigned hostile = 40, each = 2048;
+	struct bed_peer good, p;
+	uint64_t refused;
+	unsigned since;
+
+	(void)state;
+	bed_be_network();
+	bed.pool = 8192;
+	good = bed_connect(50000);
+	for (unsigned c = 0; c < hostile; c++) {
+		p = bed_connect((uint16_t)(20000 + c));
+		for (unsigned i = 0; i < each; i++)
+			bed_data(&p, 1 + 2 * i, 1);
+	}
+	assert_true(bed.stats.tcp_rx_no_memory > 0);
+	since = bed.sent;
+	assert_int_equal(bed_send_full(&good, 1), BED_MSS);
+	assert_int_equal(bed.sent, since + 1);
+	somebody_else_is_served();
+	/* What is refused is the peer's to repeat, and hears at once what is expected (RFC 5681
+	 * §4.2). A FIN behind a hole is a segment, too. */
+	refused = bed.stats.tcp_rx_no_memory;
+	since = bed.sent;
+	bed_segment(&p, 3 * each, 0, FIN | ACK);
+	assert_int_equal(bed.stats.tcp_rx_no_memory, refused + 1);
+	assert_non_null(bed_last(p.port, since));
+	assert_int_equal(bed_last(p.port, since)->ack, p.seq);
+	for (unsigned i = 0; i < 100; i++)
+		bed_data(&p, i, 1);
+	assert_true(p.user->got >= 100);
+	/* A few segments out of order are anybody's. */
+	refused = bed.stats.tcp_rx_no_memory;
+	for (unsigned i = 0; i < 15; i++)
+		bed_data(&good, 1 + 2 * i, 1);
+	assert_int_equal(bed.stats.tcp_rx_no_memory, refused);
+}
+
+/* As long as nobody else keeps any, a connection keeps as many as lwIP lets it. */
+static void one_alone_keeps_a_windowful(void **state)
+{
+	const unsigned n = 2048, each = 250; /* the first window is 512 KiB */
+	struct bed_peer p;
+
+	(void)state;
+	bed_be_network();
+	bed.pool = 8192;
+	bed.scaled = true;
+	p = bed_connect(20000);
+	for (unsigned i = 1; i <= n; i++)
+		bed_data(&p, i * each, each);
+	assert_int_equal(bed.stats.tcp_rx_no_memory, 0);
+	bed_data(&p, 0, each);
+	assert_int_equal(p.user->got, (n + 1) * each);
+}
+
 /* ---- within a callback ------------------------------------------------------------------- */
 
 static struct bed_peer other;
@@ -414,6 +474,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(without_room_it_is_forgotten),
 	TEST(acks_are_taken_from_who_is_refused),
 	TEST(a_probe_finds_the_window_open_again),
+	TEST(others_send_though_many_keep_segments),
+	TEST(one_alone_keeps_a_windowful),
 	TEST(a_callback_makes_pinned_too_many),
 	TEST(a_callback_needs_the_last_frame),
 };

@@ -14,6 +14,14 @@
 #include "base/be.h"
 #include "io/rx_budget.h"
 
+/* lwIP has one pool of records of segments for all that is queued, whether it came out of order or
+ * is to be sent; SYNs are answered from it, too. What came may have a quarter of it, of which a
+ * connection may hold a quarter of what is free: a whole TCP_OOSEQ_MAX_PBUFS while the others hold
+ * little. A few it may hold whatever the others do, up to half of the pool. */
+#define OOSEQ_MAX   (MEMP_NUM_TCP_SEG / 4u)
+#define OOSEQ_FLOOR 16u
+_Static_assert(TCP_OOSEQ_MAX_PBUFS <= OOSEQ_MAX / 5, "one connection has room for all it may hold");
+
 /* ---- frames in memory of our own --------------------------------------------------------- */
 
 static void heap_free(struct io_frame *f)
@@ -91,6 +99,12 @@ static void unlist(struct llp_conn *c)
 		edge.keepers_last = c->keep_prev;
 }
 
+static void set_segments(struct llp_conn *c, unsigned n)
+{
+	edge.ooseq_segments += n - c->ooseq_segments;
+	c->ooseq_segments = n;
+}
+
 static void set_kept(struct llp_conn *c, unsigned pinned, size_t copied)
 {
 	if (c->pinned != pinned)
@@ -108,10 +122,11 @@ static void set_kept(struct llp_conn *c, unsigned pinned, size_t copied)
 static void count(struct llp_conn *c)
 {
 	const struct tcp_seg *seg = c->pcb ? c->pcb->ooseq : NULL;
-	unsigned pinned = c->rx_queue.count;
+	unsigned pinned = c->rx_queue.count, segments = 0;
 	size_t copied = 0;
 
 	for (; seg; seg = seg->next) {
+		segments++;
 		for (struct pbuf *p = seg->p; p; p = p->next) {
 			if (is_copy(p))
 				copied += sizeof(struct io_frame) + edge_frame(p)->room;
@@ -119,6 +134,7 @@ static void count(struct llp_conn *c)
 				pinned++;
 		}
 	}
+	set_segments(c, segments);
 	set_kept(c, pinned, copied);
 }
 
@@ -189,6 +205,7 @@ void conn_rx_kept(struct llp_conn *c)
 
 void conn_rx_forget(struct llp_conn *c)
 {
+	set_segments(c, 0);
 	set_kept(c, 0, 0);
 	c->ooseq_kept = false;
 }
@@ -219,16 +236,35 @@ bool conn_rx_room(const struct llp_conn *c)
 	return rx_budget_has_room(copied_octets(c));
 }
 
+/* RFC 5042 §6.4.1 */
+static bool has_segments(const struct llp_conn *c)
+{
+	unsigned all = edge.ooseq_segments, left = all < OOSEQ_MAX ? OOSEQ_MAX - all : 0;
+
+	return c->ooseq_segments < left / 4 ||
+	       (c->ooseq_segments < OOSEQ_FLOOR && all < 2 * OOSEQ_MAX);
+}
+
+/* Behind a hole a FIN is queued, too. */
+static bool would_be_queued(const struct edge_segment *s, bool in_order)
+{
+	return !in_order && (s->len || s->flags & TCP_FIN);
+}
+
 /* What the user waits for has to get in, or it would wait for ever: it is bounded by the longest
  * FPDU (io/rx_queue.h). */
-bool conn_rx_refuse(struct llp_conn *c, uint32_t seq, size_t octets)
+static bool has_room(const struct llp_conn *c, const struct edge_segment *s, bool in_order)
 {
-	bool in_order = TCP_SEQ_LEQ(seq, c->pcb->rcv_nxt);
-	bool room = conn_rx_room(c);
+	return !s->len || c->end != CONN_ON || (in_order && !c->paused) || conn_rx_room(c);
+}
 
-	if (c->rx_shut && room)
+bool conn_rx_refuse(struct llp_conn *c, const struct edge_segment *s)
+{
+	bool in_order = TCP_SEQ_LEQ(s->seq, c->pcb->rcv_nxt);
+
+	if (c->rx_shut && conn_rx_room(c))
 		conn_rx_open(c);
-	if (room || !octets || c->end != CONN_ON || (in_order && !c->paused))
+	if (has_room(c, s, in_order) && (!would_be_queued(s, in_order) || has_segments(c)))
 		return false;
 	edge.cfg.stats->tcp_rx_no_memory++;
 	shut(c, in_order);
