@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames from lanes to the port and to other lanes, and from the port to lanes. */
-#include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +13,10 @@
 /* A client's share of a round, and the port's. */
 enum { OUT_FRAMES = 32, OUT_OCTETS = 256 << 10, IN_FRAMES = 32, IN_OCTETS = 512 << 10 };
 enum { REST_FRAMES = 4096 };
+/* Of a client's threads, woken at once: its RX thread, and those that poll and make room for us
+ * (sched/app_poll.c). Others look by themselves soon. Each costs us microseconds, and a client may
+ * have tens of thousands of them wait. */
+enum { WAKE_MOST = 8 };
 #define BURST_SECONDS 0.02 /* a client with a rate may save up so much */
 
 /* ---- to a client --------------------------------------------------------------------------- */
@@ -94,7 +97,7 @@ static void wake(struct client *c)
 
 	c->touched = false;
 	if (was == IO_ASLEEP)
-		syscall(SYS_futex, c->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		syscall(SYS_futex, c->bell, FUTEX_WAKE, WAKE_MOST, NULL, NULL, 0);
 	else if (was == IO_ASLEEP_FD && c->wake_fd >= 0)
 		ring(c);
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bed.h"
 
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/doorbell.h"
@@ -126,6 +131,47 @@ static void who_polls_is_rung_by_its_socket(void **state)
 	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 1);
 	close(p[0]);
 	close(p[1]);
+}
+
+static void *sleep_on(void *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT, IO_ASLEEP, NULL, NULL, 0);
+	return NULL;
+}
+
+/* Returns how many moved. */
+static unsigned move_sleepers(_Atomic uint32_t *from, _Atomic uint32_t *to)
+{
+	long n = syscall(SYS_futex, from, FUTEX_CMP_REQUEUE, 0, (long)INT_MAX, to,
+			 atomic_load(from));
+
+	return n > 0 ? (unsigned)n : 0;
+}
+
+/* A hostile client has any number of threads wait on its word, and each costs time to wake. A good
+ * one has a few. */
+static void few_sleepers_are_woken(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, BOBS);
+	_Atomic uint32_t *bell = b->bell[BOB], elsewhere = 0;
+	pthread_t sleeper[20];
+	unsigned asleep = 0;
+
+	atomic_store(bell, IO_ASLEEP);
+	for (unsigned i = 0; i < COUNT(sleeper); i++)
+		assert_int_equal(pthread_create(&sleeper[i], NULL, sleep_on, (void *)bell), 0);
+	while (asleep < COUNT(sleeper)) { /* until the last one sleeps */
+		asleep += move_sleepers(bell, &elsewhere);
+		sched_yield();
+	}
+	assert_int_equal(move_sleepers(&elsewhere, bell), COUNT(sleeper));
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_int_equal(syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0),
+			 COUNT(sleeper) - 8);
+	for (unsigned i = 0; i < COUNT(sleeper); i++)
+		pthread_join(sleeper[i], NULL);
 }
 
 /* RFC 9293 §3.10.7.1 */
@@ -357,6 +403,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_segment_goes_from_client_to_client, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(the_last_frames_of_a_client_wake_too, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(few_sleepers_are_woken, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(forged_ip6_is_counted, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_ip6_that_nobody_holds_is_refused, bed_up,
