@@ -88,19 +88,29 @@ static bool remove_stale(const char *path)
 	return fd != -EAGAIN;
 }
 
-static int bind_at(int fd, const char *path)
+/* Linux gives the name the mode that the socket has, less the mask. To change it by its name
+ * afterwards would not do: the directory is another user's, who could put a link to any file there,
+ * and we are root. */
+static int bind_at(int fd, const char *path, mode_t mode)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int rc;
 
+	if (fchmod(fd, mode))
+		return -1;
 	strcpy(a.sun_path, path);
-	return bind(fd, (const void *)&a, sizeof(a));
+	mask = umask(0);
+	rc = bind(fd, (const void *)&a, sizeof(a));
+	umask(mask);
+	return rc;
 }
 
 static int listen_at(const struct options *o)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
-	if (fd >= 0 && !bind_at(fd, o->path) && !chmod(o->path, o->mode) && !listen(fd, BACKLOG))
+	if (fd >= 0 && !bind_at(fd, o->path, o->mode) && !listen(fd, BACKLOG))
 		return fd;
 	err = errno;
 	if (fd >= 0)
