@@ -23,6 +23,11 @@ static uint64_t *lingers(struct server *s, enum io_versions v)
 	return v == IO_V6 ? s->linger_until6 : s->linger_until;
 }
 
+static struct left *left(struct server *s, enum io_versions v)
+{
+	return v == IO_V6 ? s->left_ports6 : s->left_ports;
+}
+
 static void give_back(struct server *s, unsigned port, enum io_versions v)
 {
 	struct client *c = s->client[holders(s, v)[port]];
@@ -60,6 +65,8 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 	if (!has_version(s, v))
 		return SWITCH_NOT_YOURS;
 	if (!port || (holder && holder != c->id))
+		return SWITCH_IN_USE;
+	if (!holder && !left_to(&left(s, v)[port], c->uid, s->now_us))
 		return SWITCH_IN_USE;
 	if (port < PRIVILEGED && c->uid)
 		return SWITCH_NO_RIGHT;
@@ -118,9 +125,10 @@ void ports_tick(struct server *s)
 		s->gave_us = s->now_us;
 }
 
-static void leave(struct server *s, unsigned port, enum io_versions v)
+static void leave(struct server *s, struct client *c, unsigned port, enum io_versions v)
 {
-	s->client[holders(s, v)[port]]->ports--;
+	c->ports--;
+	left_by(&left(s, v)[port], c->uid, s->now_us);
 	holders(s, v)[port] = SWITCH_NOBODY;
 	if (s->linger_n == LINGER_MAX) {
 		give_back(s, port, v);
@@ -136,8 +144,8 @@ void ports_release_all(struct server *s, struct client *c)
 {
 	for (unsigned port = 0; port < 65536 && c->ports; port++) {
 		if (s->table.holder[port] == c->id)
-			leave(s, port, IO_V4);
+			leave(s, c, port, IO_V4);
 		if (s->table.holder6[port] == c->id)
-			leave(s, port, IO_V6);
+			leave(s, c, port, IO_V6);
 	}
 }

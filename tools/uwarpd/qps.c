@@ -57,6 +57,8 @@ static enum switch_msg_why take(struct server *s, struct client *c, uint32_t qpn
 		keep(s, find(c, qpn));
 		return SWITCH_GRANTED;
 	}
+	if (!left_to(&s->left_qps[qpn], c->uid, s->now_us))
+		return SWITCH_IN_USE;
 	if (c->n_qps >= s->o.max_ports)
 		return SWITCH_LIMIT;
 	if (!make_room(c))
@@ -104,8 +106,12 @@ void qps_release(struct server *s, struct client *c, uint32_t qpn)
 
 void qps_release_all(struct server *s, struct client *c)
 {
-	while (c->n_qps)
-		give_back(s, c, &c->qps[c->n_qps - 1]);
+	while (c->n_qps) {
+		struct held_qp *h = &c->qps[c->n_qps - 1];
+
+		left_by(&s->left_qps[h->qpn], c->uid, s->now_us);
+		give_back(s, c, h);
+	}
 	if (s->table.qps)
 		s->table.qps->manages[c->id] = false;
 	free(c->qps);

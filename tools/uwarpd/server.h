@@ -21,6 +21,7 @@
 #include "io/switch/lane.h"
 #include "io/switch/msg.h"
 #include "conns.h"
+#include "left.h"
 #include "options.h"
 #include "uplink.h"
 
@@ -94,6 +95,8 @@ struct server {
 	/* By port; 0: it is in use, or free. Without a holder: it is yet to be given back. */
 	uint64_t linger_until[65536];
 	uint64_t linger_until6[65536]; /* the same of IPv6 */
+	/* By port, or QP number: who left it. Large, and only touched where one was left. */
+	struct left left_ports[65536], left_ports6[65536], left_qps[SWITCH_QPN_END];
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */
@@ -119,7 +122,9 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 				enum io_versions v);
 void ports_release(struct server *s, struct client *c, uint16_t port_be, enum io_versions v);
 /* They are nobody's at once: the connections are dead, and whoever holds the address resets their
- * peers as soon as ports_tick has given the ports back. */
+ * peers as soon as ports_tick has given the ports back. Only the client's user may claim them
+ * meanwhile (left.h): a server that comes again has its port at once, and its TCP resets what it
+ * does not know. */
 void ports_release_all(struct server *s, struct client *c);
 /* Give back those whose time is over: a few at a time. */
 void ports_tick(struct server *s);

@@ -289,6 +289,21 @@ static void pieces_of_packets_are_dropped_and_counted(void **state)
 	still_works(&p);
 }
 
+/* RFC 9293 §3.10.7.2: a process that listens where another one did before it knows none of the
+ * connections of that one (doc/adr/0031). */
+static void octets_of_an_old_connection_are_reset(void **state)
+{
+	const struct bed_peer p = { .port = 40000, .seq = 5000, .ack = 9000, .window = WINDOW };
+	unsigned since = bed.sent;
+
+	(void)state;
+	bed_data(&p, 0, 10);
+	assert_non_null(bed_last(p.port, since));
+	assert_int_equal(bed_last(p.port, since)->flags & (RST | SYN), RST);
+	assert_int_equal(bed_last(p.port, since)->seq, p.ack);
+	assert_int_equal(bed.conns, 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -305,6 +320,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(data_without_ack_is_dropped),
 	TEST(challenges_are_limited_for_each_connection),
 	TEST(pieces_of_packets_are_dropped_and_counted),
+	TEST(octets_of_an_old_connection_are_reset),
 };
 
 UWTEST_MAIN(tests)

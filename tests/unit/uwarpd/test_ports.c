@@ -168,6 +168,35 @@ static void one_that_was_left_may_be_taken_at_once(void **state)
 	assert_int_equal(b->port.released, 2);
 }
 
+/* Peers still send to the client that is dead. */
+static void one_that_was_left_is_its_users_for_a_while(void **state)
+{
+	struct bed *b = *state;
+	struct client *bob = &b->c[BOB];
+
+	b->s.now_us = 1999999;
+	bob->uid = 1001;
+	b->s.table.n_ip6 = 1;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED);
+	assert_int_equal(ports_claim(&b->s, &b->c[ALICE], htons(7002), IO_V6), SWITCH_GRANTED);
+	ports_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	assert_int_equal(ports_claim(&b->s, bob, htons(7002), IO_V6), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 7002), SWITCH_GRANTED); /* of the other version */
+	b->s.now_us += 1000;
+	ports_tick(&b->s); /* the port has it back: those peers are reset */
+	assert_int_equal(b->port.released, 4);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	b->s.now_us += 60000000 - 1000;
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED); /* another process of that user */
+	b->s.now_us += 1000000;
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	assert_int_equal(ports_claim(&b->s, bob, htons(7002), IO_V6), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7001), SWITCH_IN_USE);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_has_one_holder, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
@@ -180,6 +209,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(who_ends_loses_all_at_once, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(the_port_gets_them_back_a_few_at_a_time, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(one_that_was_left_may_be_taken_at_once, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(one_that_was_left_is_its_users_for_a_while, bed_up,
+					bed_down),
 };
 
 UWTEST_MAIN(tests)

@@ -105,6 +105,23 @@ static void who_leaves_leaves_none(void **state)
 	assert_int_equal(b->s.lingering_qps, 0);
 }
 
+/* Peers still send to the client that is dead. */
+static void what_was_left_is_its_users_for_a_while(void **state)
+{
+	struct bed *b = *state;
+
+	b->c[BOB].uid = 1001;
+	claim(b, ALICE, ALICES_QP);
+	claim(b, ALICE, 7000);
+	qps_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(claim(b, BOB, ALICES_QP), SWITCH_IN_USE);
+	b->s.now_us += 60000000;
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED); /* another process of that user */
+	b->s.now_us += 1000000;
+	assert_int_equal(claim(b, BOB, ALICES_QP), SWITCH_GRANTED);
+}
+
 static void requests_go_to_all_that_take_part(void **state)
 {
 	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 0), got;
@@ -135,6 +152,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(a_qp_that_is_claimed_again_stays),
 	TEST(the_others_stay),
 	TEST(who_leaves_leaves_none),
+	TEST(what_was_left_is_its_users_for_a_while),
 	TEST(requests_go_to_all_that_take_part),
 };
 
