@@ -42,6 +42,9 @@ struct conn_user {
 	void (*event)(struct conn *c, enum uw_cm_event_type type, const struct uw_cm_event *ev);
 	/* The connection is about to be freed. May be NULL. */
 	void (*freed)(struct conn *c);
+	/* Initiator: does the accepting Reply, in c->cm->peer, come from whom was called? False:
+	 * the connection fails with REFUSED, and its QP stays as it was. NULL: it does. */
+	bool (*meant)(const struct conn *c);
 };
 
 /* Initiator: the content of the MPA Request. Kept until TCP is up. */

@@ -237,12 +237,19 @@ static struct conn_qp *unclaim(struct conn *c)
 	return q;
 }
 
+static bool is_meant(const struct conn *c)
+{
+	return !c->user || !c->user->meant || c->user->meant(c);
+}
+
 /* The Reply accepts. */
 static void accepted(struct conn *c)
 {
 	struct conn_qp *q = unclaim(c);
-	uw_status st = q ? start_stream(c, q) : UW_E_NOENT;
+	uw_status st = q ? UW_OK : UW_E_NOENT;
 
+	if (!st)
+		st = is_meant(c) ? start_stream(c, q) : UW_E_REFUSED;
 	if (st) {
 		conn_startup_failed(c, st);
 		return;

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/be.h"
 #include "conn/rc/rc.h"
 #include "net.h"
 
@@ -165,6 +166,7 @@ static void answers_to_no_question_are_stale(void **state)
 	sim_run_us(s, 200000);
 	assert_int_equal(rc->state, RC_WAITING);
 	m.request_id = rc->self.qpn;
+	m.rep.qpn = rc->peer.qpn;
 	tid = rc->ask_tid;
 	rc->ask_tid = 0; /* as if it had never asked */
 	p.src = rc->peer.addr;
@@ -179,16 +181,83 @@ static void answers_to_no_question_are_stale(void **state)
 	p.src = uw_ip_v4(htonl(SIM_A));
 	rc_answered(st, &p, &m);
 	p.src = rc->peer.addr;
+	m.rep.qpn = rc->peer.qpn ^ 1;
+	rc_answered(st, &p, &m);
+	m.rep.qpn = rc->peer.qpn;
 	m.rep.status = SIDR_NO_SERVICE;
 	rc_answered(st, &p, &m);
 	assert_int_equal(rc->peer_port, 0);
-	assert_int_equal(sim_stats(s).sidr_rx_stale, 5);
+	assert_int_equal(sim_stats(s).sidr_rx_stale, 6);
 	m.rep.status = SIDR_VALID;
 	rc_answered(st, &p, &m);
 	assert_int_equal(rc->peer_port, 80);
 	/* nobody is there, so it asks anew */
 	sim_run_us(s, 1000000);
 	assert_int_equal(rc->peer_port, 0);
+	close_sim(s);
+}
+
+static bool is_called(void *arg)
+{
+	return ((struct sim *)arg)->listener.request;
+}
+
+static void answer_with_port(struct stack *st, struct rc *rc, uint16_t port)
+{
+	struct mad m = { .kind = MAD_SIDR_REP,
+			 .tid = rc->ask_tid,
+			 .request_id = rc->self.qpn,
+			 .rep = { .qpn = rc->peer.qpn, .space = SIDR_RC } };
+	struct roce_packet p = { .src = rc->peer.addr };
+
+	uw_put16(m.rep.data, port);
+	rc_answered(st, &p, &m);
+}
+
+/* A process at the address that has not the QP takes the call all the same, and says so. */
+static void an_impostor_says(struct sim *s, struct rc *rc, const uint8_t *hello)
+{
+	struct uw_cm_param p = { .private_data = hello,
+				 .private_data_len = sizeof(struct rc_wire) };
+	struct sim_side impostor = { 0 };
+
+	sim_run_us(s, 200000);
+	s->listener.request = NULL;
+	answer_with_port(s->e->stack[0], rc, 7000);
+	assert_true(sim_until(s, is_called, s, 1000000));
+	sim_open_side(s, &impostor, NULL);
+	impostor.ep = s->listener.request;
+	uw_ep_set_ctx(impostor.ep, &impostor);
+	assert_int_equal(uw_ep_accept(impostor.ep, uw_qp_num(impostor.qp), &p), 0);
+	sim_run_us(s, 200000);
+	sim_close_side(&impostor);
+}
+
+/* Else the call has failed, the QP is untouched, and the one that was meant is looked for. */
+static void who_takes_a_call_has_to_be_meant(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 }, true);
+	uint32_t here = uw_qp_num(s->a.qp), there = uw_qp_num(s->b.qp);
+	const struct rc_hello lies[3] = { { .from = there, .to = here + 1 },
+					  { .from = there + 1, .to = here },
+					  { .from = there, .to = here, .refusal = RC_ELSEWHERE } };
+	uint8_t nonsense[sizeof(struct rc_wire)] = "nonsense", hello[sizeof(struct rc_wire)];
+	struct rc *rc;
+
+	(void)state;
+	sim_listen(s, 7000);
+	name(&s->a, SIM_A, SIM_B, there);
+	rc = s->e->stack[0]->rc.list;
+	for (unsigned i = 0; i < 4; i++) {
+		if (i < 3)
+			rc_hello_encode(&lies[i], hello);
+		an_impostor_says(s, rc, i < 3 ? hello : nonsense);
+		assert_int_equal(rc->state, RC_WAITING);
+		assert_int_equal(rc->peer_port, 0);
+		assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RTS);
+	}
+	name(&s->b, SIM_B, SIM_A, here);
+	they_meet(s);
 	close_sim(s);
 }
 
@@ -200,6 +269,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_qp_that_is_elsewhere_is_looked_for),
 		cmocka_unit_test(own_qps_need_no_question),
 		cmocka_unit_test(answers_to_no_question_are_stale),
+		cmocka_unit_test(who_takes_a_call_has_to_be_meant),
 	};
 
 	if (argc > 1)

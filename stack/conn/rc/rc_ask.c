@@ -85,7 +85,8 @@ void rc_answered(struct stack *s, const struct roce_packet *p, const struct mad 
 	while (rc && !(rc->ask_tid == m->tid && rc->self.qpn == m->request_id &&
 		       uw_ip_eq(&rc->peer.addr, &p->src)))
 		rc = rc->next;
-	if (!rc || !m->tid || m->rep.status != SIDR_VALID || rc->state != RC_WAITING) {
+	if (!rc || !m->tid || m->rep.status != SIDR_VALID || m->rep.qpn != rc->peer.qpn ||
+	    rc->state != RC_WAITING) {
 		s->sched.stats.sidr_rx_stale++;
 		return;
 	}

@@ -94,7 +94,17 @@ static void on_event(struct conn *c, enum uw_cm_event_type type, const struct uw
 	}
 }
 
-static const struct conn_user rc_user = { .event = on_event };
+/* At a shared address anybody may have the port. Who has the QP says its number, and ours. */
+static bool meant(const struct conn *c)
+{
+	const struct rc *rc = ((struct conn_qp *)c->ctx)->rc;
+	struct rc_hello h;
+
+	return rc && rc_hello_decode(c->cm->peer.pd, &h) && !h.refusal && h.from == rc->peer.qpn &&
+	       h.to == rc->self.qpn;
+}
+
+static const struct conn_user rc_user = { .event = on_event, .meant = meant };
 
 /* What the Request says. */
 static struct conn_request *make_request(const struct rc *rc)
