@@ -24,7 +24,8 @@ struct listener {
 	void (*requested)(struct listener *ls, struct conn *c, struct uw_cm_event *ev);
 	void *ctx;	  /* for the callee */
 	bool cm_less;	  /* for CM-less RC */
-	unsigned rc_port; /* then: the port, in host order */
+	unsigned rc_port; /* then: the port, in host order; */
+	bool asked;	  /* questions for the port of a QP reach us */
 	uint8_t tos;	  /* DS field of its connections, as llp_ops.set_tos */
 	unsigned n_parts;
 	struct listener_part part[UW_STACKS_MAX];

@@ -154,7 +154,9 @@ struct io_ops {
 	uw_status (*claim_port)(struct io_link *l, uint16_t port, unsigned versions);
 	void (*release_port)(struct io_link *l, uint16_t port, unsigned versions);
 	/* Packets of RoCEv2 (UDP port 4791) to this QP of our address are to come, and nobody else
-	 * is to answer them, from now on. 1 stands for management datagrams. May be called again.
+	 * is to answer them, from now on. 1 stands for management datagrams; where there is
+	 * release_packets an RC QP without rdma_cm is claimed, too, so that nobody else says where
+	 * it is (doc/adr/0048). May be called again.
 	 * UW_E_ADDR_IN_USE, UW_E_ADDR, UW_E_PERM, UW_E_NOMEM, UW_E_NO_LINK, with a line on
 	 * stderr. NULL:
 	 * nobody else has the address. */

@@ -317,7 +317,7 @@ WORKERS = {"failures": 5, "routed": 3, "narrow": 3}
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],
-    "cmless-shared": [(Packet, shared_rc.CASES), (Local, shared_rc.LOCAL), (Uwarpd, shared_rc.UWARPD)],
+    "cmless-shared": [(Packet, shared_rc.CASES), (Local, shared_rc.LOCAL), (Uwarpd, shared_rc.UWARPD), (UwarpdLocal, shared_rc.UWARPD)],
     "apps-cmless": [(Memif, cmless.APPS)],
     "datagrams": [(Memif, cmless.DATAGRAMS + DGRAM_CM + [udaddy("127.0.0.1", "-c 2 -C 10 -S 64")]), (Packet, cmless.DATAGRAMS + cmless.INFINIBAND + DGRAM_CM), (Local, DGRAM_LOCAL)],
     "datagrams-more": [(Memif, cmless.DATAGRAMS_MORE + DGRAM_CM_MORE + MCKEY + MCKEY6 + UDPONG), (Veth, DGRAM_CM_MORE + MCKEY6), (PacketOwn, DGRAM_CM_MORE + MCKEY6), (Packet, MCKEY + UDPONG), (Local, UDPONG[:1])],

@@ -33,6 +33,25 @@ static void release(struct io_link *l, uint16_t port, unsigned versions)
 	(void)versions;
 }
 
+static unsigned claims, releases; /* of QPs, QP 1 apart */
+static uint32_t claimed, released;
+static bool deaf;
+
+static uw_status claim_qp(struct io_link *l, uint32_t qpn)
+{
+	(void)l;
+	claims += qpn != MAD_QPN;
+	claimed = qpn;
+	return deaf ? UW_E_ADDR_IN_USE : UW_OK;
+}
+
+static void release_qp(struct io_link *l, uint32_t qpn)
+{
+	(void)l;
+	released = qpn;
+	releases++;
+}
+
 /* b's address is shared; with it goes what b's link can. */
 static struct sim *open_sim(const struct sim_options *o, bool other)
 {
@@ -44,6 +63,10 @@ static struct sim *open_sim(const struct sim_options *o, bool other)
 	ops = *s->link[1]->ops;
 	ops.claim_port = claim;
 	ops.release_port = release;
+	ops.claim_packets = claim_qp;
+	ops.release_packets = release_qp;
+	claims = releases = 0;
+	deaf = false;
 	s->link[1]->ops = &ops;
 	s->link[1]->flags |= IO_SHARED;
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_INIT), 0);
@@ -197,6 +220,28 @@ static void answers_to_no_question_are_stale(void **state)
 	close_sim(s);
 }
 
+/* A link that tells QPs apart lets an answer out only from who has claimed the QP. */
+static void who_may_be_asked_for_claims_its_qp(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 }, true);
+
+	(void)state;
+	name(&s->b, SIM_B, SIM_A, uw_qp_num(s->a.qp));
+	assert_int_equal(claims, 1);
+	assert_int_equal(claimed, uw_qp_num(s->b.qp));
+	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RESET), 0);
+	assert_int_equal(releases, 1);
+	assert_int_equal(released, claimed);
+	close_sim(s);
+	s = open_sim(&(struct sim_options){ 0 }, true);
+	deaf = true; /* no question comes, so there is nothing to answer */
+	name(&s->b, SIM_B, SIM_A, uw_qp_num(s->a.qp));
+	assert_int_equal(claims, 0);
+	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RESET), 0);
+	assert_int_equal(releases, 0);
+	close_sim(s);
+}
+
 static bool is_called(void *arg)
 {
 	return ((struct sim *)arg)->listener.request;
@@ -270,6 +315,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(own_qps_need_no_question),
 		cmocka_unit_test(answers_to_no_question_are_stale),
 		cmocka_unit_test(who_takes_a_call_has_to_be_meant),
+		cmocka_unit_test(who_may_be_asked_for_claims_its_qp),
 	};
 
 	if (argc > 1)

@@ -56,6 +56,20 @@ static enum switch_msg_why take(struct server *s, uint16_t port_be, enum io_vers
 	return SWITCH_GRANTED;
 }
 
+/* The usual port of RC without rdma_cm is no client's: it would get the calls for QPs of all
+ * others, and callers take for their peer whoever answers as it would (doc/adr/0048). They hear at
+ * once that nobody is there, whatever the kernel's firewall does, and ask who has the QP. */
+static bool is_nobodys(struct server *s, uint16_t port_be, enum io_versions v)
+{
+	bool *held = v == IO_V6 ? &s->table.refuses6 : &s->table.refuses;
+
+	if (port_be != htons(SWITCH_RC_PORT) || !qps_are_asked_for(s))
+		return false;
+	if (!*held && s->uplink->ops->claim)
+		*held = s->uplink->ops->claim(s->uplink, port_be, v) == SWITCH_GRANTED;
+	return true;
+}
+
 enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t port_be,
 				enum io_versions v)
 {
@@ -67,6 +81,8 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 	if (!port || (holder && holder != c->id))
 		return SWITCH_IN_USE;
 	if (!holder && !left_to(&left(s, v)[port], c->uid, s->now_us))
+		return SWITCH_IN_USE;
+	if (!holder && is_nobodys(s, port_be, v))
 		return SWITCH_IN_USE;
 	if (port < PRIVILEGED && c->uid)
 		return SWITCH_NO_RIGHT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which client has which QP of datagrams. QP numbers are random, and are not kept when a QP is
- * gone.
+/* Which client has which QP, of datagrams or of RC without rdma_cm. QP numbers are random, and are
+ * not kept when a QP is gone.
  */
 #include <stdlib.h>
 
@@ -30,6 +30,11 @@ static enum switch_msg_why claim_of_port(struct server *s)
 {
 	return s->uplink->ops->claim_packets ? s->uplink->ops->claim_packets(s->uplink)
 					     : SWITCH_GRANTED;
+}
+
+bool qps_are_asked_for(struct server *s)
+{
+	return s->table.qps && claim_of_port(s) == SWITCH_GRANTED;
 }
 
 static struct held_qp *find(const struct client *c, uint32_t qpn)

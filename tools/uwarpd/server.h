@@ -8,7 +8,7 @@
  *   mail.c       what comes over one
  *   client.c     one client: its messages
  *   ports.c      which client has which TCP port
- *   qps.c        which client has which QP of datagrams
+ *   qps.c        which client has which QP
  *   forward.c    frames between lanes and the port
  *   status.c     what --status prints
  */
@@ -32,7 +32,7 @@ enum client_state {
 	CLIENT_ENDED, /* to be freed */
 };
 
-/* A QP of datagrams that a client has. */
+/* A QP that a client has, of datagrams or of RC without rdma_cm. */
 struct held_qp {
 	uint32_t qpn;
 	uint64_t until_us; /* it was released, and is kept so long; 0: it is in use */
@@ -134,6 +134,8 @@ void ports_tick(struct server *s);
 enum switch_msg_why qps_claim(struct server *s, struct client *c, uint32_t qpn);
 void qps_release(struct server *s, struct client *c, uint32_t qpn);
 void qps_release_all(struct server *s, struct client *c);
+/* Do packets to QPs reach clients, questions for RC QPs among them? The port is asked for them. */
+bool qps_are_asked_for(struct server *s);
 /* Give back those whose time is over. */
 void qps_tick(struct server *s);
 

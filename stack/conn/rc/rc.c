@@ -151,6 +151,7 @@ void rc_forget(struct conn_qp *q)
 		return;
 	rc_drop_call(rc);
 	rc_take_off_list(rc);
+	rc_unclaim(rc);
 	q->rc = NULL;
 	q->peer_ops = NULL;
 	q->qp.rnr_wait = s->domain->cfg->rnr_ms != 0;
@@ -242,6 +243,7 @@ uw_status rc_name_peer(struct conn_qp *q, const struct uw_peer *p)
 		return st;
 	}
 	q->rc = rc;
+	rc_claim(rc);
 	q->peer_ops = &peer_ops;
 	rc_add_to_list(rc);
 	rc->ready_us = stack_now_us(s) + READY_US;

@@ -28,8 +28,9 @@ struct rc {
 	/* list: rc_stack.list; link NULL: not on the list, since the stream is up */
 	struct rc *next, **link;
 	enum rc_state state;
-	bool heard; /* the program was told that the peer has sent something */
-	bool ready; /* the retry counts are known, or the program had 20 ms to set them */
+	bool heard;   /* the program was told that the peer has sent something */
+	bool ready;   /* the retry counts are known, or the program had 20 ms to set them */
+	bool claimed; /* rc_claim */
 	uint8_t peer_rnr_retry;
 	struct io_link *l;
 	struct rc_end self, peer;
@@ -84,6 +85,9 @@ void rc_drop_call(struct rc *rc);
 
 /* Ask for the port of rc's peer, who was not found where we called. */
 void rc_ask(struct rc *rc);
+/* The QP is ours to answer for, until it is not. */
+void rc_claim(struct rc *rc);
+void rc_unclaim(struct rc *rc);
 /* Such a question came, or such an answer. */
 void rc_asked(struct stack *s, struct io_link *l, const struct roce_packet *p, const struct mad *m);
 void rc_answered(struct stack *s, const struct roce_packet *p, const struct mad *m);

@@ -210,11 +210,9 @@ void rc_calls_timer(struct stack *s, uint64_t now)
 
 /* Who asks for the port of a QP does it by QP 1. If that cannot be had, which a line on stderr
  * tells, the QPs are found at RC_PORT alone. */
-static void hear_questions(const struct stack *s)
+static bool hear_questions(const struct stack *s)
 {
-	uw_status st = s->llp->packet_begin ? dgram_claim(s, MAD_QPN) : UW_OK;
-
-	(void)st;
+	return s->llp->packet_begin && !dgram_claim(s, MAD_QPN);
 }
 
 static uw_status start(struct listener *ls, struct stack *s, struct io_link *l)
@@ -230,7 +228,7 @@ static uw_status start(struct listener *ls, struct stack *s, struct io_link *l)
 	if (st)
 		ports_give_back(s->domain, ls->rc_port, versions);
 	else if (versions)
-		hear_questions(s);
+		ls->asked = hear_questions(s);
 	return st;
 }
 

@@ -97,6 +97,24 @@ void rc_answered(struct stack *s, const struct roce_packet *p, const struct mad 
 
 /* ---- being asked -------------------------------------------------------------------------- */
 
+/* Over a link that tells QPs apart an answer gets out only from who has claimed the QP. If it
+ * cannot be had, which a line on stderr tells, nobody finds the QP by asking. */
+void rc_claim(struct rc *rc)
+{
+	const struct listener *ls = listener_of(rc_stack(rc), rc->l);
+	const struct io_ops *ops = rc->l->ops;
+
+	if (ls && ls->asked && ops->release_packets)
+		rc->claimed = !ops->claim_packets(rc->l, rc->self.qpn);
+}
+
+void rc_unclaim(struct rc *rc)
+{
+	if (rc->claimed)
+		rc->l->ops->release_packets(rc->l, rc->self.qpn);
+	rc->claimed = false;
+}
+
 void rc_asked(struct stack *s, struct io_link *l, const struct roce_packet *p, const struct mad *m)
 {
 	unsigned port = rc_port_of(s, l);

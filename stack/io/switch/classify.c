@@ -137,6 +137,12 @@ static struct switch_result tcp_out(const struct switch_table *t, uint16_t clien
 	return r;
 }
 
+/* Is it ours to answer, if no client has the port? */
+static bool is_refused(const struct switch_table *t, bool six, const uint8_t *port)
+{
+	return t->own || ((six ? t->refuses6 : t->refuses) && uw_be16(port) == SWITCH_RC_PORT);
+}
+
 static struct switch_result tcp_in(const struct switch_table *t, const struct switch_frame *f,
 				   const struct switch_ip *p)
 {
@@ -153,7 +159,7 @@ static struct switch_result tcp_in(const struct switch_table *t, const struct sw
 	r.tcp = p->at;
 	if (r.client)
 		return r;
-	if (!t->own)
+	if (!is_refused(t, p->six, s.tcp + 2))
 		return switch_drop(SWITCH_WHY_no_holder);
 	r.verdict = SWITCH_ANSWER;
 	return r;

@@ -27,11 +27,13 @@ enum {
 	SWITCH_HEAD_MAX = 14 + 60 + 60,
 	SWITCH_SEGMENTS_MAX = 64, /* most segments of a merged frame */
 	SWITCH_CM_QP = 1,	  /* of management datagrams; several clients may have it */
+	SWITCH_RC_PORT = 4791,	  /* TCP: where RC without rdma_cm is called first */
 	SWITCH_QPN_END = 1 << 24, /* QP numbers are below */
 	SWITCH_IP6_MAX = 6,	  /* addresses of IPv6 */
 };
 
-/* Which client has which QP of datagrams. Large, and only touched where there is one. */
+/* Which client has which QP, of datagrams or of RC without rdma_cm. Large, and only touched where
+ * there is one. */
 struct switch_qps {
 	uint16_t holder[SWITCH_QPN_END];      /* by QP number, SWITCH_CM_QP apart */
 	uint16_t n[SWITCH_CLIENTS_MAX + 1];   /* by client: how many it has in holder */
@@ -48,6 +50,9 @@ struct switch_table {
 	 * connections to ports that nobody holds. Else the kernel does. */
 	bool own;
 	bool merges; /* the port takes merged frames */
+	/* Of SWITCH_RC_PORT: the uwarpd has it from the kernel, gives it to no client and refuses
+	 * who calls there. */
+	bool refuses, refuses6;
 	/* By port in host order: number of the client, SWITCH_NOBODY. IPv6 has its own ports. */
 	uint16_t holder[65536], holder6[65536];
 	struct switch_qps *qps; /* NULL: packets of RoCEv2 are dropped */

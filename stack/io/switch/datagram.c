@@ -15,7 +15,20 @@ enum {
 	DETH = BTH + BTH_LEN,
 	DETH_QP = DETH + 5
 };
-_Static_assert(ETHER + IP6_LEN + DETH + DETH_LEN <= SWITCH_HEAD_MAX, "all that is read is there");
+/* A management datagram, IBA §13.4.3, §12.11.2: SIDR_REP. Its first octets. */
+enum {
+	UD_SEND_ONLY = 0x64,
+	MAD = DETH + DETH_LEN,
+	MAD_CLASS = MAD + 1,
+	CLASS_CM = 7,
+	MAD_ATTRIBUTE = MAD + 16,
+	SIDR_REP = 0x18,
+	REP_QP = MAD + 32,
+	REP_SERVICE = MAD + 36,
+	REP_READ = MAD + 44,
+	SERVICE_RC = 0x01fd, /* roce/mad.h */
+};
+_Static_assert(ETHER + IP6_LEN + REP_READ <= SWITCH_HEAD_MAX, "all that is read is there");
 
 static uint32_t get24(const uint8_t *p)
 {
@@ -58,14 +71,33 @@ static struct switch_result to_qp(const struct switch_table *t, const uint8_t *u
 	return r.client ? r : switch_drop(SWITCH_WHY_no_holder);
 }
 
-static bool is_his(const struct switch_qps *q, uint16_t client, const uint8_t *udp)
+/* Where RC QPs are is told by who has them, and nobody else (doc/adr/0048). udp has n octets to
+ * read. What is shorter than an answer is none. */
+static bool may_say(const struct switch_qps *q, uint16_t client, const uint8_t *udp, uint32_t n)
 {
-	uint32_t qpn;
+	if (udp[BTH] != UD_SEND_ONLY)
+		return false;
+	if (n < REP_READ || udp[MAD_CLASS] != CLASS_CM || uw_be16(udp + MAD_ATTRIBUTE) != SIDR_REP)
+		return true;
+	if (uw_be32(udp + REP_SERVICE) || uw_be16(udp + REP_SERVICE + 4) != SERVICE_RC)
+		return true;
+	return q->holder[get24(udp + REP_QP)] == client;
+}
+
+static bool is_his(const struct switch_qps *q, uint16_t client, const struct switch_frame *f,
+		   const struct switch_ip *p)
+{
+	const uint8_t *udp = f->head + p->at;
+	uint32_t qpn, n = (f->len < SWITCH_HEAD_MAX ? f->len : SWITCH_HEAD_MAX) - p->at;
 
 	if (transport(udp) == TRANSPORT_UC)
 		return q->n[client];
 	qpn = get24(udp + DETH_QP);
-	return qpn == SWITCH_CM_QP ? q->manages[client] : q->holder[qpn] == client;
+	if (qpn != SWITCH_CM_QP)
+		return q->holder[qpn] == client;
+	/* with options of IP it would be out of sight */
+	return q->manages[client] && (p->six || p->at == ETHER + IP4_LEN) &&
+	       may_say(q, client, udp, n);
 }
 
 struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
@@ -81,7 +113,7 @@ struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 		return switch_drop(SWITCH_WHY_length);
 	if (!p->from_us)
 		return switch_drop(SWITCH_WHY_source_addr);
-	if (!is_his(t->qps, client, f->head + p->at))
+	if (!is_his(t->qps, client, f, p))
 		return switch_drop(SWITCH_WHY_source_qp);
 	if (switch_to_group(f) || p->to_no_host)
 		return switch_drop(SWITCH_WHY_target);

@@ -173,6 +173,21 @@ static void what_comes_goes_to_its_holder(void **state)
 	assert_drop(came(&f), target);
 }
 
+/* RC without rdma_cm finds nobody at its usual port, and asks (doc/adr/0048). */
+static void who_calls_the_port_of_rc_is_refused(void **state)
+{
+	struct octets f = segment(false, OUTSIDE, SWITCH_RC_PORT, 0);
+
+	(void)state;
+	assert_drop(came(&f), no_holder); /* the kernel answers */
+	table.refuses6 = true;
+	assert_drop(came(&f), no_holder);
+	table.refuses = true;
+	assert_int_equal(came(&f).verdict, SWITCH_ANSWER);
+	uw_put16(f.h + 36, NOBODYS);
+	assert_drop(came(&f), no_holder);
+}
+
 /* The kernel hands up merged frames, which no MTU bounds, and short frames with padding. */
 static void what_comes_may_be_merged_or_padded(void **state)
 {
@@ -233,6 +248,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(targets),
 	TEST(clients_reach_each_other),
 	TEST(what_comes_goes_to_its_holder),
+	TEST(who_calls_the_port_of_rc_is_refused),
 	TEST(what_comes_may_be_merged_or_padded),
 	TEST(clients_ask_for_neighbours),
 	TEST(all_hear_the_replies),

@@ -51,6 +51,44 @@ static void management_needs_its_qp(void **state)
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_CM);
 }
 
+enum { MAD_AT = SOURCE_QP + 3 };
+
+/* IBA §12.11.2. BOBS_QP is at this port of mine, says somebody. */
+static struct octets answer_of_rc(uint32_t qpn)
+{
+	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
+	uint8_t *mad = f.h + MAD_AT;
+
+	memset(mad, 0, 256);
+	mad[1] = 7;
+	mad[17] = 0x18;
+	put_qp(&f, MAD_AT + 32, qpn);
+	uw_put16(mad + 40, 0x01fd);
+	return f;
+}
+
+/* doc/adr/0048 */
+static void who_has_a_qp_says_where_it_is(void **state)
+{
+	struct octets f = answer_of_rc(ALICES_QP);
+
+	(void)state;
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	f = answer_of_rc(BOBS_QP);
+	assert_drop(from(ALICE, &f), source_qp);
+	f.h[BTH_AT]++; /* with immediate data all of it would be elsewhere */
+	assert_drop(from(ALICE, &f), source_qp);
+	f = answer_of_rc(BOBS_QP);
+	f.h[MAD_AT + 41] = 0x11; /* of rdma_cm */
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	f = answer_of_rc(BOBS_QP);
+	f.h[MAD_AT + 17] = 0x17; /* a question */
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	f = answer_of_rc(NOBODYS_QP);
+	uw_put32(f.h + 30, OURS);
+	assert_drop(from(ALICE, &f), source_qp);
+}
+
 /* IBA §9.6.1.1: UC names no source QP. */
 static void uc_needs_any_qp(void **state)
 {
@@ -165,15 +203,11 @@ static void what_comes_goes_to_the_qps_client(void **state)
 #define TEST(fn) cmocka_unit_test_setup(fn, qps_up)
 
 static const struct CMUnitTest tests[] = {
-	TEST(a_client_sends_from_its_qp),
-	TEST(management_needs_its_qp),
-	TEST(uc_needs_any_qp),
-	TEST(nothing_else_is_sent),
-	TEST(lengths_fit),
-	TEST(the_headers_are_in_the_packet),
-	TEST(nothing_goes_to_groups_or_loopback),
-	TEST(clients_reach_each_other),
-	TEST(what_comes_goes_to_the_qps_client),
+	TEST(a_client_sends_from_its_qp),    TEST(management_needs_its_qp),
+	TEST(who_has_a_qp_says_where_it_is), TEST(uc_needs_any_qp),
+	TEST(nothing_else_is_sent),	     TEST(lengths_fit),
+	TEST(the_headers_are_in_the_packet), TEST(nothing_goes_to_groups_or_loopback),
+	TEST(clients_reach_each_other),	     TEST(what_comes_goes_to_the_qps_client),
 };
 
 UWTEST_MAIN(tests)

@@ -66,10 +66,16 @@ static void port_release(struct uplink *p, uint16_t port, enum io_versions v)
 	port_of(p)->released++;
 }
 
+static enum switch_msg_why port_claim_packets(struct uplink *p)
+{
+	return port_of(p)->deaf ? SWITCH_IN_USE : SWITCH_GRANTED;
+}
+
 static const struct uplink_ops ops = { .send = port_send,
 				       .receive = port_receive,
 				       .fetch = port_fetch,
 				       .claim = port_claim,
+				       .claim_packets = port_claim_packets,
 				       .release = port_release };
 
 static void join(struct bed *b, uint16_t id)

@@ -19,6 +19,7 @@ struct bed_port {
 	unsigned fetched;
 	uint16_t refuses; /* a port (host order) that others have */
 	unsigned claimed, released;
+	bool deaf;		  /* packets to QPs are another program's */
 	enum io_versions version; /* that was claimed last */
 };
 

@@ -69,6 +69,36 @@ static void ports_of_a_client_are_limited(void **state)
 	assert_int_equal(claim(b, BOB, 7004), SWITCH_GRANTED);
 }
 
+/* Callers hear at once that nobody is there, and ask who has the QP (doc/adr/0048). */
+static void the_usual_port_of_rc_is_nobodys(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.table.n_ip6 = 1;
+	assert_int_equal(claim(b, ALICE, SWITCH_RC_PORT), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, SWITCH_RC_PORT), SWITCH_IN_USE);
+	assert_int_equal(b->port.claimed, 1);
+	assert_true(b->s.table.refuses && !b->s.table.refuses6);
+	assert_int_equal(ports_claim(&b->s, &b->c[BOB], htons(SWITCH_RC_PORT), IO_V6),
+			 SWITCH_IN_USE);
+	assert_true(b->s.table.refuses6);
+	assert_int_equal(b->port.version, IO_V6);
+	assert_int_equal(b->c[ALICE].ports + b->c[BOB].ports, 2);
+}
+
+/* Where nobody hears the questions there is no other way. */
+static void without_questions_the_first_one_has_it(void **state)
+{
+	struct bed *b = *state;
+
+	b->port.deaf = true;
+	assert_int_equal(claim(b, ALICE, SWITCH_RC_PORT), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, SWITCH_RC_PORT), SWITCH_IN_USE);
+	assert_false(b->s.table.refuses);
+	b->port.deaf = false;
+	assert_int_equal(claim(b, ALICE, SWITCH_RC_PORT), SWITCH_GRANTED);
+}
+
 static void a_port_of_the_kernels_is_refused(void **state)
 {
 	struct bed *b = *state;
@@ -202,6 +232,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(low_ports_are_roots, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(ports_of_a_client_are_limited, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(the_usual_port_of_rc_is_nobodys, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(without_questions_the_first_one_has_it, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_the_kernels_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_released_port_stays_its_clients_for_a_while, bed_up,
 					bed_down),
