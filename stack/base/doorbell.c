@@ -44,7 +44,11 @@ uint32_t doorbell_swap(_Atomic uint32_t *word)
 	return was == IO_ASLEEP || was == IO_ASLEEP_FD ? was : IO_AWAKE;
 }
 
-/* It must not block, whatever peers did to it. */
+/* It must not block by what a peer did by mistake. A peer that means it can fill the counter and
+ * take O_NONBLOCK off between the look and the write: the flag is of the open file that both have,
+ * and an eventfd knows no write that never waits (RWF_NOWAIT is for its reads alone). Such a peer
+ * is of our user and could stop us anyhow; a uwarpd, whose clients are not, takes sockets
+ * (adr/0056). */
 static void ring_eventfd(const struct io_ring *r)
 {
 	const uint64_t one = 1;
