@@ -13,7 +13,7 @@
 
 enum { LEFT_KEEP_S = 60, LEFT_SECOND_US = 1000000 };
 
-/* Of a port, or a QP. Small, since there is one for each QP number. */
+/* Of a port, or a QP. */
 struct left {
 	uid_t uid;
 	uint32_t until_s; /* 0: it was never left */

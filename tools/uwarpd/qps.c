@@ -52,6 +52,24 @@ static void keep(struct server *s, struct held_qp *h)
 	h->until_us = 0;
 }
 
+/* Without memory for it the QP is anybody's at once. */
+static void note_left(struct server *s, uid_t uid, uint32_t qpn)
+{
+	struct left **piece = &s->left_qps[qpn / LEFT_PIECE];
+
+	if (!*piece)
+		*piece = calloc(LEFT_PIECE, sizeof(**piece));
+	if (*piece)
+		left_by(&(*piece)[qpn % LEFT_PIECE], uid, s->now_us);
+}
+
+static bool is_kept(const struct server *s, uid_t uid, uint32_t qpn)
+{
+	const struct left *piece = s->left_qps[qpn / LEFT_PIECE];
+
+	return piece && !left_to(&piece[qpn % LEFT_PIECE], uid, s->now_us);
+}
+
 static enum switch_msg_why take(struct server *s, struct client *c, uint32_t qpn)
 {
 	struct switch_qps *q = s->table.qps;
@@ -62,7 +80,7 @@ static enum switch_msg_why take(struct server *s, struct client *c, uint32_t qpn
 		keep(s, find(c, qpn));
 		return SWITCH_GRANTED;
 	}
-	if (!left_to(&s->left_qps[qpn], c->uid, s->now_us))
+	if (is_kept(s, c->uid, qpn))
 		return SWITCH_IN_USE;
 	if (c->n_qps >= s->o.max_ports)
 		return SWITCH_LIMIT;
@@ -114,7 +132,7 @@ void qps_release_all(struct server *s, struct client *c)
 	while (c->n_qps) {
 		struct held_qp *h = &c->qps[c->n_qps - 1];
 
-		left_by(&s->left_qps[h->qpn], c->uid, s->now_us);
+		note_left(s, c->uid, h->qpn);
 		give_back(s, c, h);
 	}
 	if (s->table.qps)
@@ -132,6 +150,12 @@ static void tick(struct server *s, struct client *c)
 		if (h->until_us && h->until_us <= s->now_us)
 			give_back(s, c, h);
 	}
+}
+
+void qps_close(struct server *s)
+{
+	for (unsigned i = 0; i < LEFT_PIECES; i++)
+		free(s->left_qps[i]);
 }
 
 void qps_tick(struct server *s)

@@ -351,6 +351,7 @@ void server_close(struct server *s)
 	close_fd(s->wait_fd);
 	close_fd(s->bell_fd);
 	shm_unmap(s->bell, LANE_PAGE);
+	qps_close(s);
 	free(s->table.qps);
 	if (s->uplink)
 		s->uplink->ops->close(s->uplink);

@@ -68,6 +68,8 @@ struct lingering {
 };
 
 enum { LINGER_MAX = 16384 };
+/* Of all QP numbers, so many in each. */
+enum { LEFT_PIECE = 4096, LEFT_PIECES = SWITCH_QPN_END / LEFT_PIECE };
 
 struct server {
 	struct options o;
@@ -94,9 +96,9 @@ struct server {
 	uint64_t gave_us; /* when ports were last given back */
 	/* By port; 0: it is in use, or free. Without a holder: it is yet to be given back. */
 	uint64_t linger_until[65536];
-	uint64_t linger_until6[65536]; /* the same of IPv6 */
-	/* By port, or QP number: who left it. Large, and only touched where one was left. */
-	struct left left_ports[65536], left_ports6[65536], left_qps[SWITCH_QPN_END];
+	uint64_t linger_until6[65536];			   /* the same of IPv6 */
+	struct left left_ports[65536], left_ports6[65536]; /* by port: who left it */
+	struct left *left_qps[LEFT_PIECES];		   /* by QP number; NULL: nobody left any */
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */
@@ -136,6 +138,8 @@ void qps_release(struct server *s, struct client *c, uint32_t qpn);
 void qps_release_all(struct server *s, struct client *c);
 /* Do packets to QPs reach clients, questions for RC QPs among them? The port is asked for them. */
 bool qps_are_asked_for(struct server *s);
+/* Free what is known of QPs that were left. */
+void qps_close(struct server *s);
 /* Give back those whose time is over. */
 void qps_tick(struct server *s);
 

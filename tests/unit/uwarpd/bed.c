@@ -127,6 +127,7 @@ int bed_down(void **state)
 		lane_free(&b->theirs[id]);
 		free(b->c[id].qps);
 	}
+	qps_close(&b->s);
 	free(b->s.table.qps);
 	free(b);
 	return 0;
