@@ -313,7 +313,7 @@ UDPONG = [udpong("-C 100 -S 1000"), udpong("-T e -C 100 -S 1000"), udpong("-T a 
 DGRAM_LOCAL = [cmless.CmLess("ibv_ud_pingpong", "-g 0 -c", None, 20), cmless.CmLess("ibv_uc_pingpong", "-g 0 -c -s 20000 -n 500", "roce", 20),
                udaddy("{server}", "-c 10 -C 100 -S 1000"), *MCKEY]  # fmt: skip
 # Groups whose programs wait a lot: so many processes play their cases side by side, each in a network of its own.
-WORKERS = {"failures": 5, "routed": 3, "narrow": 3}
+WORKERS = {"failures": 4}
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
     "cmless-more": [(Memif, cmless.MORE_CASES)],

@@ -17,7 +17,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
-from bench.process import die_with_parent, wait_until  # noqa: E402
+from bench.process import PR_SET_PDEATHSIG, die_with_parent, libc, wait_until  # noqa: E402, F401
 
 UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
 MARK = "UWARP_CASE"
