@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 
@@ -59,12 +60,21 @@ def shared_places():
     return found
 
 
+def in_memory(place):
+    """Each program makes some hundred small files and removes them again, in directories that are of memory at most
+    logins. On a disk's file system that may take longer than all else that it does. True: to be unmounted."""
+    if os.getuid() or not shutil.which("mount"):
+        return False
+    return not subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "uwarp-check", place], capture_output=True).returncode
+
+
 class Watch:
     """Use its env for everything that is started; then ask what is left."""
 
     def __init__(self):
         self.mark = secrets.token_hex(8)
         self.top = tempfile.mkdtemp(prefix="uwarp-check-", dir="/tmp")
+        self.mounted = in_memory(self.top)
         self.env = dict(os.environ)
         for variable, name in (("TMPDIR", "tmp"), ("XDG_RUNTIME_DIR", "run")):
             place = os.path.join(self.top, name)
@@ -100,5 +110,8 @@ class Watch:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        if self.mounted:  # also where one of those that were just killed is still in it
+            subprocess.run(["umount", "--lazy", self.top], capture_output=True)
+            self.mounted = False
         shutil.rmtree(self.top, ignore_errors=True)
         return left
