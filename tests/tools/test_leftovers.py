@@ -36,6 +36,13 @@ class Leftovers(unittest.TestCase):
         self.assertEqual(self.watch.left_over(), [])
         self.assertFalse(os.path.exists(self.watch.top))
 
+    def test_what_lies_in_memory_is_unmounted(self):
+        self.assertEqual(os.path.ismount(self.watch.top), self.watch.mounted)
+        with open(os.path.join(self.watch.env["TMPDIR"], "x"), "w"):  # still open, which a plain unmount would refuse
+            self.assertEqual(self.watch.left_over(), [f"file {self.watch.env['TMPDIR']}/x"])
+        self.assertFalse(os.path.ismount(self.watch.top))
+        self.assertFalse(os.path.exists(self.watch.top))
+
     def test_a_process_is_found_and_stopped(self):
         p = self.start(self.watch.env)
         self.assertEqual(self.watch.left_over(), [f"process {p.pid}: sleep 60"])
