@@ -40,7 +40,9 @@ def run_pair(stage, server_command, client_command, seconds, env=None, ready=Pro
         server = stage.start("server", server_command, env=env.get("server"))
         ready(server)
         client = until_connected(stage, server, client_command, seconds, env.get("client"))
-        if not tries_left or NO_CLOCK not in client.out + client.err:
+        if client.popen.returncode == 0:
+            server.wait(max(1, deadline - time.monotonic()))
+        if not tries_left or not any(NO_CLOCK in p.out + p.err for p in (server, client)):
             break
         server.stop()
         for program in (client, server):
