@@ -22,7 +22,7 @@ from house import ROOT, Failed, say  # noqa: E402
 # Parts that are a command of their own; its figures are read from what it prints.
 COMMANDS = {
     "fresh": [os.path.join(house.LIB, "fresh")],
-    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "3", "--cpu"],
+    "fuzz": [os.path.join(ROOT, "tests", "fuzz", "run"), "--seconds", "3", "--cpu", "--jobs", "2"],
     "interop": [os.path.join(ROOT, "tests", "interop", "run"), "--quick"],
     "nics": [os.path.join(ROOT, "tests", "nics", "run"), "--quick"],
     "arm64-guest": [os.path.join(ROOT, "tests", "nics", "run-arm64")],
