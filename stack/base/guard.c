@@ -4,9 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 /*
  * memcpy() has no frame on the stack and changes none of the registers that a function has to keep.
@@ -205,8 +203,10 @@ static bool is_stack_overflow(const siginfo_t *info, const ucontext_t *u)
 /* What was there before, by signal. Replaced as a whole, and read by handlers: never freed. */
 static struct sigaction before_segv, before_bus;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* The thread that is in pass_on(); 0: none. */
-static _Atomic pid_t passing;
+/* The fault that is being passed on, and how deep in the stack: a handler need not return from it.
+ */
+static _Atomic(const void *) passing;
+static _Atomic(uintptr_t) passing_at;
 
 static void by_default(int sig, const siginfo_t *info)
 {
@@ -220,10 +220,10 @@ static void by_default(int sig, const siginfo_t *info)
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
 	const struct sigaction *old = sig == SIGBUS ? &before_bus : &before_segv;
-	pid_t me = (pid_t)syscall(SYS_gettid);
+	uintptr_t at = (uintptr_t)__builtin_frame_address(0);
 
 	/* The one before us may pass on to us, if it was put in front of us and we of it. */
-	if (passing == me || old->sa_handler == SIG_DFL) {
+	if ((passing == context && at < passing_at) || old->sa_handler == SIG_DFL) {
 		by_default(sig, info);
 		return;
 	}
@@ -232,12 +232,13 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 			by_default(sig, info);
 		return;
 	}
-	passing = me;
+	passing = context;
+	passing_at = at;
 	if (old->sa_flags & SA_SIGINFO)
 		old->sa_sigaction(sig, info, context);
 	else
 		old->sa_handler(sig);
-	passing = 0;
+	passing = NULL;
 }
 
 static void on_fault(int sig, siginfo_t *info, void *context)
