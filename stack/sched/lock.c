@@ -160,9 +160,13 @@ void sched_unlock(struct sched *s)
 
 	do {
 		if (asked_to_look(s)) {
-			atomic_store_explicit(&s->look, false, memory_order_relaxed);
+			/* Before the look, also as others see it. */
+			atomic_exchange(&s->look, false);
 			s->stats.lock_looks++;
 			sched_run(s);
+			/* It took one burst. Who asked may sleep, and nobody rings for the rest. */
+			if (s->ops->pending(s->stack, true))
+				sched_wake(s);
 		}
 		if (!sched_ring_empty(s)) {
 			sched_drain(s);

@@ -555,7 +555,7 @@ void sched_thread_stop(struct sched *s)
 	_Atomic uint32_t *bell = doorbell_of(s);
 
 	atomic_store_explicit(&s->stop, true, memory_order_release);
-	atomic_store(bell, IO_AWAKE + 2); /* a value that no thread waits for */
+	atomic_store(bell, IO_RUNG); /* a value that no thread waits for */
 	sched_futex_wake(bell);
 	sched_hand_over(s);
 	if (s->ops->rouse)

@@ -93,6 +93,36 @@ static void the_holder_looks_for_who_could_not(void **state)
 	assert_int_equal(w.f[0].runs, 1); /* once */
 }
 
+/* A burst of the link. */
+static unsigned run_two(void *stack, bool comes_back)
+{
+	struct fake *f = stack;
+
+	(void)comes_back;
+	f->runs++;
+	atomic_fetch_sub(&f->frames, 2);
+	return 2;
+}
+
+/* Nobody rings for what came before the sleeper said that it sleeps. */
+static void who_asked_is_woken_if_frames_are_left(void **state)
+{
+	struct fakes w;
+	struct sched *s = &w.f[0].s;
+
+	(void)state;
+	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
+	w.f[0].ops.run = run_two;
+	for (unsigned frames = 2; frames < 4; frames++) {
+		atomic_store(&w.f[0].frames, frames);
+		sched_lock(s);
+		fake_in_thread(ask, s);
+		atomic_store(&s->own_doorbell, IO_ASLEEP);
+		sched_unlock(s);
+		assert_int_equal(atomic_load(&s->own_doorbell), frames > 2 ? IO_AWAKE : IO_ASLEEP);
+	}
+}
+
 struct later {
 	struct sched *s;
 	unsigned calls;
@@ -472,6 +502,7 @@ int main(void)
 		cmocka_unit_test(it_has_one_holder),
 		cmocka_unit_test(it_excludes_all_others),
 		cmocka_unit_test(the_holder_looks_for_who_could_not),
+		cmocka_unit_test(who_asked_is_woken_if_frames_are_left),
 		cmocka_unit_test(deferred_calls_are_made_without_the_lock),
 		cmocka_unit_test(it_looks_again_after_letting_go),
 		cmocka_unit_test(deferred_calls_may_take_the_lock),
