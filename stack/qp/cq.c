@@ -8,11 +8,14 @@ static void wake(struct cq *cq, bool solicited)
 {
 	unsigned armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 
-	if (armed == CQ_UNARMED || (armed == CQ_SOLICITED && !solicited))
-		return;
-	/* One notify per arming even if the program arms again at this moment. */
-	if (atomic_compare_exchange_strong(&cq->armed, &armed, CQ_UNARMED))
+	/* One notify per arming even if the program arms again at this moment; and one is due if it
+	 * makes of a solicited event any event meanwhile. */
+	while (armed == CQ_ANY || (armed == CQ_SOLICITED && solicited)) {
+		if (!atomic_compare_exchange_weak(&cq->armed, &armed, CQ_UNARMED))
+			continue;
 		cq->notify(cq->ctx);
+		return;
+	}
 }
 
 /* RFC 5042 §6.4.3.2, §6.4.6: what a peer floods is this CQ's, and its QPs pay for it alone. */
