@@ -81,13 +81,18 @@ void __wrap_openlog(const char *ident, int option, int facility)
 }
 
 /* The EAL measures the TSC against the clock for 100 ms and rounds to 10 MHz; 10 ms give the
- * same number, and every program would wait for them. */
+ * same number, and every program would wait for them. It waits for its threads by sleeping for 1 us
+ * again and again: in a real-time class, which a program gives to the threads that it makes, that
+ * is over before another thread of the class has had the CPU, for ever where they have but one. */
 int __wrap_nanosleep(const struct timespec *req, struct timespec *rem)
 {
-	static const struct timespec enough = { .tv_nsec = 10 * 1000 * 1000 };
+	static const struct timespec enough = { .tv_nsec = 10 * 1000 * 1000 },
+				     least = { .tv_nsec = 50 * 1000 };
 
 	if (eal_starting() && (req->tv_sec > 0 || req->tv_nsec > enough.tv_nsec))
 		req = &enough;
+	else if (eal_starting() && req->tv_nsec < least.tv_nsec)
+		req = &least;
 	return __real_nanosleep(req, rem);
 }
 
