@@ -35,14 +35,14 @@ static void release(struct io_link *l, uint16_t port, unsigned versions)
 
 static unsigned claims, releases; /* of QPs, QP 1 apart */
 static uint32_t claimed, released;
-static bool deaf;
+static bool deaf, away; /* no QP 1; no other QP */
 
 static uw_status claim_qp(struct io_link *l, uint32_t qpn)
 {
 	(void)l;
 	claims += qpn != MAD_QPN;
 	claimed = qpn;
-	return deaf ? UW_E_ADDR_IN_USE : UW_OK;
+	return (qpn == MAD_QPN ? deaf : away) ? UW_E_ADDR_IN_USE : UW_OK;
 }
 
 static void release_qp(struct io_link *l, uint32_t qpn)
@@ -242,6 +242,29 @@ static void who_may_be_asked_for_claims_its_qp(void **state)
 	close_sim(s);
 }
 
+/* The uwarpd is away when the QP is named, and there again when somebody asks. */
+static void what_could_not_be_claimed_is_claimed_when_asked_for(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 }, true);
+	struct mad m = { .kind = MAD_SIDR_REQ, .tid = 1, .request_id = 1 };
+	struct roce_packet p = { .src = uw_ip_v4(htonl(SIM_A)), .dst = uw_ip_v4(htonl(SIM_B)) };
+	struct stack *st = s->e->stack[0];
+
+	(void)state;
+	away = true;
+	name(&s->b, SIM_B, SIM_A, uw_qp_num(s->a.qp));
+	assert_int_equal(claims, 1);
+	away = false;
+	uw_put32(m.req.data, uw_qp_num(s->b.qp));
+	rc_asked(st, s->b.qp->c.rc->l, &p, &m);
+	assert_int_equal(claims, 2);
+	rc_asked(st, s->b.qp->c.rc->l, &p, &m);
+	assert_int_equal(claims, 2);
+	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RESET), 0);
+	assert_int_equal(releases, 1);
+	close_sim(s);
+}
+
 static bool is_called(void *arg)
 {
 	return ((struct sim *)arg)->listener.request;
@@ -316,6 +339,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(answers_to_no_question_are_stale),
 		cmocka_unit_test(who_takes_a_call_has_to_be_meant),
 		cmocka_unit_test(who_may_be_asked_for_claims_its_qp),
+		cmocka_unit_test(what_could_not_be_claimed_is_claimed_when_asked_for),
 	};
 
 	if (argc > 1)

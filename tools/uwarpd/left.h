@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { LEFT_KEEP_S = 60, LEFT_SECOND_US = 1000000 };
+enum { LEFT_SECOND_US = 1000000, LEFT_KEEP_US = 60 * LEFT_SECOND_US };
 
 /* Of a port, or a QP. */
 struct left {
@@ -19,15 +19,26 @@ struct left {
 	uint32_t until_s; /* 0: it was never left */
 };
 
-static inline void left_by(struct left *l, uid_t uid, uint64_t now_us)
+/* The second in which the time is over. */
+static inline uint32_t left_until(uint64_t until_us)
 {
-	*l = (struct left){ uid, (uint32_t)(now_us / LEFT_SECOND_US) + LEFT_KEEP_S + 1 };
+	return (uint32_t)(until_us / LEFT_SECOND_US) + 1;
+}
+
+static inline bool left_is_over(uint32_t until_s, uint64_t now_us)
+{
+	return now_us / LEFT_SECOND_US >= until_s;
+}
+
+static inline void left_by(struct left *l, uid_t uid, uint64_t until_us)
+{
+	*l = (struct left){ uid, left_until(until_us) };
 }
 
 /* May a client of that user have it? */
 static inline bool left_to(const struct left *l, uid_t uid, uint64_t now_us)
 {
-	return l->uid == uid || now_us / LEFT_SECOND_US >= l->until_s;
+	return l->uid == uid || left_is_over(l->until_s, now_us);
 }
 
 #endif

@@ -141,10 +141,23 @@ void ports_tick(struct server *s)
 		s->gave_us = s->now_us;
 }
 
+/* A port that the client had released has no connections any more: it stays as long as it would
+ * have. */
+static void keep_for_user(struct server *s, const struct client *c, unsigned port,
+			  enum io_versions v)
+{
+	uint64_t until = lingers(s, v)[port];
+
+	left_by(&left(s, v)[port], c->uid, until ? until : s->now_us + LEFT_KEEP_US);
+}
+
 static void leave(struct server *s, struct client *c, unsigned port, enum io_versions v)
 {
 	c->ports--;
-	left_by(&left(s, v)[port], c->uid, s->now_us);
+	if (s->may_keep) {
+		s->may_keep--;
+		keep_for_user(s, c, port, v);
+	}
 	holders(s, v)[port] = SWITCH_NOBODY;
 	if (s->linger_n == LINGER_MAX) {
 		give_back(s, port, v);
@@ -156,8 +169,23 @@ static void leave(struct server *s, struct client *c, unsigned port, enum io_ver
 	lingers(s, v)[port] = LEFT_US;
 }
 
+/* A user keeps no more than its processes may have. */
+static unsigned may_keep(const struct server *s, uid_t uid)
+{
+	const struct left *v[] = { s->left_ports, s->left_ports6 };
+	unsigned most = s->o.max_per_user * s->o.max_ports, kept = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned port = 0; port < 65536; port++)
+			kept += v[i][port].uid == uid &&
+				!left_is_over(v[i][port].until_s, s->now_us);
+	}
+	return kept < most ? most - kept : 0;
+}
+
 void ports_release_all(struct server *s, struct client *c)
 {
+	s->may_keep = c->ports ? may_keep(s, c->uid) : 0;
 	for (unsigned port = 0; port < 65536 && c->ports; port++) {
 		if (s->table.holder[port] == c->id)
 			leave(s, c, port, IO_V4);

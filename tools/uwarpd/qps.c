@@ -55,19 +55,22 @@ static void keep(struct server *s, struct held_qp *h)
 /* Without memory for it the QP is anybody's at once. */
 static void note_left(struct server *s, uid_t uid, uint32_t qpn)
 {
-	struct left **piece = &s->left_qps[qpn / LEFT_PIECE];
+	struct left_piece **piece = &s->left_qps[qpn / LEFT_PIECE];
+	uint64_t until_us = s->now_us + LEFT_KEEP_US;
 
 	if (!*piece)
-		*piece = calloc(LEFT_PIECE, sizeof(**piece));
-	if (*piece)
-		left_by(&(*piece)[qpn % LEFT_PIECE], uid, s->now_us);
+		*piece = calloc(1, sizeof(**piece));
+	if (!*piece)
+		return;
+	left_by(&(*piece)->of[qpn % LEFT_PIECE], uid, until_us);
+	(*piece)->until_s = left_until(until_us);
 }
 
 static bool is_kept(const struct server *s, uid_t uid, uint32_t qpn)
 {
-	const struct left *piece = s->left_qps[qpn / LEFT_PIECE];
+	const struct left_piece *piece = s->left_qps[qpn / LEFT_PIECE];
 
-	return piece && !left_to(&piece[qpn % LEFT_PIECE], uid, s->now_us);
+	return piece && !left_to(&piece->of[qpn % LEFT_PIECE], uid, s->now_us);
 }
 
 static enum switch_msg_why take(struct server *s, struct client *c, uint32_t qpn)
@@ -158,8 +161,21 @@ void qps_close(struct server *s)
 		free(s->left_qps[i]);
 }
 
+/* One piece each time. */
+static void forget_left(struct server *s)
+{
+	struct left_piece **piece = &s->left_qps[s->left_at];
+
+	s->left_at = (s->left_at + 1) % LEFT_PIECES;
+	if (!*piece || !left_is_over((*piece)->until_s, s->now_us))
+		return;
+	free(*piece);
+	*piece = NULL;
+}
+
 void qps_tick(struct server *s)
 {
+	forget_left(s);
 	for (unsigned i = 0; i < s->n && s->lingering_qps; i++)
 		tick(s, s->active[i]);
 }

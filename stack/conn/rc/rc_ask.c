@@ -30,7 +30,7 @@ unsigned rc_port_of(const struct stack *s, const struct io_link *l)
 	return ls ? ls->rc_port : 0;
 }
 
-static bool has_qp(const struct stack *s, uint32_t qpn)
+static struct conn_qp *qp_of(const struct stack *s, uint32_t qpn)
 {
 	return s->domain->hooks.find_qp(s->domain->hooks.find_qp_arg, qpn);
 }
@@ -67,7 +67,7 @@ void rc_ask(struct rc *rc)
 	struct stack *s = rc_stack(rc);
 
 	rc->peer_port = 0;
-	if (io_has(rc->l, &rc->peer.addr) && has_qp(s, rc->peer.qpn)) {
+	if (io_has(rc->l, &rc->peer.addr) && qp_of(s, rc->peer.qpn)) {
 		rc->peer_port = (uint16_t)rc_port_of(s, rc->l);
 		return;
 	}
@@ -97,14 +97,14 @@ void rc_answered(struct stack *s, const struct roce_packet *p, const struct mad 
 
 /* ---- being asked -------------------------------------------------------------------------- */
 
-/* Over a link that tells QPs apart an answer gets out only from who has claimed the QP. If it
- * cannot be had, which a line on stderr tells, nobody finds the QP by asking. */
+/* Over a link that tells QPs apart an answer gets out only from who has claimed the QP. What cannot
+ * be had now (the uwarpd is away, say) is claimed again when somebody asks. */
 void rc_claim(struct rc *rc)
 {
 	const struct listener *ls = listener_of(rc_stack(rc), rc->l);
 	const struct io_ops *ops = rc->l->ops;
 
-	if (ls && ls->asked && ops->release_packets)
+	if (!rc->claimed && ls && ls->asked && ops->release_packets)
 		rc->claimed = !ops->claim_packets(rc->l, rc->self.qpn);
 }
 
@@ -120,10 +120,13 @@ void rc_asked(struct stack *s, struct io_link *l, const struct roce_packet *p, c
 	unsigned port = rc_port_of(s, l);
 	const struct roce_path back = path_of(&p->dst, &p->src);
 	struct mad reply = { .kind = MAD_SIDR_REP, .tid = m->tid, .request_id = m->request_id };
+	const struct conn_qp *q = port ? qp_of(s, uw_be32(m->req.data)) : NULL;
 	uint8_t octets[MAD_SIZE];
 
-	if (!port || !has_qp(s, uw_be32(m->req.data)))
+	if (!q)
 		return; /* whoever has the QP answers */
+	if (q->rc)
+		rc_claim(q->rc);
 	reply.rep = (struct sidr_rep){ .status = SIDR_VALID,
 				       .qpn = uw_be32(m->req.data) & ROCE_QPN_MASK,
 				       .space = SIDR_RC,

@@ -14,7 +14,7 @@
  *   CLAIM serial port version              ->
  *                                         <-   ANSWER serial status
  *   RELEASE port version                   ->
- *   CLAIM_QP, RELEASE_QP: the same for a QP of datagrams
+ *   CLAIM_QP, RELEASE_QP: the same for a QP of datagrams, or of RC without rdma_cm
  *
  *   STATUS, instead of HELLO               ->
  *                                         <-   one record of text for each line

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QPs of datagrams: the uwarpd sends us the packets to those that we have claimed. */
+/* QPs of datagrams: the uwarpd sends us the packets to those that we have claimed. RC ones without
+ * rdma_cm: only who has claimed one may say where it is. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -42,8 +43,9 @@ static void say_refused(const struct uwarpd_link *u, uint32_t qpn)
 		       (unsigned)qpn);
 		break;
 	case SWITCH_IN_USE:
-		uw_log("QP %u: the uwarpd at %s cannot give it: another process has the number, or "
-		       "another program UDP port 4791 (the uwarpd's log says which)",
+		uw_log("QP %u: the uwarpd at %s cannot give it: another process has the number "
+		       "or had it a minute ago, or another program has UDP port 4791 (the "
+		       "uwarpd's log says so)",
 		       (unsigned)qpn, u->path);
 		break;
 	default:

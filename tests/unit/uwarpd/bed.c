@@ -111,6 +111,7 @@ int bed_up(void **state)
 	b->s.table.qps = calloc(1, sizeof(*b->s.table.qps));
 	assert_non_null(b->s.table.qps);
 	b->s.take = 1;
+	b->s.o.max_per_user = 4;
 	b->s.o.max_ports = 5;
 	join(b, ALICE);
 	join(b, BOB);

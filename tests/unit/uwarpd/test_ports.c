@@ -227,6 +227,43 @@ static void one_that_was_left_is_its_users_for_a_while(void **state)
 	assert_int_equal(claim(b, BOB, 7001), SWITCH_IN_USE);
 }
 
+/* It has no connections any more. */
+static void one_that_was_released_before_stays_no_longer(void **state)
+{
+	struct bed *b = *state;
+
+	b->c[BOB].uid = 1001;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	ports_release(&b->s, &b->c[ALICE], htons(7000), IO_V4);
+	b->s.now_us += 1000000;
+	ports_release_all(&b->s, &b->c[ALICE]);
+	ports_tick(&b->s);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	b->s.now_us += 10000000; /* as ports_release has it */
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+}
+
+static void a_user_keeps_no_more_than_its_processes_may_have(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.o.max_per_user = 0;
+	ports_release_all(&b->s, &b->c[ALICE]); /* the bed's own: nothing is kept */
+	b->s.o.max_per_user = 1;
+	b->s.o.max_ports = 3;
+	b->c[BOB].uid = 1001;
+	for (uint16_t port = 7000; port < 7006; port += 3) {
+		for (uint16_t i = 0; i < 3; i++)
+			assert_int_equal(claim(b, ALICE, port + i), SWITCH_GRANTED);
+		ports_release_all(&b->s, &b->c[ALICE]);
+		b->s.now_us += 1000;
+		ports_tick(&b->s);
+	}
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 7002), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 7003), SWITCH_GRANTED);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_has_one_holder, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
@@ -242,6 +279,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(the_port_gets_them_back_a_few_at_a_time, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(one_that_was_left_may_be_taken_at_once, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(one_that_was_left_is_its_users_for_a_while, bed_up,
+					bed_down),
+	cmocka_unit_test_setup_teardown(one_that_was_released_before_stays_no_longer, bed_up,
+					bed_down),
+	cmocka_unit_test_setup_teardown(a_user_keeps_no_more_than_its_processes_may_have, bed_up,
 					bed_down),
 };
 

@@ -120,6 +120,10 @@ static void what_was_left_is_its_users_for_a_while(void **state)
 	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED); /* another process of that user */
 	b->s.now_us += 1000000;
 	assert_int_equal(claim(b, BOB, ALICES_QP), SWITCH_GRANTED);
+	for (unsigned i = 0; i < LEFT_PIECES; i++)
+		qps_tick(&b->s);
+	for (unsigned i = 0; i < LEFT_PIECES; i++)
+		assert_null(b->s.left_qps[i]); /* the memory is free again */
 }
 
 static void requests_go_to_all_that_take_part(void **state)

@@ -35,7 +35,8 @@ static bool in_window(const struct tcp_pcb *pcb, uint32_t seq)
 }
 
 /* Where a segment lies (RFC 9293 §3.10.7.4). The right edge is inside: a peer that has filled the
- * window sends its ACKs from there. So is the octet before the window, from which probes and
+ * window sends its ACKs from there. So is the octet behind it, which lwIP counts as sent once it
+ * has probed a closed window with it, and the one before the window, from which probes and
  * keepalives come (§3.8.4): they find a window open again, and show that the peer lives. */
 enum place { IN_WINDOW, OLD, ELSEWHERE };
 
@@ -43,7 +44,7 @@ static enum place place_of(const struct tcp_pcb *pcb, const struct edge_segment 
 {
 	uint32_t n = s->len + (s->flags & TCP_FIN ? 1 : 0);
 
-	if (in_window(pcb, s->seq) || s->seq == pcb->rcv_nxt - 1)
+	if (TCP_SEQ_BETWEEN(s->seq, pcb->rcv_nxt - 1, pcb->rcv_nxt + pcb->rcv_wnd + 1))
 		return IN_WINDOW;
 	if (!TCP_SEQ_BETWEEN(s->seq, pcb->rcv_nxt - TCP_WND, pcb->rcv_nxt))
 		return ELSEWHERE;
