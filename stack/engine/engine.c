@@ -31,7 +31,7 @@ static void fill_from_kernel(void *arg, void *p, size_t n)
 	uint8_t *at = p;
 
 	(void)arg;
-	while (n) { /* a signal may cut it short */
+	while (n) { /* a signal may cut it short; otherwise it does not fail (has_random) */
 		ssize_t got = getrandom(at, n, 0);
 
 		if (got <= 0)
@@ -169,6 +169,22 @@ static int fill_in(struct uw_engine *e, const struct transport *t)
 	return err;
 }
 
+/* Sequence numbers and keys must not be guessed, so there is nothing to go on with. */
+static bool has_random(void)
+{
+	uint8_t octet;
+	ssize_t got;
+
+	do
+		got = getrandom(&octet, sizeof(octet), 0);
+	while (got < 0 && errno == EINTR);
+	if (got > 0)
+		return true;
+	uw_log("the kernel refuses random numbers to this process (getrandom, seccomp?): %s",
+	       strerror(errno));
+	return false;
+}
+
 static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 {
 	const struct transport *t = transport_find(cfg->transport);
@@ -177,6 +193,8 @@ static int new_engine(const struct uw_config *cfg, struct uw_engine **out)
 
 	if (!t)
 		return -EINVAL;
+	if (!has_random())
+		return -EPERM;
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;

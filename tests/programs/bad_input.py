@@ -267,6 +267,9 @@ MEMIF = [
             options=["--transport", "socket", "--identity", "roce"]),
     *(Refused(WITHOUT, f"{call} rping -c -a 127.0.0.2 -C 1", r"^uwarp: DPDK needs epoll, and the kernel refuses it to this process "
               r"\(seccomp\?\): Operation not permitted", needs=["rping"]) for call in ("epoll_create1", "epoll_ctl")),
+    *(Refused(WITHOUT, f"{call} rping -c -a 127.0.0.2 -C 1", rf"^uwarp: DPDK needs {call}, and the kernel refuses it to this process "
+              r"\(seccomp\?\): Operation not permitted", needs=["rping"]) for call in ("timerfd_create", "sched_setaffinity")),
+    Refused(WITHOUT, "getrandom rping -c -a 127.0.0.2 -C 1", r"^uwarp: the kernel refuses random numbers to this process \(getrandom, seccomp\?\)", needs=["rping"]),
     Undeletable("unlinkat forbidden", WITHOUT, "unlinkat"),
     Undeletable("ulimit -n 12", "sh", "-c", 'ulimit -n 12; exec "$@"', "sh"),
     RawQp(r"^uwarp: ibv_create_qp: uwarp0 has RC, UC and UD queue pairs; the program asked for another type"),

@@ -10,7 +10,8 @@ import struct
 import sys
 
 # x86_64 and aarch64
-NUMBERS = {"memfd_create": (319, 279), "unlinkat": (263, 35), "epoll_create1": (291, 20), "epoll_ctl": (233, 21)}
+NUMBERS = {"memfd_create": (319, 279), "unlinkat": (263, 35), "epoll_create1": (291, 20), "epoll_ctl": (233, 21),
+           "timerfd_create": (283, 85), "sched_setaffinity": (203, 122), "getrandom": (318, 278)}  # fmt: skip
 NUMBER = NUMBERS[sys.argv[1]][("x86_64", "aarch64").index(platform.machine())]
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, EPERM = 0x7FFF0000, 0x00050001

@@ -340,10 +340,24 @@ class Addresses(Base):
         self.assertEqual((r.returncode, len(r.stdout.splitlines()), r.stderr), (0, 1, ""))
 
     def test_bad_addresses(self):
-        for bad in ("300.1.1.1", "1.2.3", "::1", "127.0.0.2/33", "127.0.0.2/", "a", "0.0.0.0", "224.1.1.1", "1.2.3.4/0"):
+        for bad in ("300.1.1.1", "1.2.3", "::1", "127.0.0.2/33", "127.0.0.2/", "a", "0.0.0.0", "224.1.1.1", "1.2.3.4/0", "10.9.0.255/24", "10.9.0.0/24"):
             with self.subTest(bad):
                 self.refused(2, r"--ip \S*: not an", "--ip", bad, "--", "true")
         self.refused(1, "127.0.0.1: .*none can own it", "--ip", "127.0.0.1", "--", "true")
+
+    def test_the_ends_of_a_network_of_two(self):
+        self.assertIn("UWARP_IP=127.9.0.0/31\n", self.run_it("--ip", "127.9.0.0/31", "--env").stdout)
+
+    def test_a_first_line_that_ends_in_cr(self):
+        script = os.path.join(self.top, "crlf")
+        with open(script, "w") as f:
+            f.write("#!/bin/sh\r\ntrue\r\n")
+        os.chmod(script, 0o755)
+        self.refused(126, "its first line ends with a carriage return", "--", script)
+
+    def test_nothing_is_said_on_stdout_if_stderr_is_closed(self):
+        r = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", RUN, "--ip", "127.1.2.4", "--", "echo", "alone"], env=self.env(), stdout=subprocess.PIPE, text=True, timeout=30)
+        self.assertEqual((r.returncode, r.stdout), (0, "alone\n"))
 
     def test_ip6_addresses(self):
         def chosen(*ip, link="memif"):

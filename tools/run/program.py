@@ -3,7 +3,6 @@
 
 import getopt
 import os
-import shlex
 import stat
 import struct
 
@@ -99,6 +98,8 @@ def env_program(words):
         options, rest = getopt.getopt(words, "vu:S:", ["debug", "unset=", "split-string="])
         for name, value in options:
             if name in ("-S", "--split-string"):
+                import shlex  # python3-minimal has none
+
                 return None if "$" in value or "\\" in value else env_program(shlex.split(value) + rest)
             if value == "PATH":
                 return None
@@ -113,7 +114,10 @@ def env_program(words):
 
 
 def check_script(path, data, libs, depth):
-    words = data[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split(None, 1)
+    first = data[2:].split(b"\n", 1)[0]
+    if first.endswith(b"\r"):
+        raise Refusal(f"{path}: its first line ends with a carriage return, and no interpreter has such a name: sed -i 's/\\r$//' {path}", EXIT_NOT_RUNNABLE)
+    words = first.decode("utf-8", "replace").split(None, 1)
     if not words or not os.access(words[0], os.X_OK):
         raise Refusal(f"{path}: its interpreter {words[0] if words else ''} cannot be run", EXIT_NOT_RUNNABLE)
     check_program(words[0], libs, depth + 1)

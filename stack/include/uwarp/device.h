@@ -9,7 +9,8 @@
 
 /* Make an engine. This creates no thread, descriptor or link (those come with the first bind,
  * resolve, listen or connect, or with uw_engine_start), so the program may fork afterwards. cfg is
- * copied; NULL = uw_config_from_env. */
+ * copied; NULL = uw_config_from_env. -EINVAL: no such transport, or a bad variable; -ENOMEM;
+ * -EPERM: the kernel refuses random numbers; all but -ENOMEM with a line on stderr. */
 int uw_engine_open(const struct uw_config *cfg, struct uw_engine **out);
 
 /* Bring the link up and start the RX thread; 0 if already up. May take 0.3 s. On failure one line

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -21,6 +19,7 @@
 
 #include "eal.h"
 #include "io/log.h"
+#include "needs.h"
 
 #if RTE_VERSION < RTE_VERSION_NUM(22, 11, 0, 0)
 #error "DPDK 22.11 or later is needed"
@@ -256,61 +255,12 @@ static int start_apart(struct arg_list *a)
 	return rc;
 }
 
-/* What the EAL takes. Where there are fewer it does not say so, or ends the process. */
-#define DESCRIPTORS 5
-
-static bool descriptors_are_free(void)
-{
-	int fd[DESCRIPTORS];
-	unsigned n = 0, got;
-
-	while (n < DESCRIPTORS && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-		n++;
-	got = n;
-	while (n)
-		close(fd[--n]);
-	return got == DESCRIPTORS;
-}
-
-/* The EAL's interrupt thread ends the process where one of these is refused, as seccomp may do.
- * 0 or an errno. */
-static int try_epoll(void)
-{
-	struct epoll_event e = { .events = EPOLLIN };
-	int set = epoll_create1(EPOLL_CLOEXEC), one = eventfd(0, EFD_CLOEXEC), err = 0;
-
-	if (set < 0 || one < 0 || epoll_ctl(set, EPOLL_CTL_ADD, one, &e) ||
-	    epoll_wait(set, &e, 1, 0) < 0)
-		err = errno;
-	if (set >= 0)
-		close(set);
-	if (one >= 0)
-		close(one);
-	return err;
-}
-
-static uw_status check_kernel(void)
-{
-	int err;
-
-	if (!descriptors_are_free())
-		return log_error(UW_E_NO_LINK, "DPDK needs %d more open files: raise ulimit -n",
-				 DESCRIPTORS);
-	err = try_epoll();
-	if (err && err != EINTR)
-		return log_error(UW_E_NO_LINK,
-				 "DPDK needs epoll, and the kernel refuses it to this process "
-				 "(seccomp?): %s",
-				 strerror(err));
-	return UW_OK;
-}
-
 static uw_status start(const struct eal_need *need)
 {
 	struct arg_list args;
 	char why[sizeof(eal.said)];
 
-	uw_status st = check_kernel();
+	uw_status st = eal_needs_check();
 	if (st)
 		return st;
 
