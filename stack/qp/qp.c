@@ -144,7 +144,10 @@ static uw_status take_first(struct qp *qp, struct mem_sgl *sgl)
 
 	if (!e)
 		return qp->rnr_wait ? UW_MORE : UW_E_DDP_NO_BUFFER;
-	*sgl = (struct mem_sgl){ .v = rqe_sge(e), .n = e->num_sge, .pd = qp->pd, .len = e->length };
+	*sgl = (struct mem_sgl){ .v = rqe_sge(e),
+				 .n = e->num_sge,
+				 .pd = qp->shared_rq ? qp->rq->pd : qp->pd,
+				 .len = e->length };
 	qp->taken_wr_id = e->wr_id;
 	if (qp->shared_rq) {
 		/* Other QPs go on taking: keep what this one needs and let the slot go. */

@@ -26,6 +26,7 @@ struct rq {
 	uint32_t slot_size;
 	uint32_t mask, depth, max_sge;
 	uint32_t limit; /* SRQ: raise an event when fewer receives are left; 0: disarmed */
+	uint32_t pd;	/* SRQ: the protection domain of its receives, whatever QP takes them */
 	void (*limit_reached)(void *ctx); /* NULL: no event */
 	void *ctx;
 	/* These fields share a cache line: with thousands of QPs every further line is a cache

@@ -29,7 +29,7 @@ static void enlist(struct uw_srq *srq)
 	verbs_unlock(v);
 }
 
-int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *a, struct uw_srq **out)
+int uw_srq_create(struct uw_pd *pd, struct uw_srq_attr *a, struct uw_srq **out)
 {
 	uint32_t n = uw_pow2_above(a->max_wr ? a->max_wr : 1);
 	struct uw_srq *srq;
@@ -48,7 +48,8 @@ int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *a, struct uw_srq *
 		return -ENOMEM;
 	}
 	srq->r.rq.mask = n - 1;
-	srq->r.rq.depth = n;
+	srq->r.rq.depth = a->max_wr = n;
+	srq->r.rq.pd = pd->id;
 	srq->pd = pd;
 	srq->event = a->event;
 	srq->ctx = a->ctx;

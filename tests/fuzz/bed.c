@@ -150,7 +150,8 @@ static void make_rq(struct rq *rq)
 	*rq = (struct rq){ .slot_size = rq_slot_size(BED_SGE),
 			   .mask = BED_WR - 1,
 			   .depth = BED_WR,
-			   .max_sge = BED_SGE };
+			   .max_sge = BED_SGE,
+			   .pd = BED_PD };
 	rq->slots = fuzz_alloc(BED_WR * rq->slot_size);
 }
 

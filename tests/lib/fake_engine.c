@@ -258,7 +258,7 @@ void fake_complete(struct uw_cq *cq, const struct uw_wc *wc)
 	cq->attr.notify(cq->attr.ctx);
 }
 
-static int srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_srq **out)
+static int srq_create(struct uw_pd *pd, struct uw_srq_attr *attr, struct uw_srq **out)
 {
 	int rc = create(sizeof(**out), out, &fake.srq);
 

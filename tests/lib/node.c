@@ -20,7 +20,8 @@ void node_rq(struct rq *rq, uint8_t *slots, uint32_t depth)
 			   .slot_size = rq_slot_size(NODE_SGE),
 			   .mask = NODE_WR - 1,
 			   .depth = depth,
-			   .max_sge = NODE_SGE };
+			   .max_sge = NODE_SGE,
+			   .pd = ARENA_PD };
 }
 
 void node_init(struct node *n, uint32_t num, const struct node_opts *opts)

@@ -33,7 +33,7 @@ struct bench {
 static struct bench *open_bench(void)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	const struct uw_srq_attr sa = { .max_wr = 16, .max_sge = 1 };
+	struct uw_srq_attr sa = { .max_wr = 16, .max_sge = 1 };
 	struct uw_qp_attr qa = { 0 };
 
 	assert_non_null(b);

@@ -277,7 +277,7 @@ struct sharers {
 
 static void both_wait(struct sharers *sh)
 {
-	const struct uw_srq_attr attr = { .max_wr = 16, .max_sge = 1 };
+	struct uw_srq_attr attr = { .max_wr = 16, .max_sge = 1 };
 	struct sim *s = sh->s = open_sim(&(struct sim_options){ 0 });
 	struct sim_side *v[] = { &sh->self, &sh->other };
 

@@ -63,7 +63,7 @@ static struct world *open_world(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	const struct uw_cq_attr ca = { .depth = 1u << 14 };
-	const struct uw_srq_attr sa = { .max_wr = RECEIVES, .max_sge = 1 };
+	struct uw_srq_attr sa = { .max_wr = RECEIVES, .max_sge = 1 };
 
 	assert_non_null(w);
 	sim_open(&w->s, &(struct sim_options){ .rnr_for_ever = true });
@@ -145,7 +145,7 @@ static void *poll_all(void *arg)
 static void *make_srqs(void *arg)
 {
 	struct world *w = arg;
-	const struct uw_srq_attr sa = { .max_wr = 8, .max_sge = 1 };
+	struct uw_srq_attr sa = { .max_wr = 8, .max_sge = 1 };
 
 	while (!atomic_load(&w->stop)) {
 		struct uw_sge sge = { (uintptr_t)w->in, 8, uw_mr_stag(w->mi) };

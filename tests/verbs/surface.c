@@ -519,6 +519,40 @@ static void the_last_receive_is_announced(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+/* A shared queue's receives are in its own protection domain, also where the QP has another one. */
+static void receives_of_an_srq_are_of_its_domain(void **state)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 5, .max_sge = 1 } };
+	struct ibv_pd *other = ibv_alloc_pd(here.ctx);
+	struct ibv_srq *srq = ibv_create_srq(other, &sa);
+	struct qp_wish w = { .srq = srq };
+	struct ibv_mr *mr[2];
+	struct ibv_recv_wr *bad;
+	struct end a, b;
+	struct ibv_sge v;
+
+	(void)state;
+	assert_non_null(srq);
+	assert_int_equal(sa.attr.max_wr, 8); /* as many as there is room for */
+	ends_connect(&here, &w, true, &a, &b);
+	mr[0] = ibv_reg_mr(other, b.m, ROOM, ALL);
+	mr[1] = ibv_reg_mr(here.pd, b.m, ROOM, ALL);
+	v = sge_at(&a, 0, 8);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_sge to = { (uintptr_t)b.m, 8, mr[i]->lkey };
+		struct ibv_recv_wr wr = { .sg_list = &to, .num_sge = 1 };
+
+		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+		assert_int_equal(post_send(&a, IBV_WR_SEND, &v, 1, &b, 0), 0);
+		expect_wc(b.cq, i ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+	}
+	assert_int_equal(ibv_dereg_mr(mr[0]), 0);
+	assert_int_equal(ibv_dereg_mr(mr[1]), 0);
+	ends_close(&here, &a, &b);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_dealloc_pd(other), 0);
+}
+
 /* SQD of a connection of rdma_cm's: what was posted is sent, then the event that was asked for. */
 static void the_drain_is_told(void **state)
 {
@@ -668,6 +702,7 @@ int main(void)
 		cmocka_unit_test(the_last_receive_is_announced),
 		cmocka_unit_test(the_drain_is_told),
 		cmocka_unit_test(an_srq_grows_and_shrinks),
+		cmocka_unit_test(receives_of_an_srq_are_of_its_domain),
 		cmocka_unit_test(a_child_cannot_disturb_its_parent),
 		cmocka_unit_test(the_p_key_is_the_default),
 		cmocka_unit_test(a_connected_qp_says_what_was_agreed),

@@ -34,7 +34,7 @@ struct ibv_srq *uwarp_create_srq(struct ibv_pd *ibpd, struct ibv_srq_init_attr *
 		return uwarp_fail(rc);
 	}
 	uwarp_pd_hold(ibpd);
-	srq->max_wr = uw.max_wr;
+	srq->max_wr = attr->attr.max_wr = uw.max_wr;
 	srq->max_sge = uw.max_sge;
 	return &srq->srq;
 }
@@ -54,6 +54,7 @@ struct ibv_srq *uwarp_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_in
 	srq = uwarp_create_srq(attr->pd, &plain);
 	if (!srq)
 		return NULL;
+	attr->attr = plain.attr;
 	srq->context = ibctx;
 	srq->srq_context = attr->srq_context;
 	srq->pd = attr->pd;

@@ -6,11 +6,13 @@
 #include "uwarp/config.h"
 
 struct uw_srq_attr {
-	uint32_t max_wr, max_sge;
+	uint32_t max_wr;  /* 0 to 32768; out: how many there is room for, a power of two */
+	uint32_t max_sge; /* 0 to 32; 0 counts as 1 */
 	void (*event)(void *ctx, enum uw_event ev);
 	void *ctx;
 };
-int uw_srq_create(struct uw_pd *pd, const struct uw_srq_attr *attr, struct uw_srq **out);
+/* Receives are checked against pd, whatever QP takes them. -EINVAL: above the limits; -ENOMEM. */
+int uw_srq_create(struct uw_pd *pd, struct uw_srq_attr *attr, struct uw_srq **out);
 int uw_srq_destroy(struct uw_srq *srq); /* -EBUSY while QPs use the SRQ */
 /* Raise SRQ_LIMIT_REACHED once when fewer than `limit` receives are left; 0 disarms. */
 int uw_srq_set_limit(struct uw_srq *srq, uint32_t limit);

@@ -33,7 +33,7 @@ static struct bench *open_bench(unsigned n_stacks)
 {
 	struct bench *b = calloc(1, sizeof(*b));
 	const struct uw_cq_attr ca = { .depth = 64, .notify = on_notify, .ctx = b };
-	const struct uw_srq_attr sa = { .max_wr = 16, .max_sge = 1 };
+	struct uw_srq_attr sa = { .max_wr = 16, .max_sge = 1 };
 
 	assert_non_null(b);
 	b->w = world_open(n_stacks);
