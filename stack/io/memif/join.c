@@ -443,6 +443,10 @@ void join_ready(struct fabric *f, struct peer *p, const struct msg *m, struct ms
 		st = pair_borrow(p->pair, m->lends, msg_fds_take(fds, 1));
 	msg_fds_close(fds);
 	if (st) {
+		if (fds->lost) {
+			join_refuse(f, p->fd, MSG_NO_FDS);
+			p->fd = -1;
+		}
 		join_end(f, p);
 		return;
 	}

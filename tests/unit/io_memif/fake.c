@@ -64,7 +64,9 @@ bool fake_ready(struct fake *k, int region_fd)
 
 	m.lends = k->lends;
 	CHECK(msg_send(k->fd, &m, region_fd, k->lent_fd) == 0);
-	return msg_await(k->fd, registry_now() + WAIT_MS, &m, &fds) == 1 && m.type == MSG_READY;
+	int rc = msg_await(k->fd, registry_now() + WAIT_MS, &m, &fds);
+	k->why = rc == 1 && m.type == MSG_REFUSE ? m.why : 0;
+	return rc == 1 && m.type == MSG_READY;
 }
 
 void fake_join(struct fake *k, struct board *b, uint32_t addr)

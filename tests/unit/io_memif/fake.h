@@ -19,6 +19,7 @@ struct fake {
 	struct ring_view theirs;
 	uint32_t lends; /* octets of memory that READY says comes along */
 	int lent_fd;
+	unsigned why;		/* of the REFUSE that answered READY; 0: none did */
 	_Atomic uint32_t *bell; /* the victim's */
 	struct ring_writer writer;
 	struct ring_reader reader;

@@ -420,18 +420,25 @@ static uint64_t cpu_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* It neither spins while a caller waits nor lets it wait without a word. */
-static int no_fds(struct node *n, int arg)
+/* The limit that there was. */
+static struct rlimit use_up_descriptors(void)
 {
 	struct rlimit r, few;
 
-	(void)arg;
-	node_open_ok(n, 2);
 	CHECK(getrlimit(RLIMIT_NOFILE, &r) == 0);
 	few = (struct rlimit){ .rlim_cur = 64, .rlim_max = r.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
 	while (dup(0) >= 0)
 		;
+	return r;
+}
+
+/* It neither spins while a caller waits nor lets it wait without a word. */
+static int no_fds(struct node *n, int arg)
+{
+	(void)arg;
+	node_open_ok(n, 2);
+	struct rlimit r = use_up_descriptors();
 	uint64_t cpu = cpu_ms();
 	board_step(n->board, 1);
 	CHECK(board_wait(n->board, 2));
@@ -469,6 +476,49 @@ static void without_descriptors(void **state)
 	pid_t v = spawn(b, no_fds, 0), h = spawn(b, wants_in, 0);
 
 	assert_int_equal(reap(h, 2 * WAIT_MS), 0);
+	assert_int_equal(reap(v, WAIT_MS), 0);
+	assert_int_equal(files_left(b), 0);
+}
+
+/* The last ones are taken between HELLO and READY, whose descriptors are lost then. */
+static int no_fds_for_ready(struct node *n, int arg)
+{
+	(void)arg;
+	node_open_ok(n, 2);
+	board_step(n->board, 1);
+	CHECK(board_wait(n->board, 2));
+	struct rlimit r = use_up_descriptors();
+	board_step(n->board, 3);
+	CHECK(board_wait(n->board, 4));
+	CHECK(setrlimit(RLIMIT_NOFILE, &r) == 0);
+	node_close(n);
+	return 0;
+}
+
+static int says_ready(struct node *n, int arg)
+{
+	struct fake k;
+	unsigned why;
+
+	(void)arg;
+	CHECK(board_wait(n->board, 1));
+	CHECK(fake_call(&k, n->board, host(HOSTILE), &why));
+	board_step(n->board, 2);
+	CHECK(board_wait(n->board, 3));
+	CHECK(!fake_ready(&k, k.ours.fd));
+	CHECK(k.why == MSG_NO_FDS);
+	CHECK(fake_hung_up(&k, WAIT_MS));
+	fake_leave(&k);
+	board_step(n->board, 4);
+	return 0;
+}
+
+static void descriptors_of_ready_are_lost(void **state)
+{
+	struct board *b = *state;
+	pid_t v = spawn(b, no_fds_for_ready, 0), k = spawn(b, says_ready, 0);
+
+	assert_int_equal(reap(k, 2 * WAIT_MS), 0);
 	assert_int_equal(reap(v, WAIT_MS), 0);
 	assert_int_equal(files_left(b), 0);
 }
@@ -527,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_sealed_regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_crowd_blocks_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(descriptors_of_ready_are_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_back_is_waited_for, setup, teardown),
 	};
 
