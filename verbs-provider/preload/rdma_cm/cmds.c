@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,6 +318,22 @@ union any_command {
 	uint8_t octets[512];
 };
 
+/* The kernel's ids outlive a fork, as after daemon(3), so the program expects no error. Once in a
+ * process: it does not change. */
+static int lost_by_fork(void)
+{
+	static _Atomic pid_t said_in;
+	pid_t pid = getpid();
+
+	if (atomic_exchange(&said_in, pid) != pid)
+		fprintf(stderr,
+			"uwarp: process %d was forked, and what its parent has bound, resolved or "
+			"connected with rdma_cm stayed with the parent (EIO): call fork() or "
+			"daemon() before rdma_bind_addr() and rdma_resolve_addr()\n",
+			(int)pid);
+	return -EIO;
+}
+
 static int run(const struct command *row, struct cm_call *c)
 {
 	uint32_t handle;
@@ -328,7 +346,7 @@ static int run(const struct command *row, struct cm_call *c)
 	if (err)
 		return err;
 	pthread_mutex_lock(&c->id->cmd);
-	err = c->id->lost ? -EIO : row->fn(c);
+	err = c->id->lost ? lost_by_fork() : row->fn(c);
 	pthread_mutex_unlock(&c->id->cmd);
 	cm_id_put(c->id);
 	return err;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,6 +115,38 @@ static void start_anew(void *arg)
 	connect_to_self(fd, 8204);
 	close(fd);
 	close(f->fd);
+}
+
+/* As after daemon(3): the program hears EIO, and its user why. */
+static void be_told_once(void *arg)
+{
+	struct open_file *f = arg;
+	int was = dup(STDERR_FILENO), to = memfd_create("stderr", MFD_CLOEXEC);
+	char said[1024], *end;
+	ssize_t n;
+
+	CHILD_CHECK(was >= 0 && dup2(to, STDERR_FILENO) == STDERR_FILENO);
+	for (int i = 0; i < 3; i++)
+		CHILD_CHECK(cm_listen(f->fd, f->id, 4) == -EIO);
+	CHILD_CHECK(dup2(was, STDERR_FILENO) == STDERR_FILENO);
+	n = pread(to, said, sizeof(said) - 1, 0);
+	CHILD_CHECK(n > 0);
+	said[n] = '\0';
+	end = strchr(said, '\n');
+	CHILD_CHECK(end && !end[1] && strstr(said, "before rdma_bind_addr()"));
+	_exit(0);
+}
+
+static void a_child_of_one_that_has_bound_says_why_it_cannot_listen(void **state)
+{
+	struct open_file f = { .fd = cm_node() };
+
+	(void)state;
+	f.id = cm_create(f.fd, RDMA_PS_TCP);
+	assert_int_equal(cm_bind(f.fd, f.id, INADDR_ANY, 8209), 0);
+	in_child(be_told_once, &f);
+	assert_int_equal(cm_listen(f.fd, f.id, 4), 0);
+	close(f.fd);
 }
 
 static void child_of_a_running_parent(void **state)
@@ -354,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(child_of_an_idle_parent), /* first: nothing is started yet */
 		cmocka_unit_test(child_of_a_running_parent),
+		cmocka_unit_test(a_child_of_one_that_has_bound_says_why_it_cannot_listen),
 		cmocka_unit_test(generations),
 		cmocka_unit_test(child_of_a_parent_that_looks),
 		cmocka_unit_test(child_closes_and_exits),
