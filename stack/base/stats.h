@@ -71,6 +71,7 @@
 	X(sidr_rx_dropped) \
 	X(rc_asked) \
 	X(rc_told) \
+	X(rc_failed) \
 	X(rnr_waits) \
 	X(rnr_timeouts) \
 	X(cm_requests) \

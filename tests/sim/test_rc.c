@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -199,6 +201,50 @@ static void wrong_numbers_are_refused(void **state)
 	post(&s->a, UW_WR_SEND, 7);
 	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_RETRY_EXC_ERR);
 	assert_int_equal(uw_qp_state(s->b.qp), UW_QPS_RTS); /* nothing happened to it */
+	close_sim(s);
+}
+
+static void is_refused(struct sim *s)
+{
+	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, 4711), 0);
+	sim_run_us(s, 1000000);
+	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_ERR);
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RESET), 0);
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_INIT), 0);
+}
+
+static unsigned lines_in(int fd)
+{
+	char said[4096];
+	ssize_t n = pread(fd, said, sizeof(said), 0);
+	unsigned lines = 0;
+
+	for (ssize_t i = 0; i < n; i++)
+		lines += said[i] == '\n';
+	return lines;
+}
+
+static void refusals_are_counted_and_said_once_a_minute(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	int was = dup(STDERR_FILENO), to = memfd_create("stderr", MFD_CLOEXEC);
+	unsigned at_first, later;
+
+	(void)state;
+	assert_int_equal(name(s->b.qp, SIM_B, SIM_A, 4711), 0); /* so that b is called */
+	dup2(to, STDERR_FILENO);
+	for (unsigned i = 0; i < 5; i++)
+		is_refused(s);
+	at_first = lines_in(to);
+	sim_run_us(s, 60000000);
+	is_refused(s);
+	later = lines_in(to);
+	dup2(was, STDERR_FILENO);
+	close(was);
+	close(to);
+	assert_int_equal(at_first, 1);
+	assert_int_equal(later, 2);
+	assert_int_equal(sim_stats(s).rc_failed, 6);
 	close_sim(s);
 }
 
@@ -667,6 +713,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(start_up_options_are_its_own),
 		cmocka_unit_test(what_is_posted_waits_for_the_peer_but_not_for_ever),
 		cmocka_unit_test(wrong_numbers_are_refused),
+		cmocka_unit_test(refusals_are_counted_and_said_once_a_minute),
 		cmocka_unit_test(names_that_cannot_be),
 		cmocka_unit_test(a_qp_may_name_itself),
 		cmocka_unit_test(who_names_itself_leaves_others_their_receive),

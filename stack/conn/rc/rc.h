@@ -143,7 +143,8 @@ static inline struct stack *rc_stack(const struct rc *rc)
 	return conn_qp_stack(rc->q);
 }
 
-/* rc_log.c: print that no peer answered in time; that the peer refused. */
+/* rc_log.c: count and print that no peer answered in time; that the peer refused. Of one host the
+ * same line comes once a minute. */
 void rc_log_no_peer(const struct rc *rc);
 void rc_log_refused(const struct rc *rc, enum rc_refusal why);
 

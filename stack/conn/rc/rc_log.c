@@ -3,10 +3,17 @@
 #include "base/log.h"
 #include "conn/rc/rc.h"
 
+/* Thousands of QPs may name one host: the first says what is wrong with it, the counter how many
+ * others there are. */
 static void log_rc(const struct rc *rc, const char *what)
 {
+	struct stack *s = rc_stack(rc);
 	char addr[CONN_ADDR_TEXT];
 
+	s->sched.stats.rc_failed++;
+	if (!said_may(&s->domain->said, uw_ip_hash(&rc->peer.addr), (uintptr_t)what,
+		      stack_now_us(s)))
+		return;
 	conn_print_addr(&rc->peer.addr, addr);
 	uw_log("QP %u has no connection to QP %u at %s: %s", rc->self.qpn, rc->peer.qpn, addr,
 	       what);
