@@ -24,6 +24,18 @@ static int hold_at(struct roce_port *r, const struct held_at *at)
 	return 0;
 }
 
+static const char *advice(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return ": unload rdma_rxe, or give an unused address (--ip)";
+	case -EMFILE: /* the process's limit; ENFILE is the machine's */
+		return ": raise ulimit -n";
+	default:
+		return "";
+	}
+}
+
 uw_status roce_port_hold(struct roce_port *r, const struct held_at *four, const struct held_at *six,
 			 const char *interface)
 {
@@ -40,7 +52,7 @@ uw_status roce_port_hold(struct roce_port *r, const struct held_at *four, const 
 		err = -EADDRNOTAVAIL;
 	roce_port_release(r);
 	uw_log("UDP port %u of %s is not to be had (%s)%s", ROCE_PORT, interface, strerror(-err),
-	       err == -EADDRINUSE ? ": unload rdma_rxe, or give an unused address (--ip)" : "");
+	       advice(err));
 	return held_ports_status(err);
 }
 

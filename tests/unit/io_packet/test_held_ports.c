@@ -2,6 +2,7 @@
 /* A port that is held: nobody else gets it, and the kernel answers nobody there. */
 #include "io/fds.h"
 #include "io/packet/held_ports.h"
+#include "io/packet/roce_port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -369,6 +370,25 @@ static void nobody_answers_at_a_deaf_udp_port(void **state)
 	assert_int_equal(udp_to(4791), ECONNREFUSED);
 }
 
+/* The program sees ENOMEM alone. */
+static void want_of_a_descriptor_for_datagrams_names_the_limit(void **state)
+{
+	struct held_ports *p = *state;
+	struct roce_port r = { .n = 0 };
+	struct rlimit before, none;
+	char said[512];
+	int was = listen_to_stderr();
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_status(roce_port_hold(&r, &p->at, NULL, "lo"), UW_E_NOMEM);
+	setrlimit(RLIMIT_NOFILE, &before);
+	heard(was, said, sizeof(said));
+	assert_string_equal(said, "uwarp: UDP port 4791 of lo is not to be had (Too many open "
+				  "files): raise ulimit -n\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +403,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_outlives_its_last_user, up, down),
 		cmocka_unit_test_setup_teardown(and_is_given_back_in_time, up, down),
 		cmocka_unit_test_setup_teardown(nobody_answers_at_a_deaf_udp_port, up, down),
+		cmocka_unit_test_setup_teardown(want_of_a_descriptor_for_datagrams_names_the_limit,
+						up, down),
 		cmocka_unit_test_setup_teardown(closing_gives_all_back, up, down),
 		cmocka_unit_test_setup_teardown(a_port_of_ip6, up, down),
 		cmocka_unit_test_setup_teardown(without_its_address_no_port_is_held, up, down),
