@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection's life: made, opened, ended. Its octets: stream.c. */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #include "io/fds.h"
 #include "io/socket/sock.h"
@@ -13,6 +15,7 @@
 #define NEW_FOR_US 2000000u
 #define LEAVE_US   5000000u  /* for the peer's FIN after ours */
 #define STALL_US   60000000u /* for a peer that takes none of the queued octets */
+#define LOOK_US	   1000000u  /* between looks at whether it does */
 
 static void into(struct llp_conn *c, struct llp_conn **list)
 {
@@ -204,11 +207,28 @@ uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* While octets are queued the clock starts anew with those that went: whenever the kernel has room
- * for more, so with about a third of what its send buffer holds. */
+static void wait_from(struct llp_conn *c, uint64_t now_us)
+{
+	c->leave_us = now_us + (c->fin_sent ? LEAVE_US : STALL_US);
+}
+
 void sock_conn_went(struct llp_conn *c)
 {
-	c->leave_us = sock_now_us() + (c->fin_sent ? LEAVE_US : STALL_US);
+	wait_from(c, sock_now_us());
+}
+
+/* The kernel has room for more only when about a third of its send buffer is empty, some megabytes
+ * for which a slow peer may need minutes. What the peer acknowledged is seen at once. */
+void sock_conn_look(struct llp_conn *c, uint64_t now_us)
+{
+	int held;
+
+	c->look_us = now_us + LOOK_US;
+	if (ioctl(c->w.fd, SIOCOUTQ, &held))
+		return;
+	if (held < c->held)
+		wait_from(c, now_us);
+	c->held = held;
 }
 
 /* A FIN in the middle of what was queued would be taken for the end of it. */

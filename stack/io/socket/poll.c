@@ -145,6 +145,8 @@ void sock_timers(void)
 
 	for (struct llp_conn *c = sock.leaving; c; c = next) {
 		next = c->next;
+		if (now >= c->look_us)
+			sock_conn_look(c, now);
 		if (now >= c->leave_us)
 			sock_conn_overdue(c);
 	}

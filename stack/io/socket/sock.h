@@ -51,6 +51,8 @@ struct llp_conn {
 	bool fin_came;		/* the peer's FIN came */
 	bool fin_due, fin_sent; /* our FIN is to be sent after the queued octets; is sent */
 	uint64_t leave_us;	/* CONN_LEAVING: sock_conn_overdue() at this time */
+	uint64_t look_us;	/* CONN_LEAVING: look at `held` again at this time */
+	int held; /* CONN_LEAVING: octets that the peer had not acknowledged at the last look */
 	struct llp_addrs addrs;
 };
 
@@ -113,6 +115,8 @@ void sock_conn_event(struct llp_conn *c, uint32_t events);
 void sock_conn_leave(struct llp_conn *c);
 /* In CONN_LEAVING, octets or the FIN went out: wait for the peer from now on. */
 void sock_conn_went(struct llp_conn *c);
+/* In CONN_LEAVING: has the peer taken something meanwhile? Then wait for it from now on. */
+void sock_conn_look(struct llp_conn *c, uint64_t now_us);
 /* In CONN_LEAVING: end it now, with an RST unless the FIN is out. */
 void sock_conn_overdue(struct llp_conn *c);
 uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,

@@ -47,11 +47,10 @@ static void octets_arrive_whole_and_in_order(void **state)
 }
 
 /* Until no more is taken, since the other side uses up nothing; returns how much. */
-static size_t fill(struct world *w)
+static size_t fill_up(struct world *w)
 {
 	size_t sent = 0, k;
 
-	world_connect(w);
 	w->accepted.most = 1;
 	do {
 		k = world_send(&w->client, sent, 1u << 20);
@@ -60,6 +59,12 @@ static size_t fill(struct world *w)
 	} while (k && sent < FAR_TOO_MUCH);
 	assert_in_range(sent, 100000, FAR_TOO_MUCH - 1);
 	return sent;
+}
+
+static size_t fill(struct world *w)
+{
+	world_connect(w);
+	return fill_up(w);
 }
 
 static void who_sends_too_much_waits_until_there_is_room(void **state)
@@ -151,9 +156,48 @@ static void a_close_waits_for_a_peer_that_is_slow(void **state)
 	assert_status(w->accepted.why, UW_OK);
 	assert_int_equal(w->accepted.n_got + w->accepted.n_dropped, sent);
 	assert_non_null(sock.leaving); /* for the peer's FIN */
+	w->later_us += 2000000;
+	world_rounds(w, 1); /* it has acknowledged all by now */
+	assert_non_null(sock.leaving);
 	w->later_us += 6000000;
 	world_rounds(w, 1);
 	assert_null(sock.leaving);
+}
+
+static void set(const struct llp_conn *c, int name, int value)
+{
+	assert_int_equal(setsockopt(c->w.fd, SOL_SOCKET, name, &value, sizeof(value)), 0);
+}
+
+/* Too little for the kernel to have room for more, and yet it is alive. */
+static void or_takes_little(void **state)
+{
+	struct world w;
+	size_t waits;
+
+	(void)state;
+	world_open(&w, 1500); /* small segments, so that a small window opens again */
+	world_connect(&w);
+	set(w.client.c, SO_SNDBUF, 200000);
+	set(w.accepted.c, SO_RCVBUF, 40000);
+	fill_up(&w);
+	llp_socket.close(w.client.c);
+	world_rounds(&w, 2);
+	waits = sock.leaving->out->len - sock.leaving->out->off;
+	/* what was read already, and one octet: the kernel is asked for more once */
+	w.accepted.most += w.accepted.c->in->len - w.accepted.c->in->off + 1;
+	llp_socket.resume(w.accepted.c);
+	world_until_got(&w, &w.accepted, w.accepted.most);
+	w.later_us = 55000000;
+	world_rounds(&w, 2);
+	w.later_us = 110000000;
+	world_rounds(&w, 1);
+	assert_non_null(sock.leaving);
+	assert_int_equal(sock.leaving->out->len - sock.leaving->out->off, waits);
+	w.later_us = 180000000;
+	world_rounds(&w, 1);
+	assert_null(sock.leaving);
+	world_close(&w);
 }
 
 /* It must not take what came for all there was. */
@@ -397,6 +441,7 @@ int main(void)
 		cmocka_unit_test(segments_are_no_larger_than_the_mtu_allows),
 		TEST(a_close_comes_behind_what_was_sent),
 		TEST(a_close_waits_for_a_peer_that_is_slow),
+		cmocka_unit_test(or_takes_little),
 		TEST(but_not_for_ever_and_then_it_is_an_error),
 		TEST(after_a_shutdown_receiving_goes_on),
 		TEST(who_closes_reads_on_until_the_peer_ends),
