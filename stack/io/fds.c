@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* As many descriptors as Linux allows a process by default (fs.nr_open). Memory that is not touched
@@ -156,6 +158,15 @@ bool fds_rung(int fd)
 	ssize_t n = read(fd, &count, sizeof(count));
 
 	return n == (ssize_t)sizeof(count) || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* Files, pipes and sockets have a type, eventfds have none. */
+void fds_ring(int fd)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && !(st.st_mode & S_IFMT))
+		eventfd_write(fd, 1);
 }
 
 bool fds_poll(struct pollfd *p, unsigned n, int ms)

@@ -28,5 +28,8 @@ bool fds_poll(struct pollfd *p, unsigned n, int ms);
  * more. The program has closed it, and may have something else there by now: nobody is to write to
  * it, or close it. */
 bool fds_rung(int fd);
+/* Ring an eventfd of ours, unless the program has put something else there a moment ago, which is
+ * not to get eight octets from us, nor the program a SIGPIPE. Where it costs nothing to look. */
+void fds_ring(int fd);
 
 #endif

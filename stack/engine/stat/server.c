@@ -60,7 +60,7 @@ struct stat_queue *stat_queue(struct uw_engine *e)
 void stat_wake(struct uw_engine *e)
 {
 	if (!e->stat->deaf)
-		eventfd_write(e->stat->wake_fd, 1);
+		fds_ring(e->stat->wake_fd);
 }
 
 /* ---- clients ----------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@
 void control_wake(struct fabric *f)
 {
 	if (!f->deaf)
-		eventfd_write(f->wake_fd, 1);
+		fds_ring(f->wake_fd);
 }
 
 static void earlier(uint64_t *next, uint64_t t)

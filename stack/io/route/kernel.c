@@ -211,5 +211,5 @@ void route_watch_stop(struct route_watch *w)
 {
 	w->stopped = true;
 	if (!w->taken)
-		eventfd_write(w->bell, 1);
+		fds_ring(w->bell);
 }

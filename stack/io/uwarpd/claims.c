@@ -3,10 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "io/fds.h"
 #include "io/uwarpd/link.h"
 
 /* The answer comes within microseconds, unless the uwarpd is stopped or gets no CPU; then frames do
@@ -223,7 +223,7 @@ void claims_answered(struct uwarpd_link *u, const struct switch_msg *m)
 void claims_owe(struct uwarpd_link *u)
 {
 	if (!u->owes++ && !u->deaf)
-		eventfd_write(u->stop_fd, 1);
+		fds_ring(u->stop_fd);
 }
 
 bool claims_owes(struct uwarpd_link *u)

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -359,7 +358,7 @@ void session_stop(struct uwarpd_link *u)
 	u->closing = true;
 	if (u->runs) {
 		if (!u->deaf)
-			eventfd_write(u->stop_fd, 1);
+			fds_ring(u->stop_fd);
 		pthread_join(u->thread, NULL);
 	}
 	leave(u);

@@ -256,6 +256,26 @@ static void another_in_the_place_of_an_eventfd_is_seen(void **state)
 	assert_false(fds_rung(fd));
 }
 
+/* A pipe that nobody reads would end the process. */
+static void and_is_not_written_to(void **state)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), p[2];
+	uint64_t rung;
+
+	(void)state;
+	fds_ring(fd);
+	assert_int_equal(read(fd, &rung, sizeof(rung)), sizeof(rung));
+	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(dup2(p[1], fd), fd);
+	fds_ring(fd);
+	assert_true(read(p[0], &rung, sizeof(rung)) < 0 && errno == EAGAIN);
+	close(p[0]);
+	fds_ring(fd);
+	close(p[1]);
+	close(fd);
+	fds_ring(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +287,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_waited_for_for_ever),
 		cmocka_unit_test(a_signal_is_no_error),
 		cmocka_unit_test(another_in_the_place_of_an_eventfd_is_seen),
+		cmocka_unit_test(and_is_not_written_to),
 	};
 
 	pthread_atfork(take_stack_lock, leave_stack_lock, NULL);
