@@ -204,24 +204,31 @@ static void put_device(const struct uwarp_facts *f)
 	put("sys/class/infiniband_verbs/abi_version", "%d\n", VERBS_ABI);
 }
 
-/* The NUMA node of the interface's device. The kernel says -1 where there is none to name. */
+/* The host's file, into text, which is left alone if it cannot be read. */
+static void read_host(const char *path, char *text, size_t size)
+{
+	int fd = raw_open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : syscall(SYS_read, fd, text, size - 1);
+
+	if (n > 0)
+		text[n] = '\0';
+	if (fd >= 0)
+		raw_close(fd);
+}
+
+/* The NUMA node of the interface's device. The kernel says -1 where the firmware names none, of
+ * real cards too; where there is one node alone it can only be that, and programs that take the
+ * number for an index find it. */
 static void put_interface(void)
 {
 	struct netdev dev;
-	char path[128], to[128], text[16] = "-1\n";
-	int fd;
+	char path[128], to[128], text[16] = "-1\n", online[16] = "";
 
 	netdev_find(&dev);
-	fd = raw_open(PATH(path, "/sys/class/net/%s/device/numa_node", dev.name),
-		      O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		ssize_t n = syscall(SYS_read, fd, text, sizeof(text) - 1);
-
-		if (n > 0)
-			text[n] = '\0';
-		raw_close(fd);
-	}
-	put(DEVICE "/numa_node", "%s", text);
+	read_host(PATH(path, "/sys/class/net/%s/device/numa_node", dev.name), text, sizeof(text));
+	read_host("/sys/devices/system/node/online", online, sizeof(online));
+	put(DEVICE "/numa_node", "%s",
+	    !strcmp(text, "-1\n") && !strcmp(online, "0\n") ? online : text);
 	make_link(PATH(path, DEVICE "/net/%s", dev.name), PATH(to, "/sys/class/net/%s", dev.name));
 }
 

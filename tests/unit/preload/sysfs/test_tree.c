@@ -202,6 +202,27 @@ static void links(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+static int node_in(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	int n = -1;
+
+	if (f && (fscanf(f, "%d", &n) != 1 || getc(f) != '\n'))
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* The kernel says -1 of many interfaces, lo among them; programs take it for an index. */
+static void on_a_machine_with_one_node_the_device_is_there(void **state)
+{
+	(void)state;
+	if (node_in("/sys/devices/system/node/online") != 0)
+		skip(); /* several, or a kernel without them */
+	assert_int_equal(node_in(CLASS "/uwarp0/device/numa_node"), 0);
+}
+
 /* PSM3 takes the number of the node from the device's place among all. */
 static void the_node_has_the_number_of_the_device(void **state)
 {
@@ -406,6 +427,7 @@ int main(void)
 		cmocka_unit_test(programs_of_an_old_glibc),
 		cmocka_unit_test(directories),
 		cmocka_unit_test(links),
+		cmocka_unit_test(on_a_machine_with_one_node_the_device_is_there),
 		cmocka_unit_test(the_node_has_the_number_of_the_device),
 		cmocka_unit_test(by_descriptors),
 		cmocka_unit_test(counters),
