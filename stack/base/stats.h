@@ -50,8 +50,6 @@
 	X(rdmap_tx_terminates) \
 	X(payload_rx_bytes) \
 	X(payload_tx_bytes) \
-	X(qp_posted_send) \
-	X(qp_posted_recv) \
 	X(qp_completed) \
 	X(qp_flushed) \
 	X(cq_overflows) \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The interface between the engine and a link. A link moves Ethernet frames (14-octet header first)
- * and knows nothing of TCP or iWARP. Links are in io/memif, io/port, io/packet and io/loop.
+ * and knows nothing of TCP or iWARP. Links are in io/memif, io/port, io/packet, io/uwarpd and
+ * io/loop; that of io/socket has no frames.
  *
  * Every function is called under the stack lock unless its comment says otherwise; `resolve`,
- * `claim_port`, `open` and `close` are called without the lock and may block.
+ * `claim_port` and `close` are called without the lock and may block.
  */
 #ifndef UWARP_IO_H
 #define UWARP_IO_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A limit, for the whole process, of received octets that no user of TCP has used up yet
- * (doc/adr/0025; RFC 5042 §6.4.1, §6.4.4). Two quantities are counted:
+ * (doc/adr/0025; RFC 5042 §6.4.1, §6.4.4). Three quantities are counted:
  *
  * - Receive buffers of links ("pinned"). A link whose buffers are all pinned receives nothing more
  * for any connection. Above the limit, octets are copied out of the buffers into allocated memory,

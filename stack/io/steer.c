@@ -125,7 +125,8 @@ static unsigned whose_ip4(const struct steer *s, const struct io_frame *f)
 		return 0;
 	if (ip[9] != IP_TCP)
 		return ip[9] == IP_ICMP ? whose_error(s, STEER_IP4, f, quoted4(f)) : 0;
-	/* Of fragments only the first has ports; lwIP puts them together again in one stack. */
+	/* Of fragments only the first has ports. Nobody puts them together; the first stack counts
+	 * them (ip_rx_fragments). */
 	if (uw_be16(ip + 6) & 0x3fff)
 		return 0;
 	return owner_of(s, STEER_IP4, f, ETH_HEADER + (size_t)(ip[0] & 15) * 4);

@@ -136,8 +136,8 @@ void loss_grow(struct loss *l, struct sent *slot, uint32_t n);
 /* The same, and make l->cut octets of each long segment an entry (record_cut); l->cut is 0 then. */
 void loss_cut(struct loss *l, struct sent *slot, uint32_t n);
 
-/* Could something of a long segment be lost? Then the caller cuts them before the next call of
- * loss_acked or loss_timer. */
+/* Is nothing known or suspected to be lost? If something is, the caller cuts long segments
+ * (loss_cut) before the next call of loss_acked or loss_timer. */
 static inline bool loss_calm(const struct loss *l)
 {
 	return l->phase == LOSS_OPEN && !l->rec.sacked;

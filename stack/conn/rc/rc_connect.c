@@ -89,7 +89,7 @@ static void on_event(struct conn *c, enum uw_cm_event_type type, const struct uw
 	case UW_CM_CONNECT_ERROR:
 		try_later(rc, UW_E_MPA_FRAME);
 		break;
-	default: /* the end of a stream: rc_lost, or the QP is in error */
+	default: /* the end of a stream, which conn_peer_ops.lost is told, or the QP is in error */
 		break;
 	}
 }

@@ -60,10 +60,13 @@ enum uw_crc {
 #define UW_STACKS_MAX 8
 
 struct uw_config {
-	/* Which TCP: "raw" (lwIP's raw API, in the thread that runs the stack) or "socket" (the
-	 * kernel's TCP, over the link "host"); "" = raw */
+	/* Which TCP (doc/adr/0008): "raw" (lwIP's raw API, in the thread that runs the stack),
+	 * "seq" (lwIP's sequential API) or "socket" (the kernel's TCP, over the link "host"); "" =
+	 * raw */
 	char transport[16];
-	char link[256]; /* "memif", "af_packet:IF", "loop" or DPDK devargs; "" = memif */
+	/* "memif", "uwarpd", "uwarpd:PATH", "packet:IF", "af_packet:IF", "af_xdp:IF", "pci:ADDR",
+	 * "loop", "host" or DPDK devargs, see uwarp-run(1); "" = memif */
+	char link[256];
 	/* "A" or "A/N", separated by commas: at most one IPv4 address, a few IPv6 ones; "" = the
 	 * link chooses */
 	char ip[256];
@@ -112,7 +115,8 @@ struct uw_config {
 	 * not 0 and the initiator did not ask for peer-to-peer, the responder may send after this
 	 * time; default 0 */
 	unsigned speak_first_ms;
-	/* If not 0: probe a peer that was silent for this time, and twice more (RFC 1122 §4.2.3.6).
+	/* If not 0: ask a peer that was silent for this time, in milliseconds, then again and
+	 * again, and give it up after as long without an answer (RFC 1122 §4.2.3.6, doc/adr/0037).
 	 * Not used on links that report the end of a peer; default 4000 */
 	unsigned keepalive_ms;
 	/* How long to wait, before an address of our own is used on a network, for another host to

@@ -21,7 +21,7 @@ int uw_cq_resize(struct uw_cq *cq, uint32_t depth);
 int uw_cq_destroy(struct uw_cq *cq); /* -EBUSY while QPs use the CQ */
 
 /* Take up to n completions into wc; returns their number, or a negative errno if the CQ is in
- * error. A poll of an empty CQ runs the stack (the `adaptive` thread model, doc/path.md). */
+ * error. A poll of an empty CQ runs the stack (the `adaptive` thread model, doc/adr/0010). */
 int uw_cq_poll(struct uw_cq *cq, int n, struct uw_wc *wc);
 
 /* Take one completion and the time at which the completion was added, in nanoseconds of

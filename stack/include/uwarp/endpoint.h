@@ -88,11 +88,14 @@ void uw_ep_set_tos(struct uw_ep *ep, uint8_t tos);
  * known yet. -EHOSTUNREACH, -ETIMEDOUT, -EAFNOSUPPORT. */
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms);
+/* Listen, also on an endpoint that is not bound. -EADDRINUSE: another process listens on the port
+ * (a line on stderr), or another endpoint does; -EINVAL: wrong state; -ENOMEM. */
 int uw_ep_listen(struct uw_ep *ep, int backlog);
 /* Connect QP number qpn to the resolved destination; the outcome is an event. -ENOENT no such QP of
  * RC, -EINVAL wrong state or private data longer than 508 (rev 2) or 512 octets (rev 1). */
 int uw_ep_connect(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
-/* Answer a CONNECT_REQUEST. */
+/* Answer a CONNECT_REQUEST. -EINVAL: there is none, or too much private data (uw_ep_connect);
+ * -ENOENT: no such QP; -ECONNRESET: the peer has given up. */
 int uw_ep_accept(struct uw_ep *ep, uint32_t qpn, const struct uw_cm_param *p);
 int uw_ep_reject(struct uw_ep *ep, const struct uw_cm_param *p);
 /* Close the connection after all posted requests were sent; DISCONNECTED follows. -ENOTCONN. */

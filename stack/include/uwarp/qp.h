@@ -23,8 +23,8 @@ uint32_t uw_srq_limit(const struct uw_srq *srq);
 /* Post n receives; *done = how many were taken. -ENOMEM full, -EINVAL too many SGEs. */
 int uw_srq_post_recv(struct uw_srq *srq, const struct uw_recv_wr *wr, unsigned n, unsigned *done);
 
-/* UC and UD speak RoCEv2 (doc/adr/0032); RC speaks iWARP. They need the transport raw and one
- * stack. */
+/* RC speaks iWARP. UC and UD speak RoCEv2 (doc/adr/0032): they need the transport raw, and are all
+ * on the first stack. */
 enum uw_qp_type { UW_QPT_RC, UW_QPT_UC, UW_QPT_UD };
 
 struct uw_qp_attr {

@@ -3,7 +3,7 @@
  * uwarp: a software RNIC (RDMAP/DDP/MPA over TCP) as a library.
  *
  * This is the whole interface of libuwarp.so. Its two users are the libibverbs provider and the
- * rdma_cm emulation.
+ * preloaded library (rdma_cm, /sys, and the waits in libc's calls).
  *
  * Conventions
  *  - Every function that can fail returns 0 or a negative errno value.
@@ -14,7 +14,7 @@
  *    the provider passes them through; the provider asserts the equality at compile time.
  *  - Functions may be called from any thread, unless a comment says otherwise. Callbacks run under
  *    the stack lock, in whatever thread runs the stack: callbacks must not block and must not call
- *    this interface.
+ *    this interface, but for uw_later().
  */
 #ifndef UWARP_UWARP_H
 #define UWARP_UWARP_H

@@ -8,7 +8,7 @@
 
 #include "io/rx_budget.h"
 
-#define POOL  1024u /* of a link between processes: io/dpdk/fabric.c */
+#define POOL  1024u /* of a link between processes: io/memif/fabric.c */
 #define CRUMB 31u   /* octets, each a segment */
 
 static int up(void **state)

@@ -199,7 +199,7 @@ void conn_drop_building(struct llp_conn *c)
 }
 
 /* PSH is the last segment's that is queued (RFC 9293 §3.9.1.2): a port that cuts puts it there
- * only, and so may be given those before it (io/dpdk/tso.h). */
+ * only, and so may be given those before it (io/port/tso.h). */
 static void append(struct llp_conn *c, struct tcp_seg *seg)
 {
 	struct tcp_pcb *pcb = c->pcb;
