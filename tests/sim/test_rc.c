@@ -502,6 +502,35 @@ static void a_call_is_taken_back(void **state)
 	close_sim(s);
 }
 
+/* With a traffic class, which the answer would have had. */
+static void and_answered_too_late(void **state)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(SIM_A) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(SIM_B) };
+
+	(void)state;
+	for (uint64_t us = 0; us < 400; us += 10) {
+		struct sim *s = open_sim(&(struct sim_options){ 0 });
+		struct uw_peer p = { .addr = (struct sockaddr *)&to,
+				     .from = (struct sockaddr *)&from,
+				     .qpn = uw_qp_num(s->a.qp),
+				     .ird = 4,
+				     .tos = 0x20 };
+
+		b_names_a(s); /* since then it listens */
+		again(s->b.qp);
+		a_names_b(s);
+		sim_run_us(s, 500000);
+		again(s->a.qp);
+		sim_run_us(s, us); /* b's stack hears of it sooner or later */
+		assert_int_equal(uw_qp_name_peer(s->b.qp, &p), 0);
+		assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RTS), 0);
+		a_names_b(s);
+		both_ways(s);
+		close_sim(s);
+	}
+}
+
 static bool polled(void *arg)
 {
 	struct uw_wc wc;
@@ -722,6 +751,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_peer_that_leaves_is_found_out_by_sending),
 		cmocka_unit_test(qps_are_reset_and_meet_again),
 		cmocka_unit_test(a_call_is_taken_back),
+		cmocka_unit_test(and_answered_too_late),
 		cmocka_unit_test(sends_wait_for_receives),
 		cmocka_unit_test(a_send_without_a_receive_fails_after_its_retries),
 		cmocka_unit_test(a_late_receive_ends_the_retries),

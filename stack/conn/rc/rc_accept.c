@@ -93,7 +93,7 @@ static void take(struct conn *c, const struct rc_hello *hello, struct conn_qp *q
 
 	rc_hello_encode(&h, pd);
 	q->rc->peer_rnr_retry = hello->rnr_retry;
-	if (q->rc->tos)
+	if (q->rc->tos && c->llp) /* NULL: the caller has gone, and conn_accept says so */
 		c->stack->llp->set_tos(c->llp, q->rc->tos & 0xfc);
 	if (conn_accept(c, q, &p)) {
 		conn_drop(c); /* the caller has gone: it will call again */
