@@ -173,8 +173,8 @@ static struct uw_engine *open_locked(void)
 	err = api->engine_open(NULL, &e);
 	if (err) {
 		host.failed = true;
-		/* -EINVAL is a bad UWARP_* variable, which the library has named. */
-		if (err != -EINVAL)
+		/* of a bad UWARP_* variable and missing random numbers the library has told */
+		if (err != -EINVAL && err != -EPERM)
 			fprintf(stderr, "uwarp: cannot open the stack: %s\n", strerror(-err));
 		return NULL;
 	}
