@@ -226,15 +226,22 @@ static struct uw_ip address(const struct sockaddr_storage *a)
 	return out;
 }
 
-static struct roce_path path_of(const struct world *w, struct feed *f)
+struct roce_path datagrams_path(const struct datagrams *d, uint32_t host, bool to_group)
 {
-	uint32_t host = feed_rarely(f, 16) ? RAW_OURS : RAW_THEIRS + feed_below(f, HOSTS);
+	const struct world *w = d->w;
 	struct sockaddr_storage from = world_place(w, host, 0),
-				to = feed_rarely(f, 4) ? group(w) : world_place(w, RAW_OURS, 0);
+				to = to_group ? group(w) : world_place(w, RAW_OURS, 0);
 
 	return (struct roce_path){
 		.src = address(&from), .dst = address(&to), .tos = w->raw.tos, .hops = 64
 	};
+}
+
+static struct roce_path some_path(const struct datagrams *d, struct feed *f)
+{
+	uint32_t host = feed_rarely(f, 16) ? RAW_OURS : RAW_THEIRS + feed_below(f, HOSTS);
+
+	return datagrams_path(d, host, feed_rarely(f, 4));
 }
 
 static uint32_t some_qpn(const struct datagrams *d, struct feed *f)
@@ -269,7 +276,7 @@ static void put_on_wire(struct datagrams *d, struct feed *f, struct roce_head *h
 static void packet(struct datagrams *d, struct feed *f)
 {
 	uint8_t out[ROCE_HEAD_MAX + PAYLOADS + ROCE_TAIL_MAX];
-	const struct roce_path path = path_of(d->w, f);
+	const struct roce_path path = some_path(d, f);
 	struct roce_head h = { .path = &path, .imm_be = feed_u8(f) };
 	const struct roce_op *op = NULL;
 	size_t n = feed_length(f, PAYLOADS);
@@ -326,23 +333,30 @@ static struct mad reply_of(struct datagrams *d, struct roce_path *path, struct f
 	return m;
 }
 
-static void management(struct datagrams *d, struct feed *f)
+void datagrams_manage(struct datagrams *d, const struct roce_path *path, const struct mad *m,
+		      struct feed *f)
 {
 	uint8_t out[ROCE_HEAD_MAX + MAD_SIZE + ROCE_TAIL_MAX];
-	struct roce_path path = path_of(d->w, f);
 	struct roce_head h = {
-		.path = &path,
+		.path = path,
 		.op = { .transport = ROCE_UD, .first = true, .last = true },
 		.bth = { .pkey = ROCE_PKEY, .dest_qp = MAD_QPN },
 		.deth = { feed_rarely(f, 16) ? feed_u32(f) : MAD_QKEY, MAD_QPN },
 	};
+
+	mad_encode(m, out + roce_head_size(&h));
+	put_on_wire(d, f, &h, out, MAD_SIZE);
+}
+
+static void management(struct datagrams *d, struct feed *f)
+{
+	struct roce_path path = some_path(d, f);
 	struct mad m;
 
 	if (!world_has_room(d->w)) /* what it asks for may be an endpoint */
 		return;
 	m = feed_bool(f) ? request_of(&path, f) : reply_of(d, &path, f);
-	mad_encode(&m, out + roce_head_size(&h));
-	put_on_wire(d, f, &h, out, MAD_SIZE);
+	datagrams_manage(d, &path, &m, f);
 }
 
 void datagrams_play(struct datagrams *d, struct world *w, struct feed *f)

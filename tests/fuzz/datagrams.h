@@ -7,6 +7,8 @@
 #ifndef UWARP_FUZZ_DATAGRAMS_H
 #define UWARP_FUZZ_DATAGRAMS_H
 
+#include "roce/mad.h"
+#include "roce/packet.h"
 #include "world.h"
 
 struct datagrams {
@@ -19,6 +21,11 @@ struct datagrams {
 
 /* Something happens; the first time makes the program. */
 void datagrams_play(struct datagrams *d, struct world *w, struct feed *f);
+/* From a host of the peers' to us, or to the group. */
+struct roce_path datagrams_path(const struct datagrams *d, uint32_t host, bool to_group);
+/* A message from QP 1 to QP 1, whole or damaged. */
+void datagrams_manage(struct datagrams *d, const struct roce_path *path, const struct mad *m,
+		      struct feed *f);
 /* Before world_close. */
 void datagrams_close(struct datagrams *d);
 

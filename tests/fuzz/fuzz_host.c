@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What becomes of a host among others: marks of congestion, windows that close and open, blocks of
- * SACK, merged frames, packets of RoCEv2, floods of SYNs, buffers that run short, a link that comes
- * and goes, peers that die; with every control of congestion, and cards that compute checksums.
+ * SACK, merged frames, packets of RoCEv2, QPs without rdma_cm, floods of SYNs, buffers that run
+ * short, a link that comes and goes, peers that die; with every control of congestion, and cards
+ * that compute checksums.
  */
-#include "datagrams.h"
+#include "named.h"
 
 #include "conn/walk.h"
 #include "io/rx_budget.h"
@@ -141,12 +142,15 @@ static void datagram_in(struct world *w, struct feed *f)
 	(w->raw.six ? raw_ip6 : raw_ip)(&w->raw, UDP, p, n);
 }
 
-static void datagrams(struct world *w, struct datagrams *d, struct feed *f)
+static void datagrams(struct world *w, struct datagrams *d, struct named *n, struct feed *f)
 {
-	if (feed_rarely(f, 8))
+	if (feed_rarely(f, 8)) {
 		datagram_in(w, f);
-	else
-		datagrams_play(d, w, f);
+		return;
+	}
+	datagrams_play(d, w, f);
+	for (unsigned i = feed_below(f, 8); i && f->n; i--)
+		named_play(n, d, f);
 }
 
 static struct uw_ip somebody(const struct world *w, struct feed *f)
@@ -315,7 +319,7 @@ static void what_happens(struct world *w, struct feed *f)
 	}
 }
 
-static void one(struct world *w, struct datagrams *d, struct feed *f)
+static void one(struct world *w, struct datagrams *d, struct named *n, struct feed *f)
 {
 	switch (feed_below(f, 16)) {
 	case 0:
@@ -337,7 +341,7 @@ static void one(struct world *w, struct datagrams *d, struct feed *f)
 		ack(w, f);
 		break;
 	case 10:
-		datagrams(w, d, f);
+		datagrams(w, d, n, f);
 		break;
 	case 11:
 		datagram_out(w, f);
@@ -367,18 +371,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 .congestion = controls[bits % COUNT(controls)],
 				 .timestamps = bits & 4,
 				 .ecn = bits & 8,
+				 .rc_wait_ms = 2000,
 				 .keepalive_ms = bits & 16 ? 4000 : 0,
 				 .rnr_ms = bits & 32 ? 10000 : 0 };
 	struct datagrams d = { 0 };
+	struct named n = { 0 };
 	static struct world w;
 
 	world_open_as(&w, &f, &cfg, bits & 64 ? IO_RX_CSUM | IO_TX_CSUM : IO_NEIGHBOURS);
 	w.stamps = bits & 4;
 	flow_establish(&w, &f);
 	while (f.n)
-		one(&w, &d, &f);
+		one(&w, &d, &n, &f);
 	w.raw.tos = 0;
 	w.raw.marks = 0;
+	named_close(&n);
 	datagrams_close(&d);
 	world_close(&w, bits & 128);
 	return 0;
