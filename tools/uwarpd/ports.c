@@ -151,11 +151,13 @@ static void keep_for_user(struct server *s, const struct client *c, unsigned por
 	left_by(&left(s, v)[port], c->uid, until ? until : s->now_us + LEFT_KEEP_US);
 }
 
-static void leave(struct server *s, struct client *c, unsigned port, enum io_versions v)
+/* *may_keep: so many more ports the user may keep. */
+static void leave(struct server *s, struct client *c, unsigned port, enum io_versions v,
+		  unsigned *may_keep)
 {
 	c->ports--;
-	if (s->may_keep) {
-		s->may_keep--;
+	if (*may_keep) {
+		--*may_keep;
 		keep_for_user(s, c, port, v);
 	}
 	holders(s, v)[port] = SWITCH_NOBODY;
@@ -170,7 +172,7 @@ static void leave(struct server *s, struct client *c, unsigned port, enum io_ver
 }
 
 /* A user keeps no more than its processes may have. */
-static unsigned may_keep(const struct server *s, uid_t uid)
+static unsigned room_of_user(const struct server *s, uid_t uid)
 {
 	const struct left *v[] = { s->left_ports, s->left_ports6 };
 	unsigned most = s->o.max_per_user * s->o.max_ports, kept = 0;
@@ -185,11 +187,12 @@ static unsigned may_keep(const struct server *s, uid_t uid)
 
 void ports_release_all(struct server *s, struct client *c)
 {
-	s->may_keep = c->ports ? may_keep(s, c->uid) : 0;
+	unsigned may_keep = c->ports ? room_of_user(s, c->uid) : 0;
+
 	for (unsigned port = 0; port < 65536 && c->ports; port++) {
 		if (s->table.holder[port] == c->id)
-			leave(s, c, port, IO_V4);
+			leave(s, c, port, IO_V4, &may_keep);
 		if (s->table.holder6[port] == c->id)
-			leave(s, c, port, IO_V6);
+			leave(s, c, port, IO_V6, &may_keep);
 	}
 }

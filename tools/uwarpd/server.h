@@ -102,9 +102,8 @@ struct server {
 	uint64_t linger_until[65536];
 	uint64_t linger_until6[65536];			   /* the same of IPv6 */
 	struct left left_ports[65536], left_ports6[65536]; /* by port: who left it */
-	unsigned may_keep;			  /* ports, for the user of the client that ends */
-	struct left_piece *left_qps[LEFT_PIECES]; /* by QP number; NULL: nobody left any */
-	unsigned left_at;			  /* the piece to look at next */
+	struct left_piece *left_qps[LEFT_PIECES];	   /* by QP number; NULL: nobody left any */
+	unsigned left_at;				   /* the piece to look at next */
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */

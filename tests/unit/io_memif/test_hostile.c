@@ -470,14 +470,19 @@ static int wants_in(struct node *n, int arg)
 	return 0;
 }
 
-static void without_descriptors(void **state)
+static void both_end_well(struct board *b, int (*one)(struct node *, int),
+			  int (*other)(struct node *, int))
 {
-	struct board *b = *state;
-	pid_t v = spawn(b, no_fds, 0), h = spawn(b, wants_in, 0);
+	pid_t v = spawn(b, one, 0), p = spawn(b, other, 0);
 
-	assert_int_equal(reap(h, 2 * WAIT_MS), 0);
+	assert_int_equal(reap(p, 2 * WAIT_MS), 0);
 	assert_int_equal(reap(v, WAIT_MS), 0);
 	assert_int_equal(files_left(b), 0);
+}
+
+static void without_descriptors(void **state)
+{
+	both_end_well(*state, no_fds, wants_in);
 }
 
 /* The last ones are taken between HELLO and READY, whose descriptors are lost then. */
@@ -515,12 +520,7 @@ static int says_ready(struct node *n, int arg)
 
 static void descriptors_of_ready_are_lost(void **state)
 {
-	struct board *b = *state;
-	pid_t v = spawn(b, no_fds_for_ready, 0), k = spawn(b, says_ready, 0);
-
-	assert_int_equal(reap(k, 2 * WAIT_MS), 0);
-	assert_int_equal(reap(v, WAIT_MS), 0);
-	assert_int_equal(files_left(b), 0);
+	both_end_well(*state, no_fds_for_ready, says_ready);
 }
 
 /* --- a peer that hung, and is back --- */
