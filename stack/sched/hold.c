@@ -8,8 +8,9 @@
  */
 #include "sched/run.h"
 
-#define HOLD_OCTETS    65536u
-#define POST_OCTETS    2048u /* a post counts as so many more: 31 small ones are enough */
+/* Two messages of 64 KiB, each with a head and a tail that programs post apart from it (Valkey). */
+#define HOLD_OCTETS    147456u
+#define POST_OCTETS    2048u /* a post counts as so many more: 71 small ones are enough */
 #define COUNTED_OCTETS 4096u /* longer posts are no sign that a program drives */
 #define ROW_US	       100u  /* between two posts: other threads are likely to post as well */
 
@@ -52,14 +53,24 @@ static void count_post(struct sched *s, uint32_t octets)
 		atomic_fetch_add_explicit(&s->app_posts, 1, memory_order_relaxed);
 }
 
+/* What goes now are whole queues: a new post of one that waits already goes as well. One of another
+ * queue does not, or the start of its message would be a frame of its own. */
+static bool goes_along(const struct ring_entry *r)
+{
+	return atomic_load_explicit(&r->queued, memory_order_relaxed);
+}
+
 static void hold(struct sched *s, struct ring_entry *r, uint32_t octets)
 {
 	uint32_t held = atomic_load_explicit(&s->held, memory_order_relaxed);
 
-	if (octets >= HOLD_OCTETS || held + octets + POST_OCTETS >= HOLD_OCTETS) {
+	if (held + octets + POST_OCTETS >= HOLD_OCTETS) {
 		atomic_store_explicit(&s->held, 0, memory_order_relaxed);
-		sched_post(r); /* what is on the ring goes first */
-		return;
+		if (octets >= HOLD_OCTETS || goes_along(r)) {
+			sched_post(r); /* what is on the ring goes first */
+			return;
+		}
+		sched_kick(s);
 	}
 	atomic_fetch_add_explicit(&s->held, octets + POST_OCTETS, memory_order_relaxed);
 	sched_push(r);

@@ -3,7 +3,8 @@
 #include "fake.h"
 
 #define SMALL	 64u
-#define LONG	 65536u
+#define LONG	 65536u	 /* two of them wait, with a few small ones */
+#define ENOUGH	 147456u /* for one */
 #define SWITCHES 20000u
 
 struct entry {
@@ -79,17 +80,41 @@ static void enough_is_sent_at_once(void **state)
 
 	(void)state;
 	open_bed(&b);
-	post(&b, LONG);
+	post(&b, ENOUGH);
 	assert_int_equal(b.e.calls, 1);
 	post(&b, SMALL);
+	post(&b, LONG);
+	post(&b, SMALL);
+	post(&b, LONG);
 	assert_int_equal(b.e.calls, 1);
 	post(&b, LONG); /* what waits goes along */
 	assert_int_equal(b.e.calls, 2);
 	assert_true(sched_ring_empty(b.s));
 	for (; b.e.calls == 2; posts++)
 		post(&b, SMALL);
-	assert_in_range(posts, 2, 32);
+	assert_in_range(posts, 2, 72);
 	assert_int_equal(atomic_load(&b.s->held), 0);
+}
+
+/* A server answers one client after the other: no answer begins in a frame of its own. */
+static void the_next_queue_waits_while_enough_is_sent(void **state)
+{
+	struct bed b;
+	struct entry next;
+
+	(void)state;
+	open_bed(&b);
+	next = (struct entry){ .r = { .fn = on_call, .home = b.s } };
+	post(&b, LONG);
+	post(&b, LONG);
+	sched_post_octets(&next.r, LONG);
+	assert_int_equal(b.e.calls, 1);
+	assert_int_equal(next.calls, 0);
+	sched_app_poll(b.s, false);
+	assert_int_equal(next.calls, 1);
+	sched_post_octets(&next.r, ENOUGH);
+	assert_int_equal(next.calls, 2);
+	assert_true(sched_ring_empty(b.s));
 }
 
 /* Who looks after a program that nobody watches, that sleeps, or that computed behind its posts? */
@@ -321,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_poll_sends_what_waits),
 		cmocka_unit_test(a_wait_sends_what_waits),
 		cmocka_unit_test(enough_is_sent_at_once),
+		cmocka_unit_test(the_next_queue_waits_while_enough_is_sent),
 		cmocka_unit_test(else_nothing_waits),
 		cmocka_unit_test(nobody_watches_any_more),
 		cmocka_unit_test(short_posts_count),
