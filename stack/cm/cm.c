@@ -161,10 +161,3 @@ enum cm_verdict cm_timer(struct cm_conn *cm, uint64_t now_us)
 		return CM_NOTHING;
 	return fail(cm, UW_E_MPA_TIMEOUT);
 }
-
-enum cm_verdict cm_lost(struct cm_conn *cm, uw_status why)
-{
-	if (cm->state == CM_STREAM || cm->state == CM_ENDED || cm->state == CM_IDLE)
-		return CM_NOTHING;
-	return fail(cm, why ? why : UW_E_LLP_CLOSED);
-}

@@ -67,7 +67,4 @@ uw_status cm_reject(struct cm_conn *cm, const struct cm_param *p, uint8_t *out, 
 /* The time is now_us. CM_FAILED with UW_E_MPA_TIMEOUT after the deadline. */
 enum cm_verdict cm_timer(struct cm_conn *cm, uint64_t now_us);
 
-/* The TCP connection ended (UW_OK: by FIN). Returns the verdict for the current state. */
-enum cm_verdict cm_lost(struct cm_conn *cm, uw_status why);
-
 #endif

@@ -56,10 +56,6 @@ struct conn_qp {
 static_assert(offsetof(struct conn_qp, prefetch_list) == UW_LINE,
 	      "a post finds its way by two lines");
 
-static inline struct conn_qp *conn_qp_of(struct qp *qp)
-{
-	return (struct conn_qp *)((uint8_t *)qp - offsetof(struct conn_qp, qp));
-}
 /* Any thread: the QP's stack at this moment. */
 static inline struct stack *conn_qp_stack(const struct conn_qp *q)
 {

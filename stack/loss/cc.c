@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-const struct cc_ops *cc_by_name(const char *name)
-{
-	static const struct cc_ops *const all[] = { &cc_cubic, &cc_dctcp, &cc_delay };
-
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (!strcmp(name, all[i]->name))
-			return all[i];
-	}
-	return NULL;
-}
-
 void cc_init(struct cc *c, const struct loss_config *cfg, uint32_t mss)
 {
 	memset(c, 0, sizeof(*c));

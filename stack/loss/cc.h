@@ -106,8 +106,6 @@ struct cc_ops {
 
 extern const struct cc_ops cc_cubic, cc_dctcp, cc_delay;
 
-/* "cubic", "dctcp" or "delay"; NULL: no algorithm has that name. */
-const struct cc_ops *cc_by_name(const char *name);
 void cc_init(struct cc *c, const struct loss_config *cfg, uint32_t mss);
 uint32_t cc_initial_window(const struct cc *c);
 

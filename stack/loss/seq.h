@@ -18,9 +18,5 @@ static inline uint32_t seq_max(uint32_t a, uint32_t b)
 {
 	return seq_lt(a, b) ? b : a;
 }
-static inline uint32_t seq_min(uint32_t a, uint32_t b)
-{
-	return seq_lt(a, b) ? a : b;
-}
 
 #endif

@@ -6,15 +6,6 @@
 #include "base/guard.h"
 #include "base/prefetch.h"
 
-uint64_t mem_sgl_length(const struct uw_sge *v, uint32_t n)
-{
-	uint64_t len = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		len += v[i].length;
-	return len;
-}
-
 /* Where the octet at `off` of the list lies and how many follow it in the same SGE, at most *n. */
 static uw_status locate(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
 			unsigned need, struct uw_span *out)

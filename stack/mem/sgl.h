@@ -18,9 +18,6 @@ struct mem_sgl {
 	uint64_t len;	    /* octets in all */
 };
 
-/* Sum of the lengths of n SGEs. */
-uint64_t mem_sgl_length(const struct uw_sge *v, uint32_t n);
-
 /* Copy n octets from offset off of the list to dst. UW_E_LKEY when an SGE fails its check.
  * off + n <= sgl->len. */
 uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,

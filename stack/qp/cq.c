@@ -86,19 +86,6 @@ static void end(struct cq *cq, struct cqe *e, bool solicited)
 	leave(cq);
 }
 
-bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited)
-{
-	struct cqe *e = cq_begin(cq);
-
-	if (!e)
-		return false;
-	e->wc = *wc;
-	e->sq = NULL;
-	e->rq = NULL;
-	end(cq, e, solicited);
-	return true;
-}
-
 void cq_end_sent(struct cq *cq, struct cqe *e, struct sq *sq, uint32_t upto)
 {
 	e->sq = sq;
@@ -171,7 +158,7 @@ void cq_arm(struct cq *cq, bool solicited_only)
 		atomic_store(&cq->armed, CQ_ANY);
 	else /* never weaken CQ_ANY */
 		atomic_compare_exchange_strong(&cq->armed, &none, CQ_SOLICITED);
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with cq_push's */
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with show's */
 }
 
 void cq_forget(struct cq *cq, uint32_t qp_num)

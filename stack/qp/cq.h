@@ -33,7 +33,7 @@ struct cq {
 	uint32_t depth; /* completions that fit, as the program asked; <= mask + 1 */
 	/* written by the producer (release), read by cq_take (acquire) */
 	_Alignas(64) _Atomic uint32_t tail;
-	/* written by the consumer (release), read by cq_push (acquire); a queue's slots are freed
+	/* written by the consumer (release), read by cq_begin (acquire); a queue's slots are freed
 	 * after the places of their completions */
 	_Alignas(64) _Atomic uint32_t head;
 	_Atomic unsigned armed;
@@ -44,19 +44,16 @@ struct cq {
 	uint64_t (*now)(void *arg); /* clock for the stamps; NULL: no stamps */
 	void *now_arg;
 	bool ignore_overrun; /* a completion that does not fit is dropped without an error */
-	/* Lock (on) and unlock around each push if several stacks push; NULL: only one stack does.
-	 */
+	/* Lock (on) and unlock around each completion if several stacks add some; NULL: only one
+	 * stack does. */
 	void (*guard)(void *ctx, bool on);
 };
 
-/* Producer; one at a time unless there is a guard. False: the CQ is full; error() was called, and
- * the CQ stays in error. */
-bool cq_push(struct cq *cq, const struct uw_wc *wc, bool solicited);
-
-/* cq_push in two steps, which saves copying the completion. cq_begin returns the next free entry,
- * whose wc the caller fills in completely; NULL: the queue is full, as above. Then cq_end_sent
- * makes the entry visible as the completion of a request of sq (polling it frees the slots before
- * `upto`), or cq_end_received as that of a receive that was taken from rq. */
+/* Producer; one at a time unless there is a guard. cq_begin returns the next free entry, whose wc
+ * the caller fills in completely. NULL: the CQ is full; error() was called, and the CQ stays in
+ * error. Then cq_end_sent makes the entry visible as the completion of a request of sq (polling it
+ * frees the slots before `upto`), or cq_end_received as that of a receive that was taken from rq;
+ * NULL: of no queue. */
 struct cqe *cq_begin(struct cq *cq);
 void cq_end_sent(struct cq *cq, struct cqe *e, struct sq *sq, uint32_t upto);
 void cq_end_received(struct cq *cq, struct cqe *e, struct rq *rq, bool solicited);

@@ -193,10 +193,6 @@ static void one(struct side *s, struct feed *f)
 	case 2:
 		time_passes(s, f);
 		break;
-	case 3:
-		if (feed_rarely(f, 4))
-			check(s, cm_lost(s->cm, feed_u8(f) & 1 ? UW_E_LLP_CLOSED : UW_OK));
-		break;
 	default:
 		peer_speaks(s, f);
 		break;

@@ -205,10 +205,11 @@ static void list(struct bed *b, struct feed *f)
 	uint64_t off;
 	size_t len;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		v[i] = some_sge(b, f);
+		s.len += v[i].length;
+	}
 	s.v = fuzz_copy(v, n * sizeof(v[0]));
-	s.len = mem_sgl_length(v, n);
 	off = s.len ? feed_length(f, (uint32_t)s.len) : 0;
 	len = feed_length(f, (uint32_t)(s.len - off));
 	if (feed_bool(f))

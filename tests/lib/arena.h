@@ -38,7 +38,11 @@ static inline struct uw_sge sge_of(const void *p, size_t n, uint32_t stag)
 /* An SGL of n SGEs of ARENA_PD. */
 static inline struct mem_sgl sgl_of(const struct uw_sge *v, uint32_t n)
 {
-	return (struct mem_sgl){ .v = v, .n = n, .pd = ARENA_PD, .len = mem_sgl_length(v, n) };
+	struct mem_sgl sgl = { .v = v, .n = n, .pd = ARENA_PD };
+
+	for (uint32_t i = 0; i < n; i++)
+		sgl.len += v[i].length;
+	return sgl;
 }
 
 #endif

@@ -17,8 +17,6 @@
 #include "lwip/prot/ip6.h"
 #include "lwip/prot/tcp.h"
 
-#define HEADERS_MAX (SIZEOF_ETH_HDR + 60 + 60)
-
 enum { IP4_TOTAL = 2, IP4_ID = 4, IP4_FLAGS = 6, IP4_SUM = 10, IP4_ADDRS = 12 };
 enum { IP6_LENGTH = 4, IP6_ADDRS = 8 };
 enum { TCP_SEQ = 4, TCP_FLAGS_AT = 13, TCP_SUM = 16 };

@@ -566,36 +566,6 @@ static void an_outcome_ends_the_deadline(void **state)
 	}
 }
 
-/* TCP ends: before the outcome it is one, after it another layer's business. */
-static void a_lost_connection_fails_the_start_up(void **state)
-{
-	struct octets req = frame("q", 0, 1, NULL, 0), rep = { .n = 0 };
-	struct cm_param prm = param("", 1, 1);
-	struct cm_conn cm;
-
-	(void)state;
-	open_with(&cm, &standard, "");
-	assert_int_equal(cm_lost(&cm, UW_OK), CM_FAILED);
-	assert_status(cm.why, UW_E_LLP_CLOSED);
-	assert_int_equal(cm_lost(&cm, UW_E_TIMEOUT), CM_NOTHING);
-	assert_status(cm.why, UW_E_LLP_CLOSED);
-
-	wait_with(&cm, &standard);
-	assert_int_equal(cm_lost(&cm, UW_E_REFUSED), CM_FAILED);
-	assert_status(cm.why, UW_E_REFUSED);
-
-	wait_with(&cm, &standard);
-	assert_int_equal(give(&cm, &req, 20), CM_REQUESTED);
-	assert_int_equal(cm_lost(&cm, UW_OK), CM_FAILED);
-	assert_status(cm_accept(&cm, &prm, rep.p, &rep.n), UW_E_STATE);
-
-	wait_with(&cm, &standard);
-	assert_int_equal(give(&cm, &req, 20), CM_REQUESTED);
-	assert_status(cm_accept(&cm, &prm, rep.p, &rep.n), UW_OK);
-	assert_int_equal(cm_lost(&cm, UW_OK), CM_NOTHING);
-	assert_int_equal(cm.state, CM_STREAM);
-}
-
 /* No octets tell nothing; after the outcome octets are not ours. */
 static void only_a_start_up_takes_octets(void **state)
 {
@@ -670,7 +640,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(the_start_up_has_a_deadline),
 	cmocka_unit_test(the_program_has_no_deadline),
 	cmocka_unit_test(an_outcome_ends_the_deadline),
-	cmocka_unit_test(a_lost_connection_fails_the_start_up),
 	cmocka_unit_test(only_a_start_up_takes_octets),
 	cmocka_unit_test(captured_start_ups_succeed),
 };

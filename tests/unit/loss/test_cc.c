@@ -24,15 +24,6 @@ static struct cc_ack ack(uint32_t octets)
 	return (struct cc_ack){ .delivered = octets, .rtt = &rtt, .limited = true };
 }
 
-static void controls_have_names(void **state)
-{
-	(void)state;
-	assert_ptr_equal(cc_by_name("cubic"), &cc_cubic);
-	assert_ptr_equal(cc_by_name("dctcp"), &cc_dctcp);
-	assert_ptr_equal(cc_by_name("delay"), &cc_delay);
-	assert_null(cc_by_name("reno"));
-}
-
 /* RFC 6928 §2, RFC 5681 §3.1 */
 static void it_begins_with_the_first_window(void **state)
 {
@@ -89,7 +80,6 @@ static void an_unused_window_does_not_grow(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup(controls_have_names, setup),
 	cmocka_unit_test_setup(it_begins_with_the_first_window, setup),
 	cmocka_unit_test_setup(slow_start_counts_octets, setup),
 	cmocka_unit_test_setup(slow_start_doubles_behind_acks_of_bursts, setup),

@@ -36,17 +36,6 @@ static void list_init(struct list *l, struct prng *r)
 	assert_int_equal(l->sgl.len, k);
 }
 
-static void lengths_add_up_in_64_bits(void **state)
-{
-	const struct uw_sge v[] = {
-		{ .length = UINT32_MAX }, { .length = 0 }, { .length = UINT32_MAX }, { .length = 7 }
-	};
-
-	(void)state;
-	assert_true(mem_sgl_length(v, 4) == 2 * (uint64_t)UINT32_MAX + 7);
-	assert_int_equal(mem_sgl_length(v, 0), 0);
-}
-
 static void gather_takes_any_part(void **state)
 {
 	struct prng r = { 15 };
@@ -226,7 +215,6 @@ static void the_null_region_gives_zeros_and_takes_everything(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(lengths_add_up_in_64_bits),
 	cmocka_unit_test(gather_takes_any_part),
 	cmocka_unit_test(scatter_fills_any_part_and_no_more),
 	cmocka_unit_test(nothing_needs_no_memory),
