@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The switch of a uwarpd: frames of any octets from a client and from the wire, and a lane whose
+ * The switch of a uwarpd: frames of any octets from a client and from the wire, and a conduit whose
  * other side writes anything. Whatever a client sends out carries the link's addresses and a port
  * or a QP of its own, in the octets that go out; nothing is read beyond what was given.
  */
@@ -10,7 +10,7 @@
 #include "base/be.h"
 #include "fuzz.h"
 #include "io/switch/answer.h"
-#include "io/switch/lane.h"
+#include "io/switch/conduit.h"
 
 #define ADDR 0x0a000001u
 /* Where things are behind the Ethernet header of IPv6. */
@@ -202,48 +202,50 @@ static void classify(struct feed *f)
 	free(copy);
 }
 
-/* ---- a lane ---------------------------------------------------------------------------------- */
+/* ---- a conduit ----------------------------------------------------------------------------------
+ */
 
-static void read_lane(struct lane *l, uint32_t octets)
+static void read_conduit(struct conduit *l, uint32_t octets)
 {
 	const uint8_t *at;
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	uint32_t len, n = 0;
 	volatile uint8_t seen;
 
-	while (n < octets && lane_look(&l->in, &at, &len, &meta) == LANE_OK) {
-		CHECK(len >= LANE_FRAME_MIN && len <= LANE_FRAME_MAX);
-		CHECK(at >= l->theirs + LANE_PAGE && at + len <= l->theirs + LANE_REGION);
+	while (n < octets && conduit_look(&l->in, &at, &len, &meta) == CONDUIT_OK) {
+		CHECK(len >= CONDUIT_FRAME_MIN && len <= CONDUIT_FRAME_MAX);
+		CHECK(at >= l->theirs + CONDUIT_PAGE && at + len <= l->theirs + CONDUIT_REGION);
 		seen = at[0];
 		seen = at[len - 1];
 		(void)seen;
-		lane_step(&l->in);
-		n += LANE_LINE;
+		conduit_step(&l->in);
+		n += CONDUIT_LINE;
 	}
-	lane_tell(&l->in);
+	conduit_tell(&l->in);
 }
 
-static void any_lane(struct feed *f)
+static void any_conduit(struct feed *f)
 {
-	struct lane ours, theirs;
+	struct conduit ours, theirs;
 	int mine, other;
 
-	if (lane_make(&ours, &mine) || lane_make(&theirs, &other))
+	if (conduit_make(&ours, &mine) || conduit_make(&theirs, &other))
 		return;
 	close(mine);
-	CHECK(lane_attach(&ours, other) == UW_OK);
+	CHECK(conduit_attach(&ours, other) == UW_OK);
 	for (unsigned n = feed_below(f, 32); n; n--) {
-		uint32_t at = feed_below(f, 64) * LANE_LINE, len = feed_u32(f), head = feed_u32(f);
+		uint32_t at = feed_below(f, 64) * CONDUIT_LINE, len = feed_u32(f),
+			 head = feed_u32(f);
 
 		if (!feed_rarely(f, 4))
 			len &= 0xfff;
-		memcpy(theirs.ours + LANE_PAGE + at, &len, 4);
+		memcpy(theirs.ours + CONDUIT_PAGE + at, &len, 4);
 		atomic_store((_Atomic uint32_t *)(void *)theirs.ours,
-			     feed_rarely(f, 4) ? head : head % 64 * LANE_LINE);
-		read_lane(&ours, LANE_OCTETS);
+			     feed_rarely(f, 4) ? head : head % 64 * CONDUIT_LINE);
+		read_conduit(&ours, CONDUIT_OCTETS);
 	}
-	lane_free(&ours);
-	lane_free(&theirs);
+	conduit_free(&ours);
+	conduit_free(&theirs);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -252,7 +254,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	make_table(&f);
 	if (feed_rarely(&f, 32))
-		any_lane(&f);
+		any_conduit(&f);
 	while (f.n)
 		classify(&f);
 	return 0;

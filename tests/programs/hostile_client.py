@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of a uwarpd that speaks its protocol by hand (stack/io/switch/msg.h, lane.h), to do what no link does."""
+"""A client of a uwarpd that speaks its protocol by hand (stack/io/switch/msg.h, conduit.h), to do what no link does."""
 
 import array
 import fcntl
@@ -63,7 +63,7 @@ class Client:
         return self.ask(message(CLAIM, port, flags=flags))[3]
 
     def put(self, frame, gso=0, sums=0):
-        """A frame into our lane; it does not mind whether there is room."""
+        """A frame into our conduit; it does not mind whether there is room."""
         here = PAGE + self.at % OCTETS
         need = (HEAD + len(frame) + LINE - 1) // LINE * LINE
         if here + need > PAGE + OCTETS:

@@ -58,7 +58,7 @@ static enum switch_msg_why share(struct server *s, struct client *c, int *region
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = NULL };
 
 	c->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->ring_fd < 0 || lane_make(&c->lane, region))
+	if (c->ring_fd < 0 || conduit_make(&c->conduit, region))
 		return SWITCH_NO_MEMORY;
 	if (!epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, c->ring_fd, &e))
 		return SWITCH_GRANTED;
@@ -130,7 +130,7 @@ static void on_hello(struct server *s, struct client *c, struct mail *hello)
 		return;
 	}
 	c->wake_fd = hello->wake_fd;
-	c->bell = shm_map(take_memory(hello), LANE_PAGE, true);
+	c->bell = shm_map(take_memory(hello), CONDUIT_PAGE, true);
 	why = c->bell && !hello->alien ? share(s, c, &region) : SWITCH_NOT_YOURS;
 	if (why != SWITCH_GRANTED) {
 		refuse(s, c, why);
@@ -148,7 +148,7 @@ static void on_ready(struct server *s, struct client *c, struct mail *ready)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
 
-	if (lane_attach(&c->lane, take_memory(ready))) {
+	if (conduit_attach(&c->conduit, take_memory(ready))) {
 		refuse(s, c, ready->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
 		return;
 	}
@@ -253,7 +253,7 @@ static void close_ring(const struct server *s, const struct client *c)
 
 void client_free(struct server *s, struct client *c)
 {
-	if (s->o.verbose && c->lane.theirs)
+	if (s->o.verbose && c->conduit.theirs)
 		uw_log("process %d of user %u leaves", (int)c->pid, (unsigned)c->uid);
 	forward_rest(s, c);
 	ports_release_all(s, c);
@@ -263,7 +263,7 @@ void client_free(struct server *s, struct client *c)
 	if (c->conn)
 		conn_let_go(s->conns, c->conn);
 	close_ring(s, c);
-	shm_unmap(c->bell, LANE_PAGE);
-	lane_free(&c->lane);
+	shm_unmap(c->bell, CONDUIT_PAGE);
+	conduit_free(&c->conduit);
 	free(c);
 }

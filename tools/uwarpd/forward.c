@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames from lanes to the port and to other lanes, and from the port to lanes. */
+/* Frames from conduits to the port and to other conduits, and from the port to conduits. */
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ struct frame {
 	const uint8_t *head, *rest;
 	uint32_t head_len, rest_len;
 	bool waits; /* in the port, and head is only its begin */
-	struct lane_meta meta;
+	struct conduit_meta meta;
 };
 
 /* False: it is lost. */
@@ -42,23 +42,23 @@ static bool fill(const struct server *s, const struct frame *f, uint8_t *to)
 static void deliver(struct server *s, struct client *c, const struct frame *f)
 {
 	uint32_t len = f->head_len + f->rest_len;
-	enum lane_result r = LANE_NONE;
+	enum conduit_result r = CONDUIT_NONE;
 	uint8_t *to;
 
 	if (c && c->state == CLIENT_UP)
-		r = lane_room(&c->lane.out, len, &to);
-	if (r == LANE_FAULT) {
+		r = conduit_room(&c->conduit.out, len, &to);
+	if (r == CONDUIT_FAULT) {
 		c->state = CLIENT_ENDED;
 		s->faults++;
 	}
-	if (r != LANE_OK) {
+	if (r != CONDUIT_OK) {
 		if (c)
 			c->drops.by[SWITCH_WHY_room]++;
 		return;
 	}
 	if (!fill(s, f, to))
 		return;
-	lane_put(&c->lane.out, len, &f->meta);
+	conduit_put(&c->conduit.out, len, &f->meta);
 	c->rx_frames++;
 	c->rx_octets += len;
 	c->touched = true;
@@ -103,7 +103,7 @@ static void wake(struct client *c)
 }
 
 /* The fence pairs with the one between the sleeper's store of a word for sleep and its look at the
- * lane. */
+ * conduit. */
 static void wake_touched(struct server *s)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -197,7 +197,7 @@ static bool throttled(const struct server *s, const struct client *c)
 
 static unsigned from_client(struct server *s, struct client *c, unsigned frames, uint32_t octets)
 {
-	enum lane_result r = LANE_OK;
+	enum conduit_result r = CONDUIT_OK;
 	unsigned n = 0;
 
 	while (n < frames && octets && !throttled(s, c)) {
@@ -205,20 +205,20 @@ static unsigned from_client(struct server *s, struct client *c, unsigned frames,
 		const uint8_t *at;
 		uint32_t len;
 
-		r = lane_look(&c->lane.in, &at, &len, &l.f.meta);
-		if (r != LANE_OK)
+		r = conduit_look(&c->conduit.in, &at, &len, &l.f.meta);
+		if (r != CONDUIT_OK)
 			break;
 		look(s, c, at, len, &l);
 		if (!hand_on(s, c, &l))
 			break;
-		lane_step(&c->lane.in);
+		conduit_step(&c->conduit.in);
 		count_out(s, c, len);
 		octets -= len < octets ? len : octets;
 		n++;
 	}
 	if (n)
-		lane_tell(&c->lane.in);
-	if (r == LANE_FAULT) {
+		conduit_tell(&c->conduit.in);
+	if (r == CONDUIT_FAULT) {
 		c->state = CLIENT_ENDED;
 		s->faults++;
 	}
@@ -227,8 +227,8 @@ static unsigned from_client(struct server *s, struct client *c, unsigned frames,
 
 void forward_rest(struct server *s, struct client *c)
 {
-	if (c->lane.theirs)
-		from_client(s, c, REST_FRAMES, LANE_OCTETS);
+	if (c->conduit.theirs)
+		from_client(s, c, REST_FRAMES, CONDUIT_OCTETS);
 	if (s->uplink->ops->flush)
 		s->uplink->ops->flush(s->uplink);
 	wake_touched(s);
@@ -356,7 +356,7 @@ bool forward_pending(const struct server *s)
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct client *c = s->active[i];
 
-		if (c->state == CLIENT_UP && !throttled(s, c) && lane_has(&c->lane.in))
+		if (c->state == CLIENT_UP && !throttled(s, c) && conduit_has(&c->conduit.in))
 			return true;
 	}
 	return false;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "io/shm.h"
-#include "io/switch/lane.h"
+#include "io/switch/conduit.h"
 
 static void close_fd(int fd)
 {
@@ -72,10 +72,10 @@ static void sift(struct mail_box *b, struct switch_fds *fds)
 
 	m->lost = fds->lost;
 	if (m->m.type == SWITCH_HELLO) {
-		take_memory(m, switch_fds_take(fds, 0), LANE_PAGE);
+		take_memory(m, switch_fds_take(fds, 0), CONDUIT_PAGE);
 		take_wake_socket(b, switch_fds_take(fds, 1));
 	} else if (m->m.type == SWITCH_READY) {
-		take_memory(m, switch_fds_take(fds, 0), LANE_REGION);
+		take_memory(m, switch_fds_take(fds, 0), CONDUIT_REGION);
 	}
 	switch_fds_close(fds);
 }

@@ -8,7 +8,7 @@
 
 enum { FIRST_ROOM = 16 };
 
-/* What a QP has sent may still be in its client's lane when it is released. */
+/* What a QP has sent may still be in its client's conduit when it is released. */
 #define LINGER_US 1000000u
 
 static bool make_room(struct client *c)

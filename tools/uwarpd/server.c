@@ -320,7 +320,7 @@ bool server_open(struct server *s)
 	s->listen_fd = listen_open(&s->o, &s->inherited);
 	if (s->listen_fd < 0)
 		return false;
-	s->bell = shm_make("uwarpd-doorbell", LANE_PAGE, true, &s->bell_fd);
+	s->bell = shm_make("uwarpd-doorbell", CONDUIT_PAGE, true, &s->bell_fd);
 	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->stir_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->bell && s->wait_fd >= 0 && s->stir_fd >= 0 &&
@@ -350,7 +350,7 @@ void server_close(struct server *s)
 		close_fd(s->stir_fd);
 	close_fd(s->wait_fd);
 	close_fd(s->bell_fd);
-	shm_unmap(s->bell, LANE_PAGE);
+	shm_unmap(s->bell, CONDUIT_PAGE);
 	qps_close(s);
 	free(s->table.qps);
 	if (s->uplink)

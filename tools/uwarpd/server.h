@@ -9,7 +9,7 @@
  *   client.c     one client: its messages
  *   ports.c      which client has which TCP port
  *   qps.c        which client has which QP
- *   forward.c    frames between lanes and the port
+ *   forward.c    frames between conduits and the port
  *   status.c     what --status prints
  */
 #ifndef UWARPD_SERVER_H
@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "io/switch/classify.h"
-#include "io/switch/lane.h"
+#include "io/switch/conduit.h"
 #include "io/switch/msg.h"
 #include "conns.h"
 #include "left.h"
@@ -47,10 +47,10 @@ struct client {
 	uid_t uid;
 	pid_t pid;
 	uint64_t deadline_us; /* NEW, TOLD: when it must be up */
-	struct lane lane;
+	struct conduit conduit;
 	_Atomic uint32_t *bell; /* its doorbell */
 	int ring_fd;		/* the eventfd by which it wakes us */
-	bool touched;		/* frames were put into its lane since it was last woken */
+	bool touched;		/* frames were put into its conduit since it was last woken */
 	unsigned messages;	/* that it may still send in this tick */
 	unsigned ports;		/* that it has, those in linger included */
 	struct held_qp *qps;	/* in no order; room for qps_room */
@@ -108,7 +108,7 @@ struct server {
 	uint64_t joined, refused, ended, faults, sleeps, rounds;
 	struct switch_counts drops; /* of what came in at the port */
 	uint64_t rx_frames, answered;
-	uint8_t whole[LANE_FRAME_MAX]; /* a frame that waited in the port */
+	uint8_t whole[CONDUIT_FRAME_MAX]; /* a frame that waited in the port */
 };
 
 /* server.c. False: one line on stderr says why. */
@@ -120,7 +120,7 @@ void server_close(struct server *s);
 /* client.c */
 /* A message, or the end of its connection. */
 void client_hear(struct server *s, struct client *c, const struct mail *m);
-/* Free it and all that belongs to it. What is in its lane is forwarded first. */
+/* Free it and all that belongs to it. What is in its conduit is forwarded first. */
 void client_free(struct server *s, struct client *c);
 
 /* ports.c */

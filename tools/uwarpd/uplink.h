@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "io/io.h"
-#include "io/switch/lane.h"
+#include "io/switch/conduit.h"
 #include "io/switch/msg.h"
 #include "options.h"
 
@@ -18,14 +18,14 @@ struct uplink_out {
 	const uint8_t *head, *rest;
 	uint32_t head_len, rest_len;
 	uint32_t tcp; /* where the TCP header begins; 0: no TCP */
-	struct lane_meta meta;
+	struct conduit_meta meta;
 };
 
 struct uplink_in {
 	const uint8_t *octets; /* valid until the next receive */
 	uint32_t len;	       /* of the whole frame */
 	bool waits; /* only its first SWITCH_HEAD_MAX octets are there, and fetch brings all */
-	struct lane_meta meta;
+	struct conduit_meta meta;
 };
 
 struct uplink_ops {

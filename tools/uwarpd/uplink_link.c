@@ -14,7 +14,7 @@ struct link_uplink {
 	struct io_link *l;
 	struct io_frame *out[BURST], *in[BURST];
 	unsigned n_out, n_in, at_in;
-	uint8_t whole[LANE_FRAME_MAX]; /* a frame of several buffers */
+	uint8_t whole[CONDUIT_FRAME_MAX]; /* a frame of several buffers */
 };
 
 static struct link_uplink *link_uplink_of(struct uplink *p)

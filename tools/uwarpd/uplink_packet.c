@@ -143,7 +143,7 @@ static bool look_at(struct packet_uplink *p, const struct rx_slot *s, struct upl
 	p->gives = true;
 	p->waits = s->queued;
 	p->len = s->len;
-	if (s->lost || s->len > LANE_FRAME_MAX) {
+	if (s->lost || s->len > CONDUIT_FRAME_MAX) {
 		p->p.missed++;
 		return false;
 	}
@@ -156,7 +156,7 @@ static bool look_at(struct packet_uplink *p, const struct rx_slot *s, struct upl
 }
 
 /* Short frames lie in the ring, which costs no system call, and longer ones in the queue, from
- * which they go to their client's lane at once. */
+ * which they go to their client's conduit at once. */
 static bool packet_receive(struct uplink *p, struct uplink_in *f)
 {
 	struct packet_uplink *pp = packet_uplink_of(p);

@@ -81,7 +81,7 @@ enum switch_verdict {
 	X(target)      /* to a MAC or address that the frame may not be sent to */                 \
 	X(no_holder)   /* to a port or a QP that no client holds */                                \
 	X(merge)       /* a merged frame that may not be sent */                                   \
-	X(room)	       /* the client's lane is full */
+	X(room)	       /* the client's conduit is full */
 
 enum switch_reason {
 #define SWITCH_REASON_NAME(name) SWITCH_WHY_##name,

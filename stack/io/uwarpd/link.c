@@ -28,7 +28,7 @@ static struct io_frame *link_alloc_long(struct io_link *l)
 	return l->flags & IO_TSO ? frames_take_long(&uwarpd_link_of(l)->frames, l) : NULL;
 }
 
-/* What is in the lane goes out: the uwarpd reads it when the connection ends. */
+/* What is in the conduit goes out: the uwarpd reads it when the connection ends. */
 static void end(struct uwarpd_link *u)
 {
 	session_stop(u);
@@ -38,7 +38,7 @@ static void end(struct uwarpd_link *u)
 	fds_close(u->wake[0]);
 	fds_close(u->wake[1]);
 	fds_close(u->bell_fd);
-	shm_unmap(u->bell, LANE_PAGE);
+	shm_unmap(u->bell, CONDUIT_PAGE);
 	frames_close(&u->frames);
 	pthread_cond_destroy(&u->answered);
 	pthread_mutex_destroy(&u->lock);
@@ -172,7 +172,7 @@ static uw_status bring_up(struct uwarpd_link *u, const struct uwarpd_config *cfg
 	if (!choose_path(u, cfg))
 		return log_error(UW_E_INVAL, "the path of the uwarpd's socket is too long: %s",
 				 cfg->path);
-	u->bell = shm_make("uwarp-doorbell", LANE_PAGE, false, &u->bell_fd);
+	u->bell = shm_make("uwarp-doorbell", CONDUIT_PAGE, false, &u->bell_fd);
 	u->bell_fd = fds_keep(u->bell_fd);
 	u->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	u->users = calloc(UWARPD_PORTS, sizeof(*u->users));

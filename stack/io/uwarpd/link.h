@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "io/packet/frames.h"
-#include "io/switch/lane.h"
+#include "io/switch/conduit.h"
 #include "io/switch/msg.h"
 
 /* What belongs to one uwarpd. */
@@ -16,7 +16,7 @@ struct uwarpd_peer {
 	int ring_fd;   /* the eventfd that wakes the uwarpd; -1: none */
 	uint32_t rung; /* its doorbell when we last wrote to ring_fd */
 	const _Atomic uint32_t *bell;
-	struct lane lane;
+	struct conduit conduit;
 	struct switch_msg welcome;
 	struct uw_net ip6[IO_IP6_MAX]; /* the link-local one first */
 	unsigned n_ip6;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames from and to the lane. Under the stack lock. */
+/* Frames from and to the conduit. Under the stack lock. */
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -8,8 +8,8 @@
 #include "io/uwarpd/link.h"
 
 #define BURST_OCTETS (256u << 10) /* then what came is used up before more is taken */
-/* What the lane needs for a frame beside its payload. */
-#define PART_OCTETS (SEGMENTS_HEADERS + LANE_HEAD + LANE_LINE)
+/* What the conduit needs for a frame beside its payload. */
+#define PART_OCTETS (SEGMENTS_HEADERS + CONDUIT_HEAD + CONDUIT_LINE)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
@@ -24,14 +24,14 @@ static struct io_frame *frame_for(struct uwarpd_link *u, uint32_t len)
 /* False: nothing more can be taken now. */
 static bool take(struct uwarpd_link *u, struct io_frame **out)
 {
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	const uint8_t *at;
 	uint32_t len;
-	enum lane_result r = lane_look(&u->peer.lane.in, &at, &len, &meta);
+	enum conduit_result r = conduit_look(&u->peer.conduit.in, &at, &len, &meta);
 
-	if (r == LANE_FAULT)
+	if (r == CONDUIT_FAULT)
 		session_fault(u);
-	if (r != LANE_OK)
+	if (r != CONDUIT_OK)
 		return false;
 	*out = frame_for(u, len);
 	if (!*out)
@@ -39,7 +39,7 @@ static bool take(struct uwarpd_link *u, struct io_frame **out)
 	memcpy((*out)->data, at, len);
 	(*out)->len = len;
 	(*out)->marks = meta.sum ? IO_FRAME_SUM_GOOD : 0;
-	lane_step(&u->peer.lane.in);
+	conduit_step(&u->peer.conduit.in);
 	return true;
 }
 
@@ -79,7 +79,7 @@ unsigned uwarpd_rx(struct io_link *l, struct io_frame **v, unsigned n)
 		note_cpu(u);
 		return 0;
 	}
-	lane_tell(&u->peer.lane.in);
+	conduit_tell(&u->peer.conduit.in);
 	l->stats.rx_frames += got;
 	l->stats.rx_bytes += octets;
 	return got;
@@ -89,7 +89,7 @@ bool uwarpd_pending(struct io_link *l)
 {
 	struct uwarpd_link *u = uwarpd_link_of(l);
 
-	return u->up && lane_has(&u->peer.lane.in);
+	return u->up && conduit_has(&u->peer.conduit.in);
 }
 
 /* ---- out ----------------------------------------------------------------------------------- */
@@ -121,91 +121,92 @@ static void count(struct uwarpd_link *u, struct io_frame **v, unsigned n, uint32
 	u->l.stats.tx_bytes += octets;
 }
 
-static enum lane_result send_single(struct uwarpd_link *u, struct io_frame **v)
+static enum conduit_result send_single(struct uwarpd_link *u, struct io_frame **v)
 {
 	struct virtio_net_hdr vnet = { 0 };
 	uint32_t len = octets_of(*v);
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	uint8_t *to;
-	enum lane_result r = lane_room(&u->peer.lane.out, len, &to);
+	enum conduit_result r = conduit_room(&u->peer.conduit.out, len, &to);
 
-	if (r != LANE_OK)
+	if (r != CONDUIT_OK)
 		return r;
 	if ((*v)->marks & IO_FRAME_SUM)
 		segment_ask_sum(*v, &vnet);
-	meta = (struct lane_meta){ .sum = vnet.flags };
+	meta = (struct conduit_meta){ .sum = vnet.flags };
 	put(to, *v, 0);
-	lane_put(&u->peer.lane.out, len, &meta);
+	conduit_put(&u->peer.conduit.out, len, &meta);
 	count(u, v, 1, len);
-	return LANE_OK;
+	return CONDUIT_OK;
 }
 
 /* n >= 2 segments as one frame. */
-static enum lane_result send_run(struct uwarpd_link *u, struct io_frame **v, unsigned n)
+static enum conduit_result send_run(struct uwarpd_link *u, struct io_frame **v, unsigned n)
 {
 	struct virtio_net_hdr vnet;
 	uint8_t head[SEGMENTS_HEADERS], *to;
 	uint32_t headers = segments_head(v, n, head, &vnet), len = headers;
-	struct lane_meta meta = { .gso_size = vnet.gso_size, .sum = true };
-	enum lane_result r;
+	struct conduit_meta meta = { .gso_size = vnet.gso_size, .sum = true };
+	enum conduit_result r;
 
 	for (unsigned i = 0; i < n; i++)
 		len += octets_of(v[i]) - headers;
-	r = lane_room(&u->peer.lane.out, len, &to);
-	if (r != LANE_OK)
+	r = conduit_room(&u->peer.conduit.out, len, &to);
+	if (r != CONDUIT_OK)
 		return r;
 	memcpy(to, head, headers);
 	to += headers;
 	for (unsigned i = 0; i < n; i++)
 		to = put(to, v[i], headers);
-	lane_put(&u->peer.lane.out, len, &meta);
+	conduit_put(&u->peer.conduit.out, len, &meta);
 	u->l.stats.tx_merged += n;
 	u->l.stats.tx_chains++;
 	count(u, v, n, len);
-	return LANE_OK;
+	return CONDUIT_OK;
 }
 
-static enum lane_result send_part(struct uwarpd_link *u, const struct io_frame *f, unsigned i,
-				  unsigned n)
+static enum conduit_result send_part(struct uwarpd_link *u, const struct io_frame *f, unsigned i,
+				     unsigned n)
 {
 	struct virtio_net_hdr vnet = { 0 };
 	struct uw_span payload = { 0 };
 	uint8_t head[SEGMENTS_HEADERS], *to;
 	uint32_t headers = segment_part(f, i, n, head, &vnet, &payload);
 	uint32_t len = headers + (uint32_t)payload.n;
-	struct lane_meta meta = { .gso_size = vnet.gso_size, .sum = true };
-	enum lane_result r = lane_room(&u->peer.lane.out, len, &to);
+	struct conduit_meta meta = { .gso_size = vnet.gso_size, .sum = true };
+	enum conduit_result r = conduit_room(&u->peer.conduit.out, len, &to);
 
-	if (r != LANE_OK)
+	if (r != CONDUIT_OK)
 		return r;
 	memcpy(to, head, headers);
 	memcpy(to + headers, payload.p, payload.n);
-	lane_put(&u->peer.lane.out, len, &meta);
+	conduit_put(&u->peer.conduit.out, len, &meta);
 	u->l.stats.tx_chains += n > 1;
-	return LANE_OK;
+	return CONDUIT_OK;
 }
 
 /* A long segment of n pieces: as one frame, or as few as the uwarpd's limit of segments lets it be.
  * All or nothing of it goes: what is left would be a loss. */
-static enum lane_result send_long(struct uwarpd_link *u, struct io_frame **v, unsigned n)
+static enum conduit_result send_long(struct uwarpd_link *u, struct io_frame **v, unsigned n)
 {
 	const uint32_t len = (*v)->len, more = (n - 1) / SEGMENTS_MAX;
 	uint8_t *unused;
-	enum lane_result r = lane_room(&u->peer.lane.out, len + more * PART_OCTETS, &unused);
+	enum conduit_result r =
+		conduit_room(&u->peer.conduit.out, len + more * PART_OCTETS, &unused);
 
-	for (unsigned i = 0; i < n && r == LANE_OK; i += SEGMENTS_MAX)
+	for (unsigned i = 0; i < n && r == CONDUIT_OK; i += SEGMENTS_MAX)
 		r = send_part(u, *v, i, n - i < SEGMENTS_MAX ? n - i : SEGMENTS_MAX);
-	if (r != LANE_OK)
+	if (r != CONDUIT_OK)
 		return r;
 	io_free_chain(*v);
 	u->l.stats.tx_merged += n;
 	u->l.stats.tx_frames += n;
 	u->l.stats.tx_bytes += len;
-	return LANE_OK;
+	return CONDUIT_OK;
 }
 
 /* The fence pairs with the one between the sleeper's store of an odd number and its look at the
- * lanes: either it sees our frames or we see that it sleeps. */
+ * conduits: either it sees our frames or we see that it sleeps. */
 static void ring(struct uwarpd_link *u)
 {
 	uint32_t bell;
@@ -230,8 +231,8 @@ static unsigned lose(struct uwarpd_link *u, struct io_frame **v, unsigned n)
 }
 
 /* The first of the n frames, and those that can be merged with it. *gone: how many went. */
-static enum lane_result send_some(struct uwarpd_link *u, struct io_frame **v, unsigned n,
-				  unsigned *gone)
+static enum conduit_result send_some(struct uwarpd_link *u, struct io_frame **v, unsigned n,
+				     unsigned *gone)
 {
 	unsigned pieces = segment_pieces(*v), run;
 
@@ -250,11 +251,11 @@ unsigned uwarpd_tx(struct io_link *l, struct io_frame **v, unsigned n)
 
 	while (u->up && sent < n) {
 		unsigned gone;
-		enum lane_result r = send_some(u, v + sent, n - sent, &gone);
+		enum conduit_result r = send_some(u, v + sent, n - sent, &gone);
 
-		if (r == LANE_FAULT)
+		if (r == CONDUIT_FAULT)
 			session_fault(u);
-		if (r != LANE_OK)
+		if (r != CONDUIT_OK)
 			break;
 		sent += gone;
 	}

@@ -22,8 +22,8 @@ static void leave(struct uwarpd_link *u)
 {
 	struct uwarpd_peer *p = &u->peer;
 
-	lane_free(&p->lane);
-	shm_unmap(p->bell, LANE_PAGE);
+	conduit_free(&p->conduit);
+	shm_unmap(p->bell, CONDUIT_PAGE);
 	fds_close(p->fd);
 	fds_close(p->ring_fd);
 	*p = (struct uwarpd_peer){ .fd = -1, .ring_fd = -1 };
@@ -127,8 +127,8 @@ static uw_status greet(struct uwarpd_link *u, bool say)
 		return st;
 	region = switch_fds_take(&fds, 0);
 	p->ring_fd = fds_keep(switch_fds_take(&fds, 1));
-	p->bell = shm_map(switch_fds_take(&fds, 2), LANE_PAGE, false);
-	st = lane_attach(&p->lane, region);
+	p->bell = shm_map(switch_fds_take(&fds, 2), CONDUIT_PAGE, false);
+	st = conduit_attach(&p->conduit, region);
 	if (!st && p->bell && p->ring_fd >= 0)
 		return hear_ip6(u, say);
 	return complain(u, say, "what it shares cannot be mapped (ulimit -n)");
@@ -158,7 +158,7 @@ static uw_status join(struct uwarpd_link *u, bool say)
 	if (p->fd < 0)
 		return say_no_connection(u, say, -p->fd);
 	p->fd = fds_keep(p->fd);
-	st = lane_make(&p->lane, &ours);
+	st = conduit_make(&p->conduit, &ours);
 	if (!st)
 		st = greet(u, say);
 	if (!st && switch_send(p->fd, &m, &ours, 1))

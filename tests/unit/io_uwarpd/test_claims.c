@@ -68,7 +68,7 @@ static int down(void **state)
 	close(b->u.wake[0]);
 	close(b->u.wake[1]);
 	fds_close(b->u.bell_fd);
-	shm_unmap(b->u.bell, LANE_PAGE);
+	shm_unmap(b->u.bell, CONDUIT_PAGE);
 	close(b->daemon);
 	free(b->u.users);
 	free(b->u.qps);
@@ -218,7 +218,7 @@ static void start_alone(struct bed *b)
 	fds_close(b->u.peer.fd);
 	b->u.peer.fd = -1;
 	close(b->daemon);
-	b->u.bell = shm_make("bell", LANE_PAGE, false, &b->u.bell_fd);
+	b->u.bell = shm_make("bell", CONDUIT_PAGE, false, &b->u.bell_fd);
 	b->u.bell_fd = fds_keep(b->u.bell_fd);
 	assert_status(session_start(&b->u), UW_OK);
 	pthread_mutex_lock(&b->u.lock);
@@ -231,11 +231,11 @@ static void let_join(struct bed *b, int listener)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_WELCOME);
 	int fd[3] = { -1, eventfd(0, EFD_CLOEXEC), -1 };
-	void *bell = shm_make("bell", LANE_PAGE, true, &fd[2]);
-	struct lane lane;
+	void *bell = shm_make("bell", CONDUIT_PAGE, true, &fd[2]);
+	struct conduit conduit;
 
 	assert_non_null(bell);
-	assert_status(lane_make(&lane, &fd[0]), UW_OK);
+	assert_status(conduit_make(&conduit, &fd[0]), UW_OK);
 	b->daemon = accept(listener, NULL, NULL);
 	assert_true(b->daemon >= 0);
 	assert_int_equal(hear(b).type, SWITCH_HELLO);
@@ -246,8 +246,8 @@ static void let_join(struct bed *b, int listener)
 	assert_int_equal(switch_send(b->daemon, &m, NULL, 0), 0);
 	for (unsigned i = 0; i < 3; i++)
 		close(fd[i]);
-	lane_free(&lane);
-	shm_unmap(bell, LANE_PAGE);
+	conduit_free(&conduit);
+	shm_unmap(bell, CONDUIT_PAGE);
 }
 
 static void expect_claim(struct bed *b, unsigned i)

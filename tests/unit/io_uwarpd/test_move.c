@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Long segments into the lane: what the uwarpd sees there. */
+/* Long segments into the conduit: what the uwarpd sees there. */
 #include <arpa/inet.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ enum { ALICE = 1, ALICES = 4000, MTU = 1500, MSS = 1448, HEADERS = 54 };
 
 struct bed {
 	struct uwarpd_link u;
-	struct lane daemon; /* the uwarpd's end */
+	struct conduit daemon; /* the uwarpd's end */
 	struct switch_table table;
 	_Atomic uint32_t bell;
 };
@@ -40,10 +40,10 @@ static int up(void **state)
 	b->u.peer.fd = b->u.peer.ring_fd = -1;
 	b->u.peer.bell = &b->bell;
 	assert_true(frames_open(&b->u.frames, MTU + 14));
-	assert_status(lane_make(&b->u.peer.lane, &ours), UW_OK);
-	assert_status(lane_make(&b->daemon, &theirs), UW_OK);
-	assert_status(lane_attach(&b->u.peer.lane, theirs), UW_OK);
-	assert_status(lane_attach(&b->daemon, ours), UW_OK);
+	assert_status(conduit_make(&b->u.peer.conduit, &ours), UW_OK);
+	assert_status(conduit_make(&b->daemon, &theirs), UW_OK);
+	assert_status(conduit_attach(&b->u.peer.conduit, theirs), UW_OK);
+	assert_status(conduit_attach(&b->daemon, ours), UW_OK);
 	b->table = (struct switch_table){ .addr = MADE_HOST(1), .mtu = MTU, .merges = true };
 	b->table.holder[ALICES] = ALICE;
 	*state = b;
@@ -54,8 +54,8 @@ static int down(void **state)
 {
 	struct bed *b = *state;
 
-	lane_free(&b->u.peer.lane);
-	lane_free(&b->daemon);
+	conduit_free(&b->u.peer.conduit);
+	conduit_free(&b->daemon);
 	frames_close(&b->u.frames);
 	free(b);
 	return 0;
@@ -82,30 +82,30 @@ static struct io_frame *long_frame(struct bed *b, const struct made *m, uint32_t
 	return f;
 }
 
-/* The next record of the lane, which a uwarpd lets out to its port. */
-static const uint8_t *next(struct bed *b, uint32_t *len, struct lane_meta *meta)
+/* The next record of the conduit, which a uwarpd lets out to its port. */
+static const uint8_t *next(struct bed *b, uint32_t *len, struct conduit_meta *meta)
 {
 	const uint8_t *at;
 	struct switch_frame f = { 0 };
 	struct switch_result r;
 
-	assert_int_equal(lane_look(&b->daemon.in, &at, len, meta), LANE_OK);
+	assert_int_equal(conduit_look(&b->daemon.in, &at, len, meta), CONDUIT_OK);
 	f = (struct switch_frame){ at, *len, *len, meta->gso_size };
 	r = switch_out(&b->table, ALICE, &f);
 	assert_int_equal(r.verdict, SWITCH_TO_PORT);
 	assert_int_equal(r.headers, HEADERS);
-	lane_step(&b->daemon.in);
-	lane_tell(&b->daemon.in);
+	conduit_step(&b->daemon.in);
+	conduit_tell(&b->daemon.in);
 	return at;
 }
 
 static bool is_empty(struct bed *b)
 {
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	const uint8_t *at;
 	uint32_t len;
 
-	return lane_look(&b->daemon.in, &at, &len, &meta) == LANE_NONE;
+	return conduit_look(&b->daemon.in, &at, &len, &meta) == CONDUIT_NONE;
 }
 
 static void a_long_segment_is_one_record(void **state)
@@ -114,7 +114,7 @@ static void a_long_segment_is_one_record(void **state)
 	const struct made m = made_of(44 * MSS + 99);
 	struct io_frame *f = long_frame(b, &m, MSS);
 	static uint8_t octets[65536];
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	uint32_t len;
 	const uint8_t *at;
 
@@ -149,7 +149,7 @@ static void one_of_many_pieces_is_several(void **state)
 	made_octets(&m, octets);
 	assert_int_equal(uwarpd_tx(&b->u.l, &f, 1), 1);
 	for (unsigned i = 0, at = 0; i < 3; at += payload[i++]) {
-		struct lane_meta meta;
+		struct conduit_meta meta;
 		uint32_t len;
 		const uint8_t *h = next(b, &len, &meta);
 
@@ -169,12 +169,12 @@ static void one_of_many_pieces_is_several(void **state)
 
 /* Nothing of it goes, and it stays the caller's. The first frame leaves room for one record of the
  * last one, which needs three. */
-static void a_full_lane_takes_no_part_of_it(void **state)
+static void a_full_conduit_takes_no_part_of_it(void **state)
 {
 	struct bed *b = *state;
 	const struct made m = made_of(130 * 500), small = made_of(20 * 500);
 	struct io_frame *f = long_frame(b, &small, 500);
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	unsigned records = 0;
 	uint32_t len;
 
@@ -213,17 +213,17 @@ static void a_cut_that_lies_is_not_let_out(void **state)
 	const struct made m = made_of(3 * MTU);
 	struct io_frame *f = long_frame(b, &m, MTU);
 	struct switch_frame seen = { 0 };
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	const uint8_t *at;
 
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(uwarpd_tx(&b->u.l, &f, 1), 1);
-		assert_int_equal(lane_look(&b->daemon.in, &at, &seen.len, &meta), LANE_OK);
+		assert_int_equal(conduit_look(&b->daemon.in, &at, &seen.len, &meta), CONDUIT_OK);
 		seen.head = at;
 		seen.head_len = seen.len;
 		seen.gso_size = meta.gso_size;
 		assert_int_equal(switch_out(&b->table, ALICE, &seen).verdict, SWITCH_DROP);
-		lane_step(&b->daemon.in);
+		conduit_step(&b->daemon.in);
 		f = long_frame(b, &m, 4 * MTU); /* one segment of 4500 octets, then */
 	}
 	io_free_chain(f);
@@ -236,7 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_long_segment_is_one_record),
 		TEST(one_of_many_pieces_is_several),
-		TEST(a_full_lane_takes_no_part_of_it),
+		TEST(a_full_conduit_takes_no_part_of_it),
 		TEST(without_a_uwarpd_it_is_lost_and_counted),
 		TEST(a_cut_that_lies_is_not_let_out),
 	};

@@ -91,10 +91,10 @@ static void join(struct bed *b, uint16_t id)
 			      .uid = 1000,
 			      .ports = 1 };
 	c->bell = b->bell[id];
-	assert_status(lane_make(&c->lane, &ours), UW_OK);
-	assert_status(lane_make(&b->theirs[id], &theirs), UW_OK);
-	assert_status(lane_attach(&c->lane, theirs), UW_OK);
-	assert_status(lane_attach(&b->theirs[id], ours), UW_OK);
+	assert_status(conduit_make(&c->conduit, &ours), UW_OK);
+	assert_status(conduit_make(&b->theirs[id], &theirs), UW_OK);
+	assert_status(conduit_attach(&c->conduit, theirs), UW_OK);
+	assert_status(conduit_attach(&b->theirs[id], ours), UW_OK);
 	b->s.client[id] = c;
 	b->s.active[b->s.n++] = c;
 }
@@ -124,8 +124,8 @@ int bed_down(void **state)
 	struct bed *b = *state;
 
 	for (unsigned id = ALICE; id <= BOB; id++) {
-		lane_free(&b->c[id].lane);
-		lane_free(&b->theirs[id]);
+		conduit_free(&b->c[id].conduit);
+		conduit_free(&b->theirs[id]);
 		free(b->c[id].qps);
 	}
 	qps_close(&b->s);
@@ -136,24 +136,24 @@ int bed_down(void **state)
 
 void bed_put(struct bed *b, unsigned client, const struct octets *f)
 {
-	const struct lane_meta meta = { .gso_size = f->gso_size, .sum = true };
+	const struct conduit_meta meta = { .gso_size = f->gso_size, .sum = true };
 	uint8_t *at;
 
-	assert_int_equal(lane_room(&b->theirs[client].out, f->len, &at), LANE_OK);
+	assert_int_equal(conduit_room(&b->theirs[client].out, f->len, &at), CONDUIT_OK);
 	memcpy(at, f->h, f->len);
-	lane_put(&b->theirs[client].out, f->len, &meta);
+	conduit_put(&b->theirs[client].out, f->len, &meta);
 }
 
 bool bed_take(struct bed *b, unsigned client, struct octets *out)
 {
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	const uint8_t *at;
 
-	if (lane_look(&b->theirs[client].in, &at, &out->len, &meta) != LANE_OK)
+	if (conduit_look(&b->theirs[client].in, &at, &out->len, &meta) != CONDUIT_OK)
 		return false;
 	assert_true(out->len <= sizeof(out->h));
 	memcpy(out->h, at, out->len);
-	lane_step(&b->theirs[client].in);
-	lane_tell(&b->theirs[client].in);
+	conduit_step(&b->theirs[client].in);
+	conduit_tell(&b->theirs[client].in);
 	return true;
 }

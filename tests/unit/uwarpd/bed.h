@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A uwarpd with a port that is made up and two clients, whose ends of the lanes are here, too. */
+/* A uwarpd with a port that is made up and two clients, whose ends of the conduits are here, too.
+ */
 #ifndef UWARP_TESTS_UWARPD_BED_H
 #define UWARP_TESTS_UWARPD_BED_H
 
@@ -27,16 +28,16 @@ struct bed {
 	struct server s;
 	struct bed_port port;
 	struct client c[3]; /* ALICE, BOB: with a port each */
-	struct lane theirs[3];
+	struct conduit theirs[3];
 	_Atomic uint32_t bell[3][32];
 };
 
 int bed_up(void **state);
 int bed_down(void **state);
 
-/* A client puts a frame into its lane. */
+/* A client puts a frame into its conduit. */
 void bed_put(struct bed *b, unsigned client, const struct octets *f);
-/* The next frame in a client's lane; false: there is none. */
+/* The next frame in a client's conduit; false: there is none. */
 bool bed_take(struct bed *b, unsigned client, struct octets *out);
 
 #endif

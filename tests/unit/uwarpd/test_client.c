@@ -46,7 +46,7 @@ static int set_up(void **state)
 	j->b->s.client[3] = j->c;
 	j->box = (struct mail_box){ .fd = p[0], .uid = getuid(), .pid = getpid(), .wake_fd = -1 };
 	j->ours = p[1];
-	j->bell = shm_make("doorbell", LANE_PAGE, false, &j->bell_fd);
+	j->bell = shm_make("doorbell", CONDUIT_PAGE, false, &j->bell_fd);
 	assert_non_null(j->bell);
 	*state = j;
 	return 0;
@@ -63,7 +63,7 @@ static int tear_down(void **state)
 	mail_close(&j->box);
 	close(j->ours);
 	close(j->bell_fd);
-	shm_unmap(j->bell, LANE_PAGE);
+	shm_unmap(j->bell, CONDUIT_PAGE);
 	close(j->b->s.wait_fd);
 	close(j->b->s.bell_fd);
 	free(j);
@@ -306,11 +306,11 @@ static void memory_is_no_larger_than_it_should_be(void **state)
 	const struct {
 		off_t size, more;
 		int seals;
-	} bad[] = { { LANE_PAGE - 1, 0, both },
-		    { LANE_PAGE + 1, 0, both },
-		    { LANE_PAGE, 0, F_SEAL_SHRINK },
-		    { LANE_PAGE, 0, F_SEAL_GROW },
-		    { LANE_PAGE, 8 << 20, both } };
+	} bad[] = { { CONDUIT_PAGE - 1, 0, both },
+		    { CONDUIT_PAGE + 1, 0, both },
+		    { CONDUIT_PAGE, 0, F_SEAL_SHRINK },
+		    { CONDUIT_PAGE, 0, F_SEAL_GROW },
+		    { CONDUIT_PAGE, 8 << 20, both } };
 	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
 
 	for (unsigned i = 0; i < COUNT(bad); i++) {
@@ -323,7 +323,7 @@ static void memory_is_no_larger_than_it_should_be(void **state)
 		assert_int_equal(j->box.mail.memory, -1);
 	}
 	close(j->bell_fd);
-	j->bell_fd = sealed(LANE_PAGE, 0, both);
+	j->bell_fd = sealed(CONDUIT_PAGE, 0, both);
 	assert_int_equal(hello(j, 0, -1), SWITCH_WELCOME);
 }
 

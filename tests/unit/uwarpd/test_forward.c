@@ -337,7 +337,7 @@ static void a_frame_that_is_lost_in_the_port_is_nobodys(void **state)
 	assert_int_equal(got.len, 1054);
 }
 
-static void a_full_lane_loses_its_owners_frames(void **state)
+static void a_full_conduit_loses_its_owners_frames(void **state)
 {
 	struct bed *b = *state;
 	struct octets f = to_ourselves(ALICES, BOBS), got;
@@ -414,7 +414,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_frame_that_waits_is_fetched_once, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_frame_that_is_lost_in_the_port_is_nobodys, bed_up,
 					bed_down),
-	cmocka_unit_test_setup_teardown(a_full_lane_loses_its_owners_frames, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_full_conduit_loses_its_owners_frames, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(nonsense_ends_its_client_alone, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_rate_is_kept, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_sleeps_needs_no_cpu, bed_up, bed_down),

@@ -35,7 +35,7 @@ static void qps_of_a_client_are_limited(void **state)
 	assert_int_equal(claim(b, BOB, 1005), SWITCH_GRANTED);
 }
 
-/* What it has sent may still be in the lane. */
+/* What it has sent may still be in the conduit. */
 static void a_released_qp_stays_its_clients_for_a_while(void **state)
 {
 	struct bed *b = *state;

@@ -177,11 +177,11 @@ static void say_hello(int fd)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
 	int bell;
-	void *page = shm_make("doorbell", LANE_PAGE, false, &bell);
+	void *page = shm_make("doorbell", CONDUIT_PAGE, false, &bell);
 
 	assert_non_null(page);
 	assert_int_equal(switch_send(fd, &m, &bell, 1), 0);
-	shm_unmap(page, LANE_PAGE);
+	shm_unmap(page, CONDUIT_PAGE);
 	close(bell);
 }
 
@@ -199,13 +199,13 @@ static unsigned hear(int fd, struct switch_msg *m)
 static void say_ready(int fd)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
-	struct lane lane;
+	struct conduit conduit;
 	int region;
 
-	assert_status(lane_make(&lane, &region), UW_OK);
+	assert_status(conduit_make(&conduit, &region), UW_OK);
 	assert_int_equal(switch_send(fd, &m, &region, 1), 0);
 	close(region);
-	lane_free(&lane);
+	conduit_free(&conduit);
 }
 
 /* Up to READY. */
@@ -246,10 +246,10 @@ static void without_a_descriptor_left_it_refuses(void **state)
 	struct rlimit was, few;
 	struct switch_msg m;
 	int fd[3], first, bell;
-	void *page = shm_make("doorbell", LANE_PAGE, false, &bell);
+	void *page = shm_make("doorbell", CONDUIT_PAGE, false, &bell);
 
 	assert_non_null(page);
-	shm_unmap(page, LANE_PAGE);
+	shm_unmap(page, CONDUIT_PAGE);
 	for (unsigned i = 0; i < COUNT(fd); i++)
 		fd[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_true(server_open(&b->s));
@@ -344,7 +344,7 @@ static void wake_by_it(int lingers)
 {
 	int fd = connect_to_it(), p[2], hello[2];
 	struct switch_msg m;
-	void *page = shm_make("doorbell", LANE_PAGE, false, &hello[0]);
+	void *page = shm_make("doorbell", CONDUIT_PAGE, false, &hello[0]);
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	send_fds(p[0], SWITCH_HELLO, &lingers, 1);
@@ -352,7 +352,7 @@ static void wake_by_it(int lingers)
 	hello[1] = p[1];
 	send_fds(fd, SWITCH_HELLO, hello, 2);
 	assert_int_equal(hear(fd, &m), SWITCH_WELCOME);
-	shm_unmap(page, LANE_PAGE);
+	shm_unmap(page, CONDUIT_PAGE);
 	close(hello[0]);
 	close(p[1]);
 	close(p[0]);

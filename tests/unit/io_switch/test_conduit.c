@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames through shared memory, and an other side that writes nonsense. */
-#include "io/switch/lane.h"
+#include "io/switch/conduit.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,17 +9,17 @@
 
 #include "uwtest.h"
 
-static struct lane a, b;
+static struct conduit a, b;
 
 static int up(void **state)
 {
 	int fa, fb;
 
 	(void)state;
-	assert_status(lane_make(&a, &fa), UW_OK);
-	assert_status(lane_make(&b, &fb), UW_OK);
-	assert_status(lane_attach(&a, dup(fb)), UW_OK);
-	assert_status(lane_attach(&b, dup(fa)), UW_OK);
+	assert_status(conduit_make(&a, &fa), UW_OK);
+	assert_status(conduit_make(&b, &fb), UW_OK);
+	assert_status(conduit_attach(&a, dup(fb)), UW_OK);
+	assert_status(conduit_attach(&b, dup(fa)), UW_OK);
 	close(fa);
 	close(fb);
 	return 0;
@@ -28,42 +28,42 @@ static int up(void **state)
 static int down(void **state)
 {
 	(void)state;
-	lane_free(&a);
-	lane_free(&b);
+	conduit_free(&a);
+	conduit_free(&b);
 	return 0;
 }
 
 static bool send(uint32_t len, uint8_t with)
 {
-	const struct lane_meta meta = { .gso_size = (uint16_t)len, .sum = len & 1 };
+	const struct conduit_meta meta = { .gso_size = (uint16_t)len, .sum = len & 1 };
 	uint8_t *to;
-	enum lane_result r = lane_room(&a.out, len, &to);
+	enum conduit_result r = conduit_room(&a.out, len, &to);
 
-	assert_int_not_equal(r, LANE_FAULT);
-	if (r != LANE_OK)
+	assert_int_not_equal(r, CONDUIT_FAULT);
+	if (r != CONDUIT_OK)
 		return false;
 	memset(to, with, len);
-	lane_put(&a.out, len, &meta);
+	conduit_put(&a.out, len, &meta);
 	return true;
 }
 
 /* The length; 0: there is none. */
 static uint32_t receive(uint8_t with)
 {
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	const uint8_t *at;
 	uint32_t len;
-	enum lane_result r = lane_look(&b.in, &at, &len, &meta);
+	enum conduit_result r = conduit_look(&b.in, &at, &len, &meta);
 
-	assert_int_not_equal(r, LANE_FAULT);
-	if (r == LANE_NONE)
+	assert_int_not_equal(r, CONDUIT_FAULT);
+	if (r == CONDUIT_NONE)
 		return 0;
 	assert_int_equal(at[0], with);
 	assert_int_equal(at[len - 1], with);
 	assert_int_equal(meta.gso_size, (uint16_t)len);
 	assert_int_equal(meta.sum, len & 1);
-	lane_step(&b.in);
-	lane_tell(&b.in);
+	conduit_step(&b.in);
+	conduit_tell(&b.in);
 	return len;
 }
 
@@ -74,14 +74,14 @@ static void frames_of_all_lengths_many_times_round(void **state)
 
 	(void)state;
 	srandom(5);
-	while (octets < 20u * LANE_OCTETS) {
-		uint32_t len = random() % 2 ? 60 : LANE_FRAME_MIN + (uint32_t)random() % 65522;
+	while (octets < 20u * CONDUIT_OCTETS) {
+		uint32_t len = random() % 2 ? 60 : CONDUIT_FRAME_MIN + (uint32_t)random() % 65522;
 
 		if (n - first < 64 && send(len, (uint8_t)n)) {
 			lens[n++ % 64] = len;
 			octets += len;
 		} else {
-			assert_true(lane_has(&b.in));
+			assert_true(conduit_has(&b.in));
 			assert_int_equal(receive((uint8_t)first), lens[first % 64]);
 			first++;
 		}
@@ -90,18 +90,18 @@ static void frames_of_all_lengths_many_times_round(void **state)
 		assert_int_equal(receive((uint8_t)first), lens[first % 64]);
 		first++;
 	}
-	assert_false(lane_has(&b.in));
+	assert_false(conduit_has(&b.in));
 	assert_int_equal(receive(0), 0);
 }
 
-static void a_full_lane_takes_none(void **state)
+static void a_full_conduit_takes_none(void **state)
 {
 	unsigned n = 0;
 
 	(void)state;
 	while (send(60000, 1))
 		n++;
-	assert_in_range(n, 30, LANE_OCTETS / 60000);
+	assert_in_range(n, 30, CONDUIT_OCTETS / 60000);
 	assert_false(send(60000, 1));
 	assert_int_equal(receive(1), 60000);
 	assert_int_equal(receive(1), 60000);
@@ -110,24 +110,24 @@ static void a_full_lane_takes_none(void **state)
 
 /* ---- nonsense ------------------------------------------------------------------------------ */
 
-static enum lane_result look(void)
+static enum conduit_result look(void)
 {
-	struct lane_meta meta;
+	struct conduit_meta meta;
 	const uint8_t *at;
 	uint32_t len;
 
-	return lane_look(&b.in, &at, &len, &meta);
+	return conduit_look(&b.in, &at, &len, &meta);
 }
 
 static void heads_that_cannot_be(void **state)
 {
-	static const uint32_t heads[] = { 1, 63, 65, LANE_OCTETS + 64, 0x80000000, 0xffffffc0 };
+	static const uint32_t heads[] = { 1, 63, 65, CONDUIT_OCTETS + 64, 0x80000000, 0xffffffc0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		atomic_store(a.out.head, heads[i]);
 		b.in.known = b.in.next;
-		assert_int_equal(look(), LANE_FAULT);
+		assert_int_equal(look(), CONDUIT_FAULT);
 	}
 }
 
@@ -142,14 +142,14 @@ static void lengths_that_cannot_be(void **state)
 	assert_true(send(1000, 1));
 	for (unsigned i = 0; i < 7; i++) {
 		*len = lens[i];
-		assert_int_equal(look(), LANE_FAULT);
+		assert_int_equal(look(), CONDUIT_FAULT);
 	}
 	*len = 1100; /* beyond what was written */
-	assert_int_equal(look(), LANE_FAULT);
+	assert_int_equal(look(), CONDUIT_FAULT);
 	*len = 0xffffff; /* a skip at the very beginning leads there again */
-	atomic_store(a.out.head, LANE_OCTETS);
-	b.in.known = LANE_OCTETS;
-	assert_int_equal(look(), LANE_FAULT);
+	atomic_store(a.out.head, CONDUIT_OCTETS);
+	b.in.known = CONDUIT_OCTETS;
+	assert_int_equal(look(), CONDUIT_FAULT);
 }
 
 /* The writer stops for good when the reader claims to have read what was never written. */
@@ -161,44 +161,44 @@ static void tails_that_cannot_be(void **state)
 	while (send(60000, 1))
 		;
 	atomic_store(b.in.tail, a.out.next + 64);
-	assert_int_equal(lane_room(&a.out, 60000, &to), LANE_FAULT);
+	assert_int_equal(conduit_room(&a.out, 60000, &to), CONDUIT_FAULT);
 }
 
 static void regions_that_are_none(void **state)
 {
-	struct lane c;
+	struct conduit c;
 	int fd;
 
 	(void)state;
-	assert_status(lane_make(&c, &fd), UW_OK);
+	assert_status(conduit_make(&c, &fd), UW_OK);
 	close(fd);
-	assert_status(lane_attach(&c, -1), UW_E_INVAL);
-	assert_status(lane_attach(&c, open("/dev/zero", 0)), UW_E_INVAL);
+	assert_status(conduit_attach(&c, -1), UW_E_INVAL);
+	assert_status(conduit_attach(&c, open("/dev/zero", 0)), UW_E_INVAL);
 	fd = memfd_create("short", MFD_ALLOW_SEALING);
-	assert_int_equal(ftruncate(fd, LANE_REGION), 0);
-	assert_status(lane_attach(&c, fd), UW_E_INVAL); /* not sealed */
-	lane_free(&c);
+	assert_int_equal(ftruncate(fd, CONDUIT_REGION), 0);
+	assert_status(conduit_attach(&c, fd), UW_E_INVAL); /* not sealed */
+	conduit_free(&c);
 }
 
 /* What the other side reads it cannot write. */
 static void regions_are_read_only_to_others(void **state)
 {
-	struct lane c;
+	struct conduit c;
 	int fd;
 
 	(void)state;
-	assert_status(lane_make(&c, &fd), UW_OK);
-	assert_ptr_equal(mmap(NULL, LANE_REGION, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+	assert_status(conduit_make(&c, &fd), UW_OK);
+	assert_ptr_equal(mmap(NULL, CONDUIT_REGION, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
 			 MAP_FAILED);
 	close(fd);
-	lane_free(&c);
+	conduit_free(&c);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
 	TEST(frames_of_all_lengths_many_times_round),
-	TEST(a_full_lane_takes_none),
+	TEST(a_full_conduit_takes_none),
 	TEST(heads_that_cannot_be),
 	TEST(lengths_that_cannot_be),
 	TEST(tails_that_cannot_be),
