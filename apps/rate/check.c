@@ -10,7 +10,7 @@
 
 /* The first octets of the connection's memory at the server. A signalled READ, behind everything:
  * what was posted unsignalled is done when it is. Writes are placed before it reads. */
-static int read_back(struct driver *d, struct lane *l, struct region *r)
+static int read_back(struct driver *d, struct sender *l, struct region *r)
 {
 	struct ibv_sge sge = region_sge(r, 0, (uint32_t)r->size);
 	struct ibv_send_wr wr = { .wr_id = UINT64_MAX,
@@ -31,14 +31,15 @@ static int read_back(struct driver *d, struct lane *l, struct region *r)
 }
 
 /* The last operation of a slot. */
-static uint64_t number_of(const struct driver *d, const struct lane *l, uint32_t slot)
+static uint64_t number_of(const struct driver *d, const struct sender *l, uint32_t slot)
 {
 	uint64_t last = l->posted - 1, slots = drive_slots(d);
 
 	return last - (last % slots + slots - slot) % slots;
 }
 
-static int data_right(const struct driver *d, const struct lane *l, const uint8_t *p, bool written)
+static int data_right(const struct driver *d, const struct sender *l, const uint8_t *p,
+		      bool written)
 {
 	uint64_t used = l->posted < drive_slots(d) ? l->posted : drive_slots(d);
 	uint64_t seed = written ? l->wish.seed : ~l->wish.seed;
@@ -54,7 +55,7 @@ static int data_right(const struct driver *d, const struct lane *l, const uint8_
 
 /* Messages are counted when the server has looked at them: as long as the count goes up, it is at
  * it. */
-static int count_right(struct driver *d, struct lane *l, struct region *r)
+static int count_right(struct driver *d, struct sender *l, struct region *r)
 {
 	volatile uint64_t *count = (volatile uint64_t *)r->base;
 	uint64_t seen = *count, since = clock_ns();
@@ -73,7 +74,7 @@ static int count_right(struct driver *d, struct lane *l, struct region *r)
 	return err;
 }
 
-static int check_lane(struct driver *d, struct lane *l)
+static int check_sender(struct driver *d, struct sender *l)
 {
 	bool writes = d->options->op == RATE_WRITE;
 	uint64_t data = writes ? (uint64_t)drive_slots(d) * d->point.size : 0;
@@ -97,6 +98,6 @@ int drive_check(struct driver *d)
 	int err = 0;
 
 	for (unsigned i = 0; !err && i < d->options->qps; i++)
-		err = check_lane(d, &d->lane[i]);
+		err = check_sender(d, &d->sender[i]);
 	return err;
 }

@@ -18,7 +18,7 @@ static const enum ibv_wr_opcode opcode[] = {
 	[RATE_CAS] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
-static void address(const struct driver *d, const struct lane *l, uint32_t slot,
+static void address(const struct driver *d, const struct sender *l, uint32_t slot,
 		    struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
@@ -37,7 +37,7 @@ static void address(const struct driver *d, const struct lane *l, uint32_t slot,
 
 /* What an operation leaves behind is its own: the octets that it sends, or none yet of those it
  * reads. */
-static void mark(const struct driver *d, struct lane *l, uint64_t number)
+static void mark(const struct driver *d, struct sender *l, uint64_t number)
 {
 	uint32_t slot = (uint32_t)(number % drive_slots(d)), size = d->point.size;
 	uint8_t *p = l->local.base + (size_t)slot * size;
@@ -58,7 +58,7 @@ static void spoil(struct ibv_send_wr *wr)
 }
 
 /* wr_id is the operation's number: its completion tells that all before it are done, too. */
-static void fill(const struct driver *d, struct lane *l, uint64_t number, struct ibv_send_wr *wr,
+static void fill(const struct driver *d, struct sender *l, uint64_t number, struct ibv_send_wr *wr,
 		 struct ibv_sge *sge)
 {
 	uint32_t slot = (uint32_t)(number % drive_slots(d)), size = d->point.size;
@@ -79,7 +79,7 @@ static void fill(const struct driver *d, struct lane *l, uint64_t number, struct
 		spoil(wr);
 }
 
-static int post_list(struct driver *d, struct lane *l)
+static int post_list(struct driver *d, struct sender *l)
 {
 	struct ibv_send_wr wr[RATE_LIST_MAX], *bad;
 	struct ibv_sge sge[RATE_LIST_MAX];
@@ -96,23 +96,23 @@ static int post_list(struct driver *d, struct lane *l)
 	return -ibv_post_send(l->conn.qp, wr, &bad);
 }
 
-static bool room(const struct driver *d, const struct lane *l)
+static bool room(const struct driver *d, const struct sender *l)
 {
 	return l->posted - l->done + d->point.list <= drive_slots(d) &&
 	       member_goes_on(d->member, d->begun);
 }
 
-static struct lane *lane_of(const struct driver *d, uint32_t qp_num)
+static struct sender *sender_of(const struct driver *d, uint32_t qp_num)
 {
 	for (unsigned i = 0; i < d->options->qps; i++)
-		if (d->lane[i].conn.qp->qp_num == qp_num)
-			return &d->lane[i];
+		if (d->sender[i].conn.qp->qp_num == qp_num)
+			return &d->sender[i];
 	return NULL;
 }
 
 static int on_completion(struct driver *d, const struct ibv_wc *wc)
 {
-	struct lane *l = lane_of(d, wc->qp_num);
+	struct sender *l = sender_of(d, wc->qp_num);
 
 	if (wc->status || !l) {
 		log_line("the connection failed: %s", ibv_wc_status_str(wc->status));
@@ -128,7 +128,7 @@ static int on_completion(struct driver *d, const struct ibv_wc *wc)
 static bool under_way(const struct driver *d)
 {
 	for (unsigned i = 0; i < d->options->qps; i++)
-		if (d->lane[i].posted - d->lane[i].done >= d->point.signal)
+		if (d->sender[i].posted - d->sender[i].done >= d->point.signal)
 			return true;
 	return false;
 }
@@ -154,8 +154,8 @@ int drive_run(struct member *m)
 		bool posted = false;
 
 		for (unsigned i = 0; !err && i < d->options->qps; i++)
-			for (; !err && room(d, &d->lane[i]); posted = true)
-				err = post_list(d, &d->lane[i]);
+			for (; !err && room(d, &d->sender[i]); posted = true)
+				err = post_list(d, &d->sender[i]);
 		if (!err && !posted && !under_way(d))
 			break;
 		if (!err && under_way(d))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client: lanes, each a QP with its window of slots, and what is looked at afterwards. */
+/* The client: senders, each a QP with its window of slots, and what is looked at afterwards. */
 #ifndef RATE_DRIVE_H
 #define RATE_DRIVE_H
 
 #include "rate.h"
 #include "team.h"
 
-struct lane {
+struct sender {
 	struct conn conn;
 	struct region local; /* a slot for each operation under way */
 	struct rate_wish wish;
@@ -21,7 +21,7 @@ struct driver {
 	struct rate_point point;
 	struct device device;
 	struct comp comp;
-	struct lane *lane;
+	struct sender *sender;
 	uint64_t begun;
 };
 

@@ -11,7 +11,7 @@ static bool is_atomic(enum rate_op op)
 	return op == RATE_FAA || op == RATE_CAS;
 }
 
-static int join(struct driver *d, struct lane *l)
+static int join(struct driver *d, struct sender *l)
 {
 	const struct rate_options *o = d->options;
 	struct conn_wish wish = { .service = RATE_SERVICE,
@@ -35,7 +35,7 @@ static int join(struct driver *d, struct lane *l)
 	return 0;
 }
 
-static int open_lane(struct driver *d, struct lane *l, unsigned index)
+static int open_sender(struct driver *d, struct sender *l, unsigned index)
 {
 	uint32_t slots = drive_slots(d), size = d->point.size;
 	int err;
@@ -70,8 +70,8 @@ int drive_open(struct member *m)
 	d->member = m;
 	d->options = job->options;
 	d->point = job->point;
-	d->lane = calloc(d->options->qps, sizeof(*d->lane));
-	if (!d->lane)
+	d->sender = calloc(d->options->qps, sizeof(*d->sender));
+	if (!d->sender)
 		return -ENOMEM;
 	err = device_open_to(&d->device, o->server.host, o->server.port);
 	if (!err && is_atomic(d->options->op))
@@ -80,7 +80,7 @@ int drive_open(struct member *m)
 		err = comp_open(&d->comp, &d->device, (unsigned)d->options->qps * o->window + 16,
 				o->events);
 	for (unsigned i = 0; !err && i < d->options->qps; i++)
-		err = open_lane(d, &d->lane[i], i);
+		err = open_sender(d, &d->sender[i], i);
 	return err;
 }
 
@@ -88,12 +88,12 @@ void drive_close(struct member *m)
 {
 	struct driver *d = m->user;
 
-	for (unsigned i = 0; d->lane && i < d->options->qps; i++) {
-		conn_close(&d->lane[i].conn);
-		region_close(&d->lane[i].local);
-		free(d->lane[i].posted_at);
+	for (unsigned i = 0; d->sender && i < d->options->qps; i++) {
+		conn_close(&d->sender[i].conn);
+		region_close(&d->sender[i].local);
+		free(d->sender[i].posted_at);
 	}
-	free(d->lane);
+	free(d->sender);
 	comp_close(&d->comp);
 	device_close(&d->device);
 	free(d);
