@@ -23,7 +23,7 @@ static void unlist(struct llp_conn *c)
 		c->next->link = c->link;
 }
 
-struct llp_conn *conn_new(struct edge_link *el, void *ctx)
+struct llp_conn *edge_conn_new(struct edge_link *el, void *ctx)
 {
 	struct llp_conn *c = edge.spare;
 
@@ -45,22 +45,22 @@ struct llp_conn *conn_new(struct edge_link *el, void *ctx)
 static void leave(struct llp_conn *c)
 {
 	rx_queue_drop(&c->rx_queue);
-	conn_rx_kept(c);
-	conn_drop_building(c);
-	conn_forget_ack(c);
-	conn_active_list_forget(c);
+	edge_conn_rx_kept(c);
+	edge_conn_drop_building(c);
+	edge_conn_forget_ack(c);
+	edge_conn_active_list_forget(c);
 	if (c->listener)
-		conn_established(c);
+		edge_conn_established(c);
 	c->ctx = NULL;
 }
 
 /* lwIP has freed the pcb: the record is spare. */
 static void release(struct llp_conn *c)
 {
-	conn_flow_remove(c);
-	conn_loss_end(c);
-	conn_window_end(c);
-	conn_rx_forget(c);
+	edge_conn_flow_remove(c);
+	edge_conn_loss_end(c);
+	edge_conn_window_end(c);
+	edge_conn_rx_forget(c);
 	unlist(c);
 	c->pcb = NULL;
 	c->next = edge.spare;
@@ -72,11 +72,11 @@ static void on_freed(u8_t id, void *data)
 	struct llp_conn *c = data;
 
 	(void)id;
-	if (c && c->end == CONN_DETACHED)
+	if (c && c->end == EDGE_CONN_DETACHED)
 		release(c);
 }
 
-void conn_own(struct tcp_pcb *pcb, struct llp_conn *c)
+void edge_conn_own(struct tcp_pcb *pcb, struct llp_conn *c)
 {
 	static const struct tcp_ext_arg_callbacks callbacks = { .destroy = on_freed };
 
@@ -84,19 +84,19 @@ void conn_own(struct tcp_pcb *pcb, struct llp_conn *c)
 	tcp_ext_arg_set(pcb, 0, c);
 }
 
-void conn_discard(struct llp_conn *c)
+void edge_conn_discard(struct llp_conn *c)
 {
 	leave(c);
 	release(c);
 }
 
-void conn_detach(struct tcp_pcb *pcb)
+void edge_conn_detach(struct tcp_pcb *pcb)
 {
 	tcp_arg(pcb, NULL);
 	tcp_recv(pcb, NULL);
 	tcp_sent(pcb, NULL);
 	tcp_err(pcb, NULL);
-	conn_own(pcb, NULL);
+	edge_conn_own(pcb, NULL);
 }
 
 /* RFC 9293 §3.10.7.4: a peer takes an RST within its window alone. lwIP counts the octet with which
@@ -117,7 +117,7 @@ static void reset(struct tcp_pcb *pcb)
  * acknowledged all, and our FIN, has heard: an RST would take from it what it still holds. */
 static err_t on_poll_closing(void *arg, struct tcp_pcb *pcb)
 {
-	struct llp_conn *c = conn_of(pcb);
+	struct llp_conn *c = edge_conn_of(pcb);
 
 	(void)arg;
 	if (pcb->snd_wnd >= pcb->mss || pcb->lastack != c->closing_ack ||
@@ -141,72 +141,72 @@ static void part(struct llp_conn *c)
 	leave(c);
 	unlist(c);
 	list(c, &edge.detached);
-	conn_detach(pcb);
-	c->end = CONN_DETACHED;
+	edge_conn_detach(pcb);
+	c->end = EDGE_CONN_DETACHED;
 	c->prefetch_list = (struct uw_prefetch_list){ 0 };
-	conn_own(pcb, c);
+	edge_conn_own(pcb, c);
 	tcp_poll(pcb, on_poll_closing, 1);
 	tcp_close(pcb);
 }
 
-err_t conn_callback_end(struct llp_conn *c)
+err_t edge_conn_callback_end(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
-	enum conn_end end = c->end;
+	enum edge_conn_end end = c->end;
 
 	c->in_callback = false;
-	if (end == CONN_ON) {
+	if (end == EDGE_CONN_ON) {
 		/* pcb->ooseq: edge_input looks at it afterwards */
 		if (c->rx_queue.count != c->pinned)
-			conn_rx_kept(c);
+			edge_conn_rx_kept(c);
 		return ERR_OK;
 	}
-	if (end == CONN_CLOSE && !c->lost) {
-		conn_window_open_all(c);
+	if (end == EDGE_CONN_CLOSE && !c->lost) {
+		edge_conn_window_open_all(c);
 		part(c);
 		return ERR_OK;
 	}
-	conn_discard(c);
-	conn_detach(pcb);
+	edge_conn_discard(c);
+	edge_conn_detach(pcb);
 	reset(pcb);
 	return ERR_ABRT;
 }
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
-void conn_lose(struct llp_conn *c)
+void edge_conn_lose(struct llp_conn *c)
 {
-	conn_activate(c);
+	edge_conn_activate(c);
 	edge_pcb_drop(c->pcb);
 }
 
-static void conn_lose_quietly(struct llp_conn *c)
+static void edge_conn_lose_quietly(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
-	conn_discard(c);
-	conn_detach(pcb);
+	edge_conn_discard(c);
+	edge_conn_detach(pcb);
 	edge_pcb_drop(pcb);
 }
 
 void edge_close(struct llp_conn *c)
 {
 	if (c->in_callback) {
-		c->end = CONN_CLOSE;
+		c->end = EDGE_CONN_CLOSE;
 		return;
 	}
-	conn_activate(c);
+	edge_conn_activate(c);
 	if (c->lost) {
-		conn_lose_quietly(c);
+		edge_conn_lose_quietly(c);
 		return;
 	}
-	conn_window_open_all(c);
+	edge_conn_window_open_all(c);
 	part(c);
 }
 
 void edge_shutdown(struct llp_conn *c)
 {
-	conn_activate(c);
+	edge_conn_activate(c);
 	tcp_shutdown(c->pcb, 0, 1);
 }
 
@@ -215,12 +215,12 @@ void edge_abort(struct llp_conn *c)
 	struct tcp_pcb *pcb = c->pcb;
 
 	if (c->in_callback) {
-		c->end = CONN_ABORT;
+		c->end = EDGE_CONN_ABORT;
 		return;
 	}
-	conn_activate(c);
-	conn_discard(c);
-	conn_detach(pcb);
+	edge_conn_activate(c);
+	edge_conn_discard(c);
+	edge_conn_detach(pcb);
 	reset(pcb);
 }
 
@@ -228,9 +228,9 @@ void edge_abort(struct llp_conn *c)
  * for receives gets it first. */
 static bool has_octets_for_user(const struct tcp_pcb *pcb)
 {
-	struct llp_conn *c = conn_of(pcb);
+	struct llp_conn *c = edge_conn_of(pcb);
 
-	if (!c || c->end != CONN_ON || !c->paused || !rx_queue_octets(&c->rx_queue))
+	if (!c || c->end != EDGE_CONN_ON || !c->paused || !rx_queue_octets(&c->rx_queue))
 		return false;
 	c->lost = true;
 	return true;
@@ -240,7 +240,7 @@ void edge_peer_down(struct io_link *l, uint32_t addr)
 {
 	(void)l;
 	for (struct llp_conn *c = edge.conns; c; c = c->next)
-		conn_activate(c);
+		edge_conn_activate(c);
 	edge.losing = true;
 	edge_pcbs_lose(addr, has_octets_for_user);
 	edge.losing = false;
@@ -261,5 +261,5 @@ struct llp_addrs edge_addrs(const struct llp_conn *c)
 void edge_set_tos(struct llp_conn *c, uint8_t tos)
 {
 	c->pcb->tos = tos;
-	conn_fast_headers(c);
+	edge_conn_fast_headers(c);
 }

@@ -14,7 +14,7 @@ static err_t on_sent(void *arg, struct tcp_pcb *pcb, u16_t len)
 	(void)len;
 	c->in_callback = true;
 	edge.cfg.user->writable(c->ctx);
-	return conn_callback_end(c);
+	return edge_conn_callback_end(c);
 }
 
 static uint32_t ms_since(uint64_t t_us)
@@ -25,8 +25,8 @@ static uint32_t ms_since(uint64_t t_us)
 static void note_unanswered(const struct llp_conn *c, const struct loss *l)
 {
 	if (l && l->rto.unanswered)
-		conn_tell(c, LLP_TIMEOUTS, l->rto.unanswered);
-	conn_tell(c, LLP_UNANSWERED, l ? ms_since(l->delivered_us) : 0);
+		edge_conn_tell(c, LLP_TIMEOUTS, l->rto.unanswered);
+	edge_conn_tell(c, LLP_UNANSWERED, l ? ms_since(l->delivered_us) : 0);
 }
 
 /* lwIP gives a connection up for one reason, and does not say which: repeats, or keepalives, that
@@ -36,11 +36,12 @@ static void note_end(const struct llp_conn *c, err_t err)
 	const struct loss *l = c->loss ? &c->loss->loss : NULL;
 
 	if (c->lost || edge.losing)
-		conn_tell(c, LLP_PROCESS_GONE, 0);
+		edge_conn_tell(c, LLP_PROCESS_GONE, 0);
 	else if (err == ERR_RST)
-		conn_tell(c, LLP_RESET, 0);
+		edge_conn_tell(c, LLP_RESET, 0);
 	else if (c->connecting || (l && !record_count(&l->rec)))
-		conn_tell(c, c->connecting ? LLP_UNANSWERED : LLP_SILENT, ms_since(c->silent_us));
+		edge_conn_tell(c, c->connecting ? LLP_UNANSWERED : LLP_SILENT,
+			       ms_since(c->silent_us));
 	else
 		note_unanswered(c, l);
 }
@@ -63,35 +64,35 @@ static void on_err(void *arg, err_t err)
 
 	if (c->connecting)
 		why = why_not_connected(c, err);
-	if (c->end != CONN_ON)
+	if (c->end != EDGE_CONN_ON)
 		ctx = NULL;
 	else
 		note_end(c, err);
 	c->pcb = NULL;
-	conn_discard(c);
+	edge_conn_discard(c);
 	if (ctx)
 		edge.cfg.user->closed(ctx, why);
 }
 
-void conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
+void edge_conn_attach(struct llp_conn *c, struct tcp_pcb *pcb)
 {
 	c->pcb = pcb;
 	tcp_arg(pcb, c);
-	tcp_recv(pcb, conn_recv);
+	tcp_recv(pcb, edge_conn_recv);
 	tcp_sent(pcb, on_sent);
 	tcp_err(pcb, on_err);
 	tcp_nagle_disable(pcb);
-	conn_own(pcb, c);
+	edge_conn_own(pcb, c);
 }
 
-void conn_came_up(struct llp_conn *c)
+void edge_conn_came_up(struct llp_conn *c)
 {
 	edge_pcb_came_up(c->pcb, c->el->io, edge.cfg.keepalive_ms);
-	conn_stamp_came_up(c);
-	conn_loss_begin(c);
-	conn_window_begin(c);
-	conn_path_begin(c);
-	conn_fast_start(c);
+	edge_conn_stamp_came_up(c);
+	edge_conn_loss_begin(c);
+	edge_conn_window_begin(c);
+	edge_conn_path_begin(c);
+	edge_conn_fast_start(c);
 }
 
 /* ---- connecting -------------------------------------------------------------------------- */
@@ -102,11 +103,11 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 
 	(void)pcb;
 	(void)err; /* always ERR_OK: failures come to on_err */
-	conn_came_up(c);
+	edge_conn_came_up(c);
 	c->connecting = false;
 	c->in_callback = true;
 	edge.cfg.user->connected(c->ctx);
-	return conn_callback_end(c);
+	return edge_conn_callback_end(c);
 }
 
 /* Ports are the engine's to give out: only for one of its own lwIP has to look who has which. */
@@ -128,7 +129,7 @@ static err_t bind_pcb(struct tcp_pcb *pcb, const struct llp_addrs *a)
  * more from another process. */
 static bool is_free(const struct io_link *l, const struct flow_key *k)
 {
-	struct llp_conn *c = conn_flow_find(k);
+	struct llp_conn *c = edge_conn_flow_find(k);
 
 	return !c || (l->flags & IO_P2P && edge_pcb_drop_time_wait(c->pcb));
 }
@@ -137,7 +138,7 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		       struct llp_conn **out)
 {
 	struct edge_link *el = edge_link_of(l);
-	struct llp_conn *c = conn_new(el, ctx);
+	struct llp_conn *c = edge_conn_new(el, ctx);
 	struct tcp_pcb *pcb = tcp_new();
 	ip_addr_t to = edge_addr(&a->remote);
 	err_t err = ERR_MEM;
@@ -151,26 +152,26 @@ uw_status edge_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 	err = ERR_USE;
 	if (!is_free(l, &(struct flow_key){ a->local, a->remote, a->lport, a->rport }))
 		goto fail;
-	conn_attach(c, pcb);
+	edge_conn_attach(c, pcb);
 	c->connecting = true;
-	conn_stamp_ask(c, &a->remote);
+	edge_conn_stamp_ask(c, &a->remote);
 	pcb->tos = a->tos;
 	/* lwIP would search all lists for it. */
 	ip_reset_option(pcb, SOF_REUSEADDR);
 	err = tcp_connect(pcb, &to, lwip_ntohs(a->rport), on_connected);
 	ip_set_option(pcb, SOF_REUSEADDR);
 	if (err) {
-		conn_detach(pcb);
+		edge_conn_detach(pcb);
 		goto fail;
 	}
 	c->active = true;
-	conn_flow_add(c);
+	edge_conn_flow_add(c);
 	*out = c;
 	return UW_OK;
 fail:
 	if (pcb)
 		tcp_close(pcb);
 	if (c)
-		conn_discard(c);
+		edge_conn_discard(c);
 	return edge_status(err);
 }

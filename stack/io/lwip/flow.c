@@ -65,7 +65,7 @@ static unsigned next_slot(unsigned i)
 	return (i + 1) & mask;
 }
 
-static struct llp_conn *conn_at(unsigned i)
+static struct llp_conn *edge_conn_at(unsigned i)
 {
 	return (struct llp_conn *)(table[i] & ~(uintptr_t)(TAGS - 1));
 }
@@ -109,7 +109,7 @@ static void double_table(void)
 	enter_all(edge.detached);
 }
 
-void conn_flow_add(struct llp_conn *c)
+void edge_conn_flow_add(struct llp_conn *c)
 {
 	const struct tcp_pcb *pcb = c->pcb;
 
@@ -124,20 +124,20 @@ void conn_flow_add(struct llp_conn *c)
 	enter(c);
 	c->in_table = true;
 	edge.flows++;
-	conn_flow_before(pcb->next, c);
+	edge_conn_flow_before(pcb->next, c);
 }
 
-void conn_flow_remove(struct llp_conn *c)
+void edge_conn_flow_remove(struct llp_conn *c)
 {
 	unsigned i, k;
 
 	if (!c->in_table)
 		return;
-	for (i = home(c->hash); conn_at(i) != c;)
+	for (i = home(c->hash); edge_conn_at(i) != c;)
 		i = next_slot(i);
 	/* What is behind it and had to go past this slot moves up. */
 	for (k = next_slot(i); table[k]; k = next_slot(k)) {
-		unsigned from_home = (k - home(conn_at(k)->hash)) & mask;
+		unsigned from_home = (k - home(edge_conn_at(k)->hash)) & mask;
 
 		if (from_home < ((k - i) & mask))
 			continue;
@@ -173,13 +173,13 @@ static size_t key_of_ip6(const uint8_t *ip, struct flow_key *k)
 	return IP6_HLEN;
 }
 
-struct llp_conn *conn_flow_find(const struct flow_key *k)
+struct llp_conn *edge_conn_flow_find(const struct flow_key *k)
 {
 	uint32_t h = hash(k);
 
 	for (unsigned i = home(h); table[i]; i = next_slot(i)) {
-		if (maybe(i, h) && same(&conn_at(i)->flow, k))
-			return conn_at(i);
+		if (maybe(i, h) && same(&edge_conn_at(i)->flow, k))
+			return edge_conn_at(i);
 	}
 	return NULL;
 }
@@ -236,16 +236,16 @@ void edge_prefetch(struct io_frame *const *v, unsigned n)
 
 		while (table[at] && !maybe(at, h[i]))
 			at = next_slot(at);
-		edge.upcoming[i] = conn_at(at);
+		edge.upcoming[i] = edge_conn_at(at);
 		__builtin_prefetch(edge.upcoming[i]);
 		__builtin_prefetch((const void *)((uintptr_t)edge.upcoming[i] + UW_LINE));
 	}
 	edge.upcoming_n = n;
 }
 
-struct llp_conn *conn_flow_lookup(const struct flow_key *k)
+struct llp_conn *edge_conn_flow_lookup(const struct flow_key *k)
 {
-	struct llp_conn *c = conn_flow_find(k);
+	struct llp_conn *c = edge_conn_flow_find(k);
 
 	if (edge.flows < UW_PREFETCH_FROM)
 		return c;
@@ -293,9 +293,9 @@ void edge_flow_find(const struct pbuf *p, struct edge_segment *s)
 	s->flags = s->tcp[TCP_FLAGS_AT];
 	s->len = payload_of(p->payload, s->tcp);
 	s->options = options_of(p, s->tcp);
-	s->c = conn_flow_lookup(&s->flow);
+	s->c = edge_conn_flow_lookup(&s->flow);
 	if (s->c)
-		conn_flow_front(s->c);
+		edge_conn_flow_front(s->c);
 }
 
 bool edge_is_new_syn(const struct edge_segment *s)

@@ -19,10 +19,10 @@ static_assert(RECORD_MOST > TCP_SND_QUEUELEN, "the record has room for all");
 
 static struct loss_config config;
 static bool ecn;
-static struct conn_loss *watched;    /* those with a timer */
-static struct conn_loss *cursor;     /* edge_loss_timers: looks at this one next */
-static struct llp_conn *heard;	     /* a segment came for it */
-static uint64_t due_us = UINT64_MAX; /* no timer of any is due before */
+static struct edge_conn_loss *watched; /* those with a timer */
+static struct edge_conn_loss *cursor;  /* edge_loss_timers: looks at this one next */
+static struct llp_conn *heard;	       /* a segment came for it */
+static uint64_t due_us = UINT64_MAX;   /* no timer of any is due before */
 
 static uint64_t now(void)
 {
@@ -38,14 +38,14 @@ void edge_loss_init(const struct llp_config *cfg)
 	ecn = cfg->ecn || config.cc->every_mark;
 }
 
-bool conn_loss_ecn(void)
+bool edge_conn_loss_ecn(void)
 {
 	return ecn;
 }
 
 /* ---- timers ------------------------------------------------------------------------------ */
 
-static void watch(struct conn_loss *k)
+static void watch(struct edge_conn_loss *k)
 {
 	if (k->link)
 		return;
@@ -56,7 +56,7 @@ static void watch(struct conn_loss *k)
 	watched = k;
 }
 
-static void unwatch(struct conn_loss *k)
+static void unwatch(struct edge_conn_loss *k)
 {
 	if (!k->link)
 		return;
@@ -68,14 +68,14 @@ static void unwatch(struct conn_loss *k)
 	k->link = NULL;
 }
 
-static uint64_t wake_us(const struct conn_loss *k)
+static uint64_t wake_us(const struct edge_conn_loss *k)
 {
 	uint64_t at = loss_wake_us(&k->loss);
 
 	return k->retry_us && k->retry_us < at ? k->retry_us : at;
 }
 
-void conn_loss_watch(struct conn_loss *k)
+void edge_conn_loss_watch(struct edge_conn_loss *k)
 {
 	uint64_t at = wake_us(k);
 
@@ -86,10 +86,10 @@ void conn_loss_watch(struct conn_loss *k)
 		due_us = at;
 }
 
-void conn_loss_retry(struct conn_loss *k)
+void edge_conn_loss_retry(struct edge_conn_loss *k)
 {
 	k->retry_us = now() + RETRY_US;
-	conn_loss_watch(k);
+	edge_conn_loss_watch(k);
 }
 
 uint64_t edge_loss_next_us(void)
@@ -113,11 +113,11 @@ void edge_loss_timers(void)
 	if (t < due_us)
 		return;
 	due_us = UINT64_MAX;
-	for (struct conn_loss *k = watched; k; k = cursor) {
+	for (struct edge_conn_loss *k = watched; k; k = cursor) {
 		cursor = k->next;
 		at = wake_us(k);
 		if (at <= t)
-			conn_loss_due(k, t);
+			edge_conn_loss_due(k, t);
 		else if (at == UINT64_MAX)
 			unwatch(k);
 		else if (at < due_us)
@@ -130,20 +130,20 @@ void edge_link_up(struct io_link *l)
 {
 	uint64_t t = now();
 
-	for (struct conn_loss *k = watched; k; k = k->next) {
+	for (struct edge_conn_loss *k = watched; k; k = k->next) {
 		if (k->c->el->io != l)
 			continue;
 		loss_path_up(&k->loss, t);
-		conn_loss_watch(k);
+		edge_conn_loss_watch(k);
 	}
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-void conn_loss_begin(struct llp_conn *c)
+void edge_conn_loss_begin(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
-	struct conn_loss *k;
+	struct edge_conn_loss *k;
 	struct sent *slot;
 
 	if (c->el->io->flags & IO_P2P || pcb->unsent)
@@ -157,7 +157,7 @@ void conn_loss_begin(struct llp_conn *c)
 	}
 	k->c = c;
 	c->loss = k;
-	c->cuts = conn_may_be_long(c);
+	c->cuts = edge_conn_may_be_long(c);
 	loss_init(&k->loss, &config, slot, RECORD_FIRST, pcb->snd_nxt, pcb->mss);
 	k->loss.paced = !(c->el->io->flags & IO_QUEUE);
 	k->loss.stamp = c->stamp.on ? &c->stamp : NULL;
@@ -166,12 +166,12 @@ void conn_loss_begin(struct llp_conn *c)
 	pcb->sv = pcb->rto = RTO_NEVER;
 	pcb->rttest = 0;
 	pcb->ssthresh = 0; /* lwIP's window grows least so */
-	conn_loss_window(c);
+	edge_conn_loss_window(c);
 }
 
-void conn_loss_end(struct llp_conn *c)
+void edge_conn_loss_end(struct llp_conn *c)
 {
-	struct conn_loss *k = c->loss;
+	struct edge_conn_loss *k = c->loss;
 
 	if (heard == c)
 		heard = NULL;
@@ -184,7 +184,7 @@ void conn_loss_end(struct llp_conn *c)
 }
 
 /* Without memory the record stays full, and nothing new is sent until something is acknowledged. */
-static void grow(struct conn_loss *k)
+static void grow(struct edge_conn_loss *k)
 {
 	uint32_t n = 2 * k->loss.rec.size;
 	struct sent *old = k->loss.rec.slot, *slot;
@@ -198,7 +198,7 @@ static void grow(struct conn_loss *k)
 	free(old);
 }
 
-void conn_loss_rest(struct llp_conn *c)
+void edge_conn_loss_rest(struct llp_conn *c)
 {
 	struct record *r = c->loss ? &c->loss->loss.rec : NULL;
 	struct sent *slot;
@@ -214,14 +214,14 @@ void conn_loss_rest(struct llp_conn *c)
 
 /* ---- long segments ----------------------------------------------------------------------- */
 
-bool conn_loss_calm(const struct llp_conn *c, uint32_t emss)
+bool edge_conn_loss_calm(const struct llp_conn *c, uint32_t emss)
 {
 	const struct loss *l = c->loss ? &c->loss->loss : NULL;
 
 	return l && loss_calm(l) && (!l->cut || l->cut == emss);
 }
 
-void conn_loss_long(struct llp_conn *c, uint32_t cut)
+void edge_conn_loss_long(struct llp_conn *c, uint32_t cut)
 {
 	c->loss->loss.cut = cut;
 }
@@ -253,39 +253,39 @@ static void tag_record(struct record *r, struct tcp_seg *seg)
 	}
 }
 
-void conn_loss_cut(struct llp_conn *c)
+void edge_conn_loss_cut(struct llp_conn *c)
 {
 	if (!c->loss || !c->loss->loss.cut || !cut_record(&c->loss->loss))
 		return;
-	conn_long_cut(c);
+	edge_conn_long_cut(c);
 	tag_record(&c->loss->loss.rec, c->pcb->unacked);
 }
 
 /* ---- what is sent ------------------------------------------------------------------------ */
 
-static void note(struct conn_loss *k, struct tcp_seg *seg)
+static void note(struct edge_conn_loss *k, struct tcp_seg *seg)
 {
 	loss_sent(&k->loss, TCP_TCPLEN(seg), seg, now());
 	grow(k);
 	/* lwIP may send on its own, at the end of what came: nobody else would look at the timer.
 	 */
-	conn_loss_watch(k);
+	edge_conn_loss_watch(k);
 }
 
 /* lwIP sends it: the first of pcb->unsent, before it is taken off. Control segments are of no
  * queue. */
 void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *pcb)
 {
-	struct llp_conn *c = conn_of(pcb);
-	struct conn_loss *k = c ? c->loss : NULL;
+	struct llp_conn *c = edge_conn_of(pcb);
+	struct edge_conn_loss *k = c ? c->loss : NULL;
 	bool is_new;
 
 	if (!pcb)
 		return;
 	is_new = k && pcb->unsent && pcb->unsent->p == p && TCP_TCPLEN(pcb->unsent) &&
 		 lwip_ntohl(hdr->seqno) == k->loss.nxt;
-	conn_stamp_sending(hdr, c);
-	conn_ecn_sending(pcb, hdr, is_new && pcb->unsent->len); /* not a mere FIN */
+	edge_conn_stamp_sending(hdr, c);
+	edge_conn_ecn_sending(pcb, hdr, is_new && pcb->unsent->len); /* not a mere FIN */
 	if (!k)
 		return;
 	pcb->rttest = 0;
@@ -294,7 +294,7 @@ void uw_lwip_sending(const struct pbuf *p, struct tcp_hdr *hdr, struct tcp_pcb *
 }
 
 /* lwIP took segments off its queue for sent that it did not show. */
-static void catch_up(struct conn_loss *k)
+static void catch_up(struct edge_conn_loss *k)
 {
 	struct tcp_pcb *pcb = k->c->pcb;
 
@@ -306,18 +306,19 @@ static void catch_up(struct conn_loss *k)
 	}
 }
 
-void conn_loss_sent(struct llp_conn *c)
+void edge_conn_loss_sent(struct llp_conn *c)
 {
 	if (!c->loss)
 		return;
 	catch_up(c->loss);
-	conn_loss_watch(c->loss);
+	edge_conn_loss_watch(c->loss);
 }
 
 /* ---- what comes -------------------------------------------------------------------------- */
 
 /* Of an established connection, with an acknowledgement that lwIP will take (tcp_receive). */
-static bool is_heard(const struct conn_loss *k, const struct tcp_pcb *pcb, const struct tcp_hdr *h)
+static bool is_heard(const struct edge_conn_loss *k, const struct tcp_pcb *pcb,
+		     const struct tcp_hdr *h)
 {
 	uint8_t flags = TCPH_FLAGS(h);
 
@@ -333,7 +334,7 @@ static bool is_plain(const struct tcp_pcb *pcb, const struct tcp_hdr *h, const s
 }
 
 /* Octets for one that has sent nothing: nobody is to be asked. */
-static bool has_nothing_out(const struct conn_loss *k, const struct uw_lwip_segment *s)
+static bool has_nothing_out(const struct edge_conn_loss *k, const struct uw_lwip_segment *s)
 {
 	return s->p->tot_len && !record_count(&k->loss.rec) && k->loss.nxt == s->hdr->ackno &&
 	       k->loss.phase == LOSS_OPEN && k->c->pcb->lastack == s->hdr->ackno;
@@ -341,7 +342,7 @@ static bool has_nothing_out(const struct conn_loss *k, const struct uw_lwip_segm
 
 static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 {
-	struct conn_loss *k = c->loss;
+	struct edge_conn_loss *k = c->loss;
 	struct tcp_pcb *pcb = c->pcb;
 	struct loss_options opt;
 	struct loss_ack a = { .ack = s->hdr->ackno, .ece = ece };
@@ -353,24 +354,24 @@ static void hear(struct llp_conn *c, const struct uw_lwip_segment *s, bool ece)
 	a.echo = opt.echo;
 	a.plain = is_plain(pcb, s->hdr, s->p);
 	if (a.n_blocks || a.plain)
-		conn_loss_cut(c);
+		edge_conn_loss_cut(c);
 	if (edge.paths.n)
-		conn_path_acked(c, a.ack);
-	conn_loss_peer_window(k, SND_WND_SCALE(pcb, (tcpwnd_size_t)s->hdr->wnd));
+		edge_conn_path_acked(c, a.ack);
+	edge_conn_loss_peer_window(k, SND_WND_SCALE(pcb, (tcpwnd_size_t)s->hdr->wnd));
 	k->delivered = k->loss.delivered;
 	loss_acked(&k->loss, &a, now());
 	k->delivered = k->loss.delivered - k->delivered;
 	k->moved = a.ack != pcb->lastack;
-	conn_loss_window(c);
+	edge_conn_loss_window(c);
 }
 
 void uw_lwip_segment_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 {
-	struct llp_conn *c = pcb->state == LISTEN ? NULL : conn_of(pcb);
+	struct llp_conn *c = pcb->state == LISTEN ? NULL : edge_conn_of(pcb);
 
-	bool ece = conn_ecn_in(pcb, s);
+	bool ece = edge_conn_ecn_in(pcb, s);
 
-	conn_stamp_in(pcb, s);
+	edge_conn_stamp_in(pcb, s);
 
 	heard = NULL;
 	if (!c || !c->loss)
@@ -392,5 +393,5 @@ void edge_loss_settle(void)
 
 	heard = NULL;
 	if (c && c->loss)
-		conn_loss_go_on(c->loss);
+		edge_conn_loss_go_on(c->loss);
 }

@@ -26,37 +26,37 @@ void edge_loss_timers(void);
 void edge_loss_settle(void);
 
 /* A SYN opened it. */
-void conn_ecn_half(struct llp_conn *c);
+void edge_conn_ecn_half(struct llp_conn *c);
 /* The same, for the timestamps option (stamps.c); we are about to send a SYN; the connection is up.
  */
-void conn_stamp_half(struct llp_conn *c);
-void conn_stamp_ask(struct llp_conn *c, const struct uw_ip *remote);
-void conn_stamp_came_up(struct llp_conn *c);
+void edge_conn_stamp_half(struct llp_conn *c);
+void edge_conn_stamp_ask(struct llp_conn *c, const struct uw_ip *remote);
+void edge_conn_stamp_came_up(struct llp_conn *c);
 /* edge_init */
 void edge_stamps_init(const struct llp_config *cfg);
 /* The connection is up. Without memory for it lwIP's own recovery remains. */
-void conn_loss_begin(struct llp_conn *c);
-void conn_loss_end(struct llp_conn *c);
+void edge_conn_loss_begin(struct llp_conn *c);
+void edge_conn_loss_end(struct llp_conn *c);
 /* Octets that may be outstanding in all; pcb->cwnd has it, too. */
-uint32_t conn_loss_window(struct llp_conn *c);
+uint32_t edge_conn_loss_window(struct llp_conn *c);
 /* The shortest round trip of late, microseconds, at most a second; a second: not known. */
-uint32_t conn_loss_min_rtt(const struct llp_conn *c);
+uint32_t edge_conn_loss_min_rtt(const struct llp_conn *c);
 /* pcb->mss has changed. */
-void conn_loss_mss(struct llp_conn *c);
+void edge_conn_loss_mss(struct llp_conn *c);
 /* The network drops segments that are longer than pcb->mss: send those again that are out. May end
  * the connection. */
-void conn_loss_too_big(struct llp_conn *c);
+void edge_conn_loss_too_big(struct llp_conn *c);
 /* Nothing seems to be lost: a segment may be long, made of segments of emss octets. */
-bool conn_loss_calm(const struct llp_conn *c, uint32_t emss);
+bool edge_conn_loss_calm(const struct llp_conn *c, uint32_t emss);
 /* One is, made of segments of `cut` octets. */
-void conn_loss_long(struct llp_conn *c, uint32_t cut);
+void edge_conn_loss_long(struct llp_conn *c, uint32_t cut);
 /* Cut all long ones into the segments of the wire, since something may be lost. Without memory they
  * stay. */
-void conn_loss_cut(struct llp_conn *c);
+void edge_conn_loss_cut(struct llp_conn *c);
 /* Nothing was sent for long: what a large window needed is given back, 330 KB for 4 MiB in flight.
  */
-void conn_loss_rest(struct llp_conn *c);
+void edge_conn_loss_rest(struct llp_conn *c);
 /* Something was sent, or could not be. */
-void conn_loss_sent(struct llp_conn *c);
+void edge_conn_loss_sent(struct llp_conn *c);
 
 #endif

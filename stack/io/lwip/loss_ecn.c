@@ -45,20 +45,20 @@ static bool is_marked(void)
  * (§6.1.1.1). */
 static void send_syn(struct llp_conn *c, const struct tcp_pcb *pcb, struct tcp_hdr *h)
 {
-	bool ask = conn_loss_ecn() && c && !pcb->nrtx;
+	bool ask = edge_conn_loss_ecn() && c && !pcb->nrtx;
 
 	if (pcb->state == SYN_SENT) {
 		put_flags(h, ask ? ECE | CWR : 0);
 		if (c)
 			c->ecn = ask ? ASKED : 0;
 	} else {
-		put_flags(h, (c ? c->ecn & ON : conn_loss_ecn() && syn_asks) ? ECE : 0);
+		put_flags(h, (c ? c->ecn & ON : edge_conn_loss_ecn() && syn_asks) ? ECE : 0);
 	}
 }
 
-void conn_ecn_sending(struct tcp_pcb *pcb, struct tcp_hdr *h, bool is_new)
+void edge_conn_ecn_sending(struct tcp_pcb *pcb, struct tcp_hdr *h, bool is_new)
 {
-	struct llp_conn *c = conn_of(pcb);
+	struct llp_conn *c = edge_conn_of(pcb);
 	unsigned flags = 0;
 
 	if (TCPH_FLAGS(h) & TCP_SYN) {
@@ -80,9 +80,9 @@ void conn_ecn_sending(struct tcp_pcb *pcb, struct tcp_hdr *h, bool is_new)
 
 /* ---- what comes -------------------------------------------------------------------------- */
 
-void conn_ecn_half(struct llp_conn *c)
+void edge_conn_ecn_half(struct llp_conn *c)
 {
-	c->ecn = conn_loss_ecn() && syn_asks ? ON : 0;
+	c->ecn = edge_conn_loss_ecn() && syn_asks ? ON : 0;
 	syn_asks = false;
 }
 
@@ -111,7 +111,7 @@ static void hear_octets(struct llp_conn *c, unsigned flags)
 		c->ecn |= ECHO;
 }
 
-bool conn_ecn_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
+bool edge_conn_ecn_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 {
 	unsigned flags = flags_of(s->hdr);
 	struct llp_conn *c;
@@ -120,7 +120,7 @@ bool conn_ecn_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 		syn_asks = (flags & (ECE | CWR | TCP_SYN | TCP_ACK)) == (ECE | CWR | TCP_SYN);
 		return false;
 	}
-	c = conn_of(pcb);
+	c = edge_conn_of(pcb);
 	if (!c)
 		return false;
 	if (pcb->state == SYN_SENT && flags & TCP_SYN)

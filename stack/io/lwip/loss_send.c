@@ -17,7 +17,7 @@ static uint64_t now(void)
 	return edge.cfg.now_us(edge.cfg.arg);
 }
 
-uint32_t conn_loss_window(struct llp_conn *c)
+uint32_t edge_conn_loss_window(struct llp_conn *c)
 {
 	struct loss *l = &c->loss->loss;
 	uint32_t room = loss_room(l);
@@ -31,7 +31,7 @@ uint32_t conn_loss_window(struct llp_conn *c)
 	return c->pcb->cwnd;
 }
 
-uint32_t conn_loss_min_rtt(const struct llp_conn *c)
+uint32_t edge_conn_loss_min_rtt(const struct llp_conn *c)
 {
 	uint64_t us = c->loss ? rtt_min(&c->loss->loss.rtt) : UINT64_MAX;
 
@@ -78,23 +78,23 @@ static bool output_again(struct tcp_pcb *pcb, struct tcp_seg *seg)
 	return sent;
 }
 
-static bool send_again(struct conn_loss *k, struct sent *s)
+static bool send_again(struct edge_conn_loss *k, struct sent *s)
 {
 	struct record *r = &k->loss.rec;
 	const uint32_t seq = s->seq;
 
 	if (!output_again(k->c->pcb, s->tag)) {
-		conn_loss_retry(k);
+		edge_conn_loss_retry(k);
 		return false;
 	}
 	edge.cfg.stats->tcp_tx_again++;
-	conn_tell(k->c, LLP_SENT_AGAIN, seq);
+	edge_conn_tell(k->c, LLP_SENT_AGAIN, seq);
 	/* A FIN that is new may have gone with it, and the record have grown. */
 	loss_resent(&k->loss, record_at(r, record_find(r, seq)), now());
 	return true;
 }
 
-static void send_lost(struct conn_loss *k)
+static void send_lost(struct edge_conn_loss *k)
 {
 	struct sent *s;
 
@@ -104,49 +104,49 @@ static void send_lost(struct conn_loss *k)
 
 /* ---- what is new ------------------------------------------------------------------------- */
 
-static bool has_room(struct conn_loss *k)
+static bool has_room(struct edge_conn_loss *k)
 {
-	return conn_loss_window(k->c) >= k->loss.nxt - k->loss.una + k->loss.cc.mss;
+	return edge_conn_loss_window(k->c) >= k->loss.nxt - k->loss.una + k->loss.cc.mss;
 }
 
 /* lwIP tells the user of what SND.UNA has passed; a window that opens otherwise he hears of here,
  * by the same callback (tcp_sent). */
-static void tell_user(struct conn_loss *k, bool heard)
+static void tell_user(struct edge_conn_loss *k, bool heard)
 {
 	struct llp_conn *c = k->c;
 
-	if (c->end != CONN_ON || !c->ctx || c->listener || c->pcb->unsent || !has_room(k))
+	if (c->end != EDGE_CONN_ON || !c->ctx || c->listener || c->pcb->unsent || !has_room(k))
 		return;
 	if (heard && (k->moved || !k->delivered))
 		return;
 	c->pcb->sent(c, c->pcb, 0);
 }
 
-static void output_new(struct conn_loss *k)
+static void output_new(struct edge_conn_loss *k)
 {
 	struct tcp_pcb *pcb = k->c->pcb;
 
-	conn_loss_window(k->c);
+	edge_conn_loss_window(k->c);
 	if (pcb->unsent)
 		tcp_output(pcb);
-	conn_loss_sent(k->c);
+	edge_conn_loss_sent(k->c);
 	frto_nothing_new(&k->loss.frto);
 	if (!pcb->unsent && has_room(k))
 		loss_idle(&k->loss);
 }
 
-static void go_on(struct conn_loss *k, bool heard)
+static void go_on(struct edge_conn_loss *k, bool heard)
 {
 	struct llp_conn *c = k->c;
 
-	conn_loss_sent(c);
+	edge_conn_loss_sent(c);
 	send_lost(k);
 	tell_user(k, heard);
 	if (c->loss == k) /* the user has not ended it */
 		output_new(k);
 }
 
-void conn_loss_go_on(struct conn_loss *k)
+void edge_conn_loss_go_on(struct edge_conn_loss *k)
 {
 	if (k->delivered || record_count(&k->loss.rec))
 		go_on(k, true);
@@ -155,7 +155,7 @@ void conn_loss_go_on(struct conn_loss *k)
 /* ---- time -------------------------------------------------------------------------------- */
 
 /* RFC 8985 §7.3: what is unsent if there is any, else the last segment once more. */
-static void probe(struct conn_loss *k, uint64_t now_us)
+static void probe(struct edge_conn_loss *k, uint64_t now_us)
 {
 	struct tcp_pcb *pcb = k->c->pcb;
 	struct sent *last = loss_last(&k->loss);
@@ -170,15 +170,15 @@ static void probe(struct conn_loss *k, uint64_t now_us)
 		again = send_again(k, last);
 	loss_probed(&k->loss, again, now_us);
 	edge.cfg.stats->tcp_tx_probes++;
-	conn_tell(k->c, LLP_PROBE, 0);
+	edge_conn_tell(k->c, LLP_PROBE, 0);
 }
 
 /* RFC 4821 §7.7: after several timeouts without an answer. The repeats are cut for what is tried
  * next. */
-static void suspect_path(const struct conn_loss *k)
+static void suspect_path(const struct edge_conn_loss *k)
 {
 	if (k->loss.rto.unanswered >= BLACK_HOLE_TIMEOUTS && record_count(&k->loss.rec))
-		conn_path_suspect(k->c, record_at(&k->loss.rec, k->loss.rec.first)->len);
+		edge_conn_path_suspect(k->c, record_at(&k->loss.rec, k->loss.rec.first)->len);
 }
 
 /* lwIP gives a peer up after TCP_MAXRTX timeouts without an answer, which is 40 s. Who lets a
@@ -196,7 +196,7 @@ static u8_t count_for_lwip(unsigned timeouts, uint64_t longest_us)
 /* RFC 9293 §3.8.6.1: a peer that answers may keep its window closed for as long as it likes. It may
  * have closed it in front of what was on its way, and refuse that (§3.8.6; ours does so for want of
  * memory): the repeats are what asks then. When it opens, what it has refused goes soon. */
-void conn_loss_peer_window(struct conn_loss *k, uint32_t window)
+void edge_conn_loss_peer_window(struct edge_conn_loss *k, uint32_t window)
 {
 	if (!window)
 		k->loss.rto.unanswered = 0;
@@ -205,19 +205,19 @@ void conn_loss_peer_window(struct conn_loss *k, uint32_t window)
 	k->shut = !window;
 }
 
-void conn_loss_due(struct conn_loss *k, uint64_t now_us)
+void edge_conn_loss_due(struct edge_conn_loss *k, uint64_t now_us)
 {
 	uint64_t timeouts = k->loss.stats.timeouts;
 
 	k->retry_us = 0;
 	if (k->loss.deadline_us <= now_us)
-		conn_loss_cut(k->c);
+		edge_conn_loss_cut(k->c);
 	if (loss_timer(&k->loss, now_us) == LOSS_DUE_PROBE)
 		probe(k, now_us);
 	if (k->loss.stats.timeouts != timeouts) {
 		edge.cfg.stats->tcp_timeouts++;
-		conn_tell(k->c, LLP_RTO,
-			  (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
+		edge_conn_tell(k->c, LLP_RTO,
+			       (uint32_t)(rto_us(&k->loss.rto, k->loss.cfg, &k->loss.rtt) / 1000));
 		k->c->pcb->nrtx = count_for_lwip(k->loss.rto.unanswered, k->loss.cfg->rto_max_us);
 		suspect_path(k);
 		if (k->loss.rto.unanswered >= ASK_TIMEOUTS)
@@ -226,16 +226,16 @@ void conn_loss_due(struct conn_loss *k, uint64_t now_us)
 	go_on(k, false);
 }
 
-void conn_loss_mss(struct llp_conn *c)
+void edge_conn_loss_mss(struct llp_conn *c)
 {
 	if (c->loss->loss.cut != c->pcb->mss)
-		conn_loss_cut(c);
+		edge_conn_loss_cut(c);
 	c->loss->loss.cc.mss = c->pcb->mss;
 }
 
-void conn_loss_too_big(struct llp_conn *c)
+void edge_conn_loss_too_big(struct llp_conn *c)
 {
-	conn_loss_cut(c);
+	edge_conn_loss_cut(c);
 	loss_too_long(&c->loss->loss);
 	go_on(c->loss, false);
 }
@@ -255,7 +255,7 @@ static void ack_with_duplicate(struct tcp_pcb *pcb, uint32_t seq, uint32_t octet
 	memcpy(pcb->rcv_sacks, kept, sizeof(kept));
 }
 
-void conn_loss_ack_duplicate(struct llp_conn *c, uint32_t seq, uint32_t octets)
+void edge_conn_loss_ack_duplicate(struct llp_conn *c, uint32_t seq, uint32_t octets)
 {
 	if (octets && c->pcb->flags & TF_SACK)
 		ack_with_duplicate(c->pcb, seq, octets);

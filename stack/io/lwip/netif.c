@@ -36,10 +36,10 @@ static void end_after_assertion(const struct edge_segment *s)
 	if (!failed)
 		return;
 	edge.cfg.stats->tcp_assertions += failed;
-	c = s->tcp ? conn_flow_find(&s->flow) : NULL;
+	c = s->tcp ? edge_conn_flow_find(&s->flow) : NULL;
 	if (!c)
 		return;
-	conn_activate(c);
+	edge_conn_activate(c);
 	tcp_abort(c->pcb);
 }
 
@@ -47,7 +47,7 @@ static bool lets_in(const struct edge_link *el, const struct edge_segment *s)
 {
 	if (edge_is_new_syn(s))
 		return edge_syn_room(el, &s->flow.remote);
-	return !s->c || (conn_rx_check(s->c, s) && !conn_rx_refuse(s->c, s));
+	return !s->c || (edge_conn_rx_check(s->c, s) && !edge_conn_rx_refuse(s->c, s));
 }
 
 void edge_input(struct io_link *l, struct io_frame *f)
@@ -85,7 +85,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 	edge_loss_settle();
 	/* It may be over and its record a spare one, which keeps nothing. */
 	if (s.c)
-		conn_rx_kept(s.c);
+		edge_conn_rx_kept(s.c);
 	end_after_assertion(&s);
 }
 

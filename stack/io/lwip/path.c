@@ -15,12 +15,12 @@ static uint64_t now(void)
 
 static void fit(struct llp_conn *c)
 {
-	uint32_t head = conn_path_headers(c),
-		 mtu = LWIP_MAX(conn_path_mtu(c), head + LLP_ROOM_LEAST);
+	uint32_t head = edge_conn_path_headers(c),
+		 mtu = LWIP_MAX(edge_conn_path_mtu(c), head + LLP_ROOM_LEAST);
 
 	c->pcb->mss = (u16_t)LWIP_MIN(mtu - head, c->full_mss);
 	if (c->loss)
-		conn_loss_mss(c);
+		edge_conn_loss_mss(c);
 }
 
 static bool is_up(const struct llp_conn *c)
@@ -36,7 +36,7 @@ static void fit_all(const struct uw_ip *to)
 	}
 }
 
-void conn_path_begin(struct llp_conn *c)
+void edge_conn_path_begin(struct llp_conn *c)
 {
 	if (c->el->io->flags & IO_P2P)
 		return;
@@ -61,10 +61,10 @@ void edge_path_changed(void)
 /* ---- ICMP ------------------------------------------------------------------------------------ */
 
 /* RFC 5927 §4.1: who forges a message must know a sequence number that is in flight. */
-static struct llp_conn *conn_meant(const struct icmp_error *e)
+static struct llp_conn *edge_conn_meant(const struct icmp_error *e)
 {
 	const struct flow_key k = { e->local, e->remote, e->lport, e->rport };
-	struct llp_conn *c = conn_flow_find(&k);
+	struct llp_conn *c = edge_conn_flow_find(&k);
 
 	if (!c || !c->pcb || c->pcb->state == TIME_WAIT || TCP_SEQ_LT(e->seq, c->pcb->lastack) ||
 	    !TCP_SEQ_LT(e->seq, c->pcb->snd_nxt))
@@ -75,7 +75,7 @@ static struct llp_conn *conn_meant(const struct icmp_error *e)
 /* RFC 1191 §5: a router that does not tell its MTU has 0 there. */
 static uint32_t told_mtu(const struct llp_conn *c, const struct icmp_error *e)
 {
-	uint32_t now_mtu = conn_path_mtu(c);
+	uint32_t now_mtu = edge_conn_path_mtu(c);
 
 	if (e->mtu)
 		return e->mtu;
@@ -87,12 +87,12 @@ static void too_big(struct llp_conn *c, const struct icmp_error *e)
 {
 	uint32_t mtu = told_mtu(c, e);
 
-	if (mtu < conn_path_mtu(c)) {
+	if (mtu < edge_conn_path_mtu(c)) {
 		lower(c, mtu);
 		edge.cfg.stats->tcp_path_shorter++;
 	}
-	if (c->loss && c->end == CONN_ON)
-		conn_loss_too_big(c);
+	if (c->loss && c->end == EDGE_CONN_ON)
+		edge_conn_loss_too_big(c);
 }
 
 /* RFC 1122 §4.2.3.9: a connection that is up bears all of them (RFC 5927 §5.2 for the hard ones).
@@ -105,7 +105,7 @@ static void unreachable(struct llp_conn *c, enum icmp_kind kind)
 	c->icmp = kind == ICMP_REFUSED ? UW_E_REFUSED : UW_E_UNREACHABLE;
 	if (kind == ICMP_SOFT && !c->pcb->nrtx)
 		return;
-	conn_lose(c);
+	edge_conn_lose(c);
 }
 
 bool edge_icmp_in(const struct io_frame *f)
@@ -115,7 +115,7 @@ bool edge_icmp_in(const struct io_frame *f)
 
 	if (!icmp_read(f->data, f->len, &e))
 		return false;
-	c = e.kind == ICMP_OTHER || e.kind == ICMP_BAD ? NULL : conn_meant(&e);
+	c = e.kind == ICMP_OTHER || e.kind == ICMP_BAD ? NULL : edge_conn_meant(&e);
 	if (!c)
 		edge.cfg.stats->icmp_rx_refused += !(f->marks & IO_FRAME_COPY);
 	else if (e.kind == ICMP_TOO_BIG)

@@ -10,7 +10,7 @@
 #include "io/lwip/conn.h"
 
 /* The handshake is over: from now on segments fit the path. */
-void conn_path_begin(struct llp_conn *c);
+void edge_conn_path_begin(struct llp_conn *c);
 /* A frame came. True: it was an ICMP error, and there is nothing more to do with it. May end a
  * connection. */
 bool edge_icmp_in(const struct io_frame *f);

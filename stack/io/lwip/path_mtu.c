@@ -10,7 +10,7 @@ static uint64_t now(void)
 	return edge.cfg.now_us(edge.cfg.arg);
 }
 
-uint32_t conn_path_mtu(const struct llp_conn *c)
+uint32_t edge_conn_path_mtu(const struct llp_conn *c)
 {
 	const struct io_link *l = c->el->io;
 	const struct pmtu_path *p = pmtu_find(&edge.paths, &c->flow.remote);
@@ -22,7 +22,7 @@ uint32_t conn_path_mtu(const struct llp_conn *c)
 	return p && p->mtu < mtu ? p->mtu : mtu;
 }
 
-uint32_t conn_path_headers(const struct llp_conn *c)
+uint32_t edge_conn_path_headers(const struct llp_conn *c)
 {
 	return (uw_ip_is_v4(&c->flow.remote) ? IP_HLEN : IP6_HLEN) + TCP_HLEN +
 	       (c->stamp.on ? STAMP_OCTETS : 0);
@@ -30,19 +30,19 @@ uint32_t conn_path_headers(const struct llp_conn *c)
 
 /* RFC 4821 §7.7, RFC 8899 §4.3: long packets vanish, and no router says so: shorter ones are tried.
  */
-void conn_path_suspect(const struct llp_conn *c, uint32_t octets)
+void edge_conn_path_suspect(const struct llp_conn *c, uint32_t octets)
 {
 	const struct uw_ip to = c->flow.remote;
-	uint32_t old = conn_path_mtu(c);
+	uint32_t old = edge_conn_path_mtu(c);
 
 	if (!c->full_mss ||
-	    pmtu_guess(&edge.paths, &to, old, octets + conn_path_headers(c), now()) >= old)
+	    pmtu_guess(&edge.paths, &to, old, octets + edge_conn_path_headers(c), now()) >= old)
 		return;
 	edge.cfg.stats->tcp_black_holes++;
 	edge.paths_changed = true;
 }
 
-void conn_path_acked(const struct llp_conn *c, uint32_t ack)
+void edge_conn_path_acked(const struct llp_conn *c, uint32_t ack)
 {
 	const struct loss *l = &c->loss->loss;
 	const struct uw_ip to = c->flow.remote;
@@ -50,7 +50,7 @@ void conn_path_acked(const struct llp_conn *c, uint32_t ack)
 	for (uint32_t id = l->rec.first; id != l->rec.end; id = record_next(id)) {
 		const struct sent *s = record_at(&l->rec, id);
 		uint32_t len = l->cut && s->len > l->cut ? l->cut : s->len;
-		const struct pmtu_packet p = { .octets = len + conn_path_headers(c),
+		const struct pmtu_packet p = { .octets = len + edge_conn_path_headers(c),
 					       .sent_us = s->sent_us,
 					       .once = s->times == 1 };
 

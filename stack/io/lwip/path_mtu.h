@@ -10,13 +10,13 @@
 #include "io/lwip/conn.h"
 
 /* Octets of a packet, from the IP header on. */
-uint32_t conn_path_mtu(const struct llp_conn *c);
+uint32_t edge_conn_path_mtu(const struct llp_conn *c);
 /* Those of the headers of a segment of octets. */
-uint32_t conn_path_headers(const struct llp_conn *c);
+uint32_t edge_conn_path_headers(const struct llp_conn *c);
 /* A segment of so many octets was sent again and again and is not answered: shorter packets are
  * tried if that is long. */
-void conn_path_suspect(const struct llp_conn *c, uint32_t octets);
+void edge_conn_path_suspect(const struct llp_conn *c, uint32_t octets);
 /* ACK number `ack` came, before loss_acked. Only if edge.paths has any. */
-void conn_path_acked(const struct llp_conn *c, uint32_t ack);
+void edge_conn_path_acked(const struct llp_conn *c, uint32_t ack);
 
 #endif

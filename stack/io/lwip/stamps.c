@@ -41,7 +41,7 @@ static uint32_t offset_of(const struct tcp_pcb *pcb, const struct uw_ip *remote)
 /* An answer to a SYN whose connection has no record yet. */
 static bool is_first_answer(const struct tcp_pcb *pcb)
 {
-	return pcb && pcb->state == SYN_RCVD && !conn_of(pcb);
+	return pcb && pcb->state == SYN_RCVD && !edge_conn_of(pcb);
 }
 
 static bool is_stamped(const struct tcp_pcb *pcb)
@@ -52,7 +52,7 @@ static bool is_stamped(const struct tcp_pcb *pcb)
 		return false;
 	if (is_first_answer(pcb))
 		return syn.stamped;
-	c = conn_of(pcb);
+	c = edge_conn_of(pcb);
 	if (!c)
 		return false;
 	/* lwIP makes the SYN before it calls the state SYN_SENT */
@@ -88,20 +88,20 @@ uint32_t *uw_lwip_put_options(const struct pbuf *p, const struct tcp_pcb *pcb, u
 		first.offset = offset_of(pcb, &remote);
 		first.recent = syn.value;
 	} else {
-		s = &conn_of(pcb)->stamp;
+		s = &edge_conn_of(pcb)->stamp;
 	}
 	make_way(p, pcb, (uint8_t *)at);
 	stamp_put(s, now(), (uint8_t *)at);
 	return at + STAMP_OCTETS / sizeof(*at);
 }
 
-void conn_stamp_sending(const struct tcp_hdr *h, struct llp_conn *c)
+void edge_conn_stamp_sending(const struct tcp_hdr *h, struct llp_conn *c)
 {
 	if (c && c->stamp.on && TCPH_FLAGS(h) & TCP_ACK)
 		c->stamp.last_ack = lwip_ntohl(h->ackno);
 }
 
-void conn_stamp_ask(struct llp_conn *c, const struct uw_ip *remote)
+void edge_conn_stamp_ask(struct llp_conn *c, const struct uw_ip *remote)
 {
 	c->stamp_asks = wanted && !(c->el->io->flags & IO_P2P);
 	if (c->stamp_asks)
@@ -135,7 +135,7 @@ static void take_syn(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 			loss_options_read(options, s->optlen, &syn);
 		return;
 	}
-	c = conn_of(pcb);
+	c = edge_conn_of(pcb);
 	if (!c || pcb->state != SYN_SENT || !c->stamp_asks)
 		return;
 	loss_options_read(options, s->optlen, &opt);
@@ -147,7 +147,7 @@ static void take_syn(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 /* lwIP has verified the checksum: a damaged value would let nothing in any more. */
 static void take_segment(const struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 {
-	struct llp_conn *c = pcb->state == LISTEN ? NULL : conn_of(pcb);
+	struct llp_conn *c = pcb->state == LISTEN ? NULL : edge_conn_of(pcb);
 	struct loss_options opt;
 	struct stamp_segment seg;
 
@@ -162,7 +162,7 @@ static void take_segment(const struct tcp_pcb *pcb, const struct uw_lwip_segment
 	stamp_take(&c->stamp, &seg, now());
 }
 
-void conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
+void edge_conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 {
 	if (!wanted)
 		return;
@@ -172,7 +172,7 @@ void conn_stamp_in(struct tcp_pcb *pcb, const struct uw_lwip_segment *s)
 		take_segment(pcb, s);
 }
 
-void conn_stamp_half(struct llp_conn *c)
+void edge_conn_stamp_half(struct llp_conn *c)
 {
 	const struct uw_ip remote = edge_ip(&c->pcb->remote_ip);
 
@@ -184,13 +184,13 @@ void conn_stamp_half(struct llp_conn *c)
 	syn.stamped = false;
 }
 
-void conn_stamp_came_up(struct llp_conn *c)
+void edge_conn_stamp_came_up(struct llp_conn *c)
 {
 	if (c->stamp.on)
 		c->pcb->mss = (u16_t)LWIP_MAX(c->pcb->mss - STAMP_OCTETS, LLP_ROOM_LEAST);
 }
 
-bool conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *answer)
+bool edge_conn_stamp_check(struct llp_conn *c, const struct edge_segment *s, bool *answer)
 {
 	struct loss_options opt;
 	struct stamp_segment seg = { .seq = s->seq,

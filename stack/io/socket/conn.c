@@ -51,7 +51,7 @@ void sock_conn_kill(struct llp_conn *c)
 	fds_close(c->w.fd);
 	c->w.fd = -1;
 	out_of_list(c);
-	c->state = CONN_DEAD;
+	c->state = SOCK_CONN_DEAD;
 	c->ctx = NULL;
 	into(c, &sock.dead);
 }
@@ -67,7 +67,7 @@ static int so_error(const struct llp_conn *c)
 
 void sock_conn_lost(struct llp_conn *c, int error)
 {
-	uw_status why = c->state == CONN_CONNECTING ? sock_status(error) : UW_E_LLP_CLOSED;
+	uw_status why = c->state == SOCK_CONN_CONNECTING ? sock_status(error) : UW_E_LLP_CLOSED;
 	void *ctx = c->ctx;
 
 	sock_conn_kill(c);
@@ -89,7 +89,7 @@ static void name_ends(struct llp_conn *c)
 
 void sock_conn_opened(struct llp_conn *c)
 {
-	c->state = CONN_OPEN;
+	c->state = SOCK_CONN_OPEN;
 	name_ends(c);
 	sock.young_us = sock_now_us() + NEW_FOR_US;
 }
@@ -128,17 +128,17 @@ static void readable(struct llp_conn *c)
 
 void sock_conn_event(struct llp_conn *c, uint32_t events)
 {
-	if (c->state == CONN_CONNECTING) {
+	if (c->state == SOCK_CONN_CONNECTING) {
 		connected(c);
 		return;
 	}
-	if (c->state != CONN_DEAD && events & ~EPOLLOUT)
+	if (c->state != SOCK_CONN_DEAD && events & ~EPOLLOUT)
 		readable(c);
-	if (c->state == CONN_DEAD || !(events & EPOLLOUT))
+	if (c->state == SOCK_CONN_DEAD || !(events & EPOLLOUT))
 		return;
 	c->full = false;
 	sock_tx_flush(c);
-	if (c->state == CONN_LEAVING)
+	if (c->state == SOCK_CONN_LEAVING)
 		sock_conn_leave(c);
 	else if (!c->full)
 		sock.cfg.user->writable(c->ctx);
@@ -252,13 +252,13 @@ void sock_conn_leave(struct llp_conn *c)
  * what we sent last: so go on reading until its FIN. */
 void sock_close(struct llp_conn *c)
 {
-	if (c->state == CONN_CONNECTING) {
+	if (c->state == SOCK_CONN_CONNECTING) {
 		sock_conn_kill(c);
 		return;
 	}
 	out_of_list(c);
 	into(c, &sock.leaving);
-	c->state = CONN_LEAVING;
+	c->state = SOCK_CONN_LEAVING;
 	c->ctx = NULL;
 	c->paused = false;
 	c->fin_due = true;

@@ -190,7 +190,7 @@ static void welcome(struct llp_listener *ls, int fd)
 	sock_conn_opened(c);
 	if (sock_watch(&c->w, EPOLLIN))
 		c->ctx = sock.cfg.user->accepted(ls->ctx, c);
-	if (!c->ctx && c->state == CONN_OPEN)
+	if (!c->ctx && c->state == SOCK_CONN_OPEN)
 		sock_abort(c);
 }
 

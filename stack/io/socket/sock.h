@@ -27,13 +27,13 @@ struct sock_watch {
 };
 
 enum conn_state {
-	CONN_CONNECTING,
-	CONN_OPEN,
+	SOCK_CONN_CONNECTING,
+	SOCK_CONN_OPEN,
 	/* the user closed the connection; queued octets and the FIN go out, then we wait for the
 	   peer's FIN */
-	CONN_LEAVING,
+	SOCK_CONN_LEAVING,
 	/* freed at the end of the round, since events of the round may still name the connection */
-	CONN_DEAD,
+	SOCK_CONN_DEAD,
 };
 
 struct llp_conn {
@@ -50,9 +50,10 @@ struct llp_conn {
 	bool full;		/* the kernel took no more octets; wait for EPOLLOUT */
 	bool fin_came;		/* the peer's FIN came */
 	bool fin_due, fin_sent; /* our FIN is to be sent after the queued octets; is sent */
-	uint64_t leave_us;	/* CONN_LEAVING: sock_conn_overdue() at this time */
-	uint64_t look_us;	/* CONN_LEAVING: look at `held` again at this time */
-	int held; /* CONN_LEAVING: octets that the peer had not acknowledged at the last look */
+	uint64_t leave_us;	/* SOCK_CONN_LEAVING: sock_conn_overdue() at this time */
+	uint64_t look_us;	/* SOCK_CONN_LEAVING: look at `held` again at this time */
+	int held; /* SOCK_CONN_LEAVING: octets that the peer had not acknowledged at the last look
+		   */
 	struct llp_addrs addrs;
 };
 
@@ -111,13 +112,13 @@ void sock_conn_kill(struct llp_conn *c);
 /* The connection failed: close the socket and call closed(). */
 void sock_conn_lost(struct llp_conn *c, int error);
 void sock_conn_event(struct llp_conn *c, uint32_t events);
-/* In CONN_LEAVING: close the socket if both FINs are through or an error came, else wait. */
+/* In SOCK_CONN_LEAVING: close the socket if both FINs are through or an error came, else wait. */
 void sock_conn_leave(struct llp_conn *c);
-/* In CONN_LEAVING, octets or the FIN went out: wait for the peer from now on. */
+/* In SOCK_CONN_LEAVING, octets or the FIN went out: wait for the peer from now on. */
 void sock_conn_went(struct llp_conn *c);
-/* In CONN_LEAVING: has the peer taken something meanwhile? Then wait for it from now on. */
+/* In SOCK_CONN_LEAVING: has the peer taken something meanwhile? Then wait for it from now on. */
 void sock_conn_look(struct llp_conn *c, uint64_t now_us);
-/* In CONN_LEAVING: end it now, with an RST unless the FIN is out. */
+/* In SOCK_CONN_LEAVING: end it now, with an RST unless the FIN is out. */
 void sock_conn_overdue(struct llp_conn *c);
 uw_status sock_connect(struct io_link *l, const struct llp_addrs *a, void *ctx,
 		       struct llp_conn **out) UW_CHECK;

@@ -34,7 +34,7 @@ static bool offer(struct llp_conn *c)
 		struct uw_span s = { b->data + b->off, b->len - b->off };
 
 		used = sock.cfg.user->rx(c->ctx, uw_rope_of(&s));
-		if (c->state != CONN_OPEN)
+		if (c->state != SOCK_CONN_OPEN)
 			return false;
 		b->off += used;
 	} while (used && b->off < b->len && !c->paused);
@@ -55,7 +55,7 @@ static void wait_for(struct llp_conn *c)
 static void end_came(struct llp_conn *c)
 {
 	c->fin_came = true;
-	if (c->state == CONN_LEAVING) {
+	if (c->state == SOCK_CONN_LEAVING) {
 		sock_conn_leave(c);
 		return;
 	}
@@ -70,7 +70,7 @@ static void end_came(struct llp_conn *c)
 static void arrived(struct llp_conn *c, size_t n)
 {
 	sock.cfg.stats->tcp_rx_bytes += n;
-	if (c->state == CONN_LEAVING)
+	if (c->state == SOCK_CONN_LEAVING)
 		return; /* nobody wants it any more */
 	c->in->len += n;
 	if (offer(c) && c->paused)
@@ -85,7 +85,7 @@ void sock_receive(struct llp_conn *c)
 		c->in = sock_buf_get();
 	if (!c->in)
 		return; /* again in the next round */
-	if (c->state == CONN_LEAVING)
+	if (c->state == SOCK_CONN_LEAVING)
 		c->in->off = c->in->len = 0;
 	compact(c->in);
 	if (c->in->len == SOCK_BUF) { /* more than any FPDU, and of no use to anybody */
@@ -133,7 +133,7 @@ static void look_at_emss(struct llp_conn *c)
 
 uint8_t *sock_tx_begin(struct llp_conn *c, size_t *room)
 {
-	if (c->state != CONN_OPEN || c->full || c->fin_due || c->error)
+	if (c->state != SOCK_CONN_OPEN || c->full || c->fin_due || c->error)
 		return NULL;
 	if (!c->emss_left)
 		look_at_emss(c);
@@ -167,7 +167,7 @@ static void give_up(struct llp_conn *c, int error)
 	c->error = error;
 	c->full = false;
 	sock_buf_put(&c->out);
-	if (c->state == CONN_OPEN)
+	if (c->state == SOCK_CONN_OPEN)
 		wait_for(c);
 }
 
@@ -188,7 +188,7 @@ static void send_queued(struct llp_conn *c)
 		}
 		c->full = true;
 		compact(b);
-		if (c->state == CONN_OPEN)
+		if (c->state == SOCK_CONN_OPEN)
 			wait_for(c);
 		return;
 	}
@@ -205,7 +205,7 @@ void sock_tx_flush(struct llp_conn *c)
 		c->fin_sent = true;
 		shutdown(c->w.fd, SHUT_WR);
 	}
-	if (c->state == CONN_LEAVING)
+	if (c->state == SOCK_CONN_LEAVING)
 		sock_conn_went(c);
 	else if (was_full && !c->full)
 		wait_for(c);

@@ -20,9 +20,9 @@
 
 /* ---- the list ----------------------------------------------------------------------------- */
 
-void conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
+void edge_conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
 {
-	struct llp_conn *c = conn_of(pcb);
+	struct llp_conn *c = edge_conn_of(pcb);
 
 	if (c)
 		c->before = before;
@@ -38,18 +38,18 @@ static struct tcp_pcb *predecessor(struct llp_conn *c)
 	if (c->before && c->before->pcb && c->before->pcb->next == c->pcb)
 		return c->before->pcb;
 	for (; pcb; pcb = pcb->next) {
-		conn_flow_before(pcb->next, conn_of(pcb));
+		edge_conn_flow_before(pcb->next, edge_conn_of(pcb));
 		if (pcb->next == c->pcb)
 			return pcb;
 	}
 	return NULL;
 }
 
-void conn_flow_front(struct llp_conn *c)
+void edge_conn_flow_front(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb, *before;
 
-	conn_activate(c);
+	edge_conn_activate(c);
 	/* In TIME_WAIT it is on another list. */
 	if (pcb == tcp_active_pcbs || pcb->state == TIME_WAIT || pcb->state == CLOSED)
 		return;
@@ -57,14 +57,14 @@ void conn_flow_front(struct llp_conn *c)
 	if (!before)
 		return;
 	before->next = pcb->next;
-	conn_flow_before(pcb->next, conn_of(before));
+	edge_conn_flow_before(pcb->next, edge_conn_of(before));
 	pcb->next = tcp_active_pcbs;
-	conn_flow_before(pcb->next, c);
+	edge_conn_flow_before(pcb->next, c);
 	tcp_active_pcbs = pcb;
 	c->before = NULL;
 }
 
-void conn_flow_unlist(struct llp_conn *c)
+void edge_conn_flow_unlist(struct llp_conn *c)
 {
 	struct tcp_pcb *before = c->pcb == tcp_active_pcbs ? NULL : predecessor(c);
 
@@ -72,7 +72,7 @@ void conn_flow_unlist(struct llp_conn *c)
 		before->next = c->pcb->next;
 	else
 		tcp_active_pcbs = c->pcb->next;
-	conn_flow_before(c->pcb->next, conn_of(before));
+	edge_conn_flow_before(c->pcb->next, edge_conn_of(before));
 }
 
 /* ---- connections with nothing under way ---------------------------------------------------- */
@@ -143,18 +143,18 @@ static void forget_recent(struct llp_conn *c)
 	c->is_recent = false;
 }
 
-void conn_active_list_forget(struct llp_conn *c)
+void edge_conn_active_list_forget(struct llp_conn *c)
 {
 	forget_keepalive(c);
 	forget_recent(c);
 }
 
-void conn_activate(struct llp_conn *c)
+void edge_conn_activate(struct llp_conn *c)
 {
 	if (c->active || !c->pcb)
 		return;
 	forget_keepalive(c);
-	conn_flow_before(tcp_active_pcbs, c);
+	edge_conn_flow_before(tcp_active_pcbs, c);
 	c->before = NULL;
 	c->active = true;
 	TCP_REG_ACTIVE(c->pcb);
@@ -165,7 +165,7 @@ static void deactivate_quiet(void)
 	struct tcp_pcb *pcb = tcp_active_pcbs, *before = NULL, *next;
 
 	for (; pcb; pcb = next) {
-		struct llp_conn *c = conn_of(pcb);
+		struct llp_conn *c = edge_conn_of(pcb);
 
 		next = pcb->next;
 		if (c && pcb->keep_cnt_sent > 1) /* it was asked and has not answered */
@@ -178,7 +178,7 @@ static void deactivate_quiet(void)
 			before->next = next;
 		else
 			tcp_active_pcbs = next;
-		conn_flow_before(next, conn_of(before));
+		edge_conn_flow_before(next, edge_conn_of(before));
 		deactivate(c);
 	}
 }
@@ -196,17 +196,17 @@ static void settle_oldest(void)
 	if (!c)
 		return;
 	c->is_recent = false;
-	if (c->end != CONN_ON || !c->active)
+	if (c->end != EDGE_CONN_ON || !c->active)
 		return;
 	if (c->pcb->flags & TF_ACK_DELAY)
-		conn_ack_fast(c);
+		edge_conn_ack_fast(c);
 	if (!quiet(c))
 		return;
-	conn_flow_unlist(c);
+	edge_conn_flow_unlist(c);
 	deactivate(c);
 }
 
-void conn_rx_seen(struct llp_conn *c)
+void edge_conn_rx_seen(struct llp_conn *c)
 {
 	edge.rx_seen = true;
 	if (c->is_recent)
@@ -238,8 +238,8 @@ static uint64_t limit_us(void)
 static void ask(struct llp_conn *c)
 {
 	c->pcb->tmr = tcp_ticks - keep_ticks(c) - 1;
-	conn_loss_rest(c);
-	conn_activate(c);
+	edge_conn_loss_rest(c);
+	edge_conn_activate(c);
 }
 
 void edge_active_list_timer(void)

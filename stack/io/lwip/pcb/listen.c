@@ -12,13 +12,13 @@ static err_t on_accept(void *arg, struct tcp_pcb *pcb, err_t err)
 		edge.cfg.stats->tcp_syn_dropped++;
 		return ERR_VAL; /* lwIP had no pcb: the SYN will come again */
 	}
-	ls = conn_established(c);
-	conn_came_up(c);
+	ls = edge_conn_established(c);
+	edge_conn_came_up(c);
 	c->in_callback = true;
 	c->ctx = edge.cfg.user->accepted(ls->ctx, c);
 	if (!c->ctx)
-		c->end = CONN_ABORT;
-	return conn_callback_end(c);
+		c->end = EDGE_CONN_ABORT;
+	return edge_conn_callback_end(c);
 }
 
 uw_status edge_listen(struct io_link *l, const struct llp_place *at, int backlog, void *ctx,
@@ -72,20 +72,20 @@ void edge_syn_opened(void)
 	struct llp_listener *ls;
 	struct llp_conn *c;
 
-	if (!pcb || pcb->state != SYN_RCVD || conn_of(pcb))
+	if (!pcb || pcb->state != SYN_RCVD || edge_conn_of(pcb))
 		return;
 	ls = pcb->callback_arg;
-	c = conn_new(ls->el, NULL);
+	c = edge_conn_new(ls->el, NULL);
 	if (!c) {
 		edge.cfg.stats->tcp_syn_dropped++;
 		tcp_abandon(pcb, 0);
 		return;
 	}
 	tcp_backlog_accepted(pcb); /* we count */
-	conn_attach(c, pcb);
+	edge_conn_attach(c, pcb);
 	c->active = true;
-	conn_ecn_half(c);
-	conn_stamp_half(c);
-	conn_flow_add(c);
-	conn_half_open(c, ls);
+	edge_conn_ecn_half(c);
+	edge_conn_stamp_half(c);
+	edge_conn_flow_add(c);
+	edge_conn_half_open(c, ls);
 }

@@ -16,7 +16,7 @@ static void offer(struct llp_conn *c)
 		if (!r.len)
 			return;
 		used = edge.cfg.user->rx(c->ctx, r);
-		if (c->end != CONN_ON)
+		if (c->end != EDGE_CONN_ON)
 			return;
 		rx_queue_consume(&c->rx_queue, used);
 	} while (used && !c->paused);
@@ -31,16 +31,16 @@ void edge_resume(struct llp_conn *c)
 {
 	bool lost;
 
-	conn_activate(c);
+	edge_conn_activate(c);
 	c->paused = false;
 	c->in_callback = true;
 	offer(c);
-	if (c->end == CONN_ON)
-		conn_window_pay(c);
-	lost = c->lost && !c->paused && c->end == CONN_ON;
-	conn_callback_end(c);
+	if (c->end == EDGE_CONN_ON)
+		edge_conn_window_pay(c);
+	lost = c->lost && !c->paused && c->end == EDGE_CONN_ON;
+	edge_conn_callback_end(c);
 	if (lost) /* now that the user has taken what came */
-		conn_lose(c);
+		edge_conn_lose(c);
 }
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static void postpone_ack(struct llp_conn *c, bool merged)
 	} else if (!(c->prompt || c->lossy) || !(pcb->flags & TF_ACK_DELAY)) {
 		return;
 	}
-	conn_ack_later(c);
+	edge_conn_ack_later(c);
 }
 
 /* ---- what comes -------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static void take(struct llp_conn *c, struct pbuf *p)
 	if (c->paused)
 		c->window_debt += p->tot_len;
 	else
-		conn_recved(c, p->tot_len);
+		edge_conn_recved(c, p->tot_len);
 	if (merged)
 		acknowledge_merged(c, p);
 	hold(&c->rx_queue, p);
@@ -164,7 +164,7 @@ static void take(struct llp_conn *c, struct pbuf *p)
 	postpone_ack(c, merged);
 }
 
-void conn_rx(struct llp_conn *c, struct io_frame *f)
+void edge_conn_rx(struct llp_conn *c, struct io_frame *f)
 {
 	bool any = f->len;
 
@@ -172,14 +172,14 @@ void conn_rx(struct llp_conn *c, struct io_frame *f)
 	rx_queue_add(&c->rx_queue, f);
 	if (!any)
 		return;
-	if (c->end == CONN_ON)
+	if (c->end == EDGE_CONN_ON)
 		look(c);
 	postpone_ack(c, false);
 }
 
 /* ---- lwIP's callback --------------------------------------------------------------------- */
 
-err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
+err_t edge_conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 {
 	struct llp_conn *c = arg;
 
@@ -191,5 +191,5 @@ err_t conn_recv(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 	} else {
 		edge.cfg.user->closed(c->ctx, UW_OK);
 	}
-	return conn_callback_end(c);
+	return edge_conn_callback_end(c);
 }

@@ -5,7 +5,7 @@
 
 /* ---- ACKs -------------------------------------------------------------------------------- */
 
-void conn_forget_ack(struct llp_conn *c)
+void edge_conn_forget_ack(struct llp_conn *c)
 {
 	struct llp_conn **p = &edge.acks;
 
@@ -38,7 +38,7 @@ static void send_ack(struct llp_conn *c)
 {
 	if (c->ack_left)
 		c->acks_alone = ALONE_NEXT;
-	if (conn_ack_fast(c))
+	if (edge_conn_ack_fast(c))
 		return;
 	tcp_ack_now(c->pcb);
 	tcp_output(c->pcb);
@@ -87,9 +87,9 @@ bool edge_acks_left(void)
 
 /* ---- the window -------------------------------------------------------------------------- */
 
-void conn_recved(struct llp_conn *c, size_t n)
+void edge_conn_recved(struct llp_conn *c, size_t n)
 {
-	n += conn_window_more(c, n);
+	n += edge_conn_window_more(c, n);
 	while (n) {
 		uint16_t part = (uint16_t)(n < UINT16_MAX ? n : UINT16_MAX);
 
@@ -104,16 +104,16 @@ static uint32_t update_threshold(const struct llp_conn *c)
 }
 
 /* What is owed is the end of what is held. */
-void conn_window_pay(struct llp_conn *c)
+void edge_conn_window_pay(struct llp_conn *c)
 {
 	size_t held = rx_queue_octets(&c->rx_queue);
 	size_t still = !c->paused ? 0 : held < c->window_debt ? held : c->window_debt;
 	tcpwnd_size_t before = c->pcb->rcv_ann_wnd;
 
-	conn_recved(c, c->window_debt - still);
+	edge_conn_recved(c, c->window_debt - still);
 	c->window_debt = still;
-	if (c->rx_shut && conn_rx_room(c))
-		conn_rx_open(c);
+	if (c->rx_shut && edge_conn_rx_room(c))
+		edge_conn_rx_open(c);
 	/* lwIP speaks up for a quarter of the window only; a peer that was stopped waits for less.
 	 */
 	if (before < update_threshold(c) && c->pcb->rcv_ann_wnd > before) {
@@ -122,8 +122,8 @@ void conn_window_pay(struct llp_conn *c)
 	}
 }
 
-void conn_window_open_all(struct llp_conn *c)
+void edge_conn_window_open_all(struct llp_conn *c)
 {
-	conn_recved(c, c->window_debt + conn_window_kept_back(c));
+	edge_conn_recved(c, c->window_debt + edge_conn_window_kept_back(c));
 	c->window_debt = 0;
 }

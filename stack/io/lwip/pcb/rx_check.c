@@ -80,7 +80,7 @@ static bool is_old(struct llp_conn *c, const struct edge_segment *s)
 	if (place_of(c->pcb, s) != OLD)
 		return false;
 	if (s->len || s->flags & TCP_FIN)
-		conn_loss_ack_duplicate(c, s->seq, s->len);
+		edge_conn_loss_ack_duplicate(c, s->seq, s->len);
 	else
 		challenge(c);
 	return true;
@@ -127,7 +127,7 @@ static void refuse_answer(struct tcp_pcb *pcb, const struct edge_segment *s)
 		answer_with_rst(pcb, s);
 }
 
-bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
+bool edge_conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 {
 	bool answer = true;
 
@@ -137,7 +137,7 @@ bool conn_rx_check(struct llp_conn *c, const struct edge_segment *s)
 	}
 	if (is_synchronized(c->pcb) && !acceptable(c->pcb, s, &answer))
 		edge.cfg.stats->tcp_rx_blind++;
-	else if (conn_stamp_check(c, s, &answer))
+	else if (edge_conn_stamp_check(c, s, &answer))
 		return !is_synchronized(c->pcb) || !is_old(c, s);
 	if (answer)
 		challenge(c);

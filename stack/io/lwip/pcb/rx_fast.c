@@ -34,7 +34,7 @@ static bool is_plain(const struct io_frame *f)
 	       ip[9] == IP_PROTO_TCP && tcp[12] == TCP_WHOLE && (tcp[13] & ~TCP_PSH) == TCP_ACK;
 }
 
-static struct llp_conn *conn_for(const struct io_frame *f)
+static struct llp_conn *edge_conn_for(const struct io_frame *f)
 {
 	const uint8_t *ip = f->data + SIZEOF_ETH_HDR;
 	struct flow_key k;
@@ -45,7 +45,7 @@ static struct llp_conn *conn_for(const struct io_frame *f)
 	k.local = uw_ip_v4(addr[1]);
 	memcpy(&k.rport, ip + IP_HLEN, 2);
 	memcpy(&k.lport, ip + IP_HLEN + 2, 2);
-	return conn_flow_lookup(&k);
+	return edge_conn_flow_lookup(&k);
 }
 
 /* False: it says it is longer than it is. */
@@ -193,10 +193,10 @@ static void hand_over(struct llp_conn *c, struct io_frame *f, const struct segme
 	if (acked)
 		edge.cfg.user->writable(c->ctx);
 	strip(f, s);
-	conn_rx(c, f);
-	on = c->end == CONN_ON;
+	edge_conn_rx(c, f);
+	on = c->end == EDGE_CONN_ON;
 	/* Within it the connection ends, if the user has said so. */
-	if (conn_callback_end(c) == ERR_OK && on)
+	if (edge_conn_callback_end(c) == ERR_OK && on)
 		edge_tx_flush(c);
 }
 
@@ -207,13 +207,13 @@ bool edge_rx_fast(const struct edge_link *el, struct io_frame *f)
 
 	if (!io_unsummed(el->io) || !is_plain(f))
 		return false;
-	c = conn_for(f);
-	if (!c || c->el != el || c->end != CONN_ON || !read_segment(f, c, &s) ||
-	    !is_expected(c->pcb, &s) || (c->paused && !conn_rx_room(c)))
+	c = edge_conn_for(f);
+	if (!c || c->el != el || c->end != EDGE_CONN_ON || !read_segment(f, c, &s) ||
+	    !is_expected(c->pcb, &s) || (c->paused && !edge_conn_rx_room(c)))
 		return false;
-	conn_activate(c);
+	edge_conn_activate(c);
 	if (edge.flows >= UW_PREFETCH_FROM)
-		conn_rx_seen(c);
+		edge_conn_rx_seen(c);
 	hand_over(c, f, &s);
 	return true;
 }

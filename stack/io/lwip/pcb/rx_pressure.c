@@ -146,7 +146,7 @@ static size_t copied_octets(const struct llp_conn *c)
 /* What is out of order may be forgotten: the peer sends it again (RFC 2018 §8). */
 static void copy_out_of_order(struct llp_conn *c)
 {
-	bool room = c->end == CONN_ON && rx_budget_has_room(copied_octets(c));
+	bool room = c->end == EDGE_CONN_ON && rx_budget_has_room(copied_octets(c));
 
 	for (struct tcp_seg *seg = c->pcb->ooseq; seg && room; seg = seg->next)
 		room = copy_segment(seg);
@@ -193,7 +193,7 @@ struct io_frame *edge_alloc_urgent(struct io_link *l)
 	return f;
 }
 
-void conn_rx_kept(struct llp_conn *c)
+void edge_conn_rx_kept(struct llp_conn *c)
 {
 	if (c->rx_queue.count == c->pinned && !c->ooseq_kept && !(c->pcb && c->pcb->ooseq))
 		return;
@@ -203,7 +203,7 @@ void conn_rx_kept(struct llp_conn *c)
 		relieve();
 }
 
-void conn_rx_forget(struct llp_conn *c)
+void edge_conn_rx_forget(struct llp_conn *c)
 {
 	set_segments(c, 0);
 	set_kept(c, 0, 0);
@@ -213,7 +213,7 @@ void conn_rx_forget(struct llp_conn *c)
 /* ---- what is let in ---------------------------------------------------------------------- */
 
 /* There is memory again: say so to a peer that was told that there is none. */
-void conn_rx_open(struct llp_conn *c)
+void edge_conn_rx_open(struct llp_conn *c)
 {
 	c->rx_shut = false;
 	tcp_update_rcv_ann_wnd(c->pcb);
@@ -231,7 +231,7 @@ static void shut(struct llp_conn *c, bool in_order)
 	tcp_output(c->pcb);
 }
 
-bool conn_rx_room(const struct llp_conn *c)
+bool edge_conn_rx_room(const struct llp_conn *c)
 {
 	return rx_budget_has_room(copied_octets(c));
 }
@@ -255,15 +255,16 @@ static bool would_be_queued(const struct edge_segment *s, bool in_order)
  * FPDU (io/rx_queue.h). */
 static bool has_room(const struct llp_conn *c, const struct edge_segment *s, bool in_order)
 {
-	return !s->len || c->end != CONN_ON || (in_order && !c->paused) || conn_rx_room(c);
+	return !s->len || c->end != EDGE_CONN_ON || (in_order && !c->paused) ||
+	       edge_conn_rx_room(c);
 }
 
-bool conn_rx_refuse(struct llp_conn *c, const struct edge_segment *s)
+bool edge_conn_rx_refuse(struct llp_conn *c, const struct edge_segment *s)
 {
 	bool in_order = TCP_SEQ_LEQ(s->seq, c->pcb->rcv_nxt);
 
-	if (c->rx_shut && conn_rx_room(c))
-		conn_rx_open(c);
+	if (c->rx_shut && edge_conn_rx_room(c))
+		edge_conn_rx_open(c);
 	if (has_room(c, s, in_order) && (!would_be_queued(s, in_order) || has_segments(c)))
 		return false;
 	edge.cfg.stats->tcp_rx_no_memory++;

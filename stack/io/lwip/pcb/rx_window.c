@@ -7,7 +7,7 @@
 
 #include "io/rx_budget.h"
 
-void conn_window_begin(struct llp_conn *c)
+void edge_conn_window_begin(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 
@@ -19,18 +19,18 @@ void conn_window_begin(struct llp_conn *c)
 	pcb->rcv_ann_right_edge = pcb->rcv_nxt + RX_WINDOW_FIRST;
 }
 
-void conn_window_end(struct llp_conn *c)
+void edge_conn_window_end(struct llp_conn *c)
 {
 	if (c->window.size)
 		rx_budget_promise(-(ptrdiff_t)(c->window.size - RX_WINDOW_FIRST));
 	c->window.size = 0;
 }
 
-uint32_t conn_window_kept_back(struct llp_conn *c)
+uint32_t edge_conn_window_kept_back(struct llp_conn *c)
 {
 	uint32_t n = c->window.size ? TCP_WND - c->window.size : 0;
 
-	conn_window_end(c);
+	edge_conn_window_end(c);
 	return n;
 }
 
@@ -42,9 +42,9 @@ static uint32_t most(const struct llp_conn *c)
 	return (uint32_t)LWIP_MIN(n, TCP_WND);
 }
 
-uint32_t conn_window_more(struct llp_conn *c, size_t n)
+uint32_t edge_conn_window_more(struct llp_conn *c, size_t n)
 {
-	const struct conn_loss *k = c->loss;
+	const struct edge_conn_loss *k = c->loss;
 	uint32_t more;
 
 	if (!rx_window_taken(&c->window, (uint32_t)n))

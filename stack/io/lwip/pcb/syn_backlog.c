@@ -43,7 +43,7 @@ static bool is_counted(const struct llp_conn *c)
 	return c->syn_group < EDGE_SYN_GROUPS;
 }
 
-void conn_half_open(struct llp_conn *c, struct llp_listener *ls)
+void edge_conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 {
 	struct edge_syn_group *h;
 
@@ -63,7 +63,7 @@ void conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 	edge.half_open += is_counted(c);
 }
 
-struct llp_listener *conn_established(struct llp_conn *c)
+struct llp_listener *edge_conn_established(struct llp_conn *c)
 {
 	struct edge_syn_group *h = &edge.syn_groups[c->syn_group];
 	struct llp_listener *ls = c->listener;
@@ -97,7 +97,7 @@ static struct edge_syn_group *largest(void)
 static void give_way(struct llp_conn *c)
 {
 	edge.cfg.stats->tcp_syn_recycled++;
-	conn_flow_front(c);
+	edge_conn_flow_front(c);
 	tcp_abandon(c->pcb, 0);
 }
 

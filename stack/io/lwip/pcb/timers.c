@@ -39,9 +39,9 @@ static void wait_for_stopped(void)
 		return;
 	seen = tcp_ticks;
 	for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
-		const struct llp_conn *c = conn_of(pcb);
+		const struct llp_conn *c = edge_conn_of(pcb);
 
-		if (!c || c->end != CONN_ON || pcb->state < ESTABLISHED ||
+		if (!c || c->end != EDGE_CONN_ON || pcb->state < ESTABLISHED ||
 		    !(c->el->io->flags & IO_P2P))
 			continue;
 		pcb->nrtx = LWIP_MIN(pcb->nrtx, PATIENT);

@@ -17,7 +17,7 @@
 #include "lwip/prot/ip.h"
 #include "lwip/prot/ip4.h"
 
-static_assert(CONN_HEAD == SIZEOF_ETH_HDR + IP_HLEN, "Ethernet and IPv4 without options");
+static_assert(EDGE_CONN_HEAD == SIZEOF_ETH_HDR + IP_HLEN, "Ethernet and IPv4 without options");
 
 static void make_head(struct llp_conn *c)
 {
@@ -36,7 +36,7 @@ static void make_head(struct llp_conn *c)
 	ip->dest.addr = ip_addr_get_ip4_u32(&pcb->remote_ip);
 }
 
-void conn_fast_start(struct llp_conn *c)
+void edge_conn_fast_start(struct llp_conn *c)
 {
 	const struct io_link *l = c->el->io;
 
@@ -47,7 +47,7 @@ void conn_fast_start(struct llp_conn *c)
 	c->fast = true;
 }
 
-void conn_fast_headers(struct llp_conn *c)
+void edge_conn_fast_headers(struct llp_conn *c)
 {
 	if (c->fast)
 		make_head(c);
@@ -56,7 +56,7 @@ void conn_fast_headers(struct llp_conn *c)
 /* tcp: octets from the TCP header on. */
 static void put_head(const struct llp_conn *c, uint8_t *at, size_t tcp)
 {
-	memcpy(at, c->head, CONN_HEAD);
+	memcpy(at, c->head, EDGE_CONN_HEAD);
 	uw_put16(at + SIZEOF_ETH_HDR + 2, (uint16_t)(IP_HLEN + tcp));
 	uw_put16(at + SIZEOF_ETH_HDR + 4, edge.ip_id++);
 }
@@ -105,14 +105,14 @@ static void send_one(struct llp_conn *c, struct tcp_seg *seg)
 	}
 	pcb->persist_backoff = 0;
 	pcb->snd_nxt += seg->len;
-	p->payload = (uint8_t *)p->payload - CONN_HEAD;
+	p->payload = (uint8_t *)p->payload - EDGE_CONN_HEAD;
 	put_head(c, p->payload, p->tot_len);
-	p->len = (u16_t)(p->len + CONN_HEAD);
-	p->tot_len = (u16_t)(p->tot_len + CONN_HEAD);
+	p->len = (u16_t)(p->len + EDGE_CONN_HEAD);
+	p->tot_len = (u16_t)(p->tot_len + EDGE_CONN_HEAD);
 	edge_queue(c->el, edge_lend(p));
 }
 
-void conn_tx_fast(struct llp_conn *c, struct tcp_seg *last)
+void edge_conn_tx_fast(struct llp_conn *c, struct tcp_seg *last)
 {
 	const tcpflags_t special = TF_RTO | TF_INFR | TF_FIN | TF_CLOSEPEND | TF_NAGLEMEMERR;
 	struct tcp_pcb *pcb = c->pcb;
@@ -140,7 +140,7 @@ static bool has_hole(const struct tcp_pcb *pcb)
 	return pcb->ooseq || LWIP_TCP_SACK_VALID(pcb, 0);
 }
 
-bool conn_ack_fast(struct llp_conn *c)
+bool edge_conn_ack_fast(struct llp_conn *c)
 {
 	struct tcp_pcb *pcb = c->pcb;
 	struct io_link *l = c->el->io;
@@ -153,14 +153,14 @@ bool conn_ack_fast(struct llp_conn *c)
 	if (!f)
 		return false;
 	put_head(c, f->data, TCP_HLEN);
-	h = (struct tcp_hdr *)(f->data + CONN_HEAD);
+	h = (struct tcp_hdr *)(f->data + EDGE_CONN_HEAD);
 	h->src = lwip_htons(pcb->local_port);
 	h->dest = lwip_htons(pcb->remote_port);
 	h->seqno = lwip_htonl(pcb->snd_nxt);
 	h->urgp = 0;
 	TCPH_HDRLEN_FLAGS_SET(h, TCP_HLEN / 4, TCP_ACK);
 	acknowledge(pcb, h);
-	f->len = CONN_HEAD + TCP_HLEN;
+	f->len = EDGE_CONN_HEAD + TCP_HLEN;
 	edge_queue(c->el, f);
 	return true;
 }

@@ -14,7 +14,7 @@
 #define BULK	 4u /* full segments in a row, after which long ones are worth their memory */
 #define BULK_MAX 8u
 
-void conn_fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbuf *p)
+void edge_conn_fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbuf *p)
 {
 	const u16_t head = TCP_HLEN + (c->stamp.on ? STAMP_OCTETS : 0);
 	const struct tcp_pcb *pcb = c->pcb;
@@ -38,20 +38,20 @@ void conn_fill_segment(struct tcp_seg *seg, const struct llp_conn *c, struct pbu
 /* ---- made ---------------------------------------------------------------------------------- */
 
 /* Frames to an address of our own, whichever it is, go other ways, where nobody cuts. */
-bool conn_may_be_long(const struct llp_conn *c)
+bool edge_conn_may_be_long(const struct llp_conn *c)
 {
 	return c->el->io->ops->alloc_long && !io_has(c->el->io, &c->flow.remote);
 }
 
-bool conn_is_bulk(const struct llp_conn *c)
+bool edge_conn_is_bulk(const struct llp_conn *c)
 {
 	return c->bulk >= BULK;
 }
 
-struct io_frame *conn_long_alloc(struct llp_conn *c, uint32_t emss)
+struct io_frame *edge_conn_long_alloc(struct llp_conn *c, uint32_t emss)
 {
 	struct io_link *l = c->el->io;
-	struct io_frame *f = conn_is_bulk(c) ? l->ops->alloc_long(l) : NULL;
+	struct io_frame *f = edge_conn_is_bulk(c) ? l->ops->alloc_long(l) : NULL;
 
 	if (f)
 		f->cut = emss;
@@ -59,7 +59,7 @@ struct io_frame *conn_long_alloc(struct llp_conn *c, uint32_t emss)
 }
 
 /* A segment that is not full is the last of a long one: alone it does not need the room. */
-struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t n)
+struct io_frame *edge_conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t n)
 {
 	struct io_link *l = c->el->io;
 	struct io_frame *small;
@@ -78,7 +78,7 @@ struct io_frame *conn_long_begun(struct llp_conn *c, struct io_frame *f, size_t 
 
 /* Between a commit and the flush no ACK comes and no timer runs (io/llp.h): the EMSS is the one
  * that it was begun with, and nothing has been lost since. */
-uint8_t *conn_long_room(const struct llp_conn *c)
+uint8_t *edge_conn_long_room(const struct llp_conn *c)
 {
 	const struct tcp_seg *seg = c->tail;
 	uint32_t cut = seg ? edge_cut(c->el, seg->p) : 0;
@@ -88,7 +88,7 @@ uint8_t *conn_long_room(const struct llp_conn *c)
 	return (uint8_t *)seg->p->payload + seg->p->len;
 }
 
-uint32_t conn_long_grow(struct llp_conn *c, size_t n)
+uint32_t edge_conn_long_grow(struct llp_conn *c, size_t n)
 {
 	struct tcp_seg *seg = c->tail;
 	struct tcp_pcb *pcb = c->pcb;
@@ -103,7 +103,7 @@ uint32_t conn_long_grow(struct llp_conn *c, size_t n)
 
 /* A segment that is not full lowers the count of full ones in a row; but not if it is at least half
  * full and behind a full one, as the end of each message is in a stream of short messages. */
-unsigned conn_long_note(struct llp_conn *c, size_t n)
+unsigned edge_conn_long_note(struct llp_conn *c, size_t n)
 {
 	size_t mss = tcp_mss(c->pcb), full = n / mss, rest = n % mss;
 	bool behind_full = full || (c->tail && c->tail->len % mss == 0);
@@ -132,7 +132,7 @@ static struct tcp_seg *piece(const struct llp_conn *c, const struct tcp_seg *fro
 	}
 	memcpy(f->data, octets + at, n);
 	f->len = n;
-	conn_fill_segment(seg, c, edge_wrap_tx(f));
+	edge_conn_fill_segment(seg, c, edge_wrap_tx(f));
 	seg->tcphdr->seqno = lwip_htonl(lwip_ntohl(from->tcphdr->seqno) + at);
 	return seg;
 }
@@ -206,7 +206,7 @@ static void cut_queue(struct llp_conn *c, struct tcp_seg *queue)
 	}
 }
 
-void conn_long_cut(struct llp_conn *c)
+void edge_conn_long_cut(struct llp_conn *c)
 {
 	cut_queue(c, c->pcb->unacked);
 	cut_queue(c, c->pcb->unsent);

@@ -48,7 +48,7 @@ static uint32_t most_in_flight(const struct llp_conn *c)
 
 	if (c->el->io->flags & IO_P2P)
 		return IN_FLIGHT_P2P;
-	octets = (uint64_t)IN_FLIGHT_NET_LEAST * conn_loss_min_rtt(c) / NET_RTT_US;
+	octets = (uint64_t)IN_FLIGHT_NET_LEAST * edge_conn_loss_min_rtt(c) / NET_RTT_US;
 	return (uint32_t)LWIP_MAX(IN_FLIGHT_NET_LEAST, LWIP_MIN(octets, IN_FLIGHT_NET_MOST));
 }
 
@@ -57,7 +57,8 @@ static uint32_t most_in_flight(const struct llp_conn *c)
 static uint32_t window_left(struct llp_conn *c)
 {
 	const struct tcp_pcb *pcb = c->pcb;
-	uint32_t cwnd = c->loss ? conn_loss_window(c) : pcb->cwnd, in_flight = edge_in_flight(c);
+	uint32_t cwnd = c->loss ? edge_conn_loss_window(c) : pcb->cwnd,
+		 in_flight = edge_in_flight(c);
 	uint32_t wnd = LWIP_MIN(LWIP_MIN(pcb->snd_wnd, cwnd), most_in_flight(c));
 
 	if (pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT)
@@ -119,7 +120,8 @@ static void probe_window(struct llp_conn *c, uint32_t n)
 static struct io_frame *alloc(struct llp_conn *c, uint32_t n)
 {
 	struct io_link *l = c->el->io;
-	struct io_frame *f = c->cuts && conn_loss_calm(c, n) ? conn_long_alloc(c, n) : NULL;
+	struct io_frame *f =
+		c->cuts && edge_conn_loss_calm(c, n) ? edge_conn_long_alloc(c, n) : NULL;
 
 	return f ? f : l->ops->alloc(l);
 }
@@ -132,7 +134,7 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 	struct io_frame *f;
 	uint8_t *at;
 
-	if (c->end != CONN_ON)
+	if (c->end != EDGE_CONN_ON)
 		return NULL;
 	if (!window_open(c, n) && !window_overridden(c, n)) {
 		probe_window(c, n);
@@ -140,14 +142,14 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 	}
 	c->probe_us = 0;
 	*room = n;
-	at = c->cuts ? conn_long_room(c) : NULL;
+	at = c->cuts ? edge_conn_long_room(c) : NULL;
 	c->growing = at;
 	if (at)
 		return at;
 	c->seg = memp_malloc(MEMP_TCP_SEG);
 	f = c->seg ? alloc(c, n) : NULL;
 	if (!f) {
-		conn_drop_building(c);
+		edge_conn_drop_building(c);
 		return NULL;
 	}
 	c->building = f;
@@ -157,16 +159,16 @@ uint8_t *edge_tx_begin(struct llp_conn *c, size_t *room)
 /* A buffer for long segments, or the rest of the one that was filled last. */
 static uint8_t *long_room(struct llp_conn *c, uint32_t n)
 {
-	uint8_t *at = conn_long_room(c);
+	uint8_t *at = edge_conn_long_room(c);
 
 	c->growing = at;
 	if (at)
 		return at;
 	c->seg = memp_malloc(MEMP_TCP_SEG);
-	c->building = c->seg && conn_loss_calm(c, n) ? conn_long_alloc(c, n) : NULL;
+	c->building = c->seg && edge_conn_loss_calm(c, n) ? edge_conn_long_alloc(c, n) : NULL;
 	if (c->building)
 		return c->building->data;
-	conn_drop_building(c);
+	edge_conn_drop_building(c);
 	return NULL;
 }
 
@@ -175,7 +177,7 @@ uint8_t *edge_tx_begin_many(struct llp_conn *c, size_t *room, size_t *each)
 	uint32_t n = emss(c), left;
 	uint8_t *at;
 
-	if (!c->cuts || !conn_is_bulk(c) || c->end != CONN_ON || n > c->pcb->snd_wnd_max)
+	if (!c->cuts || !edge_conn_is_bulk(c) || c->end != EDGE_CONN_ON || n > c->pcb->snd_wnd_max)
 		return NULL;
 	left = window_left(c);
 	at = left >= 2 * n ? long_room(c, n) : NULL;
@@ -187,7 +189,7 @@ uint8_t *edge_tx_begin_many(struct llp_conn *c, size_t *room, size_t *each)
 	return at;
 }
 
-void conn_drop_building(struct llp_conn *c)
+void edge_conn_drop_building(struct llp_conn *c)
 {
 	if (c->building)
 		c->el->io->ops->free(c->building);
@@ -226,13 +228,13 @@ static void queue_built(struct llp_conn *c, size_t n)
 
 	if (c->cuts && f->cut) {
 		if (n > f->cut)
-			conn_loss_long(c, f->cut);
-		f = conn_long_begun(c, f, n);
+			edge_conn_loss_long(c, f->cut);
+		f = edge_conn_long_begun(c, f, n);
 	}
 	f->len = (uint32_t)n;
 	c->building = NULL;
 	c->seg = NULL;
-	conn_fill_segment(seg, c, edge_wrap_tx(f));
+	edge_conn_fill_segment(seg, c, edge_wrap_tx(f));
 	c->queued_seq = c->pcb->snd_lbb;
 	append(c, seg);
 	c->queued = seg;
@@ -241,16 +243,16 @@ static void queue_built(struct llp_conn *c, size_t n)
 void edge_tx_commit(struct llp_conn *c, size_t n)
 {
 	if (!n) {
-		conn_drop_building(c);
+		edge_conn_drop_building(c);
 		return;
 	}
 	edge.cfg.stats->tcp_tx_bytes += n;
 	if (c->cuts)
-		edge.cfg.stats->tcp_tx_segments += conn_long_note(c, n);
+		edge.cfg.stats->tcp_tx_segments += edge_conn_long_note(c, n);
 	else
 		edge.cfg.stats->tcp_tx_segments++;
 	if (c->growing)
-		conn_loss_long(c, conn_long_grow(c, n));
+		edge_conn_loss_long(c, edge_conn_long_grow(c, n));
 	else
 		queue_built(c, n);
 }
@@ -291,7 +293,7 @@ static void output(struct llp_conn *c)
 	bool knows = knows_last(c);
 
 	if (c->fast && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
-		conn_tx_fast(c, knows ? c->sent : NULL);
+		edge_conn_tx_fast(c, knows ? c->sent : NULL);
 		if (pcb->unsent)
 			tcp_output(pcb);
 	} else if (knows) {
@@ -306,13 +308,13 @@ void edge_tx_flush(struct llp_conn *c)
 	struct tcp_pcb *pcb = c->pcb;
 
 	c->tail = NULL; /* lwIP takes it off its queue */
-	if (c->end != CONN_ON || !pcb->unsent)
+	if (c->end != EDGE_CONN_ON || !pcb->unsent)
 		return;
-	conn_activate(c);
+	edge_conn_activate(c);
 	output(c);
-	conn_loss_sent(c);
+	edge_conn_loss_sent(c);
 	if (pcb->unsent) /* lwIP may cut it at the window, where no segment ends */
-		conn_loss_cut(c);
+		edge_conn_loss_cut(c);
 	/* One that was cut may be gone though its end is not acknowledged. */
 	c->sent = pcb->unsent || TCP_SEQ_LT(c->queued_seq, pcb->lastack) ? NULL : c->queued;
 	c->sent_end = pcb->snd_nxt;
