@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "conn/endpoint.h"
 #include "conn/rc/rc.h"
@@ -17,11 +17,8 @@
 
 static uint64_t clock_us(void *arg)
 {
-	struct timespec t;
-
 	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return uw_clock_us();
 }
 
 /* ---- random numbers ------------------------------------------------------------------------ */

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "io/addr.h"
 #include "io/impair/link.h"
@@ -297,11 +297,8 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 
 static uint64_t clock_ns(void *arg)
 {
-	struct timespec t;
-
 	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return uw_clock_ns();
 }
 
 /* A link of DPDK's that cannot has said why, and is not open. */

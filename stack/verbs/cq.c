@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/bits.h"
+#include "base/clock.h"
 #include "verbs/verbs.h"
 
 /* Called in the midst of whatever fills the CQ: its QPs hear of it in verbs_run(). */
@@ -81,12 +81,10 @@ int uw_cq_moderate(struct uw_cq *cq, uint16_t count, uint16_t us)
 static uint64_t now_ns(void *arg)
 {
 	const struct verbs *v = arg;
-	struct timespec t;
 
 	if (v->conn->manual)
 		return stack_now_us(v->conn->first) * 1000;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return uw_clock_ns();
 }
 
 /* ---- life --------------------------------------------------------------------------------- */

@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "io/shm.h"
 #include "listen.h"
@@ -31,14 +31,6 @@
 #define SLEEP_MS	  1000
 #define SLEEP_BUSY_MS	  1 /* a client is throttled, or the port cannot be waited on */
 #define EVENTS		  64
-
-static uint64_t clock_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 /* ---- clients come and go ------------------------------------------------------------------- */
 
@@ -226,7 +218,7 @@ static bool give_way(struct server *s)
 	if (before < s->no_yield_us)
 		return false;
 	sched_yield();
-	s->now_us = clock_us();
+	s->now_us = uw_clock_us();
 	if (s->now_us - before > LONG_YIELD_US)
 		s->no_yield_us = s->now_us + NO_YIELD_US;
 	return true;
@@ -256,13 +248,13 @@ bool server_run(struct server *s, const volatile bool *ended)
 		uw_log("uwarpd: no thread for the connections: %s", strerror(errno));
 		return false;
 	}
-	s->tick_us = s->now_us = clock_us();
+	s->tick_us = s->now_us = uw_clock_us();
 	s->take = 1;
 	say_cpu(s);
 	while (!*ended && !s->port_gone) {
 		unsigned frames = forward_round(s);
 
-		s->now_us = clock_us();
+		s->now_us = uw_clock_us();
 		s->rounds++;
 		if (s->now_us - s->looked_us >= LOOK_US) {
 			s->looked_us = s->now_us;

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/stat/stat.h"
 #include "io/fds.h"
@@ -43,14 +43,6 @@ struct stat_server {
 	struct client client[CLIENTS];
 	struct stat_queue queue;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 struct stat_queue *stat_queue(struct uw_engine *e)
 {
@@ -107,7 +99,7 @@ static void hear(struct stat_server *v, struct client *k)
 		hang_up(k);
 		return;
 	}
-	k->until_ms = now_ms() + READ_MS;
+	k->until_ms = uw_clock_ms() + READ_MS;
 	answer(k);
 }
 
@@ -126,14 +118,14 @@ static void let_in(struct stat_server *v, struct client *k)
 
 	/* Without a descriptor the socket stays readable, and poll() would return at once. */
 	if (fd < 0 && errno != EAGAIN)
-		v->accept_ms = now_ms() + NO_FDS_MS;
+		v->accept_ms = uw_clock_ms() + NO_FDS_MS;
 	if (fd < 0)
 		return;
 	if (!stat_may_ask(fd)) {
 		close(fd);
 		return;
 	}
-	*k = (struct client){ .fd = fds_keep(fd), .until_ms = now_ms() + ASK_MS };
+	*k = (struct client){ .fd = fds_keep(fd), .until_ms = uw_clock_ms() + ASK_MS };
 }
 
 static void serve_client(struct stat_server *v, struct client *k, short events)
@@ -144,7 +136,7 @@ static void serve_client(struct stat_server *v, struct client *k, short events)
 		answer(k);
 	else if (events)
 		hear(v, k);
-	if (k->fd >= 0 && now_ms() >= k->until_ms)
+	if (k->fd >= 0 && uw_clock_ms() >= k->until_ms)
 		hang_up(k);
 }
 
@@ -158,7 +150,7 @@ static void earlier(uint64_t *at, uint64_t t)
 
 static int wait_ms(const struct stat_server *v)
 {
-	uint64_t at = UINT64_MAX, now = now_ms();
+	uint64_t at = UINT64_MAX, now = uw_clock_ms();
 
 	earlier(&at, v->accept_ms);
 	for (unsigned i = 0; i < CLIENTS; i++) {
@@ -175,7 +167,7 @@ static void serve_once(struct stat_server *v)
 	struct client *place = free_place(v);
 	struct pollfd p[2 + CLIENTS];
 
-	if (v->accept_ms && now_ms() >= v->accept_ms)
+	if (v->accept_ms && uw_clock_ms() >= v->accept_ms)
 		v->accept_ms = 0;
 	p[0] = (struct pollfd){ .fd = v->deaf ? -1 : v->wake_fd, .events = POLLIN };
 	p[1] = (struct pollfd){ .fd = place && !v->accept_ms ? v->listen_fd : -1,

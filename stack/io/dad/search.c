@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 enum { BURST = 32, LOOK_NS = 5000000 };
 
 void dad_send(struct io_link *l, const uint8_t *frame, size_t n)
@@ -56,25 +58,17 @@ static bool look(const struct dad_search *s, struct dad_conflict *who)
 	return found;
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* True: somebody answered within the time. */
 static bool hear(const struct dad_search *s, uint64_t us, struct dad_conflict *who)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	const uint64_t start = now_us();
+	const uint64_t start = uw_clock_us();
 
 	do {
 		nanosleep(&pause, NULL);
 		if (look(s, who))
 			return true;
-	} while (now_us() - start < us);
+	} while (uw_clock_us() - start < us);
 	return false;
 }
 

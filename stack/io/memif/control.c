@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #include "fabric.h"
 #include "io/fds.h"
 #include "io/log.h"
@@ -84,14 +86,14 @@ static void watch_build(struct fabric *f, struct watch *w)
 		if (p->state != PEER_UP)
 			earlier(&w->next_ms, p->deadline_ms);
 		if (p->state == PEER_GONE)
-			earlier(&w->next_ms, registry_now() + LOOK_MS);
+			earlier(&w->next_ms, uw_clock_ms() + LOOK_MS);
 	}
 	pthread_mutex_unlock(&f->lock);
 }
 
 static int timeout(uint64_t next_ms)
 {
-	uint64_t now = registry_now();
+	uint64_t now = uw_clock_ms();
 
 	if (!next_ms)
 		return -1;
@@ -132,7 +134,7 @@ static void refuse_one(struct fabric *f)
 			join_refuse(f, fds_keep(fd), MSG_NO_FDS);
 		f->spare_fd = fds_keep(eventfd(0, EFD_CLOEXEC));
 	}
-	f->accept_again_ms = registry_now() + ACCEPT_AGAIN_MS;
+	f->accept_again_ms = uw_clock_ms() + ACCEPT_AGAIN_MS;
 }
 
 static void visitor_read(struct fabric *f, struct visitor *v)
@@ -142,7 +144,7 @@ static void visitor_read(struct fabric *f, struct visitor *v)
 	int fd = v->fd;
 	int rc = msg_receive(fd, &m, &fds);
 
-	if (rc == -EAGAIN && registry_now() < v->deadline_ms)
+	if (rc == -EAGAIN && uw_clock_ms() < v->deadline_ms)
 		return;
 	v->fd = -1;
 	if (rc == 1 && m.type == MSG_HELLO) {
@@ -163,12 +165,12 @@ static void visitors_accept(struct fabric *f)
 		    (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 			refuse_one(f);
 		else if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			f->accept_again_ms = registry_now() + ACCEPT_AGAIN_MS;
+			f->accept_again_ms = uw_clock_ms() + ACCEPT_AGAIN_MS;
 		if (fd < 0)
 			return;
 		struct visitor *v = visitor_place(f);
 		v->fd = fds_keep(fd);
-		v->deadline_ms = registry_now() + HELLO_MS;
+		v->deadline_ms = uw_clock_ms() + HELLO_MS;
 		if (v->fd >= 0)
 			visitor_read(f, v);
 	}
@@ -178,7 +180,7 @@ static void visitors_accept(struct fabric *f)
 
 static void peer_died(struct fabric *f, struct peer *p)
 {
-	f->sweep_ms = registry_now() + SWEEP_MS;
+	f->sweep_ms = uw_clock_ms() + SWEEP_MS;
 	join_hang_up(f, p, MOURN_MS);
 }
 
@@ -215,7 +217,7 @@ static void peer_check(struct fabric *f, struct peer *p)
 
 	if (s == PEER_GONE)
 		join_settle(f, p);
-	else if ((s == PEER_ANSWERING || s == PEER_BYE) && registry_now() >= p->deadline_ms)
+	else if ((s == PEER_ANSWERING || s == PEER_BYE) && uw_clock_ms() >= p->deadline_ms)
 		join_end(f, p);
 }
 
@@ -263,7 +265,7 @@ static void end_faulty(struct fabric *f)
 		pthread_mutex_unlock(&f->lock);
 		if (!p)
 			return;
-		uint64_t now = registry_now();
+		uint64_t now = uw_clock_ms();
 		if (p->fd >= 0 && now >= f->said_ms) {
 			f->said_ms = now + SAY_MS;
 			log_error(UW_E_NO_LINK,
@@ -288,7 +290,7 @@ static void serve_once(struct fabric *f)
 		f->deaf = true;
 	if (w.fd[1].revents)
 		visitors_accept(f);
-	if (f->accept_again_ms && registry_now() >= f->accept_again_ms)
+	if (f->accept_again_ms && uw_clock_ms() >= f->accept_again_ms)
 		f->accept_again_ms = 0;
 	/* Peers first: a peer's end should be known before its successor's call. */
 	for (unsigned i = 0; i < w.peers; i++)
@@ -300,7 +302,7 @@ static void serve_once(struct fabric *f)
 	end_faulty(f);
 	for (unsigned i = 0; i < w.peers; i++)
 		peer_check(f, w.peer[i]);
-	if (f->sweep_ms && registry_now() >= f->sweep_ms) {
+	if (f->sweep_ms && uw_clock_ms() >= f->sweep_ms) {
 		f->sweep_ms = 0;
 		registry_sweep(&f->registry);
 	}
@@ -325,7 +327,7 @@ static void say_bye(struct fabric *f)
 			pthread_mutex_lock(&f->lock);
 			p->state = PEER_BYE;
 			pthread_mutex_unlock(&f->lock);
-			p->deadline_ms = registry_now() + LEAVE_MS;
+			p->deadline_ms = uw_clock_ms() + LEAVE_MS;
 		} else if (s != PEER_NONE) {
 			join_end(f, p);
 		}

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #include "io/addr.h"
 
 #include "io/dpdk/eal.h"
@@ -150,11 +152,11 @@ static uw_status reach(struct fabric *f, uint32_t addr, uint64_t deadline_ms)
 				break;
 			/* Its call is on the way; should it not come, ours is due again. */
 			if (!peer_find(f, addr))
-				wait_change(f, RTE_MIN(registry_now() + 50, deadline_ms));
+				wait_change(f, RTE_MIN(uw_clock_ms() + 50, deadline_ms));
 		} else {
 			wait_change(f, deadline_ms);
 		}
-		if (registry_now() >= deadline_ms)
+		if (uw_clock_ms() >= deadline_ms)
 			break;
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -198,7 +200,7 @@ static uw_status reach_all(struct fabric *f)
 	for (unsigned i = 0; i < n; i++) {
 		uw_status st = addr[i] == f->link[0].io.addr
 				       ? UW_OK
-				       : reach(f, addr[i], registry_now() + GROUP_MS);
+				       : reach(f, addr[i], uw_clock_ms() + GROUP_MS);
 
 		if (st == UW_E_NOMEM || st == UW_E_STATE)
 			return st;
@@ -232,7 +234,7 @@ static uw_status fabric_resolve(struct io_link *l, struct uw_ip *to, uint16_t po
 	/* Nobody else's address ends as ours do. */
 	if (!on_link(f, to) || uw_ip_v4_be(to) == l->addr)
 		return UW_E_UNREACHABLE;
-	st = timeout_ms ? reach(f, uw_ip_v4_be(to), registry_now() + timeout_ms)
+	st = timeout_ms ? reach(f, uw_ip_v4_be(to), uw_clock_ms() + timeout_ms)
 			: reached(f, uw_ip_v4_be(to));
 	/* The machine is there; it is the listener that has just gone. */
 	return by_port && st == UW_E_UNREACHABLE ? UW_E_REFUSED : st;
@@ -388,7 +390,7 @@ static struct fabric *fabric_new(const struct dpdk_config *cfg, const struct io_
 	f->pid = getpid();
 	f->n = f->open = n;
 	if (getrandom(&f->instance, sizeof(f->instance), 0) != sizeof(f->instance))
-		f->instance = (uint32_t)registry_now();
+		f->instance = (uint32_t)uw_clock_ms();
 	f->wake_fd = f->bell_fd = f->spare_fd = f->wait_fd = -1;
 	f->registry.lock_fd = f->registry.listen_fd = -1;
 	for (unsigned i = 0; i < n; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fabric.h"
 #include "io/fds.h"
@@ -94,7 +95,7 @@ uw_status fabric_say(struct fabric *f, uint32_t addr, uw_status st, const char *
 {
 	va_list ap;
 
-	if (!said_may(&f->said, addr, (uintptr_t)fmt, registry_now() * 1000))
+	if (!said_may(&f->said, addr, (uintptr_t)fmt, uw_clock_ms() * 1000))
 		return st;
 	va_start(ap, fmt);
 	uw_vlog(fmt, ap);
@@ -368,7 +369,7 @@ static struct peer *answer_entry(struct fabric *f, const struct msg *hello, enum
 	if (p) {
 		p->state = PEER_ANSWERING;
 		p->instance = hello->instance;
-		p->deadline_ms = registry_now() + ANSWER_MS;
+		p->deadline_ms = uw_clock_ms() + ANSWER_MS;
 	}
 	pthread_mutex_unlock(&f->lock);
 	return p;
@@ -376,7 +377,7 @@ static struct peer *answer_entry(struct fabric *f, const struct msg *hello, enum
 
 static void complain_full(struct fabric *f, const struct msg *hello)
 {
-	uint64_t now = registry_now();
+	uint64_t now = uw_clock_ms();
 
 	if (now < f->said_ms)
 		return;
@@ -513,7 +514,7 @@ void join_hang_up(struct fabric *f, struct peer *p, unsigned drain_ms)
 
 	fds_close(p->fd);
 	p->fd = -1;
-	p->deadline_ms = registry_now() + drain_ms;
+	p->deadline_ms = uw_clock_ms() + drain_ms;
 	if (was_up && !f->closing) {
 		join_settle(f, p);
 		return;
@@ -551,7 +552,7 @@ static void tell_down(struct fabric *f, const struct peer *p)
 
 void join_settle(struct fabric *f, struct peer *p)
 {
-	if (!f->closing && registry_now() < p->deadline_ms && !all_received(f, p))
+	if (!f->closing && uw_clock_ms() < p->deadline_ms && !all_received(f, p))
 		return;
 	remove_lanes(f, p);
 	if (!f->closing)

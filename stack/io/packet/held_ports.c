@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "io/fds.h"
 #include "io/packet/interface.h"
@@ -25,10 +26,7 @@ struct held_port {
 
 static time_t now_s(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
+	return (time_t)(uw_clock_ms() / 1000);
 }
 
 /* ---- the kernel's socket ------------------------------------------------------------------- */

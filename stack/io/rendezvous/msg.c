@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #include "msg.h"
 #include "registry.h"
 
@@ -86,7 +88,7 @@ int msg_await(int fd, uint64_t deadline_ms, struct msg *m, struct msg_fds *fds)
 
 		if (rc != -EAGAIN)
 			return rc;
-		uint64_t now = registry_now();
+		uint64_t now = uw_clock_ms();
 		if (now >= deadline_ms)
 			return -ETIMEDOUT;
 		struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -66,7 +66,7 @@ int msg_send(int fd, const struct msg *m, int first, int second);
  * or the record is no valid message. -EAGAIN: no message yet. */
 int msg_receive(int fd, struct msg *m, struct msg_fds *fds);
 
-/* As msg_receive, but waits until deadline_ms (on the clock of registry_now): -ETIMEDOUT. */
+/* As msg_receive, but waits until deadline_ms (by uw_clock_ms): -ETIMEDOUT. */
 int msg_await(int fd, uint64_t deadline_ms, struct msg *m, struct msg_fds *fds);
 
 /* Close the descriptors that msg_fds_take has not taken. */

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #include "io/fds.h"
 #include "registry.h"
 #include "io/log.h"
@@ -24,14 +26,6 @@
 #define LOCKED_MS 3000
 
 enum { PATH_LEN = sizeof(((struct sockaddr_un *)0)->sun_path), BACKLOG = 64 };
-
-uint64_t registry_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void pause_ms(unsigned ms)
 {
@@ -294,12 +288,12 @@ static uw_status complain_locked(const char *path, int fd)
 
 static uw_status lock_dir(const char *path, int fd)
 {
-	uint64_t end = registry_now() + LOCKED_MS;
+	uint64_t end = uw_clock_ms() + LOCKED_MS;
 
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return UW_OK; /* this file system has no locks */
-		if (registry_now() >= end)
+		if (uw_clock_ms() >= end)
 			return complain_locked(path, fd);
 		pause_ms(2);
 	}
@@ -424,7 +418,7 @@ uw_status registry_connect(struct registry *r, uint32_t addr, uint64_t deadline_
 		}
 		if (rc != -EAGAIN) /* EAGAIN: more knock than it has let in yet */
 			return UW_E_UNREACHABLE;
-		if (registry_now() >= deadline_ms)
+		if (uw_clock_ms() >= deadline_ms)
 			return UW_E_TIMEOUT;
 		pause_ms(1);
 	}

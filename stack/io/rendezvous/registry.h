@@ -69,7 +69,4 @@ void registry_release(struct registry *r, uint16_t port);
 /* The address of the process that has claimed the port. REFUSED: none has. */
 UW_CHECK uw_status registry_owner(struct registry *r, uint16_t port, uint32_t *addr);
 
-/* The time now in ms, on the clock of all deadlines. */
-uint64_t registry_now(void);
-
 #endif

@@ -8,8 +8,9 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #include "io/fds.h"
 
@@ -173,34 +174,26 @@ static bool rung(struct route_watch *w, int timeout_ms, bool *news)
 	return w->stopped;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static int left_ms(uint64_t until)
 {
-	uint64_t now = now_ms();
+	uint64_t now = uw_clock_ms();
 
 	return until == UINT64_MAX ? -1 : now < until ? (int)(until - now) : 0;
 }
 
 enum route_wait route_watch_wait(struct route_watch *w, int timeout_ms)
 {
-	uint64_t until = timeout_ms < 0 ? UINT64_MAX : now_ms() + (unsigned)timeout_ms;
+	uint64_t until = timeout_ms < 0 ? UINT64_MAX : uw_clock_ms() + (unsigned)timeout_ms;
 	bool news = false;
 
-	while (!news && now_ms() < until) {
+	while (!news && uw_clock_ms() < until) {
 		if (rung(w, left_ms(until), &news))
 			return ROUTE_STOPPED;
 	}
 	if (!news)
 		return ROUTE_QUIET;
-	until = now_ms() + GROUP_MS;
-	while (news && now_ms() < until) {
+	until = uw_clock_ms() + GROUP_MS;
+	while (news && uw_clock_ms() < until) {
 		if (rung(w, CALM_MS, &news))
 			return ROUTE_STOPPED;
 	}

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #include "lwip/err.h"
 #include "lwip/sys.h"
 
@@ -16,10 +18,7 @@
 
 uint64_t uw_lwip_now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return uw_clock_us();
 }
 
 u32_t sys_now(void)

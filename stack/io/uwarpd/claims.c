@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "io/fds.h"
 #include "io/uwarpd/link.h"
@@ -16,14 +17,6 @@
  * thousands. */
 #define REFUSE_MS 200
 #define RENEW_MS  2000
-
-uint64_t claims_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static uw_status status_of(enum switch_msg_why why)
 {
@@ -61,7 +54,7 @@ static bool send_claim(struct uwarpd_link *u, struct switch_msg *m, uint64_t unt
 	if (!u->connected)
 		return false;
 	rc = switch_send(p.fd, m, NULL, 0);
-	while (rc == -EAGAIN && (now = claims_now_ms()) < until) {
+	while (rc == -EAGAIN && (now = uw_clock_ms()) < until) {
 		poll(&p, 1, (int)(until - now)); /* a signal may end it */
 		rc = switch_send(p.fd, m, NULL, 0);
 	}
@@ -82,7 +75,7 @@ static bool await_answer(struct uwarpd_link *u, uint64_t until)
 
 uw_status claims_ask(struct uwarpd_link *u, struct switch_msg *m)
 {
-	uint64_t now = claims_now_ms(), until = now + ANSWER_MS;
+	uint64_t now = uw_clock_ms(), until = now + ANSWER_MS;
 
 	if (now < u->refuse_until_ms)
 		return UW_E_ADDR_IN_USE;

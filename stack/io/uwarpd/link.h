@@ -116,6 +116,5 @@ bool claims_ask_alone(struct uwarpd_link *u, struct switch_msg *m);
 void claims_answered(struct uwarpd_link *u, const struct switch_msg *m);
 /* The session thread: claim all ports again, of a new uwarpd. False: it hung up. */
 bool claims_renew(struct uwarpd_link *u);
-uint64_t claims_now_ms(void);
 
 #endif

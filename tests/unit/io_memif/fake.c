@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
+
 #include "fake.h"
 
 #include "io/rendezvous/registry.h"
@@ -44,7 +46,7 @@ bool fake_call(struct fake *k, struct board *b, uint32_t addr, unsigned *why)
 	CHECK(own_bell);
 	m = message(k, MSG_HELLO);
 	CHECK(msg_send(k->fd, &m, bell_fd, -1) == 0);
-	int rc = msg_await(k->fd, registry_now() + WAIT_MS, &m, &fds);
+	int rc = msg_await(k->fd, uw_clock_ms() + WAIT_MS, &m, &fds);
 	*why = rc == 1 && m.type == MSG_REFUSE ? m.why : 0;
 	if (rc != 1 || m.type != MSG_WELCOME) {
 		close(k->fd);
@@ -64,20 +66,20 @@ bool fake_ready(struct fake *k, int region_fd)
 
 	m.lends = k->lends;
 	CHECK(msg_send(k->fd, &m, region_fd, k->lent_fd) == 0);
-	int rc = msg_await(k->fd, registry_now() + WAIT_MS, &m, &fds);
+	int rc = msg_await(k->fd, uw_clock_ms() + WAIT_MS, &m, &fds);
 	k->why = rc == 1 && m.type == MSG_REFUSE ? m.why : 0;
 	return rc == 1 && m.type == MSG_READY;
 }
 
 void fake_join(struct fake *k, struct board *b, uint32_t addr)
 {
-	uint64_t end = registry_now() + WAIT_MS;
+	uint64_t end = uw_clock_ms() + WAIT_MS;
 	unsigned why = 0;
 	bool up;
 
 	/* Until it has noticed that this instance hung up, it takes the call for one that crossed
 	 * its own. A process calls again then. */
-	while (!(up = fake_call(k, b, addr, &why)) && why == MSG_CROSSED && registry_now() < end)
+	while (!(up = fake_call(k, b, addr, &why)) && why == MSG_CROSSED && uw_clock_ms() < end)
 		usleep(1000);
 	k->lends = FAKE_LENDS;
 	shm_unmap(shm_make("lent", FAKE_LENDS, true, &k->lent_fd), FAKE_LENDS);
@@ -115,5 +117,5 @@ bool fake_hung_up(struct fake *k, unsigned ms)
 	struct msg_fds fds;
 	struct msg m;
 
-	return msg_await(k->fd, registry_now() + ms, &m, &fds) == 0;
+	return msg_await(k->fd, uw_clock_ms() + ms, &m, &fds) == 0;
 }

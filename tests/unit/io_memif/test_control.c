@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
+
 #include "io_dpdk/node.h"
 
 #include "io/memif/ring.h"
@@ -41,7 +43,7 @@ static void a_message_and_a_descriptor(void **state)
 	_Atomic uint32_t *bell = bell_make(&bell_fd);
 	assert_non_null(bell);
 	assert_int_equal(msg_send(s[0], &m, bell_fd, -1), 0);
-	assert_int_equal(msg_await(s[1], registry_now() + 1000, &got, &fds), 1);
+	assert_int_equal(msg_await(s[1], uw_clock_ms() + 1000, &got, &fds), 1);
 	assert_memory_equal(&m, &got, sizeof(m));
 	assert_true(fds.fd[0] >= 0 && fcntl(fds.fd[0], F_GETFD) & FD_CLOEXEC);
 	assert_true(fds.fd[1] < 0 && !fds.lost);
@@ -54,7 +56,7 @@ static void a_message_and_a_descriptor(void **state)
 	close(bell_fd);
 
 	uint64_t start = ms_now();
-	assert_int_equal(msg_await(s[1], registry_now() + 50, &got, &fds), -ETIMEDOUT);
+	assert_int_equal(msg_await(s[1], uw_clock_ms() + 50, &got, &fds), -ETIMEDOUT);
 	assert_true(ms_now() - start >= 49);
 	m.magic++;
 	assert_int_equal(msg_send(s[0], &m, -1, -1), 0);
@@ -155,12 +157,12 @@ static int answer(struct node *n, const struct msg *m, int pass)
 	struct msg got;
 
 	CHECK(msg_send(fd, m, pass, -1) == 0);
-	int rc = msg_await(fd, registry_now() + 5000, &got, &fds);
+	int rc = msg_await(fd, uw_clock_ms() + 5000, &got, &fds);
 	CHECK(rc == 0 || rc == 1);
 	if (rc == 1 && got.type == MSG_REFUSE) {
 		struct msg more;
 
-		CHECK(msg_await(fd, registry_now() + 5000, &more, &fds) == 0);
+		CHECK(msg_await(fd, uw_clock_ms() + 5000, &more, &fds) == 0);
 	}
 	close(fd);
 	return rc ? got.type | got.why << 8 : 0;
@@ -199,14 +201,14 @@ static int rascal(struct node *n, int me)
 		struct msg got;
 
 		CHECK(msg_send(fd, &m, bell_fd, -1) == 0);
-		CHECK(msg_await(fd, registry_now() + 5000, &got, &fds) == 1);
+		CHECK(msg_await(fd, uw_clock_ms() + 5000, &got, &fds) == 1);
 		CHECK(got.type == MSG_WELCOME && got.addr == host(2) && got.mtu == 9000);
 		CHECK(fds.fd[0] >= 0 && fds.fd[1] >= 0);
 		msg_fds_close(&fds);
 		got = m;
 		got.type = (uint8_t)next[i];
 		CHECK(msg_send(fd, &got, -1, -1) == 0);
-		CHECK(msg_await(fd, registry_now() + 5000, &got, &fds) == 0);
+		CHECK(msg_await(fd, uw_clock_ms() + 5000, &got, &fds) == 0);
 		close(fd);
 	}
 	/* More visitors than there are places, who say nothing at all, do not last. */
@@ -217,7 +219,7 @@ static int rascal(struct node *n, int me)
 		struct msg got;
 		struct msg_fds fds;
 
-		CHECK(msg_await(silent[i], registry_now() + 8000, &got, &fds) == 0);
+		CHECK(msg_await(silent[i], uw_clock_ms() + 8000, &got, &fds) == 0);
 		close(silent[i]);
 	}
 	board_step(n->board, 2);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "clock.h"
 #include "loader/loader.h"
 #include "next.h"
 #include "raw.h"
@@ -124,21 +125,13 @@ static void done(const struct uw_wait *w)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 uint64_t waits_deadline(const struct timespec *timeout)
 {
 	if (!timeout || timeout->tv_sec > INT32_MAX)
 		return WAITS_NO_END;
 	if (!timeout->tv_sec && !timeout->tv_nsec)
 		return 0;
-	return now_us() + (uint64_t)timeout->tv_sec * 1000000 +
+	return preload_now_us() + (uint64_t)timeout->tv_sec * 1000000 +
 	       ((uint64_t)timeout->tv_nsec + 999) / 1000;
 }
 
@@ -148,7 +141,7 @@ uint64_t waits_left_us(uint64_t deadline)
 
 	if (!deadline || deadline == WAITS_NO_END)
 		return deadline;
-	now = now_us();
+	now = preload_now_us();
 	return deadline > now ? deadline - now : 0;
 }
 
@@ -296,7 +289,7 @@ static uint32_t events(void)
  * then. A sleep asks them anyway. */
 static int ask_after_look(const struct waits *w, struct uw_wait *how, uint64_t *asked_us)
 {
-	uint64_t now = now_us();
+	uint64_t now = preload_now_us();
 
 	if (events() == how->seen && now - *asked_us < LOOK_US)
 		return 0;
@@ -308,7 +301,7 @@ static int ask_after_look(const struct waits *w, struct uw_wait *how, uint64_t *
 
 static int look_and_sleep(const struct waits *w, struct uw_wait *how)
 {
-	uint64_t asked_us = now_us();
+	uint64_t asked_us = preload_now_us();
 	int r;
 
 	do {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "libc/clock.h"
 #include "libc/next.h"
 #include "libc/raw.h"
 #include "libc/threads.h"
@@ -17,17 +18,9 @@
 #define LONG_YIELD_US 200u    /* somebody needs the core who does not give it back soon: ... */
 #define NO_LOOK_US    100000u /* ... no looks for so long, since a sleeper is woken sooner */
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 static uint64_t now_ms(void)
 {
-	return now_us() / 1000;
+	return preload_now_us() / 1000;
 }
 
 static bool ends_connection(uint32_t type)
@@ -181,10 +174,10 @@ static _Thread_local uint64_t no_look_until_us;
 /* True: it was short. */
 static bool yield(void)
 {
-	uint64_t before = now_us(), after;
+	uint64_t before = preload_now_us(), after;
 
 	syscall(SYS_sched_yield);
-	after = now_us();
+	after = preload_now_us();
 	if (after - before <= LONG_YIELD_US)
 		return true;
 	no_look_until_us = after + NO_LOOK_US;
@@ -197,7 +190,7 @@ static int look(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 {
 	int err = -EAGAIN;
 
-	if (now_us() < no_look_until_us)
+	if (preload_now_us() < no_look_until_us)
 		return err;
 	pthread_mutex_lock(&cm.lock);
 	file->looking++;
