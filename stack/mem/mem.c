@@ -95,7 +95,7 @@ void mem_remove(struct mem_table *t, const struct mem_region *r)
 	}
 }
 
-#define MEM_WRITES (MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC)
+#define MEM_WRITES (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_ATOMIC)
 
 static bool is_there(const struct mem_table *t, const struct mem_region *r, const uint8_t *va,
 		     const struct mem_access *a)
@@ -147,9 +147,10 @@ void mem_unbind(struct mem_region *w)
 /* IBTA 10.6.7.2.2: a window never allows more than its region does. */
 static bool may_show(const struct mem_region *r, const struct mem_bind *b)
 {
-	if (!r || r->kind != MEM_PLAIN || r->pd != b->pd || !(r->rights & MEM_WINDOWS))
+	if (!r || r->kind != MEM_PLAIN || r->pd != b->pd || !(r->rights & UW_ACCESS_MW_BIND))
 		return false;
-	if ((b->rights & (MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC)) && !(r->rights & MEM_LOCAL_WRITE))
+	if ((b->rights & (UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_ATOMIC)) &&
+	    !(r->rights & UW_ACCESS_LOCAL_WRITE))
 		return false;
 	return b->addr >= r->to && b->addr - r->to <= r->len &&
 	       b->len <= r->len - (b->addr - r->to);
@@ -173,10 +174,11 @@ uw_status mem_bind(struct mem_table *t, const struct mem_bind *b)
 	w->parent = r;
 	r->windows++;
 	w->base = r->base + (b->addr - r->to);
-	w->to = b->rights & MEM_ZERO_BASED ? 0 : b->addr;
+	w->to = b->rights & UW_ACCESS_ZERO_BASED ? 0 : b->addr;
 	w->len = b->len;
 	w->on_demand = r->on_demand;
-	w->rights = b->rights & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC);
+	w->rights = b->rights &
+		    (UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC);
 	w->stream = w->kind == MEM_STREAM_WINDOW ? b->stream : 0;
 	return UW_OK;
 }

@@ -11,18 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-
-/* = enum uw_access = IBV_ACCESS_* */
-enum mem_rights {
-	MEM_LOCAL_WRITE = 1,
-	MEM_REMOTE_WRITE = 2,
-	MEM_REMOTE_READ = 4,
-	MEM_REMOTE_ATOMIC = 8,
-	MEM_WINDOWS = 16,    /* windows may be bound to the region */
-	MEM_ZERO_BASED = 32, /* a window's TO begins with 0 */
-	MEM_FLUSH_GLOBAL = 256,
-	MEM_FLUSH_PERSISTENT = 512,
-};
+#include "uwarp/types.h"
 
 enum mem_kind {
 	MEM_PLAIN,
@@ -41,7 +30,7 @@ struct mem_region {
 	uint8_t *base;
 	uint64_t to;
 	uint64_t len;
-	unsigned rights;
+	unsigned rights; /* enum uw_access */
 	enum mem_kind kind;
 	/* parts of the region may be unmapped, so each access calls mem_table.reachable */
 	bool on_demand;
@@ -70,7 +59,8 @@ struct mem_table {
 	uint32_t used, dead;
 	/* Can the process read (or write) these octets now? Called for on_demand regions. */
 	bool (*reachable)(const void *va, uint64_t len, bool write);
-	/* Make the octets survive a loss of power; called for regions with MEM_FLUSH_PERSISTENT. */
+	/* Make the octets survive a loss of power; called for regions with
+	 * UW_ACCESS_FLUSH_PERSISTENT. */
 	bool (*persist)(void *va, uint64_t len);
 };
 
@@ -123,7 +113,7 @@ struct mem_access {
 	uint32_t stream;
 	uint64_t to;
 	uint64_t len;
-	unsigned need; /* enum mem_rights; 0 = local read */
+	unsigned need; /* enum uw_access; 0 = local read */
 };
 /* May the access be made? MEM_OK: *va is the address of the memory, NULL in a MEM_NULL region.
  * a->len must be > 0: accesses of no octets are not checked (RFC 5041 §5.2, RFC 5040 §5.2). */

@@ -74,7 +74,7 @@ uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint
 {
 	while (src.len) {
 		struct uw_span s = { NULL, src.len };
-		uw_status st = locate(t, sgl, off, MEM_LOCAL_WRITE, &s);
+		uw_status st = locate(t, sgl, off, UW_ACCESS_LOCAL_WRITE, &s);
 
 		if (st)
 			return st;

@@ -23,7 +23,8 @@ struct mem_sgl {
 uw_status mem_gather(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
 		     uint8_t *dst, size_t n) UW_CHECK;
 
-/* Copy the rope to offset off of the list (needs MEM_LOCAL_WRITE). off + src.len <= sgl->len. */
+/* Copy the rope to offset off of the list (needs UW_ACCESS_LOCAL_WRITE). off + src.len <= sgl->len.
+ */
 uw_status mem_scatter(const struct mem_table *t, const struct mem_sgl *sgl, uint64_t off,
 		      struct uw_rope src) UW_CHECK;
 

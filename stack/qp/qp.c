@@ -269,8 +269,9 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->mem = s->mem;
 	qp->guard = s->guard;
 	qp->rd.mem = s->mem;
-	qp->rd.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC |
-			       MEM_FLUSH_GLOBAL | MEM_FLUSH_PERSISTENT;
+	qp->rd.remote_rights = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |
+			       UW_ACCESS_REMOTE_ATOMIC | UW_ACCESS_FLUSH_GLOBAL |
+			       UW_ACCESS_FLUSH_PERSISTENT;
 }
 
 void qp_move(struct qp *qp, struct uw_stats *stats)

@@ -42,7 +42,7 @@ static uw_status atomic_write(const struct rdmap_stream *s, const struct rdmap_a
 	uw_status st;
 
 	at.len = sizeof(uint64_t);
-	at.need = MEM_REMOTE_WRITE;
+	at.need = UW_ACCESS_REMOTE_WRITE;
 	st = check(s, &at, &va);
 	if (st)
 		return st;
@@ -78,8 +78,8 @@ static uw_status flush(const struct rdmap_stream *s, const struct rdmap_atomic *
 	    !(bits & (RDMAP_FLUSH_GLOBAL | RDMAP_FLUSH_PERSISTENT)))
 		return UW_E_RDMAP_OPCODE;
 	at.len = a->add_swap;
-	at.need = (bits & RDMAP_FLUSH_GLOBAL ? MEM_FLUSH_GLOBAL : 0) |
-		  (bits & RDMAP_FLUSH_PERSISTENT ? MEM_FLUSH_PERSISTENT : 0);
+	at.need = (bits & RDMAP_FLUSH_GLOBAL ? UW_ACCESS_FLUSH_GLOBAL : 0) |
+		  (bits & RDMAP_FLUSH_PERSISTENT ? UW_ACCESS_FLUSH_PERSISTENT : 0);
 	if ((bits & RDMAP_FLUSH_REGION) && !widen(s, &at))
 		return UW_E_RDMAP_STAG;
 	st = check(s, &at, &va);

@@ -19,7 +19,7 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 				.stream = s->num,
 				.to = seg->hdr.to,
 				.len = seg->payload.len,
-				.need = MEM_REMOTE_WRITE };
+				.need = UW_ACCESS_REMOTE_WRITE };
 	uint8_t *va = NULL;
 	enum mem_verdict v;
 
@@ -28,7 +28,7 @@ static uw_status rx_write(struct rdmap_stream *s, const struct ddp_seg *seg)
 	if (!a.len) /* RFC 5041 §5.2: a zero-length message's STag and TO are not checked */
 		return UW_OK;
 	v = mem_check(s->mem, &a, &va);
-	if (!v && !(s->remote_rights & MEM_REMOTE_WRITE))
+	if (!v && !(s->remote_rights & UW_ACCESS_REMOTE_WRITE))
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_DDP);
@@ -162,7 +162,7 @@ static struct rdmap_irq_entry *next_entry(struct rdmap_stream *s)
 static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *seg)
 {
 	struct rdmap_read r;
-	struct mem_access a = { .pd = s->pd, .stream = s->num, .need = MEM_REMOTE_READ };
+	struct mem_access a = { .pd = s->pd, .stream = s->num, .need = UW_ACCESS_REMOTE_READ };
 	struct rdmap_irq_entry *e;
 	uint8_t *va = NULL;
 	enum mem_verdict v;
@@ -177,7 +177,7 @@ static uw_status rx_read_request(struct rdmap_stream *s, const struct ddp_seg *s
 		a.to = r.src_to;
 		a.len = r.size;
 		v = mem_check(s->mem, &a, &va);
-		if (!v && !(s->remote_rights & MEM_REMOTE_READ))
+		if (!v && !(s->remote_rights & UW_ACCESS_REMOTE_READ))
 			v = MEM_NO_RIGHTS;
 		if (v)
 			return mem_verdict_status(v, MEM_FOR_RDMAP);
@@ -200,13 +200,13 @@ static uw_status check_atomic(const struct rdmap_stream *s, const struct rdmap_a
 				       .stream = s->num,
 				       .to = a->to,
 				       .len = 8,
-				       .need = MEM_REMOTE_ATOMIC };
+				       .need = UW_ACCESS_REMOTE_ATOMIC };
 	enum mem_verdict v;
 
 	if (a->aop != RDMAP_FETCH_ADD && a->aop != RDMAP_CMP_SWAP)
 		return UW_E_RDMAP_OPCODE;
 	v = mem_check(s->mem, &at, va);
-	if (!v && !(s->remote_rights & MEM_REMOTE_ATOMIC))
+	if (!v && !(s->remote_rights & UW_ACCESS_REMOTE_ATOMIC))
 		v = MEM_NO_RIGHTS;
 	if (v)
 		return mem_verdict_status(v, MEM_FOR_RDMAP);

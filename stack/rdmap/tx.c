@@ -146,7 +146,7 @@ static bool execute(struct rdmap_stream *s, struct rdmap_irq_entry *e)
 				 .stream = s->num,
 				 .to = e->a.to,
 				 .len = 8,
-				 .need = MEM_REMOTE_ATOMIC };
+				 .need = UW_ACCESS_REMOTE_ATOMIC };
 	uint8_t *va = NULL;
 
 	s->irq.waiting--;
@@ -221,7 +221,7 @@ static uw_status from_stag(struct rdmap_stream *s, uint8_t *out, size_t n)
 				.stream = s->num,
 				.to = s->tx.src_to + s->tx.off,
 				.len = n,
-				.need = MEM_REMOTE_READ };
+				.need = UW_ACCESS_REMOTE_READ };
 	uint8_t *va = NULL;
 	enum mem_verdict v = n ? mem_check(s->mem, &a, &va) : MEM_OK;
 

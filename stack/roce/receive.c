@@ -152,12 +152,12 @@ static bool place(const struct roce_qp *r, struct uw_rope in)
 				.stream = qp->num,
 				.to = r->target.va + r->got,
 				.len = in.len,
-				.need = MEM_REMOTE_WRITE };
+				.need = UW_ACCESS_REMOTE_WRITE };
 	uint8_t *va;
 
 	if (!in.len)
 		return true;
-	if (!(qp->rd.remote_rights & MEM_REMOTE_WRITE) || mem_check(qp->mem, &a, &va))
+	if (!(qp->rd.remote_rights & UW_ACCESS_REMOTE_WRITE) || mem_check(qp->mem, &a, &va))
 		return false;
 	return !va || uw_rope_place(in, va, in.len);
 }

@@ -90,7 +90,7 @@ bool verbs_is_reachable(const void *va, uint64_t len, bool write)
 /* Its first and its last page stand for all: memory of one kind, as nearly all is. */
 static bool is_usable(const struct mem_region *r)
 {
-	bool write = r->rights & MEM_LOCAL_WRITE;
+	bool write = r->rights & UW_ACCESS_LOCAL_WRITE;
 
 	return !r->len || (is_mapped(r->base, r->len) && is_touchable(r->base, 1, write) &&
 			   is_touchable(r->base + r->len - 1, 1, write));
@@ -98,16 +98,16 @@ static bool is_usable(const struct mem_region *r)
 
 static int check(const struct mem_region *r)
 {
-	const unsigned remote = MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC;
+	const unsigned remote = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_ATOMIC;
 
 	if ((uintptr_t)r->base + r->len < (uintptr_t)r->base || r->to + r->len < r->to)
 		return -EINVAL;
-	if ((r->rights & remote) && !(r->rights & MEM_LOCAL_WRITE))
+	if ((r->rights & remote) && !(r->rights & UW_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	if (!(r->rights & UW_ACCESS_ON_DEMAND) && !is_usable(r))
 		return -EFAULT;
 	/* As Linux's rxe: a promise that cannot be kept is not given. */
-	if ((r->rights & MEM_FLUSH_PERSISTENT) && !verbs_is_file(r->base, r->len))
+	if ((r->rights & UW_ACCESS_FLUSH_PERSISTENT) && !verbs_is_file(r->base, r->len))
 		return -EINVAL;
 	return 0;
 }
@@ -149,7 +149,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 int uw_mr_alloc_null(struct uw_pd *pd, struct uw_mr **out)
 {
 	const struct mem_region r = {
-		.pd = pd->id, .len = UINT64_MAX, .rights = MEM_LOCAL_WRITE, .kind = MEM_NULL
+		.pd = pd->id, .len = UINT64_MAX, .rights = UW_ACCESS_LOCAL_WRITE, .kind = MEM_NULL
 	};
 
 	return add(pd, &r, out);

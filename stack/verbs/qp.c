@@ -308,8 +308,8 @@ int uw_qp_set_access(struct uw_qp *qp, unsigned access)
 {
 	verbs_lock(qp->pd->v);
 	qp->c.qp.rd.remote_rights =
-		access & (MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC |
-			  MEM_FLUSH_GLOBAL | MEM_FLUSH_PERSISTENT);
+		access & (UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_ATOMIC |
+			  UW_ACCESS_FLUSH_GLOBAL | UW_ACCESS_FLUSH_PERSISTENT);
 	verbs_unlock(qp->pd->v);
 	return 0;
 }

@@ -171,13 +171,13 @@ static void scatter(struct bed *b, const struct mem_sgl *s, uint64_t off, size_t
 
 	feed_fill(f, src, n);
 	for (size_t i = 0; i < n; i++)
-		allowed = allowed && octet(b, s, off + i, MEM_LOCAL_WRITE);
+		allowed = allowed && octet(b, s, off + i, UW_ACCESS_LOCAL_WRITE);
 	cut_make(&c, (struct uw_span){ src, n }, f);
 	st = mem_scatter(&b->t, s, off, c.rope);
 	CHECK(st == (allowed ? UW_OK : UW_E_LKEY));
 	/* SGEs that overlap: the later one wins, so only the last octet is certain. */
 	if (!st && n)
-		CHECK(*octet(b, s, off + n - 1, MEM_LOCAL_WRITE) == src[n - 1]);
+		CHECK(*octet(b, s, off + n - 1, UW_ACCESS_LOCAL_WRITE) == src[n - 1]);
 	cut_free(&c);
 	free(src);
 }

@@ -230,7 +230,7 @@ static void reg(struct world *w, unsigned i)
 {
 	struct bed_mem *m = &w->b.m[i];
 
-	m->r.rights &= ~(unsigned)MEM_FLUSH_PERSISTENT;
+	m->r.rights &= ~(unsigned)UW_ACCESS_FLUSH_PERSISTENT;
 	CHECK(!uw_mr_reg(i == BED_FOREIGN ? w->foreign : w->pd, m->mem, m->r.len, m->r.to,
 			 m->r.rights, &w->mr[i]));
 	m->r.stag = uw_mr_stag(w->mr[i]);

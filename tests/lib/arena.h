@@ -7,7 +7,7 @@
 #include "uwtest.h"
 
 #define ARENA_PD   7u
-#define ARENA_ALL  (MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_READ)
+#define ARENA_ALL  (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
 #define ARENA_SIZE 16u
 
 struct arena {

@@ -50,7 +50,7 @@ void peer_init(struct peer *p, uint16_t ird, uint16_t ord)
 	p->s.ulp_arg = p;
 	p->s.mem = &p->mem.t;
 	p->s.pd = ARENA_PD;
-	p->s.remote_rights = MEM_REMOTE_WRITE | MEM_REMOTE_READ;
+	p->s.remote_rights = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ;
 }
 
 void peer_post(struct peer *p, const struct mem_sgl *sgl)

@@ -18,8 +18,8 @@ enum uw_access {
 	UW_ACCESS_REMOTE_WRITE = 2,
 	UW_ACCESS_REMOTE_READ = 4,
 	UW_ACCESS_REMOTE_ATOMIC = 8,
-	UW_ACCESS_MW_BIND = 16,
-	UW_ACCESS_ZERO_BASED = 32,
+	UW_ACCESS_MW_BIND = 16,	   /* windows may be bound to the region */
+	UW_ACCESS_ZERO_BASED = 32, /* addresses in it begin with 0 */
 	UW_ACCESS_ON_DEMAND = 64,
 	UW_ACCESS_HUGETLB = 128,
 	UW_ACCESS_FLUSH_GLOBAL = 256,

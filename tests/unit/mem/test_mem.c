@@ -311,7 +311,8 @@ struct windows {
 static void with_window(struct windows *x, enum mem_kind kind)
 {
 	arena_init(&x->a);
-	x->region = arena_add(&x->a, memory, 100, ARENA_ALL | MEM_REMOTE_ATOMIC | MEM_WINDOWS);
+	x->region = arena_add(&x->a, memory, 100,
+			      ARENA_ALL | UW_ACCESS_REMOTE_ATOMIC | UW_ACCESS_MW_BIND);
 	arena_put(&x->a,
 		  (struct mem_region){ .stag = WIN, .pd = ARENA_PD, .kind = kind, .off = true });
 	x->w = &x->a.r[1];
@@ -323,14 +324,14 @@ static struct mem_bind bind_of(const struct windows *x, size_t at, size_t len)
 				  .parent = x->region,
 				  .addr = to_of(memory) + at,
 				  .len = len,
-				  .rights = MEM_REMOTE_READ | MEM_REMOTE_WRITE,
+				  .rights = UW_ACCESS_REMOTE_READ | UW_ACCESS_REMOTE_WRITE,
 				  .pd = ARENA_PD,
 				  .stream = STREAM };
 }
 
 static enum mem_verdict peer_at(struct windows *x, uint32_t stag, uint64_t to, uint32_t stream)
 {
-	struct mem_access at = access_of(stag, to, 8, MEM_REMOTE_WRITE);
+	struct mem_access at = access_of(stag, to, 8, UW_ACCESS_REMOTE_WRITE);
 
 	uint8_t *va;
 
@@ -397,7 +398,7 @@ static void a_zero_based_window_begins_with_0(void **state)
 	(void)state;
 	with_window(&x, MEM_STREAM_WINDOW);
 	b = bind_of(&x, 10, 20);
-	b.rights |= MEM_ZERO_BASED;
+	b.rights |= UW_ACCESS_ZERO_BASED;
 	assert_status(mem_bind(&x.a.t, &b), UW_OK);
 	assert_int_equal(peer_at(&x, WIN + 1, 12, STREAM), MEM_OK);
 	assert_int_equal(peer_at(&x, WIN + 1, 13, STREAM), MEM_NO_BOUNDS);
@@ -427,9 +428,9 @@ static void what_may_not_be_bound(void **state)
 #undef REFUSED
 	x.a.r[0].rights = ARENA_ALL;
 	assert_status(mem_bind(&x.a.t, &good), UW_E_BIND);
-	x.a.r[0].rights = MEM_REMOTE_READ | MEM_WINDOWS;
+	x.a.r[0].rights = UW_ACCESS_REMOTE_READ | UW_ACCESS_MW_BIND;
 	assert_status(mem_bind(&x.a.t, &good), UW_E_BIND);
-	x.a.r[0].rights = ARENA_ALL | MEM_WINDOWS;
+	x.a.r[0].rights = ARENA_ALL | UW_ACCESS_MW_BIND;
 	assert_status(mem_bind(&x.a.t, &good), UW_OK);
 	assert_status(mem_bind(&x.a.t, &good), UW_E_BIND); /* bound already */
 }

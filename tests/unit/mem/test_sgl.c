@@ -23,7 +23,7 @@ static void list_init(struct list *l, struct prng *r)
 
 	arena_init(&l->a);
 	for (unsigned i = 0; i < 3; i++)
-		stag[i] = arena_add(&l->a, l->mem + 2500 * i, 2500, MEM_LOCAL_WRITE);
+		stag[i] = arena_add(&l->a, l->mem + 2500 * i, 2500, UW_ACCESS_LOCAL_WRITE);
 	for (unsigned i = 0; i < COUNT(l->v); i++) {
 		unsigned region = i % 3, len = i % 4 == 3 ? 0 : prng_below(r, 500);
 		uint8_t *p = l->mem + 2500 * region + 600 * (i / 3);
@@ -120,7 +120,7 @@ static void a_bad_sge_fails_when_it_is_touched(void **state)
 
 	(void)state;
 	arena_init(&a);
-	s = arena_add(&a, mem, 32, MEM_LOCAL_WRITE);
+	s = arena_add(&a, mem, 32, UW_ACCESS_LOCAL_WRITE);
 	foreign = arena_put(&a, (struct mem_region){ .stag = 0x9900,
 						     .pd = ARENA_PD + 1,
 						     .base = mem,
@@ -163,7 +163,7 @@ static void scatter_needs_local_write(void **state)
 
 	(void)state;
 	arena_init(&a);
-	s = arena_add(&a, mem, 16, MEM_REMOTE_READ);
+	s = arena_add(&a, mem, 16, UW_ACCESS_REMOTE_READ);
 	v = sge_of(mem, 16, s);
 	sgl = sgl_of(&v, 1);
 	assert_status(mem_gather(&a.t, &sgl, 0, got, 16), UW_OK);
@@ -204,7 +204,7 @@ static void the_null_region_gives_zeros_and_takes_everything(void **state)
 	arena_put(&a, (struct mem_region){ .stag = 0x7700,
 					   .pd = ARENA_PD,
 					   .len = UINT64_MAX,
-					   .rights = MEM_LOCAL_WRITE,
+					   .rights = UW_ACCESS_LOCAL_WRITE,
 					   .kind = MEM_NULL });
 	v = (struct uw_sge){ .addr = 0xdead0000, .length = 8, .lkey = 0x7700 };
 	sgl = sgl_of(&v, 1);

@@ -95,7 +95,7 @@ static void an_atomic_that_is_not_aligned_is_a_bad_request(void **state)
 	(void)state;
 	for (unsigned at = 0; at < 8; at += 4) {
 		pair(NULL);
-		b.mem.r[0].rights |= MEM_REMOTE_ATOMIC;
+		b.mem.r[0].rights |= UW_ACCESS_REMOTE_ATOMIC;
 		node_post(&a, 1, node_wr_to(&a, UW_WR_ATOMIC_FETCH_AND_ADD, 0, 8, &b, at));
 		if (at) {
 			assert_status(node_carry(&a, &b, NODE_ROOM),
@@ -124,7 +124,7 @@ static void a_read_is_not_blamed_for_a_write(void **state)
 		wr = node_wr_to(&a, UW_WR_RDMA_WRITE, 0, 10, &b, 0);
 		wr.rkey = rights ? b.stag : 0xdeadbeef;
 		if (rights)
-			b.qp.rd.remote_rights = MEM_REMOTE_READ;
+			b.qp.rd.remote_rights = UW_ACCESS_REMOTE_READ;
 		if (read)
 			node_post(&a, 1, node_wr_to(&a, UW_WR_RDMA_READ, 0, 10, &b, 0));
 		node_post(&a, 2, wr);

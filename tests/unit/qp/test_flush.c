@@ -5,8 +5,8 @@
 #include "ulpdu.h"
 
 #define ALL_RIGHTS                                                                                 \
-	(MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_REMOTE_READ | MEM_REMOTE_ATOMIC |                \
-	 MEM_FLUSH_GLOBAL | MEM_FLUSH_PERSISTENT)
+	(UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |                  \
+	 UW_ACCESS_REMOTE_ATOMIC | UW_ACCESS_FLUSH_GLOBAL | UW_ACCESS_FLUSH_PERSISTENT)
 
 static struct node a, b;
 
@@ -158,14 +158,14 @@ static void what_the_peer_may_not_is_refused(void **state)
 {
 	const unsigned persistent = UW_FLUSH_PERSISTENT, range = UW_FLUSH_RANGE;
 	const struct refusal cases[] = {
-		{ MEM_LOCAL_WRITE | MEM_REMOTE_WRITE | MEM_FLUSH_GLOBAL,
+		{ UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_FLUSH_GLOBAL,
 		  flush_of(0, 64, persistent, range), UW_E_RDMAP_ACCESS, UW_WC_REM_ACCESS_ERR },
-		{ ALL_RIGHTS & ~(unsigned)MEM_FLUSH_GLOBAL,
+		{ ALL_RIGHTS & ~(unsigned)UW_ACCESS_FLUSH_GLOBAL,
 		  flush_of(0, 64, persistent | UW_FLUSH_GLOBAL, UW_FLUSH_MR), UW_E_RDMAP_ACCESS,
 		  UW_WC_REM_ACCESS_ERR },
 		{ ALL_RIGHTS, flush_of(NODE_MEMORY - 8, 9, persistent, range), UW_E_RDMAP_BOUNDS,
 		  UW_WC_REM_ACCESS_ERR },
-		{ ALL_RIGHTS & ~(unsigned)MEM_REMOTE_WRITE, write_of(0, "abcdefgh"),
+		{ ALL_RIGHTS & ~(unsigned)UW_ACCESS_REMOTE_WRITE, write_of(0, "abcdefgh"),
 		  UW_E_RDMAP_ACCESS, UW_WC_REM_ACCESS_ERR },
 		{ ALL_RIGHTS, write_of(4, "abcdefgh"), UW_E_RDMAP_STREAM_CATASTROPHIC,
 		  UW_WC_REM_INV_REQ_ERR },
@@ -182,7 +182,7 @@ static void a_qp_may_forbid_it(void **state)
 {
 	(void)state;
 	pair();
-	b.qp.rd.remote_rights = MEM_REMOTE_WRITE | MEM_FLUSH_GLOBAL;
+	b.qp.rd.remote_rights = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_FLUSH_GLOBAL;
 	node_post(&a, 1, flush_of(0, 64, UW_FLUSH_PERSISTENT, UW_FLUSH_RANGE));
 	assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_RDMAP_ACCESS);
 }

@@ -17,8 +17,8 @@ static void pair(void)
 
 	node_init(&a, 1, &all);
 	node_init(&b, 2, &all);
-	a.mem.r[0].rights |= MEM_REMOTE_ATOMIC;
-	b.mem.r[0].rights |= MEM_REMOTE_ATOMIC;
+	a.mem.r[0].rights |= UW_ACCESS_REMOTE_ATOMIC;
+	b.mem.r[0].rights |= UW_ACCESS_REMOTE_ATOMIC;
 	nodes_start(&a, &b, &agreed);
 }
 
@@ -131,7 +131,7 @@ static void an_atomic_that_the_peer_refuses_fails_itself(void **state)
 {
 	(void)state;
 	pair();
-	b.mem.r[0].rights &= ~(unsigned)MEM_REMOTE_ATOMIC;
+	b.mem.r[0].rights &= ~(unsigned)UW_ACCESS_REMOTE_ATOMIC;
 	node_post(&a, 1, atomic_wr(UW_WR_ATOMIC_FETCH_AND_ADD, 64, 1, 0));
 	assert_status(node_carry(&a, &b, NODE_ROOM), UW_E_RDMAP_ACCESS);
 	assert_status(node_carry(&b, &a, NODE_ROOM), UW_E_TERMINATED);

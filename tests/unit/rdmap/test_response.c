@@ -44,7 +44,7 @@ static void ask(struct peer *p, uint32_t stag, size_t at, size_t n)
 static void a_response_fills_the_sink(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	unsigned more = CTRL_READ_RESPONSE & ~CTRL_LAST;
 
 	(void)state;
@@ -61,7 +61,7 @@ static void a_response_fills_the_sink(void **state)
 static void responses_belong_to_the_oldest_read(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	ask(&p, s, 0, 4);
@@ -100,7 +100,7 @@ static void an_answer_before_the_question_is_refused(void **state)
 	struct uw_sge e;
 	struct mem_sgl sink;
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	ask(&p, s, 0, 4);
@@ -122,7 +122,7 @@ static void an_answer_before_the_question_is_refused(void **state)
 static void a_response_stays_inside_its_sink(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	ask(&p, s, 0, 4);
@@ -141,7 +141,7 @@ static void a_response_stays_inside_its_sink(void **state)
 static void a_response_that_is_too_short_is_an_error(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	ask(&p, s, 0, 4);
@@ -149,7 +149,7 @@ static void a_response_that_is_too_short_is_an_error(void **state)
 		      UW_E_RDMAP_STREAM_CATASTROPHIC);
 	assert_int_equal(p.reads_done, 0);
 
-	s = with_memory(&p, MEM_LOCAL_WRITE);
+	s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	ask(&p, s, 0, 4);
 	assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE, PEER_SINK, 0, NULL, 0)),
 		      UW_E_RDMAP_STREAM_CATASTROPHIC);
@@ -167,7 +167,7 @@ static void a_response_out_of_its_place_is_refused(void **state)
 	for (uint64_t to = 0; to <= 8; to++) {
 		bool right = to == 4;
 
-		s = with_memory(&p, MEM_LOCAL_WRITE);
+		s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 		ask(&p, s, 0, 12);
 		assert_status(rx(&p, ulpdu_tagged(CTRL_READ_RESPONSE & ~CTRL_LAST, PEER_SINK, 0,
 						  "abcd", 4)),
@@ -201,7 +201,7 @@ static void a_response_of_nothing_answers_a_read_of_nothing(void **state)
 static void a_sink_with_a_bad_sge_is_our_error(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, ARENA_ALL & ~MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, ARENA_ALL & ~UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	ask(&p, s, 0, 4);

@@ -9,16 +9,16 @@ static struct peer a, b; /* a asks, b is asked */
 static uint64_t word[8], result[8];
 static uint32_t words, results; /* their STags */
 
-#define WITH_ATOMIC (ARENA_ALL | MEM_REMOTE_ATOMIC)
+#define WITH_ATOMIC (ARENA_ALL | UW_ACCESS_REMOTE_ATOMIC)
 
 static void pair(unsigned rights)
 {
 	peer_init(&a, PEER_READS, PEER_READS);
 	peer_init(&b, PEER_READS, PEER_READS);
-	b.s.remote_rights |= MEM_REMOTE_ATOMIC;
+	b.s.remote_rights |= UW_ACCESS_REMOTE_ATOMIC;
 	memset(word, 0, sizeof(word));
 	memset(result, 0x5a, sizeof(result));
-	results = arena_add(&a.mem, result, sizeof(result), MEM_LOCAL_WRITE);
+	results = arena_add(&a.mem, result, sizeof(result), UW_ACCESS_LOCAL_WRITE);
 	words = arena_add(&b.mem, word, sizeof(word), rights);
 }
 
@@ -241,7 +241,7 @@ static void the_stream_may_forbid_atomics(void **state)
 
 	(void)state;
 	pair(WITH_ATOMIC);
-	b.s.remote_rights &= ~(unsigned)MEM_REMOTE_ATOMIC;
+	b.s.remote_rights &= ~(unsigned)UW_ACCESS_REMOTE_ATOMIC;
 	u = request(1, RDMAP_FETCH_ADD, words, to_of(word));
 	assert_status(peer_rx(&b, &u), UW_E_RDMAP_ACCESS);
 }

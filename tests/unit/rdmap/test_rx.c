@@ -105,7 +105,7 @@ static void a_write_that_fails_a_check_is_not_placed(void **state)
 						       .to = to,
 						       .len = 4096,
 						       .rights = ARENA_ALL });
-	dumb = arena_add(&p.mem, memory, 4096, MEM_LOCAL_WRITE | MEM_REMOTE_READ);
+	dumb = arena_add(&p.mem, memory, 4096, UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_READ);
 	const struct {
 		uint32_t stag;
 		uint64_t to;
@@ -119,7 +119,7 @@ static void a_write_that_fails_a_check_is_not_placed(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_status(rx(&p, ulpdu_tagged(CTRL_WRITE, rows[i].stag, rows[i].to, "data", 4)),
 			      rows[i].st);
-	p.s.remote_rights = MEM_REMOTE_READ;
+	p.s.remote_rights = UW_ACCESS_REMOTE_READ;
 	assert_status(rx(&p, ulpdu_tagged(CTRL_WRITE, s, to, "data", 4)), UW_E_RDMAP_ACCESS);
 	assert_true(untouched());
 	assert_int_equal(p.stats.rdmap_rx_messages, 0);
@@ -145,7 +145,7 @@ static void a_write_stops_when_the_memory_goes(void **state)
 static void sends_are_delivered_in_order(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	post(&p, s, 0, 10);
@@ -166,7 +166,7 @@ static void sends_are_delivered_in_order(void **state)
 static void a_send_of_several_segments_is_delivered_once(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	unsigned more = CTRL_SEND & ~CTRL_LAST;
 
 	(void)state;
@@ -190,7 +190,7 @@ static void a_send_of_several_segments_is_delivered_once(void **state)
 static void solicited_events_are_told(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	post(&p, s, 0, 10);
@@ -207,7 +207,7 @@ static void solicited_events_are_told(void **state)
 static void the_invalidate_field_of_a_send_is_ignored(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	struct ulpdu u = ulpdu_send(1, "a", 1);
 
 	(void)state;
@@ -244,7 +244,7 @@ static void a_send_without_a_receive_is_an_error(void **state)
 	struct peer p;
 
 	(void)state;
-	with_memory(&p, MEM_LOCAL_WRITE);
+	with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	assert_status(rx(&p, ulpdu_send(1, "a", 1)), UW_E_DDP_NO_BUFFER);
 	assert_status(rx(&p, ulpdu_send(1, NULL, 0)), UW_E_DDP_NO_BUFFER);
 }
@@ -260,7 +260,7 @@ static void a_segment_out_of_its_place_is_refused(void **state)
 	for (uint32_t at = 0; at < 9; at++) {
 		bool right = at == 4;
 
-		s = with_memory(&p, MEM_LOCAL_WRITE);
+		s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 		post(&p, s, 0, 20);
 		assert_status(rx(&p, ulpdu_untagged(CTRL_UNTAGGED | 3,
 						    (const uint32_t[]){ 0, 1, 0 }, "abcd", 4)),
@@ -270,7 +270,7 @@ static void a_segment_out_of_its_place_is_refused(void **state)
 			      right ? UW_OK : UW_E_DDP_MO);
 		assert_int_equal(p.delivered, right);
 	}
-	s = with_memory(&p, MEM_LOCAL_WRITE);
+	s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	post(&p, s, 0, 20);
 	assert_status(rx(&p, ulpdu_untagged(CTRL_SEND, (const uint32_t[]){ 0, 1, 4 }, NULL, 0)),
 		      UW_E_DDP_MO);
@@ -282,7 +282,7 @@ static void a_repeated_segment_hides_no_hole(void **state)
 {
 	static const uint32_t mo[] = { 0, 0, 8 };
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	uw_status st = UW_OK;
 
 	(void)state;
@@ -309,7 +309,7 @@ static void a_send_stays_inside_its_buffer(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct peer p;
-		uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+		uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 		post(&p, s, 100, 8);
 		assert_status(rx(&p, ulpdu_untagged(CTRL_SEND & ~CTRL_LAST,
@@ -327,7 +327,7 @@ static void a_send_that_grows_too_long_is_refused(void **state)
 	(void)state;
 	for (size_t n = 1; n <= 3; n++) {
 		struct peer p;
-		uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+		uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 		post(&p, s, 100, 8);
 		assert_status(
@@ -362,7 +362,7 @@ static void a_receive_of_nothing_takes_nothing(void **state)
 static void a_receive_with_a_bad_sge_is_our_error(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_REMOTE_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_REMOTE_WRITE);
 
 	(void)state;
 	post(&p, s, 0, 10);
@@ -376,13 +376,13 @@ static void a_receive_with_a_bad_sge_is_our_error(void **state)
 static void the_rtr_send_is_invisible(void **state)
 {
 	struct peer p;
-	uint32_t s = with_memory(&p, MEM_LOCAL_WRITE);
+	uint32_t s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 
 	(void)state;
 	p.s.rtr_send = true;
 	assert_status(rx(&p, ulpdu_send(1, "no", 2)), UW_E_DDP_TOO_LONG);
 
-	s = with_memory(&p, MEM_LOCAL_WRITE);
+	s = with_memory(&p, UW_ACCESS_LOCAL_WRITE);
 	p.s.rtr_send = true;
 	post(&p, s, 0, 10);
 	assert_status(rx(&p, ulpdu_send(1, NULL, 0)), UW_OK);
@@ -444,7 +444,7 @@ static void a_read_of_what_may_not_be_read_is_refused(void **state)
 						       .to = to,
 						       .len = 4096,
 						       .rights = ARENA_ALL });
-	dumb = arena_add(&p.mem, memory, 4096, MEM_LOCAL_WRITE | MEM_REMOTE_WRITE);
+	dumb = arena_add(&p.mem, memory, 4096, UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE);
 	const struct {
 		uint32_t stag;
 		uint64_t to;
@@ -463,9 +463,9 @@ static void a_read_of_what_may_not_be_read_is_refused(void **state)
 			rows[i].st);
 		assert_false(rdmap_response_due(&p.s));
 	}
-	p.s.remote_rights = MEM_REMOTE_WRITE;
+	p.s.remote_rights = UW_ACCESS_REMOTE_WRITE;
 	assert_status(rx(&p, ulpdu_read_request(1, 9, 4, s, to)), UW_E_RDMAP_ACCESS);
-	p.s.remote_rights = MEM_REMOTE_READ;
+	p.s.remote_rights = UW_ACCESS_REMOTE_READ;
 	assert_status(rx(&p, ulpdu_read_request(1, 9, 4096, s, to)), UW_OK);
 }
 

@@ -145,7 +145,7 @@ static void protection_errors_of_a_read_request(void **state)
 	expect(&p, &u, UW_E_RDMAP_BOUNDS, 0x0101, BOTH_HEADERS);
 
 	s = start(&p);
-	p.s.remote_rights = MEM_REMOTE_WRITE;
+	p.s.remote_rights = UW_ACCESS_REMOTE_WRITE;
 	u = ulpdu_read_request(1, 0x77, 16, s, to);
 	expect(&p, &u, UW_E_RDMAP_ACCESS, 0x0102, BOTH_HEADERS);
 

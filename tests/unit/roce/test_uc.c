@@ -233,7 +233,7 @@ static void a_write_where_it_may_not_is_dropped(void **state)
 			assert_int_equal(p->b.m[k], 0x77);
 		assert_int_equal(p->b.stats.roce_rx_refused, 1);
 		assert_int_equal(p->b.qp.state, UW_QPS_RTS);
-		p->b.qp.rd.remote_rights = MEM_REMOTE_WRITE;
+		p->b.qp.rd.remote_rights = UW_ACCESS_REMOTE_WRITE;
 		post_write(p, UW_WR_RDMA_WRITE, 300);
 		pair_receive_all(p);
 		assert_memory_equal(p->b.m + SINK, p->a.m + DATA, 300);
