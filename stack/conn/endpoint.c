@@ -451,7 +451,7 @@ static uw_status make_listener(struct uw_ep *ep, int backlog)
 	ls->requested = on_request;
 	ls->ctx = ep;
 	ls->tos = ep->tos;
-	st = listener_start(ls, ep->stack, ep->l, &at, backlog, false);
+	st = listener_start(ls, ep->stack, ep->l, &at, backlog, LISTENER_ON_ALL);
 	if (st) {
 		free(ls);
 		return st;

@@ -28,13 +28,13 @@ static uw_status add_part(struct listener *ls, struct stack *s, struct io_link *
 }
 
 uw_status listener_start(struct listener *ls, struct stack *home, struct io_link *link,
-			 const struct llp_place *at, int backlog, bool home_only)
+			 const struct llp_place *at, int backlog, enum listener_stacks stacks)
 {
 	uw_status st = UW_OK;
 
 	ls->n_parts = 0;
 	for (struct stack *s = home->domain->first; s && !st; s = stack_next(s)) {
-		if (s == home || !home_only)
+		if (s == home || stacks == LISTENER_ON_ALL)
 			st = add_part(ls, s, same_link(s, home, link), at, backlog);
 	}
 	if (st) {

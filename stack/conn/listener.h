@@ -31,11 +31,14 @@ struct listener {
 	struct listener_part part[UW_STACKS_MAX];
 };
 
-/* Listen on `link` of stack `home`, and on the same link of all other stacks unless `home_only`.
+enum listener_stacks { LISTENER_ON_ALL, LISTENER_AT_HOME };
+
+/* Listen on `link` of stack `home`, and with LISTENER_ON_ALL on the same link of all other stacks.
  * The caller has filled in ls except its parts. On an error nothing listens: UW_E_ADDR_IN_USE,
  * UW_E_NOMEM. */
 uw_status listener_start(struct listener *ls, struct stack *home, struct io_link *link,
-			 const struct llp_place *at, int backlog, bool home_only) UW_CHECK;
+			 const struct llp_place *at, int backlog,
+			 enum listener_stacks stacks) UW_CHECK;
 /* Stop listening, and drop connections that have no Request yet. Other connections lose their
  * pointer to the listener. */
 void listener_stop(struct listener *ls);

@@ -160,9 +160,8 @@ void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *
 unsigned stack_receive(struct stack *s);
 /* Add completions for the requests that the burst acknowledged. */
 void stack_complete_acked(struct stack *s);
-/* Send what waited for room or for its turn, send ACKs, hand frames to the links. leave_acks: see
- * llp_ops.acks. */
-void stack_transmit(struct stack *s, bool leave_acks);
+/* Send what waited for room or for its turn, send ACKs, hand frames to the links. */
+void stack_transmit(struct stack *s, enum llp_acks acks);
 void stack_timers(struct stack *s, uint64_t now_us);
 /* When the next timer of TCP, of a connection or of CM-less RC is due; UINT64_MAX: none. */
 uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us);

@@ -110,13 +110,13 @@ static void send_waiting(struct stack *s)
 	}
 }
 
-void stack_transmit(struct stack *s, bool leave_acks)
+void stack_transmit(struct stack *s, enum llp_acks acks)
 {
 	send_waiting(s);
 	if (s->end_events)
 		end_events_look(s);
 	if (s->dgram_first)
 		dgram_send_waiting(s);
-	s->llp->acks(leave_acks);
+	s->llp->acks(acks);
 	s->llp->flush_links();
 }

@@ -44,10 +44,12 @@ static unsigned run(void *arg, bool comes_back)
 	struct stack *s = arg;
 	uint64_t before = segments(s), completed = s->sched.stats.qp_completed;
 	unsigned frames = receive(s, completed);
+	bool answer;
 
 	stack_complete_acked(s);
 	verbs_run(verbs_of(s), s);
-	stack_transmit(s, comes_back && (!frames || has_completed(s, completed)));
+	answer = comes_back && (!frames || has_completed(s, completed));
+	stack_transmit(s, answer ? LLP_ACKS_URGENT : LLP_ACKS_ALL);
 	return merges(s) ? frames + (unsigned)(segments(s) - before) : frames;
 }
 

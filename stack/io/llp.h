@@ -119,6 +119,14 @@ struct llp_config {
 	struct uw_stats *stats;
 };
 
+/* Which of the ACKs that are due to send: */
+enum llp_acks {
+	LLP_ACKS_ALL,
+	/* The program hears of what came, or nothing came, and it calls again soon: an ACK that its
+	 * answer may carry may be left for one of the next calls. */
+	LLP_ACKS_URGENT,
+};
+
 struct llp_ops {
 	/* Called once per process, and again if another engine is opened, or after an error. */
 	UW_CHECK uw_status (*init)(const struct llp_config *cfg);
@@ -144,9 +152,8 @@ struct llp_ops {
 	/* Any thread, no lock needed: end sleep(). NULL together with sleep. */
 	void (*rouse)(void);
 	/* Send the ACKs that are due. Called after a burst of input and after the output that the
-	 * burst caused. leave: the program hears of what came, or nothing came, and calls again
-	 * soon: an ACK that its answer may carry may be left for one of the next calls. */
-	void (*acks)(bool leave);
+	 * burst caused. */
+	void (*acks)(enum llp_acks which);
 	/* Was an ACK left that nothing has carried since? NULL: none ever is. */
 	bool (*acks_left)(void);
 	/* Hand queued frames to the links. True: some frames stay queued. */

@@ -34,14 +34,14 @@ static int make_file(const char *name, size_t size)
 	return fd;
 }
 
-void *shm_make(const char *name, size_t size, bool others_read_only, int *out)
+void *shm_make(const char *name, size_t size, enum shm_access others, int *out)
 {
 	int fd = make_file(name, size);
 	void *p = fd < 0 ? NULL : map_file(fd, size, PROT_READ | PROT_WRITE);
 
 	/* From here on nobody can map it for writing. Older kernels do not know this seal: then
 	 * only the peer's good manners keep it from writing to what we do not read. */
-	if (p && others_read_only && fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) &&
+	if (p && others == SHM_READ_ONLY && fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) &&
 	    errno != EINVAL) {
 		munmap(p, size);
 		p = NULL;
@@ -70,14 +70,14 @@ bool shm_fits(int fd, size_t size)
 	       (size_t)s.st_size >= size;
 }
 
-void *shm_map(int fd, size_t size, bool writable)
+void *shm_map(int fd, size_t size, enum shm_access access)
 {
 	void *p = NULL;
 
 	if (fd < 0)
 		return NULL;
 	if (shm_fits(fd, size))
-		p = map_file(fd, size, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+		p = map_file(fd, size, access == SHM_WRITABLE ? PROT_READ | PROT_WRITE : PROT_READ);
 	close(fd);
 	return p;
 }

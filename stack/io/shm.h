@@ -10,13 +10,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Make and map `size` octets of zeros. others_read_only: a process that gets *fd cannot map the
- * memory for writing (F_SEAL_FUTURE_WRITE; kernels before 5.1 do not enforce this). The caller
- * closes *fd. NULL: see errno; *fd is -1. */
-void *shm_make(const char *name, size_t size, bool others_read_only, int *fd);
+enum shm_access { SHM_READ_ONLY, SHM_WRITABLE };
+
+/* Make and map `size` octets of zeros, for us to write. others: what a process that gets *fd may
+ * do; with SHM_READ_ONLY it cannot map the memory for writing (F_SEAL_FUTURE_WRITE; kernels before
+ * 5.1 do not enforce this). The caller closes *fd. NULL: see errno; *fd is -1. */
+void *shm_make(const char *name, size_t size, enum shm_access others, int *fd);
 /* Map a descriptor that another process sent, and close it; fd may be -1. NULL: fd is no sealed
  * memfd, is shorter than size, or lies on huge pages; or there is no memory, see errno. */
-void *shm_map(int fd, size_t size, bool writable);
+void *shm_map(int fd, size_t size, enum shm_access access);
 /* Is fd as shm_map demands? Does not close fd. */
 bool shm_fits(int fd, size_t size);
 /* p may be NULL. */

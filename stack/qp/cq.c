@@ -150,11 +150,11 @@ unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps)
 	return n;
 }
 
-void cq_arm(struct cq *cq, bool solicited_only)
+void cq_arm(struct cq *cq, enum cq_armed armed)
 {
 	unsigned none = CQ_UNARMED;
 
-	if (!solicited_only)
+	if (armed == CQ_ANY)
 		atomic_store(&cq->armed, CQ_ANY);
 	else /* never weaken CQ_ANY */
 		atomic_compare_exchange_strong(&cq->armed, &none, CQ_SOLICITED);

@@ -61,9 +61,10 @@ void cq_end_received(struct cq *cq, struct cqe *e, struct rq *rq, bool solicited
 /* Consumer: poll up to n completions; returns how many there were. stamps: NULL, or room for n. */
 unsigned cq_take(struct cq *cq, unsigned n, struct uw_wc *wc, uint64_t *stamps);
 
-/* Consumer: ask for a notification. A completion that cq_take does not find after this call
- * notifies (each side stores, fences and then loads, so one of them sees the other). */
-void cq_arm(struct cq *cq, bool solicited_only);
+/* Consumer: ask for a notification, by CQ_SOLICITED or CQ_ANY. A completion that cq_take does not
+ * find after this call notifies (each side stores, fences and then loads, so one of them sees the
+ * other). */
+void cq_arm(struct cq *cq, enum cq_armed armed);
 
 static inline uint32_t cq_count(const struct cq *cq)
 {

@@ -255,7 +255,7 @@ int uw_cq_arm(struct uw_cq *cq, bool solicited_only)
 {
 	if (!cq->notify)
 		return -EINVAL;
-	cq_arm(&cq->cq, solicited_only);
+	cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_ANY);
 	sched_app_sleep(cq->sched);
 	return 0;
 }

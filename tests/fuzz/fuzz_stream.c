@@ -73,7 +73,7 @@ static void one(struct bed *b, struct speaker *s, struct feed *f)
 		bed_deliver(b, f);
 		break;
 	case 9:
-		cq_arm(&b->rcq, feed_bool(f));
+		cq_arm(&b->rcq, feed_bool(f) ? CQ_SOLICITED : CQ_ANY);
 		speak_fpdu(s, b, f); /* waits for the next */
 		break;
 	default:

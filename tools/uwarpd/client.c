@@ -130,7 +130,7 @@ static void on_hello(struct server *s, struct client *c, struct mail *hello)
 		return;
 	}
 	c->wake_fd = hello->wake_fd;
-	c->bell = shm_map(take_memory(hello), CONDUIT_PAGE, true);
+	c->bell = shm_map(take_memory(hello), CONDUIT_PAGE, SHM_WRITABLE);
 	why = c->bell && !hello->alien ? share(s, c, &region) : SWITCH_NOT_YOURS;
 	if (why != SWITCH_GRANTED) {
 		refuse(s, c, why);

@@ -312,7 +312,7 @@ bool server_open(struct server *s)
 	s->listen_fd = listen_open(&s->o, &s->inherited);
 	if (s->listen_fd < 0)
 		return false;
-	s->bell = shm_make("uwarpd-doorbell", CONDUIT_PAGE, true, &s->bell_fd);
+	s->bell = shm_make("uwarpd-doorbell", CONDUIT_PAGE, SHM_READ_ONLY, &s->bell_fd);
 	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->stir_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->bell && s->wait_fd >= 0 && s->stir_fd >= 0 &&

@@ -6,7 +6,7 @@
 
 /* IBA §13.5.1.1: from QP 1 to QP 1. */
 bool mad_send(struct stack *s, struct io_link *l, const struct roce_path *path,
-	      const uint8_t mad[MAD_SIZE], bool others)
+	      const uint8_t mad[MAD_SIZE], enum mad_for whom)
 {
 	struct roce_head h = {
 		.path = path,
@@ -23,7 +23,7 @@ bool mad_send(struct stack *s, struct io_link *l, const struct roce_path *path,
 		memcpy(out + roce_head_size(&h), mad, MAD_SIZE);
 		n = roce_packet_write(&h, out, MAD_SIZE);
 	}
-	s->llp->packet_end(l, n, &path->dst, others);
+	s->llp->packet_end(l, n, &path->dst, whom == MAD_FOR_OTHERS);
 	s->sidr_psn = (s->sidr_psn + 1) & ROCE_PSN_MASK;
 	return true;
 }

@@ -71,13 +71,13 @@ static struct sidr *find_asking(const struct stack *s, uint64_t tid, uint32_t re
 
 /* No endpoint of ours has asked for it, or serves its port; where processes share an address, QP 1
  * is of all of them. */
-static bool is_for_others(const struct sidr *r)
+static enum mad_for whom_for(const struct sidr *r)
 {
 	const struct uw_ep *ep = r->ep;
+	bool ours = r->passive ? !!find_asking(ep->stack, r->tid, r->request_id, &ep->local)
+			       : !!find_server(ep->stack, &ep->remote, ep->rport);
 
-	if (r->passive)
-		return !find_asking(ep->stack, r->tid, r->request_id, &ep->local);
-	return !find_server(ep->stack, &ep->remote, ep->rport);
+	return ours ? MAD_FOR_US : MAD_FOR_OTHERS;
 }
 
 static bool send_again(const struct sidr *r)
@@ -89,7 +89,7 @@ static bool send_again(const struct sidr *r)
 					.hops = ROCE_HOPS,
 					.src_port = roce_ud_port(MAD_QPN) };
 
-	return mad_send(ep->stack, ep->l, &path, r->mad, is_for_others(r));
+	return mad_send(ep->stack, ep->l, &path, r->mad, whom_for(r));
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -252,7 +252,9 @@ static void refuse(struct stack *s, struct io_link *l, const struct roce_packet 
 	if (io_shared_versions(l) && !again)
 		return;
 	mad_encode(&m, out);
-	mad_send(s, l, &back, out, !find_asking(s, request->tid, request->request_id, &p->dst));
+	mad_send(s, l, &back, out,
+		 find_asking(s, request->tid, request->request_id, &p->dst) ? MAD_FOR_US
+									    : MAD_FOR_OTHERS);
 }
 
 static struct sidr *find_request(const struct stack *s, const struct roce_packet *p,

@@ -32,10 +32,14 @@ struct sidr {
 	uint8_t mad[MAD_SIZE]; /* what was sent last; SIDR_ASKED: the request */
 };
 
-/* mad_send.c: send a management datagram. others: nobody of this process asked for it, or will
- * answer it. False: the link has no room. */
+enum mad_for {
+	MAD_FOR_US,	/* somebody of this process asked for it, or will answer it */
+	MAD_FOR_OTHERS, /* nobody did or will */
+};
+
+/* mad_send.c: send a management datagram. False: the link has no room. */
 bool mad_send(struct stack *s, struct io_link *l, const struct roce_path *path,
-	      const uint8_t mad[MAD_SIZE], bool others);
+	      const uint8_t mad[MAD_SIZE], enum mad_for whom);
 
 /* mad_receive.c: a packet to QP 1 of the link. */
 void mad_packet(struct stack *s, struct io_link *l, const struct roce_packet *p);

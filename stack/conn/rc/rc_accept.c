@@ -224,7 +224,7 @@ static uw_status start(struct listener *ls, struct stack *s, struct io_link *l)
 	if (st)
 		return st;
 	at.port = htons((uint16_t)ls->rc_port);
-	st = listener_start(ls, s, l, &at, BACKLOG, true);
+	st = listener_start(ls, s, l, &at, BACKLOG, LISTENER_AT_HOME);
 	if (st)
 		ports_give_back(s->domain, ls->rc_port, versions);
 	else if (versions)

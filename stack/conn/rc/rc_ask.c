@@ -58,7 +58,7 @@ static void send_question(struct rc *rc)
 	uw_put32(m.req.data, rc->peer.qpn);
 	mad_encode(&m, octets);
 	/* without room now: the next try asks again */
-	if (mad_send(rc_stack(rc), rc->l, &path, octets, true))
+	if (mad_send(rc_stack(rc), rc->l, &path, octets, MAD_FOR_OTHERS))
 		rc_stack(rc)->sched.stats.rc_asked++;
 }
 
@@ -133,6 +133,6 @@ void rc_asked(struct stack *s, struct io_link *l, const struct roce_packet *p, c
 				       .port = RC_PORT };
 	uw_put16(reply.rep.data, (uint16_t)port);
 	mad_encode(&reply, octets);
-	if (mad_send(s, l, &back, octets, true))
+	if (mad_send(s, l, &back, octets, MAD_FOR_OTHERS))
 		s->sched.stats.rc_told++;
 }

@@ -53,7 +53,7 @@ static void rejected(struct rc *rc, const struct uw_cm_event *ev)
 	}
 	rc->call = NULL;
 	rc_log_refused(rc, h.refusal);
-	rc_give_up(rc->q, true);
+	rc_give_up_and_tell(rc->q);
 }
 
 static void established(struct rc *rc, const struct uw_cm_event *ev)

@@ -89,7 +89,7 @@ static struct rte_mempool *tx_open(struct frame_pools *p, unsigned room)
 		return pool_open("tx", p->ntx, FRAME_HEADROOM + room);
 	a->stride = RTE_ALIGN_CEIL(FRAME_HEADROOM + room, RTE_CACHE_LINE_SIZE);
 	a->size = RTE_ALIGN_CEIL((size_t)p->ntx * a->stride, (size_t)SMALL_PAGE);
-	a->base = shm_make("uwarp-sent", a->size, true, &a->fd);
+	a->base = shm_make("uwarp-sent", a->size, SHM_READ_ONLY, &a->fd);
 	if (a->base)
 		a->fd = fds_keep(a->fd);
 	if (a->base && a->fd >= 0)

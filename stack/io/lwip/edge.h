@@ -280,7 +280,7 @@ struct llp_addrs edge_addrs(const struct llp_conn *c);
 void edge_info(const struct llp_conn *c, struct llp_info *out);
 void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
-void edge_acks(bool leave);
+void edge_acks(enum llp_acks which);
 bool edge_acks_left(void);
 void edge_ack_promptly(struct llp_conn *c);
 void edge_pause(struct llp_conn *c);

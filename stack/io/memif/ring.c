@@ -34,7 +34,7 @@ static size_t region_size(const struct ring_shape *s)
 uw_status ring_region_make(struct ring_region *r, const struct ring_shape *s)
 {
 	*r = (struct ring_region){ .size = region_size(s) };
-	r->base = shm_make("uwarp-frames", r->size, true, &r->fd);
+	r->base = shm_make("uwarp-frames", r->size, SHM_READ_ONLY, &r->fd);
 	return r->base ? UW_OK : UW_E_NO_LINK;
 }
 
@@ -52,7 +52,7 @@ uw_status ring_view_map(struct ring_view *v, const struct ring_shape *s, int fd)
 
 	*v = (struct ring_view){ .size = region_size(s) };
 	fits = fd >= 0 && shm_fits(fd, v->size);
-	v->base = shm_map(fd, v->size, false);
+	v->base = shm_map(fd, v->size, SHM_READ_ONLY);
 	if (v->base)
 		return UW_OK;
 	return fits ? UW_E_NO_LINK : UW_E_INVAL;
@@ -69,7 +69,7 @@ uw_status ring_lent_map(struct ring_view *v, uint32_t size, int fd)
 		*v = (struct ring_view){ 0 };
 		return UW_E_INVAL;
 	}
-	v->base = shm_map(fd, size, false);
+	v->base = shm_map(fd, size, SHM_READ_ONLY);
 	v->size = v->base ? size : 0;
 	return v->base ? UW_OK : UW_E_NO_LINK;
 }
@@ -114,12 +114,12 @@ struct ring_reader ring_reader_of(const struct ring_shape *s, const struct ring_
 
 _Atomic uint32_t *bell_make(int *fd)
 {
-	return shm_make("uwarp-doorbell", RING_PAGE, false, fd);
+	return shm_make("uwarp-doorbell", RING_PAGE, SHM_WRITABLE, fd);
 }
 
 _Atomic uint32_t *bell_map(int fd)
 {
-	return shm_map(fd, RING_PAGE, true);
+	return shm_map(fd, RING_PAGE, SHM_WRITABLE);
 }
 
 void bell_unmap(_Atomic uint32_t *bell)

@@ -7,9 +7,9 @@ static void nothing(void)
 {
 }
 
-static void no_acks(bool leave)
+static void no_acks(enum llp_acks which)
 {
-	(void)leave;
+	(void)which;
 }
 
 const struct llp_ops llp_seq = {

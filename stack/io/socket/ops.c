@@ -10,9 +10,9 @@ static void no_input(struct io_link *l, struct io_frame *f)
 }
 
 /* ACKs and segments are the kernel's, and who dies is missed by it. */
-static void no_acks(bool leave)
+static void no_acks(enum llp_acks which)
 {
-	(void)leave;
+	(void)which;
 }
 
 static bool nothing_queued(void)

@@ -27,13 +27,14 @@ static _Atomic uint32_t *word(const uint8_t *region, unsigned at)
 
 uw_status conduit_make(struct conduit *l, int *fd)
 {
-	*l = (struct conduit){ .ours = shm_make("uwarp-conduit", CONDUIT_REGION, true, fd) };
+	*l = (struct conduit){ .ours = shm_make("uwarp-conduit", CONDUIT_REGION, SHM_READ_ONLY,
+						fd) };
 	return l->ours ? UW_OK : UW_E_NO_LINK;
 }
 
 uw_status conduit_attach(struct conduit *l, int fd)
 {
-	l->theirs = shm_map(fd, CONDUIT_REGION, false);
+	l->theirs = shm_map(fd, CONDUIT_REGION, SHM_READ_ONLY);
 	if (!l->theirs)
 		return UW_E_INVAL;
 	l->out = (struct conduit_writer){ .records = l->ours + CONDUIT_PAGE,

@@ -172,7 +172,7 @@ static uw_status bring_up(struct uwarpd_link *u, const struct uwarpd_config *cfg
 	if (!choose_path(u, cfg))
 		return log_error(UW_E_INVAL, "the path of the uwarpd's socket is too long: %s",
 				 cfg->path);
-	u->bell = shm_make("uwarp-doorbell", CONDUIT_PAGE, false, &u->bell_fd);
+	u->bell = shm_make("uwarp-doorbell", CONDUIT_PAGE, SHM_WRITABLE, &u->bell_fd);
 	u->bell_fd = fds_keep(u->bell_fd);
 	u->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	u->users = calloc(UWARPD_PORTS, sizeof(*u->users));

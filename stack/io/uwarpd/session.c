@@ -127,7 +127,7 @@ static uw_status greet(struct uwarpd_link *u, bool say)
 		return st;
 	region = switch_fds_take(&fds, 0);
 	p->ring_fd = fds_keep(switch_fds_take(&fds, 1));
-	p->bell = shm_map(switch_fds_take(&fds, 2), CONDUIT_PAGE, false);
+	p->bell = shm_map(switch_fds_take(&fds, 2), CONDUIT_PAGE, SHM_READ_ONLY);
 	st = conduit_attach(&p->conduit, region);
 	if (!st && p->bell && p->ring_fd >= 0)
 		return hear_ip6(u, say);

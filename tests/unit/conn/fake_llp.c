@@ -35,9 +35,9 @@ static void nothing(void)
 {
 }
 
-static void no_acks(bool leave)
+static void no_acks(enum llp_acks which)
 {
-	(void)leave;
+	(void)which;
 }
 
 static unsigned none(void)

@@ -19,12 +19,12 @@ static void on_request(struct listener *ls, struct conn *c, struct uw_cm_event *
 }
 
 static uw_status start(struct world *w, struct listener *ls, unsigned home, unsigned link,
-		       bool home_only)
+		       enum listener_stacks stacks)
 {
 	memset(ls, 0, sizeof(*ls));
 	ls->requested = on_request;
 	return listener_start(ls, world_stack(w, home), &w->stack[home].link[link], &place, 5,
-			      home_only);
+			      stacks);
 }
 
 static unsigned listening(void)
@@ -42,7 +42,7 @@ static void it_has_a_part_on_each_stack(void **state)
 	struct listener ls;
 
 	(void)state;
-	assert_status(start(w, &ls, 1, 1, false), UW_OK);
+	assert_status(start(w, &ls, 1, 1, LISTENER_ON_ALL), UW_OK);
 	assert_int_equal(ls.n_parts, STACKS);
 	for (unsigned i = 0; i < STACKS; i++) {
 		assert_ptr_equal(ls.part[i].stack, world_stack(w, i));
@@ -63,7 +63,7 @@ static void or_on_its_home_alone(void **state)
 	struct listener ls;
 
 	(void)state;
-	assert_status(start(w, &ls, 2, 0, true), UW_OK);
+	assert_status(start(w, &ls, 2, 0, LISTENER_AT_HOME), UW_OK);
 	assert_int_equal(ls.n_parts, 1);
 	assert_ptr_equal(ls.part[0].stack, world_stack(w, 2));
 	listener_stop(&ls);
@@ -76,9 +76,9 @@ static void if_one_part_cannot_none_listens(void **state)
 	struct listener first, ls;
 
 	(void)state;
-	assert_status(start(w, &first, 0, 0, false), UW_OK);
+	assert_status(start(w, &first, 0, 0, LISTENER_ON_ALL), UW_OK);
 	fake_llp.listen_fails_at = STACKS + 3;
-	assert_status(start(w, &ls, 0, 1, false), UW_E_ADDR_IN_USE);
+	assert_status(start(w, &ls, 0, 1, LISTENER_ON_ALL), UW_E_ADDR_IN_USE);
 	assert_int_equal(listening(), STACKS);
 	assert_ptr_equal(w->d.listeners, &first);
 	assert_null(first.next);
@@ -103,8 +103,8 @@ static void when_it_stops_connections_without_a_request_go(void **state)
 	struct conn *mine, *others, *asked;
 
 	(void)state;
-	assert_status(start(w, &ls, 0, 0, false), UW_OK);
-	assert_status(start(w, &other, 0, 1, false), UW_OK);
+	assert_status(start(w, &ls, 0, 0, LISTENER_ON_ALL), UW_OK);
+	assert_status(start(w, &other, 0, 1, LISTENER_ON_ALL), UW_OK);
 	mine = comes_in(&ls, 2);
 	others = comes_in(&other, 2);
 	asked = comes_in(&ls, 1);
@@ -130,7 +130,7 @@ static void a_stack_that_ends_stops_its_parts(void **state)
 	struct listener ls;
 
 	(void)state;
-	assert_status(start(w, &ls, 0, 0, false), UW_OK);
+	assert_status(start(w, &ls, 0, 0, LISTENER_ON_ALL), UW_OK);
 	listeners_stop(world_stack(w, 1));
 	assert_int_equal(listening(), STACKS - 1);
 	assert_false(fake_llp.listener[1].on);

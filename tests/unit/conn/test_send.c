@@ -45,7 +45,7 @@ static void post(struct bench *b, unsigned i, unsigned n)
 
 static void round_of(struct bench *b)
 {
-	stack_transmit(world_stack(b->w, 0), false);
+	stack_transmit(world_stack(b->w, 0), LLP_ACKS_ALL);
 }
 
 static bool listed(const struct bench *b, const struct conn *c)
@@ -129,14 +129,14 @@ static void a_round_asks_so_many_that_wait(void **state)
 		assert_status(conn_send_frame(c[i], frame, sizeof(frame)), UW_OK);
 	}
 	fake_llp.begins = 0;
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	assert_int_equal(fake_llp.begins, ROUND);
 	for (unsigned i = 0; i < ROUND + N; i++)
 		c[i]->llp->room = 1;
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	assert_int_equal(c[ROUND]->llp->n_sent, sizeof(frame)); /* those of before come later */
 	assert_int_equal(c[ROUND - 1]->llp->n_sent, 0);
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	for (unsigned i = 0; i < ROUND + N; i++)
 		assert_int_equal(c[i]->llp->n_sent, sizeof(frame));
 	world_close(w);
@@ -215,14 +215,14 @@ static void a_frame_is_sent_in_pieces(void **state)
 	assert_int_equal(c->llp->n_sent, 60);
 	assert_int_equal(c->unsent_len, 40);
 	assert_true(c->in_tx_list);
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	assert_int_equal(c->llp->n_sent, 60);
 	assert_true(c->in_tx_list);
 	c->llp->room = 1;
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	assert_int_equal(c->llp->n_sent, 90);
 	c->llp->room = 1;
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	assert_int_equal(c->llp->n_sent, sizeof(frame));
 	assert_memory_equal(c->llp->sent, frame, sizeof(frame));
 	assert_null(c->unsent);
@@ -268,7 +268,7 @@ static void an_end_drops_the_rest(void **state)
 	conn_end(c);
 	assert_null(c->unsent);
 	assert_true(llp->closed);
-	stack_transmit(world_stack(w, 0), false);
+	stack_transmit(world_stack(w, 0), LLP_ACKS_ALL);
 	assert_int_equal(llp->n_sent, 0);
 	world_close(w);
 }

@@ -97,9 +97,9 @@ static struct bench *open_bench(uint16_t ird, uint16_t ord)
 	b->qa = world_qp(b->w, A_QP, NULL);
 	b->qb = world_qp(b->w, B_QP, NULL);
 	b->ls.requested = on_request;
-	assert_status(
-		listener_start(&b->ls, world_stack(b->w, 0), &b->w->stack[0].link[0], &at, 5, true),
-		UW_OK);
+	assert_status(listener_start(&b->ls, world_stack(b->w, 0), &b->w->stack[0].link[0], &at, 5,
+				     LISTENER_AT_HOME),
+		      UW_OK);
 	b->a = initiator(b->w, ird, ord);
 	return b;
 }

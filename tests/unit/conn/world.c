@@ -9,7 +9,7 @@
 
 static unsigned run(void *stack, bool comes_back)
 {
-	stack_transmit(stack, comes_back);
+	stack_transmit(stack, comes_back ? LLP_ACKS_URGENT : LLP_ACKS_ALL);
 	return 0;
 }
 

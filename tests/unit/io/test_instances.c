@@ -123,7 +123,7 @@ static void turn(struct end *e)
 		for (unsigned i = 0; i < n; i++)
 			e->ops->input(e->l, v[i]);
 	}
-	e->ops->acks(false);
+	e->ops->acks(LLP_ACKS_ALL);
 	e->ops->timers();
 	e->ops->flush_links();
 	e->now_us += 50;

@@ -399,7 +399,7 @@ static void answer_arp(void)
 
 void bed_flush(void)
 {
-	llp_raw.acks(false);
+	llp_raw.acks(LLP_ACKS_ALL);
 	while (llp_raw.flush_links())
 		continue;
 	if (!bed.arp)

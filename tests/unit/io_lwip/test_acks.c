@@ -148,7 +148,7 @@ static unsigned acks_of_message(void)
 	bed.burst = true;
 	bed_data(&p, 0, MERGED);
 	p.seq += MERGED;
-	llp_raw.acks(true);
+	llp_raw.acks(LLP_ACKS_URGENT);
 	llp_raw.flush_links();
 	bed.burst = false;
 	return bed.sent - before;
@@ -173,9 +173,9 @@ static void an_answer_carries_the_ack(void **state)
 	assert_int_equal(bed.sent, before + 100);
 }
 
-static void a_round(bool leave)
+static void a_round(enum llp_acks which)
 {
-	llp_raw.acks(leave);
+	llp_raw.acks(which);
 	llp_raw.flush_links();
 }
 
@@ -187,11 +187,11 @@ static void it_is_left_for_a_few_rounds(void **state)
 	(void)state;
 	assert_int_equal(acks_of_message(), 0);
 	before = bed.sent;
-	a_round(true);
-	a_round(true);
+	a_round(LLP_ACKS_URGENT);
+	a_round(LLP_ACKS_URGENT);
 	assert_int_equal(bed.sent, before);
 	assert_true(llp_raw.acks_left());
-	a_round(true);
+	a_round(LLP_ACKS_URGENT);
 	assert_int_equal(bed.sent, before + 1);
 	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
 	assert_false(llp_raw.acks_left());
@@ -203,7 +203,7 @@ static void without_an_answer_the_next_are_not_left(void **state)
 	(void)state;
 	for (unsigned n = 0; n < 3; n++) {
 		assert_int_equal(acks_of_message(), 0);
-		a_round(false);
+		a_round(LLP_ACKS_ALL);
 		assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
 		for (unsigned i = 0; i < 64; i++)
 			assert_int_equal(acks_of_message(), 1);
@@ -220,7 +220,7 @@ static void none_is_left_where_a_segment_is_missing_or_the_peer_waits(void **sta
 		acks_of_burst(2);
 	assert_int_equal(acks_of_message(), 0);
 	bed_send_full(&p, 1);
-	a_round(false);
+	a_round(LLP_ACKS_ALL);
 	llp_raw.ack_promptly(p.user->c);
 	assert_int_equal(acks_of_message(), 1);
 }

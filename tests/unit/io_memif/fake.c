@@ -82,7 +82,7 @@ void fake_join(struct fake *k, struct board *b, uint32_t addr)
 	while (!(up = fake_call(k, b, addr, &why)) && why == MSG_CROSSED && uw_clock_ms() < end)
 		usleep(1000);
 	k->lends = FAKE_LENDS;
-	shm_unmap(shm_make("lent", FAKE_LENDS, true, &k->lent_fd), FAKE_LENDS);
+	shm_unmap(shm_make("lent", FAKE_LENDS, SHM_READ_ONLY, &k->lent_fd), FAKE_LENDS);
 	CHECK(up && fake_ready(k, k->ours.fd));
 	close(k->lent_fd);
 	close(k->ours.fd);

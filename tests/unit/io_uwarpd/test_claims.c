@@ -218,7 +218,7 @@ static void start_alone(struct bed *b)
 	fds_close(b->u.peer.fd);
 	b->u.peer.fd = -1;
 	close(b->daemon);
-	b->u.bell = shm_make("bell", CONDUIT_PAGE, false, &b->u.bell_fd);
+	b->u.bell = shm_make("bell", CONDUIT_PAGE, SHM_WRITABLE, &b->u.bell_fd);
 	b->u.bell_fd = fds_keep(b->u.bell_fd);
 	assert_status(session_start(&b->u), UW_OK);
 	pthread_mutex_lock(&b->u.lock);
@@ -231,7 +231,7 @@ static void let_join(struct bed *b, int listener)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_WELCOME);
 	int fd[3] = { -1, eventfd(0, EFD_CLOEXEC), -1 };
-	void *bell = shm_make("bell", CONDUIT_PAGE, true, &fd[2]);
+	void *bell = shm_make("bell", CONDUIT_PAGE, SHM_READ_ONLY, &fd[2]);
 	struct conduit conduit;
 
 	assert_non_null(bell);

@@ -155,13 +155,13 @@ static void one_arming_notifies_once(void **state)
 
 	(void)state;
 	box_init(&b, RING);
-	cq_arm(&b.cq, false);
+	cq_arm(&b.cq, CQ_ANY);
 	assert_int_equal(b.notified, 0);
 	assert_true(push(&b, 0));
 	assert_true(push(&b, 1));
 	assert_int_equal(b.notified, 1);
-	cq_arm(&b.cq, false);
-	cq_arm(&b.cq, false);
+	cq_arm(&b.cq, CQ_ANY);
+	cq_arm(&b.cq, CQ_ANY);
 	assert_int_equal(b.notified, 1);
 	assert_true(push(&b, 2));
 	assert_true(push(&b, 3));
@@ -175,14 +175,14 @@ static void solicited_only_waits_for_such(void **state)
 
 	(void)state;
 	box_init(&b, RING);
-	cq_arm(&b.cq, true);
+	cq_arm(&b.cq, CQ_SOLICITED);
 	assert_true(push(&b, 0));
 	assert_int_equal(b.notified, 0);
 	assert_true(push_of(&b, 1, UW_WC_SUCCESS, 1, true));
 	assert_int_equal(b.notified, 1);
 	assert_true(push_of(&b, 2, UW_WC_SUCCESS, 1, true));
 	assert_int_equal(b.notified, 1);
-	cq_arm(&b.cq, true);
+	cq_arm(&b.cq, CQ_SOLICITED);
 	assert_true(push(&b, 3));
 	assert_int_equal(b.notified, 1);
 	assert_true(push_of(&b, 4, UW_WC_WR_FLUSH_ERR, 1, false));
@@ -196,12 +196,12 @@ static void any_is_the_stronger(void **state)
 
 	(void)state;
 	box_init(&b, RING);
-	cq_arm(&b.cq, false);
-	cq_arm(&b.cq, true);
+	cq_arm(&b.cq, CQ_ANY);
+	cq_arm(&b.cq, CQ_SOLICITED);
 	assert_true(push(&b, 0));
 	assert_int_equal(b.notified, 1);
-	cq_arm(&b.cq, true);
-	cq_arm(&b.cq, false);
+	cq_arm(&b.cq, CQ_SOLICITED);
+	cq_arm(&b.cq, CQ_ANY);
 	assert_true(push(&b, 1));
 	assert_int_equal(b.notified, 2);
 	/* both are used up */

@@ -250,7 +250,7 @@ static void solicited_receives_wake(void **state)
 	a.scq.notify = b.rcq.notify = node_notify;
 	a.scq.ctx = &a;
 	b.rcq.ctx = &b;
-	cq_arm(&b.rcq, true);
+	cq_arm(&b.rcq, CQ_SOLICITED);
 	node_post(&a, 1, node_wr(&a, UW_WR_SEND, 0, 10));
 	nodes_run(&a, &b);
 	assert_int_equal(b.notified, 0);
@@ -258,7 +258,7 @@ static void solicited_receives_wake(void **state)
 	wr.flags = UW_SEND_SOLICITED;
 	node_post(&a, 2, wr);
 	wr.flags |= UW_SEND_SIGNALED;
-	cq_arm(&a.scq, true);
+	cq_arm(&a.scq, CQ_SOLICITED);
 	node_post(&a, 3, wr);
 	nodes_run(&a, &b);
 	assert_int_equal(b.notified, 1);

@@ -46,7 +46,7 @@ static int set_up(void **state)
 	j->b->s.client[3] = j->c;
 	j->box = (struct mail_box){ .fd = p[0], .uid = getuid(), .pid = getpid(), .wake_fd = -1 };
 	j->ours = p[1];
-	j->bell = shm_make("doorbell", CONDUIT_PAGE, false, &j->bell_fd);
+	j->bell = shm_make("doorbell", CONDUIT_PAGE, SHM_WRITABLE, &j->bell_fd);
 	assert_non_null(j->bell);
 	*state = j;
 	return 0;

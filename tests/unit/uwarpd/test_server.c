@@ -177,7 +177,7 @@ static void say_hello(int fd)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_HELLO);
 	int bell;
-	void *page = shm_make("doorbell", CONDUIT_PAGE, false, &bell);
+	void *page = shm_make("doorbell", CONDUIT_PAGE, SHM_WRITABLE, &bell);
 
 	assert_non_null(page);
 	assert_int_equal(switch_send(fd, &m, &bell, 1), 0);
@@ -246,7 +246,7 @@ static void without_a_descriptor_left_it_refuses(void **state)
 	struct rlimit was, few;
 	struct switch_msg m;
 	int fd[3], first, bell;
-	void *page = shm_make("doorbell", CONDUIT_PAGE, false, &bell);
+	void *page = shm_make("doorbell", CONDUIT_PAGE, SHM_WRITABLE, &bell);
 
 	assert_non_null(page);
 	shm_unmap(page, CONDUIT_PAGE);
@@ -344,7 +344,7 @@ static void wake_by_it(int lingers)
 {
 	int fd = connect_to_it(), p[2], hello[2];
 	struct switch_msg m;
-	void *page = shm_make("doorbell", CONDUIT_PAGE, false, &hello[0]);
+	void *page = shm_make("doorbell", CONDUIT_PAGE, SHM_WRITABLE, &hello[0]);
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	send_fds(p[0], SWITCH_HELLO, &lingers, 1);

@@ -56,12 +56,12 @@ static bool may_be_left(struct llp_conn *c)
 	return false;
 }
 
-void edge_acks(bool leave)
+void edge_acks(enum llp_acks which)
 {
 	struct llp_conn **p = &edge.acks, *c;
 
 	while ((c = *p)) {
-		if (is_due(c) && leave && may_be_left(c)) {
+		if (is_due(c) && which == LLP_ACKS_URGENT && may_be_left(c)) {
 			c->ack_left++;
 			p = &c->next_ack;
 			continue;
