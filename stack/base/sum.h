@@ -3,16 +3,17 @@
 #ifndef UWARP_BASE_SUM_H
 #define UWARP_BASE_SUM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/be.h"
 
-/* Add n octets at p, n even, to a sum. */
-static inline uint32_t uw_sum_add(uint32_t sum, const uint8_t *p, unsigned n)
+/* Add n octets at p to a sum. An odd one at the end is padded, so nothing can follow it. */
+static inline uint32_t uw_sum_add(uint32_t sum, const uint8_t *p, size_t n)
 {
-	for (; n; n -= 2, p += 2)
+	for (; n > 1; n -= 2, p += 2)
 		sum += uw_be16(p);
-	return sum;
+	return n ? sum + ((uint32_t)p[0] << 8) : sum;
 }
 
 /* The sum in 16 bits, not inverted. */

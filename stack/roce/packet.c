@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/sum.h"
 #include "roce/icrc.h"
 
 enum { IP4 = 20, IP6 = 40, UDP = 8, IPPROTO_UDP_ = 17 };
@@ -11,20 +12,6 @@ enum { IP4 = 20, IP6 = 40, UDP = 8, IPPROTO_UDP_ = 17 };
 
 /* ---- checksums --------------------------------------------------------------------------- */
 
-static uint32_t sum_words(uint32_t sum, const uint8_t *p, size_t n)
-{
-	for (; n > 1; n -= 2, p += 2)
-		sum += uw_be16(p);
-	return n ? sum + ((uint32_t)p[0] << 8) : sum;
-}
-
-static uint16_t fold(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
 /* An odd piece shifts those behind it by an octet. */
 static uint32_t sum_rope(uint32_t sum, struct uw_rope r)
 {
@@ -32,7 +19,7 @@ static uint32_t sum_rope(uint32_t sum, struct uw_rope r)
 
 	while (r.len) {
 		struct uw_span s = uw_rope_head(r);
-		uint32_t part = fold(sum_words(0, s.p, s.n));
+		uint32_t part = uw_sum_fold(uw_sum_add(0, s.p, s.n));
 
 		sum += odd ? (part << 8 & 0xffff) | part >> 8 : part;
 		odd ^= s.n & 1;
@@ -63,7 +50,7 @@ static enum roce_verdict read_ip4(struct reader *r, struct roce_packet *p)
 	/* annex A17.3.1: no options; a fragment has no whole ICRC */
 	if (ip[0] != 0x45 || total < IP4 || total > r->rest.len || (uw_be16(ip + 6) & 0x3fff))
 		return ROCE_BAD_HEADER;
-	if (fold(sum_words(0, ip, IP4)) != 0xffff)
+	if (uw_sum_fold(uw_sum_add(0, ip, IP4)) != 0xffff)
 		return ROCE_BAD_SUM;
 	memcpy(&src, ip + 12, 4);
 	memcpy(&dst, ip + 16, 4);
@@ -71,7 +58,7 @@ static enum roce_verdict read_ip4(struct reader *r, struct roce_packet *p)
 	p->dst = uw_ip_v4(dst);
 	r->ip_len = IP4;
 	r->udp_len = total - IP4;
-	r->pseudo = sum_words(IPPROTO_UDP_ + (uint32_t)r->udp_len, ip + 12, 8);
+	r->pseudo = uw_sum_add(IPPROTO_UDP_ + (uint32_t)r->udp_len, ip + 12, 8);
 	return ip[9] == IPPROTO_UDP_ ? ROCE_GOOD : ROCE_BAD_HEADER;
 }
 
@@ -88,7 +75,7 @@ static enum roce_verdict read_ip6(struct reader *r, struct roce_packet *p)
 		return ROCE_BAD_HEADER;
 	memcpy(p->src.b, ip + 8, 16);
 	memcpy(p->dst.b, ip + 24, 16);
-	r->pseudo = sum_words(IPPROTO_UDP_ + (uint32_t)r->udp_len, ip + 8, 32);
+	r->pseudo = uw_sum_add(IPPROTO_UDP_ + (uint32_t)r->udp_len, ip + 8, 32);
 	return ROCE_GOOD;
 }
 
@@ -103,7 +90,7 @@ static enum roce_verdict read_udp(const struct reader *r)
 	if (uw_be16(udp + 4) != r->udp_len)
 		return ROCE_BAD_HEADER;
 	if (uw_be16(udp + 6) &&
-	    fold(sum_rope(r->pseudo, uw_rope_sub(r->rest, r->ip_len, r->udp_len))) != 0xffff)
+	    uw_sum_fold(sum_rope(r->pseudo, uw_rope_sub(r->rest, r->ip_len, r->udp_len))) != 0xffff)
 		return ROCE_BAD_SUM;
 	return ROCE_GOOD;
 }
@@ -226,7 +213,7 @@ static void write_ip4(const struct roce_head *h, uint8_t *ip, size_t total)
 	ip[9] = IPPROTO_UDP_;
 	memcpy(ip + 12, h->path->src.b + 12, 4);
 	memcpy(ip + 16, h->path->dst.b + 12, 4);
-	uw_put16(ip + 10, (uint16_t)~fold(sum_words(0, ip, IP4)));
+	uw_put16(ip + 10, (uint16_t)~uw_sum_fold(uw_sum_add(0, ip, IP4)));
 }
 
 static void write_ip6(const struct roce_head *h, uint8_t *ip, size_t total)

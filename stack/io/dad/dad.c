@@ -141,10 +141,7 @@ static bool sum_is_right(const uint8_t *p)
 	unsigned length = uw_be16(p + 4);
 	uint32_t sum = uw_sum_add(length + ICMP6, p + 8, 32);
 
-	sum = uw_sum_add(sum, p + IP6, length & ~1u);
-	if (length & 1)
-		sum += (uint32_t)p[IP6 + length - 1] << 8;
-	return uw_sum_fold(sum) == 0xffff;
+	return uw_sum_fold(uw_sum_add(sum, p + IP6, length)) == 0xffff;
 }
 
 /* RFC 4862 §5.4.3, §5.4.4 */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sum.h"
+
 /* Preamble, FCS and inter-frame gap; the shortest frame without its FCS. */
 #define WIRE_EXTRA 24u
 #define FRAME_MIN  60u
@@ -203,9 +205,7 @@ static bool mark_ip4(uint8_t *ip)
 	if (!(ip[1] & 3) || (ip[1] & 3) == 3)
 		return false;
 	ip[1] |= 3;
-	sum = (~sum & 0xffff) + (~was & 0xffff) + ((uint32_t)ip[0] << 8 | ip[1]);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
+	sum = uw_sum_fold((~sum & 0xffff) + (~was & 0xffff) + ((uint32_t)ip[0] << 8 | ip[1]));
 	ip[10] = (uint8_t)(~sum >> 8);
 	ip[11] = (uint8_t)~sum;
 	return true;

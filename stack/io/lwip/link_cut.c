@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/be.h"
+#include "base/sum.h"
 
 #include "lwip/prot/ethernet.h"
 #include "lwip/prot/ip.h"
@@ -75,8 +76,7 @@ static void set_df(uint8_t *ip)
 		return;
 	uw_put16(ip + IP4_FLAGS, uw_be16(ip + IP4_FLAGS) | 0x4000);
 	sum = (uint16_t)~uw_be16(ip + IP4_SUM) + 0x4000u;
-	sum = (sum & 0xffff) + (sum >> 16);
-	uw_put16(ip + IP4_SUM, (uint16_t)~sum);
+	uw_put16(ip + IP4_SUM, (uint16_t)~uw_sum_fold(sum));
 }
 
 void edge_set_df(uint8_t *frame, size_t n)
@@ -113,8 +113,7 @@ static uint16_t tcp_sum(const uint8_t *f, const struct layout *at, uint32_t tcp)
 	uw_put16(pseudo + addrs + 4, (uint16_t)tcp);
 	sum = uw_lwip_checksum(pseudo, (int)addrs + 6);
 	sum += uw_lwip_checksum(f + at->tcp, (int)tcp);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
+	return (uint16_t)~uw_sum_fold(sum);
 }
 
 /* The headers of the piece that begins `done` octets into the payload and has n of it, number i. */

@@ -16,13 +16,6 @@ enum { MLD_QUERY = 130, MLD_REPORT = 131, MLD_DONE = 132 };
 static const uint8_t routers4[4] = { 224, 0, 0, 2 };
 static const uint8_t routers6[16] = { 0xff, 2, [15] = 2 };
 
-/* Of n octets, an odd one at the end padded (RFC 1071). */
-static uint32_t sum_all(uint32_t sum, const uint8_t *p, unsigned n)
-{
-	sum = uw_sum_add(sum, p, n & ~1u);
-	return n & 1 ? sum + ((uint32_t)p[n - 1] << 8) : sum;
-}
-
 /* ---- out --------------------------------------------------------------------------------- */
 
 /* RFC 2236 §2, §9: to the group itself, or to all routers; TTL 1, with the router alert. */
@@ -89,7 +82,7 @@ static enum member_kind read_igmp(const uint8_t *m, unsigned n, struct member_me
 {
 	uint32_t group;
 
-	if (n < IGMP || uw_sum_fold(sum_all(0, m, n)) != 0xffff)
+	if (n < IGMP || uw_sum_fold(uw_sum_add(0, m, n)) != 0xffff)
 		return MEMBER_OTHER;
 	memcpy(&group, m + 4, 4);
 	out->v4 = true;
@@ -126,7 +119,7 @@ static enum member_kind read_mld(const uint8_t *ip, unsigned n, struct member_me
 
 	/* RFC 2710 §3: from a neighbour */
 	if (n < MLD || ip[7] != 1 || !is_link_local(ip + 8) ||
-	    uw_sum_fold(sum_all(sum, m, n)) != 0xffff)
+	    uw_sum_fold(uw_sum_add(sum, m, n)) != 0xffff)
 		return MEMBER_OTHER;
 	out->v4 = false;
 	out->general = !memcmp(m + 8, none, 16);

@@ -98,7 +98,7 @@ static uint32_t gather(const struct io_frame *f, uint8_t *to)
 }
 
 /* RFC 9293 §3.1; the kernel looks at it, since nobody tells it that nothing was in between. n:
- * octets of the frame; the one behind it is set to 0. */
+ * octets of the frame. */
 static void complete_sum(uint8_t *frame, uint32_t n)
 {
 	const struct layout *at = &layout[version_of(frame)];
@@ -107,8 +107,7 @@ static void complete_sum(uint8_t *frame, uint32_t n)
 	uint8_t *tcp = frame + headers(frame);
 
 	uw_put16(tcp + SUM, 0);
-	frame[n] = 0;
-	uw_put16(tcp + SUM, (uint16_t)~uw_sum_fold(uw_sum_add(sum, tcp, (len + 1) & ~1u)));
+	uw_put16(tcp + SUM, (uint16_t)~uw_sum_fold(uw_sum_add(sum, tcp, len)));
 }
 
 static int send_to(int fd, const uint8_t *ip, size_t n, const void *to, socklen_t len)

@@ -2,26 +2,15 @@
 #include "io/route/icmp.h"
 
 #include "base/be.h"
+#include "base/sum.h"
 
 enum { ETHER = 14, IP4_LEN = 20, IP6_LEN = 40, ICMP_LEN = 8, TCP_PART = 8 };
 enum { PROTO_ICMP = 1, PROTO_TCP = 6, PROTO_ICMP6 = 58 };
 enum { UNREACHABLE_4 = 3, UNREACHABLE_6 = 1, TOO_BIG_6 = 2, CODES_4 = 16 };
 
-/* RFC 1071 */
-static uint32_t sum(const uint8_t *p, size_t n, uint32_t s)
+static bool sum_is_good(uint32_t sum)
 {
-	for (; n > 1; n -= 2, p += 2)
-		s += uw_be16(p);
-	if (n)
-		s += (uint32_t)*p << 8;
-	return s;
-}
-
-static bool sum_is_good(uint32_t s)
-{
-	while (s >> 16)
-		s = (s & 0xffff) + (s >> 16);
-	return s == 0xffff;
+	return uw_sum_fold(sum) == 0xffff;
 }
 
 /* The ports and the sequence number are in the first eight octets. */
@@ -77,7 +66,7 @@ static bool read4(const uint8_t *ip, size_t n, struct icmp_error *out)
 	out->mtu = uw_be16(icmp + 6);
 	if (!read_inner4(icmp + ICMP_LEN, total - hl - ICMP_LEN, out))
 		out->kind = ICMP_OTHER;
-	if (!sum_is_good(sum(icmp, total - hl, 0)))
+	if (!sum_is_good(uw_sum_add(0, icmp, total - hl)))
 		out->kind = ICMP_BAD;
 	return true;
 }
@@ -122,7 +111,8 @@ static bool read6(const uint8_t *ip, size_t n, struct icmp_error *out)
 	if (!read_inner6(icmp + ICMP_LEN, body - ICMP_LEN, out))
 		out->kind = ICMP_OTHER;
 	/* RFC 4443 §2.3: with a pseudo-header */
-	if (!sum_is_good(sum(icmp, body, sum(ip + 8, 32, (uint32_t)body + PROTO_ICMP6))))
+	if (!sum_is_good(
+		    uw_sum_add(uw_sum_add((uint32_t)body + PROTO_ICMP6, ip + 8, 32), icmp, body)))
 		out->kind = ICMP_BAD;
 	return true;
 }
