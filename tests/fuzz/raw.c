@@ -142,7 +142,7 @@ static void wire(struct raw *r, struct uw_span head, struct uw_span payload)
 static void wire_pieces(struct raw *r, const struct io_frame *f, unsigned pieces)
 {
 	for (unsigned i = 0; i < pieces; i++) {
-		uint8_t head[SEGMENTS_HEADERS];
+		uint8_t head[SEGMENT_HEADERS];
 		struct virtio_net_hdr vnet;
 		struct uw_span payload;
 		unsigned n = segment_part(f, i, 1, head, &vnet, &payload);

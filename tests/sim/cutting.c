@@ -150,7 +150,7 @@ static void send_octets(struct cutting *c, struct uw_span head, struct uw_span p
 
 static void send_pieces(struct cutting *c, const struct io_frame *f, unsigned pieces)
 {
-	uint8_t head[SEGMENTS_HEADERS];
+	uint8_t head[SEGMENT_HEADERS];
 	struct virtio_net_hdr vnet;
 	struct uw_span payload;
 

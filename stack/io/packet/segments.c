@@ -7,122 +7,15 @@
 #include "base/be.h"
 #include "base/sum.h"
 
-enum { ETHER = 14, IP4_LEN = 20, IP6_LEN = 40, TCP_LEN = 20 };
+enum { ETHER = 14, IP4_LEN = 20 };
 /* Field offsets, from the IP header and from the TCP header. */
-enum {
-	IP4_TOTAL = 2,
-	IP4_ID = 4,
-	IP4_FRAGMENT = 6,
-	IP4_PROTOCOL = 9,
-	IP4_SUM = 10,
-	IP4_ADDRS = 12
-};
-enum { IP6_LENGTH = 4, IP6_NEXT = 6, IP6_ADDRS = 8 };
-enum { TCP_SEQ = 4, TCP_OFFSET = 12, TCP_FLAGS = 13, TCP_SUM = 16 };
-enum { FLAG_FIN = 0x01, FLAG_PSH = 0x08, FLAG_ACK = 0x10, FLAG_CWR = 0x80 };
+enum { IP4_ID = 4, IP4_SUM = 10, IP4_ADDRS = 12, IP6_ADDRS = 8 };
+enum { TCP_SEQ = 4, TCP_FLAGS = 13, TCP_SUM = 16 };
+enum { FLAG_FIN = 0x01, FLAG_PSH = 0x08, FLAG_CWR = 0x80 };
 /* What a receiver's pbuf can count, of which the Ethernet header is part. */
 enum { IP_MAX = 65535 - ETHER };
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static uint32_t frame_octets(const struct io_frame *f)
-{
-	uint32_t n = 0;
-
-	for (; f; f = f->next)
-		n += f->len;
-	return n;
-}
-
-/* Octets of the IP packet; 0: not TCP, a fragment, or it has options. */
-static uint32_t read_ip4(const uint8_t *ip, uint32_t len)
-{
-	if (len < IP4_LEN + TCP_LEN || ip[0] != 0x45 || ip[IP4_PROTOCOL] != IPPROTO_TCP ||
-	    uw_be16(ip + IP4_FRAGMENT) & 0x3fff)
-		return 0;
-	return uw_be16(ip + IP4_TOTAL);
-}
-
-static uint32_t read_ip6(const uint8_t *ip, uint32_t len)
-{
-	if (len < IP6_LEN + TCP_LEN || ip[0] >> 4 != 6 || ip[IP6_NEXT] != IPPROTO_TCP)
-		return 0;
-	return IP6_LEN + uw_be16(ip + IP6_LENGTH);
-}
-
-static const uint8_t *tcp_of(const struct segment *s)
-{
-	return s->frame + ETHER + s->ip;
-}
-
-bool segment_read(const struct io_frame *f, struct segment *s)
-{
-	const uint8_t *h = f->data;
-	uint32_t octets = 0, tcp;
-
-	if (f->len < ETHER)
-		return false;
-	s->ip6 = uw_be16(h + 12) == 0x86dd;
-	if (s->ip6)
-		octets = read_ip6(h + ETHER, f->len - ETHER);
-	else if (uw_be16(h + 12) == 0x0800)
-		octets = read_ip4(h + ETHER, f->len - ETHER);
-	if (!octets || ETHER + octets != frame_octets(f))
-		return false;
-	s->frame = h;
-	s->ip = s->ip6 ? IP6_LEN : IP4_LEN;
-	tcp = (uint32_t)(tcp_of(s)[TCP_OFFSET] >> 4) * 4;
-	s->headers = ETHER + s->ip + tcp;
-	if (tcp < TCP_LEN || f->len < s->headers)
-		return false;
-	s->payload = ETHER + octets - s->headers;
-	return true;
-}
-
 /* ---- merging --------------------------------------------------------------------------------- */
-
-/* What stands for more than octets in order goes alone: SYN, FIN, RST, URG, ECE, CWR. */
-static bool is_plain(const struct segment *s)
-{
-	return s->payload && (tcp_of(s)[TCP_FLAGS] & ~FLAG_PSH) == FLAG_ACK;
-}
-
-static bool pushes(const struct segment *s)
-{
-	return tcp_of(s)[TCP_FLAGS] & FLAG_PSH;
-}
-
-static void put_ip_length(const struct segment *s, uint8_t *h, uint32_t payload)
-{
-	uint32_t n = s->headers - ETHER + payload;
-
-	if (s->ip6)
-		uw_put16(h + ETHER + IP6_LENGTH, (uint16_t)(n - IP6_LEN));
-	else
-		uw_put16(h + ETHER + IP4_TOTAL, (uint16_t)n);
-}
-
-/* Are b's headers those that the cut gives the segment number i of a run that begins with a?
- * Checksums are computed anew; PSH is left to the last. */
-static bool follows(const struct segment *a, const struct segment *b, unsigned i)
-{
-	uint8_t h[SEGMENTS_HEADERS], *tcp = h + ETHER + a->ip;
-
-	if (b->headers != a->headers || b->ip != a->ip || b->payload > a->payload)
-		return false;
-	memcpy(h, a->frame, a->headers);
-	put_ip_length(a, h, b->payload);
-	if (!a->ip6) {
-		uint8_t *ip = h + ETHER;
-
-		uw_put16(ip + IP4_ID, (uint16_t)(uw_be16(ip + IP4_ID) + i));
-		memcpy(ip + IP4_SUM, b->frame + ETHER + IP4_SUM, 2);
-	}
-	uw_put32(tcp + TCP_SEQ, uw_be32(tcp + TCP_SEQ) + i * a->payload);
-	tcp[TCP_FLAGS] |= tcp_of(b)[TCP_FLAGS] & FLAG_PSH;
-	memcpy(tcp + TCP_SUM, tcp_of(b) + TCP_SUM, 2);
-	return !memcmp(h, b->frame, a->headers);
-}
 
 unsigned segments_run(struct io_frame *const *v, unsigned n)
 {
@@ -130,16 +23,17 @@ unsigned segments_run(struct io_frame *const *v, unsigned n)
 	uint32_t octets;
 	unsigned k;
 
-	if (n < 2 || !(v[0]->marks & IO_FRAME_SUM) || !segment_read(v[0], &a) || !is_plain(&a))
+	if (n < 2 || !(v[0]->marks & IO_FRAME_SUM) || !segment_read(v[0], &a) ||
+	    !segment_is_plain(&a))
 		return 1;
 	if (n > SEGMENTS_MAX)
 		n = SEGMENTS_MAX;
 	b = a;
 	octets = a.headers - ETHER + a.payload;
 	/* After a shorter one, or one with PSH, nothing comes. */
-	for (k = 1; k < n && b.payload == a.payload && !pushes(&b); k++) {
-		if (!(v[k]->marks & IO_FRAME_SUM) || !segment_read(v[k], &b) || !is_plain(&b) ||
-		    !follows(&a, &b, k))
+	for (k = 1; k < n && b.payload == a.payload && !segment_pushes(&b); k++) {
+		if (!(v[k]->marks & IO_FRAME_SUM) || !segment_read(v[k], &b) ||
+		    !segment_is_plain(&b) || !segment_follows(&a, &b, k))
 			break;
 		octets += b.payload;
 		if (octets > IP_MAX)
@@ -236,7 +130,7 @@ unsigned segment_part(const struct io_frame *f, unsigned i, unsigned n, uint8_t 
 		tcp[TCP_FLAGS] &= (uint8_t)~FLAG_CWR;
 	if (at + octets < s.payload)
 		tcp[TCP_FLAGS] &= (uint8_t) ~(FLAG_PSH | FLAG_FIN);
-	put_ip_length(&s, h, octets);
+	segment_put_length(&s, h, octets);
 	if (!s.ip6)
 		uw_put16(h + ETHER + IP4_ID, (uint16_t)(uw_be16(h + ETHER + IP4_ID) + i));
 	sum_ip(&s, h);
@@ -257,8 +151,8 @@ unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *h,
 		return 0;
 	payload = (n - 1) * a.payload + last.payload;
 	memcpy(h, a.frame, a.headers);
-	h[ETHER + a.ip + TCP_FLAGS] = tcp_of(&last)[TCP_FLAGS];
-	put_ip_length(&a, h, payload);
+	h[ETHER + a.ip + TCP_FLAGS] = last.frame[ETHER + last.ip + TCP_FLAGS];
+	segment_put_length(&a, h, payload);
 	sum_ip(&a, h);
 	*vnet = (struct virtio_net_hdr){ .gso_type = a.ip6 ? VIRTIO_NET_HDR_GSO_TCPV6
 							   : VIRTIO_NET_HDR_GSO_TCPV4,

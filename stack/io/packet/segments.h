@@ -3,7 +3,7 @@
  * TCP segments in the form that the kernel takes: one by one with the checksum left to the kernel,
  * or many of one flow behind one header, which the kernel or its device cuts apart again (TSO). An
  * FPDU stays one segment (RFC 5044 §5), so segments are merged only if the cut yields the same
- * octets again, except for the checksums (doc/adr/0023).
+ * octets again (io/segment.h), except for the checksums (doc/adr/0023).
  */
 #ifndef UWARP_IO_PACKET_SEGMENTS_H
 #define UWARP_IO_PACKET_SEGMENTS_H
@@ -11,28 +11,16 @@
 #include <linux/virtio_net.h>
 
 #include "base/span.h"
-#include "io/io.h"
+#include "io/segment.h"
 
-#define SEGMENTS_MAX	 64u		   /* most segments in one merged frame */
-#define SEGMENTS_HEADERS (14u + 40u + 60u) /* Ethernet, IPv6, TCP with all options */
-
-/* A frame that is a TCP segment, without IP options or extension headers. */
-struct segment {
-	const uint8_t *frame; /* the Ethernet header */
-	unsigned ip, headers; /* octets of the IP header, and of all headers */
-	uint32_t payload;     /* octets, in all buffers */
-	bool ip6;
-};
-
-/* False: f is no such segment, or its headers are not all in the first buffer. */
-bool segment_read(const struct io_frame *f, struct segment *out);
+#define SEGMENTS_MAX 64u /* most segments in one merged frame */
 
 /* How many of the n frames at v, from the first on, can be merged; 1: none with the first. Only
  * frames with IO_FRAME_SUM are merged: the checksum of another frame may be wrong on purpose
  * (io/impair). */
 unsigned segments_run(struct io_frame *const *v, unsigned n);
 
-/* Write the headers of a merged frame of n >= 2 frames to `out` (SEGMENTS_HEADERS octets) and the
+/* Write the headers of a merged frame of n >= 2 frames to `out` (SEGMENT_HEADERS octets) and the
  * instructions to the kernel to *vnet. Returns the length of the headers. The frames keep their
  * headers unchanged, since TCP may send them again. */
 unsigned segments_head(struct io_frame *const *v, unsigned n, uint8_t *out,
@@ -46,7 +34,7 @@ void segment_ask_sum(struct io_frame *f, struct virtio_net_hdr *vnet);
 void segment_ask_cut(struct io_frame *f, struct virtio_net_hdr *vnet);
 /* How many segments a frame of the link's own is to be cut into; 1: it is one. */
 unsigned segment_pieces(const struct io_frame *f);
-/* Write the headers of n pieces of such a frame, from number i on, to `out` (SEGMENTS_HEADERS
+/* Write the headers of n pieces of such a frame, from number i on, to `out` (SEGMENT_HEADERS
  * octets) and the instructions to the kernel to *vnet. Returns their length; *payload is the
  * pieces' octets. There may be fewer than n. */
 unsigned segment_part(const struct io_frame *f, unsigned i, unsigned n, uint8_t *out,

@@ -18,7 +18,7 @@
 /* One call of sendmsg. */
 struct message {
 	struct virtio_net_hdr vnet;
-	uint8_t head[SEGMENTS_HEADERS];
+	uint8_t head[SEGMENT_HEADERS];
 	struct iovec part[PARTS];
 	unsigned n;
 };

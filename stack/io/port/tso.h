@@ -2,8 +2,8 @@
 /*
  * TCP segmentation offload. Consecutive segments of one connection in a burst are given to the port
  * as one long segment (a chain of mbufs), which the port cuts again. An FPDU must stay one segment
- * (RFC 5044 §5). So segments are merged only if the port will make exactly the same segments again,
- * except for the checksums.
+ * (RFC 5044 §5). So segments are merged only if the port will make exactly the same segments again
+ * (io/segment.h), except for the checksums.
  */
 #ifndef UWARP_IO_PORT_TSO_H
 #define UWARP_IO_PORT_TSO_H

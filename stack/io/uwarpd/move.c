@@ -9,7 +9,7 @@
 
 #define BURST_OCTETS (256u << 10) /* then what came is used up before more is taken */
 /* What the conduit needs for a frame beside its payload. */
-#define PART_OCTETS (SEGMENTS_HEADERS + CONDUIT_HEAD + CONDUIT_LINE)
+#define PART_OCTETS (SEGMENT_HEADERS + CONDUIT_HEAD + CONDUIT_LINE)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
@@ -144,7 +144,7 @@ static enum conduit_result send_single(struct uwarpd_link *u, struct io_frame **
 static enum conduit_result send_run(struct uwarpd_link *u, struct io_frame **v, unsigned n)
 {
 	struct virtio_net_hdr vnet;
-	uint8_t head[SEGMENTS_HEADERS], *to;
+	uint8_t head[SEGMENT_HEADERS], *to;
 	uint32_t headers = segments_head(v, n, head, &vnet), len = headers;
 	struct conduit_meta meta = { .gso_size = vnet.gso_size, .sum = true };
 	enum conduit_result r;
@@ -170,7 +170,7 @@ static enum conduit_result send_part(struct uwarpd_link *u, const struct io_fram
 {
 	struct virtio_net_hdr vnet = { 0 };
 	struct uw_span payload = { 0 };
-	uint8_t head[SEGMENTS_HEADERS], *to;
+	uint8_t head[SEGMENT_HEADERS], *to;
 	uint32_t headers = segment_part(f, i, n, head, &vnet, &payload);
 	uint32_t len = headers + (uint32_t)payload.n;
 	struct conduit_meta meta = { .gso_size = vnet.gso_size, .sum = true };

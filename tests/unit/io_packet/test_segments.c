@@ -167,7 +167,7 @@ static void no_frame_is_read_beyond_its_end(void **state)
 static void the_kernel_is_told_how_to_cut(void **state)
 {
 	struct place *p = *state;
-	uint8_t h[SEGMENTS_HEADERS], before[54];
+	uint8_t h[SEGMENT_HEADERS], before[54];
 	struct virtio_net_hdr vnet;
 
 	p->m[3].payload = 100;
@@ -189,7 +189,7 @@ static void the_kernel_is_told_how_to_cut(void **state)
 /* What the kernel is told of a part, and the flags in it. */
 static void part_is(const struct io_frame *f, unsigned i, unsigned n, uint8_t flags, uint8_t gso)
 {
-	uint8_t h[SEGMENTS_HEADERS];
+	uint8_t h[SEGMENT_HEADERS];
 	struct virtio_net_hdr vnet = { 0 };
 	struct uw_span payload;
 	unsigned headers = segment_part(f, i, n, h, &vnet, &payload);
