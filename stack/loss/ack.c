@@ -225,7 +225,6 @@ static struct delivery delivery_begin(const struct loss *l, uint64_t now_us)
 	return (struct delivery){ .now_us = now_us,
 				  .min_rtt_us = rtt_min(&l->rtt),
 				  .fack = l->rack.fack,
-				  .flying_before = l->rec.octets[SENT_FLYING],
 				  .frto_end = l->phase == LOSS_TIMEOUT ? l->recover : l->una,
 				  .una_before = l->una,
 				  .highest = l->una };

@@ -12,8 +12,7 @@ struct delivery {
 	uint64_t min_rtt_us; /* minimum RTT; UINT64_MAX: not known */
 	/* RACK.fack before this ACK: highest end of a delivered segment, RFC 8985 §5.2 */
 	uint32_t fack;
-	uint32_t una_before;	/* SND.UNA before this ACK */
-	uint32_t flying_before; /* octets that were in flight before this ACK */
+	uint32_t una_before; /* SND.UNA before this ACK */
 	/* F-RTO: segments below it that were sent once were in flight when the RTO fired */
 	uint32_t frto_end;
 	/* sums over the delivered segments */

@@ -3,7 +3,7 @@
 
 #include "base/be.h"
 
-enum { END = 0, NO_OPERATION = 1, SACK_PERMITTED = 4, SACK = 5, TIMESTAMPS = 8 };
+enum { END = 0, NO_OPERATION = 1, SACK = 5, TIMESTAMPS = 8 };
 
 static void read_blocks(const uint8_t *p, size_t n, struct loss_options *out)
 {
@@ -15,9 +15,7 @@ static void read_blocks(const uint8_t *p, size_t n, struct loss_options *out)
 
 static void read_one(const uint8_t *p, size_t len, struct loss_options *out)
 {
-	if (p[0] == SACK_PERMITTED) {
-		out->sack_permitted = len == 2;
-	} else if (p[0] == SACK && (len - 2) % 8 == 0) {
+	if (p[0] == SACK && (len - 2) % 8 == 0) {
 		read_blocks(p + 2, len - 2, out);
 	} else if (p[0] == TIMESTAMPS && len == 10) {
 		out->stamped = true;

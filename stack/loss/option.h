@@ -16,7 +16,6 @@ struct loss_block {
 };
 
 struct loss_options {
-	bool sack_permitted;
 	unsigned n_blocks;
 	struct loss_block block[LOSS_BLOCKS];
 	bool stamped;	      /* RFC 7323 §3 */

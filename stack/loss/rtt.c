@@ -32,7 +32,6 @@ void rtt_sample(struct rtt *r, uint64_t rtt_us, uint64_t now_us)
 {
 	uint64_t us = rtt_us ? rtt_us : 1, off;
 
-	r->latest_us = us;
 	if (!r->any) { /* RFC 6298 §2.2 */
 		r->any = true;
 		r->smoothed_us = us;

@@ -15,7 +15,6 @@ struct rtt {
 	uint64_t var_us;      /* RTTVAR */
 	uint64_t off_us; /* largest deviation from SRTT since off_since_us, one SRTT ago at most */
 	uint64_t off_since_us;		    /* start of the interval of off_us */
-	uint64_t latest_us;		    /* the last sample */
 	uint64_t now_min_us, before_min_us; /* minimum RTT in this period and in the one before */
 	uint64_t period_us;		    /* start of this period */
 };

@@ -255,7 +255,6 @@ bool server_run(struct server *s, const volatile bool *ended)
 		unsigned frames = forward_round(s);
 
 		s->now_us = uw_clock_us();
-		s->rounds++;
 		if (s->now_us - s->looked_us >= LOOK_US) {
 			s->looked_us = s->now_us;
 			say_cpu(s);

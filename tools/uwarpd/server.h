@@ -105,7 +105,7 @@ struct server {
 	struct left_piece *left_qps[LEFT_PIECES];	   /* by QP number; NULL: nobody left any */
 	unsigned left_at;				   /* the piece to look at next */
 	unsigned lingering_qps;
-	uint64_t joined, refused, ended, faults, sleeps, rounds;
+	uint64_t joined, refused, ended, faults, sleeps;
 	struct switch_counts drops; /* of what came in at the port */
 	uint64_t rx_frames, answered;
 	uint8_t whole[CONDUIT_FRAME_MAX]; /* a frame that waited in the port */

@@ -100,7 +100,7 @@ static void what_was_sent_again_is_measured(void **state)
 	assert_false(l.rtt.any);
 	hear(MSS, t, t + 40 * MS);
 	assert_true(l.rtt.any);
-	assert_int_equal(l.rtt.latest_us, 40 * MS);
+	assert_int_equal(l.rtt.smoothed_us, 40 * MS);
 }
 
 #define TEST(fn) cmocka_unit_test_setup(fn, up)

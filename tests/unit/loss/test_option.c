@@ -18,17 +18,6 @@ static void blocks_are_read(void **state)
 	assert_int_equal(o.block[1].right, 7);
 }
 
-/* RFC 2018 §2 */
-static void permission_is_read(void **state)
-{
-	static const uint8_t p[] = { 2, 4, 5, 180, 1, 3, 3, 7, 4, 2, 0 };
-	struct loss_options o;
-
-	(void)state;
-	assert_true(loss_options_read(p, sizeof(p), &o));
-	assert_true(o.sack_permitted);
-}
-
 /* RFC 9293 §3.1: an option may be of any kind, and is skipped by its length (MUST-6). */
 static void unknown_options_are_skipped(void **state)
 {
@@ -68,7 +57,6 @@ static void more_blocks_than_fit_are_left(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(blocks_are_read),
-	cmocka_unit_test(permission_is_read),
 	cmocka_unit_test(unknown_options_are_skipped),
 	cmocka_unit_test(malformed_options_end_the_reading),
 	cmocka_unit_test(more_blocks_than_fit_are_left),
