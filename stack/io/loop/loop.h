@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links in memory, for tests and for a process that talks to itself. A pair is two links joined by
- * a cable that delays, drops, repeats and reorders frames at random from a seed; time is an
- * argument, so a run repeats exactly. A single link has no peer.
+ * Links in memory. The product opens a single one, for a process that talks to itself only
+ * (`--link loop`): it has no peer, and what is sent over it is dropped.
+ *
+ * Everything else here is for tests, and lies here since it is one of the layers whose instructions
+ * the gate counts (tools/bench/icount.py): a pair is two links joined by a cable that delays, drops,
+ * repeats and reorders frames at random from a seed. Time is an argument, so a run repeats exactly.
  */
 #ifndef UWARP_IO_LOOP_H
 #define UWARP_IO_LOOP_H
@@ -28,10 +31,13 @@ struct loop_fault_stats {
 	uint64_t dropped, repeated, reordered;
 };
 
-uw_status loop_open_pair(const struct loop_config *cfg, const struct io_env *env,
-			 struct io_link *out[2]) UW_CHECK;
 uw_status loop_open_single(const struct loop_config *cfg, const struct io_env *env,
 			   struct io_link **out) UW_CHECK;
+
+/* ---- for tests --------------------------------------------------------------------------- */
+
+uw_status loop_open_pair(const struct loop_config *cfg, const struct io_env *env,
+			 struct io_link *out[2]) UW_CHECK;
 
 /* Drop ppm of a million frames that l sends from now on; 1,000,000: all of them. */
 void loop_set_drop(struct io_link *l, uint32_t ppm);
