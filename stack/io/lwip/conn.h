@@ -53,7 +53,7 @@ struct llp_conn {
 	uint16_t lossy;		/* frames until the path is not lossy (rx.c) */
 	bool paused;		/* the user takes no octets */
 	bool connecting;	/* our SYN is not answered yet */
-	bool is_recent;		/* in edge.recent */
+	bool is_recent;		/* in recent of active_list.c */
 	bool fast;		/* tx_fast.c may send for it; head is filled in */
 	bool cuts;		/* segments may be long (pcb/tx_long.c), ... */
 	uint8_t bulk;		/* ... if so many were full of late */
@@ -78,21 +78,21 @@ struct llp_conn {
 	uint32_t closing_ack;	/* EDGE_CONN_DETACHED: what was acknowledged at the last poll */
 	uint64_t override_us;	/* when to send into a window that is below a segment; 0: no need */
 	struct llp_conn *next, **link;			  /* edge.conns or edge.detached */
-	struct llp_conn *keepalive_next, *keepalive_prev; /* edge.keepalive, while in_keepalive */
+	struct llp_conn *keepalive_next, *keepalive_prev; /* active_list.c, while in_keepalive */
 	uint64_t silent_us;				  /* when its last segment came */
 	struct llp_listener *listener;			  /* while half open: whose SYN it was */
 	struct llp_conn *syn_next, *syn_prev;		  /* its group of half-open connections */
 	uint8_t syn_group;
-	uint64_t syn_us;			/* when its SYN came */
-	bool keeps;				/* on edge.keepers */
-	struct llp_conn *keep_next, *keep_prev; /* edge.keepers */
-	size_t ooseq_copied;			/* octets of our own memory in pcb->ooseq */
-	unsigned ooseq_segments;		/* segments in pcb->ooseq when last counted */
-	uint64_t challenge_us;			/* since when challenge ACKs are counted */
-	uint8_t challenges;			/* how many were sent since then */
-	struct edge_conn_loss *loss;		/* loss.c; NULL: lwIP's own recovery */
-	uint8_t ecn;				/* loss_ecn.c */
-	bool stamp_asks;			/* stamps.c: our SYN has timestamps */
+	uint64_t syn_us; /* when its SYN came */
+	bool keeps;	 /* on keepers of rx_pressure.c */
+	struct llp_conn *keep_next, *keep_prev;
+	size_t ooseq_copied;	     /* octets of our own memory in pcb->ooseq */
+	unsigned ooseq_segments;     /* segments in pcb->ooseq when last counted */
+	uint64_t challenge_us;	     /* since when challenge ACKs are counted */
+	uint8_t challenges;	     /* how many were sent since then */
+	struct edge_conn_loss *loss; /* loss.c; NULL: lwIP's own recovery */
+	uint8_t ecn;		     /* loss_ecn.c */
+	bool stamp_asks;	     /* stamps.c: our SYN has timestamps */
 	struct stamp stamp;
 	struct rx_window window; /* pcb/rx_window.c */
 	/* path.c */

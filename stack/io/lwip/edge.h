@@ -5,8 +5,8 @@
  *
  * A function named edge_* is an entry of the transport's table (ops.c) or works on the whole
  * transport; "edge" because lwIP's types meet the engine's here and nowhere else. A function named
- * conn_* works on one connection (conn.h). Files that read or write private fields of lwIP are in
- * pcb/.
+ * edge_conn_* works on one connection (conn.h). Files that read or write private fields of lwIP are
+ * in pcb/.
  *
  * The .c files stand in levels. A file calls functions of lower levels, and of its own level those
  * of the files that are named before it; only the three files of loss call each other. What a lower
@@ -38,23 +38,14 @@
 #include "io/lwip/nif.h"
 #include "io/lwip/pcb/pcb.h"
 #include "io/route/pmtu.h"
-#include "io/siphash.h"
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
-#define EDGE_TXQ	256u /* frames that wait for a link */
-#define EDGE_SELF	256u /* frames that this process sent to itself */
-#define EDGE_LINKS	4u
-#define EDGE_UPCOMING	32u /* received frames whose connections are prefetched */
-#define EDGE_RECENT	64u
-#define EDGE_SYN_GROUPS 64u
-#define EDGE_ASKED	16u
-
-struct edge_asked {
-	uint32_t hop; /* IPv4 address, network order */
-	uint64_t us;  /* when; 0: the place is free */
-};
+#define EDGE_TXQ   256u /* frames that wait for a link */
+#define EDGE_SELF  256u /* frames that this process sent to itself */
+#define EDGE_LINKS 4u
+#define EDGE_ASKED 16u /* neighbours that may be asked again in a second (neighbour.c) */
 
 /* A link and its interface in lwIP. */
 struct edge_link {
@@ -69,12 +60,7 @@ struct edge_link {
 	struct members members;	    /* member.c */
 };
 
-/* The half-open connections of peers that share a group, the oldest first. */
-struct edge_syn_group {
-	struct llp_conn *first, *last;
-	unsigned n;
-};
-
+/* What more than one file uses. What one file alone uses is static there. */
 struct edge {
 	struct llp_config cfg;
 	struct edge_link links[EDGE_LINKS];
@@ -82,31 +68,11 @@ struct edge {
 	struct llp_conn *detached; /* connections that their users have closed */
 	struct llp_conn *spare;	   /* records that are free */
 	struct llp_conn *acks; /* connections with an ACK due at the end of the burst, or left */
-	/* active_list.c: idle connections that want keepalives, the longest silent first */
-	struct llp_conn *keepalive, *keepalive_last;
-	/* active_list.c: with many connections, a ring of those that a segment came for last */
-	struct llp_conn *recent[EDGE_RECENT];
-	unsigned recent_first, recent_n;
-	bool rx_seen; /* a segment came in this round */
-	bool losing;  /* connections end because the peer's process has */
-	/* rx_pressure.c: connections that keep receive buffers, the longest first */
-	struct llp_conn *keepers, *keepers_last;
-	unsigned ooseq_segments; /* that lwIP keeps out of order, of all connections */
-	/* syn_backlog.c; the last one is that of IO_P2P links */
-	struct edge_syn_group syn_groups[EDGE_SYN_GROUPS + 1];
-	unsigned half_open;		   /* connections in the others */
-	struct siphash_key syn_key;	   /* of the hash that chooses a group */
-	uint16_t ip_id;			   /* of the next IPv4 packet of tx_fast.c */
-	unsigned flows;			   /* connections in flow.c's table */
-	const struct llp_conn *prefetched; /* whose memory was prefetched last */
-	/* connections of the frames that come next: upcoming[upcoming_at] to [upcoming_n - 1] */
-	const struct llp_conn *upcoming[EDGE_UPCOMING];
-	unsigned upcoming_at, upcoming_n;
+	bool losing;	       /* connections end because the peer's process has */
+	unsigned half_open; /* syn_backlog.c: connections that are, but for those of IO_P2P links */
+	unsigned flows;	    /* connections in flow.c's table */
 	struct pmtu_table paths; /* path.c, path_mtu.c */
 	bool paths_changed;	 /* segments are to be fitted to them */
-	/* neighbour.c: the neighbours that were asked again last. That many may be asked in a
-	 * second, each of them once. */
-	struct edge_asked asked[EDGE_ASKED];
 };
 /* Hidden, or position-independent code would load its address from a table in each function. */
 extern struct edge edge __attribute__((visibility("hidden")));

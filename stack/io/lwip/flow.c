@@ -23,6 +23,7 @@
 #define FLOW_BITS 15
 #define FLOWS	  (1u << FLOW_BITS)
 #define TAGS	  UW_LINE
+#define UPCOMING  32u
 
 static_assert(FLOWS >= 2 * MEMP_NUM_TCP_PCB, "the table is at most half full");
 
@@ -31,6 +32,12 @@ static_assert(FLOWS >= 2 * MEMP_NUM_TCP_PCB, "the table is at most half full");
  * the first 2^bits slots are used, so that what is used lies close together. */
 static uintptr_t table[FLOWS];
 static unsigned bits = 8, mask = (1u << 8) - 1;
+
+/* Whose memory was prefetched last. */
+static const struct llp_conn *prefetched;
+/* Connections of the received frames that come next: upcoming[upcoming_at] to [upcoming_n - 1]. */
+static const struct llp_conn *upcoming[UPCOMING];
+static unsigned upcoming_at, upcoming_n;
 
 /* Peers choose their addresses and ports: without the key they could choose those that share a
  * slot. The product's two halves depend on all of it. (SipHash would cost 2% of a message's
@@ -207,9 +214,9 @@ static const uint8_t *key_of(const uint8_t *f, size_t len, struct flow_key *k)
 
 static void fetch(const struct llp_conn *c)
 {
-	if (!c || c == edge.prefetched)
+	if (!c || c == prefetched)
 		return;
-	edge.prefetched = c;
+	prefetched = c;
 	__builtin_prefetch(c->ctx); /* of the user's record the first line is enough */
 	uw_prefetch_list_fetch(&c->prefetch_list);
 }
@@ -218,10 +225,10 @@ static void fetch(const struct llp_conn *c)
  * name while the frame before is taken in. A connection that is over by then is a spare one. */
 void edge_prefetch(struct io_frame *const *v, unsigned n)
 {
-	uint32_t h[EDGE_UPCOMING];
+	uint32_t h[UPCOMING];
 
-	edge.upcoming_at = edge.upcoming_n = 0;
-	if (edge.flows < UW_PREFETCH_FROM || n < 2 || n > EDGE_UPCOMING)
+	upcoming_at = upcoming_n = 0;
+	if (edge.flows < UW_PREFETCH_FROM || n < 2 || n > UPCOMING)
 		return;
 	for (unsigned i = 0; i < n; i++) {
 		struct flow_key k = { 0 };
@@ -236,11 +243,11 @@ void edge_prefetch(struct io_frame *const *v, unsigned n)
 
 		while (table[at] && !maybe(at, h[i]))
 			at = next_slot(at);
-		edge.upcoming[i] = edge_conn_at(at);
-		__builtin_prefetch(edge.upcoming[i]);
-		__builtin_prefetch((const void *)((uintptr_t)edge.upcoming[i] + UW_LINE));
+		upcoming[i] = edge_conn_at(at);
+		__builtin_prefetch(upcoming[i]);
+		__builtin_prefetch((const void *)((uintptr_t)upcoming[i] + UW_LINE));
 	}
-	edge.upcoming_n = n;
+	upcoming_n = n;
 }
 
 struct llp_conn *edge_conn_flow_lookup(const struct flow_key *k)
@@ -250,8 +257,8 @@ struct llp_conn *edge_conn_flow_lookup(const struct flow_key *k)
 	if (edge.flows < UW_PREFETCH_FROM)
 		return c;
 	fetch(c);
-	if (edge.upcoming_at + 1 < edge.upcoming_n && c == edge.upcoming[edge.upcoming_at])
-		fetch(edge.upcoming[++edge.upcoming_at]);
+	if (upcoming_at + 1 < upcoming_n && c == upcoming[upcoming_at])
+		fetch(upcoming[++upcoming_at]);
 	return c;
 }
 

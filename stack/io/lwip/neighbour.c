@@ -11,6 +11,13 @@
 /* RFC 1122 §2.3.2.1: not more often than once a second for each host */
 #define ASK_AGAIN_US 1000000u
 
+/* The neighbours that were asked again last. That many may be asked in a second, each of them once.
+ */
+static struct asked {
+	uint32_t hop; /* IPv4 address, network order */
+	uint64_t us;  /* when; 0: the place is free */
+} asked[EDGE_ASKED];
+
 static bool knows_ip4(struct netif *nif, const struct uw_ip *to)
 {
 	struct uw_ip hop;
@@ -53,11 +60,11 @@ bool edge_neighbour(struct io_link *l, const struct uw_ip *to)
 }
 
 /* The place of this neighbour, or else the one whose question is the oldest. */
-static struct edge_asked *place_of(uint32_t hop)
+static struct asked *place_of(uint32_t hop)
 {
-	struct edge_asked *oldest = &edge.asked[0];
+	struct asked *oldest = &asked[0];
 
-	for (struct edge_asked *a = edge.asked; a < edge.asked + EDGE_ASKED; a++) {
+	for (struct asked *a = asked; a < asked + EDGE_ASKED; a++) {
 		if (a->hop == hop)
 			return a;
 		if (a->us < oldest->us)
@@ -69,12 +76,12 @@ static struct edge_asked *place_of(uint32_t hop)
 /* True: it is to be asked, and counts as asked now. */
 static bool may_ask(uint32_t hop)
 {
-	struct edge_asked *a = place_of(hop);
+	struct asked *a = place_of(hop);
 	uint64_t t = edge.cfg.now_us(edge.cfg.arg);
 
 	if (a->us && t - a->us < ASK_AGAIN_US)
 		return false;
-	*a = (struct edge_asked){ hop, t };
+	*a = (struct asked){ hop, t };
 	return true;
 }
 

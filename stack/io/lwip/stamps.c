@@ -6,6 +6,7 @@
 #include "io/lwip/loss_conn.h"
 
 #include "base/be.h"
+#include "io/siphash.h"
 #include "lwip/ip.h"
 #include "io/lwip/pcb/private.h"
 

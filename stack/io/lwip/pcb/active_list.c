@@ -18,6 +18,15 @@
 #include "io/lwip/loss.h"
 #include "io/lwip/pcb/private.h"
 
+#define RECENT 64u
+
+/* Idle connections that want keepalives, the longest silent first. */
+static struct llp_conn *keepalive_first, *keepalive_last;
+/* With many connections, a ring of those that a segment came for last. */
+static struct llp_conn *recent[RECENT];
+static unsigned recent_first, recent_n;
+static bool rx_seen; /* a segment came in this round */
+
 /* ---- the list ----------------------------------------------------------------------------- */
 
 void edge_conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before)
@@ -110,12 +119,12 @@ static void deactivate(struct llp_conn *c)
 	c->in_keepalive = true;
 	c->silent_us = edge.cfg.now_us(edge.cfg.arg);
 	c->keepalive_next = NULL;
-	c->keepalive_prev = edge.keepalive_last;
-	if (edge.keepalive_last)
-		edge.keepalive_last->keepalive_next = c;
+	c->keepalive_prev = keepalive_last;
+	if (keepalive_last)
+		keepalive_last->keepalive_next = c;
 	else
-		edge.keepalive = c;
-	edge.keepalive_last = c;
+		keepalive_first = c;
+	keepalive_last = c;
 }
 
 static void forget_keepalive(struct llp_conn *c)
@@ -126,19 +135,19 @@ static void forget_keepalive(struct llp_conn *c)
 	if (c->keepalive_prev)
 		c->keepalive_prev->keepalive_next = c->keepalive_next;
 	else
-		edge.keepalive = c->keepalive_next;
+		keepalive_first = c->keepalive_next;
 	if (c->keepalive_next)
 		c->keepalive_next->keepalive_prev = c->keepalive_prev;
 	else
-		edge.keepalive_last = c->keepalive_prev;
+		keepalive_last = c->keepalive_prev;
 	c->keepalive_next = c->keepalive_prev = NULL;
 }
 
 static void forget_recent(struct llp_conn *c)
 {
-	for (unsigned i = 0; c->is_recent && i < EDGE_RECENT; i++) {
-		if (edge.recent[i] == c)
-			edge.recent[i] = NULL;
+	for (unsigned i = 0; c->is_recent && i < RECENT; i++) {
+		if (recent[i] == c)
+			recent[i] = NULL;
 	}
 	c->is_recent = false;
 }
@@ -189,10 +198,10 @@ static void deactivate_quiet(void)
 
 static void settle_oldest(void)
 {
-	struct llp_conn *c = edge.recent[edge.recent_first % EDGE_RECENT];
+	struct llp_conn *c = recent[recent_first % RECENT];
 
-	edge.recent_first++;
-	edge.recent_n--;
+	recent_first++;
+	recent_n--;
 	if (!c)
 		return;
 	c->is_recent = false;
@@ -208,21 +217,21 @@ static void settle_oldest(void)
 
 void edge_conn_rx_seen(struct llp_conn *c)
 {
-	edge.rx_seen = true;
+	rx_seen = true;
 	if (c->is_recent)
 		return;
-	if (edge.recent_n == EDGE_RECENT)
+	if (recent_n == RECENT)
 		settle_oldest();
 	c->is_recent = true;
-	edge.recent[(edge.recent_first + edge.recent_n++) % EDGE_RECENT] = c;
+	recent[(recent_first + recent_n++) % RECENT] = c;
 }
 
 void edge_active_list_round(void)
 {
-	bool busy = edge.rx_seen;
+	bool busy = rx_seen;
 
-	edge.rx_seen = false;
-	if (!busy && edge.recent_n > RECENT_KEPT)
+	rx_seen = false;
+	if (!busy && recent_n > RECENT_KEPT)
 		settle_oldest();
 }
 
@@ -247,8 +256,8 @@ void edge_active_list_timer(void)
 	uint64_t now = edge.cfg.now_us(edge.cfg.arg);
 	static u32_t swept;
 
-	while (edge.keepalive && now - edge.keepalive->silent_us >= limit_us())
-		ask(edge.keepalive);
+	while (keepalive_first && now - keepalive_first->silent_us >= limit_us())
+		ask(keepalive_first);
 	if (tcp_ticks == swept)
 		return;
 	swept = tcp_ticks;
@@ -259,9 +268,9 @@ uint64_t edge_active_list_next_us(void)
 {
 	uint64_t now = edge.cfg.now_us(edge.cfg.arg), due;
 
-	if (!edge.keepalive)
+	if (!keepalive_first)
 		return UINT64_MAX;
-	due = edge.keepalive->silent_us + limit_us();
+	due = keepalive_first->silent_us + limit_us();
 	return due > now ? due - now : 1;
 }
 

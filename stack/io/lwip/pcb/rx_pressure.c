@@ -2,7 +2,7 @@
 /*
  * What each connection keeps of the process's budget for received octets (io/rx_budget.h,
  * doc/adr/0025): frames in its rx_queue, and frames in pcb->ooseq, where lwIP queues segments that
- * came out of order. Connections that keep frames of a link are listed on edge.keepers, the longest
+ * came out of order. Connections that keep frames of a link are listed on keepers, the longest
  * first. Above the limit, the first one's octets are copied and its frames go back to their link.
  */
 #include "io/lwip/conn.h"
@@ -21,6 +21,9 @@
 #define OOSEQ_MAX   (MEMP_NUM_TCP_SEG / 4u)
 #define OOSEQ_FLOOR 16u
 _Static_assert(TCP_OOSEQ_MAX_PBUFS <= OOSEQ_MAX / 5, "one connection has room for all it may hold");
+
+static struct llp_conn *keepers, *keepers_last;
+static unsigned ooseq_segments; /* that lwIP keeps out of order, of all connections */
 
 /* ---- frames in memory of our own --------------------------------------------------------- */
 
@@ -78,12 +81,12 @@ static void list(struct llp_conn *c)
 {
 	c->keeps = true;
 	c->keep_next = NULL;
-	c->keep_prev = edge.keepers_last;
-	if (edge.keepers_last)
-		edge.keepers_last->keep_next = c;
+	c->keep_prev = keepers_last;
+	if (keepers_last)
+		keepers_last->keep_next = c;
 	else
-		edge.keepers = c;
-	edge.keepers_last = c;
+		keepers = c;
+	keepers_last = c;
 }
 
 static void unlist(struct llp_conn *c)
@@ -92,16 +95,16 @@ static void unlist(struct llp_conn *c)
 	if (c->keep_prev)
 		c->keep_prev->keep_next = c->keep_next;
 	else
-		edge.keepers = c->keep_next;
+		keepers = c->keep_next;
 	if (c->keep_next)
 		c->keep_next->keep_prev = c->keep_prev;
 	else
-		edge.keepers_last = c->keep_prev;
+		keepers_last = c->keep_prev;
 }
 
 static void set_segments(struct llp_conn *c, unsigned n)
 {
-	edge.ooseq_segments += n - c->ooseq_segments;
+	ooseq_segments += n - c->ooseq_segments;
 	c->ooseq_segments = n;
 }
 
@@ -168,7 +171,7 @@ static void copy_out(struct llp_conn *c)
 /* One that is at work in a callback looks at its frames. */
 static void relieve(void)
 {
-	struct llp_conn *c = edge.keepers, *next;
+	struct llp_conn *c = keepers, *next;
 
 	for (; c && rx_budget_pinned_too_many(); c = next) {
 		next = c->keep_next;
@@ -181,7 +184,7 @@ static void relieve(void)
 struct io_frame *edge_alloc_urgent(struct io_link *l)
 {
 	struct io_frame *f = l->ops->alloc(l);
-	struct llp_conn *c = edge.keepers, *next;
+	struct llp_conn *c = keepers, *next;
 
 	for (; c && !f; c = next) {
 		next = c->keep_next;
@@ -239,7 +242,7 @@ bool edge_conn_rx_room(const struct llp_conn *c)
 /* RFC 5042 §6.4.1 */
 static bool has_segments(const struct llp_conn *c)
 {
-	unsigned all = edge.ooseq_segments, left = all < OOSEQ_MAX ? OOSEQ_MAX - all : 0;
+	unsigned all = ooseq_segments, left = all < OOSEQ_MAX ? OOSEQ_MAX - all : 0;
 
 	return c->ooseq_segments < left / 4 ||
 	       (c->ooseq_segments < OOSEQ_FLOOR && all < 2 * OOSEQ_MAX);

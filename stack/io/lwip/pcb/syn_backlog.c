@@ -19,18 +19,27 @@
 
 #include "io/siphash.h"
 
-#define HALF_OPEN_MAX 1024u				    /* as Linux's tcp_max_syn_backlog */
-#define FAIR	      (2 * HALF_OPEN_MAX / EDGE_SYN_GROUPS) /* of one group */
-#define PROCESSES_MAX 8192u				    /* on IO_P2P links: half of the pcbs */
+#define HALF_OPEN_MAX 1024u /* as Linux's tcp_max_syn_backlog */
+#define SYN_GROUPS    64u
+#define FAIR	      (2 * HALF_OPEN_MAX / SYN_GROUPS) /* of one group */
+#define PROCESSES_MAX 8192u			       /* on IO_P2P links: half of the pcbs */
 #define ROUND_TRIP_US 50000u
 #define LONG_US	      1000000u
+
+/* The half-open connections of peers that share a group, the oldest first. */
+struct syn_group {
+	struct llp_conn *first, *last;
+	unsigned n;
+};
+static struct syn_group groups[SYN_GROUPS + 1]; /* the last one is that of IO_P2P links */
+static struct siphash_key group_key;		/* of the hash that chooses a group */
 
 /* A host's IPv4 address, or its IPv6 network: a host has as many addresses there as it likes. */
 static unsigned group_of(const struct uw_ip *peer)
 {
 	uint64_t who = uw_ip_half(peer, uw_ip_is_v4(peer));
 
-	return (unsigned)(siphash(&edge.syn_key, &who, 1) % EDGE_SYN_GROUPS);
+	return (unsigned)(siphash(&group_key, &who, 1) % SYN_GROUPS);
 }
 
 static bool is_of_process(const struct edge_link *el)
@@ -40,16 +49,15 @@ static bool is_of_process(const struct edge_link *el)
 
 static bool is_counted(const struct llp_conn *c)
 {
-	return c->syn_group < EDGE_SYN_GROUPS;
+	return c->syn_group < SYN_GROUPS;
 }
 
 void edge_conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 {
-	struct edge_syn_group *h;
+	struct syn_group *h;
 
-	c->syn_group =
-		(uint8_t)(is_of_process(c->el) ? EDGE_SYN_GROUPS : group_of(&c->flow.remote));
-	h = &edge.syn_groups[c->syn_group];
+	c->syn_group = (uint8_t)(is_of_process(c->el) ? SYN_GROUPS : group_of(&c->flow.remote));
+	h = &groups[c->syn_group];
 	c->listener = ls;
 	c->syn_us = edge.cfg.now_us(edge.cfg.arg);
 	c->syn_next = NULL;
@@ -65,7 +73,7 @@ void edge_conn_half_open(struct llp_conn *c, struct llp_listener *ls)
 
 struct llp_listener *edge_conn_established(struct llp_conn *c)
 {
-	struct edge_syn_group *h = &edge.syn_groups[c->syn_group];
+	struct syn_group *h = &groups[c->syn_group];
 	struct llp_listener *ls = c->listener;
 
 	if (c->syn_prev)
@@ -82,13 +90,13 @@ struct llp_listener *edge_conn_established(struct llp_conn *c)
 	return ls;
 }
 
-static struct edge_syn_group *largest(void)
+static struct syn_group *largest(void)
 {
-	struct edge_syn_group *most = edge.syn_groups;
+	struct syn_group *most = groups;
 
-	for (unsigned i = 1; i < EDGE_SYN_GROUPS; i++) {
-		if (edge.syn_groups[i].n > most->n)
-			most = &edge.syn_groups[i];
+	for (unsigned i = 1; i < SYN_GROUPS; i++) {
+		if (groups[i].n > most->n)
+			most = &groups[i];
 	}
 	return most;
 }
@@ -104,17 +112,17 @@ static void give_way(struct llp_conn *c)
 void edge_syn_init(void)
 {
 	for (unsigned i = 0; i < 2; i++)
-		edge.syn_key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
+		group_key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
 }
 
 /* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it comes again. */
 bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer)
 {
-	struct edge_syn_group *most;
+	struct syn_group *most;
 	uint64_t enough;
 
 	if (is_of_process(el)) {
-		if (edge.syn_groups[EDGE_SYN_GROUPS].n < PROCESSES_MAX)
+		if (groups[SYN_GROUPS].n < PROCESSES_MAX)
 			return true;
 		edge.cfg.stats->tcp_syn_dropped++;
 		return false;
@@ -122,7 +130,7 @@ bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer)
 	if (edge.half_open < HALF_OPEN_MAX)
 		return true;
 	most = largest();
-	enough = edge.syn_groups[group_of(peer)].n > FAIR ? LONG_US : ROUND_TRIP_US;
+	enough = groups[group_of(peer)].n > FAIR ? LONG_US : ROUND_TRIP_US;
 	if (edge.cfg.now_us(edge.cfg.arg) - most->first->syn_us < enough) {
 		edge.cfg.stats->tcp_syn_dropped++;
 		return false;

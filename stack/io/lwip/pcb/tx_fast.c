@@ -19,6 +19,8 @@
 
 static_assert(EDGE_CONN_HEAD == SIZEOF_ETH_HDR + IP_HLEN, "Ethernet and IPv4 without options");
 
+static uint16_t ip_id; /* of the next IPv4 packet */
+
 static void make_head(struct llp_conn *c)
 {
 	const struct tcp_pcb *pcb = c->pcb;
@@ -58,7 +60,7 @@ static void put_head(const struct llp_conn *c, uint8_t *at, size_t tcp)
 {
 	memcpy(at, c->head, EDGE_CONN_HEAD);
 	uw_put16(at + SIZEOF_ETH_HDR + 2, (uint16_t)(IP_HLEN + tcp));
-	uw_put16(at + SIZEOF_ETH_HDR + 4, edge.ip_id++);
+	uw_put16(at + SIZEOF_ETH_HDR + 4, ip_id++);
 }
 
 /* What an acknowledgement says, with or without octets. */
