@@ -128,25 +128,15 @@ bool sched_trylock_or_ask(struct sched *s)
 
 /* ---- letting it go ------------------------------------------------------------------------ */
 
-/* Let the lock go, then wake. A page that was unmapped meanwhile is no address to the kernel, which
- * says so and does nothing. */
+/* Let the lock go, then wake and call. */
 static void release(struct sched *s)
 {
-	struct deferred deferred[SCHED_DEFERRED];
-	struct wake wakes[SCHED_WAKES];
-	unsigned n_wakes = s->n_wakes, n_deferred = s->n_deferred;
+	struct after after;
 
-	for (unsigned i = 0; i < n_wakes; i++)
-		wakes[i] = s->wakes[i];
-	for (unsigned i = 0; i < n_deferred; i++)
-		deferred[i] = s->deferred[i];
-	s->n_wakes = s->n_deferred = 0;
+	after_take(&s->after, &after);
 	if (atomic_exchange(&s->lock, SCHED_FREE) == SCHED_WANTED)
 		syscall(SYS_futex, &s->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	for (unsigned i = 0; i < n_wakes; i++)
-		doorbell_wake(&wakes[i].ring, wakes[i].was);
-	for (unsigned i = 0; i < n_deferred; i++)
-		deferred[i].fn(deferred[i].arg);
+	after_do(&after);
 }
 
 static bool asked_to_look(struct sched *s)
@@ -216,7 +206,7 @@ static void reset(struct sched *s, const struct sched_ops *nothing)
 	atomic_store(&s->doorbell, &s->own_doorbell);
 	atomic_store(&s->waiter, SCHED_NO_WAITER);
 	atomic_store(&s->plain_waits, 0);
-	s->n_wakes = s->n_deferred = 0;
+	after_clear(&s->after);
 	s->ops = nothing;
 }
 

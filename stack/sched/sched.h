@@ -19,10 +19,8 @@
 
 #include "base/doorbell.h"
 #include "base/stats.h"
+#include "sched/after.h"
 #include "uwarp/uwarp.h"
-
-#define SCHED_WAKES    8u
-#define SCHED_DEFERRED 8u
 
 struct sched;
 
@@ -86,18 +84,6 @@ enum sched_waiter {
 	SCHED_AWAY,	 /* a thread did and is expected back soon; the RX thread watches */
 };
 
-/* A wake-up to make after the stack lock is released. */
-struct wake {
-	struct io_ring ring;
-	uint32_t was;
-};
-
-/* A call to make after the stack lock is released: sched_defer(). */
-struct deferred {
-	void (*fn)(void *arg);
-	void *arg;
-};
-
 enum sched_lock_state {
 	SCHED_FREE,
 	SCHED_TAKEN,
@@ -129,10 +115,7 @@ struct sched {
 	_Atomic uint64_t row_us; /* when a thread last posted while another waited for frames */
 
 	/* The next fields are under the stack lock. */
-	struct wake wakes[SCHED_WAKES]; /* doorbells to ring when the lock is free */
-	unsigned n_wakes;
-	struct deferred deferred[SCHED_DEFERRED];
-	unsigned n_deferred;
+	struct after after;	/* what is to be done when the lock is free */
 	uint64_t next_timer_us; /* when timers run next; at most once in TIMER_US */
 	struct uw_stats stats;	/* counters of all rooms, written under the lock */
 

@@ -61,22 +61,18 @@ bool sched_say_asleep(struct sched *s)
 
 void sched_wake_peers(struct sched *s)
 {
-	for (unsigned i = 0; i < s->n_wakes; i++)
-		doorbell_wake(&s->wakes[i].ring, s->wakes[i].was);
-	s->n_wakes = 0;
+	after_wake_all(&s->after);
 }
 
 void sched_wake_peer(struct sched *s, const struct io_ring *ring, uint32_t was)
 {
-	if (s->n_wakes == SCHED_WAKES)
-		sched_wake_peers(s);
-	s->wakes[s->n_wakes++] = (struct wake){ *ring, was };
+	if (after_add_wake(&s->after, ring, was))
+		return;
+	sched_wake_peers(s);
+	after_add_wake(&s->after, ring, was);
 }
 
 bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg)
 {
-	if (s->n_deferred == SCHED_DEFERRED)
-		return false;
-	s->deferred[s->n_deferred++] = (struct deferred){ fn, arg };
-	return true;
+	return after_add_call(&s->after, fn, arg);
 }

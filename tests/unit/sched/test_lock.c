@@ -145,16 +145,16 @@ static void deferred_calls_are_made_without_the_lock(void **state)
 	(void)state;
 	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
 	sched_lock(l.s);
-	for (unsigned i = 0; i < SCHED_DEFERRED; i++)
+	for (unsigned i = 0; i < AFTER_CALLS; i++)
 		assert_true(sched_defer(l.s, later, &l));
 	assert_false(sched_defer(l.s, later, &l));
 	assert_int_equal(l.calls, 0);
 	sched_unlock(l.s);
-	assert_int_equal(l.calls, SCHED_DEFERRED);
+	assert_int_equal(l.calls, AFTER_CALLS);
 	assert_true(l.lock_was_free);
 	sched_lock(l.s);
 	sched_unlock(l.s);
-	assert_int_equal(l.calls, SCHED_DEFERRED);
+	assert_int_equal(l.calls, AFTER_CALLS);
 }
 
 static void wish(void *arg)
@@ -203,22 +203,22 @@ static void deferred_calls_may_take_the_lock(void **state)
 
 static void peers_are_woken_when_it_is_free(void **state)
 {
-	_Atomic uint32_t bell[SCHED_WAKES + 1] = { 0 };
+	_Atomic uint32_t bell[AFTER_WAKES + 1] = { 0 };
 	struct fakes w;
 	struct sched *s = &w.f[0].s;
 
 	(void)state;
 	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
 	sched_lock(s);
-	for (unsigned i = 0; i < SCHED_WAKES; i++)
+	for (unsigned i = 0; i < AFTER_WAKES; i++)
 		sched_wake_peer(s, &(struct io_ring){ .word = &bell[i] }, IO_ASLEEP);
-	assert_int_equal(s->n_wakes, SCHED_WAKES);
+	assert_int_equal(s->after.n_wakes, AFTER_WAKES);
 	/* no room: the others are woken at once */
-	sched_wake_peer(s, &(struct io_ring){ .word = &bell[SCHED_WAKES] }, IO_ASLEEP);
-	assert_int_equal(s->n_wakes, 1);
-	assert_ptr_equal(s->wakes[0].ring.word, &bell[SCHED_WAKES]);
+	sched_wake_peer(s, &(struct io_ring){ .word = &bell[AFTER_WAKES] }, IO_ASLEEP);
+	assert_int_equal(s->after.n_wakes, 1);
+	assert_ptr_equal(s->after.wakes[0].ring.word, &bell[AFTER_WAKES]);
 	sched_unlock(s);
-	assert_int_equal(s->n_wakes, 0);
+	assert_int_equal(s->after.n_wakes, 0);
 }
 
 struct sleeper {
@@ -492,7 +492,7 @@ static void a_forked_child_starts_with_free_locks_and_nothing_to_do(void **state
 		assert_ptr_equal(s->ops, &nothing);
 		assert_ptr_equal(atomic_load(&s->doorbell), &s->own_doorbell);
 		assert_false(atomic_load(&s->started) || atomic_load(&s->app_drives));
-		assert_int_equal(s->n_wakes + s->n_deferred, 0);
+		assert_int_equal(s->after.n_wakes + s->after.n_calls, 0);
 	}
 }
 
