@@ -26,7 +26,7 @@ struct sock_watch {
 	bool listens;
 };
 
-enum conn_state {
+enum sock_conn_state {
 	SOCK_CONN_CONNECTING,
 	SOCK_CONN_OPEN,
 	/* the user closed the connection; queued octets and the FIN go out, then we wait for the
@@ -39,7 +39,7 @@ enum conn_state {
 struct llp_conn {
 	struct sock_watch w;	       /* first: a sock_watch * is an llp_conn * */
 	struct llp_conn *next, **link; /* list: sock.conns, sock.leaving or sock.dead */
-	enum conn_state state;
+	enum sock_conn_state state;
 	void *ctx;
 	int error;	  /* errno of connect or send; reported to the user from within poll() */
 	uint32_t emss;	  /* the EMSS, from TCP_MAXSEG */
