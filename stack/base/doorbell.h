@@ -36,8 +36,8 @@ int doorbell_eventfd(void);
  * then doorbell_wake() is the caller's duty; else IO_AWAKE. The caller has issued a memory fence.
  */
 uint32_t doorbell_swap(_Atomic uint32_t *word);
-/* Wake whoever slept; `was` is what doorbell_swap() returned. The word may be unmapped and the
- * eventfd closed by now: both do no harm. Never blocks. */
+/* Wake the thread that slept; `was` is what doorbell_swap() returned. The word may be unmapped and
+ * the eventfd closed by now: both do no harm. Never blocks. */
 void doorbell_wake(const struct io_ring *r, uint32_t was);
 
 #endif

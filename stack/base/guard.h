@@ -43,8 +43,9 @@ static inline bool uw_guarded_cas(uint64_t *word, uint64_t *old, uint64_t next)
 }
 #endif
 
-/* Take SIGSEGV and SIGBUS, if we have them not. Any thread. Where the program takes them later and
- * does not pass them on, copies are not guarded until the next call. */
+/* Install our handler of SIGSEGV and SIGBUS, unless it is installed. Any thread. If the program
+ * installs one of its own later that does not call ours, copies are not guarded until the next call
+ * of this function. */
 void uw_guard_install(void);
 
 /* The slow path of uw_rope_place, for ropes of several pieces. */

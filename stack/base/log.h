@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages for the person who runs the program, on standard error. */
+/* Messages on standard error, for the person who runs the program. */
 #ifndef UWARP_BASE_LOG_H
 #define UWARP_BASE_LOG_H
 

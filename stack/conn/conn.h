@@ -131,13 +131,17 @@ void conn_end(struct conn *c);
 void conn_event(struct conn *c, enum uw_cm_event_type type, uw_status why);
 /* Set the timer. Call this after any change of the state or of the times in struct conn. */
 void conn_arm(struct conn *c);
+/* How long a responder waits between two looks whether it may send first (RFC 5044 §7.1.2). */
 uint64_t conn_gate_period_us(const struct conn *c);
 /* Queue c to send in the next round. */
 void conn_send_soon(struct conn *c);
 /* Queue c, whose requests the peer has acknowledged, to complete them at the end of the round. */
 void conn_complete_soon(struct conn *c);
+/* Undo conn_send_soon() and conn_complete_soon(). */
 void conn_leave_lists(struct conn *c);
+/* Free c->unsent. */
 void conn_forget_unsent(struct conn *c);
+/* Free what only the start-up needs. */
 void conn_forget_startup(struct conn *c);
 
 /* ---- send.c ------------------------------------------------------------------------------- */
@@ -204,7 +208,8 @@ void conn_log_failed(struct stack *s, const struct uw_ip *to, uint16_t port, uw_
 /* The same for a start-up that timed out (UW_E_MPA_TIMEOUT). acknowledged: the peer's TCP has
  * acknowledged our start-up frame. */
 void conn_log_unanswered(const struct conn *c, bool acknowledged);
-/* One was made: the next that cannot be is said at once. */
+/* A connection to c's peer came up: forget what was printed of it, so that the next failure is
+ * printed at once. */
 void conn_log_worked(const struct conn *c);
 /* Print, once, that a program asked for a local address that no link has. */
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked);

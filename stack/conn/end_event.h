@@ -11,9 +11,9 @@
 
 #include "conn/conn.h"
 
-/* The event waits no longer, whatever the program reads. */
+/* The longest wait of an event: after it the program is told, whether it has read or not. */
 #define END_EVENT_US 10000u
-/* So many wait at most, of one stack; others are told at once. */
+/* Most events of one stack that wait; beyond that programs are told at once. */
 #define END_EVENTS_MAX 64u
 
 struct end_event;

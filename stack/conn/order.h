@@ -13,7 +13,7 @@
 
 #include "conn/conn.h"
 
-/* Nobody waits for one Request for longer: the peer may be slow to acknowledge, or gone. */
+/* The longest wait for the Request of one other connection, whose peer may be slow, or gone. */
 #define ORDER_LIMIT_US 200000u
 
 /* c is about to connect. */

@@ -31,9 +31,9 @@ struct silent {
 bool silent_has_room(struct stack *s, const struct uw_ip *host, struct conn **gives_way);
 /* c counts from now on; it has its remote address. */
 void silent_add(struct conn *c);
-/* c speaks, or ends. */
+/* c has received its first octets, or ends: it is not silent any more. */
 void silent_remove(struct conn *c);
-/* c, which counted, ends. */
+/* c ends, after silent_add(): its host has one connection less. */
 void silent_leave(struct conn *c);
 
 #endif

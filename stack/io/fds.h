@@ -28,8 +28,9 @@ bool fds_poll(struct pollfd *p, unsigned n, int ms);
  * more. The program has closed it, and may have something else there by now: nobody is to write to
  * it, or close it. */
 bool fds_rung(int fd);
-/* Ring an eventfd of ours, unless the program has put something else there a moment ago, which is
- * not to get eight octets from us, nor the program a SIGPIPE. Where it costs nothing to look. */
+/* Write to an eventfd of ours, after a look whether it still is one: the program may have closed it
+ * and opened something else with its number, which must not get eight octets from us, nor the
+ * program a SIGPIPE. The look is a system call, so this is not for the hot path. */
 void fds_ring(int fd);
 
 #endif

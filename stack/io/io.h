@@ -57,8 +57,8 @@ struct io_frame {
 enum io_marks {
 	IO_FRAME_SUM_GOOD = 1, /* received: the card found the TCP checksum right (IO_RX_CSUM) */
 	IO_FRAME_SUM = 2,      /* to send: the card must compute the TCP checksum (IO_TX_CSUM) */
-	/* received: another stack has the frame itself, and answers and counts what nobody is meant
-	 * by (steer.h) */
+	/* received: a copy. The stack that has the frame itself answers and counts it, if it turns
+	 * out to be for nobody (steer.h) */
 	IO_FRAME_COPY = 4,
 };
 
@@ -149,18 +149,17 @@ struct io_ops {
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
 	/* No lock held. Make this process the one that listens on `port` (network order) for
-	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does; anything else would be said of other
-	 * ports, too. NULL: ports need no claim. `versions` (enum io_versions) counts where the
+	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does; any other error holds for all ports.
+	 * NULL: ports need no claim. `versions` (enum io_versions) counts where the
 	 * kernel has addresses of both. */
 	uw_status (*claim_port)(struct io_link *l, uint16_t port, unsigned versions);
 	void (*release_port)(struct io_link *l, uint16_t port, unsigned versions);
-	/* Packets of RoCEv2 (UDP port 4791) to this QP of our address are to come, and nobody else
-	 * is to answer them, from now on. 1 stands for management datagrams; where there is
-	 * release_packets an RC QP without rdma_cm is claimed, too, so that nobody else says where
-	 * it is (doc/adr/0048). May be called again.
-	 * UW_E_ADDR_IN_USE, UW_E_ADDR, UW_E_PERM, UW_E_NOMEM, UW_E_NO_LINK, with a line on
-	 * stderr. NULL:
-	 * nobody else has the address. */
+	/* From now on packets of RoCEv2 (UDP port 4791) to this QP of our address come to us, and
+	 * no other process or kernel answers them. QP 1 has the management datagrams. A link with
+	 * release_packets is asked for RC QPs without rdma_cm as well, so that no other process
+	 * answers where they are (doc/adr/0048). May be called again for the same QP.
+	 * UW_E_ADDR_IN_USE, UW_E_ADDR, UW_E_PERM, UW_E_NOMEM, UW_E_NO_LINK, with a line on stderr.
+	 * NULL: no other process or kernel has the address. */
 	uw_status (*claim_packets)(struct io_link *l, uint32_t qpn);
 	/* The QP is gone. NULL: nothing to do. */
 	void (*release_packets)(struct io_link *l, uint32_t qpn);

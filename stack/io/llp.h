@@ -95,7 +95,8 @@ struct llp_user {
 	 * status (UW_E_REFUSED, UW_E_TIMEOUT, UW_E_LLP_CLOSED): the connection is gone and c is
 	 * freed. */
 	void (*closed)(void *ctx, uw_status why);
-	/* For the history only: not to be answered by a call. NULL: nobody keeps one. */
+	/* For the connection's history (conn/history.h): the callee calls no function of the
+	 * transport. NULL: no history is kept. */
 	void (*note)(void *ctx, enum llp_note what, uint32_t arg);
 	/* A packet to UDP port 4791 (RoCEv2) of an address of the link, from its IP header on. It
 	 * may be of any form. arg is that of llp_config. The octets are valid during the call. */

@@ -99,7 +99,7 @@ struct rdmap_stream {
 	void *ulp_arg;
 	const struct mem_table *mem;
 	uint32_t pd, num;	/* num: identifies the stream for memory windows; not 0 */
-	unsigned remote_rights; /* MEM_REMOTE_* rights that the QP allows */
+	unsigned remote_rights; /* UW_ACCESS_REMOTE_* that the QP allows */
 	struct uw_stats *stats;
 
 	struct rdmap_irq irq;

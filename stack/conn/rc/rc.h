@@ -85,7 +85,7 @@ void rc_drop_call(struct rc *rc);
 
 /* Ask for the port of rc's peer, who was not found where we called. */
 void rc_ask(struct rc *rc);
-/* The QP is ours to answer for, until it is not. */
+/* This process answers questions for the QP's port, until rc_unclaim (io_ops.claim_packets). */
 void rc_claim(struct rc *rc);
 void rc_unclaim(struct rc *rc);
 /* Such a question came, or such an answer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the EAL wants of the kernel. Where it does not get it, it prints its usage, or ends the
- * process, so this is tried before it starts. */
+/* Checks, before DPDK's EAL starts, that the kernel gives it what it needs. Without that the EAL
+ * would print its usage, or end the process. */
 #ifndef UWARP_DPDK_NEEDS_H
 #define UWARP_DPDK_NEEDS_H
 

@@ -42,7 +42,8 @@ void frames_close(struct frames *fs);
 /* Take a frame, with data = buf + FRAMES_HEADROOM, len 0 and one reference; NULL: all are in use.
  */
 struct io_frame *frames_take(struct frame_class *c, struct io_link *l);
-/* One of fs->tx. NULL: none is left, which is no shortage to count, since small ones do as well. */
+/* Take a frame of fs->tx. NULL: none is left, which is not counted in no_frame: the caller then
+ * takes a small one. */
 struct io_frame *frames_take_long(struct frames *fs, struct io_link *l);
 
 /* free, ref and refs of struct io_ops. */
