@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss/record.h"
 
-#include <string.h>
-
 #include "loss/seq.h"
 
 static struct sent_list *list_of(struct record *r, enum sent_state state)
@@ -189,36 +187,4 @@ uint32_t record_find(const struct record *r, uint32_t seq)
 			high = mid;
 	}
 	return (r->first + low) & RECORD_IDS;
-}
-
-static uint32_t list_length(const struct record *r, const struct sent_list *l,
-			    enum sent_state state)
-{
-	uint32_t n = 0, before = RECORD_NONE;
-
-	for (uint32_t id = l->first; id != RECORD_NONE; id = record_at(r, id)->after) {
-		if (record_at(r, id)->state != state || record_at(r, id)->before != before ||
-		    n++ > record_count(r))
-			return RECORD_NONE;
-		before = id;
-	}
-	return l->last == before ? n : RECORD_NONE;
-}
-
-bool record_sound(const struct record *r)
-{
-	uint32_t octets[3] = { 0 }, n[3] = { 0 };
-
-	for (uint32_t id = r->first; id != r->end; id = record_next(id)) {
-		const struct sent *s = record_at(r, id);
-		uint32_t next = record_next(id);
-
-		octets[s->state] += s->len;
-		n[s->state]++;
-		if (next != r->end && sent_end(s) != record_at(r, next)->seq)
-			return false;
-	}
-	return !memcmp(octets, r->octets, sizeof(octets)) && n[SENT_SACKED] == r->sacked &&
-	       list_length(r, &r->flying, SENT_FLYING) == n[SENT_FLYING] &&
-	       list_length(r, &r->lost, SENT_LOST) == n[SENT_LOST];
 }

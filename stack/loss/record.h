@@ -98,7 +98,4 @@ uint32_t record_pieces(const struct record *r, uint32_t len);
 void record_cut(struct record *r, struct sent *slot, uint32_t n, uint32_t len);
 /* The id of the first entry whose seq is not before `seq`; r->end: none. */
 uint32_t record_find(const struct record *r, uint32_t seq);
-/* For tests: do the lists and sums agree with the entries? */
-bool record_sound(const struct record *r);
-
 #endif

@@ -6,6 +6,7 @@
  */
 #include "fuzz.h"
 #include "loss/loss.h"
+#include "../lib/record_sound.h"
 
 #define MSS   1000u
 #define SLOTS 128u

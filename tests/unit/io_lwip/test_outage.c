@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/lwip/loss_conn.h"
+#include "record_sound.h"
 
 #define PORT   7000u
 #define SECOND 1000000u

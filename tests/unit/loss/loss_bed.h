@@ -4,6 +4,7 @@
 #define TEST_LOSS_BED_H
 
 #include "loss/loss.h"
+#include "record_sound.h"
 #include "uwtest.h"
 
 #define MSS 1000u

@@ -2,6 +2,7 @@
 #include "path.h"
 
 #include "loss/seq.h"
+#include "record_sound.h"
 #include "uwtest.h"
 
 #define HEADERS 78u	    /* Ethernet with preamble and gap, IPv4, TCP */

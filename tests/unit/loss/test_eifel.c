@@ -3,6 +3,7 @@
 #include "loss/eifel.h"
 
 #include "loss/loss.h"
+#include "record_sound.h"
 #include "uwtest.h"
 
 #define MSS 1000u

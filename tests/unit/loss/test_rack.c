@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss/rack.h"
+#include "record_sound.h"
 #include "uwtest.h"
 
 #define LEN 100u

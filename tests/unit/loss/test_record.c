@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss/record.h"
+#include "record_sound.h"
 #include "uwtest.h"
 
 static struct sent slot[64];
