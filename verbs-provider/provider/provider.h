@@ -86,7 +86,10 @@ int uwarp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int uwarp_query_qp_data_in_order(struct ibv_qp *ibqp, enum ibv_wr_opcode op, uint32_t flags);
 int uwarp_destroy_qp(struct ibv_qp *ibqp);
-/* qp_steps.c: has the step all attributes that it needs, and no other than it takes? */
+/* qp_steps.c: is there such a step, and has it no attributes but those that it takes? */
+bool uwarp_step_takes(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+		      int mask);
+/* ... and all that it needs? */
 bool uwarp_step_is_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
 		      int mask);
 bool uwarp_batch_wanted(const struct ibv_qp_init_attr_ex *attr);

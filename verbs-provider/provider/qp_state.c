@@ -116,16 +116,35 @@ static bool is_connected(const struct uwarp_qp *qp)
 	return qp->api->qp_state(qp->uw) == UW_QPS_RTS;
 }
 
+/* What rdma_init_qp_attr() hands out for a step, as RoCE: INIT's attributes are InfiniBand's. To
+ * RTR it names the access rights and no peer, since MPA tells no QP number: so a step without those
+ * is none of rdma_cm's. Whatever else the step takes a program may add. */
+static bool is_handed_out(enum ibv_qp_state now, enum ibv_qp_state to, int mask)
+{
+	int rest = mask & ~IBV_QP_TIMEOUT; /* RDMA_OPTION_ID_ACK_TIMEOUT: with any step */
+
+	if (!rest)
+		return true; /* its step to RTS */
+	if (to == IBV_QPS_RTS)
+		return uwarp_step_takes(IBV_QPT_RC, now, to, rest);
+	return uwarp_step_is_ok(IBV_QPT_RC, now, to, rest) ||
+	       (to == IBV_QPS_RTR && (rest & IBV_QP_ACCESS_FLAGS) &&
+		uwarp_step_takes(IBV_QPT_RC, now, to, rest));
+}
+
 /* Does rdma_cm make this step? Its masks here are the kernel iwcm's, and anything that InfiniBand's
  * timers and path would be is ignored, as iWARP devices do: TCP has its own. As RoCE, who sets a
  * PSN has a peer to name, unless the connection has brought the QP here already. */
-static bool is_of_rdma_cm(const struct uwarp_qp *qp, enum ibv_qp_state to, int mask)
+static bool is_of_rdma_cm(const struct uwarp_qp *qp, enum ibv_qp_state now, enum ibv_qp_state to,
+			  int mask)
 {
 	const int of_a_peer = IBV_QP_RQ_PSN | IBV_QP_SQ_PSN;
 
 	if (qp->vqp.qp.qp_type != IBV_QPT_RC || qp->named || (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)))
 		return false;
-	return !(mask & of_a_peer) || is_connected(qp) || is_there_already(qp, to) || !is_roce();
+	if (!is_roce() || is_connected(qp) || is_there_already(qp, to))
+		return true;
+	return !(mask & of_a_peer) && is_handed_out(now, to, mask);
 }
 
 static int check(const struct uwarp_qp *qp, enum ibv_qp_state now, const struct ibv_qp_attr *attr,
@@ -139,7 +158,7 @@ static int check(const struct uwarp_qp *qp, enum ibv_qp_state now, const struct 
 		return -EINVAL;
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != now && !is_there_already(qp, to))
 		return -EINVAL;
-	if (is_of_rdma_cm(qp, to, mask))
+	if (is_of_rdma_cm(qp, now, to, mask))
 		return 0;
 	return uwarp_step_is_ok(qp->vqp.qp.qp_type, now, to, mask) ? 0 : -EINVAL;
 }

@@ -71,16 +71,29 @@ static const struct step ud[] = {
 	{ 0 },
 };
 
-bool uwarp_step_is_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+/* NULL: no such step. */
+static const struct step *find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	const struct step *s = type == IBV_QPT_UD ? ud : type == IBV_QPT_UC ? uc : rc;
+
+	while (s->to && (s->from != from || s->to != to))
+		s++;
+	return s->to ? s : NULL;
+}
+
+bool uwarp_step_takes(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	const struct step *s = find(type, from, to);
 	int rest = mask & ~IBV_QP_STATE;
 
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !(rest & ~IBV_QP_CUR_STATE);
-	for (; s->to; s++) {
-		if (s->from == from && s->to == to)
-			return (rest & s->needs) == s->needs && !(rest & ~(s->needs | s->takes));
-	}
-	return false;
+	return s && !(rest & ~(s->needs | s->takes));
+}
+
+bool uwarp_step_is_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	const struct step *s = find(type, from, to);
+
+	return uwarp_step_takes(type, from, to, mask) && (!s || (mask & s->needs) == s->needs);
 }

@@ -302,14 +302,47 @@ static void half_a_peer_is_none(void **state)
 	assert_int_equal(modify(qp, rtr, RTR & ~(IBV_QP_AV | IBV_QP_DEST_QPN)), EINVAL);
 	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_RQ_PSN), EINVAL);
 	assert_int_equal(fake.qp->state, UW_QPS_INIT);
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), EINVAL);
 	/* a server's, which chooses the MTU on its way to rdma_accept() */
-	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER), 0);
+	assert_int_equal(
+		modify(qp, rtr,
+		       IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER),
+		0);
 	assert_int_equal(modify(qp, rts, RTS & ~IBV_QP_RETRY_CNT), EINVAL);
 	assert_int_equal(modify(qp, rts, IBV_QP_STATE | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT), 0);
 	/* the connection is there, and librdmacm takes its steps */
 	assert_int_equal(modify(qp, rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), 0);
 	assert_int_equal(modify(qp, rts, RTS), 0);
 	assert_int_equal(fake.qp->state, UW_QPS_RTS);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* As RoCE each step has its attributes also where the peer is rdma_cm's to find. */
+static void as_roce_a_step_is_infinibands(void **state)
+{
+	const int handed_out = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	struct ibv_qp *qp = world_qp(*state, 0);
+
+	fake.attr.roce = true;
+	for (int bit = 2; bit <= INIT; bit <<= 1) {
+		if (INIT & bit)
+			assert_int_equal(modify(qp, init, INIT & ~bit), EINVAL);
+	}
+	assert_int_equal(modify(qp, init, IBV_QP_STATE), EINVAL);
+	assert_int_equal(modify(qp, init, INIT | IBV_QP_MIN_RNR_TIMER), EINVAL);
+	assert_int_equal(modify(qp, rtr, handed_out), EINVAL); /* not from RESET */
+	assert_int_equal(modify(qp, init, INIT), 0);
+	assert_int_equal(modify(qp, init, INIT), 0);
+	assert_int_equal(modify(qp, rtr, IBV_QP_STATE), EINVAL);
+	assert_int_equal(modify(qp, rtr, handed_out | IBV_QP_RETRY_CNT), EINVAL);
+	assert_int_equal(modify(qp, rts, IBV_QP_STATE), EINVAL); /* not from INIT */
+	assert_int_equal(fake.qp->state, UW_QPS_INIT);
+	/* what librdmacm does on the way to rdma_accept(), with RDMA_OPTION_ID_ACK_TIMEOUT */
+	assert_int_equal(modify(qp, init, INIT | IBV_QP_TIMEOUT), 0);
+	assert_int_equal(modify(qp, rtr, handed_out | IBV_QP_TIMEOUT), 0);
+	assert_int_equal(modify(qp, rts, IBV_QP_STATE | IBV_QP_PATH_MTU), EINVAL);
+	assert_int_equal(modify(qp, rts, 0), 0);
+	assert_int_equal(modify(qp, rts, IBV_QP_STATE | IBV_QP_TIMEOUT), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
@@ -397,6 +430,7 @@ int main(void)
 		T(rdma_cm_needs_next_to_none),
 		T(rdma_cm_does_not_take_everything),
 		T(half_a_peer_is_none),
+		T(as_roce_a_step_is_infinibands),
 		T(what_rdma_cm_agreed_on_is_queried),
 		T(rdma_cm_takes_a_qp_up_that_failed_meanwhile),
 		T(the_drain_is_told_to_who_asks),

@@ -212,8 +212,16 @@ static int init_datagrams(const struct cm_call *c, uint32_t state)
 	return cm_answer(c, cmd->response, &r, sizeof(r), sizeof(r));
 }
 
+static bool is_roce(void)
+{
+	struct uw_device_attr dev;
+
+	return loader_device(&dev) && dev.roce;
+}
+
 /* As the kernel's iwcm, which leaves everything but the access rights to the connection itself.
- * It grants no atomics, because no kernel iWARP device has them; this one does (RFC 7306). */
+ * It grants no atomics, because no kernel iWARP device has them; this one does (RFC 7306). As RoCE
+ * the step to INIT wants the partition and the port as well. */
 int cm_cmd_init_qp_attr(const struct cm_call *c)
 {
 	const struct rdma_ucm_init_qp_attr *cmd = c->in;
@@ -232,6 +240,10 @@ int cm_cmd_init_qp_attr(const struct cm_call *c)
 		r.qp_access_flags = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |
 				    UW_ACCESS_REMOTE_ATOMIC | UW_ACCESS_FLUSH_GLOBAL |
 				    UW_ACCESS_FLUSH_PERSISTENT; /* as Linux gives, since 6.2 */
+	}
+	if (cmd->qp_state == QPS_INIT && is_roce()) {
+		r.qp_attr_mask |= QP_PKEY_INDEX | QP_PORT;
+		r.port_num = 1;
 	}
 	if (c->id->has_ack_timeout) {
 		r.qp_attr_mask |= QP_STATE | QP_TIMEOUT;

@@ -107,6 +107,27 @@ static void roce_says_why_it_rejects(void **state)
 	close(sfd);
 }
 
+/* With which librdmacm takes an id's QP to INIT and RTR: InfiniBand's step to INIT has a P_Key and
+ * a port. */
+static void roce_hands_out_infinibands_init(void **state)
+{
+	struct ib_uverbs_qp_attr r;
+	int fd = cm_node();
+	struct rdma_ucm_init_qp_attr c = { .id = cm_routed(fd, 8025), .response = (uintptr_t)&r };
+
+	(void)state;
+	setenv("UWARP_IDENTITY", "roce", 1);
+	c.qp_state = 1;
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &c, sizeof(c), sizeof(r)), 0);
+	assert_int_equal(r.qp_attr_mask, 1 << 0 | 1 << 3 | 1 << 4 | 1 << 5);
+	assert_int_equal(r.port_num, 1);
+	c.qp_state = 2;
+	assert_int_equal(cm_cmd(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &c, sizeof(c), sizeof(r)), 0);
+	assert_int_equal(r.qp_attr_mask, 1 << 0 | 1 << 3);
+	unsetenv("UWARP_IDENTITY");
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +135,7 @@ int main(void)
 		cmocka_unit_test(roce_confirms_though_the_peer_has_left),
 		cmocka_unit_test(roce_takes_any_number_for_a_qp),
 		cmocka_unit_test(roce_says_why_it_rejects),
+		cmocka_unit_test(roce_hands_out_infinibands_init),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
