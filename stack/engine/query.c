@@ -81,15 +81,16 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 	if (!there)
 		link_foresee(&e->cfg, &l);
 	*a = (struct uw_device_attr){
-		.max_qp = 1u << 18,
+		.max_qp = VERBS_QPS_MAX,
 		.max_qp_wr = 1u << 15,
 		.max_sge = 32,
-		.max_cq = 1u << 18,
+		.max_cq = VERBS_CQS_MAX,
 		.max_cqe = 1u << 22,
-		.max_mr = 1u << 22,
-		.max_mw = e->n_stacks > 1 ? 0 : 1u << 22, /* uw_mw_alloc */
-		.max_pd = 1u << 20,
-		.max_srq = 1u << 16,
+		.max_mr = VERBS_REGIONS_MAX,
+		/* both together, see uw_mw_alloc */
+		.max_mw = e->n_stacks > 1 ? 0 : VERBS_REGIONS_MAX,
+		.max_pd = VERBS_PDS_MAX,
+		.max_srq = VERBS_SRQS_MAX,
 		.max_srq_wr = 1u << 15,
 		.max_inline = 1024,
 		.max_rd_atom = e->cfg.ird,

@@ -121,7 +121,8 @@ static void stop_manual(struct uw_engine *e)
 
 static bool is_held(struct uw_engine *e)
 {
-	return atomic_load_explicit(&e->verbs.n_objects, memory_order_acquire) ||
+	return atomic_load_explicit(&e->verbs.n_pds, memory_order_acquire) ||
+	       atomic_load_explicit(&e->verbs.n_cqs, memory_order_acquire) ||
 	       atomic_load_explicit(&e->conn.n_eps, memory_order_acquire);
 }
 

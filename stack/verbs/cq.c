@@ -125,30 +125,44 @@ static void enlist(struct uw_cq *cq)
 	verbs_unlock(cq->v);
 }
 
-int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out)
+/* NULL: no memory. */
+static struct uw_cq *new_cq(uint32_t depth)
 {
-	struct uw_cq *cq;
-	uint32_t n;
+	uint32_t n = uw_pow2_above(depth);
+	struct uw_cq *cq = aligned_alloc(64, (sizeof(*cq) + 63) & ~(size_t)63);
 
-	if (!a->depth || a->depth > 1u << 22)
-		return -EINVAL;
-	n = uw_pow2_above(a->depth);
-	cq = aligned_alloc(64, (sizeof(*cq) + 63) & ~(size_t)63);
 	if (!cq)
-		return -ENOMEM;
+		return NULL;
 	memset(cq, 0, sizeof(*cq));
 	cq->cq.ring = calloc(n, sizeof(struct cqe));
 	if (!cq->cq.ring) {
 		free(cq);
-		return -ENOMEM;
+		return NULL;
 	}
 	cq->cq.mask = n - 1;
-	cq->cq.depth = a->depth;
+	cq->cq.depth = depth;
+	return cq;
+}
+
+int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **out)
+{
+	struct uw_cq *cq;
+	int err;
+
+	if (!a->depth || a->depth > 1u << 22)
+		return -EINVAL;
+	err = verbs_count_in(&v->n_cqs, VERBS_CQS_MAX);
+	if (err)
+		return err;
+	cq = new_cq(a->depth);
+	if (!cq) {
+		verbs_count_out(&v->n_cqs);
+		return -ENOMEM;
+	}
 	cq->v = v;
 	cq->sched = &v->conn->first->sched;
 	set_up(cq, a);
 	enlist(cq);
-	atomic_fetch_add_explicit(&v->n_objects, 1, memory_order_relaxed);
 	*out = cq;
 	return 0;
 }
@@ -187,7 +201,7 @@ int uw_cq_destroy(struct uw_cq *cq)
 	if (cq->next)
 		cq->next->link = cq->link;
 	verbs_unlock(cq->v);
-	atomic_fetch_sub_explicit(&cq->v->n_objects, 1, memory_order_relaxed);
+	verbs_count_out(&cq->v->n_cqs);
 	free(cq->cq.ring);
 	free(cq);
 	return 0;

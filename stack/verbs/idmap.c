@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define SLOTS_MIN 256u
-#define SLOTS_MAX (1u << 20)
+#define SLOTS_MAX (2 * IDMAP_MAX)
 #define RESERVED  2u /* numbers 0 and 1 */
 
 /* Two numbers that differ in their lower bits differ in one more of them, too: all fit. */

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-#define IDMAP_BITS 24u /* size of a QP number in InfiniBand */
+#define IDMAP_BITS 24u	      /* size of a QP number in InfiniBand */
+#define IDMAP_MAX  (1u << 19) /* so many objects fit */
 
 struct idmap_slot {
 	void *what; /* NULL: free */
@@ -23,7 +24,8 @@ struct idmap {
 };
 
 /* Add an object; its number is made from `random`. 0 and 1 have a meaning to InfiniBand programs
- * and are never used. -ENOMEM: no memory, or no free number. */
+ * and are never used. -ENOMEM: no memory, or there are
+ * IDMAP_MAX. */
 int idmap_add(struct idmap *m, void *what, uint32_t random, uint32_t *id);
 void idmap_remove(struct idmap *m, uint32_t id);
 void idmap_free(struct idmap *m);

@@ -27,11 +27,9 @@ static int make_room(struct verbs *v)
 	return 0;
 }
 
-#define REGIONS_MAX (1u << 22) /* a quarter of what 24 bits name: a random one is soon free */
-
 int verbs_enter_region(struct verbs *v, struct mem_region *r)
 {
-	int err = v->mem.used < REGIONS_MAX ? make_room(v) : -ENOMEM;
+	int err = v->mem.used < VERBS_REGIONS_MAX ? make_room(v) : -ENOMEM;
 
 	while (!err && mem_insert(&v->mem, r, stack_random(v->conn->first)))
 		; /* taken: another random STag */

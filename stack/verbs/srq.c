@@ -29,26 +29,42 @@ static void enlist(struct uw_srq *srq)
 	verbs_unlock(v);
 }
 
-int uw_srq_create(struct uw_pd *pd, struct uw_srq_attr *a, struct uw_srq **out)
+/* NULL: no memory. */
+static struct uw_srq *new_srq(uint32_t n, uint32_t max_sge)
 {
-	uint32_t n = uw_pow2_above(a->max_wr ? a->max_wr : 1);
-	struct uw_srq *srq;
+	struct uw_srq *srq = aligned_alloc(64, (sizeof(*srq) + 63) & ~(size_t)63);
 
-	if (a->max_wr > 1u << 15 || a->max_sge > 32)
-		return -EINVAL;
-	srq = aligned_alloc(64, (sizeof(*srq) + 63) & ~(size_t)63);
 	if (!srq)
-		return -ENOMEM;
+		return NULL;
 	memset(srq, 0, sizeof(*srq));
-	srq->r.rq.max_sge = a->max_sge ? a->max_sge : 1;
-	srq->r.rq.slot_size = rq_slot_size(srq->r.rq.max_sge);
+	srq->r.rq.max_sge = max_sge;
+	srq->r.rq.slot_size = rq_slot_size(max_sge);
 	srq->r.rq.slots = calloc(n, srq->r.rq.slot_size);
 	if (!srq->r.rq.slots) {
 		free(srq);
-		return -ENOMEM;
+		return NULL;
 	}
 	srq->r.rq.mask = n - 1;
-	srq->r.rq.depth = a->max_wr = n;
+	srq->r.rq.depth = n;
+	return srq;
+}
+
+int uw_srq_create(struct uw_pd *pd, struct uw_srq_attr *a, struct uw_srq **out)
+{
+	struct uw_srq *srq;
+	int err;
+
+	if (a->max_wr > 1u << 15 || a->max_sge > 32)
+		return -EINVAL;
+	err = verbs_count_in(&pd->v->n_srqs, VERBS_SRQS_MAX);
+	if (err)
+		return err;
+	srq = new_srq(uw_pow2_above(a->max_wr ? a->max_wr : 1), a->max_sge ? a->max_sge : 1);
+	if (!srq) {
+		verbs_count_out(&pd->v->n_srqs);
+		return -ENOMEM;
+	}
+	a->max_wr = srq->r.rq.depth;
 	srq->r.rq.pd = pd->id;
 	srq->pd = pd;
 	srq->event = a->event;
@@ -71,6 +87,7 @@ int uw_srq_destroy(struct uw_srq *srq)
 		srq->next->link = srq->link;
 	verbs_unlock(srq->pd->v);
 	atomic_fetch_sub(&srq->pd->users, 1);
+	verbs_count_out(&srq->pd->v->n_srqs);
 	free(srq->r.rq.slots);
 	free(srq);
 	return 0;

@@ -123,13 +123,18 @@ void verbs_after_fork(struct verbs *v)
 
 int verbs_make_pd(struct verbs *v, struct uw_pd **out)
 {
-	struct uw_pd *pd = calloc(1, sizeof(*pd));
+	struct uw_pd *pd;
+	int err = verbs_count_in(&v->n_pds, VERBS_PDS_MAX);
 
-	if (!pd)
+	if (err)
+		return err;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		verbs_count_out(&v->n_pds);
 		return -ENOMEM;
+	}
 	pd->v = v;
 	pd->id = atomic_fetch_add(&v->next_pd, 1);
-	atomic_fetch_add_explicit(&v->n_objects, 1, memory_order_relaxed);
 	*out = pd;
 	return 0;
 }
@@ -138,7 +143,7 @@ int uw_pd_dealloc(struct uw_pd *pd)
 {
 	if (atomic_load(&pd->users))
 		return -EBUSY;
-	atomic_fetch_sub_explicit(&pd->v->n_objects, 1, memory_order_relaxed);
+	verbs_count_out(&pd->v->n_pds);
 	free(pd);
 	return 0;
 }

@@ -13,6 +13,14 @@
 #include "uwarp/uwarp.h"
 #include "verbs/idmap.h"
 
+/* How many there may be of each, as the device's attributes say: then ENOMEM. */
+#define VERBS_QPS_MAX	  IDMAP_MAX
+#define VERBS_CQS_MAX	  (1u << 18)
+#define VERBS_SRQS_MAX	  (1u << 16)
+#define VERBS_PDS_MAX	  (1u << 20)
+#define VERBS_REGIONS_MAX (1u << 22) /* a quarter of what 24 bits name: a random one is soon free  \
+				      */
+
 /* Shared by the stacks of a process. Written under all stack locks, read under any one, except
  * atomics and where a comment says otherwise. */
 struct verbs {
@@ -25,7 +33,7 @@ struct verbs {
 	/* CQs with a delayed notify; with one stack only, under its lock */
 	struct uw_cq *moderated;
 	_Atomic uint32_t next_pd;
-	_Atomic uint32_t n_objects; /* PDs and CQs that the program holds */
+	_Atomic uint32_t n_pds, n_cqs, n_srqs; /* that the program holds */
 	_Atomic bool
 		/* a CQ overflowed, and the QPs of this stack are not in error yet */
 		cq_failed[UW_STACKS_MAX];
@@ -91,6 +99,18 @@ struct uw_qp {
 static inline int verbs_errno(uw_status st)
 {
 	return st ? -uw_status_errno(st) : 0;
+}
+/* One more of what there may be `max` of. 0 or -ENOMEM. */
+static inline int verbs_count_in(_Atomic uint32_t *n, uint32_t max)
+{
+	if (atomic_fetch_add_explicit(n, 1, memory_order_relaxed) < max)
+		return 0;
+	atomic_fetch_sub_explicit(n, 1, memory_order_relaxed);
+	return verbs_errno(UW_E_NOMEM);
+}
+static inline void verbs_count_out(_Atomic uint32_t *n)
+{
+	atomic_fetch_sub_explicit(n, 1, memory_order_relaxed);
 }
 static inline void verbs_lock(struct verbs *v)
 {

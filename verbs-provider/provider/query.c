@@ -47,7 +47,7 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	/* a list, searched for each packet to a group */
 	to->max_mcast_grp = to->max_mcast_qp_attach = 64;
 	to->max_total_mcast_qp_attach = 64 * 64;
-	to->max_ah = as_int(from->max_mr); /* nothing is kept for one */
+	to->max_ah = INT_MAX; /* nothing is kept for one */
 	to->max_pkeys = (uint16_t)f.n_pkeys;
 }
 

@@ -139,6 +139,35 @@ static void it_is_found_by_its_number(void **state)
 	close_bench(b);
 }
 
+/* As the device's attributes say; one that did not come is not counted. */
+static void there_are_no_more_than_so_many(void **state)
+{
+	struct bench *b = open_bench(1);
+	const struct uw_cq_attr ca = { .depth = 1 };
+	struct uw_srq_attr sa = { .max_wr = 1 };
+	struct uw_srq *srq;
+	struct uw_pd *pd;
+	struct uw_cq *cq;
+
+	(void)state;
+	b->v.n_pds += VERBS_PDS_MAX - 1;
+	b->v.n_cqs += VERBS_CQS_MAX - 2;
+	b->v.n_srqs += VERBS_SRQS_MAX - 1;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(verbs_make_pd(&b->v, &pd), -ENOMEM);
+		assert_int_equal(verbs_make_cq(&b->v, &ca, &cq), -ENOMEM);
+		assert_int_equal(uw_srq_create(b->pd, &sa, &srq), -ENOMEM);
+	}
+	assert_int_equal(uw_srq_destroy(b->srq), 0);
+	assert_int_equal(uw_srq_create(b->pd, &sa, &b->srq), 0);
+	assert_int_equal(uw_cq_destroy(b->rcq), 0);
+	assert_int_equal(verbs_make_cq(&b->v, &ca, &b->rcq), 0);
+	close_bench(b);
+	b = open_bench(1); /* all were given back */
+	assert_int_equal(b->v.n_pds + b->v.n_cqs + b->v.n_srqs, 4);
+	close_bench(b);
+}
+
 static void its_number_is_random(void **state)
 {
 	struct bench *b = open_bench(1);
@@ -484,6 +513,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_found_by_its_number),
+		cmocka_unit_test(there_are_no_more_than_so_many),
 		cmocka_unit_test(its_number_is_random),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(half_of_one_is_never_found),
