@@ -213,6 +213,8 @@ void conn_log_unanswered(const struct conn *c, bool acknowledged);
 void conn_log_worked(const struct conn *c);
 /* Print, once, that a program asked for a local address that no link has. */
 void conn_log_no_address(const struct stack *s, const struct uw_ip *asked);
+/* Another program has the port, in network order. */
+void conn_log_port_taken(const struct uw_ip *addr, uint16_t port);
 /* Print, once, that neither side may send first (RFC 5044 §7.1.2). */
 void conn_log_both_wait(const struct conn *c);
 /* conn_print_addr writes an address as text into CONN_ADDR_TEXT octets. */

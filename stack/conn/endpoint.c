@@ -246,8 +246,16 @@ static bool has_port(const struct uw_ep *ep)
 /* 0: any free one. */
 static uw_status take_port(struct uw_ep *ep, uint16_t port_be)
 {
-	return ep->datagrams ? sidr_take_port(ep, port_be)
-			     : ports_take(ep->stack->domain, ep, ntohs(port_be));
+	struct conn_domain *d = ep->stack->domain;
+	uw_status st;
+
+	if (ep->datagrams)
+		return sidr_take_port(ep, port_be);
+	st = ports_take(d, ep, ntohs(port_be));
+	/* of its own ports the program knows */
+	if (st == UW_E_ADDR_IN_USE && port_be && !ports_is_ours(d, ntohs(port_be)))
+		conn_log_port_taken(&ep->local, port_be);
+	return st;
 }
 
 static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_t port)
@@ -452,6 +460,8 @@ static uw_status make_listener(struct uw_ep *ep, int backlog)
 	ls->ctx = ep;
 	ls->tos = ep->tos;
 	st = listener_start(ls, ep->stack, ep->l, &at, backlog, LISTENER_ON_ALL);
+	if (st == UW_E_ADDR_IN_USE)
+		conn_log_port_taken(&ep->local, ep->lport);
 	if (st) {
 		free(ls);
 		return st;

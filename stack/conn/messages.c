@@ -91,6 +91,18 @@ void conn_log_no_address(const struct stack *s, const struct uw_ip *asked)
 	       addr, own);
 }
 
+void conn_log_port_taken(const struct uw_ip *addr, uint16_t port)
+{
+	static _Atomic bool said;
+	char text[CONN_ADDR_TEXT];
+
+	if (atomic_exchange(&said, true))
+		return;
+	conn_print_addr(addr, text);
+	uw_log("TCP port %u of %s is another program's (`ss -tlnp` tells whose): choose another",
+	       ntohs(port), text);
+}
+
 void conn_log_both_wait(const struct conn *c)
 {
 	static _Atomic bool said;

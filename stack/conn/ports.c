@@ -149,6 +149,11 @@ static bool may_join(const struct conn_domain *d, const struct uw_ep *ep, unsign
 	return !o && !is_reserved(&d->ports, port);
 }
 
+bool ports_is_ours(const struct conn_domain *d, unsigned port)
+{
+	return d->ports.holders[port] || is_reserved(&d->ports, port);
+}
+
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep)
 {
 	const struct uw_ep *o = d->ports.holders[ntohs(ep->lport)];

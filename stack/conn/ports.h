@@ -36,6 +36,8 @@ uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port) UW_
 void ports_hold(struct uw_ep *ep);
 /* Release the port of ep, if ep has or holds one. */
 void ports_release(struct uw_ep *ep);
+/* Has an endpoint of this process the port, or is it kept for CM-less RC? */
+bool ports_is_ours(const struct conn_domain *d, unsigned port);
 /* Does no other endpoint have ep's port for the same version of IP? */
 bool ports_is_alone(const struct conn_domain *d, const struct uw_ep *ep);
 /* A local port for a connection without an endpoint (CM-less RC), which no endpoint has, in host

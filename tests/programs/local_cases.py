@@ -72,7 +72,25 @@ class Says:
         check(rc != 0 and len(said) == 1 and len(program.our_lines()) == 1, f"exit code {rc}, it says {program.our_lines()}")
 
 
+class PortTaken:
+    """Another program, on the kernel's TCP, listens on the port."""
+
+    program, needs, flags = "rping", ["rping"], "-s, and the port is taken"
+
+    def __call__(self, stage):
+        address, said = stage.address("server"), r"^uwarp: TCP port 7471 of \S+ is another program's .*ss -tlnp"
+        listens = f"import socket, time; s = socket.create_server(('{address}', 7471)); print('up', flush=True); time.sleep(60)"
+        other = stage.start_plain("server", [sys.executable, "-c", listens])
+        other.until_printed(3)
+        for options in (stage.link.options("server"), ["--transport", "socket", "--ip", address]):
+            program = stage.start("server", f"rping -s -a {address} -p 7471", options=options)
+            rc = program.wait(30)
+            check(rc != 0 and len(program.our_lines()) == 1 and re.search(said, program.our_lines()[0]), f"exit code {rc}, it says {program.our_lines()}")
+        other.stop()
+
+
 MISTAKES = [
+    PortTaken(),
     Says("no such interface", "no network interface 'veth-x'|no such interface|unknown link 'veth-x'", ["--link", "veth-x"]),
     Says("no right to packet sockets", "CAP_NET_RAW", rights=["--bounding-set=-all", "--inh-caps=-all"]),
     Says("no right to share an address", "CAP_NET_ADMIN", rights=["--bounding-set=-net_admin", "--inh-caps=-all"]),

@@ -19,26 +19,24 @@ static in_port_t *port_of(struct sockaddr_storage *a)
 				       : &((struct sockaddr_in6 *)a)->sin6_port;
 }
 
-static bool wildcard_has(uint16_t ps, in_port_t port)
-{
-	bool has = false;
-
-	pthread_mutex_lock(&cm.lock);
-	for (uint32_t i = 0; i < cm.room && !has; i++) {
-		struct cm_id *o = cm.ids[i];
-
-		has = o && o->ps == ps && o->src.ss_family && cm_addr_is_any(&o->src) &&
-		      *port_of(&o->src) == port;
-	}
-	pthread_mutex_unlock(&cm.lock);
-	return has;
-}
-
-/* As Linux's rdma_cm says it (cma_check_port()): where either has a wildcard, EADDRNOTAVAIL. */
+/* As Linux's rdma_cm says it (cma_check_port()): EADDRNOTAVAIL where either of two ids has a
+ * wildcard. A port that another program has, which Linux notices when it listens, is in use. */
 static int port_is_taken(const struct cm_id *id, struct sockaddr_storage *addr)
 {
-	return cm_addr_is_any(addr) || wildcard_has(id->ps, *port_of(addr)) ? -EADDRNOTAVAIL
-									    : -EADDRINUSE;
+	bool any = cm_addr_is_any(addr), ours = false;
+
+	pthread_mutex_lock(&cm.lock);
+	for (uint32_t i = 0; i < cm.room; i++) {
+		struct cm_id *o = cm.ids[i];
+
+		if (!o || o->ps != id->ps || !o->src.ss_family ||
+		    *port_of(&o->src) != *port_of(addr))
+			continue;
+		ours = true;
+		any |= cm_addr_is_any(&o->src);
+	}
+	pthread_mutex_unlock(&cm.lock);
+	return ours && any ? -EADDRNOTAVAIL : -EADDRINUSE;
 }
 
 /* The address stays the one that the program named (a wildcard, a loopback address); the port may
