@@ -1,9 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* SIGPIPE goes to the thread that writes, so it can be taken back here. */
+ssize_t uw_write_quietly(int fd, const void *octets, size_t n)
+{
+	static const struct timespec now;
+	sigset_t broken, old, before;
+	ssize_t done;
+	int err;
+
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &broken, &old);
+	sigpending(&before);
+	done = write(fd, octets, n);
+	err = errno;
+	if (done < 0 && err == EPIPE && !sigismember(&before, SIGPIPE))
+		sigtimedwait(&broken, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = err;
+	return done;
+}
 
 void uw_vlog(const char *fmt, va_list ap)
 {
@@ -14,7 +38,7 @@ void uw_vlog(const char *fmt, va_list ap)
 	if (k > 0)
 		n += (size_t)k < sizeof(line) - n - 1 ? (size_t)k : sizeof(line) - n - 2;
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0)
+	if (uw_write_quietly(STDERR_FILENO, line, n) < 0)
 		return; /* standard error is closed: nobody to tell */
 }
 

@@ -152,20 +152,25 @@ void fds_close(int fd)
 	try_close_due();
 }
 
+/* Files, pipes and sockets have a type, eventfds have none. */
+static bool is_eventfd(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && !(st.st_mode & S_IFMT);
+}
+
 bool fds_rung(int fd)
 {
 	uint64_t count;
-	ssize_t n = read(fd, &count, sizeof(count));
+	ssize_t n = is_eventfd(fd) ? read(fd, &count, sizeof(count)) : 0;
 
 	return n == (ssize_t)sizeof(count) || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Files, pipes and sockets have a type, eventfds have none. */
 void fds_ring(int fd)
 {
-	struct stat st;
-
-	if (!fstat(fd, &st) && !(st.st_mode & S_IFMT))
+	if (is_eventfd(fd))
 		eventfd_write(fd, 1);
 }
 

@@ -26,7 +26,7 @@ void fds_close(int fd);
 bool fds_poll(struct pollfd *p, unsigned n, int ms);
 /* Empty an eventfd of ours, which does not block, that poll found ready. False: it is not ours any
  * more. The program has closed it, and may have something else there by now: nobody is to write to
- * it, or close it. */
+ * it, read it or close it. */
 bool fds_rung(int fd);
 /* Write to an eventfd of ours, after a look whether it still is one: the program may have closed it
  * and opened something else with its number, which must not get eight octets from us, nor the

@@ -4,13 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 #define BUFFER	 (256u * 1024)
 #define PATH_LEN 4096
@@ -35,28 +36,6 @@ struct record_header {
 };
 static_assert(sizeof(struct record_header) == 16, "pcap record header");
 
-/* As write(), but a pipe whose reader has ended raises no signal: the program does not know of it.
- * SIGPIPE goes to the thread that writes, so it can be taken back here. */
-static ssize_t write_quietly(int fd, const void *octets, size_t n)
-{
-	static const struct timespec now;
-	sigset_t broken, old, before;
-	ssize_t done;
-	int err;
-
-	sigemptyset(&broken);
-	sigaddset(&broken, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &broken, &old);
-	sigpending(&before);
-	done = write(fd, octets, n);
-	err = errno;
-	if (done < 0 && err == EPIPE && !sigismember(&before, SIGPIPE))
-		sigtimedwait(&broken, NULL, &now);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = err;
-	return done;
-}
-
 static void end(struct io_pcap *p)
 {
 	close(p->fd);
@@ -66,7 +45,7 @@ static void end(struct io_pcap *p)
 static void flush(struct io_pcap *p)
 {
 	for (size_t at = 0; at < p->n && p->fd >= 0;) {
-		ssize_t n = write_quietly(p->fd, p->buf + at, p->n - at);
+		ssize_t n = uw_write_quietly(p->fd, p->buf + at, p->n - at);
 
 		if (n > 0)
 			at += (size_t)n;

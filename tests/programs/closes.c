@@ -2,7 +2,7 @@
 /*
  * closes ADDRESS PORT WAY: a server that, once a client is connected, takes the library's
  * descriptors away and ends: by a limit of none (nofile), by closing all (closefrom), or by putting
- * others in their place (dup2).
+ * others in their place: /dev/null (dup2), or a pipe without a reader (pipe).
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -56,16 +56,20 @@ static void serve(const char *address, const char *port)
 static void take_away(const char *way)
 {
 	const struct rlimit none = { 0, 0 };
-	int null = open("/dev/null", O_RDWR);
+	int other = open("/dev/null", O_RDWR), ends[2];
 
-	NEED(null >= 0);
+	NEED(other >= 0);
+	if (!strcmp(way, "pipe")) {
+		NEED(!pipe(ends) && !close(ends[0]));
+		other = ends[1];
+	}
 	if (!strcmp(way, "nofile"))
 		NEED(!setrlimit(RLIMIT_NOFILE, &none));
 	else if (!strcmp(way, "closefrom"))
 		closefrom(3);
 	else
 		for (int fd = 3; fd < LAST; fd++)
-			NEED(dup2(null, fd) == fd);
+			NEED(dup2(other, fd) == fd);
 }
 
 int main(int argc, char **argv)

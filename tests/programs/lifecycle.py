@@ -289,7 +289,7 @@ def perftest(kind, name):
     return kind(name, "-R -D 60", f"{name} -R -D 60", f"{name} -R -D 60 {{server}}")
 
 
-CLOSED = [Closes(way) for way in ("nofile", "closefrom", "dup2")]
+CLOSED = [Closes(way) for way in ("nofile", "closefrom", "dup2", "pipe")]
 MEMIF = [
     Itself("{server}"),
     Itself("127.0.0.1"),

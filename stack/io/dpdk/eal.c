@@ -17,6 +17,7 @@
 #include <rte_log.h>
 #include <rte_version.h>
 
+#include "base/log.h"
 #include "eal.h"
 #include "io/log.h"
 #include "needs.h"
@@ -68,7 +69,7 @@ static ssize_t log_write(void *cookie, const char *buf, size_t size)
 	/* Before it aborts the process DPDK should be heard. */
 	int level = rte_log_cur_msg_loglevel();
 	bool loud = eal.verbose || level <= (int)RTE_LOG_CRIT;
-	if (loud && write(STDERR_FILENO, buf, size) < 0)
+	if (loud && uw_write_quietly(STDERR_FILENO, buf, size) < 0)
 		return (ssize_t)size;
 	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '.'))
 		n--;

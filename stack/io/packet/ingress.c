@@ -42,7 +42,7 @@ static int carry_out(const struct ingress *g, struct nft_batch *b)
 	bool more = true;
 	int err = n ? 0 : ENOSPC;
 
-	if (!err && send(g->fd, b->at, n, 0) < 0)
+	if (!err && send(g->fd, b->at, n, MSG_NOSIGNAL) < 0)
 		err = errno;
 	while (!err && more) {
 		ssize_t got = recv(g->fd, answer, sizeof(answer), MSG_DONTWAIT);

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,42 +45,44 @@ static bool link_pending(struct io_link *l)
 /* ---- sleeping: no lock --------------------------------------------------------------------- */
 
 /* An interface that went down is an error of the socket (ENETDOWN), which would end each sleep
- * until somebody has asked for it. */
-static void forget_error(int fd)
+ * until somebody has asked for it. So would whatever the program has put in the socket's place. */
+static void forget_error(struct packet_link *p, int fd)
 {
 	socklen_t n = sizeof(int);
 	int error;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n))
-		uw_log("a packet socket does not tell its error: %s", strerror(errno));
+	if (p->lost || !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n))
+		return;
+	p->lost = true;
+	uw_log("the program has closed the packet socket on %s, which it does not know: nothing is "
+	       "sent any more",
+	       p->interface.name);
 }
 
+/* This thread is alone here. */
 static void link_sleep(struct io_link *l, uint64_t us)
 {
-	const struct packet_link *p = packet_link_of(l);
-	struct pollfd fds[] = { { .fd = p->wire.fd, .events = POLLIN },
-				{ .fd = p->bell, .events = POLLIN },
-				{ .fd = p->local.fd, .events = POLLIN } };
+	struct packet_link *p = packet_link_of(l);
+	int bell = p->bell;
+	struct pollfd fds[] = { { .fd = p->lost ? -1 : p->wire.fd, .events = POLLIN },
+				{ .fd = bell, .events = POLLIN },
+				{ .fd = p->lost ? -1 : p->local.fd, .events = POLLIN } };
 	struct timespec t = { .tv_sec = (time_t)(us / 1000000),
 			      .tv_nsec = (long)(us % 1000000 * 1000) };
-	uint64_t rung;
 
 	if (ppoll(fds, 3, &t, NULL) <= 0)
 		return;
-	if (fds[0].revents & POLLERR)
-		forget_error(p->wire.fd);
-	if (fds[2].revents & POLLERR)
-		forget_error(p->local.fd);
-	if (fds[1].revents && read(p->bell, &rung, 8) < 0)
-		return; /* another thread has read it */
+	if (fds[0].revents & ~POLLIN)
+		forget_error(p, p->wire.fd);
+	if (fds[2].revents & ~POLLIN)
+		forget_error(p, p->local.fd);
+	if (fds[1].revents && !fds_rung(bell))
+		p->bell = -1;
 }
 
 static void link_rouse(struct io_link *l)
 {
-	const uint64_t one = 1;
-
-	if (write(packet_link_of(l)->bell, &one, sizeof(one)) < 0)
-		return; /* it is full: rung already */
+	fds_ring(packet_link_of(l)->bell);
 }
 
 /* ---- sharing the address ------------------------------------------------------------------- */
@@ -535,10 +536,9 @@ static uw_status open_sockets(struct packet_link *p)
 
 	if (st)
 		return st;
-	p->bell = doorbell_eventfd();
+	p->bell = fds_keep(doorbell_eventfd());
 	p->wait_fd = doorbell_eventfd();
-	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || fds_keep(p->bell) < 0 || p->wait_fd < 0 ||
-	    fds_keep(p->wait_fd) < 0)
+	if (fds_keep(p->wire.fd) < 0 || p->bell < 0 || p->wait_fd < 0 || fds_keep(p->wait_fd) < 0)
 		return UW_E_NOMEM;
 	if (!rx_ring_open(&p->wire.ring, p->wire.fd, PACKET_BLOCKS)) {
 		uw_log("no receive ring for the packet socket on %s (%s)", p->interface.name,

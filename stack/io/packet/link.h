@@ -29,9 +29,10 @@ struct packet_link {
 	struct packet_socket wire;
 	struct packet_socket local; /* on lo, for processes of this host; fd -1: none */
 	struct lo lo;		    /* ... and for the kernel's programs */
-	int bell;		    /* an eventfd that ends a sleep; any thread may write to it */
-	int wait_fd; /* ... that ends the wait of a thread of the program (IO_WAITS) */
-	pid_t pid;   /* the process that opened the link; a forked child leaves it alone */
+	_Atomic int bell; /* an eventfd that ends a sleep; any thread may ring it; -1: lost */
+	bool lost;	  /* the program has closed a socket; of link_sleep alone */
+	int wait_fd;	  /* ... that ends the wait of a thread of the program (IO_WAITS) */
+	pid_t pid;	  /* the process that opened the link; a forked child leaves it alone */
 	struct interface interface;
 	struct frames frames;
 	bool merges;	  /* send segments merged */

@@ -112,7 +112,7 @@ static void complete_sum(uint8_t *frame, uint32_t n)
 
 static int send_to(int fd, const uint8_t *ip, size_t n, const void *to, socklen_t len)
 {
-	return sendto(fd, ip, n, MSG_DONTWAIT, to, len) < 0 ? errno : 0;
+	return sendto(fd, ip, n, MSG_DONTWAIT | MSG_NOSIGNAL, to, len) < 0 ? errno : 0;
 }
 
 int lo_send(const struct lo *lo, const struct io_frame *f, uint8_t *scratch)

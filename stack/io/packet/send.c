@@ -123,7 +123,7 @@ static int send_message(const struct packet_link *p, struct message *m, const st
 {
 	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
 
-	return sendmsg(socket_to(p, f), &h, MSG_DONTWAIT) < 0 ? errno : 0;
+	return sendmsg(socket_to(p, f), &h, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
 /* ---- frames of one buffer ---------------------------------------------------------------- */
@@ -143,7 +143,9 @@ static int send_with_header(const struct packet_link *p, const struct io_frame *
 	uint8_t *at = f->data - sizeof(*vnet);
 
 	memcpy(at, vnet, sizeof(*vnet));
-	return send(socket_to(p, f), at, sizeof(*vnet) + f->len, MSG_DONTWAIT) < 0 ? errno : 0;
+	return send(socket_to(p, f), at, sizeof(*vnet) + f->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0
+		       ? errno
+		       : 0;
 }
 
 static int send_one_buffer(const struct packet_link *p, struct io_frame *f)
@@ -199,7 +201,7 @@ static bool is_to_group(const struct packet_link *p, const struct io_frame *f)
 static void copy_to_local(const struct packet_link *p, struct message *m)
 {
 	struct msghdr h = { .msg_iov = m->part, .msg_iovlen = m->n };
-	ssize_t unused = sendmsg(p->local.fd, &h, MSG_DONTWAIT);
+	ssize_t unused = sendmsg(p->local.fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	(void)unused;
 }

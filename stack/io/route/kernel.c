@@ -103,7 +103,7 @@ static enum route_read dump(struct route_watch *w, struct route_kernel *k, uint1
 		q.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg) - 4);
 	else
 		q.h.nlmsg_len = NLMSG_LENGTH(16);
-	if (send(w->ask, &q, q.h.nlmsg_len, 0) < 0)
+	if (send(w->ask, &q, q.h.nlmsg_len, MSG_NOSIGNAL) < 0)
 		return ROUTE_ERROR;
 	return answer(w, k);
 }

@@ -88,10 +88,7 @@ static void bury(void)
 
 static void silence_bell(void)
 {
-	uint64_t rung;
-
-	if (read(sock.bell, &rung, sizeof(rung)) < 0)
-		return; /* nobody rang after all */
+	fds_rung(sock.bell); /* if nobody rang after all it does not matter */
 }
 
 static void handle(const struct epoll_event *ev)
@@ -130,10 +127,7 @@ void sock_sleep(uint64_t us)
 
 void sock_rouse(void)
 {
-	const uint64_t one = 1;
-
-	if (write(sock.bell, &one, sizeof(one)) < 0)
-		return; /* it rings already */
+	fds_ring(sock.bell);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames from and to the conduit. Under the stack lock. */
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "io/fds.h"
 #include "io/packet/segments.h"
 #include "io/uwarpd/link.h"
 
@@ -217,7 +217,7 @@ static void ring(struct uwarpd_link *u)
 		return;
 	u->peer.rung = bell;
 	u->l.stats.rings++;
-	eventfd_write(u->peer.ring_fd, 1);
+	fds_ring(u->peer.ring_fd);
 }
 
 /* As a wire that nobody listens to. */
