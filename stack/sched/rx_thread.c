@@ -351,6 +351,33 @@ void sched_ask_for_short_slices(void)
 	syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
+/* A program in a real-time class has given it to this thread. Among equals who spins on memory is
+ * never preempted, and would wait for ever for what this thread is to write there. */
+static void go_above_the_program(void)
+{
+	struct sched_attributes a = { .size = sizeof(a) };
+
+	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) ||
+	    (a.policy != SCHED_FIFO && a.policy != SCHED_RR))
+		return;
+	a.priority++;
+	syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+/* The thread that made this one may be bound to a CPU, to have it for itself. The others of the
+ * process are here to be used: those of its first thread. */
+static void use_cpus_of_the_process(void)
+{
+	cpu_set_t own, first;
+
+	if (sched_getaffinity(0, sizeof(own), &own) ||
+	    sched_getaffinity(getpid(), sizeof(first), &first))
+		return;
+	CPU_OR(&first, &first, &own);
+	if (!CPU_EQUAL(&first, &own))
+		sched_setaffinity(0, sizeof(first), &first);
+}
+
 /* ---- does the program wait? ---------------------------------------------------------------- */
 
 /* Goes on as the program waits or polls. */
@@ -500,7 +527,9 @@ static void *rx_main(void *arg)
 
 	snprintf(name, sizeof(name), s->index ? "uwarp-rx%u" : "uwarp-rx", s->index);
 	pthread_setname_np(pthread_self(), name);
+	use_cpus_of_the_process();
 	sched_ask_for_short_slices();
+	go_above_the_program();
 	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
 		unsigned frames = 0;
 

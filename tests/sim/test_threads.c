@@ -3,15 +3,18 @@
  * The threaded parts on the real clock: RX thread, program threads that post and poll, the post
  * ring, the doorbell. Made to be run under TSan as well; no timing is asserted.
  */
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -350,6 +353,74 @@ static void test_an_end_in_the_middle_of_a_call(void **state)
 	disconnect(l);
 }
 
+/* 0: there is no such thread yet. */
+static pid_t rx_thread(void)
+{
+	char path[64], name[16];
+	struct dirent *e;
+	pid_t found = 0;
+	DIR *d = opendir("/proc/self/task");
+
+	while (d && !found && (e = readdir(d))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", e->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(name, sizeof(name), f) && !strcmp(name, "uwarp-rx\n"))
+			found = atoi(e->d_name);
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* Has it the CPUs of the process, and, above 0, this priority of a real-time class? */
+static bool rx_thread_has(const cpu_set_t *cpus, int priority)
+{
+	struct sched_param p = { 0 };
+	pid_t tid = rx_thread();
+	cpu_set_t own;
+
+	return tid && !sched_getaffinity(tid, sizeof(own), &own) && CPU_EQUAL(&own, cpus) &&
+	       !sched_getparam(tid, &p) && p.sched_priority == priority;
+}
+
+/* The thread that brings the stack up is bound to a CPU, and in a real-time class if it may be. */
+static void *bring_up_bound(void *arg)
+{
+	cpu_set_t *all = arg, one;
+	struct sched_param p = { .sched_priority = 1 };
+	int cpu = 0;
+
+	while (!CPU_ISSET(cpu, all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	bool real_time = !sched_setscheduler(0, SCHED_FIFO, &p);
+	struct live *l = connect_with_threads(16);
+	for (unsigned i = 0; i < 10000 && !rx_thread_has(all, real_time ? 2 : 0); i++)
+		usleep(1000);
+	assert_true(rx_thread_has(all, real_time ? 2 : 0));
+	disconnect(l);
+	return NULL;
+}
+
+/* Bound with it the RX thread would share that one CPU with a program that spins on memory; in its
+ * class, but not above it, it would get no CPU at all. */
+static void test_a_bound_thread_does_not_bind_the_rx_thread(void **state)
+{
+	cpu_set_t all;
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	assert_int_equal(pthread_create(&t, NULL, bring_up_bound, &all), 0);
+	pthread_join(t, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const names[] = { "adaptive", "c1", "c2", "c3" };
@@ -364,6 +435,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(test_ping_pong_beside_a_hog),
 		cmocka_unit_test(test_an_end_in_the_middle_of_a_call),
+		cmocka_unit_test(test_a_bound_thread_does_not_bind_the_rx_thread),
 	};
 	int failed = 0;
 
