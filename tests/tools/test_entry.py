@@ -34,6 +34,16 @@ class Words(unittest.TestCase):
                 self.assertEqual((r.returncode, r.stderr), (0, ""))
                 self.assertRegex(r.stdout, rf"(?m)^usage: (tools/)?{tool}")
 
+    def test_scripts_that_take_few_words_refuse_others(self):
+        libs = ("arm64-root", "arm64-sysroot", "lwip-source", "rdma-core-source", "valkey-rdma", "newer-qemu", "rdma-core-packages", "rdma-core-pyverbs", "fresh")
+        for tool in (*(f"lib/{name}" for name in libs), "../tests/packages/run", "../tests/verbs/run-many", "../tests/conform/run"):
+            with self.subTest(tool):
+                r = run(tool, "--bogus")
+                self.assertEqual((r.returncode, r.stdout), (2, ""))
+                self.assertRegex(r.stderr, rf"\A{os.path.basename(tool)}: .*--bogus.*\n\Z")
+        r = run("../tests/packages/run", "--wheel-only", "--deb-only")
+        self.assertEqual((r.returncode, r.stderr), (2, "run: unknown word '--deb-only' (--help tells more)\n"))
+
     def test_unknown_words(self):
         for tool, code in (("setup", 1), ("quickstart", 2), ("check", 2)):
             with self.subTest(tool):

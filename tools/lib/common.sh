@@ -16,3 +16,37 @@ die() {
 
 # The comment block behind the SPDX line of a script is its help.
 help_from_header() { sed -n '3,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; }
+
+unknown_word() {
+	echo "$me: unknown word '$1' (--help tells more)" >&2
+	exit 2
+}
+
+# known_words 'WORD...' "$@": shows the help if that is wanted, refuses what is none of the words.
+known_words() {
+	local known=" $1 " word
+	shift
+	for word in "$@"; do
+		case $word in
+		-h | --help)
+			help_from_header
+			exit 0
+			;;
+		esac
+		[[ -n $word && $known == *" $word "* ]] || unknown_word "$word"
+	done
+}
+
+# known_suites "$@": the same for names of releases, of which none begins with a dash.
+known_suites() {
+	local word
+	for word in "$@"; do
+		case $word in
+		-h | --help)
+			help_from_header
+			exit 0
+			;;
+		-* | "") unknown_word "$word" ;;
+		esac
+	done
+}
