@@ -18,9 +18,37 @@ static uint16_t *holders(struct server *s, enum io_versions v)
 	return v == IO_V6 ? s->table.holder6 : s->table.holder;
 }
 
-static uint64_t *lingers(struct server *s, enum io_versions v)
+static unsigned place_of(unsigned port, enum io_versions v)
 {
-	return v == IO_V6 ? s->linger_until6 : s->linger_until;
+	return v == IO_V6 ? PORTS + port : port;
+}
+
+static uint64_t *lingers(struct server *s, unsigned port, enum io_versions v)
+{
+	return &s->linger[place_of(port, v)].until_us;
+}
+
+static void stop_lingering(struct server *s, unsigned port, enum io_versions v)
+{
+	struct lingering *l = &s->linger[place_of(port, v)];
+
+	if (!l->until_us)
+		return;
+	s->linger[l->prev].next = l->next;
+	s->linger[l->next].prev = l->prev;
+	l->until_us = 0;
+	s->linger_n--;
+}
+
+/* Behind that place of the list. */
+static void linger(struct server *s, unsigned at, uint64_t until_us, unsigned behind)
+{
+	struct lingering *l = &s->linger[at], *before = &s->linger[behind];
+
+	*l = (struct lingering){ until_us, before->next, behind };
+	s->linger[l->next].prev = at;
+	before->next = at;
+	s->linger_n++;
 }
 
 static struct left *left(struct server *s, enum io_versions v)
@@ -33,7 +61,7 @@ static void give_back(struct server *s, unsigned port, enum io_versions v)
 	struct client *c = s->client[holders(s, v)[port]];
 
 	holders(s, v)[port] = SWITCH_NOBODY;
-	lingers(s, v)[port] = 0;
+	stop_lingering(s, port, v);
 	if (c)
 		c->ports--;
 	if (s->uplink->ops->release)
@@ -50,9 +78,9 @@ static enum switch_msg_why take(struct server *s, uint16_t port_be, enum io_vers
 {
 	unsigned port = ntohs(port_be);
 
-	if (!lingers(s, v)[port] && s->uplink->ops->claim)
+	if (!*lingers(s, port, v) && s->uplink->ops->claim)
 		return s->uplink->ops->claim(s->uplink, port_be, v);
-	lingers(s, v)[port] = 0;
+	stop_lingering(s, port, v);
 	return SWITCH_GRANTED;
 }
 
@@ -87,7 +115,7 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 	if (port < PRIVILEGED && c->uid)
 		return SWITCH_NO_RIGHT;
 	if (holder) { /* its own, perhaps released a while ago */
-		lingers(s, v)[port] = 0;
+		stop_lingering(s, port, v);
 		return SWITCH_GRANTED;
 	}
 	if (c->ports >= s->o.max_ports)
@@ -103,40 +131,27 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 void ports_release(struct server *s, struct client *c, uint16_t port_be, enum io_versions v)
 {
 	unsigned port = ntohs(port_be);
-	uint64_t until = s->now_us + LINGER_US;
 
-	if (holders(s, v)[port] != c->id || lingers(s, v)[port])
-		return;
-	if (s->linger_n == LINGER_MAX) {
-		give_back(s, port, v);
-		return;
-	}
-	s->linger[(s->linger_first + s->linger_n++) % LINGER_MAX] =
-		(struct lingering){ (uint16_t)port, v, until };
-	lingers(s, v)[port] = until;
+	if (holders(s, v)[port] == c->id && !*lingers(s, port, v))
+		linger(s, place_of(port, v), s->now_us + LINGER_US, s->linger[0].prev);
 }
 
-/* Of a port that was claimed again meanwhile, the entry is void. True: it was given back. */
-static bool give_back_first(struct server *s)
+/* The place of the first port whose time is over; 0: there is none. */
+static unsigned first_due(const struct server *s)
 {
-	struct lingering l = s->linger[s->linger_first];
+	unsigned at = s->linger[0].next;
 
-	s->linger_first = (s->linger_first + 1) % LINGER_MAX;
-	s->linger_n--;
-	if (lingers(s, l.version)[l.port] != l.until_us)
-		return false;
-	give_back(s, l.port, l.version);
-	return true;
+	return s->linger[at].until_us <= s->now_us ? at : 0;
 }
 
 void ports_tick(struct server *s)
 {
-	unsigned n = 0;
+	unsigned n = 0, at;
 
 	if (s->now_us - s->gave_us < BATCH_US)
 		return;
-	while (s->linger_n && s->linger[s->linger_first].until_us <= s->now_us && n < BATCH)
-		n += give_back_first(s);
+	for (; n < BATCH && (at = first_due(s)); n++)
+		give_back(s, at % PORTS, at < PORTS ? IO_V4 : IO_V6);
 	if (n)
 		s->gave_us = s->now_us;
 }
@@ -146,7 +161,7 @@ void ports_tick(struct server *s)
 static void keep_for_user(struct server *s, const struct client *c, unsigned port,
 			  enum io_versions v)
 {
-	uint64_t until = lingers(s, v)[port];
+	uint64_t until = *lingers(s, port, v);
 
 	left_by(&left(s, v)[port], c->uid, until ? until : s->now_us + LEFT_KEEP_US);
 }
@@ -161,14 +176,8 @@ static void leave(struct server *s, struct client *c, unsigned port, enum io_ver
 		keep_for_user(s, c, port, v);
 	}
 	holders(s, v)[port] = SWITCH_NOBODY;
-	if (s->linger_n == LINGER_MAX) {
-		give_back(s, port, v);
-		return;
-	}
-	s->linger_first = (s->linger_first + LINGER_MAX - 1) % LINGER_MAX;
-	s->linger_n++;
-	s->linger[s->linger_first] = (struct lingering){ (uint16_t)port, v, LEFT_US };
-	lingers(s, v)[port] = LEFT_US;
+	stop_lingering(s, port, v);
+	linger(s, place_of(port, v), LEFT_US, 0);
 }
 
 /* A user keeps no more than its processes may have. */
@@ -178,7 +187,7 @@ static unsigned room_of_user(const struct server *s, uid_t uid)
 	unsigned most = s->o.max_per_user * s->o.max_ports, kept = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
-		for (unsigned port = 0; port < 65536; port++)
+		for (unsigned port = 0; port < PORTS; port++)
 			kept += v[i][port].uid == uid &&
 				!left_is_over(v[i][port].until_s, s->now_us);
 	}
@@ -189,7 +198,7 @@ void ports_release_all(struct server *s, struct client *c)
 {
 	unsigned may_keep = c->ports ? room_of_user(s, c->uid) : 0;
 
-	for (unsigned port = 0; port < 65536 && c->ports; port++) {
+	for (unsigned port = 0; port < PORTS && c->ports; port++) {
 		if (s->table.holder[port] == c->id)
 			leave(s, c, port, IO_V4, &may_keep);
 		if (s->table.holder6[port] == c->id)

@@ -60,14 +60,14 @@ struct client {
 	struct switch_counts drops; /* of what it sent; room: of what came */
 };
 
-/* A port that its client has released, and keeps for a while; or has left when it ended. */
+/* A port that its client has released, and keeps for a while; or has left when it ended, and which
+ * is yet to be given back. In a list, the one whose turn comes first in front. */
 struct lingering {
-	uint16_t port; /* host order */
-	enum io_versions version;
-	uint64_t until_us;
+	uint64_t until_us; /* 0: it is in use, or free */
+	uint32_t next, prev;
 };
 
-enum { LINGER_MAX = 16384 };
+enum { PORTS = 65536 };
 /* Of all QP numbers, so many in each. */
 enum { LEFT_PIECE = 4096, LEFT_PIECES = SWITCH_QPN_END / LEFT_PIECE };
 struct left_piece {
@@ -92,16 +92,14 @@ struct server {
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us, ends_us;
-	uint64_t looked_us;		     /* when it last looked at connections between rounds */
-	uint64_t no_yield_us;		     /* until then it sleeps instead of spinning */
-	unsigned take;			     /* frames of the port that the next round takes */
-	struct lingering linger[LINGER_MAX]; /* a queue, the oldest first */
-	unsigned linger_first, linger_n;
-	uint64_t gave_us; /* when ports were last given back */
-	/* By port; 0: it is in use, or free. Without a holder: it is yet to be given back. */
-	uint64_t linger_until[65536];
-	uint64_t linger_until6[65536];			   /* the same of IPv6 */
-	struct left left_ports[65536], left_ports6[65536]; /* by port: who left it */
+	uint64_t looked_us;   /* when it last looked at connections between rounds */
+	uint64_t no_yield_us; /* until then it sleeps instead of spinning */
+	unsigned take;	      /* frames of the port that the next round takes */
+	/* By port, and those of IPv6 behind. 0 is no port: its entry is the list's two ends. */
+	struct lingering linger[2 * PORTS];
+	unsigned linger_n;				   /* on the list */
+	uint64_t gave_us;				   /* when ports were last given back */
+	struct left left_ports[PORTS], left_ports6[PORTS]; /* by port: who left it */
 	struct left_piece *left_qps[LEFT_PIECES];	   /* by QP number; NULL: nobody left any */
 	unsigned left_at;				   /* the piece to look at next */
 	unsigned lingering_qps;

@@ -264,6 +264,25 @@ static void a_user_keeps_no_more_than_its_processes_may_have(void **state)
 	assert_int_equal(claim(b, BOB, 7003), SWITCH_GRANTED);
 }
 
+/* One that claims and releases a port for ever takes nobody's place, and the port gets what it
+ * leaves a few at a time. */
+static void the_others_ports_stay_theirs_whatever_one_releases(void **state)
+{
+	struct bed *b = *state;
+
+	b->c[BOB].uid = 1001;
+	for (unsigned i = 0; i < 20000; i++) {
+		assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+		ports_release(&b->s, &b->c[BOB], htons(7000), IO_V4);
+	}
+	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED);
+	ports_release(&b->s, &b->c[ALICE], htons(7001), IO_V4);
+	assert_int_equal(b->s.table.holder[7001], ALICE);
+	ports_release_all(&b->s, &b->c[BOB]);
+	assert_int_equal(b->port.released, 0);
+	assert_int_equal(b->s.linger_n, 3);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_has_one_holder, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
@@ -283,6 +302,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(one_that_was_released_before_stays_no_longer, bed_up,
 					bed_down),
 	cmocka_unit_test_setup_teardown(a_user_keeps_no_more_than_its_processes_may_have, bed_up,
+					bed_down),
+	cmocka_unit_test_setup_teardown(the_others_ports_stay_theirs_whatever_one_releases, bed_up,
 					bed_down),
 };
 
