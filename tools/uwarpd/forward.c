@@ -200,6 +200,7 @@ static unsigned from_client(struct server *s, struct client *c, unsigned frames,
 	enum conduit_result r = CONDUIT_OK;
 	unsigned n = 0;
 
+	c->blocked = false;
 	while (n < frames && octets && !throttled(s, c)) {
 		struct looked l;
 		const uint8_t *at;
@@ -209,8 +210,10 @@ static unsigned from_client(struct server *s, struct client *c, unsigned frames,
 		if (r != CONDUIT_OK)
 			break;
 		look(s, c, at, len, &l);
-		if (!hand_on(s, c, &l))
+		if (!hand_on(s, c, &l)) {
+			c->blocked = s->uplink->fd >= 0;
 			break;
+		}
 		conduit_step(&c->conduit.in);
 		count_out(s, c, len);
 		octets -= len < octets ? len : octets;
@@ -356,9 +359,18 @@ bool forward_pending(const struct server *s)
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct client *c = s->active[i];
 
-		if (c->state == CLIENT_UP && !throttled(s, c) && conduit_has(&c->conduit.in))
+		if (c->state == CLIENT_UP && !throttled(s, c) && !c->blocked &&
+		    conduit_has(&c->conduit.in))
 			return true;
 	}
+	return false;
+}
+
+bool forward_blocked(const struct server *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->active[i]->blocked)
+			return true;
 	return false;
 }
 

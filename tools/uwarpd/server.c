@@ -182,11 +182,26 @@ static void forget_error(const struct uplink *p)
 		uw_log("uwarpd: the port does not tell its error: %s", strerror(errno));
 }
 
+/* Also for room in the port. */
+static void wait_for_room(const struct server *s, bool on)
+{
+	struct epoll_event e = { .events = on ? EPOLLIN | EPOLLOUT : EPOLLIN,
+				 .data.ptr = s->uplink };
+
+	epoll_ctl(s->wait_fd, EPOLL_CTL_MOD, s->uplink->fd, &e);
+}
+
 static void wait_for_work(struct server *s, int ms)
 {
 	struct epoll_event e[EVENTS];
-	int n = epoll_wait(s->wait_fd, e, EVENTS, ms);
+	bool blocked = forward_blocked(s);
+	int n;
 
+	if (blocked)
+		wait_for_room(s, true);
+	n = epoll_wait(s->wait_fd, e, EVENTS, ms);
+	if (blocked)
+		wait_for_room(s, false);
 	for (int i = 0; i < n; i++)
 		if (e[i].data.ptr == s->uplink && e[i].events & EPOLLERR)
 			forget_error(s->uplink);

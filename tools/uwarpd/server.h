@@ -51,6 +51,7 @@ struct client {
 	_Atomic uint32_t *bell; /* its doorbell */
 	int ring_fd;		/* the eventfd by which it wakes us */
 	bool touched;		/* frames were put into its conduit since it was last woken */
+	bool blocked;		/* the port had no room for its next frame, and can be waited on */
 	unsigned messages;	/* that it may still send in this tick */
 	unsigned ports;		/* that it has, those in linger included */
 	struct held_qp *qps;	/* in no order; room for qps_room */
@@ -151,8 +152,10 @@ void qps_tick(struct server *s);
 unsigned forward_round(struct server *s);
 /* The last frames of a client; wakes those whose they are. */
 void forward_rest(struct server *s, struct client *c);
-/* Is there anything to forward, as far as one can see without a system call? */
+/* Is there anything to forward now, as far as one can see without a system call? */
 bool forward_pending(const struct server *s);
+/* Does any frame wait for room in the port? */
+bool forward_blocked(const struct server *s);
 /* Does every client sleep, so that none needs this CPU? */
 bool forward_all_asleep(const struct server *s);
 /* Some client has frames that it may not send yet. */

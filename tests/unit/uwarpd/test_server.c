@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,11 +30,18 @@ struct bed {
 	pthread_t thread;
 };
 
-static bool no_send(struct uplink *p, const struct uplink_out *f)
+static _Atomic bool full; /* the port */
+static _Atomic unsigned sent, refused;
+
+static bool port_send(struct uplink *p, const struct uplink_out *f)
 {
 	(void)p;
 	(void)f;
-	return true;
+	if (full)
+		refused++;
+	else
+		sent++;
+	return !full;
 }
 
 static bool no_frame(struct uplink *p, struct uplink_in *f)
@@ -48,7 +56,7 @@ static void no_close(struct uplink *p)
 	(void)p;
 }
 
-static const struct uplink_ops ops = { .send = no_send, .receive = no_frame, .close = no_close };
+static const struct uplink_ops ops = { .send = port_send, .receive = no_frame, .close = no_close };
 
 struct uplink *uplink_open(const struct options *o)
 {
@@ -82,7 +90,8 @@ static int set_up(void **state)
 	struct bed *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	ended = false;
+	ended = full = false;
+	sent = refused = 0;
 	sigaction(SIGUSR1, &wakes, NULL);
 	port = (struct uplink){ .ops = &ops, .addr = 1, .mtu = 1500, .own = true, .fd = -1 };
 	b->s.o.link = "none";
@@ -219,6 +228,82 @@ static int join(void)
 	say_ready(fd);
 	assert_int_equal(hear(fd, &m), SWITCH_READY);
 	return fd;
+}
+
+/* The same, with the lane that goes with it, and the descriptor that rings. */
+static int join_with_lane(struct lane *lane, int *ring)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_READY);
+	struct switch_fds fds;
+	int fd = connect_to_it(), region;
+
+	say_hello(fd);
+	assert_status(lane_make(lane, &region), UW_OK);
+	assert_int_equal(switch_send(fd, &m, &region, 1), 0);
+	close(region);
+	assert_int_equal(switch_await(fd, 5000, &m, &fds), 1);
+	assert_int_equal(m.type, SWITCH_WELCOME);
+	assert_status(lane_attach(lane, switch_fds_take(&fds, 0)), UW_OK);
+	*ring = switch_fds_take(&fds, 1);
+	switch_fds_close(&fds);
+	assert_int_equal(hear(fd, &m), SWITCH_READY);
+	return fd;
+}
+
+/* An ARP request of the uwarpd's own address. */
+static void put_frame(struct lane *lane)
+{
+	static const uint8_t arp[60] = { [12] = 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, [28] = 1 };
+	const struct lane_meta meta = { 0 };
+	uint8_t *to;
+
+	assert_int_equal(lane_room(&lane->out, sizeof(arp), &to), LANE_OK);
+	memcpy(to, arp, sizeof(arp));
+	lane_put(&lane->out, sizeof(arp), &meta);
+}
+
+static void until(const _Atomic unsigned *n)
+{
+	for (unsigned ms = 0; ms < 5000 && !*n; ms++)
+		usleep(1000);
+	assert_true(*n);
+}
+
+/* A full port costs no CPU: the frame goes as soon as there is room. */
+static void a_frame_without_room_waits_for_it(void **state)
+{
+	struct bed *b = *state;
+	uint8_t octets[4096] = { 0 };
+	struct lane lane;
+	unsigned before;
+	int p[2], fd, ring;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p), 0);
+	while (write(p[0], octets, sizeof(octets)) > 0)
+		;
+	port.fd = p[0];
+	full = true;
+	assert_true(server_open(&b->s));
+	start(b);
+	fd = join_with_lane(&lane, &ring);
+	put_frame(&lane);
+	eventfd_write(ring, 1);
+	until(&refused);
+	usleep(20000); /* it looks a few times before it sleeps */
+	before = refused;
+	usleep(50000);
+	assert_true(refused - before < 1000);
+	full = false;
+	while (read(p[1], octets, sizeof(octets)) > 0)
+		;
+	until(&sent);
+	assert_int_equal(sent, 1);
+	stop(b);
+	lane_free(&lane);
+	close(ring);
+	close(fd);
+	close(p[0]);
+	close(p[1]);
 }
 
 /* More than may connect and say nothing; the uwarpd had no CPU meanwhile. */
@@ -449,6 +534,7 @@ static void nor_does_one_that_joined_stay_behind(void **state)
 
 static const struct CMUnitTest tests[] = {
 	TEST(an_error_of_the_port_ends_one_sleep),
+	TEST(a_frame_without_room_waits_for_it),
 	TEST(many_may_come_at_once),
 	TEST(without_a_descriptor_left_it_refuses),
 	TEST(who_sends_a_descriptor_that_blocks_stops_nobody),
