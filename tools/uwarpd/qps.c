@@ -7,6 +7,8 @@
 #include "server.h"
 
 enum { FIRST_ROOM = 16 };
+/* Pieces to look at in a tick. */
+enum { LOOKS = 256 };
 
 /* What a QP has sent may still be in its client's conduit when it is released. */
 #define LINGER_US 1000000u
@@ -52,12 +54,40 @@ static void keep(struct server *s, struct held_qp *h)
 	h->until_us = 0;
 }
 
-/* Without memory for it the QP is anybody's at once. */
+/* The user's own, or one whose time is over; NULL: there is none. */
+static struct left_sum *sum_of(struct server *s, uid_t uid)
+{
+	struct left_sum *found = NULL;
+
+	for (unsigned i = 0; i < LEFT_USERS; i++) {
+		struct left_sum *it = &s->left_sums[i];
+
+		if (left_is_over(it->until_s, s->now_us))
+			found = it;
+		else if (it->uid == uid)
+			return it;
+	}
+	if (found)
+		*found = (struct left_sum){ uid, 0, left_until(s->now_us + LEFT_KEEP_US) };
+	return found;
+}
+
+/* In the time for which they are kept a user may leave as many as its processes may have. */
+static bool may_leave(struct server *s, uid_t uid)
+{
+	struct left_sum *sum = sum_of(s, uid);
+
+	return sum && sum->n++ < s->o.max_per_user * s->o.max_ports;
+}
+
+/* Without memory for it the QP is anybody's at once, and so is one too many. */
 static void note_left(struct server *s, uid_t uid, uint32_t qpn)
 {
 	struct left_piece **piece = &s->left_qps[qpn / LEFT_PIECE];
 	uint64_t until_us = s->now_us + LEFT_KEEP_US;
 
+	if (!may_leave(s, uid))
+		return;
 	if (!*piece)
 		*piece = calloc(1, sizeof(**piece));
 	if (!*piece)
@@ -175,7 +205,8 @@ static void forget_left(struct server *s)
 
 void qps_tick(struct server *s)
 {
-	forget_left(s);
+	for (unsigned i = 0; i < LOOKS; i++)
+		forget_left(s);
 	for (unsigned i = 0; i < s->n && s->lingering_qps; i++)
 		tick(s, s->active[i]);
 }

@@ -69,12 +69,19 @@ struct lingering {
 };
 
 enum { PORTS = 65536 };
-/* Of all QP numbers, so many in each. */
-enum { LEFT_PIECE = 4096, LEFT_PIECES = SWITCH_QPN_END / LEFT_PIECE };
+/* Of all QP numbers, so many in each: they are random, and each that was left has a piece. */
+enum { LEFT_PIECE = 128, LEFT_PIECES = SWITCH_QPN_END / LEFT_PIECE };
 struct left_piece {
 	uint32_t until_s; /* of the last of them */
 	struct left of[LEFT_PIECE];
 };
+/* How many QPs a user has left lately. */
+struct left_sum {
+	uid_t uid;
+	unsigned n;
+	uint32_t until_s; /* then it is counted anew */
+};
+enum { LEFT_USERS = 64 };
 
 struct server {
 	struct options o;
@@ -102,7 +109,8 @@ struct server {
 	uint64_t gave_us;				   /* when ports were last given back */
 	struct left left_ports[PORTS], left_ports6[PORTS]; /* by port: who left it */
 	struct left_piece *left_qps[LEFT_PIECES];	   /* by QP number; NULL: nobody left any */
-	unsigned left_at;				   /* the piece to look at next */
+	struct left_sum left_sums[LEFT_USERS];
+	unsigned left_at; /* the piece to look at next */
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps;
 	struct switch_counts drops; /* of what came in at the port */

@@ -126,6 +126,45 @@ static void what_was_left_is_its_users_for_a_while(void **state)
 		assert_null(b->s.left_qps[i]); /* the memory is free again */
 }
 
+static void a_user_leaves_no_more_than_its_processes_may_have(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.o.max_per_user = 1;
+	b->s.o.max_ports = 3;
+	b->c[BOB].uid = 1001;
+	for (uint32_t qpn = 7000; qpn < 7006; qpn += 3) {
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(claim(b, ALICE, qpn + i), SWITCH_GRANTED);
+		qps_release_all(&b->s, &b->c[ALICE]);
+	}
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 7002), SWITCH_IN_USE);
+	assert_int_equal(claim(b, BOB, 7003), SWITCH_GRANTED);
+	qps_release_all(&b->s, &b->c[BOB]); /* counted by itself */
+	assert_int_equal(claim(b, ALICE, 7003), SWITCH_IN_USE);
+	b->s.now_us += 61000000;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	qps_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_IN_USE);
+}
+
+/* Who ends with as many QPs as it may have, wherever they are, costs no time that others notice,
+ * nor much memory: the numbers are random. */
+static void what_is_left_takes_little_memory(void **state)
+{
+	struct bed *b = *state;
+	size_t octets = 0;
+
+	b->s.o.max_ports = 4096;
+	for (uint32_t i = 0; i < 4096; i++)
+		assert_int_equal(claim(b, ALICE, i * 4096 + 7), SWITCH_GRANTED);
+	qps_release_all(&b->s, &b->c[ALICE]);
+	for (unsigned i = 0; i < LEFT_PIECES; i++)
+		octets += b->s.left_qps[i] ? sizeof(struct left_piece) : 0;
+	assert_in_range(octets, 1, 8 << 20);
+}
+
 static void requests_go_to_all_that_take_part(void **state)
 {
 	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 0), got;
@@ -157,6 +196,8 @@ static const struct CMUnitTest tests[] = {
 	TEST(the_others_stay),
 	TEST(who_leaves_leaves_none),
 	TEST(what_was_left_is_its_users_for_a_while),
+	TEST(a_user_leaves_no_more_than_its_processes_may_have),
+	TEST(what_is_left_takes_little_memory),
 	TEST(requests_go_to_all_that_take_part),
 };
 
