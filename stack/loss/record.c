@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loss/record.h"
 
+#include <stddef.h>
+
 #include "loss/seq.h"
 
 static struct sent_list *list_of(struct record *r, enum sent_state state)

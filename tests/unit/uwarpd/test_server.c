@@ -230,20 +230,20 @@ static int join(void)
 	return fd;
 }
 
-/* The same, with the lane that goes with it, and the descriptor that rings. */
-static int join_with_lane(struct lane *lane, int *ring)
+/* The same, with the conduit that goes with it, and the descriptor that rings. */
+static int join_with_conduit(struct conduit *conduit, int *ring)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
 	struct switch_fds fds;
 	int fd = connect_to_it(), region;
 
 	say_hello(fd);
-	assert_status(lane_make(lane, &region), UW_OK);
+	assert_status(conduit_make(conduit, &region), UW_OK);
 	assert_int_equal(switch_send(fd, &m, &region, 1), 0);
 	close(region);
 	assert_int_equal(switch_await(fd, 5000, &m, &fds), 1);
 	assert_int_equal(m.type, SWITCH_WELCOME);
-	assert_status(lane_attach(lane, switch_fds_take(&fds, 0)), UW_OK);
+	assert_status(conduit_attach(conduit, switch_fds_take(&fds, 0)), UW_OK);
 	*ring = switch_fds_take(&fds, 1);
 	switch_fds_close(&fds);
 	assert_int_equal(hear(fd, &m), SWITCH_READY);
@@ -251,15 +251,15 @@ static int join_with_lane(struct lane *lane, int *ring)
 }
 
 /* An ARP request of the uwarpd's own address. */
-static void put_frame(struct lane *lane)
+static void put_frame(struct conduit *conduit)
 {
 	static const uint8_t arp[60] = { [12] = 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, [28] = 1 };
-	const struct lane_meta meta = { 0 };
+	const struct conduit_meta meta = { 0 };
 	uint8_t *to;
 
-	assert_int_equal(lane_room(&lane->out, sizeof(arp), &to), LANE_OK);
+	assert_int_equal(conduit_room(&conduit->out, sizeof(arp), &to), CONDUIT_OK);
 	memcpy(to, arp, sizeof(arp));
-	lane_put(&lane->out, sizeof(arp), &meta);
+	conduit_put(&conduit->out, sizeof(arp), &meta);
 }
 
 static void until(const _Atomic unsigned *n)
@@ -274,7 +274,7 @@ static void a_frame_without_room_waits_for_it(void **state)
 {
 	struct bed *b = *state;
 	uint8_t octets[4096] = { 0 };
-	struct lane lane;
+	struct conduit conduit;
 	unsigned before;
 	int p[2], fd, ring;
 
@@ -285,8 +285,8 @@ static void a_frame_without_room_waits_for_it(void **state)
 	full = true;
 	assert_true(server_open(&b->s));
 	start(b);
-	fd = join_with_lane(&lane, &ring);
-	put_frame(&lane);
+	fd = join_with_conduit(&conduit, &ring);
+	put_frame(&conduit);
 	eventfd_write(ring, 1);
 	until(&refused);
 	usleep(20000); /* it looks a few times before it sleeps */
@@ -299,7 +299,7 @@ static void a_frame_without_room_waits_for_it(void **state)
 	until(&sent);
 	assert_int_equal(sent, 1);
 	stop(b);
-	lane_free(&lane);
+	conduit_free(&conduit);
 	close(ring);
 	close(fd);
 	close(p[0]);
