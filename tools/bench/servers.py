@@ -15,8 +15,9 @@ from .rounds import probe
 
 CLIENTS = (1, 4, 16, 50)
 K64 = 65_536
-# (operation, octets of a value, requests of one run)
-LOADS = (("get", 64, 40_000), ("get", K64, 10_000), ("set", K64, 10_000))
+# (operation, octets of a value, requests of one run: enough that the first use of each client's buffers, a
+# megabyte at each end, is a small part of it)
+LOADS = (("get", 64, 40_000), ("get", K64, 30_000), ("set", K64, 30_000))
 IDLE_PAIRS, IDLE_SECONDS = 4, 30
 MEMIF, PACKET = "memif", "packet link"
 MTU = 1500
