@@ -92,7 +92,11 @@ unsigned option_list(struct argp_state *state, const char *name, const char *tex
 	return n;
 }
 
-double option_number(struct argp_state *state, const char *name, const char *text)
+#define OPTION_NUMBER_MAX 1e9
+
+/* From 0 to OPTION_NUMBER_MAX: as seconds it is so many that their nanoseconds can be added to a
+ * clock. */
+static double option_number(struct argp_state *state, const char *name, const char *text)
 {
 	char *end;
 	double d = strtod(text, &end);

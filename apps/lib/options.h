@@ -35,8 +35,6 @@ struct oracle_options {
 	bool believe;	     /* a client leaves its checks out: to see that the oracle finds it */
 };
 
-#define OPTION_NUMBER_MAX 1e9
-
 /* Keys of the programs' own options begin here. */
 #define OPTION_OWN 0x200
 
@@ -51,9 +49,6 @@ uint32_t option_upto(struct argp_state *state, const char *name, const char *tex
 /* Comma-separated sizes, at most `most` of them; returns how many. */
 unsigned option_list(struct argp_state *state, const char *name, const char *text, unsigned most,
 		     uint64_t *out);
-/* From 0 to OPTION_NUMBER_MAX: as seconds it is so many that their nanoseconds can be added to a
- * clock. */
-double option_number(struct argp_state *state, const char *name, const char *text);
 /* text, which is a number that a port can have. */
 const char *option_port(struct argp_state *state, const char *name, const char *text);
 /* The index of the word in the list; the list ends with NULL. */

@@ -145,7 +145,7 @@ static int take(struct driver *d, int wait)
 	return err ? err : !n && wait ? -ETIMEDOUT : 0;
 }
 
-int drive_run(struct member *m)
+static int drive_run(struct member *m)
 {
 	struct driver *d = m->user;
 	int err = 0;

@@ -37,7 +37,6 @@ static inline uint32_t drive_slots(const struct driver *d)
 
 int drive_open(struct member *m);
 void drive_close(struct member *m);
-int drive_run(struct member *m);
 /* Is everything where it belongs? 0, -EBADMSG after a line that says what is not, or another error.
  */
 int drive_check(struct driver *d);

@@ -84,7 +84,9 @@ void conn_qp_lost(struct conn_qp *q, uw_status why)
 	q->peer_ops->lost(q);
 }
 
-void conn_qp_refuse(struct conn_qp *q, uw_status why)
+/* CM-less: a request of the peer cannot be carried out, but the QP is not at fault: end the stream
+ * with a Terminate. */
+static void refuse_request(struct conn_qp *q, uw_status why)
 {
 	rnr_forget(q);
 	qp_refuse(&q->qp, why);
@@ -137,7 +139,7 @@ void conn_qp_rnr_timer(struct conn *c, uint64_t now_us)
 		return;
 	c->stack->sched.stats.rnr_timeouts++;
 	if (c->cm_less)
-		conn_qp_refuse(c->qp, UW_E_DDP_NO_BUFFER);
+		refuse_request(c->qp, UW_E_DDP_NO_BUFFER);
 	else
 		conn_qp_down(c->qp, UW_E_DDP_NO_BUFFER);
 }

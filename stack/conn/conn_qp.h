@@ -71,9 +71,6 @@ void conn_qp_move(struct conn_qp *q, struct stack *to);
 void conn_qp_down(struct conn_qp *q, uw_status why);
 /* The peer or TCP ended the stream. A CM-less QP stays usable. */
 void conn_qp_lost(struct conn_qp *q, uw_status why);
-/* CM-less: a request of the peer cannot be carried out, but the QP is not at fault: end the stream
- * with a Terminate. */
-void conn_qp_refuse(struct conn_qp *q, uw_status why);
 /* q is about to be destroyed: no starting connection may give its stream to q. */
 void conn_qp_forget(struct conn_qp *q);
 

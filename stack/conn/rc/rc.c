@@ -36,7 +36,7 @@ void rc_enter(struct rc *rc, enum rc_state to)
 	rc->state = to;
 }
 
-void rc_add_to_list(struct rc *rc)
+static void add_to_list(struct rc *rc)
 {
 	struct rc_stack *l = &rc_stack(rc)->rc;
 
@@ -103,7 +103,7 @@ static void lost(struct conn_qp *q)
 {
 	struct rc *rc = q->rc;
 
-	rc_add_to_list(rc);
+	add_to_list(rc);
 	if (q->qp.peer_silent) {
 		rc_enter(rc, RC_WAITING);
 	} else {
@@ -250,7 +250,7 @@ uw_status rc_name_peer(struct conn_qp *q, const struct uw_peer *p)
 	q->rc = rc;
 	rc_claim(rc);
 	q->peer_ops = &peer_ops;
-	rc_add_to_list(rc);
+	add_to_list(rc);
 	rc->ready_us = stack_now_us(s) + READY_US;
 	rc_due_at(s, rc->ready_us);
 	return UW_OK;

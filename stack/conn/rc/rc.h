@@ -133,7 +133,6 @@ static inline void rc_due_at(struct stack *s, uint64_t us)
 	if (us < s->rc.due_us)
 		s->rc.due_us = us;
 }
-void rc_add_to_list(struct rc *rc);
 void rc_take_off_list(struct rc *rc);
 /* The QP has no stream and will get none: requests that are posted fail. */
 void rc_give_up(struct conn_qp *q);

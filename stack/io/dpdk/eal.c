@@ -171,7 +171,8 @@ static size_t need_mb(const struct eal_need *need)
 }
 
 /* DPDK takes all of its memory when it starts, so some free pages are not enough. */
-bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages)
+/* Are free_pages huge pages of 2 MB enough? */
+static bool pages_suffice(const struct eal_need *need, unsigned long free_pages)
 {
 	return free_pages * HUGE_MB >= need_mb(need);
 }
@@ -180,7 +181,7 @@ static uw_status check_pages(const struct eal_need *need, unsigned long free_pag
 {
 	unsigned long want = (need_mb(need) + HUGE_MB - 1) / HUGE_MB;
 
-	if (!need->physical || eal_pages_suffice(need, free_pages))
+	if (!need->physical || pages_suffice(need, free_pages))
 		return UW_OK;
 	return log_error(
 		UW_E_NOMEM,
@@ -202,7 +203,7 @@ void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long fre
 	add(a, a->memory);
 	add(a, BASE_ADDRESS);
 	add(a, "--no-telemetry");
-	if (need->pci && eal_pages_suffice(need, free_pages)) {
+	if (need->pci && pages_suffice(need, free_pages)) {
 		add(a, "--in-memory");
 	} else {
 		add(a, "--no-huge");

@@ -45,8 +45,6 @@ struct arg_list {
 };
 
 void eal_args(struct arg_list *a, const struct eal_need *need, unsigned long free_pages);
-/* Are free_pages huge pages of 2 MB enough? */
-bool eal_pages_suffice(const struct eal_need *need, unsigned long free_pages);
 
 /* Is this the thread that starts the EAL? (wrap.c shortens the sleeps of DPDK then.) */
 bool eal_starting(void);

@@ -151,8 +151,6 @@ struct llp_conn *edge_conn_flow_lookup(const struct flow_key *k);
 void edge_conn_activate(struct llp_conn *c);
 /* The same, and in front of all others. Not for a pcb in TIME_WAIT. */
 void edge_conn_flow_front(struct llp_conn *c);
-/* Take the pcb off the list. */
-void edge_conn_flow_unlist(struct llp_conn *c);
 /* Remember which connection is in front of a pcb; NULL: none. */
 void edge_conn_flow_before(const struct tcp_pcb *pcb, struct llp_conn *before);
 /* A segment came for it. */

@@ -75,7 +75,8 @@ static uint64_t wake_us(const struct edge_conn_loss *k)
 	return k->retry_us && k->retry_us < at ? k->retry_us : at;
 }
 
-void edge_conn_loss_watch(struct edge_conn_loss *k)
+/* It has a deadline, perhaps another than before. */
+static void deadline_changed(struct edge_conn_loss *k)
 {
 	uint64_t at = wake_us(k);
 
@@ -89,7 +90,7 @@ void edge_conn_loss_watch(struct edge_conn_loss *k)
 void edge_conn_loss_retry(struct edge_conn_loss *k)
 {
 	k->retry_us = now() + RETRY_US;
-	edge_conn_loss_watch(k);
+	deadline_changed(k);
 }
 
 uint64_t edge_loss_next_us(void)
@@ -134,7 +135,7 @@ void edge_link_up(struct io_link *l)
 		if (k->c->el->io != l)
 			continue;
 		loss_path_up(&k->loss, t);
-		edge_conn_loss_watch(k);
+		deadline_changed(k);
 	}
 }
 
@@ -269,7 +270,7 @@ static void note(struct edge_conn_loss *k, struct tcp_seg *seg)
 	grow(k);
 	/* lwIP may send on its own, at the end of what came: nobody else would look at the timer.
 	 */
-	edge_conn_loss_watch(k);
+	deadline_changed(k);
 }
 
 /* lwIP sends it: the first of pcb->unsent, before it is taken off. Control segments are of no
@@ -311,7 +312,7 @@ void edge_conn_loss_sent(struct llp_conn *c)
 	if (!c->loss)
 		return;
 	catch_up(c->loss);
-	edge_conn_loss_watch(c->loss);
+	deadline_changed(c->loss);
 }
 
 /* ---- what comes -------------------------------------------------------------------------- */

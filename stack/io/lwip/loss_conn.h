@@ -17,8 +17,6 @@ struct edge_conn_loss {
 	struct loss loss;
 };
 
-/* It has a deadline, perhaps another than before. */
-void edge_conn_loss_watch(struct edge_conn_loss *k);
 void edge_conn_loss_retry(struct edge_conn_loss *k);
 /* What its window is now, by a segment that came. */
 void edge_conn_loss_peer_window(struct edge_conn_loss *k, uint32_t window);

@@ -201,7 +201,7 @@ static uint8_t *hint_of(struct lane_set *s, uint32_t addr)
 	return &s->hint[(addr >> 24 ^ addr >> 16) % LANE_HINTS];
 }
 
-struct lane *lane_find(struct lane_set *s, uint32_t addr)
+static struct lane *lane_find(struct lane_set *s, uint32_t addr)
 {
 	uint8_t *hint = hint_of(s, addr);
 

@@ -83,7 +83,6 @@ bool lane_set_open(struct lane_set *s);
 void lane_set_close(struct lane_set *s);
 
 void lane_add(struct lane_set *s, const struct lane *l);
-struct lane *lane_find(struct lane_set *s, uint32_t addr);
 /* The peer has left: drop the frames that wait to be sent to the peer. Its own frames can still be
  * received. False: no such lane. */
 bool lane_close_sender(struct lane_set *s, uint32_t addr);

@@ -11,7 +11,7 @@ uint32_t ring_slots(const struct ring_shape *s)
 }
 
 /* An odd number of cache lines: the heads of neighbouring slots fall into different sets. */
-uint32_t ring_stride(const struct ring_shape *s)
+static uint32_t ring_stride(const struct ring_shape *s)
 {
 	uint32_t octets = (uint32_t)sizeof(struct ring_slot) + s->frame_max;
 	uint32_t lines = (octets + RING_LINE - 1) / RING_LINE;

@@ -100,7 +100,6 @@ enum ring_result {
 enum { RING_LENT_MAX = 128 << 20 }; /* most octets that a process lends */
 
 uint32_t ring_slots(const struct ring_shape *s);
-uint32_t ring_stride(const struct ring_shape *s);
 
 /* Make a region for one peer. NO_LINK: errno says why not. */
 UW_CHECK uw_status ring_region_make(struct ring_region *r, const struct ring_shape *s);

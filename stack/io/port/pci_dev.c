@@ -77,7 +77,8 @@ static bool is_uio(const struct pci_dev *d)
 	return !strcmp(d->driver, "uio_pci_generic") || !strcmp(d->driver, "igb_uio");
 }
 
-bool pci_dev_handed_out(const struct pci_dev *d)
+/* Is the device bound to a kernel driver that gives devices to processes (vfio-pci, uio)? */
+static bool is_handed_out(const struct pci_dev *d)
 {
 	return is_uio(d) || !strcmp(d->driver, "vfio-pci");
 }
@@ -108,7 +109,7 @@ uw_status pci_dev_check(const char *root, const char *addr, struct pci_dev *d)
 	if (pci_dev_read(root, addr, d))
 		return log_error(UW_E_NO_LINK, "there is no PCI device %s (lspci -D lists them)",
 				 d->addr);
-	if (pci_dev_handed_out(d))
+	if (is_handed_out(d))
 		return UW_OK;
 	if (d->driver[0])
 		return log_error(UW_E_NO_LINK,

@@ -21,8 +21,6 @@ struct pci_dev {
  * device. */
 UW_CHECK uw_status pci_dev_read(const char *root, const char *addr, struct pci_dev *d);
 
-/* Is the device bound to a kernel driver that gives devices to processes (vfio-pci, uio)? */
-bool pci_dev_handed_out(const struct pci_dev *d);
 /* Does the device use physical addresses? DPDK then must use physical addresses too (IOVA mode PA),
  * which needs huge pages. */
 bool pci_dev_physical(const struct pci_dev *d);

@@ -73,7 +73,7 @@ void edge_conn_flow_front(struct llp_conn *c)
 	c->before = NULL;
 }
 
-void edge_conn_flow_unlist(struct llp_conn *c)
+static void unlist(struct llp_conn *c)
 {
 	struct tcp_pcb *before = c->pcb == tcp_active_pcbs ? NULL : predecessor(c);
 
@@ -211,7 +211,7 @@ static void settle_oldest(void)
 		edge_conn_ack_fast(c);
 	if (!quiet(c))
 		return;
-	edge_conn_flow_unlist(c);
+	unlist(c);
 	deactivate(c);
 }
 
