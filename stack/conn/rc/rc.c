@@ -59,7 +59,8 @@ void rc_take_off_list(struct rc *rc)
 
 /* ---- giving up ---------------------------------------------------------------------------- */
 
-void rc_give_up(struct conn_qp *q)
+/* The QP has no stream and will get none: requests that are posted fail. */
+static void give_up(struct conn_qp *q)
 {
 	rc_take_off_list(q->rc);
 	rc_enter(q->rc, RC_LOST);
@@ -70,7 +71,7 @@ void rc_give_up_and_tell(struct conn_qp *q)
 {
 	bool posted = !sq_empty(&q->qp.sq);
 
-	rc_give_up(q);
+	give_up(q);
 	/* With nothing posted there is no completion to tell it by. */
 	if (!posted && q->qp.event)
 		q->qp.event(q->qp.event_ctx, UW_EVENT_QP_FATAL);
@@ -81,7 +82,7 @@ static void waited_long_enough(struct rc *rc)
 	rc_drop_call(rc);
 	if (rc->state != RC_LOST)
 		rc_log_no_peer(rc);
-	rc_give_up(rc->q);
+	give_up(rc->q);
 }
 
 static void posted(struct conn_qp *q)

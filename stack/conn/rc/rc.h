@@ -134,9 +134,8 @@ static inline void rc_due_at(struct stack *s, uint64_t us)
 		s->rc.due_us = us;
 }
 void rc_take_off_list(struct rc *rc);
-/* The QP has no stream and will get none: requests that are posted fail. */
-void rc_give_up(struct conn_qp *q);
-/* The same; if nothing is posted, an event tells the program. */
+/* The QP has no stream and will get none: requests that are posted fail; if none is, an event tells
+ * the program. */
 void rc_give_up_and_tell(struct conn_qp *q);
 
 static inline struct stack *rc_stack(const struct rc *rc)
