@@ -55,7 +55,7 @@ BESIDE = (("conform", "interop", "nics", "impair", "apps"), ("arm64", "asan", "t
 BESIDE_NICE = 10
 
 
-class Lane:
+class Track:
     """What runs one after the other. The one beside is nice while the main one is at work, and shows
     what a command printed when that has ended."""
 
@@ -136,14 +136,14 @@ def suites_of(tree):
     return {suite.rpartition(":")[2] for test in introspect(tree, "--tests") for suite in test["suite"]}
 
 
-def meson_test(log, part, env, what, lane):
+def meson_test(log, part, env, what, track):
     """One run of meson test; returns the entries of its log."""
     logs = os.path.join(part.tree, "meson-logs")
     command = [*isolation(), toolsenv.tool("meson"), "test", "-C", part.tree, "--no-rebuild", "--print-errorlogs"]
     command += ["--logbase", log, "--timeout-multiplier", str(part.slowness), *what]
     if part.wrapper:
         command += ["--wrapper", " ".join(part.wrapper)]
-    lane.run(command, env)
+    track.run(command, env)
     path = os.path.join(logs, log + ".json")
     written = [path] if os.path.exists(path) else []
     if not written:  # with one suite or wrapper Meson adds to the name
@@ -164,7 +164,7 @@ def failed_names(entries):
     return [e["name"].rpartition(" / ")[2] for e in entries if e["result"] not in results.GOOD + results.SKIP]
 
 
-def second_try(name, part, env, entries, lane):
+def second_try(name, part, env, entries, track):
     """Two noisy cores make a test late now and then: what failed may try once more, alone, and is
     named when it needed to."""
     bad = failed_names(entries)
@@ -172,7 +172,7 @@ def second_try(name, part, env, entries, lane):
         return entries
     say(f"{name}: once more: {', '.join(bad)}")
     forget_logs(part, f"again-{name}")
-    again = {e["name"]: e for e in meson_test(f"again-{name}", part, env, ["--num-processes", "1", *bad], lane)}
+    again = {e["name"]: e for e in meson_test(f"again-{name}", part, env, ["--num-processes", "1", *bad], track)}
     for e in entries:
         second = again.get(e["name"])
         if second and second["result"] in results.GOOD:
@@ -180,7 +180,7 @@ def second_try(name, part, env, entries, lane):
     return [again.get(e["name"], e) for e in entries]
 
 
-def run_tests(name, part, env, lane):
+def run_tests(name, part, env, track):
     """Run the part's suites; returns the entries of the log."""
     present = suites_of(part.tree)
     missing = [s for s in part.suites if s not in present]
@@ -188,9 +188,9 @@ def run_tests(name, part, env, lane):
         raise Failed(f"no tests in suite {', '.join(missing)} of {os.path.relpath(part.tree, ROOT)}/")
     forget_logs(part, f"check-{name}")
     suites = [word for suite in part.suites for word in ("--suite", suite)]
-    if lane.beside:
+    if track.beside:
         say(f"{name}: testing in {os.path.relpath(part.tree, ROOT)}/, beside the other parts")
-    return meson_test(f"check-{name}", part, env, suites, lane)
+    return meson_test(f"check-{name}", part, env, suites, track)
 
 
 def sanitizer_env(env):
@@ -201,29 +201,29 @@ def sanitizer_env(env):
     return env
 
 
-def run_tree(name, env, lane):
-    """Build a part's tree, run its suites and count. None: to be judged when the lane is alone."""
+def run_tree(name, env, track):
+    """Build a part's tree, run its suites and count. None: to be judged when the track is alone."""
     part, env = PARTS[name], sanitizer_env(env)
     house.configure(part.tree, *part.options)
-    house.build(part.tree, lane.nice(), targets_of(part))
-    entries = run_tests(name, part, env, lane)
-    if lane.beside and not lane.alone.is_set() and failed_names(entries):
+    house.build(part.tree, track.nice(), targets_of(part))
+    entries = run_tests(name, part, env, track)
+    if track.beside and not track.alone.is_set() and failed_names(entries):
         say(f"{name}: failed beside the other parts, will try again alone: {', '.join(failed_names(entries))}")
-        lane.later.append((name, lambda: judge(name, env, entries, lane)))
+        track.later.append((name, lambda: judge(name, env, entries, track)))
         return None
-    return judge(name, env, entries, lane)
+    return judge(name, env, entries, track)
 
 
-def judge(name, env, entries, lane):
+def judge(name, env, entries, track):
     """What failed tries once more; count."""
     part, count = PARTS[name], results.Count()
-    entries = second_try(name, part, env, entries, lane)
+    entries = second_try(name, part, env, entries, track)
     print(results.table(entries), end="", flush=True)
     for entry in entries:
         one = results.count_test(entry)
         count.add(one)
         if one.failed:
-            lane.failures.append(f"{name}: {results.why_failed(entry)}")
+            track.failures.append(f"{name}: {results.why_failed(entry)}")
         if one.skipped:
             say(f"{entry['name']}: {one.skipped} skipped")
     if not count.passed and not count.failed:
@@ -231,7 +231,7 @@ def judge(name, env, entries, lane):
     return count
 
 
-def run_command(name, env, lane):
+def run_command(name, env, track):
     """What the command counts itself: steps of a new user, targets, programs with a peer."""
     if name in OF_BUILD:
         env = {**env, **{k: os.path.join(ROOT, v) for k, v in OF_BUILD[name].items()}}
@@ -241,20 +241,20 @@ def run_command(name, env, lane):
         tree = os.path.join(ROOT, GUEST_TREE)
         house.configure(tree, "--cross-file", GUEST_CROSS)
         house.build(tree, [], GUEST_TARGETS)
-    count, failures = run_once(name, env, lane)
-    if count.failed and name in AGAIN and lane.beside and not lane.alone.is_set():
+    count, failures = run_once(name, env, track)
+    if count.failed and name in AGAIN and track.beside and not track.alone.is_set():
         for line in failures:
             say(f"{line} (beside the other parts; will try again alone)")
-        lane.later.append((name, lambda: run_command(name, env, lane)))
+        track.later.append((name, lambda: run_command(name, env, track)))
         return None
-    lane.failures += failures
+    track.failures += failures
     return count
 
 
-def run_once(name, env, lane):
+def run_once(name, env, track):
     """One run of a command: what it counts, and a line for each failure."""
     p = subprocess.Popen(
-        [*lane.nice(), *COMMANDS[name]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+        [*track.nice(), *COMMANDS[name]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
     )  # fmt: skip
     text = ""
     for line in p.stdout:
@@ -266,66 +266,66 @@ def run_once(name, env, lane):
     return count, [f"{name}: {line}" for line in results.failed_lines(text)]
 
 
-def run_part(name, lane, work):
+def run_part(name, track, work):
     """Run one part, which returns its figures; prints their line. None: it is not done yet."""
     start, count = time.monotonic(), results.Count()
-    say(f"--- {name}{' (beside the other parts)' if lane.beside else ''}")
+    say(f"--- {name}{' (beside the other parts)' if track.beside else ''}")
     try:
         count = work()
     except Failed as f:
         say(f"{name}: {f}")
-        lane.failures.append(f"{name}: {f}")
+        track.failures.append(f"{name}: {f}")
         count.failed += 1
     if count is None:
         return
     print(f"{name}: {count} in {time.monotonic() - start:.0f} s", flush=True)
-    lane.total.add(count)
-    lane.parts += 1
+    track.total.add(count)
+    track.parts += 1
 
 
-def run_parts(names, env, lane):
+def run_parts(names, env, track):
     try:
         for name in names:
             run = run_command if name in COMMANDS else run_tree
-            run_part(name, lane, lambda run=run, name=name: run(name, env, lane))
+            run_part(name, track, lambda run=run, name=name: run(name, env, track))
     finally:
-        lane.through.set()
-    if lane.later:
-        lane.alone.wait()
-    for name, work in lane.later:
-        run_part(name, lane, work)
+        track.through.set()
+    if track.later:
+        track.alone.wait()
+    for name, work in track.later:
+        run_part(name, track, work)
 
 
 def split(names):
-    """The main lane's names, and those of each lane beside it. Alone, parts need no lanes."""
-    beside = [[n for n in names if n in lane] for lane in BESIDE]
-    beside = [lane for lane in beside if lane]
-    main = [n for n in names if not any(n in lane for lane in beside)]
-    return (main, beside) if main else ([n for lane in beside for n in lane], [])
+    """The main track's names, and those of each track beside it. Alone, parts need no tracks."""
+    beside = [[n for n in names if n in track] for track in BESIDE]
+    beside = [track for track in beside if track]
+    main = [n for n in names if not any(n in track for track in beside)]
+    return (main, beside) if main else ([n for track in beside for n in track], [])
 
 
-def run_main(names, env, lane, begin):
-    """The main lane. It builds its first tree before the others begin, or all would have the compiler at part of the speed."""
+def run_main(names, env, track, begin):
+    """The main track. It builds its first tree before the others begin, or all would have the compiler at part of the speed."""
     first = PARTS.get(names[0])
     try:
         if first:
             house.configure(first.tree, *first.options)
             house.build(first.tree)
         begin()
-        run_parts(names, env, lane)
+        run_parts(names, env, track)
     except Failed as f:
         say(f"{names[0]}: {f}")
-        lane.failures.append(f"{names[0]}: {f}")
+        track.failures.append(f"{names[0]}: {f}")
 
 
-def run_lanes(names, env):
+def run_tracks(names, env):
     """All parts; returns what they count and what failed."""
     main, beside = split(names)
-    lane, others = Lane(), [Lane(beside=True) for _ in beside]
+    track, others = Track(), [Track(beside=True) for _ in beside]
     threads = [
         threading.Thread(target=run_parts, args=(parts, env, other), daemon=True) for parts, other in zip(beside, others, strict=True)
     ]
-    run_main(main, env, lane, lambda: [t.start() for t in threads])
+    run_main(main, env, track, lambda: [t.start() for t in threads])
     started = [(t, other) for t, other in zip(threads, others, strict=True) if t.ident]
     for _, other in started:
         other.through.wait()
@@ -333,17 +333,17 @@ def run_lanes(names, env):
         other.alone.set()
         thread.join()
     for other in others:
-        lane.total.add(other.total)
-        lane.failures += other.failures
-    lane.total.failed += len(names) - lane.parts - sum(o.parts for o in others)  # a thread ends in silence
-    return lane.total, lane.failures
+        track.total.add(other.total)
+        track.failures += other.failures
+    track.total.failed += len(names) - track.parts - sum(o.parts for o in others)  # a thread ends in silence
+    return track.total, track.failures
 
 
 def main():
     total, failures, watch = results.Count(), [], leftovers.Watch()
     house.clean_up_on_signals()
     try:
-        total, failures = run_lanes(sys.argv[1:], watch.env)
+        total, failures = run_tracks(sys.argv[1:], watch.env)
     finally:
         left = watch.left_over()
     # Once more at the end, which is what is read of a long run.

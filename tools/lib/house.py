@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(LIB))
 UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
 # Seconds between two words on how far a build is.
 PROGRESS_EVERY = 10
-# One at a time builds in a tree: tools/check has lanes.
+# One at a time builds in a tree: tools/check has tracks.
 AT_WORK = collections.defaultdict(threading.Lock)
 
 
