@@ -3,6 +3,7 @@
 """What uwarp-bench apps judges and draws; nothing is measured here."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import types
@@ -104,7 +105,7 @@ class Csv(unittest.TestCase):
         for text in ("", "a,b\n1,2\n", CSV + "\xe9", CSV.replace("program", "x")):
             with self.assertRaisesRegex(Failed, "not a file that"):
                 apps_plots.read_csv(self.file(text, "latin-1"))
-        for damaged in ("uwarp-kv,reads,8,0.", "uwarp-kv,reads,8,,3", "uwarp-kv,reads,8,0.4,", "uwarp-kv,reads,x,0.4,9"):
+        for damaged in ("uwarp-kv,reads,8,0.", "uwarp-kv,reads,8,,3", "uwarp-kv,reads,8,0.4,", "uwarp-kv,reads,x,0.4,9", "uwarp-kv,reads,8,nan,9", "uwarp-kv,reads,8,0.4,1e308"):
             with self.assertRaisesRegex(Failed, "x.csv: row 4 below the heading is damaged"):
                 apps_plots.read_csv(self.file(CSV + damaged))
         self.assertEqual(len(apps_plots.read_csv(self.file(CSV))), 3)
@@ -119,10 +120,21 @@ class Csv(unittest.TestCase):
         except Unavailable as e:
             self.skipTest(str(e))
         output = os.path.join(self.folder.name, "x.svg")
+        apps_plots.plot_csv(plt, [self.file(CSV.replace("uwarp-kv", "$^{$"))], output)  # no mathematics
         apps_plots.plot_csv(plt, [self.file(CSV)], output)
         with open(output, encoding="utf-8") as f:
             text = f.read()
         self.assertIn("get reads", text.replace("<!-- ", "").replace(" -->", ""))
+
+    def test_what_cannot_be_written_is_named(self):
+        tool = os.path.join(TOP, "tools", "uwarp-bench")
+        full = os.path.join(self.folder.name, "full.svg")
+        os.symlink("/dev/full", full)
+        for output, said in (("x.txt", "argument --output: 'x.txt' ends with none of .png, .svg and .pdf"), (full, f"{full}: No space left on device")):
+            r = subprocess.run([tool, "plot-csv", self.file(CSV), "--output", output], capture_output=True, text=True, timeout=60)
+            if r.returncode == 77:
+                self.skipTest(r.stderr)
+            self.assertEqual((r.returncode, r.stderr.splitlines()[-1].split(": ", 1)[1].removeprefix("error: ")), (2, said))
 
     def test_every_plot_draws_what_was_measured(self):
         from bench import plots

@@ -84,6 +84,7 @@ class Tool(unittest.TestCase):
             to.write(f.read().replace("/usr/bin/python3", "/nowhere/python3"))
         os.chmod(copy, 0o755)
         os.mkdir(os.path.join(self.dir, "bin"))
+        shutil.copytree(os.path.join(ROOT, "tools", "run"), os.path.join(self.dir, "run"))
         env = {"UWARP_DIR": self.dir, "PATH": os.path.join(self.dir, "bin")}
         r = subprocess.run([copy, "--json"], env=env, capture_output=True, text=True, timeout=30)
         self.assertEqual((r.returncode, r.stdout), (1, ""))

@@ -5,6 +5,8 @@ import csv
 import glob
 import os
 
+from run.ending import naming
+
 from .numbers import median, parse_size
 from .process import Failed, read_text
 
@@ -12,6 +14,7 @@ COLOURS = {"uwarp": "tab:blue", "memcached": "tab:red", "valkey": "tab:orange", 
 STYLES = ("-", "--", ":", "-.")
 # Columns that tell runs apart; the rest is what was measured.
 SETTINGS = ("program", "get", "mode", "by", "op", "mix", "value", "size", "keys", "threads", "batch", "place")
+MOST = 1e12  # of operations or microseconds in a figure
 PERCENTILES = ("get_p50_us", "read_p50_us", "p50_us")
 
 
@@ -178,12 +181,12 @@ def latency(row):
 
 
 def check_row(row):
-    """Raises ValueError for one that was cut off, or has no figures."""
+    """Raises ValueError for one that was cut off, or has no figures, or none that can be drawn."""
     if None in row.values():
         raise ValueError
     int(row["window"])
-    float(row["mops"])
-    latency(row)
+    if not all(0 <= value < MOST for value in (float(row["mops"]), latency(row))):
+        raise ValueError
 
 
 def read_csv(path):
@@ -205,6 +208,11 @@ def read_csv(path):
     return rows
 
 
+def plain(text):
+    """For Matplotlib, which takes what is between two dollars for mathematics."""
+    return text.replace("$", "\\$")
+
+
 def plot_csv(plt, paths, output):
     """Latency against throughput, a line for each set of settings, a point for each window."""
     rows = [row for path in paths for row in read_csv(path)]
@@ -217,7 +225,7 @@ def plot_csv(plt, paths, output):
         points.sort(key=lambda row: int(row["window"]))
         x = [float(row["mops"]) for row in points]
         y = [latency(row) for row in points]
-        ax.plot(x, y, marker="o", markersize=4, label=name or None)
+        ax.plot(x, y, marker="o", markersize=4, label=plain(name) or None)
         for row, at in zip(points, zip(x, y)):
             ax.annotate(row["window"], at, fontsize=7, xytext=(3, 3), textcoords="offset points")
     ax.set_xlabel("million operations/s")
@@ -226,6 +234,7 @@ def plot_csv(plt, paths, output):
     ax.grid(visible=True, alpha=0.3)
     if any(lines):
         ax.legend(fontsize=8)
-    ax.set_title(rows[0]["program"])
+    ax.set_title(plain(rows[0]["program"]))
     figure.tight_layout()
-    figure.savefig(output, dpi=110)
+    with naming(output):
+        figure.savefig(output, dpi=110)

@@ -8,6 +8,9 @@ import sys
 import tempfile
 import time
 
+from run import Refusal
+from run.ending import naming
+
 from . import apps, apps_plots, conditions, ethernet, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
 from .numbers import parse_size
 from .process import Failed, Unavailable
@@ -43,6 +46,12 @@ def sizes(text):
         return [parse_size(x) for x in text.split(",")]
     except ValueError as e:
         raise argparse.ArgumentTypeError(f"'{e}' is not a size such as 64, 10K (10000) or 64Ki (65536)") from None
+
+
+def picture(path):
+    if not path.lower().endswith((".png", ".svg", ".pdf")):
+        raise argparse.ArgumentTypeError(f"'{path}' ends with none of .png, .svg and .pdf")
+    return path
 
 
 def chosen(known):
@@ -111,7 +120,7 @@ def parser():
     plot.add_argument("--report", default="uwarp-bench-report", metavar="DIR")
     of_csv = commands.add_parser("plot-csv", help="latency against throughput from files that the applications' --csv wrote")
     of_csv.add_argument("files", nargs="+", metavar="FILE")
-    of_csv.add_argument("--output", default="apps.png", metavar="FILE", help="PNG, SVG or PDF; default: apps.png")
+    of_csv.add_argument("--output", type=picture, default="apps.png", metavar="FILE", help="PNG, SVG or PDF; default: apps.png")
     gate = commands.add_parser("gate", help="instructions per message against the baseline kept in the repository")
     gate.add_argument("--update", action="store_true", help="make what is counted now the baseline")
     where = commands.add_parser("profile", help="instructions and CPU time of a message, layer by layer, for 64 B and 64 KiB")
@@ -211,7 +220,10 @@ def write(options, doc, series):
 
 def run(options):
     start, around = time.monotonic(), conditions.Conditions()
-    check_outputs(options)
+    try:
+        check_outputs(options)
+    except OSError as e:
+        raise Failed(f"{e.filename}: {e.strerror}") from None
     series = measure(options, around.look)
     output.print_tables(series)
     rows = JUDGES[options.command](series) if options.command in JUDGES else []
@@ -241,8 +253,9 @@ def put_section(options, test):
     doc, series = merged(options.files)
     with open(options.output, encoding="utf-8") as f:
         text = f.read()
-    with open(options.output, "w", encoding="utf-8") as f:
-        f.write(report.put_section(text, test, report.section(SECTIONS[test], test, doc, series)))
+    text = report.put_section(text, test, report.section(SECTIONS[test], test, doc, series))
+    with naming(options.output), open(options.output, "w", encoding="utf-8") as f:
+        f.write(text)
     return 0
 
 
@@ -250,8 +263,9 @@ def write_doc(options):
     if options.losses or options.section:
         return put_section(options, options.section or "loss")
     doc, series = merged(options.files)
-    with open(options.output, "w", encoding="utf-8") as f:
-        f.write(report.markdown(doc, series))
+    text = report.markdown(doc, series)
+    with naming(options.output), open(options.output, "w", encoding="utf-8") as f:
+        f.write(text)
     return 0
 
 
@@ -300,6 +314,6 @@ def main(argv):
     except Unavailable as e:
         print(f"{PROG}: {e}", file=sys.stderr)
         return SKIPPED
-    except (output.BadFile, Failed, OSError) as e:
+    except (output.BadFile, Failed, Refusal) as e:
         print(f"{PROG}: {e}", file=sys.stderr)
         return 2

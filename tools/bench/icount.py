@@ -10,6 +10,8 @@ import platform
 import re
 import subprocess
 
+from run.ending import naming
+
 from .output import columns
 from .process import Failed, Group, need
 from .rig import TOP, helper
@@ -133,7 +135,7 @@ def read_baseline():
 
 def update(found):
     baseline = {"compiler": compiler(), "instructions": {c: round(own(one)) for c, one in found.items()}}
-    with open(BASELINE, "w", encoding="utf-8") as f:
+    with naming(BASELINE), open(BASELINE, "w", encoding="utf-8") as f:
         json.dump(baseline, f, indent=1)
         f.write("\n")
     return baseline

@@ -7,6 +7,8 @@ import os
 import platform
 import time
 
+from run.ending import naming
+
 from .numbers import digits, median, size_name
 from .rounds import Series, ratio
 
@@ -50,7 +52,7 @@ def document(series, options, goals):
 
 
 def write_json(path, doc):
-    with open(path, "w", encoding="utf-8") as f:
+    with naming(path), open(path, "w", encoding="utf-8") as f:
         json.dump(doc, f, indent=1)
         f.write("\n")
 
@@ -81,7 +83,7 @@ def read_json(path):
 
 
 def write_csv(path, series):
-    with open(path, "w", newline="", encoding="utf-8") as f:
+    with naming(path), open(path, "w", newline="", encoding="utf-8") as f:
         w = csv.DictWriter(f, CSV_FIELDS, extrasaction="ignore")
         w.writeheader()
         for s in series.values():

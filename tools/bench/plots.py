@@ -3,6 +3,8 @@
 
 import os
 
+from run.ending import naming
+
 from . import apps_plots, servers
 from .numbers import median, size_name
 from .process import Unavailable
@@ -177,7 +179,9 @@ def write(folder, series):
             ax.legend(fontsize=8)
         figure.tight_layout()
         for kind in ("png", "svg"):
-            figure.savefig(os.path.join(folder, f"{name}.{kind}"), dpi=110)
+            path = os.path.join(folder, f"{name}.{kind}")
+            with naming(path):
+                figure.savefig(path, dpi=110)
         plt.close(figure)
         written.append(name)
     return written

@@ -5,6 +5,8 @@ import html
 import os
 import sys
 
+from run.ending import naming
+
 from . import goals, output, plots
 from .process import Unavailable
 
@@ -67,11 +69,12 @@ def write(folder, doc, series):
     except Unavailable as e:
         print(f"uwarp-bench: {e}", file=sys.stderr)
         pictures = []
-    with open(os.path.join(folder, "report.html"), "w", encoding="utf-8") as f:
+    page = os.path.join(folder, "report.html")
+    with naming(page), open(page, "w", encoding="utf-8") as f:
         f.write(html_page(doc, series, pictures))
     output.write_json(os.path.join(folder, "results.json"), doc)
     output.write_csv(os.path.join(folder, "results.csv"), series)
-    print(f"uwarp-bench: the report is {os.path.join(folder, 'report.html')}")
+    print(f"uwarp-bench: the report is {page}")
 
 
 # ---- doc/performance.md -----------------------------------------------------------------

@@ -8,6 +8,8 @@ import re
 import shutil
 import tempfile
 
+from run.place import absolute
+
 from . import process
 from .process import Failed, Group, Unavailable, wait_until
 
@@ -20,7 +22,7 @@ HERE, THERE = "127.0.0.3", "127.0.0.2"
 
 
 def build_dir():
-    return os.path.abspath(os.environ.get("UWARP_BUILD_DIR") or os.path.join(TOP, "build"))
+    return absolute(os.environ.get("UWARP_BUILD_DIR") or os.path.join(TOP, "build"))
 
 
 def helper(name):

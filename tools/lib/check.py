@@ -19,6 +19,9 @@ import results  # noqa: E402
 import toolsenv  # noqa: E402
 from house import ROOT, Failed, say  # noqa: E402
 
+sys.path.insert(1, house.TOOLS)
+from run import ending  # noqa: E402
+
 # Parts that are a command of their own; its figures are read from what it prints.
 COMMANDS = {
     "fresh": [os.path.join(house.LIB, "fresh")],
@@ -356,6 +359,6 @@ def main():
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(ending.ended("check", main))
     except KeyboardInterrupt:
         sys.exit("check: interrupted")

@@ -16,7 +16,8 @@ import toolsenv
 
 LIB = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(LIB))
-UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
+TOOLS = os.path.dirname(LIB)
+UWARP_RUN = os.path.join(TOOLS, "uwarp-run")
 # Seconds between two words on how far a build is.
 PROGRESS_EVERY = 10
 # One at a time builds in a tree: tools/check has tracks.

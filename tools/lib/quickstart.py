@@ -19,6 +19,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import house  # noqa: E402
 from house import ROOT, UWARP_RUN, Failed, say  # noqa: E402
 
+sys.path.insert(1, house.TOOLS)
+from run import ending  # noqa: E402
+
 LAT_SIZE, BW_SIZE = 64, 65536
 PINGS, PING_SIZE = 100, 1000
 READY_TIMEOUT, RUN_TIMEOUT = 20, 60
@@ -209,7 +212,7 @@ def main():
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(ending.ended("quickstart", main))
     except Failed as f:
         say(str(f))
         sys.exit("quickstart: FAIL")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of uwarp-run."""
+"""Parts of uwarp-run, and what other tools have of it."""
 
 EXIT_SETUP, EXIT_USAGE, EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 1, 2, 126, 127
 
