@@ -105,6 +105,40 @@ static void *open_copy(const char *path)
 	return lib;
 }
 
+/* What Debian calls the package of a library that is missing. */
+static const char *package_of(const char *name)
+{
+	static const struct {
+		const char *begin, *package;
+	} packages[] = { { "libnuma.so.", "libnuma1" }, { "libbsd.so.", "libbsd0" },
+			 { "libisal.so.", "libisal2" }, { "libxdp.so.", "libxdp1" },
+			 { "libbpf.so.", "libbpf1" },	{ "libelf.so.", "libelf1" },
+			 { "librte_", "libdpdk-dev" } };
+
+	for (unsigned i = 0; i < sizeof(packages) / sizeof(packages[0]); i++)
+		if (!strncmp(name, packages[i].begin, strlen(packages[i].begin)))
+			return packages[i].package;
+	return NULL;
+}
+
+/* The loader's words begin with the file that it could not load, a name without a directory if it
+ * has found none; the rest is in the user's language. */
+static void say_not_loaded(const char *path, const char *why)
+{
+	const char *end = why ? strchr(why, ':') : NULL, *package;
+
+	if (!end || memchr(why, '/', (size_t)(end - why)) || strncmp(why, "lib", 3) ||
+	    !strchr(path, '/')) {
+		fprintf(stderr, "uwarp: cannot load the stack, check UWARP_LIB: %s\n",
+			why ? why : path);
+		return;
+	}
+	package = package_of(why);
+	fprintf(stderr, "uwarp: %s needs the library %.*s, which is not here: install %s%s\n", path,
+		(int)(end - why), why, package ? "it; on Debian: apt install " : "it",
+		package ? package : "");
+}
+
 static const struct uw_api *load_locked(void)
 {
 	__typeof__(uw_api_get) *get = NULL;
@@ -118,10 +152,7 @@ static const struct uw_api *load_locked(void)
 	}
 	lib = host.copy ? open_copy(path) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!lib) {
-		const char *why = dlerror();
-
-		fprintf(stderr, "uwarp: cannot load the stack, check UWARP_LIB: %s\n",
-			why ? why : path);
+		say_not_loaded(path, dlerror());
 		return NULL;
 	}
 	*(void **)&get = dlsym(lib, "uw_api_get");
