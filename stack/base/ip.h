@@ -62,6 +62,13 @@ static inline bool uw_ip_is_v4(const struct uw_ip *a)
 	return !uw_ip_half(a, 0) && uw_be32(a->b + 8) == 0xffff;
 }
 
+/* Whose address is it? That of IPv4 itself, or the network of IPv6: a host has as many addresses
+ * there as it likes. */
+static inline uint64_t uw_ip_host(const struct uw_ip *a)
+{
+	return uw_ip_half(a, uw_ip_is_v4(a));
+}
+
 /* Is a :: or 0.0.0.0 (any address)? */
 static inline bool uw_ip_is_any(const struct uw_ip *a)
 {

@@ -12,15 +12,12 @@ static void draw_key(struct stack *s)
 		s->silent.key[i] = (uint64_t)stack_random(s) << 32 | stack_random(s) | i;
 }
 
-/* A host's IPv4 address, or its IPv6 network: a host has as many addresses there as it likes. */
 static unsigned group_of(struct stack *s, const struct uw_ip *host)
 {
-	uint64_t who = uw_ip_half(host, uw_ip_is_v4(host));
-
 	if (!s->silent.key[1])
 		draw_key(s);
 	/* the top bits of a product with an unknown odd number */
-	return (unsigned)((who + s->silent.key[0]) * s->silent.key[1] >> 58);
+	return (unsigned)((uw_ip_host(host) + s->silent.key[0]) * s->silent.key[1] >> 58);
 }
 
 bool silent_has_room(struct stack *s, const struct uw_ip *host, struct conn **gives_way)

@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include "conn/dgram/dgram.h"
 #include "conn/endpoint.h"
 #include "net.h"
+#include "roce/mad.h"
 
 #define PORT 7174
 #define QPN  0x123456u
@@ -237,6 +239,57 @@ static void test_a_flood_is_bounded(void **state)
 	sim_close(&s);
 }
 
+/* A packet that asks, from anywhere. */
+static void ask_from(struct uw_ep *ls, const struct uw_ip *from, uint32_t n)
+{
+	const struct roce_path path = {
+		.src = *from, .dst = ls->local, .hops = ROCE_HOPS, .src_port = roce_ud_port(MAD_QPN)
+	};
+	struct roce_head h = { .path = &path,
+			       .op = { .transport = ROCE_UD, .first = true, .last = true },
+			       .bth = { .pkey = ROCE_PKEY, .dest_qp = MAD_QPN },
+			       .deth = { .qkey = MAD_QKEY, .src_qp = MAD_QPN } };
+	struct mad m = { .kind = MAD_SIDR_REQ, .tid = n + 1, .request_id = n };
+	uint8_t packet[ROCE_HEAD_MAX + MAD_SIZE + ROCE_TAIL_MAX];
+	struct uw_span whole = { .p = packet };
+
+	m.req = (struct sidr_req){
+		.space = SIDR_UDP, .port = PORT, .src_port = 1, .src = *from, .dst = ls->local
+	};
+	mad_encode(&m, packet + roce_head_size(&h));
+	whole.n = roce_packet_write(&h, packet, MAD_SIZE);
+	sched_lock(&ls->stack->sched);
+	dgram_packet(ls->stack, ls->l, uw_rope_of(&whole));
+	sched_unlock(&ls->stack->sched);
+}
+
+/* A host has as many addresses of IPv6 as it likes, all in one network: there is room for others.
+ */
+static void test_a_flood_of_one_network_is_bounded(void **state)
+{
+	static struct heard server;
+	struct uw_ip from = { .b = { 0x20, 0x01, 0x0d, 0xb8 } };
+	struct uw_ep *ls;
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ .mtu = 1500, .seed = 9, .ip6 = true });
+	ls = listener(&s, &server);
+	for (uint32_t i = 0; i < UNANSWERED; i++) {
+		memcpy(from.b + 12, &i, sizeof(i));
+		ask_from(ls, &from, i);
+	}
+	assert_int_equal(server.requests, UNANSWERED / 2);
+	from.b[7] = 1; /* another network */
+	ask_from(ls, &from, UNANSWERED);
+	assert_int_equal(server.requests, UNANSWERED / 2 + 1);
+	for (unsigned i = 0; i < server.requests; i++)
+		uw_ep_destroy(server.all[i]);
+	uw_ep_destroy(ls);
+	sim_settle(&s);
+	sim_close(&s);
+}
+
 /* The program goes while it is asked, and while it asks. */
 static void test_the_end_meanwhile(void **state)
 {
@@ -288,10 +341,14 @@ static void test_ports(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_ask_and_answer),	   cmocka_unit_test(test_under_loss),
-	cmocka_unit_test(test_refusals),	   cmocka_unit_test(test_it_gives_up),
-	cmocka_unit_test(test_the_end_meanwhile),  cmocka_unit_test(test_ports),
+	cmocka_unit_test(test_ask_and_answer),
+	cmocka_unit_test(test_under_loss),
+	cmocka_unit_test(test_refusals),
+	cmocka_unit_test(test_it_gives_up),
+	cmocka_unit_test(test_the_end_meanwhile),
+	cmocka_unit_test(test_ports),
 	cmocka_unit_test(test_a_flood_is_bounded),
+	cmocka_unit_test(test_a_flood_of_one_network_is_bounded),
 };
 
 int main(void)

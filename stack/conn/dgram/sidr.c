@@ -276,7 +276,7 @@ static bool has_place(struct stack *s, const struct uw_ip *from)
 		if (!r->passive || r->state != SIDR_ASKED)
 			continue;
 		all++;
-		of_host += uw_ip_eq(&r->ep->remote, from);
+		of_host += uw_ip_host(&r->ep->remote) == uw_ip_host(from);
 	}
 	if (all < ASKED_MAX && of_host < ASKED_MAX / 2)
 		return true;

@@ -34,10 +34,9 @@ struct syn_group {
 static struct syn_group groups[SYN_GROUPS + 1]; /* the last one is that of IO_P2P links */
 static struct siphash_key group_key;		/* of the hash that chooses a group */
 
-/* A host's IPv4 address, or its IPv6 network: a host has as many addresses there as it likes. */
 static unsigned group_of(const struct uw_ip *peer)
 {
-	uint64_t who = uw_ip_half(peer, uw_ip_is_v4(peer));
+	uint64_t who = uw_ip_host(peer);
 
 	return (unsigned)(siphash(&group_key, &who, 1) % SYN_GROUPS);
 }
