@@ -136,10 +136,11 @@ static void fit(struct written *w, struct feed *f, uint32_t id)
 
 		memcpy(w->body + AT(rdma_ucm_migrate_id, fd), &fd, 4);
 	}
-	if (w->hdr.cmd == RDMA_USER_CM_CMD_CREATE_ID && feed_bool(f)) {
-		uint16_t tcp = RDMA_PS_TCP;
+	if (w->hdr.cmd == RDMA_USER_CM_CMD_CREATE_ID && !feed_rarely(f, 16)) {
+		static const uint16_t ps[] = { RDMA_PS_TCP, RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB,
+					       RDMA_PS_IPOIB };
 
-		memcpy(w->body + AT(rdma_ucm_create_id, ps), &tcp, 2);
+		memcpy(w->body + AT(rdma_ucm_create_id, ps), &ps[feed_below(f, COUNT(ps))], 2);
 	}
 }
 
@@ -155,6 +156,14 @@ static void point(struct written *w, struct feed *f)
 		memcpy(w->body + l->response, &to, sizeof(to));
 }
 
+/* A negative errno; as RoCE a peer's refusal has the CM's reason; what the program wrote has
+ * anything. */
+static bool may_have_status(const struct rdma_ucm_event_resp *ev)
+{
+	return (int32_t)ev->status <= 0 || ev->event == CM_EV_REJECTED || ev->event == CM_EV_USER ||
+	       ev->event == CM_EV_INTERNAL;
+}
+
 static void check_answer(const struct written *w, ssize_t ret, size_t len)
 {
 	const struct rdma_ucm_event_resp *ev = w->response;
@@ -162,7 +171,9 @@ static void check_answer(const struct written *w, ssize_t ret, size_t len)
 	CHECK(ret == (ssize_t)len || (ret < 0 && ret > -4096));
 	if (ret < 0 || w->hdr.cmd != RDMA_USER_CM_CMD_GET_EVENT)
 		return;
-	CHECK(ev->event <= CM_EV_DISCONNECTED && (int32_t)ev->status <= 0);
+	CHECK(ev->event <= CM_EV_DISCONNECTED || ev->event == CM_EV_MULTICAST_JOIN ||
+	      ev->event == CM_EV_USER || ev->event == CM_EV_INTERNAL);
+	CHECK(may_have_status(ev));
 	CHECK(ev->id);
 }
 
