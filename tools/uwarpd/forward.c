@@ -114,6 +114,13 @@ static void wake_touched(struct server *s)
 
 /* ---- from a client ------------------------------------------------------------------------- */
 
+/* Answers of ours are given to send, too; and what the port did not take goes with the next. */
+static void flush(struct server *s)
+{
+	if (s->uplink->ops->flush)
+		s->uplink->ops->flush(s->uplink);
+}
+
 /* A frame that was looked at: its head is ours, so that it does not change after the verdict. */
 struct looked {
 	uint8_t head[SWITCH_HEAD_MAX];
@@ -232,8 +239,7 @@ void forward_rest(struct server *s, struct client *c)
 {
 	if (c->conduit.theirs)
 		from_client(s, c, REST_FRAMES, CONDUIT_OCTETS);
-	if (s->uplink->ops->flush)
-		s->uplink->ops->flush(s->uplink);
+	flush(s);
 	wake_touched(s);
 }
 
@@ -305,8 +311,7 @@ static unsigned all_clients(struct server *s)
 		if (c->state == CLIENT_UP)
 			done += from_client(s, c, OUT_FRAMES, OUT_OCTETS);
 	}
-	if (done && s->uplink->ops->flush)
-		s->uplink->ops->flush(s->uplink);
+	flush(s);
 	return done;
 }
 
@@ -331,6 +336,8 @@ unsigned forward_round(struct server *s)
 		in++;
 	}
 	learn(s, in);
+	if (in)
+		flush(s);
 	if (out || in)
 		wake_touched(s);
 	return out + in;

@@ -24,6 +24,11 @@ static bool port_send(struct uplink *p, const struct uplink_out *f)
 	return true;
 }
 
+static void port_flush(struct uplink *p)
+{
+	port_of(p)->flushed = port_of(p)->n_sent;
+}
+
 static bool port_receive(struct uplink *p, struct uplink_in *f)
 {
 	struct bed_port *b = port_of(p);
@@ -72,6 +77,7 @@ static enum switch_msg_why port_claim_packets(struct uplink *p)
 }
 
 static const struct uplink_ops ops = { .send = port_send,
+				       .flush = port_flush,
 				       .receive = port_receive,
 				       .fetch = port_fetch,
 				       .claim = port_claim,

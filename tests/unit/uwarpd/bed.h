@@ -14,6 +14,7 @@ struct bed_port {
 	bool full;	 /* it takes no frame */
 	struct octets sent[BED_FRAMES], coming[BED_FRAMES];
 	unsigned n_sent, n_coming, taken; /* coming[taken] is next */
+	unsigned flushed;		  /* of those sent */
 	unsigned looks;			  /* calls of receive */
 	bool waits, loses;		  /* what comes waits in the port, and is lost there */
 	uint8_t begin[SWITCH_HEAD_MAX];	  /* ... but for this */

@@ -222,6 +222,22 @@ static void forged_ip6_is_counted(void **state)
 }
 
 /* RFC 9293 §3.10.7.1 */
+/* A port that sends in bursts has them at once, whether clients send anything or not. */
+static void answers_to_the_network_go_out(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.table.own = true;
+	b->port.coming[0] = arp(false, 1);
+	b->port.coming[1] = segment(false, OUTSIDE, NOBODYS, 10);
+	b->port.n_coming = 2;
+	for (unsigned i = 1; i <= 2; i++) {
+		forward_round(&b->s);
+		assert_int_equal(b->s.answered, i);
+		assert_int_equal(b->port.flushed, i);
+	}
+}
+
 static void a_port_of_ip6_that_nobody_holds_is_refused(void **state)
 {
 	struct bed *b = *state;
@@ -405,6 +421,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(few_sleepers_are_woken, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(answers_to_the_network_go_out, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(forged_ip6_is_counted, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_ip6_that_nobody_holds_is_refused, bed_up,
 					bed_down),
