@@ -26,7 +26,7 @@ import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import hears_udp, listens
-from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdLocal, UwarpdLossy, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
+from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdDpdk, UwarpdLocal, UwarpdLossy, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Impaired, Pair
 from routed import Narrow, Routed
 
@@ -337,6 +337,7 @@ GROUPS = {
     "uwarpd": [
         (Uwarpd, UWARPD + UWARPD_DATAGRAMS + DGRAM_CM), (UwarpdLocal, UWARPD_LOCAL + UWARPD_DATAGRAMS + DGRAM_CM),
         (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), *DGRAM_CM]),
+        (UwarpdDpdk, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), shared_port.Refused("{server}"), *DGRAM_CM]),
         (UwarpdSix, UWARPD_SIX), (UwarpdSixLocal, UWARPD_SIX_LOCAL), (UwarpdSixAlone, IP6[1:2]), (UwarpdSixOwn, UWARPD_SIX_OWN),
         (UwarpdSixPacket, [IP6[1], IP6[3]]),
     ],

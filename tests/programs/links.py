@@ -279,12 +279,15 @@ class Uwarpd(Packet):
 
     def start_uwarpd(self, role):
         where = super().prefix(role)
-        argv = [*where, self.uwarpd, "--link", self.ends[role], "--path", self.path(role), *self.more(role)]
+        argv = [*where, self.uwarpd, "--link", self.port(role), "--path", self.path(role), *self.more(role)]
         with open(os.path.join(self.folder, self.end(role) + ".log"), "ab") as log:
             daemon = subprocess.Popen(argv, stdout=log, stderr=log, preexec_fn=die_with_parent)
         self.daemons[self.end(role)] = daemon
         if not wait_until(lambda: daemon.poll() is not None or self.status(role), 10) or daemon.poll() is not None:
             raise Skipped(f"no uwarpd at the {role}: exit code {daemon.poll()}")
+
+    def port(self, role):
+        return self.ends[role]
 
     def more(self, _role):
         return []
@@ -428,6 +431,24 @@ class UwarpdOwn(Uwarpd):
 
     def build(self):
         self.addresses = {**self.addresses, "server": "10.77.0.1"}
+        super().build()
+        self.addresses = type(self).addresses
+
+
+class UwarpdDpdk(Uwarpd):
+    """The same with ports that DPDK drives, and addresses of their own: both uwarpds answer ARP themselves."""
+
+    name = "uwarpd-dpdk"
+    addresses = {**Uwarpd.addresses, "server": "10.77.0.5", "client": "10.77.0.6"}
+
+    def port(self, role):
+        return "af_packet:" + self.ends[role]
+
+    def more(self, role):
+        return ["--ip", type(self).addresses[self.end(role)] + "/24"]
+
+    def build(self):
+        self.addresses = Uwarpd.addresses
         super().build()
         self.addresses = type(self).addresses
 
