@@ -277,7 +277,7 @@ static int open_tree(struct btree_server *bs, const struct server *s)
 	return load(&bs->tree, o);
 }
 
-static void report(struct btree_server *bs)
+static int report(struct btree_server *bs)
 {
 	struct report r;
 
@@ -287,7 +287,7 @@ static void report(struct btree_server *bs)
 	report_count(&r, "pages", bs->tree.used - bs->tree.free_count);
 	report_count(&r, "splits", bs->tree.splits);
 	report_count(&r, "merges", bs->tree.merges);
-	report_close(&r, &bs->options->common, NULL);
+	return report_close(&r, &bs->options->common, NULL);
 }
 
 int btree_serve(const struct btree_options *o)
@@ -313,7 +313,7 @@ int btree_serve(const struct btree_options *o)
 	if (!err)
 		err = server_run(&s);
 	if (!err && o->common.json)
-		report(&bs);
+		err = report(&bs);
 	if (bs.tree.base)
 		tree_close(&bs.tree);
 	region_close(&bs.memory);

@@ -286,7 +286,7 @@ static int open_store(struct kv_server *kv, const struct device *d)
 	return kv->options->soc ? mover_open(&kv->mover, kv->options, &kv->store) : 0;
 }
 
-static void report(struct kv_server *kv, const struct server *s)
+static int report(struct kv_server *kv, const struct server *s)
 {
 	uint64_t served = 0;
 	struct report r;
@@ -299,7 +299,7 @@ static void report(struct kv_server *kv, const struct server *s)
 	report_count(&r, "heap_used", kv->store.heap.used);
 	if (kv->mover)
 		mover_report(kv->mover, &r);
-	report_close(&r, &kv->options->common, NULL);
+	return report_close(&r, &kv->options->common, NULL);
 }
 
 int kv_serve(const struct kv_options *o)
@@ -324,7 +324,7 @@ int kv_serve(const struct kv_options *o)
 	if (kv.mover)
 		mover_stop(kv.mover);
 	if (!err && o->common.json)
-		report(&kv, &s);
+		err = report(&kv, &s);
 	if (kv.mover)
 		mover_close(kv.mover);
 	if (kv.store.bucket)

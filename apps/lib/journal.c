@@ -8,6 +8,13 @@
 #include "journal.h"
 #include "log.h"
 
+/* A full disk is an error here, and a signal later. */
+static int reserve(int fd, size_t size)
+{
+	errno = size ? posix_fallocate(fd, 0, (off_t)size) : 0;
+	return errno;
+}
+
 int journal_map(struct journal_line **line, const char *path, uint64_t keys)
 {
 	int fd = -1, flags = path ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
@@ -16,7 +23,7 @@ int journal_map(struct journal_line **line, const char *path, uint64_t keys)
 	*line = NULL;
 	if (path) {
 		fd = open(path, O_RDWR | O_CREAT, 0600);
-		if (fd < 0 || ftruncate(fd, (off_t)size)) {
+		if (fd < 0 || ftruncate(fd, (off_t)size) || reserve(fd, size)) {
 			if (fd >= 0)
 				close(fd);
 			return log_errno("%s", path);

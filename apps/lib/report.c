@@ -15,6 +15,7 @@ static const double percents[] = { 0,  1,  5,  10, 20, 30, 40,	 50,   60,    70,
 void report_open(struct report *r, const char *program)
 {
 	r->figures = json_object();
+	r->unsaid = 0;
 	report_text(r, "program", program);
 }
 
@@ -43,6 +44,7 @@ void report_team(struct report *r, const struct team *t, const char *what)
 	report_count(r, what, t->done);
 	report_number(r, "seconds", seconds);
 	report_number(r, "mops", (double)t->done / seconds / 1e6);
+	r->unsaid = t->unsaid;
 }
 
 void report_cpu(struct report *r, const struct team *t, uint64_t cpu_ns)
@@ -160,28 +162,36 @@ static int write_cdf(const struct hist *h, const char *path)
 	return fclose(f) ? log_errno("%s", path) : 0;
 }
 
-int report_close(struct report *r, const struct options *o, const struct hist *h)
+static int print_all(const json_t *figures, bool as_json)
 {
 	const char *key;
 	json_t *v;
-	int err = 0;
 
-	if (o->json) {
-		json_dumpf(r->figures, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+	errno = 0;
+	if (as_json) {
+		json_dumpf(figures, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
 		putchar('\n');
 	} else {
-		json_object_foreach(r->figures, key, v)
+		json_object_foreach((json_t *)figures, key, v)
 		{
 			printf("%-20s ", key);
 			print_value(stdout, v);
 			putchar('\n');
 		}
 	}
-	fflush(stdout);
+	return fflush(stdout) || ferror(stdout) ? log_errno("standard output") : 0;
+}
+
+int report_close(struct report *r, const struct options *o, const struct hist *h)
+{
+	int err = print_all(r->figures, o->json), unsaid = 0;
+
 	if (o->csv)
-		err = add_csv(r->figures, o->csv);
-	if (!err && h && o->cdf)
-		err = write_cdf(h, o->cdf);
+		unsaid = add_csv(r->figures, o->csv);
+	err = err ? err : unsaid;
+	if (h && o->cdf)
+		unsaid = write_cdf(h, o->cdf);
+	err = err ? err : unsaid;
 	json_decref(r->figures);
-	return err;
+	return err ? err : r->unsaid;
 }

@@ -16,6 +16,7 @@
 
 struct report {
 	json_t *figures;
+	int unsaid; /* 0, or why something that the team wrote is not to be read */
 };
 
 void report_open(struct report *r, const char *program);
@@ -28,7 +29,8 @@ void report_hist(struct report *r, const char *name, const struct hist *h);
 void report_team(struct report *r, const struct team *t, const char *what);
 /* client_cpu_us: of so many nanoseconds of CPU, each operation's. */
 void report_cpu(struct report *r, const struct team *t, uint64_t cpu_ns);
-/* Prints and frees it; h (or NULL) is what o->cdf gets. 0 or a negative errno. */
+/* Prints and frees it; h (or NULL) is what o->cdf gets. 0 or a negative errno, after a line, if
+ * something could not be written, or the team's series. */
 int report_close(struct report *r, const struct options *o, const struct hist *h);
 
 #endif

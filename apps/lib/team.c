@@ -45,7 +45,6 @@ static void show(const struct team *t, uint64_t now)
 
 /* What has to be done now and then while the members run. */
 struct pace {
-	FILE *series;
 	bool showing;
 	uint64_t shown, noted,
 		done; /* clock_ns() of the last time; operations at that of `noted` */
@@ -57,7 +56,7 @@ static void note(const struct team *t, struct pace *p, uint64_t now)
 
 	if (now - p->noted < NOTE_NS)
 		return;
-	fprintf(p->series, "%.3f,%.6f\n", (double)(now - t->begun) / 1e9,
+	fprintf(t->series, "%.3f,%.6f\n", (double)(now - t->begun) / 1e9,
 		(double)(done - p->done) * 1e3 / (double)(now - p->noted));
 	p->noted = now;
 	p->done = done;
@@ -69,8 +68,35 @@ static void keep_pace(const struct team *t, struct pace *p, uint64_t now)
 		show(t, now);
 		p->shown = now;
 	}
-	if (p->series)
+	if (t->series)
 		note(t, p, now);
+}
+
+static int open_series(struct team *t)
+{
+	const char *path = t->options->series;
+
+	if (!path)
+		return 0;
+	t->series = fopen(path, "w");
+	if (!t->series)
+		return log_errno("%s", path);
+	fputs("seconds,mops\n", t->series);
+	return 0;
+}
+
+/* What did not get to the disk while the members ran counts, too. */
+static void close_series(struct team *t)
+{
+	bool lost;
+
+	if (!t->series)
+		return;
+	errno = 0;
+	lost = ferror(t->series);
+	if (fclose(t->series) || lost)
+		t->unsaid = log_errno("%s", t->options->series);
+	t->series = NULL;
 }
 
 static void watch(struct team *t)
@@ -81,12 +107,6 @@ static void watch(struct team *t)
 			  .shown = t->begun,
 			  .noted = t->begun };
 
-	if (o->series)
-		p.series = fopen(o->series, "w");
-	if (p.series)
-		fputs("seconds,mops\n", p.series);
-	else if (o->series)
-		log_errno("%s", o->series);
 	while (t->running) {
 		uint64_t now = clock_ns();
 
@@ -97,8 +117,6 @@ static void watch(struct team *t)
 	}
 	if (p.shown != t->begun)
 		fputc('\n', stderr);
-	if (p.series)
-		fclose(p.series);
 }
 
 static int prepare(struct team *t)
@@ -150,6 +168,8 @@ int team_run(struct team *t, const struct options *o, const struct team_ops *ops
 		err = ops->open(&t->member[opened]);
 	if (err == -ENOMEM) /* whatever it was for */
 		log_line("no memory for client %u of %u", opened + 1, o->threads);
+	if (!err)
+		err = open_series(t);
 	if (!err) {
 		start(t);
 		watch(t);
@@ -161,6 +181,7 @@ int team_run(struct team *t, const struct options *o, const struct team_ops *ops
 		t->ended = clock_ns();
 		t->done = done_by_all(t);
 		pthread_barrier_destroy(&t->start);
+		close_series(t);
 	}
 	for (unsigned i = 0; t->member && i < o->threads; i++)
 		if (t->member[i].user)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "hist.h"
 #include "options.h"
@@ -45,6 +46,8 @@ struct team {
 	uint64_t begun, ended; /* clock_ns() */
 	uint64_t done;	       /* in all */
 	struct hist *hist;     /* all members' */
+	FILE *series;	       /* of options->series, or NULL */
+	int unsaid;	       /* 0, or why what was measured is not in there; a line has said so */
 };
 
 /* Runs the whole team; 0, or the first member's error. team_close() frees what it counted. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is added to a CSV file. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,6 +82,52 @@ static void test_a_figure_that_is_no_number_keeps_its_column(void **state)
 	expect(*state, "program,rate,last\ntest,nan,3\ntest,nan,3\n");
 }
 
+/* ---- a full disk --------------------------------------------------------------------------- */
+
+static void what_cannot_be_printed_fails(void **state)
+{
+	int saved, full = open("/dev/full", O_WRONLY);
+
+	assert_true(full >= 0);
+	fflush(stdout);
+	saved = dup(STDOUT_FILENO);
+	dup2(full, STDOUT_FILENO);
+	assert_int_equal(add(*state, 1.5, false), -ENOSPC);
+	clearerr(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	close(full);
+	expect(*state, "program,rate,last\ntest,1.5,3\n"); /* all the same */
+}
+
+static int nothing(struct member *m)
+{
+	return m->user != NULL;
+}
+
+static void no_end(struct member *m)
+{
+	(void)m;
+}
+
+static void a_series_that_is_lost_fails(void **state)
+{
+	const struct team_ops ops = { .open = nothing, .run = nothing, .close = no_end };
+	struct options o = { .threads = 1, .window = 1, .series = "/dev/full", .quiet = true };
+	struct report r;
+	struct team t;
+
+	(void)state;
+	assert_int_equal(team_run(&t, &o, &ops, NULL), 0); /* what was measured counts */
+	report_open(&r, "test");
+	report_team(&r, &t, "operations");
+	team_close(&t);
+	assert_int_equal(report_close(&r, &o, NULL), -ENOSPC);
+	o.series = "/nonexistent/series";
+	assert_int_equal(team_run(&t, &o, &ops, NULL), -ENOENT); /* before anything is measured */
+	team_close(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -88,6 +136,9 @@ int main(void)
 						file_close),
 		cmocka_unit_test_setup_teardown(test_a_figure_that_is_no_number_keeps_its_column,
 						file_open, file_close),
+		cmocka_unit_test_setup_teardown(what_cannot_be_printed_fails, file_open,
+						file_close),
+		cmocka_unit_test(a_series_that_is_lost_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
