@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "io/log.h"
 
 #define BUFFER	 (256u * 1024)
 #define PATH_LEN 4096
@@ -20,6 +21,7 @@
  * whole, so a process that is killed leaves a file that can be read. */
 struct io_pcap {
 	int fd; /* -1: nothing can be written any more */
+	char path[PATH_LEN];
 	size_t n;
 	uint8_t buf[BUFFER];
 };
@@ -42,6 +44,16 @@ static void end(struct io_pcap *p)
 	p->fd = -1;
 }
 
+/* Nobody reads any more, which is no error, or the disk is full: what came before can be read, but
+ * for the end of a record maybe. */
+static void give_up(struct io_pcap *p)
+{
+	if (errno != EPIPE)
+		log_error(UW_OK, "capture %s: %s: what comes now is not in it", p->path,
+			  strerror(errno));
+	end(p);
+}
+
 static void flush(struct io_pcap *p)
 {
 	for (size_t at = 0; at < p->n && p->fd >= 0;) {
@@ -50,8 +62,7 @@ static void flush(struct io_pcap *p)
 		if (n > 0)
 			at += (size_t)n;
 		else if (n == 0 || errno != EINTR)
-			end(p); /* nobody reads, or the disk is full: what came before can be read
-				 */
+			give_up(p);
 	}
 	p->n = 0;
 }
@@ -80,18 +91,20 @@ static int open_alone(const char *path)
 	return -1;
 }
 
-static int open_ours(const char *path)
+/* `name`: what it is called. */
+static int open_ours(const char *path, char name[PATH_LEN])
 {
-	char own[PATH_LEN];
 	int fd = open_alone(path);
 
-	if (fd >= 0 || errno != EWOULDBLOCK)
+	if (fd >= 0 || errno != EWOULDBLOCK) {
+		snprintf(name, PATH_LEN, "%s", path);
 		return fd;
-	if (snprintf(own, sizeof(own), "%s.%d", path, (int)getpid()) >= (int)sizeof(own)) {
+	}
+	if (snprintf(name, PATH_LEN, "%s.%d", path, (int)getpid()) >= PATH_LEN) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return open_alone(own);
+	return open_alone(name);
 }
 
 struct io_pcap *io_pcap_open(const char *path)
@@ -104,7 +117,7 @@ struct io_pcap *io_pcap_open(const char *path)
 	if (!p)
 		return NULL;
 	p->n = 0;
-	p->fd = open_ours(path);
+	p->fd = open_ours(path, p->path);
 	if (p->fd < 0) {
 		free(p);
 		return NULL;

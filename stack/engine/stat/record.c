@@ -127,28 +127,38 @@ void stat_failed(void *arg, const struct conn *c, uw_status why)
 	stat_wake(e);
 }
 
-static int open_target(const struct uw_engine *e)
+/* Once a process: there would be one for each QP. */
+static void say_lost(const struct uw_engine *e)
 {
 	static bool said;
+
+	if (!said)
+		uw_log("UWARP_RECORD=%s: %s", e->cfg.record, strerror(errno));
+	said = true;
+}
+
+static int open_target(const struct uw_engine *e)
+{
 	int fd;
 
 	if (!*e->cfg.record)
 		return dup(STDERR_FILENO);
 	fd = open(e->cfg.record, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 		  0600);
-	if (fd < 0 && !said) {
-		said = true;
-		uw_log("UWARP_RECORD=%s: %s", e->cfg.record, strerror(errno));
-	}
+	if (fd < 0)
+		say_lost(e);
 	return fd;
 }
 
-static void write_text(int fd, const char *p, size_t n)
+/* To stderr, if there is no file, nothing can be said of it. */
+static void write_text(const struct uw_engine *e, int fd, const char *p, size_t n)
 {
-	ssize_t k;
+	ssize_t k = 0;
 
 	for (; n && (k = write(fd, p, n)) > 0; p += k)
 		n -= (size_t)k;
+	if (k < 0 && *e->cfg.record)
+		say_lost(e);
 }
 
 static struct stat_record *take_all(struct stat_queue *q, unsigned *dropped)
@@ -192,12 +202,12 @@ void stat_write_records(const struct uw_engine *e, struct stat_queue *q)
 	for (; r; r = next) {
 		next = r->next;
 		if (fd >= 0 && r->text.p)
-			write_text(fd, r->text.p, r->text.n);
+			write_text(e, fd, r->text.p, r->text.n);
 		record_free(r);
 	}
 	if (dropped && fd >= 0) {
 		text_add(&more, "  and %u more QPs failed at the same time\n", dropped);
-		write_text(fd, more.p, more.n);
+		write_text(e, fd, more.p, more.n);
 		text_free(&more);
 	}
 	if (fd >= 0)

@@ -156,6 +156,32 @@ static void a_reader_may_end(void **state)
 	unlink(path);
 }
 
+/* One line, however much is lost. */
+static void a_full_disk_is_said_once(void **state)
+{
+	static const char line[] = "uwarp: capture /dev/full: No space left on device: ";
+	int ends[2], saved = dup(STDERR_FILENO);
+	char said[512] = { 0 };
+	struct io_pcap *p;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	dup2(ends[1], STDERR_FILENO);
+	p = io_pcap_open("/dev/full");
+	for (unsigned i = 0; p && i < 1000; i++)
+		write_frame(p, 1000, 500);
+	if (p)
+		io_pcap_close(p);
+	dup2(saved, STDERR_FILENO);
+	assert_non_null(p);
+	assert_true(read(ends[0], said, sizeof(said) - 1) > 0);
+	assert_memory_equal(said, line, sizeof(line) - 1);
+	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+	close(saved);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +189,7 @@ int main(void)
 		cmocka_unit_test(more_than_the_buffer_holds_is_all_written),
 		cmocka_unit_test(a_file_in_use_is_left_alone),
 		cmocka_unit_test(a_reader_may_end),
+		cmocka_unit_test(a_full_disk_is_said_once),
 		cmocka_unit_test(a_child_that_exits_writes_nothing_of_its_parents),
 	};
 
