@@ -203,6 +203,10 @@ static int get_strings(struct uw_config *c)
 		err = get_string("UWARP_DIR", c->run_dir, sizeof(c->run_dir));
 	if (!err)
 		err = get_string("UWARP_RECORD", c->record, sizeof(c->record));
+	if (!err)
+		err = get_string("UWARP_PCAP", c->pcap, sizeof(c->pcap));
+	if (!err)
+		err = get_string("UWARPD", c->uwarpd, sizeof(c->uwarpd));
 	return err;
 }
 

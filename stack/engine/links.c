@@ -15,6 +15,7 @@
 #include "io/loop/loop.h"
 #include "io/packet/packet.h"
 #include "io/rate.h"
+#include "io/run_dir.h"
 #include "io/socket/host.h"
 #include "io/uwarpd/uwarpd.h"
 
@@ -241,16 +242,18 @@ bool link_is_uwarpd(const struct uw_engine *e)
 
 uw_status link_open_uwarpd(struct uw_engine *e, const struct io_env *env, struct io_link **out)
 {
-	const char *named = uwarpd_link_path(e->cfg.link),
-		   *path = *named ? named : getenv("UWARPD");
+	const char *named = uwarpd_link_path(e->cfg.link), *path = *named ? named : e->cfg.uwarpd;
+	char run_dir[sizeof(e->cfg.run_dir)];
 	struct link_addr a = { 0 };
 	uw_status st = *e->cfg.ip ? link_parse_ip(&e->cfg, &a) : UW_OK;
-	struct uwarpd_config cfg = { .path = path && *path ? path : NULL,
-				     .run_dir = *e->cfg.run_dir ? e->cfg.run_dir : NULL,
-				     .addr = a.addr,
-				     .mtu = e->cfg.mtu,
-				     .no_tso = e->cfg.tso == UW_TSO_OFF,
-				     .verbose = e->cfg.verbose };
+	struct uwarpd_config cfg = {
+		.path = *path ? path : NULL,
+		.run_dir = run_dir_find(e->cfg.run_dir, run_dir, sizeof(run_dir)) ? run_dir : NULL,
+		.addr = a.addr,
+		.mtu = e->cfg.mtu,
+		.no_tso = e->cfg.tso == UW_TSO_OFF,
+		.verbose = e->cfg.verbose
+	};
 
 	if (!st && a.n_ip6) {
 		uw_log("address %s: over the link uwarpd a process has the uwarpd's addresses "
@@ -266,7 +269,6 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 	struct link_addr a;
 	uw_status st = link_parse_ip(&e->cfg, &a);
 	struct host_config cfg = { .mtu = e->cfg.mtu, .addr_auto = e->cfg.ip_auto };
-	const char *pcap = getenv("UWARP_PCAP");
 
 	if (st)
 		return st;
@@ -280,7 +282,7 @@ uw_status link_open_host(struct uw_engine *e, const struct io_env *env, struct i
 		       e->cfg.ip);
 		return UW_E_INVAL;
 	}
-	if (e->cfg.rate_bps || e->cfg.impair[0] || (pcap && *pcap)) {
+	if (e->cfg.rate_bps || e->cfg.impair[0] || *e->cfg.pcap) {
 		uw_log("%s: the transport socket has no frames; use tc or tcpdump",
 		       e->cfg.rate_bps	  ? "UWARP_LINK_RATE"
 		       : e->cfg.impair[0] ? "UWARP_IMPAIR"

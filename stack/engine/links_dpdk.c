@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The links of libuwarp.so: in memory, or anything that DPDK drives. */
+#include <errno.h>
 #include <string.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "engine/links.h"
 #include "base/log.h"
 #include "io/dpdk/dpdk.h"
+#include "io/run_dir.h"
 
 struct parts {
 	struct link_addr a;
-	char run_dir[32];
+	char run_dir[256]; /* as in struct uw_config */
 };
 
 static const char *link_of(const struct uw_engine *e)
@@ -35,17 +35,16 @@ static uw_status read_config(const struct uw_engine *e, struct parts *p, struct 
 				     .n_ip6 = p->a.n_ip6,
 				     .mtu = e->cfg.mtu,
 				     .vlan = e->cfg.vlan,
-				     .run_dir = e->cfg.run_dir,
+				     .run_dir = p->run_dir,
 				     .addr_fd = e->cfg.addr_fd,
 				     .addr_auto = e->cfg.ip_auto,
 				     .tso = tso[e->cfg.tso],
 				     .queues = e->cfg.stacks,
 				     .verbose = e->cfg.verbose };
-	if (!*out->run_dir) {
-		snprintf(p->run_dir, sizeof(p->run_dir), "/tmp/uwarp-%u", (unsigned)getuid());
-		out->run_dir = p->run_dir;
-	}
-	return UW_OK;
+	if (run_dir_find(e->cfg.run_dir, p->run_dir, sizeof(p->run_dir)))
+		return UW_OK;
+	uw_log("run directory (UWARP_DIR): %s", strerror(errno));
+	return UW_E_NO_LINK;
 }
 
 uw_status engine_link_open(struct uw_engine *e, const struct io_env *env, struct io_link **out)

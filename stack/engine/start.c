@@ -73,13 +73,12 @@ static void wake_stack(void *arg)
 	sched_wake(&((struct stack *)arg)->sched);
 }
 
-static struct io_pcap *open_pcap(unsigned index)
+static struct io_pcap *open_pcap(const char *path, unsigned index)
 {
-	const char *path = getenv("UWARP_PCAP");
 	char own[PATH_MAX];
 	struct io_pcap *p;
 
-	if (!path || !*path)
+	if (!*path)
 		return NULL;
 	snprintf(own, sizeof(own), index ? "%s.%u" : "%s", path, index);
 	p = io_pcap_open(own);
@@ -105,7 +104,7 @@ static uw_status start_llp(struct uw_engine *e, struct stack *s)
 				  .keepalive_ms = e->cfg.keepalive_ms,
 				  .stats = &s->sched.stats };
 
-	e->pcap[index] = open_pcap(index);
+	e->pcap[index] = open_pcap(e->cfg.pcap, index);
 	llp.capture = e->pcap[index] ? llp_capture : NULL;
 	return s->llp->init(&llp);
 }

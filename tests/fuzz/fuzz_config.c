@@ -36,6 +36,7 @@ static const char *const names[] = {
 	"UWARP_CC",
 	"UWARP_ECN",
 	"UWARP_IMPAIR",
+	"UWARPD",
 };
 
 static void check(const struct uw_config *c)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the processes of a user meet: the run directory, by the rule of stack/base/run_dir.h."""
+"""Where the processes of a user meet: the run directory, by the rule of stack/io/run_dir.h."""
 
 import os
 
@@ -24,7 +24,8 @@ def is_own(path):
 def run_dir():
     chosen = os.environ.get("UWARP_DIR")
     if chosen:
-        return absolute(chosen)
+        absolute(chosen)  # which says what is missing
+        return os.path.join(os.getcwd(), chosen) if chosen[0] != "/" else chosen
     xdg = os.environ.get("XDG_RUNTIME_DIR")
     if xdg and is_own(xdg):
         return os.path.join(xdg, "uwarp")

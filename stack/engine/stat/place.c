@@ -11,6 +11,7 @@
 
 #include "engine/stat/stat.h"
 #include "io/fds.h"
+#include "io/run_dir.h"
 
 #define BACKLOG 16
 #define RUN_MAX 60 /* octets of the run directory's name, as in io/rendezvous */
@@ -31,12 +32,10 @@ static int own_dir(const char *path)
 static int stat_dir(const struct uw_config *cfg, char dir[DIR_MAX])
 {
 	char run[RUN_MAX + 1];
-	int n = *cfg->run_dir ? snprintf(run, sizeof(run), "%s", cfg->run_dir)
-			      : snprintf(run, sizeof(run), "/tmp/uwarp-%u", (unsigned)getuid());
 	int err;
 
-	if (n > RUN_MAX)
-		return -ENAMETOOLONG;
+	if (!run_dir_find(cfg->run_dir, run, sizeof(run)))
+		return -errno;
 	err = own_dir(run);
 	snprintf(dir, DIR_MAX, "%s/stat", run);
 	return err ? err : own_dir(dir);

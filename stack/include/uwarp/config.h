@@ -10,7 +10,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 14u
+#define UW_API_VERSION 15u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
@@ -70,7 +70,8 @@ struct uw_config {
 	/* "A" or "A/N", separated by commas: at most one IPv4 address, a few IPv6 ones; "" = the
 	 * link chooses */
 	char ip[256];
-	/* directory in which this user's processes find each other; "" = default */
+	/* directory in which this user's processes find each other; "" = the default of
+	 * io/run_dir.h */
 	char run_dir[256];
 	/* the user did not ask for `ip`: if another process has it, take a free address */
 	bool ip_auto;
@@ -132,6 +133,8 @@ struct uw_config {
 	/* File to which the history of a connection is appended whose QP fails; "": with verbose
 	 * stderr, else none */
 	char record[256];
+	char pcap[4096];  /* file for all frames, those of stack N in FILE.N; "" = none */
+	char uwarpd[108]; /* the link uwarpd: the socket of the uwarpd; "" = where one is */
 };
 
 /* Fill *cfg with the defaults, then with the values of UWARP_* environment variables. -EINVAL: a

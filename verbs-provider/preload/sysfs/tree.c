@@ -17,6 +17,7 @@
 #include "libc/next.h"
 #include "libc/raw.h"
 #include "loader/loader.h"
+#include "io/run_dir.h"
 #include "netdev.h"
 
 #define BASE_MAX 256	  /* of the run directory, as in struct uw_config */
@@ -447,33 +448,13 @@ static void sweep(const char *base)
 		closedir(d);
 }
 
-/* Ours, and may be written to. In a shell of su XDG_RUNTIME_DIR still names the directory of the
- * user before, and what root made there would lock that user out. */
-static bool is_own(const char *dir)
-{
-	struct stat st;
-
-	return !syscall(SYS_newfstatat, AT_FDCWD, dir, &st, 0) && st.st_uid == getuid() &&
-	       !syscall(SYS_faccessat, AT_FDCWD, dir, W_OK | X_OK);
-}
-
 /* The run directory, as uwarp-run and the stack find it. Others must not be able to write there. */
 static bool find_base(char base[BASE_MAX])
 {
-	const char *dir = secure_getenv("UWARP_DIR"), *xdg = secure_getenv("XDG_RUNTIME_DIR");
 	struct stat st;
-	int n;
 
-	if (dir && *dir)
-		n = snprintf(base, BASE_MAX, "%s", dir);
-	else if (xdg && *xdg && is_own(xdg))
-		n = snprintf(base, BASE_MAX, "%s/uwarp", xdg);
-	else
-		n = snprintf(base, BASE_MAX, "/tmp/uwarp-%u", (unsigned)getuid());
-	if (n <= 0 || n >= BASE_MAX) {
-		errno = ENAMETOOLONG;
+	if (!run_dir_find(secure_getenv("UWARP_DIR"), base, BASE_MAX))
 		return false;
-	}
 	syscall(SYS_mkdirat, AT_FDCWD, base, 0700);
 	if (syscall(SYS_newfstatat, AT_FDCWD, base, &st, AT_SYMLINK_NOFOLLOW))
 		return false;
