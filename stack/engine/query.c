@@ -100,6 +100,7 @@ void uw_engine_query(struct uw_engine *e, struct uw_device_attr *a)
 		 * packet link shares are the interface's */
 		.addr_is_final =
 			there || (!e->cfg.ip_auto && !link_is_uwarpd(e) && !link_is_packet(e)),
+		.addr_is_unknown = !there && link_is_uwarpd(e),
 		.roce = e->cfg.roce,
 		.infiniband = e->cfg.infiniband,
 		.datagram_ids = atomic_load_explicit(&e->conn.datagram_eps, memory_order_relaxed),

@@ -47,4 +47,5 @@ PINGPONG = CmLess("ibv_rc_pingpong", "-g 0 -c -s 65536 -n 200")
 CASES = [PINGPONG, CmLess("ib_write_bw", "-x 0 -n 500", "roce"), Beside("ibv_rc_pingpong", "-g 0 -n 200"),
          Beside("ib_send_bw", "-x 0 -n 500 -q 4", "roce"), Ucp("ib"), Ucp(None)]  # fmt: skip
 LOCAL = [PINGPONG, Beside("ibv_rc_pingpong", "-g 0 -n 200"), Ucp("ib")]
-UWARPD = [PINGPONG, Beside("ibv_rc_pingpong", "-g 0 -n 200")]
+# By the LID of the port, which a uwarpd's clients do not know before they have joined.
+UWARPD = [PINGPONG, CmLess("ibv_rc_pingpong", "-n 500"), CmLess("ibv_rc_pingpong", "-n 500", "ib"), Beside("ibv_rc_pingpong", "-g 0 -n 200")]

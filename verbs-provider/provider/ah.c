@@ -18,7 +18,7 @@ struct ibv_ah *uwarp_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 
 	if (rc)
 		return uwarp_fail(rc);
-	stack.api->engine_query(stack.engine, &dev);
+	uwarp_query_for_lids(&stack, &dev);
 	rc = uwarp_find_ends("ibv_create_ah", &dev, attr, &ends);
 	if (rc)
 		return uwarp_fail(rc);

@@ -27,6 +27,17 @@ int uwarp_stack_get(struct uwarp_stack *stack)
 	return stack->engine ? 0 : -ENODEV;
 }
 
+/* As RoCE there are no LIDs. If the link does not start, that has been said; nobody will be reached
+ * either way. */
+void uwarp_query_for_lids(const struct uwarp_stack *stack, struct uw_device_attr *dev)
+{
+	stack->api->engine_query(stack->engine, dev);
+	if (!dev->addr_is_unknown || (dev->roce && !dev->infiniband))
+		return;
+	stack->api->engine_start(stack->engine);
+	stack->api->engine_query(stack->engine, dev);
+}
+
 void uwarp_warn(const char *fmt, ...)
 {
 	char line[256] = "uwarp: ";

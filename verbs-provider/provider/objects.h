@@ -32,6 +32,9 @@ void uwarp_free_context(struct ibv_context *ibctx);
 const struct uwarp_host *uwarp_provider_host(void);
 /* Get the engine of this process. -ENODEV: there is none; one line on stderr said why. */
 int uwarp_stack_get(struct uwarp_stack *stack);
+/* What there is to know of the device before a LID is told or read, which stands for an address.
+ * Starts the link if nobody knows that otherwise. */
+void uwarp_query_for_lids(const struct uwarp_stack *stack, struct uw_device_attr *dev);
 
 /* Write one line to stderr that names what to fix. */
 void uwarp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -40,7 +40,7 @@ static int name_peer(struct uwarp_qp *qp, const struct ibv_qp_attr *attr)
 
 	if (rc)
 		return rc;
-	stack.api->engine_query(stack.engine, &dev);
+	uwarp_query_for_lids(&stack, &dev);
 	rc = uwarp_find_ends("ibv_modify_qp", &dev, ah, &ends);
 	if (!rc && IN6_IS_ADDR_MULTICAST(&ends.peer.sin6_addr))
 		rc = -EINVAL;

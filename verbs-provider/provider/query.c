@@ -121,7 +121,8 @@ int uwarp_query_rt_values(struct ibv_context *ibctx, struct ibv_values_ex *value
 	return 0;
 }
 
-/* 0 or an errno: EINVAL if the device has no such port. */
+/* 0 or an errno: EINVAL if the device has no such port. A LID is told here, and behind a uwarpd the
+ * program is its client from here on, as when it asks for a GID. */
 static int facts_of_port(uint32_t port, struct uwarp_facts *f)
 {
 	struct uw_device_attr dev;
@@ -132,7 +133,7 @@ static int facts_of_port(uint32_t port, struct uwarp_facts *f)
 		return -rc;
 	if (port != 1)
 		return EINVAL;
-	stack.api->engine_query(stack.engine, &dev);
+	uwarp_query_for_lids(&stack, &dev);
 	uwarp_facts_of(&dev, f);
 	return 0;
 }

@@ -100,6 +100,7 @@ struct uw_device_attr {
 	uint8_t gid[UW_GIDS_MAX][16];
 	unsigned n_gids;
 	bool addr_is_final; /* the address will not change: see uw_config.ip_auto */
+	bool addr_is_unknown; /* not even foreseen: a uwarpd has it, which is joined at the start */
 	bool roce;	    /* uw_config.roce */
 	bool infiniband;    /* uw_config.infiniband */
 	bool datagram_ids;  /* an endpoint of datagrams was made (uw_ep_set_datagrams) */

@@ -145,6 +145,21 @@ static void port_of_each_kind(void **state)
 	}
 }
 
+/* A LID stands for an address, and a uwarpd alone may know that: its client joins. */
+static void a_lid_that_is_unknown_starts_the_link(void **state)
+{
+	const struct uw_engine *e = uwarp_provider_host()->engine();
+	struct world *w = *state;
+	struct ibv_port_attr port;
+
+	fake.attr.addr_is_unknown = fake.attr.roce = true;
+	assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
+	assert_false(e->started); /* it has none */
+	fake.attr.infiniband = true;
+	assert_int_equal(ibv_query_port(w->ctx, 1, &port), 0);
+	assert_true(e->started);
+}
+
 /* As Linux's drivers have it: 80 octets of headers. */
 static void port_mtu_is_what_fits_in_a_packet(void **state)
 {
@@ -209,6 +224,7 @@ int main(void)
 		T(no_engine_is_an_error),
 		T(port_attributes),
 		T(port_of_each_kind),
+		T(a_lid_that_is_unknown_starts_the_link),
 		T(port_mtu_is_what_fits_in_a_packet),
 		T(port_speed_is_not_faster_than_the_link),
 	};
