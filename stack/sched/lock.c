@@ -132,11 +132,14 @@ bool sched_trylock_or_ask(struct sched *s)
 static void release(struct sched *s)
 {
 	struct after after;
+	bool any = s->after.n_wakes || s->after.n_calls; /* mostly there is nothing */
 
-	after_take(&s->after, &after);
+	if (any)
+		after_take(&s->after, &after);
 	if (atomic_exchange(&s->lock, SCHED_FREE) == SCHED_WANTED)
 		syscall(SYS_futex, &s->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	after_do(&after);
+	if (any)
+		after_do(&after);
 }
 
 static bool asked_to_look(struct sched *s)
