@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/addresses.h"
 
+#include <net/if.h>
+
 #include "base/log.h"
+#include "engine/links.h"
 #include "io/dad/search.h"
 #include "io/route/options.h"
 
@@ -26,6 +29,23 @@ static void say(const struct dad_conflict *c)
 	       c->mac[5]);
 }
 
+/* Has another process of this machine one of them? Where the interface is none of the kernel's, it
+ * is this process's alone. */
+static uw_status hold(struct uw_engine *e, const struct io_link *l)
+{
+	const char *name = link_interface(e->cfg.link);
+	unsigned index = l->flags & IO_NEIGHBOURS && *name ? if_nametoindex(name) : 0;
+	char ip[ROUTE_TEXT];
+	struct held_by who = { .pid = 0 };
+
+	if (!index || held_take(&e->held, l, index, e->cfg.vlan, &who))
+		return UW_OK;
+	uw_log("address %s is in use: process %d of this machine has it on %s; give an unused one "
+	       "(--ip)",
+	       route_ip_text(&who.ip, ip), who.pid, name);
+	return UW_E_ADDR_IN_USE;
+}
+
 uw_status engine_addresses_search(struct uw_engine *e, struct io_link *const *links)
 {
 	const struct dad_search s = { .link = links,
@@ -35,12 +55,14 @@ uw_status engine_addresses_search(struct uw_engine *e, struct io_link *const *li
 				      .arg = e,
 				      .ms = *e->cfg.ip ? e->cfg.dad_ms : 0 };
 	struct dad_conflict who;
-	uw_status st;
+	uw_status st = hold(e, links[0]);
 
-	if (!e->cfg.dad_ms || !dad_is_due(links[0]))
-		return UW_OK;
+	if (st || !e->cfg.dad_ms || !dad_is_due(links[0]))
+		return st;
 	st = dad_search_run(&s, &who);
-	if (st)
+	if (st) {
 		say(&who);
+		held_drop(&e->held);
+	}
 	return st;
 }

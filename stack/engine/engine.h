@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "io/dad/held.h"
 #include "io/io.h"
 #include "io/pcap.h"
 #include "io/steer.h"
@@ -24,6 +25,7 @@ struct uw_engine {
 	struct io_pcap *pcap[UW_STACKS_MAX]; /* of each stack; under the lock of that stack */
 	/* with several stacks: which stack a local port belongs to; constant */
 	struct steer_ports *steer;
+	struct held held;	      /* addresses of this process alone (addresses.c) */
 	struct engine_routes *routes; /* routes.c; NULL: the links are not open */
 	pthread_mutex_t start_lock;   /* held by the thread that brings the link up */
 	bool manual;		      /* tests: only the test runs the stacks */

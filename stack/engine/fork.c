@@ -91,7 +91,8 @@ static void orphan(struct uw_engine *e)
 		orphan_ep(ep);
 	stat_forget(e);
 	verbs_after_fork(&e->verbs);
-	e->routes = NULL; /* its thread is the parent's */
+	e->routes = NULL;    /* its thread is the parent's */
+	held_drop(&e->held); /* the parent's, until it ends */
 	sched_after_fork(&e->stack[0]->sched, &engine_sched_ops_dead);
 }
 

@@ -229,6 +229,7 @@ static void undo(struct uw_engine *e, struct io_link *const *links, unsigned thr
 	sched_unlock_all(&e->stack[0]->sched);
 	for (unsigned i = 0; i < e->n_stacks && !taken; i++)
 		links[i]->ops->close(links[i]);
+	held_drop(&e->held);
 	engine_routes_free(e);
 }
 
@@ -252,8 +253,10 @@ static uw_status find_place(struct uw_engine *e, struct io_link *const *links)
 
 	for (unsigned i = 0; st && i < e->n_stacks; i++)
 		links[i]->ops->close(links[i]);
-	if (st)
+	if (st) {
+		held_drop(&e->held);
 		engine_routes_free(e);
+	}
 	return st;
 }
 

@@ -70,6 +70,7 @@ void engine_close_links(struct uw_engine *e)
 		for (unsigned i = 0; i < n; i++)
 			close_link(e, links[k][i]);
 	}
+	held_drop(&e->held);
 }
 
 /* A program may leave from a signal handler, by exit() or longjmp(), that interrupted this very
