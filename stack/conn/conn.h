@@ -220,8 +220,8 @@ void conn_log_both_wait(const struct conn *c);
 /* conn_print_addr writes an address as text into CONN_ADDR_TEXT octets. */
 #define CONN_ADDR_TEXT 46u
 void conn_print_addr(const struct uw_ip *a, char out[CONN_ADDR_TEXT]);
-/* Advice for the user about the error `why`. */
-const char *conn_advice(uw_status why);
+/* Advice for the user about the error `why` of a connection of this stack. */
+const char *conn_advice(const struct stack *s, uw_status why);
 
 static inline const struct uw_config *conn_cfg(const struct conn *c)
 {

@@ -13,14 +13,28 @@ void conn_print_addr(const struct uw_ip *a, char out[CONN_ADDR_TEXT])
 		inet_ntop(AF_INET6, a->b, out, CONN_ADDR_TEXT);
 }
 
-const char *conn_advice(uw_status why)
+/* Who would have answered depends on what is below. */
+static const char *unreachable(const struct stack *s)
+{
+	const struct io_link *l = s->n_links ? s->links[0] : NULL;
+
+	if (!l || l->flags & IO_P2P)
+		return "no uwarp process has that address: see `uwarp-run --list`, or check --link "
+		       "and --ip";
+	if (l->ops->tx)
+		return "nobody on the network answers for that address, or a router has no way to "
+		       "it: check the address, the link and --ip";
+	return "the kernel has no way to it from this process's address (--ip): see `ip route "
+	       "get`; one of 127.0.0.0/8 leads nowhere but to this machine";
+}
+
+const char *conn_advice(const struct stack *s, uw_status why)
 {
 	switch (why) {
 	case UW_E_REFUSED:
 		return "nothing listens on that port: start the server first, or check the port";
 	case UW_E_UNREACHABLE:
-		return "no uwarp process has that address: see `uwarp-run --list`, or check --link "
-		       "and --ip";
+		return unreachable(s);
 	case UW_E_NO_ROUTE:
 		return "no route leads to that address: see `ip route`, or give --gateway, --route "
 		       "or a prefix (--ip A/N)";
@@ -56,7 +70,7 @@ static void say_failed(struct stack *s, const struct uw_ip *to, uint16_t port, c
 
 void conn_log_failed(struct stack *s, const struct uw_ip *to, uint16_t port, uw_status why)
 {
-	say_failed(s, to, port, conn_advice(why));
+	say_failed(s, to, port, conn_advice(s, why));
 }
 
 void conn_log_unanswered(const struct conn *c, bool acknowledged)

@@ -263,6 +263,8 @@ MEMIF = [
     Refused(WITHOUT, "memfd_create rping -c -a 127.0.0.2 -C 1", r"^uwarp: no shared memory for the doorbells \(memfd_create\): Operation not permitted",
             needs=["rping"]),
     Refused("rping", "-c -a 127.0.0.2 -C 1", r"^uwarp: the link \S+ has no routers: leave --gateway and --route out", options=["--gateway", "127.0.0.9"]),
+    Refused("rping", "-c -a 192.0.2.7 -C 1", r"^uwarp: cannot connect to 192.0.2.7:\d+: the kernel has no way to it from this process's address \(--ip\)",
+            options=["--transport", "socket"]),
     Refused("ibv_ud_pingpong", "-g 0", r"^uwarp: UD and UC queue pairs need the transport raw",
             options=["--transport", "socket", "--identity", "roce"]),
     *(Refused(WITHOUT, f"{call} rping -c -a 127.0.0.2 -C 1", r"^uwarp: DPDK needs epoll, and the kernel refuses it to this process "

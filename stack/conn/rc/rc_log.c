@@ -31,7 +31,7 @@ static const char *rc_advice(const struct rc *rc)
 	case UW_E_REJECTED:
 		return "that QP never got as far as RTR: has its program called ibv_modify_qp?";
 	default:
-		return conn_advice(rc->last);
+		return conn_advice(rc_stack(rc), rc->last);
 	}
 }
 
