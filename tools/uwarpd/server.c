@@ -350,8 +350,9 @@ void server_close(struct server *s)
 	for (unsigned i = 0; i < s->n; i++)
 		s->active[i]->state = CLIENT_ENDED;
 	remove_ended(s);
-	if (s->listen_fd >= 0 && !s->inherited)
-		unlink(s->o.path);
+	if (s->listen_fd >= 0 && !s->inherited && unlink(s->o.path) && errno != ENOENT)
+		uw_log("uwarpd: the socket %s stays, since its directory is not of --user %s: %s",
+		       s->o.path, s->o.user, strerror(errno));
 	if (conns_stop(s->conns))
 		close_fd(s->stir_fd);
 	close_fd(s->wait_fd);

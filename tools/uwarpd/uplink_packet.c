@@ -343,9 +343,11 @@ static bool choose_address(struct packet_uplink *p, const struct options *o)
 	p->p.mask = p->p.own ? o->mask : i->mask;
 	choose_ip6(p, o);
 	if (!p->p.addr && !p->p.n_ip6) {
-		uw_log("interface %s has no address; give it one, or an unused one of IPv4 of its "
-		       "network to us (--ip A/N)",
-		       i->name);
+		if (!interface_lacks_link_local(i))
+			uw_log("interface %s has no address; give it one, or an unused one of IPv4 "
+			       "of its "
+			       "network to us (--ip A/N)",
+			       i->name);
 		return false;
 	}
 	if (p->p.own && interface_kernel_has(&own, i->index)) {

@@ -172,6 +172,25 @@ unsigned interface_ip6(const struct interface *i, struct uw_net *out, unsigned m
 	return n;
 }
 
+bool interface_lacks_link_local(const struct interface *i)
+{
+	struct route_watch w;
+	struct route_kernel k;
+	struct uw_net v;
+	bool lacks = false;
+
+	if (route_watch_open(&w, i->name))
+		return false;
+	if (read_kernel(&w, &k))
+		lacks = !pick(&k, true, &v, 1) && pick(&k, false, &v, 1);
+	route_watch_close(&w);
+	if (lacks)
+		uw_log("interface %s has no link-local address of IPv6, which neighbours are asked "
+		       "from: ip addr add fe80::N/64 dev %s",
+		       i->name, i->name);
+	return lacks;
+}
+
 /* ---- the packet socket --------------------------------------------------------------------- */
 
 /* A limit that needs no right, if the one that does is refused. */

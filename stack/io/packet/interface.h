@@ -32,6 +32,8 @@ bool interface_size(const char *name, struct interface *out);
  * returns how many, 0 if it has no link-local one. While the kernel still asks whether another host
  * has one of them, waits for it, 3 s at most. */
 unsigned interface_ip6(const struct interface *i, struct uw_net *out, unsigned max);
+/* Is there an address of IPv6, but none that is link-local? One line on stderr says so. */
+bool interface_lacks_link_local(const struct interface *i);
 
 /* Does any interface of the kernel have this address? A link-local one of IPv6 is that of interface
  * `index`. */

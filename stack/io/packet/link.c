@@ -430,7 +430,7 @@ static uw_status say_no_address(const struct packet_link *p, bool vlan)
 		uw_log("in a VLAN of %s the kernel has no address to share: give an unused one of "
 		       "the VLAN's network (--ip A/N)",
 		       p->interface.name);
-	else
+	else if (!interface_lacks_link_local(&p->interface))
 		uw_log("interface %s has no address; give it one, or an unused one of its network "
 		       "to us (--ip A/N)",
 		       p->interface.name);
