@@ -27,6 +27,9 @@ struct spare {
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+/* This thread has the guard: a signal handler on top of it that forks is not to wait for it. */
+static _Thread_local volatile bool guarded;
+static bool fork_waits_not;
 static struct spare *spare[CLASSES];
 static uint8_t *next;
 static size_t left;
@@ -114,6 +117,18 @@ static size_t lines_of(size_t n)
 	return UW_LINES(n) / UW_LINE;
 }
 
+static void lock(void)
+{
+	pthread_mutex_lock(&guard);
+	guarded = true;
+}
+
+static void unlock(void)
+{
+	guarded = false;
+	pthread_mutex_unlock(&guard);
+}
+
 void *slab_alloc(size_t n)
 {
 	size_t lines = lines_of(n);
@@ -121,9 +136,9 @@ void *slab_alloc(size_t n)
 
 	if (!is_small(lines))
 		return aligned_alloc(UW_LINE, UW_LINES(n));
-	pthread_mutex_lock(&guard);
+	lock();
 	p = take(lines);
-	pthread_mutex_unlock(&guard);
+	unlock();
 	return p;
 }
 
@@ -137,17 +152,20 @@ void slab_free(void *p, size_t n)
 		free(p);
 		return;
 	}
-	pthread_mutex_lock(&guard);
+	lock();
 	keep(p, lines);
-	pthread_mutex_unlock(&guard);
+	unlock();
 }
 
 void slab_before_fork(void)
 {
-	pthread_mutex_lock(&guard);
+	fork_waits_not = guarded;
+	if (!fork_waits_not)
+		lock();
 }
 
-void slab_after_fork(void)
+void slab_after_fork(bool in_child)
 {
-	pthread_mutex_unlock(&guard);
+	if (in_child || !fork_waits_not)
+		unlock();
 }

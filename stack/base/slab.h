@@ -8,6 +8,7 @@
 #ifndef UWARP_BASE_SLAB_H
 #define UWARP_BASE_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* n octets that share no cache line with other records, not cleared. NULL: no memory. */
@@ -16,9 +17,10 @@ void *slab_alloc(size_t n);
 void slab_free(void *p, size_t n);
 
 /* Call slab_before_fork before fork, and slab_after_fork afterwards in parent and child. In between
- * no other thread is inside the allocator, so the child can use the allocator. */
+ * no other thread is inside the allocator, so the child can use the allocator. Nor does a fork wait
+ * for its own thread: a signal handler may be on top of the allocator. */
 void slab_before_fork(void);
-void slab_after_fork(void);
+void slab_after_fork(bool in_child);
 
 /* Ask the kernel for huge pages for the memory at p, which must not have been touched yet, as far
  * as the memory covers whole huge pages. */

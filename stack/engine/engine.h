@@ -29,6 +29,7 @@ struct uw_engine {
 	struct engine_routes *routes; /* routes.c; NULL: the links are not open */
 	pthread_mutex_t start_lock;   /* held by the thread that brings the link up */
 	bool manual;		      /* tests: only the test runs the stacks */
+	bool fork_locked;	      /* fork.c: the locks were taken; one thread forks at a time */
 	struct stat_server *stat;     /* stat/stat.h; NULL: none. Under any stack lock */
 };
 

@@ -3,6 +3,10 @@
  * fork(): the connections, the links and the memory that links share stay the parent's. The child
  * has copies of all objects, which must not reach any of that: its QPs are in error, so what it
  * posts on them is flushed, and what it destroys is gone for it alone.
+ *
+ * A signal handler may fork as well, on top of a thread that runs the stack. The parent goes on
+ * where it was. The child finds the stack as it lay at that moment, and has to end or exec in the
+ * handler, as POSIX has it for the child of a program with threads.
  */
 #include "conn/endpoint.h"
 #include "engine/stat/stat.h"
@@ -100,15 +104,16 @@ void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 {
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
-		sched_lock_all(&e->stack[0]->sched);
+		e->fork_locked = sched_lock_all_to_fork(&e->stack[0]->sched);
 		slab_before_fork();
 		break;
 	case UW_FORK_PARENT:
-		slab_after_fork();
-		sched_unlock_all(&e->stack[0]->sched);
+		slab_after_fork(false);
+		if (e->fork_locked)
+			sched_unlock_all(&e->stack[0]->sched);
 		break;
 	case UW_FORK_CHILD:
-		slab_after_fork();
+		slab_after_fork(true);
 		orphan(e);
 		break;
 	}

@@ -31,35 +31,50 @@ static void relax(void)
 #endif
 }
 
+/* With the holder in it from the first moment on: a signal handler asks (sched_lock_all_to_fork).
+ */
+static uint64_t self(void)
+{
+	return (uint64_t)pthread_self(); /* an address, and even */
+}
+
 static bool take(struct sched *s)
 {
-	uint32_t is_free = SCHED_FREE;
+	uint64_t is_free = SCHED_FREE;
 
 	/* seq_cst: whoever leaves something for the holder and then fails here relies on
 	 * sched_unlock, which lets go and looks in the same order */
-	return atomic_compare_exchange_strong(&s->lock, &is_free, SCHED_TAKEN);
+	return atomic_compare_exchange_strong(&s->lock, &is_free, self());
 }
 
 /* False: the time is over. until NULL: there is no limit. */
-static bool sleep_for_lock(struct sched *s, const struct timespec *until)
+static bool sleep_for_lock(struct sched *s, uint64_t is, const struct timespec *until)
 {
 	int op = FUTEX_WAIT_BITSET_PRIVATE;
+	/* the word's lower half, where SCHED_WANTED is */
 	long err =
-		syscall(SYS_futex, &s->lock, op, SCHED_WANTED, until, NULL, FUTEX_BITSET_MATCH_ANY);
+		syscall(SYS_futex, &s->lock, op, (uint32_t)is, until, NULL, FUTEX_BITSET_MATCH_ANY);
 
 	return !err || errno != ETIMEDOUT;
 }
 
 static bool lock_until(struct sched *s, const struct timespec *until)
 {
+	uint64_t is = SCHED_FREE;
+
 	for (unsigned i = 0; i < SPINS; i++) {
 		if (take(s))
 			return true;
 		relax();
 	}
-	while (atomic_exchange(&s->lock, SCHED_WANTED) != SCHED_FREE) {
-		if (!sleep_for_lock(s, until))
+	/* Others may sleep as well, so it is taken as one that is wanted. */
+	while (!atomic_compare_exchange_strong(&s->lock, &is, self() | SCHED_WANTED)) {
+		uint64_t wanted = is | SCHED_WANTED;
+
+		if ((is == wanted || atomic_compare_exchange_strong(&s->lock, &is, wanted)) &&
+		    !sleep_for_lock(s, wanted, until))
 			return false;
+		is = SCHED_FREE;
 	}
 	return true;
 }
@@ -136,7 +151,7 @@ static void release(struct sched *s)
 
 	if (any)
 		after_take(&s->after, &after);
-	if (atomic_exchange(&s->lock, SCHED_FREE) == SCHED_WANTED)
+	if (atomic_exchange(&s->lock, SCHED_FREE) & SCHED_WANTED)
 		syscall(SYS_futex, &s->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	if (any)
 		after_do(&after);
@@ -180,6 +195,16 @@ void sched_lock_all(struct sched *s)
 {
 	for (s = s->first; s; s = s->next)
 		sched_lock(s);
+}
+
+bool sched_lock_all_to_fork(struct sched *s)
+{
+	for (const struct sched *one = s->first; one; one = one->next) {
+		if ((atomic_load(&one->lock) & ~SCHED_WANTED) == self())
+			return false;
+	}
+	sched_lock_all(s);
+	return true;
 }
 
 /* The last first: the state of cancellation that the first lock kept is the thread's own. */

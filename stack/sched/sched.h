@@ -84,11 +84,10 @@ enum sched_waiter {
 	SCHED_AWAY,	 /* a thread did and is expected back soon; the RX thread watches */
 };
 
-enum sched_lock_state {
-	SCHED_FREE,
-	SCHED_TAKEN,
-	SCHED_WANTED, /* taken, and a thread may sleep (futex) until the lock is free */
-};
+/* The lock's word: free, or its holder, perhaps with a bit: a thread may sleep (futex) until it is
+ * free. */
+#define SCHED_FREE   ((uint64_t)0)
+#define SCHED_WANTED ((uint64_t)1)
 
 struct sched {
 	/* The next fields are constant from sched_init() on. */
@@ -102,7 +101,7 @@ struct sched {
 
 	/* The stack lock: a word and not a mutex, since every post and every poll takes the lock,
 	 * nearly always without contention, and then needs one instruction. */
-	_Atomic uint32_t lock;	  /* enum sched_lock_state */
+	_Atomic uint64_t lock;	  /* pthread_self() of the holder, SCHED_WANTED */
 	_Atomic unsigned waiters; /* threads that wait for the lock */
 	_Atomic bool look; /* a thread about to sleep wants the lock's holder to look for frames */
 	/* under the lock: the cancellation state of the holder before it took the lock */
@@ -178,6 +177,9 @@ void sched_unlock(struct sched *s);
 
 /* Take the locks of all stacks of the process of s, in the order of their index. */
 void sched_lock_all(struct sched *s);
+/* For fork(). False: this thread holds one of them, so it is in a signal handler on top of the
+ * stack; nothing was taken then. */
+bool sched_lock_all_to_fork(struct sched *s);
 /* Release the locks of all stacks, after flushing their links. */
 void sched_unlock_all(struct sched *s);
 

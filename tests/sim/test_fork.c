@@ -191,6 +191,37 @@ static void a_child_finds_everything_whole(void **state)
 	close_bench(b);
 }
 
+static void end_at_once(void *arg)
+{
+	struct bench *b = arg;
+
+	alarm(LIMIT);
+	uw_engine_fork(b->s.e, UW_FORK_CHILD);
+	_exit(0);
+}
+
+/* A signal handler forks on top of a thread that runs the stack, whose lock it must not wait for.
+ */
+static void a_handler_forks_on_top_of_the_stack(void **state)
+{
+	struct bench *b = open_bench();
+	struct uw_engine *e = b->s.e;
+
+	(void)state;
+	for (unsigned i = 0; i < e->n_stacks; i++) {
+		struct sched *s = &e->stack[i]->sched;
+
+		sched_lock(s);
+		fork_to(e, end_at_once, b);
+		assert_false(sched_trylock(s)); /* the thread goes on where it was */
+		sched_unlock(s);
+		assert_true(sched_trylock(s));
+		sched_unlock(s);
+	}
+	fork_once(b);
+	close_bench(b);
+}
+
 /* Whoever had it in the parent does not exist in the child. */
 static void a_child_inherits_no_lock(void **state)
 {
@@ -272,6 +303,7 @@ static void a_child_may_destroy_what_waits_for_its_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_handler_forks_on_top_of_the_stack),
 		cmocka_unit_test(a_child_inherits_no_lock),
 		cmocka_unit_test(a_child_finds_everything_whole),
 		cmocka_unit_test(a_child_may_destroy_what_waits_for_its_turn),

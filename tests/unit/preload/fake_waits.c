@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 __attribute__((visibility("default"))) struct fake_waits fake_waits = { .fd = -1, .socket = -1 };
@@ -24,6 +25,8 @@ static bool look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us)
 		return false;
 	fake_waits.looks++;
 	fake_waits.looking++;
+	if (fake_waits.signal)
+		raise(fake_waits.signal);
 	if (limit_us > fake_waits.longest_us)
 		fake_waits.longest_us = limit_us;
 	while (*w->events == w->seen && now_us() - begin < limit_us &&

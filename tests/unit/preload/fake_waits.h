@@ -17,6 +17,7 @@ struct fake_waits {
 	_Atomic enum uw_wait_how how; /* what wait_begin() returns */
 	int fd;			      /* the link's descriptor, -1: none */
 	int socket;		      /* ... and the socket of its frames */
+	int signal;		      /* comes in the middle of each look; 0: none does */
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
 	_Atomic unsigned unheard; /* of the ends: the ring was still in the descriptor */

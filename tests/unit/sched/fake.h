@@ -6,7 +6,8 @@
 #include "sched/run.h"
 #include "uwtest.h"
 
-#define FAKES 3u
+#define FAKES		 3u
+#define TAKEN_BY_ANOTHER ((uint64_t)2) /* of a stack lock: no thread of ours has this name */
 
 struct fake {
 	struct sched s;

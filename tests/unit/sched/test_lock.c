@@ -426,6 +426,35 @@ static int cancel_state(void)
 	return was;
 }
 
+static void *lock_all_to_fork(void *s)
+{
+	bool got = sched_lock_all_to_fork(s);
+
+	if (got)
+		sched_unlock_all(s);
+	return got ? s : NULL;
+}
+
+/* Who holds one, as a signal handler on top of it does, is not to wait for it, and takes none. */
+static void a_fork_does_not_wait_for_its_own_thread(void **state)
+{
+	struct fakes w;
+
+	(void)state;
+	fakes_open(&w, FAKES, UW_THREADS_ADAPTIVE);
+	for (unsigned i = 0; i < FAKES; i++) {
+		sched_lock(&w.f[i].s);
+		assert_null(lock_all_to_fork(&w.f[0].s));
+		for (unsigned k = 0; k < FAKES; k++)
+			assert_int_equal(fake_lock_is_free(&w.f[k].s), k != i);
+		/* also while another thread waits for it */
+		atomic_fetch_or(&w.f[i].s.lock, SCHED_WANTED);
+		assert_null(lock_all_to_fork(&w.f[0].s));
+		sched_unlock(&w.f[i].s);
+	}
+	assert_non_null(lock_all_to_fork(&w.f[0].s));
+}
+
 /* Who does not get the lock, or had cancellation off before, finds it as it was. */
 static void the_state_of_cancellation_comes_back(void **state)
 {
@@ -434,7 +463,7 @@ static void the_state_of_cancellation_comes_back(void **state)
 
 	(void)state;
 	fakes_open(&w, FAKES, UW_THREADS_ADAPTIVE);
-	atomic_store(&s->lock, SCHED_TAKEN);
+	atomic_store(&s->lock, TAKEN_BY_ANOTHER);
 	assert_false(sched_trylock(s));
 	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 	assert_false(sched_lock_within(s, 100));
@@ -513,6 +542,7 @@ int main(void)
 		cmocka_unit_test(threads_that_lock_all_do_not_wait_for_each_other_for_ever),
 		cmocka_unit_test(a_holder_is_not_cancelled),
 		cmocka_unit_test(the_state_of_cancellation_comes_back),
+		cmocka_unit_test(a_fork_does_not_wait_for_its_own_thread),
 		cmocka_unit_test(a_forked_child_starts_with_free_locks_and_nothing_to_do),
 	};
 

@@ -82,7 +82,7 @@ static void who_has_the_lock_is_not_waited_for(void **state)
 	e = entry_of(&w.f[0]);
 	sched_kick(sched_push(&e.r));
 	assert_int_equal(e.calls, 1);
-	atomic_store(&w.f[0].s.lock, SCHED_TAKEN);
+	atomic_store(&w.f[0].s.lock, TAKEN_BY_ANOTHER);
 	sched_kick(sched_push(&e.r));
 	assert_int_equal(e.calls, 1);
 	sched_unlock(&w.f[0].s);

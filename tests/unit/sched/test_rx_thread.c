@@ -355,7 +355,7 @@ static void before_it_sleeps_it_looks_once_more(void **state)
 	assert_int_equal(f->s.stats.rx_sleeps, 1);
 	assert_false(atomic_load(&f->s.rx_sleeps_long));
 	/* another thread has the lock: that one looks */
-	atomic_store(&f->s.lock, SCHED_TAKEN);
+	atomic_store(&f->s.lock, TAKEN_BY_ANOTHER);
 	sleep_on_doorbell(&t, atomic_load(&w.now_us));
 	assert_true(atomic_load(&f->s.look));
 	assert_int_equal(f->s.stats.rx_sleeps, 1);

@@ -22,13 +22,20 @@ static int top; /* no entry at or above */
  */
 static pid_t owner;
 
+/* This thread has the lock. A signal that comes during a system call inside finds it so, and its
+ * handler may fork. */
+static _Thread_local volatile bool locked;
+static bool fork_is_inside;
+
 void fdtab_lock(void)
 {
 	pthread_mutex_lock(&lock);
+	locked = true;
 }
 
 void fdtab_unlock(void)
 {
+	locked = false;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -429,12 +436,15 @@ ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len)
 
 void fdtab_fork_prepare(void)
 {
-	fdtab_lock();
+	fork_is_inside = locked;
+	if (!fork_is_inside)
+		fdtab_lock();
 }
 
 void fdtab_fork_parent(void)
 {
-	fdtab_unlock();
+	if (!fork_is_inside)
+		fdtab_unlock();
 }
 
 static int new_file(struct fd_obj *o, bool nonblock)
@@ -482,7 +492,7 @@ void fdtab_fork_child(void)
 		raw_close(o->fork_fd);
 		o->fork_fd = -1;
 	}
-	fdtab_unlock();
+	fdtab_unlock(); /* also what a handler found locked: the child ends in the handler */
 	for (int fd = 0; fd < top; fd++) {
 		o = entry(fd);
 		if (o && o->fd == fd && o->cls->forked)

@@ -321,24 +321,37 @@ static void restore_signals(void *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* A signal must end the wait: one whose handler ran during a look would be forgotten. So signals
- * are for ppoll() to let in; but for those of the thread's own faults, which blocked would kill. */
-static int wait_masked(const struct waits *w, struct uw_wait *how)
+/* No handler runs inside the stack: it could leave it by a jump, and keep the stack's lock for
+ * ever. But for those of the thread's own faults, which blocked would kill. */
+static void block_signals(sigset_t *before)
 {
-	struct waits masked = *w;
-	sigset_t all, before;
-	int r;
+	sigset_t all;
 
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	sigdelset(&all, SIGFPE);
 	sigdelset(&all, SIGILL);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* A signal must end the wait: one whose handler ran during a look would be forgotten. So signals
+ * are for ppoll() to let in. */
+static int wait_masked(const struct waits *w, struct uw_wait *how)
+{
+	struct waits masked = *w;
+	uint32_t at_first = how->seen;
+	sigset_t before;
+	int r;
+
+	block_signals(&before);
 	if (!w->mask)
 		masked.mask = &before;
 	pthread_cleanup_push(restore_signals, &before);
 	r = look_and_sleep(&masked, how);
+	how->seen = at_first;
+	if (r > 0)
+		done(how);
 	pthread_cleanup_pop(1);
 	return r;
 }
@@ -369,16 +382,19 @@ void waits_yield(void)
 {
 	static _Thread_local bool inside; /* the stack yields as well */
 	struct uw_engine *e;
+	sigset_t before;
 
 	if (inside || !atomic_load_explicit(&waits_under_way, memory_order_relaxed))
 		return;
+	block_signals(&before);
 	e = enter();
-	if (!e)
-		return;
-	inside = true;
-	loader_api()->wait_yield(e);
-	inside = false;
-	loader_helper_end();
+	if (e) {
+		inside = true;
+		loader_api()->wait_yield(e);
+		inside = false;
+		loader_helper_end();
+	}
+	restore_signals(&before);
 }
 
 /* ---- the ways to wait ------------------------------------------------------------------------ */
@@ -387,7 +403,11 @@ void waits_yield(void)
  * served. */
 static int poll_round(const struct waits *w, struct uw_wait *how)
 {
+	sigset_t before;
+
+	block_signals(&before);
 	look(how, 0);
+	restore_signals(&before);
 	return poll_now(w);
 }
 
@@ -396,20 +416,15 @@ static int poll_round(const struct waits *w, struct uw_wait *how)
 static int poll_driving(const struct waits *w)
 {
 	struct uw_wait how = { .events = &waits_events };
-	uint32_t at_first = events();
 	int r;
 
-	how.seen = at_first;
+	how.seen = events();
 	if (!w->deadline)
 		return poll_round(w, &how);
 	r = poll_now(w);
 	if (r)
 		return r;
-	r = wait_masked(w, &how);
-	how.seen = at_first;
-	if (r > 0)
-		done(&how);
-	return r;
+	return wait_masked(w, &how);
 }
 
 int waits_poll(const struct waits *w)

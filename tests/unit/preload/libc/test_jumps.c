@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signal handlers that leave a wait by a jump, as they may: poll() and the like are
+ * async-signal-safe. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "channels.h"
+#include "fake_waits.h"
+#include "ways.h"
+
+static struct fake_waits *fake;
+static sigjmp_buf away;
+
+static void jump(int sig)
+{
+	(void)sig;
+	siglongjmp(away, 1);
+}
+
+/* The stack's lock is held in a look: a signal that comes meanwhile is handled behind it. */
+static void nobody_jumps_out_of_a_look(void **state)
+{
+	struct sigaction a = { .sa_handler = jump };
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct bed b = { .channel = new_channel(), .epoll = epoll_create1(EPOLL_CLOEXEC) };
+
+	(void)state;
+	assert_int_equal(epoll_ctl(b.epoll, EPOLL_CTL_ADD, b.channel, &ev), 0);
+	assert_int_equal(sigaction(SIGUSR1, &a, NULL), 0);
+	fake->able = true;
+	fake->signal = SIGUSR1;
+	for (volatile size_t i = 0; i < N_WAYS; i++) {
+		if (!sigsetjmp(away, 1)) {
+			ways[i].wait(&b, 0);
+			fail_msg("%s: the signal was lost", ways[i].name);
+		}
+		assert_int_equal(fake->looks, i + 1);
+		assert_int_equal(fake->looking, 0);
+	}
+	fake->signal = 0;
+	post(b.channel);
+	assert_int_equal(ways[0].wait(&b, 0), 1); /* and goes on */
+	take(b.channel);
+	close(b.epoll);
+	close(b.channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_jumps_out_of_a_look),
+	};
+
+	if (host()->api()->engine_start(host()->engine()))
+		return 1;
+	fake = dlsym(dlopen(getenv("UWARP_LIB"), RTLD_NOW | RTLD_NOLOAD), FAKE_WAITS_NAME);
+	return fake ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}
