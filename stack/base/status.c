@@ -98,6 +98,8 @@ static const struct row rows[UW_STATUS_COUNT] = {
 	[UW_E_INVAL] = { "invalid argument", LOCAL, EINVAL, UW_WC_LOC_QP_OP_ERR },
 	[UW_E_STATE] = { "not in this state", LOCAL, EINVAL, UW_WC_LOC_QP_OP_ERR },
 	[UW_E_NOMEM] = { "out of memory", LOCAL, ENOMEM, UW_WC_GENERAL_ERR },
+	[UW_E_NO_FDS] = { "no file descriptor is left: raise the limit (ulimit -n)", LOCAL, EMFILE,
+			  UW_WC_GENERAL_ERR },
 	[UW_E_BUSY] = { "in use", LOCAL, EBUSY, UW_WC_GENERAL_ERR },
 	[UW_E_NOENT] = { "not found", LOCAL, ENOENT, UW_WC_GENERAL_ERR },
 	[UW_E_NO_ROUTE] = { "no route", LOCAL, ENETUNREACH, UW_WC_GENERAL_ERR },

@@ -64,6 +64,7 @@ typedef enum uw_status {
 	UW_E_INVAL,
 	UW_E_STATE,
 	UW_E_NOMEM,
+	UW_E_NO_FDS,
 	UW_E_BUSY,
 	UW_E_NOENT,
 	UW_E_UNREACHABLE,

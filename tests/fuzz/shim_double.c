@@ -106,6 +106,11 @@ void fd_obj_put(struct fd_obj *o)
 		o->cls->free(o);
 }
 
+int fdtab_no_descriptor(int err)
+{
+	return err;
+}
+
 int fdtab_add(int fd, struct fd_obj *o)
 {
 	if (feed_rarely(feed, 32))

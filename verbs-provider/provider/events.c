@@ -53,8 +53,12 @@ int uwarp_async_open(struct uwarp_context *ctx)
 {
 	int fd[2], own;
 
-	if (syscall(SYS_pipe2, fd, O_CLOEXEC))
+	if (syscall(SYS_pipe2, fd, O_CLOEXEC)) {
+		if (errno == EMFILE)
+			fprintf(stderr, "uwarp: no file descriptor is left for the events of a "
+					"device: raise the limit (ulimit -n)\n");
 		return -errno;
+	}
 	own = open_again(fd[0]);
 	if (own >= 0) {
 		syscall(SYS_close, fd[1]);

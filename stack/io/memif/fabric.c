@@ -202,7 +202,7 @@ static uw_status reach_all(struct fabric *f)
 				       ? UW_OK
 				       : reach(f, addr[i], uw_clock_ms() + GROUP_MS);
 
-		if (st == UW_E_NOMEM || st == UW_E_STATE)
+		if (st == UW_E_NOMEM || st == UW_E_NO_FDS || st == UW_E_STATE)
 			return st;
 	}
 	return UW_OK;

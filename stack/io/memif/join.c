@@ -152,7 +152,7 @@ static uw_status refused(const struct call *c, const struct msg *m)
 
 static uw_status no_fds_here(const struct call *c)
 {
-	return fabric_say(c->f, c->addr, UW_E_NOMEM,
+	return fabric_say(c->f, c->addr, UW_E_NO_FDS,
 			  "%s cannot join %s: no file descriptor is left (ulimit -n)",
 			  log_addr(c->f->link[0].io.addr), log_addr(c->addr));
 }
@@ -201,7 +201,7 @@ static uw_status call_hello(struct call *c)
 	hello.more = (uint8_t)(c->f->n - 1);
 	uw_status st = registry_connect(&c->f->registry, c->addr, c->deadline_ms, &c->fd);
 	if (st)
-		return st;
+		return st == UW_E_NO_FDS ? no_fds_here(c) : st;
 	/* If it hung up already it may have said why. */
 	int rc = msg_send(c->fd, &hello, c->f->bell_fd, c->f->wait_fd);
 	if (rc && rc != -EPIPE && rc != -ECONNRESET)

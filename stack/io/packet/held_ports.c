@@ -168,6 +168,9 @@ uw_status held_ports_status(int err)
 	case -EACCES:
 	case -EPERM:
 		return UW_E_PERM;
+	case -EMFILE:
+	case -ENFILE:
+		return UW_E_NO_FDS;
 	default:
 		return UW_E_NOMEM;
 	}
@@ -189,7 +192,7 @@ static int listen_at_all(const struct held_at *at, struct held_port *h, unsigned
 	return 0;
 }
 
-/* To the program it is ENOMEM, which nobody takes for a limit of descriptors. */
+/* To the program it is an event that carries EMFILE, which few programs print. */
 static void say_no_descriptor(struct held_ports *p, uint16_t port, int err)
 {
 	uint64_t now_us = (uint64_t)now_s() * 1000000;

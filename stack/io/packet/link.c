@@ -516,7 +516,7 @@ static void open_local(struct packet_link *p)
 	const struct filter_ask none = { .local = true };
 
 	if (!packet_shares(p) || !lo.index || interface_socket(&lo, &p->local.fd))
-		return;
+		return; /* which says why */
 	if (fds_keep(p->local.fd) < 0) {
 		p->local.fd = -1;
 		return;

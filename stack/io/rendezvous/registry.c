@@ -416,6 +416,8 @@ uw_status registry_connect(struct registry *r, uint32_t addr, uint64_t deadline_
 			*fd = fds_keep(rc);
 			return *fd < 0 ? UW_E_NOMEM : UW_OK;
 		}
+		if (rc == -EMFILE || rc == -ENFILE)
+			return UW_E_NO_FDS;
 		if (rc != -EAGAIN) /* EAGAIN: more knock than it has let in yet */
 			return UW_E_UNREACHABLE;
 		if (uw_clock_ms() >= deadline_ms)
@@ -460,8 +462,10 @@ static uw_status new_claim(struct registry *r, uint16_t port)
 		free(c);
 		if (fd == -EWOULDBLOCK)
 			return UW_E_ADDR_IN_USE;
-		return log_error(fd == -EMFILE || fd == -ENFILE ? UW_E_NOMEM : UW_E_NO_LINK,
-				 "%s: %s", path, strerror(-fd));
+		if (fd == -EMFILE || fd == -ENFILE)
+			return log_error(UW_E_NO_FDS, "%s: no file descriptor is left (ulimit -n)",
+					 path);
+		return log_error(UW_E_NO_LINK, "%s: %s", path, strerror(-fd));
 	}
 	snprintf(text, sizeof(text), "%s\n", log_addr(r->addr));
 	write_text(fd, text);

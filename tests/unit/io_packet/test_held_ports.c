@@ -209,7 +209,7 @@ static void want_of_a_descriptor_is_said_once(void **state)
 	none = (struct rlimit){ 0, before.rlim_max };
 	setrlimit(RLIMIT_NOFILE, &none);
 	for (unsigned i = 0; i < 3; i++)
-		assert_status(held_ports_claim(p, htons((uint16_t)(PORT + i))), UW_E_NOMEM);
+		assert_status(held_ports_claim(p, htons((uint16_t)(PORT + i))), UW_E_NO_FDS);
 	setrlimit(RLIMIT_NOFILE, &before);
 	heard(was, said, sizeof(said));
 	assert_string_equal(said, "uwarp: no file descriptor is left to hold TCP port 4000 with "
@@ -314,7 +314,7 @@ static void without_its_address_no_port_is_held(void **state)
 	assert_true(made_run("ip address del 10.9.0.9/32 dev lo"));
 	assert_status(held_ports_claim(&p, htons(PORT)), UW_E_ADDR);
 	assert_status(held_ports_status(-EACCES), UW_E_PERM);
-	assert_status(held_ports_status(-EMFILE), UW_E_NOMEM);
+	assert_status(held_ports_status(-EMFILE), UW_E_NO_FDS);
 	held_ports_close(&p);
 }
 
@@ -382,7 +382,7 @@ static void want_of_a_descriptor_for_datagrams_names_the_limit(void **state)
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = (struct rlimit){ 0, before.rlim_max };
 	setrlimit(RLIMIT_NOFILE, &none);
-	assert_status(roce_port_hold(&r, &p->at, NULL, "lo"), UW_E_NOMEM);
+	assert_status(roce_port_hold(&r, &p->at, NULL, "lo"), UW_E_NO_FDS);
 	setrlimit(RLIMIT_NOFILE, &before);
 	heard(was, said, sizeof(said));
 	assert_string_equal(said, "uwarp: UDP port 4791 of lo is not to be had (Too many open "

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "loader/loader.h"
@@ -126,6 +127,26 @@ static struct fd_obj *forget_locked(int fd)
 bool fdtab_is_ours(void)
 {
 	return owner == getpid();
+}
+
+int fdtab_no_descriptor(int err)
+{
+	static _Atomic bool said;
+	struct rlimit of = { 0 };
+
+	if ((err != -EMFILE && err != -ENFILE) ||
+	    atomic_exchange_explicit(&said, true, memory_order_relaxed))
+		return err;
+	getrlimit(RLIMIT_NOFILE, &of);
+	if (err == -EMFILE)
+		fprintf(stderr,
+			"uwarp: no file descriptor is left of the %llu that this process may have: "
+			"raise the limit (ulimit -n)\n",
+			(unsigned long long)of.rlim_cur);
+	else
+		fprintf(stderr, "uwarp: this machine has no file descriptor left: raise "
+				"/proc/sys/fs/file-max\n");
+	return err;
 }
 
 int fdtab_add(int fd, struct fd_obj *o)
@@ -309,7 +330,7 @@ int fd_obj_pipe(struct fd_obj *o)
 	int end[2];
 
 	if (syscall(SYS_pipe2, end, O_CLOEXEC))
-		return -errno;
+		return fdtab_no_descriptor(-errno);
 	o->wfd = open_end(end[0]);
 	o->wfd_reads = o->wfd >= 0;
 	if (o->wfd_reads) {

@@ -75,6 +75,9 @@ extern _Atomic(fdtab_entry *) fdtab[FDTAB_CHUNKS];
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls);
 void fd_obj_put(struct fd_obj *o);
 
+/* A negative errno, which comes back. The first time that it is for want of a descriptor, a line
+ * names the limit: programs say nothing that leads there (librdmacm's ADDR_ERROR is -1). */
+int fdtab_no_descriptor(int err);
 /* Enter fd for object o. The table takes a reference of its own. -EMFILE: fd is FDTAB_MAX or above;
  * -ENOMEM. */
 int fdtab_add(int fd, struct fd_obj *o);

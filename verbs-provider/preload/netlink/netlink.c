@@ -460,7 +460,7 @@ int netlink_open(int type)
 		return -ENOMEM;
 	fd = raw_socket(AF_NETLINK, type, NETLINK_USERSOCK);
 	if (fd < 0) {
-		err = -errno;
+		err = fdtab_no_descriptor(-errno);
 		free(o);
 		return err;
 	}

@@ -239,7 +239,7 @@ int uverbs_open(int flags)
 		return -ENOMEM;
 	fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_SYNC | (flags & O_CLOEXEC));
 	if (fd < 0) {
-		err = -errno;
+		err = fdtab_no_descriptor(-errno);
 		free(o);
 		return err;
 	}

@@ -545,6 +545,38 @@ static void a_gid_is_final(void **state)
 	close(fd);
 }
 
+/* Programs that cannot open the device say no more than that. */
+static void want_of_a_descriptor_is_said_once(void **state)
+{
+	static const char line[] = "uwarp: no file descriptor is left of the 0 that this process "
+				   "may have: raise the limit (ulimit -n)\n";
+	struct rlimit before, none;
+	char said[512];
+	ssize_t n;
+	int end[2], was = dup(STDERR_FILENO);
+
+	(void)state;
+	assert_int_equal(pipe2(end, O_NONBLOCK | O_CLOEXEC), 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	dup2(end[1], STDERR_FILENO);
+	setrlimit(RLIMIT_NOFILE, &none);
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = open("/dev/infiniband/uverbs30071", O_RDWR | O_CLOEXEC), err = errno;
+
+		assert_int_equal(fd, -1);
+		assert_int_equal(err, EMFILE);
+	}
+	setrlimit(RLIMIT_NOFILE, &before);
+	dup2(was, STDERR_FILENO);
+	n = read(end[0], said, sizeof(said));
+	assert_int_equal(n, strlen(line));
+	assert_memory_equal(said, line, strlen(line));
+	close(was);
+	close(end[0]);
+	close(end[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -552,6 +584,7 @@ int main(void)
 		cmocka_unit_test(all_gids),
 		cmocka_unit_test(other_methods),
 		cmocka_unit_test(creating),
+		cmocka_unit_test(want_of_a_descriptor_is_said_once),
 		cmocka_unit_test(posting),
 		cmocka_unit_test(dropping),
 		cmocka_unit_test(flooding),
