@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,11 +73,28 @@ static void take_away(const char *way)
 			NEED(dup2(other, fd) == fd);
 }
 
+/* Stopped and continued 100 ms from now, when the descriptors are gone: that interrupts each wait
+ * of the library's threads. */
+static void stop_for_a_moment(void)
+{
+	pid_t us = getpid(), pid = fork();
+
+	NEED(pid >= 0);
+	if (pid)
+		return;
+	usleep(100000);
+	kill(us, SIGSTOP);
+	usleep(50000);
+	kill(us, SIGCONT);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 4)
 		return 2;
 	serve(argv[1], argv[2]);
+	stop_for_a_moment();
 	take_away(argv[3]);
 	usleep(300000); /* the library's threads come upon it before they are told to end */
 	puts("taken");

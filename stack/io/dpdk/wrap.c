@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <linux/if_packet.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -9,6 +10,8 @@
 #include <time.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <rte_interrupts.h>
 
 #include "eal.h"
 #include "wrap.h"
@@ -94,6 +97,23 @@ int __wrap_nanosleep(const struct timespec *req, struct timespec *rem)
 	else if (eal_starting() && req->tv_nsec < least.tv_nsec)
 		req = &least;
 	return __real_nanosleep(req, rem);
+}
+
+int __real_epoll_wait(int fd, struct epoll_event *v, int n, int ms);
+int __wrap_epoll_wait(int fd, struct epoll_event *v, int n, int ms);
+
+/* The program may close descriptors that it does not know (closefrom). DPDK's interrupt thread
+ * hears of that when its wait is interrupted (SIGSTOP and SIGCONT), goes on to watch others of its
+ * descriptors, and aborts the process if it cannot. There is nothing left for it to do. */
+int __wrap_epoll_wait(int fd, struct epoll_event *v, int n, int ms)
+{
+	int r = __real_epoll_wait(fd, v, n, ms);
+
+	if (r < 0 && errno != EINTR && rte_thread_is_intr()) {
+		for (;;)
+			pause();
+	}
+	return r;
 }
 
 /* --- descriptors end at exec --- */
