@@ -39,7 +39,7 @@ int uwarp_dealloc_mw(struct ibv_mw *ibmw)
 	return 0;
 }
 
-bool uwarp_fill_bind(struct uw_send_wr *to, const struct ibv_mw *mw, uint32_t rkey,
+bool uwarp_fill_bind(struct uw_send_wr *to, struct ibv_mw *mw, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info)
 {
 	if (!mw || (!info->mr && info->length))
@@ -52,6 +52,10 @@ bool uwarp_fill_bind(struct uw_send_wr *to, const struct ibv_mw *mw, uint32_t rk
 	to->swap = info->length;
 	to->compare_add = info->mw_access_flags;
 	to->num_sge = 0;
+	/* Programs read the new key there, as with irdma; of type 1 it is set once the bind is
+	 * posted. */
+	if (mw->type == IBV_MW_TYPE_2)
+		mw->rkey = to->rkey;
 	return true;
 }
 

@@ -51,7 +51,7 @@ struct ibv_mw *uwarp_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type);
 int uwarp_dealloc_mw(struct ibv_mw *ibmw);
 int uwarp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *ibmw, struct ibv_mw_bind *bind);
 /* Fill in the request that binds the window. False: no window or no region is given. */
-bool uwarp_fill_bind(struct uw_send_wr *to, const struct ibv_mw *mw, uint32_t rkey,
+bool uwarp_fill_bind(struct uw_send_wr *to, struct ibv_mw *mw, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info);
 struct ibv_mr *uwarp_reg_mr(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova, int access);
 int uwarp_dereg_mr(struct verbs_mr *vmr);

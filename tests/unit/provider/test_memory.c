@@ -281,11 +281,12 @@ static void windows_of_type_2(void **state)
 	assert_non_null(mw);
 	assert_int_equal(fake.mw->type, 2);
 	bind.bind_mw.mw = mw;
-	bind.bind_mw.rkey = 0x77001205;
+	bind.bind_mw.rkey = 0x05; /* its lower 8 bits count; the window then has the whole key */
 	bind.bind_mw.bind_info =
 		(struct ibv_mw_bind_info){ mr, (uintptr_t)buf, 64, IBV_ACCESS_REMOTE_READ };
 	assert_int_equal(ibv_post_send(qp, &bind, &bad), 0);
 	assert_int_equal(fake.sent[0].wr.rkey, 0x77001205);
+	assert_int_equal(mw->rkey, 0x77001205);
 	assert_int_equal(fake.sent[1].wr.opcode, UW_WR_LOCAL_INV);
 	assert_int_equal(fake.sent[1].wr.imm_or_inv, 0x77001205);
 	/* no window: refused, and what stands before it is posted */
