@@ -382,32 +382,26 @@ void waits_yield(void)
 {
 	static _Thread_local bool inside; /* the stack yields as well */
 	struct uw_engine *e;
-	sigset_t before;
 
 	if (inside || !atomic_load_explicit(&waits_under_way, memory_order_relaxed))
 		return;
-	block_signals(&before);
 	e = enter();
-	if (e) {
-		inside = true;
-		loader_api()->wait_yield(e);
-		inside = false;
-		loader_helper_end();
-	}
-	restore_signals(&before);
+	if (!e)
+		return;
+	inside = true;
+	loader_api()->wait_yield(e);
+	inside = false;
+	loader_helper_end();
 }
 
 /* ---- the ways to wait ------------------------------------------------------------------------ */
 
 /* A wait of no time is one round of the stack, so that a program which only asks now and then is
- * served. */
+ * served. Signals are let in, since programs ask in a loop: to block them takes two system calls
+ * (doc/adr/0030). */
 static int poll_round(const struct waits *w, struct uw_wait *how)
 {
-	sigset_t before;
-
-	block_signals(&before);
 	look(how, 0);
-	restore_signals(&before);
 	return poll_now(w);
 }
 
