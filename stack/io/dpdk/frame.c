@@ -177,8 +177,9 @@ uw_status frame_pools_open(struct frame_pools *p, struct io_link *l, unsigned ro
 			rte_mempool_obj_iter(p->tx, frame_init_shared, &p->arena);
 		return UW_OK;
 	}
-	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s",
-				 p->nrx + p->ntx, room, rte_strerror(rte_errno));
+	uw_status st = log_error(UW_E_NOMEM, "no memory for %u buffers of %u octets: %s%s",
+				 p->nrx + p->ntx, room, rte_strerror(rte_errno),
+				 rte_errno == EMFILE ? " (ulimit -n)" : "");
 	frame_pools_close(p);
 	return st;
 }

@@ -366,7 +366,7 @@ uw_status control_start(struct fabric *f)
 	f->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	f->spare_fd = fds_keep(eventfd(0, EFD_CLOEXEC));
 	if (f->wake_fd < 0)
-		return log_error(UW_E_NO_LINK, "no eventfd: %s", strerror(errno));
+		return log_error(UW_E_NO_FDS, "no eventfd: %s (ulimit -n)", strerror(errno));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = pthread_create(&f->control, NULL, control_main, f);
