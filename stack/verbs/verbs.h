@@ -14,12 +14,13 @@
 #include "verbs/idmap.h"
 
 /* How many there may be of each, as the device's attributes say: then ENOMEM. */
-#define VERBS_QPS_MAX	  IDMAP_MAX
-#define VERBS_CQS_MAX	  (1u << 18)
-#define VERBS_SRQS_MAX	  (1u << 16)
-#define VERBS_PDS_MAX	  (1u << 20)
-#define VERBS_REGIONS_MAX (1u << 22) /* a quarter of what 24 bits name: a random one is soon free  \
-				      */
+#define VERBS_QPS_MAX  IDMAP_MAX
+#define VERBS_CQS_MAX  (1u << 18)
+#define VERBS_SRQS_MAX (1u << 16)
+#define VERBS_PDS_MAX  (1u << 20)
+#define VERBS_REGIONS_MAX                                                                          \
+	(1u << 22) /* a quarter of what 24 bits name: a random one is soon free                    \
+		    */
 
 /* Shared by the stacks of a process. Written under all stack locks, read under any one, except
  * atomics and where a comment says otherwise. */
