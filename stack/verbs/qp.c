@@ -30,8 +30,8 @@ static void grant(struct uw_qp_attr *a)
 {
 	if (!a->max_send_wr)
 		a->max_send_wr = 1;
-	if (!a->max_send_sge)
-		a->max_send_sge = 1;
+	if (a->max_send_sge < 4) /* they fit where 64 inline octets do; NICs round up, too */
+		a->max_send_sge = 4;
 	if (!a->srq && !a->max_recv_wr)
 		a->max_recv_wr = 1;
 	if (!a->srq && !a->max_recv_sge)

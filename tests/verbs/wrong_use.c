@@ -44,15 +44,15 @@ static void a_send_before_the_qp_is_ready_is_refused(void **state)
 
 static void bad_requests_are_refused(void **state)
 {
-	struct ibv_sge v[3];
+	struct ibv_sge v[5];
 	struct end a, b;
-	struct ibv_send_wr wr = { .sg_list = v, .num_sge = 3, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_send_wr wr = { .sg_list = v, .num_sge = 5, .opcode = IBV_WR_SEND }, *bad;
 
 	(void)state;
 	pair(&a, &b, NULL);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 5; i++)
 		v[i] = sge_at(&a, 0, 8);
-	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), EINVAL); /* 2 agreed */
+	assert_int_equal(ibv_post_send(a.qp, &wr, &bad), EINVAL); /* 2 asked for, 4 granted */
 	assert_int_equal(post_recv(&b, v, 3), EINVAL);
 	wr.num_sge = 1;
 	wr.opcode = (enum ibv_wr_opcode)99;
@@ -167,7 +167,7 @@ static void a_list_stops_at_its_bad_request(void **state)
 {
 	struct ibv_send_wr wr[3] = { 0 }, *bad;
 	struct ibv_recv_wr rwr[3] = { 0 }, *rbad;
-	struct ibv_sge v[3];
+	struct ibv_sge v[5] = { 0 };
 	struct end a, b;
 
 	(void)state;
@@ -177,7 +177,7 @@ static void a_list_stops_at_its_bad_request(void **state)
 		wr[i] = (struct ibv_send_wr){ .wr_id = i,
 					      .next = i < 2 ? &wr[i + 1] : NULL,
 					      .sg_list = v,
-					      .num_sge = i == 1 ? 3 : 1,
+					      .num_sge = i == 1 ? 5 : 1,
 					      .opcode = IBV_WR_SEND,
 					      .send_flags = IBV_SEND_SIGNALED };
 		rwr[i] = (struct ibv_recv_wr){ .wr_id = i,
@@ -348,6 +348,7 @@ static void limits_are_named(void **state)
 	struct ibv_cq *cq = ibv_create_cq(here.ctx, 4, NULL, NULL, 0);
 	struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
 	struct ibv_srq_init_attr sa = { .attr = { .max_sge = 1 } };
+	struct ibv_qp *qp;
 
 	(void)state;
 	assert_int_equal(ibv_query_device(here.ctx, &d), 0);
@@ -364,6 +365,12 @@ static void limits_are_named(void **state)
 		assert_null(ibv_create_qp(here.pd, &attr));
 		assert_int_equal(errno, EINVAL);
 	}
+	/* more than was asked for is granted, and said, where it costs nothing */
+	attr.cap = (struct ibv_qp_cap){ 1, 1, 1, 1, 0 };
+	qp = ibv_create_qp(here.pd, &attr);
+	assert_non_null(qp);
+	assert_true(attr.cap.max_send_sge == 4 && attr.cap.max_inline_data == 64);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
 	sa.attr.max_wr = (uint32_t)d.max_srq_wr + 1;
 	assert_null(ibv_create_srq(here.pd, &sa));
 	assert_int_equal(errno, EINVAL);
