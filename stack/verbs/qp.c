@@ -13,6 +13,10 @@
 #include "base/slab.h"
 #include "verbs/verbs.h"
 
+/* They fit where 64 octets of inline data do. Cards grant more than was asked for, too, and some
+ * programs post it. */
+#define SEND_SGES_LEAST 4u
+
 /* ---- create ------------------------------------------------------------------------------ */
 
 static int check_attr(const struct uw_qp_attr *a)
@@ -30,8 +34,8 @@ static void grant(struct uw_qp_attr *a)
 {
 	if (!a->max_send_wr)
 		a->max_send_wr = 1;
-	if (a->max_send_sge < 4) /* they fit where 64 inline octets do; NICs round up, too */
-		a->max_send_sge = 4;
+	if (a->max_send_sge < SEND_SGES_LEAST)
+		a->max_send_sge = SEND_SGES_LEAST;
 	if (!a->srq && !a->max_recv_wr)
 		a->max_recv_wr = 1;
 	if (!a->srq && !a->max_recv_sge)

@@ -127,7 +127,7 @@ static void write_word(struct traffic *t, uint64_t id, size_t at, uint64_t value
 	post(t, &wr);
 }
 
-/* The key's lowest octet is ours to choose: one more each time (ibv_inc_rkey). */
+/* The key's lowest octet is the owner's to choose: one more each time (ibv_inc_rkey). */
 static uint32_t window_key(uint32_t first, unsigned n)
 {
 	return (first & ~0xffu) | ((first + n) & 0xff);
@@ -139,7 +139,8 @@ static void bind_window(struct traffic *t)
 	struct ibv_send_wr wr = { .wr_id = OF_BIND | t->n_bound, .opcode = IBV_WR_BIND_MW };
 
 	wr.bind_mw.mw = t->mw;
-	wr.bind_mw.rkey = window_key(t->mw->rkey, ++t->n_bound);
+	t->n_bound++;
+	wr.bind_mw.rkey = ibv_inc_rkey(t->mw->rkey);
 	wr.bind_mw.bind_info =
 		(struct ibv_mw_bind_info){ t->mr_shared, (uintptr_t)t->shared->window, SLOT,
 					   IBV_ACCESS_REMOTE_WRITE };
@@ -371,7 +372,7 @@ static void receive(struct traffic *t, const struct ibv_wc *wc)
 	struct operation op = theirs(t, number);
 	const uint8_t *p = t->own->received[NUMBER(wc->wr_id) % WINDOW];
 
-	check_message(&op, wc, number, window_key(t->mw->rkey, t->n_bound));
+	check_message(&op, wc, number, t->mw->rkey);
 	if (op.kind == WRITE || op.kind == WRITE_IMM) {
 		p = t->shared->written[number % WINDOW];
 		check_guard(&op, "the target", number, p);
