@@ -183,14 +183,20 @@ uw_status mem_bind(struct mem_table *t, const struct mem_bind *b)
 	return UW_OK;
 }
 
-uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd)
+/* Unbind the window that this stream has bound. False: it has no such window. */
+static bool unbind_of_stream(const struct mem_table *t, uint32_t stag, uint32_t pd, uint32_t stream)
 {
 	struct mem_region *w = mem_find(t, stag);
 
-	if (!w || w->kind != MEM_STREAM_WINDOW || w->pd != pd || w->off)
-		return UW_E_BIND;
+	if (!w || w->kind != MEM_STREAM_WINDOW || w->pd != pd || w->stream != stream || w->off)
+		return false;
 	mem_unbind(w);
-	return UW_OK;
+	return true;
+}
+
+uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd, uint32_t stream)
+{
+	return unbind_of_stream(t, stag, pd, stream) ? UW_OK : UW_E_BIND;
 }
 
 /* RFC 5040 §8.1.1, RFC 5042 §6.4.5: what more than one stream may use cannot be invalidated from
@@ -198,12 +204,7 @@ uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd)
 uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,
 				uint32_t stream)
 {
-	struct mem_region *w = mem_find(t, stag);
-
-	if (!w || w->kind != MEM_STREAM_WINDOW || w->pd != pd || w->stream != stream || w->off)
-		return UW_E_RDMAP_NOT_INV;
-	mem_unbind(w);
-	return UW_OK;
+	return unbind_of_stream(t, stag, pd, stream) ? UW_OK : UW_E_RDMAP_NOT_INV;
 }
 
 uw_status mem_verdict_status(enum mem_verdict v, enum mem_layer layer)

@@ -95,8 +95,9 @@ struct mem_bind {
 /* Bind a window. len 0 unbinds a MEM_WINDOW, which keeps the new STag. UW_E_BIND: no window of this
  * domain, a stream window that is bound already, or a region that does not allow the binding. */
 uw_status mem_bind(struct mem_table *t, const struct mem_bind *b) UW_CHECK;
-/* Invalidate a window for the program: any bound window of the domain. UW_E_BIND. */
-uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd) UW_CHECK;
+/* Invalidate a window for the program: only a window that this stream has bound. UW_E_BIND. */
+uw_status mem_invalidate(const struct mem_table *t, uint32_t stag, uint32_t pd,
+			 uint32_t stream) UW_CHECK;
 /* Invalidate a window for the peer (RFC 5040 §8.1.1): only a window of this stream.
  * UW_E_RDMAP_NOT_INV. */
 uw_status mem_invalidate_remote(const struct mem_table *t, uint32_t stag, uint32_t pd,

@@ -210,8 +210,9 @@ static void do_local(struct qp *qp)
 
 		if (!sqe_is_local(e) || ((e->flags & UW_SEND_FENCE) && qp->rd.orq.count))
 			return;
-		st = e->opcode == UW_WR_BIND_MW ? bind_window(qp, e)
-						: mem_invalidate(qp->mem, e->imm_or_inv, qp->pd);
+		st = e->opcode == UW_WR_BIND_MW
+			     ? bind_window(qp, e)
+			     : mem_invalidate(qp->mem, e->imm_or_inv, qp->pd, qp->num);
 		qp->sending_sq = true;
 		if (st) {
 			qp_fail(qp, st);

@@ -386,7 +386,7 @@ static void a_window_of_type_1_is_the_domains(void **state)
 	/* it cannot be invalidated, from here or there */
 	b.len = 8;
 	assert_status(mem_bind(&x.a.t, &b), UW_OK);
-	assert_status(mem_invalidate(&x.a.t, WIN + 2, ARENA_PD), UW_E_BIND);
+	assert_status(mem_invalidate(&x.a.t, WIN + 2, ARENA_PD, STREAM), UW_E_BIND);
 	assert_status(mem_invalidate_remote(&x.a.t, WIN + 2, ARENA_PD, STREAM), UW_E_RDMAP_NOT_INV);
 }
 
@@ -452,18 +452,19 @@ static void a_stream_window_can_be_invalidated(void **state)
 			      UW_E_RDMAP_NOT_INV);
 		assert_status(mem_invalidate_remote(&x.a.t, b.stag + 1, ARENA_PD, STREAM),
 			      UW_E_RDMAP_NOT_INV);
-		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD + 1), UW_E_BIND);
+		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD + 1, STREAM), UW_E_BIND);
+		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD, STREAM + 1), UW_E_BIND);
 		assert_int_equal(peer_at(&x, b.stag, at, STREAM), MEM_OK);
 		if (i)
-			assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD), UW_OK);
+			assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD, STREAM), UW_OK);
 		else
 			assert_status(mem_invalidate_remote(&x.a.t, b.stag, ARENA_PD, STREAM),
 				      UW_OK);
 		assert_int_equal(peer_at(&x, b.stag, at, STREAM), MEM_NO_STAG);
 		assert_int_equal(x.a.r[0].windows, 0);
-		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD), UW_E_BIND);
+		assert_status(mem_invalidate(&x.a.t, b.stag, ARENA_PD, STREAM), UW_E_BIND);
 	}
-	assert_status(mem_invalidate(&x.a.t, x.region, ARENA_PD), UW_E_BIND);
+	assert_status(mem_invalidate(&x.a.t, x.region, ARENA_PD, STREAM), UW_E_BIND);
 }
 
 static const struct CMUnitTest tests[] = {
