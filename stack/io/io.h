@@ -4,8 +4,8 @@
  * and knows nothing of TCP or iWARP. Links are in io/memif, io/port, io/packet, io/uwarpd and
  * io/loop; that of io/socket has no frames.
  *
- * Every function is called under the stack lock unless its comment says otherwise; `resolve`,
- * `claim_port` and `close` are called without the lock and may block.
+ * Every function is called under the stack lock unless its comment says otherwise; `resolve` and
+ * `close` are called without the lock and may block, `claim_port` with or without it.
  */
 #ifndef UWARP_IO_H
 #define UWARP_IO_H
@@ -148,10 +148,10 @@ struct io_ops {
 	 * yet. NULL: no need to resolve. */
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
-	/* No lock held. Make this process the one that listens on `port` (network order) for
-	 * 127.0.0.1; UW_E_ADDR_IN_USE: another process does; any other error holds for all ports.
-	 * NULL: ports need no claim. `versions` (enum io_versions) counts where the
-	 * kernel has addresses of both. */
+	/* With the stack lock, or without: a link takes a lock of its own for it. Make this process
+	 * the one that listens on `port` (network order) for 127.0.0.1; UW_E_ADDR_IN_USE: another
+	 * process does; any other error holds for all ports. NULL: ports need no claim. `versions`
+	 * (enum io_versions) counts where the kernel has addresses of both. */
 	uw_status (*claim_port)(struct io_link *l, uint16_t port, unsigned versions);
 	void (*release_port)(struct io_link *l, uint16_t port, unsigned versions);
 	/* From now on packets of RoCEv2 (UDP port 4791) to this QP of our address come to us, and

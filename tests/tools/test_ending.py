@@ -24,6 +24,7 @@ TOOLS = (
     "tests/programs/run-cases --help", "tests/programs/with-ceph/run --help", "tests/programs/with-crates/run --help",
     "tests/programs/with-erpc/run --help", "tests/programs/with-fabtests/run --help", "tests/programs/with-gloo/run --help",
     "tests/programs/with-herd/run --help", "tests/programs/with-osu/run --help", "tests/programs/with-wheels/run --help",
+    "tests/vectors/from-pcap --help",
 )  # fmt: skip
 
 
@@ -88,6 +89,9 @@ class Errors(unittest.TestCase):
         with self.assertRaises(OSError):
             ending.ended("x", self.raised(OSError(5, "what")))
         self.assertEqual(ending.ended("x", self.raised(OSError(5, "what")), failed=2), 2)
+        with self.assertRaises(BrokenPipeError):  # not of our output: some child's
+            ending.ended("x", self.raised(BrokenPipeError(32, "Broken pipe")))
+        self.assertEqual(ending.ended("x", self.raised(BrokenPipeError(32, "Broken pipe")), failed=2), 2)
         with self.assertRaises(ValueError):
             ending.ended("x", self.raised(ValueError()), failed=2)
 
@@ -102,6 +106,7 @@ class Errors(unittest.TestCase):
             if "." not in os.path.basename(path) and "python3" in text[:600] and re.search(r"(?m)^def main|cli\.main", text) and "rig/guest" not in path:
                 with self.subTest(path):
                     self.assertIn("ending.ended(", text)
+                    self.assertTrue(any(words.split()[0] == path for words in TOOLS))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ COLOURS = {"uwarp": "tab:blue", "memcached": "tab:red", "valkey": "tab:orange", 
 STYLES = ("-", "--", ":", "-.")
 # Columns that tell runs apart; the rest is what was measured.
 SETTINGS = ("program", "get", "mode", "by", "op", "mix", "value", "size", "keys", "threads", "batch", "place")
-MOST = 1e12  # of operations or microseconds in a figure
+MOST = 1e12  # million operations a second, or microseconds, in a figure
 PERCENTILES = ("get_p50_us", "read_p50_us", "p50_us")
 
 

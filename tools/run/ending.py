@@ -70,8 +70,6 @@ def say(name, text):
 
 def told(name, e, failed):
     """The exit code for this error; raises it again if a programmer has to look at it."""
-    if isinstance(e, BrokenPipeError) and e.filename is None:
-        return UNREAD
     if e.filename is not None:
         say(name, f"{e.filename}: {e.strerror}")
     elif e.errno == errno.ENOENT and has_no_directory():
