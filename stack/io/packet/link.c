@@ -630,7 +630,8 @@ uw_status packet_link_open(const struct packet_config *cfg, const struct io_env 
 		return UW_E_NOMEM;
 	p->l.ops = &ops;
 	p->l.env = *env;
-	p->wire.fd = p->local.fd = p->bell = p->wait_fd = p->members = p->members6 = -1;
+	p->wire.fd = p->local.fd = p->wait_fd = p->members = p->members6 = -1;
+	p->bell = -1;
 	lo_init(&p->lo);
 	ingress_init(&p->ingress);
 	pthread_mutex_init(&p->ports_lock, NULL);
