@@ -27,7 +27,8 @@ struct spare {
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-/* This thread has the guard: a signal handler on top of it that forks is not to wait for it. */
+/* This thread has the guard, or is about to take it: a signal handler on top of it that forks is
+ * not to wait for it. */
 static _Thread_local volatile bool guarded;
 static bool fork_waits_not;
 static struct spare *spare[CLASSES];
@@ -119,14 +120,14 @@ static size_t lines_of(size_t n)
 
 static void lock(void)
 {
-	pthread_mutex_lock(&guard);
 	guarded = true;
+	pthread_mutex_lock(&guard);
 }
 
 static void unlock(void)
 {
-	guarded = false;
 	pthread_mutex_unlock(&guard);
+	guarded = false;
 }
 
 void *slab_alloc(size_t n)
@@ -155,6 +156,11 @@ void slab_free(void *p, size_t n)
 	lock();
 	keep(p, lines);
 	unlock();
+}
+
+bool slab_is_locked_here(void)
+{
+	return guarded;
 }
 
 void slab_before_fork(void)

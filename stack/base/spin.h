@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct spin {
@@ -17,8 +18,13 @@ static inline void spin_lock(struct spin *s)
 
 	/* acquire: pairs with the release in spin_unlock */
 	while (atomic_flag_test_and_set_explicit(&s->held, memory_order_acquire)) {
-		if (++tries > 64)		  /* the holder may need this core to go on */
-			syscall(SYS_sched_yield); /* not libc's, which may run the stack */
+		if (++tries <= 64)
+			continue;
+		/* the holder may need this core to go on; not libc's, which may run the stack */
+		if (tries <= 256)
+			syscall(SYS_sched_yield);
+		else /* it has a lower real-time priority, and a yield does not let it run */
+			syscall(SYS_nanosleep, &(struct timespec){ .tv_nsec = 20000 }, NULL);
 	}
 }
 

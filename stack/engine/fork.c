@@ -104,7 +104,8 @@ void uw_engine_fork(struct uw_engine *e, enum uw_fork when)
 {
 	switch (when) {
 	case UW_FORK_PREPARE: /* nothing is half done in the copy */
-		e->fork_locked = sched_lock_all_to_fork(&e->stack[0]->sched);
+		e->fork_locked =
+			!slab_is_locked_here() && sched_lock_all_to_fork(&e->stack[0]->sched);
 		slab_before_fork();
 		break;
 	case UW_FORK_PARENT:

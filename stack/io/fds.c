@@ -20,6 +20,10 @@
 #define LONGEST_MS 1000
 #define BLIND_MS   20
 
+/* This thread has `lock`, or is about to take it: a signal handler on top of it that forks is not
+ * to wait for it. */
+static _Thread_local volatile bool inside;
+
 /*
  * Fork handlers take no argument, so the set can only be one per process.
  *
@@ -68,7 +72,20 @@ static void close_due(void)
 
 static bool try_lock(void)
 {
-	return atomic_load(&fds.forks) == 0 && pthread_mutex_trylock(&fds.lock) == 0;
+	if (inside || atomic_load(&fds.forks))
+		return false;
+	inside = true;
+	if (pthread_mutex_trylock(&fds.lock) == 0)
+		return true;
+	inside = false;
+	return false;
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&fds.lock);
+	inside = false;
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 /*
@@ -80,20 +97,21 @@ static void try_close_due(void)
 {
 	while (atomic_load(&fds.ndue) && try_lock()) {
 		close_due();
-		pthread_mutex_unlock(&fds.lock);
-		atomic_thread_fence(memory_order_seq_cst);
+		unlock();
 	}
 }
 
 static void before_fork(void)
 {
 	atomic_fetch_add(&fds.forks, 1);
-	pthread_mutex_lock(&fds.lock);
+	if (!inside)
+		pthread_mutex_lock(&fds.lock);
 }
 
 static void in_parent(void)
 {
-	pthread_mutex_unlock(&fds.lock);
+	if (!inside)
+		pthread_mutex_unlock(&fds.lock);
 	atomic_fetch_sub(&fds.forks, 1);
 	try_close_due();
 }
@@ -143,8 +161,7 @@ void fds_close(int fd)
 		return;
 	if (try_lock()) {
 		close_kept(fd);
-		pthread_mutex_unlock(&fds.lock);
-		atomic_thread_fence(memory_order_seq_cst);
+		unlock();
 	} else {
 		atomic_fetch_or(&fds.due[(unsigned)fd / BITS], bit_of(fd));
 		atomic_fetch_add(&fds.ndue, 1);

@@ -6,8 +6,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -276,6 +278,39 @@ static void and_is_not_written_to(void **state)
 	fds_ring(fd);
 }
 
+/* io/fds.c holds its lock while it closes: a signal there finds its own thread with the lock. */
+#define HANDLER_FORKS 40
+
+static volatile sig_atomic_t handler_forks;
+
+static void fork_in_handler(int sig)
+{
+	int err = errno;
+	pid_t child = fork();
+
+	(void)sig;
+	if (!child)
+		_exit(0);
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	handler_forks++;
+	errno = err;
+}
+
+static void a_handler_forks_on_top_of_a_close(void **state)
+{
+	const struct itimerval often = { { .tv_usec = 500 }, { .tv_usec = 500 } }, never = { 0 };
+	struct sigaction forks = { .sa_handler = fork_in_handler, .sa_flags = SA_RESTART }, old;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGPROF, &forks, &old), 0);
+	assert_int_equal(setitimer(ITIMER_PROF, &often, NULL), 0);
+	while (handler_forks < HANDLER_FORKS) /* the test's time limit ends it */
+		fds_close(fds_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+	assert_int_equal(setitimer(ITIMER_PROF, &never, NULL), 0);
+	assert_int_equal(sigaction(SIGPROF, &old, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +323,7 @@ int main(void)
 		cmocka_unit_test(a_signal_is_no_error),
 		cmocka_unit_test(another_in_the_place_of_an_eventfd_is_seen),
 		cmocka_unit_test(and_is_not_written_to),
+		cmocka_unit_test(a_handler_forks_on_top_of_a_close),
 	};
 
 	pthread_atfork(take_stack_lock, leave_stack_lock, NULL);

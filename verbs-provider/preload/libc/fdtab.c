@@ -23,21 +23,20 @@ static int top; /* no entry at or above */
  */
 static pid_t owner;
 
-/* This thread has the lock. A signal that comes during a system call inside finds it so, and its
- * handler may fork. */
+/* This thread has the lock, or is about to take it. A signal that comes during a system call inside
+ * finds it so, and its handler may fork. */
 static _Thread_local volatile bool locked;
-static bool fork_is_inside;
 
 void fdtab_lock(void)
 {
-	pthread_mutex_lock(&lock);
 	locked = true;
+	pthread_mutex_lock(&lock);
 }
 
 void fdtab_unlock(void)
 {
-	locked = false;
 	pthread_mutex_unlock(&lock);
+	locked = false;
 }
 
 void fd_obj_init(struct fd_obj *o, const struct fd_class *cls)
@@ -455,17 +454,25 @@ ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len)
 	return n;
 }
 
+bool fdtab_is_locked_here(void)
+{
+	return locked;
+}
+
+void fdtab_fork_free_lock(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	locked = false;
+}
+
 void fdtab_fork_prepare(void)
 {
-	fork_is_inside = locked;
-	if (!fork_is_inside)
-		fdtab_lock();
+	fdtab_lock();
 }
 
 void fdtab_fork_parent(void)
 {
-	if (!fork_is_inside)
-		fdtab_unlock();
+	fdtab_unlock();
 }
 
 static int new_file(struct fd_obj *o, bool nonblock)
@@ -513,7 +520,7 @@ void fdtab_fork_child(void)
 		raw_close(o->fork_fd);
 		o->fork_fd = -1;
 	}
-	fdtab_unlock(); /* also what a handler found locked: the child ends in the handler */
+	fdtab_unlock();
 	for (int fd = 0; fd < top; fd++) {
 		o = entry(fd);
 		if (o && o->fd == fd && o->cls->forked)

@@ -146,6 +146,8 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len);
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len);
 
 /* At-fork handlers: prepare takes the lock, the two others release it. */
+bool fdtab_is_locked_here(void);
+void fdtab_fork_free_lock(void);
 void fdtab_fork_prepare(void);
 void fdtab_fork_parent(void);
 void fdtab_fork_child(void);

@@ -14,8 +14,15 @@
 #include "rdma_cm/rdma_cm.h"
 #include "sysfs/tree.h"
 
+/* A signal handler forks on top of a thread that has one of the last two: whoever has a lock of the
+ * stack may wait for it, so the fork waits for none. The child ends or execs in the handler. */
+static _Thread_local bool on_top;
+
 static void prepare(void)
 {
+	on_top = cm_locked_here || fdtab_is_locked_here();
+	if (on_top)
+		return;
 	loader_fork_prepare();
 	cm_fork_prepare();
 	fdtab_fork_prepare();
@@ -23,6 +30,8 @@ static void prepare(void)
 
 static void parent(void)
 {
+	if (on_top)
+		return;
 	fdtab_fork_parent();
 	cm_fork_parent();
 	loader_fork_parent();
@@ -30,8 +39,14 @@ static void parent(void)
 
 static void child(void)
 {
-	bool lost = loader_fork_child();
+	bool lost;
 
+	if (on_top) {
+		cm_fork_free_lock();
+		fdtab_fork_free_lock();
+		return;
+	}
+	lost = loader_fork_child();
 	cm_fork_child(lost);
 	tree_fork_child();
 	/* Last, because it makes the descriptors of what is still queued readable. */

@@ -60,17 +60,17 @@ enum cm_state cm_id_state(const struct cm_id *id)
 {
 	enum cm_state state;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	state = id->state;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return state;
 }
 
 void cm_id_set_state(struct cm_id *id, enum cm_state state)
 {
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->state = state;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 }
 
 /* ---- commands without a protocol side --------------------------------------------------- */
@@ -103,11 +103,11 @@ static int create_id(const struct cm_call *c)
 		return qp_type;
 	if (!cmd->response)
 		return -EFAULT;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id = c->file->closed ? NULL : cm_id_new(c->file, cmd->uid, cmd->ps, (uint8_t)qp_type);
 	if (id)
 		resp.id = id->handle;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return id ? cm_answer(c, cmd->response, &resp, sizeof(resp), sizeof(resp)) : -ENOMEM;
 }
 
@@ -228,7 +228,7 @@ static int migrate_id(const struct cm_call *c)
 		return -ENOENT;
 	err = cm_id_get(from, cmd->id, &id);
 	if (!err) {
-		pthread_mutex_lock(&cm.lock);
+		cm_lock();
 		if (id->file == from && !c->file->closed && !id->dying) {
 			if (from != c->file)
 				move(id, c->file);
@@ -236,7 +236,7 @@ static int migrate_id(const struct cm_call *c)
 		} else {
 			err = -EINVAL;
 		}
-		pthread_mutex_unlock(&cm.lock);
+		cm_unlock();
 		cm_id_put(id);
 	}
 	fd_obj_put(&from->obj);
@@ -429,12 +429,12 @@ static uint32_t next_handle(struct cm_file *file)
 	uint32_t handle = 0;
 	struct cm_id *id;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	file->closed = true;
 	LIST_FOREACH(id, &file->ids, link)
 	if (!id->dying)
 		handle = id->handle;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return handle;
 }
 

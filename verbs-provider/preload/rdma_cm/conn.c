@@ -25,7 +25,7 @@ static int port_is_taken(const struct cm_id *id, struct sockaddr_storage *addr)
 {
 	bool any = cm_addr_is_any(addr), ours = false;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	for (uint32_t i = 0; i < cm.room; i++) {
 		struct cm_id *o = cm.ids[i];
 
@@ -35,7 +35,7 @@ static int port_is_taken(const struct cm_id *id, struct sockaddr_storage *addr)
 		ours = true;
 		any |= cm_addr_is_any(&o->src);
 	}
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return ours && any ? -EADDRNOTAVAIL : -EADDRINUSE;
 }
 
@@ -64,11 +64,11 @@ int cm_id_bind(struct cm_id *id, const void *addr)
 		cm_id_local_addr(id, src.ss_family, &chosen);
 		*port_of(&src) = *port_of(&chosen);
 	}
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->src = src;
 	id->has_dev = !cm_addr_is_any(addr) && (cm_id_is_ud(id) || !cm_addr_is_loopback(addr));
 	id->state = CM_BOUND;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return 0;
 }
 
@@ -107,10 +107,10 @@ int cm_cmd_listen(const struct cm_call *c)
 		err = -EOPNOTSUPP;
 	if (err)
 		return err;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->state = CM_LISTEN; /* requests may come before ep_listen() returns */
 	id->backlog = (uint32_t)backlog;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	err = id->api->ep_listen(id->ep, backlog);
 	if (err)
 		cm_id_set_state(id, CM_BOUND);
@@ -168,19 +168,19 @@ int cm_cmd_connect(const struct cm_call *c)
 		return -EINVAL;
 	id->as_roce = is_roce(id);
 	waits_begin_outcome();
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->state = CM_CONNECT; /* the outcome may come before ep_connect() returns */
 	id->connecting = true;
 	cm_id_under_way(id, true);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	err = with_qp(id, id->api->ep_connect, cmd->conn_param.qp_num, &param);
 	if (!err)
 		return 0;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->state = CM_ROUTE_RESOLVED;
 	id->connecting = false;
 	cm_id_under_way(id, false);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err;
 }
 
@@ -205,10 +205,10 @@ static int establish(struct cm_id *id)
 {
 	bool was_one;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	was_one = (id->established || id->unconfirmed) && !id->passive;
 	id->unconfirmed = false;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return was_one ? 0 : -EINVAL;
 }
 
@@ -223,19 +223,19 @@ int cm_cmd_accept(const struct cm_call *c)
 		return establish(id);
 	if (!is_request(id))
 		return -EINVAL;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->uid = cmd->uid;		   /* ESTABLISHED may come before ep_accept() returns */
 	id->connecting = !cm_id_is_ud(id); /* for datagrams an answer is all */
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	err = with_qp(id, id->api->ep_accept, cmd->conn_param.qp_num, &param);
 	if (!err) {
 		id->unanswered = false;
 		return 0;
 	}
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->uid = 0;
 	id->connecting = false;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	reject(id, NULL, 0); /* as the kernel does */
 	return err;
 }
@@ -255,11 +255,11 @@ static bool wait_for_outcome(struct cm_id *id)
 {
 	bool settled;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	while (id->connecting && !id->dying)
 		pthread_cond_wait(&cm.changed, &cm.lock);
 	settled = !id->connecting;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return settled;
 }
 
@@ -275,9 +275,9 @@ int cm_cmd_disconnect(const struct cm_call *c)
 	if (id->unanswered)
 		return 0;
 	waits_begin_outcome();
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	cm_id_under_way(id, id->established || id->under_way);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	err = id->api->ep_disconnect(id->ep);
 	if (err == -ENOTCONN && wait_for_outcome(id))
 		err = id->api->ep_disconnect(id->ep);

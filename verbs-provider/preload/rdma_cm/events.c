@@ -41,10 +41,10 @@ static void signal_file(void *arg)
 {
 	struct cm_file *file = arg;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	file->signalling = false;
 	cm_file_signal(file);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	fd_obj_put(&file->obj);
 }
 
@@ -271,12 +271,12 @@ bool cm_on_event(void *ctx, const struct uw_cm_event *ev)
 	if (ev->type != UW_CM_CONNECT_REQUEST && !is_outcome(ev))
 		return false;
 	e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	if (is_outcome(ev))
 		note_outcome(id, ev);
 	if (e)
 		taken = is_outcome(ev) ? on_outcome(id, ev, e) : on_request(id, ev, e);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	if (!taken)
 		free(e);
 	return taken;
@@ -294,8 +294,8 @@ int cm_cmd_write_event(const struct cm_call *c)
 	if (!e)
 		return -ENOMEM;
 	memcpy(&e->resp.param, cmd->arg, sizeof(cmd->arg));
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	cm_event_queue(e);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return 0;
 }

@@ -40,9 +40,9 @@ static bool reader_is_away(struct cm_file *file)
 {
 	pid_t reader;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	reader = file->waiting || now_ms() > file->ended_ms + LINGER_MS ? 0 : file->ended_tid;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return reader && reader != (pid_t)syscall(SYS_gettid) &&
 	       !syscall(SYS_tgkill, getpid(), reader, 0);
 }
@@ -92,7 +92,7 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 	int err = -EAGAIN;
 
 	*child = NULL;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	e = TAILQ_FIRST(&file->events);
 	if (file->closed)
 		err = -ESHUTDOWN;
@@ -109,7 +109,7 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 		*out = e;
 	}
 	cm_file_signal(file);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err;
 }
 
@@ -131,22 +131,22 @@ static int wait_for_event(struct cm_file *file, int fd)
 	uint8_t octet;
 	ssize_t n;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	file->waiting++; /* for good if the wait is cancelled: then nobody comes back anyway */
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	was = cancel_allow();
 	n = next_fn()->read(fd, &octet, sizeof(octet));
 	err = n < 0 ? -errno : 0;
 	cancel_forbid(was);
 	if (!n)
 		fd_obj_revive(&file->obj);
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	count_down(&file->waiting);
 	if (n > 0)
 		file->signalled = false;
 	if (err && file->closed) /* between the look at the queue and the wait: look again */
 		err = 0;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err;
 }
 
@@ -192,15 +192,15 @@ static int look(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 
 	if (preload_now_us() < no_look_until_us)
 		return err;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	file->looking++;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	for (unsigned i = 0; i < LOOKS && err == -EAGAIN && yield(); i++)
 		err = take(file, out, child);
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	count_down(&file->looking);
 	cm_file_signal(file); /* for whoever waits, also for the caller */
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err;
 }
 
@@ -246,10 +246,10 @@ int cm_cmd_get_event(const struct cm_call *c)
 	if (child) {
 		child->api->ep_local_addr(child->ep, &src);
 		child->api->ep_peer_addr(child->ep, &dst);
-		pthread_mutex_lock(&cm.lock);
+		cm_lock();
 		child->src = src;
 		child->dst = dst;
-		pthread_mutex_unlock(&cm.lock);
+		cm_unlock();
 		child->api->ep_set_ctx(child->ep, child); /* from now on it has events */
 		cm_id_put(child);
 	}

@@ -13,6 +13,7 @@ struct cm cm = {
 	.resolves = TAILQ_HEAD_INITIALIZER(cm.resolves),
 	.first_free = 1,
 };
+_Thread_local volatile bool cm_locked_here;
 
 /* The lowest free handle, as in the kernel: librdmacm indexes an array with them. 0: no memory. */
 static uint32_t handle_take(void)
@@ -79,11 +80,11 @@ int cm_id_get(struct cm_file *file, uint32_t handle, struct cm_id **out)
 {
 	int err;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	err = find(file, handle, out);
 	if (!err)
 		(*out)->refs++;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err;
 }
 
@@ -92,18 +93,18 @@ bool cm_id_is_of(const struct cm_file *file, uint32_t handle)
 	struct cm_id *id;
 	bool is;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	is = !find(file, handle, &id);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return is;
 }
 
 void cm_id_put(struct cm_id *id)
 {
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->refs--;
 	pthread_cond_broadcast(&cm.changed);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 }
 
 int cm_id_endpoint(struct cm_id *id)
@@ -195,10 +196,10 @@ int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_report
 	struct cm_id *id;
 	int err;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	err = find(file, handle, &id);
 	if (err) {
-		pthread_mutex_unlock(&cm.lock);
+		cm_unlock();
 		return err;
 	}
 	id->dying = true;
@@ -207,9 +208,9 @@ int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_report
 	while (id->refs)
 		pthread_cond_wait(&cm.changed, &cm.lock);
 	if (!id->resolving) {
-		pthread_mutex_unlock(&cm.lock);
+		cm_unlock();
 		endpoint_drop(id); /* no callback runs after it */
-		pthread_mutex_lock(&cm.lock);
+		cm_lock();
 	}
 	cm_id_under_way(id, false);
 	unlink_id(id, &rest);
@@ -218,7 +219,7 @@ int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_report
 	id->orphaned = id->resolving;
 	if (id->orphaned)
 		id = NULL;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 
 	cm_events_discard(&rest);
 	if (id)
@@ -228,14 +229,20 @@ int cm_id_destroy(struct cm_file *file, uint32_t handle, uint32_t *events_report
 
 /* ---- fork ------------------------------------------------------------------------------- */
 
+void cm_fork_free_lock(void)
+{
+	pthread_mutex_init(&cm.lock, NULL);
+	cm_locked_here = false;
+}
+
 void cm_fork_prepare(void)
 {
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 }
 
 void cm_fork_parent(void)
 {
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 }
 
 /* What the parent had connected, bound or queued stays the parent's. Its ids remain here as empty
@@ -272,5 +279,5 @@ void cm_fork_child(bool lost)
 		if (lost)
 			id_lose(id);
 	}
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 }

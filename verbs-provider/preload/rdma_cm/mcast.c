@@ -93,11 +93,11 @@ static int join(const struct cm_call *c, uint64_t response, uint64_t uid, const 
 	if (!is_multicast(addr))
 		return -EINVAL;
 	memcpy(&group, addr, cm_addr_len(addr));
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	err = enter(c->id, uid, &group, &resp.id);
 	if (!err) /* the program may hear of it at once */
 		err = cm_answer(c, response, &resp, sizeof(resp), sizeof(resp));
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err;
 }
 
@@ -146,7 +146,7 @@ int cm_cmd_leave(const struct cm_call *c)
 
 	if (c->out < sizeof(resp))
 		return -ENOSPC;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	LIST_FOREACH(mc, &cm.mcs, link)
 	if (mc->handle == cmd->id)
 		break;
@@ -160,7 +160,7 @@ int cm_cmd_leave(const struct cm_call *c)
 		LIST_REMOVE(mc, link);
 		free(mc);
 	}
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return err ? err : cm_answer(c, cmd->response, &resp, sizeof(resp), sizeof(resp));
 }
 

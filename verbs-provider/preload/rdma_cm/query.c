@@ -35,11 +35,11 @@ static struct addrs addrs_of(const struct cm_call *c)
 
 	if (id->ep && (id->state == CM_ROUTE_RESOLVED || id->state == CM_CONNECT))
 		cm_id_local_addr(id, id->dst.ss_family, &now);
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	if (now.ss_family)
 		id->src = now;
 	a = (struct addrs){ .src = id->src, .dst = id->dst, .has_dev = id->has_dev };
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return a;
 }
 

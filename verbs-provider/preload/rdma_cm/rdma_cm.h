@@ -156,6 +156,21 @@ struct cm {
 };
 extern struct cm cm;
 
+/* This thread has cm.lock, or is about to take it (loader/fork.c). */
+extern _Thread_local volatile bool cm_locked_here;
+
+static inline void cm_lock(void)
+{
+	cm_locked_here = true;
+	pthread_mutex_lock(&cm.lock);
+}
+
+static inline void cm_unlock(void)
+{
+	pthread_mutex_unlock(&cm.lock);
+	cm_locked_here = false;
+}
+
 /* ---- files (cmds.c) ---- */
 
 /* open() of the node. A descriptor or a negative errno. */
@@ -167,6 +182,8 @@ struct cm_file *cm_file_get(int fd);
 void cm_fork_prepare(void);
 void cm_fork_parent(void);
 void cm_fork_child(bool lost);
+/* ... of a handler on top of a thread that has the lock. */
+void cm_fork_free_lock(void);
 
 /* ---- ids ---- */
 

@@ -43,7 +43,7 @@ static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storag
 	struct cm_event *e = cm_event_new(id, err ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED, err);
 	bool orphaned;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	if (err) {
 		id->state = CM_BOUND; /* as in the kernel: it may be tried again */
 	} else {
@@ -58,7 +58,7 @@ static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storag
 		free(e);
 	id->resolving = false;
 	orphaned = id->orphaned;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	if (orphaned)
 		cm_id_free(id);
 	free(r);
@@ -75,10 +75,10 @@ static void *resolve_run(void *arg)
 	/* 0 means something else to the stack */
 	int err = resolve_within(r, r->timeout_ms ? r->timeout_ms : 1, &src);
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	TAILQ_REMOVE(&cm.resolves, r, link);
 	TAILQ_CONCAT(&after, &r->after, link);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	resolved(r, err, &src);
 	while ((next = TAILQ_FIRST(&after))) {
 		TAILQ_REMOVE(&after, next, link);
@@ -96,9 +96,9 @@ static void resolve_alone(struct cm_resolve *r)
 	if (!loader_helper_begin())
 		return; /* the process ends, nobody waits for the answer */
 	TAILQ_INIT(&r->after);
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	TAILQ_INSERT_TAIL(&cm.resolves, r, link);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	if (helper_start(resolve_run, r))
 		resolve_run(r); /* no thread to be had: then the caller waits */
 }
@@ -119,11 +119,11 @@ static bool goes_after_another(struct cm_resolve *r)
 {
 	struct cm_resolve *o;
 
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	o = the_same(r);
 	if (o)
 		TAILQ_INSERT_TAIL(&o->after, r, link);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return o;
 }
 
@@ -180,10 +180,10 @@ static int resolve_start(struct cm_id *id, const void *src, const void *dst, uin
 	memcpy(&r->dst, dst, cm_addr_len(dst));
 	if (cm_addr_is_any(&r->dst))
 		name_loopback(&r->dst);
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->state = CM_ADDR_QUERY;
 	id->resolving = true;
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	resolve_soon(r);
 	return 0;
 }
@@ -225,9 +225,9 @@ int cm_cmd_resolve_route(const struct cm_call *c)
 	e = cm_event_new(id, CM_EV_ROUTE_RESOLVED, 0);
 	if (!e)
 		return -ENOMEM;
-	pthread_mutex_lock(&cm.lock);
+	cm_lock();
 	id->state = CM_ROUTE_RESOLVED;
 	cm_event_queue(e);
-	pthread_mutex_unlock(&cm.lock);
+	cm_unlock();
 	return 0;
 }
