@@ -20,10 +20,11 @@ void slab_free(void *p, size_t n);
  * no other thread is inside the allocator, so the child can use the allocator. Nor does a fork wait
  * for its own thread: a signal handler may be on top of the allocator. */
 void slab_before_fork(void);
-/* Is this thread inside the allocator? Then a fork on top of it must wait for no lock whose holder
- * may want memory. */
-bool slab_is_locked_here(void);
 void slab_after_fork(bool in_child);
+
+/* Is this thread inside the allocator? Then a fork by a signal handler on top of it must wait for
+ * no lock whose holder may want memory. */
+bool slab_is_locked_here(void);
 
 /* Ask the kernel for huge pages for the memory at p, which must not have been touched yet, as far
  * as the memory covers whole huge pages. */

@@ -18,9 +18,8 @@
 #define VERBS_CQS_MAX  (1u << 18)
 #define VERBS_SRQS_MAX (1u << 16)
 #define VERBS_PDS_MAX  (1u << 20)
-#define VERBS_REGIONS_MAX                                                                          \
-	(1u << 22) /* a quarter of what 24 bits name: a random one is soon free                    \
-		    */
+/* a quarter of what 24 bits name: a random one is soon free */
+#define VERBS_REGIONS_MAX (1u << 22)
 
 /* Shared by the stacks of a process. Written under all stack locks, read under any one, except
  * atomics and where a comment says otherwise. */

@@ -157,18 +157,27 @@ static void a_connections_port_stays_its_programs(void **state)
 	close(other);
 }
 
+/* No descriptor can be made until the limit that this returns is set again. */
+static struct rlimit forbid_descriptors(void)
+{
+	struct rlimit before, none;
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ 0, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	return before;
+}
+
 /* Else a process that is out of descriptors would answer its own segments with RST. */
 static void a_port_stays_anothers_while_nobody_can_be_asked(void **state)
 {
 	struct held_ports *p = *state;
 	int fd = listen_at(PORT);
-	struct rlimit before, none;
+	struct rlimit before;
 
 	assert_false(held_ports_is_ours(p, htons(PORT)));
 	held_ports_tidy(p);
-	getrlimit(RLIMIT_NOFILE, &before);
-	none = (struct rlimit){ 0, before.rlim_max };
-	setrlimit(RLIMIT_NOFILE, &none);
+	before = forbid_descriptors();
 	assert_false(held_ports_is_ours(p, htons(PORT)));
 	assert_true(held_ports_is_ours(p, htons(PORT + 1)));
 	setrlimit(RLIMIT_NOFILE, &before);
@@ -201,13 +210,11 @@ static void heard(int was, char *out, size_t size)
 static void want_of_a_descriptor_is_said_once(void **state)
 {
 	struct held_ports *p = *state;
-	struct rlimit before, none;
+	struct rlimit before;
 	char said[512];
 	int was = listen_to_stderr();
 
-	getrlimit(RLIMIT_NOFILE, &before);
-	none = (struct rlimit){ 0, before.rlim_max };
-	setrlimit(RLIMIT_NOFILE, &none);
+	before = forbid_descriptors();
 	for (unsigned i = 0; i < 3; i++)
 		assert_status(held_ports_claim(p, htons((uint16_t)(PORT + i))), UW_E_NO_FDS);
 	setrlimit(RLIMIT_NOFILE, &before);
@@ -375,13 +382,11 @@ static void want_of_a_descriptor_for_datagrams_names_the_limit(void **state)
 {
 	struct held_ports *p = *state;
 	struct roce_port r = { .n = 0 };
-	struct rlimit before, none;
+	struct rlimit before;
 	char said[512];
 	int was = listen_to_stderr();
 
-	getrlimit(RLIMIT_NOFILE, &before);
-	none = (struct rlimit){ 0, before.rlim_max };
-	setrlimit(RLIMIT_NOFILE, &none);
+	before = forbid_descriptors();
 	assert_status(roce_port_hold(&r, &p->at, NULL, "lo"), UW_E_NO_FDS);
 	setrlimit(RLIMIT_NOFILE, &before);
 	heard(was, said, sizeof(said));
