@@ -5,6 +5,7 @@
  * others in their place: /dev/null (dup2), or a pipe without a reader (pipe).
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <signal.h>
@@ -54,6 +55,18 @@ static void serve(const char *address, const char *port)
 	next(ch, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+/* EBUSY: another thread is just about to get this number from the kernel, by an open() of its own
+ * (dup(2)). It has it a moment later. */
+static void replace(int fd, int other)
+{
+	int got;
+
+	do
+		got = dup2(other, fd);
+	while (got < 0 && errno == EBUSY);
+	NEED(got == fd);
+}
+
 static void take_away(const char *way)
 {
 	const struct rlimit none = { 0, 0 };
@@ -70,7 +83,7 @@ static void take_away(const char *way)
 		closefrom(3);
 	else
 		for (int fd = 3; fd < LAST; fd++)
-			NEED(dup2(other, fd) == fd);
+			replace(fd, other);
 }
 
 /* Stopped and continued 100 ms from now, when the descriptors are gone: that interrupts each wait
