@@ -151,6 +151,15 @@ static void say_awake(struct sched *s)
 		sched_futex_wake(bell);
 }
 
+/* Threads that wait leave the stack to it (sched_app_wait_begin). */
+static void note_poller(struct sched *s, unsigned empty_polls)
+{
+	if (empty_polls % ROUNDS_PER_CLOCK != EMPTY_TO_DRIVE)
+		return;
+	atomic_store_explicit(&s->polled_us, sched_now_us(s), memory_order_relaxed);
+	atomic_store_explicit(&s->poller, (uint64_t)pthread_self(), memory_order_relaxed);
+}
+
 static bool is_time_to_yield(const struct sched *s, unsigned empty_polls)
 {
 	return !(s->mover_cpu ? empty_polls % EMPTY_TO_YIELD_SOON : empty_polls % EMPTY_TO_YIELD);
@@ -195,6 +204,7 @@ void sched_app_poll(struct sched *s, bool again)
 	if (empty_polls < EMPTY_TO_DRIVE && !s->model->app_alone)
 		return;
 	say_awake(s);
+	note_poller(s, empty_polls);
 	if (!frames && is_time_to_yield(s, empty_polls))
 		yield_or_sleep(s, empty_polls);
 }

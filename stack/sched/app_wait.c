@@ -64,6 +64,16 @@ static bool has_event(const struct uw_wait *w)
 	return atomic_load_explicit(w->events, memory_order_acquire) != w->seen;
 }
 
+/* Another thread of the program polls, so it takes in what comes. Both would only be in each
+ * other's way: for the lock, and each frame would wake this one. (doc/adr/0073) */
+static bool another_polls(struct sched *s, uint64_t now)
+{
+	uint64_t poller = atomic_load_explicit(&s->poller, memory_order_relaxed);
+
+	return poller && poller != (uint64_t)pthread_self() &&
+	       now - atomic_load_explicit(&s->polled_us, memory_order_relaxed) < WATCH_US;
+}
+
 /* What is left of a look `since_us` after the last frame, or after its begin if none came. */
 static bool look_on(uint64_t now, uint64_t since_us, bool any)
 {
@@ -109,6 +119,8 @@ void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us)
 
 	if (!w->began_us)
 		w->began_us = begin;
+	if (another_polls(s, begin))
+		return;
 	for (;;) {
 		bool frames = run_if_free(s);
 
@@ -175,10 +187,11 @@ static bool lock_before_sleep(struct sched *s, const struct uw_wait *w)
  * either (sched_say_asleep). Then Dekker with who rings: the word, fence, frames. */
 enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 {
+	uint64_t now = sched_now_us(s);
 	uint32_t was;
 	bool any, locked;
 
-	if (!claim(s, sched_now_us(s)))
+	if (another_polls(s, now) || !claim(s, now))
 		return UW_WAIT_PLAINLY;
 	count_wait(s);
 	call_rx_thread_away(s);

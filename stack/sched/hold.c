@@ -26,11 +26,13 @@ static bool is_watched(const struct sched *s)
 		atomic_load_explicit(&s->app_drives_steadily, memory_order_relaxed));
 }
 
-/* A thread that sleeps for a completion would not send what another one posts. */
+/* A thread that sleeps for a completion would not send what another one posts, which then may wait
+ * as well. One that polls is back soon. */
 static bool others_sleep(const struct sched *s)
 {
 	return atomic_load_explicit(&s->app_sleepers, memory_order_relaxed) ||
-	       atomic_load_explicit(&s->plain_waits, memory_order_relaxed);
+	       (atomic_load_explicit(&s->plain_waits, memory_order_relaxed) &&
+		atomic_load_explicit(&s->poller, memory_order_relaxed) != (uint64_t)pthread_self());
 }
 
 bool sched_may_hold(const struct sched *s)

@@ -147,6 +147,8 @@ struct sched {
 	_Atomic unsigned app_sleepers; /* threads that polled in vain and sleep on the doorbell */
 	_Atomic uint32_t handover;     /* a futex: counts up when the program stops driving */
 	_Atomic uint32_t post_cpu;     /* the CPU of the program's last post */
+	/* which of them (pthread_self) last found its CQ empty a few times in a row, and when */
+	_Atomic uint64_t poller, polled_us;
 
 	/* Threads of the program that wait in poll() or the like. */
 	_Atomic unsigned waiter;	 /* enum sched_waiter */
@@ -275,7 +277,7 @@ void sched_thread_stop(struct sched *s);
 
 /* ---- app_poll.c: threads of the program run the stack -------------------------------------- */
 
-/* A thread of the program found its CQ empty. again: the same CQ was empty before. */
+/* A thread of the program found its CQ empty. again: so was the last one that it polled. */
 void sched_app_poll(struct sched *s, bool again);
 /* A thread of the program found a completion. */
 void sched_app_busy(struct sched *s);

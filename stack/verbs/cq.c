@@ -236,19 +236,20 @@ static unsigned take(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps
 
 static int poll_cq(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps)
 {
-	static __thread const struct uw_cq *last_empty;
+	/* Programs with a CQ for sends and one for receives poll them in turn. */
+	static __thread bool was_empty;
 	unsigned got;
 
 	if (n <= 0)
 		return 0;
 	got = take(cq, n, wc, stamps);
 	if (!got) {
-		sched_app_poll(cq->sched, last_empty == cq);
-		last_empty = cq;
+		sched_app_poll(cq->sched, was_empty);
+		was_empty = true;
 		got = take(cq, n, wc, stamps);
 	}
 	if (got) {
-		last_empty = NULL;
+		was_empty = false;
 		sched_app_busy(cq->sched);
 		return (int)got;
 	}

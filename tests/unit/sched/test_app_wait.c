@@ -288,6 +288,48 @@ static void one_thread_waits_for_frames(void **state)
 	close_bed(&b);
 }
 
+static void *poll_in_vain(void *arg)
+{
+	struct sched *s = ((struct bed *)arg)->s;
+
+	for (unsigned i = 0; i < 4; i++)
+		sched_app_poll(s, i > 0);
+	return NULL;
+}
+
+/* UCX has a thread that waits for events of its own beside the one that polls. */
+static void beside_one_that_polls_it_waits_alone(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	fake_in_thread(poll_in_vain, &b);
+	b.w.f[0].runs = 0;
+	sched_app_look(b.s, &b.wait, 1000);
+	assert_int_equal(b.w.f[0].runs, 0);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
+	pass(&b, WATCH_US); /* that one has stopped */
+	sched_app_look(b.s, &b.wait, 1000);
+	assert_true(b.w.f[0].runs > 0);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	sched_app_wait_end(b.s);
+	close_bed(&b);
+}
+
+static void who_polled_itself_waits_as_ever(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	poll_in_vain(&b);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	sched_app_wait_end(b.s);
+	close_bed(&b);
+}
+
 static void an_rx_thread_that_receives_everything_goes_on(void **state)
 {
 	struct bed b;
@@ -723,6 +765,8 @@ int main(void)
 		cmocka_unit_test(nobody_says_futex_while_it_sleeps),
 		cmocka_unit_test(another_file_under_its_number_is_not_written),
 		cmocka_unit_test(one_thread_waits_for_frames),
+		cmocka_unit_test(beside_one_that_polls_it_waits_alone),
+		cmocka_unit_test(who_polled_itself_waits_as_ever),
 		cmocka_unit_test(an_rx_thread_that_receives_everything_goes_on),
 		cmocka_unit_test(a_look_takes_in_what_is_there),
 		cmocka_unit_test(looks_grow_and_shrink),

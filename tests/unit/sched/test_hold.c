@@ -241,6 +241,32 @@ static void a_thread_that_polls_beside_it_holds_nothing(void **state)
 	assert_int_equal(atomic_load(&b.s->held), 0);
 }
 
+static void *post_elsewhere(void *arg)
+{
+	post(arg, SMALL);
+	return NULL;
+}
+
+/* Another thread waits for completions alone. It would not send what a third one posts; who polls
+ * without pause sends its own posts. */
+static void who_polls_beside_one_that_waits_alone_holds(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b);
+	sched_app_waits_plainly(b.s, true);
+	for (unsigned i = 0; i < 4; i++)
+		sched_app_poll(b.s, i > 0);
+	atomic_store(&b.s->app_drives_steadily, true);
+	fake_in_thread(post_elsewhere, &b);
+	assert_int_equal(b.e.calls, 1);
+	post(&b, SMALL);
+	assert_int_equal(b.e.calls, 1);
+	sched_app_poll(b.s, true);
+	assert_int_equal(b.e.calls, 2);
+}
+
 /* A descriptor of the program's own ends the wait: it may compute, and not look at the stack. */
 static void one_that_stops_waiting_sends_them(void **state)
 {
@@ -353,6 +379,7 @@ int main(void)
 		cmocka_unit_test(the_first_in_a_while_is_sent_at_once),
 		cmocka_unit_test(those_soon_after_it_are_left_to_who_waits),
 		cmocka_unit_test(a_thread_that_polls_beside_it_holds_nothing),
+		cmocka_unit_test(who_polls_beside_one_that_waits_alone_holds),
 		cmocka_unit_test(one_that_stops_waiting_sends_them),
 		cmocka_unit_test(a_wait_does_not_begin_before_them),
 		cmocka_unit_test(over_shared_memory_all_are_sent_at_once),

@@ -283,9 +283,35 @@ static void a_resize_keeps_what_is_there(void **state)
 	close_bench(b);
 }
 
+/* One CQ for sends and one for receives: a thread that polls them in turn waits by polling. */
+static void polled_in_turn_they_drive_as_one(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct sched *s = &world_stack(b->w, 0)->sched;
+	struct uw_cq_attr a = { .depth = DEPTH, .ctx = b };
+	struct uw_cq *other;
+	struct uw_wc wc;
+
+	(void)state;
+	assert_int_equal(verbs_make_cq(&b->v, &a, &other), 0);
+	s->model = sched_thread_model(UW_THREADS_ADAPTIVE);
+	atomic_store(&s->started, true);
+	assert_true(push(b, 2, 1));
+	assert_int_equal(uw_cq_poll(b->cq, 1, &wc), 1);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(uw_cq_poll(i % 2 ? b->cq : other, 1, &wc), 0);
+	assert_false(atomic_load(&s->app_drives));
+	assert_int_equal(uw_cq_poll(b->cq, 1, &wc), 0);
+	assert_true(atomic_load(&s->app_drives));
+	atomic_store(&s->started, false);
+	assert_int_equal(uw_cq_destroy(other), 0);
+	close_bench(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(polled_in_turn_they_drive_as_one),
 		cmocka_unit_test(a_notify_comes_at_once),
 		cmocka_unit_test(one_that_is_held_back_comes_with_enough_completions),
 		cmocka_unit_test(or_when_its_time_is_over),

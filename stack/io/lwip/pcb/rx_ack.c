@@ -44,11 +44,10 @@ static void send_ack(struct llp_conn *c)
 	tcp_output(c->pcb);
 }
 
-/* Not where the peer waits for it. Between processes an ACK costs little, and frees the sender's
- * buffers. */
+/* Between processes an ACK costs little, and frees the sender's buffers. */
 static bool may_be_left(struct llp_conn *c)
 {
-	if (c->el->io->flags & IO_P2P || c->prompt || c->lossy || c->pcb->state != ESTABLISHED)
+	if (c->el->io->flags & IO_P2P || c->lossy || c->pcb->state != ESTABLISHED)
 		return false;
 	if (!c->acks_alone)
 		return c->ack_left < LEFT_ROUNDS;
