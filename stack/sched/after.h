@@ -13,7 +13,7 @@
 #include "base/doorbell.h"
 
 #define AFTER_WAKES 8u
-#define AFTER_CALLS 8u
+#define AFTER_CALLS 32u
 
 /* Under the stack lock. */
 struct after {

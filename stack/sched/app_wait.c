@@ -214,16 +214,6 @@ enum uw_wait_how sched_app_wait_begin(struct sched *s, struct uw_wait *w)
 	return UW_WAIT_AGAIN;
 }
 
-/* Other threads of the program wait for what this one would have to receive: then the RX thread
- * does, and for a while from now on. */
-static void leave_to_rx_thread(struct sched *s)
-{
-	atomic_store_explicit(&s->wait_doubt_us, sched_now_us(s) + WAIT_DOUBT_US,
-			      memory_order_relaxed);
-	atomic_store(&s->waiter, SCHED_NO_WAITER);
-	sched_hand_over(s);
-}
-
 /* The RX thread must not sleep long while the program may go away (Dekker: the state, fence, the
  * flag; the RX thread stores the flag, fences, looks at the state). */
 static void have_it_watched(struct sched *s)
@@ -243,10 +233,7 @@ void sched_app_wait_end(struct sched *s)
 	count_wait(s);
 	atomic_store(&s->waiter, SCHED_AWAY);
 	atomic_compare_exchange_strong(doorbell_of(s), &asleep, IO_AWAKE);
-	if (atomic_load_explicit(&s->plain_waits, memory_order_relaxed))
-		leave_to_rx_thread(s);
-	else
-		have_it_watched(s);
+	have_it_watched(s);
 	/* The program's own descriptor may have ended the wait, and the thread may go away now: it
 	 * sends what others left to it (Dekker with leave_to_waiter: the state, then the ring). */
 	if (atomic_load(&s->ring))

@@ -387,8 +387,9 @@ static uint32_t signs_of_life(struct sched *s)
 	       atomic_load_explicit(&s->app_rounds, memory_order_relaxed);
 }
 
-/* The program has not come back for a while: the stack is this thread's until it waits again. */
-static void take_over(struct rx_thread *t, unsigned from)
+/* The program has not come back for a while: the stack is this thread's until it waits again; for
+ * longer if what came meanwhile may be for a thread that waits for its completions alone. */
+static void take_over(struct rx_thread *t, unsigned from, uint64_t now)
 {
 	struct sched *s = t->s;
 
@@ -396,6 +397,8 @@ static void take_over(struct rx_thread *t, unsigned from)
 		t->late = sched_pending(s);
 		sched_unlock(s);
 	}
+	if (t->late && atomic_load_explicit(&s->plain_waits, memory_order_relaxed))
+		atomic_store_explicit(&s->wait_doubt_us, now + WAIT_DOUBT_US, memory_order_relaxed);
 	t->rung_us = 0;
 	s->stats.take_overs += atomic_compare_exchange_strong(&s->waiter, &from, SCHED_NO_WAITER);
 }
@@ -491,7 +494,7 @@ static bool left_to_waiter(struct rx_thread *t, uint32_t handover)
 	hold_again(t, now);
 	if (is_neglected(t, waiter, now)) {
 		judge_held(t, now);
-		take_over(t, waiter);
+		take_over(t, waiter, now);
 		return false;
 	}
 	us = serve_timers(t, now);

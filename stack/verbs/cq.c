@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
@@ -20,7 +21,34 @@ static void on_overflow(void *ctx)
 		cq->error(cq->ctx);
 }
 
-/* ---- moderation --------------------------------------------------------------------------- */
+/* ---- notifies ------------------------------------------------------------------------------ */
+
+static void tell(void *ctx)
+{
+	struct uw_cq *cq = ctx;
+
+	cq->notify(cq->ctx);
+	/* release: pairs with uw_cq_destroy */
+	atomic_fetch_sub_explicit(&cq->telling, 1, memory_order_release);
+}
+
+/* Under the stack's lock. The program's thread may run at once, on this very CPU: it is woken when
+ * the lock is free, which it will want (doc/adr/0074). With several stacks under the lock of any.
+ */
+static void notify(struct uw_cq *cq)
+{
+	atomic_fetch_add_explicit(&cq->telling, 1, memory_order_relaxed);
+	if (verbs_has_several_stacks(cq->v) || !sched_defer(cq->sched, tell, cq))
+		tell(cq);
+}
+
+static void await_told(struct uw_cq *cq)
+{
+	const struct timespec moment = { .tv_nsec = 20000 };
+
+	while (atomic_load_explicit(&cq->telling, memory_order_acquire) > 0)
+		nanosleep(&moment, NULL);
+}
 
 /* Is it time to notify? Where several stacks fill the CQ, always. */
 static bool enough(const struct uw_cq *cq)
@@ -33,7 +61,7 @@ static void on_notify(void *ctx)
 	struct uw_cq *cq = ctx;
 
 	if (enough(cq)) {
-		cq->notify(cq->ctx);
+		notify(cq);
 		return;
 	}
 	if (cq->due_us)
@@ -54,7 +82,7 @@ void verbs_run_moderated(struct verbs *v, uint64_t now_us)
 		}
 		*p = cq->moderated;
 		cq->due_us = 0;
-		cq->notify(cq->ctx);
+		notify(cq);
 	}
 }
 
@@ -194,13 +222,13 @@ int uw_cq_destroy(struct uw_cq *cq)
 {
 	if (atomic_load(&cq->users))
 		return -EBUSY;
-	/* A notify in progress runs under a stack lock. */
 	verbs_lock(cq->v);
 	forget_moderated(cq);
 	*cq->link = cq->next;
 	if (cq->next)
 		cq->next->link = cq->link;
 	verbs_unlock(cq->v);
+	await_told(cq);
 	verbs_count_out(&cq->v->n_cqs);
 	free(cq->cq.ring);
 	free(cq);

@@ -77,6 +77,7 @@ static void orphan_cq(struct uw_cq *cq)
 {
 	cq->cq.notify = cq->cq.error = NULL;
 	cq->due_us = 0;
+	atomic_store(&cq->telling, 0); /* by threads that are not here */
 	spin_reset(&cq->lock);
 	spin_reset(&cq->pushes);
 }

@@ -73,6 +73,7 @@ struct uw_cq {
 	/* lock among several stacks that add completions; taken inside a stack lock */
 	struct spin pushes;
 	_Atomic unsigned users; /* number of QPs that use the CQ */
+	_Atomic int telling;	/* notifies that are under way, perhaps after the stack's lock */
 };
 
 struct uw_srq {

@@ -6,8 +6,8 @@
 
 #include "cq.h"
 
-/* Under the stack's lock. The preloaded library made the channel, and ibv_get_cq_event() reads its
- * descriptor. */
+/* Any thread, perhaps under the stack's lock. The preloaded library made the channel, and
+ * ibv_get_cq_event() reads its descriptor. */
 static void on_completion(void *arg)
 {
 	struct uwarp_cq *cq = arg;

@@ -140,7 +140,8 @@ struct uwarp_cq {
 	struct uw_cq *uw;
 	struct uwarp_source async;
 	struct channel *channel; /* held; NULL: no completion channel */
-	uint32_t comp_reported;	 /* number of completion events raised, as uwarp_source.reported */
+	_Atomic uint32_t
+		comp_reported; /* number of completion events raised, as uwarp_source.reported */
 	/* extended polling: the current completion, held from start_poll to end_poll */
 	struct uw_wc wc;
 	uint64_t stamp; /* time of the completion, ns */

@@ -5,7 +5,8 @@
 
 #include "uwarp/config.h"
 
-/* notify(ctx) is called at most once per uw_cq_arm; NULL if uw_cq_arm is never called. error(ctx)
+/* notify(ctx) is called at most once per uw_cq_arm, from any thread; NULL if uw_cq_arm is never
+ * called. It may not block nor call the engine; it is over when uw_cq_destroy returns. error(ctx)
  * is called once when the CQ overflows; its QPs then go to error. depth: entries, at least 1. */
 struct uw_cq_attr {
 	uint32_t depth;

@@ -278,14 +278,35 @@ static void one_thread_waits_for_frames(void **state)
 	open_bed(&b, UW_THREADS_ADAPTIVE);
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
 	assert_int_equal(of_another_thread(&b), UW_WAIT_PLAINLY);
-	sched_app_waits_plainly(b.s, true);
-	sched_app_wait_end(b.s); /* the other one needs the RX thread from now on */
-	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
-	sched_app_waits_plainly(b.s, false);
-	pass(&b, WAIT_DOUBT_US);
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	sched_app_wait_end(b.s);
+	assert_int_equal(of_another_thread(&b), UW_WAIT_SLEEP); /* whoever waits next */
 	close_bed(&b);
+}
+
+/* Others wait for what this one has to receive, and it computes. */
+static void one_that_goes_away_leaves_others_to_the_rx_thread(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	for (unsigned others = 0; others < 2; others++) {
+		open_bed(&b, UW_THREADS_ADAPTIVE);
+		sched_app_waits_plainly(b.s, true);
+		if (!others)
+			sched_app_waits_plainly(b.s, false);
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		sched_app_wait_end(b.s);
+		assert_true(left(&b));
+		pass(&b, WATCH_US);
+		atomic_store(&b.w.f[0].frames, 1);
+		assert_false(left(&b));
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait),
+				 others ? UW_WAIT_PLAINLY : UW_WAIT_AGAIN);
+		pass(&b, WAIT_DOUBT_US);
+		atomic_store(&b.w.f[0].frames, 0);
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		close_bed(&b);
+	}
 }
 
 static void *poll_in_vain(void *arg)
@@ -313,18 +334,7 @@ static void beside_one_that_polls_it_waits_alone(void **state)
 	pass(&b, WATCH_US); /* that one has stopped */
 	sched_app_look(b.s, &b.wait, 1000);
 	assert_true(b.w.f[0].runs > 0);
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
-	sched_app_wait_end(b.s);
-	close_bed(&b);
-}
-
-static void who_polled_itself_waits_as_ever(void **state)
-{
-	struct bed b;
-
-	(void)state;
-	open_bed(&b, UW_THREADS_ADAPTIVE);
-	poll_in_vain(&b);
+	poll_in_vain(&b); /* now it is this one */
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
 	sched_app_wait_end(b.s);
 	close_bed(&b);
@@ -765,8 +775,8 @@ int main(void)
 		cmocka_unit_test(nobody_says_futex_while_it_sleeps),
 		cmocka_unit_test(another_file_under_its_number_is_not_written),
 		cmocka_unit_test(one_thread_waits_for_frames),
+		cmocka_unit_test(one_that_goes_away_leaves_others_to_the_rx_thread),
 		cmocka_unit_test(beside_one_that_polls_it_waits_alone),
-		cmocka_unit_test(who_polled_itself_waits_as_ever),
 		cmocka_unit_test(an_rx_thread_that_receives_everything_goes_on),
 		cmocka_unit_test(a_look_takes_in_what_is_there),
 		cmocka_unit_test(looks_grow_and_shrink),

@@ -66,7 +66,11 @@ static bool push(struct bench *b, uint32_t qpn, uint64_t wr_id)
 
 static void run(struct bench *b)
 {
+	struct sched *s = &world_stack(b->w, 0)->sched;
+
+	sched_lock(s);
 	verbs_run(&b->v, world_stack(b->w, 0));
+	sched_unlock(s);
 }
 
 static unsigned take_all(struct bench *b)

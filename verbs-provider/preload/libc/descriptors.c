@@ -107,22 +107,6 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 	return result(n);
 }
 
-static void set_nonblock(struct fd_obj *o, bool on)
-{
-	atomic_store_explicit(&o->nonblock, on, memory_order_relaxed);
-}
-
-/* fcntl(fd, F_SETFL, flags) was successful. */
-static void note_flags(int fd, long flags)
-{
-	struct fd_obj *o = fdtab_get(fd);
-
-	if (LIKELY(!o))
-		return;
-	set_nonblock(o, flags & O_NONBLOCK);
-	fd_obj_put(o);
-}
-
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	struct fd_obj *o = fdtab_get(fd);
@@ -138,7 +122,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	if (!o->cls->ioctl) {
 		r = next_fn()->ioctl(fd, request, arg);
 		if (!r && request == FIONBIO)
-			set_nonblock(o, *(const int *)arg);
+			waits_set_nonblocking(fd, *(const int *)arg);
 		fd_obj_put(o);
 		return r;
 	}
@@ -240,7 +224,7 @@ EXPORT int dup3(int fd, int copy, int flags)
 		if (UNLIKELY(cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))                            \
 			fdtab_dup(fd, r);                                                          \
 		else if (UNLIKELY(cmd == F_SETFL && !r))                                           \
-			note_flags(fd, (long)arg);                                                 \
+			waits_set_nonblocking(fd, (long)arg &O_NONBLOCK);                          \
 		return r;                                                                          \
 	}
 

@@ -199,12 +199,11 @@ struct fd_obj *fdtab_get_slow(int fd)
 	return o;
 }
 
-struct fd_obj *fdtab_get_unchecked(int fd)
+/* Does not compare the open file. */
+static struct fd_obj *get_unchecked(int fd)
 {
-	struct fd_obj *o = NULL;
+	struct fd_obj *o;
 
-	if ((unsigned)fd >= FDTAB_MAX)
-		return NULL;
 	fdtab_lock();
 	o = entry(fd);
 	if (o)
@@ -215,7 +214,7 @@ struct fd_obj *fdtab_get_unchecked(int fd)
 
 struct fd_obj *fdtab_get_to_write(int fd, const void *buf, size_t len)
 {
-	struct fd_obj *o = fdtab_has(fd) ? fdtab_get_unchecked(fd) : NULL;
+	struct fd_obj *o = fdtab_has(fd) ? get_unchecked(fd) : NULL;
 
 	if (LIKELY(!o))
 		return NULL;

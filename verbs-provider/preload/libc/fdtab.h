@@ -43,17 +43,14 @@ struct fd_class {
 	void (*free)(struct fd_obj *o);
 	/* Called in a forked child, which has one thread at that moment. */
 	void (*forked)(struct fd_obj *o);
-	bool is_cdev;	 /* fstat() reports a character device */
-	bool is_channel; /* a completion channel: waits.h */
-	bool is_pipe;	 /* made by fd_obj_pipe(); a forked child gets a new one */
-	int open_flags;	 /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
+	bool is_cdev;	/* fstat() reports a character device */
+	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
+	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
 
 struct fd_obj {
 	const struct fd_class *cls;
 	atomic_uint refs;
-	/* the program set O_NONBLOCK, by fcntl() or ioctl() of libc */
-	atomic_bool nonblock;
 	/* all fields below: under fdtab_lock() */
 	unsigned nfds;	/* number of descriptors in the table for this object */
 	int fd;		/* one of these descriptors, -1: none */
@@ -130,9 +127,6 @@ int fd_obj_pipe(struct fd_obj *o);
 /* A read of the pipe returned end-of-file, since the program closed the other end: open that end
  * again. */
 void fd_obj_revive(struct fd_obj *o);
-
-/* As fdtab_get(), but does not compare the open file: for callers to which it does not matter. */
-struct fd_obj *fdtab_get_unchecked(int fd);
 
 /* Write to, or read from, the pipe of o. Never blocks. Returns the number of octets or a negative
  * errno. Where the program has closed its end unseen, a write may succeed; a read takes it out. */

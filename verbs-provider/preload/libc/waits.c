@@ -20,27 +20,55 @@
 #define LOOK_US 1000u
 
 _Atomic uint64_t waits_noted[WAITS_FDS / 64];
+static _Atomic uint64_t nonblocking[WAITS_FDS / 64];
 _Atomic uint32_t waits_events;
 /* The program has closed a descriptor of the link's, which it does not know: wait plainly from now
  * on. */
 static _Atomic bool link_lost;
 
+static void set_bit(_Atomic uint64_t *set, unsigned n, bool on)
+{
+	const uint64_t bit = (uint64_t)1 << n % 64;
+
+	if (on)
+		atomic_fetch_or_explicit(&set[n / 64], bit, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&set[n / 64], ~bit, memory_order_relaxed);
+}
+
 void waits_note(int fd)
 {
-	unsigned n = (unsigned)fd;
-
-	if (n < WAITS_FDS)
-		atomic_fetch_or_explicit(&waits_noted[n / 64], (uint64_t)1 << n % 64,
-					 memory_order_relaxed);
+	if ((unsigned)fd >= WAITS_FDS)
+		return;
+	set_bit(nonblocking, (unsigned)fd, false);
+	set_bit(waits_noted, (unsigned)fd, true);
 }
 
 void waits_forget(int fd)
 {
+	if (waits_has(fd))
+		set_bit(waits_noted, (unsigned)fd, false);
+}
+
+bool waits_is_nonblocking(int fd)
+{
 	unsigned n = (unsigned)fd;
 
-	if (waits_has(fd))
-		atomic_fetch_and_explicit(&waits_noted[n / 64], ~((uint64_t)1 << n % 64),
-					  memory_order_relaxed);
+	return waits_has(fd) &&
+	       atomic_load_explicit(&nonblocking[n / 64], memory_order_relaxed) >> n % 64 & 1;
+}
+
+void waits_set_nonblocking(int fd, bool on)
+{
+	if (!waits_has(fd))
+		return;
+	if (on) {
+		set_bit(nonblocking, (unsigned)fd, true);
+		return;
+	}
+	/* Its duplicates have other numbers. Of the rest the next read() finds out. */
+	for (unsigned i = 0; i < WAITS_FDS / 64; i++)
+		atomic_store_explicit(&nonblocking[i], 0, memory_order_relaxed);
 }
 
 /* ---- the engine ---------------------------------------------------------------------------- */

@@ -33,6 +33,11 @@ static inline bool waits_has(int fd)
 void waits_note(int fd);
 void waits_forget(int fd);
 
+/* Of those that are noted: is O_NONBLOCK known to be set? Without a lock: each read() asks, and one
+ * that was just woken would meet the thread that woke it. */
+bool waits_is_nonblocking(int fd);
+void waits_set_nonblocking(int fd, bool on);
+
 #define WAITS_NO_END UINT64_MAX
 
 /* A wait for any of n descriptors. */

@@ -13,7 +13,6 @@
 #include <sys/select.h>
 #include <unistd.h>
 
-#include "fdtab.h"
 #include "next.h"
 #include "raw.h"
 #include "waits.h"
@@ -22,12 +21,16 @@
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
-/* The program's end of a channel is for reading alone; a socket that has its number by now is for
- * both, and may have a time of its own (SO_RCVTIMEO). */
+/* The program's end of a channel is for reading alone. For both are epoll descriptors, and a socket
+ * that has its number by now, which may have a time of its own (SO_RCVTIMEO). Whatever else has the
+ * number and is for reading alone: a wait until there is something to read and the kernel's read()
+ * are right for it. */
 static bool is_blocking(int fd)
 {
 	int flags = raw_fcntl(fd, F_GETFL, 0);
 
+	if (flags >= 0 && flags & O_NONBLOCK)
+		waits_set_nonblocking(fd, true);
 	return flags >= 0 && !(flags & O_NONBLOCK) && (flags & O_ACCMODE) == O_RDONLY;
 }
 
@@ -77,25 +80,11 @@ static bool wait_to_read(int fd)
 	return waits_poll(&w) >= 0 || errno != EINTR || !read_is_interrupted();
 }
 
-/* Is it a channel, and not known not to block? The file is not compared: whatever has the number by
- * now and is for reading alone, a wait until there is something to read and the kernel's read() are
- * right for it. */
-static bool may_wait_in_read(int fd)
-{
-	struct fd_obj *o = fdtab_get_unchecked(fd);
-	bool yes;
-
-	if (!o)
-		return false;
-	yes = o->cls->is_channel && !atomic_load_explicit(&o->nonblock, memory_order_relaxed);
-	fd_obj_put(o);
-	return yes;
-}
-
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
 	/* Where signals of both kinds are handled, this waits without the stack once. */
-	if (UNLIKELY(waits_has(fd)) && may_wait_in_read(fd) && is_blocking(fd) && !wait_to_read(fd))
+	if (UNLIKELY(waits_has(fd)) && !waits_is_nonblocking(fd) && is_blocking(fd) &&
+	    !wait_to_read(fd))
 		return -1;
 	return next_fn()->read(fd, buf, len);
 }

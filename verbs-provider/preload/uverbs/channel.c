@@ -59,7 +59,6 @@ static void channel_forked(struct fd_obj *o)
 static const struct fd_class channel_class = {
 	.free = channel_free,
 	.forked = channel_forked,
-	.is_channel = true,
 	.is_pipe = true,
 };
 
