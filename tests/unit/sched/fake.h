@@ -3,6 +3,8 @@
 #ifndef UWARP_TESTS_SCHED_FAKE_H
 #define UWARP_TESTS_SCHED_FAKE_H
 
+#include <time.h>
+
 #include "sched/run.h"
 #include "uwtest.h"
 
@@ -34,5 +36,13 @@ void fakes_open(struct fakes *w, unsigned n, enum uw_threads model);
 bool fake_lock_is_free(struct sched *s);
 /* Run fn(arg) in another thread and wait for its end. */
 void fake_in_thread(void *(*fn)(void *), void *arg);
+/* The real clock. */
+static inline uint64_t clock_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 #endif
