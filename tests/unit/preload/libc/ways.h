@@ -5,9 +5,18 @@
 #define UWARP_TEST_WAYS_H
 
 #include <poll.h>
+#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <time.h>
+
+static inline uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
 
 struct bed {
 	int channel, epoll, ring;
