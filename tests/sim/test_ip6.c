@@ -423,6 +423,8 @@ static void hundreds_of_neighbours_are_remembered(void **state)
 {
 	struct sim *s = open_sim();
 	uint64_t sent;
+	/* On the real clock a solicitation is repeated where the answer is late. */
+	unsigned repeated = s->wall ? NEIGHBOURS / 2 : 0;
 
 	(void)state;
 	sim_run_us(s, 1000); /* each says that it is there */
@@ -432,7 +434,8 @@ static void hundreds_of_neighbours_are_remembered(void **state)
 		advertise(s, i % NEIGHBOURS);
 	}
 	/* a solicitation and a RST, then a RST */
-	assert_int_equal(s->link[1]->stats.tx_frames - sent, 3 * NEIGHBOURS);
+	assert_in_range(s->link[1]->stats.tx_frames - sent, 3 * NEIGHBOURS,
+			3 * NEIGHBOURS + repeated);
 	close_sim(s);
 }
 
