@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -204,4 +205,28 @@ uint32_t cm_listener(int fd, uint16_t port, int backlog)
 	assert_int_equal(cm_bind(fd, id, INADDR_ANY, port), 0);
 	assert_int_equal(cm_listen(fd, id, backlog), 0);
 	return id;
+}
+
+static char state_of(int tid)
+{
+	char path[64], text[256];
+	const char *name_end;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	assert_true(n > 0);
+	text[n] = 0;
+	name_end = strrchr(text, ')');
+	return name_end ? name_end[2] : 0;
+}
+
+void cm_until_asleep(const _Atomic int *tid)
+{
+	while (!*tid || state_of(*tid) != 'S')
+		usleep(1000);
 }

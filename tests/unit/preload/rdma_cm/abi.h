@@ -57,6 +57,8 @@ bool cm_readable(int fd, int ms);
 /* The next event must be this one; it must come soon. */
 struct rdma_ucm_event_resp cm_expect(int fd, unsigned event, int status);
 void cm_expect_none(int fd, int ms);
+/* Wait until the thread that has stored its number there sleeps. */
+void cm_until_asleep(const _Atomic int *tid);
 
 /* An id that is resolved to 127.0.0.1:port and has its route; its two events are fetched. */
 uint32_t cm_routed(int fd, uint16_t port);

@@ -340,19 +340,30 @@ static void event_room(void **state)
 	close(fd);
 }
 
+static _Atomic int fetcher;
+
 static void *fetch(void *arg)
 {
 	static struct rdma_ucm_event_resp e;
 	int fd = *(int *)arg;
 
+	fetcher = gettid();
 	return cm_event(fd, &e) ? NULL : &e;
 }
 
 static void nap(long ms)
 {
-	struct timespec t = { .tv_nsec = ms * 1000000 };
+	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
 	nanosleep(&t, NULL);
+}
+
+/* It waits for an event when this returns. */
+static void start_fetch(pthread_t *t, int *fd)
+{
+	fetcher = 0;
+	assert_int_equal(pthread_create(t, NULL, fetch, fd), 0);
+	cm_until_asleep(&fetcher);
 }
 
 static void blocking_fetch_wakes(void **state)
@@ -364,8 +375,7 @@ static void blocking_fetch_wakes(void **state)
 	void *got;
 
 	(void)state;
-	pthread_create(&t, NULL, fetch, &fd);
-	nap(50);
+	start_fetch(&t, &fd);
 	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 1, 100), 0);
 	assert_int_equal(pthread_join(t, &got), 0);
 	e = got;
@@ -385,8 +395,7 @@ static void blocking_fetch_survives_dup2(void **state)
 
 	(void)state;
 	assert_int_equal(poll(&p, 1, 0), 0); /* never writable */
-	pthread_create(&t, NULL, fetch, &fd);
-	nap(50);
+	start_fetch(&t, &fd);
 	for (int i = 200; i < 220; i++)
 		assert_int_equal(syscall(SYS_dup3, fd, i, O_CLOEXEC), i);
 	nap(50);
@@ -409,8 +418,7 @@ static void fetch_is_cancellable(void **state)
 #ifdef __SANITIZE_ADDRESS__
 	skip(); /* it takes the frames that cancellation unwinds for live ones */
 #endif
-	pthread_create(&t, NULL, fetch, &fd);
-	nap(50);
+	start_fetch(&t, &fd);
 	assert_int_equal(pthread_cancel(t), 0);
 	assert_int_equal(pthread_join(t, &got), 0);
 	assert_ptr_equal(got, PTHREAD_CANCELED);
@@ -442,8 +450,7 @@ static void close_under_a_waiting_thread(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip(); /* as above; and a close() that races with a use is what the test is about */
 #endif
-	pthread_create(&t, NULL, fetch, &fd);
-	nap(50);
+	start_fetch(&t, &fd);
 	/* it is awake at the moment of the close, as after an event that went with its id */
 	wake(fd);
 	assert_int_equal(cm_destroy(fd, id, NULL), 0);
@@ -534,15 +541,15 @@ static void close_before_a_thread_waits_again(void **state)
 /* A thread that ended, or that does something else, holds up the close only briefly. */
 static void close_does_not_wait_for_nobody(void **state)
 {
-	struct fetcher gone = { .pause_ms = 0 }, away = { .pause_ms = 900 };
+	struct fetcher gone = { .pause_ms = 0 }, away = { .pause_ms = 2000 };
 	void *got;
 	pthread_t t;
 
 	(void)state;
-	assert_true(close_at_the_end(&gone, 8021, &t) < 500);
+	assert_true(close_at_the_end(&gone, 8021, &t) < 1500);
 	pthread_join(t, &got);
 	assert_ptr_equal(got, &gone);
-	assert_true(close_at_the_end(&away, 8022, &t) < 500);
+	assert_true(close_at_the_end(&away, 8022, &t) < 1500);
 	pthread_join(t, &got);
 	assert_ptr_equal(got, &away);
 }
@@ -556,7 +563,8 @@ static void fetch_is_interruptible(void **state)
 {
 	struct sigaction act = { .sa_handler = on_signal };
 	struct rdma_ucm_event_resp e;
-	struct itimerspec in = { .it_value = { .tv_nsec = 50000000 } };
+	/* again, where it does not wait yet at the first */
+	struct itimerspec in = { { .tv_nsec = 50000000 }, { .tv_nsec = 50000000 } };
 	struct sigevent how = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
 	int fd = cm_node();
 	timer_t timer;

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -60,27 +59,6 @@ static void *fetch_many(void *arg)
 	return NULL;
 }
 
-/* It is in the wait: before it had got there it may have looked, and have to leave an octet. */
-static void until_asleep(const struct many *f)
-{
-	char path[64], text[256], state = 0;
-
-	while (!f->tid)
-		nap(1);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", f->tid);
-	for (; state != 'S'; nap(1)) {
-		int fd = open(path, O_RDONLY);
-		ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-		const char *name_end;
-
-		assert_true(n > 0);
-		close(fd);
-		text[n] = 0;
-		name_end = strrchr(text, ')');
-		state = name_end ? name_end[2] : 0;
-	}
-}
-
 /* Whoever was woken takes the event: it does not ring for itself again. */
 static void a_fetch_that_waited_writes_nothing(void **state)
 {
@@ -90,7 +68,7 @@ static void a_fetch_that_waited_writes_nothing(void **state)
 	(void)state;
 	pthread_create(&t, NULL, fetch_many, &f);
 	for (int i = 0; i < FETCHES; i++) {
-		until_asleep(&f);
+		cm_until_asleep(&f.tid); /* it has looked, and waits */
 		assert_int_equal(
 			cm_resolve(f.fd, cm_create(f.fd, RDMA_PS_TCP), INADDR_LOOPBACK, 1, 100), 0);
 		while (f.fetched == i)
