@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What a hostile network sends to a listener:
-flood.py syns INTERFACE MAC ADDR PORT COUNT SECONDS     SYNs with forged source addresses (RFC 4987)
+flood.py syns INTERFACE MAC ADDR PORT COUNT SECONDS     SYNs with forged source addresses (RFC 4987), and more at that
+                                                        rate until SIGTERM, on a busy machine
 flood.py silent ADDR PORT COUNT SECONDS                 connections that never speak"""
 
 import resource
+import signal
 import socket
 import struct
 import sys
@@ -13,6 +15,7 @@ import time
 SYN, WINDOW = 2, 64240
 OPTIONS = bytes([2, 4, 5, 0xB4, 4, 2, 1, 1])  # MSS 1460, SACK permitted
 BATCH = 50
+MOST = 20  # times COUNT, where no SIGTERM comes
 
 
 def folded(data):
@@ -33,15 +36,17 @@ def flood(interface, mac, addr, port, count, seconds):
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     s.bind((interface, 0))
     header = bytes.fromhex(mac.replace(":", "")) + s.getsockname()[4] + b"\x08\x00"
-    target, start = socket.inet_aton(addr), time.monotonic()
+    target, start, n, told = socket.inet_aton(addr), time.monotonic(), 0, []
+    signal.signal(signal.SIGTERM, lambda *_: told.append(True))
     print("begun", flush=True)
-    for n in range(count):
+    while n < count or not told and n < count * MOST:
         # of 172.16.0.0/12: none of them is anybody's
         source = struct.pack("!I", 0xAC100000 + n * 40503 % (1 << 20))
         s.send(header + syn(source, target, n, port))
         if n % BATCH == 0:
             time.sleep(max(0, start + n * seconds / count - time.monotonic()))
-    print(f"{count} in {time.monotonic() - start:.2f} s", flush=True)
+        n += 1
+    print(f"{n} in {time.monotonic() - start:.2f} s", flush=True)
 
 
 def be_silent(addr, port, count, seconds):

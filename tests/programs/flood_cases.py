@@ -5,6 +5,7 @@ grow (doc/adr/0026)."""
 import json
 import os
 import re
+import signal
 import subprocess
 
 from harness import START, check, read_bytes, wait_until
@@ -47,8 +48,9 @@ class Flooded:
         check(silent.out.split() == [SILENT, "connected"], f"of {SILENT} silent connections: {silent.out.strip()}")
         syns = stage.start_plain("client", ["/usr/bin/python3", FLOOD, "syns", "veth-b", mac, stage.address("server"), PORT, SYNS, SECONDS])
         check(wait_until(lambda: "begun" in syns.out, START), "no flood")
-        took = max(self.client_seconds(stage) for _ in range(2))
+        took = sorted(self.client_seconds(stage) for _ in range(3))[1]  # one may have been late for another reason
         check(syns.poll() is None, "the flood was over before the clients were")
+        syns.kill(signal.SIGTERM)  # with all its SYNs sent it ends
         check(syns.wait(60) == 0 and silent.wait(60) == 0, "the flood has failed")
         check(server.poll() is None, "the server has ended")
         check(turned_away(stage, server) > before, "the flood has filled nothing: no SYN was turned away")
