@@ -145,9 +145,15 @@ uint64_t edge_active_list_next_us(void);
  */
 struct edge_lists {
 	struct tcp_pcb *active, *ended;
+	struct tcp_pcb *left, *behind; /* of ended: what was not hidden, and what is behind it */
 };
 struct edge_lists edge_lists_hide(void);
+/* All but this one in TIME_WAIT, NULL: all. Until they are shown no other comes or goes. */
+struct edge_lists edge_lists_leave(struct tcp_pcb *waiting);
 void edge_lists_show(const struct edge_lists *l);
+/* Is there room for one more connection? If need be those end that are in TIME_WAIT for longest,
+ * many at once: to find one takes as long. */
+bool edge_lists_room(void);
 
 /* ---- pcb/syn_backlog.c ----------------------------------------------------------------------- */
 

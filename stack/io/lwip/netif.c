@@ -16,15 +16,46 @@
 
 /* ---- in ---------------------------------------------------------------------------------- */
 
+static void feed(struct edge_link *el, struct pbuf *p)
+{
+	if (el->nif.input(p, &el->nif) != ERR_OK)
+		pbuf_free(p);
+}
+
 /* A SYN of a connection that there is not. */
 static void open_half(struct edge_link *el, struct pbuf *p)
 {
 	struct edge_lists all = edge_lists_hide();
 
-	if (el->nif.input(p, &el->nif) != ERR_OK)
-		pbuf_free(p);
+	feed(el, p);
 	edge_lists_show(&all);
 	edge_syn_opened();
+}
+
+/* Anybody may send segments of no connection, and of those that only wait: for each of them lwIP
+ * would search all that there are. */
+static void feed_unsearched(struct edge_link *el, struct pbuf *p, const struct edge_segment *s)
+{
+	struct edge_lists all = edge_lists_leave(s->c ? s->c->pcb : NULL);
+
+	feed(el, p);
+	edge_lists_show(&all);
+}
+
+/* For the time of TIME_WAIT. */
+static bool waits(const struct edge_segment *s)
+{
+	return s->c && s->c->pcb && s->c->pcb->state == TIME_WAIT;
+}
+
+static void feed_segment(struct edge_link *el, struct pbuf *p, const struct edge_segment *s)
+{
+	if (edge_is_new_syn(s))
+		open_half(el, p);
+	else if (s->tcp && (!s->c || waits(s)))
+		feed_unsearched(el, p, s);
+	else
+		feed(el, p);
 }
 
 /* The state of the connection is not what lwIP believes: it ends, and no other does. */
@@ -78,10 +109,7 @@ void edge_input(struct io_link *l, struct io_frame *f)
 		pbuf_free(p);
 		return;
 	}
-	if (edge_is_new_syn(&s))
-		open_half(el, p);
-	else if (el->nif.input(p, &el->nif) != ERR_OK)
-		pbuf_free(p);
+	feed_segment(el, p, &s);
 	edge_loss_settle();
 	/* It may be over and its record a spare one, which keeps nothing. */
 	if (s.c)

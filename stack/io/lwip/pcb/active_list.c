@@ -284,11 +284,24 @@ static bool has_room(void)
 
 struct edge_lists edge_lists_hide(void)
 {
-	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs };
+	struct edge_lists l = { .active = tcp_active_pcbs, .ended = tcp_tw_pcbs };
 
 	if (!has_room())
 		return (struct edge_lists){ 0 };
 	tcp_active_pcbs = tcp_tw_pcbs = NULL;
+	return l;
+}
+
+struct edge_lists edge_lists_leave(struct tcp_pcb *waiting)
+{
+	struct edge_lists l = { tcp_active_pcbs, tcp_tw_pcbs, waiting, NULL };
+
+	tcp_active_pcbs = NULL;
+	tcp_tw_pcbs = waiting;
+	if (waiting) {
+		l.behind = waiting->next;
+		waiting->next = NULL;
+	}
 	return l;
 }
 
@@ -301,6 +314,40 @@ void edge_lists_show(const struct edge_lists *l)
 		continue;
 	if (l->active)
 		*p = l->active;
+	if (l->left)
+		l->left->next = l->behind;
 	if (l->ended)
 		tcp_tw_pcbs = l->ended;
+}
+
+/* ---- room for one more --------------------------------------------------------------------- */
+
+#define ENDED_AT_ONCE 64u
+
+/* Whoever begins to wait comes first in the list. */
+static void end_those_that_wait_longest(void)
+{
+	struct tcp_pcb **at = &tcp_tw_pcbs, *longest, *others;
+	unsigned n = 0;
+
+	for (const struct tcp_pcb *pcb = tcp_tw_pcbs; pcb; pcb = pcb->next)
+		n++;
+	for (; n > ENDED_AT_ONCE; n--)
+		at = &(*at)->next;
+	longest = *at;
+	*at = NULL;
+	others = tcp_tw_pcbs;
+	tcp_tw_pcbs = longest;
+	while (tcp_tw_pcbs)
+		edge_pcb_drop_time_wait(tcp_tw_pcbs);
+	tcp_tw_pcbs = others;
+}
+
+bool edge_lists_room(void)
+{
+	if (edge.flows < MEMP_NUM_TCP_PCB)
+		return true;
+	if (tcp_tw_pcbs)
+		end_those_that_wait_longest();
+	return edge.flows < MEMP_NUM_TCP_PCB;
 }

@@ -25,6 +25,7 @@
 #define PROCESSES_MAX 8192u			       /* on IO_P2P links: half of the pcbs */
 #define ROUND_TRIP_US 50000u
 #define LONG_US	      1000000u
+#define LOOK_US	      10000u
 
 /* The half-open connections of peers that share a group, the oldest first. */
 struct syn_group {
@@ -114,28 +115,45 @@ void edge_syn_init(void)
 		group_key.k[i] = (uint64_t)uw_lwip_random() << 32 | uw_lwip_random();
 }
 
-/* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it comes again. */
-bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer)
+static bool has_place(const struct edge_link *el, const struct uw_ip *peer)
 {
 	struct syn_group *most;
 	uint64_t enough;
 
-	if (is_of_process(el)) {
-		if (groups[SYN_GROUPS].n < PROCESSES_MAX)
-			return true;
-		edge.cfg.stats->tcp_syn_dropped++;
-		return false;
-	}
+	if (is_of_process(el))
+		return groups[SYN_GROUPS].n < PROCESSES_MAX;
 	if (edge.half_open < HALF_OPEN_MAX)
 		return true;
 	most = largest();
 	enough = groups[group_of(peer)].n > FAIR ? LONG_US : ROUND_TRIP_US;
-	if (edge.cfg.now_us(edge.cfg.arg) - most->first->syn_us < enough) {
-		edge.cfg.stats->tcp_syn_dropped++;
+	if (edge.cfg.now_us(edge.cfg.arg) - most->first->syn_us < enough)
 		return false;
-	}
 	give_way(most->first);
 	return true;
+}
+
+/* Without room for one more connection lwIP looks through all of them for one that it may end, for
+ * each SYN. It may now and then. */
+static bool may_look(void)
+{
+	static uint64_t looked_us;
+	uint64_t now = edge.cfg.now_us(edge.cfg.arg);
+
+	if (edge_lists_room())
+		return true;
+	if (now - looked_us < LOOK_US)
+		return false;
+	looked_us = now;
+	return true;
+}
+
+/* RFC 9293 §3.10.7.2 lets a SYN that finds no room go unanswered; it comes again. */
+bool edge_syn_room(const struct edge_link *el, const struct uw_ip *peer)
+{
+	if (has_place(el, peer) && may_look())
+		return true;
+	edge.cfg.stats->tcp_syn_dropped++;
+	return false;
 }
 
 /* RFC 9293 §3.10.7.4, RFC 1122 §4.2.2.13: a SYN beyond all that came begins a new connection in
