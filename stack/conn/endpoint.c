@@ -71,6 +71,7 @@ struct uw_ep *ep_new(struct conn_domain *d, struct stack *s)
 
 static void stop_listening(struct uw_ep *ep)
 {
+	sidr_unlisten(ep);
 	if (!ep->listener)
 		return;
 	listener_stop(ep->listener);
@@ -472,16 +473,6 @@ static uw_status make_listener(struct uw_ep *ep, int backlog)
 	return UW_OK;
 }
 
-/* Requests come to QP 1 (dgram/sidr.h). */
-static uw_status hear_requests(struct uw_ep *ep)
-{
-	uw_status st = dgram_claim(ep->stack, MAD_QPN);
-
-	if (!st)
-		ep->state = EP_LISTENING;
-	return st;
-}
-
 static uw_status listen_locked(struct uw_ep *ep, int backlog)
 {
 	const struct uw_ip any = uw_ip_v4(INADDR_ANY);
@@ -492,7 +483,7 @@ static uw_status listen_locked(struct uw_ep *ep, int backlog)
 	if (!st && ep->state != EP_BOUND)
 		st = UW_E_INVAL;
 	if (ep->datagrams)
-		return st ? st : hear_requests(ep);
+		return st ? st : sidr_listen(ep);
 	/* Whoever listens shares with nobody. */
 	if (!st && !ports_is_alone(ep->stack->domain, ep))
 		st = UW_E_ADDR_IN_USE;

@@ -35,7 +35,9 @@ struct uw_ep {
 	/* the program holds the endpoint, so events are reported. Read under the lock of its stack
 	 */
 	bool owned;
-	struct uw_ep *next, **link;	      /* list: conn_domain.eps */
+	struct uw_ep *next, **link; /* list: conn_domain.eps */
+	/* list: conn_domain.servers; serve_link NULL: it does not listen for datagrams */
+	struct uw_ep *serve_next, **serve_link;
 	struct uw_ep *port_next, **port_link; /* list: ports.holders; port_link NULL: no port */
 	struct io_link *l;
 	struct uw_ip local, remote;

@@ -112,6 +112,7 @@ struct conn_domain {
 	 * Request that comes makes one under its stack's lock alone. */
 	struct uw_ep *eps;
 	struct spin eps_lock;
+	struct uw_ep *servers;	    /* endpoints that listen for datagrams */
 	struct listener *listeners; /* every listener */
 	/* Connections that the peer does not have the Request of, as they began (order.h). Under
 	 * order_lock and any stack lock. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -263,6 +264,36 @@ static void ask_from(struct uw_ep *ls, const struct uw_ip *from, uint32_t n)
 	sched_unlock(&ls->stack->sched);
 }
 
+/* Of thousands of endpoints anybody may ask for a port: only those that listen for datagrams are
+ * looked at. Whoever looks at another one faults. */
+static void test_a_request_searches_nothing_else(void **state)
+{
+	struct uw_ip from = uw_ip_v4(htonl(0x0a010203));
+	struct uw_ep *ls, *all, *trap;
+	static struct heard server;
+	struct sim s;
+
+	(void)state;
+	trap = mmap(NULL, sizeof(*trap), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(trap, MAP_FAILED);
+	sim_open(&s, &(struct sim_options){ .mtu = 1500, .seed = 9 });
+	ls = listener(&s, &server);
+	all = ls->stack->domain->eps;
+	ls->stack->domain->eps = trap;
+	ls->lport = htons(PORT + 1); /* not what is asked for */
+	ask_from(ls, &from, 1);
+	ls->stack->domain->eps = all;
+	ls->lport = htons(PORT);
+	assert_int_equal(server.requests, 0);
+	ask_from(ls, &from, 2);
+	assert_int_equal(server.requests, 1);
+	uw_ep_destroy(server.request);
+	uw_ep_destroy(ls);
+	sim_settle(&s);
+	sim_close(&s);
+	munmap(trap, sizeof(*trap));
+}
+
 /* A host has as many addresses of IPv6 as it likes, all in one network: there is room for others.
  */
 static void test_a_flood_of_one_network_is_bounded(void **state)
@@ -348,6 +379,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_the_end_meanwhile),
 	cmocka_unit_test(test_ports),
 	cmocka_unit_test(test_a_flood_is_bounded),
+	cmocka_unit_test(test_a_request_searches_nothing_else),
 	cmocka_unit_test(test_a_flood_of_one_network_is_bounded),
 };
 

@@ -34,7 +34,7 @@ static void copy_data(uint8_t *to, const struct uw_cm_param *p)
 
 static bool serves(const struct uw_ep *ep, const struct uw_ip *at, uint16_t port_be)
 {
-	if (!ep->datagrams || ep->state != EP_LISTENING || ep->lport != port_be || !ep->owned)
+	if (ep->lport != port_be || !ep->owned)
 		return false;
 	if (!ep_means_all(&ep->local))
 		return uw_ip_eq(&ep->local, at);
@@ -43,17 +43,13 @@ static bool serves(const struct uw_ep *ep, const struct uw_ip *at, uint16_t port
 }
 
 /* NULL: none of ours. It stays: only under the locks of all stacks does it end or stop listening.
- */
+ * Anybody may ask for any port, so only those that listen are looked at. */
 static struct uw_ep *find_server(const struct stack *s, const struct uw_ip *at, uint16_t port_be)
 {
-	struct conn_domain *d = s->domain;
-	struct uw_ep *ep;
+	struct uw_ep *ep = s->domain->servers;
 
-	spin_lock(&d->eps_lock);
-	ep = d->eps;
 	while (ep && !serves(ep, at, port_be))
-		ep = ep->next;
-	spin_unlock(&d->eps_lock);
+		ep = ep->serve_next;
 	return ep;
 }
 
@@ -220,6 +216,35 @@ void sidr_reply(struct stack *s, const struct roce_packet *p, const struct mad *
 	memcpy(ev.param.own_gid, r->ep->local.b, 16);
 	memcpy(ev.param.peer_gid, r->ep->remote.b, 16);
 	tell(r->ep, &ev);
+}
+
+/* ---- listening --------------------------------------------------------------------------- */
+
+/* Requests come to QP 1. */
+uw_status sidr_listen(struct uw_ep *ep)
+{
+	struct conn_domain *d = ep->stack->domain;
+	uw_status st = dgram_claim(ep->stack, MAD_QPN);
+
+	if (st)
+		return st;
+	ep->state = EP_LISTENING;
+	ep->serve_next = d->servers;
+	ep->serve_link = &d->servers;
+	if (ep->serve_next)
+		ep->serve_next->serve_link = &ep->serve_next;
+	d->servers = ep;
+	return UW_OK;
+}
+
+void sidr_unlisten(struct uw_ep *ep)
+{
+	if (!ep->serve_link)
+		return;
+	*ep->serve_link = ep->serve_next;
+	if (ep->serve_next)
+		ep->serve_next->serve_link = ep->serve_link;
+	ep->serve_link = NULL;
 }
 
 /* ---- being asked ------------------------------------------------------------------------- */

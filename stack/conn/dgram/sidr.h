@@ -53,6 +53,10 @@ void sidr_timers(struct stack *s, uint64_t now_us);
 /* When to call sidr_timers; UINT64_MAX: not needed. */
 uint64_t sidr_next_us(const struct stack *s);
 
+/* The endpoint listens from now on: its part of uw_ep_listen. sidr_unlisten: no more, if it did. */
+uw_status sidr_listen(struct uw_ep *ep) UW_CHECK;
+void sidr_unlisten(struct uw_ep *ep);
+
 /* The parts of uw_ep_connect, uw_ep_accept and uw_ep_reject for datagrams. UW_E_STATE, UW_E_NOMEM,
  * UW_E_INVAL: too much private data. why: the peer could not be found; an event tells. */
 uw_status sidr_connect(struct uw_ep *ep, const struct uw_cm_param *p, uw_status why) UW_CHECK;
