@@ -19,6 +19,7 @@ enum {
 enum {
 	UD_SEND_ONLY = 0x64,
 	MAD = DETH + DETH_LEN,
+	MAD_LEN = 256,
 	MAD_CLASS = MAD + 1,
 	CLASS_CM = 7,
 	MAD_ATTRIBUTE = MAD + 16,
@@ -58,14 +59,22 @@ static enum switch_reason check(const struct switch_table *t, const struct switc
 	return SWITCH_WHY_none;
 }
 
-static struct switch_result to_qp(const struct switch_table *t, const uint8_t *udp)
+/* What goes to QP 1 is copied for each client that has it: nothing longer than what may go there
+ * (IBA §13.4.2). */
+static bool is_mad(const struct switch_frame *f, const struct switch_ip *p)
+{
+	return f->len == p->total && p->total - p->at == MAD + MAD_LEN + ICRC;
+}
+
+static struct switch_result to_qp(const struct switch_table *t, const struct switch_frame *f,
+				  const struct switch_ip *p)
 {
 	struct switch_result r = { .verdict = SWITCH_TO_CLIENT, .segments = 1 };
-	uint32_t qpn = get24(udp + BTH_QP);
+	uint32_t qpn = get24(f->head + p->at + BTH_QP);
 
 	if (qpn == SWITCH_CM_QP) {
 		r.verdict = SWITCH_TO_CM;
-		return r;
+		return is_mad(f, p) ? r : switch_drop(SWITCH_WHY_length);
 	}
 	r.client = t->qps->holder[qpn];
 	return r.client ? r : switch_drop(SWITCH_WHY_no_holder);
@@ -118,7 +127,7 @@ struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 	if (switch_to_group(f) || p->to_no_host)
 		return switch_drop(SWITCH_WHY_target);
 	if (p->to_us)
-		return to_qp(t, f->head + p->at);
+		return to_qp(t, f, p);
 	return (struct switch_result){ .verdict = SWITCH_TO_PORT, .segments = 1 };
 }
 
@@ -131,5 +140,5 @@ struct switch_result datagram_in(const struct switch_table *t, const struct swit
 		return switch_drop(why);
 	if (!p->to_us || switch_to_group(f))
 		return switch_drop(SWITCH_WHY_target);
-	return to_qp(t, f->head + p->at);
+	return to_qp(t, f, p);
 }

@@ -40,6 +40,14 @@ static void a_client_sends_from_its_qp(void **state)
 	assert_drop(from(ALICE, &f), protocol);
 }
 
+static struct octets management(void)
+{
+	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
+
+	uw_put32(f.h + 30, OURS);
+	return f;
+}
+
 static void management_needs_its_qp(void **state)
 {
 	struct octets f = out(MANAGES_QP, MANAGES_QP);
@@ -48,7 +56,24 @@ static void management_needs_its_qp(void **state)
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
 	assert_drop(from(BOB, &f), source_qp);
 	uw_put32(f.h + 30, OURS);
+	assert_drop(from(ALICE, &f), length);
+	f = management();
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_CM);
+	f.len++;
+	assert_drop(from(ALICE, &f), length);
+}
+
+/* Each client that has QP 1 gets a copy. */
+static void what_is_copied_has_one_length(void **state)
+{
+	struct octets f = datagram(false, UD_SEND, 99, MANAGES_QP, 256);
+
+	(void)state;
+	assert_int_equal(came(&f).verdict, SWITCH_TO_CM);
+	for (uint32_t n = 0; n < 1400; n += n == 252 ? 8 : 4) {
+		f = datagram(false, UD_SEND, 99, MANAGES_QP, n);
+		assert_drop(came(&f), length);
+	}
 }
 
 enum { MAD_AT = SOURCE_QP + 3 };
@@ -187,9 +212,10 @@ static void clients_reach_each_other(void **state)
 
 static void what_comes_goes_to_the_qps_client(void **state)
 {
-	struct octets f = in(BOBS_QP), g = in(NOBODYS_QP), h = in(MANAGES_QP);
+	struct octets f = in(BOBS_QP), g = in(NOBODYS_QP), h;
 
 	(void)state;
+	h = datagram(false, UD_SEND, 99, MANAGES_QP, 256);
 	assert_int_equal(came(&f).verdict, SWITCH_TO_CLIENT);
 	assert_int_equal(came(&f).client, BOB);
 	assert_drop(came(&g), no_holder);
@@ -203,11 +229,17 @@ static void what_comes_goes_to_the_qps_client(void **state)
 #define TEST(fn) cmocka_unit_test_setup(fn, qps_up)
 
 static const struct CMUnitTest tests[] = {
-	TEST(a_client_sends_from_its_qp),    TEST(management_needs_its_qp),
-	TEST(who_has_a_qp_says_where_it_is), TEST(uc_needs_any_qp),
-	TEST(nothing_else_is_sent),	     TEST(lengths_fit),
-	TEST(the_headers_are_in_the_packet), TEST(nothing_goes_to_groups_or_loopback),
-	TEST(clients_reach_each_other),	     TEST(what_comes_goes_to_the_qps_client),
+	TEST(a_client_sends_from_its_qp),
+	TEST(management_needs_its_qp),
+	TEST(who_has_a_qp_says_where_it_is),
+	TEST(uc_needs_any_qp),
+	TEST(nothing_else_is_sent),
+	TEST(lengths_fit),
+	TEST(the_headers_are_in_the_packet),
+	TEST(nothing_goes_to_groups_or_loopback),
+	TEST(what_is_copied_has_one_length),
+	TEST(clients_reach_each_other),
+	TEST(what_comes_goes_to_the_qps_client),
 };
 
 UWTEST_MAIN(tests)

@@ -167,8 +167,8 @@ static void what_is_left_takes_little_memory(void **state)
 
 static void requests_go_to_all_that_take_part(void **state)
 {
-	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 0), got;
-	struct octets wire = datagram(false, UD_SEND, MANAGES_QP, MANAGES_QP, 0);
+	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 256), got;
+	struct octets wire = datagram(false, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
 	struct bed *b = *state;
 
 	uw_put32(f.h + 30, OURS);
