@@ -16,12 +16,22 @@ static void end(struct client *c)
 	c->state = CLIENT_ENDED;
 }
 
+/* What it does not read it does not get. */
+static int tell(struct client *c, const struct switch_msg *m, const int *fds, unsigned n)
+{
+	struct toll_time since = toll_begin(&c->toll);
+	int rc = switch_send(c->fd, m, fds, n);
+
+	toll_end(&c->toll, since);
+	return rc;
+}
+
 static void refuse(struct server *s, struct client *c, enum switch_msg_why why)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
 
 	m.why = (uint8_t)why;
-	switch_send(c->fd, &m, NULL, 0);
+	tell(c, &m, NULL, 0);
 	s->refused++;
 	end(c);
 }
@@ -84,7 +94,7 @@ static struct switch_msg welcome(const struct server *s)
 }
 
 /* A client of before IPv6 expects nothing but READY here. */
-static bool tell_ip6(const struct server *s, const struct client *c, const struct switch_msg *hello)
+static bool tell_ip6(const struct server *s, struct client *c, const struct switch_msg *hello)
 {
 	const struct uplink *p = s->uplink;
 	bool sent = true;
@@ -94,7 +104,7 @@ static bool tell_ip6(const struct server *s, const struct client *c, const struc
 
 		memcpy(m.ip6, p->ip6[i].ip.b, sizeof(m.ip6));
 		m.bits = p->ip6[i].bits;
-		sent = !switch_send(c->fd, &m, NULL, 0);
+		sent = !tell(c, &m, NULL, 0);
 	}
 	return sent;
 }
@@ -136,8 +146,7 @@ static void on_hello(struct server *s, struct client *c, struct mail *hello)
 		refuse(s, c, why);
 		return;
 	}
-	if (switch_send(c->fd, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) ||
-	    !tell_ip6(s, c, &hello->m))
+	if (tell(c, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) || !tell_ip6(s, c, &hello->m))
 		end(c);
 	else
 		c->state = CLIENT_TOLD;
@@ -152,7 +161,7 @@ static void on_ready(struct server *s, struct client *c, struct mail *ready)
 		refuse(s, c, ready->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
 		return;
 	}
-	if (switch_send(c->fd, &m, NULL, 0)) {
+	if (tell(c, &m, NULL, 0)) {
 		end(c);
 		return;
 	}
@@ -176,7 +185,7 @@ static void on_claim(struct server *s, struct client *c, const struct switch_msg
 	a.serial = m->serial;
 	a.port = m->port;
 	a.why = (uint8_t)ports_claim(s, c, m->port, version_of(m));
-	if (switch_send(c->fd, &a, NULL, 0))
+	if (tell(c, &a, NULL, 0))
 		end(c); /* it does not read its answers */
 }
 
@@ -187,7 +196,7 @@ static void on_claim_qp(struct server *s, struct client *c, const struct switch_
 	a.serial = m->serial;
 	a.qpn = m->qpn;
 	a.why = (uint8_t)qps_claim(s, c, m->qpn);
-	if (switch_send(c->fd, &a, NULL, 0))
+	if (tell(c, &a, NULL, 0))
 		end(c);
 }
 

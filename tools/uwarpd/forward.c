@@ -86,9 +86,12 @@ static void deliver_cm(struct server *s, const struct client *sender, const stru
  * this very CPU. Never blocks, whatever the client makes of its socket. */
 static void ring(struct client *c)
 {
+	struct toll_time since = toll_begin(&c->toll);
+
 	atomic_fetch_add_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
 	if (send(c->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
 		atomic_fetch_sub_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
+	toll_end(&c->toll, since);
 }
 
 static void wake(struct client *c)
@@ -107,9 +110,20 @@ static void wake(struct client *c)
 static void wake_touched(struct server *s)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned i = 0; i < s->n; i++)
-		if (s->active[i]->touched)
-			wake(s->active[i]);
+	s->late = false;
+	for (unsigned i = 0; i < s->n; i++) {
+		struct client *c = s->active[i];
+
+		if (c->touched && toll_is_open(&c->toll, s->now_us))
+			wake(c);
+		s->late |= c->touched;
+	}
+}
+
+void forward_wake_late(struct server *s)
+{
+	if (s->late)
+		wake_touched(s);
 }
 
 /* ---- from a client ------------------------------------------------------------------------- */

@@ -56,10 +56,51 @@ static struct left *left(struct server *s, enum io_versions v)
 	return v == IO_V6 ? s->left_ports6 : s->left_ports;
 }
 
+/* ---- a user's share -------------------------------------------------------------------------- */
+
+/* Its entry, or a free one; NULL: there is none. */
+static struct user_ports *user_of(struct server *s, uid_t uid)
+{
+	struct user_ports *free = NULL;
+
+	for (unsigned i = 0; i < SWITCH_CLIENTS_MAX; i++) {
+		struct user_ports *u = &s->user[i];
+
+		if (u->n && u->uid == uid)
+			return u;
+		if (!u->n && !free)
+			free = u;
+	}
+	return free;
+}
+
+/* False: the user has its share. */
+static bool count_for(struct server *s, uid_t uid, unsigned place)
+{
+	struct user_ports *u = user_of(s, uid);
+
+	if (!u || u->n >= s->user_ports)
+		return false;
+	u->uid = s->port_of[place] = uid;
+	u->n++;
+	return true;
+}
+
+static void count_no_more(struct server *s, unsigned place)
+{
+	struct user_ports *u = user_of(s, s->port_of[place]);
+
+	if (u && u->n)
+		u->n--;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 static void give_back(struct server *s, unsigned port, enum io_versions v)
 {
 	struct client *c = s->client[holders(s, v)[port]];
 
+	count_no_more(s, place_of(port, v));
 	holders(s, v)[port] = SWITCH_NOBODY;
 	stop_lingering(s, port, v);
 	if (c)
@@ -73,15 +114,25 @@ static bool has_version(const struct server *s, enum io_versions v)
 	return v == IO_V6 ? s->table.n_ip6 : s->table.addr;
 }
 
-/* GRANTED: the port of the uplink is there. One that has been left is there still. */
-static enum switch_msg_why take(struct server *s, uint16_t port_be, enum io_versions v)
+/* GRANTED: the port of the uplink is there. One that has been left is there still, and counts for
+ * the same user (left.h). */
+static enum switch_msg_why take(struct server *s, const struct client *c, uint16_t port_be,
+				enum io_versions v)
 {
 	unsigned port = ntohs(port_be);
+	enum switch_msg_why why = SWITCH_GRANTED;
 
-	if (!*lingers(s, port, v) && s->uplink->ops->claim)
-		return s->uplink->ops->claim(s->uplink, port_be, v);
-	stop_lingering(s, port, v);
-	return SWITCH_GRANTED;
+	if (*lingers(s, port, v)) {
+		stop_lingering(s, port, v);
+		return SWITCH_GRANTED;
+	}
+	if (!count_for(s, c->uid, place_of(port, v)))
+		return SWITCH_LIMIT;
+	if (s->uplink->ops->claim)
+		why = s->uplink->ops->claim(s->uplink, port_be, v);
+	if (why != SWITCH_GRANTED)
+		count_no_more(s, place_of(port, v));
+	return why;
 }
 
 /* The usual port of RC without rdma_cm is no client's: it would get the calls for QPs of all
@@ -120,7 +171,7 @@ enum switch_msg_why ports_claim(struct server *s, struct client *c, uint16_t por
 	}
 	if (c->ports >= s->o.max_ports)
 		return SWITCH_LIMIT;
-	why = take(s, port_be, v);
+	why = take(s, c, port_be, v);
 	if (why != SWITCH_GRANTED)
 		return why;
 	holders(s, v)[port] = c->id;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,6 +25,7 @@
 #define ENDS_US		  250000u  /* between looks for clients that hung up, and for the port */
 #define MESSAGES_PER_TICK 256u
 #define LOOK_US		  100u	  /* connections are looked at no more often while frames come */
+#define HEAR_US		  100u	  /* messages are heard for no longer at a time: frames wait */
 #define SPIN_US		  60u	  /* without work, before it sleeps */
 #define KEEP_US		  20u	  /* ... without giving way, if all clients sleep */
 #define LONG_YIELD_US	  300u	  /* somebody else needs the core: sleep at once */
@@ -103,7 +105,7 @@ static void hear(struct server *s, struct client *c)
 
 	if (!m)
 		return;
-	if (!c->messages && !m->ended) {
+	if ((!c->messages || !toll_is_open(&c->toll, s->now_us)) && !m->ended) {
 		s->muted = true;
 		return;
 	}
@@ -111,18 +113,33 @@ static void hear(struct server *s, struct client *c)
 	conn_go_on(c->conn);
 }
 
+/* A claim may cost a socket, a filter and a change of nf_tables, and a user may have many clients
+ * that claim: those that are not heard in time come first in the next look. */
+static void hear_all(struct server *s)
+{
+	uint64_t until = uw_clock_us() + HEAR_US;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		hear(s, s->active[(s->heard + i) % s->n]);
+		if (uw_clock_us() < until)
+			continue;
+		s->heard += i + 1;
+		s->behind = true;
+		return;
+	}
+}
+
 static void control(struct server *s)
 {
 	struct conn *n;
 
-	if (!conns_stirs(s->conns) && !s->muted)
+	if (!conns_stirs(s->conns) && !s->muted && !s->behind)
 		return;
-	s->muted = false;
+	s->muted = s->behind = false;
 	while ((n = conns_next(s->conns)))
 		take_in(s, n);
 	s->refused += conns_refused(s->conns);
-	for (unsigned i = 0; i < s->n; i++)
-		hear(s, s->active[i]);
+	hear_all(s);
 	conns_reap(s->conns);
 }
 
@@ -158,6 +175,7 @@ static void tick(struct server *s)
 		return;
 	s->tick_us = s->now_us;
 	forward_refill(s, (double)elapsed / 1e6);
+	forward_wake_late(s);
 	qps_tick(s);
 	look_for_ends(s);
 	for (unsigned i = 0; i < s->n; i++) {
@@ -213,7 +231,8 @@ static void sleep_until_work(struct server *s)
 {
 	uint32_t word = atomic_load_explicit(s->bell, memory_order_relaxed) + 1;
 	bool poll = s->uplink->fd < 0 && strcmp(s->o.link, "none");
-	bool soon = poll || forward_throttled(s) || s->linger_n || s->lingering_qps || s->muted;
+	bool soon = poll || forward_throttled(s) || s->linger_n || s->lingering_qps || s->muted ||
+		    s->behind || s->late;
 
 	atomic_store_explicit(s->bell, word, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -254,6 +273,16 @@ static void say_cpu(struct server *s)
 			      memory_order_relaxed);
 }
 
+/* There is something to do, or soon may be. */
+static bool goes_on(struct server *s, unsigned frames, uint64_t idle_us)
+{
+	if (s->behind)
+		return frames || give_way(s);
+	if (idle_us <= KEEP_US && forward_all_asleep(s))
+		return true;
+	return idle_us <= SPIN_US && give_way(s);
+}
+
 bool server_run(struct server *s, const volatile bool *ended)
 {
 	uint64_t idle_since = 0;
@@ -271,17 +300,16 @@ bool server_run(struct server *s, const volatile bool *ended)
 
 		s->now_us = uw_clock_us();
 		if (s->now_us - s->looked_us >= LOOK_US) {
-			s->looked_us = s->now_us;
 			say_cpu(s);
 			look_around(s);
+			s->looked_us = uw_clock_us();
 		}
 		if (frames || !idle_since)
 			idle_since = s->now_us;
-		if (s->now_us - idle_since <= KEEP_US && forward_all_asleep(s))
+		if (goes_on(s, frames, s->now_us - idle_since))
 			continue;
-		if (s->now_us - idle_since <= SPIN_US && give_way(s))
-			continue;
-		look_around(s);
+		if (!s->behind)
+			look_around(s);
 		if (!frames) {
 			sleep_until_work(s);
 			idle_since = 0;
@@ -313,6 +341,18 @@ static bool watch(const struct server *s, int fd, uint32_t events, void *what)
 	return !epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, fd, &e);
 }
 
+/* Three quarters, of the ports, and where each is a socket as well (the kernel has them, too), of
+ * the descriptors. */
+static unsigned share_of_user(const struct server *s)
+{
+	struct rlimit r;
+	rlim_t most = PORTS;
+
+	if (!s->uplink->own && !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < most)
+		most = r.rlim_cur;
+	return (unsigned)most / 4 * 3;
+}
+
 bool server_open(struct server *s)
 {
 	s->wait_fd = s->stir_fd = s->listen_fd = s->bell_fd = -1;
@@ -323,6 +363,7 @@ bool server_open(struct server *s)
 		uw_log("uwarpd: no memory");
 		return false;
 	}
+	s->user_ports = share_of_user(s);
 	s->listen_fd = listen_open(&s->o, &s->inherited);
 	if (s->listen_fd < 0)
 		return false;

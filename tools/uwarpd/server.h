@@ -23,6 +23,7 @@
 #include "conns.h"
 #include "left.h"
 #include "options.h"
+#include "toll.h"
 #include "uplink.h"
 
 enum client_state {
@@ -51,6 +52,7 @@ struct client {
 	_Atomic uint32_t *bell; /* its doorbell */
 	int ring_fd;		/* the eventfd by which it wakes us */
 	bool touched;		/* frames were put into its conduit since it was last woken */
+	struct toll toll;	/* of waking it */
 	bool blocked;		/* the port had no room for its next frame, and can be waited on */
 	unsigned messages;	/* that it may still send in this tick */
 	unsigned ports;		/* that it has, those in linger included */
@@ -66,6 +68,12 @@ struct client {
 struct lingering {
 	uint64_t until_us; /* 0: it is in use, or free */
 	uint32_t next, prev;
+};
+
+/* How many ports a user has of the uplink, those that are yet to be given back included. */
+struct user_ports {
+	uid_t uid;
+	unsigned n; /* 0: the entry is free */
 };
 
 enum { PORTS = 65536 };
@@ -95,8 +103,11 @@ struct server {
 	int wait_fd;	/* epoll: everything that ends a sleep */
 	bool port_gone; /* the uplink's */
 	struct conns *conns;
-	int stir_fd; /* written to when connections have something for us */
-	bool muted;  /* a client sends messages too fast: it is heard in the next tick */
+	int stir_fd;	/* written to when connections have something for us */
+	bool muted;	/* a client sends messages too fast: it is heard in the next tick */
+	unsigned heard; /* whose message is heard first */
+	bool behind;	/* not all were heard yet */
+	bool late;	/* a client is not woken yet (toll.h) */
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us, ends_us;
@@ -105,8 +116,11 @@ struct server {
 	unsigned take;	      /* frames of the port that the next round takes */
 	/* By port, and those of IPv6 behind. 0 is no port: its entry is the list's two ends. */
 	struct lingering linger[2 * PORTS];
-	unsigned linger_n;				   /* on the list */
-	uint64_t gave_us;				   /* when ports were last given back */
+	unsigned linger_n; /* on the list */
+	struct user_ports user[SWITCH_CLIENTS_MAX];
+	uid_t port_of[2 * PORTS]; /* as linger: whom a port is counted for */
+	unsigned user_ports;	  /* of a user, at most: others need some, too */
+	uint64_t gave_us;	  /* when ports were last given back */
 	struct left left_ports[PORTS], left_ports6[PORTS]; /* by port: who left it */
 	struct left_piece *left_qps[LEFT_PIECES];	   /* by QP number; NULL: nobody left any */
 	struct left_sum left_sums[LEFT_USERS];
@@ -160,6 +174,8 @@ void qps_tick(struct server *s);
 unsigned forward_round(struct server *s);
 /* The last frames of a client; wakes those whose they are. */
 void forward_rest(struct server *s, struct client *c);
+/* Every tick: wake those that could not be woken before. */
+void forward_wake_late(struct server *s);
 /* Is there anything to forward now, as far as one can see without a system call? */
 bool forward_pending(const struct server *s);
 /* Does any frame wait for room in the port? */

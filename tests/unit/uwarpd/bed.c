@@ -119,6 +119,7 @@ int bed_up(void **state)
 	b->s.take = 1;
 	b->s.o.max_per_user = 4;
 	b->s.o.max_ports = 5;
+	b->s.user_ports = PORTS;
 	join(b, ALICE);
 	join(b, BOB);
 	*state = b;

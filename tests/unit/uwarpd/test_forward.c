@@ -133,6 +133,64 @@ static void who_polls_is_rung_by_its_socket(void **state)
 	close(p[1]);
 }
 
+/* A client that has thousands watch its end of the socket. */
+static void who_costs_much_is_rung_seldom(void **state)
+{
+	struct bed *b = *state;
+	struct octets f = to_ourselves(ALICES, BOBS), got;
+	_Atomic uint32_t *bell = b->bell[BOB];
+	struct toll *toll = &b->c[BOB].toll;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
+	b->c[BOB].wake_fd = p[1];
+	b->s.now_us = uw_clock_us();
+	toll->until_us = b->s.now_us + 1000;
+	atomic_store(&bell[0], IO_ASLEEP_FD);
+	bed_put(b, ALICE, &f);
+	forward_round(&b->s);
+	assert_true(bed_take(b, BOB, &got)); /* it may look by itself */
+	forward_wake_late(&b->s);
+	assert_int_equal(atomic_load(&bell[0]), IO_ASLEEP_FD);
+	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 0);
+	b->s.now_us = toll->until_us;
+	forward_wake_late(&b->s);
+	assert_true(atomic_load(&bell[0]) >= IO_RUNG);
+	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 1);
+	assert_false(b->s.late);
+	close(p[0]);
+	close(p[1]);
+}
+
+/* Another program that had the CPU is not the client's fault. */
+static void what_it_costs_is_measured(void **state)
+{
+	const uint64_t us = 2 * TOLL_LONG_US;
+	struct toll t = { 0 };
+	struct toll_time since;
+
+	(void)state;
+	toll_end(&t, toll_begin(&t));
+	since = toll_begin(&t);
+	since.us -= us;
+	toll_end(&t, since);
+	assert_true(t.suspect && !t.until_us);
+	since = toll_begin(&t);
+	since.us -= us;
+	toll_end(&t, since); /* our thread has not run for so long */
+	assert_true(t.suspect && !t.until_us);
+	since = toll_begin(&t);
+	since.us -= us;
+	since.cpu_us -= us;
+	toll_end(&t, since);
+	assert_true(t.suspect && t.until_us >= since.us + TOLL_SHARE * us);
+	assert_false(toll_is_open(&t, since.us + TOLL_SHARE * us));
+	assert_true(toll_is_open(&t, t.until_us));
+	t = (struct toll){ .suspect = true };
+	toll_end(&t, toll_begin(&t));
+	assert_true(!t.until_us);
+}
+
 static void *sleep_on(void *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT, IO_ASLEEP, NULL, NULL, 0);
@@ -419,6 +477,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_segment_goes_from_client_to_client, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(the_last_frames_of_a_client_wake_too, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(who_costs_much_is_rung_seldom, bed_up, bed_down),
+	cmocka_unit_test(what_it_costs_is_measured),
 	cmocka_unit_test_setup_teardown(few_sleepers_are_woken, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(answers_to_the_network_go_out, bed_up, bed_down),

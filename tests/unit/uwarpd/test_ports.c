@@ -69,6 +69,42 @@ static void ports_of_a_client_are_limited(void **state)
 	assert_int_equal(claim(b, BOB, 7004), SWITCH_GRANTED);
 }
 
+/* Whatever its processes do, and the next ones that it starts. */
+static void ports_of_a_user_are_limited(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.user_ports = 4;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7002), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7003), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7004), SWITCH_LIMIT);
+	assert_int_equal(claim(b, BOB, 7003), SWITCH_GRANTED); /* it has that one */
+	b->c[BOB].uid = 1001;
+	assert_int_equal(claim(b, BOB, 7004), SWITCH_GRANTED);
+	b->s.now_us = 1000000;
+	ports_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(claim(b, ALICE, 7005), SWITCH_LIMIT); /* they are still its user's */
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	b->s.now_us += 1000000;
+	ports_tick(&b->s);
+	assert_int_equal(b->s.linger_n, 0);
+	assert_int_equal(claim(b, ALICE, 7005), SWITCH_GRANTED);
+}
+
+/* One that the port refuses does not count. */
+static void a_refused_one_is_nobodys(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.user_ports = 1;
+	b->port.refuses = 7000;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_IN_USE);
+	assert_int_equal(claim(b, ALICE, 7001), SWITCH_GRANTED);
+	assert_int_equal(claim(b, ALICE, 7002), SWITCH_LIMIT);
+}
+
 /* Callers hear at once that nobody is there, and ask who has the QP (doc/adr/0048). */
 static void the_usual_port_of_rc_is_nobodys(void **state)
 {
@@ -288,6 +324,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(a_port_of_each_version_is_one_by_itself, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(low_ports_are_roots, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(ports_of_a_client_are_limited, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(ports_of_a_user_are_limited, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(a_refused_one_is_nobodys, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(the_usual_port_of_rc_is_nobodys, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(without_questions_the_first_one_has_it, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_of_the_kernels_is_refused, bed_up, bed_down),

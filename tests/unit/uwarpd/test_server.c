@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "io/shm.h"
 #include "listen.h"
 #include "server.h"
@@ -44,11 +45,34 @@ static bool port_send(struct uplink *p, const struct uplink_out *f)
 	return !full;
 }
 
+static unsigned looks; /* for frames of the port */
+
 static bool no_frame(struct uplink *p, struct uplink_in *f)
 {
 	(void)p;
 	(void)f;
+	looks++;
 	return false;
+}
+
+static _Atomic unsigned claims;
+static unsigned crowded; /* claims since whose predecessor nobody has looked for frames */
+
+/* As one that costs a change of the host's filters. */
+static enum switch_msg_why slow_claim(struct uplink *p, uint16_t port_be, enum io_versions v)
+{
+	static unsigned looks_before;
+	uint64_t until = uw_clock_us() + 200;
+
+	(void)p;
+	(void)port_be;
+	(void)v;
+	while (uw_clock_us() < until)
+		;
+	crowded += claims && looks == looks_before;
+	looks_before = looks;
+	claims++;
+	return SWITCH_GRANTED;
 }
 
 static void no_close(struct uplink *p)
@@ -56,7 +80,9 @@ static void no_close(struct uplink *p)
 	(void)p;
 }
 
-static const struct uplink_ops ops = { .send = port_send, .receive = no_frame, .close = no_close };
+static const struct uplink_ops ops = {
+	.send = port_send, .receive = no_frame, .claim = slow_claim, .close = no_close
+};
 
 struct uplink *uplink_open(const struct options *o)
 {
@@ -91,7 +117,8 @@ static int set_up(void **state)
 
 	assert_non_null(b);
 	ended = full = false;
-	sent = refused = 0;
+	sent = refused = claims = 0;
+	crowded = 0;
 	sigaction(SIGUSR1, &wakes, NULL);
 	port = (struct uplink){ .ops = &ops, .addr = 1, .mtu = 1500, .own = true, .fd = -1 };
 	b->s.o.link = "none";
@@ -530,6 +557,38 @@ static void nor_does_one_that_joined_stay_behind(void **state)
 	stop(b);
 }
 
+/* However many clients claim at a time, frames are forwarded in between. */
+static void claims_do_not_crowd_frames_out(void **state)
+{
+	enum { CLIENTS = 16, EACH = 8 };
+	struct bed *b = *state;
+	int fd[CLIENTS];
+
+	assert_true(server_open(&b->s));
+	start(b);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		fd[i] = join();
+	for (unsigned k = 0; k < EACH; k++) {
+		for (unsigned i = 0; i < CLIENTS; i++) {
+			struct switch_msg m = switch_msg_of(SWITCH_CLAIM);
+
+			m.port = htons((uint16_t)(2000 + k * CLIENTS + i));
+			assert_int_equal(switch_send(fd[i], &m, NULL, 0), 0);
+		}
+	}
+	for (unsigned i = 0; i < CLIENTS * EACH; i++) {
+		struct switch_msg m;
+
+		assert_int_equal(hear(fd[i % CLIENTS], &m), SWITCH_ANSWER_TO);
+		assert_int_equal(m.why, SWITCH_GRANTED);
+	}
+	stop(b);
+	assert_int_equal(claims, CLIENTS * EACH);
+	assert_int_equal(crowded, 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		close(fd[i]);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
@@ -541,6 +600,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(nor_who_sends_it_behind_nonsense),
 	TEST(nor_who_has_it_in_a_wake_socket),
 	TEST(nor_does_one_that_joined_stay_behind),
+	TEST(claims_do_not_crowd_frames_out),
 };
 
 UWTEST_MAIN(tests)
