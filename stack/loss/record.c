@@ -69,12 +69,14 @@ static void enter(struct record *r, uint32_t id, enum sent_state state)
 
 	s->state = (uint8_t)state;
 	r->octets[state] += s->len;
-	if (state == SENT_SACKED)
+	if (state == SENT_SACKED) {
 		r->sacked++;
-	else if (state == SENT_FLYING)
+		s->after = record_next(id);
+	} else if (state == SENT_FLYING) {
 		link_flying(r, id);
-	else
+	} else {
 		link_behind(r, id, &r->lost, r->lost.last);
+	}
 }
 
 void record_init(struct record *r, struct sent *slot, uint32_t n)

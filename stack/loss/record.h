@@ -36,10 +36,12 @@ struct sent {
 	uint64_t delivered_us;	/* ... the time of the last delivery before the last sending, ... */
 	uint64_t first_sent_us; /* ... and loss.first_sent_us at the last sending */
 	void *tag;		/* for the caller, as given to loss_sent */
-	uint32_t before, after; /* neighbours in the list of its state; RECORD_NONE: none */
-	uint8_t state;		/* enum sent_state */
-	uint8_t times;		/* number of sendings, at most 255 */
-	bool app_limited;	/* the program limited the rate at the last sending */
+	/* Neighbours in the list of its state; RECORD_NONE: none. SENT_SACKED has no list: all from
+	 * it up to `after` have arrived, too. */
+	uint32_t before, after;
+	uint8_t state;	  /* enum sent_state */
+	uint8_t times;	  /* number of sendings, at most 255 */
+	bool app_limited; /* the program limited the rate at the last sending */
 };
 
 struct sent_list {

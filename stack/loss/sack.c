@@ -15,17 +15,24 @@ bool sack_is_duplicate(uint32_t ack, const struct loss_block *b, unsigned n)
 	return seq_leq(b[0].right, ack) || (n > 1 && is_within(&b[1], &b[0]));
 }
 
+/* A peer may say the same of thousands of segments again and again: from one that has arrived
+ * `after` leads past others that have, and is made to lead past all that are walked here. */
 static void mark(struct record *r, uint32_t left, uint32_t right, struct delivery *d)
 {
-	for (uint32_t id = record_find(r, left); id != r->end; id = record_next(id)) {
+	uint32_t first = record_find(r, left), id = first, next;
+
+	while (id != r->end && seq_leq(sent_end(record_at(r, id)), right)) {
 		const struct sent *s = record_at(r, id);
 
-		if (seq_lt(right, sent_end(s)))
-			return;
-		if (s->state == SENT_SACKED)
-			continue;
-		delivery_take(d, s);
-		record_set(r, id, SENT_SACKED);
+		if (s->state != SENT_SACKED) {
+			delivery_take(d, s);
+			record_set(r, id, SENT_SACKED);
+		}
+		id = s->after;
+	}
+	for (; first != id; first = next) {
+		next = record_at(r, first)->after;
+		record_at(r, first)->after = id;
 	}
 }
 

@@ -22,6 +22,18 @@ static inline uint32_t record_list_length(const struct record *r, const struct s
 	return l->last == before ? n : RECORD_NONE;
 }
 
+/* One that has arrived leads past others that have. */
+static inline bool record_leads_on(const struct record *r, uint32_t id)
+{
+	uint32_t to = record_at(r, id)->after, n = 0;
+
+	while (id != to && id != r->end && record_at(r, id)->state == SENT_SACKED) {
+		id = record_next(id);
+		n++;
+	}
+	return id == to && n;
+}
+
 /* Do the lists and sums agree with the entries? */
 static inline bool record_sound(const struct record *r)
 {
@@ -33,6 +45,8 @@ static inline bool record_sound(const struct record *r)
 
 		octets[s->state] += s->len;
 		n[s->state]++;
+		if (s->state == SENT_SACKED && !record_leads_on(r, id))
+			return false;
 		if (next != r->end && sent_end(s) != record_at(r, next)->seq)
 			return false;
 	}

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/mman.h>
+
 #include "loss/sack.h"
 #include "record_sound.h"
 #include "uwtest.h"
@@ -164,6 +166,35 @@ static void any_blocks_mark_what_they_cover(void **state)
 	}
 }
 
+/* As long as the memory of those in the middle cannot be touched: the ends of the blocks are found
+ * by bisection. */
+static void what_is_said_again_is_not_walked(void **state)
+{
+	enum { N = 32768, FROM = 18000, TO = 24000 }; /* not 16384, 24576 nor their like */
+	const struct loss_block most = { 10 * LEN, (N - 10) * LEN },
+				last = { (N - 5) * LEN, (N - 4) * LEN };
+	size_t size = N * sizeof(struct sent), page = 4096;
+	uint8_t *m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t from = FROM * sizeof(struct sent) / page * page;
+	size_t to = TO * sizeof(struct sent) / page * page;
+	struct delivery d = { .now_us = 1000, .min_rtt_us = UINT64_MAX };
+
+	(void)state;
+	assert_ptr_not_equal(m, MAP_FAILED);
+	record_init(&r, (struct sent *)(void *)m, N);
+	k = (struct sack){ 0 };
+	for (uint32_t i = 0; i < N - 1; i++)
+		record_append(&r, LEN * i, LEN, i);
+	sack_take(&k, &r, &most, 1, &d);
+	assert_int_equal(d.octets, most.right - most.left);
+	assert_int_equal(mprotect(m + from, to - from, PROT_NONE), 0);
+	for (unsigned i = 0; i < 4; i++)
+		sack_take(&k, &r, i % 2 ? &most : &last, 1, &d);
+	assert_int_equal(mprotect(m + from, to - from, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(d.octets, most.right - most.left + LEN);
+	munmap(m, size);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(blocks_mark_segments),
 	cmocka_unit_test(only_what_is_new_counts),
@@ -173,6 +204,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_was_sacked_may_be_lost_after_all),
 	cmocka_unit_test(a_block_of_the_last_lap_is_forgotten),
 	cmocka_unit_test(any_blocks_mark_what_they_cover),
+	cmocka_unit_test(what_is_said_again_is_not_walked),
 };
 
 UWTEST_MAIN(tests)
