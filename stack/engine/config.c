@@ -71,10 +71,12 @@ static int get_number(const struct number *n)
 		return 0;
 	errno = 0;
 	x = strtoul(v, &end, 10);
-	if (errno || *end || x < n->min || x > n->max)
-		return bad(n->name, v, "a number in range (see uwarp-run(1))");
-	*n->out = (unsigned)x;
-	return 0;
+	if (!errno && !*end && x >= n->min && x <= n->max) {
+		*n->out = (unsigned)x;
+		return 0;
+	}
+	uw_log("%s=%s: must be a number from %u to %u", n->name, v, n->min, n->max);
+	return -EINVAL;
 }
 
 static int get_bool(const char *name, bool *out)
