@@ -377,6 +377,11 @@ static uw_status complain(const struct port_job *j, int rc, const char *link)
 	if (s->kind == PORT_PCI)
 		return complain_pci(s, rc, j->no_driver);
 	eal_said(why, sizeof(why));
+	if (strstr(why, "failed to parse device")) /* what DPDK says of a driver that it has not */
+		return log_error(UW_E_NO_LINK,
+				 "no driver of DPDK for link %s is built in. There are (with net_ "
+				 "before): %s",
+				 link, UWARP_DPDK_DRIVERS);
 	return log_error(rc == -EPERM || rc == -EACCES ? UW_E_PERM : UW_E_NO_LINK,
 			 "cannot open link %s: %s", link, why[0] ? why : strerror(-rc));
 }
