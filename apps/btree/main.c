@@ -220,6 +220,5 @@ int main(int argc, char **argv)
 		use_place(&o);
 		return btree_bench(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
-	argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
-	return 2;
+	return options_no_command(&argp, argc - first, argv + first);
 }

@@ -313,7 +313,5 @@ int main(int argc, char **argv)
 		o.common.server.host = argv[first + 1];
 		code = client(&o, argv[first]);
 	}
-	if (code == 2)
-		argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
-	return code;
+	return code == 2 ? options_no_command(&argp, argc - first, argv + first) : code;
 }

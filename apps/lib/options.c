@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,19 @@ static unsigned count_of(struct argp_state *state, const char *name, const char 
 	if (!n || n > 4096)
 		argp_error(state, "--%s %s: from 1 to 4096", name, text);
 	return (unsigned)n;
+}
+
+int options_no_command(const struct argp *argp, int n, char *const *words)
+{
+	const char *me = program_invocation_short_name;
+
+	if (n)
+		fprintf(stderr, "%s: no command: %s with %d words behind it\n", me, words[0],
+			n - 1);
+	else
+		fprintf(stderr, "%s: no command given\n", me);
+	argp_help(argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
+	return 2;
 }
 
 static error_t parse_files(int key, char *arg, struct options *o)

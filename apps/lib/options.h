@@ -54,5 +54,7 @@ const char *option_port(struct argp_state *state, const char *name, const char *
 /* The index of the word in the list; the list ends with NULL. */
 unsigned option_word(struct argp_state *state, const char *name, const char *text,
 		     const char *const *words);
+/* Says why these n words are no command, and how the program is used; returns the exit code. */
+int options_no_command(const struct argp *argp, int n, char *const *words);
 
 #endif
