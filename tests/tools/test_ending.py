@@ -5,6 +5,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -95,8 +96,23 @@ class Errors(unittest.TestCase):
         with self.assertRaises(ValueError):
             ending.ended("x", self.raised(ValueError()), failed=2)
 
+    def test_an_interrupt_is_a_word(self):
+        self.assertEqual(ending.ended("x", self.raised(KeyboardInterrupt()), failed=2), ending.INTERRUPTED)
+
+    def test_an_interrupt_while_modules_are_read(self):
+        """It ends the tool as it ends any program, without a traceback; inside of main() it is an exception again."""
+        for tool in ("uwarp-bench", "uwarp-conform", "uwarp-impair", "uwarp-run", "uwarp-stat"):
+            with self.subTest(tool), open(os.path.join(ROOT, "tools", tool), encoding="utf-8") as f:
+                before = f.read().partition("import _signal\n")[2].partition("\nimport ")[0]
+            code = f"import _signal\n{before}\nprint(int(_signal.getsignal(_signal.SIGINT)))"
+            for trap, handler in (("", signal.SIG_DFL), ("trap '' INT; ", signal.SIG_IGN)):
+                r = subprocess.run(["sh", "-c", trap + 'exec "$0" -IS -c "$1"', sys.executable, code], capture_output=True, text=True, timeout=60)
+                self.assertEqual(r.stdout, f"{int(handler)}\n", r.stderr)
+
     def test_every_program_is_among_the_tools(self):
         """What is started by its name and has a main() ends as ending.py says."""
+        if not shutil.which("git"):
+            self.skipTest("no git")
         found = subprocess.run(["git", "-C", ROOT, "grep", "-l", "-E", r"^#!/(usr/bin/python3|bin/sh)", "--", "tools", "tests"], capture_output=True, text=True)
         if found.returncode:
             self.skipTest("not a checkout")

@@ -358,7 +358,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(ending.ended("check", main))
-    except KeyboardInterrupt:
-        sys.exit("check: interrupted")
+    sys.exit(ending.ended("check", main))

@@ -216,5 +216,3 @@ if __name__ == "__main__":
     except Failed as f:
         say(str(f))
         sys.exit("quickstart: FAIL")
-    except KeyboardInterrupt:
-        sys.exit("quickstart: interrupted")

@@ -6,9 +6,10 @@ import contextlib
 import errno
 import io
 import os
+import signal
 import sys
 
-UNREAD = 141  # what a shell shows for a program that SIGPIPE has ended
+UNREAD, INTERRUPTED = 141, 130  # what a shell shows for a program that SIGPIPE, or SIGINT, has ended
 
 
 @contextlib.contextmanager
@@ -85,12 +86,17 @@ def ended(name, main, failed=None):
     """main(), and what is to be its program's exit code. failed: that after an error of the system's, of which the users
     of this tool never see where it was."""
     out = watched_output()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # while modules were read; from here on it is an exception
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = main()
     except SystemExit as e:  # of argparse
         code = e.code
     except OSError as e:
         code = None if out and out.lost else told(name, e, failed)
+    except KeyboardInterrupt:
+        say(name, "interrupted")
+        code = INTERRUPTED
     with contextlib.suppress(OSError):
         if out:
             sys.stdout.flush()
