@@ -99,6 +99,10 @@ class Tool(unittest.TestCase):
             r = self.run_tool(*options, "77")
             self.assertEqual((r.returncode, r.stdout), (1, ""))
             self.assertIn("no uwarp process 77", r.stderr)
+        for options in ([], ["-i", "0.05", "-n", "1"]):
+            r = self.run_tool(*options)
+            self.assertEqual((r.returncode, r.stdout), (0, ""))
+            self.assertRegex(r.stderr, rf"\Auwarp-stat: no uwarp process .*{self.dir}.*\n\Z")
 
     def test_text(self):
         self.play(77, process(77))
