@@ -5,9 +5,13 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+from run.variables import NAMES, PREFIX  # noqa: E402
 
 
 def read(*path):
@@ -81,6 +85,12 @@ class Variables(unittest.TestCase):
         names = set(re.findall(r'"(UWARP_[A-Z0-9_]+)"', read("stack", "engine", "config.c") + read("verbs-provider", "facts.c")))
         self.assertIn("UWARP_NAME", names)
         self.assertEqual(names - said, set())
+        for path in ("stack", "verbs-provider"):
+            for folder, _, files in os.walk(os.path.join(ROOT, path)):
+                for name in files:
+                    if name.endswith((".c", ".h")):
+                        names |= set(re.findall(r'"(UWARP_[A-Z0-9_]+)"', read(folder, name)))
+        self.assertEqual({PREFIX + n for n in NAMES} - {"UWARP_BUILD_DIR"}, names)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,20 @@ class Environment(Base):
         self.assertEqual(got["UWARP_LINK_RATE"], "2.5G")
         self.assertEqual((got["UWARP_MTU"], got["UWARP_VERBOSE"], got["UWARP_IP"]), ("9000", "1", "127.1.2.3/8"))
 
+    def test_a_record_that_could_not_be_written(self):
+        """The library would only find out when a QP has failed."""
+        gone = os.path.join(self.top, "gone", "file")
+        self.refused(1, rf"--record {gone}: .*gone is not there", "--record", gone, "--", "true")
+        self.refused(2, "is a directory", "--record", self.top, "--", "true")
+        self.assertEqual(self.run_it("--record", os.path.join(self.top, "new"), "--", "true").returncode, 0)
+
+    def test_a_misspelt_variable_is_said(self):
+        r = self.run_it("--quiet", "--", "true", env=self.env(UWARP_THREAD="c1", UWARP_RATE="1G", UWARP_SEED="1", uwarp_mtu="9000"))
+        said = r.stderr.splitlines()
+        self.assertEqual((r.returncode, len(said)), (0, 3), r.stderr)
+        for line, (name, meant) in zip(said, (("UWARP_RATE", "UWARP_LINK_RATE"), ("UWARP_THREAD", "UWARP_THREADS"), ("uwarp_mtu", "UWARP_MTU"))):
+            self.assertEqual(line, f"uwarp-run: uwarp has no variable {name}; is {meant} meant?")
+
     def test_env_prints_it_for_programs_that_cannot_be_wrapped(self):
         r = self.run_it("--identity", "roce", "--env", env=self.env(ASAN_OPTIONS="a=1 b=2", TSAN_OPTIONS="c=3"))
         self.assertEqual((r.returncode, r.stderr), (0, ""))

@@ -25,7 +25,7 @@ STUBS = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"
 # What thread-local variables are found by; its versions are old.
 LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 SCRIPTS = ("tools/uwarp-run", "tools/uwarp-stat")
-MODULES = ("__init__.py", "caller.py", "ending.py", "place.py", "private_sysfs.py", "program.py")  # of uwarp-run, in tools/run
+MODULES = ("__init__.py", "caller.py", "ending.py", "place.py", "private_sysfs.py", "program.py", "variables.py")  # of uwarp-run, in tools/run
 MAN = ("doc/man/uwarp-run.1", "doc/man/uwarp-stat.1")
 
 COMPILER = """#!/bin/bash
