@@ -310,7 +310,7 @@ static int mistakes(struct node *n, int arg)
 	CHECK(fails(n, "af_packet:nosuch0", 0, UW_E_NO_LINK, "no interface nosuch0"));
 	CHECK(fails(n, "af_packet:", 0, UW_E_INVAL, "names no device"));
 	CHECK(fails(n, "af_packet:lo", 20, UW_E_INVAL, "MTU of 20"));
-	CHECK(fails(n, "net_nosuch0", 0, UW_E_NO_LINK, "cannot open link net_nosuch0"));
+	CHECK(fails(n, "net_nosuch0", 0, UW_E_NO_LINK, "no driver of DPDK for link net_nosuch0"));
 	CHECK(fails(n, "pci:0000:00:1f.7", 0, UW_E_NO_LINK, "PCI"));
 	CHECK(fails(n, "", 0, UW_E_INVAL, "unknown link"));
 	if (own_namespace()) { /* with nothing in it but a loopback that is down */
