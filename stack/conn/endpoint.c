@@ -440,6 +440,8 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		return conn_errno(st);
 	}
 	st = ep_local_for(way.l, &from, &way.to, &way.local);
+	if (st)
+		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
 	return conn_errno(st ? st : take_way(ep, &way, nobody_yet));
 }
 

@@ -38,6 +38,9 @@ const char *conn_advice(const struct stack *s, uw_status why)
 	case UW_E_NO_ROUTE:
 		return "no route leads to that address: see `ip route`, or give --gateway, --route "
 		       "or a prefix (--ip A/N)";
+	case UW_E_AFAMILY:
+		return "this process has, or is bound to, addresses of the other version of IP "
+		       "alone: see `ip addr`, or give one of that version (--ip)";
 	case UW_E_TIMEOUT:
 		return "no answer: check the address, the link and the peer";
 	case UW_E_MPA_TIMEOUT:
