@@ -12,6 +12,8 @@ enum { LOOKS = 256 };
 
 /* What a QP has sent may still be in its client's conduit when it is released. */
 #define LINGER_US 1000000u
+/* What has no claim since there was no uwarpd for a while is asked for, and claims then. */
+#define YOUNG_US 60000000u
 
 static bool make_room(struct client *c)
 {
@@ -160,6 +162,16 @@ void qps_release(struct server *s, struct client *c, uint32_t qpn)
 	s->lingering_qps++;
 }
 
+/* Another client may get its number. */
+static void forget_questions(struct switch_qps *q, uint16_t client)
+{
+	for (unsigned i = 0; i < SWITCH_ASKED_MAX && q->manages[client]; i++) {
+		if (q->asked[i].client == client)
+			q->asked[i].client = SWITCH_NOBODY;
+	}
+	q->manages[client] = false;
+}
+
 void qps_release_all(struct server *s, struct client *c)
 {
 	while (c->n_qps) {
@@ -169,7 +181,7 @@ void qps_release_all(struct server *s, struct client *c)
 		give_back(s, c, h);
 	}
 	if (s->table.qps)
-		s->table.qps->manages[c->id] = false;
+		forget_questions(s->table.qps, c->id);
 	free(c->qps);
 	c->qps = NULL;
 	c->qps_room = 0;
@@ -205,6 +217,8 @@ static void forget_left(struct server *s)
 
 void qps_tick(struct server *s)
 {
+	if (s->table.qps && s->now_us - s->began_us >= YOUNG_US)
+		s->table.qps->young = false;
 	for (unsigned i = 0; i < LOOKS; i++)
 		forget_left(s);
 	for (unsigned i = 0; i < s->n && s->lingering_qps; i++)

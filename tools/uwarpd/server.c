@@ -292,7 +292,7 @@ bool server_run(struct server *s, const volatile bool *ended)
 		uw_log("uwarpd: no thread for the connections: %s", strerror(errno));
 		return false;
 	}
-	s->tick_us = s->now_us = uw_clock_us();
+	s->began_us = s->tick_us = s->now_us = uw_clock_us();
 	s->take = 1;
 	say_cpu(s);
 	while (!*ended && !s->port_gone) {
@@ -331,6 +331,8 @@ static bool fill_table(struct server *s)
 	s->table.own = s->uplink->own;
 	s->table.merges = s->uplink->flags & SWITCH_FLAG_MERGES;
 	s->table.qps = calloc(1, sizeof(*s->table.qps));
+	if (s->table.qps)
+		s->table.qps->young = true;
 	return s->table.qps;
 }
 

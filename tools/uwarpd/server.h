@@ -110,7 +110,7 @@ struct server {
 	bool late;	/* a client is not woken yet (toll.h) */
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
-	uint64_t now_us, tick_us, ends_us;
+	uint64_t now_us, tick_us, ends_us, began_us;
 	uint64_t looked_us;   /* when it last looked at connections between rounds */
 	uint64_t no_yield_us; /* until then it sleeps instead of spinning */
 	unsigned take;	      /* frames of the port that the next round takes */

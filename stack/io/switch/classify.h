@@ -22,14 +22,21 @@ enum {
 	SWITCH_NOBODY = 0, /* no client; clients have the numbers 1 to SWITCH_CLIENTS_MAX */
 	SWITCH_CLIENTS_MAX = 1024,
 	SWITCH_FRAME_MAX = 65535, /* octets of a frame, Ethernet header included */
-	/* Octets of the longest headers: Ethernet, IPv4 and TCP, both with all options. IPv6 has
-	 * none of its own that may be sent, and its header is shorter. */
-	SWITCH_HEAD_MAX = 14 + 60 + 60,
+	/* Octets that are looked at, at most: Ethernet, IPv6, and what a question of RC without
+	 * rdma_cm asks for (datagram.c). Ethernet, IPv4 and TCP with all options are shorter. */
+	SWITCH_HEAD_MAX = 14 + 40 + 108,
 	SWITCH_SEGMENTS_MAX = 64, /* most segments of a merged frame */
 	SWITCH_CM_QP = 1,	  /* of management datagrams; several clients may have it */
 	SWITCH_RC_PORT = 4791,	  /* TCP: where RC without rdma_cm is called first */
 	SWITCH_QPN_END = 1 << 24, /* QP numbers are below */
 	SWITCH_IP6_MAX = 6,	  /* addresses of IPv6 */
+	SWITCH_ASKED_MAX = 4096,  /* questions whose asker is known; a power of two */
+};
+
+/* Who waits for an answer, on SWITCH_CM_QP. Transactions are random (roce/mad.h). */
+struct switch_asked {
+	uint64_t tid;
+	uint16_t client; /* SWITCH_NOBODY: none */
 };
 
 /* Which client has which QP, of datagrams or of RC without rdma_cm. Large, and only touched where
@@ -38,6 +45,10 @@ struct switch_qps {
 	uint16_t holder[SWITCH_QPN_END];      /* by QP number, SWITCH_CM_QP apart */
 	uint16_t n[SWITCH_CLIENTS_MAX + 1];   /* by client: how many it has in holder */
 	bool manages[SWITCH_CLIENTS_MAX + 1]; /* by client: it has SWITCH_CM_QP */
+	/* Questions that clients have sent, by the lower bits of their transaction. */
+	struct switch_asked asked[SWITCH_ASKED_MAX];
+	/* QPs may lack a claim that could not be made while there was no uwarpd. */
+	bool young;
 };
 
 struct switch_table {

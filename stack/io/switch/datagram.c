@@ -15,20 +15,26 @@ enum {
 	DETH = BTH + BTH_LEN,
 	DETH_QP = DETH + 5
 };
-/* A management datagram, IBA §13.4.3, §12.11.2: SIDR_REP. Its first octets. */
+/* Management datagrams, IBA §13.4.3, §12.11 (roce/mad.h): their first octets. */
 enum {
 	UD_SEND_ONLY = 0x64,
 	MAD = DETH + DETH_LEN,
 	MAD_LEN = 256,
 	MAD_CLASS = MAD + 1,
 	CLASS_CM = 7,
+	MAD_TID = MAD + 8,
 	MAD_ATTRIBUTE = MAD + 16,
+	SIDR_REQ = 0x17,
 	SIDR_REP = 0x18,
+	REQ_SERVICE = MAD + 32,
+	REQ_QP = MAD + 76, /* of RC, in the private data */
+	REQ_READ = REQ_QP + 4,
 	REP_QP = MAD + 32,
 	REP_SERVICE = MAD + 36,
 	REP_READ = MAD + 44,
 	SERVICE_RC = 0x01fd, /* roce/mad.h */
 };
+_Static_assert(ETHER + IP6_LEN + REQ_READ <= SWITCH_HEAD_MAX, "all that is read is there");
 _Static_assert(ETHER + IP6_LEN + REP_READ <= SWITCH_HEAD_MAX, "all that is read is there");
 
 static uint32_t get24(const uint8_t *p)
@@ -59,25 +65,94 @@ static enum switch_reason check(const struct switch_table *t, const struct switc
 	return SWITCH_WHY_none;
 }
 
-/* What goes to QP 1 is copied for each client that has it: nothing longer than what may go there
- * (IBA §13.4.2). */
+/* What goes to QP 1 may be copied for each client that has it: nothing longer than what may go
+ * there (IBA §13.4.2). */
 static bool is_mad(const struct switch_frame *f, const struct switch_ip *p)
 {
 	return f->len == p->total && p->total - p->at == MAD + MAD_LEN + ICRC;
 }
 
+/* Octets from the UDP header on that may be read. */
+static uint32_t seen(const struct switch_frame *f, const struct switch_ip *p)
+{
+	uint32_t end = p->total < SWITCH_HEAD_MAX ? p->total : SWITCH_HEAD_MAX;
+
+	return (f->len < end ? f->len : end) - p->at;
+}
+
+/* SIDR_REQ, SIDR_REP; 0: none of them, so nobody here understands it. n octets can be read. */
+static unsigned message(const uint8_t *udp, uint32_t n)
+{
+	unsigned attribute;
+
+	if (n < REQ_READ || udp[BTH] != UD_SEND_ONLY || udp[MAD_CLASS] != CLASS_CM)
+		return 0;
+	attribute = uw_be16(udp + MAD_ATTRIBUTE);
+	return attribute == SIDR_REQ || attribute == SIDR_REP ? attribute : 0;
+}
+
+static bool is_of_rc(const uint8_t *service)
+{
+	return !uw_be32(service) && uw_be16(service + 4) == SERVICE_RC;
+}
+
+static struct switch_asked *asked_at(struct switch_qps *q, const uint8_t *udp)
+{
+	return &q->asked[uw_be64(udp + MAD_TID) % SWITCH_ASKED_MAX];
+}
+
+/* A client asks: the answer is for it. Who hears the question cannot take the answer away. Another
+ * question at the same place can, and then the first one comes again after a while. */
+static void note_question(struct switch_qps *q, uint16_t client, const uint8_t *udp, uint32_t n)
+{
+	struct switch_asked *a = asked_at(q, udp);
+	uint64_t tid = uw_be64(udp + MAD_TID);
+
+	if (message(udp, n) == SIDR_REQ && (a->tid != tid || !a->client))
+		*a = (struct switch_asked){ tid, client };
+}
+
+static struct switch_result to_client(uint16_t client)
+{
+	return client ? (struct switch_result){ .verdict = SWITCH_TO_CLIENT,
+						.client = client,
+						.segments = 1 }
+		      : switch_drop(SWITCH_WHY_no_holder);
+}
+
+/* An answer is for who asked, a question about a QP for who has it. The ports of rdma_cm's
+ * datagrams are claimed by nobody (doc/adr/0039). */
+static struct switch_result to_cm(struct switch_qps *q, const uint8_t *udp, uint32_t n)
+{
+	const struct switch_result all = { .verdict = SWITCH_TO_CM, .segments = 1 };
+	const struct switch_asked *a;
+	uint16_t client;
+
+	switch (message(udp, n)) {
+	case SIDR_REP:
+		a = asked_at(q, udp);
+		return to_client(a->tid == uw_be64(udp + MAD_TID) ? a->client : SWITCH_NOBODY);
+	case SIDR_REQ:
+		if (!is_of_rc(udp + REQ_SERVICE))
+			return all;
+		client = q->holder[uw_be32(udp + REQ_QP) % SWITCH_QPN_END];
+		if (!client && q->young)
+			return all;
+		return to_client(q->manages[client] ? client : SWITCH_NOBODY);
+	default:
+		return switch_drop(SWITCH_WHY_protocol);
+	}
+}
+
 static struct switch_result to_qp(const struct switch_table *t, const struct switch_frame *f,
 				  const struct switch_ip *p)
 {
-	struct switch_result r = { .verdict = SWITCH_TO_CLIENT, .segments = 1 };
-	uint32_t qpn = get24(f->head + p->at + BTH_QP);
+	const uint8_t *udp = f->head + p->at;
+	uint32_t qpn = get24(udp + BTH_QP);
 
-	if (qpn == SWITCH_CM_QP) {
-		r.verdict = SWITCH_TO_CM;
-		return is_mad(f, p) ? r : switch_drop(SWITCH_WHY_length);
-	}
-	r.client = t->qps->holder[qpn];
-	return r.client ? r : switch_drop(SWITCH_WHY_no_holder);
+	if (qpn != SWITCH_CM_QP)
+		return to_client(t->qps->holder[qpn]);
+	return is_mad(f, p) ? to_cm(t->qps, udp, seen(f, p)) : switch_drop(SWITCH_WHY_length);
 }
 
 /* Where RC QPs are is told by who has them, and nobody else (doc/adr/0048). udp has n octets to
@@ -86,9 +161,7 @@ static bool may_say(const struct switch_qps *q, uint16_t client, const uint8_t *
 {
 	if (udp[BTH] != UD_SEND_ONLY)
 		return false;
-	if (n < REP_READ || udp[MAD_CLASS] != CLASS_CM || uw_be16(udp + MAD_ATTRIBUTE) != SIDR_REP)
-		return true;
-	if (uw_be32(udp + REP_SERVICE) || uw_be16(udp + REP_SERVICE + 4) != SERVICE_RC)
+	if (message(udp, n) != SIDR_REP || !is_of_rc(udp + REP_SERVICE))
 		return true;
 	return q->holder[get24(udp + REP_QP)] == client;
 }
@@ -97,7 +170,7 @@ static bool is_his(const struct switch_qps *q, uint16_t client, const struct swi
 		   const struct switch_ip *p)
 {
 	const uint8_t *udp = f->head + p->at;
-	uint32_t qpn, n = (f->len < SWITCH_HEAD_MAX ? f->len : SWITCH_HEAD_MAX) - p->at;
+	uint32_t qpn;
 
 	if (transport(udp) == TRANSPORT_UC)
 		return q->n[client];
@@ -106,12 +179,13 @@ static bool is_his(const struct switch_qps *q, uint16_t client, const struct swi
 		return q->holder[qpn] == client;
 	/* with options of IP it would be out of sight */
 	return q->manages[client] && (p->six || p->at == ETHER + IP4_LEN) &&
-	       may_say(q, client, udp, n);
+	       may_say(q, client, udp, seen(f, p));
 }
 
 struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 				  const struct switch_frame *f, const struct switch_ip *p)
 {
+	const uint8_t *udp = f->head + p->at;
 	enum switch_reason why = check(t, f, p);
 
 	if (why)
@@ -126,6 +200,8 @@ struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 		return switch_drop(SWITCH_WHY_source_qp);
 	if (switch_to_group(f) || p->to_no_host)
 		return switch_drop(SWITCH_WHY_target);
+	if (transport(udp) == TRANSPORT_UD && get24(udp + BTH_QP) == SWITCH_CM_QP)
+		note_question(t->qps, client, udp, seen(f, p));
 	if (p->to_us)
 		return to_qp(t, f, p);
 	return (struct switch_result){ .verdict = SWITCH_TO_PORT, .segments = 1 };

@@ -33,4 +33,22 @@ static inline struct octets datagram(bool out, uint8_t opcode, uint32_t source, 
 	return f;
 }
 
+enum { MAD_AT = SOURCE_QP + 3, QUESTION = 0x17, ANSWER = 0x18, OF_RC = 0x01fd, OF_UDP = 0x0111 };
+
+/* IBA §12.11.1, §12.11.2. The question is about NOBODYS_QP. */
+static inline struct octets management(bool sent, uint8_t attribute, uint16_t space)
+{
+	struct octets f = datagram(sent, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
+	uint8_t *mad = f.h + MAD_AT;
+
+	memset(mad, 0, 256);
+	mad[1] = 7;
+	mad[15] = 77; /* of the transaction */
+	mad[17] = attribute;
+	uw_put16(mad + (attribute == ANSWER ? 40 : 36), space);
+	if (attribute == QUESTION)
+		uw_put32(mad + 76, NOBODYS_QP);
+	return f;
+}
+
 #endif

@@ -10,7 +10,8 @@ static int qps_up(void **state)
 	qps.holder[BOBS_QP] = BOB;
 	qps.n[ALICE] = qps.n[BOB] = 1;
 	qps.manages[ALICE] = true;
-	qps.manages[BOB] = false;
+	qps.manages[BOB] = qps.young = false;
+	memset(qps.asked, 0, sizeof(qps.asked));
 	table.qps = &qps;
 	return 0;
 }
@@ -40,55 +41,112 @@ static void a_client_sends_from_its_qp(void **state)
 	assert_drop(from(ALICE, &f), protocol);
 }
 
-static struct octets management(void)
-{
-	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
-
-	uw_put32(f.h + 30, OURS);
-	return f;
-}
-
 static void management_needs_its_qp(void **state)
 {
-	struct octets f = out(MANAGES_QP, MANAGES_QP);
+	struct octets f = management(true, QUESTION, OF_UDP);
 
 	(void)state;
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
 	assert_drop(from(BOB, &f), source_qp);
 	uw_put32(f.h + 30, OURS);
-	assert_drop(from(ALICE, &f), length);
-	f = management();
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_CM);
-	f.len++;
-	assert_drop(from(ALICE, &f), length);
 }
 
-/* Each client that has QP 1 gets a copy. */
+/* Each client that has QP 1 may get a copy. */
 static void what_is_copied_has_one_length(void **state)
 {
-	struct octets f = datagram(false, UD_SEND, 99, MANAGES_QP, 256);
+	struct octets f = out(MANAGES_QP, MANAGES_QP);
 
 	(void)state;
-	assert_int_equal(came(&f).verdict, SWITCH_TO_CM);
+	uw_put32(f.h + 30, OURS);
+	assert_drop(from(ALICE, &f), length);
 	for (uint32_t n = 0; n < 1400; n += n == 252 ? 8 : 4) {
 		f = datagram(false, UD_SEND, 99, MANAGES_QP, n);
 		assert_drop(came(&f), length);
 	}
+	f = management(false, QUESTION, OF_UDP);
+	f.len++;
+	assert_drop(came(&f), length);
 }
 
-enum { MAD_AT = SOURCE_QP + 3 };
+static void assert_to(struct switch_result r, uint16_t client)
+{
+	assert_int_equal(r.verdict, SWITCH_TO_CLIENT);
+	assert_int_equal(r.client, client);
+}
 
-/* IBA §12.11.2. BOBS_QP is at this port of mine, says somebody. */
+/* What names whom it is for wakes nobody else (doc/adr/0040). */
+static void a_question_about_a_qp_goes_to_its_client(void **state)
+{
+	struct octets f = management(false, QUESTION, OF_RC);
+
+	(void)state;
+	assert_drop(came(&f), no_holder);
+	uw_put32(f.h + MAD_AT + 76, ALICES_QP);
+	assert_to(came(&f), ALICE);
+	uw_put32(f.h + MAD_AT + 76, BOBS_QP);
+	assert_drop(came(&f), no_holder); /* he could not answer */
+	qps.manages[BOB] = true;
+	assert_to(came(&f), BOB);
+	f = management(true, QUESTION, OF_RC);
+	uw_put32(f.h + MAD_AT + 76, BOBS_QP);
+	uw_put32(f.h + 30, OURS);
+	assert_to(from(ALICE, &f), BOB);
+	f = management(false, QUESTION, OF_UDP);
+	assert_int_equal(came(&f).verdict, SWITCH_TO_CM);
+}
+
+/* A new uwarpd may not have heard of it. */
+static void a_young_uwarpd_asks_all_about_an_unknown_qp(void **state)
+{
+	struct octets f = management(false, QUESTION, OF_RC);
+
+	(void)state;
+	qps.young = true;
+	assert_int_equal(came(&f).verdict, SWITCH_TO_CM);
+	uw_put32(f.h + MAD_AT + 76, ALICES_QP);
+	assert_to(came(&f), ALICE);
+}
+
+static void an_answer_goes_to_who_asked(void **state)
+{
+	struct octets f = management(true, QUESTION, OF_UDP), a = management(false, ANSWER, OF_UDP);
+
+	(void)state;
+	assert_drop(came(&a), no_holder);
+	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
+	assert_to(came(&a), ALICE);
+	a.h[MAD_AT + 15]++;
+	assert_drop(came(&a), no_holder);
+	a.h[MAD_AT + 15]--;
+	a.h[MAD_AT + 8]++; /* at the same place */
+	assert_drop(came(&a), no_holder);
+	a.h[MAD_AT + 8]--;
+	qps.manages[BOB] = true; /* he has heard it, and asks the same */
+	assert_int_equal(from(BOB, &f).verdict, SWITCH_TO_PORT);
+	assert_to(came(&a), ALICE);
+}
+
+/* Whatever else comes to the QP would be understood by nobody: doc/adr/0039. */
+static void other_management_wakes_nobody(void **state)
+{
+	struct octets f = management(false, 0x10, OF_UDP); /* a ConnectRequest */
+
+	(void)state;
+	assert_drop(came(&f), protocol);
+	f = management(false, QUESTION, OF_UDP);
+	f.h[MAD_AT + 1] = 4; /* of performance */
+	assert_drop(came(&f), protocol);
+	f = in(MANAGES_QP); /* shorter than one */
+	assert_drop(came(&f), protocol);
+}
+
+/* BOBS_QP is at this port of mine, says somebody. */
 static struct octets answer_of_rc(uint32_t qpn)
 {
-	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
-	uint8_t *mad = f.h + MAD_AT;
+	struct octets f = management(true, ANSWER, OF_RC);
 
-	memset(mad, 0, 256);
-	mad[1] = 7;
-	mad[17] = 0x18;
 	put_qp(&f, MAD_AT + 32, qpn);
-	uw_put16(mad + 40, 0x01fd);
 	return f;
 }
 
@@ -107,7 +165,7 @@ static void who_has_a_qp_says_where_it_is(void **state)
 	f.h[MAD_AT + 41] = 0x11; /* of rdma_cm */
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
 	f = answer_of_rc(BOBS_QP);
-	f.h[MAD_AT + 17] = 0x17; /* a question */
+	f.h[MAD_AT + 17] = QUESTION;
 	assert_int_equal(from(ALICE, &f).verdict, SWITCH_TO_PORT);
 	f = answer_of_rc(NOBODYS_QP);
 	uw_put32(f.h + 30, OURS);
@@ -212,14 +270,12 @@ static void clients_reach_each_other(void **state)
 
 static void what_comes_goes_to_the_qps_client(void **state)
 {
-	struct octets f = in(BOBS_QP), g = in(NOBODYS_QP), h;
+	struct octets f = in(BOBS_QP), g = in(NOBODYS_QP);
 
 	(void)state;
-	h = datagram(false, UD_SEND, 99, MANAGES_QP, 256);
 	assert_int_equal(came(&f).verdict, SWITCH_TO_CLIENT);
 	assert_int_equal(came(&f).client, BOB);
 	assert_drop(came(&g), no_holder);
-	assert_int_equal(came(&h).verdict, SWITCH_TO_CM);
 	f.len += 4; /* the wire's padding */
 	assert_int_equal(came(&f).verdict, SWITCH_TO_CLIENT);
 	f.h[33]++;
@@ -238,6 +294,10 @@ static const struct CMUnitTest tests[] = {
 	TEST(the_headers_are_in_the_packet),
 	TEST(nothing_goes_to_groups_or_loopback),
 	TEST(what_is_copied_has_one_length),
+	TEST(a_question_about_a_qp_goes_to_its_client),
+	TEST(a_young_uwarpd_asks_all_about_an_unknown_qp),
+	TEST(an_answer_goes_to_who_asked),
+	TEST(other_management_wakes_nobody),
 	TEST(clients_reach_each_other),
 	TEST(what_comes_goes_to_the_qps_client),
 };

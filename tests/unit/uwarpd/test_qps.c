@@ -97,8 +97,12 @@ static void who_leaves_leaves_none(void **state)
 	claim(b, ALICE, ALICES_QP);
 	claim(b, ALICE, 7000);
 	claim(b, ALICE, MANAGES_QP);
+	b->s.table.qps->asked[5] = (struct switch_asked){ 5, ALICE };
+	b->s.table.qps->asked[6] = (struct switch_asked){ 6, BOB };
 	qps_release(&b->s, &b->c[ALICE], 7000);
 	qps_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(b->s.table.qps->asked[5].client, SWITCH_NOBODY);
+	assert_int_equal(b->s.table.qps->asked[6].client, BOB);
 	assert_int_equal(holder(b, ALICES_QP), SWITCH_NOBODY);
 	assert_int_equal(holder(b, 7000), SWITCH_NOBODY);
 	assert_false(b->s.table.qps->manages[ALICE]);
@@ -167,8 +171,8 @@ static void what_is_left_takes_little_memory(void **state)
 
 static void requests_go_to_all_that_take_part(void **state)
 {
-	struct octets f = datagram(true, UD_SEND, MANAGES_QP, MANAGES_QP, 256), got;
-	struct octets wire = datagram(false, UD_SEND, MANAGES_QP, MANAGES_QP, 256);
+	struct octets f = management(true, QUESTION, OF_UDP), got;
+	struct octets wire = management(false, QUESTION, OF_UDP);
 	struct bed *b = *state;
 
 	uw_put32(f.h + 30, OURS);
@@ -186,6 +190,19 @@ static void requests_go_to_all_that_take_part(void **state)
 	assert_false(bed_take(b, ALICE, &got));
 }
 
+static void only_a_new_uwarpd_is_young(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.table.qps->young = true;
+	b->s.now_us = b->s.began_us + 59999999;
+	qps_tick(&b->s);
+	assert_true(b->s.table.qps->young);
+	b->s.now_us++;
+	qps_tick(&b->s);
+	assert_false(b->s.table.qps->young);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, bed_up, bed_down)
 
 static const struct CMUnitTest tests[] = {
@@ -199,6 +216,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(a_user_leaves_no_more_than_its_processes_may_have),
 	TEST(what_is_left_takes_little_memory),
 	TEST(requests_go_to_all_that_take_part),
+	TEST(only_a_new_uwarpd_is_young),
 };
 
 UWTEST_MAIN(tests)
