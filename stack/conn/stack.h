@@ -61,6 +61,7 @@ struct stack {
 	/* UC and UD QPs that have something to send and wait for room or for their turn */
 	struct dgram *dgram_first, **dgram_last;
 	struct dgram_group *groups; /* UD QPs that are members of multicast groups */
+	unsigned n_groups;	    /* different ones of them */
 	/* datagrams: what was asked or answered by QP 1 (dgram/sidr.h), the PSN of its next packet,
 	 * and the last request that was not for us */
 	struct sidr *sidrs;

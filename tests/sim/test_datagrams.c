@@ -377,6 +377,39 @@ static void test_who_may_join(void **state)
 	close_bed(b);
 }
 
+static int join(struct uw_qp *qp, uint32_t i, bool in)
+{
+	struct sockaddr_in group = { .sin_family = AF_INET,
+				     .sin_addr.s_addr = htonl(0xef010000 + i) };
+
+	return uw_qp_group(qp, (struct sockaddr *)&group, in);
+}
+
+/* What the device's attributes say (max_mcast_grp, max_mcast_qp_attach). */
+static void test_groups_and_their_members_are_limited(void **state)
+{
+	struct bed *b = open_bed(UW_QPT_UD, &(struct sim_options){ .mtu = 1500, .seed = 10 });
+	struct uw_qp *ud[UW_GROUP_QPS_MAX + 1];
+
+	(void)state;
+	for (uint32_t i = 0; i <= UW_GROUP_QPS_MAX; i++) {
+		ud[i] = make_qp(&b->s.a, UW_QPT_UD);
+		assert_int_equal(join(ud[i], 0, true), i < UW_GROUP_QPS_MAX ? 0 : -ENOMEM);
+	}
+	assert_int_equal(join(ud[0], 0, true), 0); /* it is one already */
+	assert_int_equal(join(ud[0], 0, false), 0);
+	assert_int_equal(join(ud[UW_GROUP_QPS_MAX], 0, true), 0);
+	for (uint32_t i = 1; i <= UW_GROUPS_MAX; i++)
+		assert_int_equal(join(ud[0], i, true), i < UW_GROUPS_MAX ? 0 : -ENOMEM);
+	assert_int_equal(join(ud[1], 1, true), 0); /* no group more */
+	assert_int_equal(join(ud[0], 2, false), 0);
+	assert_int_equal(join(ud[1], UW_GROUPS_MAX, true), 0);
+	for (uint32_t i = 0; i <= UW_GROUP_QPS_MAX; i++)
+		uw_qp_destroy(ud[i]);
+	assert_int_equal(b->s.e->stack[0]->n_groups, 0);
+	close_bed(b);
+}
+
 /* ---- UC ------------------------------------------------------------------------------------ */
 
 static void name_peer(struct bed *b, unsigned i)
@@ -587,6 +620,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_a_group),
 	cmocka_unit_test(test_a_member_goes_though_its_links_cannot_leave),
 	cmocka_unit_test(test_who_may_join),
+	cmocka_unit_test(test_groups_and_their_members_are_limited),
 	cmocka_unit_test(test_uc_messages_arrive),
 	cmocka_unit_test(test_memory_that_is_gone),
 	cmocka_unit_test(test_uc_drains_in_a_message),

@@ -45,8 +45,9 @@ static void fill_device(const struct uw_device_attr *from, struct ibv_device_att
 	to->max_srq_wr = as_int(from->max_srq_wr);
 	to->phys_port_cnt = 1;
 	/* a list, searched for each packet to a group */
-	to->max_mcast_grp = to->max_mcast_qp_attach = 64;
-	to->max_total_mcast_qp_attach = 64 * 64;
+	to->max_mcast_grp = UW_GROUPS_MAX;
+	to->max_mcast_qp_attach = UW_GROUP_QPS_MAX;
+	to->max_total_mcast_qp_attach = UW_GROUPS_MAX * UW_GROUP_QPS_MAX;
 	to->max_ah = INT_MAX; /* nothing is kept for one */
 	to->max_pkeys = (uint16_t)f.n_pkeys;
 }

@@ -46,7 +46,8 @@ struct dgram_group {
 };
 
 /* Under all locks. *first, *last: the process was, or is, no member otherwise, so dgram_tell_links
- * is due. Joining twice is joining once. UW_E_INVAL: no UD QP, no multicast address, no member. */
+ * is due. Joining twice is joining once. UW_E_INVAL: no UD QP, no multicast address, no member.
+ * UW_E_NOMEM: there are UW_GROUPS_MAX, or that many members, already. */
 uw_status dgram_join(struct conn_qp *q, const struct uw_ip *group, bool *first) UW_CHECK;
 uw_status dgram_leave(struct conn_qp *q, const struct uw_ip *group, bool *last) UW_CHECK;
 /* Any group that q is a member of; false: none. */

@@ -15,6 +15,16 @@ static struct dgram_group **find(struct stack *s, const struct conn_qp *q,
 	return at;
 }
 
+/* All are looked at for each packet to a group. */
+static bool has_room(const struct stack *s, const struct uw_ip *group, bool first)
+{
+	unsigned members = 0;
+
+	for (const struct dgram_group *g = s->groups; g; g = g->next)
+		members += uw_ip_eq(&g->addr, group);
+	return members < UW_GROUP_QPS_MAX && (!first || s->n_groups < UW_GROUPS_MAX);
+}
+
 uw_status dgram_join(struct conn_qp *q, const struct uw_ip *group, bool *first)
 {
 	struct stack *s = conn_qp_stack(q);
@@ -25,11 +35,12 @@ uw_status dgram_join(struct conn_qp *q, const struct uw_ip *group, bool *first)
 		return UW_E_INVAL;
 	if (*find(s, q, group))
 		return UW_OK;
-	g = malloc(sizeof(*g));
+	g = has_room(s, group, *first) ? malloc(sizeof(*g)) : NULL;
 	if (!g)
 		return UW_E_NOMEM;
 	*g = (struct dgram_group){ .next = s->groups, .q = q, .addr = *group };
 	s->groups = g;
+	s->n_groups += *first;
 	return UW_OK;
 }
 
@@ -44,6 +55,7 @@ uw_status dgram_leave(struct conn_qp *q, const struct uw_ip *group, bool *last)
 	*at = g->next;
 	free(g);
 	*last = !*find(s, NULL, group);
+	s->n_groups -= *last;
 	return UW_OK;
 }
 

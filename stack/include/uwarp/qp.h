@@ -94,6 +94,9 @@ struct uw_datagrams {
 };
 int uw_qp_set_datagrams(struct uw_qp *qp, const struct uw_datagrams *d);
 
+/* Groups of a process, and QPs of a group. */
+#define UW_GROUPS_MAX	 64u
+#define UW_GROUP_QPS_MAX 64u
 /* in: make a UD QP a member of a multicast group (any port), else end that. It gets what is sent to
  * the group with its Q_Key, but for what it sends itself. Starts the link; may block for a second.
  * -EINVAL: not a UD QP, no multicast address, or not a member; -ENOMEM; -EOPNOTSUPP: the link. */
