@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* SIGPIPE goes to the thread that writes, so it can be taken back here. */
+/* SIGPIPE goes to the thread that writes, so it can be taken back here. The system call is neither
+ * a point where the thread may be cancelled nor the preloaded library's write(). */
 ssize_t uw_write_quietly(int fd, const void *octets, size_t n)
 {
 	static const struct timespec now;
@@ -20,7 +22,7 @@ ssize_t uw_write_quietly(int fd, const void *octets, size_t n)
 	sigaddset(&broken, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &broken, &old);
 	sigpending(&before);
-	done = write(fd, octets, n);
+	done = syscall(SYS_write, fd, octets, n);
 	err = errno;
 	if (done < 0 && err == EPIPE && !sigismember(&before, SIGPIPE))
 		sigtimedwait(&broken, NULL, &now);

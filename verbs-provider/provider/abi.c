@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "pabi_ops.h"
+#include "base/log.h"
 #include "provider.h"
 
 /* The ABIs by name, the newest first: libibverbs has one of these symbols. */
@@ -168,7 +169,7 @@ static void add_copy(const char *name, void *lib, const struct verbs_device_ops 
 	known.n++;
 	wrong = find_all(lib, c);
 	if (wrong) {
-		uwarp_warn("no device for %s: it %s", name, wrong);
+		uw_log("no device for %s: it %s", name, wrong);
 		return;
 	}
 	c->release = release_of(name);
@@ -194,7 +195,7 @@ void uwarp_abi_register(const struct verbs_device_ops *ops)
 	free(o.name);
 	known.looked_at = o.adds;
 	if (!known.n)
-		uwarp_warn("no device: this process has no libibverbs");
+		uw_log("no device: this process has no libibverbs");
 	pthread_mutex_unlock(&known.lock);
 }
 
@@ -233,7 +234,7 @@ static bool size_is_right(const struct uwarp_context *ctx)
 	memcpy(&size, (const char *)ctx - sizeof(size), sizeof(size));
 	if (size == pabi_context_size(ctx->lib->version))
 		return true;
-	uwarp_warn("%s has an unknown struct verbs_context", ctx->lib->name);
+	uw_log("%s has an unknown struct verbs_context", ctx->lib->name);
 	return false;
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registration with libibverbs, device matching and contexts. */
 #include <dlfcn.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "facts.h"
+#include "base/log.h"
 #include "provider.h"
 
 /* Found once, before main() or in the first ibv_get_device_list(); libibverbs gives a provider no
@@ -36,18 +35,6 @@ void uwarp_query_for_lids(const struct uwarp_stack *stack, struct uw_device_attr
 		return;
 	stack->api->engine_start(stack->engine);
 	stack->api->engine_query(stack->engine, dev);
-}
-
-void uwarp_warn(const char *fmt, ...)
-{
-	char line[256] = "uwarp: ";
-	const size_t at = strlen(line);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line + at, sizeof(line) - at, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, "%s\n", line);
 }
 
 void uwarp_free_context(struct ibv_context *ibctx)
@@ -117,7 +104,7 @@ static __attribute__((constructor)) void register_driver(void)
 	*(void **)&get = dlsym(RTLD_DEFAULT, "uwarp_host");
 	host = get ? get(UWARP_HOST_VERSION) : NULL;
 	if (!host) {
-		uwarp_warn("no device: start the program with uwarp-run");
+		uw_log("no device: start the program with uwarp-run");
 		return;
 	}
 	look_for_libibverbs();

@@ -20,6 +20,8 @@
 
 #include "provider.h"
 
+#include "base/log.h"
+
 /* Both ends of a pipe have the same inode. */
 static bool identify(struct uwarp_pipe *p)
 {
@@ -55,8 +57,8 @@ int uwarp_async_open(struct uwarp_context *ctx)
 
 	if (syscall(SYS_pipe2, fd, O_CLOEXEC)) {
 		if (errno == EMFILE)
-			fprintf(stderr, "uwarp: no file descriptor is left for the events of a "
-					"device: raise the limit (ulimit -n)\n");
+			uw_log("no file descriptor is left for the events of a "
+			       "device: raise the limit (ulimit -n)");
 		return -errno;
 	}
 	own = open_again(fd[0]);

@@ -36,9 +36,6 @@ int uwarp_stack_get(struct uwarp_stack *stack);
  * Starts the link if nobody knows that otherwise. */
 void uwarp_query_for_lids(const struct uwarp_stack *stack, struct uw_device_attr *dev);
 
-/* Write one line to stderr that names what to fix. */
-void uwarp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
 /* ---- libibverbs' private ABI (abi.c) ---- */
 
 struct uwarp_context;

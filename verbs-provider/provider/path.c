@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "facts.h"
+#include "base/log.h"
 #include "provider.h"
 
 static bool gid_to_ip(const uint8_t gid[16], struct sockaddr_in6 *a)
@@ -21,17 +22,17 @@ static int find_own(const char *call, const struct uw_device_attr *dev, uint8_t 
 
 	uwarp_facts_of(dev, &f);
 	if (index >= f.n_gids || !f.gid[index].present) {
-		uwarp_warn("%s: sgid_index %u is no GID of %s; ibv_devinfo -v lists them", call,
-			   index, uwarp_device_name());
+		uw_log("%s: sgid_index %u is no GID of %s; ibv_devinfo -v lists them", call, index,
+		       uwarp_device_name());
 		return -EINVAL;
 	}
 	gid_to_ip(f.gid[index].raw, &ends->own);
 	if (!IN6_IS_ADDR_V4MAPPED(&ends->own.sin6_addr) ==
 	    !IN6_IS_ADDR_V4MAPPED(&ends->peer.sin6_addr))
 		return 0;
-	uwarp_warn("%s: one of the peer's GID and the own (index %u) is IPv4, the other "
-		   "IPv6: let both sides use the same GID index",
-		   call, index);
+	uw_log("%s: one of the peer's GID and the own (index %u) is IPv4, the other "
+	       "IPv6: let both sides use the same GID index",
+	       call, index);
 	return -EINVAL;
 }
 
@@ -70,11 +71,11 @@ int uwarp_find_ends(const char *call, const struct uw_device_attr *dev,
 	ok = ah->is_global ? gid_to_ip(ah->grh.dgid.raw, &ends->peer)
 			   : lid_to_ip(dev, ah->dlid, &ends->peer);
 	if (!ok) {
-		uwarp_warn("%s: the peer's %s is not that of a uwarp device%s", call,
-			   ah->is_global ? "GID" : "LID",
-			   ah->is_global || ah->dlid
-				   ? ""
-				   : "; a LID of 0 is none, name a GID (pingpong: -g 0)");
+		uw_log("%s: the peer's %s is not that of a uwarp device%s", call,
+		       ah->is_global ? "GID" : "LID",
+		       ah->is_global || ah->dlid
+			       ? ""
+			       : "; a LID of 0 is none, name a GID (pingpong: -g 0)");
 		return -EINVAL;
 	}
 	if (!ah->is_global)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: life. State is in qp_state.c, posting in post.c and qp_ex.c. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "facts.h"
+#include "base/log.h"
 #include "provider.h"
 
 #define LINE ((size_t)64)
@@ -64,9 +64,9 @@ static atomic_bool refused_type, made_one;
 __attribute__((destructor)) static void tell_of_refusal(void)
 {
 	if (refused_type && !made_one)
-		uwarp_warn("ibv_create_qp: %s has RC, UC and UD queue pairs; the program asked for "
-			   "another type, such as XRC",
-			   uwarp_device_name());
+		uw_log("ibv_create_qp: %s has RC, UC and UD queue pairs; the program asked for "
+		       "another type, such as XRC",
+		       uwarp_device_name());
 }
 
 static bool has_type(enum ibv_qp_type type)

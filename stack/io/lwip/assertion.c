@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "io/lwip/assertion.h"
 
-#include <stdio.h>
-
+#include "base/log.h"
 #include "arch/cc.h"
 
 _Atomic unsigned lwip_assertions_failed;
@@ -13,9 +12,8 @@ void uw_lwip_assertion_failed(const char *what, const char *file, int line)
 
 	atomic_fetch_add_explicit(&lwip_assertions_failed, 1, memory_order_relaxed);
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr,
-			"uwarp: lwip: assertion failed: %s (%s:%d); its connection ends; please "
-			"report "
-			"this\n",
-			what, file, line);
+		uw_log("lwip: assertion failed: %s (%s:%d); its connection ends; please "
+		       "report "
+		       "this",
+		       what, file, line);
 }

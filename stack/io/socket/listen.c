@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "io/fds.h"
+#include "base/log.h"
 #include "io/socket/sock.h"
 
 #define ACCEPTS	     64u /* in one round */
@@ -27,8 +28,7 @@ static void say_no_descriptor(void)
 	static bool said;
 
 	if (!said)
-		dprintf(STDERR_FILENO,
-			"uwarp: no descriptor is left for a connection: raise ulimit -n\n");
+		uw_log("no descriptor is left for a connection: raise ulimit -n");
 	said = true;
 }
 

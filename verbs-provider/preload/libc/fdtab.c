@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/uio.h>
 
+#include "base/log.h"
 #include "loader/loader.h"
 #include "raw.h"
 #include "threads.h"
@@ -138,13 +139,12 @@ int fdtab_no_descriptor(int err)
 		return err;
 	getrlimit(RLIMIT_NOFILE, &of);
 	if (err == -EMFILE)
-		fprintf(stderr,
-			"uwarp: no file descriptor is left of the %llu that this process may have: "
-			"raise the limit (ulimit -n)\n",
-			(unsigned long long)of.rlim_cur);
+		uw_log("no file descriptor is left of the %llu that this process may have: "
+		       "raise the limit (ulimit -n)",
+		       (unsigned long long)of.rlim_cur);
 	else
-		fprintf(stderr, "uwarp: this machine has no file descriptor left: raise "
-				"/proc/sys/fs/file-max\n");
+		uw_log("this machine has no file descriptor left: raise "
+		       "/proc/sys/fs/file-max");
 	return err;
 }
 

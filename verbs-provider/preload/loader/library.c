@@ -14,6 +14,7 @@
 #include <sys/sendfile.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "exit.h"
 #include "libc/raw.h"
 #include "sysfs/tree.h"
@@ -129,14 +130,12 @@ static void say_not_loaded(const char *path, const char *why)
 
 	if (!end || memchr(why, '/', (size_t)(end - why)) || strncmp(why, "lib", 3) ||
 	    !strchr(path, '/')) {
-		fprintf(stderr, "uwarp: cannot load the stack, check UWARP_LIB: %s\n",
-			why ? why : path);
+		uw_log("cannot load the stack, check UWARP_LIB: %s", why ? why : path);
 		return;
 	}
 	package = package_of(why);
-	fprintf(stderr, "uwarp: %s needs the library %.*s, which is not here: install %s%s\n", path,
-		(int)(end - why), why, package ? "it; on Debian: apt install " : "it",
-		package ? package : "");
+	uw_log("%s needs the library %.*s, which is not here: install %s%s", path, (int)(end - why),
+	       why, package ? "it; on Debian: apt install " : "it", package ? package : "");
 }
 
 static const struct uw_api *load_locked(void)
@@ -147,7 +146,7 @@ static const struct uw_api *load_locked(void)
 	void *lib;
 
 	if (!library_path(path)) {
-		fprintf(stderr, "uwarp: cannot tell where libuwarp.so is: set UWARP_LIB\n");
+		uw_log("cannot tell where libuwarp.so is: set UWARP_LIB");
 		return NULL;
 	}
 	lib = host.copy ? open_copy(path) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -158,10 +157,9 @@ static const struct uw_api *load_locked(void)
 	*(void **)&get = dlsym(lib, "uw_api_get");
 	api = get ? get(UW_API_VERSION) : NULL;
 	if (!api)
-		fprintf(stderr,
-			"uwarp: %s is not the libuwarp.so of this libuwarp-preload.so (interface "
-			"%u): install both from one build\n",
-			path, UW_API_VERSION);
+		uw_log("%s is not the libuwarp.so of this libuwarp-preload.so (interface "
+		       "%u): install both from one build",
+		       path, UW_API_VERSION);
 	return api;
 }
 
@@ -206,7 +204,7 @@ static struct uw_engine *open_locked(void)
 		host.failed = true;
 		/* of a bad UWARP_* variable and missing random numbers the library has told */
 		if (err != -EINVAL && err != -EPERM)
-			fprintf(stderr, "uwarp: cannot open the stack: %s\n", strerror(-err));
+			uw_log("cannot open the stack: %s", strerror(-err));
 		return NULL;
 	}
 	host.owner = getpid();

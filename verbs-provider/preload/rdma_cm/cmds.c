@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "libc/raw.h"
 #include "loader/loader.h"
 
@@ -326,11 +326,10 @@ static int lost_by_fork(void)
 	pid_t pid = getpid();
 
 	if (atomic_exchange(&said_in, pid) != pid)
-		fprintf(stderr,
-			"uwarp: process %d was forked, and what its parent has bound, resolved or "
-			"connected with rdma_cm stayed with the parent (EIO): call fork() or "
-			"daemon() before rdma_bind_addr() and rdma_resolve_addr()\n",
-			(int)pid);
+		uw_log("process %d was forked, and what its parent has bound, resolved or "
+		       "connected with rdma_cm stayed with the parent (EIO): call fork() or "
+		       "daemon() before rdma_bind_addr() and rdma_resolve_addr()",
+		       (int)pid);
 	return -EIO;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/log.h"
 #include "facts.h"
 #include "libc/next.h"
 #include "libc/raw.h"
@@ -491,20 +492,18 @@ static bool make(void)
 	if (!loader_facts(&f)) /* a message has said why */
 		return false;
 	if (!find_base(base)) {
-		fprintf(stderr,
-			"uwarp: no files in /sys/class/infiniband: run directory %s: %s; name "
-			"another "
-			"one in UWARP_DIR\n",
-			base, strerror(errno));
+		uw_log("no files in /sys/class/infiniband: run directory %s: %s; name "
+		       "another "
+		       "one in UWARP_DIR",
+		       base, strerror(errno));
 		return false;
 	}
 	sweep(base);
 	fd = make_folder(base);
 	if (fd < 0) {
-		fprintf(stderr,
-			"uwarp: no files in /sys/class/infiniband: cannot make a folder in %s: "
-			"%s\n",
-			base, strerror(errno));
+		uw_log("no files in /sys/class/infiniband: cannot make a folder in %s: "
+		       "%s",
+		       base, strerror(errno));
 		return false;
 	}
 	keep_fd(fd);

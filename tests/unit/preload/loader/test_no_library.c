@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -55,6 +56,28 @@ static void one_line(void **state)
 	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 }
 
+/* The program does not know of the line. */
+static void who_reads_stderr_may_have_ended(void **state)
+{
+	int ends[2], saved = dup(2), status = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	close(ends[0]);
+	dup2(ends[1], 2);
+	pid = fork();
+	if (!pid) {
+		open("/dev/infiniband/rdma_cm", O_RDWR);
+		_exit(0);
+	}
+	dup2(saved, 2);
+	close(saved);
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void no_device(void **state)
 {
 	struct nlmsghdr q = { .nlmsg_len = NLMSG_HDRLEN,
@@ -81,6 +104,7 @@ static void no_device(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_reads_stderr_may_have_ended), /* before the line is said */
 		cmocka_unit_test(one_line),
 		cmocka_unit_test(no_device),
 	};
