@@ -443,8 +443,7 @@ void qp_give_up(struct qp *qp, uw_status why)
 	qp_fail(qp, UW_E_FLUSHED);
 }
 
-/* What was posted is gone without a trace. */
-static void forget_posted(struct qp *qp)
+void qp_forget_posted(struct qp *qp)
 {
 	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 
@@ -497,9 +496,9 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to)
 	case UW_QPS_SQD:
 		return to_sqd(qp);
 	case UW_QPS_RESET:
+		qp_forget_posted(qp);
 		if (qp->on)
 			qp_fail(qp, UW_E_FLUSHED);
-		forget_posted(qp);
 		qp->cm_less = qp->sq_failed = qp->sending_sq = false;
 		qp->state = UW_QPS_RESET;
 		return UW_OK;

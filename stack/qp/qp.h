@@ -118,6 +118,10 @@ uw_status qp_modify(struct qp *qp, enum uw_qp_state to) UW_CHECK;
  * rdma_cm's: everything posted)? True only once. */
 bool qp_drained(struct qp *qp);
 
+/* What was posted is gone without a completion, before the QP is reset or destroyed: a thread that
+ * polls would see those that a flush makes. */
+void qp_forget_posted(struct qp *qp);
+
 /* Flush the requests that were posted since the QP went to error. */
 void qp_flush(struct qp *qp);
 

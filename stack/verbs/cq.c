@@ -136,7 +136,7 @@ static void set_up(struct uw_cq *cq, const struct uw_cq_attr *a)
 	cq->cq.notify = a->notify ? on_notify : NULL;
 	cq->cq.error = on_overflow;
 	cq->cq.ctx = cq;
-	cq->cq.ignore_overrun = cq->ignore_overrun = a->ignore_overrun;
+	cq->cq.ignore_overrun = a->ignore_overrun;
 	cq->cq.now = a->stamps ? now_ns : NULL;
 	cq->cq.now_arg = cq->v;
 	cq->cq.guard = verbs_has_several_stacks(cq->v) ? guard_pushes : NULL;
@@ -233,12 +233,6 @@ int uw_cq_destroy(struct uw_cq *cq)
 	free(cq->cq.ring);
 	free(cq);
 	return 0;
-}
-
-void verbs_mute_cq(struct uw_cq *cq, bool on)
-{
-	cq->cq.notify = on || !cq->notify ? NULL : on_notify;
-	cq->cq.ignore_overrun = on || cq->ignore_overrun;
 }
 
 void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn)

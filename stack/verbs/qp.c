@@ -183,12 +183,6 @@ static void leave_groups(struct uw_qp *qp);
 
 /* ---- destroy ----------------------------------------------------------------------------- */
 
-static void mute_cqs(struct uw_qp *qp, bool on)
-{
-	verbs_mute_cq(qp->scq, on);
-	verbs_mute_cq(qp->rcq, on);
-}
-
 static void forget_completions(struct uw_qp *qp)
 {
 	verbs_forget_in_cq(qp->scq, qp->c.qp.num);
@@ -196,23 +190,21 @@ static void forget_completions(struct uw_qp *qp)
 		verbs_forget_in_cq(qp->rcq, qp->c.qp.num);
 }
 
-/* Under all locks. Its flushed completions disappear, so nobody is told that they came, nor that it
- * is in error. */
+/* Under all locks. Nobody is told that it is in error, and nothing is flushed: as with hardware a
+ * thread that polls sees no more of it. */
 static void unpublish(struct uw_qp *qp)
 {
 	struct verbs *v = qp->pd->v;
 
 	qp->c.qp.event = NULL;
 	sched_drain_all(&v->conn->first->sched);
-	mute_cqs(qp, true);
+	qp_forget_posted(&qp->c.qp);
 	conn_qp_down(&qp->c, UW_E_FLUSHED);
 	verbs_mws_unbind(v, qp->c.qp.num);
 	idmap_remove(&v->qps, qp->c.qp.num);
 	rc_forget(&qp->c);
 	dgram_reset(&qp->c);
 	conn_qp_forget(&qp->c);
-	forget_completions(qp);
-	mute_cqs(qp, false);
 	/* Not before: other QPs of its CQs may have their turn in it. So may this one. */
 	sched_forget(&qp->c.ring);
 	forget_completions(qp);
@@ -256,11 +248,13 @@ struct uw_depths uw_qp_depths(const struct uw_qp *qp)
 }
 
 /* What was posted before goes first: it may be on a post ring still (doc/adr/0071). */
-static void end_stream(struct uw_qp *qp)
+static void end_stream(struct uw_qp *qp, enum uw_qp_state to)
 {
 	struct conn_qp *q = &qp->c;
 
 	sched_drain_all(&qp->pd->v->conn->first->sched);
+	if (to == UW_QPS_RESET)
+		qp_forget_posted(&q->qp);
 	if (q->conn)
 		conn_qp_down(q, UW_E_FLUSHED);
 	rc_forget(q);
@@ -272,7 +266,7 @@ static uw_status modify_locked(struct uw_qp *qp, enum uw_qp_state to)
 	uw_status st;
 
 	if (to == UW_QPS_ERR || to == UW_QPS_RESET)
-		end_stream(qp);
+		end_stream(qp, to);
 	st = to == UW_QPS_RTR ? dgram_ready(q) : UW_OK;
 	if (!st)
 		st = qp_modify(&q->qp, to);

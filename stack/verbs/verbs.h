@@ -66,7 +66,6 @@ struct uw_cq {
 	uint16_t mod_count, mod_us; /* set under all locks (uw_cq_moderate) */
 	uint64_t due_us;	    /* when the delayed notify is due; 0: none */
 	struct uw_cq *moderated;    /* next in verbs.moderated */
-	bool ignore_overrun; /* the value of the program; struct cq has true instead while muted */
 	struct uw_cq *next, **link; /* verbs.cqs */
 	_Atomic bool failed;	    /* the CQ overflowed */
 	struct spin lock; /* lock among threads that poll; taken inside a stack lock, or alone */
@@ -148,8 +147,6 @@ int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **ou
 
 /* ---- cq.c --------------------------------------------------------------------------------- */
 
-/* Under all locks. on: new completions raise no event, and those that do not fit are dropped. */
-void verbs_mute_cq(struct uw_cq *cq, bool on);
 /* Under all locks: drop the completions of one QP. */
 void verbs_forget_in_cq(struct uw_cq *cq, uint32_t qpn);
 void verbs_run_moderated(struct verbs *v, uint64_t now_us);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -499,6 +500,61 @@ static void a_destroyed_qp_raises_no_completion_event(void **state)
 	free(b.m);
 }
 
+struct watch {
+	struct ibv_cq *cq;
+	atomic_bool over;
+	atomic_uint seen;
+};
+
+static void *watch_cq(void *arg)
+{
+	struct watch *w = arg;
+	struct ibv_wc wc[16];
+
+	while (!atomic_load(&w->over))
+		atomic_fetch_add(&w->seen, (unsigned)ibv_poll_cq(w->cq, 16, wc));
+	return NULL;
+}
+
+/* Nor does a thread that polls meanwhile get any of them: ps-lite ends on one that is not a
+ * success. */
+static void a_destroyed_qp_s_receives_are_seen_by_nobody(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(here.ctx, 4096, NULL, NULL, 0);
+	struct qp_wish wish = { .cq = cq, .recv_wr = 2000 };
+	struct watch w = { .cq = cq };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, watch_cq, &w), 0);
+	for (unsigned life = 0; life < 20; life++) {
+		struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+		struct end a, b;
+		struct ibv_sge v;
+
+		ends_connect(&here, &wish, true, &a, &b);
+		v = sge_at(&b, 0, 8);
+		for (unsigned i = 0; i < 2000; i++)
+			assert_int_equal(post_recv(&b, &v, 1), 0);
+		if (life & 1)
+			assert_int_equal(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE), 0);
+		rdma_destroy_qp(b.id);
+		expect_event(here.client, RDMA_CM_EVENT_DISCONNECTED);
+		expect_event(here.server, RDMA_CM_EVENT_DISCONNECTED);
+		rdma_destroy_qp(a.id);
+		assert_int_equal(rdma_destroy_id(a.id), 0);
+		assert_int_equal(rdma_destroy_id(b.id), 0);
+		assert_int_equal(ibv_dereg_mr(a.mr), 0);
+		assert_int_equal(ibv_dereg_mr(b.mr), 0);
+		free(a.m);
+		free(b.m);
+	}
+	atomic_store(&w.over, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(atomic_load(&w.seen), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 /* An SRQ's QP in error says when it will take no receive any more. */
 static void the_last_receive_is_announced(void **state)
 {
@@ -699,6 +755,7 @@ int main(void)
 		cmocka_unit_test(notifies_are_moderated),
 		cmocka_unit_test(a_channel_may_get_another_number),
 		cmocka_unit_test(a_destroyed_qp_raises_no_completion_event),
+		cmocka_unit_test(a_destroyed_qp_s_receives_are_seen_by_nobody),
 		cmocka_unit_test(the_last_receive_is_announced),
 		cmocka_unit_test(the_drain_is_told),
 		cmocka_unit_test(an_srq_grows_and_shrinks),

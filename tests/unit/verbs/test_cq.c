@@ -189,30 +189,7 @@ static void one_that_is_destroyed_leaves_no_notify_behind(void **state)
 	close_bench(b);
 }
 
-/* ---- mute --------------------------------------------------------------------------------------
- */
-
-/* While a QP is destroyed its flushed completions come and go: no event, and no overflow. */
-static void muted_it_tells_nothing(void **state)
-{
-	struct bench *b = open_bench(1);
-
-	(void)state;
-	assert_int_equal(uw_cq_arm(b->cq, false), 0);
-	verbs_mute_cq(b->cq, true);
-	for (unsigned i = 0; i < 2 * DEPTH; i++)
-		push(b, 9, i);
-	assert_int_equal(b->notified, 0);
-	assert_int_equal(b->failed, 0);
-	verbs_forget_in_cq(b->cq, 9);
-	assert_int_equal(cq_count(&b->cq->cq), 0);
-	verbs_mute_cq(b->cq, false);
-	/* armed as before: the next one tells */
-	assert_true(push(b, 2, 1));
-	assert_int_equal(b->notified, 1);
-	take_all(b);
-	close_bench(b);
-}
+/* ---- forget -------------------------------------------------------------------------------------- */
 
 static void of_others_it_forgets_nothing(void **state)
 {
@@ -240,8 +217,6 @@ static void one_without_a_channel_stays_silent(void **state)
 	(void)state;
 	assert_int_equal(verbs_make_cq(&b->v, &a, &b->cq), 0);
 	assert_int_equal(uw_cq_arm(b->cq, false), -EINVAL);
-	verbs_mute_cq(b->cq, true);
-	verbs_mute_cq(b->cq, false);
 	assert_null(b->cq->cq.notify);
 	assert_int_equal(uw_cq_destroy(first), 0);
 	close_bench(b);
@@ -322,7 +297,6 @@ int main(void)
 		cmocka_unit_test(a_count_of_0_ends_it),
 		cmocka_unit_test(with_several_stacks_none_is_held_back),
 		cmocka_unit_test(one_that_is_destroyed_leaves_no_notify_behind),
-		cmocka_unit_test(muted_it_tells_nothing),
 		cmocka_unit_test(of_others_it_forgets_nothing),
 		cmocka_unit_test(one_without_a_channel_stays_silent),
 		cmocka_unit_test(an_overflow_is_told_once_and_all_stacks_look),
