@@ -137,8 +137,6 @@ static void other_management_wakes_nobody(void **state)
 	f = management(false, QUESTION, OF_UDP);
 	f.h[MAD_AT + 1] = 4; /* of performance */
 	assert_drop(came(&f), protocol);
-	f = in(MANAGES_QP); /* shorter than one */
-	assert_drop(came(&f), protocol);
 }
 
 /* BOBS_QP is at this port of mine, says somebody. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of the program that wait in poll() or the like: who is rung, and what the RX thread makes
- * of it. The RX thread's file is part of this one, since its decisions are its own. */
-#include "sched/rx_thread.c"
-
+ * of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,57 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fake.h"
-
-struct bed {
-	struct fakes w;
-	struct sched *s;
-	struct rx_thread t;
-	_Atomic uint32_t events;
-	struct uw_wait wait;
-	int fd;
-};
-
-static void open_bed(struct bed *b, enum uw_threads model)
-{
-	memset(b, 0, sizeof(*b));
-	fakes_open(&b->w, 1, model);
-	b->s = &b->w.f[0].s;
-	b->fd = doorbell_eventfd();
-	assert_true(b->fd >= 0);
-	b->s->wait = (struct sched_link){ .able = true,
-					  .fd = { b->fd, -1, -1 },
-					  .ring = doorbell_ring_of(&b->s->own_doorbell, b->fd) };
-	atomic_store(&b->s->started, true);
-	b->t = (struct rx_thread){ .s = b->s, .nap_us = NAP_MIN_US, .timers_us = UINT64_MAX };
-	b->wait.events = &b->events;
-}
-
-static void close_bed(struct bed *b)
-{
-	close(b->fd);
-}
+#include "wait_bed.h"
 
 static bool was_rung(const struct bed *b)
 {
 	struct pollfd p = { .fd = b->fd, .events = POLLIN };
 
 	return poll(&p, 1, 0) == 1;
-}
-
-static uint32_t word(const struct bed *b)
-{
-	return atomic_load(&b->s->own_doorbell);
-}
-
-static bool left(struct bed *b)
-{
-	return left_to_waiter(&b->t, atomic_load(&b->s->handover) - 1); /* no sleep */
-}
-
-static void pass(struct bed *b, uint64_t us)
-{
-	atomic_fetch_add(&b->w.now_us, us);
 }
 
 /* Instead of libc's. */
@@ -145,23 +99,6 @@ static void frames_that_came_before_are_no_sleep(void **state)
 	assert_int_equal(word(&b), IO_AWAKE);
 	assert_int_equal(atomic_load(&b.s->waiter), SCHED_AWAY);
 	close_bed(&b);
-}
-
-static void *begin_elsewhere(void *arg)
-{
-	struct bed *b = arg;
-
-	return (void *)(uintptr_t)sched_app_wait_begin(b->s, &b->wait);
-}
-
-static enum uw_wait_how of_another_thread(struct bed *b)
-{
-	pthread_t other;
-	void *how;
-
-	assert_int_equal(pthread_create(&other, NULL, begin_elsewhere, b), 0);
-	assert_int_equal(pthread_join(other, &how), 0);
-	return (enum uw_wait_how)(uintptr_t)how;
 }
 
 /* Frames ended its sleep, and another thread has the lock for as long as this test lets it. */
@@ -259,76 +196,6 @@ static void another_file_under_its_number_is_not_written(void **state)
 	assert_int_equal(read(p[0], &octet, 1), -1);
 	close(p[0]);
 	close(p[1]);
-	close_bed(&b);
-}
-
-static void one_thread_waits_for_frames(void **state)
-{
-	struct bed b;
-
-	(void)state;
-	open_bed(&b, UW_THREADS_ADAPTIVE);
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
-	assert_int_equal(of_another_thread(&b), UW_WAIT_PLAINLY);
-	sched_app_wait_end(b.s);
-	assert_int_equal(of_another_thread(&b), UW_WAIT_SLEEP); /* whoever waits next */
-	close_bed(&b);
-}
-
-/* Others wait for what this one has to receive, and it computes. */
-static void one_that_goes_away_leaves_others_to_the_rx_thread(void **state)
-{
-	struct bed b;
-
-	(void)state;
-	for (unsigned others = 0; others < 2; others++) {
-		open_bed(&b, UW_THREADS_ADAPTIVE);
-		sched_app_waits_plainly(b.s, true);
-		if (!others)
-			sched_app_waits_plainly(b.s, false);
-		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
-		sched_app_wait_end(b.s);
-		assert_true(left(&b));
-		pass(&b, WATCH_US);
-		atomic_store(&b.w.f[0].frames, 1);
-		assert_false(left(&b));
-		assert_int_equal(sched_app_wait_begin(b.s, &b.wait),
-				 others ? UW_WAIT_PLAINLY : UW_WAIT_AGAIN);
-		pass(&b, WAIT_DOUBT_US);
-		atomic_store(&b.w.f[0].frames, 0);
-		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
-		close_bed(&b);
-	}
-}
-
-static void *poll_in_vain(void *arg)
-{
-	struct sched *s = ((struct bed *)arg)->s;
-
-	for (unsigned i = 0; i < 4; i++)
-		sched_app_poll(s, i > 0);
-	return NULL;
-}
-
-/* UCX has a thread that waits for events of its own beside the one that polls. */
-static void beside_one_that_polls_it_waits_alone(void **state)
-{
-	struct bed b;
-
-	(void)state;
-	open_bed(&b, UW_THREADS_ADAPTIVE);
-	fake_in_thread(poll_in_vain, &b);
-	b.w.f[0].runs = 0;
-	sched_app_look(b.s, &b.wait, 1000);
-	assert_int_equal(b.w.f[0].runs, 0);
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
-	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
-	pass(&b, WATCH_US); /* that one has stopped */
-	sched_app_look(b.s, &b.wait, 1000);
-	assert_true(b.w.f[0].runs > 0);
-	poll_in_vain(&b); /* now it is this one */
-	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
-	sched_app_wait_end(b.s);
 	close_bed(&b);
 }
 
@@ -786,9 +653,6 @@ int main(void)
 		cmocka_unit_test(after_frames_it_sleeps_for_the_lock),
 		cmocka_unit_test(nobody_says_futex_while_it_sleeps),
 		cmocka_unit_test(another_file_under_its_number_is_not_written),
-		cmocka_unit_test(one_thread_waits_for_frames),
-		cmocka_unit_test(one_that_goes_away_leaves_others_to_the_rx_thread),
-		cmocka_unit_test(beside_one_that_polls_it_waits_alone),
 		cmocka_unit_test(an_rx_thread_that_receives_everything_goes_on),
 		cmocka_unit_test(a_look_takes_in_what_is_there),
 		cmocka_unit_test(looks_grow_and_shrink),
