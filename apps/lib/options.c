@@ -140,14 +140,13 @@ static unsigned count_of(struct argp_state *state, const char *name, const char 
 
 int options_no_command(const struct argp *argp, int n, char *const *words)
 {
-	const char *me = program_invocation_short_name;
+	char *me = program_invocation_short_name;
 
-	if (n)
-		fprintf(stderr, "%s: no command: %s with %d words behind it\n", me, words[0],
-			n - 1);
-	else
-		fprintf(stderr, "%s: no command given\n", me);
-	argp_help(argp, stderr, ARGP_HELP_STD_USAGE, program_invocation_short_name);
+	fprintf(stderr, n ? "%s: these words are no command:" : "%s: no command given", me);
+	for (int i = 0; i < n; i++)
+		fprintf(stderr, " %s", words[i]);
+	fputc('\n', stderr);
+	argp_help(argp, stderr, ARGP_HELP_STD_USAGE, me);
 	return 2;
 }
 

@@ -8,6 +8,11 @@ static struct sched *sched_of(struct uw_engine *e)
 	return &e->stack[0]->sched;
 }
 
+bool uw_wait_elsewhere(struct uw_engine *e)
+{
+	return sched_app_can_wait(sched_of(e)) && sched_app_waits_elsewhere(sched_of(e));
+}
+
 bool uw_wait_look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us)
 {
 	if (!sched_app_can_wait(sched_of(e)))

@@ -209,8 +209,8 @@ struct llp_ops {
 	/* The committed octets that the peer has not acknowledged. NULL: the transport does not
 	 * know. */
 	uint32_t (*in_flight)(const struct llp_conn *c);
-	/* Acknowledge every segment at once, since the peer waits for ACKs to complete requests
-	 * (doc/adr/0014). NULL: no effect. */
+	/* Let no ACK wait for a timer, since the peer completes requests by ACKs (doc/adr/0014).
+	 * One may wait a few rounds for an answer (doc/adr/0073). NULL: no effect. */
 	void (*ack_promptly)(struct llp_conn *c);
 	struct llp_addrs (*addrs)(const struct llp_conn *c);
 	/* Fill in what is known of c; *out is all zero. NULL: nothing is known. */

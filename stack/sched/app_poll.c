@@ -149,6 +149,8 @@ static void say_awake(struct sched *s)
 	 */
 	if (atomic_exchange_explicit(&s->rx_sleeps_long, false, memory_order_relaxed))
 		sched_futex_wake(bell);
+	else
+		sched_end_doze(s);
 }
 
 /* Threads that wait leave the stack to it (sched_app_wait_begin). */

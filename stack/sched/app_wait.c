@@ -70,8 +70,23 @@ static bool another_polls(struct sched *s, uint64_t now)
 {
 	uint64_t poller = atomic_load_explicit(&s->poller, memory_order_relaxed);
 
-	return poller && poller != (uint64_t)pthread_self() &&
-	       now - atomic_load_explicit(&s->polled_us, memory_order_relaxed) < WATCH_US;
+	return poller && poller != (uint64_t)pthread_self() && sched_has_polled(s, now);
+}
+
+/* Does this thread wait already? It left the wait by a jump out of a signal handler then. */
+static bool waits_already(struct sched *s)
+{
+	return atomic_load_explicit(&s->waiter_id, memory_order_relaxed) == &look_us;
+}
+
+bool sched_app_waits_elsewhere(struct sched *s)
+{
+	uint64_t now = sched_now_us(s);
+
+	return (atomic_load_explicit(&s->waiter, memory_order_relaxed) == SCHED_WAITS &&
+		!waits_already(s)) ||
+	       another_polls(s, now) ||
+	       now < atomic_load_explicit(&s->wait_doubt_us, memory_order_relaxed);
 }
 
 /* What is left of a look `since_us` after the last frame, or after its begin if none came. */
@@ -135,12 +150,6 @@ void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us)
 }
 
 /* ---- sleeping ------------------------------------------------------------------------------ */
-
-/* Does this thread wait already? It left the wait by a jump out of a signal handler then. */
-static bool waits_already(struct sched *s)
-{
-	return atomic_load_explicit(&s->waiter_id, memory_order_relaxed) == &look_us;
-}
 
 /* One thread at a time. */
 static bool claim(struct sched *s, uint64_t now)
@@ -226,13 +235,24 @@ static void have_it_watched(struct sched *s)
 	}
 }
 
-void sched_app_wait_end(struct sched *s)
+/* Not where the RX thread has taken over meanwhile, or another thread waits by now. */
+static void stop_waiting(struct sched *s)
 {
+	const void *self = &look_us;
+	unsigned waits = SCHED_WAITS;
 	uint32_t asleep = IO_ASLEEP_FD;
 
-	count_wait(s);
-	atomic_store(&s->waiter, SCHED_AWAY);
+	if (!atomic_compare_exchange_strong(&s->waiter_id, &self, NULL) ||
+	    !atomic_compare_exchange_strong(&s->waiter, &waits, SCHED_AWAY))
+		return;
 	atomic_compare_exchange_strong(doorbell_of(s), &asleep, IO_AWAKE);
+	sched_end_doze(s);
+}
+
+void sched_app_wait_end(struct sched *s)
+{
+	count_wait(s);
+	stop_waiting(s);
 	have_it_watched(s);
 	/* The program's own descriptor may have ended the wait, and the thread may go away now: it
 	 * sends what others left to it (Dekker with leave_to_waiter: the state, then the ring). */
@@ -263,4 +283,6 @@ void sched_app_wait_done(struct sched *s, const struct uw_wait *w)
 void sched_app_waits_plainly(struct sched *s, bool on)
 {
 	atomic_fetch_add_explicit(&s->plain_waits, on ? 1 : -1u, memory_order_relaxed);
+	if (on)
+		sched_end_doze(s);
 }

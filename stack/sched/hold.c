@@ -30,9 +30,12 @@ static bool is_watched(const struct sched *s)
  * as well. One that polls is back soon. */
 static bool others_sleep(const struct sched *s)
 {
-	return atomic_load_explicit(&s->app_sleepers, memory_order_relaxed) ||
-	       (atomic_load_explicit(&s->plain_waits, memory_order_relaxed) &&
-		atomic_load_explicit(&s->poller, memory_order_relaxed) != (uint64_t)pthread_self());
+	if (atomic_load_explicit(&s->app_sleepers, memory_order_relaxed))
+		return true;
+	return atomic_load_explicit(&s->plain_waits, memory_order_relaxed) &&
+	       (atomic_load_explicit(&s->poller, memory_order_relaxed) !=
+			(uint64_t)pthread_self() ||
+		!sched_has_polled(s, sched_now_us(s)));
 }
 
 bool sched_may_hold(const struct sched *s)

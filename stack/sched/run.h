@@ -22,12 +22,25 @@ static inline bool sched_has_sockets(const struct sched *s)
 	return s->wait.able && s->wait.fd[1] >= 0;
 }
 
+/* Did that thread (pthread_self) find its CQ empty again and again a moment ago? Its note may be
+ * newer than `now`. */
+static inline bool sched_has_polled(const struct sched *s, uint64_t now)
+{
+	uint64_t at = atomic_load_explicit(&s->polled_us, memory_order_relaxed);
+
+	return (int64_t)(now - at) < (int64_t)WATCH_US;
+}
+
 /* May posts wait on the post ring for the program's next ones? If each frame costs a system call,
  * and the RX thread watches the program. */
 bool sched_may_hold(const struct sched *s);
 
 /* The program stops driving: wake the RX thread at once. */
 void sched_hand_over(struct sched *s);
+
+/* The doorbell says that somebody looks, and a thread that waits for its completions alone may rely
+ * on the RX thread: it had better notice at once when that one stops. */
+void sched_end_doze(struct sched *s);
 
 /* Announce a sleep on the futex of the doorbell. False: a thread of the program sleeps on the
  * link's descriptors, and is rung instead. */

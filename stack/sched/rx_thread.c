@@ -92,12 +92,19 @@ static void move_to_ringing_cpu(struct rx_thread *t, uint64_t now)
 	t->s->stats.rx_moves++;
 }
 
+/* Dekker with sched_end_doze(): the flag, fence, the word, which the kernel compares. */
+static void doze(struct sched *s, uint64_t us)
+{
+	atomic_store(&s->rx_dozes, true);
+	sched_futex_wait(doorbell_of(s), IO_ASLEEP, us);
+	atomic_store(&s->rx_dozes, false);
+}
+
 /* Announce the sleep, look once more, sleep. Dekker with the ringing peer: it stores its frames,
  * fences and reads the word; we store the word, fence and look for frames. */
 static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 {
 	struct sched *s = t->s;
-	_Atomic uint32_t *bell = doorbell_of(s);
 	uint64_t us;
 	bool any;
 
@@ -106,7 +113,7 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 		return;
 	if (!sched_trylock_or_ask(s)) {
 		/* The holder looks for frames; only timers may be left for us. */
-		sched_futex_wait(bell, IO_ASLEEP, s->frames_wait ? NAP_MIN_US : LOOK_US);
+		doze(s, s->frames_wait ? NAP_MIN_US : LOOK_US);
 		return;
 	}
 	any = sched_pending(s);
@@ -115,7 +122,7 @@ static void sleep_on_doorbell(struct rx_thread *t, uint64_t now)
 	s->stats.rx_sleeps += !any;
 	sched_unlock(s);
 	if (!any)
-		sched_futex_wait(bell, IO_ASLEEP, us);
+		doze(s, us);
 }
 
 /* The transport knows when something comes, and forgets nothing that came before. */
@@ -392,15 +399,19 @@ static uint32_t signs_of_life(struct sched *s)
 static void take_over(struct rx_thread *t, unsigned from, uint64_t now)
 {
 	struct sched *s = t->s;
+	bool was_away = from == SCHED_AWAY;
 
+	t->late = false;
 	if (sched_trylock(s)) {
 		t->late = sched_pending(s);
 		sched_unlock(s);
 	}
-	if (t->late && atomic_load_explicit(&s->plain_waits, memory_order_relaxed))
-		atomic_store_explicit(&s->wait_doubt_us, now + WAIT_DOUBT_US, memory_order_relaxed);
 	t->rung_us = 0;
-	s->stats.take_overs += atomic_compare_exchange_strong(&s->waiter, &from, SCHED_NO_WAITER);
+	if (!atomic_compare_exchange_strong(&s->waiter, &from, SCHED_NO_WAITER))
+		return;
+	s->stats.take_overs++;
+	if (was_away && t->late && atomic_load_explicit(&s->plain_waits, memory_order_relaxed))
+		atomic_store_explicit(&s->wait_doubt_us, now + WAIT_DOUBT_US, memory_order_relaxed);
 }
 
 /* The program is back. If it stayed away for long while frames waited, and does so often, it is

@@ -133,6 +133,7 @@ struct sched {
 	/* Frames may wait inside a link (io_ops.due_ns); constant while started. */
 	bool frames_wait;
 	_Atomic bool rx_sleeps_long; /* the RX thread may sleep for longer than LOOK_US */
+	_Atomic bool rx_dozes;	     /* it sleeps on the doorbell, or is about to */
 	/* it sleeps in ops->sleep, or is about to: see sched_app_wait_begin */
 	_Atomic bool rx_in_transport;
 
@@ -289,6 +290,8 @@ void sched_app_sleep(struct sched *s);
 
 /* May threads of the program wait for frames of this stack? */
 bool sched_app_can_wait(struct sched *s);
+/* See uw_wait_elsewhere. */
+bool sched_app_waits_elsewhere(struct sched *s);
 /* Run the stack until an event comes, as long as that is worth while and at most limit_us. */
 void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us);
 /* See uw_wait_begin. UW_WAIT_PLAINLY: another thread waits for frames. */

@@ -59,6 +59,19 @@ bool sched_say_asleep(struct sched *s)
 	return was == IO_ASLEEP;
 }
 
+/* Each calls this after it has changed the word, or joined those that wait (Dekker: both seq_cst).
+ */
+void sched_end_doze(struct sched *s)
+{
+	_Atomic uint32_t *bell = atomic_load_explicit(&s->doorbell, memory_order_acquire);
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&s->plain_waits, memory_order_relaxed) &&
+	    atomic_load_explicit(&s->rx_dozes, memory_order_relaxed) &&
+	    atomic_load_explicit(bell, memory_order_relaxed) != IO_ASLEEP)
+		sched_futex_wake(bell);
+}
+
 void sched_wake_peers(struct sched *s)
 {
 	after_wake_all(&s->after);

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
@@ -42,12 +44,13 @@ static void notify(struct uw_cq *cq)
 		tell(cq);
 }
 
+/* libc's nanosleep() is a cancellation point, and half of the CQ is gone by now. */
 static void await_told(struct uw_cq *cq)
 {
 	const struct timespec moment = { .tv_nsec = 20000 };
 
 	while (atomic_load_explicit(&cq->telling, memory_order_acquire) > 0)
-		nanosleep(&moment, NULL);
+		syscall(SYS_nanosleep, &moment, NULL);
 }
 
 /* Is it time to notify? Where several stacks fill the CQ, always. */

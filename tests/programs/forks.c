@@ -28,6 +28,8 @@ static void need(int bad, const char *what)
 {
 	if (!bad)
 		return;
+	while (stop) /* the process ends, and its device with it */
+		pause();
 	perror(what);
 	exit(1);
 }

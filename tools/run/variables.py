@@ -9,6 +9,7 @@ NAMES = frozenset(
     "LIB LINK LINK_RATE MARKERS MPA_REV MTU NAME ORD P2P PCAP RC_WAIT_MS RECORD RNR_MS ROUTES SILENT_PER_HOST SPEAK_FIRST_MS "
     "STACKS STAT THREADS TIMESTAMPS TRANSPORT TSO VERBOSE VLAN".split()
 )
+KNOWN = frozenset(PREFIX + n for n in NAMES)
 ALIKE = 0.75  # as difflib counts it
 
 
@@ -17,11 +18,11 @@ def meant(name):
     import difflib  # only after a mistake
 
     word = name[len(PREFIX) :].upper()
-    alike = difflib.get_close_matches(word, sorted(NAMES), 1, ALIKE) or [n for n in sorted(NAMES) if len(word) > 3 and word in n]
+    alike = difflib.get_close_matches(word, sorted(NAMES), 1, ALIKE) or [n for n in sorted(NAMES) if word in n.split("_")]
     return PREFIX + alike[0] if alike else None
 
 
 def misspelt():
     """[(name, the one that is meant)] of what is set."""
-    unknown = [n for n in os.environ if n.upper().startswith(PREFIX) and n[len(PREFIX) :] not in NAMES]
+    unknown = [n for n in os.environ if n.upper().startswith(PREFIX) and n not in KNOWN]
     return [(n, m) for n, m in ((n, meant(n)) for n in sorted(unknown)) if m]

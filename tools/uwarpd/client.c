@@ -19,10 +19,10 @@ static void end(struct client *c)
 /* What it does not read it does not get. */
 static int tell(struct client *c, const struct switch_msg *m, const int *fds, unsigned n)
 {
-	struct toll_time since = toll_begin(&c->toll);
+	struct wake_cost_time since = wake_cost_begin(&c->wake_cost);
 	int rc = switch_send(c->fd, m, fds, n);
 
-	toll_end(&c->toll, since);
+	wake_cost_end(&c->wake_cost, since);
 	return rc;
 }
 

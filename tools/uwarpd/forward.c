@@ -86,12 +86,12 @@ static void deliver_cm(struct server *s, const struct client *sender, const stru
  * this very CPU. Never blocks, whatever the client makes of its socket. */
 static void ring(struct client *c)
 {
-	struct toll_time since = toll_begin(&c->toll);
+	struct wake_cost_time since = wake_cost_begin(&c->wake_cost);
 
 	atomic_fetch_add_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
 	if (send(c->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
 		atomic_fetch_sub_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
-	toll_end(&c->toll, since);
+	wake_cost_end(&c->wake_cost, since);
 }
 
 static void wake(struct client *c)
@@ -114,7 +114,7 @@ static void wake_touched(struct server *s)
 	for (unsigned i = 0; i < s->n; i++) {
 		struct client *c = s->active[i];
 
-		if (c->touched && toll_is_open(&c->toll, s->now_us))
+		if (c->touched && wake_cost_is_over(&c->wake_cost, s->now_us))
 			wake(c);
 		s->late |= c->touched;
 	}

@@ -12,8 +12,6 @@ enum { LOOKS = 256 };
 
 /* What a QP has sent may still be in its client's conduit when it is released. */
 #define LINGER_US 1000000u
-/* What has no claim since there was no uwarpd for a while is asked for, and claims then. */
-#define YOUNG_US 60000000u
 
 static bool make_room(struct client *c)
 {
@@ -165,7 +163,7 @@ void qps_release(struct server *s, struct client *c, uint32_t qpn)
 /* Another client may get its number. */
 static void forget_questions(struct switch_qps *q, uint16_t client)
 {
-	for (unsigned i = 0; i < SWITCH_ASKED_MAX && q->manages[client]; i++) {
+	for (unsigned i = 0; i < SWITCH_ASKED_MAX; i++) {
 		if (q->asked[i].client == client)
 			q->asked[i].client = SWITCH_NOBODY;
 	}
@@ -217,8 +215,10 @@ static void forget_left(struct server *s)
 
 void qps_tick(struct server *s)
 {
-	if (s->table.qps && s->now_us - s->began_us >= YOUNG_US)
-		s->table.qps->young = false;
+	if (s->table.qps) {
+		s->table.qps->may_ask_all = true;
+		s->table.qps->second = (uint16_t)(s->now_us / 1000000);
+	}
 	for (unsigned i = 0; i < LOOKS; i++)
 		forget_left(s);
 	for (unsigned i = 0; i < s->n && s->lingering_qps; i++)

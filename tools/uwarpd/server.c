@@ -105,7 +105,7 @@ static void hear(struct server *s, struct client *c)
 
 	if (!m)
 		return;
-	if ((!c->messages || !toll_is_open(&c->toll, s->now_us)) && !m->ended) {
+	if ((!c->messages || !wake_cost_is_over(&c->wake_cost, s->now_us)) && !m->ended) {
 		s->muted = true;
 		return;
 	}
@@ -331,8 +331,6 @@ static bool fill_table(struct server *s)
 	s->table.own = s->uplink->own;
 	s->table.merges = s->uplink->flags & SWITCH_FLAG_MERGES;
 	s->table.qps = calloc(1, sizeof(*s->table.qps));
-	if (s->table.qps)
-		s->table.qps->young = true;
 	return s->table.qps;
 }
 

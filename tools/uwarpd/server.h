@@ -23,7 +23,7 @@
 #include "conns.h"
 #include "left.h"
 #include "options.h"
-#include "toll.h"
+#include "wake_cost.h"
 #include "uplink.h"
 
 enum client_state {
@@ -49,14 +49,14 @@ struct client {
 	pid_t pid;
 	uint64_t deadline_us; /* NEW, TOLD: when it must be up */
 	struct conduit conduit;
-	_Atomic uint32_t *bell; /* its doorbell */
-	int ring_fd;		/* the eventfd by which it wakes us */
-	bool touched;		/* frames were put into its conduit since it was last woken */
-	struct toll toll;	/* of waking it */
-	bool blocked;		/* the port had no room for its next frame, and can be waited on */
-	unsigned messages;	/* that it may still send in this tick */
-	unsigned ports;		/* that it has, those in linger included */
-	struct held_qp *qps;	/* in no order; room for qps_room */
+	_Atomic uint32_t *bell;	    /* its doorbell */
+	int ring_fd;		    /* the eventfd by which it wakes us */
+	bool touched;		    /* frames were put into its conduit since it was last woken */
+	struct wake_cost wake_cost; /* of waking it */
+	bool blocked;	     /* the port had no room for its next frame, and can be waited on */
+	unsigned messages;   /* that it may still send in this tick */
+	unsigned ports;	     /* that it has, those in linger included */
+	struct held_qp *qps; /* in no order; room for qps_room */
 	unsigned n_qps, qps_room;
 	double may_send;				     /* octets, if there is a rate */
 	uint64_t tx_frames, tx_octets, rx_frames, rx_octets; /* from the client, to it */
@@ -107,7 +107,7 @@ struct server {
 	bool muted;	/* a client sends messages too fast: it is heard in the next tick */
 	unsigned heard; /* whose message is heard first */
 	bool behind;	/* not all were heard yet */
-	bool late;	/* a client is not woken yet (toll.h) */
+	bool late;	/* a client is not woken yet (wake_cost.h) */
 	int bell_fd;
 	_Atomic uint32_t *bell; /* page with our doorbell */
 	uint64_t now_us, tick_us, ends_us, began_us;

@@ -136,9 +136,8 @@ struct uwarp_cq {
 	const struct uw_api *api;
 	struct uw_cq *uw;
 	struct uwarp_source async;
-	struct channel *channel; /* held; NULL: no completion channel */
-	_Atomic uint32_t
-		comp_reported; /* number of completion events raised, as uwarp_source.reported */
+	struct channel *channel;	/* held; NULL: no completion channel */
+	_Atomic uint32_t comp_reported; /* completion events raised, by any thread */
 	/* extended polling: the current completion, held from start_poll to end_poll */
 	struct uw_wc wc;
 	uint64_t stamp; /* time of the completion, ns */

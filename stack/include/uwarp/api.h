@@ -16,6 +16,7 @@
 	X(engine_open) \
 	X(engine_start) \
 	X(engine_started) \
+	X(wait_elsewhere) \
 	X(wait_look) \
 	X(wait_begin) \
 	X(wait_end) \

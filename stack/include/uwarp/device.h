@@ -63,6 +63,9 @@ enum uw_wait_how {
 	UW_WAIT_SLEEP,
 };
 
+/* Does another thread of the program take in frames now, one that polls or waits? Then a wait that
+ * begins had better be plain from its start (doc/adr/0074). */
+bool uw_wait_elsewhere(struct uw_engine *e);
 /* Run the stack until an event comes, as long as that is worth while, at most limit_us. False: the
  * engine is not started, or its link or thread model cannot do that: wait plainly. */
 bool uw_wait_look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us);
@@ -99,11 +102,11 @@ struct uw_device_attr {
 	 * unchanged, the link-local one last. */
 	uint8_t gid[UW_GIDS_MAX][16];
 	unsigned n_gids;
-	bool addr_is_final; /* the address will not change: see uw_config.ip_auto */
+	bool addr_is_final;   /* the address will not change: see uw_config.ip_auto */
 	bool addr_is_unknown; /* not even foreseen: a uwarpd has it, which is joined at the start */
-	bool roce;	    /* uw_config.roce */
-	bool infiniband;    /* uw_config.infiniband */
-	bool datagram_ids;  /* an endpoint of datagrams was made (uw_ep_set_datagrams) */
+	bool roce;	      /* uw_config.roce */
+	bool infiniband;      /* uw_config.infiniband */
+	bool datagram_ids;    /* an endpoint of datagrams was made (uw_ep_set_datagrams) */
 	char fw_ver[32];
 };
 /* Never fails; works before start. */

@@ -12,9 +12,9 @@
  *  - Addresses of the program's memory are plain virtual addresses; lengths are octets.
  *  - Constants that verbs also has carry the verbs values (ibv_wc_status, ibv_wr_opcode, ...), so
  *    the provider passes them through; the provider asserts the equality at compile time.
- *  - Functions may be called from any thread, unless a comment says otherwise. Callbacks run under
- *    the stack lock, in whatever thread runs the stack: callbacks must not block and must not call
- *    this interface, but for uw_later().
+ *  - Functions may be called from any thread, unless a comment says otherwise. So may callbacks:
+ *    they run in whatever thread runs the stack, under the stack lock. They must not block and must
+ *    not call this interface, but for uw_later().
  */
 #ifndef UWARP_UWARP_H
 #define UWARP_UWARP_H

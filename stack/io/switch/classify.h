@@ -31,12 +31,14 @@ enum {
 	SWITCH_QPN_END = 1 << 24, /* QP numbers are below */
 	SWITCH_IP6_MAX = 6,	  /* addresses of IPv6 */
 	SWITCH_ASKED_MAX = 4096,  /* questions whose asker is known; a power of two */
+	SWITCH_ASKED_S = 3,	  /* so long nobody else asks in the place of one */
 };
 
 /* Who waits for an answer, on SWITCH_CM_QP. Transactions are random (roce/mad.h). */
 struct switch_asked {
 	uint64_t tid;
 	uint16_t client; /* SWITCH_NOBODY: none */
+	uint16_t second; /* struct switch_qps.second when it asked */
 };
 
 /* Which client has which QP, of datagrams or of RC without rdma_cm. Large, and only touched where
@@ -47,8 +49,11 @@ struct switch_qps {
 	bool manages[SWITCH_CLIENTS_MAX + 1]; /* by client: it has SWITCH_CM_QP */
 	/* Questions that clients have sent, by the lower bits of their transaction. */
 	struct switch_asked asked[SWITCH_ASKED_MAX];
-	/* QPs may lack a claim that could not be made while there was no uwarpd. */
-	bool young;
+	uint16_t second; /* counts up */
+	/* A question about a QP that nobody has claimed may go to all: its claim may have failed
+	 * for a passing reason, and is made again when it is asked for. One for each time this is
+	 * set, since each wakes all. */
+	bool may_ask_all;
 };
 
 struct switch_table {

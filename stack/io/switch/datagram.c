@@ -101,15 +101,16 @@ static struct switch_asked *asked_at(struct switch_qps *q, const uint8_t *udp)
 	return &q->asked[uw_be64(udp + MAD_TID) % SWITCH_ASKED_MAX];
 }
 
-/* A client asks: the answer is for it. Who hears the question cannot take the answer away. Another
- * question at the same place can, and then the first one comes again after a while. */
+/* A client asks: the answer is for it. Who hears the question cannot take the answer away, by the
+ * same transaction or another one at its place. Whoever asks thousands of them keeps others from
+ * hearing answers as long as it goes on. */
 static void note_question(struct switch_qps *q, uint16_t client, const uint8_t *udp, uint32_t n)
 {
 	struct switch_asked *a = asked_at(q, udp);
-	uint64_t tid = uw_be64(udp + MAD_TID);
+	bool is_old = (uint16_t)(q->second - a->second) >= SWITCH_ASKED_S;
 
-	if (message(udp, n) == SIDR_REQ && (a->tid != tid || !a->client))
-		*a = (struct switch_asked){ tid, client };
+	if (message(udp, n) == SIDR_REQ && (!a->client || a->client == client || is_old))
+		*a = (struct switch_asked){ uw_be64(udp + MAD_TID), client, q->second };
 }
 
 static struct switch_result to_client(uint16_t client)
@@ -136,8 +137,10 @@ static struct switch_result to_cm(struct switch_qps *q, const uint8_t *udp, uint
 		if (!is_of_rc(udp + REQ_SERVICE))
 			return all;
 		client = q->holder[uw_be32(udp + REQ_QP) % SWITCH_QPN_END];
-		if (!client && q->young)
+		if (!client && q->may_ask_all) {
+			q->may_ask_all = false;
 			return all;
+		}
 		return to_client(q->manages[client] ? client : SWITCH_NOBODY);
 	default:
 		return switch_drop(SWITCH_WHY_protocol);
@@ -200,7 +203,8 @@ struct switch_result datagram_out(const struct switch_table *t, uint16_t client,
 		return switch_drop(SWITCH_WHY_source_qp);
 	if (switch_to_group(f) || p->to_no_host)
 		return switch_drop(SWITCH_WHY_target);
-	if (transport(udp) == TRANSPORT_UD && get24(udp + BTH_QP) == SWITCH_CM_QP)
+	if (transport(udp) == TRANSPORT_UD && get24(udp + BTH_QP) == SWITCH_CM_QP &&
+	    get24(udp + DETH_QP) == SWITCH_CM_QP)
 		note_question(t->qps, client, udp, seen(f, p));
 	if (p->to_us)
 		return to_qp(t, f, p);

@@ -10,7 +10,7 @@ static int qps_up(void **state)
 	qps.holder[BOBS_QP] = BOB;
 	qps.n[ALICE] = qps.n[BOB] = 1;
 	qps.manages[ALICE] = true;
-	qps.manages[BOB] = qps.young = false;
+	qps.manages[BOB] = qps.may_ask_all = false;
 	memset(qps.asked, 0, sizeof(qps.asked));
 	table.qps = &qps;
 	return 0;
@@ -96,14 +96,15 @@ static void a_question_about_a_qp_goes_to_its_client(void **state)
 	assert_int_equal(came(&f).verdict, SWITCH_TO_CM);
 }
 
-/* A new uwarpd may not have heard of it. */
-static void a_young_uwarpd_asks_all_about_an_unknown_qp(void **state)
+/* Its claim may have failed, and is made when it is asked for. */
+static void all_are_asked_about_an_unknown_qp_now_and_then(void **state)
 {
 	struct octets f = management(false, QUESTION, OF_RC);
 
 	(void)state;
-	qps.young = true;
+	qps.may_ask_all = true;
 	assert_int_equal(came(&f).verdict, SWITCH_TO_CM);
+	assert_drop(came(&f), no_holder);
 	uw_put32(f.h + MAD_AT + 76, ALICES_QP);
 	assert_to(came(&f), ALICE);
 }
@@ -122,9 +123,15 @@ static void an_answer_goes_to_who_asked(void **state)
 	a.h[MAD_AT + 8]++; /* at the same place */
 	assert_drop(came(&a), no_holder);
 	a.h[MAD_AT + 8]--;
-	qps.manages[BOB] = true; /* he has heard it, and asks the same */
+	qps.manages[BOB] = true; /* he has heard it, and asks the same, or something at its place */
+	for (unsigned i = 0; i < 3; i++) {
+		f.h[MAD_AT + 8] = i == 1;
+		assert_int_equal(from(BOB, &f).verdict, SWITCH_TO_PORT);
+		assert_to(came(&a), ALICE);
+	}
+	qps.second += SWITCH_ASKED_S;
 	assert_int_equal(from(BOB, &f).verdict, SWITCH_TO_PORT);
-	assert_to(came(&a), ALICE);
+	assert_to(came(&a), BOB);
 }
 
 /* Whatever else comes to the QP would be understood by nobody: doc/adr/0039. */
@@ -293,7 +300,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(nothing_goes_to_groups_or_loopback),
 	TEST(what_is_copied_has_one_length),
 	TEST(a_question_about_a_qp_goes_to_its_client),
-	TEST(a_young_uwarpd_asks_all_about_an_unknown_qp),
+	TEST(all_are_asked_about_an_unknown_qp_now_and_then),
 	TEST(an_answer_goes_to_who_asked),
 	TEST(other_management_wakes_nobody),
 	TEST(clients_reach_each_other),

@@ -76,8 +76,15 @@ static void yielded(struct uw_engine *e)
 	sched_yield(); /* as the real one may: that is no yield of the program's */
 }
 
+static bool is_elsewhere(struct uw_engine *e)
+{
+	(void)e;
+	return fake_waits.elsewhere;
+}
+
 void fake_waits_fill(struct uw_api *api)
 {
+	api->wait_elsewhere = is_elsewhere;
 	api->wait_look = look;
 	api->wait_begin = begin;
 	api->wait_end = end;

@@ -13,6 +13,7 @@
 struct fake_waits {
 	/* what the test sets */
 	bool able;		      /* false: wait_look() says that threads wait plainly */
+	bool elsewhere;		      /* wait_elsewhere() */
 	_Atomic uint64_t look_us;     /* a look without an event lasts so long, if it may */
 	_Atomic enum uw_wait_how how; /* what wait_begin() returns */
 	int fd;			      /* the link's descriptor, -1: none */

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -222,10 +223,14 @@ static void flood_of_events_does_not_block(void **state)
 {
 	struct world *w = *state;
 	struct ibv_qp *qp = world_qp(w, 0);
+	struct rusage before, after;
 	clock_t t = clock();
 
+	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
 	for (int i = 0; i < 30000; i++)
 		qp_event(fake.qp, UW_EVENT_COMM_EST);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	assert_true(after.ru_nvcsw - before.ru_nvcsw < 1000); /* it waited for nobody */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_false(readable(w->ctx->async_fd));
 	assert_true(clock() - t < 10 * CLOCKS_PER_SEC); /* of this process */

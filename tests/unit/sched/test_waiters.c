@@ -9,9 +9,12 @@ static void one_thread_waits_for_frames(void **state)
 	(void)state;
 	open_bed(&b, UW_THREADS_ADAPTIVE);
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	assert_false(
+		sched_app_waits_elsewhere(b.s)); /* this thread may have left its wait by a jump */
 	assert_int_equal(of_another_thread(&b), UW_WAIT_PLAINLY);
 	sched_app_wait_end(b.s);
 	assert_int_equal(of_another_thread(&b), UW_WAIT_SLEEP); /* whoever waits next */
+	assert_true(sched_app_waits_elsewhere(b.s));
 	close_bed(&b);
 }
 
@@ -32,6 +35,7 @@ static void one_that_goes_away_leaves_others_to_the_rx_thread(void **state)
 		pass(&b, WATCH_US);
 		atomic_store(&b.w.f[0].frames, 1);
 		assert_false(left(&b));
+		assert_int_equal(sched_app_waits_elsewhere(b.s), others);
 		assert_int_equal(sched_app_wait_begin(b.s, &b.wait),
 				 others ? UW_WAIT_PLAINLY : UW_WAIT_AGAIN);
 		pass(&b, WAIT_DOUBT_US);
@@ -59,11 +63,13 @@ static void beside_one_that_polls_it_waits_alone(void **state)
 	open_bed(&b, UW_THREADS_ADAPTIVE);
 	fake_in_thread(poll_in_vain, &b);
 	b.w.f[0].runs = 0;
+	assert_true(sched_app_waits_elsewhere(b.s));
 	sched_app_look(b.s, &b.wait, 1000);
 	assert_int_equal(b.w.f[0].runs, 0);
 	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_PLAINLY);
 	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
 	pass(&b, WATCH_US); /* that one has stopped */
+	assert_false(sched_app_waits_elsewhere(b.s));
 	sched_app_look(b.s, &b.wait, 1000);
 	assert_true(b.w.f[0].runs > 0);
 	poll_in_vain(&b); /* now it is this one */

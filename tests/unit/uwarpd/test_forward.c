@@ -139,13 +139,13 @@ static void who_costs_much_is_rung_seldom(void **state)
 	struct bed *b = *state;
 	struct octets f = to_ourselves(ALICES, BOBS), got;
 	_Atomic uint32_t *bell = b->bell[BOB];
-	struct toll *toll = &b->c[BOB].toll;
+	struct wake_cost *wake_cost = &b->c[BOB].wake_cost;
 	int p[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
 	b->c[BOB].wake_fd = p[1];
 	b->s.now_us = uw_clock_us();
-	toll->until_us = b->s.now_us + 1000;
+	wake_cost->until_us = b->s.now_us + 1000;
 	atomic_store(&bell[0], IO_ASLEEP_FD);
 	bed_put(b, ALICE, &f);
 	forward_round(&b->s);
@@ -153,7 +153,7 @@ static void who_costs_much_is_rung_seldom(void **state)
 	forward_wake_late(&b->s);
 	assert_int_equal(atomic_load(&bell[0]), IO_ASLEEP_FD);
 	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 0);
-	b->s.now_us = toll->until_us;
+	b->s.now_us = wake_cost->until_us;
 	forward_wake_late(&b->s);
 	assert_true(atomic_load(&bell[0]) >= IO_RUNG);
 	assert_int_equal(atomic_load(&bell[SWITCH_BELL_RINGS]), 1);
@@ -165,29 +165,29 @@ static void who_costs_much_is_rung_seldom(void **state)
 /* Another program that had the CPU is not the client's fault. */
 static void what_it_costs_is_measured(void **state)
 {
-	const uint64_t us = 2 * TOLL_LONG_US;
-	struct toll t = { 0 };
-	struct toll_time since;
+	const uint64_t us = 2 * WAKE_COST_LONG_US;
+	struct wake_cost t = { 0 };
+	struct wake_cost_time since;
 
 	(void)state;
-	toll_end(&t, toll_begin(&t));
-	since = toll_begin(&t);
+	wake_cost_end(&t, wake_cost_begin(&t));
+	since = wake_cost_begin(&t);
 	since.us -= us;
-	toll_end(&t, since);
+	wake_cost_end(&t, since);
 	assert_true(t.suspect && !t.until_us);
-	since = toll_begin(&t);
+	since = wake_cost_begin(&t);
 	since.us -= us;
-	toll_end(&t, since); /* our thread has not run for so long */
+	wake_cost_end(&t, since); /* our thread has not run for so long */
 	assert_true(t.suspect && !t.until_us);
-	since = toll_begin(&t);
+	since = wake_cost_begin(&t);
 	since.us -= us;
 	since.cpu_us -= us;
-	toll_end(&t, since);
-	assert_true(t.suspect && t.until_us >= since.us + TOLL_SHARE * us);
-	assert_false(toll_is_open(&t, since.us + TOLL_SHARE * us));
-	assert_true(toll_is_open(&t, t.until_us));
-	t = (struct toll){ .suspect = true };
-	toll_end(&t, toll_begin(&t));
+	wake_cost_end(&t, since);
+	assert_true(t.suspect && t.until_us >= since.us + WAKE_COST_SHARE * us);
+	assert_false(wake_cost_is_over(&t, since.us + WAKE_COST_SHARE * us));
+	assert_true(wake_cost_is_over(&t, t.until_us));
+	t = (struct wake_cost){ .suspect = true };
+	wake_cost_end(&t, wake_cost_begin(&t));
 	assert_true(!t.until_us);
 }
 

@@ -190,17 +190,15 @@ static void requests_go_to_all_that_take_part(void **state)
 	assert_false(bed_take(b, ALICE, &got));
 }
 
-static void only_a_new_uwarpd_is_young(void **state)
+static void all_are_asked_once_in_a_tick(void **state)
 {
 	struct bed *b = *state;
 
-	b->s.table.qps->young = true;
-	b->s.now_us = b->s.began_us + 59999999;
+	b->s.table.qps->may_ask_all = false;
+	b->s.now_us = 7000000;
 	qps_tick(&b->s);
-	assert_true(b->s.table.qps->young);
-	b->s.now_us++;
-	qps_tick(&b->s);
-	assert_false(b->s.table.qps->young);
+	assert_true(b->s.table.qps->may_ask_all);
+	assert_int_equal(b->s.table.qps->second, 7);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, bed_up, bed_down)
@@ -216,7 +214,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(a_user_leaves_no_more_than_its_processes_may_have),
 	TEST(what_is_left_takes_little_memory),
 	TEST(requests_go_to_all_that_take_part),
-	TEST(only_a_new_uwarpd_is_young),
+	TEST(all_are_asked_once_in_a_tick),
 };
 
 UWTEST_MAIN(tests)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: notifies that are held back, muted ones, and what an overflow tells. */
+/* Completion queues: notifies, those that are held back, and what an overflow tells. */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
 #include "verbs/verbs.h"
 #include "world.h"
@@ -12,11 +15,20 @@ struct bench {
 	struct verbs v;
 	struct uw_cq *cq;
 	unsigned notified, failed;
+	unsigned locked;      /* of the notifies: under the stack's lock */
+	_Atomic bool entered; /* a notify that stays ... */
+	_Atomic bool stays;   /* ... as long as this is set */
 };
 
 static void on_notify(void *ctx)
 {
-	((struct bench *)ctx)->notified++;
+	struct bench *b = ctx;
+
+	b->notified++;
+	b->locked += atomic_load(&world_stack(b->w, 0)->sched.lock) != SCHED_FREE;
+	atomic_store(&b->entered, true);
+	while (atomic_load(&b->stays))
+		sched_yield();
 }
 
 static void on_error(void *ctx)
@@ -189,7 +201,8 @@ static void one_that_is_destroyed_leaves_no_notify_behind(void **state)
 	close_bench(b);
 }
 
-/* ---- forget -------------------------------------------------------------------------------------- */
+/* ---- forget
+ * -------------------------------------------------------------------------------------- */
 
 static void of_others_it_forgets_nothing(void **state)
 {
@@ -262,6 +275,83 @@ static void a_resize_keeps_what_is_there(void **state)
 	close_bench(b);
 }
 
+/* Whoever is woken may run at once, and wants the lock. */
+static void a_notify_comes_when_the_lock_is_free(void **state)
+{
+	struct bench *b = open_bench(1);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(uw_cq_arm(b->cq, false), 0);
+		assert_true(push(b, 2, i));
+		assert_int_equal(b->notified, i + 1);
+	}
+	assert_int_equal(b->locked, 0);
+	take_all(b);
+	close_bench(b);
+}
+
+/* There is room for so many until the lock is let go. */
+static void with_too_many_of_them_it_comes_under_the_lock(void **state)
+{
+	struct bench *b = open_bench(1);
+	struct sched *s = &world_stack(b->w, 0)->sched;
+	unsigned n = 0;
+
+	(void)state;
+	sched_lock(s);
+	while (!b->locked && n++ < 100) {
+		atomic_store(&b->cq->cq.armed, CQ_ANY);
+		b->cq->cq.notify(b->cq->cq.ctx);
+	}
+	sched_unlock(s);
+	assert_int_equal(b->locked, 1);
+	assert_int_equal(b->notified, n);
+	assert_int_equal(n, AFTER_CALLS + 1);
+	close_bench(b);
+}
+
+static void *push_one(void *arg)
+{
+	push(arg, 2, 1);
+	return NULL;
+}
+
+static void *destroy(void *arg)
+{
+	struct bench *b = arg;
+	int err = uw_cq_destroy(b->cq);
+
+	atomic_store(&b->entered, false);
+	return (void *)(intptr_t)err;
+}
+
+static void a_cq_is_there_until_its_notify_is_over(void **state)
+{
+	struct bench *b = open_bench(1);
+	const struct timespec moment = { .tv_nsec = 30000000 };
+	pthread_t pusher, destroyer;
+	void *err;
+
+	(void)state;
+	atomic_store(&b->stays, true);
+	assert_int_equal(uw_cq_arm(b->cq, false), 0);
+	assert_int_equal(pthread_create(&pusher, NULL, push_one, b), 0);
+	while (!atomic_load(&b->entered))
+		sched_yield();
+	assert_int_equal(pthread_create(&destroyer, NULL, destroy, b), 0);
+	nanosleep(&moment, NULL);
+	assert_true(atomic_load(&b->entered));
+	atomic_store(&b->stays, false);
+	pthread_join(pusher, NULL);
+	pthread_join(destroyer, &err);
+	assert_null(err);
+	b->cq = NULL;
+	verbs_free(&b->v);
+	world_close(b->w);
+	free(b);
+}
+
 /* One CQ for sends and one for receives: a thread that polls them in turn waits by polling. */
 static void polled_in_turn_they_drive_as_one(void **state)
 {
@@ -290,6 +380,9 @@ static void polled_in_turn_they_drive_as_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_notify_comes_when_the_lock_is_free),
+		cmocka_unit_test(with_too_many_of_them_it_comes_under_the_lock),
+		cmocka_unit_test(a_cq_is_there_until_its_notify_is_over),
 		cmocka_unit_test(polled_in_turn_they_drive_as_one),
 		cmocka_unit_test(a_notify_comes_at_once),
 		cmocka_unit_test(one_that_is_held_back_comes_with_enough_completions),

@@ -86,6 +86,18 @@ static struct uw_engine *enter(void)
 	return e;
 }
 
+static bool is_elsewhere(void)
+{
+	struct uw_engine *e = enter();
+	bool yes;
+
+	if (!e)
+		return false;
+	yes = loader_api()->wait_elsewhere(e);
+	loader_helper_end();
+	return yes;
+}
+
 /* False: wait plainly. */
 static bool look(struct uw_wait *w, uint64_t limit_us)
 {
@@ -443,6 +455,8 @@ static int poll_driving(const struct waits *w)
 	how.seen = events();
 	if (!w->deadline)
 		return poll_round(w, &how);
+	if (is_elsewhere())
+		return sleep_plainly(w);
 	r = poll_now(w);
 	if (r)
 		return r;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What it takes us to wake a client is the client's doing: as many as it likes may watch its end of
- * a socket, and the kernel visits all of them while we send (20,000 take 5 ms). Who has cost us
+ * a socket, and the kernel visits all of them while we send (19,000 take 5 ms). Who has cost us
  * long is left alone for so many times as long, so that it has a small share of our time. Others
  * may have had the CPU meanwhile, so a second one is measured by the time of our thread.
  */
-#ifndef UWARPD_TOLL_H
-#define UWARPD_TOLL_H
+#ifndef UWARPD_WAKE_COST_H
+#define UWARPD_WAKE_COST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,18 +14,18 @@
 
 #include "base/clock.h"
 
-enum { TOLL_LONG_US = 300, TOLL_SHARE = 64 };
+enum { WAKE_COST_LONG_US = 300, WAKE_COST_SHARE = 64 };
 
-struct toll {
+struct wake_cost {
 	uint64_t until_us; /* nothing is sent to it before */
 	bool suspect;	   /* the last time took long */
 };
 
-struct toll_time {
+struct wake_cost_time {
 	uint64_t us, cpu_us; /* cpu_us: of a suspect */
 };
 
-static inline uint64_t toll_cpu_us(void)
+static inline uint64_t wake_cost_cpu_us(void)
 {
 	struct timespec t;
 
@@ -33,27 +33,27 @@ static inline uint64_t toll_cpu_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static inline bool toll_is_open(const struct toll *t, uint64_t now_us)
+static inline bool wake_cost_is_over(const struct wake_cost *t, uint64_t now_us)
 {
 	return now_us >= t->until_us;
 }
 
-static inline struct toll_time toll_begin(const struct toll *t)
+static inline struct wake_cost_time wake_cost_begin(const struct wake_cost *t)
 {
-	return (struct toll_time){ uw_clock_us(), t->suspect ? toll_cpu_us() : 0 };
+	return (struct wake_cost_time){ uw_clock_us(), t->suspect ? wake_cost_cpu_us() : 0 };
 }
 
-static inline void toll_end(struct toll *t, struct toll_time since)
+static inline void wake_cost_end(struct wake_cost *t, struct wake_cost_time since)
 {
 	uint64_t now = uw_clock_us(), cpu_us;
 	bool was_suspect = t->suspect;
 
-	t->suspect = now - since.us >= TOLL_LONG_US;
+	t->suspect = now - since.us >= WAKE_COST_LONG_US;
 	if (!t->suspect || !was_suspect)
 		return;
-	cpu_us = toll_cpu_us() - since.cpu_us;
-	if (cpu_us >= TOLL_LONG_US)
-		t->until_us = now + TOLL_SHARE * cpu_us;
+	cpu_us = wake_cost_cpu_us() - since.cpu_us;
+	if (cpu_us >= WAKE_COST_LONG_US)
+		t->until_us = now + WAKE_COST_SHARE * cpu_us;
 }
 
 #endif
