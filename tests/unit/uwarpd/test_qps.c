@@ -97,8 +97,8 @@ static void who_leaves_leaves_none(void **state)
 	claim(b, ALICE, ALICES_QP);
 	claim(b, ALICE, 7000);
 	claim(b, ALICE, MANAGES_QP);
-	b->s.table.qps->asked[5] = (struct switch_asked){ 5, ALICE };
-	b->s.table.qps->asked[6] = (struct switch_asked){ 6, BOB };
+	b->s.table.qps->asked[5] = (struct switch_asked){ 5, ALICE, 0 };
+	b->s.table.qps->asked[6] = (struct switch_asked){ 6, BOB, 0 };
 	qps_release(&b->s, &b->c[ALICE], 7000);
 	qps_release_all(&b->s, &b->c[ALICE]);
 	assert_int_equal(b->s.table.qps->asked[5].client, SWITCH_NOBODY);

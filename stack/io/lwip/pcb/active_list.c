@@ -345,9 +345,9 @@ static void end_those_that_wait_longest(void)
 
 bool edge_lists_room(void)
 {
-	if (has_room())
+	if (edge.flows < MEMP_NUM_TCP_PCB)
 		return true;
 	if (tcp_tw_pcbs)
 		end_those_that_wait_longest();
-	return has_room();
+	return edge.flows < MEMP_NUM_TCP_PCB;
 }

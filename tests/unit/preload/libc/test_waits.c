@@ -40,7 +40,7 @@ static int setup(void **state)
 	struct epoll_event ev = { .events = EPOLLIN };
 
 	fake->able = true;
-	fake->look_us = 0;
+	fake->look_us = fake->elsewhere = 0;
 	fake->how = UW_WAIT_SLEEP;
 	fake->looks = fake->begins = fake->ends = fake->dones = fake->plains = 0;
 	fake->unheard = 0;
