@@ -147,10 +147,21 @@ static void say_plain(bool on)
 	loader_helper_end();
 }
 
+static _Thread_local bool plain; /* the thread has said that it waits plainly */
+
 static void plain_ends(void *arg)
 {
 	(void)arg;
+	plain = false;
 	say_plain(false);
+}
+
+/* A handler may have left the last wait by a jump. */
+static void plain_begins(void)
+{
+	if (!plain)
+		say_plain(true);
+	plain = true;
 }
 
 static void done(const struct uw_wait *w)
@@ -223,7 +234,7 @@ static int sleep_plainly(const struct waits *w)
 {
 	int r;
 
-	say_plain(true);
+	plain_begins();
 	pthread_cleanup_push(plain_ends, NULL);
 	r = poll_plainly(w);
 	pthread_cleanup_pop(1);

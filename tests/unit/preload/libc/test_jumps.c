@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "channels.h"
@@ -55,10 +57,49 @@ static void nobody_jumps_out_of_a_look(void **state)
 	close(b.channel);
 }
 
+static void *kill_after_a_moment(void *arg)
+{
+	const struct timespec moment = { .tv_nsec = 20000000 };
+
+	while (!fake->plain)
+		nanosleep(&moment, NULL);
+	nanosleep(&moment, NULL);
+	pthread_kill(*(pthread_t *)arg, SIGUSR1);
+	return NULL;
+}
+
+/* Who jumped out of a plain wait is one thread all the same, and none after its next wait. */
+static void a_plain_wait_is_counted_once(void **state)
+{
+	struct sigaction a = { .sa_handler = jump };
+	struct bed b = { .channel = new_channel() };
+	pthread_t self = pthread_self(), killer;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &a, NULL), 0);
+	fake->able = fake->elsewhere = true;
+	for (volatile unsigned i = 0; i < 3; i++) {
+		if (!sigsetjmp(away, 1)) {
+			pthread_create(&killer, NULL, kill_after_a_moment, &self);
+			ways[0].wait(&b, LONG_MS);
+			fail_msg("the signal was lost");
+		}
+		pthread_join(killer, NULL);
+		assert_int_equal(fake->plain, 1);
+	}
+	post(b.channel);
+	assert_int_equal(ways[0].wait(&b, LONG_MS), 1);
+	assert_int_equal(fake->plain, 0);
+	take(b.channel);
+	close(b.channel);
+	fake->elsewhere = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_jumps_out_of_a_look),
+		cmocka_unit_test(a_plain_wait_is_counted_once),
 	};
 
 	if (host()->api()->engine_start(host()->engine()))
