@@ -39,7 +39,7 @@ void uw_wait_done(struct uw_engine *e, const struct uw_wait *w)
 void uw_wait_yield(struct uw_engine *e)
 {
 	if (!sched_is_one_of_several(sched_of(e)))
-		sched_app_poll(sched_of(e), true);
+		sched_app_poll(sched_of(e), SCHED_POLL_AGAIN);
 }
 
 void uw_wait_plainly(struct uw_engine *e, bool on)

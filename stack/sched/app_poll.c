@@ -81,15 +81,15 @@ static bool mover_is_here(const struct sched *s)
 				       1 + (uint32_t)sched_getcpu();
 }
 
-static void yield_or_sleep(struct sched *s, unsigned empty_polls)
+static void yield_or_sleep(struct sched *s, unsigned empty_polls, bool may_sleep)
 {
 	uint64_t now = sched_now_us(s);
 
-	if (mover_is_here(s))
+	if (may_sleep && mover_is_here(s))
 		sleep_on_doorbell(s, now);
 	else if (now >= no_yield_us)
 		yield(s, now);
-	else if (empty_polls % polls_to_sleep == 0)
+	else if (may_sleep && empty_polls % polls_to_sleep == 0)
 		sleep_on_doorbell(s, now);
 }
 
@@ -187,7 +187,7 @@ static bool lock_to_look(struct sched *s)
 	return true;
 }
 
-void sched_app_poll(struct sched *s, bool again)
+void sched_app_poll(struct sched *s, enum sched_poll how)
 {
 	static __thread unsigned empty_polls;
 	uint32_t frames = 0;
@@ -202,13 +202,13 @@ void sched_app_poll(struct sched *s, bool again)
 		frames = run_once(s);
 		sched_unlock(s);
 	}
-	empty_polls = again ? empty_polls + 1 : 1;
+	empty_polls = how == SCHED_POLL_FIRST ? 1 : empty_polls + 1;
 	if (empty_polls < EMPTY_TO_DRIVE && !s->model->app_alone)
 		return;
 	say_awake(s);
 	note_poller(s, empty_polls);
 	if (!frames && is_time_to_yield(s, empty_polls))
-		yield_or_sleep(s, empty_polls);
+		yield_or_sleep(s, empty_polls, how != SCHED_POLL_OTHER);
 }
 
 static bool app_is_trusted(struct sched *s)

@@ -278,8 +278,15 @@ void sched_thread_stop(struct sched *s);
 
 /* ---- app_poll.c: threads of the program run the stack -------------------------------------- */
 
-/* A thread of the program found its CQ empty. again: so was the last one that it polled. */
-void sched_app_poll(struct sched *s, bool again);
+/* A thread of the program found a CQ empty: */
+enum sched_poll {
+	SCHED_POLL_FIRST, /* for the first time since a completion */
+	SCHED_POLL_AGAIN, /* so was this one the last time */
+	/* so was another one. Such a program may poll shared memory and other things as well, whose
+	 * news end no sleep of ours. */
+	SCHED_POLL_OTHER,
+};
+void sched_app_poll(struct sched *s, enum sched_poll how);
 /* A thread of the program found a completion. */
 void sched_app_busy(struct sched *s);
 /* A thread of the program is about to sleep until a completion comes: the RX thread takes over. */

@@ -259,22 +259,29 @@ static unsigned take(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps
 	return got;
 }
 
+/* Programs with a CQ for sends and one for receives poll them in turn. */
+static void run_stack(struct uw_cq *cq, const struct uw_cq *last_empty)
+{
+	sched_app_poll(cq->sched, !last_empty	     ? SCHED_POLL_FIRST
+				  : last_empty == cq ? SCHED_POLL_AGAIN
+						     : SCHED_POLL_OTHER);
+}
+
 static int poll_cq(struct uw_cq *cq, int n, struct uw_wc *wc, uint64_t *stamps)
 {
-	/* Programs with a CQ for sends and one for receives poll them in turn. */
-	static __thread bool was_empty;
+	static __thread const struct uw_cq *last_empty;
 	unsigned got;
 
 	if (n <= 0)
 		return 0;
 	got = take(cq, n, wc, stamps);
 	if (!got) {
-		sched_app_poll(cq->sched, was_empty);
-		was_empty = true;
+		run_stack(cq, last_empty);
+		last_empty = cq;
 		got = take(cq, n, wc, stamps);
 	}
 	if (got) {
-		was_empty = false;
+		last_empty = NULL;
 		sched_app_busy(cq->sched);
 		return (int)got;
 	}

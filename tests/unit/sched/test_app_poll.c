@@ -128,7 +128,7 @@ static void a_few_empty_polls_in_a_row_are_driving(void **state)
 	assert_false(drives(f));
 	poll_empty(f, TO_DRIVE - 1); /* of another CQ: counted anew */
 	assert_false(drives(f));
-	sched_app_poll(&f->s, true);
+	sched_app_poll(&f->s, SCHED_POLL_AGAIN);
 	assert_true(drives(f));
 	open_started(&w, UW_THREADS_C2); /* nobody else does it */
 	poll_empty(f, 1);
@@ -148,7 +148,7 @@ static void who_drives_is_expected_back(void **state)
 		sched_app_poll(&f->s, i > 0);
 		assert_false(f->comes_back);
 	}
-	sched_app_poll(&f->s, true);
+	sched_app_poll(&f->s, SCHED_POLL_AGAIN);
 	assert_true(f->comes_back);
 	sched_lock(&f->s);
 	sched_run(&f->s);
@@ -156,7 +156,7 @@ static void who_drives_is_expected_back(void **state)
 	assert_false(f->comes_back); /* any other thread */
 	atomic_store(&f->s.app_drives, false);
 	atomic_store(&f->s.waiter, SCHED_AWAY);
-	sched_app_poll(&f->s, false);
+	sched_app_poll(&f->s, SCHED_POLL_FIRST);
 	assert_true(f->comes_back);
 }
 
@@ -286,13 +286,20 @@ static void where_a_yield_costs_a_time_slice_it_sleeps(void **state)
 	poll_empty(f, TO_YIELD);
 	assert_int_equal(f->s.stats.app_sleeps, 0);
 	for (unsigned i = 0; i < TO_YIELD; i++)
-		sched_app_poll(&f->s, true);
+		sched_app_poll(&f->s, SCHED_POLL_AGAIN);
 	assert_int_equal(f->s.stats.app_sleeps, 1);
 	assert_int_equal(atomic_load(&f->s.app_sleepers), 0);
+	for (unsigned i = 0; i < 8 * TO_YIELD; i++) /* its news may come by shared memory, too */
+		sched_app_poll(&f->s, SCHED_POLL_OTHER);
+	assert_int_equal(f->s.stats.app_sleeps, 1);
+	for (unsigned i = 0; i < 8 * TO_YIELD; i++)
+		sched_app_poll(&f->s, SCHED_POLL_AGAIN);
+	assert_true(f->s.stats.app_sleeps > 1);
+	f->s.stats.app_sleeps = 0;
 	f->ops.pending = always;
 	for (unsigned i = 0; i < TO_YIELD; i++)
-		sched_app_poll(&f->s, true);
-	assert_int_equal(f->s.stats.app_sleeps, 1);
+		sched_app_poll(&f->s, SCHED_POLL_AGAIN);
+	assert_int_equal(f->s.stats.app_sleeps, 0);
 }
 
 /* Over sockets the RX thread receives for a program that polls with pauses; a peer that rings is

@@ -52,12 +52,12 @@ static void a_poll_sends_what_waits(void **state)
 	post(&b, SMALL);
 	post(&b, SMALL);
 	assert_int_equal(b.e.calls, 0);
-	sched_app_poll(b.s, false);
+	sched_app_poll(b.s, SCHED_POLL_FIRST);
 	assert_int_equal(b.e.calls, 1);
 	assert_true(b.w.f[0].flushes > 0);
 	assert_int_equal(b.s->stats.post_held, 1);
 	assert_int_equal(atomic_load(&b.s->held), 0);
-	sched_app_poll(b.s, false);
+	sched_app_poll(b.s, SCHED_POLL_FIRST);
 	assert_int_equal(b.e.calls, 1);
 	assert_int_equal(b.s->stats.post_held, 1);
 }
@@ -110,7 +110,7 @@ static void the_next_queue_waits_while_enough_is_sent(void **state)
 	sched_post_octets(&next.r, LONG);
 	assert_int_equal(b.e.calls, 1);
 	assert_int_equal(next.calls, 0);
-	sched_app_poll(b.s, false);
+	sched_app_poll(b.s, SCHED_POLL_FIRST);
 	assert_int_equal(next.calls, 1);
 	sched_post_octets(&next.r, ENOUGH);
 	assert_int_equal(next.calls, 2);
@@ -263,7 +263,7 @@ static void who_polls_beside_one_that_waits_alone_holds(void **state)
 	assert_int_equal(b.e.calls, 1);
 	post(&b, SMALL);
 	assert_int_equal(b.e.calls, 1);
-	sched_app_poll(b.s, true);
+	sched_app_poll(b.s, SCHED_POLL_AGAIN);
 	assert_int_equal(b.e.calls, 2);
 }
 
