@@ -15,5 +15,5 @@ ssize_t fuzz_say(int fd, const char *line, size_t n)
 	return (ssize_t)n;
 }
 
-#define write fuzz_say
+#define syscall(call, fd, line, n) fuzz_say(fd, line, n)
 #include "base/log.c"
