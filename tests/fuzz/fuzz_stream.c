@@ -11,7 +11,10 @@ static void restart(struct bed *b, struct speaker *s, struct feed *f)
 {
 	CHECK(!qp_modify(b->qp, UW_QPS_RESET));
 	bed_poll(b);
-	if (!b->srq) /* what was posted has no completion */
+	/* What was posted has no completion, nor has what it took from the SRQ. */
+	if (b->srq)
+		b->recvs.lossy = true;
+	else
 		ledger_forget(&b->recvs);
 	ledger_forget(&b->sends);
 	b->sends.failed = b->recvs.failed = 0;

@@ -19,7 +19,7 @@ struct ledger {
 	uint32_t seen;	 /* all before it are completed */
 	uint32_t failed;
 	bool any_order; /* several QPs share the queue */
-	bool lossy;	/* the CQ may overflow */
+	bool lossy;	/* the CQ may overflow, or a reset QP had one of the SRQ */
 };
 
 static inline bool ledger_full(const struct ledger *l)
