@@ -22,8 +22,8 @@ static inline bool sched_has_sockets(const struct sched *s)
 	return s->wait.able && s->wait.fd[1] >= 0;
 }
 
-/* Did that thread (pthread_self) find its CQ empty again and again a moment ago? Its note may be
- * newer than `now`. */
+/* Did sched.poller find its CQs empty again and again within WATCH_US? It may have noted that later
+ * than `now` was read. */
 static inline bool sched_has_polled(const struct sched *s, uint64_t now)
 {
 	uint64_t at = atomic_load_explicit(&s->polled_us, memory_order_relaxed);

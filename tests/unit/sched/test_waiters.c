@@ -45,6 +45,27 @@ static void one_that_goes_away_leaves_others_to_the_rx_thread(void **state)
 	}
 }
 
+/* It was rung, and had no CPU for a while: the RX thread took over, and another thread waits now.
+ */
+static void one_that_comes_late_leaves_the_next_ones_wait_alone(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	atomic_store(&b.s->waiter, SCHED_NO_WAITER);
+	sched_app_wait_end(b.s); /* nobody else waits yet */
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_NO_WAITER);
+	assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+	atomic_store(&b.s->waiter, SCHED_NO_WAITER);
+	assert_int_equal(of_another_thread(&b), UW_WAIT_SLEEP);
+	sched_app_wait_end(b.s);
+	assert_int_equal(atomic_load(&b.s->waiter), SCHED_WAITS);
+	assert_int_equal(word(&b), IO_ASLEEP_FD);
+	close_bed(&b);
+}
+
 static void *poll_in_vain(void *arg)
 {
 	struct sched *s = ((struct bed *)arg)->s;
@@ -83,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread_waits_for_frames),
 		cmocka_unit_test(one_that_goes_away_leaves_others_to_the_rx_thread),
+		cmocka_unit_test(one_that_comes_late_leaves_the_next_ones_wait_alone),
 		cmocka_unit_test(beside_one_that_polls_it_waits_alone),
 	};
 

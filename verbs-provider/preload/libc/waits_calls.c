@@ -24,7 +24,8 @@
 /* The program's end of a channel is for reading alone. For both are epoll descriptors, and a socket
  * that has its number by now, which may have a time of its own (SO_RCVTIMEO). Whatever else has the
  * number and is for reading alone: a wait until there is something to read and the kernel's read()
- * are right for it. */
+ * are right for it. What the kernel says of O_NONBLOCK is noted, so that the next read() need not
+ * ask. */
 static bool is_blocking(int fd)
 {
 	int flags = raw_fcntl(fd, F_GETFL, 0);
