@@ -13,9 +13,8 @@
 #include "io/packet/roce_port.h"
 #include "io/packet/rx_ring.h"
 
-/* Of a receive ring: 1,036 slots, a frame of MTU 1500 each. What the kernel writes to next should
- * be in the cache still, so no more than a few peers have under way (ADR 24). */
-#define PACKET_BLOCKS 28u
+/* Of a receive ring: 1,036 slots, no more than a few peers have frames under way (ADR 24). */
+#define PACKET_BLOCKS 74u
 
 /* A packet socket and what comes from it. */
 struct packet_socket {

@@ -6,10 +6,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-/* A frame of MTU 1500 with a tag and the kernel's header. An odd number of cache lines: with a
- * power of two the begins of all slots would share a few sets of the cache. */
+/* A message of 4 KiB whose segments came merged, with a tag and the kernel's header. Of a longer
+ * frame as much is copied in vain. An odd number of cache lines: with a power of two the begins of
+ * all slots would share a few sets of the cache. */
 #define LINE	  64u
-#define SLOT	  (27 * LINE)
+#define SLOT	  (73 * LINE)
 #define BLOCK	  65536u
 #define PER_BLOCK (BLOCK / SLOT)
 #define SHORT	  (4 * LINE) /* what a short message takes of its slot */

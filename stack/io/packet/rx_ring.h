@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RX_RING_PER_BLOCK 37u /* slots */
+#define RX_RING_PER_BLOCK 14u /* slots */
 
 struct rx_ring {
 	uint8_t *slots; /* NULL: not open */

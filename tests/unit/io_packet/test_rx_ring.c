@@ -17,6 +17,7 @@ enum {
 	SLOTS = BLOCKS * RX_RING_PER_BLOCK,
 	SHORT = 60,
 	FULL = 1518,
+	MERGED = 4096 + 3 * 24 + 66 + 20, /* 4 KiB in three FPDUs, by IPv6 */
 	LONG = 5000,
 	VNET = sizeof(struct virtio_net_hdr),
 	WAIT_MS = 2000
@@ -141,6 +142,17 @@ static void one_of_the_usual_mtu_with_a_tag_fits(void **state)
 	assert_false(s.queued || s.lost);
 }
 
+static void four_KiB_that_came_merged_fit(void **state)
+{
+	struct place *p = *state;
+	struct rx_slot s;
+
+	send_one(p, 1, MERGED);
+	s = look(p, 0);
+	assert_is(&s, 1, MERGED);
+	assert_false(s.queued || s.lost);
+}
+
 static void a_long_one_is_whole_in_the_queue(void **state)
 {
 	struct place *p = *state;
@@ -200,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(frames_come_in_their_order, up, down),
 		cmocka_unit_test_setup_teardown(one_of_the_usual_mtu_with_a_tag_fits, up, down),
+		cmocka_unit_test_setup_teardown(four_KiB_that_came_merged_fit, up, down),
 		cmocka_unit_test_setup_teardown(a_long_one_is_whole_in_the_queue, up, down),
 		cmocka_unit_test_setup_teardown(without_a_slot_it_is_lost_and_told, up, down),
 		cmocka_unit_test_setup_teardown(a_long_one_is_lost_when_the_queue_is_full, up,
