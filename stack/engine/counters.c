@@ -65,6 +65,7 @@ void engine_log_link(const struct io_link *l)
 		{ "rx_sums", st->rx_sums },
 		{ "tx_sums", st->tx_sums },
 		{ "tx_parts", st->tx_parts },
+		{ "rx_big", st->rx_big },
 		{ "kept", st->kept },
 	};
 

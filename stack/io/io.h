@@ -108,7 +108,8 @@ struct io_stats {
 	/* DPDK ports: frames whose TCP checksum the card found right, and was asked to compute;
 	 * frames and long segments that were sent out of several buffers */
 	uint64_t rx_sums, tx_sums, tx_parts;
-	uint64_t kept; /* io/packet: 1: the host's IP stack does not get our frames */
+	uint64_t rx_big; /* io/packet: frames longer than an IP packet, cut (big_tcp.h) */
+	uint64_t kept;	 /* io/packet: 1: the host's IP stack does not get our frames */
 };
 
 struct io_ops {

@@ -19,12 +19,14 @@
 #include "io/packet/ingress.h"
 #include "io/packet/interface.h"
 #include "io/packet/roce_port.h"
+#include "io/packet/big_tcp.h"
 #include "io/packet/rx_ring.h"
 #include "uplink.h"
 
-#define VNET	    sizeof(struct virtio_net_hdr)
-#define RING_BLOCKS 148u /* 2,072 slots: twice as many as a process with its own packet link has   \
-			  */
+#define VNET sizeof(struct virtio_net_hdr)
+#define RING_BLOCKS                                                                                \
+	148u /* 2,072 slots: twice as many as a process with its own packet link has               \
+	      */
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define TCP_SUM	    16u
@@ -43,6 +45,8 @@ struct packet_uplink {
 	struct rx_ring ring;
 	bool gives, waits; /* the ring's first slot is used up; its frame lies in the queue */
 	uint32_t len;	   /* of that frame */
+	struct big_tcp big;
+	uint8_t piece[BIG_TCP_PIECE]; /* of it */
 };
 
 static struct packet_uplink *packet_uplink_of(struct uplink *p)
@@ -113,6 +117,27 @@ static bool packet_fetch(struct uplink *p, uint8_t *to)
 	return whole;
 }
 
+/* The frame that waits in the queue is longer than an IP packet: its pieces are what comes next. */
+static void take_big(struct packet_uplink *p)
+{
+	size_t room;
+	uint8_t *to = big_tcp_room(&p->big, &room);
+	ssize_t got = to ? recv(p->p.fd, to, room, MSG_DONTWAIT) : 0;
+
+	/* as in take_queued */
+	if (got < 0 && errno != EAGAIN)
+		got = recv(p->p.fd, to, room, MSG_DONTWAIT);
+	p->waits = !to;
+	p->p.missed += got <= 0 || !big_tcp_begin(&p->big, (size_t)got);
+}
+
+static void next_piece(struct packet_uplink *p, struct uplink_in *f)
+{
+	*f = (struct uplink_in){ .octets = p->piece,
+				 .len = big_tcp_next(&p->big, p->piece),
+				 .meta = { .sum = true } };
+}
+
 /* The slot that was looked at last. */
 static void give_back(struct packet_uplink *p)
 {
@@ -133,7 +158,7 @@ static void count_gap(struct uplink *p)
 		p->missed += st.tp_drops;
 }
 
-/* False: it is lost. */
+/* False: it is lost, or comes in pieces. */
 static bool look_at(struct packet_uplink *p, const struct rx_slot *s, struct uplink_in *f)
 {
 	const uint8_t good = VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID;
@@ -144,6 +169,10 @@ static bool look_at(struct packet_uplink *p, const struct rx_slot *s, struct upl
 	p->gives = true;
 	p->waits = s->queued;
 	p->len = s->len;
+	if (s->queued && s->len > CONDUIT_FRAME_MAX) {
+		take_big(p);
+		return false;
+	}
 	if (s->lost || s->len > CONDUIT_FRAME_MAX) {
 		p->p.missed++;
 		return false;
@@ -163,11 +192,14 @@ static bool packet_receive(struct uplink *p, struct uplink_in *f)
 	struct packet_uplink *pp = packet_uplink_of(p);
 	struct rx_slot s;
 
-	do {
+	while (!big_tcp_any(&pp->big)) {
 		give_back(pp);
 		if (!rx_ring_look(&pp->ring, 0, &s))
 			return false;
-	} while (!look_at(pp, &s, f));
+		if (look_at(pp, &s, f))
+			return true;
+	}
+	next_piece(pp, f);
 	return true;
 }
 
@@ -287,6 +319,7 @@ static void packet_close(struct uplink *p)
 	struct packet_uplink *pp = packet_uplink_of(p);
 
 	rx_ring_close(&pp->ring);
+	big_tcp_close(&pp->big);
 	if (p->fd >= 0)
 		close(p->fd);
 	ingress_close(&pp->ingress);

@@ -39,7 +39,7 @@ static bool link_pending(struct io_link *l)
 {
 	const struct packet_link *p = packet_link_of(l);
 
-	return rx_ring_any(&p->wire.ring) || rx_ring_any(&p->local.ring);
+	return packet_socket_any(&p->wire) || packet_socket_any(&p->local);
 }
 
 /* ---- sleeping: no lock --------------------------------------------------------------------- */
@@ -295,6 +295,7 @@ static void link_tidy(struct io_link *l)
 static void close_socket(struct packet_socket *s)
 {
 	rx_ring_close(&s->ring);
+	big_tcp_close(&s->big);
 	fds_close(s->fd);
 	s->fd = -1;
 }

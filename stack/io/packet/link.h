@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "io/packet/big_tcp.h"
 #include "io/packet/frames.h"
 #include "io/packet/held_ports.h"
 #include "io/packet/ingress.h"
@@ -20,7 +21,13 @@
 struct packet_socket {
 	int fd;
 	struct rx_ring ring;
+	struct big_tcp big; /* came before what is in the ring */
 };
+
+static inline bool packet_socket_any(const struct packet_socket *s)
+{
+	return big_tcp_any(&s->big) || rx_ring_any(&s->ring);
+}
 
 /* All fields are under the stack lock unless their comment says otherwise. */
 struct packet_link {

@@ -132,7 +132,8 @@ static void prepare(struct packet_link *p, const struct rx_ring *r, struct call 
 	struct io_frame *f;
 
 	c->n = 0;
-	while (c->n < n && c->n < AT_ONCE && rx_ring_look(r, c->n, &s) && s.queued) {
+	while (c->n < n && c->n < AT_ONCE && rx_ring_look(r, c->n, &s) && s.queued &&
+	       s.len <= FRAMES_LARGE) {
 		f = room_for(p, s.len);
 		if (!f)
 			return;
@@ -206,6 +207,40 @@ static bool receive_queued(struct packet_link *p, struct packet_socket *s, struc
 	return done;
 }
 
+/* ---- frames that no IP packet is as long as -------------------------------------------------- */
+
+/* It is taken out of the queue, and its pieces are what comes next. False: no memory, and it stays
+ * where it is. */
+static bool receive_big(struct packet_link *p, struct packet_socket *s)
+{
+	size_t room;
+	uint8_t *to = big_tcp_room(&s->big, &room);
+	ssize_t got = to ? recv(s->fd, to, room, MSG_DONTWAIT) : 0;
+	unsigned done = to ? settled(p, got < 0 ? -1 : 1) : 0;
+
+	rx_ring_give_back(&s->ring, done);
+	if (got <= 0)
+		return done;
+	p->l.stats.rx_big++;
+	if (big_tcp_begin(&s->big, (size_t)got) && is_ours(p, s->big.frame, s->big.headers))
+		return true;
+	s->big.frame = NULL;
+	p->l.stats.rx_drops++;
+	return true;
+}
+
+/* NULL: no memory now. */
+static struct io_frame *next_piece(struct packet_link *p, struct packet_socket *s)
+{
+	struct io_frame *f = frames_take(&p->frames.large, &p->l);
+
+	if (!f)
+		return NULL;
+	f->len = big_tcp_next(&s->big, f->data);
+	f->marks = IO_FRAME_SUM_GOOD;
+	return f;
+}
+
 /* ---- a burst --------------------------------------------------------------------------------- */
 
 /* Frames for which the kernel had no slot. */
@@ -218,26 +253,47 @@ static void count_gap(struct packet_link *p, int fd)
 		p->l.stats.rx_drops += st.tp_drops;
 }
 
+/* What comes next, *n frames at most; *n: how many are wanted. False: nothing more now. */
+static bool receive_next(struct packet_link *p, struct packet_socket *s, struct io_frame **v,
+			 unsigned *n)
+{
+	unsigned most = *n;
+	struct rx_slot slot;
+	bool more;
+
+	*n = 0;
+	if (big_tcp_any(&s->big)) {
+		*v = next_piece(p, s);
+		*n = *v ? 1 : 0;
+		return *v;
+	}
+	if (!rx_ring_look(&s->ring, 0, &slot))
+		return false;
+	if (slot.gap)
+		count_gap(p, s->fd);
+	if (slot.queued && slot.len > FRAMES_LARGE)
+		return receive_big(p, s);
+	if (slot.queued) {
+		*n = most;
+		return receive_queued(p, s, v, n);
+	}
+	more = take_slot(p, &slot, v);
+	*n = more && *v ? 1 : 0;
+	rx_ring_give_back(&s->ring, more);
+	return more;
+}
+
 /* From one of the sockets; returns how many. */
 static unsigned receive_some(struct packet_link *p, struct packet_socket *s, struct io_frame **v,
 			     unsigned n)
 {
 	uint64_t octets = 0;
 	unsigned got = 0, some;
-	struct rx_slot slot;
 	bool more = true;
 
-	while (more && got < n && octets < BURST_OCTETS && rx_ring_look(&s->ring, 0, &slot)) {
-		if (slot.gap)
-			count_gap(p, s->fd);
+	while (more && got < n && octets < BURST_OCTETS) {
 		some = n - got;
-		if (slot.queued) {
-			more = receive_queued(p, s, v + got, &some);
-		} else {
-			more = take_slot(p, &slot, &v[got]);
-			some = more && v[got];
-			rx_ring_give_back(&s->ring, more);
-		}
+		more = receive_next(p, s, v + got, &some);
 		for (unsigned i = 0; i < some; i++)
 			octets += v[got++]->len;
 	}
@@ -250,7 +306,7 @@ static unsigned receive_some(struct packet_link *p, struct packet_socket *s, str
 unsigned packet_rx(struct io_link *l, struct io_frame **v, unsigned n)
 {
 	struct packet_link *p = packet_link_of(l);
-	unsigned share = rx_ring_any(&p->local.ring) ? (n + 1) / 2 : n;
+	unsigned share = packet_socket_any(&p->local) ? (n + 1) / 2 : n;
 	unsigned got = receive_some(p, &p->wire, v, share), end;
 
 	end = got + receive_some(p, &p->local, v + got, n - got);
