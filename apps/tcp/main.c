@@ -37,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_VALUE:
 		o->value = option_upto(state, "value", arg, UINT32_MAX);
-		if (o->value > 1 << 20)
+		if (o->value > PEER_VALUE_MAX)
 			argp_error(state, "--value: up to 1Mi");
 		return 0;
 	case KEY_MIX:

@@ -23,18 +23,32 @@ struct peer_options {
 	bool load;
 };
 
+enum verdict { REPLY_GOOD, REPLY_MISS, REPLY_BAD }; /* a miss: there is no such key */
+
+struct reply {
+	enum verdict verdict;
+	const uint8_t *value; /* NULL: it brings none */
+	size_t length;
+};
+
 /* How a client talks: requests are written one behind the other, replies come in the same order. */
 struct protocol {
 	const char *name;
 	/* A request into `out`, which has room for REQUEST_HEAD octets and the value. Returns its
 	 * length. */
 	size_t (*request)(uint8_t *out, enum op op, uint64_t key, const struct peer_options *o);
-	/* The length of the reply at `in` if it is there as a whole, 0 if more has to come; *good:
-	 * it is what a request that worked gets. */
-	size_t (*reply)(const uint8_t *in, size_t n, bool *good);
+	/* The length of the reply at `in` if it is there as a whole, 0 if more has to come; *r:
+	 * what it says. */
+	size_t (*reply)(const uint8_t *in, size_t n, struct reply *r);
 };
 
 #define REQUEST_HEAD 256u
+
+/* The value of a key, up to PEER_VALUE_MAX octets that do not compress; it is a piece of one that
+ * values_open() makes. */
+#define PEER_VALUE_MAX (1u << 20)
+int values_open(void);
+const uint8_t *value_of(uint64_t key);
 
 /* A list that ends with NULL. */
 extern const struct protocol *const protocols[];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client: each thread has a connection, with up to `window` requests under way on it. */
+/*
+ * The client: each thread has a connection, with up to `window` requests under way on it. With
+ * --load one thread writes every key first, so that what is counted finds it.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -16,17 +19,29 @@
 #define ROOM	(1u << 21)
 #define WAIT_NS 5000000000u
 
+struct peer {
+	const struct peer_options *options;
+	bool loading;
+	uint64_t misses;
+};
+
+struct asked {
+	uint64_t at, key;
+};
+
 struct talker {
 	struct member *member;
+	struct peer *peer;
 	const struct peer_options *options;
 	int fd;
 	struct keys keys;
-	uint64_t begun, loaded, *began; /* a ring of `window` times */
+	uint64_t begun;
+	struct asked *asked; /* a ring of `window` */
 	unsigned first, under_way;
 	uint64_t at; /* clock_ns() when something came, for all that came */
 	uint8_t *in, *out;
 	size_t filled;
-	uint64_t bad;
+	uint64_t bad, misses, wrong;
 };
 
 static int send_all(const struct talker *t, size_t n)
@@ -41,22 +56,28 @@ static int send_all(const struct talker *t, size_t n)
 	return 0;
 }
 
+static bool goes_on(const struct talker *t)
+{
+	return t->peer->loading ? t->begun < t->options->keys : member_goes_on(t->member, t->begun);
+}
+
 /* Requests that there is room for go out in one go. */
 static int fill(struct talker *t)
 {
 	unsigned window = t->options->common.window;
 	size_t n = 0;
 
-	while (t->under_way < window && n + REQUEST_HEAD + t->options->value < ROOM &&
-	       member_goes_on(t->member, t->begun)) {
-		bool loading = t->loaded < t->options->keys;
-		enum op op = loading ? OP_UPDATE : mix_next(t->options->mix, &t->member->random);
-		uint64_t key =
-			loading ? t->loaded++ : keys_next(&t->keys, t->keys.n, &t->member->random);
+	for (; t->under_way < window && n + REQUEST_HEAD + t->options->value < ROOM && goes_on(t);
+	     t->begun++) {
+		struct asked *a = &t->asked[(t->first + t->under_way++) % window];
+		enum op op = OP_UPDATE;
 
-		n += t->options->protocol->request(t->out + n, op, key, t->options);
-		t->began[(t->first + t->under_way++) % window] = t->at;
-		t->begun += !loading;
+		*a = (struct asked){ .at = t->at, .key = t->begun };
+		if (!t->peer->loading) {
+			op = mix_next(t->options->mix, &t->member->random);
+			a->key = keys_next(&t->keys, t->keys.n, &t->member->random);
+		}
+		n += t->options->protocol->request(t->out + n, op, a->key, t->options);
 	}
 	return n ? send_all(t, n) : 0;
 }
@@ -91,17 +112,28 @@ static int receive(struct talker *t)
 	return err;
 }
 
+/* Every octet of a value is looked at, as a client of uwarp-kv does. */
+static void look_at(struct talker *t, uint64_t key, const struct reply *r)
+{
+	t->bad += r->verdict == REPLY_BAD;
+	t->misses += r->verdict == REPLY_MISS;
+	if (r->value)
+		t->wrong += r->length != t->options->value ||
+			    memcmp(r->value, value_of(key), r->length);
+}
+
 static void take(struct talker *t)
 {
+	struct reply r;
 	size_t at = 0, n;
-	bool good;
 
-	while (t->under_way &&
-	       (n = t->options->protocol->reply(t->in + at, t->filled - at, &good))) {
-		member_done(t->member, 1, t->at - t->began[t->first]);
+	while (t->under_way && (n = t->options->protocol->reply(t->in + at, t->filled - at, &r))) {
+		const struct asked *a = &t->asked[t->first];
+
+		member_done(t->member, 1, t->at - a->at);
+		look_at(t, a->key, &r);
 		t->first = (t->first + 1) % t->options->common.window;
 		t->under_way--;
-		t->bad += !good;
 		at += n;
 	}
 	memmove(t->in, t->in + at, t->filled - at);
@@ -127,30 +159,33 @@ static int run(struct member *m)
 		log_line("no answer: %s", strerror(-err));
 	if (t->bad)
 		log_line("%lu requests were refused", t->bad);
-	return err ? err : t->bad ? -EBADMSG : 0;
+	if (t->wrong)
+		log_line("%lu values are not what was written", t->wrong);
+	return err ? err : t->bad || t->wrong ? -EBADMSG : 0;
 }
 
 static int open_talker(struct member *m)
 {
-	const struct peer_options *o = m->team->user;
+	struct peer *peer = m->team->user;
+	const struct peer_options *o = peer->options;
 	struct talker *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
 	m->user = t;
 	t->member = m;
+	t->peer = peer;
 	t->options = o;
 	t->fd = -1;
-	t->loaded = o->load && !m->index ? 0 : o->keys;
 	t->keys.dist = o->mix->dist;
 	t->keys.theta = 0.99;
 	if (o->dist)
 		keys_parse(&t->keys, o->dist);
 	keys_open(&t->keys, o->keys);
-	t->began = calloc(o->common.window, sizeof(*t->began));
+	t->asked = calloc(o->common.window, sizeof(*t->asked));
 	t->in = malloc(ROOM + 1);
 	t->out = malloc(ROOM);
-	if (!t->began || !t->in || !t->out)
+	if (!t->asked || !t->in || !t->out)
 		return -ENOMEM;
 	t->fd = peer_connect(&o->common.server);
 	return t->fd < 0 ? t->fd : 0;
@@ -160,33 +195,62 @@ static void close_talker(struct member *m)
 {
 	struct talker *t = m->user;
 
+	t->peer->misses += t->misses;
 	if (t->fd >= 0)
 		close(t->fd);
-	free(t->began);
+	free(t->asked);
 	free(t->in);
 	free(t->out);
 	free(t);
 }
 
-int peer_run(const struct peer_options *o)
+static const struct team_ops ops = { .open = open_talker, .run = run, .close = close_talker };
+
+static int load(struct peer *peer)
 {
-	static const struct team_ops ops = { .open = open_talker,
-					     .run = run,
-					     .close = close_talker };
+	struct options walk = peer->options->common;
+	struct team team;
+	int err;
+
+	walk.threads = 1;
+	walk.ops = UINT64_MAX; /* it ends with the last key */
+	walk.series = NULL;
+	peer->loading = true;
+	err = team_run(&team, &walk, &ops, peer);
+	team_close(&team);
+	peer->loading = false;
+	return err;
+}
+
+static int count(struct peer *peer)
+{
+	const struct peer_options *o = peer->options;
 	uint64_t cpu = cpu_ns();
 	struct report r;
 	struct team team;
-	int err = team_run(&team, &o->common, &ops, (void *)o);
+	int err;
 
+	peer->misses = 0;
+	err = team_run(&team, &o->common, &ops, peer);
 	if (!err) {
-
 		report_open(&r, "uwarp-tcp-peer");
 		report_text(&r, "protocol", o->protocol->name);
 		report_team(&r, &team, "operations");
 		report_hist(&r, "", team.hist);
+		report_count(&r, "misses", peer->misses);
 		report_cpu(&r, &team, cpu_ns() - cpu);
 		err = report_close(&r, &o->common, team.hist);
 	}
 	team_close(&team);
 	return err;
+}
+
+int peer_run(const struct peer_options *o)
+{
+	struct peer peer = { .options = o };
+	int err = values_open();
+
+	if (!err && o->load)
+		err = load(&peer);
+	return err ? err : count(&peer);
 }
