@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.path.insert(0, TOOLS)
 
-from bench import cli, conditions, goals, icount, lossy, numbers, output, peers, perftest, plan, qperf, report, rig, rounds, servers, verbs  # noqa: E402
+from bench import apps, cli, conditions, goals, icount, lossy, numbers, output, peers, perftest, plan, programs, qperf, report, rig, rounds, servers, verbs  # noqa: E402
 from bench.process import Failed, Group, Unavailable  # noqa: E402
 from bench.rig import Rig, helper, last_row  # noqa: E402
 
@@ -518,6 +518,75 @@ class Sections(unittest.TestCase):
         self.assertIn("### seq\n", text)
         self.assertIn("### btree\n", text)
         self.assertNotIn("###", report.section(NoGoals, "cpu", doc, {"a": made("cpu")}))
+
+
+UCX_OUT = """+--------------+--------------+------------------------------+---------------------+-----------------------+
+|    Stage     | # iterations | 50.0%ile | average | overall |  average |  overall |  average  |  overall  |
+[thread 0]             19999      5.100     5.400     5.300       100.10      100.20       26000       26001
+Final:                 20000      4.730     0.000     5.116        0.00     1491.19           0       24404
+"""
+NETPIPE_OUT = """Now starting the main loop
+  0:       8 bytes   7300 times -->      8.90 Mbps in       6.86 usec
+  1:       8 bytes  36000 times -->      9.04 Mbps in       6.75 usec
+"""
+
+
+class Programs(unittest.TestCase):
+    def rig(self):
+        made = Rig(cli.parser().parse_args(["programs"]))
+        self.addCleanup(made.__exit__)
+        return made
+
+    def test_what_ucx_perftest_prints_is_read(self):
+        self.assertEqual(peers.ucx_figures(UCX_OUT), {"p50": 4.73, "mean": 5.116, "mbytes": 1491.19})
+        for text in ("", "Final: 20000 4.7\n", "UCX ERROR no transport\n"):
+            self.assertRaises(Failed, peers.ucx_figures, text)
+
+    def test_what_netpipe_prints_is_read(self):
+        self.assertEqual(programs.netpipe_time(NETPIPE_OUT), 6.75)
+        self.assertRaises(Failed, programs.netpipe_time, "Now starting the main loop\n")
+
+    def test_only_an_mpich_with_ucx_is_measured(self):
+        told = lambda device: subprocess.CompletedProcess([], 0, f"MPICH Version:    \t4\nMPICH Device:    \t{device}\n")
+        for device, good in (("ch4:ucx", True), ("ch4:ofi", False), ("ch3:nemesis", False)):
+            with unittest.mock.patch("bench.programs.need", lambda name: name), unittest.mock.patch("subprocess.run", return_value=told(device)):
+                if good:
+                    self.assertEqual(programs.mpich(), "mpirun.mpich")
+                else:
+                    self.assertRaises(Unavailable, programs.mpich)
+
+    def test_both_ends_use_the_link_that_they_are_told_of(self):
+        place = unittest.mock.Mock(at=lambda role: ["nsenter", role])
+        with unittest.mock.patch("bench.peers.place", lambda *_: place):
+            at = servers.Packet(self.rig())
+            ours = programs.way(at, "uwarp", "server", programs.transports("uwarp", "server"))
+            theirs = programs.way(at, "tcp", "client", programs.transports("tcp", "client"))
+        self.assertEqual(ours[:2] + ours[3:8], ["nsenter", "server", "--quiet", "--link", "uwb-a", "--identity", "roce"])
+        self.assertIn("UCX_NET_DEVICES=uwarp0:1", ours)
+        self.assertEqual(theirs[:2], ["nsenter", "client"])
+        self.assertTrue({"UCX_TLS=tcp,self", "UCX_NET_DEVICES=uwb-b"} <= set(theirs))
+        self.assertNotIn("--link", theirs)
+
+    def test_a_key_that_was_not_there_is_no_get(self):
+        client = unittest.mock.Mock(wait=lambda _: '{"operations": 10, "misses": 1, "mops": 1.0}\n')
+        with self.assertRaisesRegex(Failed, "1 of 10 keys"):
+            apps.measured(unittest.mock.Mock(cpu_seconds=lambda: 0.0), client, 1)
+
+    def test_every_row_has_its_own_over_tcp(self):
+        keys = [p.key for p in programs.programs(self.rig())]
+        self.assertEqual(len(set(keys)), len(keys))
+        judged = {g.over: g.under for g in programs.goals()}
+        for key in keys:
+            s = rounds.Series(key, "us", {"test": "programs", "scheme": key.split("/")[1], "op": "x"})
+            self.assertIn(output.reference(s), keys)
+            if "/uwarp/" in key:
+                self.assertEqual(judged[key], output.reference(s))
+
+    def test_a_part_alone_has_its_goals_alone(self):
+        made = {p.key: rounds.Series(p.key, p.unit, p.facts) for p in programs.PARTS["mpi"](self.rig())}
+        for s in made.values():
+            s.add({"value": 2.0 if s.facts["scheme"] == "uwarp" else 1.0})
+        self.assertEqual([r["verdict"] for r in programs.verdicts(made)], [goals.MISS] * len(programs.NETPIPE_SIZES))
 
 
 class Losses(unittest.TestCase):

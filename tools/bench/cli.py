@@ -11,7 +11,7 @@ import time
 from run import Refusal
 from run.ending import naming
 
-from . import apps, apps_plots, conditions, ethernet, goals, icount, lossy, output, plan, plots, profile, report, rounds, servers
+from . import apps, apps_plots, conditions, ethernet, goals, icount, lossy, output, plan, plots, profile, programs, report, rounds, servers
 from .numbers import parse_size
 from .process import Failed, Unavailable
 from .rig import LIMIT, Rig
@@ -36,7 +36,7 @@ WITH_DEVICE = ("latency", "throughput", "rate", "qperf")
 BESIDE_DEVICE = ("latency", "throughput", "rate")  # where --uwarp-link goes
 
 # Subjects of which doc/performance.md has a section of its own run.
-SECTIONS = {"loss": lossy, "ethernet": ethernet, "servers": servers, "apps": apps}
+SECTIONS = {"loss": lossy, "ethernet": ethernet, "programs": programs, "servers": servers, "apps": apps}
 # Subjects that have goals, and who judges them.
 JUDGES = {"all": goals.verdicts, **{name: module.verdicts for name, module in SECTIONS.items()}}
 
@@ -99,6 +99,7 @@ def parser():
         ("threads", "uwarp's thread models beside each other"),
         ("qperf", "the stock qperf's tests of verbs beside its tests of TCP"),
         ("ethernet", "the packet link beside the kernel's TCP over the same cable"),
+        ("programs", "UCX, MPI, and threads that sleep, over the packet link beside themselves over TCP"),
         ("loss", "goodput through a network that loses, beside the kernel's TCP (root)"),
         ("servers", "servers that sleep until something comes (Valkey, qperf, rstream), many clients, beside TCP"),
         ("apps", "key-value store, B-tree, sequencer, rate (apps/), beside memcached, Valkey and calls over TCP"),
@@ -107,10 +108,11 @@ def parser():
     commands.choices["apps"].add_argument("--part", choices=list(apps.PARTS), help="of the applications, only this")
     add_lossy(commands.choices["loss"])
     commands.choices["servers"].add_argument("--part", choices=list(servers.PARTS), help="only this")
+    commands.choices["programs"].add_argument("--part", choices=list(programs.PARTS), help="only this")
     everything = commands.add_parser("all", help="everything that the goals need; prints them with what was measured", allow_abbrev=False)
     add_measuring(everything)
     everything.add_argument("--part", choices=list(plan.PARTS), help="of all, only this")
-    everything.add_argument("--minutes", type=float, default=13, metavar="N", help="no round begins that would end later; default: 13")
+    everything.add_argument("--minutes", type=float, default=15, metavar="N", help="no round begins that would end later; default: 15")
     compare = commands.add_parser("compare", help="two files of --json beside each other")
     compare.add_argument("files", nargs=2, metavar="FILE")
     judged = commands.add_parser("goals", help="files of --json as one, and whether they reach the goals")
@@ -177,7 +179,7 @@ def measure(options, look):
     minutes = getattr(options, "minutes", None)
     with Rig(options) as rig:
         chosen_part = getattr(options, "part", None)
-        parts = {"apps": apps.PARTS, "servers": servers.PARTS, "loss": lossy.PARTS}.get(options.command, plan.PARTS)
+        parts = {"apps": apps.PARTS, "servers": servers.PARTS, "programs": programs.PARTS, "loss": lossy.PARTS}.get(options.command, plan.PARTS)
         probes = rounds.only((parts[chosen_part] if chosen_part else plan.TESTS[options.command])(rig), options.only)
         return rounds.run(probes, options.rounds, options.quiet, minutes and minutes * 60, options.width and options.width / 100,
                           options.most_rounds or 3 * options.rounds, look)  # fmt: skip

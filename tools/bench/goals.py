@@ -111,8 +111,9 @@ def verified_goals():
 
 def every_goal():
     from .ethernet import goals as ethernet_goals
+    from .programs import goals as program_goals
 
-    for part in (latency_goals, throughput_goals, rate_goals, scale_goals, scheme_goals, verified_goals, ethernet_goals):
+    for part in (latency_goals, throughput_goals, rate_goals, scale_goals, scheme_goals, verified_goals, ethernet_goals, program_goals):
         yield from part()
 
 

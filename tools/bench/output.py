@@ -112,6 +112,8 @@ def reference(s):
         return f"rate/wire/raw/{f['size']}"
     if f["test"] == "qperf":
         return f"qperf/tcp/{'tcp_bw' if '_bw' in f['op'] else 'tcp_lat'}/{f['size']}"
+    if f["test"] == "programs":
+        return s.key.replace("/uwarp/", "/tcp/", 1)
     if f["test"] == "ethernet":
         return f"ethernet/tcp/{f['op']}/{f['size']}/{f['mtu']}/{f['offloads']}"
     if f["test"] == "loss":
@@ -130,13 +132,13 @@ def against_reference(series, s):
 def more_facts(s):
     if "rtt_ms" in s.facts:
         return "{rtt_ms:g} ms, {drop:g}% lost".format(**s.facts)
-    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs", "connections": "{} connections", "offloads": "offloads {}", "window": "{} under way", "clients": "{} clients"}
+    names = {"mtu": "MTU {}", "post_list": "post list {}", "qps": "{} QPs", "connections": "{} connections", "offloads": "offloads {}", "window": "{} under way", "clients": "{} clients", "threads": "{} threads"}
     told = [text.format(s.facts[k]) for k, text in names.items() if s.facts.get(k) not in (None, 1)]
     return ", ".join(told)
 
 
 def rows(series, test):
-    found = [("scheme", "what", "size", "", "median (spread)", "against TCP" if test in ("qperf", "loss", "ethernet") else "against wire")]
+    found = [("scheme", "what", "size", "", "median (spread)", "against TCP" if test in ("qperf", "loss", "ethernet", "programs") else "against wire")]
     for s in series.values():
         f = s.facts
         if f["test"] == test:

@@ -349,9 +349,21 @@ def wires(rig):
     yield from ethernet.ethernet(rig)
 
 
+def other_programs(rig):
+    from . import programs
+
+    yield from programs.programs(rig)
+
+
+def few_programs(rig):
+    for p in other_programs(rig):
+        yield few(p)
+
+
 PARTS = {
     "latency": goal_latency, "throughput": goal_throughput, "rate": rate, "connections": connections,
     "cpu": goal_cpu, "schemes": goal_schemes, "qperf": goal_qperf, "ethernet": wires,
+    "programs": few_programs,
 }  # fmt: skip
 
 
@@ -383,5 +395,5 @@ def sleeping_servers(rig):
 
 TESTS = {
     "latency": latency, "throughput": throughput, "rate": rate, "connections": connections, "cpu": cpu,
-    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "servers": sleeping_servers, "ethernet": wires, "loss": losses, "all": everything,
+    "schemes": schemes, "threads": threads, "qperf": qperfs, "apps": applications, "servers": sleeping_servers, "ethernet": wires, "programs": other_programs, "loss": losses, "all": everything,
 }  # fmt: skip

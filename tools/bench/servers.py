@@ -56,8 +56,8 @@ class Packet:
     def place(self):
         return peers.place(self.rig, MTU)
 
-    def uwarp(self, role, words):
-        return [*self.place().at(role), uwarp_run(), "--quiet", "--link", ENDS[role], "--", *words]
+    def uwarp(self, role, words, more=()):
+        return [*self.place().at(role), uwarp_run(), "--quiet", "--link", ENDS[role], *more, "--", *words]
 
     def tcp(self, role, words):
         return [*self.place().at(role), *words]
