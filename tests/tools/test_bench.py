@@ -542,6 +542,18 @@ class Programs(unittest.TestCase):
         for text in ("", "Final: 20000 4.7\n", "UCX ERROR no transport\n"):
             self.assertRaises(Failed, peers.ucx_figures, text)
 
+    def test_a_client_comes_again_until_the_server_listens(self):
+        def clients(refused):
+            return iter([unittest.mock.Mock(wait=unittest.mock.Mock(side_effect=Failed("refused")))] * refused + [unittest.mock.Mock(wait=lambda _: "ok")])
+
+        rig, server = unittest.mock.Mock(limit=1), unittest.mock.Mock(running=lambda: True)
+        with unittest.mock.patch("bench.peers.wait_until"):
+            come = clients(100)
+            self.assertEqual(peers.repeat_until_there(rig, server, lambda: next(come)), "ok")
+            server.running = lambda: False
+            come = clients(1)
+            self.assertRaises(Failed, peers.repeat_until_there, rig, server, lambda: next(come))
+
     def test_what_netpipe_prints_is_read(self):
         self.assertEqual(programs.netpipe_time(NETPIPE_OUT), 6.75)
         self.assertRaises(Failed, programs.netpipe_time, "Now starting the main loop\n")

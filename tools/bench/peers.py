@@ -5,13 +5,13 @@ import json
 import os
 import re
 import socket
+import time
 
 from .process import Failed, Group, Unavailable, need, wait_until
 from .rig import START, echoes, helper
 
 FRAME_HEAD, SHORTEST = 14, 60
 SECONDS = 0.25
-ATTEMPTS = 30  # to reach a server that has just been started
 OFFLOADS = ("tso", "gso", "gro", "lro", "tx", "rx")
 VETH_NETWORK = "10.78.0"
 
@@ -210,15 +210,15 @@ FI_ROW = re.compile(r"^([\d.]+[kmg]?)\s+(\S+)\s+.*?\s([0-9.]+)\s+([0-9.]+)\s*$",
 
 def repeat_until_there(rig, server, start):
     """The client's output; it is started again while the server is not yet listening."""
-    for attempt in range(ATTEMPTS):
+    last = time.monotonic() + START
+    while True:
         client = start()
         try:
             return client.wait(rig.limit)
         except Failed:
-            if not server.running() or attempt == ATTEMPTS - 1:
+            if not server.running() or time.monotonic() > last:
                 raise
             wait_until(lambda: False, 0.1)
-    return None
 
 
 def ofi_latency(rig, size):

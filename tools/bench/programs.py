@@ -21,7 +21,7 @@ UCX = (("tag_lat", 8, 40_000), ("tag_lat", 4096, 20_000), ("tag_lat", K64, 3_000
 NETPIPE_SIZES = (8, 4096, K64, M1)
 # (threads of the server, of the client, GETs under way of each, octets of a value)
 THREADS = ((1, 1, 1, 64), (4, 4, 1, 64), (4, 16, 1, 64), (4, 4, 8, 64), (4, 4, 1, K64))
-KEYS, SECONDS = 1000, "1.5"
+KEYS, SECONDS = 1000, "1"
 MEMORY = "1024"  # MB of memcached: with less than all values need, many of the answers are that there is none
 
 
