@@ -90,10 +90,11 @@ def netpipe_time(text):
 def netpipe_once(rig, scheme, size):
     """Half a round trip. Its two ranks are in two namespaces; what mpirun says to them goes over pipes."""
     at = Packet(rig)
-    rank = lambda role: way(at, scheme, role, [*transports(scheme, role), need("NPmpich2"), "-l", str(size), "-u", str(size), "-o", "/dev/null"])  # noqa: E731
+    words = [need("NPmpich2"), "-l", str(size), "-u", str(size), "-o", "/dev/null"]
+    rank = lambda role: way(at, scheme, role, [*transports(scheme, role), *words])  # noqa: E731
     with Group() as group:
-        words = [rig.once("mpich", mpich), "-n", "1", *rank("client"), ":", "-n", "1", *rank("server")]
-        run = group.start(words, env=rig.env, cwd=rig.folder)
+        mpirun = [rig.once("mpich", mpich), "-n", "1", *rank("client"), ":", "-n", "1", *rank("server")]
+        run = group.start(mpirun, env=rig.env, cwd=rig.folder)
         run.wait(rig.limit)
         return {"value": netpipe_time(run.out() + run.err())}
 
