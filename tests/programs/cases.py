@@ -26,7 +26,7 @@ import stat_cases
 import valkey_cases
 from alone import Alone, PrivateSysfs, Watch
 from harness import hears_udp, listens
-from links import Host, Local, LocalSix, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdDpdk, UwarpdLocal, UwarpdLossy, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
+from links import Host, Local, LocalMixed, LocalMixedBack, LocalOwn, LocalSix, LocalVlan, Loop, Memif, Packet, PacketFixed, PacketOwn, PacketSix, PacketSixAlone, Tap, Uwarpd, UwarpdDpdk, UwarpdLocal, UwarpdLossy, UwarpdOwn, UwarpdSix, UwarpdSixAlone, UwarpdSixLocal, UwarpdSixOwn, UwarpdSixPacket, Veth, Vlan
 from pairs import ConnectionTimes, Copy, Endless, Impaired, Pair
 from routed import Narrow, Routed
 
@@ -288,6 +288,8 @@ def mckey6(server, client):
 
 MCKEY = [mckey("-C 20 -S 500")]
 MCKEY6 = [mckey6("{server6}", "{client6}")]
+# Between processes of one host and one interface that do not.
+LOCAL_OWN = [rping(65535), IP6[0]]
 DGRAM_CM = [udaddy("{server}", "-c 10 -C 100 -S 1000")]
 # Datagrams are the first stack's; the second hands over what comes to it.
 # All datagrams at once, and no more than the ring of DPDK's packet socket holds (512): whoever receives may nap for 1 ms meanwhile.
@@ -334,7 +336,8 @@ GROUPS = {
     "perftest-more": [(Memif, PERFTEST_MORE)],
     "perftest-all": [(Memif, perftests("-R -a -n 20", 90))],
     "af_packet": [(Veth, [rping(n) for n in RPING_SIZES_VETH] + CM_VETH + perftests("-R", 60))],
-    "packet": [(Packet, PACKET + kept.CASES + local_cases.MISTAKES), (PacketOwn, PACKET_OWN + kept.OWN), (Vlan, VLAN), (PacketFixed, [rping(64), IP6[0]]), (Local, LOCAL + local_cases.CASES)],
+    "packet": [(Packet, PACKET + kept.CASES + local_cases.MISTAKES), (PacketOwn, PACKET_OWN + kept.OWN), (Vlan, VLAN), (PacketFixed, [rping(64), IP6[0]]), (Local, LOCAL + local_cases.CASES),
+               (LocalOwn, [*LOCAL_OWN, perftest("ib_send_lat", "-R -n 300", 60), *MCKEY]), *((kind, LOCAL_OWN) for kind in (LocalVlan, LocalMixed, LocalMixedBack))],
     "uwarpd": [
         (Uwarpd, UWARPD + UWARPD_DATAGRAMS + DGRAM_CM), (UwarpdLocal, UWARPD_LOCAL + UWARPD_DATAGRAMS + DGRAM_CM),
         (UwarpdOwn, [rping(64), perftest("ib_send_bw", "-R -n 200", 60), *DGRAM_CM]),

@@ -227,6 +227,38 @@ class PacketOwn(Veth):
         return ["--link", f"packet:{self.ends[role]}", *super().options(role)[-2:]]
 
 
+class LocalOwn(PacketOwn):
+    """Two programs of one host, each with an address of its own on one interface."""
+
+    name = "local-own"
+    ends = {"server": "veth-a", "client": "veth-a", "third": "veth-a"}
+
+
+class LocalMixed(LocalOwn):
+    """The same, and one of them has the addresses that the kernel has."""
+
+    name = "local-mixed"
+    sharing = "server"
+
+    def build(self):
+        super().build()
+        for name in ("all", "veth-a"):
+            self.there("server", ["sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6"])
+        self.ip_do("server", "link set dev veth-a addrgenmode none")
+        self.ip_do("server", f"address add {self.addresses[self.sharing]}/24 dev veth-a")
+        for address in ("fe80::a", self.addresses[self.sharing + "6"]):
+            self.ip_do("server", f"address replace {address}/64 dev veth-a nodad")
+
+    def options(self, role):
+        return super().options(role)[:2] if role == self.sharing else super().options(role)
+
+
+class LocalMixedBack(LocalMixed):
+    """The same, the other way about."""
+
+    name, sharing = "local-mixed-back", "client"
+
+
 class Vlan(PacketOwn):
     """The same cable in a VLAN of it: both ends tag what they send. Without a tag the client's kernel has the server's
     address, and nobody hears of it."""
@@ -236,6 +268,15 @@ class Vlan(PacketOwn):
     def build(self):
         super().build()
         self.ip_do("client", f"address add {self.addresses['server']}/24 dev veth-b")
+
+    def options(self, role):
+        return [*super().options(role), "--vlan", "7"]
+
+
+class LocalVlan(LocalOwn):
+    """Two programs of one host in that VLAN."""
+
+    name = "local-vlan"
 
     def options(self, role):
         return [*super().options(role), "--vlan", "7"]

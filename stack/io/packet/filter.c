@@ -60,9 +60,8 @@ static void otherwise(struct program *p, unsigned test)
 	p->at[test].jf = (uint8_t)(p->n - test - 1);
 }
 
-/* The kernel has taken the tag out. A frame of another VLAN is another interface's; one for another
- * host came because of promiscuity. */
-static void for_this_host(struct program *p, uint16_t vlan)
+/* The kernel has taken the tag out. A frame of another VLAN is another interface's. */
+static void in_vlan(struct program *p, uint16_t vlan)
 {
 	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT));
 	jump(p, BPF_JEQ, 0, vlan ? TO_DROP : 0, vlan ? 0 : TO_DROP);
@@ -71,12 +70,44 @@ static void for_this_host(struct program *p, uint16_t vlan)
 		emit(p, BPF_ALU | BPF_AND | BPF_K, 0xfff);
 		jump(p, BPF_JEQ, vlan, 0, TO_DROP);
 	}
+}
+
+/* One for another host came because of promiscuity. */
+static void for_this_host(struct program *p)
+{
 	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
 	jump(p, BPF_JGE, PACKET_OTHERHOST, TO_DROP, 0);
 }
 
+/* The MAC that it came from is ours, or begins as the kernel's. */
+static void from_this_interface(struct program *p, const struct filter_ask *a)
+{
+	bool kernels = a->shared || a->shared6;
+
+	load(p, BPF_W, 6);
+	if (kernels)
+		jump(p, BPF_JEQ, 0, 3, 0);
+	jump(p, BPF_JEQ, uw_be32(a->mac), 0, TO_DROP);
+	load(p, BPF_H, 10);
+	jump(p, BPF_JEQ, uw_be16(a->mac + 4), 0, TO_DROP);
+}
+
+/* From another process that has an address. */
+static void local_arp(struct program *p, const struct filter_ask *a)
+{
+	load(p, BPF_W, 28);
+	jump(p, BPF_JEQ, ntohl(a->addr), TO_DROP, 0);
+	jump(p, BPF_JEQ, 0, TO_DROP, 0);
+	load(p, BPF_W, 38);
+	jump(p, BPF_JEQ, ntohl(a->addr), TO_TAKE, TO_DROP);
+}
+
 static void arp(struct program *p, const struct filter_ask *a)
 {
+	if (a->local) {
+		local_arp(p, a);
+		return;
+	}
 	if (a->shared) { /* requests are the kernel's to answer */
 		load(p, BPF_H, 20);
 		jump(p, BPF_JEQ, 2, 0, TO_DROP);
@@ -170,6 +201,8 @@ static void ip6_shared(struct program *p, const struct filter_ask *a)
 	load(p, BPF_B, 54);
 	jump(p, BPF_JEQ, ICMP6_DST_UNREACH, TO_TAKE, 0);
 	jump(p, BPF_JEQ, ICMP6_PACKET_TOO_BIG, TO_TAKE, 0);
+	if (a->local)
+		jump(p, BPF_JEQ, ND_NEIGHBOR_SOLICIT, TO_TAKE, 0);
 	jump(p, BPF_JEQ, ND_NEIGHBOR_ADVERT, TO_TAKE, TO_DROP);
 	otherwise(p, test);
 	load(p, BPF_H, 56);
@@ -180,17 +213,18 @@ static void ip6_shared(struct program *p, const struct filter_ask *a)
  * octets tell, which are loaded. */
 static void ip6_addresses(struct program *p, const struct filter_ask *a)
 {
-	const uint32_t all_nodes = 1; /* who has an address tells all (RFC 4862 §5.4.3) */
+	const uint32_t all_nodes = 1;	      /* who has an address tells all (RFC 4862 §5.4.3) */
+	bool asked = !a->shared6 || a->local; /* else the kernel is */
 
 	for (unsigned i = 0; i < a->n_ip6; i++) {
 		uint32_t end = uw_be32(a->ip6[i].ip.b + 12);
+		/* behind what is left to test */
+		unsigned past = (a->n_ip6 - i) * (asked ? 2 : 1);
 
-		if (a->shared6) { /* behind what is left to test */
-			jump(p, BPF_JEQ, end, (uint8_t)(a->n_ip6 - i), 0);
-			continue;
-		}
-		jump(p, BPF_JEQ, end, TO_TAKE, 0);
-		jump(p, BPF_JEQ, 0xff000000u | end, TO_TAKE, 0);
+		jump(p, BPF_JEQ, end, a->shared6 ? (uint8_t)past : TO_TAKE, 0);
+		if (asked)
+			jump(p, BPF_JEQ, 0xff000000u | end,
+			     a->shared6 ? (uint8_t)(past - 1) : TO_TAKE, 0);
 	}
 	jump(p, BPF_JEQ, all_nodes, a->local ? TO_DROP : TO_TAKE, TO_DROP);
 	if (a->shared6)
@@ -209,6 +243,10 @@ static void ip6(struct program *p, const struct filter_ask *a)
 	otherwise(p, test);
 	jump(p, BPF_JEQ, IPPROTO_TCP, 1, 0);
 	jump(p, BPF_JEQ, IPPROTO_ICMPV6, 0, TO_DROP);
+	if (a->local) { /* a probe comes from nobody */
+		load(p, BPF_W, 22);
+		jump(p, BPF_JEQ, 0, TO_DROP, 0);
+	}
 	load(p, BPF_W, 50);
 	ip6_addresses(p, a);
 }
@@ -218,8 +256,11 @@ unsigned filter_make(const struct filter_ask *a, struct sock_filter *out)
 	struct program p = { .at = out };
 	unsigned test;
 
-	if (!a->local)
-		for_this_host(&p, a->vlan);
+	in_vlan(&p, a->vlan);
+	if (a->local)
+		from_this_interface(&p, a);
+	else
+		for_this_host(&p);
 	load(&p, BPF_H, 12);
 	if (a->addr) {
 		test = p.n;

@@ -19,8 +19,12 @@ struct filter_ask {
 	 * and TCP, ICMP and RoCEv2 to the address. */
 	bool shared;
 	uint16_t vlan; /* frames of this VLAN alone; 0: those without a tag */
-	/* The interface is lo: frames between processes of the host, which have any destination. */
+	/* The interface is lo: frames from processes on the same interface, which have its MAC, and
+	 * to a shared address from the kernel's programs, which have none. Nobody else answers
+	 * requests for the address there. What a process sends to all it hears itself: not its own
+	 * probes (RFC 5227 §2.1, RFC 4862 §5.4). */
 	bool local;
+	uint8_t mac[6]; /* of `local` */
 	/* RoCEv2 to multicast groups of IPv4, and of IPv6, too: whichever the interface lets
 	 * through */
 	bool groups, groups6;

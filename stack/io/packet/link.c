@@ -122,8 +122,7 @@ static void attach_filter(void *arg)
 
 	attach(p, p->wire.fd, &a);
 	a.local = true;
-	if (!shared6)
-		a.n_ip6 = 0;
+	memcpy(a.mac, p->l.mac, sizeof(a.mac));
 	if (p->local.fd >= 0)
 		attach(p, p->local.fd, &a);
 }
@@ -509,14 +508,15 @@ static void join_groups(struct packet_link *p)
 	}
 }
 
-/* For connections between processes of this host by the shared address, which no interface but lo
- * carries. Without it they are refused. */
+/* For processes of this host, which do not hear each other on the interface itself: lo carries what
+ * they send each other. Without it connections by a shared address are refused, and others find
+ * nobody. */
 static void open_local(struct packet_link *p)
 {
 	struct interface lo = { .name = "lo", .index = (int)if_nametoindex("lo") };
 	const struct filter_ask none = { .local = true };
 
-	if (!packet_shares(p) || !lo.index || interface_socket(&lo, &p->local.fd))
+	if (!lo.index || interface_socket(&lo, &p->local.fd))
 		return; /* which says why */
 	if (fds_keep(p->local.fd) < 0) {
 		p->local.fd = -1;
@@ -526,7 +526,7 @@ static void open_local(struct packet_link *p)
 	if (!rx_ring_open(&p->local.ring, p->local.fd, PACKET_BLOCKS) ||
 	    interface_bind(&lo, p->local.fd))
 		close_socket(&p->local);
-	else
+	else if (packet_shares(p))
 		lo_open(&p->lo, p->l.scope);
 }
 

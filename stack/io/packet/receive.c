@@ -27,7 +27,8 @@ static bool is_shared6(const struct packet_link *p, const uint8_t *to)
 	return io_has(&p->l, &ip);
 }
 
-/* As below, of IPv6. Neighbours ask the kernel, and what they answer is for both. */
+/* As below, of IPv6. Neighbours ask the kernel, unless they are of this host, and what they answer
+ * is for both. */
 static bool is_ours6(const struct packet_link *p, const uint8_t *h, size_t len)
 {
 	uint16_t port;
@@ -36,7 +37,7 @@ static bool is_ours6(const struct packet_link *p, const uint8_t *h, size_t len)
 		return false;
 	if (h[20] == IPPROTO_ICMPV6)
 		return h[54] == ICMP6_DST_UNREACH || h[54] == ICMP6_PACKET_TOO_BIG ||
-		       h[54] == ND_NEIGHBOR_ADVERT;
+		       h[54] == ND_NEIGHBOR_SOLICIT || h[54] == ND_NEIGHBOR_ADVERT;
 	memcpy(&port, h + 56, sizeof(port));
 	if (h[20] == IPPROTO_TCP)
 		return held_ports_has(&p->ports6, port) && is_shared6(p, h + 38);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames to the packet socket: segments of one flow as one frame that the kernel cuts. */
 #include <errno.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/be.h"
 #include "io/packet/link.h"
 #include "io/packet/segments.h"
 
@@ -186,15 +188,27 @@ static int send_to_kernel(struct packet_link *p, const struct io_frame *f)
 	return err;
 }
 
-/* To a multicast group (RFC 1112 §6.4, RFC 2464 §7), but for IPv6's neighbours: the members may be
- * processes of this host, too. */
-static bool is_to_group(const struct packet_link *p, const struct io_frame *f)
+static bool is_arp(const uint8_t *h)
+{
+	return uw_be16(h + 2 * 6) == 0x0806;
+}
+
+/* To a multicast group (RFC 1112 §6.4, RFC 2464 §7), or to ask for a neighbour: processes of this
+ * host may be among those that are meant, too. */
+static bool is_to_many(const struct packet_link *p, const struct io_frame *f)
 {
 	const uint8_t *h = f->data;
 
-	if (p->local.fd < 0 || f->len < ETHER + IP6_LEN)
+	if (p->local.fd < 0 || !(h[0] & 1))
 		return false;
-	return h[0] == 0x01 || (h[0] == 0x33 && h[1] == 0x33 && h[ETHER + 6] == IPPROTO_UDP);
+	if (is_arp(h))
+		return true;
+	if (f->len <= ETHER + IP6_LEN)
+		return false;
+	return h[0] == 0x01 ||
+	       (h[0] == 0x33 &&
+		(h[ETHER + 6] == IPPROTO_UDP ||
+		 (h[ETHER + 6] == IPPROTO_ICMPV6 && h[ETHER + IP6_LEN] == ND_NEIGHBOR_SOLICIT)));
 }
 
 /* What no member hears is lost, as on a wire. */
@@ -213,10 +227,10 @@ static int send_one(struct packet_link *p, struct io_frame *f)
 
 	if (is_local(p, f) && lo_is_kernels(&p->lo, f))
 		return send_to_kernel(p, f);
-	if (has_headroom(p, f) && !is_to_group(p, f))
+	if (has_headroom(p, f) && !is_to_many(p, f))
 		return send_one_buffer(p, f);
 	err = fill_single(&m, p, f) ? send_message(p, &m, f) : EMSGSIZE;
-	if (!err && is_to_group(p, f))
+	if (!err && is_to_many(p, f))
 		copy_to_local(p, &m);
 	return err;
 }

@@ -276,6 +276,87 @@ static void a_vlan(void **state)
 	assert_true(passes(p));
 }
 
+/* On lo: what processes of the same interface send. Nobody but they answers there, and a process
+ * hears its own probe. */
+static void between_processes(void **state)
+{
+	struct place *p = *state;
+	struct filter_ask a = { .addr = MADE_HOST(2), .local = true, .mac = { 2, 1, 2, 3, 4, 5 } };
+
+	for (int shared = 0; shared < 2; shared++) {
+		a.shared = shared;
+		attach(p, &a);
+		arp_for(p, 1);
+		uw_put32(p->f + 28, 0x0a090003);
+		p->f[6] = 4;
+		assert_false(passes(p)); /* from another interface */
+		memcpy(p->f + 6, a.mac, 6);
+		assert_true(passes(p));
+		uw_put32(p->f + 28, 0);
+		assert_false(passes(p));
+		uw_put32(p->f + 28, 0x0a090002);
+		assert_false(passes(p));
+	}
+}
+
+/* RFC 4862 §5.4.3: a probe comes from the unspecified address. */
+static void between_processes_by_ip6(void **state)
+{
+	struct place *p = *state;
+	const struct made m = { .ip6 = true, .dst_port = 1, .flags = ACK };
+	const struct uw_net own[] = { { { { 0xfe, 0x80, [15] = 7 } }, 64 },
+				      { { { 0xfd, 9, [15] = 2 } }, 64 } };
+	struct filter_ask a = {
+		.ip6 = own, .n_ip6 = 2, .local = true, .mac = { 2, 1, 2, 3, 4, 5 }
+	};
+
+	p->n = made_octets(&m, p->f);
+	memcpy(p->f + 6, a.mac, 6);
+	for (int shared = 0; shared < 2; shared++) {
+		a.shared6 = shared;
+		attach(p, &a);
+		icmp6(p, 135);
+		memset(p->f + 38, 0, 16);
+		memcpy(p->f + 38, "\xff\x02", 2);
+		p->f[50] = 0xff;
+		p->f[53] = 2;
+		assert_true(passes(p));
+		p->f[53] = 7;
+		assert_true(passes(p));
+		p->f[53] = 8;
+		assert_false(passes(p));
+		p->f[53] = 2;
+		memset(p->f + 22, 0, 16);
+		assert_false(passes(p));
+		p->f[22] = 0xfd;
+		memset(p->f + 6, 0, 6); /* the kernel's */
+		assert_int_equal(passes(p), shared);
+		memcpy(p->f + 6, a.mac, 6);
+	}
+}
+
+/* The longest program has jumps that reach. */
+static void all_at_once(void **state)
+{
+	struct place *p = *state;
+	uint16_t ports[FILTER_PORTS] = { 0 };
+	struct uw_net own[IO_IP6_MAX] = { 0 };
+	struct filter_ask a = { .addr = MADE_HOST(2),
+				.shared = true,
+				.vlan = 7,
+				.groups = true,
+				.groups6 = true,
+				.ports = { ports, FILTER_PORTS },
+				.ip6 = own,
+				.n_ip6 = IO_IP6_MAX,
+				.shared6 = true,
+				.ports6 = { ports, FILTER_PORTS } };
+
+	attach(p, &a);
+	a.local = true;
+	attach(p, &a);
+}
+
 /* RFC 5227 §2.4: whoever says that our address is his, to whomever. */
 static void another_host_with_our_address(void **state)
 {
@@ -303,6 +384,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_shared_address_by_ports, up, down),
 		cmocka_unit_test_setup_teardown(a_vlan, up, down),
 		cmocka_unit_test_setup_teardown(another_host_with_our_address, up, down),
+		cmocka_unit_test_setup_teardown(between_processes, up, down),
+		cmocka_unit_test_setup_teardown(between_processes_by_ip6, up, down),
+		cmocka_unit_test_setup_teardown(all_at_once, up, down),
 		cmocka_unit_test_setup_teardown(ip6, up, down),
 		cmocka_unit_test_setup_teardown(a_shared_ip6_address_by_ports, up, down),
 		cmocka_unit_test_setup_teardown(what_is_neither, up, down),
