@@ -86,12 +86,25 @@ static bool count_for(struct server *s, uid_t uid, unsigned place)
 	return true;
 }
 
-static void count_no_more(struct server *s, unsigned place)
+static void count_no_more(struct server *s, uid_t uid)
 {
-	struct user_ports *u = user_of(s, s->port_of[place]);
+	struct user_ports *u = user_of(s, uid);
 
 	if (u && u->n)
 		u->n--;
+}
+
+/* Of a port that is counted for whoever left it. */
+static bool count_instead(struct server *s, uid_t uid, unsigned place)
+{
+	uid_t before = s->port_of[place];
+
+	if (before == uid)
+		return true;
+	if (!count_for(s, uid, place))
+		return false;
+	count_no_more(s, before);
+	return true;
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -100,7 +113,7 @@ static void give_back(struct server *s, unsigned port, enum io_versions v)
 {
 	struct client *c = s->client[holders(s, v)[port]];
 
-	count_no_more(s, place_of(port, v));
+	count_no_more(s, s->port_of[place_of(port, v)]);
 	holders(s, v)[port] = SWITCH_NOBODY;
 	stop_lingering(s, port, v);
 	if (c)
@@ -114,8 +127,8 @@ static bool has_version(const struct server *s, enum io_versions v)
 	return v == IO_V6 ? s->table.n_ip6 : s->table.addr;
 }
 
-/* GRANTED: the port of the uplink is there. One that has been left is there still, and counts for
- * the same user (left.h). */
+/* GRANTED: the port of the uplink is there. One that has been left is there still; its user may be
+ * another one, if that one might keep no more (left.h). */
 static enum switch_msg_why take(struct server *s, const struct client *c, uint16_t port_be,
 				enum io_versions v)
 {
@@ -123,6 +136,8 @@ static enum switch_msg_why take(struct server *s, const struct client *c, uint16
 	enum switch_msg_why why = SWITCH_GRANTED;
 
 	if (*lingers(s, port, v)) {
+		if (!count_instead(s, c->uid, place_of(port, v)))
+			return SWITCH_LIMIT;
 		stop_lingering(s, port, v);
 		return SWITCH_GRANTED;
 	}
@@ -131,7 +146,7 @@ static enum switch_msg_why take(struct server *s, const struct client *c, uint16
 	if (s->uplink->ops->claim)
 		why = s->uplink->ops->claim(s->uplink, port_be, v);
 	if (why != SWITCH_GRANTED)
-		count_no_more(s, place_of(port, v));
+		count_no_more(s, c->uid);
 	return why;
 }
 

@@ -300,6 +300,27 @@ static void a_user_keeps_no_more_than_its_processes_may_have(void **state)
 	assert_int_equal(claim(b, BOB, 7003), SWITCH_GRANTED);
 }
 
+/* A port that its user might not keep counts for the next one, though the kernel has not got it
+ * back yet. */
+static void one_that_was_not_kept_counts_for_who_takes_it(void **state)
+{
+	struct bed *b = *state;
+
+	b->s.o.max_per_user = 0; /* nothing is kept */
+	b->s.user_ports = 1;
+	b->c[BOB].uid = 1001;
+	assert_int_equal(claim(b, ALICE, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7001), SWITCH_GRANTED);
+	ports_release_all(&b->s, &b->c[ALICE]);
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_LIMIT);
+	b->s.user_ports = 2;
+	assert_int_equal(claim(b, BOB, 7000), SWITCH_GRANTED);
+	assert_int_equal(claim(b, BOB, 7002), SWITCH_LIMIT);
+	b->s.user_ports = 1;
+	assert_int_equal(claim(b, ALICE, 7003), SWITCH_GRANTED);
+	assert_int_equal(b->port.claimed - b->port.released, 3);
+}
+
 /* One that claims and releases a port for ever takes nobody's place, and the port gets what it
  * leaves a few at a time. */
 static void the_others_ports_stay_theirs_whatever_one_releases(void **state)
@@ -338,6 +359,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(one_that_was_left_is_its_users_for_a_while, bed_up,
 					bed_down),
 	cmocka_unit_test_setup_teardown(one_that_was_released_before_stays_no_longer, bed_up,
+					bed_down),
+	cmocka_unit_test_setup_teardown(one_that_was_not_kept_counts_for_who_takes_it, bed_up,
 					bed_down),
 	cmocka_unit_test_setup_teardown(a_user_keeps_no_more_than_its_processes_may_have, bed_up,
 					bed_down),
