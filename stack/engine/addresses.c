@@ -2,6 +2,7 @@
 #include "engine/addresses.h"
 
 #include <net/if.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "engine/links.h"
@@ -35,14 +36,16 @@ static uw_status hold(struct uw_engine *e, const struct io_link *l)
 {
 	const char *name = link_interface(e->cfg.link);
 	unsigned index = l->flags & IO_NEIGHBOURS && *name ? if_nametoindex(name) : 0;
-	char ip[ROUTE_TEXT];
+	/* no pid: it is of another PID namespace, or has just ended */
+	char ip[ROUTE_TEXT], pid[32] = "another process";
 	struct held_by who = { .pid = 0 };
 
 	if (!index || held_take(&e->held, l, index, e->cfg.vlan, &who))
 		return UW_OK;
-	uw_log("address %s is in use: process %d of this machine has it on %s; give an unused one "
-	       "(--ip)",
-	       route_ip_text(&who.ip, ip), who.pid, name);
+	if (who.pid)
+		snprintf(pid, sizeof(pid), "process %d", who.pid);
+	uw_log("address %s is in use: %s of this machine has it on %s; give an unused one (--ip)",
+	       route_ip_text(&who.ip, ip), pid, name);
 	return UW_E_ADDR_IN_USE;
 }
 
