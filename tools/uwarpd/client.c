@@ -16,13 +16,31 @@ static void end(struct client *c)
 	c->state = CLIENT_ENDED;
 }
 
+/* All clients of a user that cost long have the share of one together. */
+void client_woken(struct server *s, struct client *c, struct wake_cost_time since)
+{
+	uint64_t alone_us = wake_cost_end(&c->wake_cost, since), now = uw_clock_us();
+	unsigned n = 1;
+
+	if (!alone_us)
+		return;
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct client *other = s->active[i];
+
+		n += other != c && other->uid == c->uid &&
+		     !wake_cost_is_over(&other->wake_cost, now);
+	}
+	c->wake_cost.until_us = now + n * alone_us;
+}
+
 /* What it does not read it does not get. */
-static int tell(struct client *c, const struct switch_msg *m, const int *fds, unsigned n)
+static int tell(struct server *s, struct client *c, const struct switch_msg *m, const int *fds,
+		unsigned n)
 {
 	struct wake_cost_time since = wake_cost_begin(&c->wake_cost);
 	int rc = switch_send(c->fd, m, fds, n);
 
-	wake_cost_end(&c->wake_cost, since);
+	client_woken(s, c, since);
 	return rc;
 }
 
@@ -31,7 +49,7 @@ static void refuse(struct server *s, struct client *c, enum switch_msg_why why)
 	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
 
 	m.why = (uint8_t)why;
-	tell(c, &m, NULL, 0);
+	tell(s, c, &m, NULL, 0);
 	s->refused++;
 	end(c);
 }
@@ -94,7 +112,7 @@ static struct switch_msg welcome(const struct server *s)
 }
 
 /* A client of before IPv6 expects nothing but READY here. */
-static bool tell_ip6(const struct server *s, struct client *c, const struct switch_msg *hello)
+static bool tell_ip6(struct server *s, struct client *c, const struct switch_msg *hello)
 {
 	const struct uplink *p = s->uplink;
 	bool sent = true;
@@ -104,7 +122,7 @@ static bool tell_ip6(const struct server *s, struct client *c, const struct swit
 
 		memcpy(m.ip6, p->ip6[i].ip.b, sizeof(m.ip6));
 		m.bits = p->ip6[i].bits;
-		sent = !tell(c, &m, NULL, 0);
+		sent = !tell(s, c, &m, NULL, 0);
 	}
 	return sent;
 }
@@ -146,7 +164,8 @@ static void on_hello(struct server *s, struct client *c, struct mail *hello)
 		refuse(s, c, why);
 		return;
 	}
-	if (tell(c, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) || !tell_ip6(s, c, &hello->m))
+	if (tell(s, c, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) ||
+	    !tell_ip6(s, c, &hello->m))
 		end(c);
 	else
 		c->state = CLIENT_TOLD;
@@ -161,7 +180,7 @@ static void on_ready(struct server *s, struct client *c, struct mail *ready)
 		refuse(s, c, ready->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
 		return;
 	}
-	if (tell(c, &m, NULL, 0)) {
+	if (tell(s, c, &m, NULL, 0)) {
 		end(c);
 		return;
 	}
@@ -185,7 +204,7 @@ static void on_claim(struct server *s, struct client *c, const struct switch_msg
 	a.serial = m->serial;
 	a.port = m->port;
 	a.why = (uint8_t)ports_claim(s, c, m->port, version_of(m));
-	if (tell(c, &a, NULL, 0))
+	if (tell(s, c, &a, NULL, 0))
 		end(c); /* it does not read its answers */
 }
 
@@ -196,7 +215,7 @@ static void on_claim_qp(struct server *s, struct client *c, const struct switch_
 	a.serial = m->serial;
 	a.qpn = m->qpn;
 	a.why = (uint8_t)qps_claim(s, c, m->qpn);
-	if (tell(c, &a, NULL, 0))
+	if (tell(s, c, &a, NULL, 0))
 		end(c);
 }
 

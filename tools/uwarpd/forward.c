@@ -84,17 +84,17 @@ static void deliver_cm(struct server *s, const struct client *sender, const stru
 
 /* The count says that there is an octet to take out. It comes first: the client may run at once, on
  * this very CPU. Never blocks, whatever the client makes of its socket. */
-static void ring(struct client *c)
+static void ring(struct server *s, struct client *c)
 {
 	struct wake_cost_time since = wake_cost_begin(&c->wake_cost);
 
 	atomic_fetch_add_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
 	if (send(c->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
 		atomic_fetch_sub_explicit(c->bell + SWITCH_BELL_RINGS, 1, memory_order_relaxed);
-	wake_cost_end(&c->wake_cost, since);
+	client_woken(s, c, since);
 }
 
-static void wake(struct client *c)
+static void wake(struct server *s, struct client *c)
 {
 	uint32_t was = doorbell_swap(c->bell);
 
@@ -102,7 +102,7 @@ static void wake(struct client *c)
 	if (was == IO_ASLEEP)
 		syscall(SYS_futex, c->bell, FUTEX_WAKE, WAKE_MOST, NULL, NULL, 0);
 	else if (was == IO_ASLEEP_FD && c->wake_fd >= 0)
-		ring(c);
+		ring(s, c);
 }
 
 /* The fence pairs with the one between the sleeper's store of a word for sleep and its look at the
@@ -115,7 +115,7 @@ static void wake_touched(struct server *s)
 		struct client *c = s->active[i];
 
 		if (c->touched && wake_cost_is_over(&c->wake_cost, s->now_us))
-			wake(c);
+			wake(s, c);
 		s->late |= c->touched;
 	}
 }

@@ -141,6 +141,8 @@ void server_close(struct server *s);
 /* client.c */
 /* A message, or the end of its connection. */
 void client_hear(struct server *s, struct client *c, const struct mail *m);
+/* We have woken it, since when the time of `since` is over: count what it cost. */
+void client_woken(struct server *s, struct client *c, struct wake_cost_time since);
 /* Free it and all that belongs to it. What is in its conduit is forwarded first. */
 void client_free(struct server *s, struct client *c);
 

@@ -2,7 +2,8 @@
 /*
  * What it takes us to wake a client is the client's doing: as many as it likes may watch its end of
  * a socket, and the kernel visits all of them while we send (19,000 take 5 ms). Who has cost us
- * long is left alone for so many times as long, so that it has a small share of our time. Others
+ * long is left alone for so many times as long, so that it has a small share of our time; for
+ * longer where others of its user are left alone, too (client.c), so that a user has one. Others
  * may have had the CPU meanwhile, so a second one is measured by the time of our thread.
  */
 #ifndef UWARPD_WAKE_COST_H
@@ -43,17 +44,18 @@ static inline struct wake_cost_time wake_cost_begin(const struct wake_cost *t)
 	return (struct wake_cost_time){ uw_clock_us(), t->suspect ? wake_cost_cpu_us() : 0 };
 }
 
-static inline void wake_cost_end(struct wake_cost *t, struct wake_cost_time since)
+/* For how long it is to be left alone, if it is the only one of its user; 0: it did not cost long.
+ */
+static inline uint64_t wake_cost_end(struct wake_cost *t, struct wake_cost_time since)
 {
-	uint64_t now = uw_clock_us(), cpu_us;
 	bool was_suspect = t->suspect;
+	uint64_t cpu_us;
 
-	t->suspect = now - since.us >= WAKE_COST_LONG_US;
+	t->suspect = uw_clock_us() - since.us >= WAKE_COST_LONG_US;
 	if (!t->suspect || !was_suspect)
-		return;
+		return 0;
 	cpu_us = wake_cost_cpu_us() - since.cpu_us;
-	if (cpu_us >= WAKE_COST_LONG_US)
-		t->until_us = now + WAKE_COST_SHARE * cpu_us;
+	return cpu_us >= WAKE_COST_LONG_US ? WAKE_COST_SHARE * cpu_us : 0;
 }
 
 #endif

@@ -170,25 +170,49 @@ static void what_it_costs_is_measured(void **state)
 	struct wake_cost_time since;
 
 	(void)state;
-	wake_cost_end(&t, wake_cost_begin(&t));
+	assert_int_equal(wake_cost_end(&t, wake_cost_begin(&t)), 0);
 	since = wake_cost_begin(&t);
 	since.us -= us;
-	wake_cost_end(&t, since);
-	assert_true(t.suspect && !t.until_us);
+	assert_int_equal(wake_cost_end(&t, since), 0);
+	assert_true(t.suspect);
 	since = wake_cost_begin(&t);
-	since.us -= us;
-	wake_cost_end(&t, since); /* our thread has not run for so long */
-	assert_true(t.suspect && !t.until_us);
+	since.us -= us; /* our thread has not run for so long */
+	assert_int_equal(wake_cost_end(&t, since), 0);
+	assert_true(t.suspect);
 	since = wake_cost_begin(&t);
 	since.us -= us;
 	since.cpu_us -= us;
-	wake_cost_end(&t, since);
-	assert_true(t.suspect && t.until_us >= since.us + WAKE_COST_SHARE * us);
-	assert_false(wake_cost_is_over(&t, since.us + WAKE_COST_SHARE * us));
-	assert_true(wake_cost_is_over(&t, t.until_us));
+	assert_true(wake_cost_end(&t, since) >= WAKE_COST_SHARE * us);
+	assert_true(t.suspect);
 	t = (struct wake_cost){ .suspect = true };
-	wake_cost_end(&t, wake_cost_begin(&t));
-	assert_true(!t.until_us);
+	assert_int_equal(wake_cost_end(&t, wake_cost_begin(&t)), 0);
+}
+
+/* How long it is left alone after it has cost a second of our time. */
+static uint64_t alone_us(struct bed *b, unsigned client)
+{
+	struct client *c = &b->c[client];
+	struct wake_cost_time since;
+	uint64_t now = uw_clock_us();
+
+	c->wake_cost = (struct wake_cost){ .suspect = true };
+	since = wake_cost_begin(&c->wake_cost);
+	since.us -= 1000000;
+	since.cpu_us -= 1000000;
+	client_woken(&b->s, c, since);
+	return c->wake_cost.until_us - now;
+}
+
+/* A user gains nothing by several of them. */
+static void what_clients_of_a_user_cost_is_summed(void **state)
+{
+	const uint64_t one = WAKE_COST_SHARE * 1000000ull;
+	struct bed *b = *state;
+
+	assert_in_range(alone_us(b, ALICE), one, 2 * one - 1);
+	assert_in_range(alone_us(b, BOB), 2 * one, 3 * one);
+	b->c[BOB].uid = 1001;
+	assert_in_range(alone_us(b, BOB), one, 2 * one - 1);
 }
 
 static void *sleep_on(void *word)
@@ -479,6 +503,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(who_polls_is_rung_by_its_socket, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(who_costs_much_is_rung_seldom, bed_up, bed_down),
 	cmocka_unit_test(what_it_costs_is_measured),
+	cmocka_unit_test_setup_teardown(what_clients_of_a_user_cost_is_summed, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(few_sleepers_are_woken, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(answers_to_the_network_go_out, bed_up, bed_down),
