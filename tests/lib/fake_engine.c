@@ -77,12 +77,6 @@ static int destroy(void *obj)
 	return 0;
 }
 
-static int config_from_env(struct uw_config *cfg)
-{
-	memset(cfg, 0, sizeof(*cfg));
-	return 0;
-}
-
 static int engine_open(const struct uw_config *cfg, struct uw_engine **out)
 {
 	struct uw_engine *e = malloc(sizeof(*e));
@@ -460,7 +454,6 @@ static bool wait_look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us)
 
 static const struct uw_api the_api = {
 	.version = UW_API_VERSION,
-	.config_from_env = config_from_env,
 	.engine_open = engine_open,
 	.engine_start = fake_engine_start,
 	.engine_started = engine_started,

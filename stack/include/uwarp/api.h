@@ -12,7 +12,6 @@
 /* All of them, without the uw_; their order is the table's. */
 /* clang-format off */
 #define UW_API_LIST(X) \
-	X(config_from_env) \
 	X(engine_open) \
 	X(engine_start) \
 	X(engine_started) \

@@ -10,7 +10,7 @@
 
 #include "uwarp/types.h"
 
-#define UW_API_VERSION 16u
+#define UW_API_VERSION 17u
 
 /* RFC 5044 §7.1.1: a start-up frame carries at most 512 octets of private data. */
 #define UW_PRIVATE_DATA_MAX 512u
