@@ -42,13 +42,18 @@ static void link_behind(struct record *r, uint32_t id, struct sent_list *l, uint
 }
 
 /* What has just been sent goes to the end; only what was marked lost by mistake goes back to where
- * it was. */
-static void link_flying(struct record *r, uint32_t id)
+ * it was, which is looked for from `before` on. */
+static void link_flying(struct record *r, uint32_t id, uint32_t before)
 {
-	uint32_t before = r->flying.last;
+	const uint64_t sent_us = record_at(r, id)->sent_us;
+	uint32_t next;
 
-	while (before != RECORD_NONE && record_at(r, before)->sent_us > record_at(r, id)->sent_us)
+	while (before != RECORD_NONE && record_at(r, before)->sent_us > sent_us)
 		before = record_at(r, before)->before;
+	next = before == RECORD_NONE ? r->flying.first : record_at(r, before)->after;
+	for (; next != RECORD_NONE && record_at(r, next)->sent_us <= sent_us;
+	     next = record_at(r, next)->after)
+		before = next;
 	link_behind(r, id, &r->flying, before);
 }
 
@@ -73,7 +78,7 @@ static void enter(struct record *r, uint32_t id, enum sent_state state)
 		r->sacked++;
 		s->after = record_next(id);
 	} else if (state == SENT_FLYING) {
-		link_flying(r, id);
+		link_flying(r, id, r->flying.last);
 	} else {
 		link_behind(r, id, &r->lost, r->lost.last);
 	}
@@ -113,6 +118,22 @@ void record_set(struct record *r, uint32_t id, enum sent_state state)
 {
 	leave(r, id);
 	enter(r, id, state);
+}
+
+/* They were marked, and sent, nearly in order: each one's place is near the one before. */
+void record_unmark(struct record *r)
+{
+	uint32_t id = r->lost.first, behind = r->flying.last;
+
+	for (; id != RECORD_NONE; id = r->lost.first) {
+		struct sent *s = record_at(r, id);
+
+		leave(r, id);
+		s->state = SENT_FLYING;
+		r->octets[SENT_FLYING] += s->len;
+		link_flying(r, id, behind);
+		behind = id;
+	}
 }
 
 void record_sort_lost(struct record *r)

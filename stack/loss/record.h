@@ -86,6 +86,8 @@ void record_grow(struct record *r, struct sent *slot, uint32_t n);
 struct sent *record_append(struct record *r, uint32_t seq, uint32_t len, uint64_t now_us);
 /* Change the state of an entry. In the list `flying` it takes the place that sent_us gives it. */
 void record_set(struct record *r, uint32_t id, enum sent_state state);
+/* All entries in state lost are flying again, as by record_set. */
+void record_unmark(struct record *r);
 /* Sort the list `lost` by sequence number. */
 void record_sort_lost(struct record *r);
 /* Remove the entry with the lowest sequence number. */

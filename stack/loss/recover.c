@@ -63,8 +63,7 @@ void loss_timed_out(struct loss *l, uint64_t now_us)
 /* What was marked lost is on its way after all. */
 void loss_unmark(struct loss *l)
 {
-	while (l->rec.lost.first != RECORD_NONE)
-		record_set(&l->rec, l->rec.lost.first, SENT_FLYING);
+	record_unmark(&l->rec);
 }
 
 /* RFC 4015 §3.2: as it was. */

@@ -75,6 +75,56 @@ static void the_flying_are_in_the_order_of_sending(void **state)
 	assert_true(record_sound(&r));
 }
 
+/* The same of all of them, in whatever order they were sent and marked. */
+static void all_that_are_lost_fly_again(void **state)
+{
+	struct prng rng = { 3 };
+	struct record r;
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		uint64_t before = 0;
+
+		record_init(&r, slot, 32);
+		for (uint32_t i = 0; i < 32; i++)
+			record_append(&r, 10 * i, 10, i / 2);
+		for (uint32_t i = 0; i < 32; i++)
+			record_set(&r, prng_below(&rng, 32), prng_below(&rng, 3));
+		for (uint32_t id = r.lost.first; id != RECORD_NONE; id = record_at(&r, id)->after)
+			record_at(&r, id)->sent_us = prng_below(&rng, 40);
+		record_unmark(&r);
+		assert_true(record_sound(&r));
+		assert_int_equal(r.lost.first, RECORD_NONE);
+		assert_int_equal(r.octets[SENT_LOST], 0);
+		for (uint32_t id = r.flying.first; id != RECORD_NONE;
+		     id = record_at(&r, id)->after) {
+			assert_true(before <= record_at(&r, id)->sent_us);
+			before = record_at(&r, id)->sent_us;
+		}
+	}
+}
+
+/* Half of what is in flight, as after a burst of losses that were none: each finds its place in a
+ * step. A walk for each would be 2^36 steps, some minutes. */
+static void many_fly_again_at_once(void **state)
+{
+	enum { N = 1 << 19 };
+	struct sent *many = calloc(N, sizeof(*many));
+	struct record r;
+
+	(void)state;
+	assert_non_null(many);
+	record_init(&r, many, N);
+	for (uint32_t i = 0; i < N; i++)
+		record_append(&r, 10 * i, 10, i);
+	for (uint32_t i = 0; i < N / 2; i++)
+		record_set(&r, i, SENT_LOST);
+	record_unmark(&r);
+	assert_int_equal(r.flying.first, 0);
+	assert_int_equal(r.flying.last, N - 1);
+	free(many);
+}
+
 static void it_grows_with_what_it_has(void **state)
 {
 	static struct sent more[16];
@@ -172,6 +222,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_segment_is_found_by_its_number),
 	cmocka_unit_test(states_have_their_sums_and_lists),
 	cmocka_unit_test(the_flying_are_in_the_order_of_sending),
+	cmocka_unit_test(all_that_are_lost_fly_again),
+	cmocka_unit_test(many_fly_again_at_once),
 	cmocka_unit_test(it_grows_with_what_it_has),
 	cmocka_unit_test(long_ones_are_cut),
 	cmocka_unit_test(the_front_of_the_first_goes),
