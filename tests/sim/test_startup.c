@@ -334,6 +334,43 @@ static void a_request_that_is_not_taken_is_rejected(void **state)
 	sim_close(&s);
 }
 
+/* ---- a neighbour that is not known yet ------------------------------------------------------- */
+
+enum { AT_ONCE = 100 };
+
+static bool all_were_heard(void *arg)
+{
+	return sim_stats(arg).cm_not_taken == AT_ONCE;
+}
+
+/* No SYN is lost while the first one's ARP, or neighbour discovery, is under way: lwIP would repeat
+ * it only after 200 ms. */
+static void connects_in_a_row_wait_for_the_neighbour_together(void **state)
+{
+	const struct uw_cm_param p = { .ird = 4, .ord = 4 };
+
+	(void)state;
+	for (unsigned ip6 = 0; ip6 < 2; ip6++) {
+		struct sim_side *side = calloc(AT_ONCE, sizeof(*side));
+		struct sim s;
+
+		sim_open(&s, &(struct sim_options){ .ip6 = ip6 });
+		sim_listen(&s, 7471);
+		s.listener.declines = true;
+		for (unsigned i = 0; i < AT_ONCE; i++) {
+			sim_open_side(&s, &side[i], NULL);
+			resolved(&s, &side[i]);
+		}
+		for (unsigned i = 0; i < AT_ONCE; i++)
+			assert_int_equal(uw_ep_connect(side[i].ep, uw_qp_num(side[i].qp), &p), 0);
+		assert_true(sim_until(&s, all_were_heard, &s, SECOND / 10));
+		for (unsigned i = 0; i < AT_ONCE; i++)
+			sim_close_side(&side[i]);
+		sim_close(&s);
+		free(side);
+	}
+}
+
 /* ---- what is said of a start-up that nobody answers ------------------------------------------ */
 
 enum { SYN_MOST = 14 + 20 + 60 }; /* Ethernet, IPv4 and TCP with all options */
@@ -413,6 +450,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_peer_that_died_is_noticed_by_one_that_waits),
 		cmocka_unit_test(a_qp_is_not_given_to_a_second_connect),
 		cmocka_unit_test(a_request_that_is_not_taken_is_rejected),
+		cmocka_unit_test(connects_in_a_row_wait_for_the_neighbour_together),
 		cmocka_unit_test(it_is_said_whether_the_request_arrived),
 		cmocka_unit_test(what_a_callback_leaves_is_done_without_the_lock),
 		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),

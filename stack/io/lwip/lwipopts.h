@@ -27,6 +27,13 @@
 #define LWIP_NETIF_LOOPBACK	  0 /* netif.c hands our own frames back itself */
 #define LWIP_NETIF_TX_SINGLE_PBUF 0
 
+/* What waits for a neighbour: the SYNs of a program that connects many QPs at once. One that is
+ * dropped is repeated after LWIP_TCP_RTO_TIME. Of all together not so many that neighbours who
+ * never answer would hold the frames of a link. */
+#define ARP_QUEUEING	   1
+#define ARP_QUEUE_LEN	   128
+#define MEMP_NUM_ARP_QUEUE 512
+
 /* IPv6 for hosts of the same link; the addresses are ours to choose. What else may come in (router
  * advertisements, redirects, multicast listeners, extension headers, fragments) does not get as far
  * as lwIP: netif.c. */
@@ -42,7 +49,8 @@
 #define LWIP_IPV6_DUP_DETECT_ATTEMPTS	0
 #define LWIP_ICMP6			1
 #define LWIP_ND6_ALLOW_RA_UPDATES	0
-#define LWIP_ND6_QUEUEING		0 /* one packet waits for its neighbour, as with ARP */
+#define LWIP_ND6_QUEUEING		1
+#define MEMP_NUM_ND6_QUEUE		512 /* as with ARP, but one neighbour may have all */
 #define LWIP_ND6_NUM_NEIGHBORS		1024
 #define LWIP_ND6_NUM_DESTINATIONS	1024
 #define LWIP_ND6_TCP_REACHABILITY_HINTS 0 /* would search for every segment */
