@@ -23,6 +23,9 @@ static _Atomic uint32_t *doorbell_of(struct sched *s)
 	return atomic_load_explicit(&s->doorbell, memory_order_acquire);
 }
 
+/* In a row, of whatever CQs, since this thread's last completion or since it last armed a CQ. */
+static __thread unsigned empty_polls;
+
 /* ---- making room for others ----------------------------------------------------------------- */
 
 static __thread unsigned polls_to_sleep = EMPTY_TO_YIELD; /* empty polls before the thread sleeps */
@@ -81,7 +84,7 @@ static bool mover_is_here(const struct sched *s)
 				       1 + (uint32_t)sched_getcpu();
 }
 
-static void yield_or_sleep(struct sched *s, unsigned empty_polls, bool may_sleep)
+static void yield_or_sleep(struct sched *s, bool may_sleep)
 {
 	uint64_t now = sched_now_us(s);
 
@@ -154,7 +157,7 @@ static void say_awake(struct sched *s)
 }
 
 /* Threads that wait leave the stack to it (sched_app_wait_begin). */
-static void note_poller(struct sched *s, unsigned empty_polls)
+static void note_poller(struct sched *s)
 {
 	if (empty_polls % ROUNDS_PER_CLOCK != EMPTY_TO_DRIVE)
 		return;
@@ -162,7 +165,7 @@ static void note_poller(struct sched *s, unsigned empty_polls)
 	atomic_store_explicit(&s->poller, (uint64_t)pthread_self(), memory_order_relaxed);
 }
 
-static bool is_time_to_yield(const struct sched *s, unsigned empty_polls)
+static bool is_time_to_yield(const struct sched *s)
 {
 	return !(s->mover_cpu ? empty_polls % EMPTY_TO_YIELD_SOON : empty_polls % EMPTY_TO_YIELD);
 }
@@ -189,7 +192,6 @@ static bool lock_to_look(struct sched *s)
 
 void sched_app_poll(struct sched *s, enum sched_poll how)
 {
-	static __thread unsigned empty_polls;
 	uint32_t frames = 0;
 
 	if (!atomic_load_explicit(&s->started, memory_order_acquire))
@@ -206,9 +208,9 @@ void sched_app_poll(struct sched *s, enum sched_poll how)
 	if (empty_polls < EMPTY_TO_DRIVE && !s->model->app_alone)
 		return;
 	say_awake(s);
-	note_poller(s, empty_polls);
-	if (!frames && is_time_to_yield(s, empty_polls))
-		yield_or_sleep(s, empty_polls, how != SCHED_POLL_OTHER);
+	note_poller(s);
+	if (!frames && is_time_to_yield(s))
+		yield_or_sleep(s, how != SCHED_POLL_OTHER);
 }
 
 static bool app_is_trusted(struct sched *s)
@@ -285,11 +287,24 @@ void sched_app_busy(struct sched *s)
 		stop_driving(s);
 }
 
+/* A program that waits for events finds its CQs empty before it arms them and once more after that,
+ * and with two CQs (brpc has one for Sends and one for receives) that is as often as one that polls
+ * does. Nobody else may then wait for frames, though it goes away. */
+static void end_polling(struct sched *s)
+{
+	uint64_t self = (uint64_t)pthread_self();
+
+	finds = 0;
+	empty_polls = 0;
+	if (atomic_load_explicit(&s->poller, memory_order_relaxed) == self)
+		atomic_compare_exchange_strong(&s->poller, &self, 0);
+}
+
 void sched_app_sleep(struct sched *s)
 {
 	bool trusted = app_is_trusted(s);
 
-	finds = 0; /* it waits for events, and polls after each */
+	end_polling(s);
 	if (!atomic_load_explicit(&s->app_drives, memory_order_relaxed) || waits_by_itself(s))
 		return;
 	stop_driving(s);

@@ -99,6 +99,44 @@ static void beside_one_that_polls_it_waits_alone(void **state)
 	close_bed(&b);
 }
 
+static void *poll_and_arm(void *arg)
+{
+	struct sched *s = ((struct bed *)arg)->s;
+
+	for (unsigned i = 0; i < 8; i++) {
+		sched_app_poll(s, i ? SCHED_POLL_OTHER : SCHED_POLL_FIRST);
+		if (i % 2)
+			sched_app_sleep(s);
+	}
+	return NULL;
+}
+
+static void *poll_in_vain_and_arm(void *arg)
+{
+	poll_in_vain(arg);
+	sched_app_sleep(((struct bed *)arg)->s);
+	return NULL;
+}
+
+/* brpc finds both of its CQs empty, arms them, finds them empty once more, and waits. */
+static void one_that_arms_its_cqs_does_not_poll(void **state)
+{
+	void *(*const ways[])(void *) = { poll_and_arm, poll_in_vain_and_arm };
+	struct bed b;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		open_bed(&b, UW_THREADS_ADAPTIVE);
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		sched_app_wait_end(b.s);
+		fake_in_thread(ways[i], &b);
+		assert_false(sched_app_waits_elsewhere(b.s));
+		assert_int_equal(sched_app_wait_begin(b.s, &b.wait), UW_WAIT_SLEEP);
+		sched_app_wait_end(b.s);
+		close_bed(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +144,7 @@ int main(void)
 		cmocka_unit_test(one_that_goes_away_leaves_others_to_the_rx_thread),
 		cmocka_unit_test(one_that_comes_late_leaves_the_next_ones_wait_alone),
 		cmocka_unit_test(beside_one_that_polls_it_waits_alone),
+		cmocka_unit_test(one_that_arms_its_cqs_does_not_poll),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
