@@ -155,7 +155,8 @@ struct llp_ops {
 	/* Send the ACKs that are due. Called after a burst of input and after the output that the
 	 * burst caused. */
 	void (*acks)(enum llp_acks which);
-	/* Was an ACK left that nothing has carried since? NULL: none ever is. */
+	/* Was an ACK left that nothing has carried since, and that may not wait for a timer? NULL:
+	 * none ever is. */
 	bool (*acks_left)(void);
 	/* Hand queued frames to the links. True: some frames stay queued. */
 	bool (*flush_links)(void);

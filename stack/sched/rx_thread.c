@@ -438,7 +438,8 @@ static uint64_t serve_timers(struct rx_thread *t, uint64_t now)
 	if (!sched_trylock(s))
 		return WATCH_US;
 	if (now >= t->timers_us) {
-		sched_run(s);
+		sched_run_timers(s);
+		s->ops->run(s->stack, true);
 		t->timers_us = UINT64_MAX;
 	}
 	at = now + sched_idle_us(s, now);

@@ -50,6 +50,7 @@ struct llp_conn {
 	uint8_t acks_postponed; /* how often, since the last one (rx.c) */
 	uint8_t ack_left;	/* rounds that its ACK was left for an answer (rx_ack.c) */
 	uint8_t acks_alone;	/* so many more ACKs are not left */
+	uint8_t answers;	/* so many ACKs that went alone had an answer soon after them */
 	uint16_t lossy;		/* frames until the path is not lossy (rx.c) */
 	bool paused;		/* the user takes no octets */
 	bool connecting;	/* our SYN is not answered yet */
@@ -71,6 +72,8 @@ struct llp_conn {
 	bool lost;		   /* the peer's process is dead, but the user has octets to take */
 	struct io_frame *building; /* between edge_tx_begin and edge_tx_commit: the buffer, */
 	struct tcp_seg *seg;	   /* and lwIP's record for it */
+	uint64_t left_us;	   /* when its ACK was first left */
+	uint64_t alone_us;	   /* when one went alone, with no octets of ours after it; or 0 */
 	uint64_t probe_us;	   /* when to probe the peer's closed window; 0: it is open */
 	uint8_t head[EDGE_CONN_HEAD]; /* Ethernet and IPv4 headers; lengths and ids are filled in */
 
@@ -204,6 +207,8 @@ static inline void edge_conn_ack_later(struct llp_conn *c)
 	c->next_ack = edge.acks;
 	edge.acks = c;
 }
+/* Octets of ours go, the first since an ACK went alone. */
+void edge_conn_answers(struct llp_conn *c);
 /* Take the connection off edge.acks. */
 void edge_conn_forget_ack(struct llp_conn *c);
 /* The user took n octets: they are free in the window. */

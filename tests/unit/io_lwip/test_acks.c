@@ -186,6 +186,7 @@ static void it_is_left_for_a_few_rounds(void **state)
 
 	(void)state;
 	assert_int_equal(acks_of_message(), 0);
+	assert_true(llp_raw.next_timer_us() > 1000); /* nobody is woken for it */
 	before = bed.sent;
 	a_round(LLP_ACKS_URGENT);
 	a_round(LLP_ACKS_URGENT);
@@ -231,6 +232,88 @@ static void it_is_left_where_the_peer_waits_for_it(void **state)
 	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
 }
 
+/* ---- ... that another thread gives ------------------------------------------------------------
+ */
+
+#define SOON	299u
+#define PATIENT 1000u /* microseconds */
+
+static void answer(void)
+{
+	bed_send_full(&p, 1);
+	llp_raw.flush_links();
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+	p.ack += (uint32_t)bed_last(p.port, 0)->n;
+	bed_segment(&p, 0, 0, ACK);
+}
+
+/* n messages whose ACKs go alone, each with an answer `us` later. */
+static void answered_after(unsigned n, uint64_t us)
+{
+	for (unsigned i = 0; i < n; i++) {
+		acks_of_message();
+		a_round(LLP_ACKS_ALL);
+		bed.now_us += us;
+		answer();
+	}
+}
+
+/* No ACK of the next message goes in many rounds. */
+static bool is_left_for_long(void)
+{
+	unsigned before = bed.sent;
+
+	acks_of_message();
+	for (unsigned i = 0; i < 20; i++)
+		a_round(LLP_ACKS_URGENT);
+	return bed.sent == before;
+}
+
+/* The thread that waits may sleep: an ACK that is left so does not keep it awake. It goes when its
+ * time is over, and the next ones at once. */
+static void it_waits_for_an_answer_that_came_soon_before(void **state)
+{
+	(void)state;
+	answered_after(8, SOON);
+	assert_true(is_left_for_long());
+	assert_false(llp_raw.acks_left());
+	assert_in_range(llp_raw.next_timer_us(), 1, PATIENT);
+	answer();
+	assert_true(is_left_for_long());
+	bed.now_us += PATIENT - 1;
+	assert_int_equal(llp_raw.next_timer_us(), 1);
+	a_round(LLP_ACKS_URGENT);
+	assert_int_not_equal(bed_last(p.port, 0)->ack, p.seq);
+	bed.now_us++;
+	assert_true(llp_raw.acks_left());
+	a_round(LLP_ACKS_URGENT);
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+	answer();
+	assert_false(is_left_for_long());
+}
+
+static void it_does_not_wait_for_one_that_comes_late_or_not(void **state)
+{
+	(void)state;
+	answered_after(7, SOON);
+	assert_false(is_left_for_long());
+	bed.now_us += SOON + 1;
+	answer();
+	answered_after(7, SOON);
+	assert_false(is_left_for_long());
+	a_round(LLP_ACKS_ALL);
+	answered_after(8, SOON);
+	assert_true(is_left_for_long()); /* and this is the eighth */
+}
+
+static void much_does_not_wait(void **state)
+{
+	(void)state;
+	answered_after(8, SOON);
+	acks_of_message();
+	assert_int_equal(acks_of_message(), 1);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, up, down)
 
 static const struct CMUnitTest tests[] = {
@@ -245,6 +328,9 @@ static const struct CMUnitTest tests[] = {
 	TEST(without_an_answer_the_next_are_not_left),
 	TEST(none_is_left_where_a_segment_is_missing),
 	TEST(it_is_left_where_the_peer_waits_for_it),
+	TEST(it_waits_for_an_answer_that_came_soon_before),
+	TEST(it_does_not_wait_for_one_that_comes_late_or_not),
+	TEST(much_does_not_wait),
 };
 
 UWTEST_MAIN(tests)

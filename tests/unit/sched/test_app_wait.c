@@ -356,6 +356,7 @@ static void timers_run_while_the_program_sleeps(void **state)
 	pass(&b, 20000);
 	assert_true(left(&b));
 	assert_int_equal(b.w.f[0].timers, 1);
+	assert_true(b.w.f[0].comes_back); /* so an ACK that an answer may carry is left */
 	close_bed(&b);
 }
 

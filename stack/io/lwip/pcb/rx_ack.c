@@ -34,8 +34,60 @@ static bool is_due(const struct llp_conn *c)
 	return c->pcb->flags & TF_ACK_DELAY; /* else what was sent has it */
 }
 
+/* Between processes an ACK costs little, and frees the sender's buffers. */
+static bool is_ordinary(const struct llp_conn *c)
+{
+	return !(c->el->io->flags & IO_P2P) && !c->lossy && c->pcb->state == ESTABLISHED;
+}
+
+/* Where another thread answers, one that waits looks again and again, or sleeps, before the answer
+ * comes. If that came soon after each of the last ACKs that went alone, the next ACK waits for it,
+ * whoever looks or sleeps meanwhile; but not with much that the peer waits to hear of.
+ * (doc/adr/0068)
+ */
+#define SOON_US		 300u
+#define PATIENT_ANSWERS	 8u
+#define PATIENT_SEGMENTS 4u
+#define PATIENT_US	 1000u
+
+static bool is_short(const struct llp_conn *c)
+{
+	return c->acks_postponed < PATIENT_SEGMENTS;
+}
+
+static bool is_answered_soon(const struct llp_conn *c)
+{
+	return c->answers >= PATIENT_ANSWERS && is_short(c) && is_ordinary(c);
+}
+
+/* How long may the ACK still wait? */
+static uint64_t patience_us(const struct llp_conn *c, uint64_t now)
+{
+	uint64_t us = now - c->left_us;
+
+	return c->ack_left && us < PATIENT_US && is_answered_soon(c) ? PATIENT_US - us : 0;
+}
+
+void edge_conn_answers(struct llp_conn *c)
+{
+	if (uw_lwip_now_us() - c->alone_us >= SOON_US)
+		c->answers = 0;
+	else if (c->answers < PATIENT_ANSWERS)
+		c->answers++;
+	c->alone_us = 0;
+}
+
+/* Now it goes alone. Does an answer come soon after it? */
+static void note_alone(struct llp_conn *c)
+{
+	if (c->alone_us || (c->ack_left && is_answered_soon(c)))
+		c->answers = 0;
+	c->alone_us = is_short(c) && is_ordinary(c) ? uw_lwip_now_us() : 0;
+}
+
 static void send_ack(struct llp_conn *c)
 {
+	note_alone(c);
 	if (c->ack_left)
 		c->acks_alone = ALONE_NEXT;
 	if (edge_conn_ack_fast(c))
@@ -44,15 +96,24 @@ static void send_ack(struct llp_conn *c)
 	tcp_output(c->pcb);
 }
 
-/* Between processes an ACK costs little, and frees the sender's buffers. */
 static bool may_be_left(struct llp_conn *c)
 {
-	if (c->el->io->flags & IO_P2P || c->lossy || c->pcb->state != ESTABLISHED)
+	if (!is_ordinary(c))
 		return false;
+	if (is_answered_soon(c))
+		return !c->ack_left || patience_us(c, uw_lwip_now_us());
 	if (!c->acks_alone)
 		return c->ack_left < LEFT_ROUNDS;
 	c->acks_alone--;
 	return false;
+}
+
+static void leave(struct llp_conn *c)
+{
+	if (!c->ack_left)
+		c->left_us = uw_lwip_now_us();
+	if (c->ack_left < LEFT_ROUNDS)
+		c->ack_left++;
 }
 
 void edge_acks(enum llp_acks which)
@@ -61,7 +122,7 @@ void edge_acks(enum llp_acks which)
 
 	while ((c = *p)) {
 		if (is_due(c) && which == LLP_ACKS_URGENT && may_be_left(c)) {
-			c->ack_left++;
+			leave(c);
 			p = &c->next_ack;
 			continue;
 		}
@@ -78,10 +139,22 @@ void edge_acks(enum llp_acks which)
 bool edge_acks_left(void)
 {
 	for (const struct llp_conn *c = edge.acks; c; c = c->next_ack) {
-		if (is_due(c))
+		if (is_due(c) && !patience_us(c, uw_lwip_now_us()))
 			return true;
 	}
 	return false;
+}
+
+uint64_t edge_acks_next_us(void)
+{
+	uint64_t first = UINT64_MAX, now = edge.acks ? uw_lwip_now_us() : 0;
+
+	/* Of the others the next round decides. */
+	for (const struct llp_conn *c = edge.acks; c; c = c->next_ack) {
+		if (c->ack_left && is_due(c) && is_answered_soon(c))
+			first = LWIP_MIN(first, patience_us(c, now));
+	}
+	return first;
 }
 
 /* ---- the window -------------------------------------------------------------------------- */

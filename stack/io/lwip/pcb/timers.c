@@ -23,7 +23,7 @@ uint64_t edge_next_timer_us(void)
 	uint64_t tcp = next_of_tcp(), defence = edge_defend_next_us(),
 		 member = edge_member_next_us();
 
-	return LWIP_MIN(LWIP_MIN(tcp, defence), member);
+	return LWIP_MIN(LWIP_MIN(tcp, edge_acks_next_us()), LWIP_MIN(defence, member));
 }
 
 #define PATIENT 8u /* below TCP_MAXRTX, at which lwIP gives up */

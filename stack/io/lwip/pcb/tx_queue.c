@@ -292,6 +292,8 @@ static void output(struct llp_conn *c)
 	struct tcp_pcb *pcb = c->pcb;
 	bool knows = knows_last(c);
 
+	if (c->alone_us)
+		edge_conn_answers(c);
 	if (c->fast && tcp_input_pcb != pcb && (knows || !pcb->unacked)) {
 		edge_conn_tx_fast(c, knows ? c->sent : NULL);
 		if (pcb->unsent)
