@@ -38,8 +38,13 @@ def iperf(flags):
     return PreloadedEndless("iperf", f"librspreload, {flags}", "iperf -s", f"iperf -c {{server}} {flags}")
 
 
+# Without it NetPIPE sends each size for a quarter of a second by the speed of the size before: a hundred thousand times and more,
+# where the two had a core each before and share one now.
+NETPIPE_TIMES = "-n 100"
+
+
 def netpipe_tcp(flags):
-    end = f"NPtcp -i {flags} -o /dev/null"
+    end = f"NPtcp -i {NETPIPE_TIMES} {flags} -o /dev/null"
     return Preloaded("NPtcp", f"librspreload, -i {flags}", end, f"{end} -h {{server}}", 60)
 
 
@@ -174,7 +179,7 @@ class Mpi:
 
 
 def netpipe_mpi(flags):
-    return Mpi("NPopenmpi", f"-i {flags}", 2, "NPopenmpi", "-i", *flags.split(), "-o", "/dev/null", wanted="check passed")
+    return Mpi("NPopenmpi", f"-i {flags}", 2, "NPopenmpi", "-i", *NETPIPE_TIMES.split(), *flags.split(), "-o", "/dev/null", wanted="check passed")
 
 
 class Mpi4py(Mpi):
@@ -212,7 +217,7 @@ class Mpich(Ucx):
 
 
 def netpipe_ucx(kind, program, tls=None):
-    return kind(program, "-i -u 5000", 2, program, "-i", "-u", "5000", "-o", "/dev/null", wanted="check passed", tls=tls)
+    return kind(program, "-i -u 5000", 2, program, "-i", *NETPIPE_TIMES.split(), "-u", "5000", "-o", "/dev/null", wanted="check passed", tls=tls)
 
 
 def mpi4py_ucx(tls):
