@@ -137,6 +137,111 @@ static void one_that_arms_its_cqs_does_not_poll(void **state)
 	}
 }
 
+/* ---- the RX thread dozes on the doorbell, and others come to rely on it ---- */
+
+#define LONG_DOZE_US (60 * (uint64_t)1000000)
+
+struct dozer {
+	struct bed b;
+	pthread_t thread;
+	_Atomic int tid;
+	_Atomic bool up;
+};
+
+static void *doze_long(void *arg)
+{
+	struct dozer *d = arg;
+
+	atomic_store(&d->tid, gettid());
+	doze(d->b.s, LONG_DOZE_US);
+	atomic_store(&d->up, true);
+	return NULL;
+}
+
+static bool sleeps(int tid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+	fclose(f);
+	return state == 'S';
+}
+
+/* In the futex: woken, or it sleeps for a minute. */
+static void begin_to_doze(struct dozer *d)
+{
+	memset(d, 0, sizeof(*d));
+	open_bed(&d->b, UW_THREADS_ADAPTIVE);
+	atomic_store(&d->b.s->own_doorbell, IO_ASLEEP);
+	assert_int_equal(pthread_create(&d->thread, NULL, doze_long, d), 0);
+	while (!atomic_load(&d->tid) || !atomic_load(&d->b.s->rx_dozes) || !sleeps(d->tid))
+		usleep(1000);
+}
+
+static bool wakes(struct dozer *d, unsigned tries)
+{
+	while (!atomic_load(&d->up) && tries--)
+		usleep(10000);
+	return atomic_load(&d->up);
+}
+
+static void end_of_doze(struct dozer *d)
+{
+	bool woken = wakes(d, 1000);
+
+	sched_futex_wake(&d->b.s->own_doorbell);
+	pthread_join(d->thread, NULL);
+	close_bed(&d->b);
+	assert_true(woken);
+}
+
+/* A word that no peer rings any more, since the RX thread is not to be woken for frames. */
+static void wait_once(struct bed *b)
+{
+	assert_int_equal(sched_app_wait_begin(b->s, &b->wait), UW_WAIT_SLEEP);
+	sched_app_wait_end(b->s);
+}
+
+static void who_ends_its_wait_ends_the_doze_where_others_wait(void **state)
+{
+	struct dozer d;
+
+	(void)state;
+	begin_to_doze(&d);
+	sched_app_waits_plainly(d.b.s, true);
+	assert_false(wakes(&d, 5)); /* peers ring it */
+	wait_once(&d.b);
+	end_of_doze(&d);
+}
+
+static void who_begins_to_wait_plainly_ends_it(void **state)
+{
+	struct dozer d;
+
+	(void)state;
+	begin_to_doze(&d);
+	wait_once(&d.b);
+	assert_false(wakes(&d, 5)); /* nobody relies on it */
+	sched_app_waits_plainly(d.b.s, true);
+	end_of_doze(&d);
+}
+
+static void who_begins_to_poll_ends_it_where_others_wait(void **state)
+{
+	struct dozer d;
+
+	(void)state;
+	begin_to_doze(&d);
+	sched_app_waits_plainly(d.b.s, true);
+	poll_in_vain(&d.b);
+	assert_int_equal(word(&d.b), IO_AWAKE);
+	end_of_doze(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +250,9 @@ int main(void)
 		cmocka_unit_test(one_that_comes_late_leaves_the_next_ones_wait_alone),
 		cmocka_unit_test(beside_one_that_polls_it_waits_alone),
 		cmocka_unit_test(one_that_arms_its_cqs_does_not_poll),
+		cmocka_unit_test(who_ends_its_wait_ends_the_doze_where_others_wait),
+		cmocka_unit_test(who_begins_to_wait_plainly_ends_it),
+		cmocka_unit_test(who_begins_to_poll_ends_it_where_others_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
