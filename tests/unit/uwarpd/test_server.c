@@ -589,6 +589,39 @@ static void claims_do_not_crowd_frames_out(void **state)
 		close(fd[i]);
 }
 
+static unsigned share_with(void **state, bool own, rlim_t descriptors)
+{
+	struct bed *b = *state;
+	struct rlimit was, r;
+	unsigned share;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	r = was;
+	r.rlim_cur = descriptors;
+	port.own = own;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+	assert_true(server_open(&b->s));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	share = b->s.user_ports;
+	tear_down(state);
+	set_up(state);
+	return share;
+}
+
+/* Others need some, too: of the ports, or where each is a socket of the kernel's as well, of the
+ * descriptors. */
+static void a_user_has_three_quarters_of_the_ports(void **state)
+{
+	struct rlimit r;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+	assert_int_equal(share_with(state, true, 400), PORTS / 4 * 3);
+	assert_int_equal(share_with(state, false, 400), 300);
+	assert_int_equal(share_with(state, false, r.rlim_max),
+			 (r.rlim_max < PORTS ? r.rlim_max : PORTS) / 4 * 3);
+	assert_true(server_open(&((struct bed *)*state)->s)); /* for the end */
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
@@ -601,6 +634,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(nor_who_has_it_in_a_wake_socket),
 	TEST(nor_does_one_that_joined_stay_behind),
 	TEST(claims_do_not_crowd_frames_out),
+	TEST(a_user_has_three_quarters_of_the_ports),
 };
 
 UWTEST_MAIN(tests)
