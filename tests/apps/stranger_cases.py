@@ -149,4 +149,16 @@ def deaf(play):
     play.end(server, quiet=False)
 
 
-CASES = {"deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front, "index": index, "rooms": rooms}
+def no_command(play):
+    """Words that are no command: why, and the usage."""
+    for name in (*SERVERS, "uwarp-tcp-peer"):
+        for words, why in (([], "no command given"), (["fly", "high", "up"], "these words are no command: fly high up")):
+            program = play.start_plain("client1", [play.app(name), *words])
+            check(program.wait(10) == 2, f"{name} {' '.join(words)}: exit code {program.popen.returncode}")
+            said = program.err.splitlines()
+            check(said[0] == f"{name}: {why}", f"{name} says {said[0]}")
+            check(said[1].startswith(f"Usage: {name} "), f"{name} says {said[1:]}")
+            play.forget(program)
+
+
+CASES = {"no command": no_command, "deaf": deaf, "other programs": others, "refused": refused, "not ours": not_ours, "hostile": hostile, "hostile to nodes": nodes, "hostile to a front": front, "index": index, "rooms": rooms}

@@ -148,7 +148,7 @@ class Environment(Base):
 
     def test_env_prints_it_for_programs_that_cannot_be_wrapped(self):
         r = self.run_it("--identity", "roce", "--env", env=self.env(ASAN_OPTIONS="a=1 b=2", TSAN_OPTIONS="c=3"))
-        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        self.assertEqual(r.returncode, 0, r.stderr)
         got = dict(line.split("=", 1) for line in r.stdout.splitlines())
         self.assertEqual(got["UWARP_IDENTITY"], "roce")
         self.assertEqual(got["UWARP_IP_AUTO"], "1")
@@ -424,7 +424,7 @@ class RunDirectory(Base):
         os.chown(xdg, NOBODY, NOBODY)
         for place in (xdg, self.top + "/none"):
             r = self.run_it("--list", "--", "true", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=place))
-            self.assertEqual((r.returncode, r.stderr), (0, ""))
+            self.assertEqual(r.returncode, 0, r.stderr)
         r = self.run_it("--env", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=xdg))
         self.assertIn("UWARP_DIR=/tmp/uwarp-0\n", r.stdout)
         self.assertEqual(os.listdir(xdg), [])
@@ -433,7 +433,7 @@ class RunDirectory(Base):
         place = os.path.join(self.top, "svc")  # short enough in tools/check, too
         for words, ip, auto in ((), "127.0.0.2/8", "1"), (("--ip", "127.0.0.9"), "127.0.0.9/8", None):
             r = self.run_it(*words, "--env", env=self.env(UWARP_DIR=place, LD_PRELOAD="", XDG_RUNTIME_DIR=self.top))
-            self.assertEqual((r.returncode, r.stderr), (0, ""))
+            self.assertEqual(r.returncode, 0, r.stderr)
             got = dict(line.split("=", 1) for line in r.stdout.splitlines())
             self.assertEqual((got["UWARP_DIR"], got["UWARP_IP"], got.get("UWARP_IP_AUTO")), (place, ip, auto))
             again = self.run_it(*words, "--env", env={**self.env(), **got})  # in a shell that has it already
@@ -647,6 +647,12 @@ class Interfaces(Base):
         self.assertEqual(self.address(self.SIX, "--ip", "fd00::1"), "UWARP_IP=fd00::1/64")
         self.expect("v0 has no address; give it one", self.UP + "ip addr flush dev v0", "--link", "v0")
         self.expect("address fd00::9 is the kernel's, and not one of v0", self.UP + self.SIX + "; ip addr add fd00::9/64 dev v1 nodad", "--link", "v0", "--ip", "fd00::9")
+
+    def test_a_vlan_wants_an_address_of_its_own(self):
+        setup = self.UP + "ip addr add 10.0.0.1/24 dev v0"
+        self.expect("--vlan 7: the addresses of v0 are those of untagged frames; give an unused one .* with --ip A/N", setup, "--link", "v0", "--vlan", "7")
+        r = self.inside(setup, "--link", "v0", "--vlan", "7", "--ip", "10.7.0.1/24", "--", "true")
+        self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_mtu_of_the_interface(self):
         self.expect("--mtu 4000 is more than the 1500 of v0", self.UP, "--link", "af_packet:v0", "--mtu", "4000")
