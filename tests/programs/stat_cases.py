@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 
-from harness import ROOT, check, wait_until
+from harness import ROOT, UWARP_RUN, Skipped, check, wait_until
 from lifecycle import until_busy_client
 from pairs import sweep
 
@@ -114,5 +114,33 @@ class Recorded:
         check(" failed: " in text and " state streaming" in text, f"the record says: {text}")
 
 
-MEMIF = [Seen(), Stopped(), Recorded(r"what happened: the process of peer 127\.0\.0\.2:\d+ has ended\.\n")]
+# All but 100 octets of a tmpfs that ends with the program.
+FULL = 'mount -t tmpfs -o size=4k none "$1"; head -c 3996 /dev/zero >"$1/record"; shift; exec "$@"'
+
+
+class RecordedToFull:
+    """The disk is full in the middle of the first of four records: one line, and the program goes on to its own end."""
+
+    program, flags = "ib_send_bw", "-R -q 4; server killed; --record onto a full disk"
+
+    def __call__(self, stage):
+        if os.getuid():
+            raise Skipped("only root can mount a small disk")
+        disk = os.path.join(stage.folder, "disk")
+        os.mkdir(disk)
+        server = stage.start("server", "ib_send_bw -R -q 4 -D 30")
+        server.until_link_up()
+        run = [UWARP_RUN, "--quiet", *stage.link.options("client"), "--record", os.path.join(disk, "record"), "--"]
+        words = ["unshare", "--mount", "sh", "-ec", FULL, "sh", disk, *run, *stage.fill_in("ib_send_bw -R -q 4 -D 30 {server}")]
+        client = stage.start_plain("client", words)
+        client.until_busy()
+        server.kill()
+        server.wait(5)
+        rc = client.wait(30)
+        check(rc > 0, f"the client's exit code is {rc}")
+        full = f"uwarp: UWARP_RECORD={disk}/record: No space left on device"
+        check(client.our_lines() == [full], f"it says {client.our_lines()}")
+
+
+MEMIF = [Seen(), Stopped(), RecordedToFull(), Recorded(r"what happened: the process of peer 127\.0\.0\.2:\d+ has ended\.\n")]
 PACKET = [Seen(), Recorded(r"what happened: peer 10\.77\.0\.1:\d+ (sent no ACK for|sent nothing for|reset the TCP)")]
