@@ -318,8 +318,8 @@ DGRAM_LOCAL = [cmless.CmLess("ibv_ud_pingpong", "-g 0 -c", None, 20), cmless.CmL
 # Groups whose programs wait a lot: so many processes play their cases side by side, each in a network of its own. The second
 # row waits for links, timers and the ends of processes, for more than half of its time.
 WORKERS = {
-    "failures": 4, "bad-input": 3,
-    "af_packet": 2, "datagrams": 2, "datagrams-more": 2, "ip6": 2, "lifecycle": 2, "narrow": 2, "packet": 2, "routed": 2, "stacks": 2, "tshark": 2, "uwarpd": 2,
+    "failures": 4,
+    "af_packet": 2, "bad-input": 2, "datagrams": 2, "datagrams-more": 2, "ip6": 2, "lifecycle": 2, "narrow": 2, "packet": 2, "routed": 2, "stacks": 2, "tshark": 2, "uwarpd": 2,
 }  # fmt: skip
 GROUPS = {
     "cmless": [(Memif, cmless.CASES)],
