@@ -15,8 +15,9 @@
 
 static unsigned asked; /* F_GETFL, of the kernel */
 
-/* The preloaded library makes its system calls by this one, since the program comes first. */
-__attribute__((visibility("default"))) long syscall(long n, ...)
+/* The preloaded library makes its system calls by this one, since the program comes first. Most
+ * have fewer than six arguments: the last is what the stack has there, as for libc's. */
+__attribute__((visibility("default"), no_sanitize_address)) long syscall(long n, ...)
 {
 	static long (*libcs)(long n, ...);
 	long arg[6];
