@@ -116,7 +116,8 @@ void conn_log_port_taken(const struct uw_ip *addr, uint16_t port)
 	if (atomic_exchange(&said, true))
 		return;
 	conn_print_addr(addr, text);
-	uw_log("TCP port %u of %s is another program's (`ss -tlnp` tells whose): choose another",
+	uw_log("TCP port %u of %s is a kernel socket's, of another program or of this one (`ss "
+	       "-tlnp` tells whose): choose another",
 	       ntohs(port), text);
 }
 

@@ -75,9 +75,9 @@ def quick_clock(program):
     return {"LD_PRELOAD": CLOCK} if CLOCK and PERFTEST.match(os.path.basename(program)) else {}
 
 
-def kernel_listens(port):
-    """Is there a kernel TCP socket here that listens on it?"""
-    text = read_bytes("/proc/net/tcp") + read_bytes("/proc/net/tcp6")
+def kernel_listens(port, pid="self"):
+    """Is there a kernel TCP socket that listens on it, in the network namespace of a process?"""
+    text = read_bytes(f"/proc/{pid}/net/tcp") + read_bytes(f"/proc/{pid}/net/tcp6")
     rows = [line.split() for line in text.decode().splitlines()]
     return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
 

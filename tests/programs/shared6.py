@@ -7,6 +7,7 @@ import sys
 from bridge import TCP_PORT, TRAFFIC
 from harness import START, UWARP_RUN, check, kernel_listens, wait_until
 
+RPING_PORT = 7174
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -37,8 +38,8 @@ class BothWays:
         roles, flags = ("server", "client"), f"-V -C {self.count} -S 4000"
         before = [resets(stage, role) for role in roles]
         servers = [stage.start(role, f"rping -s -a :: {flags}") for role in roles]
-        for server in servers:
-            server.until_link_up()
+        # Until the uwarpd has the port, the kernel refuses what comes to it.
+        check(wait_until(lambda: all(kernel_listens(RPING_PORT, s.pid) for s in servers), START), "a server does not listen")
         kernel = [stage.start_with_rights(role, [*TRAFFIC, "ping", self.at(stage, other), "100"]) for role, other in zip(roles, roles[::-1])]
         sink = stage.start_plain("server", [*TRAFFIC, "serve", str(TCP_PORT)])
         check(wait_until(lambda: kernel_listens(TCP_PORT), START), "the kernel's program does not listen")
