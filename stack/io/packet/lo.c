@@ -61,13 +61,21 @@ static const uint8_t *tcp_of(const uint8_t *frame, size_t n)
 	return n < headers(frame) + 20 ? NULL : frame + headers(frame);
 }
 
+/* Processes with addresses of their own use lo as well; their ports say nothing of the kernel's. */
+static bool is_to_itself(const uint8_t *frame)
+{
+	const struct layout *at = &layout[version_of(frame)];
+
+	return !memcmp(frame + at->from, frame + at->to, at->address);
+}
+
 void lo_learn(struct lo *lo, const uint8_t *frame, size_t n)
 {
 	static const uint8_t none[6];
 	const uint8_t *tcp = tcp_of(frame, n);
 	uint64_t *word, bit;
 
-	if (!tcp)
+	if (!tcp || !is_to_itself(frame))
 		return;
 	word = &lo->kernels[version_of(frame)][uw_be16(tcp) / 64];
 	bit = (uint64_t)1 << uw_be16(tcp) % 64;
@@ -82,7 +90,8 @@ bool lo_is_kernels(const struct lo *lo, const struct io_frame *f)
 	const uint8_t *tcp = tcp_of(f->data, f->len);
 	unsigned port = tcp ? uw_be16(tcp + 2) : 0, version = tcp ? version_of(f->data) : 0;
 
-	return tcp && lo->fd[version] >= 0 && lo->kernels[version][port / 64] >> port % 64 & 1;
+	return tcp && is_to_itself(f->data) && lo->fd[version] >= 0 &&
+	       lo->kernels[version][port / 64] >> port % 64 & 1;
 }
 
 /* The packet in one piece, its octets behind the Ethernet header. */

@@ -27,9 +27,10 @@ void lo_init(struct lo *lo);
 void lo_open(struct lo *lo, uint32_t scope);
 void lo_close(struct lo *lo);
 
-/* A frame came over lo. The kernel's have no MAC, those of other processes with uwarp our own. */
+/* A frame came over lo. The kernel's have no MAC, those of other processes with uwarp our own. Only
+ * those from the shared address to itself say whose a port is. */
 void lo_learn(struct lo *lo, const uint8_t *frame, size_t n);
-/* Does this frame to our own address go to a program that uses the kernel's TCP? */
+/* Does this frame go from our address to itself, to a program that uses the kernel's TCP? */
 bool lo_is_kernels(const struct lo *lo, const struct io_frame *f);
 /* Send it; scratch has room for a whole frame. 0 or an errno. */
 int lo_send(const struct lo *lo, const struct io_frame *f, uint8_t *scratch);
