@@ -440,6 +440,10 @@ static uint64_t serve_timers(struct rx_thread *t, uint64_t now)
 	if (now >= t->timers_us) {
 		sched_run_timers(s);
 		s->ops->run(s->stack, true);
+		/* What the program's thread would be woken for is not there any more: it may lie in
+		 * the stack now. */
+		if (sched_pending(s))
+			sched_wake(s);
 		t->timers_us = UINT64_MAX;
 	}
 	at = now + sched_idle_us(s, now);

@@ -254,7 +254,8 @@ void edge_set_tos(struct llp_conn *c, uint8_t tos);
 
 void edge_acks(enum llp_acks which);
 bool edge_acks_left(void);
-/* Microseconds until an ACK that was left may wait no longer. */
+/* Microseconds until an ACK that waits for an answer that comes soon may wait no longer; 0: its
+ * time is over; UINT64_MAX: none waits so. */
 uint64_t edge_acks_next_us(void);
 void edge_ack_promptly(struct llp_conn *c);
 void edge_pause(struct llp_conn *c);

@@ -292,6 +292,34 @@ static void it_waits_for_an_answer_that_came_soon_before(void **state)
 	assert_false(is_left_for_long());
 }
 
+/* As a post of another thread sends it: without a round. */
+static void answer_by_a_post(void)
+{
+	size_t room = 0;
+	uint8_t *at = llp_raw.tx_begin(p.user->c, &room);
+
+	assert_non_null(at);
+	memset(at, 0, room);
+	llp_raw.tx_commit(p.user->c, room);
+	llp_raw.tx_flush(p.user->c);
+	llp_raw.flush_links();
+	assert_int_equal(bed_last(p.port, 0)->ack, p.seq);
+	p.ack += (uint32_t)bed_last(p.port, 0)->n;
+}
+
+/* The next message comes before any round has seen that an answer carried the ACK of the last one.
+ */
+static void the_time_of_each_begins_anew(void **state)
+{
+	(void)state;
+	answered_after(8, SOON);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_true(is_left_for_long());
+		bed.now_us += PATIENT - 1;
+		answer_by_a_post();
+	}
+}
+
 static void it_does_not_wait_for_one_that_comes_late_or_not(void **state)
 {
 	(void)state;
@@ -329,6 +357,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(none_is_left_where_a_segment_is_missing),
 	TEST(it_is_left_where_the_peer_waits_for_it),
 	TEST(it_waits_for_an_answer_that_came_soon_before),
+	TEST(the_time_of_each_begins_anew),
 	TEST(it_does_not_wait_for_one_that_comes_late_or_not),
 	TEST(much_does_not_wait),
 };

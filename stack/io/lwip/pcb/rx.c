@@ -87,7 +87,7 @@ static bool ack_may_wait(struct llp_conn *c, bool merged)
 	return true;
 }
 
-/* lwIP acknowledges every second segment, and one that stays alone after a quarter of a second.
+/* lwIP acknowledges every second segment, and one that stays alone at its next tick.
  * Once for all that came in one burst is enough; and what the burst makes the user send may carry
  * it. On a network no more than ACK_SEGMENTS wait, and none for longer than the burst takes:
  * it came faster than it was looked at. */

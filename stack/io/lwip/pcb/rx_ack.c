@@ -96,33 +96,34 @@ static void send_ack(struct llp_conn *c)
 	tcp_output(c->pcb);
 }
 
-static bool may_be_left(struct llp_conn *c)
+static bool may_be_left(struct llp_conn *c, uint64_t now)
 {
 	if (!is_ordinary(c))
 		return false;
 	if (is_answered_soon(c))
-		return !c->ack_left || patience_us(c, uw_lwip_now_us());
+		return !c->ack_left || patience_us(c, now);
 	if (!c->acks_alone)
 		return c->ack_left < LEFT_ROUNDS;
 	c->acks_alone--;
 	return false;
 }
 
-static void leave(struct llp_conn *c)
+static void leave(struct llp_conn *c, uint64_t now)
 {
 	if (!c->ack_left)
-		c->left_us = uw_lwip_now_us();
+		c->left_us = now;
 	if (c->ack_left < LEFT_ROUNDS)
 		c->ack_left++;
 }
 
 void edge_acks(enum llp_acks which)
 {
+	uint64_t now = edge.acks ? uw_lwip_now_us() : 0;
 	struct llp_conn **p = &edge.acks, *c;
 
 	while ((c = *p)) {
-		if (is_due(c) && which == LLP_ACKS_URGENT && may_be_left(c)) {
-			leave(c);
+		if (is_due(c) && which == LLP_ACKS_URGENT && may_be_left(c, now)) {
+			leave(c, now);
 			p = &c->next_ack;
 			continue;
 		}
@@ -138,8 +139,10 @@ void edge_acks(enum llp_acks which)
 
 bool edge_acks_left(void)
 {
+	uint64_t now = edge.acks ? uw_lwip_now_us() : 0;
+
 	for (const struct llp_conn *c = edge.acks; c; c = c->next_ack) {
-		if (is_due(c) && !patience_us(c, uw_lwip_now_us()))
+		if (is_due(c) && !patience_us(c, now))
 			return true;
 	}
 	return false;

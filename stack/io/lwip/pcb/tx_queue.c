@@ -303,6 +303,8 @@ static void output(struct llp_conn *c)
 	} else {
 		tcp_output(pcb);
 	}
+	if (!(pcb->flags & TF_ACK_DELAY)) /* what went has the ACK */
+		c->ack_left = c->acks_postponed = 0;
 }
 
 void edge_tx_flush(struct llp_conn *c)
