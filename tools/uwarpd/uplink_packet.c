@@ -24,9 +24,8 @@
 #include "uplink.h"
 
 #define VNET sizeof(struct virtio_net_hdr)
-#define RING_BLOCKS                                                                                \
-	148u /* 2,072 slots: twice as many as a process with its own packet link has               \
-	      */
+/* 2,072 slots: twice as many as a process with its own packet link has. */
+#define RING_BLOCKS 148u
 #define BPS_UNKNOWN UINT64_C(10000000000)
 #define ETHER	    14u
 #define TCP_SUM	    16u

@@ -126,6 +126,11 @@ bool big_tcp_any(const struct big_tcp *b)
 	return b->frame;
 }
 
+void big_tcp_give_up(struct big_tcp *b)
+{
+	b->frame = NULL;
+}
+
 static void set_length(const struct big_tcp *b, uint8_t *h, uint32_t octets)
 {
 	uint8_t *ip = h + ETHER;

@@ -15,6 +15,7 @@
 /* Octets of the longest piece, Ethernet header included. */
 #define BIG_TCP_PIECE 65535u
 
+/* All zero at first. The memory stays its own until big_tcp_close. */
 struct big_tcp {
 	uint8_t *memory;  /* NULL: no such frame has come yet */
 	uint8_t *frame;	  /* ... in it, what is being cut; NULL: nothing is */
@@ -36,6 +37,9 @@ bool big_tcp_begin(struct big_tcp *b, size_t n);
 
 /* Has it more pieces? */
 bool big_tcp_any(const struct big_tcp *b);
+
+/* The rest of it is not wanted. */
+void big_tcp_give_up(struct big_tcp *b);
 
 /* Write the next piece to `to`, which has room for BIG_TCP_PIECE octets, and return its length. Its
  * TCP checksum is not computed. Call it if there is any. */

@@ -14,7 +14,7 @@
 #include "io/packet/roce_port.h"
 #include "io/packet/rx_ring.h"
 
-/* Of a receive ring: 1,036 slots, no more than a few peers have frames under way (ADR 24). */
+/* Of a receive ring: 1,036 slots, as many frames as a few peers have under way (ADR 24). */
 #define PACKET_BLOCKS 74u
 
 /* A packet socket and what comes from it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames from the packet socket: short ones out of its ring, merged ones as they are out of its
- * queue, several with each call. */
+/* Frames from the packet socket: those that fit in a slot of its ring from there, longer ones,
+ * which came merged, as they are out of its queue, several with each call. */
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
@@ -210,8 +210,8 @@ static bool receive_queued(struct packet_link *p, struct packet_socket *s, struc
 
 /* ---- frames that no IP packet is as long as -------------------------------------------------- */
 
-/* It is taken out of the queue, and its pieces are what comes next. False: no memory, and it stays
- * where it is. */
+/* It is taken out of the queue, and its pieces are what comes next. False: it is not wanted, which
+ * ends the burst, since it took long; or there is no memory, and it stays where it is. */
 static bool receive_big(struct packet_link *p, struct packet_socket *s)
 {
 	size_t room;
@@ -222,12 +222,14 @@ static bool receive_big(struct packet_link *p, struct packet_socket *s)
 	rx_ring_give_back(&s->ring, done);
 	if (got <= 0)
 		return done;
-	p->l.stats.rx_big++;
-	if (big_tcp_begin(&s->big, (size_t)got) && is_ours(p, s->big.frame, s->big.headers))
-		return true;
-	s->big.frame = NULL;
-	p->l.stats.rx_drops++;
-	return true;
+	if (!big_tcp_begin(&s->big, (size_t)got)) {
+		p->l.stats.rx_drops++;
+		return false;
+	}
+	if (!is_ours(p, s->big.frame, s->big.headers))
+		big_tcp_give_up(&s->big);
+	p->l.stats.rx_big += big_tcp_any(&s->big);
+	return big_tcp_any(&s->big);
 }
 
 /* NULL: no memory now. */

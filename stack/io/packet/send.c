@@ -109,7 +109,7 @@ static bool fill_run(struct message *m, const struct packet_link *p, struct io_f
 	return fits;
 }
 
-/* To another process of this host (io_ops.is_ours). */
+/* To another process of this host, by the shared address (io_ops.is_ours) or one of its own. */
 static bool is_local(const struct packet_link *p, const struct io_frame *f)
 {
 	return p->local.fd >= 0 && !memcmp(f->data, p->l.mac, sizeof(p->l.mac));
