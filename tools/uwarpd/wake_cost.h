@@ -44,8 +44,8 @@ static inline struct wake_cost_time wake_cost_begin(const struct wake_cost *t)
 	return (struct wake_cost_time){ uw_clock_us(), t->suspect ? wake_cost_cpu_us() : 0 };
 }
 
-/* For how long it is to be left alone, if it is the only one of its user; 0: it did not cost long.
- */
+/* For how many microseconds it is to be left alone, if it is the only one of its user; 0: it did
+ * not cost long. The caller sets until_us. */
 static inline uint64_t wake_cost_end(struct wake_cost *t, struct wake_cost_time since)
 {
 	bool was_suspect = t->suspect;

@@ -32,7 +32,7 @@
  * never answer would hold the frames of a link. */
 #define ARP_QUEUEING	   1
 #define ARP_QUEUE_LEN	   128
-#define MEMP_NUM_ARP_QUEUE 512
+#define MEMP_NUM_ARP_QUEUE 1024 /* with --transport seq there is no such limit */
 
 /* IPv6 for hosts of the same link; the addresses are ours to choose. What else may come in (router
  * advertisements, redirects, multicast listeners, extension headers, fragments) does not get as far
@@ -50,7 +50,8 @@
 #define LWIP_ICMP6			1
 #define LWIP_ND6_ALLOW_RA_UPDATES	0
 #define LWIP_ND6_QUEUEING		1
-#define MEMP_NUM_ND6_QUEUE		512 /* as with ARP, but one neighbour may have all */
+/* As with ARP, but one neighbour may have all; lwIP counts them in eight bits. */
+#define MEMP_NUM_ND6_QUEUE		250
 #define LWIP_ND6_NUM_NEIGHBORS		1024
 #define LWIP_ND6_NUM_DESTINATIONS	1024
 #define LWIP_ND6_TCP_REACHABILITY_HINTS 0 /* would search for every segment */
