@@ -525,9 +525,13 @@ UCX_OUT = """+--------------+--------------+------------------------------+-----
 [thread 0]             19999      5.100     5.400     5.300       100.10      100.20       26000       26001
 Final:                 20000      4.730     0.000     5.116        0.00     1491.19           0       24404
 """
-NETPIPE_OUT = """Now starting the main loop
-  0:       8 bytes   7300 times -->      8.90 Mbps in       6.86 usec
-  1:       8 bytes  36000 times -->      9.04 Mbps in       6.75 usec
+# NPmpich2 -l 65536 -u 65536, which is without -p 0
+NETPIPE_OUT = """Sending output to /dev/null
+0: vm
+Now starting the main loop
+  0:   65533 bytes      3 times -->     20.10 Mbps in   24871.47 usec
+  1:   65536 bytes      3 times -->     29.48 Mbps in   16958.83 usec
+  2:   65539 bytes      3 times -->    539.51 Mbps in     926.81 usec
 """
 
 
@@ -555,8 +559,14 @@ class Programs(unittest.TestCase):
             self.assertRaises(Failed, peers.repeat_until_there, rig, server, lambda: next(come))
 
     def test_what_netpipe_prints_is_read(self):
-        self.assertEqual(programs.netpipe_time(NETPIPE_OUT), 6.75)
-        self.assertRaises(Failed, programs.netpipe_time, "Now starting the main loop\n")
+        self.assertEqual(programs.netpipe_time(NETPIPE_OUT, 65536), 16958.83)
+        for text, size in ((NETPIPE_OUT, 8), (NETPIPE_OUT, 5536), ("Now starting the main loop\n", 8)):
+            self.assertRaises(Failed, programs.netpipe_time, text, size)
+
+    def test_netpipe_is_told_how_often_and_what_alone(self):
+        with unittest.mock.patch("bench.programs.need", lambda name: name):
+            words = programs.netpipe_words(4096, 50)
+        self.assertEqual(words[1:9], "-l 4096 -u 4096 -p 0 -n 50".split())
 
     def test_only_an_mpich_with_ucx_is_measured(self):
         told = lambda device: subprocess.CompletedProcess([], 0, f"MPICH Version:    \t4\nMPICH Device:    \t{device}\n")
@@ -598,7 +608,7 @@ class Programs(unittest.TestCase):
         made = {p.key: rounds.Series(p.key, p.unit, p.facts) for p in programs.PARTS["mpi"](self.rig())}
         for s in made.values():
             s.add({"value": 2.0 if s.facts["scheme"] == "uwarp" else 1.0})
-        self.assertEqual([r["verdict"] for r in programs.verdicts(made)], [goals.MISS] * len(programs.NETPIPE_SIZES))
+        self.assertEqual([r["verdict"] for r in programs.verdicts(made)], [goals.MISS] * len(programs.NETPIPE))
 
 
 class Losses(unittest.TestCase):
