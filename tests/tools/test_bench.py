@@ -589,6 +589,37 @@ class Programs(unittest.TestCase):
         self.assertTrue({"UCX_TLS=tcp,self", "UCX_NET_DEVICES=uwb-b"} <= set(theirs))
         self.assertNotIn("--link", theirs)
 
+    def test_a_user_enters_the_namespaces_that_are_named(self):
+        """nsenter's --user without a name wants a process's number, too."""
+        with contextlib.ExitStack() as stack:
+            for name, instead in (("os.getuid", lambda: 1000), ("bench.peers.need", lambda n: n), ("bench.peers.Veth.hold", lambda *_: 7),
+                                  ("bench.peers.Veth.cable", lambda *_: None)):  # fmt: skip
+                stack.enter_context(unittest.mock.patch(name, instead))
+            at = peers.Veth(self.rig(), 1500, True).at("server")
+        self.assertEqual(at, "nsenter --preserve-credentials --net=/proc/7/ns/net --user=/proc/7/ns/user --".split())
+
+    def test_the_keys_are_written_before_the_server_is_watched(self):
+        """And memcached, which is root in a user's namespaces, is told that it may be."""
+        rig, at = unittest.mock.Mock(limit=1, new_port=lambda: "1"), unittest.mock.Mock(tcp_server="t", server="u")
+        at.uwarp = at.tcp = lambda role, words: words
+        answer = json.dumps({"operations": 10, "mops": 1.0, **{f"{h}{p}_us": 1 for h in ("", "get_") for p in ("p50", "p99")}})
+        for scheme in ("tcp", "uwarp"):
+            begun = []
+
+            def start(_, words, begun=begun, **how):
+                begun.append(" ".join(words))
+                return unittest.mock.Mock(wait=lambda _: answer, out=lambda: "ready on port", cpu_seconds=lambda: 0.0)
+
+            with contextlib.ExitStack() as stack:
+                for name, instead in (("bench.programs.Packet", lambda _: at), ("bench.programs.need", lambda n: n), ("bench.apps.app", lambda n: n),
+                                      ("bench.process.Group.start", start), ("os.getuid", lambda: 1000)):  # fmt: skip
+                    stack.enter_context(unittest.mock.patch(name, instead))
+                stack.enter_context(unittest.mock.patch("bench.process.Group.__exit__", lambda *_: None))
+                programs.threads_once(rig, scheme, 4, (16, 8, 64))
+            server, first, second = begun
+            self.assertTrue("--load" in first and "--load" not in second and "-t 16 -w 8" in second, begun)
+            self.assertEqual("-u root" in server, scheme == "tcp")
+
     def test_a_key_that_was_not_there_is_no_get(self):
         client = unittest.mock.Mock(wait=lambda _: '{"operations": 10, "misses": 1, "mops": 1.0}\n')
         with self.assertRaisesRegex(Failed, "1 of 10 keys"):

@@ -100,7 +100,7 @@ class Veth:
         self.group = rig.closing.enter_context(Group())
         need("unshare"), need("nsenter"), need("ip")
         user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
-        self.enter = [] if os.getuid() == 0 else ["--user", "--preserve-credentials"]
+        self.enter = [] if os.getuid() == 0 else ["--preserve-credentials"]
         self.pids = {"server": self.hold([*user, "--net"])}
         self.pids["client"] = self.hold(["--net"], self.at("server"))
         self.cable(mtu, offloads)

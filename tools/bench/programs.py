@@ -3,7 +3,6 @@
 cable (veth, MTU 1500): UCX's ucx_perftest, NetPIPE over MPICH, and servers of which each thread sleeps on a completion
 channel of its own, beside memcached with as many threads."""
 
-import os
 import re
 import subprocess
 
@@ -116,8 +115,12 @@ def netpipe_rows(rig):
 # ---- threads that sleep -----------------------------------------------------------------
 
 
-def get_options(client, window, value):
-    return f"--events -t {client} -w {window} -s {SECONDS} --keys {KEYS} --value {value} --mix C --load --json --quiet"
+def loaded_and_measured(rig, server, start, client):
+    """A client of its own writes every key first, so that the server's CPU time is that of the GETs alone."""
+    threads, window, value = client
+    same = f"--keys {KEYS} --value {value} --json --quiet"
+    apps.result(start(f"{same} --load -n 1"), rig.limit)
+    return apps.measured(server, start(f"{same} --events -t {threads} -w {window} -s {SECONDS} --mix C"), rig.limit)
 
 
 def threads_uwarp(rig, server_threads, client):
@@ -126,18 +129,18 @@ def threads_uwarp(rig, server_threads, client):
     with Group() as group:
         server = group.start(at.uwarp("server", apps.words(f"uwarp-kv --events -t {server_threads} -p {port} serve")), **how)
         apps.until_ready(server)
-        words = apps.words(f"uwarp-kv -p {port} {get_options(*client)} --get rpc run {at.server}")
-        return apps.measured(server, group.start(at.uwarp("client", words), **how), rig.limit)
+        talk = f"uwarp-kv run {at.server} -p {port} --get rpc"
+        return loaded_and_measured(rig, server, lambda more: group.start(at.uwarp("client", apps.words(f"{talk} {more}")), **how), client)
 
 
 def threads_tcp(rig, server_threads, client):
+    """In the namespaces of a user memcached is root as well, and wants to be told so; elsewhere it does not look at -u."""
     at, port = Packet(rig), rig.new_port()
-    user = ["-u", "root"] if os.getuid() == 0 else []
     with Group() as group:
-        words = [need("memcached"), *user, "-l", at.tcp_server, "-U", "0", "-t", str(server_threads), "-m", MEMORY, "-p", port]
+        words = [need("memcached"), "-u", "root", "-l", at.tcp_server, "-U", "0", "-t", str(server_threads), "-m", MEMORY, "-p", port]
         server = group.start(at.tcp("server", words), cwd=rig.folder)
-        words = apps.words(f"uwarp-tcp-peer -p {port} {get_options(*client)} --wait 10 run {at.tcp_server}")
-        return apps.measured(server, group.start(at.tcp("client", words), cwd=rig.folder), rig.limit)
+        talk = f"uwarp-tcp-peer run {at.tcp_server} -p {port} --wait 10"
+        return loaded_and_measured(rig, server, lambda more: group.start(at.tcp("client", apps.words(f"{talk} {more}")), cwd=rig.folder), client)
 
 
 def threads_once(rig, scheme, server_threads, client):
