@@ -34,6 +34,7 @@ struct reply {
 /* How a client talks: requests are written one behind the other, replies come in the same order. */
 struct protocol {
 	const char *name;
+	bool brings; /* a read is answered with its value, or with a miss */
 	/* A request into `out`, which has room for REQUEST_HEAD octets and the value. Returns its
 	 * length. */
 	size_t (*request)(uint8_t *out, enum op op, uint64_t key, const struct peer_options *o);

@@ -81,7 +81,7 @@ static size_t mc_reply(const uint8_t *in, size_t n, struct reply *r)
 	return n < all ? 0 : all;
 }
 
-static const struct protocol memcached = { "memcached", mc_request, mc_reply };
+static const struct protocol memcached = { "memcached", true, mc_request, mc_reply };
 
 /* ---- Valkey and Redis -------------------------------------------------------------------- */
 
@@ -116,7 +116,7 @@ static size_t resp_reply(const uint8_t *in, size_t n, struct reply *r)
 	return n < all ? 0 : all;
 }
 
-static const struct protocol resp = { "valkey", resp_request, resp_reply };
+static const struct protocol resp = { "valkey", true, resp_request, resp_reply };
 
 /* ---- our own calls ----------------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ static size_t call_reply(const uint8_t *in, size_t n, struct reply *r)
 	return sizeof(c);
 }
 
-static const struct protocol seq = { "seq", seq_request, call_reply };
-static const struct protocol btree = { "btree", tree_request, call_reply };
+static const struct protocol seq = { "seq", false, seq_request, call_reply };
+static const struct protocol btree = { "btree", false, tree_request, call_reply };
 
 const struct protocol *const protocols[] = { &memcached, &resp, &seq, &btree, NULL };

@@ -27,6 +27,7 @@ struct peer {
 
 struct asked {
 	uint64_t at, key;
+	enum op op;
 };
 
 struct talker {
@@ -70,14 +71,13 @@ static int fill(struct talker *t)
 	for (; t->under_way < window && n + REQUEST_HEAD + t->options->value < ROOM && goes_on(t);
 	     t->begun++) {
 		struct asked *a = &t->asked[(t->first + t->under_way++) % window];
-		enum op op = OP_UPDATE;
 
-		*a = (struct asked){ .at = t->at, .key = t->begun };
+		*a = (struct asked){ .at = t->at, .key = t->begun, .op = OP_UPDATE };
 		if (!t->peer->loading) {
-			op = mix_next(t->options->mix, &t->member->random);
+			a->op = mix_next(t->options->mix, &t->member->random);
 			a->key = keys_next(&t->keys, t->keys.n, &t->member->random);
 		}
-		n += t->options->protocol->request(t->out + n, op, a->key, t->options);
+		n += t->options->protocol->request(t->out + n, a->op, a->key, t->options);
 	}
 	return n ? send_all(t, n) : 0;
 }
@@ -112,14 +112,24 @@ static int receive(struct talker *t)
 	return err;
 }
 
-/* Every octet of a value is looked at, as a client of uwarp-kv does. */
-static void look_at(struct talker *t, uint64_t key, const struct reply *r)
+/* An answer to what was asked: a store has no value for a write, and no "done" for a read. */
+static bool answers(const struct talker *t, enum op op, const struct reply *r)
 {
-	t->bad += r->verdict == REPLY_BAD;
+	bool brings = op == OP_READ && t->options->protocol->brings;
+
+	if (r->verdict == REPLY_GOOD)
+		return brings == (r->value != NULL);
+	return brings && r->verdict == REPLY_MISS;
+}
+
+/* Every octet of a value is looked at, as a client of uwarp-kv does. */
+static void look_at(struct talker *t, const struct asked *a, const struct reply *r)
+{
+	t->bad += !answers(t, a->op, r);
 	t->misses += r->verdict == REPLY_MISS;
 	if (r->value)
 		t->wrong += r->length != t->options->value ||
-			    memcmp(r->value, value_of(key), r->length);
+			    memcmp(r->value, value_of(a->key), r->length);
 }
 
 static void take(struct talker *t)
@@ -131,7 +141,7 @@ static void take(struct talker *t)
 		const struct asked *a = &t->asked[t->first];
 
 		member_done(t->member, 1, t->at - a->at);
-		look_at(t, a->key, &r);
+		look_at(t, a, &r);
 		t->first = (t->first + 1) % t->options->common.window;
 		t->under_way--;
 		at += n;
@@ -158,7 +168,8 @@ static int run(struct member *m)
 	if (err)
 		log_line("no answer: %s", strerror(-err));
 	if (t->bad)
-		log_line("%lu requests were refused", t->bad);
+		log_line("%lu requests were refused, or answered as another kind of request is",
+			 t->bad);
 	if (t->wrong)
 		log_line("%lu values are not what was written", t->wrong);
 	return err ? err : t->bad || t->wrong ? -EBADMSG : 0;

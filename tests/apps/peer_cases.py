@@ -57,12 +57,13 @@ class Listener(socketserver.ThreadingTCPServer):
 
 
 def wrong(play):
-    """A store that answers with another key's value, with a shorter one or with an error is found out."""
+    """A store that answers with another key's value, with a shorter one, with an error or as if it had been written to is found out."""
     value = lambda octets: b"VALUE x 0 %d\r\n%s\r\nEND\r\n" % (len(octets), octets)  # noqa: E731
     bulk = lambda octets: b"$%d\r\n%s\r\n" % (len(octets), octets)  # noqa: E731
     for protocol, answer, said in (
         ("memcached", value(b"v" * 100), "are not what was written"), ("memcached", value(b""), "are not what was written"),
         ("memcached", b"SERVER_ERROR out of memory\r\n", "requests were refused"), ("memcached", b"ERROR\r\n", "requests were refused"),
+        ("memcached", b"STORED\r\n", "requests were refused"), ("valkey", b"+OK\r\n", "requests were refused"),
         ("valkey", bulk(b"v" * 100), "are not what was written"), ("valkey", b"-ERR\r\n", "requests were refused"),
     ):  # fmt: skip
         lines = 1 if protocol == "memcached" else 5  # of a request
