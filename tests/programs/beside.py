@@ -12,12 +12,14 @@ import signal
 import subprocess
 import time
 
-from harness import PR_SET_PDEATHSIG, Skipped, libc
+from harness import PR_SET_PDEATHSIG, Failed, Skipped, libc
 from links import INSIDE
 
 CLONE_NEWNET = 0x40000000
 # As much of a link as is needed to speak of it.
 Told = collections.namedtuple("Told", "name addresses")
+# Of a process that has none.
+NoLink = collections.namedtuple("NoLink", "skipped why")
 
 
 def workers(wanted, cases):
@@ -27,9 +29,9 @@ def workers(wanted, cases):
 
 def play(kind, play_one, chosen, count):
     """Yields (case, link, result, seconds, details) as they come. Every case has a result, also if a process that played
-    cases came to a bad end."""
+    cases came to a bad end. Raises Failed at the end if they all have been played, but by fewer processes than wanted."""
     context = multiprocessing.get_context("fork")
-    turn, pipes, left = context.Value("i", 0), {}, dict(enumerate(chosen))
+    turn, pipes, left, lost = context.Value("i", 0), {}, dict(enumerate(chosen)), []
     try:
         for _ in range(count):
             here, there = context.Pipe(duplex=False)
@@ -37,15 +39,31 @@ def play(kind, play_one, chosen, count):
             process.start()
             there.close()
             pipes[here] = process
-        for n, *what in heard(pipes):
-            yield left.pop(n), *what
+        for said in heard(pipes):
+            if isinstance(said, NoLink):
+                lost.append(said)
+            else:
+                n, *what = said
+                yield left.pop(n), *what
     finally:
         for process in pipes.values():
             process.terminate()  # to those still at it: they clean up
             process.join()
     codes = [process.exitcode for process in pipes.values()]
+    result, details = verdict(lost, codes)
     for case in left.values():
-        yield case, Told(kind.name, kind.addresses), "failed", 0, f"no process came to its end: exit codes {codes}"
+        yield case, Told(kind.name, kind.addresses), result, 0, details
+    if not left and (lost or any(codes)):
+        raise Failed(details)
+
+
+def verdict(lost, codes):
+    """(result, details) of what should have been played, and was not."""
+    reasons = "; ".join(dict.fromkeys(one.why for one in lost))
+    if len(lost) == len(codes):
+        return "skipped" if len(set(lost)) == 1 and lost[0].skipped else "failed", reasons
+    details = [f"{len(lost)} of {len(codes)} processes had no link: {reasons}"] if lost else []
+    return "failed", "; ".join([*details, f"exit codes of the processes: {codes}"])
 
 
 def heard(pipes):
@@ -60,15 +78,16 @@ def heard(pipes):
 
 
 def work(kind, play_one, chosen, turn, pipe):
-    """One process: it takes the next case until there is none."""
+    """One process: it takes the next case until there is none. Without a link it takes none, or in no time it would have
+    them all."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if libc.unshare(CLONE_NEWNET):
         raise OSError("no network namespace for a process of run-cases")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     try:
         link = kind()
-    except Skipped as s:
-        take(chosen, turn, pipe, kind, lambda _case, why=str(s): ("skipped", why))
+    except (Failed, Skipped) as e:
+        pipe.send(NoLink(isinstance(e, Skipped), str(e)))
         return
     try:
         take(chosen, turn, pipe, link, lambda case: play_one(case, link))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from harness import Skipped, check, die_with_parent, need, wait_until
-from links import Veth
+from links import Veth, until_isolated
 
 HOSTS = 5
 TRAFFIC = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_traffic.py")]
@@ -32,14 +32,12 @@ class Bridge(Veth):
     kind = "mcast_snooping 0"
 
     def build(self):
-        here = os.readlink("/proc/self/ns/net")
         subprocess.run([self.ip, *f"link add bridge type bridge {self.kind}".split()], check=True)
         subprocess.run([self.ip, *"link set bridge up".split()], check=True)
         for role, address in self.addresses.items():
             holder = subprocess.Popen(["unshare", "--net", "--", "sleep", "3600"], preexec_fn=die_with_parent)
             self.holders[role] = holder
-            if not wait_until(lambda h=holder: os.readlink(f"/proc/{h.pid}/ns/net") != here, 5):
-                raise Skipped("no network namespace for a host can be made here")
+            until_isolated(holder, "a host")
             for where, words in (
                 ([], f"link add {role} type veth peer name eth0 netns {holder.pid}"),
                 ([], f"link set {role} master bridge up"),

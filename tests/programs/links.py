@@ -7,10 +7,18 @@ import subprocess
 import sys
 import tempfile
 
-from harness import ROOT, UWARP_RUN, Skipped, die_with_parent, need, need_tree, wait_until
+from harness import ROOT, START, UWARP_RUN, Skipped, check, die_with_parent, need, need_tree, wait_until
 
 INSIDE = "UWARP_PROGRAMS_INSIDE"
 TUN = "/dev/net/tun"
+
+
+def until_isolated(holder, whose):
+    """Waits until that process is in a network namespace of its own. This one is (see isolate), so the right is there."""
+    here = os.readlink("/proc/self/ns/net")
+    up = wait_until(lambda: holder.poll() is not None or os.readlink(f"/proc/{holder.pid}/ns/net") != here, START)
+    check(holder.poll() is None, f"no network namespace for {whose}: exit code {holder.poll()}")
+    check(up, f"no network namespace for {whose} after {START:g} s")
 
 
 class Memif:
@@ -92,10 +100,7 @@ class Veth:
             raise
 
     def build(self):
-        here = os.readlink("/proc/self/ns/net")
-        there = lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net")  # noqa: E731
-        if not wait_until(lambda: self.holder.poll() is not None or there() != here, 5) or self.holder.poll():
-            raise Skipped("no second network namespace can be made here")
+        until_isolated(self.holder, "the second end")
         self.cable()
         for where, end in (([], "veth-a"), (self.inside(), "veth-b")):
             self.do(where, "link set lo up")
@@ -324,8 +329,9 @@ class Uwarpd(Packet):
         with open(os.path.join(self.folder, self.end(role) + ".log"), "ab") as log:
             daemon = subprocess.Popen(argv, stdout=log, stderr=log, preexec_fn=die_with_parent)
         self.daemons[self.end(role)] = daemon
-        if not wait_until(lambda: daemon.poll() is not None or self.status(role), 10) or daemon.poll() is not None:
-            raise Skipped(f"no uwarpd at the {role}: exit code {daemon.poll()}")
+        up = wait_until(lambda: daemon.poll() is not None or self.status(role), START)
+        check(daemon.poll() is None, f"the uwarpd at the {role} has ended: exit code {daemon.poll()}")
+        check(up, f"the uwarpd at the {role} is not up after {START:g} s")
 
     def port(self, role):
         return self.ends[role]

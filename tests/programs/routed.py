@@ -4,8 +4,8 @@
 import os
 import subprocess
 
-from harness import Skipped, die_with_parent, wait_until
-from links import Veth
+from harness import die_with_parent
+from links import Veth, until_isolated
 
 
 class Routed(Veth):
@@ -24,10 +24,8 @@ class Routed(Veth):
         super().build()
         for _ in range(len(self.mtus) - 1):
             self.routers.append(subprocess.Popen(["unshare", "--net", "--", "sleep", "3600"], preexec_fn=die_with_parent))
-        here = os.readlink("/proc/self/ns/net")
         for router in self.routers:
-            if not wait_until(lambda r=router: os.readlink(f"/proc/{r.pid}/ns/net") != here, 5):
-                raise Skipped("no network namespace for a router can be made here")
+            until_isolated(router, "a router")
         self.there("server", [self.ip, "link", "del", "veth-a"])
         self.lay_cables()
         self.give_addresses()

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cases side by side (tests/programs/beside.py): each has one result, whatever becomes of the processes that play them."""
 
+import multiprocessing
 import os
 import sys
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "programs"))
 import beside  # noqa: E402
-from harness import Skipped  # noqa: E402
+from harness import Failed, Skipped  # noqa: E402
 
 
 class Link:
@@ -22,6 +24,27 @@ class Link:
 class NoLink(Link):
     def __init__(self):
         raise Skipped("there is none")
+
+
+class BadLink(Link):
+    def __init__(self):
+        raise Failed("it fell down")
+
+
+def one_bad_link(error):
+    """A link that the first process to ask for it has not; the other one has its own only after that."""
+    asked = multiprocessing.Value("i", 0)
+
+    class OneBad(Link):
+        def __init__(self):
+            with asked.get_lock():
+                asked.value += 1
+                first = asked.value == 1
+            if first:
+                raise error
+            time.sleep(0.3)
+
+    return OneBad
 
 
 def play_one(case, _link):
@@ -57,6 +80,31 @@ class Beside(unittest.TestCase):
 
     def test_no_link(self):
         self.assertEqual(self.play(["a", "b"], kind=NoLink), {c: ("skipped", "there is none") for c in "ab"})
+
+    def test_a_link_that_could_not_be_made(self):
+        self.assertEqual(self.play(["a", "b"], kind=BadLink), {c: ("failed", "it fell down") for c in "ab"})
+
+    def test_a_process_without_a_link_takes_no_case(self):
+        for error in (Skipped("not here"), Failed("not here")):
+            found, cases = {}, [f"case {n}" for n in range(5)]
+            with self.assertRaisesRegex(Failed, "^1 of 2 processes had no link: not here; exit codes "):
+                for case, _, result, _, _ in beside.play(one_bad_link(error), play_one, cases, 2):
+                    found[case] = result
+            self.assertEqual(found, dict.fromkeys(cases, "passed"))
+
+    def test_none_had_a_link_and_not_all_for_the_same_reason(self):
+        lost = [beside.NoLink(True, "no tool"), beside.NoLink(True, "no tool")]
+        self.assertEqual(beside.verdict(lost, [0, 0]), ("skipped", "no tool"))
+        for other in (beside.NoLink(True, "no right"), beside.NoLink(False, "no right")):
+            self.assertEqual(beside.verdict([*lost, other], [0, 0, 0]), ("failed", "no tool; no right"))
+
+    def test_a_process_that_ends_badly_behind_its_last_case(self):
+        class Stuck(Link):
+            def close(self):
+                os._exit(5)
+
+        with self.assertRaisesRegex(Failed, r"exit codes of the processes: \[5\]"):
+            self.play(["a"], 1, Stuck)
 
 
 if __name__ == "__main__":
