@@ -35,13 +35,17 @@ class Failed(Exception):
     """The case failed; the text says how."""
 
 
+class NoFigures(Failed):
+    """Other figures than those that were asked for."""
+
+
 class Skipped(Exception):
     """The case cannot run here; the text says why."""
 
 
-def check(truth, text):
+def check(truth, text, kind=Failed):
     if not truth:
-        raise Failed(text)
+        raise kind(text)
 
 
 def need(program):

@@ -7,7 +7,7 @@ import re
 import time
 
 import impairment
-from harness import Failed, Program, check, read_bytes
+from harness import Failed, NoFigures, Program, check, read_bytes
 
 REFUSED = "nothing listens on that port"
 # A client that comes before its server listens is started again, as a user would do.
@@ -70,14 +70,14 @@ def judge_perftest(_stage, _server, client, command):
     words = command.split()
     rows = [row.split() for row in client.out.splitlines() if re.match(r"\s*\d+\s+\d+\s+\S", row)]
     odd = [" ".join(row) for row in rows if not re.fullmatch(r"\d+\.\d+", row[2])]
-    check(not odd, f"rows without figures: {odd}")
+    check(not odd, f"rows without figures: {odd}", NoFigures)
     sizes = [int(row[0]) for row in rows]
     default = next(size for name, size in PERFTEST_DEFAULTS.items() if name in words[0])
     wanted = PERFTEST_ALL if "-a" in words else [int(option(command, "-s", default))]
-    check(sizes == wanted, f"figures for the sizes {sizes} instead of {wanted}")
+    check(sizes == wanted, f"figures for the sizes {sizes} instead of {wanted}", NoFigures)
     # columns of both kinds of table: the third but one is a maximum or a peak, the next an average
     # (for two octets a rate may be rounded to 0.00 where the machine is busy)
-    check(all(float(row[3]) > 0 for row in rows if int(row[0]) > 1024), "a row of figures has a zero in it")
+    check(all(float(row[3]) > 0 for row in rows if int(row[0]) > 1024), "a row of figures has a zero in it", NoFigures)
 
 
 def says(role_text):
