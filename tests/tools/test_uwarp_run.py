@@ -148,7 +148,7 @@ class Environment(Base):
 
     def test_env_prints_it_for_programs_that_cannot_be_wrapped(self):
         r = self.run_it("--identity", "roce", "--env", env=self.env(ASAN_OPTIONS="a=1 b=2", TSAN_OPTIONS="c=3"))
-        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
         got = dict(line.split("=", 1) for line in r.stdout.splitlines())
         self.assertEqual(got["UWARP_IDENTITY"], "roce")
         self.assertEqual(got["UWARP_IP_AUTO"], "1")
@@ -424,7 +424,7 @@ class RunDirectory(Base):
         os.chown(xdg, NOBODY, NOBODY)
         for place in (xdg, self.top + "/none"):
             r = self.run_it("--list", "--", "true", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=place))
-            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
         r = self.run_it("--env", env=self.env(UWARP_DIR=None, XDG_RUNTIME_DIR=xdg))
         self.assertIn("UWARP_DIR=/tmp/uwarp-0\n", r.stdout)
         self.assertEqual(os.listdir(xdg), [])
@@ -433,7 +433,7 @@ class RunDirectory(Base):
         place = os.path.join(self.top, "svc")  # short enough in tools/check, too
         for words, ip, auto in ((), "127.0.0.2/8", "1"), (("--ip", "127.0.0.9"), "127.0.0.9/8", None):
             r = self.run_it(*words, "--env", env=self.env(UWARP_DIR=place, LD_PRELOAD="", XDG_RUNTIME_DIR=self.top))
-            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
             got = dict(line.split("=", 1) for line in r.stdout.splitlines())
             self.assertEqual((got["UWARP_DIR"], got["UWARP_IP"], got.get("UWARP_IP_AUTO")), (place, ip, auto))
             again = self.run_it(*words, "--env", env={**self.env(), **got})  # in a shell that has it already
