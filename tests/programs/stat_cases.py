@@ -114,8 +114,9 @@ class Recorded:
         check(" failed: " in text and " state streaming" in text, f"the record says: {text}")
 
 
-# All but 100 octets of a tmpfs that ends with the program.
-FULL = 'mount -t tmpfs -o size=4k none "$1"; head -c 3996 /dev/zero >"$1/record"; shift; exec "$@"'
+# All but 100 octets of a tmpfs that ends with the program. It has pages, the least is one.
+PAGE = os.sysconf("SC_PAGESIZE")
+FULL = f'mount -t tmpfs -o size={PAGE} none "$1"; head -c {PAGE - 100} /dev/zero >"$1/record"; shift; exec "$@"'
 
 
 class RecordedToFull:
@@ -133,6 +134,7 @@ class RecordedToFull:
         run = [UWARP_RUN, "--quiet", *stage.link.options("client"), "--record", os.path.join(disk, "record"), "--"]
         words = ["unshare", "--mount", "sh", "-ec", FULL, "sh", disk, *run, *stage.fill_in("ib_send_bw -R -q 4 -D 30 {server}")]
         client = stage.start_plain("client", words)
+        client.until_link_up()
         client.until_busy()
         server.kill()
         server.wait(5)
