@@ -19,11 +19,12 @@ static void end(struct client *c)
 /* All clients of a user that cost long have the share of one together. */
 void client_woken(struct server *s, struct client *c, struct wake_cost_time since)
 {
-	uint64_t alone_us = wake_cost_end(&c->wake_cost, since), now = uw_clock_us();
+	uint64_t alone_us = wake_cost_end(&c->wake_cost, since), now;
 	unsigned n = 1;
 
 	if (!alone_us)
 		return;
+	now = uw_clock_us();
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct client *other = s->active[i];
 

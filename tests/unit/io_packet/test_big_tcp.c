@@ -63,7 +63,7 @@ static uint32_t make(const struct made *m, uint8_t *out)
 	return VNET + n;
 }
 
-/* The jumbo payload option of RFC 2675, as kernels before 7.0 put it there. */
+/* The jumbo payload option of RFC 2675, as Linux has put it there. */
 static uint32_t add_option(uint8_t *out, uint32_t n)
 {
 	uint8_t *ip = out + VNET + 14, *option = ip + 40;

@@ -131,26 +131,24 @@ static void frames_come_in_their_order(void **state)
 	}
 }
 
-static void one_of_the_usual_mtu_with_a_tag_fits(void **state)
+static void assert_fits(const struct place *p, size_t n)
 {
-	struct place *p = *state;
 	struct rx_slot s;
 
-	send_one(p, 1, FULL);
+	send_one(p, 1, n);
 	s = look(p, 0);
-	assert_is(&s, 1, FULL);
+	assert_is(&s, 1, n);
 	assert_false(s.queued || s.lost);
+}
+
+static void one_of_the_usual_mtu_with_a_tag_fits(void **state)
+{
+	assert_fits(*state, FULL);
 }
 
 static void four_KiB_that_came_merged_fit(void **state)
 {
-	struct place *p = *state;
-	struct rx_slot s;
-
-	send_one(p, 1, MERGED);
-	s = look(p, 0);
-	assert_is(&s, 1, MERGED);
-	assert_false(s.queued || s.lost);
+	assert_fits(*state, MERGED);
 }
 
 static void a_long_one_is_whole_in_the_queue(void **state)
