@@ -27,6 +27,8 @@ static bool look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us)
 	fake_waits.looking++;
 	if (fake_waits.signal)
 		raise(fake_waits.signal);
+	if (fake_waits.in_look)
+		fake_waits.in_look();
 	if (limit_us > fake_waits.longest_us)
 		fake_waits.longest_us = limit_us;
 	while (*w->events == w->seen && now_us() - begin < limit_us &&

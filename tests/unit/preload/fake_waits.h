@@ -19,6 +19,7 @@ struct fake_waits {
 	int fd;			      /* the link's descriptor, -1: none */
 	int socket;		      /* ... and the socket of its frames */
 	int signal;		      /* comes in the middle of each look; 0: none does */
+	void (*in_look)(void);	      /* as what the stack does in a look; NULL: nothing */
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
 	_Atomic unsigned unheard; /* of the ends: the ring was still in the descriptor */

@@ -370,8 +370,7 @@ static ssize_t pipe_write(struct fd_obj *o, const void *buf, size_t len)
 	return n;
 }
 
-/* Has the program its end of the pipe, under the number that it had? */
-static bool is_programs(const struct fd_obj *o)
+bool fd_obj_is_programs_locked(const struct fd_obj *o)
 {
 	return o->fd >= 0 && mark_matches(o, o->fd);
 }
@@ -379,7 +378,7 @@ static bool is_programs(const struct fd_obj *o)
 void fd_obj_revive(struct fd_obj *o)
 {
 	fdtab_lock();
-	if (is_programs(o))
+	if (fd_obj_is_programs_locked(o))
 		regain_wfd(o);
 	fdtab_unlock();
 }
@@ -414,7 +413,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 	if (o->nfds && o->wfd_reads && is_file_of(o, o->wfd))
 		n = write_end(o, buf, len);
 	if (n < 0)
-		n = is_programs(o) ? pipe_write(o, buf, len) : -EBADF;
+		n = fd_obj_is_programs_locked(o) ? pipe_write(o, buf, len) : -EBADF;
 	/* release: who has seen the count finds the record */
 	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
 	return n;
@@ -425,7 +424,7 @@ ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 {
 	ssize_t n;
 
-	if (is_programs(o))
+	if (fd_obj_is_programs_locked(o))
 		return pipe_read(o, buf, len);
 	if (!o->wfd_reads || !is_wfd(o))
 		return -EBADF;

@@ -98,15 +98,32 @@ static bool is_elsewhere(void)
 	return yes;
 }
 
+/* Only while the thread looks, with all signals blocked: a handler may leave read() by a jump. */
+static _Thread_local struct waits_reader *reader;
+
+bool waits_reads(int fd, size_t len)
+{
+	return reader && reader->fd == fd && !reader->got && reader->room >= len;
+}
+
+void waits_give(const void *event, size_t len)
+{
+	memcpy(reader->to, event, len);
+	reader->got = len;
+	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
+}
+
 /* False: wait plainly. */
-static bool look(struct uw_wait *w, uint64_t limit_us)
+static bool look(struct uw_wait *w, uint64_t limit_us, struct waits_reader *r)
 {
 	struct uw_engine *e = enter();
 	bool can;
 
 	if (!e)
 		return false;
+	reader = r;
 	can = loader_api()->wait_look(e, w, limit_us);
+	reader = NULL;
 	loader_helper_end();
 	return can;
 }
@@ -358,8 +375,10 @@ static int look_and_sleep(const struct waits *w, struct uw_wait *how)
 	do {
 		uint64_t us = waits_left_us(w->deadline);
 
-		if (!look(how, us < LOOK_US ? us : LOOK_US))
+		if (!look(how, us < LOOK_US ? us : LOOK_US, w->reader))
 			return poll_plainly(w);
+		if (w->reader && w->reader->got)
+			return 1;
 		r = ask_after_look(w, how, &asked_us);
 		if (!r && waits_left_us(w->deadline))
 			r = sleep_once(w, how);
@@ -452,7 +471,7 @@ void waits_yield(void)
  * (doc/adr/0030). */
 static int poll_round(const struct waits *w, struct uw_wait *how)
 {
-	look(how, 0);
+	look(how, 0, NULL);
 	return poll_now(w);
 }
 

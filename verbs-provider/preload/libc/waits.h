@@ -38,6 +38,21 @@ void waits_forget(int fd);
 bool waits_is_nonblocking(int fd);
 void waits_set_nonblocking(int fd, bool on);
 
+/* A read() of a channel. Where its thread runs the stack meanwhile, and by that makes an event of
+ * this channel, the event need not go through the pipe: it is as if it was written and read at
+ * once. */
+struct waits_reader {
+	int fd;
+	void *to;
+	size_t room;
+	size_t got; /* octets in `to`; 0: no event was given */
+};
+
+/* Is the calling thread in the stack by a read() of fd, which has room for len octets, and has none
+ * yet? Then it may be given an event of the channel that is open as fd. */
+bool waits_reads(int fd, size_t len);
+void waits_give(const void *event, size_t len);
+
 #define WAITS_NO_END UINT64_MAX
 
 /* A wait for any of n descriptors. */
@@ -50,6 +65,7 @@ struct waits {
 	 * poll() reports alone, and that is asked by a call of its own. */
 	int (*ask)(void *arg, const sigset_t *mask);
 	void *arg;
+	struct waits_reader *reader; /* of a read(); NULL: another wait */
 };
 
 /* When a wait ends that begins now: in microseconds of the monotonic clock; 0: at once;

@@ -73,21 +73,24 @@ static bool read_is_interrupted(void)
 }
 
 /* False: a signal has ended the read. */
-static bool wait_to_read(int fd)
+static bool wait_to_read(struct waits_reader *r)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	const struct waits w = { .fds = &p, .n = 1, .deadline = WAITS_NO_END };
+	struct pollfd p = { .fd = r->fd, .events = POLLIN };
+	const struct waits w = { .fds = &p, .n = 1, .deadline = WAITS_NO_END, .reader = r };
 
 	return waits_poll(&w) >= 0 || errno != EINTR || !read_is_interrupted();
 }
 
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
+	struct waits_reader r = { .fd = fd, .to = buf, .room = len };
+
+	if (LIKELY(!waits_has(fd)) || waits_is_nonblocking(fd) || !is_blocking(fd))
+		return next_fn()->read(fd, buf, len);
 	/* Where signals of both kinds are handled, this waits without the stack once. */
-	if (UNLIKELY(waits_has(fd)) && !waits_is_nonblocking(fd) && is_blocking(fd) &&
-	    !wait_to_read(fd))
+	if (!wait_to_read(&r))
 		return -1;
-	return next_fn()->read(fd, buf, len);
+	return r.got ? (ssize_t)r.got : next_fn()->read(fd, buf, len);
 }
 
 /* ---- sched_yield --------------------------------------------------------------------------- */

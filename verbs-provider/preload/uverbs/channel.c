@@ -178,6 +178,10 @@ static int post_locked(struct channel *c, const event_t *event)
 
 	if (!c->obj.nfds) /* closed, though events may still wait for room */
 		return -EBADF;
+	if (waits_reads(c->obj.fd, sizeof(*event)) && fd_obj_is_programs_locked(&c->obj)) {
+		waits_give(event, sizeof(*event));
+		return 0;
+	}
 	if (STAILQ_EMPTY(&c->later))
 		n = fd_obj_send_locked(&c->obj, event, sizeof(*event));
 	if (is_full(n))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a read() of a completion channel asks the kernel: a program that reads until there is
- * nothing pays for each question (doc/adr/0074). */
+ * nothing pays for each question (doc/adr/0074), and one that reads what it has just taken in
+ * itself would pay for the way through the pipe (doc/adr/0067). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,8 +15,11 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "channels.h"
+#include "fake_waits.h"
 
+static struct fake_waits *fake;
 static unsigned asked; /* F_GETFL, of the kernel */
+static unsigned wrote;
 
 /* The preloaded library makes its system calls by this one, since the program comes first. Most
  * have fewer than six arguments: the last is what the stack has there, as for libc's. */
@@ -30,6 +36,7 @@ __attribute__((visibility("default"), no_sanitize_address)) long syscall(long n,
 		arg[i] = va_arg(all, long);
 	va_end(all);
 	asked += n == SYS_fcntl && arg[1] == F_GETFL;
+	wrote += n == SYS_write;
 	return libcs(n, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
 
@@ -89,15 +96,157 @@ static void what_is_known_ends_with_the_channel(void **state)
 	close(next);
 }
 
+/* ---- the thread that reads makes the event itself ------------------------------------------ */
+
+static int mine, others; /* channels */
+
+static int two_channels(void **state)
+{
+	(void)state;
+	fake->able = true;
+	fake->how = UW_WAIT_SLEEP;
+	fake->fd = fake->socket = -1;
+	fake->look_us = 1000000;
+	mine = new_channel();
+	others = new_channel();
+	wrote = 0;
+	return 0;
+}
+
+static int no_channels(void **state)
+{
+	(void)state;
+	fake->able = false;
+	fake->in_look = NULL;
+	close(mine);
+	close(others);
+	return 0;
+}
+
+static bool has_event(int channel)
+{
+	struct pollfd p = { .fd = channel, .events = POLLIN };
+
+	return syscall(SYS_poll, &p, 1, 0) == 1;
+}
+
+static void post_mine(void)
+{
+	fake->in_look = NULL;
+	post(mine);
+}
+
+static void it_comes_without_the_pipe(void **state)
+{
+	struct ib_uverbs_comp_event_desc d = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		fake->in_look = post_mine;
+		assert_int_equal(read(mine, &d, sizeof(d)), sizeof(d));
+		assert_int_equal(d.cq_handle, 1);
+		assert_false(has_event(mine));
+	}
+	assert_int_equal(wrote, 0);
+	post(mine); /* it reads no more */
+	assert_true(has_event(mine));
+}
+
+static void post_all(void)
+{
+	fake->in_look = NULL;
+	post(others);
+	post(mine);
+	post(mine);
+}
+
+static void what_else_there_is_waits_in_the_pipes(void **state)
+{
+	(void)state;
+	fake->in_look = post_all;
+	take(mine);
+	assert_int_equal(wrote, 2);
+	assert_true(has_event(mine));
+	take(mine);
+	assert_false(has_event(mine));
+	take(others);
+}
+
+static void one_without_room_for_it_has_what_a_pipe_gives(void **state)
+{
+	char half[2][4];
+
+	(void)state;
+	fake->in_look = post_mine;
+	assert_int_equal(read(mine, half[0], sizeof(half[0])), sizeof(half[0]));
+	assert_int_equal(read(mine, half[1], sizeof(half[1])), sizeof(half[1]));
+	assert_int_equal(half[0][0], 1);
+	assert_false(has_event(mine));
+}
+
+static void by_poll_it_goes_through_the_pipe(void **state)
+{
+	struct pollfd p = { .fd = mine, .events = POLLIN };
+
+	(void)state;
+	fake->in_look = post_mine;
+	assert_int_equal(poll(&p, 1, -1), 1);
+	assert_true(has_event(mine));
+	take(mine);
+}
+
+/* By a call that is not seen another channel's pipe got the number. */
+static void post_after_a_change(void)
+{
+	fake->in_look = NULL;
+	assert_int_equal(syscall(SYS_dup3, others, mine, O_CLOEXEC), mine);
+	post(others);
+}
+
+static void what_has_the_number_by_now_gets_its_own(void **state)
+{
+	(void)state;
+	fake->in_look = post_after_a_change;
+	take(mine);
+	assert_int_equal(wrote, 1);
+}
+
+static void *post_from_elsewhere(void *arg)
+{
+	usleep(10000);
+	post(mine);
+	return arg;
+}
+
+static void another_threads_event_comes_through_the_pipe(void **state)
+{
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, post_from_elsewhere, NULL), 0);
+	take(mine);
+	pthread_join(t, NULL);
+	assert_int_equal(wrote, 1);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, two_channels, no_channels)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_has_said_it_does_not_block_is_believed),
 		cmocka_unit_test(otherwise_the_first_read_asks),
 		cmocka_unit_test(what_is_known_ends_with_the_channel),
+		TEST(it_comes_without_the_pipe),
+		TEST(what_else_there_is_waits_in_the_pipes),
+		TEST(one_without_room_for_it_has_what_a_pipe_gives),
+		TEST(by_poll_it_goes_through_the_pipe),
+		TEST(what_has_the_number_by_now_gets_its_own),
+		TEST(another_threads_event_comes_through_the_pipe),
 	};
 
 	if (host()->api()->engine_start(host()->engine()))
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	fake = dlsym(dlopen(getenv("UWARP_LIB"), RTLD_NOW | RTLD_NOLOAD), FAKE_WAITS_NAME);
+	return fake ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }
