@@ -8,6 +8,7 @@
 
 #include "base/spin.h"
 #include "base/prefetch.h"
+#include "conn/persist.h"
 #include "conn/rnr.h"
 #include "conn/stack.h"
 #include "qp/qp.h"
@@ -51,6 +52,7 @@ struct conn_qp {
 	struct rc_self *self; /* the named peer is the QP itself */
 	struct dgram *dgram;  /* UC or UD; NULL: RC (dgram/dgram.h) */
 	struct uw_path path;  /* CM-less RC: retry counts and timers */
+	struct persist_job flush;
 };
 
 static_assert(offsetof(struct conn_qp, prefetch_list) == UW_LINE,

@@ -124,6 +124,8 @@ static uint64_t wait_until(const struct conn *c)
 {
 	uint64_t now = stack_now_us(c->stack);
 
+	if (persist_state(c->qp)) /* a disk answers, or the process hangs */
+		return UINT64_MAX;
 	if (c->qp->peer_ops)
 		return c->qp->peer_ops->rnr_until(c->qp, now);
 	return c->rnr_for_ever ? UINT64_MAX : now + conn_cfg(c)->rnr_ms * 1000ull;
@@ -131,6 +133,8 @@ static uint64_t wait_until(const struct conn *c)
 
 bool rnr_enqueue(struct conn_qp *q)
 {
+	if (persist_state(q)) /* its thread puts the QP on the ring */
+		return true;
 	return q->srq ? wait_for_srq(q->srq, q) : wait_for_own(q);
 }
 
@@ -150,7 +154,8 @@ bool rnr_wait(struct conn_qp *q)
 	return true;
 }
 
-void rnr_dequeue(struct conn_qp *q)
+/* The reverse of rnr_enqueue. */
+static void dequeue(struct conn_qp *q)
 {
 	bool woken;
 
@@ -169,21 +174,24 @@ void rnr_dequeue(struct conn_qp *q)
 
 void rnr_forget(struct conn_qp *q)
 {
+	persist_cancel(q);
 	if (q->self) { /* it waits without a connection, if it does */
-		rnr_dequeue(q);
+		dequeue(q);
 		return;
 	}
 	if (!q->conn || q->conn->rnr == RNR_NO)
 		return;
 	q->conn->rnr = RNR_NO;
 	q->conn->rnr_until_us = 0;
-	rnr_dequeue(q);
+	dequeue(q);
 }
 
 bool rnr_may_go_on(struct conn_qp *q)
 {
 	bool woken;
 
+	if (persist_state(q))
+		return persist_state(q) != PERSIST_WAITS;
 	if (!q->srq) {
 		if (!rq_count(&q->qp.own_rq))
 			return false;
@@ -206,7 +214,7 @@ bool rnr_fin(struct conn *c)
 	if (c->rnr == RNR_NO || c->state != CONN_STREAMING)
 		return false;
 	c->rnr = RNR_WAITS_FIN;
-	if (c->rnr_until_us > until && !c->cm_less)
+	if (c->rnr_until_us > until && !c->cm_less && !persist_state(c->qp))
 		c->rnr_until_us = until;
 	conn_arm(c);
 	return true;

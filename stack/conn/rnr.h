@@ -2,7 +2,8 @@
 /*
  * Receiver not ready (RNR): a Send came and no receive is posted (doc/adr/0005). The received
  * octets wait, and TCP's window closes, until a receive is posted or a time limit is over. Other
- * connections are not affected.
+ * connections are not affected. A FLUSH that waits for its disk (persist.h) waits the same way, but
+ * without a limit.
  */
 #ifndef UWARP_CONN_RNR_H
 #define UWARP_CONN_RNR_H
@@ -36,8 +37,8 @@ bool rnr_is_waited(_Atomic bool *waited);
  * SRQ. */
 void rnr_srq_posted(struct rnr_srq *srq);
 
-/* All below under the lock of the QP's stack. A Send came and the QP has no receive: pause the
- * stream. False: there is a receive by now. */
+/* All below under the lock of the QP's stack. A Send came and the QP has no receive, or a FLUSH is
+ * under way: pause the stream. False: there is a receive by now. */
 bool rnr_wait(struct conn_qp *q);
 /* May the stream go on? If true, the QP no longer waits in the queues; the caller updates struct
  * conn. */
@@ -47,8 +48,6 @@ void rnr_wake_next(struct rnr_srq *srq);
 /* The first half of rnr_wait: mark the QP as waiting, so that a post sees the mark. False: there is
  * a receive. */
 bool rnr_enqueue(struct conn_qp *q);
-/* The reverse of rnr_enqueue. */
-void rnr_dequeue(struct conn_qp *q);
 /* Cancel the wait of the QP, if any. */
 void rnr_forget(struct conn_qp *q);
 /* The peer's FIN came. True: handle the FIN later, since a Send before the FIN waits. */

@@ -42,6 +42,7 @@ uw_status conn_domain_init(struct conn_domain *d, const struct uw_config *cfg,
 void conn_domain_free(struct conn_domain *d)
 {
 	ports_free(&d->ports);
+	persister_forget(d);
 }
 
 void stack_set_up(struct stack *s, struct conn_domain *d, const struct llp_ops *llp)

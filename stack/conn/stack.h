@@ -32,6 +32,7 @@ struct listener;
 struct rc;
 struct rc_call;
 struct rc_resolver;
+struct persister;
 
 /* State of CM-less RC (rc/rc.h) in a stack. Only the first stack of a process uses CM-less RC. */
 struct rc_stack {
@@ -119,10 +120,11 @@ struct conn_domain {
 	 * order_lock and any stack lock. */
 	struct conn *order_first, **order_last;
 	struct spin order_lock;
-	struct said said;	   /* messages.c */
-	_Atomic uint32_t n_eps;	   /* endpoints that the program holds */
-	_Atomic bool datagram_eps; /* one of datagrams was made */
-	_Atomic uint32_t n_qps;	   /* number of QPs; written by the verbs room */
+	struct said said;	     /* messages.c */
+	struct persister *persister; /* persist.h; NULL: there is no thread for it */
+	_Atomic uint32_t n_eps;	     /* endpoints that the program holds */
+	_Atomic bool datagram_eps;   /* one of datagrams was made */
+	_Atomic uint32_t n_qps;	     /* number of QPs; written by the verbs room */
 };
 
 static inline struct stack *stack_of(struct sched *s)

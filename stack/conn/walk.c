@@ -50,7 +50,7 @@ void conn_report(const struct conn *c, struct conn_report *out)
 				     .remote = c->remote,
 				     .lport = c->lport,
 				     .rport = c->rport,
-				     .rnr = c->rnr != RNR_NO,
+				     .rnr = c->rnr != RNR_NO && !(c->qp && persist_state(c->qp)),
 				     .since_us = c->since_us };
 	if (c->qp)
 		report_qp(&c->qp->qp, out);

@@ -96,6 +96,7 @@ static void orphan(struct uw_engine *e)
 	stat_forget(e);
 	verbs_after_fork(&e->verbs);
 	e->routes = NULL;    /* its thread is the parent's */
+	e->conn.persister = NULL;
 	held_drop(&e->held); /* the parent's, until it ends */
 	sched_after_fork(&e->stack[0]->sched, &engine_sched_ops_dead);
 }

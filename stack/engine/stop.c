@@ -140,6 +140,7 @@ static bool end(struct uw_engine *e)
 		stop(e);
 	else if (e->manual)
 		stop_manual(e);
+	persister_stop(&e->conn);
 	for (unsigned i = 0; i < e->n_stacks; i++) {
 		if (e->pcap[i])
 			io_pcap_close(e->pcap[i]);

@@ -251,7 +251,16 @@ static void terminated(void *arg, const struct rdmap_term *t)
 		complete(qp, e, why(e, t));
 }
 
-static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated };
+static uw_status persist(void *arg, void *va, uint64_t len)
+{
+	struct qp *qp = arg;
+
+	if (qp->persist)
+		return qp->persist(qp, va, len);
+	return qp->mem->persist(va, len) ? UW_OK : UW_E_RDMAP_STREAM_CATASTROPHIC;
+}
+
+static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated, persist };
 
 /* ---- life -------------------------------------------------------------------------------- */
 
@@ -268,6 +277,7 @@ void qp_init(struct qp *qp, const struct qp_setup *s)
 	qp->state = UW_QPS_RESET;
 	qp->mem = s->mem;
 	qp->guard = s->guard;
+	qp->persist = s->persist;
 	qp->rd.mem = s->mem;
 	qp->rd.remote_rights = UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ |
 			       UW_ACCESS_REMOTE_ATOMIC | UW_ACCESS_FLUSH_GLOBAL |

@@ -26,10 +26,11 @@ struct qp {
 	bool sending_sq;   /* the message being sent (rd.tx) is the request sq.tx */
 	bool sq_failed;	   /* a request completed in error */
 	bool rnr_wait;	   /* a Send waits for a receive if there is none (doc/adr/0005) */
-	bool rnr;	   /* a Send waits: call qp_rx again when there is a receive */
-	bool fin_wanted;   /* close the stream once all posted requests are sent */
-	bool cm_less;	   /* CM-less RC: the program sets the states, as with InfiniBand */
-	bool peer_silent;  /* qp_detach came before the peer's first FPDU */
+	/* a Send waits: call qp_rx again when there is a receive; or a FLUSH (persist) */
+	bool rnr;
+	bool fin_wanted;  /* close the stream once all posted requests are sent */
+	bool cm_less;	  /* CM-less RC: the program sets the states, as with InfiniBand */
+	bool peer_silent; /* qp_detach came before the peer's first FPDU */
 	/* state SQD: all started requests are done, and qp_drained has returned true */
 	bool drained;
 	/* a request completes when the peer's TCP has acknowledged it: confirm.c */
@@ -63,6 +64,8 @@ struct qp {
 	/* Lock (on) and unlock an SRQ from which several stacks take receives; NULL: only one stack
 	 * does. */
 	void (*guard)(struct rq *srq, bool on);
+	/* A FLUSH of the peer's, as in struct rdmap_ulp; NULL: mem->persist is called at once. */
+	uw_status (*persist)(struct qp *qp, void *va, uint64_t len);
 };
 
 struct qp_setup {
@@ -72,7 +75,8 @@ struct qp_setup {
 	bool rnr_wait;	/* see struct qp */
 	struct mem_table *mem;
 	struct uw_stats *stats;
-	void (*guard)(struct rq *srq, bool on); /* see struct qp */
+	void (*guard)(struct rq *srq, bool on);			     /* see struct qp */
+	uw_status (*persist)(struct qp *qp, void *va, uint64_t len); /* see struct qp */
 };
 
 /* The caller has set up sq and own_rq (or the SRQ and `taken`) before. */
@@ -128,7 +132,7 @@ void qp_flush(struct qp *qp);
 /* ---- stream ------------------------------------------------------------------------------ */
 
 /* Take in octets from TCP; *consumed is how many the caller drops. UW_OK also when the last FPDU is
- * incomplete, or waits for a receive (qp->rnr): the caller offers the rest again. Any other status:
+ * incomplete, or waits (qp->rnr): the caller offers the rest again. Any other status:
  * the QP has gone to error, and qp_tx may have a Terminate to give out. */
 uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed) UW_CHECK;
 

@@ -25,7 +25,7 @@ uw_status qp_rx(struct qp *qp, struct uw_rope in, size_t *consumed)
 			qp->gated = false; /* RFC 5044 §7.1.2: one valid FPDU opens our half */
 			st = rdmap_rx(&qp->rd, ulpdu);
 		}
-		if (st == UW_MORE) { /* no receive for this Send */
+		if (st == UW_MORE) { /* no receive for this Send, or a FLUSH under way */
 			mpa_rx_put_back(&qp->mrx, ulpdu, used);
 			qp->rnr = true;
 			return UW_OK;

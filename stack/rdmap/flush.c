@@ -86,9 +86,8 @@ static uw_status flush(const struct rdmap_stream *s, const struct rdmap_atomic *
 	if (st)
 		return st;
 	atomic_thread_fence(memory_order_seq_cst);
-	if ((bits & RDMAP_FLUSH_PERSISTENT) && at.len && !s->mem->persist(va, at.len))
-		return UW_E_RDMAP_STREAM_CATASTROPHIC;
-	return UW_OK;
+	return (bits & RDMAP_FLUSH_PERSISTENT) && at.len ? s->ulp->persist(s->ulp_arg, va, at.len)
+							 : UW_OK;
 }
 
 uw_status rdmap_place(const struct rdmap_stream *s, const struct rdmap_atomic *a)

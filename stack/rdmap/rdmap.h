@@ -33,6 +33,9 @@ struct rdmap_ulp {
 	void (*read_done)(void *ulp);
 	/* The peer's Terminate has come. */
 	void (*terminated)(void *ulp, const struct rdmap_term *t);
+	/* A FLUSH: make the octets survive a loss of power. UW_MORE: that has begun; pass the ULPDU
+	 * to rdmap_rx again when it is done. */
+	uw_status (*persist)(void *ulp, void *va, uint64_t len);
 };
 
 /* A Read or atomic of the peer that waits for its response. Responses are sent in order (RFC 5040
@@ -138,8 +141,8 @@ void rdmap_stream_init(struct rdmap_stream *s, const struct rdmap_queues *q, str
 /* ---- receive (rx.c) ---------------------------------------------------------------------- */
 
 /* Process one ULPDU. UW_MORE: not processed; call again with the same ULPDU once there is a
- * receive. Any other error ends the stream: pass the error to rdmap_terminate, except
- * UW_E_TERMINATED (the peer sent a Terminate). */
+ * receive, or the FLUSH is done. Any other error ends the stream: pass the error to
+ * rdmap_terminate, except UW_E_TERMINATED (the peer sent a Terminate). */
 uw_status rdmap_rx(struct rdmap_stream *s, struct uw_rope ulpdu) UW_CHECK;
 
 /* ---- transmit (tx.c) --------------------------------------------------------------------- */

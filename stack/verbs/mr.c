@@ -110,6 +110,20 @@ static int check(const struct mem_region *r)
 	return 0;
 }
 
+/* Who is asked to flush to a disk has a thread for it. Not where tests run the stacks: theirs is
+ * the only one. */
+static int prepare(struct verbs *v, const struct mem_region *r)
+{
+	int err = check(r);
+
+	if (err || !(r->rights & UW_ACCESS_FLUSH_PERSISTENT) || v->conn->manual)
+		return err;
+	verbs_lock(v);
+	err = verbs_errno(persister_start(v->conn, v->mem.persist));
+	verbs_unlock(v);
+	return err;
+}
+
 static int add(struct uw_pd *pd, const struct mem_region *r, struct uw_mr **out)
 {
 	struct uw_mr *mr = slab_alloc(sizeof(*mr));
@@ -138,7 +152,7 @@ int uw_mr_reg(struct uw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned 
 				      .len = len,
 				      .rights = access,
 				      .on_demand = access & UW_ACCESS_ON_DEMAND };
-	int err = check(&r);
+	int err = prepare(pd->v, &r);
 
 	uw_guard_install(); /* the program may have taken the signals since */
 	return err ? err : add(pd, &r, out);
@@ -195,7 +209,7 @@ int uw_mr_change(struct uw_mr *mr, const struct uw_mr_change *c)
 	r = changed(&mr->r, c);
 	verbs_unlock(v);
 	/* Not under the locks: it may touch pages. */
-	err = r.kind == MEM_PLAIN ? check(&r) : -EINVAL;
+	err = r.kind == MEM_PLAIN ? prepare(v, &r) : -EINVAL;
 	if (err)
 		return err;
 	verbs_lock(v);

@@ -99,7 +99,8 @@ static void set_up(struct uw_qp *qp, struct uw_pd *pd, const struct uw_qp_attr *
 				  .rnr_wait = v->conn->cfg->rnr_ms != 0,
 				  .mem = &v->mem,
 				  .stats = &s->sched.stats,
-				  .guard = verbs_has_several_stacks(v) ? guard_takes : NULL };
+				  .guard = verbs_has_several_stacks(v) ? guard_takes : NULL,
+				  .persist = persist_for_qp };
 
 	qp->pd = pd;
 	qp->scq = a->send_cq;

@@ -99,6 +99,7 @@ static void orphan_qp(struct conn_qp *q)
 	q->peer_ops = NULL;
 	q->qp.event = NULL;
 	q->rnr_woken = false;
+	atomic_store(&q->flush.state, PERSIST_NO);
 	atomic_store(&q->rnr, false);
 	atomic_store(&q->ring.queued, false);
 	spin_reset(&q->sq_lock);

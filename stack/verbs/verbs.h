@@ -165,7 +165,7 @@ int verbs_enter_region(struct verbs *v, struct mem_region *r);
 
 /* ---- persist.c ---------------------------------------------------------------------------- */
 
-/* The function for mem_table.persist. Waits for the disk. */
+/* The function for mem_table.persist. Waits for the disk: no stack lock. */
 bool verbs_persist(void *va, uint64_t len);
 /* Is all of this memory a shared mapping of files? */
 bool verbs_is_file(const void *addr, uint64_t len);

@@ -32,9 +32,17 @@ static void terminated(void *ulp, const struct rdmap_term *t)
 	p->term = *t;
 }
 
+static uw_status persist(void *ulp, void *va, uint64_t len)
+{
+	const struct peer *p = ulp;
+
+	return p->mem.t.persist(va, len) ? UW_OK : UW_E_RDMAP_STREAM_CATASTROPHIC;
+}
+
 void peer_init(struct peer *p, uint16_t ird, uint16_t ord)
 {
-	static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated };
+	static const struct rdmap_ulp ulp = { recv_take, recv_done, read_done, terminated,
+					      persist };
 	const struct rdmap_queues q = { .irq = ird ? p->irq : NULL,
 					.ird = ird,
 					.orq = ord ? p->orq : NULL,

@@ -119,7 +119,7 @@ void rc_self_forget(struct conn_qp *q)
 
 	if (!self)
 		return;
-	rnr_dequeue(q);
+	rnr_forget(q);
 	q->self = NULL;
 	q->peer_ops = NULL;
 	free(self->read_queues);
