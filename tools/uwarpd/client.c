@@ -34,6 +34,45 @@ void client_woken(struct server *s, struct client *c, struct wake_cost_time sinc
 	c->wake_cost.until_us = now + n * alone_us;
 }
 
+/* Its entry, or the one whose time is over first. */
+static struct left_cost *cost_of(struct server *s, uid_t uid, uint64_t now)
+{
+	struct left_cost *found = &s->left_costs[0];
+
+	for (unsigned i = 0; i < LEFT_USERS; i++) {
+		struct left_cost *it = &s->left_costs[i];
+
+		if (it->uid == uid && it->until_us > now)
+			return it;
+		if (it->until_us < found->until_us)
+			found = it;
+	}
+	return found;
+}
+
+void client_leaves_cost(struct server *s, const struct client *c)
+{
+	uint64_t now = uw_clock_us();
+	struct left_cost *to;
+
+	if (!c->wake_cost.suspect && wake_cost_is_over(&c->wake_cost, now))
+		return;
+	to = cost_of(s, c->uid, now);
+	if (to->uid != c->uid || to->alone_us < c->wake_cost.until_us)
+		to->alone_us = c->wake_cost.until_us;
+	to->uid = c->uid;
+	to->until_us = (to->alone_us > now ? to->alone_us : now) + LEFT_KEEP_US;
+}
+
+void client_takes_cost(struct server *s, struct client *c)
+{
+	uint64_t now = uw_clock_us();
+	const struct left_cost *from = cost_of(s, c->uid, now);
+
+	if (from->uid == c->uid && from->until_us > now)
+		c->wake_cost = (struct wake_cost){ .until_us = from->alone_us, .suspect = true };
+}
+
 /* What it does not read it does not get. */
 static int tell(struct server *s, struct client *c, const struct switch_msg *m, const int *fds,
 		unsigned n)
@@ -284,6 +323,7 @@ void client_free(struct server *s, struct client *c)
 {
 	if (s->o.verbose && c->conduit.theirs)
 		uw_log("process %d of user %u leaves", (int)c->pid, (unsigned)c->uid);
+	client_leaves_cost(s, c);
 	forward_rest(s, c);
 	ports_release_all(s, c);
 	qps_release_all(s, c);

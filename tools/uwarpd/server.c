@@ -80,6 +80,7 @@ static void take_in(struct server *s, struct conn *n)
 	c->fd = box->fd;
 	c->uid = box->uid;
 	c->pid = box->pid;
+	client_takes_cost(s, c);
 	s->client[c->id] = c;
 	s->active[s->n++] = c;
 }

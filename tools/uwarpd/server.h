@@ -90,6 +90,12 @@ struct left_sum {
 	uint32_t until_s; /* then it is counted anew */
 };
 enum { LEFT_USERS = 64 };
+/* A user whose client was long to wake when it ended. */
+struct left_cost {
+	uid_t uid;
+	uint64_t alone_us; /* its next ones are left alone until then */
+	uint64_t until_us; /* and are suspect until then */
+};
 
 struct server {
 	struct options o;
@@ -124,6 +130,7 @@ struct server {
 	struct left left_ports[PORTS], left_ports6[PORTS]; /* by port: who left it */
 	struct left_piece *left_qps[LEFT_PIECES];	   /* by QP number; NULL: nobody left any */
 	struct left_sum left_sums[LEFT_USERS];
+	struct left_cost left_costs[LEFT_USERS];
 	unsigned left_at; /* the piece to look at next */
 	unsigned lingering_qps;
 	uint64_t joined, refused, ended, faults, sleeps;
@@ -141,6 +148,9 @@ void server_close(struct server *s);
 /* client.c */
 /* A message, or the end of its connection. */
 void client_hear(struct server *s, struct client *c, const struct mail *m);
+/* A client leaves, or comes: one that joins again and again is as long to wake as it was. */
+void client_leaves_cost(struct server *s, const struct client *c);
+void client_takes_cost(struct server *s, struct client *c);
 /* We have woken it, since when the time of `since` is over: count what it cost. */
 void client_woken(struct server *s, struct client *c, struct wake_cost_time since);
 /* Free it and all that belongs to it. What is in its conduit is forwarded first. */

@@ -215,6 +215,32 @@ static void what_clients_of_a_user_cost_is_summed(void **state)
 	assert_in_range(alone_us(b, BOB), one, 2 * one - 1);
 }
 
+/* Nor by one that leaves and joins again: it is suspect from its first wake-up on, and left alone
+ * for the rest of the time. */
+static void what_a_client_cost_stays_its_users(void **state)
+{
+	struct bed *b = *state;
+	struct client next = { .uid = b->c[ALICE].uid }, other = { .uid = next.uid + 1 };
+	uint64_t until;
+
+	client_leaves_cost(&b->s, &b->c[ALICE]); /* none */
+	client_takes_cost(&b->s, &next);
+	assert_false(next.wake_cost.suspect);
+	alone_us(b, ALICE);
+	until = b->c[ALICE].wake_cost.until_us;
+	client_leaves_cost(&b->s, &b->c[ALICE]);
+	client_takes_cost(&b->s, &next);
+	client_takes_cost(&b->s, &other);
+	assert_true(next.wake_cost.suspect);
+	assert_int_equal(next.wake_cost.until_us, until);
+	assert_false(other.wake_cost.suspect);
+	assert_int_equal(other.wake_cost.until_us, 0);
+	next.wake_cost.until_us = 0; /* one that cost long once, and left at once */
+	client_leaves_cost(&b->s, &next);
+	client_takes_cost(&b->s, &next);
+	assert_int_equal(next.wake_cost.until_us, until);
+}
+
 static void *sleep_on(void *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT, IO_ASLEEP, NULL, NULL, 0);
@@ -504,6 +530,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(who_costs_much_is_rung_seldom, bed_up, bed_down),
 	cmocka_unit_test(what_it_costs_is_measured),
 	cmocka_unit_test_setup_teardown(what_clients_of_a_user_cost_is_summed, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(what_a_client_cost_stays_its_users, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(few_sleepers_are_woken, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(answers_to_the_network_go_out, bed_up, bed_down),
