@@ -242,6 +242,49 @@ static void who_begins_to_poll_ends_it_where_others_wait(void **state)
 	end_of_doze(&d);
 }
 
+/* ---- the round of the RX thread's timers --------------------------------------------------- */
+
+/* What run() has taken off the links lies in the stack: an ACK that an answer may carry. */
+static bool lies_in_the_stack(void *stack, bool links)
+{
+	return links && ((struct fake *)stack)->runs;
+}
+
+static void round_of_timers(struct bed *b)
+{
+	open_bed(b, UW_THREADS_ADAPTIVE);
+	assert_int_equal(sched_app_wait_begin(b->s, &b->wait), UW_WAIT_SLEEP);
+	assert_true(left(b));
+	b->t.timers_us = sched_now_us(b->s);
+	atomic_store(&b->w.f[0].frames, 1);
+}
+
+/* The thread that sleeps has nothing on the links to wake for any more. */
+static void it_tells_who_waits_of_the_frames_that_it_took(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	round_of_timers(&b);
+	b.w.f[0].ops.pending = lies_in_the_stack;
+	assert_true(left(&b));
+	assert_int_equal(atomic_load(&b.w.f[0].frames), 0);
+	assert_int_equal(word(&b), IO_AWAKE);
+	close_bed(&b);
+}
+
+static void it_wakes_nobody_for_what_is_done(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	round_of_timers(&b);
+	assert_true(left(&b));
+	assert_int_equal(atomic_load(&b.w.f[0].frames), 0);
+	assert_int_equal(word(&b), IO_ASLEEP_FD);
+	close_bed(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +296,8 @@ int main(void)
 		cmocka_unit_test(who_ends_its_wait_ends_the_doze_where_others_wait),
 		cmocka_unit_test(who_begins_to_wait_plainly_ends_it),
 		cmocka_unit_test(who_begins_to_poll_ends_it_where_others_wait),
+		cmocka_unit_test(it_tells_who_waits_of_the_frames_that_it_took),
+		cmocka_unit_test(it_wakes_nobody_for_what_is_done),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
