@@ -32,7 +32,8 @@
  * never answer would hold the frames of a link. */
 #define ARP_QUEUEING	   1
 #define ARP_QUEUE_LEN	   128
-#define MEMP_NUM_ARP_QUEUE 1024 /* with --transport seq there is no such limit */
+/* With --transport seq, whose memory is malloc's, each of the 1,024 neighbours may have its 128. */
+#define MEMP_NUM_ARP_QUEUE 1024
 
 /* IPv6 for hosts of the same link; the addresses are ours to choose. What else may come in (router
  * advertisements, redirects, multicast listeners, extension headers, fragments) does not get as far
