@@ -19,7 +19,7 @@ import ctl  # noqa: E402
 LIFE, START = 1200, 120
 CTL_PORTS = 3
 SCRIPTS = [os.path.join(RIG, "guest", s) for s in ("agent", "job", "waitport")]
-SCRIPTS += [os.path.join(os.path.dirname(HERE), "guest", s) for s in ("inroot", "bindnic")]
+SCRIPTS += [os.path.join(os.path.dirname(HERE), "guest", s) for s in ("inroot", "bindnic", "state")]
 INIT = os.path.join(os.path.dirname(HERE), "guest", "init")
 BASE_MODULES = ["virtio_pci", "virtio_net", "virtio_console", "9pnet_virtio", "9p"]
 
@@ -114,15 +114,17 @@ class Kernel:
 
 class Guest:
     """machine: QEMU's own words; devices: the cards beside eth0. share: the directory that becomes the
-    root file system; tree: (directory, where it is there), one more, or None."""
+    root file system; tree: (directory, where it is there), one more, or None. prepare: a shell command in it
+    when it has started."""
 
-    def __init__(self, qemu, machine, devices, net, place):
+    def __init__(self, qemu, machine, devices, net, place, prepare="true"):
+        self.prepare = prepare
         self.qemu, self.machine, self.devices, self.net, self.place = list(qemu), list(machine), list(devices), net, place
         self.ip, self.p = f"{net.prefix}.11", None
 
     def arguments(self, kernel, initrd, share, tree, append, mtu):
         args = [*self.qemu, *self.machine, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
-        args += ["-serial", f"file:{self.place}/console.log", "-monitor", "none", "-kernel", kernel.image, "-initrd", initrd]
+        args += ["-serial", f"file:{self.place}/console.log", "-monitor", "unix:monitor.sock,server=on,wait=off", "-kernel", kernel.image, "-initrd", initrd]
         words = f"nics.ip={self.ip} nics.mtu={mtu} quiet panic=-1 mitigations=off nokaslr net.ifnames=0 audit=0 {append}"
         args += ["-append", words + (f" nics.tree={tree[1]}" if tree else "")]
         args += ["-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no,vhost=off"]
@@ -139,6 +141,17 @@ class Guest:
 
     def up(self, kernel, modules, share, tree=None, append="", mtu=1500):
         args = self.arguments(kernel, kernel.initramfs(self.place, modules), share, tree, append, mtu)
+        self.start(args)
+
+    def again(self):
+        """Another guest in place of this one, which broke."""
+        self.down()
+        self.start(self.args)
+
+    def start(self, args):
+        self.args = args
+        for name in ("console.log", "qemu.log"):  # of an earlier one
+            open(os.path.join(self.place, name), "w").close()
         log = open(os.path.join(self.place, "qemu.log"), "w")
         command = self.net.command(["nice", "timeout", "-k", "5", str(LIFE), *args])
         self.p = subprocess.Popen(
@@ -150,6 +163,8 @@ class Guest:
                 words = (self.read("qemu.log") + self.read("console.log")).strip()[-600:]
                 raise Broken(f"the guest does not start: {words}")
             time.sleep(0.1)
+        self.must(self.prepare)
+        self.must("dmesg -c >/dev/null")  # what it says from now on is of the rows
 
     def read(self, name):
         try:

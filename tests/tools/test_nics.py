@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows that are played in a guest (tests/nics/lib): what breaks the guest is told from what fails in it, and never hidden."""
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "nics", "lib"))
+import state  # noqa: E402
+from guest import Broken  # noqa: E402
+from rows import TOO_LONG, Rows, Score, last_lines  # noqa: E402
+
+X86 = """
+CPU#0
+RAX=0000000000000000 RBX=ffffffff82a1a840
+RIP=ffffffff81a592eb RFL=00000202 [-------] CPL=0 II=0 A20=1 SMM=0 HLT=1
+CPU#1
+RIP=ffffffff815446e9 RFL=00000092 [--S-A--] CPL=0 II=0 A20=1 SMM=0 HLT=0
+"""
+ARM = """
+CPU#0
+ PC=ffff8000090f1234 X00=0000000000000000 X01=0000000000000001
+PSTATE=600000c5 -ZC- NS EL1h
+"""
+
+
+class FakeGuest:
+    """works: what its check exits with, one after the other; answers: of other commands."""
+
+    def __init__(self, works=(), statuses=()):
+        self.place = os.path.join(ROOT, "tests")  # no monitor.sock there
+        self.p, self.works, self.statuses = FakeProcess(), list(works), list(statuses)
+        self.started, self.commands = 1, []
+
+    def run(self, command, limit=60):
+        self.commands.append(command)
+        if command == "check":
+            works = self.works.pop(0)
+            if isinstance(works, Exception):
+                raise works
+            return works, "no route to itself\n"
+        if command == "state":
+            return 0, "up 7 s\n"
+        return (self.statuses.pop(0) if command.startswith("job -w") else 0), ""
+
+    must = run
+
+    def again(self):
+        self.started += 1
+
+
+class FakeProcess:
+    pid = os.getpid()
+
+
+class Play(unittest.TestCase):
+    def play(self, guest, *results, rows=None):
+        """Results are what the row says one after the other."""
+        left, self.made_ready = list(results), 0
+
+        def test():
+            result = left.pop(0)
+            if isinstance(result, Exception):
+                raise result
+            return result, {}
+
+        def ready():
+            self.made_ready += 1
+
+        self.rows, out = rows or Rows(guest, "check", Score()), io.StringIO()
+        with contextlib.redirect_stdout(out):
+            _, problem, _, lines = self.rows.play("a row", test, ready)
+        self.said = out.getvalue()
+        return problem, lines
+
+    def test_a_row_that_passes_asks_nothing(self):
+        guest = FakeGuest()
+        self.assertEqual(self.play(guest, ""), ("", []))
+        self.assertEqual(guest.commands, [])
+
+    def test_a_failure_in_a_guest_that_works_is_one(self):
+        guest = FakeGuest(works=[0])
+        problem, lines = self.play(guest, "took too long")
+        self.assertEqual(problem, "took too long")
+        self.assertIn("CPU time", lines[0])
+        self.assertEqual(lines[2:], ["up 7 s"])
+        self.assertEqual((guest.started, self.rows.score.anew), (1, 0))
+
+    def test_another_guest_for_one_that_broke(self):
+        guest = FakeGuest(works=[1])
+        self.assertEqual(self.play(guest, "took too long", ""), ("", []))
+        self.assertEqual((guest.started, self.made_ready), (2, 1))
+        self.assertIn("the guest broke in 'a row' (took too long): a program without uwarp failed with 1: no route to itself\n", self.said)
+        self.assertEqual(self.rows.score.figures(), "guest started anew: 1\n0 passed, 0 failed")
+
+    def test_a_failure_in_the_other_guest_is_one(self):
+        guest = FakeGuest(works=[1])
+        self.assertEqual(self.play(guest, "took too long", "failed with 1")[0], "failed with 1")
+
+    def test_a_guest_that_does_not_answer(self):
+        guest = FakeGuest(works=[Broken("the guest does not answer: timed out")])
+        self.assertEqual(self.play(guest, Broken("the guest does not answer: timed out"), "")[0], "")
+        self.assertEqual(guest.started, 2)
+
+    def test_a_server_that_does_not_start_is_a_failed_row(self):
+        guest = FakeGuest(works=[0])
+        self.assertEqual(self.play(guest, Broken("in the guest: job s1"))[0], "in the guest: job s1")
+
+    def test_a_second_break_is_a_failure(self):
+        guest = FakeGuest(works=[1, 1])
+        self.play(guest, "took too long", "")
+        with self.assertRaises(Broken):
+            self.play(guest, "took too long", rows=self.rows)
+        self.assertEqual(guest.started, 2)
+
+
+class Job(unittest.TestCase):
+    def test_one_that_does_not_end_is_looked_at_and_ended(self):
+        rows = Rows(FakeGuest(statuses=[TOO_LONG]), "check", Score())
+        rows.clock = state.Clock(rows.guest)
+        self.assertEqual(rows.job("c1", "sleep 100", 90), TOO_LONG)
+        self.assertEqual(rows.guest.commands, ["job c1 sleep 100", "job -w c1 90", "state", "job -k c1"])
+        self.assertEqual(rows.lines[2:], ["up 7 s"])
+
+    def test_one_that_ends(self):
+        rows = Rows(FakeGuest(statuses=[3]), "check", Score())
+        self.assertEqual(rows.job("c1", "false", 90), 3)
+        self.assertEqual(rows.lines, [])
+
+
+class Shown(unittest.TestCase):
+    def test_a_row_and_its_lines(self):
+        out, score = io.StringIO(), Score()
+        with contextlib.redirect_stdout(out):
+            score.row("card  what  ", 1.25, "bad", lines=["up 7 s"])
+        self.assertEqual(out.getvalue(), "FAIL card  what     1.2 s  bad\n    up 7 s\n")
+        self.assertEqual(score.figures(), "0 passed, 1 failed")
+
+    def test_last_lines_are_few_and_short(self):
+        self.assertEqual(last_lines("client", "a\nb\n" + "c" * 200, 2), ["client: b", "client: " + "c" * 150])
+
+
+class State(unittest.TestCase):
+    def test_where_processors_are(self):
+        self.assertEqual(state.processors(X86), ["processor 0 at ffffffff81a592eb, asleep", "processor 1 at ffffffff815446e9"])
+        self.assertEqual(state.processors(ARM), ["processor 0 at ffff8000090f1234"])
+
+    def test_qemu_is_what_runs_below_timeout(self):
+        p = subprocess.Popen(["timeout", "20", "sh", "-c", "read line; exit 0"], stdin=subprocess.PIPE)
+        try:
+            while state.qemu_of(p.pid) == p.pid and p.poll() is None:
+                pass
+            found = state.qemu_of(p.pid)
+            self.assertNotEqual(found, p.pid)
+            self.assertIn(state.fields(found)[0], "RSD")
+        finally:
+            p.communicate(b"\n")
+        self.assertEqual(state.fields(found), ("gone", 0.0))
+
+    def test_a_guest_that_is_silent(self):
+        class Silent(FakeGuest):
+            def run(self, command, limit=60):
+                raise Broken("the guest does not answer: timed out")
+
+            def read(self, name):
+                return "a last word\n"
+
+        guest = Silent()
+        lines = state.gather(guest, state.Clock(guest))
+        self.assertIn("QEMU's monitor does not answer: ", lines[1])
+        self.assertEqual(lines[2], "the guest does not answer: timed out")
+        self.assertEqual(lines[3], "a last word")
+
+    @unittest.skipUnless(shutil.which("busybox"), "busybox is not installed")
+    def test_the_guests_own_answer(self):
+        said = subprocess.run(["busybox", "sh", os.path.join(ROOT, "tests", "nics", "guest", "state")], capture_output=True, text=True)
+        self.assertRegex(said.stdout.splitlines()[0], r"^up [0-9.]+ s, load [0-9. ]+, MemFree: +\d+ kB$")
+
+
+if __name__ == "__main__":
+    unittest.main()
