@@ -6,14 +6,19 @@ import contextlib
 import io
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "nics", "lib"))
 import state  # noqa: E402
 from guest import Broken  # noqa: E402
+from guest import ctl  # noqa: E402
 from rows import TOO_LONG, Rows, Score, last_lines  # noqa: E402
 
 X86 = """
@@ -181,6 +186,47 @@ class State(unittest.TestCase):
     def test_the_guests_own_answer(self):
         said = subprocess.run(["busybox", "sh", os.path.join(ROOT, "tests", "nics", "guest", "state")], capture_output=True, text=True)
         self.assertRegex(said.stdout.splitlines()[0], r"^up [0-9.]+ s, load [0-9. ]+, MemFree: +\d+ kB$")
+
+
+class Port(unittest.TestCase):
+    """How a command gets into a guest (tests/interop/rig/tools/ctl.py)."""
+
+    def answer(self, *parts, limit=1):
+        """What ctl makes of an agent that says these parts; NONCE in them is the request's."""
+        with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as server:
+            server.bind(os.path.join(place, "ctl0.sock"))
+            server.listen(1)
+
+            def agent():
+                with server.accept()[0] as s:
+                    nonce = s.recv(1000).split()[0]
+                    for part in parts:
+                        s.sendall(part.replace(b"NONCE", nonce))
+                    s.recv(1)
+
+            thread = threading.Thread(target=agent)
+            thread.start()
+            try:
+                return ctl.run(place, limit, "true")
+            finally:
+                thread.join()
+
+    def test_an_answer_behind_one_that_nobody_waited_for(self):
+        self.assertEqual(self.answer(b"\x01RIG old 0 1\nx\x01RI", b"G NONCE 3 5\nhel", b"lo"), (3, b"hello"))
+
+    def test_none(self):
+        with mock.patch.object(ctl, "GRACE", 0.3), mock.patch.object(ctl, "SLICE", 0.1), self.assertRaises(ctl.NoAnswer) as said:
+            self.answer(b"\x01RIG old 0 1\nx", limit=0.2)
+        self.assertEqual(str(said.exception), "timed out")
+
+    def test_a_wait_while_everything_stood_still_costs_no_more_than_it_was_to(self):
+        now = [100.0]
+        patience = ctl.Patience(90)
+        with mock.patch.object(ctl.time, "monotonic", lambda: now[0]):
+            patience.wait(1, lambda _: now.__setitem__(0, now[0] + 300))
+            self.assertEqual(patience.left, 89)
+            patience.wait(1, lambda _: now.__setitem__(0, now[0] + 0.25))
+            self.assertEqual(patience.left, 88.75)
 
 
 if __name__ == "__main__":

@@ -157,12 +157,12 @@ class Guest:
         self.p = subprocess.Popen(
             command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
-        end = time.monotonic() + START
+        patience = ctl.Patience(START)
         while "GUEST-READY" not in self.read("console.log"):
-            if self.p.poll() is not None or time.monotonic() > end:
+            if self.p.poll() is not None or patience.left <= 0:
                 words = (self.read("qemu.log") + self.read("console.log")).strip()[-600:]
                 raise Broken(f"the guest does not start: {words}")
-            time.sleep(0.1)
+            patience.wait(0.1, time.sleep)
         self.must(self.prepare)
         self.must("dmesg -c >/dev/null")  # what it says from now on is of the rows
 

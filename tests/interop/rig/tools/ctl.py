@@ -16,17 +16,35 @@ import socket
 import sys
 import time
 
-# What the VM may take beyond the command's own time.
-GRACE = 15
+# What the VM may take beyond the command's own time, and how long one wait of it is.
+GRACE, SLICE = 15, 1.0
 
 
 class NoAnswer(Exception):
     pass
 
 
-def take_port(directory, deadline):
+class Patience:
+    """Seconds of waiting. A wait that took far longer than it was to costs no more than that: this machine, or this
+    process, stood still, and so did the VM, whose answer is to be read now."""
+
+    def __init__(self, seconds):
+        self.left = seconds
+
+    def wait(self, limit, what):
+        """what(seconds) waits that long at most."""
+        if self.left <= 0:
+            raise NoAnswer("timed out")
+        start = time.monotonic()
+        try:
+            return what(limit)
+        finally:
+            self.left -= min(time.monotonic() - start, limit)
+
+
+def take_port(directory, patience):
     """(path of a socket, lock file that holds it)"""
-    while time.monotonic() < deadline:
+    while True:
         for path in sorted(glob.glob(os.path.join(directory, "ctl*.sock"))):
             lock = open(path + ".lock", "w")
             try:
@@ -34,8 +52,10 @@ def take_port(directory, deadline):
                 return path, lock
             except OSError:
                 lock.close()
-        time.sleep(0.05)
-    raise NoAnswer("no free control port")
+        try:
+            patience.wait(0.05, time.sleep)
+        except NoAnswer:
+            raise NoAnswer("no free control port") from None
 
 
 def dial(path):
@@ -43,6 +63,7 @@ def dial(path):
     fd = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
     try:
         s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        s.settimeout(GRACE)
         s.connect(f"/proc/self/fd/{fd}/{os.path.basename(path)}")
         return s
     finally:
@@ -52,15 +73,21 @@ def dial(path):
 class Answer:
     """The port's octets as they come."""
 
-    def __init__(self, sock, deadline):
-        self.sock, self.deadline, self.buf = sock, deadline, b""
+    def __init__(self, sock, patience):
+        self.sock, self.patience, self.buf = sock, patience, b""
 
-    def more(self):
-        self.sock.settimeout(max(0.1, self.deadline - time.monotonic()))
-        part = self.sock.recv(65536)
+    def receive(self, seconds):
+        self.sock.settimeout(seconds)
+        try:
+            part = self.sock.recv(65536)
+        except TimeoutError:
+            return
         if not part:
             raise NoAnswer("the control port was closed")
         self.buf += part
+
+    def more(self):
+        self.patience.wait(SLICE, self.receive)
 
     def until(self, mark):
         while mark not in self.buf:
@@ -76,14 +103,14 @@ class Answer:
 
 def run(directory, limit, command):
     """(exit status, output) of a shell command in the VM; NoAnswer if it does not answer."""
-    deadline = time.monotonic() + limit + GRACE
-    path, lock = take_port(directory, deadline)
+    patience = Patience(limit + GRACE)
+    path, lock = take_port(directory, patience)
     nonce = os.urandom(6).hex()
     code = base64.b64encode(command.encode()).decode()
     try:
         with lock, dial(path) as s:
             s.sendall(f"{nonce} {max(1, int(limit))} {code}\n".encode())
-            answer = Answer(s, deadline)
+            answer = Answer(s, patience)
             answer.until(b"\x01RIG " + nonce.encode() + b" ")  # before it: an answer nobody waited for
             status, length = answer.until(b"\n").split(b" ")
             return int(status), answer.exactly(int(length))
