@@ -16,9 +16,11 @@ from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "nics", "lib"))
+sys.path.insert(1, os.path.join(ROOT, "tests", "interop", "lib"))
 import state  # noqa: E402
+from ends import Rig  # noqa: E402
 from guest import Broken  # noqa: E402
-from guest import ctl  # noqa: E402
+from guest import ctl, qemu  # noqa: E402
 from rows import TOO_LONG, Rows, Score, last_lines  # noqa: E402
 
 X86 = """
@@ -159,14 +161,14 @@ class State(unittest.TestCase):
     def test_qemu_is_what_runs_below_timeout(self):
         p = subprocess.Popen(["timeout", "20", "sh", "-c", "read line; exit 0"], stdin=subprocess.PIPE)
         try:
-            while state.qemu_of(p.pid) == p.pid and p.poll() is None:
+            while qemu.process_of(p.pid) == p.pid and p.poll() is None:
                 pass
-            found = state.qemu_of(p.pid)
+            found = qemu.process_of(p.pid)
             self.assertNotEqual(found, p.pid)
-            self.assertIn(state.fields(found)[0], "RSD")
+            self.assertIn(qemu.state_of(found)[0], "RSD")
         finally:
             p.communicate(b"\n")
-        self.assertEqual(state.fields(found), ("gone", 0.0))
+        self.assertEqual(qemu.state_of(found), ("gone", 0.0))
 
     def test_a_guest_that_is_silent(self):
         class Silent(FakeGuest):
@@ -227,6 +229,21 @@ class Port(unittest.TestCase):
             self.assertEqual(patience.left, 89)
             patience.wait(1, lambda _: now.__setitem__(0, now[0] + 0.25))
             self.assertEqual(patience.left, 88.75)
+
+
+class Outside(unittest.TestCase):
+    def test_what_is_said_of_a_vm_that_does_not_answer(self):
+        with tempfile.TemporaryDirectory() as place, mock.patch.dict(os.environ, RIG_STATE=place):
+            rig = Rig(False)
+            self.assertIn("No such file", rig.condition("a"))
+            os.mkdir(os.path.join(place, "vm-a"))
+            for name, text in (("pid", "999999999\n"), ("console.log", "RIG-READY a 3.1\nwatchdog: BUG: soft lockup\n")):
+                with open(os.path.join(place, "vm-a", name), "w") as f:
+                    f.write(text)
+            self.assertEqual(
+                rig.condition("a"),
+                "QEMU (state gone) has had 0 s of CPU time; its console's last words: RIG-READY a 3.1 | watchdog: BUG: soft lockup",
+            )
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ RIG = os.path.join(RIG_DIR, "rig.sh")
 UWARP_RUN = os.path.join(ROOT, "tools", "uwarp-run")
 sys.path.insert(0, os.path.join(RIG_DIR, "tools"))
 import ctl  # noqa: E402
+import qemu  # noqa: E402
 
 NET, NAMESPACE = "10.77.0", os.environ.get("RIG_NS", "uwarp-rig")
 UWARP_IP, SIW_IP = f"{NET}.21", f"{NET}.11"
@@ -69,8 +70,19 @@ class Rig:
         try:
             status, output = ctl.run(os.path.join(self.state, f"vm-{name}"), limit, command)
         except ctl.NoAnswer as e:
-            raise Broken(f"the VM does not answer: {e}") from None
+            raise Broken(f"the VM does not answer: {e}; {self.condition(name)}") from None
         return status, output.decode(errors="replace")
+
+    def condition(self, name):
+        """What can be said of a VM from outside."""
+        try:
+            place = os.path.join(self.state, f"vm-{name}")
+            with open(os.path.join(place, "pid")) as pid, open(os.path.join(place, "console.log"), errors="replace") as console:
+                state, cpu = qemu.state_of(qemu.process_of(int(pid.read())))
+                last = " | ".join(console.read().splitlines()[-8:])
+        except (OSError, ValueError) as e:
+            return str(e)
+        return f"QEMU (state {state}) has had {cpu:.0f} s of CPU time; its console's last words: {last[-600:]}"
 
     def load_siw(self, siw):
         """Load siw afresh; a VM in which that does not work any more is started again."""

@@ -14,6 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 RIG = os.path.join(ROOT, "tests", "interop", "rig")
 sys.path.insert(0, os.path.join(RIG, "tools"))
 import ctl  # noqa: E402
+import qemu  # noqa: E402
 
 # Seconds that a guest lives if nobody ends it, and that it may take to start.
 LIFE, START = 1200, 120

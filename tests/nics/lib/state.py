@@ -7,46 +7,22 @@ import re
 import socket
 import time
 
-from guest import Broken
+from guest import Broken, qemu
 
 # Seconds for the guest's own answer, and for QEMU's.
 PATIENCE, MONITOR = 20, 5
 LINES = 40
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def qemu_of(pid):
-    """QEMU below what was started (timeout, say), or that itself."""
-    while True:
-        try:
-            with open(f"/proc/{pid}/task/{pid}/children") as f:
-                children = f.read().split()
-        except OSError:
-            return pid
-        if not children:
-            return pid
-        pid = int(children[0])
-
-
-def fields(pid):
-    """State, and seconds of CPU time."""
-    try:
-        with open(f"/proc/{pid}/stat") as f:
-            words = f.read().rpartition(")")[2].split()
-    except OSError:
-        return "gone", 0.0
-    return words[0], (int(words[11]) + int(words[12])) / TICKS
 
 
 class Clock:
     """Of a guest since a moment: what passed here, and what QEMU computed in it."""
 
     def __init__(self, guest):
-        self.guest, self.pid = guest, qemu_of(guest.p.pid)
-        self.start, self.cpu = time.monotonic(), fields(self.pid)[1]
+        self.guest, self.pid = guest, qemu.process_of(guest.p.pid)
+        self.start, self.cpu = time.monotonic(), qemu.state_of(self.pid)[1]
 
     def line(self):
-        state, cpu = fields(self.pid)
+        state, cpu = qemu.state_of(self.pid)
         return f"QEMU (state {state}) had {cpu - self.cpu:.1f} s of CPU time in {time.monotonic() - self.start:.1f} s"
 
 
