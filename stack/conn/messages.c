@@ -117,7 +117,7 @@ void conn_log_port_taken(const struct uw_ip *addr, uint16_t port)
 		return;
 	conn_print_addr(addr, text);
 	uw_log("TCP port %u of %s is a kernel socket's, of another program or of this one (`ss "
-	       "-tlnp` tells whose): choose another",
+	       "-tanp` tells whose): choose another",
 	       ntohs(port), text);
 }
 

@@ -84,7 +84,7 @@ static void unclaim(const struct conn_domain *d, unsigned port, unsigned version
 	}
 }
 
-/* UW_E_ADDR_IN_USE: another program has the port. */
+/* UW_E_ADDR_IN_USE: another program has the port. With IO_NAMED in versions: see there. */
 static uw_status claim(const struct conn_domain *d, unsigned port, unsigned versions)
 {
 	struct stack *s = d->first;
@@ -92,8 +92,11 @@ static uw_status claim(const struct conn_domain *d, unsigned port, unsigned vers
 	for (unsigned i = 0; i < s->n_links; i++) {
 		struct io_link *l = s->links[i];
 		unsigned some = asked_first(l, versions);
-		uw_status st = some ? l->ops->claim_port(l, htons((uint16_t)port), some) : UW_OK;
+		uw_status st = UW_OK;
 
+		if (some)
+			st = l->ops->claim_port(l, htons((uint16_t)port),
+						some | (versions & IO_NAMED));
 		if (st) {
 			unclaim(d, port, versions, i);
 			return st;
@@ -195,7 +198,7 @@ uw_status ports_take(struct conn_domain *d, struct uw_ep *ep, unsigned port)
 	if (!port)
 		st = free_port(d, versions, &port);
 	else if (may_join(d, ep, port))
-		st = claim(d, port, versions);
+		st = claim(d, port, versions | IO_NAMED);
 	if (st)
 		return st;
 	ep->claims = (uint8_t)versions;

@@ -90,8 +90,9 @@ enum io_flags {
 	IO_SHARED6 = 1 << 21, /* as IO_SHARED, of all IPv6 addresses */
 };
 
-/* Versions of IP, of which each has its own ports. */
-enum io_versions { IO_V4 = 1, IO_V6 = 2 };
+/* Versions of IP, of which each has its own ports. IO_NAMED, in a claim: the program named the
+ * port, and connections of the kernel's that have ended shall not keep it. */
+enum io_versions { IO_V4 = 1, IO_V6 = 2, IO_NAMED = 4 };
 
 struct io_stats {
 	uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;

@@ -78,7 +78,7 @@ class PortTaken:
     program, needs, flags = "rping", ["rping"], "-s, and the port is taken"
 
     def __call__(self, stage):
-        address, said = stage.address("server"), r"^uwarp: TCP port 7471 of \S+ is a kernel socket's, of another program .*ss -tlnp"
+        address, said = stage.address("server"), r"^uwarp: TCP port 7471 of \S+ is a kernel socket's, of another program .*ss -tanp"
         listens = f"import socket, time; s = socket.create_server(('{address}', 7471)); print('up', flush=True); time.sleep(60)"
         other = stage.start_plain("server", [sys.executable, "-c", listens])
         other.until_printed(3)

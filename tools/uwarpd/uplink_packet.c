@@ -270,7 +270,7 @@ static enum switch_msg_why packet_claim(struct uplink *p, uint16_t port, enum io
 {
 	struct held_ports *held = held_of(packet_uplink_of(p), v);
 
-	return why_of(held ? held_ports_claim(held, port) : UW_OK);
+	return why_of(held ? held_ports_claim(held, port, false) : UW_OK);
 }
 
 static void packet_release(struct uplink *p, uint16_t port, enum io_versions v)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -65,16 +67,73 @@ static struct name name_of(const struct held_at *at, unsigned i, uint16_t port)
 	return n;
 }
 
-/* A descriptor, or a negative errno. The filter comes first: nothing is ever answered. Without
- * SO_REUSEADDR, with which another program could take the port as well. */
-static int listen_deaf(const struct held_at *at, unsigned i, uint16_t port)
+/* A line of /proc/net/tcp: is it a socket at the port (network order)? If so, has it ended: nobody
+ * has it, and all that it sent has come? */
+static bool is_at(const char *line, uint16_t port, bool *ended)
+{
+	unsigned at, state;
+	unsigned long inode;
+
+	if (sscanf(line, " %*u: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
+		   &at, &state, &inode) != 3 ||
+	    at != ntohs(port))
+		return false;
+	*ended = state == TCP_TIME_WAIT || (state == TCP_FIN_WAIT2 && !inode);
+	return true;
+}
+
+/* How many of the kernel's TCP sockets at the port have ended; all counts all of them. */
+static unsigned count_ended(const char *table, uint16_t port, unsigned *all)
+{
+	FILE *f = fopen(table, "re");
+	unsigned n = 0;
+	char line[256];
+	bool ended;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (is_at(line, port, &ended)) {
+			++*all;
+			n += ended;
+		}
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Do only ended connections keep the port? A server that was stopped leaves them for a minute. */
+static bool is_left(uint16_t port)
+{
+	unsigned all = 0, ended = count_ended("/proc/thread-self/net/tcp", port, &all);
+
+	ended += count_ended("/proc/thread-self/net/tcp6", port, &all);
+	return all && ended == all;
+}
+
+/* Without SO_REUSEADDR, with which the port of another program's live connections would be had,
+ * too. Where only ended ones keep a port that the program named, it is had with that option, as
+ * from the kernel. */
+static int bind_deaf(int fd, const struct name *n, uint16_t port, bool named)
+{
+	int rc = bind(fd, (const void *)&n->a, n->len), one = 1;
+
+	if (!rc || errno != EADDRINUSE || !named)
+		return rc;
+	if (is_left(port) && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)))
+		return bind(fd, (const void *)&n->a, n->len);
+	errno = EADDRINUSE;
+	return -1;
+}
+
+/* A descriptor, or a negative errno. The filter comes first: nothing is ever answered. */
+static int listen_deaf(const struct held_at *at, unsigned i, uint16_t port, bool named)
 {
 	struct name n = name_of(at, i, port);
 	int fd = socket(n.a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0 || fds_keep(fd) < 0)
 		return -errno;
-	if (!attach_drop_all(fd) && !bind(fd, (const void *)&n.a, n.len) && !listen(fd, 0))
+	if (!attach_drop_all(fd) && !bind_deaf(fd, &n, port, named) && !listen(fd, 0))
 		return fd;
 	err = errno;
 	fds_close(fd);
@@ -177,10 +236,10 @@ uw_status held_ports_status(int err)
 }
 
 /* At the first *n addresses it listens then. 0 or a negative errno. */
-static int listen_at_all(const struct held_at *at, struct held_port *h, unsigned *n)
+static int listen_at_all(const struct held_at *at, struct held_port *h, bool named, unsigned *n)
 {
 	for (*n = 0; *n < at->n; ++*n) {
-		int fd = listen_deaf(at, *n, h->port);
+		int fd = listen_deaf(at, *n, h->port, named);
 
 		/* one of several that the interface has lost: engine/routes.c says so */
 		if (fd == -EADDRNOTAVAIL && at->n > 1)
@@ -202,7 +261,7 @@ static void say_no_descriptor(struct held_ports *p, uint16_t port, int err)
 		       err == -EMFILE ? " (ulimit -n)" : "", strerror(-err));
 }
 
-static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **out)
+static uw_status hold(struct held_ports *p, uint16_t port, bool named, struct held_port **out)
 {
 	struct held_port *h = calloc(1, sizeof(*h));
 	unsigned n;
@@ -211,7 +270,7 @@ static uw_status hold(struct held_ports *p, uint16_t port, struct held_port **ou
 	if (!h)
 		return UW_E_NOMEM;
 	h->port = port;
-	err = listen_at_all(&p->at, h, &n);
+	err = listen_at_all(&p->at, h, named, &n);
 	if (err) {
 		close_some(h, n);
 		say_no_descriptor(p, port, err);
@@ -232,7 +291,7 @@ static void tell(struct held_ports *p, bool changed)
 		p->changed(p->arg);
 }
 
-uw_status held_ports_claim(struct held_ports *p, uint16_t port)
+uw_status held_ports_claim(struct held_ports *p, uint16_t port, bool named)
 {
 	struct held_port *h;
 	uw_status st = UW_OK;
@@ -242,7 +301,7 @@ uw_status held_ports_claim(struct held_ports *p, uint16_t port)
 	changed = give_back_old(p);
 	h = find(p, port);
 	if (!h) {
-		st = hold(p, port, &h);
+		st = hold(p, port, named, &h);
 		changed |= !st;
 	}
 	if (!st)
@@ -361,7 +420,7 @@ unsigned held_ports_list(const struct held_ports *p, uint16_t *out, unsigned max
 /* Port 0 is any that is free. */
 static uw_status try_one(const struct held_at *at)
 {
-	int fd = listen_deaf(at, 0, 0);
+	int fd = listen_deaf(at, 0, 0, false);
 
 	if (fd >= 0) {
 		fds_close(fd);

@@ -53,10 +53,11 @@ UW_CHECK uw_status held_ports_open(struct held_ports *p, const struct held_at *a
 				   pthread_mutex_t *lock);
 void held_ports_close(struct held_ports *p);
 
-/* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port.
- * UW_E_ADDR: the interface has lost the address. UW_E_PERM, UW_E_NOMEM. UW_E_NO_FDS: a line on
- * stderr tells of it once a minute. */
-UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port);
+/* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port; of one that
+ * is not `named` (IO_NAMED) also if only connections that have ended keep it. UW_E_ADDR: the
+ * interface has lost the address. UW_E_PERM, UW_E_NOMEM. UW_E_NO_FDS: a line on stderr tells of it
+ * once a minute. */
+UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port, bool named);
 /* Remove a user. A port without users is held for a while longer, since segments may come late;
  * held_ports_tidy, or a later claim or release, gives the port back. */
 void held_ports_release(struct held_ports *p, uint16_t port);

@@ -166,14 +166,15 @@ static void link_release(struct io_link *l, uint16_t port, unsigned versions)
 static uw_status link_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
 	struct packet_link *p = packet_link_of(l);
+	bool named = versions & IO_NAMED;
 	uw_status st = UW_OK;
 
 	versions &= io_shared_versions(l);
 	if (versions & IO_V4)
-		st = held_ports_claim(&p->ports, port);
+		st = held_ports_claim(&p->ports, port, named);
 	if (st || !(versions & IO_V6))
 		return st;
-	st = held_ports_claim(&p->ports6, port);
+	st = held_ports_claim(&p->ports6, port, named);
 	if (st && versions & IO_V4)
 		held_ports_release(&p->ports, port);
 	return st;

@@ -55,7 +55,7 @@ static int claims, claims6;
 
 static uw_status count_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
-	assert_int_equal(versions & ~io_shared_versions(l), 0);
+	assert_int_equal(versions & ~(io_shared_versions(l) | IO_NAMED), 0);
 	assert_int_equal(ntohs(port), PORT);
 	claims += (versions & IO_V4) != 0;
 	claims6 += (versions & IO_V6) != 0;
@@ -100,15 +100,15 @@ static void each_version_of_ip_is_claimed_by_itself(void **state)
 	world_close(w);
 }
 
-static unsigned asked;
+static unsigned asked, named;
 static uw_status answer;
 
 static uw_status refuse(struct io_link *l, uint16_t port, unsigned versions)
 {
 	(void)l;
 	(void)port;
-	(void)versions;
 	asked++;
+	named += (versions & IO_NAMED) != 0;
 	return answer;
 }
 
@@ -125,7 +125,7 @@ static void what_no_port_can_mend_ends_the_search(void **state)
 	(void)state;
 	l->ops = &refusing;
 	l->flags |= IO_SHARED;
-	asked = 0;
+	asked = named = 0;
 	for (unsigned i = 0; i < COUNT(why); i++) {
 		answer = why[i];
 		assert_status(take(w, ep, 0), why[i]);
@@ -133,6 +133,7 @@ static void what_no_port_can_mend_ends_the_search(void **state)
 		assert_status(ports_borrow(&w->d, IO_V4, &port), why[i]);
 		assert_int_equal(port, 0);
 		assert_int_equal(asked, 3 * (i + 1));
+		assert_int_equal(named, i + 1); /* PORT */
 	}
 	answer = UW_E_ADDR_IN_USE;
 	asked = 0;

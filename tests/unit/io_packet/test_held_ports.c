@@ -90,7 +90,7 @@ static void nobody_answers_at_a_held_port(void **state)
 	struct held_ports *p = *state;
 
 	assert_int_equal(connect_to(PORT), ECONNREFUSED);
-	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT), false), UW_OK);
 	assert_true(held_ports_has(p, htons(PORT)));
 	assert_int_equal(connect_to(PORT), EINPROGRESS);
 	assert_int_equal(bind_to(PORT), EADDRINUSE);
@@ -105,10 +105,10 @@ static void another_programs_port_is_refused(void **state)
 
 	assert_int_equal(bind(fd, (void *)&a, sizeof(a)), 0);
 	assert_int_equal(listen(fd, 1), 0);
-	assert_status(held_ports_claim(p, htons(PORT)), UW_E_ADDR_IN_USE);
+	assert_status(held_ports_claim(p, htons(PORT), false), UW_E_ADDR_IN_USE);
 	assert_false(held_ports_has(p, htons(PORT)));
 	close(fd);
-	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT), false), UW_OK);
 }
 
 static int listen_at(uint16_t port)
@@ -155,6 +155,68 @@ static void a_connections_port_stays_its_programs(void **state)
 	}
 	close(one); /* first, so that it is the one that waits */
 	close(other);
+}
+
+/* A connection whose end at the port has been closed, by a server that listens no more. Returns the
+ * other end. */
+static int leave_at(uint16_t port)
+{
+	int ls = listen_at(port), one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), other;
+	struct sockaddr_in a = at(port);
+
+	assert_int_equal(connect(one, (void *)&a, sizeof(a)), 0);
+	other = accept(ls, NULL, NULL);
+	assert_true(other >= 0);
+	close(ls);
+	close(other);
+	return one;
+}
+
+/* The answer to the last segment of an ended connection may be 40 ms late. */
+static uw_status claim_soon(struct held_ports *p, uint16_t port)
+{
+	uw_status st = held_ports_claim(p, htons(port), true);
+
+	for (unsigned i = 0; i < 1000 && st; i++) {
+		usleep(1000);
+		st = held_ports_claim(p, htons(port), true);
+	}
+	return st;
+}
+
+/* A server over the kernel's TCP is stopped and started again over uwarp. */
+static void connections_that_have_ended_keep_no_named_port(void **state)
+{
+	enum { HALF = PORT + 200, WHOLE = PORT + 201 };
+	struct held_ports *p = *state;
+	int half = leave_at(HALF), whole = leave_at(WHOLE);
+
+	close(whole);
+	for (uint16_t port = HALF; port <= WHOLE; port++) {
+		assert_status(held_ports_claim(p, htons(port), false), UW_E_ADDR_IN_USE);
+		assert_status(claim_soon(p, port), UW_OK);
+		assert_true(held_ports_is_ours(p, htons(port)));
+		assert_int_equal(bind_to(port), EADDRINUSE);
+	}
+	close(half);
+}
+
+static void live_connections_keep_a_named_port(void **state)
+{
+	enum { LIVE = PORT + 202 };
+	struct held_ports *p = *state;
+	int ls = listen_at(LIVE), one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), other;
+	struct sockaddr_in a = at(LIVE);
+
+	assert_status(held_ports_claim(p, htons(LIVE), true), UW_E_ADDR_IN_USE);
+	assert_int_equal(connect(one, (void *)&a, sizeof(a)), 0);
+	other = accept(ls, NULL, NULL);
+	close(ls);
+	close(leave_at(LIVE));
+	assert_status(held_ports_claim(p, htons(LIVE), true), UW_E_ADDR_IN_USE);
+	close(other);
+	close(one);
+	assert_status(claim_soon(p, LIVE), UW_OK);
 }
 
 /* No descriptor can be made until the limit that this returns is set again. */
@@ -216,12 +278,12 @@ static void want_of_a_descriptor_is_said_once(void **state)
 
 	before = forbid_descriptors();
 	for (unsigned i = 0; i < 3; i++)
-		assert_status(held_ports_claim(p, htons((uint16_t)(PORT + i))), UW_E_NO_FDS);
+		assert_status(held_ports_claim(p, htons((uint16_t)(PORT + i)), false), UW_E_NO_FDS);
 	setrlimit(RLIMIT_NOFILE, &before);
 	heard(was, said, sizeof(said));
 	assert_string_equal(said, "uwarp: no file descriptor is left to hold TCP port 4000 with "
 				  "(ulimit -n): Too many open files\n");
-	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT), false), UW_OK);
 }
 
 static void count_changes(void *arg)
@@ -239,7 +301,7 @@ static void a_port_outlives_its_last_user(void **state)
 	p->changed = count_changes;
 	p->arg = &changes;
 	for (unsigned i = 0; i < 2; i++)
-		assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+		assert_status(held_ports_claim(p, htons(PORT), false), UW_OK);
 	assert_int_equal(changes, 1);
 	assert_int_equal(held_ports_list(p, list, 2), 1);
 	assert_int_equal(list[0], htons(PORT));
@@ -247,7 +309,7 @@ static void a_port_outlives_its_last_user(void **state)
 		held_ports_release(p, htons(PORT));
 	held_ports_release(p, htons(PORT + 1)); /* not held: nothing */
 	assert_true(held_ports_has(p, htons(PORT)));
-	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT), false), UW_OK);
 	assert_int_equal(changes, 1);
 }
 
@@ -257,8 +319,8 @@ static void and_is_given_back_in_time(void **state)
 	struct held_ports *p = *state;
 	unsigned changes = 0;
 
-	assert_status(held_ports_claim(p, htons(PORT)), UW_OK);
-	assert_status(held_ports_claim(p, htons(PORT + 1)), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT), false), UW_OK);
+	assert_status(held_ports_claim(p, htons(PORT + 1), false), UW_OK);
 	p->changed = count_changes;
 	p->arg = &changes;
 	held_ports_release(p, htons(PORT));
@@ -280,7 +342,7 @@ static void closing_gives_all_back(void **state)
 	struct held_ports *p = *state;
 
 	for (uint16_t i = 0; i < 100; i++)
-		assert_status(held_ports_claim(p, htons(PORT + i)), UW_OK);
+		assert_status(held_ports_claim(p, htons(PORT + i), false), UW_OK);
 	held_ports_close(p);
 	assert_int_equal(bind_to(PORT + 99), 0);
 	assert_status(held_ports_open(p, &loopback, p->lock), UW_OK);
@@ -298,10 +360,10 @@ static void a_port_of_ip6(void **state)
 	struct held_ports six, *four = *state;
 
 	assert_status(held_ports_open(&six, &at, &lock), UW_OK);
-	assert_status(held_ports_claim(&six, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(&six, htons(PORT), false), UW_OK);
 	assert_true(held_ports_has(&six, htons(PORT)));
 	assert_true(bind(fd, (void *)&a, sizeof(a)) && errno == EADDRINUSE);
-	assert_status(held_ports_claim(four, htons(PORT)),
+	assert_status(held_ports_claim(four, htons(PORT), false),
 		      UW_OK); /* another version, another port */
 	held_ports_close(&six);
 	assert_int_equal(bind(fd, (void *)&a, sizeof(a)), 0);
@@ -319,7 +381,7 @@ static void without_its_address_no_port_is_held(void **state)
 	assert_true(made_run("ip address add 10.9.0.9/32 dev lo"));
 	assert_status(held_ports_open(&p, &at, &lock), UW_OK);
 	assert_true(made_run("ip address del 10.9.0.9/32 dev lo"));
-	assert_status(held_ports_claim(&p, htons(PORT)), UW_E_ADDR);
+	assert_status(held_ports_claim(&p, htons(PORT), false), UW_E_ADDR);
 	assert_status(held_ports_status(-EACCES), UW_E_PERM);
 	assert_status(held_ports_status(-EMFILE), UW_E_NO_FDS);
 	held_ports_close(&p);
@@ -337,7 +399,7 @@ static void a_lost_address_costs_no_descriptor(void **state)
 	close(STDIN_FILENO);
 	assert_int_equal(fds_keep(open("/dev/null", O_RDONLY | O_CLOEXEC)), 0);
 	assert_status(held_ports_open(&six, &at, &lock), UW_OK);
-	assert_status(held_ports_claim(&six, htons(PORT)), UW_OK);
+	assert_status(held_ports_claim(&six, htons(PORT), false), UW_OK);
 	held_ports_close(&six);
 	assert_true(fcntl(0, F_GETFD) >= 0);
 	fds_close(0);
@@ -402,6 +464,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_is_nobodys_when_its_program_has_ended, up,
 						down),
 		cmocka_unit_test_setup_teardown(a_connections_port_stays_its_programs, up, down),
+		cmocka_unit_test_setup_teardown(connections_that_have_ended_keep_no_named_port, up,
+						down),
+		cmocka_unit_test_setup_teardown(live_connections_keep_a_named_port, up, down),
 		cmocka_unit_test_setup_teardown(a_port_stays_anothers_while_nobody_can_be_asked, up,
 						down),
 		cmocka_unit_test_setup_teardown(want_of_a_descriptor_is_said_once, up, down),
