@@ -34,6 +34,7 @@ static bool look(struct uw_engine *e, struct uw_wait *w, uint64_t limit_us)
 	while (*w->events == w->seen && now_us() - begin < limit_us &&
 	       now_us() - begin < fake_waits.look_us)
 		sched_yield();
+	fake_waits.heard += *w->events != w->seen;
 	fake_waits.looking--;
 	return true;
 }

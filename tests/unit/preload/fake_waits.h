@@ -22,6 +22,7 @@ struct fake_waits {
 	void (*in_look)(void);	      /* as what the stack does in a look; NULL: nothing */
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
+	_Atomic unsigned heard;	  /* of the looks: an event ended it */
 	_Atomic unsigned unheard; /* of the ends: the ring was still in the descriptor */
 	_Atomic int plain;	  /* threads that wait plainly */
 	_Atomic unsigned plains, yields;

@@ -98,17 +98,28 @@ static bool is_elsewhere(void)
 	return yes;
 }
 
-/* Only while the thread looks, with all signals blocked: a handler may leave read() by a jump. */
+/* Only while the thread looks, with all signals blocked. */
 static _Thread_local struct waits_reader *reader;
+
+#define KERNEL_SIGNALS sizeof(uint64_t) /* octets of the kernel's sets of signals */
+
+static bool handler_is_due(const sigset_t *mask)
+{
+	uint64_t pending = 0, blocked;
+
+	memcpy(&blocked, mask, sizeof(blocked));
+	return syscall(SYS_rt_sigpending, &pending, KERNEL_SIGNALS) || pending & ~blocked;
+}
 
 bool waits_reads(int fd, size_t len)
 {
-	return reader && reader->fd == fd && !reader->got && reader->room >= len;
+	return reader && reader->fd == fd && !reader->got && reader->room >= len &&
+	       !handler_is_due(reader->mask);
 }
 
 void waits_give(const void *event, size_t len)
 {
-	memcpy(reader->to, event, len);
+	memcpy(&reader->event, event, len);
 	reader->got = len;
 	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
 }
@@ -417,6 +428,8 @@ static int wait_masked(const struct waits *w, struct uw_wait *how)
 	block_signals(&before);
 	if (!w->mask)
 		masked.mask = &before;
+	if (w->reader)
+		w->reader->mask = &before;
 	pthread_cleanup_push(restore_signals, &before);
 	r = look_and_sleep(&masked, how);
 	how->seen = at_first;

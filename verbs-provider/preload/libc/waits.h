@@ -43,13 +43,15 @@ void waits_set_nonblocking(int fd, bool on);
  * once. */
 struct waits_reader {
 	int fd;
-	void *to;
 	size_t room;
-	size_t got; /* octets in `to`; 0: no event was given */
+	size_t got; /* octets of an event; 0: none was given */
+	uint64_t event;
+	const sigset_t *mask; /* the thread's signals but for this wait */
 };
 
 /* Is the calling thread in the stack by a read() of fd, which has room for len octets, and has none
- * yet? Then it may be given an event of the channel that is open as fd. */
+ * yet? Then it may be given an event of the channel that is open as fd. Not where a handler is to
+ * run before read() returns: it may leave that by a jump. */
 bool waits_reads(int fd, size_t len);
 void waits_give(const void *event, size_t len);
 

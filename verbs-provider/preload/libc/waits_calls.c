@@ -83,14 +83,17 @@ static bool wait_to_read(struct waits_reader *r)
 
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct waits_reader r = { .fd = fd, .to = buf, .room = len };
+	struct waits_reader r = { .fd = fd, .room = len };
 
 	if (LIKELY(!waits_has(fd)) || waits_is_nonblocking(fd) || !is_blocking(fd))
 		return next_fn()->read(fd, buf, len);
 	/* Where signals of both kinds are handled, this waits without the stack once. */
 	if (!wait_to_read(&r))
 		return -1;
-	return r.got ? (ssize_t)r.got : next_fn()->read(fd, buf, len);
+	if (!r.got)
+		return next_fn()->read(fd, buf, len);
+	memcpy(buf, &r.event, r.got);
+	return (ssize_t)r.got;
 }
 
 /* ---- sched_yield --------------------------------------------------------------------------- */

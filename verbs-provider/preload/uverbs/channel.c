@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 /* As the kernel's completion channels have them; so many octets go through a pipe whole. */
 typedef struct ib_uverbs_comp_event_desc event_t;
+static_assert(sizeof(event_t) == sizeof(((struct waits_reader *)NULL)->event), "waits_give()");
 
 struct record {
 	STAILQ_ENTRY(record) link;

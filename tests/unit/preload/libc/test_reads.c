@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -107,6 +109,7 @@ static int two_channels(void **state)
 	fake->how = UW_WAIT_SLEEP;
 	fake->fd = fake->socket = -1;
 	fake->look_us = 1000000;
+	fake->looks = fake->heard = 0;
 	mine = new_channel();
 	others = new_channel();
 	wrote = 0;
@@ -118,6 +121,7 @@ static int no_channels(void **state)
 	(void)state;
 	fake->able = false;
 	fake->in_look = NULL;
+	fake->signal = 0;
 	close(mine);
 	close(others);
 	return 0;
@@ -148,8 +152,8 @@ static void it_comes_without_the_pipe(void **state)
 		assert_false(has_event(mine));
 	}
 	assert_int_equal(wrote, 0);
-	post(mine); /* it reads no more */
-	assert_true(has_event(mine));
+	assert_int_equal(fake->looks, 3);
+	assert_int_equal(fake->heard, 3);
 }
 
 static void post_all(void)
@@ -195,20 +199,61 @@ static void by_poll_it_goes_through_the_pipe(void **state)
 	take(mine);
 }
 
-/* By a call that is not seen another channel's pipe got the number. */
-static void post_after_a_change(void)
+static void post_others(void)
 {
 	fake->in_look = NULL;
-	assert_int_equal(syscall(SYS_dup3, others, mine, O_CLOEXEC), mine);
 	post(others);
+}
+
+/* By a call that is not seen the number is another channel's by now. Whoever reads that one gets
+ * its event and no other. */
+static void post_after_a_change(void)
+{
+	struct ib_uverbs_comp_event_desc d = { .cq_handle = 2 };
+	struct channel *c = host()->channel_hold(mine);
+
+	assert_non_null(c);
+	assert_int_equal(syscall(SYS_dup3, others, mine, O_CLOEXEC), mine);
+	assert_int_equal(host()->channel_post(c, &d, sizeof(d)), 0);
+	host()->channel_let_go(c);
+	fake->in_look = post_others;
 }
 
 static void what_has_the_number_by_now_gets_its_own(void **state)
 {
+	struct ib_uverbs_comp_event_desc d = { 0 };
+
 	(void)state;
+	fake->how = UW_WAIT_AGAIN;
 	fake->in_look = post_after_a_change;
+	assert_int_equal(read(mine, &d, sizeof(d)), sizeof(d));
+	assert_int_equal(d.cq_handle, 1);
+}
+
+static sigjmp_buf out;
+
+static void jump(int sig)
+{
+	(void)sig;
+	siglongjmp(out, 1);
+}
+
+/* Its handler runs when the look is over, and does not return. */
+static void it_is_not_lost_where_a_handler_jumps(void **state)
+{
+	struct sigaction a = { .sa_handler = jump };
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &a, NULL), 0);
+	fake->signal = SIGUSR1;
+	fake->in_look = post_mine;
+	if (!sigsetjmp(out, 1)) {
+		take(mine);
+		fail();
+	}
+	fake->signal = 0;
+	assert_true(has_event(mine));
 	take(mine);
-	assert_int_equal(wrote, 1);
 }
 
 static void *post_from_elsewhere(void *arg)
@@ -227,6 +272,8 @@ static void another_threads_event_comes_through_the_pipe(void **state)
 	take(mine);
 	pthread_join(t, NULL);
 	assert_int_equal(wrote, 1);
+	post(mine); /* this thread reads no more */
+	assert_true(has_event(mine));
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, two_channels, no_channels)
@@ -242,6 +289,7 @@ int main(void)
 		TEST(one_without_room_for_it_has_what_a_pipe_gives),
 		TEST(by_poll_it_goes_through_the_pipe),
 		TEST(what_has_the_number_by_now_gets_its_own),
+		TEST(it_is_not_lost_where_a_handler_jumps),
 		TEST(another_threads_event_comes_through_the_pipe),
 	};
 
