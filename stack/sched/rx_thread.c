@@ -137,8 +137,10 @@ static void sleep_in_transport(struct rx_thread *t, uint64_t now)
 	us = sleep_us(t, now);
 	s->stats.rx_sleeps++;
 	sched_unlock(s);
-	/* Dekker with call_rx_thread_away() */
+	/* Dekker with call_rx_thread_away(). QEMU's Arm lets the load go before a store of seq_cst
+	 * without the fence. */
 	atomic_store(&s->rx_in_transport, true);
+	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&s->waiter) == SCHED_NO_WAITER)
 		s->ops->sleep(s->stack, us);
 	atomic_store(&s->rx_in_transport, false);

@@ -127,8 +127,9 @@ class RecordedToFull:
     def __call__(self, stage):
         if os.getuid():
             raise Skipped("only root can mount a small disk")
-        if subprocess.run(["unshare", "--mount", "true"], stdin=subprocess.DEVNULL, capture_output=True).returncode:
-            raise Skipped("in a chroot nobody can mount for one process alone")
+        alone = subprocess.run(["unshare", "--mount", "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if alone.returncode:  # in a chroot
+            raise Skipped(f"no mount for one process alone: {alone.stderr.strip()}")
         disk = os.path.join(stage.folder, "disk")
         os.mkdir(disk)
         server = stage.start("server", "ib_send_bw -R -q 4 -D 30")

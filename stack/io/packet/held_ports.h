@@ -54,7 +54,9 @@ UW_CHECK uw_status held_ports_open(struct held_ports *p, const struct held_at *a
 void held_ports_close(struct held_ports *p);
 
 /* Add a user of a port (network order). UW_E_ADDR_IN_USE: another program has the port; of one that
- * is not `named` (IO_NAMED) also if only connections that have ended keep it. UW_E_ADDR: the
+ * is not `named` (IO_NAMED) also if only connections that have ended keep it. Of one that is named
+ * a socket that is bound and neither listens nor is connected yet is not seen beside those.
+ * UW_E_ADDR: the
  * interface has lost the address. UW_E_PERM, UW_E_NOMEM. UW_E_NO_FDS: a line on stderr tells of it
  * once a minute. */
 UW_CHECK uw_status held_ports_claim(struct held_ports *p, uint16_t port, bool named);

@@ -70,6 +70,15 @@ def dial(path):
         os.close(fd)
 
 
+def dial_when_free(path, patience):
+    """A socket with a full queue refuses at once."""
+    while True:
+        try:
+            return dial(path)
+        except BlockingIOError:
+            patience.wait(0.05, time.sleep)
+
+
 class Answer:
     """The port's octets as they come."""
 
@@ -108,7 +117,7 @@ def run(directory, limit, command):
     nonce = os.urandom(6).hex()
     code = base64.b64encode(command.encode()).decode()
     try:
-        with lock, dial(path) as s:
+        with lock, dial_when_free(path, patience) as s:
             s.sendall(f"{nonce} {max(1, int(limit))} {code}\n".encode())
             answer = Answer(s, patience)
             answer.until(b"\x01RIG " + nonce.encode() + b" ")  # before it: an answer nobody waited for
