@@ -16,12 +16,15 @@ static void end(struct client *c)
 	c->state = CLIENT_ENDED;
 }
 
-/* All clients of a user that cost long have the share of one together. */
+/* All clients of a user that cost long have the share of one together. One that is not up is told
+ * a few messages at most: each is measured, if it was suspect when it came. */
 void client_woken(struct server *s, struct client *c, struct wake_cost_time since)
 {
+	bool stays = c->wake_cost.suspect && c->state != CLIENT_UP;
 	uint64_t alone_us = wake_cost_end(&c->wake_cost, since), now;
 	unsigned n = 1;
 
+	c->wake_cost.suspect |= stays;
 	if (!alone_us)
 		return;
 	now = uw_clock_us();
@@ -68,9 +71,10 @@ void client_takes_cost(struct server *s, struct client *c)
 {
 	uint64_t now = uw_clock_us();
 	const struct left_cost *from = cost_of(s, c->uid, now);
+	uint64_t until = from->alone_us < now + HEARD_US ? from->alone_us : now + HEARD_US;
 
 	if (from->uid == c->uid && from->until_us > now)
-		c->wake_cost = (struct wake_cost){ .until_us = from->alone_us, .suspect = true };
+		c->wake_cost = (struct wake_cost){ .until_us = until, .suspect = true };
 }
 
 /* What it does not read it does not get. */
@@ -84,7 +88,7 @@ static int tell(struct server *s, struct client *c, const struct switch_msg *m, 
 	return rc;
 }
 
-static void refuse(struct server *s, struct client *c, enum switch_msg_why why)
+void client_refuse(struct server *s, struct client *c, enum switch_msg_why why)
 {
 	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
 
@@ -182,26 +186,26 @@ static void on_hello(struct server *s, struct client *c, struct mail *hello)
 	int region;
 
 	if (hello->m.version != SWITCH_VERSION) {
-		refuse(s, c, SWITCH_NOT_YOURS);
+		client_refuse(s, c, SWITCH_NOT_YOURS);
 		return;
 	}
 	if (!is_allowed(&s->o, c->uid)) {
-		refuse(s, c, SWITCH_NO_RIGHT);
+		client_refuse(s, c, SWITCH_NO_RIGHT);
 		return;
 	}
 	if (is_full(s, c->uid)) {
-		refuse(s, c, SWITCH_LIMIT);
+		client_refuse(s, c, SWITCH_LIMIT);
 		return;
 	}
 	if (hello->lost) {
-		refuse(s, c, SWITCH_NO_MEMORY);
+		client_refuse(s, c, SWITCH_NO_MEMORY);
 		return;
 	}
 	c->wake_fd = hello->wake_fd;
 	c->bell = shm_map(take_memory(hello), CONDUIT_PAGE, SHM_WRITABLE);
 	why = c->bell && !hello->alien ? share(s, c, &region) : SWITCH_NOT_YOURS;
 	if (why != SWITCH_GRANTED) {
-		refuse(s, c, why);
+		client_refuse(s, c, why);
 		return;
 	}
 	if (tell(s, c, &m, (int[]){ region, c->ring_fd, s->bell_fd }, 3) ||
@@ -217,7 +221,7 @@ static void on_ready(struct server *s, struct client *c, struct mail *ready)
 	struct switch_msg m = switch_msg_of(SWITCH_READY);
 
 	if (conduit_attach(&c->conduit, take_memory(ready))) {
-		refuse(s, c, ready->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
+		client_refuse(s, c, ready->lost ? SWITCH_NO_MEMORY : SWITCH_NOT_YOURS);
 		return;
 	}
 	if (tell(s, c, &m, NULL, 0)) {
@@ -280,13 +284,22 @@ static bool on_claims(struct server *s, struct client *c, const struct switch_ms
 	}
 }
 
+/* As many messages as there are clients. */
+static void on_status(struct server *s, struct client *c)
+{
+	struct wake_cost_time since = wake_cost_begin(&c->wake_cost);
+
+	status_tell(s, c->fd);
+	client_woken(s, c, since);
+	end(c);
+}
+
 static void on_message(struct server *s, struct client *c, struct mail *m)
 {
 	if (c->state == CLIENT_NEW && m->m.type == SWITCH_HELLO) {
 		on_hello(s, c, m);
 	} else if (c->state == CLIENT_NEW && m->m.type == SWITCH_STATUS) {
-		status_tell(s, c->fd);
-		end(c);
+		on_status(s, c);
 	} else if (c->state == CLIENT_TOLD && m->m.type == SWITCH_READY) {
 		on_ready(s, c, m);
 	} else if (c->state != CLIENT_UP || !on_claims(s, c, &m->m)) {
@@ -319,18 +332,27 @@ static void close_ring(const struct server *s, const struct client *c)
 	close(c->ring_fd);
 }
 
+/* Which wakes it, too. */
+void client_hang_up(struct server *s, struct client *c)
+{
+	struct wake_cost_time since = wake_cost_begin(&c->wake_cost);
+
+	conn_let_go(s->conns, c->conn);
+	client_woken(s, c, since);
+	client_leaves_cost(s, c);
+}
+
 void client_free(struct server *s, struct client *c)
 {
 	if (s->o.verbose && c->conduit.theirs)
 		uw_log("process %d of user %u leaves", (int)c->pid, (unsigned)c->uid);
-	client_leaves_cost(s, c);
 	forward_rest(s, c);
 	ports_release_all(s, c);
 	qps_release_all(s, c);
 	s->client[c->id] = NULL;
 	s->ended++;
 	if (c->conn)
-		conn_let_go(s->conns, c->conn);
+		client_hang_up(s, c);
 	close_ring(s, c);
 	shm_unmap(c->bell, CONDUIT_PAGE);
 	conduit_free(&c->conduit);

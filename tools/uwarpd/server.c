@@ -20,9 +20,8 @@
 #include "io/shm.h"
 #include "listen.h"
 
-#define TICK_US		  10000u   /* timers, rates */
-#define HELLO_US	  2000000u /* to join */
-#define ENDS_US		  250000u  /* between looks for clients that hung up, and for the port */
+#define TICK_US		  10000u  /* timers, rates */
+#define ENDS_US		  250000u /* between looks for clients that hung up, and for the port */
 #define MESSAGES_PER_TICK 256u
 #define LOOK_US		  100u	  /* connections are looked at no more often while frames come */
 #define HEAR_US		  100u	  /* messages are heard for no longer at a time: frames wait */
@@ -55,14 +54,17 @@ static struct client *client_new(struct server *s)
 	return c;
 }
 
+/* Without a word, if it is to be left alone. */
 static void turn_away(struct server *s, struct conn *n, enum switch_msg_why why)
 {
-	struct switch_msg m = switch_msg_of(SWITCH_REFUSE);
+	struct client c = { .conn = n, .fd = conn_box(n)->fd, .uid = conn_box(n)->uid };
 
-	m.why = (uint8_t)why;
-	switch_send(conn_box(n)->fd, &m, NULL, 0);
-	conn_let_go(s->conns, n);
-	s->refused++;
+	client_takes_cost(s, &c);
+	if (wake_cost_is_over(&c.wake_cost, uw_clock_us()))
+		client_refuse(s, &c, why);
+	else
+		s->refused++;
+	client_hang_up(s, &c);
 }
 
 /* More may connect than may join, so that the refusal can be said. */

@@ -26,6 +26,11 @@
 #include "wake_cost.h"
 #include "uplink.h"
 
+enum {
+	HELLO_US = 2000000,	 /* to join */
+	HEARD_US = HELLO_US / 4, /* whoever comes is heard after that, at the latest */
+};
+
 enum client_state {
 	CLIENT_NEW,   /* has connected, and we have not heard it yet */
 	CLIENT_TOLD,  /* has our WELCOME */
@@ -93,7 +98,7 @@ enum { LEFT_USERS = 64 };
 /* A user whose client was long to wake when it ended. */
 struct left_cost {
 	uid_t uid;
-	uint64_t alone_us; /* its next ones are left alone until then */
+	uint64_t alone_us; /* its next ones are left alone until then, or for HEARD_US */
 	uint64_t until_us; /* and are suspect until then */
 };
 
@@ -148,11 +153,15 @@ void server_close(struct server *s);
 /* client.c */
 /* A message, or the end of its connection. */
 void client_hear(struct server *s, struct client *c, const struct mail *m);
-/* A client leaves, or comes: one that joins again and again is as long to wake as it was. */
+/* A client leaves, or comes: one that joins again and again is as long to wake as it was. Others of
+ * its user are heard all the same, before they give up. */
 void client_leaves_cost(struct server *s, const struct client *c);
 void client_takes_cost(struct server *s, struct client *c);
 /* We have woken it, since when the time of `since` is over: count what it cost. */
 void client_woken(struct server *s, struct client *c, struct wake_cost_time since);
+/* It is to be hung up on. */
+void client_refuse(struct server *s, struct client *c, enum switch_msg_why why);
+void client_hang_up(struct server *s, struct client *c);
 /* Free it and all that belongs to it. What is in its conduit is forwarded first. */
 void client_free(struct server *s, struct client *c);
 

@@ -24,10 +24,14 @@ static void add_drops(char *line, const struct switch_counts *c)
 	}
 }
 
-/* What a reader that is too slow does not get, it does not get. */
-static void tell(int fd, const char *line)
+/* What a reader that is too slow does not get, it does not get. False: it is long to wake, too. */
+static bool tell(int fd, const char *line)
 {
+	struct wake_cost cost = { .suspect = true };
+	struct wake_cost_time since = wake_cost_begin(&cost);
+
 	send(fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+	return !wake_cost_end(&cost, since);
 }
 
 void status_addresses(const struct uplink *p, char out[STATUS_ADDRESSES])
@@ -45,6 +49,7 @@ void status_addresses(const struct uplink *p, char out[STATUS_ADDRESSES])
 void status_tell(const struct server *s, int fd)
 {
 	char line[LINE], addresses[STATUS_ADDRESSES];
+	bool more;
 
 	status_addresses(s->uplink, addresses);
 	snprintf(line, LINE,
@@ -54,8 +59,8 @@ void status_tell(const struct server *s, int fd)
 		 addresses, s->o.link, s->joined, s->refused, s->ended, s->faults, s->rx_frames,
 		 s->answered, s->uplink->lost, s->uplink->missed);
 	add_drops(line, &s->drops);
-	tell(fd, line);
-	for (unsigned i = 0; i < s->n; i++) {
+	more = tell(fd, line);
+	for (unsigned i = 0; i < s->n && more; i++) {
 		const struct client *c = s->active[i];
 
 		if (c->state != CLIENT_UP)
@@ -66,7 +71,7 @@ void status_tell(const struct server *s, int fd)
 			 (int)c->pid, (unsigned)c->uid, c->ports, c->n_qps, c->tx_frames,
 			 c->tx_octets, c->rx_frames, c->rx_octets);
 		add_drops(line, &c->drops);
-		tell(fd, line);
+		more = tell(fd, line);
 	}
 }
 

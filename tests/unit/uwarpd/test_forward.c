@@ -226,8 +226,8 @@ static void what_a_client_cost_stays_its_users(void **state)
 	client_leaves_cost(&b->s, &b->c[ALICE]); /* none */
 	client_takes_cost(&b->s, &next);
 	assert_false(next.wake_cost.suspect);
-	alone_us(b, ALICE);
-	until = b->c[ALICE].wake_cost.until_us;
+	until = uw_clock_us() + HEARD_US / 2;
+	b->c[ALICE].wake_cost.until_us = until;
 	client_leaves_cost(&b->s, &b->c[ALICE]);
 	client_takes_cost(&b->s, &next);
 	client_takes_cost(&b->s, &other);
@@ -239,6 +239,20 @@ static void what_a_client_cost_stays_its_users(void **state)
 	client_leaves_cost(&b->s, &next);
 	client_takes_cost(&b->s, &next);
 	assert_int_equal(next.wake_cost.until_us, until);
+}
+
+/* Others of its user can join all the same. */
+static void who_comes_is_heard_in_time(void **state)
+{
+	struct bed *b = *state;
+	struct client next = { .uid = b->c[ALICE].uid };
+	uint64_t now = uw_clock_us();
+
+	alone_us(b, ALICE);
+	client_leaves_cost(&b->s, &b->c[ALICE]);
+	client_takes_cost(&b->s, &next);
+	assert_true(next.wake_cost.suspect);
+	assert_in_range(next.wake_cost.until_us, now + HEARD_US, uw_clock_us() + HEARD_US);
 }
 
 static void *sleep_on(void *word)
@@ -531,6 +545,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_it_costs_is_measured),
 	cmocka_unit_test_setup_teardown(what_clients_of_a_user_cost_is_summed, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(what_a_client_cost_stays_its_users, bed_up, bed_down),
+	cmocka_unit_test_setup_teardown(who_comes_is_heard_in_time, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(few_sleepers_are_woken, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(a_port_that_nobody_holds_is_refused, bed_up, bed_down),
 	cmocka_unit_test_setup_teardown(answers_to_the_network_go_out, bed_up, bed_down),

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +85,29 @@ static const struct uplink_ops ops = {
 	.send = port_send, .receive = no_frame, .claim = slow_claim, .close = no_close
 };
 
+static _Atomic bool long_send, long_shutdown; /* as if thousands of descriptors watched */
+
+static void work(bool is_long)
+{
+	uint64_t until = wake_cost_cpu_us() + 2 * WAKE_COST_LONG_US;
+
+	while (is_long && wake_cost_cpu_us() < until)
+		;
+}
+
+/* The C library's, for the uwarpd too. */
+ssize_t send(int fd, const void *what, size_t n, int flags)
+{
+	work(long_send);
+	return sendto(fd, what, n, flags, NULL, 0);
+}
+
+int shutdown(int fd, int how)
+{
+	work(long_shutdown);
+	return (int)syscall(SYS_shutdown, fd, how);
+}
+
 struct uplink *uplink_open(const struct options *o)
 {
 	(void)o;
@@ -116,7 +140,7 @@ static int set_up(void **state)
 	struct bed *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	ended = full = false;
+	ended = full = long_send = long_shutdown = false;
 	sent = refused = claims = 0;
 	crowded = 0;
 	sigaction(SIGUSR1, &wakes, NULL);
@@ -589,6 +613,102 @@ static void claims_do_not_crowd_frames_out(void **state)
 		close(fd[i]);
 }
 
+/* ---- who costs much ------------------------------------------------------------------------ */
+
+/* Lines that it is told. */
+static unsigned ask_status(void)
+{
+	struct switch_msg m = switch_msg_of(SWITCH_STATUS);
+	int fd = connect_to_it();
+	unsigned lines = 0;
+	char line[1024];
+
+	assert_int_equal(switch_send(fd, &m, NULL, 0), 0);
+	while (recv(fd, line, sizeof(line), 0) > 0)
+		lines++;
+	close(fd);
+	return lines;
+}
+
+static bool is_left_alone(const struct bed *b)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < LEFT_USERS; i++)
+		found |= b->s.left_costs[i].uid == getuid() && b->s.left_costs[i].alone_us;
+	return found;
+}
+
+static void who_asks_for_the_status_costs_too(void **state)
+{
+	struct bed *b = *state;
+	int fd;
+
+	assert_true(server_open(&b->s));
+	start(b);
+	fd = join();
+	assert_int_equal(ask_status(), 2);
+	long_send = true;
+	assert_int_equal(ask_status(), 1); /* no more than one that is long */
+	assert_int_equal(ask_status(), 1);
+	stop(b);
+	assert_true(is_left_alone(b));
+	close(fd);
+}
+
+/* Those that watch the connection hear of its end, too. */
+static void who_is_hung_up_on_costs_too(void **state)
+{
+	struct bed *b = *state;
+
+	assert_true(server_open(&b->s));
+	start(b);
+	long_shutdown = true;
+	ask_status();
+	ask_status();
+	stop(b);
+	assert_true(is_left_alone(b));
+}
+
+static void who_is_turned_away_costs_too(void **state)
+{
+	struct bed *b = *state;
+	struct client others = { 0 };
+	struct switch_msg m;
+
+	assert_true(server_open(&b->s));
+	for (unsigned id = 1; id <= SWITCH_CLIENTS_MAX; id++)
+		b->s.client[id] = &others;
+	start(b);
+	long_shutdown = true;
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = connect_to_it();
+
+		say_hello(fd);
+		assert_int_equal(hear(fd, &m), i < 2 ? SWITCH_REFUSE : 0);
+		close(fd);
+	}
+	stop(b);
+	assert_true(is_left_alone(b));
+	assert_int_equal(b->s.refused, 3);
+}
+
+/* Its programs do not keep each other out. */
+static void others_of_its_user_join(void **state)
+{
+	struct bed *b = *state;
+	uint64_t now = uw_clock_us();
+
+	assert_true(server_open(&b->s));
+	b->s.left_costs[0] = (struct left_cost){ .uid = getuid(),
+						 .alone_us = now + 60 * 1000000,
+						 .until_us = now + 120 * 1000000 };
+	start(b);
+	assert_int_equal(ask_status(), 1);
+	close(join());
+	stop(b);
+}
+
 static unsigned share_with(void **state, bool own, rlim_t descriptors)
 {
 	struct bed *b = *state;
@@ -634,6 +754,10 @@ static const struct CMUnitTest tests[] = {
 	TEST(nor_who_has_it_in_a_wake_socket),
 	TEST(nor_does_one_that_joined_stay_behind),
 	TEST(claims_do_not_crowd_frames_out),
+	TEST(who_asks_for_the_status_costs_too),
+	TEST(who_is_hung_up_on_costs_too),
+	TEST(who_is_turned_away_costs_too),
+	TEST(others_of_its_user_join),
 	TEST(a_user_has_three_quarters_of_the_ports),
 };
 
