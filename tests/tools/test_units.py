@@ -3,6 +3,7 @@
 """uwarpd's units, read by systemd itself: each word is one that it knows, and no more is allowed than was."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -10,8 +11,8 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ANALYZE = shutil.which("systemd-analyze")
-# In tenths, of 100; 46 with systemd 252. A line that is taken out of [Service] makes it more.
-EXPOSURE = 48
+# In tenths, of 100; 46 with this release of systemd, while others may weigh differently. A line that is taken out of [Service] makes it more.
+WEIGHED_BY, EXPOSURE = "252", 48
 
 
 def told_of(directory, change=lambda text: text):
@@ -28,8 +29,14 @@ def told_of(directory, change=lambda text: text):
     # It has words for the machine's other units, too.
     said = analyze("verify", "--man=no", service, socket)
     said = [line for line in said.stderr.splitlines() if "uwarpd" in line]
+    if not is_weighed():
+        return said
     judged = analyze("security", "--offline=yes", f"--threshold={EXPOSURE}", service)
     return said + ([judged.stdout[-200:] + judged.stderr] if judged.returncode else [])
+
+
+def is_weighed():
+    return re.match(rf"systemd {WEIGHED_BY}\b", analyze("--version").stdout) is not None
 
 
 def analyze(*words):
@@ -49,10 +56,17 @@ class Units(unittest.TestCase):
         self.assertEqual(told_of(self.directory), [])
 
     def test_a_broken_one_is_not(self):
-        for old, new in (("NoNewPrivileges=yes", "NoNewPrivilege=yes"), ("Type=notify", "Type=notified"), ("/uwarpd $", "/uwarpb $"),
-                         ("SystemCallFilter=", "SystemCallFilter=@unheard-of "), ("CapabilityBoundingSet=", "#"), ("ProtectSystem=strict\nProtectHome=yes\n", "")):
+        self.judge(("NoNewPrivileges=yes", "NoNewPrivilege=yes"), ("Type=notify", "Type=notified"), ("/uwarpd $", "/uwarpb $"),
+                   ("SystemCallFilter=", "SystemCallFilter=@unheard-of "))
+
+    @unittest.skipUnless(ANALYZE and is_weighed(), f"not the systemd {WEIGHED_BY} that weighed them")
+    def test_one_that_allows_more_is_not(self):
+        self.judge(("CapabilityBoundingSet=", "#"), ("ProtectSystem=strict\nProtectHome=yes\n", ""))
+
+    def judge(self, *changes):
+        for old, new in changes:
             with self.subTest(old=old):
-                self.assertNotEqual(told_of(self.directory, lambda text: text.replace(old, new)), [])
+                self.assertNotEqual(told_of(self.directory, lambda text, old=old, new=new: text.replace(old, new)), [])
 
 
 if __name__ == "__main__":
