@@ -37,7 +37,10 @@ static void end_stalled(struct conn *c)
 
 void conn_disconnect_timer(struct conn *c)
 {
-	if (progress(c) == c->progress && c->llp)
+	/* What the peer sent, answers too, may stand behind its FLUSH, which waits for our disk. */
+	bool ours = persist_state(c->qp) == PERSIST_WAITS;
+
+	if (progress(c) == c->progress && c->llp && !ours)
 		end_stalled(c);
 	else
 		wait_for_progress(c);

@@ -2,6 +2,7 @@
 #include "conn/persist.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "conn/conn_qp.h"
 
@@ -10,10 +11,11 @@ struct persister {
 	bool (*persist)(void *va, uint64_t len); /* constant */
 	/* protects all below, and the list; taken inside a stack lock, or alone */
 	pthread_mutex_t lock;
-	pthread_cond_t work;
+	pthread_cond_t work, over;
 	struct persist_job *first, **last; /* those that wait, first come first served */
 	struct persist_job *running; /* NULL also if nobody waits for the one under way any more */
-	bool stop;
+	bool stop, stopped;
+	bool joined; /* used by the thread that ends the process alone */
 };
 
 static struct conn_qp *qp_of_job(struct persist_job *j)
@@ -47,8 +49,9 @@ static struct sched *finished(struct persister *p, bool ok)
 	if (!j)
 		return NULL;
 	atomic_store_explicit(&j->state, ok ? PERSIST_DONE : PERSIST_FAILED, memory_order_release);
-	/* Not after the lock: the QP may be destroyed then. Whoever does that cancels first, and
-	 * takes the QP off the ring afterwards. */
+	/* Not after the lock: the QP may be destroyed then. Whoever does that takes the lock first,
+	 * even if the QP's stream has taken the result already, and then takes the QP off the ring.
+	 */
 	return sched_push(&qp_of_job(j)->ring);
 }
 
@@ -85,8 +88,21 @@ static void *persister_main(void *arg)
 		else
 			pthread_cond_wait(&p->work, &p->lock);
 	}
+	p->stopped = true;
+	pthread_cond_signal(&p->over);
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
+}
+
+static void init_conds(struct persister *p)
+{
+	pthread_condattr_t attr;
+
+	pthread_cond_init(&p->work, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->over, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 uw_status persister_start(struct conn_domain *d, bool (*persist)(void *va, uint64_t len))
@@ -101,7 +117,7 @@ uw_status persister_start(struct conn_domain *d, bool (*persist)(void *va, uint6
 	p->persist = persist;
 	p->last = &p->first;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->work, NULL);
+	init_conds(p);
 	if (sched_spawn(&p->thread, persister_main, p)) {
 		free(p);
 		return UW_E_NOMEM;
@@ -110,17 +126,38 @@ uw_status persister_start(struct conn_domain *d, bool (*persist)(void *va, uint6
 	return UW_OK;
 }
 
-void persister_stop(struct conn_domain *d)
+static struct timespec deadline(uint32_t us)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += us % 1000000 * 1000l;
+	t.tv_sec += us / 1000000 + t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+bool persister_stop(struct conn_domain *d, uint32_t us)
 {
 	struct persister *p = d->persister;
+	struct timespec until = deadline(us);
+	bool stopped;
+	int err = 0;
 
-	if (!p || p->stop)
-		return;
+	if (!p || p->joined)
+		return true;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
 	pthread_cond_signal(&p->work);
+	while (!p->stopped && !err)
+		err = pthread_cond_timedwait(&p->over, &p->lock, &until);
+	stopped = p->stopped;
 	pthread_mutex_unlock(&p->lock);
+	if (!stopped)
+		return false;
 	pthread_join(p->thread, NULL);
+	p->joined = true;
+	return true;
 }
 
 void persister_forget(struct conn_domain *d)
@@ -185,7 +222,7 @@ void persist_cancel(struct conn_qp *q)
 {
 	struct persister *p = persister_of(q);
 
-	if (!p || persist_state(q) == PERSIST_NO)
+	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	if (p->running == &q->flush)

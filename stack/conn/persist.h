@@ -33,9 +33,10 @@ struct persist_job {
 
 /* Under all locks: from now on a thread calls `persist`, as in struct mem_table. */
 uw_status persister_start(struct conn_domain *d, bool (*persist)(void *va, uint64_t len)) UW_CHECK;
-/* No stack lock. A FLUSH that the thread has not begun is not carried out any more. */
-void persister_stop(struct conn_domain *d);
-/* After persister_stop. */
+/* No stack lock. A FLUSH that the thread has not begun is not carried out any more. False: the one
+ * under way took more than `us` microseconds; the thread goes on. */
+bool persister_stop(struct conn_domain *d, uint32_t us) UW_CHECK;
+/* After persister_stop, which said true. */
 void persister_forget(struct conn_domain *d);
 
 /* All below under the stack lock. For qp.persist: UW_MORE: the thread is at it, and puts the QP on

@@ -130,6 +130,8 @@ static bool is_held(struct uw_engine *e)
 /* False: it was left as it was, and threads may be in the midst of it. */
 static bool end(struct uw_engine *e)
 {
+	bool stopped;
+
 	if (uw_engine_started(e) && lock_is_lost(e)) {
 		uw_log("the program ended in the middle of a call: its connections were not "
 		       "closed");
@@ -140,12 +142,15 @@ static bool end(struct uw_engine *e)
 		stop(e);
 	else if (e->manual)
 		stop_manual(e);
-	persister_stop(&e->conn);
+	/* A disk may hang for good. */
+	stopped = persister_stop(&e->conn, DRAIN_US);
+	if (!stopped)
+		uw_log("the program ended while a FLUSH waited for its disk");
 	for (unsigned i = 0; i < e->n_stacks; i++) {
 		if (e->pcap[i])
 			io_pcap_close(e->pcap[i]);
 	}
-	return true;
+	return stopped;
 }
 
 /* Until the process has ended its other threads may go on, and later destructors as well: they find

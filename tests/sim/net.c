@@ -313,9 +313,10 @@ static uint64_t run_all(struct sim *s)
 
 	for (unsigned i = 0; i < s->e->n_stacks; i++) {
 		struct stack *stack = s->e->stack[i];
-		uint64_t before = handed(stack);
+		uint64_t before;
 
 		sched_lock(&stack->sched);
+		before = handed(stack); /* threads may run it, too */
 		work += sched_run(&stack->sched) + handed(stack) - before;
 		sched_unlock(&stack->sched);
 	}

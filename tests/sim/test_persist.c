@@ -15,10 +15,12 @@
 
 #include "net.h"
 
-#define SIZE	4096u
-#define PORT	7471
-#define RIGHTS	(UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
-#define FLUSHES (UW_ACCESS_FLUSH_GLOBAL | UW_ACCESS_FLUSH_PERSISTENT)
+#define SIZE	  4096u
+#define FILE_SIZE (3 * SIZE) /* the region begins as its first page */
+#define RNR_MS	  100u	     /* shorter than disks take here: not for FLUSHes */
+#define PORT	  7471
+#define RIGHTS	  (UW_ACCESS_LOCAL_WRITE | UW_ACCESS_REMOTE_WRITE | UW_ACCESS_REMOTE_READ)
+#define FLUSHES	  (UW_ACCESS_FLUSH_GLOBAL | UW_ACCESS_FLUSH_PERSISTENT)
 
 /* The disk, in place of msync(). */
 static struct {
@@ -26,19 +28,26 @@ static struct {
 	_Atomic unsigned times;
 	_Atomic bool hung; /* nobody let it go on */
 	bool fails;
+	void *_Atomic va; /* of the last one; before asked */
+	_Atomic uint64_t len;
 } disk;
 
-static bool persist(void *va, uint64_t len)
+static bool comes(sem_t *s)
 {
 	struct timespec t;
 
-	(void)va;
-	(void)len;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += 60;
+	return !sem_clockwait(s, CLOCK_MONOTONIC, &t);
+}
+
+static bool persist(void *va, uint64_t len)
+{
+	disk.va = va;
+	disk.len = len;
 	disk.times++;
 	sem_post(&disk.asked);
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += 10;
-	if (sem_timedwait(&disk.done, &t))
+	if (!comes(&disk.done))
 		disk.hung = true;
 	return !disk.fails;
 }
@@ -47,7 +56,7 @@ struct bench {
 	struct sim s;
 	struct sim_side c, d; /* one more pair */
 	uint8_t *file, *m;
-	struct uw_mr *m_file, *m_a, *m_b, *m_c, *m_d;
+	struct uw_mr *m_file, *m_file_d, *m_a, *m_b, *m_c, *m_d;
 };
 
 static void map_file(struct bench *t)
@@ -55,10 +64,25 @@ static void map_file(struct bench *t)
 	FILE *f = tmpfile();
 
 	assert_non_null(f);
-	assert_int_equal(ftruncate(fileno(f), SIZE), 0);
-	t->file = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
+	assert_int_equal(ftruncate(fileno(f), FILE_SIZE), 0);
+	t->file = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
 	fclose(f);
 	assert_true(t->file != MAP_FAILED);
+}
+
+/* Makes the thread, as where nobody runs the stacks by hand. */
+static void register_file(struct bench *t)
+{
+	struct conn_domain *d = &t->s.e->conn;
+
+	d->manual = false;
+	t->m_file = sim_mr(&t->s.b, t->file, SIZE, RIGHTS | UW_ACCESS_FLUSH_GLOBAL);
+	assert_null(d->persister);
+	assert_int_equal(uw_mr_dereg(t->m_file), 0);
+	t->m_file = sim_mr(&t->s.b, t->file, SIZE, RIGHTS | FLUSHES);
+	assert_non_null(d->persister);
+	t->m_file_d = sim_mr(&t->d, t->file, SIZE, RIGHTS | FLUSHES);
+	d->manual = true;
 }
 
 static struct bench *start(void)
@@ -70,23 +94,19 @@ static struct bench *start(void)
 	disk.hung = disk.fails = false;
 	sem_init(&disk.asked, 0, 0);
 	sem_init(&disk.done, 0, 0);
-	sim_open(s, &(struct sim_options){ .mtu = 1500 });
+	sim_open(s, &(struct sim_options){ .mtu = 1500, .rnr_ms = RNR_MS });
 	sim_connect(s, PORT);
 	sim_open_side(s, &t->c, NULL);
 	sim_open_side(s, &t->d, NULL);
 	sim_connect_pair(s, &t->c, &t->d, PORT);
 	map_file(t);
 	t->m = calloc(1, SIZE);
-	t->m_file = sim_mr(&s->b, t->file, SIZE, RIGHTS | FLUSHES);
+	s->e->verbs.mem.persist = persist;
+	register_file(t);
 	t->m_a = sim_mr(&s->a, t->m, SIZE, RIGHTS);
 	t->m_b = sim_mr(&s->b, t->m, SIZE, RIGHTS);
 	t->m_c = sim_mr(&t->c, t->m, SIZE, RIGHTS);
 	t->m_d = sim_mr(&t->d, t->m, SIZE, RIGHTS);
-	s->e->verbs.mem.persist = persist;
-	/* As the registration does where nobody runs the stacks by hand. */
-	sched_lock_all(&s->e->stack[0]->sched);
-	assert_int_equal(persister_start(&s->e->conn, persist), UW_OK);
-	sched_unlock_all(&s->e->stack[0]->sched);
 	sim_threads_start(s);
 	return t;
 }
@@ -96,6 +116,7 @@ static void stop(struct bench *t)
 	sim_threads_stop(&t->s);
 	if (t->m_file)
 		assert_int_equal(uw_mr_dereg(t->m_file), 0);
+	assert_int_equal(uw_mr_dereg(t->m_file_d), 0);
 	assert_int_equal(uw_mr_dereg(t->m_a), 0);
 	assert_int_equal(uw_mr_dereg(t->m_b), 0);
 	assert_int_equal(uw_mr_dereg(t->m_c), 0);
@@ -104,29 +125,34 @@ static void stop(struct bench *t)
 	sim_close_side(&t->d);
 	sim_close(&t->s);
 	assert_false(disk.hung);
-	munmap(t->file, SIZE);
+	munmap(t->file, FILE_SIZE);
 	free(t->m);
 	free(t);
 }
 
-static void flush(struct bench *t, uint64_t id)
+static void flush_from(struct sim_side *from, struct uw_mr *mr, uint8_t *at, uint64_t id,
+		       unsigned what)
 {
 	struct uw_send_wr wr = { .wr_id = id,
 				 .opcode = UW_WR_FLUSH,
 				 .flags = UW_SEND_SIGNALED,
-				 .remote_addr = (uintptr_t)t->file,
-				 .rkey = uw_mr_stag(t->m_file),
+				 .remote_addr = (uintptr_t)at,
+				 .rkey = uw_mr_stag(mr),
 				 .compare_add = SIZE,
-				 .swap = UW_FLUSH_WISH(UW_FLUSH_PERSISTENT, UW_FLUSH_RANGE) };
+				 .swap = UW_FLUSH_WISH(UW_FLUSH_PERSISTENT, what) };
 
-	sim_post_send(&t->s.a, &wr);
+	sim_post_send(from, &wr);
+}
+
+static void flush(struct bench *t, uint64_t id)
+{
+	flush_from(&t->s.a, t->m_file, t->file, id, UW_FLUSH_RANGE);
 }
 
 /* The thread, or on defective stacks whoever has the lock, waits for the disk from here on. */
 static void until_asked(void)
 {
-	while (sem_wait(&disk.asked))
-		;
+	assert_true(comes(&disk.asked));
 }
 
 static void send_to(struct sim_side *from, struct uw_mr *mr, uint8_t *p)
@@ -195,6 +221,25 @@ static void others_go_on(void **state)
 	stop(t);
 }
 
+static bool is_never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void a_disk_takes_as_long_as_it_takes(void **state)
+{
+	struct bench *t = start();
+
+	(void)state;
+	flush(t, 1);
+	until_asked();
+	assert_false(sim_until(&t->s, is_never, NULL, 3 * RNR_MS * 1000));
+	sem_post(&disk.done);
+	assert_int_equal(poll_one(t->s.a.scq).status, UW_WC_SUCCESS);
+	stop(t);
+}
+
 static void a_disk_that_fails_is_told(void **state)
 {
 	struct bench *t = start();
@@ -223,6 +268,75 @@ static void the_qp_goes_meanwhile(void **state)
 	assert_true(poll_one(t->s.a.scq).status != UW_WC_SUCCESS);
 	sem_post(&disk.done);
 	turn_of_others(t);
+	stop(t);
+}
+
+static bool waits(void *arg)
+{
+	struct bench *t = arg;
+	bool yes;
+
+	sched_lock_all(&t->s.e->stack[0]->sched);
+	yes = persist_state((struct conn_qp *)t->d.qp) == PERSIST_WAITS;
+	sched_unlock_all(&t->s.e->stack[0]->sched);
+	return yes;
+}
+
+/* What was not begun is never begun. */
+static void the_qp_goes_before_its_turn(void **state)
+{
+	struct bench *t = start();
+
+	(void)state;
+	flush(t, 1);
+	until_asked();
+	flush_from(&t->c, t->m_file_d, t->file, 1, UW_FLUSH_RANGE);
+	assert_true(sim_until(&t->s, waits, t, 20000000));
+	assert_int_equal(uw_qp_destroy(t->d.qp), 0);
+	t->d.qp = NULL;
+	assert_true(poll_one(t->c.scq).status != UW_WC_SUCCESS);
+	for (unsigned i = 0; i < 3; i++)
+		sem_post(&disk.done);
+	flush(t, 2);
+	assert_int_equal(poll_one(t->s.a.scq).wr_id, 1);
+	assert_int_equal(poll_one(t->s.a.scq).wr_id, 2);
+	assert_int_equal(disk.times, 2);
+	stop(t);
+}
+
+static void until_asked_for(uint8_t *va, uint64_t len)
+{
+	until_asked();
+	assert_ptr_equal(disk.va, va);
+	assert_int_equal(disk.len, len);
+}
+
+static void change(struct bench *t, uint8_t *to, uint64_t len)
+{
+	const struct uw_mr_change c = {
+		.move = true, .addr = to, .len = len, .iova = (uintptr_t)t->file
+	};
+
+	assert_int_equal(uw_mr_change(t->m_file, &c), 0);
+}
+
+/* What the region is when the answer is given is on the disk. */
+static void the_region_moves_meanwhile(void **state)
+{
+	struct bench *t = start();
+
+	(void)state;
+	flush_from(&t->s.a, t->m_file, t->file, 1, UW_FLUSH_MR);
+	until_asked_for(t->file, SIZE);
+	change(t, t->file + SIZE, SIZE);
+	sem_post(&disk.done);
+	until_asked_for(t->file + SIZE, SIZE);
+	change(t, t->file + SIZE, 2 * SIZE);
+	sem_post(&disk.done);
+	until_asked_for(t->file + SIZE, 2 * SIZE);
+	sem_post(&disk.done);
+	assert_int_equal(poll_one(t->s.a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(disk.times, 3);
 	stop(t);
 }
 
@@ -263,7 +377,35 @@ static void the_peer_closes_behind_it(void **state)
 	assert_int_equal(uw_qp_destroy(t->s.a.qp), 0);
 	t->s.a.qp = NULL;
 	turn_of_others(t);
+	/* Longer than a FIN waits behind a Send without a receive. */
+	assert_false(sim_until(&t->s, ended, &t->s, 1500000));
 	sem_post(&disk.done);
+	assert_true(sim_until(&t->s, ended, &t->s, 20000000));
+	stop(t);
+}
+
+/* Our Read's answer stands behind the peer's FLUSH: it is our disk that takes its time. */
+static void a_disconnect_waits_for_it(void **state)
+{
+	struct bench *t = start();
+	struct uw_sge sge = { (uintptr_t)t->m + 128, 8, uw_mr_stag(t->m_b) };
+	const struct uw_send_wr wr = { .wr_id = 6,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = UW_WR_RDMA_READ,
+				       .flags = UW_SEND_SIGNALED,
+				       .remote_addr = (uintptr_t)t->m,
+				       .rkey = uw_mr_stag(t->m_a) };
+
+	(void)state;
+	flush(t, 1);
+	until_asked();
+	sim_post_send(&t->s.b, &wr);
+	assert_int_equal(uw_ep_disconnect(t->s.b.ep), 0);
+	assert_false(sim_until(&t->s, ended, &t->s, 2500000));
+	sem_post(&disk.done);
+	assert_int_equal(poll_one(t->s.b.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(poll_one(t->s.a.scq).status, UW_WC_SUCCESS);
 	assert_true(sim_until(&t->s, ended, &t->s, 20000000));
 	stop(t);
 }
@@ -272,10 +414,14 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(others_go_on),
+		cmocka_unit_test(a_disk_takes_as_long_as_it_takes),
 		cmocka_unit_test(a_disk_that_fails_is_told),
 		cmocka_unit_test(the_qp_goes_meanwhile),
+		cmocka_unit_test(the_qp_goes_before_its_turn),
+		cmocka_unit_test(the_region_moves_meanwhile),
 		cmocka_unit_test(the_region_goes_meanwhile),
 		cmocka_unit_test(the_peer_closes_behind_it),
+		cmocka_unit_test(a_disconnect_waits_for_it),
 	};
 
 	return sim_run_tests(tests, argc, argv);

@@ -24,7 +24,8 @@ bool uw_engine_started(const struct uw_engine *e);
 
 /* Send what is posted (for at most 2 s), close every connection, stop the thread, free everything.
  * Objects that the program still holds (PDs, CQs, endpoints) stay allocated but unusable, so that
- * threads still running at process exit do no harm. */
+ * threads still running at process exit do no harm. So does everything where a FLUSH waits for its
+ * disk for longer than 2 s. */
 void uw_engine_close(struct uw_engine *e);
 
 /* As uw_engine_close, when the process ends: e itself stays, and so does every object. Other

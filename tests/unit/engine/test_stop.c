@@ -3,8 +3,10 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <string.h>
 
+#include "conn/conn_qp.h"
 #include "engine/engine.h"
 #include "uwtest.h"
 
@@ -94,11 +96,65 @@ static void who_asks_meanwhile_is_answered(void **state)
 	engine_free(k.e);
 }
 
+/* ---- a disk that hangs ------------------------------------------------------------------------
+ */
+
+static sem_t asked, mended;
+
+static bool hang(void *va, uint64_t len)
+{
+	(void)va;
+	(void)len;
+	sem_post(&asked);
+	while (sem_wait(&mended))
+		;
+	return true;
+}
+
+static void ignore(struct ring_entry *r)
+{
+	(void)r;
+}
+
+static void flush(struct uw_engine *e, struct conn_qp *q)
+{
+	struct sched *s = &e->stack[0]->sched;
+
+	atomic_init(&q->ring.home, s);
+	q->ring.fn = ignore;
+	sched_lock_all(s);
+	assert_int_equal(persister_start(&e->conn, hang), UW_OK);
+	assert_int_equal(persist_for_qp(&q->qp, q, 1), UW_MORE);
+	sched_unlock_all(s);
+	while (sem_wait(&asked))
+		;
+}
+
+/* Its process ends, and what the thread has is not freed. */
+static void a_disk_may_hang_for_good(void **state)
+{
+	struct uw_engine *e = start_engine();
+	static struct conn_qp q;
+
+	(void)state;
+	sem_init(&asked, 0, 0);
+	sem_init(&mended, 0, 0);
+	flush(e, &q);
+	uw_engine_close(e);
+	ask(e);
+	assert_int_equal(persist_state(&q), PERSIST_WAITS);
+	sem_post(&mended);
+	assert_true(persister_stop(&e->conn, 60000000));
+	assert_int_equal(persist_state(&q), PERSIST_DONE);
+	engine_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ended_engine_is_there_for_who_goes_on),
 		cmocka_unit_test(who_asks_meanwhile_is_answered),
+		cmocka_unit_test(a_disk_may_hang_for_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
