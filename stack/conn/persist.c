@@ -12,7 +12,7 @@ struct persister {
 	/* protects all below, and the list; taken inside a stack lock, or alone */
 	pthread_mutex_t lock;
 	pthread_cond_t work, over;
-	struct persist_job *first, **last; /* those that wait, first come first served */
+	TAILQ_HEAD(, persist_job) jobs; /* those that wait, first come first served */
 	struct persist_job *running; /* NULL also if nobody waits for the one under way any more */
 	bool stop, stopped;
 	bool joined; /* used by the thread that ends the process alone */
@@ -29,16 +29,6 @@ static struct persister *persister_of(const struct conn_qp *q)
 }
 
 /* ---- the thread; under its lock, but for persist ------------------------------------------- */
-
-static struct persist_job *take_first(struct persister *p)
-{
-	struct persist_job *j = p->first;
-
-	p->first = j->next;
-	if (!p->first)
-		p->last = &p->first;
-	return j;
-}
 
 /* The stack whose lock nobody may have, and on whose ring the QP is now; NULL: nobody waits. */
 static struct sched *finished(struct persister *p, bool ok)
@@ -59,12 +49,13 @@ static struct sched *finished(struct persister *p, bool ok)
  * that of other memory does no harm. */
 static void carry_out(struct persister *p)
 {
-	struct persist_job *j = take_first(p);
+	struct persist_job *j = TAILQ_FIRST(&p->jobs);
 	struct sched *s;
 	uint64_t len = j->len;
 	void *va = j->va;
 	bool ok;
 
+	TAILQ_REMOVE(&p->jobs, j, link);
 	p->running = j;
 	pthread_mutex_unlock(&p->lock);
 	ok = p->persist(va, len);
@@ -83,7 +74,7 @@ static void *persister_main(void *arg)
 	pthread_setname_np(pthread_self(), "uwarp-persist");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		if (p->first)
+		if (!TAILQ_EMPTY(&p->jobs))
 			carry_out(p);
 		else
 			pthread_cond_wait(&p->work, &p->lock);
@@ -115,7 +106,7 @@ uw_status persister_start(struct conn_domain *d, bool (*persist)(void *va, uint6
 	if (!p)
 		return UW_E_NOMEM;
 	p->persist = persist;
-	p->last = &p->first;
+	TAILQ_INIT(&p->jobs);
 	pthread_mutex_init(&p->lock, NULL);
 	init_conds(p);
 	if (sched_spawn(&p->thread, persister_main, p)) {
@@ -172,9 +163,7 @@ static void enqueue(struct persister *p, struct persist_job *j)
 {
 	atomic_store_explicit(&j->state, PERSIST_WAITS, memory_order_relaxed);
 	pthread_mutex_lock(&p->lock);
-	j->next = NULL;
-	*p->last = j;
-	p->last = &j->next;
+	TAILQ_INSERT_TAIL(&p->jobs, j, link);
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -205,19 +194,6 @@ enum persist_state persist_state(const struct conn_qp *q)
 	return atomic_load_explicit(&q->flush.state, memory_order_acquire);
 }
 
-static void take_off(struct persister *p, const struct persist_job *j)
-{
-	struct persist_job **at = &p->first;
-
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	*at = j->next;
-	if (!*at)
-		p->last = at;
-}
-
 void persist_cancel(struct conn_qp *q)
 {
 	struct persister *p = persister_of(q);
@@ -227,7 +203,8 @@ void persist_cancel(struct conn_qp *q)
 	pthread_mutex_lock(&p->lock);
 	if (p->running == &q->flush)
 		p->running = NULL;
-	take_off(p, &q->flush);
+	else if (persist_state(q) == PERSIST_WAITS)
+		TAILQ_REMOVE(&p->jobs, &q->flush, link);
 	atomic_store_explicit(&q->flush.state, PERSIST_NO, memory_order_relaxed);
 	pthread_mutex_unlock(&p->lock);
 }

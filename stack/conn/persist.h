@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/status.h"
 
@@ -25,7 +26,7 @@ enum persist_state {
 
 /* The FLUSH of a QP's stream. */
 struct persist_job {
-	struct persist_job *next; /* under persister.lock */
+	TAILQ_ENTRY(persist_job) link; /* persister.jobs, under its lock */
 	void *va;
 	uint64_t len;
 	_Atomic enum persist_state state;

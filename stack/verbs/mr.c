@@ -110,8 +110,8 @@ static int check(const struct mem_region *r)
 	return 0;
 }
 
-/* Who is asked to flush to a disk has a thread for it. Not where tests run the stacks: theirs is
- * the only one. */
+/* A region that a peer may FLUSH to a disk needs the thread that waits for the disk. Not where the
+ * caller runs the stacks itself, as tests do: there is no other thread. */
 static int prepare(struct verbs *v, const struct mem_region *r)
 {
 	int err = check(r);

@@ -53,6 +53,7 @@ struct waits_reader {
  * yet? Then it may be given an event of the channel that is open as fd. Not where a handler is to
  * run before read() returns: it may leave that by a jump. */
 bool waits_reads(int fd, size_t len);
+/* Give it the event, right after waits_reads() said true. */
 void waits_give(const void *event, size_t len);
 
 #define WAITS_NO_END UINT64_MAX
