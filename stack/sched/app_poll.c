@@ -18,6 +18,8 @@
 #define NO_RING_US	    50u	 /* sleep no longer where no peer rings */
 #define YIELD_SHARE	    16u	 /* of the time, at most, goes into yielding to others */
 
+#define WAITED_US 10000u /* after a wait: polls are likely to end in one again */
+
 static _Atomic uint32_t *doorbell_of(struct sched *s)
 {
 	return atomic_load_explicit(&s->doorbell, memory_order_acquire);
@@ -123,14 +125,24 @@ static uint32_t run_once(struct sched *s)
 	return frames;
 }
 
+static bool is_time_for_clock(void)
+{
+	return empty_polls % ROUNDS_PER_CLOCK == EMPTY_TO_DRIVE;
+}
+
 /* A program that has waited for frames, and polls now: the RX thread is to judge it as any that
- * polls, and to receive for it where it does so with pauses. Where peers ring that is no gain. */
+ * polls, and to receive for it where it does so with pauses. Where peers ring that is no gain. One
+ * that polls for a moment before each wait (rsockets) goes on as one that waits: the RX thread
+ * would be called to the transport and away again with each message. (doc/adr/0075) */
 static void stop_waiting(struct sched *s)
 {
 	unsigned away = SCHED_AWAY;
 
-	if (sched_has_sockets(s) &&
-	    atomic_load_explicit(&s->waiter, memory_order_relaxed) == SCHED_AWAY)
+	if (!sched_has_sockets(s) || !is_time_for_clock() ||
+	    atomic_load_explicit(&s->waiter, memory_order_relaxed) != SCHED_AWAY)
+		return;
+	if (sched_now_us(s) - atomic_load_explicit(&s->waited_us, memory_order_relaxed) >=
+	    WAITED_US)
 		atomic_compare_exchange_strong(&s->waiter, &away, SCHED_NO_WAITER);
 }
 
@@ -159,7 +171,7 @@ static void say_awake(struct sched *s)
 /* Threads that wait leave the stack to it (sched_app_wait_begin). */
 static void note_poller(struct sched *s)
 {
-	if (empty_polls % ROUNDS_PER_CLOCK != EMPTY_TO_DRIVE)
+	if (!is_time_for_clock())
 		return;
 	atomic_store_explicit(&s->polled_us, sched_now_us(s), memory_order_relaxed);
 	atomic_store_explicit(&s->poller, (uint64_t)pthread_self(), memory_order_relaxed);

@@ -44,6 +44,11 @@ static void count_wait(struct sched *s)
 	atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
 }
 
+static void note_wait(struct sched *s, uint64_t now)
+{
+	atomic_store_explicit(&s->waited_us, now, memory_order_relaxed);
+}
+
 static unsigned run_if_free(struct sched *s)
 {
 	unsigned frames;
@@ -134,6 +139,7 @@ void sched_app_look(struct sched *s, struct uw_wait *w, uint64_t limit_us)
 
 	if (!w->began_us)
 		w->began_us = begin;
+	note_wait(s, begin);
 	if (another_polls(s, begin))
 		return;
 	for (;;) {
@@ -270,8 +276,9 @@ static uint32_t longer(uint32_t us)
 /* As hypervisors choose how long they poll before they halt. */
 void sched_app_wait_done(struct sched *s, const struct uw_wait *w)
 {
-	uint64_t us = sched_now_us(s) - w->began_us;
+	uint64_t now = sched_now_us(s), us = now - w->began_us;
 
+	note_wait(s, now);
 	if (us > LATE_US || !has_event(w))
 		look_us = 0;
 	else if (w->slept && us < SOON_US)

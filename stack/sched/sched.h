@@ -155,6 +155,7 @@ struct sched {
 	_Atomic unsigned waiter;	 /* enum sched_waiter */
 	_Atomic(const void *) waiter_id; /* the thread that waits */
 	_Atomic uint32_t waits;		 /* counts their rounds, and begins and ends of sleeps */
+	_Atomic uint64_t waited_us;	 /* when one last began or ended to wait */
 	_Atomic uint64_t wait_doubt_us;	 /* until then threads wait for completions alone */
 	_Atomic unsigned plain_waits;	 /* threads that do so */
 };

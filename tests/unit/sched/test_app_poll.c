@@ -303,8 +303,9 @@ static void where_a_yield_costs_a_time_slice_it_sleeps(void **state)
 }
 
 /* Over sockets the RX thread receives for a program that polls with pauses; a peer that rings is
- * better left to the program. */
-static void who_polls_after_a_wait_waits_no_longer(void **state)
+ * better left to the program. One that waited a moment ago is likely to wait again (doc/adr/0075).
+ */
+static void who_polls_long_after_a_wait_waits_no_longer(void **state)
 {
 	struct fakes w;
 	struct fake *f = &w.f[0];
@@ -314,6 +315,12 @@ static void who_polls_after_a_wait_waits_no_longer(void **state)
 		open_started(&w, UW_THREADS_ADAPTIVE);
 		f->s.wait = (struct sched_link){ .able = true, .fd = { -1, sockets - 1, -1 } };
 		atomic_store(&f->s.waiter, SCHED_AWAY);
+		atomic_store(&f->s.waited_us, w.now_us);
+		poll_empty(f, 8 * TO_YIELD);
+		atomic_fetch_add(&w.now_us, 9999);
+		poll_empty(f, TO_YIELD);
+		assert_int_equal(atomic_load(&f->s.waiter), SCHED_AWAY);
+		atomic_fetch_add(&w.now_us, 1);
 		poll_empty(f, TO_DRIVE - 1);
 		assert_int_equal(atomic_load(&f->s.waiter), SCHED_AWAY);
 		poll_empty(f, TO_DRIVE);
@@ -399,7 +406,7 @@ int main(void)
 		cmocka_unit_test(who_cannot_look_asks),
 		cmocka_unit_test(who_drives_steadily_comes_back),
 		cmocka_unit_test(who_sleeps_hands_over),
-		cmocka_unit_test(who_polls_after_a_wait_waits_no_longer),
+		cmocka_unit_test(who_polls_long_after_a_wait_waits_no_longer),
 		cmocka_unit_test(where_a_yield_costs_a_time_slice_it_sleeps),
 		cmocka_unit_test(who_posts_and_finds_something_each_time_drives),
 		cmocka_unit_test(else_polls_that_find_something_receive_nothing),

@@ -228,6 +228,25 @@ static void a_look_takes_in_what_is_there(void **state)
 	close_bed(&b);
 }
 
+/* By it polls tell a program that polls before each wait from one that has waited once. */
+static void a_wait_notes_when_it_begins_and_ends(void **state)
+{
+	struct bed b;
+	uint64_t at;
+
+	(void)state;
+	open_bed(&b, UW_THREADS_ADAPTIVE);
+	at = b.w.now_us;
+	sched_app_look(b.s, &b.wait, 0); /* a question, no wait */
+	assert_int_equal(atomic_load(&b.s->waited_us), 0);
+	sched_app_look(b.s, &b.wait, UINT64_MAX);
+	assert_int_equal(atomic_load(&b.s->waited_us), at);
+	pass(&b, 500);
+	sched_app_wait_done(b.s, &b.wait);
+	assert_int_equal(atomic_load(&b.s->waited_us), at + 500);
+	close_bed(&b);
+}
+
 /* Waits that end soon after a sleep are worth a look, those that last are not. */
 static void looks_grow_and_shrink(void **state)
 {
@@ -660,6 +679,7 @@ int main(void)
 		cmocka_unit_test(another_file_under_its_number_is_not_written),
 		cmocka_unit_test(an_rx_thread_that_receives_everything_goes_on),
 		cmocka_unit_test(a_look_takes_in_what_is_there),
+		cmocka_unit_test(a_wait_notes_when_it_begins_and_ends),
 		cmocka_unit_test(looks_grow_and_shrink),
 		cmocka_unit_test(it_keeps_away_while_the_program_comes_back),
 		cmocka_unit_test(it_takes_over_from_one_that_went_away),
