@@ -211,7 +211,7 @@ static void move(struct cm_id *id, struct cm_file *to)
 	LIST_REMOVE(id, link);
 	id->file = to;
 	LIST_INSERT_HEAD(&to->ids, id, link);
-	TAILQ_CONCAT(&to->events, &moved, link);
+	cm_events_put_back(&moved);
 	cm_file_signal(from);
 	cm_file_signal(to);
 }

@@ -20,6 +20,12 @@ struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int sta
 	return e;
 }
 
+static void link_event(struct cm_event *e)
+{
+	TAILQ_INSERT_TAIL(&e->id->file->events, e, link);
+	TAILQ_INSERT_TAIL(&e->id->events, e, of_id);
+}
+
 static void insert(struct cm_event *e)
 {
 	e->resp.uid = e->id->uid;
@@ -28,7 +34,7 @@ static void insert(struct cm_event *e)
 		e->resp.uid = e->mc->uid;
 		e->resp.id = e->mc->handle;
 	}
-	TAILQ_INSERT_TAIL(&e->id->file->events, e, link);
+	link_event(e);
 }
 
 void cm_event_queue(struct cm_event *e)
@@ -64,17 +70,30 @@ static void queue_in_callback(struct cm_event *e, struct uw_stack *stack)
 		cm_file_signal(file);
 }
 
+void cm_event_unlink(struct cm_event *e)
+{
+	TAILQ_REMOVE(&e->id->file->events, e, link);
+	TAILQ_REMOVE(&e->id->events, e, of_id);
+}
+
+/* The file may hold an event of each of thousands of other ids. */
 void cm_events_take(struct cm_id *id, struct cm_events *to)
 {
-	struct cm_events *from = &id->file->events;
-	struct cm_event *e, *next;
+	struct cm_event *e;
 
-	for (e = TAILQ_FIRST(from); e; e = next) {
-		next = TAILQ_NEXT(e, link);
-		if (e->id != id)
-			continue;
-		TAILQ_REMOVE(from, e, link);
+	while ((e = TAILQ_FIRST(&id->events))) {
+		cm_event_unlink(e);
 		TAILQ_INSERT_TAIL(to, e, link);
+	}
+}
+
+void cm_events_put_back(struct cm_events *from)
+{
+	struct cm_event *e;
+
+	while ((e = TAILQ_FIRST(from))) {
+		TAILQ_REMOVE(from, e, link);
+		link_event(e);
 	}
 }
 

@@ -101,7 +101,7 @@ static int take(struct cm_file *file, struct cm_event **out, struct cm_id **chil
 	else if (e)
 		err = 0;
 	if (!err) {
-		TAILQ_REMOVE(&file->events, e, link);
+		cm_event_unlink(e);
 		e->id->events_reported++;
 		if (e->mc)
 			e->mc->events_reported++;

@@ -58,6 +58,7 @@ struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t
 	id->ps = ps;
 	id->qp_type = qp_type;
 	id->file = file;
+	TAILQ_INIT(&id->events);
 	pthread_mutex_init(&id->cmd, NULL);
 	LIST_INSERT_HEAD(&file->ids, id, link);
 	cm.ids[id->handle] = id;

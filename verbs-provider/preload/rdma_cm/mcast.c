@@ -122,17 +122,14 @@ int cm_cmd_join(const struct cm_call *c)
 
 static void drop_events(struct cm_mc *mc)
 {
-	struct cm_events mine = TAILQ_HEAD_INITIALIZER(mine);
 	struct cm_event *e, *next;
 
-	cm_events_take(mc->id, &mine);
-	for (e = TAILQ_FIRST(&mine); e; e = next) {
-		next = TAILQ_NEXT(e, link);
-		TAILQ_REMOVE(&mine, e, link);
-		if (e->mc == mc)
-			free(e);
-		else
-			TAILQ_INSERT_TAIL(&mc->id->file->events, e, link);
+	for (e = TAILQ_FIRST(&mc->id->events); e; e = next) {
+		next = TAILQ_NEXT(e, of_id);
+		if (e->mc != mc)
+			continue;
+		cm_event_unlink(e);
+		free(e);
 	}
 	cm_file_signal(mc->id->file);
 }

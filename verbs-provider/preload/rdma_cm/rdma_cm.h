@@ -83,11 +83,12 @@ struct cm_mc {
 };
 
 struct cm_event {
-	TAILQ_ENTRY(cm_event) link;
-	struct cm_id *id;	  /* the id whose events_reported counts this event */
-	struct uw_ep *ep;	  /* CONNECT_REQUEST: the new endpoint, which the event owns */
-	const struct uw_api *api; /* the table to use with ep */
-	struct cm_mc *mc;	  /* MULTICAST_JOIN; NULL: none */
+	TAILQ_ENTRY(cm_event) link;  /* of its file's events, or of those that were taken off it */
+	TAILQ_ENTRY(cm_event) of_id; /* of its id's events */
+	struct cm_id *id;	     /* the id whose events_reported counts this event */
+	struct uw_ep *ep;	     /* CONNECT_REQUEST: the new endpoint, which the event owns */
+	const struct uw_api *api;    /* the table to use with ep */
+	struct cm_mc *mc;	     /* MULTICAST_JOIN; NULL: none */
 	bool has_ah; /* datagrams: resp needs an address handle from own_gid to peer_gid */
 	uint8_t own_gid[16], peer_gid[16], tos;
 	struct rdma_ucm_event_resp resp;
@@ -113,6 +114,7 @@ struct cm_file {
 struct cm_id {
 	LIST_ENTRY(cm_id) link; /* list: file->ids */
 	struct cm_file *file;
+	struct cm_events events; /* those of file->events that are of this id */
 	uint32_t handle;
 	uint64_t uid; /* the id in librdmacm; 0 until a connection request is accepted */
 	uint16_t ps;
@@ -222,8 +224,12 @@ struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int sta
 void cm_event_fill_ah(struct cm_event *e);
 /* Queue e on the file of its id. The caller holds cm.lock. */
 void cm_event_queue(struct cm_event *e);
+/* Take e off its queue. The caller holds cm.lock. */
+void cm_event_unlink(struct cm_event *e);
 /* Move the queued events of id to the end of `to`. The caller holds cm.lock. */
 void cm_events_take(struct cm_id *id, struct cm_events *to);
+/* Queue events that cm_events_take() has moved again. The caller holds cm.lock. */
+void cm_events_put_back(struct cm_events *from);
 /* Make the descriptor readable if the queue holds events, else not. The caller holds cm.lock. */
 void cm_file_signal(struct cm_file *file);
 /* Before file is closed: wait shortly for the thread that fetches events (get_event.c). */

@@ -304,6 +304,59 @@ static void migrating(void **state)
 	rdma_destroy_event_channel(b);
 }
 
+static void resolve(struct rdma_cm_id *id)
+{
+	struct sockaddr_in to = at(INADDR_LOOPBACK, 9006);
+
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+}
+
+static void is_event_of(struct rdma_event_channel *ch, const struct rdma_cm_id *id)
+{
+	struct rdma_cm_event *ev = next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+
+	assert_ptr_equal(ev->id, id);
+	rdma_ack_cm_event(ev);
+}
+
+static void has_no_event(struct rdma_event_channel *ch)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+/* Of several ids that have events in one channel, one leaves it, and one ends. */
+static void events_of_others_stay(void **state)
+{
+	struct rdma_event_channel *a = rdma_create_event_channel();
+	struct rdma_event_channel *b = rdma_create_event_channel();
+	struct pollfd both = { .fd = a->fd, .events = POLLIN };
+	struct rdma_cm_id *id[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(rdma_create_id(a, &id[i], NULL, RDMA_PS_TCP), 0);
+		resolve(id[i]);
+		assert_int_equal(poll(&both, 1, 5000), 1);
+	}
+	assert_int_equal(rdma_migrate_id(id[1], b), 0);
+	rdma_destroy_id(id[2]);
+	is_event_of(a, id[0]);
+	is_event_of(a, id[3]);
+	has_no_event(a);
+	is_event_of(b, id[1]);
+	has_no_event(b);
+	assert_int_equal(rdma_migrate_id(id[1], a), 0); /* without events */
+	has_no_event(a);
+	for (int i = 0; i < 4; i++) {
+		if (i != 2)
+			rdma_destroy_id(id[i]);
+	}
+	rdma_destroy_event_channel(a);
+	rdma_destroy_event_channel(b);
+}
+
 static void setting_options(void **state)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -327,7 +380,7 @@ int main(void)
 		cmocka_unit_test(failing),	    cmocka_unit_test(destroy_counts_events),
 		cmocka_unit_test(synchronous_ids),  cmocka_unit_test(addrinfo_and_create_ep),
 		cmocka_unit_test(with_queue_pairs), cmocka_unit_test(migrating),
-		cmocka_unit_test(setting_options),
+		cmocka_unit_test(setting_options),  cmocka_unit_test(events_of_others_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
