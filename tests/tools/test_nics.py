@@ -3,6 +3,8 @@
 """Rows that are played in a guest (tests/nics/lib): what breaks the guest is told from what fails in it, and never hidden."""
 
 import contextlib
+import importlib.machinery
+import importlib.util
 import io
 import os
 import shutil
@@ -139,6 +141,49 @@ class Job(unittest.TestCase):
         rows = Rows(FakeGuest(statuses=[3]), "check", Score())
         self.assertEqual(rows.job("c1", "false", 90), 3)
         self.assertEqual(rows.lines, [])
+
+
+def script(name):
+    """tests/nics/NAME, as a module."""
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(ROOT, "tests", "nics", name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+class Rping(unittest.TestCase):
+    """Its own threads' race, after all its pings, is no failure; everything else that ends it is."""
+
+    RACE, OTHER = "client DISCONNECT EVENT...\nrdma_get_cm_event: Bad file descriptor\n", "wc.status 12\n"
+    PINGS = "".join(f"ping data: rdma-ping-{n}: ABC\n" for n in range(3))
+
+    def arm64(self, said):
+        guest = FakeGuest(statuses=[255])
+        bench = script("run-arm64").Bench(Rows(guest, "check", Score()), None, guest.place)
+        bench.rows.clock = state.Clock(guest)
+        bench.here, bench.words_of = lambda command: mock.Mock(), lambda p: ""
+        answer = guest.run
+        guest.run = lambda command, limit=60: (0, said) if command.startswith("job -l") else answer(command, limit)
+        with mock.patch("time.sleep"):
+            return bench.attempt(bench.guest_connects, "eth0", 11, "rping -s", "rping -c -v -C 3")[0]
+
+    def test_in_the_arm64_guest(self):
+        self.assertEqual(self.arm64(self.PINGS + self.RACE), "")
+        self.assertEqual(self.arm64(self.RACE), "0 pings of 3")
+        self.assertEqual(self.arm64(self.PINGS + self.OTHER), "failed with 255")
+
+    def card(self, said):
+        guest = FakeGuest(statuses=[255])
+        bench = script("run").Bench(Rows(guest, "check", Score()), None, guest.place)
+        bench.rows.clock = state.Clock(guest)
+        answer = guest.run
+        guest.run = lambda command, limit=60: (0, f"{said}STDOUT\n{self.PINGS}") if command.startswith("cd ") else answer(command, limit)
+        status, _, out = bench.client(mock.Mock(pci="0000:00:04.0"), "rping -c -C 3", {}, "10.79.0.20")
+        return bench.judge(status, out, "rping -c -C 3")
+
+    def test_over_a_card(self):
+        self.assertEqual(self.card(self.RACE), "")
+        self.assertEqual(self.card(self.OTHER), "failed with 255")
 
 
 class Shown(unittest.TestCase):
