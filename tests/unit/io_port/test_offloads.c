@@ -67,6 +67,8 @@ static void the_largest_mtu(void **state)
 	assert_int_equal(ethdev_mtu_max(&info), 1600);
 	info.max_mtu = 0;
 	assert_int_equal(ethdev_mtu_max(&info), UINT16_MAX);
+	info = (struct rte_eth_dev_info){ .driver_name = "net_tap", .max_rx_pktlen = UINT16_MAX };
+	assert_int_equal(ethdev_mtu_max(&info), 1504);
 }
 
 static struct rte_mbuf *received(struct rte_mempool *mp, bool tagged, uint16_t tci)
