@@ -147,7 +147,9 @@ bool sched_trylock_or_ask(struct sched *s)
 static void release(struct sched *s)
 {
 	struct after after;
-	bool any = s->after.n_wakes || s->after.n_calls; /* mostly there is nothing */
+	/* mostly there is neither */
+	bool any = s->after.n_wakes || s->after.n_calls;
+	bool row = after_row_is_due(&s->row);
 
 	if (any)
 		after_take(&s->after, &after);
@@ -155,6 +157,8 @@ static void release(struct sched *s)
 		syscall(SYS_futex, &s->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	if (any)
 		after_do(&after);
+	if (row)
+		after_make_row(&s->row);
 }
 
 static bool asked_to_look(struct sched *s)
@@ -235,6 +239,7 @@ static void reset(struct sched *s, const struct sched_ops *nothing)
 	atomic_store(&s->waiter, SCHED_NO_WAITER);
 	atomic_store(&s->plain_waits, 0);
 	after_clear(&s->after);
+	after_clear_row(&s->row);
 	s->ops = nothing;
 }
 

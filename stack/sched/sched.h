@@ -115,6 +115,7 @@ struct sched {
 
 	/* The next fields are under the stack lock. */
 	struct after after;	/* what is to be done when the lock is free */
+	struct after_row row;	/* and what is to be called in its order */
 	uint64_t next_timer_us; /* when timers run next; at most once in TIMER_US */
 	struct uw_stats stats;	/* counters of all rooms, written under the lock */
 
@@ -216,6 +217,9 @@ void sched_wake_peers(struct sched *s);
 /* Under the lock: call fn(arg) once the lock is free. False: too many calls are deferred already;
  * fn will not be called. */
 bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg);
+/* The same for a short fn that calls nothing of the stack, in the order of these calls. If many
+ * wait already, they are made at once, under the lock. False: another thread is at them. */
+bool sched_defer_in_row(struct sched *s, void (*fn)(void *arg), void *arg);
 
 /* ---- hold.c: posts in a row (doc/adr/0071, doc/adr/0072) ---------------------------------- */
 

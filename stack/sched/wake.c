@@ -89,3 +89,12 @@ bool sched_defer(struct sched *s, void (*fn)(void *arg), void *arg)
 {
 	return after_add_call(&s->after, fn, arg);
 }
+
+bool sched_defer_in_row(struct sched *s, void (*fn)(void *arg), void *arg)
+{
+	if (after_add_in_row(&s->row, fn, arg))
+		return true;
+	if (after_row_is_due(&s->row))
+		after_make_row(&s->row);
+	return after_add_in_row(&s->row, fn, arg);
+}

@@ -40,7 +40,7 @@ static void tell(void *ctx)
 static void notify(struct uw_cq *cq)
 {
 	atomic_fetch_add_explicit(&cq->telling, 1, memory_order_relaxed);
-	if (verbs_has_several_stacks(cq->v) || !sched_defer(cq->sched, tell, cq))
+	if (verbs_has_several_stacks(cq->v) || !sched_defer_in_row(cq->sched, tell, cq))
 		tell(cq);
 }
 

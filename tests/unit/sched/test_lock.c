@@ -157,6 +157,84 @@ static void deferred_calls_are_made_without_the_lock(void **state)
 	assert_int_equal(l.calls, AFTER_CALLS);
 }
 
+/* So that those that come do not overtake them. */
+static void those_that_fill_it_are_made_at_once(void **state)
+{
+	struct fakes w;
+	struct later l = { .s = &w.f[0].s };
+
+	(void)state;
+	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
+	sched_lock(l.s);
+	for (unsigned i = 0; i < AFTER_CALLS; i++)
+		assert_true(sched_defer_in_row(l.s, later, &l));
+	assert_int_equal(l.calls, 0);
+	assert_true(sched_defer_in_row(l.s, later, &l));
+	assert_int_equal(l.calls, AFTER_CALLS);
+	sched_unlock(l.s);
+	assert_int_equal(l.calls, AFTER_CALLS + 1);
+}
+
+struct slow {
+	struct sched *s;
+	unsigned made;	    /* calls behind the slow one */
+	bool slow_was_over; /* when they were made */
+	sem_t in, on;	    /* the slow one is being made; it may end */
+	_Atomic bool over;
+};
+
+static void slow_call(void *arg)
+{
+	struct slow *c = arg;
+
+	sem_post(&c->in);
+	sem_wait(&c->on);
+	atomic_store(&c->over, true);
+}
+
+static void call_behind(void *arg)
+{
+	struct slow *c = arg;
+
+	c->made++;
+	c->slow_was_over = atomic_load(&c->over);
+}
+
+static void *defer_slow(void *arg)
+{
+	struct slow *c = arg;
+
+	sched_lock(c->s);
+	assert_true(sched_defer_in_row(c->s, slow_call, c));
+	sched_unlock(c->s);
+	return NULL;
+}
+
+/* As an event of a channel, which the program expects before those that come later. */
+static void a_call_does_not_overtake_one_that_is_being_made(void **state)
+{
+	struct fakes w;
+	struct slow c = { .s = &w.f[0].s };
+	pthread_t t;
+
+	(void)state;
+	fakes_open(&w, 1, UW_THREADS_ADAPTIVE);
+	sem_init(&c.in, 0, 0);
+	sem_init(&c.on, 0, 0);
+	assert_int_equal(pthread_create(&t, NULL, defer_slow, &c), 0);
+	sem_wait(&c.in);
+	sched_lock(c.s);
+	for (unsigned i = 0; i < AFTER_CALLS; i++)
+		assert_true(sched_defer_in_row(c.s, call_behind, &c));
+	assert_false(sched_defer_in_row(c.s, call_behind, &c));
+	sched_unlock(c.s);
+	assert_int_equal(c.made, 0);
+	sem_post(&c.on);
+	pthread_join(t, NULL);
+	assert_int_equal(c.made, AFTER_CALLS);
+	assert_true(c.slow_was_over);
+}
+
 static void wish(void *arg)
 {
 	atomic_store(&((struct later *)arg)->s->look, true);
@@ -533,6 +611,8 @@ int main(void)
 		cmocka_unit_test(the_holder_looks_for_who_could_not),
 		cmocka_unit_test(who_asked_is_woken_if_frames_are_left),
 		cmocka_unit_test(deferred_calls_are_made_without_the_lock),
+		cmocka_unit_test(those_that_fill_it_are_made_at_once),
+		cmocka_unit_test(a_call_does_not_overtake_one_that_is_being_made),
 		cmocka_unit_test(it_looks_again_after_letting_go),
 		cmocka_unit_test(deferred_calls_may_take_the_lock),
 		cmocka_unit_test(peers_are_woken_when_it_is_free),

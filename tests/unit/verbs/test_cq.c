@@ -292,7 +292,7 @@ static void a_notify_comes_when_the_lock_is_free(void **state)
 }
 
 /* There is room for so many until the lock is let go. */
-static void with_too_many_of_them_it_comes_under_the_lock(void **state)
+static void with_too_many_of_them_they_come_under_the_lock(void **state)
 {
 	struct bench *b = open_bench(1);
 	struct sched *s = &world_stack(b->w, 0)->sched;
@@ -305,7 +305,7 @@ static void with_too_many_of_them_it_comes_under_the_lock(void **state)
 		b->cq->cq.notify(b->cq->cq.ctx);
 	}
 	sched_unlock(s);
-	assert_int_equal(b->locked, 1);
+	assert_int_equal(b->locked, AFTER_CALLS);
 	assert_int_equal(b->notified, n);
 	assert_int_equal(n, AFTER_CALLS + 1);
 	close_bench(b);
@@ -381,7 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_notify_comes_when_the_lock_is_free),
-		cmocka_unit_test(with_too_many_of_them_it_comes_under_the_lock),
+		cmocka_unit_test(with_too_many_of_them_they_come_under_the_lock),
 		cmocka_unit_test(a_cq_is_there_until_its_notify_is_over),
 		cmocka_unit_test(polled_in_turn_they_drive_as_one),
 		cmocka_unit_test(a_notify_comes_at_once),

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/queue.h>
 
 #include <rdma/ib_user_verbs.h>
@@ -28,11 +29,12 @@ struct record {
 STAILQ_HEAD(records, record);
 
 /* What the pipe has no room for waits in `later`: a program that misses a completion event hangs,
- * and the kernel loses none either. Both fields: fdtab_lock(). */
+ * and the kernel loses none either. Both: fdtab_lock(). */
 struct channel {
 	struct fd_obj obj;
 	struct records later;
-	bool flushing; /* a helper moves `later` into the pipe as the program reads */
+	bool flushing;	      /* a helper moves `later` into the pipe as the program reads */
+	_Atomic unsigned cqs; /* that hold it */
 };
 
 static void forget_later(struct channel *c)
@@ -97,11 +99,14 @@ struct channel *channel_hold(int fd)
 		fd_obj_put(o);
 		o = NULL;
 	}
+	if (o)
+		atomic_fetch_add_explicit(&((struct channel *)o)->cqs, 1, memory_order_relaxed);
 	return (struct channel *)o;
 }
 
 void channel_let_go(struct channel *c)
 {
+	atomic_fetch_sub_explicit(&c->cqs, 1, memory_order_relaxed);
 	fd_obj_put(&c->obj);
 }
 
@@ -174,13 +179,25 @@ static int post_later_locked(struct channel *c, const event_t *event)
 	return -EAGAIN;
 }
 
+/* Of several CQs, the older event is the one that the program is to have first. */
+static bool is_first_locked(const struct channel *c)
+{
+	int octets = 0;
+
+	if (atomic_load_explicit(&c->cqs, memory_order_relaxed) < 2)
+		return true;
+	return STAILQ_EMPTY(&c->later) && !syscall(SYS_ioctl, c->obj.fd, FIONREAD, &octets) &&
+	       !octets;
+}
+
 static int post_locked(struct channel *c, const event_t *event)
 {
 	ssize_t n = -EAGAIN;
 
 	if (!c->obj.nfds) /* closed, though events may still wait for room */
 		return -EBADF;
-	if (waits_reads(c->obj.fd, sizeof(*event)) && fd_obj_is_programs_locked(&c->obj)) {
+	if (waits_reads(c->obj.fd, sizeof(*event)) && fd_obj_is_programs_locked(&c->obj) &&
+	    is_first_locked(c)) {
 		waits_give(event, sizeof(*event));
 		return 0;
 	}

@@ -39,14 +39,19 @@ static int new_channel(void)
 	return (int)resp.fd;
 }
 
-static void post(int channel)
+static void post_of(int channel, uint64_t cq)
 {
-	struct ib_uverbs_comp_event_desc d = { .cq_handle = 1 };
+	struct ib_uverbs_comp_event_desc d = { .cq_handle = cq };
 	struct channel *c = host()->channel_hold(channel);
 
 	assert_non_null(c);
 	assert_int_equal(host()->channel_post(c, &d, sizeof(d)), 0);
 	host()->channel_let_go(c);
+}
+
+static void post(int channel)
+{
+	post_of(channel, 1);
 }
 
 static void take(int channel)

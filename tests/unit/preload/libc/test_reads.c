@@ -276,6 +276,38 @@ static void another_threads_event_comes_through_the_pipe(void **state)
 	assert_true(has_event(mine));
 }
 
+static void *post_first(void *arg)
+{
+	post_of(mine, 1);
+	return arg;
+}
+
+static void post_behind_another_thread(void)
+{
+	pthread_t t;
+
+	fake->in_look = NULL;
+	assert_int_equal(pthread_create(&t, NULL, post_first, NULL), 0);
+	pthread_join(t, NULL);
+	post_of(mine, 2);
+}
+
+/* A program that sends and waits expects the Send's event before that of the answer. */
+static void events_of_two_cqs_keep_their_order(void **state)
+{
+	struct channel *cqs[] = { host()->channel_hold(mine), host()->channel_hold(mine) };
+	struct ib_uverbs_comp_event_desc d;
+
+	(void)state;
+	fake->in_look = post_behind_another_thread;
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_int_equal(read(mine, &d, sizeof(d)), sizeof(d));
+		assert_int_equal(d.cq_handle, i);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		host()->channel_let_go(cqs[i]);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, two_channels, no_channels)
 
 int main(void)
@@ -291,6 +323,7 @@ int main(void)
 		TEST(what_has_the_number_by_now_gets_its_own),
 		TEST(it_is_not_lost_where_a_handler_jumps),
 		TEST(another_threads_event_comes_through_the_pipe),
+		TEST(events_of_two_cqs_keep_their_order),
 	};
 
 	if (host()->api()->engine_start(host()->engine()))
