@@ -6,6 +6,11 @@ static struct io_frame *over_alloc(struct io_link *l)
 	return link_filter_under(l)->ops->alloc(link_filter_under(l));
 }
 
+static bool over_has_room(struct io_link *l, const struct uw_ip *to, unsigned n)
+{
+	return link_filter_under(l)->ops->has_room(link_filter_under(l), to, n);
+}
+
 static void frame_free(struct io_frame *f)
 {
 	f->link->ops->free(f);
@@ -71,6 +76,7 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 {
 	return (struct io_ops){
 		.name = under->name,
+		.has_room = under->has_room ? over_has_room : NULL,
 		.alloc = over_alloc,
 		.free = frame_free,
 		.ref = frame_ref,

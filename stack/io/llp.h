@@ -221,12 +221,13 @@ struct llp_ops {
 	void (*set_tos)(struct llp_conn *c, uint8_t tos);
 
 	/* Begin an IP packet that the user makes, its IP header included, for one of the link's
-	 * neighbours. Returns where its octets go; *room: how many fit. NULL: there is no room now.
-	 * packet_end sends n octets; 0 discards the packet. A packet may be lost on its way.
+	 * neighbours. to: where it goes, if it shall wait for a receiver that is behind; NULL: it
+	 * is lost then. Returns where its octets go; *room: how many fit. NULL: there is no room
+	 * now. packet_end sends n octets; 0 discards the packet. A packet may be lost on its way.
 	 * others: one to an own address is not for this process but for another one that shares
 	 * the address, if there is any (IO_SHARED). NULL: the transport has no packets but those of
 	 * TCP. */
-	uint8_t *(*packet_begin)(struct io_link *l, size_t *room);
+	uint8_t *(*packet_begin)(struct io_link *l, const struct uw_ip *to, size_t *room);
 	void (*packet_end)(struct io_link *l, size_t n, const struct uw_ip *to, bool others);
 	/* Tell the network of the link that it is, or is no more, a member of a multicast group, as
 	 * long as it is one. Only for links that do not do it themselves (io_ops.group).

@@ -198,7 +198,7 @@ static void datagram_out(struct world *w, struct feed *f)
 	uint8_t *p;
 
 	(void)llp_raw.neighbour(l, &to);
-	p = llp_raw.packet_begin(l, &room);
+	p = llp_raw.packet_begin(l, NULL, &room);
 	if (p) {
 		CHECK(room >= n && room <= l->mtu);
 		llp_raw.packet_end(l, feed_rarely(f, 8) ? 0 : packet(w, &to, n, p), &to,

@@ -117,12 +117,12 @@ class Named(CmLess):
 
 
 class Stopped(CmLess):
-    """The server is stopped for less than what memif takes for hung (io/memif/lane.c): nothing may be lost, although
+    """The server is stopped for less than what memif takes for hung where datagrams wait (io/memif/lane.c): nothing may be lost, although
     UC repeats nothing."""
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.flags += ", stopped for 0.3 s"
+        self.flags += ", stopped for 1.5 s"
 
     def start(self, stage, role, command):
         program = super().start(stage, role, command)
@@ -131,7 +131,7 @@ class Stopped(CmLess):
             time.sleep(0.6)
             check(program.poll() is None, "the client has ended before the server is stopped")
             server.kill(signal.SIGSTOP)
-            time.sleep(0.3)
+            time.sleep(1.5)
             server.kill(signal.SIGCONT)
         return program
 

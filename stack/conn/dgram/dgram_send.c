@@ -103,7 +103,7 @@ static bool send_one(struct dgram *d)
 
 	if (!l)
 		return fail(d, UW_E_INVAL);
-	p = s->llp->packet_begin(l, &room);
+	p = s->llp->packet_begin(l, &path.dst, &room);
 	if (!p)
 		return false;
 	others = is_for_others(d, l, &path.dst);

@@ -15,7 +15,7 @@ bool mad_send(struct stack *s, struct io_link *l, const struct roce_path *path,
 		.deth = { .qkey = MAD_QKEY, .src_qp = MAD_QPN },
 	};
 	size_t room, n = 0;
-	uint8_t *out = s->llp->packet_begin(l, &room);
+	uint8_t *out = s->llp->packet_begin(l, NULL, &room);
 
 	if (!out)
 		return false;

@@ -270,7 +270,7 @@ bool edge_neighbour(struct io_link *l, const struct uw_ip *to);
  * no notice of that (RFC 1122 §2.3.2.1 (4), advice from above); IPv6 looks by itself (RFC 4861
  * §7.3). */
 void edge_ask_again(const struct llp_conn *c);
-uint8_t *edge_packet_begin(struct io_link *l, size_t *room);
+uint8_t *edge_packet_begin(struct io_link *l, const struct uw_ip *to, size_t *room);
 void edge_packet_end(struct io_link *l, size_t n, const struct uw_ip *to, bool others);
 uint32_t edge_in_flight(const struct llp_conn *c);
 

@@ -48,6 +48,11 @@ static unsigned fabric_tx(struct io_link *l, struct io_frame **v, unsigned n)
 	return lane_tx(&member_of(l)->lanes, v, n);
 }
 
+static bool fabric_has_room(struct io_link *l, const struct uw_ip *to, unsigned n)
+{
+	return lane_has_room(&member_of(l)->lanes, to, n);
+}
+
 static struct io_frame *fabric_alloc(struct io_link *l)
 {
 	struct io_frame *f = frame_alloc(member_of(l)->pools.tx);
@@ -337,8 +342,9 @@ static void fabric_close(struct io_link *l)
 
 #define FABRIC_OPS                                                                                 \
 	.name = "memif", .rx = fabric_rx, .tx = fabric_tx, .refs = frame_refs,                     \
-	.pending = fabric_pending, .resolve = fabric_resolve, .claim_port = fabric_claim,          \
-	.release_port = fabric_release, .group = fabric_group, .close = fabric_close
+	.has_room = fabric_has_room, .pending = fabric_pending, .resolve = fabric_resolve,         \
+	.claim_port = fabric_claim, .release_port = fabric_release, .group = fabric_group,         \
+	.close = fabric_close
 
 static const struct io_ops fabric_ops = { FABRIC_OPS, .alloc = fabric_alloc, .free = frame_free,
 					  .ref = frame_ref };

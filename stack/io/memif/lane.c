@@ -7,10 +7,14 @@
 
 /*
  * A peer whose ring stays full this long is stopped or hung: its frames are dropped from then on
- * (TCP sends them again, datagrams are lost), so that it holds up nobody else. A descheduled peer
- * is back sooner, on a busy machine, too.
+ * (TCP sends them again), so that it holds up nobody else. A descheduled peer is back sooner, on a
+ * busy machine, too. Nobody sends a datagram again: those wait for longer, in the queues that they
+ * were posted to, and hold up what is behind them there.
  */
-#define STUCK_MS 500
+enum { STUCK_MS = 500, DATAGRAM_MS = 3000 };
+
+/* Who looks so seldom was not running itself, and neither was the peer perhaps. */
+enum { GAP_MS = 50 };
 
 /* One burst takes RX_FEW frames, and more as long as they are short: what was copied should still
  * be in the cache when it is read. */
@@ -23,6 +27,22 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* How long has the ring been full, as far as this process was there to see it? */
+static uint64_t stuck_ms(struct lane *l)
+{
+	uint64_t now = now_ms();
+
+	if (l->stuck_looked)
+		l->stuck_ms += RTE_MIN(now - l->stuck_looked, (uint64_t)GAP_MS);
+	l->stuck_looked = now;
+	return l->stuck_ms;
+}
+
+static void not_stuck(struct lane *l)
+{
+	l->stuck_looked = l->stuck_ms = 0;
 }
 
 /* --- faults --- */
@@ -314,7 +334,7 @@ static enum ring_result write_shared(struct lane *l, const struct io_frame *f, u
 	to->moved += r == RING_OK;
 	/* A ring that is full by what others send is not stuck as long as it moves. */
 	if (l->moved != to->moved)
-		l->stuck_since = 0;
+		not_stuck(l);
 	l->moved = to->moved;
 	pthread_mutex_unlock(&to->lock);
 	return r;
@@ -339,7 +359,7 @@ static enum ring_result lane_put(struct lane_set *s, struct lane *l, struct io_f
 		lane_fail(s, l, "that it took frames which were never sent");
 	else if (r == RING_OK) {
 		l->touched = true;
-		l->stuck_since = 0;
+		not_stuck(l);
 	}
 	return r;
 }
@@ -372,9 +392,7 @@ static bool lane_flush(struct lane_set *s, struct lane *l)
 		drop_held(s, l);
 	if (sent || !l->nheld)
 		return sent;
-	if (!l->stuck_since)
-		l->stuck_since = now_ms();
-	else if (now_ms() - l->stuck_since > STUCK_MS)
+	if (stuck_ms(l) > STUCK_MS)
 		drop_held(s, l);
 	return false;
 }
@@ -470,6 +488,66 @@ void lane_flush_all(struct lane_set *s)
 {
 	if (flush_lanes(s))
 		wake_touched(s);
+}
+
+/* --- datagrams --- */
+
+static unsigned slots_seen(const struct ring_writer *w)
+{
+	return w->mask + 1 - (w->next - w->seen);
+}
+
+/* How many are free? The peer's count, which costs a cache miss, is read if it matters. */
+static enum ring_result free_slots(struct lane *l, unsigned n, unsigned *slots)
+{
+	struct lane_sender *to = l->sender;
+	enum ring_result r = RING_OK;
+
+	if (to->shared)
+		pthread_mutex_lock(&to->lock);
+	if (slots_seen(&to->ring) <= n)
+		r = ring_see(&to->ring);
+	*slots = slots_seen(&to->ring);
+	if (to->shared)
+		pthread_mutex_unlock(&to->lock);
+	return r;
+}
+
+/* Behind frames of TCP's that wait a datagram waits, too, as long as these go on. */
+static bool takes_more(struct lane_set *s, struct lane *l, unsigned n, uint64_t patience_ms)
+{
+	uint64_t stuck = 0;
+	unsigned slots;
+
+	if (!l->sender || l->fault)
+		return true;
+	if (free_slots(l, n, &slots) != RING_OK) {
+		lane_fail(s, l, "that it took frames which were never sent");
+		return true;
+	}
+	if (slots)
+		not_stuck(l);
+	else
+		stuck = stuck_ms(l);
+	if (l->nheld ? stuck < GAP_MS && l->nheld + n < LANE_QUEUE / 2 : slots > n)
+		return true;
+	return stuck > patience_ms;
+}
+
+bool lane_has_room(struct lane_set *s, const struct uw_ip *to, unsigned n)
+{
+	struct lane *l;
+
+	if (!uw_ip_is_multicast(to)) {
+		l = lane_find(s, uw_ip_v4_be(to));
+		return !l || takes_more(s, l, n, DATAGRAM_MS);
+	}
+	/* It may not even be a member that takes nothing. */
+	for (unsigned i = 0; i < s->count; i++) {
+		if (!s->lane[i].nheld && !takes_more(s, &s->lane[i], n, STUCK_MS))
+			return false;
+	}
+	return true;
 }
 
 /* --- the two together --- */

@@ -44,12 +44,13 @@ struct lane {
 	struct lane_sender *lends;
 	bool receives; /* this stack receives from the ring; else another of our stacks does */
 	struct ring_reader reader;
-	uint32_t frame_max;   /* most octets of a frame */
-	struct io_ring ring;  /* doorbell of the stack of the peer that receives */
-	const char *fault;    /* invalid action of the peer, as text; NULL: none */
-	uint64_t moved;	      /* sender->moved at the last attempt to write */
-	uint64_t stuck_since; /* since when the ring has been full, ms; 0: it was not full */
-	unsigned nheld;	      /* frames that wait for room, oldest first */
+	uint32_t frame_max;    /* most octets of a frame */
+	struct io_ring ring;   /* doorbell of the stack of the peer that receives */
+	const char *fault;     /* invalid action of the peer, as text; NULL: none */
+	uint64_t moved;	       /* sender->moved at the last attempt to write */
+	uint64_t stuck_ms;     /* how long the ring has been full */
+	uint64_t stuck_looked; /* when it was last found full, ms; 0: it was not full */
+	unsigned nheld;	       /* frames that wait for room, oldest first */
 	struct io_frame *held[LANE_QUEUE];
 	bool touched; /* a frame was written and the peer was not woken yet */
 };
@@ -74,6 +75,10 @@ struct lane_set {
 unsigned lane_rx(struct lane_set *s, struct io_frame **v, unsigned n);
 unsigned lane_tx(struct lane_set *s, struct io_frame **v, unsigned n);
 bool lane_pending(struct lane_set *s);
+
+/* has_room of struct io_ops. A peer that takes nothing for long has room, since what it is sent is
+ * dropped then. */
+bool lane_has_room(struct lane_set *s, const struct uw_ip *to, unsigned n);
 
 /* Write the frames that wait for room, as far as there is room. */
 void lane_flush_all(struct lane_set *s);

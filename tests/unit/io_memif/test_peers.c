@@ -533,6 +533,82 @@ static void a_hung_peer_holds_up_nobody(void **state)
 	assert_int_equal(files_left(b), 0);
 }
 
+/* Nobody sends a datagram again: it waits for room, longer than TCP's frames do. */
+static bool has_room(struct node *n, unsigned to)
+{
+	struct uw_ip ip = uw_ip_v4(host(to));
+
+	pthread_mutex_lock(&n->lock);
+	bool room = n->l->ops->has_room(n->l, &ip, 0);
+	pthread_mutex_unlock(&n->lock);
+	return room;
+}
+
+/* Returns how many were sent, numbered from `first` on. */
+static unsigned fill(struct node *n, unsigned to, unsigned first)
+{
+	unsigned i = first;
+
+	while (has_room(n, to))
+		CHECK(node_send(n, to, 1000, i++, 1));
+	return i - first;
+}
+
+enum { LATE_MS = 1500 };
+
+static int sends_datagrams(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	CHECK(board_wait(n->board, 1));
+	CHECK(node_resolve(n, 3) == UW_OK);
+	unsigned sent = fill(n, 3, 0);
+	CHECK(sent > 0 && n->l->stats.tx_drops == 0);
+	/* Who did not look itself does not know how long it was. */
+	CHECK(node_send(n, 3, 1000, sent, 1));
+	ms_sleep(LATE_MS);
+	CHECK(!has_room(n, 3) && n->l->stats.tx_drops == 0);
+	for (uint64_t end = ms_now() + LATE_MS; ms_now() < end; ms_sleep(1))
+		CHECK(!has_room(n, 3));
+	/* One of TCP's that waited is given up before. */
+	CHECK(node_receive(n, 3, 1) == -1 && n->l->stats.tx_drops == 1);
+	n->board->word[1] = sent;
+	board_step(n->board, 2);
+	CHECK(board_wait(n->board, 3));
+	CHECK(fill(n, 3, sent) == sent && n->l->stats.tx_drops == 1);
+	/* That peer takes nothing, for good: from then on all is lost. */
+	uint64_t start = ms_now();
+	for (unsigned looks = 0; !has_room(n, 3) && looks < WAIT_MS; looks++)
+		ms_sleep(1);
+	CHECK(ms_now() - start >= LATE_MS && has_room(n, 3));
+	CHECK(node_send(n, 3, 1000, 0, 1) && n->l->stats.tx_drops == 2);
+	board_step(n->board, 4);
+	node_close(n);
+	return 0;
+}
+
+static int receives_late(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	board_step(n->board, 1);
+	CHECK(board_wait(n->board, 2));
+	for (unsigned i = 0; i < n->board->word[1]; i++)
+		CHECK(node_receive(n, 2, WAIT_MS) == (int)i);
+	CHECK(node_receive(n, 2, 1) == -1);
+	board_step(n->board, 3);
+	CHECK(board_wait(n->board, 4));
+	node_close(n);
+	return 0;
+}
+
+static void datagrams_wait_for_longer(void **state)
+{
+	struct board *b = *state;
+	pid_t late = spawn(b, receives_late, 3), a = spawn(b, sends_datagrams, 2);
+
+	assert_int_equal(reap(a, 2 * WAIT_MS), 0);
+	assert_int_equal(reap(late, WAIT_MS), 0);
+}
+
 /* A process that is stopped answers no call; the caller does not wait for ever. */
 static int calls_stopped(struct node *n, int me)
 {
@@ -583,6 +659,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_doorbell_wakes, setup, teardown),
 		cmocka_unit_test_setup_teardown(pending_takes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_hung_peer_holds_up_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams_wait_for_longer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stopped_peer_times_out, setup, teardown),
 	};
 
