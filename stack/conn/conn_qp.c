@@ -72,8 +72,67 @@ void conn_qp_down(struct conn_qp *q, uw_status why)
 		raise(&q->qp, fatal);
 }
 
+/* ---- the peer left ------------------------------------------------------------------------- */
+
+/* A request to nobody. */
+static void posted_too_late(struct conn_qp *q)
+{
+	if (q->qp.state == UW_QPS_ERR || sq_empty(&q->qp.sq))
+		return;
+	qp_give_up(&q->qp, UW_E_LLP_CLOSED);
+}
+
+static void nothing(struct conn_qp *q)
+{
+	(void)q;
+}
+
+static uint64_t at_once(const struct conn_qp *q, uint64_t now_us)
+{
+	(void)q;
+	return now_us;
+}
+
+static const struct conn_peer_ops left_ops = { posted_too_late, nothing, nothing, at_once };
+
+/* A QP of InfiniBand's stays as it is when its peer disconnects: the program is told, and is to end
+ * it. An RNIC's goes to error with its stream. Who disconnects sends its messages to the end. */
+static bool outlives_peer(const struct conn_qp *q, uw_status why)
+{
+	const struct qp *qp = &q->qp;
+
+	return why == UW_OK && !q->peer_ops && qp->confirmed && qp->state == UW_QPS_RTS &&
+	       !qp->rd.recv_open;
+}
+
+/* False: something is under way that the peer will not answer. */
+static bool outlive_peer(struct conn_qp *q)
+{
+	struct conn *c = q->conn;
+	struct end_event *end;
+
+	qp_complete_acked(&q->qp);
+	if (!sq_empty(&q->qp.sq))
+		return false;
+	end = end_event_new(c, UW_OK);
+	rnr_forget(q);
+	qp_detach(&q->qp);
+	q->peer_ops = &left_ops;
+	part(q, c);
+	end_event_tell(c, end);
+	return true;
+}
+
+void conn_qp_forget_peer(struct conn_qp *q)
+{
+	if (q->peer_ops == &left_ops)
+		q->peer_ops = NULL;
+}
+
 void conn_qp_lost(struct conn_qp *q, uw_status why)
 {
+	if (outlives_peer(q, why) && outlive_peer(q))
+		return;
 	if (!q->peer_ops || q->qp.state == UW_QPS_ERR) {
 		conn_qp_down(q, why);
 		return;

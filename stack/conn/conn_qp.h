@@ -46,7 +46,7 @@ struct conn_qp {
 	struct conn_qp *rnr_next; /* next in rnr_srq.first */
 	void *stream;		  /* one block of memory: the read queues of the stream */
 	uint8_t *scratch;	  /* MPA_FPDU_MAX octets, to remove markers from FPDUs */
-	/* CM-less RC, once the peer was named; else NULL */
+	/* CM-less RC, once the peer was named, UC and UD, and where the peer left; else NULL */
 	const struct conn_peer_ops *peer_ops;
 	struct rc *rc;	      /* the named peer is another QP */
 	struct rc_self *self; /* the named peer is the QP itself */
@@ -71,8 +71,12 @@ void conn_qp_move(struct conn_qp *q, struct stack *to);
 /* All below under the stack lock. The QP cannot go on, or its connection ended: flush all requests,
  * send a Terminate if one is due, and report events to the program. */
 void conn_qp_down(struct conn_qp *q, uw_status why);
-/* The peer or TCP ended the stream. A CM-less QP stays usable. */
+/* The peer or TCP ended the stream. A CM-less QP stays usable; one of rdma_cm's with the identity
+ * of RoCE or InfiniBand stays in RTS if the peer disconnected and nothing is under way, and fails
+ * with the next request (doc/adr/0007). */
 void conn_qp_lost(struct conn_qp *q, uw_status why);
+/* The QP is reset: it has no peer that left. */
+void conn_qp_forget_peer(struct conn_qp *q);
 /* q is about to be destroyed: no starting connection may give its stream to q. */
 void conn_qp_forget(struct conn_qp *q);
 

@@ -258,6 +258,7 @@ static void end_stream(struct uw_qp *qp, enum uw_qp_state to)
 		qp_forget_posted(&q->qp);
 	if (q->conn)
 		conn_qp_down(q, UW_E_FLUSHED);
+	conn_qp_forget_peer(q);
 	rc_forget(q);
 }
 

@@ -153,6 +153,68 @@ static void test_the_endpoint_is_destroyed(void **state)
 	sim_close(&s);
 }
 
+/* ---- what is posted then ------------------------------------------------------------------- */
+
+/* a has a receive posted, and its peer leaves. */
+static void open_and_leave(struct sim *s, bool roce)
+{
+	const struct sim_options o = { .seed = 1, .roce = roce };
+	const struct uw_recv_wr wr = { .wr_id = 1 };
+	unsigned done;
+
+	sim_open(s, &o);
+	sim_connect(s, PORT);
+	assert_int_equal(uw_post_recv(s->a.qp, &wr, 1, &done), 0);
+	assert_int_equal(uw_ep_disconnect(s->b.ep), 0);
+	sim_run_us(s, ARRIVES);
+	assert_true(told(s));
+	assert_true(sim_had(&s->b, UW_CM_DISCONNECTED));
+}
+
+static void test_an_rnics_is_flushed(void **state)
+{
+	struct sim s;
+
+	(void)state;
+	open_and_leave(&s, false);
+	assert_int_equal(uw_qp_state(s.a.qp), UW_QPS_ERR);
+	assert_int_equal(sim_wc(&s, s.a.rcq).status, UW_WC_WR_FLUSH_ERR);
+	sim_close(&s);
+}
+
+/* IBA volume 1, §12.6.2: with RoCE the program is told, and nothing else happens. */
+static void test_as_roce_it_stays(void **state)
+{
+	struct sim s;
+	struct uw_wc wc;
+
+	(void)state;
+	open_and_leave(&s, true);
+	sim_run_us(&s, WAITED);
+	assert_int_equal(uw_qp_state(s.a.qp), UW_QPS_RTS);
+	assert_int_equal(uw_cq_poll(s.a.rcq, 1, &wc), 0);
+	assert_int_equal(uw_qp_modify(s.a.qp, UW_QPS_ERR), 0);
+	assert_int_equal(sim_wc(&s, s.a.rcq).status, UW_WC_WR_FLUSH_ERR);
+	assert_int_equal(uw_qp_modify(s.a.qp, UW_QPS_RESET), 0);
+	sim_close(&s);
+}
+
+static void test_as_roce_a_request_fails(void **state)
+{
+	const struct uw_send_wr wr = { .opcode = UW_WR_SEND, .flags = UW_SEND_SIGNALED };
+	struct sim s;
+
+	(void)state;
+	open_and_leave(&s, true);
+	sim_post_send(&s.a, &wr);
+	sim_post_send(&s.a, &wr);
+	assert_int_equal(sim_wc(&s, s.a.scq).status, UW_WC_RETRY_EXC_ERR);
+	assert_int_equal(sim_wc(&s, s.a.scq).status, UW_WC_WR_FLUSH_ERR);
+	assert_int_equal(sim_wc(&s, s.a.rcq).status, UW_WC_WR_FLUSH_ERR);
+	assert_int_equal(uw_qp_state(s.a.qp), UW_QPS_ERR);
+	sim_close(&s);
+}
+
 static void test_only_so_many_wait(void **state)
 {
 	enum { PAIRS = END_EVENTS_MAX + 2 };
@@ -197,6 +259,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_the_program_asks),
 		cmocka_unit_test(test_the_qp_is_destroyed),
 		cmocka_unit_test(test_the_endpoint_is_destroyed),
+		cmocka_unit_test(test_an_rnics_is_flushed),
+		cmocka_unit_test(test_as_roce_it_stays),
+		cmocka_unit_test(test_as_roce_a_request_fails),
 		cmocka_unit_test(test_only_so_many_wait),
 	};
 
