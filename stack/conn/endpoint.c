@@ -150,6 +150,8 @@ uw_status ep_local_for(const struct io_link *l, const struct uw_ip *from, const 
 
 uw_status ep_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms)
 {
+	if (l->ops->reaches && !l->ops->reaches(l, to))
+		return UW_E_UNREACHABLE;
 	if (io_has(l, to))
 		return UW_OK;
 	if (l->ops->resolve && !uw_ip_is_any(to))

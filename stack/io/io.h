@@ -154,6 +154,9 @@ struct io_ops {
 	 * yet. NULL: no need to resolve. */
 	uw_status (*resolve)(struct io_link *l, struct uw_ip *to, uint16_t port,
 			     unsigned timeout_ms);
+	/* No lock held. False: another process of this machine has the address, and neither hears
+	 * the other; a line on stderr says so. NULL: true. */
+	bool (*reaches)(struct io_link *l, const struct uw_ip *to);
 	/* With the stack lock, or without: a link takes a lock of its own for it. Make this process
 	 * the one that listens on `port` (network order) for 127.0.0.1; UW_E_ADDR_IN_USE: another
 	 * process does; any other error holds for all ports. NULL: ports need no claim. `versions`

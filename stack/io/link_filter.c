@@ -32,6 +32,11 @@ static uw_status over_resolve(struct io_link *l, struct uw_ip *to, uint16_t port
 	return link_filter_under(l)->ops->resolve(link_filter_under(l), to, port, timeout_ms);
 }
 
+static bool over_reaches(struct io_link *l, const struct uw_ip *to)
+{
+	return link_filter_under(l)->ops->reaches(link_filter_under(l), to);
+}
+
 static uw_status over_claim(struct io_link *l, uint16_t port, unsigned versions)
 {
 	return link_filter_under(l)->ops->claim_port(link_filter_under(l), port, versions);
@@ -83,6 +88,7 @@ struct io_ops link_filter_ops(const struct io_ops *under)
 		.refs = frame_refs,
 		.due_ns = under->due_ns ? over_due_ns : NULL,
 		.resolve = under->resolve ? over_resolve : NULL,
+		.reaches = under->reaches ? over_reaches : NULL,
 		.claim_port = under->claim_port ? over_claim : NULL,
 		.claim_packets = under->claim_packets ? over_claim_packets : NULL,
 		.release_packets = under->release_packets ? over_release_packets : NULL,

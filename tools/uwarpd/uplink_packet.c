@@ -18,6 +18,7 @@
 #include "io/packet/held_ports.h"
 #include "io/packet/ingress.h"
 #include "io/packet/interface.h"
+#include "io/packet/presence.h"
 #include "io/packet/roce_port.h"
 #include "io/packet/big_tcp.h"
 #include "io/packet/rx_ring.h"
@@ -41,6 +42,7 @@ struct packet_uplink {
 	bool holds, holds6; /* they are open */
 	struct ingress ingress;
 	struct roce_port roce;
+	int told[1 + IO_IP6_MAX]; /* of our addresses; -1: not */
 	struct rx_ring ring;
 	bool gives, waits; /* the ring's first slot is used up; its frame lies in the queue */
 	uint32_t len;	   /* of that frame */
@@ -327,6 +329,10 @@ static void packet_close(struct uplink *p)
 	if (pp->holds6)
 		held_ports_close(&pp->held6);
 	roce_port_release(&pp->roce);
+	for (unsigned i = 0; i < 1 + IO_IP6_MAX; i++) {
+		if (pp->told[i] >= 0)
+			close(pp->told[i]);
+	}
 	pthread_mutex_destroy(&pp->lock);
 	free(pp);
 }
@@ -467,6 +473,16 @@ static void keep_frames(struct packet_uplink *p)
 		       p->interface.name, strerror(err));
 }
 
+static void tell_addresses(struct packet_uplink *p)
+{
+	const struct uw_ip four = uw_ip_v4(p->p.addr);
+
+	if (p->p.addr)
+		p->told[0] = presence_tell(p->interface.index, &four);
+	for (unsigned i = 0; i < p->p.n_ip6; i++)
+		p->told[1 + i] = presence_tell(p->interface.index, &p->p.ip6[i].ip);
+}
+
 struct uplink *uplink_open_packet(const struct options *o, const char *interface)
 {
 	struct packet_uplink *p = calloc(1, sizeof(*p));
@@ -477,6 +493,7 @@ struct uplink *uplink_open_packet(const struct options *o, const char *interface
 	p->p.ops = &ops;
 	p->p.fd = -1;
 	ingress_init(&p->ingress);
+	memset(p->told, 0xff, sizeof(p->told));
 	p->p.flags = SWITCH_FLAG_SUMS | SWITCH_FLAG_MERGES;
 	if (interface_read(interface, &p->interface) || !check_mtu(p, o) || !choose_address(p, o) ||
 	    !open_socket(p)) {
@@ -484,6 +501,7 @@ struct uplink *uplink_open_packet(const struct options *o, const char *interface
 		return NULL;
 	}
 	keep_frames(p);
+	tell_addresses(p);
 	memcpy(p->p.mac, p->interface.mac, 6);
 	p->p.bps = p->interface.bps ? p->interface.bps : BPS_UNKNOWN;
 	return &p->p;

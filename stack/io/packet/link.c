@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "base/be.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "io/addr.h"
 #include "io/fds.h"
 #include "io/packet/filter.h"
 #include "io/packet/packet.h"
+#include "io/packet/presence.h"
 
 #define ETHER	  14u
 #define VLAN_TYPE 0x8100u
@@ -279,6 +281,22 @@ static bool link_is_ours(struct io_link *l, uint16_t port, enum io_versions vers
 	return held_ports_is_ours(version == IO_V6 ? &p->ports6 : &p->ports, port);
 }
 
+/* The kernel's address may be another process's, too, with a packet link as ours: that one is
+ * reached. */
+static bool link_reaches(struct io_link *l, const struct uw_ip *to)
+{
+	struct packet_link *p = packet_link_of(l);
+	const char *name = p->interface.name;
+
+	if (!presence_of_uwarpd(p->interface.index, to))
+		return true;
+	if (said_may(&p->said, uw_ip_hash(to), 0, uw_clock_ms() * 1000))
+		uw_log("the address is that of the uwarpd on %s: its clients and a process with "
+		       "--link %s do not reach each other; --link uwarpd does",
+		       name, name);
+	return interface_kernel_has(to, p->interface.index);
+}
+
 static void link_tidy(struct io_link *l)
 {
 	struct packet_link *p = packet_link_of(l);
@@ -343,6 +361,7 @@ static const struct io_ops ops = {
 	.claim_packets = link_claim_packets,
 	.group = link_group,
 	.is_ours = link_is_ours,
+	.reaches = link_reaches,
 	.tidy = link_tidy,
 	.close = link_close,
 };

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "base/said.h"
 #include "io/packet/big_tcp.h"
 #include "io/packet/frames.h"
 #include "io/packet/held_ports.h"
@@ -55,6 +56,7 @@ struct packet_link {
 	_Atomic bool groups, groups6; /* the filter lets packets to such groups through */
 	struct roce_port roce;	      /* of the shared addresses */
 	_Atomic uint32_t doorbell;
+	struct said said; /* link_reaches; any thread */
 };
 
 static inline bool packet_shares(const struct packet_link *p)

@@ -2,13 +2,16 @@
 /* The link over a veth pair: uw0 is host 1, with an address that only the link has, and uw1 host 2.
  */
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/be.h"
 #include "io/packet/filter.h"
 #include "io/packet/link.h"
 #include "io/packet/packet.h"
+#include "io/packet/presence.h"
 #include "made.h"
 
 enum { N = 20, MSS = 1448, PORT = 4000, WAIT_US = 2000000, QUIET_US = 50000 };
@@ -540,6 +543,27 @@ static void a_port_that_is_claimed_is_ours(void **state)
 	assert_null(receive(p->a, QUIET_US)); /* the kernel says nothing */
 }
 
+/* The kernel's own may be another process's as well; one that the kernel does not have is of the
+ * uwarpd alone. */
+static void a_uwarpds_addresses_are_known(void **state)
+{
+	struct place *p = *state;
+	const struct uw_ip own = uw_ip_v4(MADE_HOST(77)), shared = uw_ip_v4(p->b->addr);
+	int index = (int)if_nametoindex("uw1");
+	int fd[2];
+
+	assert_true(p->b->ops->reaches(p->b, &own));
+	fd[0] = presence_tell(index, &own);
+	fd[1] = presence_tell(index, &shared);
+	assert_true(fd[0] >= 0 && fd[1] >= 0);
+	assert_int_equal(presence_tell(index, &own), -1);
+	assert_false(p->b->ops->reaches(p->b, &own));
+	assert_true(p->b->ops->reaches(p->b, &shared));
+	close(fd[0]);
+	close(fd[1]);
+	assert_true(p->b->ops->reaches(p->b, &own));
+}
+
 static void any_other_is_the_kernels(void **state)
 {
 	struct place *p = *state;
@@ -743,6 +767,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_waits_hears_of_frames_and_of_rings, up,
 						down),
 		cmocka_unit_test_setup_teardown(a_port_that_is_claimed_is_ours, up_shared, down),
+		cmocka_unit_test_setup_teardown(a_uwarpds_addresses_are_known, up_shared, down),
 		cmocka_unit_test_setup_teardown(the_kernels_ip6_addresses_are_shared, up_six, down),
 		cmocka_unit_test_setup_teardown(a_port_is_claimed_whole, up_six, down),
 		cmocka_unit_test_setup_teardown(ip6_addresses_of_our_own_are_not_shared, up_six,
