@@ -201,7 +201,7 @@ int verbs_make_cq(struct verbs *v, const struct uw_cq_attr *a, struct uw_cq **ou
 int uw_cq_resize(struct uw_cq *cq, uint32_t depth)
 {
 	uint32_t n = uw_pow2_above(depth);
-	struct cqe *ring, *old = cq->cq.ring;
+	struct cqe *ring, *old;
 	int err = 0;
 
 	if (!depth || depth > 1u << 22)
@@ -211,6 +211,7 @@ int uw_cq_resize(struct uw_cq *cq, uint32_t depth)
 		return -ENOMEM;
 	verbs_lock(cq->v);
 	spin_lock(&cq->lock);
+	old = cq->cq.ring; /* another thread may resize it as well */
 	if (cq_count(&cq->cq) > depth)
 		err = -EINVAL;
 	else

@@ -8,7 +8,8 @@
 #include "verbs/verbs.h"
 #include "world.h"
 
-#define DEPTH 16u
+#define DEPTH	16u
+#define RESIZED (64 * DEPTH) /* new memory takes a while */
 
 struct bench {
 	struct world *w;
@@ -275,6 +276,25 @@ static void a_resize_keeps_what_is_there(void **state)
 	close_bench(b);
 }
 
+static void *resize_often(void *arg)
+{
+	for (unsigned i = 0; i < 4000; i++)
+		assert_int_equal(uw_cq_resize(((struct bench *)arg)->cq, RESIZED << i % 2), 0);
+	return NULL;
+}
+
+static void two_threads_resize_at_once(void **state)
+{
+	struct bench *b = open_bench(1);
+	pthread_t other;
+
+	(void)state;
+	assert_int_equal(pthread_create(&other, NULL, resize_often, b), 0);
+	resize_often(b);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	close_bench(b);
+}
+
 /* Whoever is woken may run at once, and wants the lock. */
 static void a_notify_comes_when_the_lock_is_free(void **state)
 {
@@ -394,6 +414,7 @@ int main(void)
 		cmocka_unit_test(one_without_a_channel_stays_silent),
 		cmocka_unit_test(an_overflow_is_told_once_and_all_stacks_look),
 		cmocka_unit_test(a_resize_keeps_what_is_there),
+		cmocka_unit_test(two_threads_resize_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
