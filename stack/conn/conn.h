@@ -40,8 +40,8 @@ enum peer_silence {
 struct conn_user {
 	/* An event. ev->param is set for ESTABLISHED and REJECTED. */
 	void (*event)(struct conn *c, enum uw_cm_event_type type, const struct uw_cm_event *ev);
-	/* The connection is about to be freed. May be NULL. */
-	void (*freed)(struct conn *c);
+	/* The connection is not the user's any more, and may be freed at any time. May be NULL. */
+	void (*dropped)(struct conn *c);
 	/* Initiator: does the accepting Reply, in c->cm->peer, come from whom was called? False:
 	 * the connection fails with REFUSED, and its QP stays as it was. NULL: it does. */
 	bool (*meant)(const struct conn *c);

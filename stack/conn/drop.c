@@ -8,6 +8,8 @@ void conn_drop(struct conn *c)
 {
 	struct conn_qp *q = c->qp;
 
+	if (c->user && c->user->dropped)
+		c->user->dropped(c);
 	c->user = NULL;
 	end_event_drop(c);
 	if (q)
@@ -19,8 +21,6 @@ void conn_drop(struct conn *c)
 
 void conn_free(struct conn *c)
 {
-	if (c->user && c->user->freed)
-		c->user->freed(c);
 	conn_drop(c);
 	conn_leave_lists(c);
 	silent_leave(c);

@@ -283,6 +283,8 @@ static uw_status claim_port(struct uw_ep *ep)
 {
 	uw_status st;
 
+	if (stack_is_without_links(ep->stack))
+		return UW_E_STATE;
 	if (!ep->l->ops->claim_port || ep->claimed || !ep_means_all(&ep->local))
 		return UW_OK;
 	if (ep->datagrams && io_shared_versions(ep->l)) /* where ports of TCP alone are claimed */
@@ -586,7 +588,7 @@ void uw_ep_destroy(struct uw_ep *ep)
 	struct stack *s;
 	struct conn_domain *d = ep->stack->domain;
 
-	if (ep->claimed)
+	if (ep->claimed && !stack_is_without_links(ep->stack))
 		ep->l->ops->release_port(ep->l, ep->lport, ep->claimed);
 	s = conn_api_lock(ep);
 	ep->owned = false;

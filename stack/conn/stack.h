@@ -174,6 +174,13 @@ uint64_t stack_next_timer_us(struct stack *s, uint64_t now_us);
 bool stack_pending(struct stack *s, bool links);
 /* Has every connection sent all posted requests? */
 bool stack_is_quiet(const struct stack *s);
+/* The process ends, and its links are closed and freed: what objects keep of one is not to be used.
+ * Other threads of the program may go on, and timers with them. */
+static inline bool stack_is_without_links(const struct stack *s)
+{
+	return !s->n_links;
+}
+
 /* End every connection and stop listening. Endpoints stay allocated, without a connection. */
 void stack_retire(struct stack *s);
 

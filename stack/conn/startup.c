@@ -148,6 +148,8 @@ uw_status conn_call(struct conn *c)
 	const struct conn_hooks *h = &c->stack->domain->hooks;
 	uw_status st;
 
+	if (stack_is_without_links(c->stack))
+		return UW_E_UNREACHABLE;
 	if (h->steer)
 		h->steer(h->steer_arg, !uw_ip_is_v4(&c->local), c->lport,
 			 (int)c->stack->sched.index);

@@ -46,7 +46,7 @@ static struct io_link *next_path(struct dgram *d, struct roce_path *p)
 
 	if (d->r.transport == ROCE_UC) {
 		*p = d->r.path;
-		return d->l;
+		return stack_is_without_links(conn_qp_stack(d->q)) ? NULL : d->l;
 	}
 	to = roce_to_of(roce_tx_next(&d->r));
 	*p = (struct roce_path){ .dst = to.dst,

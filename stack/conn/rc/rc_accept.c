@@ -38,12 +38,12 @@ static void on_event(struct conn *c, enum uw_cm_event_type type, const struct uw
 	(void)ev;
 }
 
-static void on_freed(struct conn *c)
+static void on_dropped(struct conn *c)
 {
 	forget(c->stack, c->ctx);
 }
 
-static const struct conn_user call_user = { .event = on_event, .freed = on_freed };
+static const struct conn_user call_user = { .event = on_event, .dropped = on_dropped };
 
 static void refuse(struct conn *c, const struct rc_hello *hello, enum rc_refusal why)
 {

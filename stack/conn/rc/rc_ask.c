@@ -110,7 +110,7 @@ void rc_claim(struct rc *rc)
 
 void rc_unclaim(struct rc *rc)
 {
-	if (rc->claimed)
+	if (rc->claimed && !stack_is_without_links(rc_stack(rc)))
 		rc->l->ops->release_packets(rc->l, rc->self.qpn);
 	rc->claimed = false;
 }

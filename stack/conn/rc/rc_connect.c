@@ -94,6 +94,15 @@ static void on_event(struct conn *c, enum uw_cm_event_type type, const struct uw
 	}
 }
 
+/* The stack has ended while we call. */
+static void on_dropped(struct conn *c)
+{
+	struct conn_qp *q = c->qp ? c->qp : c->claimed;
+
+	if (q && q->rc && q->rc->call == c)
+		q->rc->call = NULL;
+}
+
 /* At a shared address anybody may have the port. Who has the QP says its number, and ours. */
 static bool meant(const struct conn *c)
 {
@@ -104,7 +113,9 @@ static bool meant(const struct conn *c)
 	       h.to == rc->self.qpn;
 }
 
-static const struct conn_user rc_user = { .event = on_event, .meant = meant };
+static const struct conn_user rc_user = { .event = on_event,
+					  .dropped = on_dropped,
+					  .meant = meant };
 
 /* What the Request says. */
 static struct conn_request *make_request(const struct rc *rc)
@@ -168,6 +179,8 @@ void rc_try(struct rc *rc)
 {
 	uw_status st;
 
+	if (stack_is_without_links(rc_stack(rc)))
+		return;
 	if (rc->l->ops->resolve) {
 		rc_enter(rc, RC_RESOLVING);
 		rc_resolver_kick(rc_stack(rc));

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CM-less RC when the process ends: its stack goes on for a while, and so may threads of the
+ * program. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "conn/rc/rc.h"
+#include "net.h"
+
+static struct sim *open_sim(void)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	sim_open(s, &(struct sim_options){ 0 });
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_INIT), 0);
+	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_INIT), 0);
+	return s;
+}
+
+static void close_sim(struct sim *s)
+{
+	sim_close(s);
+	free(s);
+}
+
+static void name(struct uw_qp *qp, uint32_t own, uint32_t addr, uint32_t qpn)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(addr) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(own) };
+	struct uw_peer p = { .addr = (struct sockaddr *)&to,
+			     .from = (struct sockaddr *)&from,
+			     .qpn = qpn,
+			     .ird = 4 };
+
+	assert_int_equal(uw_qp_name_peer(qp, &p), 0);
+}
+
+/* a has the lower address: it is the one that calls. */
+static void a_calls_b(struct sim *s)
+{
+	name(s->a.qp, SIM_A, SIM_B, uw_qp_num(s->b.qp));
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
+}
+
+static struct stack *the_stack(const struct sim *s)
+{
+	return s->e->stack[0];
+}
+
+static bool a_call_waits(void *arg)
+{
+	return the_stack(arg)->rc.n_calls;
+}
+
+static bool a_waits(void *arg)
+{
+	return the_stack(arg)->rc.list->state == RC_WAITING;
+}
+
+static void retire(struct sim *s)
+{
+	sched_lock_all(&the_stack(s)->sched);
+	stack_retire(the_stack(s));
+	sched_unlock_all(&the_stack(s)->sched);
+}
+
+/* Its connection is freed before its time is over, and so is the caller's before the QP is
+ * destroyed. */
+static void a_call_that_waits_ends_with_the_stack(void **state)
+{
+	struct sim *s = open_sim();
+
+	(void)state;
+	name(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp) + 1);
+	a_calls_b(s);
+	assert_true(sim_until(s, a_call_waits, s, 1000000));
+	retire(s);
+	assert_int_equal(the_stack(s)->rc.n_calls, 0);
+	sim_run_us(s, 90000000);
+	close_sim(s);
+}
+
+/* A thread that polls runs timers until the process is gone. */
+static void nobody_calls_over_links_that_are_closed(void **state)
+{
+	struct sim *s = open_sim();
+	unsigned n = the_stack(s)->n_links;
+
+	(void)state;
+	a_calls_b(s); /* who does not listen yet */
+	sim_run_us(s, 100000);
+	assert_true(sim_until(s, a_waits, s, 1000000));
+	retire(s);
+	the_stack(s)->n_links = 0;
+	the_stack(s)->rc.list->l = NULL; /* freed, in a process */
+	sim_run_us(s, 10000000);
+	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RESET), 0);
+	the_stack(s)->n_links = n;
+	close_sim(s);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_that_waits_ends_with_the_stack),
+		cmocka_unit_test(nobody_calls_over_links_that_are_closed),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
