@@ -45,13 +45,6 @@ void fd_obj_init(struct fd_obj *o, const struct fd_class *cls)
 	*o = (struct fd_obj){ .cls = cls, .refs = 1, .fd = -1, .wfd = -1, .fork_fd = -1 };
 }
 
-void fd_obj_put(struct fd_obj *o)
-{
-	/* acq_rel: the last holder sees what the others did to the object. */
-	if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1)
-		o->cls->free(o);
-}
-
 /* NULL: there is no chunk. fd is below FDTAB_MAX. */
 static fdtab_entry *slot(int fd)
 {
@@ -93,6 +86,29 @@ static bool is_file_of(const struct fd_obj *o, int fd)
 	struct stat st;
 
 	return !raw_fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino;
+}
+
+/* The program's end of the pipe is the same file, and the program may have put it there (dup2). */
+static bool is_wfd(const struct fd_obj *o)
+{
+	return o->wfd >= 0 && is_file_of(o, o->wfd) &&
+	       (raw_fcntl(o->wfd, F_GETFL, 0) & O_ACCMODE) != O_RDONLY;
+}
+
+static void drop_wfd(struct fd_obj *o)
+{
+	if (is_wfd(o))
+		raw_close(o->wfd);
+	o->wfd = -1;
+}
+
+void fd_obj_put(struct fd_obj *o)
+{
+	/* acq_rel: the last holder sees what the others did to the object. */
+	if (atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	drop_wfd(o);
+	o->cls->free(o);
 }
 
 static bool mark_matches(const struct fd_obj *o, int fd)
@@ -252,25 +268,13 @@ struct fd_obj *fdtab_forget(int fd)
 	return last;
 }
 
-/* The program's end of the pipe is the same file, and the program may have put it there (dup2). */
-static bool is_wfd(const struct fd_obj *o)
-{
-	return o->wfd >= 0 && is_file_of(o, o->wfd) &&
-	       (raw_fcntl(o->wfd, F_GETFL, 0) & O_ACCMODE) != O_RDONLY;
-}
-
-static void drop_wfd(struct fd_obj *o)
-{
-	if (is_wfd(o))
-		raw_close(o->wfd);
-	o->wfd = -1;
-}
-
 void fdtab_closed(struct fd_obj *o)
 {
-	fdtab_lock();
-	drop_wfd(o);
-	fdtab_unlock();
+	if (!o->cls->outlives) {
+		fdtab_lock();
+		drop_wfd(o);
+		fdtab_unlock();
+	}
 	if (o->cls->closed)
 		o->cls->closed(o);
 	fd_obj_put(o);
@@ -410,7 +414,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
 	ssize_t n = -EBADF;
 
-	if (o->nfds && o->wfd_reads && is_file_of(o, o->wfd))
+	if (o->wfd_reads && is_file_of(o, o->wfd))
 		n = write_end(o, buf, len);
 	if (n < 0)
 		n = fd_obj_is_programs_locked(o) ? pipe_write(o, buf, len) : -EBADF;

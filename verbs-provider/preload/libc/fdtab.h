@@ -45,6 +45,8 @@ struct fd_class {
 	void (*forked)(struct fd_obj *o);
 	bool is_cdev;	/* fstat() reports a character device */
 	bool is_pipe;	/* made by fd_obj_pipe(); a forked child gets a new one */
+	bool outlives;	/* our end of the pipe stays as long as the object, after the last known
+			 * descriptor as well */
 	int open_flags; /* flags of fcntl(F_GETFL) that every look-up compares, or 0 */
 };
 
@@ -120,8 +122,8 @@ void fdtab_dup(int fd, int copy);
 
 /* Make a pipe for o, from which the program reads what this library writes. Returns the end for the
  * program, close-on-exec and blocking, or a negative errno. The other end is closed with the last
- * descriptor of o. A pipe, since poll() reports a socket as writable, and an eventfd has no inode
- * number of its own. */
+ * descriptor of o, or with o itself (fd_class.outlives). A pipe, since poll() reports a socket as
+ * writable, and an eventfd has no inode number of its own. */
 int fd_obj_pipe(struct fd_obj *o);
 
 /* A read of the pipe returned end-of-file, since the program closed the other end: open that end

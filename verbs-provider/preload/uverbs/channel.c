@@ -64,6 +64,7 @@ static const struct fd_class channel_class = {
 	.free = channel_free,
 	.forked = channel_forked,
 	.is_pipe = true,
+	.outlives = true,
 };
 
 int channel_open(void)
@@ -194,7 +195,7 @@ static int post_locked(struct channel *c, const event_t *event)
 {
 	ssize_t n = -EAGAIN;
 
-	if (!c->obj.nfds) /* closed, though events may still wait for room */
+	if (!c->obj.nfds && !STAILQ_EMPTY(&c->later)) /* closed, as far as is known, and full */
 		return -EBADF;
 	if (waits_reads(c->obj.fd, sizeof(*event)) && fd_obj_is_programs_locked(&c->obj) &&
 	    is_first_locked(c)) {
