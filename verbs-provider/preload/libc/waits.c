@@ -269,6 +269,17 @@ static int sleep_plainly(const struct waits *w)
 	return r;
 }
 
+ssize_t waits_read_plainly(int fd, void *buf, size_t len)
+{
+	ssize_t n;
+
+	plain_begins();
+	pthread_cleanup_push(plain_ends, NULL);
+	n = next_fn()->read(fd, buf, len);
+	pthread_cleanup_pop(1);
+	return n;
+}
+
 /* Take out of the descriptors' results what is the program's; n of ppoll(). */
 static int results(struct pollfd *to, const struct pollfd *from, nfds_t n)
 {

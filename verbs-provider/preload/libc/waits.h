@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 /* Of higher descriptors nothing is noted, so waits for them are plain. */
@@ -48,6 +49,7 @@ struct waits_reader {
 	uint64_t event;
 	const sigset_t *mask; /* the thread's signals but for this wait */
 };
+#define WAITS_EVENT sizeof(((struct waits_reader *)NULL)->event)
 
 /* Is the calling thread in the stack by a read() of fd, which has room for len octets, and has none
  * yet? Then it may be given an event of the channel that is open as fd. Not where a handler is to
@@ -80,6 +82,9 @@ struct timespec *waits_left(uint64_t deadline, struct timespec *t);
 
 /* As ppoll(); with `ask` what that returned. */
 int waits_poll(const struct waits *w);
+
+/* The kernel's read(), which waits without the stack. */
+ssize_t waits_read_plainly(int fd, void *buf, size_t len);
 
 /* ---- connections ---- */
 

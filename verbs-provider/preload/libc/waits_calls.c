@@ -13,8 +13,10 @@
 #include <sys/select.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "next.h"
 #include "raw.h"
+#include "uverbs/channel.h"
 #include "waits.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -52,24 +54,41 @@ static bool is_of_a_wait(int sig)
 	       sig != SIGFPE && sig != SIGILL && sig != SIGSYS && sig != SIGTRAP;
 }
 
-/* A signal has interrupted poll(), which is never restarted. Would it have ended read()? Only if
- * its handler was installed without SA_RESTART; which signal it was nobody tells. */
-static bool read_is_interrupted(void)
+enum { NO_HANDLER, ENDS_READ = 1, RESTARTS_READ = 2, BOTH_KINDS };
+
+/* The kinds of handlers that there are for signals that interrupt a wait. */
+static unsigned kinds_of_handlers(void)
 {
+	unsigned kinds = NO_HANDLER;
 	struct action a;
-	bool ends = false, restarts = false;
 
 	for (int sig = 1; sig < _NSIG; sig++) {
-		if (!is_of_a_wait(sig) ||
-		    syscall(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) ||
-		    a.handler == SIG_DFL || a.handler == SIG_IGN)
-			continue;
-		if (a.flags & SA_RESTART)
-			restarts = true;
-		else
-			ends = true;
+		if (is_of_a_wait(sig) &&
+		    !syscall(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
+		    a.handler != SIG_DFL && a.handler != SIG_IGN)
+			kinds |= a.flags & SA_RESTART ? RESTARTS_READ : ENDS_READ;
 	}
-	return ends && !restarts;
+	return kinds;
+}
+
+#define KINDS_US 100000u
+
+/* A signal has interrupted poll(), which is never restarted. It would have ended read() if its
+ * handler was installed without SA_RESTART; which signal it was nobody tells. So where both kinds
+ * are there the kernel has to wait. To ask takes a system call for each signal: now and then only.
+ */
+static bool kernel_must_wait(void)
+{
+	static _Atomic uint64_t asked_us;
+	static _Atomic bool must;
+	uint64_t now = preload_now_us();
+
+	if (now - atomic_load_explicit(&asked_us, memory_order_relaxed) >= KINDS_US) {
+		atomic_store_explicit(&must, kinds_of_handlers() == BOTH_KINDS,
+				      memory_order_relaxed);
+		atomic_store_explicit(&asked_us, now, memory_order_relaxed);
+	}
+	return atomic_load_explicit(&must, memory_order_relaxed);
 }
 
 /* False: a signal has ended the read. */
@@ -78,22 +97,76 @@ static bool wait_to_read(struct waits_reader *r)
 	struct pollfd p = { .fd = r->fd, .events = POLLIN };
 	const struct waits w = { .fds = &p, .n = 1, .deadline = WAITS_NO_END, .reader = r };
 
-	return waits_poll(&w) >= 0 || errno != EINTR || !read_is_interrupted();
+	return waits_poll(&w) >= 0 || errno != EINTR || kinds_of_handlers() != ENDS_READ;
 }
 
-EXPORT ssize_t read(int fd, void *buf, size_t len)
+static ssize_t read_driving(int fd, void *buf, size_t len)
 {
 	struct waits_reader r = { .fd = fd, .room = len };
 
-	if (LIKELY(!waits_has(fd)) || waits_is_nonblocking(fd) || !is_blocking(fd))
+	if (waits_is_nonblocking(fd) || !is_blocking(fd))
 		return next_fn()->read(fd, buf, len);
-	/* Where signals of both kinds are handled, this waits without the stack once. */
+	if (kernel_must_wait())
+		return waits_read_plainly(fd, buf, len);
+	/* If a handler of the other kind is just new, this waits without the stack once. */
 	if (!wait_to_read(&r))
 		return -1;
 	if (!r.got)
 		return next_fn()->read(fd, buf, len);
 	memcpy(buf, &r.event, r.got);
 	return (ssize_t)r.got;
+}
+
+/* As the kernel: there must be an event, which stays. */
+static ssize_t read_too_little(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	bool blocks = !(raw_fcntl(fd, F_GETFL, 0) & O_NONBLOCK);
+	int r = blocks ? poll(&p, 1, -1) : next_fn()->poll(&p, 1, 0);
+
+	if (r >= 0)
+		errno = r ? EINVAL : EAGAIN;
+	return -1;
+}
+
+/* A read of a kernel's channel is one event, whatever the room, while a pipe gives octets; and it
+ * is never at its end. */
+static ssize_t read_channel(struct channel *c, int fd, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (len < WAITS_EVENT)
+		return read_too_little(fd);
+	n = read_driving(fd, buf, WAITS_EVENT);
+	if (n)
+		return n;
+	channel_revive(c);
+	return read_driving(fd, buf, WAITS_EVENT);
+}
+
+static void let_go(void *c)
+{
+	channel_let_go(c);
+}
+
+EXPORT ssize_t read(int fd, void *buf, size_t len)
+{
+	struct channel *c;
+	ssize_t n = 0;
+
+	if (LIKELY(!waits_has(fd)))
+		return next_fn()->read(fd, buf, len);
+	if (len == WAITS_EVENT)
+		n = read_driving(fd, buf, len);
+	if (n)
+		return n;
+	c = channel_hold(fd);
+	if (!c)
+		return len == WAITS_EVENT ? n : read_driving(fd, buf, len);
+	pthread_cleanup_push(let_go, c);
+	n = read_channel(c, fd, buf, len);
+	pthread_cleanup_pop(1);
+	return n;
 }
 
 /* ---- sched_yield --------------------------------------------------------------------------- */

@@ -111,6 +111,11 @@ void channel_let_go(struct channel *c)
 	fd_obj_put(&c->obj);
 }
 
+void channel_revive(struct channel *c)
+{
+	fd_obj_revive(&c->obj);
+}
+
 /* ---- posting ---------------------------------------------------------------------------- */
 
 static bool is_full(ssize_t n)

@@ -18,4 +18,8 @@ void channel_let_go(struct channel *c);
 int channel_post(struct channel *c, const void *event, size_t len);
 int channel_drop(struct channel *c, uint64_t handle);
 
+/* A read of its descriptor returned end-of-file, since the program closed our end of the pipe: open
+ * that again. */
+void channel_revive(struct channel *c);
+
 #endif

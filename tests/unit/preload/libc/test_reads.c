@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -109,7 +110,7 @@ static int two_channels(void **state)
 	fake->how = UW_WAIT_SLEEP;
 	fake->fd = fake->socket = -1;
 	fake->look_us = 1000000;
-	fake->looks = fake->heard = 0;
+	fake->looks = fake->heard = fake->plains = 0;
 	mine = new_channel();
 	others = new_channel();
 	wrote = 0;
@@ -176,16 +177,37 @@ static void what_else_there_is_waits_in_the_pipes(void **state)
 	take(others);
 }
 
-static void one_without_room_for_it_has_what_a_pipe_gives(void **state)
+/* As of the kernel's channels: one event a read, and none for who has no room for it. */
+static void a_read_is_one_event(void **state)
 {
-	char half[2][4];
+	uint64_t octets[4] = { 0 };
+
+	(void)state;
+	post(mine);
+	post(mine);
+	assert_int_equal(read(mine, octets, 4), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(read(mine, octets, sizeof(octets)), sizeof(octets[0]));
+	assert_int_equal(octets[0], 1);
+	assert_int_equal(octets[1], 0);
+	take(mine);
+	assert_int_equal(fcntl(mine, F_SETFL, O_NONBLOCK), 0);
+	for (size_t len = 0; len <= sizeof(octets); len += 4) {
+		assert_int_equal(read(mine, octets, len), -1);
+		assert_int_equal(errno, EAGAIN);
+	}
+}
+
+static void one_without_room_is_given_none_in_a_look(void **state)
+{
+	char octets[4];
 
 	(void)state;
 	fake->in_look = post_mine;
-	assert_int_equal(read(mine, half[0], sizeof(half[0])), sizeof(half[0]));
-	assert_int_equal(read(mine, half[1], sizeof(half[1])), sizeof(half[1]));
-	assert_int_equal(half[0][0], 1);
-	assert_false(has_event(mine));
+	assert_int_equal(read(mine, octets, sizeof(octets)), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_true(has_event(mine));
+	take(mine);
 }
 
 static void by_poll_it_goes_through_the_pipe(void **state)
@@ -308,6 +330,60 @@ static void events_of_two_cqs_keep_their_order(void **state)
 		host()->channel_let_go(cqs[i]);
 }
 
+/* ---- both kinds of handlers ------------------------------------------------------------------ */
+
+static atomic_int handled;
+
+static void count(int sig)
+{
+	(void)sig;
+	handled++;
+}
+
+static void install(int sig, int flags)
+{
+	const struct sigaction a = { .sa_handler = count, .sa_flags = flags };
+
+	assert_int_equal(sigaction(sig, &a, NULL), 0);
+}
+
+static void *restarts_then_ends(void *arg)
+{
+	usleep(20000);
+	pthread_kill(*(pthread_t *)arg, SIGUSR2);
+	while (!handled)
+		usleep(1000);
+	usleep(20000);
+	pthread_kill(*(pthread_t *)arg, SIGUSR1);
+	usleep(1000000); /* what would end the read if the signal was lost */
+	post(mine);
+	return NULL;
+}
+
+/* Which of them ran nobody tells but the kernel. */
+static void the_one_that_does_not_restart_ends_the_read(void **state)
+{
+	struct ib_uverbs_comp_event_desc d;
+	pthread_t self = pthread_self(), t;
+
+	(void)state;
+	install(SIGUSR1, 0);
+	install(SIGUSR2, SA_RESTART);
+	usleep(110000); /* they have been there for a while */
+	handled = 0;
+	assert_int_equal(pthread_create(&t, NULL, restarts_then_ends, &self), 0);
+	assert_int_equal(read(mine, &d, sizeof(d)), -1);
+	assert_int_equal(errno, EINTR);
+	assert_int_equal(handled, 2);
+	assert_int_equal(fake->plains, 1); /* the stack is served meanwhile */
+	assert_int_equal(fake->plain, 0);
+	pthread_join(t, NULL);
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
+	usleep(110000);
+	take(mine);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, two_channels, no_channels)
 
 int main(void)
@@ -318,12 +394,14 @@ int main(void)
 		cmocka_unit_test(what_is_known_ends_with_the_channel),
 		TEST(it_comes_without_the_pipe),
 		TEST(what_else_there_is_waits_in_the_pipes),
-		TEST(one_without_room_for_it_has_what_a_pipe_gives),
+		TEST(a_read_is_one_event),
+		TEST(one_without_room_is_given_none_in_a_look),
 		TEST(by_poll_it_goes_through_the_pipe),
 		TEST(what_has_the_number_by_now_gets_its_own),
 		TEST(it_is_not_lost_where_a_handler_jumps),
 		TEST(another_threads_event_comes_through_the_pipe),
 		TEST(events_of_two_cqs_keep_their_order),
+		TEST(the_one_that_does_not_restart_ends_the_read),
 	};
 
 	if (host()->api()->engine_start(host()->engine()))

@@ -421,6 +421,8 @@ static void a_channel_is_never_writable(void **state)
 static void our_end_is_taken_away(void **state)
 {
 	int c = new_channel(), file = memfd_create("file", 0);
+	struct pollfd p = { .fd = c, .events = POLLIN };
+	struct ib_uverbs_comp_event_desc d;
 	struct stat st;
 
 	(void)state;
@@ -433,6 +435,12 @@ static void our_end_is_taken_away(void **state)
 	for (int fd = 200; fd < 230; fd++)
 		syscall(SYS_close, fd);
 	close(file);
+	assert_int_equal(fcntl(c, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(read(c, &d, sizeof(d)), -1); /* it has no end, and opens ours again */
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(post(c, 8), 0);
+	assert_int_equal(next(c), 8);
 	close(c);
 }
 
