@@ -250,6 +250,8 @@ static int told(const struct waits *w, int r)
 
 static int poll_plainly(const struct waits *w)
 {
+	if (w->sleep)
+		return w->sleep(w->arg, w->deadline, w->mask);
 	return told(w, poll_until(w->fds, w->n, w->deadline, w->mask));
 }
 
@@ -439,8 +441,10 @@ static int wait_masked(const struct waits *w, struct uw_wait *how)
 	block_signals(&before);
 	if (!w->mask)
 		masked.mask = &before;
-	if (w->reader)
+	if (w->reader) {
 		w->reader->mask = &before;
+		masked.sleep = NULL; /* read() lets no signals in */
+	}
 	pthread_cleanup_push(restore_signals, &before);
 	r = look_and_sleep(&masked, how);
 	how->seen = at_first;

@@ -47,6 +47,7 @@ struct waits_reader {
 	size_t room;
 	size_t got; /* octets of an event; 0: none was given */
 	uint64_t event;
+	bool by_kernel;	      /* the kernel's read() has waited: its error is the result */
 	const sigset_t *mask; /* the thread's signals but for this wait */
 };
 #define WAITS_EVENT sizeof(((struct waits_reader *)NULL)->event)
@@ -69,6 +70,9 @@ struct waits {
 	/* What the descriptors have now, and the result of the wait; NULL: ppoll(). For one that
 	 * poll() reports alone, and that is asked by a call of its own. */
 	int (*ask)(void *arg, const sigset_t *mask);
+	/* The wait and its result by one call of the kernel, for a thread that leaves the stack to
+	 * others; NULL: ppoll(). */
+	int (*sleep)(void *arg, uint64_t deadline, const sigset_t *mask);
 	void *arg;
 	struct waits_reader *reader; /* of a read(); NULL: another wait */
 };

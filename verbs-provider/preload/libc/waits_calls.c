@@ -7,6 +7,7 @@
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -91,13 +92,34 @@ static bool kernel_must_wait(void)
 	return atomic_load_explicit(&must, memory_order_relaxed);
 }
 
-/* False: a signal has ended the read. */
+/* A thread that leaves the stack to others is woken alone, and has its event at once. */
+static int sleep_in_read(void *arg, uint64_t deadline, const sigset_t *mask)
+{
+	struct waits_reader *r = arg;
+	ssize_t n;
+
+	(void)deadline;
+	(void)mask;
+	r->by_kernel = true;
+	n = next_fn()->read(r->fd, &r->event, sizeof(r->event));
+	r->got = n > 0 ? (size_t)n : 0;
+	return n < 0 ? -1 : 1;
+}
+
+/* False: an error, a signal that has ended the read for example. */
 static bool wait_to_read(struct waits_reader *r)
 {
 	struct pollfd p = { .fd = r->fd, .events = POLLIN };
-	const struct waits w = { .fds = &p, .n = 1, .deadline = WAITS_NO_END, .reader = r };
+	const struct waits w = { .fds = &p,
+				 .n = 1,
+				 .deadline = WAITS_NO_END,
+				 .sleep = r->room == WAITS_EVENT ? sleep_in_read : NULL,
+				 .arg = r,
+				 .reader = r };
 
-	return waits_poll(&w) >= 0 || errno != EINTR || kinds_of_handlers() != ENDS_READ;
+	if (waits_poll(&w) >= 0)
+		return true;
+	return !r->by_kernel && (errno != EINTR || kinds_of_handlers() != ENDS_READ);
 }
 
 static ssize_t read_driving(int fd, void *buf, size_t len)
@@ -238,6 +260,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 struct epoll_call {
 	int epfd, n;
 	struct epoll_event *events;
+	bool exactly; /* not to the millisecond above */
 };
 
 static int ask_epoll(void *arg, const sigset_t *mask)
@@ -247,13 +270,27 @@ static int ask_epoll(void *arg, const sigset_t *mask)
 	return next_fn()->epoll_pwait(c->epfd, c->events, c->n, 0, mask);
 }
 
+/* Of many threads that sleep so one is woken for an event; of those in ppoll() all would be. */
+static int sleep_in_epoll(void *arg, uint64_t deadline, const sigset_t *mask)
+{
+	const struct epoll_call *c = arg;
+	uint64_t us = waits_left_us(deadline), ms = us / 1000 + (us % 1000 != 0);
+	int wait = deadline == WAITS_NO_END ? -1 : ms > INT_MAX ? INT_MAX : (int)ms;
+
+	return next_fn()->epoll_pwait(c->epfd, c->events, c->n, wait, mask);
+}
+
 /* Wait until epoll has something. It has nothing if another thread took that. */
 static int epoll_until(struct epoll_call *c, uint64_t deadline, const sigset_t *mask)
 {
 	struct pollfd p = { .fd = c->epfd, .events = POLLIN };
-	const struct waits w = {
-		.fds = &p, .n = 1, .deadline = deadline, .mask = mask, .ask = ask_epoll, .arg = c
-	};
+	const struct waits w = { .fds = &p,
+				 .n = 1,
+				 .deadline = deadline,
+				 .mask = mask,
+				 .ask = ask_epoll,
+				 .sleep = c->exactly ? NULL : sleep_in_epoll,
+				 .arg = c };
 	int r;
 
 	do {
@@ -266,7 +303,7 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int ms, cons
 {
 	if (LIKELY(!waits_has(epfd)) || n <= 0)
 		return next_fn()->epoll_pwait(epfd, events, n, ms, mask);
-	struct epoll_call c = { epfd, n, events };
+	struct epoll_call c = { .epfd = epfd, .n = n, .events = events };
 
 	return epoll_until(&c, deadline_of_ms(ms), mask);
 }
@@ -291,7 +328,7 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struc
 		errno = EINVAL;
 		return -1;
 	}
-	struct epoll_call c = { epfd, n, events };
+	struct epoll_call c = { .epfd = epfd, .n = n, .events = events, .exactly = timeout };
 
 	return epoll_until(&c, waits_deadline(timeout), mask);
 }

@@ -11,7 +11,9 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -330,6 +332,109 @@ static void events_of_two_cqs_keep_their_order(void **state)
 		host()->channel_let_go(cqs[i]);
 }
 
+/* ---- threads that leave the stack to others ---------------------------------------------------
+ */
+
+#define SLEEPERS 4
+
+struct sleeper {
+	pthread_t thread;
+	_Atomic pid_t tid;
+	int fd;
+	bool epoll;
+};
+
+static void *sleep_for_an_event(void *arg)
+{
+	struct sleeper *s = arg;
+	struct ib_uverbs_comp_event_desc d;
+	struct epoll_event e;
+	bool woken;
+
+	s->tid = (pid_t)syscall(SYS_gettid);
+	woken = s->epoll ? epoll_wait(s->fd, &e, 1, 60000) == 1
+			 : read(s->fd, &d, sizeof(d)) == sizeof(d);
+	return woken ? s : NULL;
+}
+
+/* The number of the call in which the thread sleeps, by the kernel; -1: it does not, or nobody is
+ * told. */
+static long call_of(const struct sleeper *s)
+{
+	char name[64], text[32] = "";
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/syscall", (int)s->tid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0 || text[0] < '0' || text[0] > '9')
+		text[0] = 0;
+	close(fd);
+	return text[0] ? strtol(text, NULL, 10) : -1;
+}
+
+static long where_it_sleeps(struct sleeper *s)
+{
+	long n = -1;
+
+	assert_int_equal(pthread_create(&s->thread, NULL, sleep_for_an_event, s), 0);
+	for (unsigned i = 0; i < 2000 && (n < 0 || n == SYS_futex); i++) {
+		usleep(1000);
+		n = s->tid ? call_of(s) : -1;
+	}
+	return n;
+}
+
+static void read_sleeps_in_the_kernels(void **state)
+{
+	struct sleeper s = { .fd = mine };
+	void *woken;
+	long n;
+
+	(void)state;
+	fake->elsewhere = true;
+	n = where_it_sleeps(&s);
+	post(mine);
+	pthread_join(s.thread, &woken);
+	assert_non_null(woken);
+	fake->elsewhere = false;
+	if (n < 0)
+		skip();
+	assert_int_equal(n, SYS_read);
+}
+
+/* In ppoll() each of them would be woken by each event. */
+static void many_in_epoll_sleep_in_the_kernels(void **state)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	struct ib_uverbs_comp_event_desc d;
+	struct sleeper s[SLEEPERS];
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	unsigned unknown = 0, right = 0;
+	void *woken;
+
+	(void)state;
+	fake->elsewhere = true;
+	assert_int_equal(epoll_ctl(epfd, EPOLL_CTL_ADD, mine, &e), 0);
+	for (unsigned i = 0; i < SLEEPERS; i++) {
+		s[i] = (struct sleeper){ .fd = epfd, .epoll = true };
+		long n = where_it_sleeps(&s[i]);
+
+		unknown += n < 0;
+		right += n == SYS_epoll_pwait;
+	}
+	post(mine); /* nobody reads it, so each is told in turn */
+	for (unsigned i = 0; i < SLEEPERS; i++) {
+		pthread_join(s[i].thread, &woken);
+		assert_non_null(woken);
+	}
+	fake->elsewhere = false;
+	assert_int_equal(read(mine, &d, sizeof(d)), sizeof(d));
+	close(epfd);
+	if (unknown)
+		skip();
+	assert_int_equal(right, SLEEPERS);
+}
+
 /* ---- both kinds of handlers ------------------------------------------------------------------ */
 
 static atomic_int handled;
@@ -401,6 +506,8 @@ int main(void)
 		TEST(it_is_not_lost_where_a_handler_jumps),
 		TEST(another_threads_event_comes_through_the_pipe),
 		TEST(events_of_two_cqs_keep_their_order),
+		TEST(read_sleeps_in_the_kernels),
+		TEST(many_in_epoll_sleep_in_the_kernels),
 		TEST(the_one_that_does_not_restart_ends_the_read),
 	};
 
