@@ -33,6 +33,8 @@ uw_status listener_start(struct listener *ls, struct stack *home, struct io_link
 	uw_status st = UW_OK;
 
 	ls->n_parts = 0;
+	if (stack_is_without_links(home))
+		return UW_E_STATE;
 	for (struct stack *s = home->domain->first; s && !st; s = stack_next(s)) {
 		if (s == home || stacks == LISTENER_ON_ALL)
 			st = add_part(ls, s, same_link(s, home, link), at, backlog);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CM-less RC when the process ends: its stack goes on for a while, and so may threads of the
- * program. */
+/* CM-less RC, and rdma_cm's datagrams, when the process ends: its stack goes on for a while, and so
+ * may threads of the program. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "conn/endpoint.h"
 #include "conn/rc/rc.h"
 #include "net.h"
 
@@ -104,11 +106,73 @@ static void nobody_calls_over_links_that_are_closed(void **state)
 	close_sim(s);
 }
 
+static bool nobody_hears(void *ctx, const struct uw_cm_event *ev)
+{
+	*(enum uw_cm_event_type *)ctx = ev->type;
+	return true;
+}
+
+static struct uw_ep *asking(struct sim *s, enum uw_cm_event_type *outcome)
+{
+	struct sockaddr_storage to = sim_addr(s, SIM_B, 7174);
+	const struct uw_cm_param nothing = { 0 };
+	struct uw_ep *ep;
+
+	assert_int_equal(uw_ep_create(s->e, nobody_hears, outcome, &ep), 0);
+	assert_int_equal(uw_ep_set_datagrams(ep), 0);
+	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(uw_ep_connect(ep, 0, &nothing), 0);
+	return ep;
+}
+
+/* Nor is a question of rdma_cm's datagrams asked again over them. */
+static void nobody_asks_over_links_that_are_closed(void **state)
+{
+	enum uw_cm_event_type outcome = UW_CM_ESTABLISHED;
+	struct sim *s = open_sim();
+	unsigned n = the_stack(s)->n_links;
+	struct uw_ep *ep = asking(s, &outcome);
+
+	(void)state;
+	retire(s);
+	the_stack(s)->n_links = 0;
+	ep->l = NULL; /* freed, in a process */
+	sim_run_us(s, 60000000);
+	assert_int_equal(outcome, UW_CM_UNREACHABLE);
+	the_stack(s)->n_links = n;
+	uw_ep_destroy(ep);
+	close_sim(s);
+}
+
+static void nobody_listens_on_links_that_are_closed(void **state)
+{
+	enum uw_cm_event_type outcome = UW_CM_ESTABLISHED;
+	struct sim *s = open_sim();
+	struct sockaddr_storage at = sim_addr(s, SIM_B, 7174);
+	struct io_link *was = the_stack(s)->links[0];
+	unsigned n = the_stack(s)->n_links;
+	struct uw_ep *ep;
+
+	(void)state;
+	assert_int_equal(uw_ep_create(s->e, nobody_hears, &outcome, &ep), 0);
+	assert_int_equal(uw_ep_bind(ep, (struct sockaddr *)&at), 0);
+	retire(s);
+	the_stack(s)->n_links = 0;
+	the_stack(s)->links[0] = NULL; /* freed, in a process */
+	assert_int_equal(uw_ep_listen(ep, 5), -EINVAL);
+	the_stack(s)->links[0] = was;
+	the_stack(s)->n_links = n;
+	uw_ep_destroy(ep);
+	close_sim(s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_waits_ends_with_the_stack),
 		cmocka_unit_test(nobody_calls_over_links_that_are_closed),
+		cmocka_unit_test(nobody_asks_over_links_that_are_closed),
+		cmocka_unit_test(nobody_listens_on_links_that_are_closed),
 	};
 
 	if (argc > 1)

@@ -100,7 +100,7 @@ static bool knows_neighbour(struct stack *s, struct io_link *l, const struct uw_
 	bool known;
 
 	sched_lock(&s->sched);
-	known = s->llp->neighbour(l, to);
+	known = stack_is_without_links(s) || s->llp->neighbour(l, to);
 	stack_flush(s);
 	sched_unlock(&s->sched);
 	return known;

@@ -15,8 +15,11 @@ bool mad_send(struct stack *s, struct io_link *l, const struct roce_path *path,
 		.deth = { .qkey = MAD_QKEY, .src_qp = MAD_QPN },
 	};
 	size_t room, n = 0;
-	uint8_t *out = s->llp->packet_begin(l, NULL, &room);
+	uint8_t *out;
 
+	if (stack_is_without_links(s)) /* l is freed: as lost on its way */
+		return true;
+	out = s->llp->packet_begin(l, NULL, &room);
 	if (!out)
 		return false;
 	if (roce_head_size(&h) + MAD_SIZE + ROCE_TAIL_MAX <= room) {
