@@ -141,8 +141,9 @@ static void stop_waiting(struct sched *s)
 	if (!sched_has_sockets(s) || !is_time_for_clock() ||
 	    atomic_load_explicit(&s->waiter, memory_order_relaxed) != SCHED_AWAY)
 		return;
-	if (sched_now_us(s) - atomic_load_explicit(&s->waited_us, memory_order_relaxed) >=
-	    WAITED_US)
+	/* Another thread may note a later time than ours. */
+	if (sched_now_us(s) >=
+	    atomic_load_explicit(&s->waited_us, memory_order_relaxed) + WAITED_US)
 		atomic_compare_exchange_strong(&s->waiter, &away, SCHED_NO_WAITER);
 }
 

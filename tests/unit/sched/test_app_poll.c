@@ -315,6 +315,9 @@ static void who_polls_long_after_a_wait_waits_no_longer(void **state)
 		open_started(&w, UW_THREADS_ADAPTIVE);
 		f->s.wait = (struct sched_link){ .able = true, .fd = { -1, sockets - 1, -1 } };
 		atomic_store(&f->s.waiter, SCHED_AWAY);
+		atomic_store(&f->s.waited_us, w.now_us + 1); /* by another thread's clock */
+		poll_empty(f, TO_YIELD);
+		assert_int_equal(atomic_load(&f->s.waiter), SCHED_AWAY);
 		atomic_store(&f->s.waited_us, w.now_us);
 		poll_empty(f, 8 * TO_YIELD);
 		atomic_fetch_add(&w.now_us, 9999);
