@@ -2,8 +2,8 @@
 /*
  * A uwarpd tells packet links which addresses it has on an interface, since neither hears the
  * other there: the names of sockets, which belong to the network namespace as the interface does.
- * Anybody may bind such a name. It decides about a line on stderr, and that a connection which
- * would time out fails at once.
+ * Anybody may bind such a name, so only one of root's or of the process's own user counts: with it
+ * a connection which would time out fails at once.
  */
 #ifndef UWARP_IO_PACKET_PRESENCE_H
 #define UWARP_IO_PACKET_PRESENCE_H
