@@ -209,6 +209,50 @@ static void test_a_burst_waits_for_room(void **state)
 	close_bed(b);
 }
 
+static struct {
+	struct uw_ip to;
+	unsigned asked;
+	bool has;
+} room;
+
+static bool has_room(struct io_link *l, const struct uw_ip *to, unsigned n)
+{
+	(void)l;
+	(void)n;
+	room.to = *to;
+	room.asked++;
+	return room.has;
+}
+
+/* As between processes, whose link knows whether the receiver takes more. */
+static void test_one_waits_for_its_receivers_room(void **state)
+{
+	struct bed *b = open_bed(UW_QPT_UD, &(struct sim_options){ .mtu = 1500, .seed = 6 });
+	const struct io_ops *before = b->s.link[0]->ops;
+	const struct uw_ip to = uw_ip_v4(htonl(SIM_B));
+	struct io_ops ops = *before;
+	struct uw_wc wc;
+	struct uw_ah ah;
+
+	(void)state;
+	bring_up_ud(b);
+	ah = address(b, SIM_A, SIM_B);
+	memset(&room, 0, sizeof(room));
+	ops.has_room = has_room;
+	b->s.link[0]->ops = &ops;
+	post_recv(b, 5, 0, 2048);
+	send_datagram(b, &ah, 300);
+	sim_run_us(&b->s, 100000);
+	assert_true(room.asked > 0);
+	assert_true(uw_ip_eq(&room.to, &to));
+	assert_int_equal(uw_cq_poll(b->s.a.scq, 1, &wc), 0);
+	room.has = true;
+	assert_int_equal(sim_wc(&b->s, b->s.a.scq).status, UW_WC_SUCCESS);
+	assert_int_equal(sim_wc(&b->s, b->s.b.rcq).byte_len, GRH + 300);
+	b->s.link[0]->ops = before;
+	close_bed(b);
+}
+
 static void test_wrong_q_key_and_unknown_qp_are_counted(void **state)
 {
 	struct bed *b = open_bed(UW_QPT_UD, &(struct sim_options){ .mtu = 1500, .seed = 7 });
@@ -614,6 +658,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_datagrams_arrive),
 	cmocka_unit_test(test_a_datagram_to_oneself),
 	cmocka_unit_test(test_a_burst_waits_for_room),
+	cmocka_unit_test(test_one_waits_for_its_receivers_room),
 	cmocka_unit_test(test_wrong_q_key_and_unknown_qp_are_counted),
 	cmocka_unit_test(test_error_and_reset_flush_and_forget),
 	cmocka_unit_test(test_above_the_mtu_it_fails),

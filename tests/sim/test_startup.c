@@ -262,6 +262,36 @@ static struct uw_ep *resolved(struct sim *s, struct sim_side *side)
 	return side->ep;
 }
 
+static bool reaches_nobody(struct io_link *l, const struct uw_ip *to)
+{
+	(void)l;
+	(void)to;
+	return false;
+}
+
+/* As a packet link that knows the address for a uwarpd's. */
+static void an_address_that_the_link_does_not_reach(void **state)
+{
+	struct sockaddr_storage to;
+	const struct io_ops *before;
+	struct uw_ep *ep;
+	struct io_ops ops;
+	struct sim s;
+
+	(void)state;
+	sim_open(&s, &(struct sim_options){ 0 });
+	before = s.link[0]->ops;
+	ops = *before;
+	ops.reaches = reaches_nobody;
+	s.link[0]->ops = &ops;
+	to = sim_addr(&s, SIM_B, 7471);
+	assert_int_equal(uw_ep_create(s.e, sim_event, &s.a, &ep), 0);
+	assert_int_equal(uw_ep_resolve(ep, NULL, (struct sockaddr *)&to, 1000), -EHOSTUNREACH);
+	uw_ep_destroy(ep);
+	s.link[0]->ops = before;
+	sim_close(&s);
+}
+
 static bool is_over(void *arg)
 {
 	return sim_had(arg, UW_CM_CONNECT_ERROR);
@@ -453,6 +483,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(connects_in_a_row_wait_for_the_neighbour_together),
 		cmocka_unit_test(it_is_said_whether_the_request_arrived),
 		cmocka_unit_test(what_a_callback_leaves_is_done_without_the_lock),
+		cmocka_unit_test(an_address_that_the_link_does_not_reach),
 		cmocka_unit_test(a_peer_that_only_has_nothing_to_say_is_not_taken_for_dead),
 	};
 

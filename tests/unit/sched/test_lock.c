@@ -589,6 +589,8 @@ static void a_forked_child_starts_with_free_locks_and_nothing_to_do(void **state
 	atomic_store(&r.home, &w.f[1].s);
 	post_later(&r); /* another thread's, in the middle of a post */
 	sched_wake_peer(&w.f[2].s, &(struct io_ring){ .word = &bell }, IO_ASLEEP);
+	assert_true(sched_defer_in_row(&w.f[0].s, later, NULL));
+	atomic_store(&w.f[0].s.row.busy, true); /* by a thread that the child does not have */
 	sched_after_fork(&w.f[0].s, &nothing);
 	assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 	for (unsigned i = 0; i < FAKES; i++) {
@@ -600,6 +602,7 @@ static void a_forked_child_starts_with_free_locks_and_nothing_to_do(void **state
 		assert_ptr_equal(atomic_load(&s->doorbell), &s->own_doorbell);
 		assert_false(atomic_load(&s->started) || atomic_load(&s->app_drives));
 		assert_int_equal(s->after.n_wakes + s->after.n_calls, 0);
+		assert_false(after_row_is_due(&s->row) || atomic_load(&s->row.busy));
 	}
 }
 
