@@ -224,7 +224,8 @@ static bool has_room(struct io_link *l, const struct uw_ip *to, unsigned n)
 	return room.has;
 }
 
-/* As between processes, whose link knows whether the receiver takes more. */
+/* As between processes, whose link knows whether the receiver takes more. The queues of several
+ * stacks do not. */
 static void test_one_waits_for_its_receivers_room(void **state)
 {
 	struct bed *b = open_bed(UW_QPT_UD, &(struct sim_options){ .mtu = 1500, .seed = 6 });
@@ -235,6 +236,10 @@ static void test_one_waits_for_its_receivers_room(void **state)
 	struct uw_ah ah;
 
 	(void)state;
+	if (b->s.e->n_stacks > 1) {
+		close_bed(b);
+		skip();
+	}
 	bring_up_ud(b);
 	ah = address(b, SIM_A, SIM_B);
 	memset(&room, 0, sizeof(room));

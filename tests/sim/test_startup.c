@@ -269,7 +269,7 @@ static bool reaches_nobody(struct io_link *l, const struct uw_ip *to)
 	return false;
 }
 
-/* As a packet link that knows the address for a uwarpd's. */
+/* As a packet link that knows the address for a uwarpd's; such a link has one stack. */
 static void an_address_that_the_link_does_not_reach(void **state)
 {
 	struct sockaddr_storage to;
@@ -280,6 +280,10 @@ static void an_address_that_the_link_does_not_reach(void **state)
 
 	(void)state;
 	sim_open(&s, &(struct sim_options){ 0 });
+	if (s.e->n_stacks > 1) {
+		sim_close(&s);
+		skip();
+	}
 	before = s.link[0]->ops;
 	ops = *before;
 	ops.reaches = reaches_nobody;
