@@ -112,7 +112,14 @@ bool interface_size(const char *name, struct interface *out)
 	return there;
 }
 
-/* A socket can be bound to the kernel's addresses alone. (getifaddrs(3) shows ours as well.) */
+/* A socket can be bound to the kernel's addresses alone, and has a way to the one that it is bound
+ * to. (getifaddrs(3) shows ours as well.) In a network namespace that never had an IPv4 address,
+ * and whose lo is down, it can be bound to any, but has no way. */
+static bool is_local(int fd, const void *addr, socklen_t n)
+{
+	return !bind(fd, addr, n) && (!connect(fd, addr, n) || errno != ENETUNREACH);
+}
+
 bool interface_kernel_has(const struct uw_ip *ip, int index)
 {
 	struct sockaddr_in four = { .sin_family = AF_INET, .sin_addr.s_addr = uw_ip_v4_be(ip) };
@@ -122,7 +129,7 @@ bool interface_kernel_has(const struct uw_ip *ip, int index)
 
 	memcpy(&six.sin6_addr, ip->b, sizeof(six.sin6_addr));
 	has = fd >= 0 &&
-	      !bind(fd, v4 ? (void *)&four : (void *)&six, v4 ? sizeof(four) : sizeof(six));
+	      is_local(fd, v4 ? (void *)&four : (void *)&six, v4 ? sizeof(four) : sizeof(six));
 	if (fd >= 0)
 		close(fd);
 	return has;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The link and what becomes of its interface: uw1, whose kernel has 10.9.0.2, fe80::b and fd09::2.
  */
+#include <arpa/inet.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine/links.h"
+#include "io/packet/interface.h"
 #include "io/packet/packet.h"
 #include "made.h"
 
@@ -133,6 +138,33 @@ static void datagrams_go_on_without_a_lost_address(void **state)
 	}
 }
 
+/* 0: right. In a namespace whose interfaces never had an address. */
+static int in_a_new_namespace(void)
+{
+	const struct uw_ip its = uw_ip_v4(inet_addr("10.9.0.2")),
+			   other = uw_ip_v4(inet_addr("10.9.0.3"));
+
+	if (unshare(CLONE_NEWNET) || interface_kernel_has(&its, 0) ||
+	    !made_run("ip link add uw0 type veth peer name uw1 && "
+		      "ip address add 10.9.0.2/24 dev uw1"))
+		return 1;
+	return !interface_kernel_has(&its, 0) || interface_kernel_has(&other, 0);
+}
+
+/* As `ip netns add` leaves it: lo is down, and the kernel lets sockets be bound to any address. */
+static void a_new_namespace_has_no_address(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(in_a_new_namespace());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +173,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_size_is_foreseen, up, down),
 		cmocka_unit_test_setup_teardown(the_error_of_lo_does_not_end_every_sleep, up, down),
 		cmocka_unit_test(datagrams_go_on_without_a_lost_address),
+		cmocka_unit_test(a_new_namespace_has_no_address),
 	};
 
 	if (!made_ready())
