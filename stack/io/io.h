@@ -120,9 +120,9 @@ struct io_ops {
 	/* Send frames. Returns how many were taken, always the first ones of v; the link takes over
 	 * one reference of each. The rest stays the caller's. Wakes sleeping peers. */
 	unsigned (*tx)(struct io_link *l, struct io_frame **v, unsigned n);
-	/* May the next frame be a datagram to this address, if n frames of which nobody knows where
-	 * they go are sent before it? False: it would be lost, unless it waits until its receiver
-	 * goes on; nobody tells when. NULL: yes. */
+	/* Has the receiver at this address room for a datagram, behind n frames that are not sent
+	 * yet and may go there, too? False: sent now it would be lost; whoever has it keeps it and
+	 * asks again later, since nobody tells when there is room. NULL: yes. */
 	bool (*has_room)(struct io_link *l, const struct uw_ip *to, unsigned n);
 	/* A frame of one buffer with data = buf + headroom (at least 128 octets) and len 0; NULL:
 	 * the pool is empty (counted in no_frame). */

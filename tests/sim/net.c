@@ -454,6 +454,18 @@ void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uin
 
 /* ---- verbs ------------------------------------------------------------------------------- */
 
+int sim_name_peer(struct uw_qp *qp, uint32_t own, uint32_t addr, uint32_t qpn)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(addr) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(own) };
+	struct uw_peer p = { .addr = (struct sockaddr *)&to,
+			     .from = (struct sockaddr *)&from,
+			     .qpn = qpn,
+			     .ird = 4 };
+
+	return uw_qp_name_peer(qp, &p);
+}
+
 struct uw_mr *sim_mr(struct sim_side *side, void *p, size_t n, unsigned access)
 {
 	struct uw_mr *mr = NULL;

@@ -107,6 +107,9 @@ void sim_connect(struct sim *s, uint16_t port);
 void sim_open_side(struct sim *s, struct sim_side *side, struct uw_srq *srq);
 void sim_close_side(struct sim_side *side);
 void sim_connect_pair(struct sim *s, struct sim_side *a, struct sim_side *b, uint16_t port);
+/* CM-less: name the QP qpn at `addr` as the peer of a QP at `own` (both IPv4, host order). 0 or a
+ * negative errno, as uw_qp_name_peer(). */
+int sim_name_peer(struct uw_qp *qp, uint32_t own, uint32_t addr, uint32_t qpn);
 struct uw_mr *sim_mr(struct sim_side *side, void *p, size_t n, unsigned access);
 
 /* Poll one completion of the CQ, advancing time; asserts that it comes within 60 virtual seconds.

@@ -34,21 +34,9 @@ static void close_sim(struct sim *s)
 	free(s);
 }
 
-static int name(struct uw_qp *qp, uint32_t own, uint32_t addr, uint32_t qpn)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(addr) };
-	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(own) };
-	struct uw_peer p = { .addr = (struct sockaddr *)&to,
-			     .from = (struct sockaddr *)&from,
-			     .qpn = qpn,
-			     .ird = 4 };
-
-	return uw_qp_name_peer(qp, &p);
-}
-
 static void a_names_b(struct sim *s)
 {
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, uw_qp_num(s->b.qp)), 0);
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, uw_qp_num(s->b.qp)), 0);
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RTR);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RTS);
@@ -56,7 +44,7 @@ static void a_names_b(struct sim *s)
 
 static void b_names_a(struct sim *s)
 {
-	assert_int_equal(name(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
+	assert_int_equal(sim_name_peer(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
 	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RTS), 0);
 }
 
@@ -139,7 +127,7 @@ static void who_waits_in_rtr_is_told_of_the_peer(void **state)
 	struct sim *s = open_sim(&(struct sim_options){ 0 });
 
 	(void)state;
-	assert_int_equal(name(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
+	assert_int_equal(sim_name_peer(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
 	a_names_b(s);
 	assert_true(sim_until(s, b_heard, s, 60000000));
 	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RTS), 0);
@@ -188,9 +176,9 @@ static void wrong_numbers_are_refused(void **state)
 
 	(void)state;
 	/* b waits for another one */
-	assert_int_equal(name(s->b.qp, SIM_B, SIM_A, 4711), 0);
+	assert_int_equal(sim_name_peer(s->b.qp, SIM_B, SIM_A, 4711), 0);
 	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RTS), 0);
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, 4711), 0); /* there is none */
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, 4711), 0); /* there is none */
 	sim_run_us(s, 1000000);
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_ERR);
 	assert_int_equal(s->a.async[UW_EVENT_QP_FATAL], 1);
@@ -206,7 +194,7 @@ static void wrong_numbers_are_refused(void **state)
 
 static void is_refused(struct sim *s)
 {
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, 4711), 0);
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, 4711), 0);
 	sim_run_us(s, 1000000);
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_ERR);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RESET), 0);
@@ -231,7 +219,7 @@ static void refusals_are_counted_and_said_once_a_minute(void **state)
 	unsigned at_first, later;
 
 	(void)state;
-	assert_int_equal(name(s->b.qp, SIM_B, SIM_A, 4711), 0); /* so that b is called */
+	assert_int_equal(sim_name_peer(s->b.qp, SIM_B, SIM_A, 4711), 0); /* so that b is called */
 	dup2(to, STDERR_FILENO);
 	for (unsigned i = 0; i < 5; i++)
 		is_refused(s);
@@ -255,10 +243,10 @@ static void names_that_cannot_be(void **state)
 	struct uw_peer p = { .addr = (struct sockaddr *)&six, .qpn = 1 };
 
 	(void)state;
-	assert_int_equal(name(s->a.qp, 0x0a0000ff, SIM_B, 1), -EADDRNOTAVAIL);
+	assert_int_equal(sim_name_peer(s->a.qp, 0x0a0000ff, SIM_B, 1), -EADDRNOTAVAIL);
 	assert_int_equal(uw_qp_name_peer(s->a.qp, &p), -EAFNOSUPPORT);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RESET), 0);
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, 1), -EINVAL); /* not in INIT */
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, 1), -EINVAL); /* not in INIT */
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RESET);
 	close_sim(s);
 }
@@ -285,7 +273,7 @@ static void a_qp_may_name_itself(void **state)
 	struct uw_wc wc;
 
 	(void)state;
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_A, uw_qp_num(s->a.qp)), 0);
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_A, uw_qp_num(s->a.qp)), 0);
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RTR);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
 	to_itself(s, UW_WR_RDMA_WRITE, b, b + 8, m);
@@ -334,9 +322,9 @@ static void both_wait(struct sharers *sh)
 		sim_open_side(s, v[i], sh->srq);
 		assert_int_equal(uw_qp_modify(v[i]->qp, UW_QPS_INIT), 0);
 	}
-	assert_int_equal(name(sh->self.qp, SIM_B, SIM_B, uw_qp_num(sh->self.qp)), 0);
-	assert_int_equal(name(sh->other.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
-	assert_int_equal(name(s->a.qp, SIM_A, SIM_B, uw_qp_num(sh->other.qp)), 0);
+	assert_int_equal(sim_name_peer(sh->self.qp, SIM_B, SIM_B, uw_qp_num(sh->self.qp)), 0);
+	assert_int_equal(sim_name_peer(sh->other.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, uw_qp_num(sh->other.qp)), 0);
 	assert_int_equal(uw_qp_modify(sh->self.qp, UW_QPS_RTS), 0);
 	assert_int_equal(uw_qp_modify(sh->other.qp, UW_QPS_RTS), 0);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);

@@ -30,22 +30,10 @@ static void close_sim(struct sim *s)
 	free(s);
 }
 
-static void name(struct uw_qp *qp, uint32_t own, uint32_t addr, uint32_t qpn)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(addr) };
-	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(own) };
-	struct uw_peer p = { .addr = (struct sockaddr *)&to,
-			     .from = (struct sockaddr *)&from,
-			     .qpn = qpn,
-			     .ird = 4 };
-
-	assert_int_equal(uw_qp_name_peer(qp, &p), 0);
-}
-
 /* a has the lower address: it is the one that calls. */
 static void a_calls_b(struct sim *s)
 {
-	name(s->a.qp, SIM_A, SIM_B, uw_qp_num(s->b.qp));
+	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, uw_qp_num(s->b.qp)), 0);
 	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
 }
 
@@ -78,7 +66,7 @@ static void a_call_that_waits_ends_with_the_stack(void **state)
 	struct sim *s = open_sim();
 
 	(void)state;
-	name(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp) + 1);
+	assert_int_equal(sim_name_peer(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp) + 1), 0);
 	a_calls_b(s);
 	assert_true(sim_until(s, a_call_waits, s, 1000000));
 	retire(s);

@@ -82,14 +82,7 @@ static void close_sim(struct sim *s)
 
 static void name(struct sim_side *side, uint32_t own, uint32_t addr, uint32_t qpn)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(addr) };
-	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(own) };
-	struct uw_peer p = { .addr = (struct sockaddr *)&to,
-			     .from = (struct sockaddr *)&from,
-			     .qpn = qpn,
-			     .ird = 4 };
-
-	assert_int_equal(uw_qp_name_peer(side->qp, &p), 0);
+	assert_int_equal(sim_name_peer(side->qp, own, addr, qpn), 0);
 	assert_int_equal(uw_qp_modify(side->qp, UW_QPS_RTS), 0);
 }
 
