@@ -26,6 +26,7 @@
 #include "nodes.h"
 #include "raw.h"
 #include "threads.h"
+#include "uverbs/watch.h"
 #include "waits.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -193,18 +194,29 @@ EXPORT int dup(int fd)
 	return copy;
 }
 
+/* What is due of epoll's watches cannot be done any more when `copy` is another file. */
+static void before_dup_over(int copy)
+{
+	if (UNLIKELY(waits_has(copy)))
+		watch_settle(-1);
+}
+
 EXPORT int dup2(int fd, int copy)
 {
-	int r = next_fn()->dup2(fd, copy);
+	int r;
 
+	before_dup_over(copy);
+	r = next_fn()->dup2(fd, copy);
 	fdtab_dup(fd, r);
 	return r;
 }
 
 EXPORT int dup3(int fd, int copy, int flags)
 {
-	int r = next_fn()->dup3(fd, copy, flags);
+	int r;
 
+	before_dup_over(copy);
+	r = next_fn()->dup3(fd, copy, flags);
 	fdtab_dup(fd, r);
 	return r;
 }

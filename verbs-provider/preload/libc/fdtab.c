@@ -215,6 +215,11 @@ struct fd_obj *fdtab_get_slow(int fd)
 	return o;
 }
 
+struct fd_obj *fdtab_peek_locked(int fd)
+{
+	return (unsigned)fd < FDTAB_MAX ? entry(fd) : NULL;
+}
+
 /* Does not compare the open file. */
 static struct fd_obj *get_unchecked(int fd)
 {
@@ -286,6 +291,8 @@ void fdtab_dup(int fd, int copy)
 
 	if (copy < 0 || copy == fd)
 		return;
+	if (fdtab_is_ours())
+		waits_dup(fd, copy);
 	o = fdtab_get(fd);
 	if (!o) {
 		struct fd_obj *last = fdtab_forget(copy); /* dup2() over one of ours */
@@ -294,8 +301,6 @@ void fdtab_dup(int fd, int copy)
 			fdtab_closed(last);
 		return;
 	}
-	if (waits_has(fd))
-		waits_note(copy);
 	if (fdtab_is_ours())
 		fdtab_add(copy, o); /* beyond the table the copy is a plain socket */
 	fd_obj_put(o);
@@ -418,8 +423,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 		n = write_end(o, buf, len);
 	if (n < 0)
 		n = fd_obj_is_programs_locked(o) ? pipe_write(o, buf, len) : -EBADF;
-	/* release: who has seen the count finds the record */
-	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
+	waits_count();
 	return n;
 }
 

@@ -138,6 +138,8 @@ ssize_t fd_obj_recv(struct fd_obj *o, void *buf, size_t len);
  * functions. */
 void fdtab_lock(void);
 void fdtab_unlock(void);
+/* The object that the table has for fd; NULL: none. Does not compare the open file. */
+struct fd_obj *fdtab_peek_locked(int fd);
 /* Has the program its end of the pipe, under the number that it had (o->fd)? */
 bool fd_obj_is_programs_locked(const struct fd_obj *o);
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len);

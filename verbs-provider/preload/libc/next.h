@@ -25,6 +25,8 @@
 	X(ssize_t, read, (int, void *, size_t))                                                    \
 	X(int, poll, (struct pollfd *, nfds_t, int))                                               \
 	X(int, ppoll, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))        \
+	X(int, epoll_create, (int))                                                                \
+	X(int, epoll_create1, (int))                                                               \
 	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                                   \
 	X(int, epoll_wait, (int, struct epoll_event *, int, int))                                  \
 	X(int, epoll_pwait, (int, struct epoll_event *, int, int, const sigset_t *))               \

@@ -13,6 +13,9 @@
 #include "next.h"
 #include "raw.h"
 #include "threads.h"
+#include "uverbs/kept.h"
+#include "uverbs/watch.h"
+#include "waiters.h"
 
 #define FEW 30u /* descriptors for which there is room on the stack */
 /* A look ends after so long for a look at the program's descriptors, whatever comes for the stack.
@@ -21,7 +24,9 @@
 
 _Atomic uint64_t waits_noted[WAITS_FDS / 64];
 static _Atomic uint64_t nonblocking[WAITS_FDS / 64];
+static _Atomic uint64_t epolls[WAITS_FDS / 64];
 _Atomic uint32_t waits_events;
+_Atomic uint32_t waits_epolls;
 /* The program has closed a descriptor of the link's, which it does not know: wait plainly from now
  * on. */
 static _Atomic bool link_lost;
@@ -44,18 +49,48 @@ void waits_note(int fd)
 	set_bit(waits_noted, (unsigned)fd, true);
 }
 
+static bool has_bit(const _Atomic uint64_t *set, unsigned n)
+{
+	return atomic_load_explicit(&set[n / 64], memory_order_relaxed) >> n % 64 & 1;
+}
+
+void waits_note_epoll(int fd)
+{
+	if (waits_has(fd) && has_bit(epolls, (unsigned)fd))
+		return;
+	waits_note(fd);
+	if (waits_has(fd))
+		set_bit(epolls, (unsigned)fd, true);
+}
+
 void waits_forget(int fd)
 {
-	if (waits_has(fd))
-		set_bit(waits_noted, (unsigned)fd, false);
+	if (!waits_has(fd))
+		return;
+	if (has_bit(epolls, (unsigned)fd)) {
+		watch_settle(-1); /* of the others, which are not known any more either */
+		set_bit(epolls, (unsigned)fd, false);
+		atomic_fetch_add_explicit(&waits_epolls, 1, memory_order_relaxed);
+	}
+	set_bit(waits_noted, (unsigned)fd, false);
+}
+
+void waits_dup(int fd, int copy)
+{
+	waits_forget(copy);
+	if (!waits_has(fd))
+		return;
+	if (!has_bit(epolls, (unsigned)fd)) {
+		waits_note(copy);
+		return;
+	}
+	waits_note_epoll(copy);
+	waiters_note_nested();
 }
 
 bool waits_is_nonblocking(int fd)
 {
-	unsigned n = (unsigned)fd;
-
-	return waits_has(fd) &&
-	       atomic_load_explicit(&nonblocking[n / 64], memory_order_relaxed) >> n % 64 & 1;
+	return waits_has(fd) && has_bit(nonblocking, (unsigned)fd);
 }
 
 void waits_set_nonblocking(int fd, bool on)
@@ -98,8 +133,8 @@ static bool is_elsewhere(void)
 	return yes;
 }
 
-/* Only while the thread looks, with all signals blocked. */
-static _Thread_local struct waits_reader *reader;
+/* Only while the thread looks, with all signals blocked but for a wait of no time. */
+static _Thread_local const struct waits *looking;
 
 #define KERNEL_SIGNALS sizeof(uint64_t) /* octets of the kernel's sets of signals */
 
@@ -113,28 +148,43 @@ static bool handler_is_due(const sigset_t *mask)
 
 bool waits_reads(int fd, size_t len)
 {
+	const struct waits_reader *reader = looking ? looking->reader : NULL;
+
 	return reader && reader->fd == fd && !reader->got && reader->room >= len &&
 	       !handler_is_due(reader->mask);
 }
 
 void waits_give(const void *event, size_t len)
 {
-	memcpy(&reader->event, event, len);
-	reader->got = len;
-	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
+	memcpy(&looking->reader->event, event, len);
+	looking->reader->got = len;
+	waits_count();
+}
+
+bool waits_polls(int fd)
+{
+	const struct kept_wait *k = looking ? looking->kept : NULL;
+
+	for (unsigned i = 0; k && k->epfd < 0 && i < k->n; i++) {
+		if (k->fds[i].fd == fd && k->fds[i].events & POLLIN)
+			return true;
+	}
+	return false;
 }
 
 /* False: wait plainly. */
-static bool look(struct uw_wait *w, uint64_t limit_us, struct waits_reader *r)
+static bool look(struct uw_wait *w, uint64_t limit_us, const struct waits *of)
 {
 	struct uw_engine *e = enter();
 	bool can;
 
 	if (!e)
 		return false;
-	reader = r;
+	looking = of;
+	waiters_look(true);
 	can = loader_api()->wait_look(e, w, limit_us);
-	reader = NULL;
+	waiters_look(false);
+	looking = NULL;
 	loader_helper_end();
 	return can;
 }
@@ -255,9 +305,24 @@ static int poll_plainly(const struct waits *w)
 	return told(w, poll_until(w->fds, w->n, w->deadline, w->mask));
 }
 
+/* What this wait does not tell of goes into the pipes. */
+static void sort_kept(const struct kept_wait *of)
+{
+	if (kept_any())
+		kept_sort(of);
+}
+
+/* The kernel reported `ready` descriptors. */
+static int with_kept(const struct waits *w, int ready)
+{
+	return ready >= 0 && w->kept && kept_any() ? kept_tell(w->kept, ready) : ready;
+}
+
 static int poll_now(const struct waits *w)
 {
-	return w->ask ? w->ask(w->arg, w->mask) : poll_until(w->fds, w->n, 0, w->mask);
+	sort_kept(w->kept);
+	return with_kept(w,
+			 w->ask ? w->ask(w->arg, w->mask) : poll_until(w->fds, w->n, 0, w->mask));
 }
 
 static int sleep_plainly(const struct waits *w)
@@ -273,11 +338,16 @@ static int sleep_plainly(const struct waits *w)
 
 ssize_t waits_read_plainly(int fd, void *buf, size_t len)
 {
+	bool entered = waiters_enter(-1);
 	ssize_t n;
 
+	watch_settle(-1);
+	sort_kept(NULL);
+	pthread_cleanup_push(waiters_leave, &entered);
 	plain_begins();
 	pthread_cleanup_push(plain_ends, NULL);
 	n = next_fn()->read(fd, buf, len);
+	pthread_cleanup_pop(1);
 	pthread_cleanup_pop(1);
 	return n;
 }
@@ -399,11 +469,15 @@ static int look_and_sleep(const struct waits *w, struct uw_wait *how)
 	do {
 		uint64_t us = waits_left_us(w->deadline);
 
-		if (!look(how, us < LOOK_US ? us : LOOK_US, w->reader))
+		if (!look(how, us < LOOK_US ? us : LOOK_US, w))
 			return poll_plainly(w);
 		if (w->reader && w->reader->got)
 			return 1;
-		r = ask_after_look(w, how, &asked_us);
+		/* The kernel had nothing when this wait began. */
+		sort_kept(w->kept);
+		r = with_kept(w, 0);
+		if (!r)
+			r = ask_after_look(w, how, &asked_us);
 		if (!r && waits_left_us(w->deadline))
 			r = sleep_once(w, how);
 	} while (!r && waits_left_us(w->deadline));
@@ -499,7 +573,7 @@ void waits_yield(void)
  * (doc/adr/0030). */
 static int poll_round(const struct waits *w, struct uw_wait *how)
 {
-	look(how, 0, NULL);
+	look(how, 0, w);
 	return poll_now(w);
 }
 
@@ -523,7 +597,19 @@ static int poll_driving(const struct waits *w)
 
 int waits_poll(const struct waits *w)
 {
-	if (w->n > FEW || atomic_load_explicit(&link_lost, memory_order_relaxed))
-		return poll_plainly(w);
-	return poll_driving(w);
+	int epfd = w->kept ? w->kept->epfd : -1;
+	bool entered = waiters_enter(epfd);
+	int r;
+
+	if (!w->reader)
+		waiters_set_epoll(epfd);
+	watch_settle(epfd);
+	pthread_cleanup_push(waiters_leave, &entered);
+	r = kept_any() ? poll_now(w) : 0;
+	if (!r && (w->n > FEW || atomic_load_explicit(&link_lost, memory_order_relaxed)))
+		r = poll_plainly(w);
+	else if (!r)
+		r = poll_driving(w);
+	pthread_cleanup_pop(1);
+	return r;
 }

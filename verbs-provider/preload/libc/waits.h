@@ -32,7 +32,20 @@ static inline bool waits_has(int fd)
 }
 
 void waits_note(int fd);
+void waits_note_epoll(int fd);
+/* fd is closed, or another file. */
 void waits_forget(int fd);
+/* The program made `copy` a duplicate of `fd`. */
+void waits_dup(int fd, int copy);
+/* Counts what makes the number of an epoll descriptor another file's. */
+extern _Atomic uint32_t waits_epolls;
+
+/* An event is there for the program to read. */
+static inline void waits_count(void)
+{
+	/* release: who has seen the count finds the record */
+	atomic_fetch_add_explicit(&waits_events, 1, memory_order_release);
+}
 
 /* Of those that are noted: is O_NONBLOCK known to be set? Without a lock: each read() asks, and one
  * that was just woken would meet the thread that woke it. */
@@ -59,7 +72,16 @@ bool waits_reads(int fd, size_t len);
 /* Give it the event, right after waits_reads() said true. */
 void waits_give(const void *event, size_t len);
 
+/* ---- events that are kept in memory (uverbs/kept.h) ---- */
+
+/* Does the thread look by a poll() that asks for input of fd? */
+bool waits_polls(int fd);
+
+/* ---- waiting ---- */
+
 #define WAITS_NO_END UINT64_MAX
+
+struct kept_wait;
 
 /* A wait for any of n descriptors. */
 struct waits {
@@ -74,7 +96,8 @@ struct waits {
 	 * others; NULL: ppoll(). */
 	int (*sleep)(void *arg, uint64_t deadline, const sigset_t *mask);
 	void *arg;
-	struct waits_reader *reader; /* of a read(); NULL: another wait */
+	struct waits_reader *reader;  /* of a read(); NULL: another wait */
+	const struct kept_wait *kept; /* of epoll's and of poll(); NULL: another wait */
 };
 
 /* When a wait ends that begins now: in microseconds of the monotonic clock; 0: at once;

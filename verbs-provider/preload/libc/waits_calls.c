@@ -15,9 +15,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fdtab.h"
 #include "next.h"
 #include "raw.h"
 #include "uverbs/channel.h"
+#include "uverbs/kept.h"
+#include "uverbs/watch.h"
+#include "waiters.h"
 #include "waits.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -171,6 +175,33 @@ static void let_go(void *c)
 	channel_let_go(c);
 }
 
+/* Programs read a channel until there is no event: the thread that was just given the kept one is
+ * told so once without the kernel. 0: ask the kernel. */
+static ssize_t read_kept(int fd, void *buf)
+{
+	static _Thread_local int taken = -1;
+	bool again = taken == fd;
+	uint64_t event;
+
+	if (!again && !kept_any())
+		return 0;
+	taken = -1;
+	switch (channel_take(fd, &event)) {
+	case CHANNEL_EVENT:
+		taken = fd;
+		memcpy(buf, &event, sizeof(event));
+		return sizeof(event);
+	case CHANNEL_EMPTY:
+		if (!again || !waits_is_nonblocking(fd))
+			return 0;
+		errno = EAGAIN;
+		return -1;
+	case CHANNEL_ASK:
+		break;
+	}
+	return 0;
+}
+
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
 	struct channel *c;
@@ -178,7 +209,9 @@ EXPORT ssize_t read(int fd, void *buf, size_t len)
 
 	if (LIKELY(!waits_has(fd)))
 		return next_fn()->read(fd, buf, len);
-	if (len == WAITS_EVENT)
+	if (len >= WAITS_EVENT)
+		n = read_kept(fd, buf);
+	if (!n && len == WAITS_EVENT)
 		n = read_driving(fd, buf, len);
 	if (n)
 		return n;
@@ -228,7 +261,8 @@ static bool is_time(const struct timespec *t)
 
 EXPORT int poll(struct pollfd *fds, nfds_t n, int ms)
 {
-	struct waits w = { .fds = fds, .n = n };
+	const struct kept_wait kept = { .epfd = -1, .fds = fds, .n = (unsigned)n };
+	struct waits w = { .fds = fds, .n = n, .kept = &kept };
 
 	if (LIKELY(!any_channel(fds, n)))
 		return next_fn()->poll(fds, n, ms);
@@ -238,7 +272,8 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int ms)
 
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	struct waits w = { .fds = fds, .n = n, .mask = mask };
+	const struct kept_wait kept = { .epfd = -1, .fds = fds, .n = (unsigned)n };
+	struct waits w = { .fds = fds, .n = n, .mask = mask, .kept = &kept };
 
 	if (LIKELY(!any_channel(fds, n)) || !is_time(timeout))
 		return next_fn()->ppoll(fds, n, timeout, mask);
@@ -250,11 +285,37 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	int r = next_fn()->epoll_ctl(epfd, op, fd, event);
+	int r;
 
-	if (UNLIKELY(!r && op != EPOLL_CTL_DEL && waits_has(fd)))
-		waits_note(epfd);
-	return r;
+	if (LIKELY(!waits_has(fd)))
+		return next_fn()->epoll_ctl(epfd, op, fd, event);
+	if (!channel_epoll_ctl(epfd, op, fd, event, &r)) {
+		waiters_note_nested(); /* fd is an epoll descriptor */
+		r = next_fn()->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
+	}
+	if (!r && op != EPOLL_CTL_DEL)
+		waits_note_epoll(epfd);
+	if (r)
+		errno = -r;
+	return r ? -1 : 0;
+}
+
+/* A number that this library has not seen closed. */
+static int new_epoll(int epfd)
+{
+	if (UNLIKELY(waits_has(epfd)) && fdtab_is_ours())
+		waits_forget(epfd);
+	return epfd;
+}
+
+EXPORT int epoll_create(int size)
+{
+	return new_epoll(next_fn()->epoll_create(size));
+}
+
+EXPORT int epoll_create1(int flags)
+{
+	return new_epoll(next_fn()->epoll_create1(flags));
 }
 
 struct epoll_call {
@@ -284,13 +345,15 @@ static int sleep_in_epoll(void *arg, uint64_t deadline, const sigset_t *mask)
 static int epoll_until(struct epoll_call *c, uint64_t deadline, const sigset_t *mask)
 {
 	struct pollfd p = { .fd = c->epfd, .events = POLLIN };
+	const struct kept_wait kept = { .epfd = c->epfd, .events = c->events, .n = (unsigned)c->n };
 	const struct waits w = { .fds = &p,
 				 .n = 1,
 				 .deadline = deadline,
 				 .mask = mask,
 				 .ask = ask_epoll,
 				 .sleep = c->exactly ? NULL : sleep_in_epoll,
-				 .arg = c };
+				 .arg = c,
+				 .kept = &kept };
 	int r;
 
 	do {
@@ -390,9 +453,17 @@ static void clear(fd_set *set, int n)
 
 static int select_plainly(const struct sets *s, uint64_t deadline, const sigset_t *mask)
 {
+	bool entered = waiters_enter(-1);
 	struct timespec t;
+	int r;
 
-	return next_fn()->pselect(s->n, s->in, s->out, s->except, waits_left(deadline, &t), mask);
+	watch_settle(-1);
+	if (kept_any())
+		kept_sort(NULL);
+	pthread_cleanup_push(waiters_leave, &entered);
+	r = next_fn()->pselect(s->n, s->in, s->out, s->except, waits_left(deadline, &t), mask);
+	pthread_cleanup_pop(1);
+	return r;
 }
 
 /* Wait until one of the descriptors has something, then ask select(). What poll() tells beyond that

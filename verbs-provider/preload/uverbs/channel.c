@@ -14,7 +14,10 @@
 #include "libc/fdtab.h"
 #include "libc/raw.h"
 #include "libc/threads.h"
+#include "libc/waiters.h"
 #include "libc/waits.h"
+#include "uverbs/kept.h"
+#include "uverbs/watch.h"
 
 #define FLUSH_POLL_MS 100
 
@@ -33,7 +36,10 @@ STAILQ_HEAD(records, record);
 struct channel {
 	struct fd_obj obj;
 	struct records later;
-	bool flushing;	      /* a helper moves `later` into the pipe as the program reads */
+	bool flushing; /* a helper moves `later` into the pipe as the program reads */
+	bool piped;    /* an event was written to the pipe; it may have been read */
+	struct watch watch;
+	struct kept kept;
 	_Atomic unsigned cqs; /* that hold it */
 };
 
@@ -49,23 +55,56 @@ static void forget_later(struct channel *c)
 
 static void channel_free(struct fd_obj *o)
 {
+	uint64_t event;
+
+	fdtab_lock();
+	kept_take_locked(&((struct channel *)o)->kept, &event);
+	watch_forget_locked(&((struct channel *)o)->watch);
+	fdtab_unlock();
 	forget_later((struct channel *)o);
 	free(o);
+}
+
+static void channel_closing(struct fd_obj *o)
+{
+	fdtab_lock();
+	watch_settle_locked(&((struct channel *)o)->watch);
+	((struct channel *)o)->watch.checked = waiters_round() - 1;
+	fdtab_unlock();
+}
+
+/* The file may live on under a number that this library does not know. */
+static void channel_closed(struct fd_obj *o)
+{
+	fdtab_lock();
+	watch_forget_locked(&((struct channel *)o)->watch);
+	kept_out_locked(&((struct channel *)o)->kept);
+	fdtab_unlock();
 }
 
 /* What waited in the parent is the parent's, and so was the helper. */
 static void channel_forked(struct fd_obj *o)
 {
-	forget_later((struct channel *)o);
-	((struct channel *)o)->flushing = false;
+	struct channel *c = (struct channel *)o;
+	uint64_t event;
+
+	kept_take_locked(&c->kept, &event);
+	watch_forget_locked(&c->watch);
+	c->piped = false;
+	forget_later(c);
+	c->flushing = false;
 }
 
 static const struct fd_class channel_class = {
 	.free = channel_free,
+	.closing = channel_closing,
+	.closed = channel_closed,
 	.forked = channel_forked,
 	.is_pipe = true,
 	.outlives = true,
 };
+
+static bool to_pipe(struct fd_obj *o, uint64_t event);
 
 int channel_open(void)
 {
@@ -76,6 +115,8 @@ int channel_open(void)
 		return -ENOMEM;
 	STAILQ_INIT(&c->later);
 	fd_obj_init(&c->obj, &channel_class);
+	c->watch = (struct watch){ .channel = &c->obj, .checked = waiters_round() - 1 };
+	c->kept = (struct kept){ .channel = &c->obj, .to_pipe = to_pipe, .watch = &c->watch };
 	fd = fd_obj_pipe(&c->obj);
 	if (fd < 0) {
 		free(c);
@@ -185,21 +226,43 @@ static int post_later_locked(struct channel *c, const event_t *event)
 	return -EAGAIN;
 }
 
-/* Of several CQs, the older event is the one that the program is to have first. */
-static bool is_first_locked(const struct channel *c)
+static int pipe_locked(struct channel *c, const event_t *event)
+{
+	ssize_t n = -EAGAIN;
+
+	c->piped = true;
+	if (STAILQ_EMPTY(&c->later))
+		n = fd_obj_send_locked(&c->obj, event, sizeof(*event));
+	if (is_full(n))
+		return post_later_locked(c, event);
+	return n < 0 ? (int)n : 0;
+}
+
+static bool to_pipe(struct fd_obj *o, uint64_t event)
+{
+	const event_t e = { .cq_handle = event };
+
+	return pipe_locked((struct channel *)o, &e) != -EAGAIN;
+}
+
+static bool is_empty_locked(struct channel *c)
 {
 	int octets = 0;
 
-	if (atomic_load_explicit(&c->cqs, memory_order_relaxed) < 2)
-		return true;
-	return STAILQ_EMPTY(&c->later) && !syscall(SYS_ioctl, c->obj.fd, FIONREAD, &octets) &&
-	       !octets;
+	if (c->piped)
+		c->piped = syscall(SYS_ioctl, c->obj.fd, FIONREAD, &octets) || octets;
+	return !c->piped && !c->kept.has && STAILQ_EMPTY(&c->later);
+}
+
+/* Of several CQs, the older event is the one that the program is to have first. */
+static bool is_first_locked(struct channel *c)
+{
+	return (atomic_load_explicit(&c->cqs, memory_order_relaxed) < 2 && !c->kept.has) ||
+	       is_empty_locked(c);
 }
 
 static int post_locked(struct channel *c, const event_t *event)
 {
-	ssize_t n = -EAGAIN;
-
 	if (!c->obj.nfds && !STAILQ_EMPTY(&c->later)) /* closed, as far as is known, and full */
 		return -EBADF;
 	if (waits_reads(c->obj.fd, sizeof(*event)) && fd_obj_is_programs_locked(&c->obj) &&
@@ -207,11 +270,13 @@ static int post_locked(struct channel *c, const event_t *event)
 		waits_give(event, sizeof(*event));
 		return 0;
 	}
-	if (STAILQ_EMPTY(&c->later))
-		n = fd_obj_send_locked(&c->obj, event, sizeof(*event));
-	if (is_full(n))
-		return post_later_locked(c, event);
-	return n < 0 ? (int)n : 0;
+	if (kept_wants_locked(&c->kept) && is_empty_locked(c) &&
+	    kept_put_locked(&c->kept, event->cq_handle)) {
+		waits_count();
+		return 0;
+	}
+	kept_out_locked(&c->kept); /* which is older */
+	return c->kept.has ? -EAGAIN : pipe_locked(c, event);
 }
 
 int channel_post(struct channel *c, const void *event, size_t len)
@@ -253,8 +318,11 @@ static int drop_locked(struct channel *c, uint64_t handle)
 {
 	struct records kept = STAILQ_HEAD_INITIALIZER(kept);
 	struct record *r;
+	uint64_t event;
 	int dropped = 0;
 
+	if (c->kept.event == handle && kept_take_locked(&c->kept, &event))
+		dropped++;
 	take_all_locked(c);
 	while ((r = STAILQ_FIRST(&c->later))) {
 		STAILQ_REMOVE_HEAD(&c->later, link);
@@ -279,4 +347,44 @@ int channel_drop(struct channel *c, uint64_t handle)
 	n = drop_locked(c, handle);
 	fdtab_unlock();
 	return n;
+}
+
+/* ---- what epoll watches, what is kept ----------------------------------------------------- */
+
+static struct channel *peek_locked(int fd)
+{
+	struct fd_obj *o = fdtab_peek_locked(fd);
+
+	return o && o->cls == &channel_class ? (struct channel *)o : NULL;
+}
+
+bool channel_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int *result)
+{
+	struct channel *c = NULL;
+
+	if (fdtab_is_locked_here()) /* a signal handler */
+		return false;
+	fdtab_lock();
+	c = peek_locked(fd);
+	if (c)
+		*result = watch_ctl_locked(&c->watch, epfd, op, fd, event);
+	fdtab_unlock();
+	return c;
+}
+
+enum channel_has channel_take(int fd, uint64_t *event)
+{
+	enum channel_has has = CHANNEL_ASK;
+	struct channel *c;
+
+	if (fdtab_is_locked_here()) /* a signal handler */
+		return CHANNEL_ASK;
+	fdtab_lock();
+	c = peek_locked(fd);
+	if (c && kept_take_locked(&c->kept, event))
+		has = CHANNEL_EVENT;
+	else if (c && !c->piped && STAILQ_EMPTY(&c->later))
+		has = CHANNEL_EMPTY;
+	fdtab_unlock();
+	return has;
 }

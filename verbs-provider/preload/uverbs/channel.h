@@ -6,8 +6,11 @@
 #ifndef UWARP_CHANNEL_H
 #define UWARP_CHANNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct epoll_event;
 
 /* A new channel: a descriptor with close-on-exec, or a negative errno. */
 int channel_open(void);
@@ -21,5 +24,18 @@ int channel_drop(struct channel *c, uint64_t handle);
 /* A read of its descriptor returned end-of-file, since the program closed our end of the pipe: open
  * that again. */
 void channel_revive(struct channel *c);
+
+/* epoll_ctl(epfd, op, fd, event) if fd is a channel's, or else false. Result: 0 or a negative
+ * errno. */
+bool channel_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int *result);
+
+enum channel_has {
+	CHANNEL_ASK,   /* it may be no channel, or something is in the pipe */
+	CHANNEL_EMPTY, /* if fd is the channel's still */
+	CHANNEL_EVENT, /* *event was taken: its octets are what read() gives */
+};
+
+/* A read() of fd: what of the channel's this library keeps in memory (kept.h). */
+enum channel_has channel_take(int fd, uint64_t *event);
 
 #endif

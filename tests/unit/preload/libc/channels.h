@@ -39,7 +39,7 @@ static int new_channel(void)
 	return (int)resp.fd;
 }
 
-static void post_of(int channel, uint64_t cq)
+static inline void post_of(int channel, uint64_t cq)
 {
 	struct ib_uverbs_comp_event_desc d = { .cq_handle = cq };
 	struct channel *c = host()->channel_hold(channel);
@@ -49,12 +49,12 @@ static void post_of(int channel, uint64_t cq)
 	host()->channel_let_go(c);
 }
 
-static void post(int channel)
+static inline void post(int channel)
 {
 	post_of(channel, 1);
 }
 
-static void take(int channel)
+static inline void take(int channel)
 {
 	struct ib_uverbs_comp_event_desc d;
 

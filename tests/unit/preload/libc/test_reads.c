@@ -208,18 +208,6 @@ static void one_without_room_is_given_none_in_a_look(void **state)
 	fake->in_look = post_mine;
 	assert_int_equal(read(mine, octets, sizeof(octets)), -1);
 	assert_int_equal(errno, EINVAL);
-	assert_true(has_event(mine));
-	take(mine);
-}
-
-static void by_poll_it_goes_through_the_pipe(void **state)
-{
-	struct pollfd p = { .fd = mine, .events = POLLIN };
-
-	(void)state;
-	fake->in_look = post_mine;
-	assert_int_equal(poll(&p, 1, -1), 1);
-	assert_true(has_event(mine));
 	take(mine);
 }
 
@@ -501,7 +489,6 @@ int main(void)
 		TEST(what_else_there_is_waits_in_the_pipes),
 		TEST(a_read_is_one_event),
 		TEST(one_without_room_is_given_none_in_a_look),
-		TEST(by_poll_it_goes_through_the_pipe),
 		TEST(what_has_the_number_by_now_gets_its_own),
 		TEST(it_is_not_lost_where_a_handler_jumps),
 		TEST(another_threads_event_comes_through_the_pipe),

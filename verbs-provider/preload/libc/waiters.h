@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which threads of the process wait in the calls that this library wraps, and in what. Where none
+ * but the calling thread may want what it has for itself, the kernel need not know of it
+ * (uverbs/kept.h, uverbs/watch.h).
+ */
+#ifndef UWARP_WAITERS_H
+#define UWARP_WAITERS_H
+
+#include <stdbool.h>
+
+/* The calling thread begins to wait: with epoll descriptor epfd, or in another way (-1). Whoever
+ * leaves something to this library looks afterwards whether anybody waits, and who begins to wait
+ * looks afterwards what is left: Dekker, all seq_cst. False: the thread waits already, or it has
+ * left a wait by a jump out of a signal handler, and counts as one that waits from then on. */
+bool waiters_enter(int epfd);
+/* With the address of what that returned. */
+void waiters_leave(void *entered);
+
+/* From now on, or no more, the calling thread looks for what it will find itself before it sleeps.
+ */
+void waiters_look(bool on);
+
+/* Is the calling thread the only one that can hear next of what epoll descriptor epfd tells; of
+ * anything (-1)? It does not wait, or looks. */
+bool waiters_none_else(int epfd);
+
+/* Epoll descriptors are inside of each other, or one has two numbers: who waits with one may wait
+ * for what another tells. */
+void waiters_note_nested(void);
+bool waiters_nested(void);
+
+/* The epoll descriptor of the calling thread's last wait; -1: it was another wait, or there was
+ * none. */
+int waiters_epoll(void);
+void waiters_set_epoll(int epfd);
+
+/* Changes with each wait of any thread. */
+unsigned waiters_round(void);
+
+#endif
