@@ -78,24 +78,29 @@ bool edge_packet_rx(const struct edge_link *el, struct io_frame *f)
 
 /* ---- out --------------------------------------------------------------------------------- */
 
-static bool receiver_takes_more(const struct edge_link *el, const struct uw_ip *to)
+static bool has_room(const struct edge_link *el, const struct uw_ip *to)
 {
 	struct io_link *l = el->io;
 
+	if (el->tx_n == EDGE_TXQ || el->self_n == EDGE_SELF)
+		return false;
 	return !to || !l->ops->has_room || l->ops->has_room(l, to, el->tx_n);
 }
 
-static bool has_room(struct edge_link *el, const struct uw_ip *to)
+static bool find_room(struct edge_link *el, const struct uw_ip *to)
 {
-	if (el->tx_n == EDGE_TXQ || (el->tx_n && !receiver_takes_more(el, to)))
-		edge_flush_links();
-	return el->tx_n < EDGE_TXQ && el->self_n < EDGE_SELF && receiver_takes_more(el, to);
+	if (has_room(el, to))
+		return true;
+	if (!el->tx_n)
+		return false;
+	edge_flush_links();
+	return has_room(el, to);
 }
 
 uint8_t *edge_packet_begin(struct io_link *l, const struct uw_ip *to, size_t *room)
 {
 	struct edge_link *el = edge_link_of(l);
-	struct io_frame *f = el && has_room(el, to) ? l->ops->alloc(l) : NULL;
+	struct io_frame *f = el && find_room(el, to) ? l->ops->alloc(l) : NULL;
 
 	if (!f)
 		return NULL;

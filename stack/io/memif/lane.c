@@ -13,6 +13,9 @@
  */
 enum { STUCK_MS = 500, DATAGRAM_MS = 3000 };
 
+/* Most datagrams that wait behind TCP's frames: so many are lost with these. */
+enum { BEHIND_MAX = LANE_QUEUE / 2 };
+
 /* Who looks so seldom was not running itself, and neither was the peer perhaps. */
 enum { GAP_MS = 50 };
 
@@ -241,13 +244,24 @@ void lane_add(struct lane_set *s, const struct lane *l)
 	s->lane[s->count++] = *l;
 }
 
+/* The first n of those held are gone. */
+static void held_went(struct lane_set *s, struct lane *l, unsigned n)
+{
+	l->nheld -= n;
+	s->nheld -= n;
+	l->went += n;
+	if (l->nheld)
+		memmove(l->held, l->held + n, l->nheld * sizeof(l->held[0]));
+	else
+		l->turn = l->went;
+}
+
 static void drop_held(struct lane_set *s, struct lane *l)
 {
 	s->link->stats.tx_drops += l->nheld;
-	s->nheld -= l->nheld;
 	for (unsigned i = 0; i < l->nheld; i++)
 		io_free_chain(l->held[i]);
-	l->nheld = 0;
+	held_went(s, l, l->nheld);
 }
 
 bool lane_close_sender(struct lane_set *s, uint32_t addr)
@@ -383,11 +397,8 @@ static bool lane_flush(struct lane_set *s, struct lane *l)
 	while (sent < l->nheld && !l->fault &&
 	       lane_write(s, l, l->held[sent], frame_len(l->held[sent])) != RING_NONE)
 		sent++;
-	if (sent) {
-		l->nheld -= sent;
-		s->nheld -= sent;
-		memmove(l->held, l->held + sent, l->nheld * sizeof(l->held[0]));
-	}
+	if (sent)
+		held_went(s, l, sent);
 	if (l->fault)
 		drop_held(s, l);
 	if (sent || !l->nheld)
@@ -513,11 +524,25 @@ static enum ring_result free_slots(struct lane *l, unsigned n, unsigned *slots)
 	return r;
 }
 
-/* Behind frames of TCP's that wait a datagram waits, too, as long as these go on. */
+/* Behind frames of TCP's that wait, and n more, a datagram waits, too, as long as these go on. TCP
+ * may hold so many frames all the time: those that are there are waited for, not that there are
+ * fewer. */
+static bool may_join_held(struct lane *l, unsigned n)
+{
+	if (l->went >= l->turn) {
+		l->behind = 0;
+		l->turn = l->went + l->nheld + n + BEHIND_MAX;
+	}
+	if (l->behind == BEHIND_MAX)
+		return false;
+	l->behind++;
+	return true;
+}
+
 static bool takes_more(struct lane_set *s, struct lane *l, unsigned n, uint64_t patience_ms)
 {
 	uint64_t stuck = 0;
-	unsigned slots;
+	unsigned slots, most;
 
 	if (!l->sender || l->fault)
 		return true;
@@ -529,7 +554,9 @@ static bool takes_more(struct lane_set *s, struct lane *l, unsigned n, uint64_t 
 		not_stuck(l);
 	else
 		stuck = stuck_ms(l);
-	if (l->nheld ? stuck < GAP_MS && l->nheld + n < LANE_QUEUE / 2 : slots > n)
+	/* The n may all be for others, and more than a ring has slots. */
+	most = (l->sender->ring.mask + 1) / 2;
+	if (l->nheld ? stuck < GAP_MS && may_join_held(l, n) : slots > RTE_MIN(n, most))
 		return true;
 	return stuck > patience_ms;
 }

@@ -52,7 +52,10 @@ struct lane {
 	uint64_t stuck_looked; /* when it was last found full, ms; 0: it was not full */
 	unsigned nheld;	       /* frames that wait for room, oldest first */
 	struct io_frame *held[LANE_QUEUE];
-	bool touched; /* a frame was written and the peer was not woken yet */
+	uint64_t went;	 /* number of frames that were held and are not any more */
+	uint64_t turn;	 /* datagrams that wait behind those held are gone when `went` is this */
+	unsigned behind; /* their number, at most */
+	bool touched;	 /* a frame was written and the peer was not woken yet */
 };
 
 struct lane_set {

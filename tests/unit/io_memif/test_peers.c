@@ -534,14 +534,19 @@ static void a_hung_peer_holds_up_nobody(void **state)
 }
 
 /* Nobody sends a datagram again: it waits for room, longer than TCP's frames do. */
-static bool has_room_at(struct node *n, uint32_t addr)
+static bool has_room_behind(struct node *n, uint32_t addr, unsigned frames)
 {
 	struct uw_ip ip = uw_ip_v4(addr);
 
 	pthread_mutex_lock(&n->lock);
-	bool room = n->l->ops->has_room(n->l, &ip, 0);
+	bool room = n->l->ops->has_room(n->l, &ip, frames);
 	pthread_mutex_unlock(&n->lock);
 	return room;
+}
+
+static bool has_room_at(struct node *n, uint32_t addr)
+{
+	return has_room_behind(n, addr, 0);
 }
 
 static bool has_room(struct node *n, unsigned to)
@@ -615,6 +620,66 @@ static void datagrams_wait_for_longer(void **state)
 	assert_int_equal(reap(late, WAIT_MS), 0);
 }
 
+/* As TCP with many connections: whatever the link takes. Returns how many datagrams would have had
+ * room meanwhile. */
+static unsigned among_more(struct node *n, unsigned rounds)
+{
+	unsigned got = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		while (node_send(n, 3, 1000, 0, 1))
+			;
+		got += has_room(n, 3);
+	}
+	return got;
+}
+
+enum { AMONG = 300, BEHIND_MAX = 32, FOR_OTHERS = 500 };
+
+/* Frames that wait for room, which go on and on, do not keep datagrams back; but few are in the
+ * link where the peer takes nothing any more. */
+static int sends_among_more(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	CHECK(board_wait(n->board, 1));
+	CHECK(node_resolve(n, 3) == UW_OK);
+	CHECK(has_room_behind(n, host(3), FOR_OTHERS));
+	for (uint64_t end = ms_now() + WAIT_MS; ms_now() < end && n->board->word[1] < AMONG;)
+		n->board->word[1] += among_more(n, 100);
+	CHECK(n->board->word[1] >= AMONG);
+	stop((pid_t)n->board->word[0]);
+	CHECK(among_more(n, 1000) <= BEHIND_MAX);
+	kill((pid_t)n->board->word[0], SIGCONT);
+	board_step(n->board, 2);
+	node_close(n);
+	return 0;
+}
+
+static int receives_slowly(struct node *n, int me)
+{
+	node_open_ok(n, (unsigned)me);
+	board_step(n->board, 1);
+	while (atomic_load(&n->board->step) < 2) {
+		node_receive(n, 2, 0);
+		usleep(20);
+	}
+	while (node_receive(n, 2, 10) >= 0)
+		;
+	node_close(n);
+	return 0;
+}
+
+static void datagrams_have_their_turn(void **state)
+{
+	struct board *b = *state;
+	pid_t slow = spawn(b, receives_slowly, 3), a;
+
+	b->word[0] = (uint64_t)slow;
+	a = spawn(b, sends_among_more, 2);
+	assert_int_equal(reap(a, 2 * WAIT_MS), 0);
+	assert_int_equal(reap(slow, WAIT_MS), 0);
+}
+
 /* A process that is stopped answers no call; the caller does not wait for ever. */
 static int calls_stopped(struct node *n, int me)
 {
@@ -666,6 +731,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pending_takes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_hung_peer_holds_up_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams_wait_for_longer, setup, teardown),
+		cmocka_unit_test_setup_teardown(datagrams_have_their_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stopped_peer_times_out, setup, teardown),
 	};
 
