@@ -278,13 +278,19 @@ static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_
 	return st;
 }
 
-/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. No lock held: it may block. */
-static uw_status claim_port(struct uw_ep *ep)
+bool ep_hold_links(struct uw_ep *ep)
+{
+	struct stack *s = conn_api_lock(ep);
+	bool held = stack_hold_links(s);
+
+	conn_api_unlock(s);
+	return held;
+}
+
+static uw_status claim_held(struct uw_ep *ep)
 {
 	uw_status st;
 
-	if (stack_is_without_links(ep->stack))
-		return UW_E_STATE;
 	if (!ep->l->ops->claim_port || ep->claimed || !ep_means_all(&ep->local))
 		return UW_OK;
 	if (ep->datagrams && io_shared_versions(ep->l)) /* where ports of TCP alone are claimed */
@@ -294,6 +300,18 @@ static uw_status claim_port(struct uw_ep *ep)
 	/* Another process has 127.0.0.1's port. A wildcard still listens on its own address. */
 	if (st == UW_E_ADDR_IN_USE && uw_ip_is_any(&ep->local))
 		return UW_OK;
+	return st;
+}
+
+/* Wildcard and loopback: whoever connects to 127.0.0.1 comes here. No lock held: it may block. */
+static uw_status claim_port(struct uw_ep *ep)
+{
+	uw_status st;
+
+	if (!ep_hold_links(ep))
+		return UW_E_STATE;
+	st = claim_held(ep);
+	stack_let_links_go(ep->stack);
 	return st;
 }
 
@@ -395,6 +413,8 @@ static uw_status take_way(struct uw_ep *ep, const struct way *way, bool nobody_y
 
 	if (!ep_may_enter(ep->state, next))
 		st = UW_E_INVAL;
+	else if (stack_is_without_links(s))
+		st = UW_E_STATE;
 	else if (ep->stack->llp->has_way && !ep->stack->llp->has_way(way->l, &way->to))
 		st = UW_E_NO_ROUTE;
 	if (!st) {
@@ -413,12 +433,39 @@ static uw_status take_way(struct uw_ep *ep, const struct way *way, bool nobody_y
 	return st;
 }
 
+/* The links are held then. */
+static uw_status find_source(struct uw_ep *ep, const struct uw_ip *from, struct way *way)
+{
+	struct stack *s = conn_api_lock(ep);
+	bool found = ep_find_link(s, from, &way->l) && stack_hold_links(s);
+
+	conn_api_unlock(s);
+	return found ? UW_OK : UW_E_ADDR;
+}
+
+/* With the links held. */
+static uw_status resolve(struct uw_ep *ep, const struct uw_ip *from, struct way *way,
+			 unsigned timeout_ms)
+{
+	uw_status st = ep_find_way(way->l, &way->to, ep->rport, timeout_ms);
+	bool nobody_yet;
+
+	if (st == UW_MORE)
+		return st;
+	/* As with any local address of a host: resolving succeeds, connecting tells. */
+	nobody_yet = st && (way->l->flags & IO_P2P);
+	if (!st || nobody_yet)
+		st = ep_local_for(way->l, from, &way->to, &way->local);
+	if (st)
+		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
+	return st ? st : take_way(ep, way, nobody_yet);
+}
+
 int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct sockaddr *dst,
 		  unsigned timeout_ms)
 {
 	struct uw_ip from = { { 0 } };
 	struct way way = { 0 };
-	bool nobody_yet;
 	uint16_t port;
 	uw_status st = ep_read_addr(dst, &way.to, &port);
 
@@ -430,23 +477,14 @@ int uw_ep_resolve(struct uw_ep *ep, const struct sockaddr *src, const struct soc
 		return conn_errno(st);
 	if (ep->state == EP_BOUND)
 		from = ep->local;
-	if (!ep_find_link(ep->stack, &from, &way.l))
-		return conn_errno(UW_E_ADDR);
+	st = find_source(ep, &from, &way);
+	if (st)
+		return conn_errno(st);
 	ep->asked = way.to;
 	ep->rport = port;
-	st = ep_find_way(way.l, &way.to, port, timeout_ms);
-	if (st == UW_MORE)
-		return conn_errno(st);
-	/* As with any local address of a host: resolving succeeds, connecting tells. */
-	nobody_yet = st && (way.l->flags & IO_P2P);
-	if (st && !nobody_yet) {
-		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
-		return conn_errno(st);
-	}
-	st = ep_local_for(way.l, &from, &way.to, &way.local);
-	if (st)
-		conn_log_failed(ep->stack, &ep->asked, ep->rport, st);
-	return conn_errno(st ? st : take_way(ep, &way, nobody_yet));
+	st = resolve(ep, &from, &way, timeout_ms);
+	stack_let_links_go(ep->stack);
+	return conn_errno(st);
 }
 
 /* ---- listening ------------------------------------------------------------------------------ */
@@ -588,8 +626,10 @@ void uw_ep_destroy(struct uw_ep *ep)
 	struct stack *s;
 	struct conn_domain *d = ep->stack->domain;
 
-	if (ep->claimed && !stack_is_without_links(ep->stack))
+	if (ep->claimed && ep_hold_links(ep)) {
 		ep->l->ops->release_port(ep->l, ep->lport, ep->claimed);
+		stack_let_links_go(ep->stack);
+	}
 	s = conn_api_lock(ep);
 	ep->owned = false;
 	sched_drain_all(&d->first->sched); /* what was posted goes first (doc/adr/0071) */

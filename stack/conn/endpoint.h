@@ -67,7 +67,9 @@ bool ep_find_link(const struct stack *s, const struct uw_ip *addr, struct io_lin
 /* Choose the local address for the destination `to`, if the program asked for `from`. */
 uw_status ep_local_for(const struct io_link *l, const struct uw_ip *from, const struct uw_ip *to,
 		       struct uw_ip *out) UW_CHECK;
-/* Calls io_ops.resolve. No lock held; may block. */
+/* As stack_hold_links(), with no lock held. */
+bool ep_hold_links(struct uw_ep *ep);
+/* Calls io_ops.resolve. No lock held, but the links (stack_hold_links); may block. */
 uw_status ep_find_way(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned timeout_ms);
 
 /* The part of uw_ep_create after the start of the engine. */

@@ -19,10 +19,11 @@ static uw_status resolve_again(struct uw_ep *ep)
 	uw_status st;
 
 	for (;;) {
-		if (stack_is_without_links(ep->stack))
+		if (!ep_hold_links(ep))
 			return UW_E_UNREACHABLE;
 		addr = ep->asked;
 		st = ep_find_way(ep->l, &addr, ep->rport, limit_ms);
+		stack_let_links_go(ep->stack);
 		if (st != UW_E_REFUSED || stack_now_us(ep->stack) >= until)
 			break;
 		nanosleep(&pause, NULL);

@@ -122,6 +122,7 @@ struct conn_domain {
 	struct spin order_lock;
 	struct said said;	     /* messages.c */
 	struct persister *persister; /* persist.h; NULL: there is no thread for it */
+	_Atomic uint32_t in_links;   /* calls that hold the links (stack_hold_links) */
 	_Atomic uint32_t n_eps;	     /* endpoints that the program holds */
 	_Atomic bool datagram_eps;   /* one of datagrams was made */
 	_Atomic uint32_t n_qps;	     /* number of QPs; written by the verbs room */
@@ -179,6 +180,20 @@ bool stack_is_quiet(const struct stack *s);
 static inline bool stack_is_without_links(const struct stack *s)
 {
 	return !s->n_links;
+}
+/* Links that are held are not closed. For a call into one that may block, with the lock let go:
+ * hold under the lock (false: there is none), and let go afterwards, without it. */
+static inline bool stack_hold_links(struct stack *s)
+{
+	if (stack_is_without_links(s))
+		return false;
+	atomic_fetch_add_explicit(&s->domain->in_links, 1, memory_order_relaxed);
+	return true;
+}
+static inline void stack_let_links_go(struct stack *s)
+{
+	/* release: what was done in the link was before it is closed */
+	atomic_fetch_sub_explicit(&s->domain->in_links, 1, memory_order_release);
 }
 
 /* End every connection and stop listening. Endpoints stay allocated, without a connection. */

@@ -90,12 +90,13 @@ static void orphan(struct uw_engine *e)
 	for (unsigned i = 0; i < e->n_stacks; i++)
 		orphan_stack(e, e->stack[i]);
 	e->conn.order_first = NULL;
+	atomic_store(&e->conn.in_links, 0);
 	spin_reset(&e->conn.said.lock);
 	for (struct uw_ep *ep = e->conn.eps; ep; ep = ep->next)
 		orphan_ep(ep);
 	stat_forget(e);
 	verbs_after_fork(&e->verbs);
-	e->routes = NULL;    /* its thread is the parent's */
+	e->routes = NULL; /* its thread is the parent's */
 	e->conn.persister = NULL;
 	held_drop(&e->held); /* the parent's, until it ends */
 	sched_after_fork(&e->stack[0]->sched, &engine_sched_ops_dead);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end: what was posted is sent, connections close, links go. */
+#include <time.h>
+
 #include "base/log.h"
 #include "conn/rc/rc.h"
 #include "engine/routes.h"
@@ -7,6 +9,7 @@
 
 #define DRAIN_US 2000000u
 #define LOCK_US	 1000000u /* to wait for a stack lock when the process ends */
+#define CALLS_US 1000000u /* to wait for calls of other threads into the links */
 
 /* What was posted is sent, what was sent is acknowledged, every FIN too; all within the limit. */
 static void drain(struct stack *s, uint64_t until)
@@ -49,6 +52,22 @@ static void close_link(const struct uw_engine *e, struct io_link *l)
 	l->ops->close(l);
 }
 
+/* A thread of the program's may be in a call that blocks, an address that it looks for. False:
+ * it still is, so the links stay as those of a process that is killed. */
+static bool calls_ended(const struct uw_engine *e)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t until = stack_now_us(e->stack[0]) + CALLS_US;
+
+	/* acquire: pairs with stack_let_links_go() */
+	while (atomic_load_explicit(&e->conn.in_links, memory_order_acquire)) {
+		if (stack_now_us(e->stack[0]) > until)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 void engine_close_links(struct uw_engine *e)
 {
 	struct io_link *links[UW_STACKS_MAX][STACK_LINKS];
@@ -66,6 +85,8 @@ void engine_close_links(struct uw_engine *e)
 			steer_stop(links[k][i]);
 	}
 	sched_unlock_all(&e->stack[0]->sched);
+	if (!calls_ended(e))
+		return;
 	for (unsigned k = 0; k < e->n_stacks; k++) {
 		for (unsigned i = 0; i < n; i++)
 			close_link(e, links[k][i]);

@@ -130,7 +130,7 @@ static void find_way(struct stack *s, struct io_link *l, struct uw_ip *to)
 		await_neighbour(s, l, to);
 }
 
-/* Both ends, by the program's words, and the link between them. */
+/* Both ends, by the program's words, and the link between them. Under the lock. */
 static uw_status ends(const struct stack *s, const struct sockaddr *addr,
 		      const struct sockaddr *own, struct roce_path *out, struct io_link **l)
 {
@@ -149,9 +149,31 @@ void dgram_find_way(struct stack *s, const struct uw_peer *p)
 {
 	struct roce_path path;
 	struct io_link *l;
+	bool held;
 
-	if (!ends(s, p->addr, p->from, &path, &l))
-		find_way(s, l, &path.dst);
+	sched_lock(&s->sched);
+	held = !ends(s, p->addr, p->from, &path, &l) && stack_hold_links(s);
+	sched_unlock(&s->sched);
+	if (!held)
+		return;
+	find_way(s, l, &path.dst);
+	stack_let_links_go(s);
+}
+
+/* The links are held then, which *out is of. */
+static uw_status ends_of_datagrams(struct stack *s, const struct uw_ah_attr *a,
+				   struct roce_path *path, struct roce_to *to, struct io_link **out)
+{
+	uw_status st;
+
+	sched_lock(&s->sched);
+	st = ends(s, a->addr, a->from, path, out);
+	if (!st && !number_of(s, &path->src, &to->source))
+		st = UW_E_ADDR;
+	if (!st && !stack_hold_links(s))
+		st = UW_E_STATE;
+	sched_unlock(&s->sched);
+	return st;
 }
 
 uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_ah *out)
@@ -159,13 +181,12 @@ uw_status dgram_address(struct stack *s, const struct uw_ah_attr *a, struct uw_a
 	struct io_link *l;
 	struct roce_path path;
 	struct roce_to to = { .tos = a->tos };
-	uw_status st = ends(s, a->addr, a->from, &path, &l);
+	uw_status st = ends_of_datagrams(s, a, &path, &to, &l);
 
 	if (st)
 		return st;
-	if (!number_of(s, &path.src, &to.source))
-		return UW_E_ADDR;
 	find_way(s, l, &path.dst);
+	stack_let_links_go(s);
 	to.dst = path.dst;
 	to.hops = hops_to(&to.dst, a->hops);
 	roce_to_pack(&to, &out->how, out->dst);

@@ -77,7 +77,7 @@ static uw_status tell_network(struct stack *s, struct io_link *l, const struct u
 	if (!s->llp->group || (!uw_ip_is_v4(group) && !l->n_ip6))
 		return UW_OK;
 	sched_lock(&s->sched);
-	st = s->llp->group(l, group, in);
+	st = stack_is_without_links(s) ? UW_E_STATE : s->llp->group(l, group, in);
 	stack_flush(s);
 	sched_unlock(&s->sched);
 	return st;
@@ -94,12 +94,18 @@ static uw_status tell_link(struct stack *s, struct io_link *l, const struct uw_i
 uw_status dgram_tell_links(struct stack *s, const struct uw_ip *group, bool in)
 {
 	uw_status st = UW_OK;
+	unsigned n;
 
-	for (unsigned i = 0; i < s->n_links && !(st && in); i++) {
+	sched_lock(&s->sched);
+	n = stack_hold_links(s) ? s->n_links : 0;
+	sched_unlock(&s->sched);
+	for (unsigned i = 0; i < n && !(st && in); i++) {
 		uw_status one = tell_link(s, s->links[i], group, in);
 
 		st = st ? st : one;
 	}
+	if (n)
+		stack_let_links_go(s);
 	return st;
 }
 

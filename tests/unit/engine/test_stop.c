@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of the engine's process: other threads, and destructors that come later, may still ask.
  */
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <string.h>
 
 #include "conn/conn_qp.h"
+#include "conn/dgram/dgram.h"
 #include "engine/engine.h"
 #include "uwtest.h"
 
@@ -96,6 +98,199 @@ static void who_asks_meanwhile_is_answered(void **state)
 	engine_free(k.e);
 }
 
+/* ---- calls into a link ------------------------------------------------------------------------
+ */
+
+static struct io_ops ops;
+static void (*close_loop)(struct io_link *l);
+static _Atomic unsigned within, closed_within, closed;
+
+/* Long enough for the engine's end to come meanwhile. */
+static uw_status dawdle(void)
+{
+	const struct timespec pause = { .tv_nsec = 300000000 };
+
+	atomic_fetch_add(&within, 1);
+	nanosleep(&pause, NULL);
+	atomic_fetch_sub(&within, 1);
+	return UW_OK;
+}
+
+static uw_status slow_resolve(struct io_link *l, struct uw_ip *to, uint16_t port, unsigned ms)
+{
+	(void)l;
+	(void)to;
+	(void)port;
+	(void)ms;
+	return dawdle();
+}
+
+static uw_status slow_claim(struct io_link *l, uint16_t port, unsigned versions)
+{
+	(void)l;
+	(void)port;
+	(void)versions;
+	return dawdle();
+}
+
+static void slow_release(struct io_link *l, uint16_t port, unsigned versions)
+{
+	(void)slow_claim(l, port, versions);
+}
+
+static uw_status slow_group(struct io_link *l, const struct uw_ip *group, bool in)
+{
+	(void)l;
+	(void)group;
+	(void)in;
+	return dawdle();
+}
+
+static void close_slow(struct io_link *l)
+{
+	closed_within += within;
+	closed++;
+	close_loop(l);
+}
+
+/* Its links' calls are slow. */
+static struct uw_engine *start_slow_engine(void)
+{
+	struct uw_engine *e = start_engine();
+	struct io_link *l = e->stack[0]->links[0];
+
+	sched_lock_all(&e->stack[0]->sched);
+	ops = *l->ops;
+	close_loop = ops.close;
+	ops.resolve = slow_resolve;
+	ops.claim_port = slow_claim;
+	ops.release_port = slow_release;
+	ops.group = slow_group;
+	ops.close = close_slow;
+	l->ops = &ops;
+	closed = closed_within = 0;
+	sched_unlock_all(&e->stack[0]->sched);
+	return e;
+}
+
+static bool ignore_event(void *ctx, const struct uw_cm_event *ev)
+{
+	(void)ctx;
+	(void)ev;
+	return false;
+}
+
+static const struct sockaddr_in own = { .sin_family = AF_INET,
+					.sin_addr = { 0x0100007f } /* 127.0.0.1 */ };
+static const struct sockaddr_in other = { .sin_family = AF_INET,
+					  .sin_port = 0x1234,
+					  .sin_addr = { 0x0101a8c0 } };
+
+static struct uw_ep *endpoint(struct uw_engine *e)
+{
+	struct uw_ep *ep;
+
+	assert_int_equal(uw_ep_create(e, ignore_event, NULL, &ep), 0);
+	return ep;
+}
+
+/* What a thread asks of a link is answered, or refused; only the first answer is looked at. */
+static void *listens(void *arg)
+{
+	struct uw_ep *ep = endpoint(arg);
+
+	assert_int_equal(uw_ep_bind(ep, (const struct sockaddr *)&own), 0);
+	uw_ep_listen(ep, 1);
+	uw_ep_destroy(ep);
+	return NULL;
+}
+
+static void *unlistens(void *arg)
+{
+	uw_ep_destroy(arg);
+	return NULL;
+}
+
+static void *resolves(void *arg)
+{
+	struct uw_ep *ep = endpoint(arg);
+
+	uw_ep_resolve(ep, NULL, (const struct sockaddr *)&other, 1000);
+	uw_ep_destroy(ep);
+	return NULL;
+}
+
+static void *addresses(void *arg)
+{
+	const struct uw_ah_attr a = { .addr = (const struct sockaddr *)&other };
+	struct uw_ah ah;
+	struct uw_pd *pd;
+
+	assert_int_equal(uw_pd_alloc(arg, &pd), 0);
+	uw_ah_make(pd, &a, &ah);
+	uw_pd_dealloc(pd);
+	return NULL;
+}
+
+static void *joins(void *arg)
+{
+	const struct uw_ip group = uw_ip_v4(0x010203ef);
+	struct uw_engine *e = arg;
+	uw_status st = dgram_tell_links(e->stack[0], &group, true);
+
+	(void)st;
+	return NULL;
+}
+
+static void end_within(struct uw_engine *e, void *(*fn)(void *), void *arg)
+{
+	pthread_t t;
+
+	assert_int_equal(pthread_create(&t, NULL, fn, arg), 0);
+	while (!atomic_load(&within))
+		sched_yield();
+	uw_engine_end(e);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(closed, 1);
+	assert_int_equal(closed_within, 0);
+	engine_free(e);
+}
+
+static void a_link_is_not_closed_within_a_call(void **state)
+{
+	static void *(*const calls[])(void *) = { listens, resolves, addresses, joins };
+	struct uw_engine *e;
+	struct uw_ep *ep;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		e = start_slow_engine();
+		end_within(e, calls[i], e);
+	}
+	e = start_slow_engine();
+	ep = endpoint(e);
+	assert_int_equal(uw_ep_bind(ep, (const struct sockaddr *)&own), 0);
+	assert_int_equal(uw_ep_listen(ep, 1), 0);
+	end_within(e, unlistens, ep);
+}
+
+/* The process ends all the same. */
+static void a_call_may_hang_for_good(void **state)
+{
+	struct uw_engine *e = start_slow_engine();
+
+	(void)state;
+	sched_lock_all(&e->stack[0]->sched);
+	assert_true(stack_hold_links(e->stack[0]));
+	sched_unlock_all(&e->stack[0]->sched);
+	uw_engine_end(e);
+	assert_int_equal(closed, 0);
+	assert_int_equal(e->stack[0]->n_links, 0);
+	ask(e);
+	stack_let_links_go(e->stack[0]);
+	engine_free(e);
+}
+
 /* ---- a disk that hangs ------------------------------------------------------------------------
  */
 
@@ -154,6 +349,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ended_engine_is_there_for_who_goes_on),
 		cmocka_unit_test(who_asks_meanwhile_is_answered),
+		cmocka_unit_test(a_link_is_not_closed_within_a_call),
+		cmocka_unit_test(a_call_may_hang_for_good),
 		cmocka_unit_test(a_disk_may_hang_for_good),
 	};
 
