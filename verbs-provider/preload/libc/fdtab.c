@@ -23,6 +23,7 @@ static int top; /* no entry at or above */
 /* A vfork()ed child runs on our memory with descriptors of its own: the table is not its to change.
  */
 static pid_t owner;
+static unsigned forks; /* as in fd_obj */
 
 /* This thread has the lock, or is about to take it. A signal that comes during a system call inside
  * finds it so, and its handler may fork. */
@@ -338,6 +339,7 @@ int fd_obj_pipe(struct fd_obj *o)
 
 	if (syscall(SYS_pipe2, end, O_CLOEXEC))
 		return fdtab_no_descriptor(-errno);
+	o->forks = forks;
 	o->wfd = open_end(end[0]);
 	o->wfd_reads = o->wfd >= 0;
 	if (o->wfd_reads) {
@@ -379,9 +381,16 @@ static ssize_t pipe_write(struct fd_obj *o, const void *buf, size_t len)
 	return n;
 }
 
+/* A forked child finds the pipes of the table and makes others for them. One whose last known
+ * number was closed before is the parent's for good. */
+static bool is_inherited(const struct fd_obj *o)
+{
+	return o->forks != forks;
+}
+
 bool fd_obj_is_programs_locked(const struct fd_obj *o)
 {
-	return o->fd >= 0 && mark_matches(o, o->fd);
+	return o->fd >= 0 && !is_inherited(o) && mark_matches(o, o->fd);
 }
 
 void fd_obj_revive(struct fd_obj *o)
@@ -419,7 +428,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
 	ssize_t n = -EBADF;
 
-	if (o->wfd_reads && is_file_of(o, o->wfd))
+	if (o->wfd_reads && !is_inherited(o) && is_file_of(o, o->wfd))
 		n = write_end(o, buf, len);
 	if (n < 0)
 		n = fd_obj_is_programs_locked(o) ? pipe_write(o, buf, len) : -EBADF;
@@ -434,7 +443,7 @@ ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len)
 
 	if (fd_obj_is_programs_locked(o))
 		return pipe_read(o, buf, len);
-	if (!o->wfd_reads || !is_wfd(o))
+	if (!o->wfd_reads || is_inherited(o) || !is_wfd(o))
 		return -EBADF;
 	n = syscall(SYS_read, o->wfd, buf, len);
 	return n < 0 ? -errno : n;
@@ -510,6 +519,7 @@ void fdtab_fork_child(void)
 	struct stat st;
 
 	owner = getpid();
+	forks++;
 	for (int fd = 0; fd < top; fd++) {
 		o = entry(fd);
 		if (o && o->cls->is_pipe && mark_matches(o, fd))

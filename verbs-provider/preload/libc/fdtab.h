@@ -58,6 +58,7 @@ struct fd_obj {
 	int fd;		/* one of these descriptors, -1: none */
 	int wfd;	/* the end of the pipe that only this library uses; -1: no pipe */
 	bool wfd_reads; /* it was opened for reading, too */
+	unsigned forks; /* how many forks led to the process that made the pipe */
 	int fork_fd;	/* the new pipe while a forked child makes one, else -1 */
 	/* device number that fstat() must return, as ino; both ends of a pipe have the same */
 	dev_t dev;
@@ -140,7 +141,8 @@ void fdtab_lock(void);
 void fdtab_unlock(void);
 /* The object that the table has for fd; NULL: none. Does not compare the open file. */
 struct fd_obj *fdtab_peek_locked(int fd);
-/* Has the program its end of the pipe, under the number that it had (o->fd)? */
+/* Has the program its end of the pipe, under the number that it had (o->fd)? Not if the pipe is
+ * that of the process that this one was forked from. */
 bool fd_obj_is_programs_locked(const struct fd_obj *o);
 ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len);
 ssize_t fd_obj_recv_locked(struct fd_obj *o, void *buf, size_t len);

@@ -400,6 +400,33 @@ static void a_held_one_in_a_child(void **state)
 	host()->channel_let_go(held);
 	close(copy);
 }
+
+/* What is known by a number unseen alone is the parent's, with what is in it. */
+static void a_held_one_unseen_in_a_child(void **state)
+{
+	int c = new_channel(), copy = (int)syscall(SYS_dup, c), status;
+	struct channel *held = host()->channel_hold(c);
+	pid_t child;
+
+	(void)state;
+	close(c);
+	for (uint64_t i = 1; i <= 3; i++)
+		assert_int_equal(post_to(held, i), 0);
+	child = fork();
+	if (!child) {
+		bool none = !host()->channel_drop(held, 2) && post_to(held, 4) == -EBADF;
+
+		host()->channel_let_go(held);
+		_exit(none ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		assert_true(readable(copy) && next(copy) == i);
+	assert_false(readable(copy));
+	host()->channel_let_go(held);
+	close(copy);
+}
 #endif
 
 /* Event loops that ask for writability too must not be woken by it all the time. */
@@ -624,6 +651,7 @@ int main(void)
 		cmocka_unit_test(a_held_one_under_a_number_unseen),
 #if !defined(__SANITIZE_THREAD__)
 		cmocka_unit_test(a_held_one_in_a_child),
+		cmocka_unit_test(a_held_one_unseen_in_a_child),
 #endif
 		cmocka_unit_test(a_channel_is_never_writable),
 		cmocka_unit_test(our_end_is_taken_away),
