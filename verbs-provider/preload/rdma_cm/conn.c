@@ -166,6 +166,9 @@ int cm_cmd_connect(const struct cm_call *c)
 
 	if (!cmd->conn_param.valid || cm_id_state(id) != CM_ROUTE_RESOLVED)
 		return -EINVAL;
+	err = cm_events_reserve(id);
+	if (err)
+		return err;
 	id->as_roce = is_roce(id);
 	waits_begin_outcome();
 	cm_lock();
@@ -223,11 +226,13 @@ int cm_cmd_accept(const struct cm_call *c)
 		return establish(id);
 	if (!is_request(id))
 		return -EINVAL;
+	err = cm_events_reserve(id);
 	cm_lock();
 	id->uid = cmd->uid;		   /* ESTABLISHED may come before ep_accept() returns */
 	id->connecting = !cm_id_is_ud(id); /* for datagrams an answer is all */
 	cm_unlock();
-	err = with_qp(id, id->api->ep_accept, cmd->conn_param.qp_num, &param);
+	if (!err)
+		err = with_qp(id, id->api->ep_accept, cmd->conn_param.qp_num, &param);
 	if (!err) {
 		id->unanswered = false;
 		return 0;

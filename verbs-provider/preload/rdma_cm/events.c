@@ -20,6 +20,26 @@ struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int sta
 	return e;
 }
 
+#define RESERVE 2 /* the outcome, and DISCONNECTED */
+
+int cm_events_reserve(struct cm_id *id)
+{
+	struct cm_event *e;
+	unsigned n = 0;
+
+	cm_lock();
+	TAILQ_FOREACH(e, &id->reserve, link)
+	n++;
+	for (; n < RESERVE; n++) {
+		e = cm_event_new(id, CM_EV_CONNECT_ERROR, 0);
+		if (!e)
+			break;
+		TAILQ_INSERT_TAIL(&id->reserve, e, link);
+	}
+	cm_unlock();
+	return n < RESERVE ? -ENOMEM : 0;
+}
+
 static void link_event(struct cm_event *e)
 {
 	TAILQ_INSERT_TAIL(&e->id->file->events, e, link);
@@ -174,15 +194,20 @@ static void copy_datagram(struct cm_event *e, const struct uw_cm_param *from)
 	e->has_ah = to->qp_num != 0;
 }
 
-/* True: e was queued, and has the endpoint. */
-static bool on_request(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
+/* Without memory for the event the peer is rejected, as when the backlog is full. True: the event
+ * was queued, and has the endpoint. */
+static bool on_request(struct cm_id *id, const struct uw_cm_event *ev)
 {
+	struct cm_event *e;
+
 	if (id->dying || !id->backlog)
+		return false;
+	e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
+	if (!e)
 		return false;
 	e->ep = ev->ep;
 	e->api = id->api;
 	id->backlog--;
-	e->resp.event = CM_EV_CONNECT_REQUEST;
 	if (cm_id_is_ud(id)) {
 		copy_datagram(e, &ev->param);
 	} else {
@@ -232,11 +257,10 @@ static void copy_outcome(const struct cm_id *id, const struct uw_cm_event *ev,
 
 static bool is_outcome(const struct uw_cm_event *ev)
 {
-	return ev->type != UW_CM_CONNECT_REQUEST &&
-	       (size_t)ev->type < sizeof(outcomes) / sizeof(outcomes[0]);
+	return (size_t)ev->type < sizeof(outcomes) / sizeof(outcomes[0]);
 }
 
-/* Also where there is no memory to tell the program: rdma_disconnect waits for this. */
+/* Also where the program is not told: rdma_disconnect waits for this. */
 static void note_outcome(struct cm_id *id, const struct uw_cm_event *ev)
 {
 	id->connecting = false;
@@ -253,15 +277,18 @@ static int reason_of(const struct uw_cm_event *ev)
 	return ev->type == UW_CM_REFUSED ? INVALID_SERVICE_ID : CONSUMER_DEFINED;
 }
 
-/* True: e was queued. */
-static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm_event *e)
+/* True: an event was queued. */
+static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev)
 {
 	const struct outcome *o = &outcomes[ev->type];
 	int status = o->status ? o->status : ev->error ? ev->error : o->unknown;
+	struct cm_event *e = TAILQ_FIRST(&id->reserve);
 
+	note_outcome(id, ev);
 	/* As in the kernel: a request that died before it was accepted says so in ACCEPT. */
-	if (id->dying || !id->uid || id->state != CM_CONNECT)
+	if (id->dying || !id->uid || id->state != CM_CONNECT || !e)
 		return false;
+	TAILQ_REMOVE(&id->reserve, e, link);
 	e->resp.event = (uint32_t)(o->type < 0 ? (int)by_error(status) : o->type);
 	/* InfiniBand leaves the last step to the program (rdma_establish), and librdmacm takes it
 	 * for an id that has a QP. */
@@ -280,24 +307,17 @@ static bool on_outcome(struct cm_id *id, const struct uw_cm_event *ev, struct cm
 	return true;
 }
 
-/* Without memory for the event the peer of a request is rejected, as when the backlog is full. */
 bool cm_on_event(void *ctx, const struct uw_cm_event *ev)
 {
 	struct cm_id *id = ctx;
-	struct cm_event *e;
 	bool taken = false;
 
-	if (ev->type != UW_CM_CONNECT_REQUEST && !is_outcome(ev))
-		return false;
-	e = cm_event_new(id, CM_EV_CONNECT_REQUEST, 0);
 	cm_lock();
-	if (is_outcome(ev))
-		note_outcome(id, ev);
-	if (e)
-		taken = is_outcome(ev) ? on_outcome(id, ev, e) : on_request(id, ev, e);
+	if (ev->type == UW_CM_CONNECT_REQUEST)
+		taken = on_request(id, ev);
+	else if (is_outcome(ev))
+		taken = on_outcome(id, ev);
 	cm_unlock();
-	if (!taken)
-		free(e);
 	return taken;
 }
 

@@ -59,6 +59,7 @@ struct cm_id *cm_id_new(struct cm_file *file, uint64_t uid, uint16_t ps, uint8_t
 	id->qp_type = qp_type;
 	id->file = file;
 	TAILQ_INIT(&id->events);
+	TAILQ_INIT(&id->reserve);
 	pthread_mutex_init(&id->cmd, NULL);
 	LIST_INSERT_HEAD(&file->ids, id, link);
 	cm.ids[id->handle] = id;
@@ -184,9 +185,20 @@ static void unlink_id(struct cm_id *id, struct cm_events *rest)
 	LIST_REMOVE(id, link);
 }
 
+static void free_events(struct cm_events *list)
+{
+	struct cm_event *e;
+
+	while ((e = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, e, link);
+		free(e);
+	}
+}
+
 void cm_id_free(struct cm_id *id)
 {
 	endpoint_drop(id);
+	free_events(&id->reserve);
 	pthread_mutex_destroy(&id->cmd);
 	free(id);
 }
@@ -251,13 +263,9 @@ void cm_fork_parent(void)
 static void id_lose(struct cm_id *id)
 {
 	struct cm_events rest = TAILQ_HEAD_INITIALIZER(rest);
-	struct cm_event *e;
 
 	cm_events_take(id, &rest);
-	while ((e = TAILQ_FIRST(&rest))) {
-		TAILQ_REMOVE(&rest, e, link);
-		free(e);
-	}
+	free_events(&rest);
 	id->lost = true;
 	cm_id_under_way(id, false);
 	id->ep = NULL;

@@ -115,6 +115,9 @@ struct cm_id {
 	LIST_ENTRY(cm_id) link; /* list: file->ids */
 	struct cm_file *file;
 	struct cm_events events; /* those of file->events that are of this id */
+	/* not in use yet: what CONNECT or ACCEPT comes to, and the connection's end, can be told
+	 * when there is no memory */
+	struct cm_events reserve;
 	uint32_t handle;
 	uint64_t uid; /* the id in librdmacm; 0 until a connection request is accepted */
 	uint16_t ps;
@@ -222,6 +225,9 @@ void cm_id_local_addr(struct cm_id *id, sa_family_t family, struct sockaddr_stor
 struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int status);
 /* Fill in the address handle in resp if has_ah. No lock may be held. */
 void cm_event_fill_ah(struct cm_event *e);
+/* Have in reserve the events that the stack will report of id, which is about to connect or to
+ * accept. -ENOMEM. */
+int cm_events_reserve(struct cm_id *id);
 /* Queue e on the file of its id. The caller holds cm.lock. */
 void cm_event_queue(struct cm_event *e);
 /* Take e off its queue. The caller holds cm.lock. */

@@ -19,6 +19,7 @@ struct cm_resolve {
 	TAILQ_ENTRY(cm_resolve) link; /* of cm.resolves, or of `after` of another */
 	struct cm_resolves after;     /* the requests that wait for this one */
 	struct cm_id *id;	      /* its `resolving` is set */
+	struct cm_event *event;	      /* to tell what it comes to */
 	struct sockaddr_storage src;  /* as the program named it; the endpoint is bound to it */
 	struct sockaddr_storage dst;
 	uint32_t timeout_ms;
@@ -40,8 +41,11 @@ static int resolve_within(struct cm_resolve *r, uint32_t timeout_ms, struct sock
 static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storage *src)
 {
 	struct cm_id *id = r->id;
-	struct cm_event *e = cm_event_new(id, err ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED, err);
+	struct cm_event *e = r->event;
 	bool orphaned;
+
+	e->resp.event = err ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED;
+	e->resp.status = (uint32_t)err;
 
 	cm_lock();
 	if (err) {
@@ -52,7 +56,7 @@ static void resolved(struct cm_resolve *r, int err, const struct sockaddr_storag
 		id->dst = r->dst;
 		id->has_dev = true;
 	}
-	if (e && !id->dying)
+	if (!id->dying)
 		cm_event_queue(e);
 	else
 		free(e);
@@ -156,6 +160,20 @@ static int prepare(struct cm_id *id, const void *src)
 	return err || !src ? err : cm_id_bind(id, src);
 }
 
+static struct cm_resolve *resolve_new(struct cm_id *id)
+{
+	struct cm_resolve *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->id = id;
+	r->event = cm_event_new(id, CM_EV_ADDR_RESOLVED, 0);
+	if (r->event)
+		return r;
+	free(r);
+	return NULL;
+}
+
 static int resolve_start(struct cm_id *id, const void *src, const void *dst, uint32_t timeout_ms)
 {
 	const enum cm_state state = cm_id_state(id);
@@ -170,10 +188,9 @@ static int resolve_start(struct cm_id *id, const void *src, const void *dst, uin
 	if (state == CM_BOUND)
 		src = NULL; /* it has one already */
 	err = prepare(id, src);
-	r = err ? NULL : calloc(1, sizeof(*r));
+	r = err ? NULL : resolve_new(id);
 	if (!r)
 		return err ? err : -ENOMEM;
-	r->id = id;
 	r->timeout_ms = timeout_ms;
 	if (src)
 		memcpy(&r->src, src, cm_addr_len(src));
