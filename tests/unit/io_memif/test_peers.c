@@ -32,6 +32,27 @@ static void drop(struct node *n, struct io_frame *f)
 	}
 }
 
+/* For a datagram. */
+static bool has_room_behind(struct node *n, uint32_t addr, unsigned frames)
+{
+	struct uw_ip ip = uw_ip_v4(addr);
+
+	pthread_mutex_lock(&n->lock);
+	bool room = n->l->ops->has_room(n->l, &ip, frames);
+	pthread_mutex_unlock(&n->lock);
+	return room;
+}
+
+static bool has_room_at(struct node *n, uint32_t addr)
+{
+	return has_room_behind(n, addr, 0);
+}
+
+static bool has_room(struct node *n, unsigned to)
+{
+	return has_room_at(n, host(to));
+}
+
 /* --- leaving --- */
 
 enum { LAST_WORDS = 100 };
@@ -55,6 +76,9 @@ static int listener(struct node *n, int me)
 	for (int i = 0; i < LAST_WORDS; i++) {
 		CHECK(node_receive(n, 3, WAIT_MS) == i);
 		CHECK(n->downs == 0);
+		if (i == LAST_WORDS / 2) /* it has left by now */
+			ms_sleep(100);
+		CHECK(has_room(n, 3)); /* what is sent to it is lost */
 	}
 	uint64_t start = ms_now();
 	while (n->downs == 0 && ms_now() - start < 1000)
@@ -533,28 +557,8 @@ static void a_hung_peer_holds_up_nobody(void **state)
 	assert_int_equal(files_left(b), 0);
 }
 
-/* Nobody sends a datagram again: it waits for room, longer than TCP's frames do. */
-static bool has_room_behind(struct node *n, uint32_t addr, unsigned frames)
-{
-	struct uw_ip ip = uw_ip_v4(addr);
-
-	pthread_mutex_lock(&n->lock);
-	bool room = n->l->ops->has_room(n->l, &ip, frames);
-	pthread_mutex_unlock(&n->lock);
-	return room;
-}
-
-static bool has_room_at(struct node *n, uint32_t addr)
-{
-	return has_room_behind(n, addr, 0);
-}
-
-static bool has_room(struct node *n, unsigned to)
-{
-	return has_room_at(n, host(to));
-}
-
-/* Returns how many were sent, numbered from `first` on. */
+/* Nobody sends a datagram again: it waits for room, longer than TCP's frames do. Returns how many
+ * were sent, numbered from `first` on. */
 static unsigned fill(struct node *n, unsigned to, unsigned first)
 {
 	unsigned i = first;
@@ -624,11 +628,12 @@ static void datagrams_wait_for_longer(void **state)
  * room meanwhile. */
 static unsigned among_more(struct node *n, unsigned rounds)
 {
+	static unsigned next;
 	unsigned got = 0;
 
 	for (unsigned i = 0; i < rounds; i++) {
-		while (node_send(n, 3, 1000, 0, 1))
-			;
+		while (node_send(n, 3, 1000, next, 1))
+			next++;
 		got += has_room(n, 3);
 	}
 	return got;
@@ -649,6 +654,7 @@ static int sends_among_more(struct node *n, int me)
 	CHECK(n->board->word[1] >= AMONG);
 	stop((pid_t)n->board->word[0]);
 	CHECK(among_more(n, 1000) <= BEHIND_MAX);
+	CHECK(!has_room(n, 3) && has_room_at(n, htonl(0xef010203))); /* a group loses its copy */
 	kill((pid_t)n->board->word[0], SIGCONT);
 	board_step(n->board, 2);
 	node_close(n);
@@ -657,10 +663,13 @@ static int sends_among_more(struct node *n, int me)
 
 static int receives_slowly(struct node *n, int me)
 {
+	int next = 0, got;
+
 	node_open_ok(n, (unsigned)me);
 	board_step(n->board, 1);
 	while (atomic_load(&n->board->step) < 2) {
-		node_receive(n, 2, 0);
+		got = node_receive(n, 2, 0);
+		CHECK(got < 0 || got == next++); /* those that waited were not overtaken */
 		usleep(20);
 	}
 	while (node_receive(n, 2, 10) >= 0)
