@@ -81,6 +81,17 @@ static void both_ways(struct sim *s)
 		assert_int_equal(uw_mr_dereg(m[i]), 0);
 }
 
+/* They have met. */
+static struct sim *open_met(void)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+
+	a_names_b(s);
+	b_names_a(s);
+	both_ways(s);
+	return s;
+}
+
 static void both_at_once(void **state)
 {
 	(void)state;
@@ -95,7 +106,7 @@ static void both_at_once(void **state)
 	}
 }
 
-/* The one that calls (a, whose address is lower) is first: its call waits. And the reverse. */
+/* The one that calls (a, whose address is lower) is first. And the reverse. */
 static void one_long_after_the_other(void **state)
 {
 	(void)state;
@@ -116,6 +127,25 @@ static void one_long_after_the_other(void **state)
 	}
 }
 
+/* Its call lies with b's process, which gives it back after a minute, and it calls again. */
+static void a_call_that_waits_long_is_made_anew(void **state)
+{
+	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	struct sim_side other = { 0 };
+
+	(void)state;
+	s->e->cfg.rc_wait_ms = 200000;
+	sim_open_side(s, &other, NULL); /* for whom b's process listens */
+	assert_int_equal(uw_qp_modify(other.qp, UW_QPS_INIT), 0);
+	assert_int_equal(sim_name_peer(other.qp, SIM_B, SIM_A, 4711), 0);
+	a_names_b(s);
+	sim_run_us(s, 90000000);
+	b_names_a(s);
+	both_ways(s);
+	sim_close_side(&other);
+	close_sim(s);
+}
+
 static bool b_heard(void *arg)
 {
 	return ((struct sim *)arg)->b.async[UW_EVENT_COMM_EST];
@@ -125,11 +155,20 @@ static bool b_heard(void *arg)
 static void who_waits_in_rtr_is_told_of_the_peer(void **state)
 {
 	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	uint8_t octets[8];
+	struct uw_mr *m = sim_mr(&s->b, octets, sizeof(octets), ALL);
 
 	(void)state;
 	assert_int_equal(sim_name_peer(s->b.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
 	a_names_b(s);
 	assert_true(sim_until(s, b_heard, s, 60000000));
+	for (unsigned i = 0; i < 2; i++) {
+		sim_post_recv(&s->b, i, octets, sizeof(octets), m);
+		post(&s->a, UW_WR_SEND, i);
+		assert_int_equal(sim_wc(s, s->b.rcq).status, UW_WC_SUCCESS);
+		assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+	}
+	assert_int_equal(uw_mr_dereg(m), 0);
 	assert_int_equal(uw_qp_modify(s->b.qp, UW_QPS_RTS), 0);
 	both_ways(s);
 	assert_int_equal(s->b.async[UW_EVENT_COMM_EST], 1);
@@ -152,16 +191,18 @@ static void start_up_options_are_its_own(void **state)
 static void what_is_posted_waits_for_the_peer_but_not_for_ever(void **state)
 {
 	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	uint64_t from = s->now_us;
 	struct uw_wc wc;
 
 	(void)state;
 	s->e->cfg.rc_wait_ms = 2000;
 	a_names_b(s);
 	post(&s->a, UW_WR_SEND, 5);
-	post(&s->a, UW_WR_SEND, 6);
 	sim_run_us(s, 1500000);
 	assert_int_equal(uw_cq_poll(s->a.scq, 1, &wc), 0);
+	post(&s->a, UW_WR_SEND, 6); /* which does not keep the first waiting */
 	wc = sim_wc(s, s->a.scq);
+	assert_true(s->now_us - from < 2500000);
 	assert_int_equal(wc.status, UW_WC_RETRY_EXC_ERR);
 	assert_int_equal(wc.wr_id, 5);
 	wc = sim_wc(s, s->a.scq);
@@ -251,175 +292,15 @@ static void names_that_cannot_be(void **state)
 	close_sim(s);
 }
 
-/* One operation of 8 octets of a QP that names itself. */
-static void to_itself(struct sim *s, uint32_t op, uint8_t *from, uint8_t *to, struct uw_mr *m)
-{
-	struct uw_sge sge = { (uintptr_t)from, 8, uw_mr_stag(m) };
-	struct uw_send_wr wr = { .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = op,
-				 .flags = UW_SEND_SIGNALED,
-				 .remote_addr = (uintptr_t)to,
-				 .rkey = uw_mr_stag(m) };
-
-	sim_post_send(&s->a, &wr);
-}
-
-static void a_qp_may_name_itself(void **state)
-{
-	struct sim *s = open_sim(&(struct sim_options){ 0 });
-	uint8_t b[64] = "12345678";
-	struct uw_mr *m = sim_mr(&s->a, b, sizeof(b), ALL);
-	struct uw_wc wc;
-
-	(void)state;
-	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_A, uw_qp_num(s->a.qp)), 0);
-	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_RTR);
-	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
-	to_itself(s, UW_WR_RDMA_WRITE, b, b + 8, m);
-	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
-	to_itself(s, UW_WR_RDMA_READ, b + 16, b + 8, m);
-	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
-	/* a Send waits for its receive, and what is behind it, too */
-	to_itself(s, UW_WR_SEND, b, NULL, m);
-	to_itself(s, UW_WR_SEND, b + 16, NULL, m);
-	sim_run_us(s, 1000000);
-	assert_int_equal(uw_cq_poll(s->a.scq, 1, &wc), 0);
-	sim_post_recv(&s->a, 1, b + 24, 8, m);
-	assert_int_equal(sim_wc(s, s->a.rcq).wr_id, 1);
-	sim_post_recv(&s->a, 2, b + 32, 8, m);
-	assert_int_equal(sim_wc(s, s->a.rcq).wr_id, 2);
-	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
-	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
-	assert_memory_equal(b, "1234567812345678123456781234567812345678", 40);
-	/* memory that it may not write */
-	to_itself(s, UW_WR_RDMA_WRITE, b, b + 60, m);
-	assert_int_not_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
-	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_ERR);
-	assert_int_equal(uw_mr_dereg(m), 0);
-	close_sim(s);
-}
-
-/* A QP that names itself and one with a peer, whose receives come from one SRQ. Both have a Send
- * that waits for one, the QP that names itself first. */
-struct sharers {
-	struct sim *s;
-	struct uw_pd *pd;
-	struct uw_srq *srq;
-	struct sim_side self, other; /* a is the other's peer */
-};
-
-static void both_wait(struct sharers *sh)
-{
-	struct uw_srq_attr attr = { .max_wr = 16, .max_sge = 1 };
-	struct sim *s = sh->s = open_sim(&(struct sim_options){ 0 });
-	struct sim_side *v[] = { &sh->self, &sh->other };
-
-	assert_int_equal(uw_pd_alloc(s->e, &sh->pd), 0);
-	assert_int_equal(uw_srq_create(sh->pd, &attr, &sh->srq), 0);
-	for (unsigned i = 0; i < 2; i++) {
-		v[i]->pd = sh->pd;
-		sim_open_side(s, v[i], sh->srq);
-		assert_int_equal(uw_qp_modify(v[i]->qp, UW_QPS_INIT), 0);
-	}
-	assert_int_equal(sim_name_peer(sh->self.qp, SIM_B, SIM_B, uw_qp_num(sh->self.qp)), 0);
-	assert_int_equal(sim_name_peer(sh->other.qp, SIM_B, SIM_A, uw_qp_num(s->a.qp)), 0);
-	assert_int_equal(sim_name_peer(s->a.qp, SIM_A, SIM_B, uw_qp_num(sh->other.qp)), 0);
-	assert_int_equal(uw_qp_modify(sh->self.qp, UW_QPS_RTS), 0);
-	assert_int_equal(uw_qp_modify(sh->other.qp, UW_QPS_RTS), 0);
-	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
-	post(&sh->self, UW_WR_SEND, 1);
-	post(&s->a, UW_WR_SEND, 2);
-	sim_run_us(s, 1000000);
-	assert_int_equal(sim_stats(s).rnr_waits, 1); /* the other's */
-}
-
-static void post_to_both(struct sharers *sh, unsigned n)
-{
-	const struct uw_recv_wr v[2] = { { .wr_id = 1 }, { .wr_id = 2 } };
-	unsigned done;
-
-	assert_int_equal(uw_srq_post_recv(sh->srq, v, n, &done), 0);
-}
-
-static void close_sharers(struct sharers *sh)
-{
-	struct sim_side *v[] = { &sh->self, &sh->other };
-
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(uw_qp_destroy(v[i]->qp), 0);
-		assert_int_equal(uw_cq_destroy(v[i]->scq), 0);
-		assert_int_equal(uw_cq_destroy(v[i]->rcq), 0);
-	}
-	assert_int_equal(uw_srq_destroy(sh->srq), 0);
-	assert_int_equal(uw_pd_dealloc(sh->pd), 0);
-	close_sim(sh->s);
-}
-
-static void who_names_itself_leaves_others_their_receive(void **state)
-{
-	struct sharers sh = { 0 };
-
-	(void)state;
-	both_wait(&sh);
-	post_to_both(&sh, 2);
-	assert_int_equal(sim_wc(sh.s, sh.self.rcq).status, UW_WC_SUCCESS);
-	assert_int_equal(sim_wc(sh.s, sh.other.rcq).status, UW_WC_SUCCESS);
-	close_sharers(&sh);
-}
-
-/* As when its CQ overflows. */
-static void who_names_itself_and_fails_waits_no_more(void **state)
-{
-	struct sharers sh = { 0 };
-	struct sched *first;
-
-	(void)state;
-	both_wait(&sh);
-	first = &sh.s->e->stack[0]->sched;
-	sched_lock_all(first);
-	conn_qp_down(&sh.self.qp->c, UW_E_NOMEM);
-	sched_unlock_all(first);
-	post_to_both(&sh, 1);
-	assert_int_equal(sim_wc(sh.s, sh.other.rcq).status, UW_WC_SUCCESS);
-	close_sharers(&sh);
-}
-
-/* UCX destroys the QP of a closed endpoint when it has heard that. */
-static void the_last_receive_is_announced_without_a_stream(void **state)
-{
-	struct sharers sh = { 0 };
-	const unsigned *n = &sh.other.async[UW_EVENT_QP_LAST_WQE_REACHED];
-
-	(void)state;
-	both_wait(&sh);
-	post_to_both(&sh, 2);
-	assert_int_equal(sim_wc(sh.s, sh.other.rcq).status, UW_WC_SUCCESS);
-	assert_int_equal(uw_qp_destroy(sh.s->a.qp), 0); /* the peer leaves first */
-	sh.s->a.qp = NULL;
-	sim_run_us(sh.s, 1000000);
-	assert_int_equal(uw_qp_state(sh.other.qp), UW_QPS_RTS);
-	assert_int_equal(*n, 0);
-	assert_int_equal(uw_qp_modify(sh.other.qp, UW_QPS_ERR), 0);
-	assert_int_equal(*n, 1);
-	/* and the one that names itself */
-	assert_int_equal(uw_qp_modify(sh.self.qp, UW_QPS_ERR), 0);
-	assert_int_equal(sh.self.async[UW_EVENT_QP_LAST_WQE_REACHED], 1);
-	close_sharers(&sh);
-}
-
 /* The peer's end is no event of ours until there is something to send; receives stay. */
 static void a_peer_that_leaves_is_found_out_by_sending(void **state)
 {
-	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	struct sim *s = open_met();
 	uint8_t b[8];
 	struct uw_mr *m = sim_mr(&s->a, b, sizeof(b), ALL);
 	struct uw_wc wc;
 
 	(void)state;
-	a_names_b(s);
-	b_names_a(s);
-	both_ways(s);
 	sim_post_recv(&s->a, 9, b, sizeof(b), m);
 	assert_int_equal(uw_qp_destroy(s->b.qp), 0);
 	s->b.qp = NULL;
@@ -433,6 +314,19 @@ static void a_peer_that_leaves_is_found_out_by_sending(void **state)
 	assert_int_equal(wc.wr_id, 9);
 	assert_int_equal(uw_qp_state(s->a.qp), UW_QPS_ERR);
 	assert_int_equal(uw_mr_dereg(m), 0);
+	close_sim(s);
+}
+
+/* What is under way at that moment fails as soon, without another request behind it. */
+static void what_is_under_way_to_a_peer_that_leaves_fails(void **state)
+{
+	struct sim *s = open_met();
+
+	(void)state;
+	post(&s->a, UW_WR_SEND, 5);
+	assert_int_equal(uw_qp_destroy(s->b.qp), 0);
+	s->b.qp = NULL;
+	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_RETRY_EXC_ERR);
 	close_sim(s);
 }
 
@@ -654,22 +548,21 @@ static void a_stream_that_waits_outlives_its_sender(void **state)
 
 static void sqd_holds_requests_back(void **state)
 {
-	struct sim *s = open_sim(&(struct sim_options){ 0 });
+	struct sim *s = open_met();
 	struct uw_wc wc;
 
 	(void)state;
-	a_names_b(s);
-	b_names_a(s);
-	both_ways(s);
-	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_SQD), 0);
-	assert_int_equal(s->a.async[UW_EVENT_SQ_DRAINED], 1);
-	post(&s->a, UW_WR_RDMA_WRITE, 5);
-	sim_run_us(s, 1000000);
-	assert_int_equal(uw_cq_poll(s->a.scq, 1, &wc), 0);
-	assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
-	assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
-	both_ways(s);
-	assert_int_equal(s->a.async[UW_EVENT_SQ_DRAINED], 1);
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_SQD), 0);
+		assert_int_equal(s->a.async[UW_EVENT_SQ_DRAINED], i);
+		post(&s->a, UW_WR_RDMA_WRITE, 5);
+		sim_run_us(s, 1000000);
+		assert_int_equal(uw_cq_poll(s->a.scq, 1, &wc), 0);
+		assert_int_equal(uw_qp_modify(s->a.qp, UW_QPS_RTS), 0);
+		assert_int_equal(sim_wc(s, s->a.scq).status, UW_WC_SUCCESS);
+		both_ways(s);
+		assert_int_equal(s->a.async[UW_EVENT_SQ_DRAINED], i);
+	}
 	close_sim(s);
 }
 
@@ -726,17 +619,15 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_at_once),
 		cmocka_unit_test(one_long_after_the_other),
+		cmocka_unit_test(a_call_that_waits_long_is_made_anew),
 		cmocka_unit_test(who_waits_in_rtr_is_told_of_the_peer),
 		cmocka_unit_test(start_up_options_are_its_own),
 		cmocka_unit_test(what_is_posted_waits_for_the_peer_but_not_for_ever),
 		cmocka_unit_test(wrong_numbers_are_refused),
 		cmocka_unit_test(refusals_are_counted_and_said_once_a_minute),
 		cmocka_unit_test(names_that_cannot_be),
-		cmocka_unit_test(a_qp_may_name_itself),
-		cmocka_unit_test(who_names_itself_leaves_others_their_receive),
-		cmocka_unit_test(who_names_itself_and_fails_waits_no_more),
-		cmocka_unit_test(the_last_receive_is_announced_without_a_stream),
 		cmocka_unit_test(a_peer_that_leaves_is_found_out_by_sending),
+		cmocka_unit_test(what_is_under_way_to_a_peer_that_leaves_fails),
 		cmocka_unit_test(qps_are_reset_and_meet_again),
 		cmocka_unit_test(a_call_is_taken_back),
 		cmocka_unit_test(and_answered_too_late),

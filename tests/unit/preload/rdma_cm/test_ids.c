@@ -7,11 +7,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ATTR_STATE_ACCESS 9 /* IBV_QP_STATE | IBV_QP_ACCESS_FLAGS */
@@ -312,66 +310,6 @@ static void resolve_after_failure(void **state)
 	cm_expect(fd, EV_ADDR_ERROR, -EHOSTUNREACH);
 	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 1, 20), 0);
 	cm_expect(fd, EV_ADDR_RESOLVED, 0);
-	close(fd);
-}
-
-static long elapsed_ms(const struct timespec *from)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (now.tv_sec - from->tv_sec) * 1000 + (now.tv_nsec - from->tv_nsec) / 1000000;
-}
-
-/* A destination that does not answer holds up neither its caller, nor other ids, nor DESTROY; and
- * after that nothing is heard of it. */
-static void slow_resolve(void **state)
-{
-	int fd = cm_node();
-	uint32_t slow = cm_create(fd, RDMA_PS_TCP), quick = cm_create(fd, RDMA_PS_TCP), reported;
-	struct timespec start;
-
-	(void)state;
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	assert_int_equal(cm_resolve(fd, slow, 0xc0000203, 1, 600), 0);
-	assert_int_equal(cm_bind(fd, slow, INADDR_ANY, 0), -EINVAL);
-	assert_int_equal(cm_resolve(fd, quick, INADDR_LOOPBACK, 1, 600), 0);
-	assert_int_equal(cm_expect(fd, EV_ADDR_RESOLVED, 0).id, quick);
-	assert_true(elapsed_ms(&start) < 400);
-	assert_int_equal(cm_destroy(fd, slow, &reported), 0);
-	assert_true(elapsed_ms(&start) < 400);
-	assert_int_equal(reported, 0);
-	cm_expect_none(fd, 800);
-	close(fd);
-}
-
-/* The same when the channel goes first, which destroys its ids. */
-static void close_during_a_resolve(void **state)
-{
-	int fd = cm_node();
-	struct timespec start;
-
-	(void)state;
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(cm_resolve(fd, cm_create(fd, RDMA_PS_TCP), 0xc0000201, 1, 500), 0);
-	close(fd);
-	assert_true(elapsed_ms(&start) < 400);
-	nanosleep(&(struct timespec){ .tv_nsec = 700000000 }, NULL); /* the helper ends meanwhile */
-}
-
-/* A peer that is known takes neither waiting nor a helper: the event is there when the command
- * returns. */
-static void quick_resolve(void **state)
-{
-	int fd = cm_node();
-	uint32_t id = cm_create(fd, RDMA_PS_TCP);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	(void)state;
-	assert_int_equal(cm_resolve(fd, id, INADDR_LOOPBACK, 1, 600), 0);
-	assert_int_equal(poll(&p, 1, 0), 1);
-	assert_int_equal(cm_expect(fd, EV_ADDR_RESOLVED, 0).id, id);
 	close(fd);
 }
 
@@ -775,9 +713,6 @@ int main(void)
 		cmocka_unit_test(one_family_per_id),
 		cmocka_unit_test(resolve_failures),
 		cmocka_unit_test(resolve_after_failure),
-		cmocka_unit_test(slow_resolve),
-		cmocka_unit_test(close_during_a_resolve),
-		cmocka_unit_test(quick_resolve),
 		cmocka_unit_test(query_kinds),
 		cmocka_unit_test(qp_attributes),
 		cmocka_unit_test(ack_timeout),
