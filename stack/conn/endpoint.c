@@ -177,8 +177,8 @@ static void name(struct sockaddr_storage *a, const struct uw_ep *ep, const struc
 	six->sin6_family = AF_INET6;
 	memcpy(&six->sin6_addr, addr, sizeof(*addr));
 	six->sin6_port = port;
-	if (uw_ip_is_link_local(addr) && ep->l)
-		six->sin6_scope_id = ep->l->scope;
+	if (uw_ip_is_link_local(addr))
+		six->sin6_scope_id = ep->scope;
 }
 
 void uw_ep_local_addr(const struct uw_ep *ep, struct sockaddr_storage *a)
@@ -263,14 +263,16 @@ static uw_status take_port(struct uw_ep *ep, uint16_t port_be)
 
 static uw_status bind_locked(struct uw_ep *ep, const struct uw_ip *addr, uint16_t port)
 {
+	struct io_link *l;
 	uw_status st;
 
 	if (ep->state != EP_IDLE)
 		return UW_E_INVAL;
-	if (!ep_find_link(ep->stack, addr, &ep->l)) {
+	if (!ep_find_link(ep->stack, addr, &l)) {
 		conn_log_no_address(ep->stack, addr);
 		return UW_E_ADDR;
 	}
+	ep_set_link(ep, l);
 	ep->local = *addr;
 	st = take_port(ep, port);
 	if (!st)
@@ -418,7 +420,7 @@ static uw_status take_way(struct uw_ep *ep, const struct way *way, bool nobody_y
 	else if (ep->stack->llp->has_way && !ep->stack->llp->has_way(way->l, &way->to))
 		st = UW_E_NO_ROUTE;
 	if (!st) {
-		ep->l = way->l;
+		ep_set_link(ep, way->l);
 		ep->local = way->local;
 		ep->remote = way->to;
 	}
@@ -574,7 +576,7 @@ static struct uw_ep *ep_for(struct conn *c, const struct uw_ep *listening)
 
 	if (!ep)
 		return NULL;
-	ep->l = c->l;
+	ep_set_link(ep, c->l);
 	ep->local = c->local;
 	ep->remote = ep->asked = c->remote;
 	ep->lport = c->lport;

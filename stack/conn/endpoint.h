@@ -40,6 +40,7 @@ struct uw_ep {
 	struct uw_ep *serve_next, **serve_link;
 	struct uw_ep *port_next, **port_link; /* list: ports.holders; port_link NULL: no port */
 	struct io_link *l;
+	uint32_t scope; /* of the link: the process may end, and l with it, when it is asked for */
 	struct uw_ip local, remote;
 	struct uw_ip asked;    /* the destination that the program asked for */
 	uint16_t lport, rport; /* network order */
@@ -56,6 +57,13 @@ struct uw_ep *ep_new(struct conn_domain *d, struct stack *s);
 /* Free ep; its connection or listener ends, and no event follows. */
 void ep_free(struct uw_ep *ep);
 bool ep_may_enter(enum ep_state from, enum ep_state to);
+
+/* All that ep has of its link. */
+static inline void ep_set_link(struct uw_ep *ep, struct io_link *l)
+{
+	ep->l = l;
+	ep->scope = l->scope;
+}
 
 /* Is a the any address or a loopback address? Such an address stands for all addresses of a link.
  */

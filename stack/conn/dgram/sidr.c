@@ -317,7 +317,7 @@ static struct uw_ep *new_ep(struct stack *s, struct io_link *l, const struct roc
 	if (!ep)
 		return NULL;
 	ep->datagrams = true;
-	ep->l = l;
+	ep_set_link(ep, l);
 	ep->local = p->dst;
 	ep->remote = ep->asked = p->src;
 	ep->lport = listening->lport;

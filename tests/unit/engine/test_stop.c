@@ -9,10 +9,12 @@
 
 #include "conn/conn_qp.h"
 #include "conn/dgram/dgram.h"
+#include "conn/endpoint.h"
 #include "engine/engine.h"
 #include "uwtest.h"
 
-#define MTU 4242u
+#define MTU   4242u
+#define SCOPE 7u
 
 struct asker {
 	struct uw_engine *e;
@@ -274,6 +276,24 @@ static void a_link_is_not_closed_within_a_call(void **state)
 	end_within(e, unlistens, ep);
 }
 
+/* Who asks what an endpoint's address is does not look at a link that has gone. */
+static void an_endpoint_knows_its_address(void **state)
+{
+	struct uw_engine *e = start_engine();
+	struct uw_ep *ep = endpoint(e);
+	struct sockaddr_storage a = { 0 };
+
+	(void)state;
+	e->stack[0]->links[0]->scope = SCOPE;
+	assert_int_equal(uw_ep_bind(ep, (const struct sockaddr *)&own), 0);
+	ep->local = (struct uw_ip){ { 0xfe, 0x80 } };
+	uw_engine_end(e);
+	uw_ep_local_addr(ep, &a);
+	assert_int_equal(((struct sockaddr_in6 *)&a)->sin6_scope_id, SCOPE);
+	uw_ep_destroy(ep);
+	engine_free(e);
+}
+
 /* The process ends all the same. */
 static void a_call_may_hang_for_good(void **state)
 {
@@ -350,6 +370,7 @@ int main(void)
 		cmocka_unit_test(an_ended_engine_is_there_for_who_goes_on),
 		cmocka_unit_test(who_asks_meanwhile_is_answered),
 		cmocka_unit_test(a_link_is_not_closed_within_a_call),
+		cmocka_unit_test(an_endpoint_knows_its_address),
 		cmocka_unit_test(a_call_may_hang_for_good),
 		cmocka_unit_test(a_disk_may_hang_for_good),
 	};
