@@ -94,8 +94,10 @@ void uwarp_async_post(struct uwarp_source *src, uint32_t event_type)
 {
 	struct ib_uverbs_async_event_desc d = { .element = src->element, .event_type = event_type };
 
-	if (pipe_is_ours(&src->ctx->async) && send_record(src->ctx, &d))
-		src->reported++;
+	if (!pipe_is_ours(&src->ctx->async) || !send_record(src->ctx, &d))
+		return;
+	src->reported++;
+	src->raised_in = getpid();
 }
 
 /* Each unread record is taken out once: ours end here, the others go to the back in their order. */
@@ -107,6 +109,10 @@ void uwarp_async_drop(struct uwarp_source *src)
 
 	if (!src->reported)
 		return; /* and under the stack lock it has just ended: nothing will be */
+	if (src->raised_in != getpid()) { /* a forked child: they are its parent's to read */
+		src->reported = 0;
+		return;
+	}
 	pthread_mutex_lock(&ctx->async_lock);
 	if (pipe_is_ours(&ctx->async))
 		syscall(SYS_ioctl, ctx->async.fd, FIONREAD, &unread);

@@ -81,6 +81,7 @@ struct uwarp_source {
 	/* Number of events raised. Callbacks write this under the stack lock. The destroy call
 	 * reads the number after the engine's object is gone, when no callback can come. */
 	uint32_t reported;
+	pid_t raised_in; /* with `reported`: the process in which the last one was */
 };
 
 int uwarp_async_open(struct uwarp_context *ctx);

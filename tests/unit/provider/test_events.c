@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -202,6 +203,28 @@ static void destroy_takes_back_its_own_async_events(void **state)
 	assert_false(readable(w->ctx->async_fd));
 }
 
+/* It has a copy of the QP, and the parent's pipe. */
+static void a_forked_child_takes_none(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp *qp = world_qp(w, 0);
+	int status;
+	pid_t child;
+
+	qp_event(fake.qp, UW_EVENT_COMM_EST);
+	child = fork();
+	if (!child) {
+		double t = now_s();
+
+		_exit(!ibv_destroy_qp(qp) && now_s() - t < UWARP_ACK_WAIT_MS / 1000.0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(readable(w->ctx->async_fd));
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_false(readable(w->ctx->async_fd));
+}
+
 static void unread_events_of_cq_and_srq_go_too(void **state)
 {
 	struct world *w = *state;
@@ -321,6 +344,7 @@ int main(void)
 		T(destroy_does_not_wait_for_ever),
 		T(async_events_name_their_object),
 		T(destroy_takes_back_its_own_async_events),
+		T(a_forked_child_takes_none),
 		T(unread_events_of_cq_and_srq_go_too),
 		T(flood_of_events_does_not_block),
 		T(reused_descriptor_gets_no_event),
