@@ -6,9 +6,12 @@
 #include <linux/magic.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
@@ -23,8 +26,24 @@ static void *map_file(int fd, size_t size, int prot)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* To make a file longer than that is not only refused: a signal ends the process (SIGXFSZ). */
+static bool is_allowed(size_t size)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_FSIZE, &most) || size <= most.rlim_cur)
+		return true;
+	uw_log("shared memory of %zu KiB is more than a file of this process may have: raise the "
+	       "limit (ulimit -f)",
+	       (size + 1023) / 1024);
+	errno = EFBIG;
+	return false;
+}
+
 static int make_file(const char *name, size_t size)
 {
+	if (!is_allowed(size))
+		return -1;
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd >= 0 && (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, SIZE_SEALS))) {

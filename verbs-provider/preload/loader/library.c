@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <time.h>
 
@@ -68,6 +69,18 @@ static bool library_path(char path[PATH_MAX])
 	return n > 0 && n < PATH_MAX;
 }
 
+/* Its first octet too many would end the process (SIGXFSZ). */
+static bool is_too_long(off_t size)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_FSIZE, &most) || (rlim_t)size <= most.rlim_cur)
+		return false;
+	uw_log("a copy of the stack is more than a file of this process may have: raise the limit "
+	       "(ulimit -f)");
+	return true;
+}
+
 static int copy_to_memfd(const char *path)
 {
 	int from = raw_open(path, O_RDONLY | O_CLOEXEC);
@@ -76,9 +89,10 @@ static int copy_to_memfd(const char *path)
 	ssize_t n = 1;
 	off_t off = 0;
 
-	if (to < 0 || raw_fstat(from, &st)) {
+	if (to < 0 || raw_fstat(from, &st) || is_too_long(st.st_size)) {
 		raw_close(from);
-		return to;
+		raw_close(to);
+		return -1;
 	}
 	while (off < st.st_size && n > 0)
 		n = sendfile(to, from, &off, (size_t)(st.st_size - off));
@@ -122,14 +136,23 @@ static const char *package_of(const char *name)
 	return NULL;
 }
 
+/* Of a library that is here the loader says something else, such as that there is no room for it
+ * (ulimit -d). */
+static bool is_missing(const char *why)
+{
+	const char *last = strrchr(why, ':');
+
+	return last && last[1] == ' ' && !strcmp(last + 2, strerror(ENOENT));
+}
+
 /* The loader's words begin with the file that it could not load, a name without a directory if it
  * has found none; the rest is in the user's language. */
 static void say_not_loaded(const char *path, const char *why)
 {
 	const char *end = why ? strchr(why, ':') : NULL, *package;
 
-	if (!end || memchr(why, '/', (size_t)(end - why)) || strncmp(why, "lib", 3) ||
-	    !strchr(path, '/')) {
+	if (!end || !is_missing(end) || memchr(why, '/', (size_t)(end - why)) ||
+	    strncmp(why, "lib", 3) || !strchr(path, '/')) {
 		uw_log("cannot load the stack, check UWARP_LIB: %s", why ? why : path);
 		return;
 	}
