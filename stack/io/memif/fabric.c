@@ -422,7 +422,8 @@ static uw_status open_doorbells(struct fabric *f)
 				 strerror(errno));
 	f->wait_fd = fds_keep(doorbell_eventfd());
 	if (f->wait_fd < 0)
-		return log_error(UW_E_NO_FDS, "no eventfd for the doorbells: %s (ulimit -n)",
+		return log_error(errno == EMFILE || errno == ENFILE ? UW_E_NO_FDS : UW_E_NO_LINK,
+				 "no eventfd for the doorbells: %s (ulimit -n, seccomp)",
 				 strerror(errno));
 	for (unsigned i = 0; i < f->n; i++) {
 		struct io_link *l = &f->link[i].io;

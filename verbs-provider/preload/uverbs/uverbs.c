@@ -14,6 +14,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
+#include "base/log.h"
 #include "channel.h"
 #include "libc/fdtab.h"
 #include "libc/raw.h"
@@ -230,6 +231,23 @@ static const struct fd_class uverbs_class = {
 	.open_flags = O_SYNC,
 };
 
+/* In a directory made by hand (chroot) it may be missing, or be a file that a shell has made. */
+static int open_null(int flags)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_SYNC | flags);
+	int err = fd < 0 ? errno : 0;
+	struct stat st;
+
+	if (err == EMFILE || err == ENFILE)
+		return fdtab_no_descriptor(-err);
+	if (!err && !raw_fstat(fd, &st) && S_ISCHR(st.st_mode))
+		return fd;
+	if (!err)
+		raw_close(fd);
+	uw_log("needs the device /dev/null: %s", err ? strerror(err) : "that is a file here");
+	return err ? -err : -ENODEV;
+}
+
 int uverbs_open(int flags)
 {
 	struct fd_obj *o = malloc(sizeof(*o));
@@ -237,11 +255,10 @@ int uverbs_open(int flags)
 
 	if (!o)
 		return -ENOMEM;
-	fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_SYNC | (flags & O_CLOEXEC));
+	fd = open_null(flags & O_CLOEXEC);
 	if (fd < 0) {
-		err = fdtab_no_descriptor(-errno);
 		free(o);
-		return err;
+		return fd;
 	}
 	fd_obj_init(o, &uverbs_class);
 	err = fdtab_add(fd, o);
