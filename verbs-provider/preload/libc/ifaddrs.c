@@ -27,6 +27,7 @@
 struct entry {
 	struct ifaddrs ifa;
 	struct sockaddr_in6 addr, mask; /* or a sockaddr_in */
+	struct sockaddr_in broad;	/* of IPv4 alone */
 };
 
 /* All of ours are one block, and an entry is ours if its name is this very array. */
@@ -45,6 +46,8 @@ static void fill_ip4(struct entry *e, const struct in_addr *addr, unsigned bits)
 	a->sin_family = m->sin_family = AF_INET;
 	a->sin_addr = *addr;
 	set_bits((uint8_t *)&m->sin_addr, bits);
+	e->broad = (struct sockaddr_in){ .sin_family = AF_INET,
+					 .sin_addr.s_addr = addr->s_addr | ~m->sin_addr.s_addr };
 }
 
 static void fill_ip6(struct entry *e, const void *addr, unsigned bits)
@@ -110,6 +113,21 @@ static const char *addresses(char own[INET_ADDRSTRLEN + 4])
 	return ip;
 }
 
+/* An interface of Ethernet broadcasts, and a program may copy its broadcast address unseen (CCI).
+ */
+static struct ifaddrs interface_of(struct entry *e, struct entry *next)
+{
+	struct ifaddrs ifa = { .ifa_next = next ? &next->ifa : NULL,
+			       .ifa_name = own_name,
+			       .ifa_flags = IFF_UP | IFF_BROADCAST | IFF_RUNNING,
+			       .ifa_addr = (struct sockaddr *)&e->addr,
+			       .ifa_netmask = (struct sockaddr *)&e->mask };
+
+	if (e->broad.sin_family)
+		ifa.ifa_broadaddr = (struct sockaddr *)&e->broad;
+	return ifa;
+}
+
 /* *own: NULL if there is none. False: no memory. */
 static bool make_entries(struct ifaddrs **own)
 {
@@ -124,13 +142,8 @@ static bool make_entries(struct ifaddrs **own)
 		n++;
 	if (v)
 		n = add_made(v, n);
-	for (unsigned i = 0; i < n; i++) {
-		v[i].ifa = (struct ifaddrs){ .ifa_next = i + 1 < n ? &v[i + 1].ifa : NULL,
-					     .ifa_name = own_name,
-					     .ifa_flags = IFF_UP | IFF_RUNNING,
-					     .ifa_addr = (struct sockaddr *)&v[i].addr,
-					     .ifa_netmask = (struct sockaddr *)&v[i].mask };
-	}
+	for (unsigned i = 0; i < n; i++)
+		v[i].ifa = interface_of(&v[i], i + 1 < n ? &v[i + 1] : NULL);
 	ok = v && list;
 	*own = n ? &v->ifa : NULL;
 	if (!n)

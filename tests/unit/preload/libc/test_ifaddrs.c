@@ -48,7 +48,9 @@ static void usable_and_last(void **state)
 	assert_null(own->ifa_next);
 	assert_int_equal(v4(own->ifa_addr), inet_addr("10.77.0.5"));
 	assert_int_equal(v4(own->ifa_netmask), inet_addr("255.255.255.0"));
-	assert_int_equal(own->ifa_flags & (IFF_UP | IFF_LOOPBACK), IFF_UP);
+	assert_int_equal(v4(own->ifa_broadaddr), inet_addr("10.77.0.255"));
+	assert_int_equal(own->ifa_flags & (IFF_UP | IFF_BROADCAST | IFF_LOOPBACK),
+			 IFF_UP | IFF_BROADCAST);
 	freeifaddrs(list);
 	unsetenv("UWARP_LINK");
 }
@@ -76,6 +78,7 @@ static void of_both_versions(void **state)
 	own = own->ifa_next;
 	is6(own->ifa_addr, "fd00::127.0.0.5");
 	is6(own->ifa_netmask, "ffff:ffff:ffff:fff0::");
+	assert_null(own->ifa_broadaddr);
 	own = own->ifa_next;
 	is6(own->ifa_addr, "fd75:7761:7270::127.0.0.5");
 	is6(own->ifa_netmask, "ffff:ffff:ffff:ffff::");
