@@ -9,7 +9,6 @@ static _Atomic unsigned by_other; /* threads that wait, but not with epoll */
 static _Atomic unsigned by_epoll; /* ... with epoll: all, and of each slot */
 static _Atomic unsigned of_slot[SLOTS];
 static _Atomic bool nested;
-static _Atomic unsigned rounds;
 
 static _Thread_local int last_epoll = -1;
 static _Thread_local bool waits, looks;
@@ -32,7 +31,6 @@ bool waiters_enter(int epfd)
 	waits = true;
 	waits_with = epfd;
 	count(epfd, 1);
-	atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
 	return true;
 }
 
@@ -86,9 +84,4 @@ int waiters_epoll(void)
 void waiters_set_epoll(int epfd)
 {
 	last_epoll = epfd;
-}
-
-unsigned waiters_round(void)
-{
-	return atomic_load_explicit(&rounds, memory_order_relaxed);
 }

@@ -35,7 +35,4 @@ bool waiters_nested(void);
 int waiters_epoll(void);
 void waiters_set_epoll(int epfd);
 
-/* Changes with each wait of any thread. */
-unsigned waiters_round(void);
-
 #endif

@@ -126,12 +126,23 @@ static bool wait_to_read(struct waits_reader *r)
 	return !r->by_kernel && (errno != EINTR || kinds_of_handlers() != ENDS_READ);
 }
 
+static ssize_t read_now(int fd, void *buf, size_t len)
+{
+	ssize_t n = next_fn()->read(fd, buf, len);
+
+	if (n < 0 && errno == EAGAIN) {
+		channel_found_empty(fd);
+		errno = EAGAIN;
+	}
+	return n;
+}
+
 static ssize_t read_driving(int fd, void *buf, size_t len)
 {
 	struct waits_reader r = { .fd = fd, .room = len };
 
 	if (waits_is_nonblocking(fd) || !is_blocking(fd))
-		return next_fn()->read(fd, buf, len);
+		return read_now(fd, buf, len);
 	if (kernel_must_wait())
 		return waits_read_plainly(fd, buf, len);
 	/* If a handler of the other kind is just new, this waits without the stack once. */
@@ -175,27 +186,22 @@ static void let_go(void *c)
 	channel_let_go(c);
 }
 
-/* Programs read a channel until there is no event: the thread that was just given the kept one is
- * told so once without the kernel. 0: ask the kernel. */
+/* Programs read a channel until there is no event, and some ask again and again. 0: ask the kernel.
+ */
 static ssize_t read_kept(int fd, void *buf)
 {
-	static _Thread_local int taken = -1;
-	bool again = taken == fd;
+	bool nonblocking = waits_is_nonblocking(fd);
 	uint64_t event;
 
-	if (!again && !kept_any())
+	if (!nonblocking && !kept_any())
 		return 0;
-	taken = -1;
 	switch (channel_take(fd, &event)) {
 	case CHANNEL_EVENT:
-		taken = fd;
 		memcpy(buf, &event, sizeof(event));
 		return sizeof(event);
 	case CHANNEL_EMPTY:
-		if (!again || !waits_is_nonblocking(fd))
-			return 0;
 		errno = EAGAIN;
-		return -1;
+		return nonblocking ? -1 : 0;
 	case CHANNEL_ASK:
 		break;
 	}

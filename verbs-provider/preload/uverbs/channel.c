@@ -14,7 +14,6 @@
 #include "libc/fdtab.h"
 #include "libc/raw.h"
 #include "libc/threads.h"
-#include "libc/waiters.h"
 #include "libc/waits.h"
 #include "uverbs/kept.h"
 #include "uverbs/watch.h"
@@ -69,7 +68,7 @@ static void channel_closing(struct fd_obj *o)
 {
 	fdtab_lock();
 	watch_settle_locked(&((struct channel *)o)->watch);
-	((struct channel *)o)->watch.checked = waiters_round() - 1;
+	((struct channel *)o)->watch.checked_us = 0;
 	fdtab_unlock();
 }
 
@@ -115,7 +114,7 @@ int channel_open(void)
 		return -ENOMEM;
 	STAILQ_INIT(&c->later);
 	fd_obj_init(&c->obj, &channel_class);
-	c->watch = (struct watch){ .channel = &c->obj, .checked = waiters_round() - 1 };
+	c->watch = (struct watch){ .channel = &c->obj };
 	c->kept = (struct kept){ .channel = &c->obj, .to_pipe = to_pipe, .watch = &c->watch };
 	fd = fd_obj_pipe(&c->obj);
 	if (fd < 0) {
@@ -383,8 +382,21 @@ enum channel_has channel_take(int fd, uint64_t *event)
 	c = peek_locked(fd);
 	if (c && kept_take_locked(&c->kept, event))
 		has = CHANNEL_EVENT;
-	else if (c && !c->piped && STAILQ_EMPTY(&c->later))
+	else if (c && !c->piped && STAILQ_EMPTY(&c->later) && watch_is_channel_locked(&c->watch))
 		has = CHANNEL_EMPTY;
 	fdtab_unlock();
 	return has;
+}
+
+void channel_found_empty(int fd)
+{
+	struct channel *c;
+
+	if (fdtab_is_locked_here())
+		return;
+	fdtab_lock();
+	c = peek_locked(fd);
+	if (c && watch_is_channel_locked(&c->watch))
+		is_empty_locked(c);
+	fdtab_unlock();
 }

@@ -30,12 +30,14 @@ void channel_revive(struct channel *c);
 bool channel_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int *result);
 
 enum channel_has {
-	CHANNEL_ASK,   /* it may be no channel, or something is in the pipe */
-	CHANNEL_EMPTY, /* if fd is the channel's still */
+	CHANNEL_ASK, /* it may be no channel, or something is in the pipe */
+	CHANNEL_EMPTY,
 	CHANNEL_EVENT, /* *event was taken: its octets are what read() gives */
 };
 
 /* A read() of fd: what of the channel's this library keeps in memory (kept.h). */
 enum channel_has channel_take(int fd, uint64_t *event);
+/* The kernel had nothing: what was written to the pipe is read. */
+void channel_found_empty(int fd);
 
 #endif

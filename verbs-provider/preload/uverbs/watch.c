@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libc/clock.h"
 #include "libc/fdtab.h"
 #include "libc/next.h"
 #include "libc/waiters.h"
@@ -10,6 +11,9 @@
 
 _Atomic unsigned watch_due;
 static TAILQ_HEAD(, watch) due = TAILQ_HEAD_INITIALIZER(due); /* fdtab_lock() */
+
+/* A number may be another file's by a call that this library has not seen. */
+#define CHECK_US 1000u
 
 /* With other flags epoll tells less than there is, or once: that is the kernel's to do. */
 #define PLAIN_EVENTS ((uint32_t)EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLERR | EPOLLHUP | EPOLLRDHUP)
@@ -37,13 +41,13 @@ bool watch_is_plain_locked(const struct watch *w, int epfd)
 
 bool watch_is_channel_locked(struct watch *w)
 {
-	unsigned round = waiters_round();
+	uint64_t now = preload_now_us();
 
-	if (w->checked == round)
+	if (now - w->checked_us < CHECK_US)
 		return true;
 	if (!fd_obj_is_programs_locked(w->channel))
 		return false;
-	w->checked = round;
+	w->checked_us = now;
 	return true;
 }
 
@@ -117,7 +121,7 @@ void watch_forget_locked(struct watch *w)
 {
 	set_due(w, false);
 	w->n = 0;
-	w->checked = waiters_round() - 1;
+	w->checked_us = 0;
 }
 
 /* ---- what is answered here ------------------------------------------------------------------- */

@@ -27,8 +27,8 @@ struct watch {
 	uint32_t epolls; /* waits_epolls when it was noted: another epoll may have the number */
 	struct epoll_event in_kernel, wanted;
 	bool is_wanted;
-	bool is_due;	  /* the kernel has not what is wanted */
-	unsigned checked; /* waiters_round() when fd was seen to be the channel's */
+	bool is_due;	     /* the kernel has not what is wanted */
+	uint64_t checked_us; /* when the channel's number was last seen to be its own */
 };
 
 /* Channels of which the kernel has not what is wanted. */
@@ -40,7 +40,7 @@ int watch_ctl_locked(struct watch *w, int epfd, int op, int fd, struct epoll_eve
 /* Is the channel watched for input by epfd alone, without flags for which epoll tells less than
  * there is? */
 bool watch_is_plain_locked(const struct watch *w, int epfd);
-/* Has the program the channel under the number that it had? Asked once between two waits. */
+/* Has the program the channel under the number that it had? Asked once in a millisecond. */
 bool watch_is_channel_locked(struct watch *w);
 
 /* The kernel gets what is wanted of this channel; of all that a wait with epfd may tell of. */
