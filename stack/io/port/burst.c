@@ -83,7 +83,7 @@ static unsigned push(const struct sender *s, struct burst *b)
 
 /* After which a copy that went stands for its frame, and what did not go is frames again. The
  * number of frames that went. */
-static unsigned settle(const struct sender *s, struct burst *b, struct io_frame **v, unsigned sent)
+static unsigned settle(struct sender *s, struct burst *b, struct io_frame **v, unsigned sent)
 {
 	unsigned gone = 0, at = 0;
 
@@ -96,6 +96,8 @@ static unsigned settle(const struct sender *s, struct burst *b, struct io_frame 
 			s->stats->tx_bytes += b->octets[i];
 			s->stats->tx_merged += merged ? b->frames[i] : 0;
 			s->stats->tx_chains += merged;
+			if (merged)
+				s->tso.refused = 0;
 			if (copied)
 				io_free_chain(v[at]);
 		} else if (merged) {
@@ -118,8 +120,9 @@ static unsigned send_singly(struct sender *s, struct burst *b, struct io_frame *
 	settle(s, b, v, 0);
 	s->tso.on = false;
 	fill(s, b, v, n);
-	s->tso.on = on;
 	gone = settle(s, b, v, push(s, b));
+	s->tso.refused += gone == n; /* so it was not for want of room */
+	s->tso.on = on && s->tso.refused < TSO_REFUSED_MAX;
 	s->stats->tx_unmerged += gone;
 	return gone;
 }

@@ -19,7 +19,8 @@ struct sender {
 	struct io_stats *stats;
 };
 
-/* tx of struct io_ops. A frame longer than frame_max is dropped when it is the next to be sent. */
+/* tx of struct io_ops. A frame longer than frame_max is dropped when it is the next to be sent.
+ * Clears tso.on for good if the driver refuses every chain (tso.h). */
 unsigned burst_send(struct sender *s, struct io_frame **v, unsigned n);
 
 #endif

@@ -82,7 +82,12 @@ static unsigned port_rx(struct io_link *l, struct io_frame **v, unsigned n)
 
 static unsigned port_tx(struct io_link *l, struct io_frame **v, unsigned n)
 {
-	return burst_send(&queue_of(l)->sender, v, n);
+	struct sender *s = &queue_of(l)->sender;
+	unsigned sent = burst_send(s, v, n);
+
+	if (!s->tso.on)
+		l->flags &= ~(unsigned)IO_TSO;
+	return sent;
 }
 
 static struct io_frame *port_alloc(struct io_link *l)

@@ -12,6 +12,8 @@
 
 #include "io/dpdk/frame.h"
 
+enum { TSO_REFUSED_MAX = 16 };
+
 struct tso {
 	bool on;
 	bool ip6;		/* also for IPv6 */
@@ -20,6 +22,9 @@ struct tso {
 	uint16_t seg_max;	/* most buffers of a chain */
 	uint16_t frame_segs;	/* most buffers for one frame after cutting, header included */
 	struct rte_mempool *mp; /* pool for the headers of merged segments */
+	/* Chains in a row that the driver refused although it then took their frames singly. At
+	 * TSO_REFUSED_MAX `on` is cleared: whatever it says, this port cuts nothing. */
+	unsigned refused;
 };
 
 /* The TX offloads to request for TSO; 0: the port has no TSO. */

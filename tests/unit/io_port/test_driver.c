@@ -70,6 +70,10 @@ int __wrap_rte_eth_allmulticast_enable(uint16_t port)
 int __wrap_rte_eth_rx_queue_setup(uint16_t port, uint16_t q, uint16_t desc, unsigned socket,
 				  const struct rte_eth_rxconf *conf, struct rte_mempool *mp)
 {
+	struct rte_eth_txq_info tx;
+
+	/* DPDK 24.11's net_tap cuts segments only if the queue to send is there first. */
+	CHECK(rte_eth_tx_queue_info_get(port, q, &tx) != -EINVAL);
 	CHECK(q < QUEUES && driver.queue[q].n == 0);
 	driver.queue[q].desc = desc;
 	driver.queue[q].pool = mp;

@@ -560,6 +560,41 @@ static int refused(struct node *n, int arg)
 	return 0;
 }
 
+/* Chains of five, so many, that a port refuses: for want of room, or because it cuts nothing. */
+static void refuses(unsigned chains, bool room)
+{
+	bed.wire.refuse = true;
+	bed.wire.limit = room ? UINT32_MAX : 4;
+	for (unsigned i = 0; i < chains; i++) {
+		make(&(struct shape){ .payload = MSS }, 5);
+		CHECK(burst_send(&bed.s, bed.v, 5) == (room ? 5 : 4));
+		if (!room)
+			io_free_chain(bed.v[4]);
+		drop();
+	}
+	bed.wire.refuse = false;
+	bed.wire.limit = UINT32_MAX;
+}
+
+/* After some time it is not asked any more. */
+static int refused_always(struct node *n, int arg)
+{
+	const struct shape s = { .payload = MSS };
+
+	(void)n;
+	(void)arg;
+	bed_open();
+	refuses(TSO_REFUSED_MAX - 1, true);
+	goes_as(&s, 5, 1, 5); /* one is taken: count anew */
+	refuses(TSO_REFUSED_MAX - 1, true);
+	refuses(2 * TSO_REFUSED_MAX, false);
+	CHECK(bed.s.tso.on);
+	refuses(1, true);
+	CHECK(!bed.s.tso.on);
+	goes_as(&s, 5, 0, 0);
+	return 0;
+}
+
 /* A full port: what it did not take is sent later, and what it took, once more. */
 static int again(struct node *n, int arg)
 {
@@ -672,6 +707,11 @@ static void a_refused_chain_goes_singly(void **state)
 	in_a_child(state, refused);
 }
 
+static void a_port_that_cuts_nothing_is_not_asked(void **state)
+{
+	in_a_child(state, refused_always);
+}
+
 static void what_is_not_taken_goes_later(void **state)
 {
 	in_a_child(state, again);
@@ -695,6 +735,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(psh_and_a_shorter_one_end_a_chain, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_ports_limits_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refused_chain_goes_singly, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_port_that_cuts_nothing_is_not_asked, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_taken_goes_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_buffer_for_a_header, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_port_must_offer, setup, teardown),
