@@ -319,8 +319,9 @@ class Stage:
         return [os.path.relpath(p, self.folder) for p in sorted(found)]
 
     def left_over(self):
-        """What is there although every program of the case should have ended."""
-        wait_until(lambda: not self.processes(), GRACE)
+        """What is there although every program of the case should have ended. One that is killed has no environment any more
+        a moment before its sockets are closed."""
+        wait_until(lambda: not self.processes() + self.files(), GRACE)
         return self.processes() + self.files()
 
     def close(self):

@@ -18,7 +18,7 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 sys.path.insert(0, TOOLS)
 
 from bench import apps, cli, conditions, goals, icount, lossy, numbers, output, peers, perftest, plan, programs, qperf, report, rig, rounds, servers, verbs  # noqa: E402
-from bench.process import Failed, Group, Unavailable  # noqa: E402
+from bench.process import Failed, Group, Unavailable, wait_until  # noqa: E402
 from bench.rig import Rig, helper, last_row  # noqa: E402
 
 
@@ -52,6 +52,27 @@ class Rows(unittest.TestCase):
             last_row("64 200 none\n", 2)
         with self.assertRaisesRegex(Failed, "clock rate"):
             last_row(" 64 200 inf inf inf inf -nan inf inf\n", 9)
+
+
+class Waiting(unittest.TestCase):
+    def waits(self, sleeps, seconds):
+        """The time that passed until it gave up, where sleep() takes so long, one time after the other, then as asked for."""
+        now = [0.0]
+
+        def sleep(wanted):
+            now[0] += sleeps.pop(0) if sleeps else wanted
+
+        with unittest.mock.patch("bench.process.time", sleep=sleep, monotonic=lambda: now[0]):
+            self.assertFalse(wait_until(lambda: False, seconds))
+        return now[0]
+
+    def test_it_gives_up_when_the_time_is_over(self):
+        self.assertAlmostEqual(self.waits([], 3), 3, delta=0.1)
+        self.assertAlmostEqual(self.waits([0.5] * 4, 3), 3, delta=0.1)  # a busy machine
+
+    def test_the_time_does_not_pass_while_it_is_stopped(self):
+        self.assertAlmostEqual(self.waits([0.5, 60], 3), 63, delta=0.1)
+        self.assertAlmostEqual(self.waits([60, 0.5, 60], 3), 123, delta=0.1)
 
 
 class Numbers(unittest.TestCase):

@@ -13,6 +13,8 @@ import time
 PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 PR_SET_PDEATHSIG = 1
 POLL = 0.005
+# Who wanted to sleep for POLL and slept for longer than this has been stopped, or its machine has, and all programs with it.
+STOPPED = 1.0
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -32,12 +34,15 @@ def need(program):
 
 
 def wait_until(condition, seconds):
-    """True as soon as condition() is, False when the time is over."""
+    """True as soon as condition() is, False when the time is over. While we are stopped it does not pass."""
     deadline = time.monotonic() + seconds
     while not condition():
-        if time.monotonic() > deadline:
+        before = time.monotonic()
+        if before > deadline:
             return False
         time.sleep(POLL)
+        slept = time.monotonic() - before
+        deadline += slept if slept > STOPPED else 0
     return True
 
 
