@@ -197,7 +197,7 @@ EXPORT int dup(int fd)
 /* What is due of epoll's watches cannot be done any more when `copy` is another file. */
 static void before_dup_over(int copy)
 {
-	if (UNLIKELY(waits_has(copy)))
+	if (UNLIKELY(waits_has(copy)) && fdtab_is_ours())
 		watch_settle(-1);
 }
 

@@ -25,6 +25,15 @@ void waiters_look(bool on);
  * anything (-1)? It does not wait, or looks. */
 bool waiters_none_else(int epfd);
 
+/* An epoll descriptor that has no channel yet may have waits that are not counted, and are under
+ * way when it gets one. The calling thread begins one; false: the first one, or another thread has
+ * begun one. */
+bool waiters_pass(int epfd);
+/* fd may be an epoll descriptor, and others may wait for what it tells: it is inside of another
+ * one, or has two numbers. Its waits are not known until it is a new one. */
+void waiters_note_unseen(int fd);
+void waiters_note_new(int epfd);
+
 /* Epoll descriptors are inside of each other, or one has two numbers: who waits with one may wait
  * for what another tells. */
 void waiters_note_nested(void);

@@ -25,8 +25,8 @@
 _Atomic uint64_t waits_noted[WAITS_FDS / 64];
 static _Atomic uint64_t nonblocking[WAITS_FDS / 64];
 static _Atomic uint64_t epolls[WAITS_FDS / 64];
+static _Atomic uint32_t epolls_of[WAITS_FDS];
 _Atomic uint32_t waits_events;
-_Atomic uint32_t waits_epolls;
 /* The program has closed a descriptor of the link's, which it does not know: wait plainly from now
  * on. */
 static _Atomic bool link_lost;
@@ -61,6 +61,8 @@ void waits_note_epoll(int fd)
 	waits_note(fd);
 	if (waits_has(fd))
 		set_bit(epolls, (unsigned)fd, true);
+	/* who begins to wait with it counts, or is seen by waiters_none_else() */
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 void waits_forget(int fd)
@@ -68,18 +70,28 @@ void waits_forget(int fd)
 	if (!waits_has(fd))
 		return;
 	if (has_bit(epolls, (unsigned)fd)) {
-		watch_settle(-1); /* of the others, which are not known any more either */
+		watch_settle(fd); /* its file may live on */
 		set_bit(epolls, (unsigned)fd, false);
-		atomic_fetch_add_explicit(&waits_epolls, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&epolls_of[fd], 1, memory_order_relaxed);
 	}
 	set_bit(waits_noted, (unsigned)fd, false);
+}
+
+uint32_t waits_epolls_of(int epfd)
+{
+	return (unsigned)epfd < WAITS_FDS
+		       ? atomic_load_explicit(&epolls_of[epfd], memory_order_relaxed)
+		       : 0;
 }
 
 void waits_dup(int fd, int copy)
 {
 	waits_forget(copy);
-	if (!waits_has(fd))
+	if (!waits_has(fd)) {
+		waiters_note_unseen(fd); /* it may be epoll's, and get a channel */
+		waiters_note_unseen(copy);
 		return;
+	}
 	if (!has_bit(epolls, (unsigned)fd)) {
 		waits_note(copy);
 		return;

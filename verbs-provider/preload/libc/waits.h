@@ -37,8 +37,8 @@ void waits_note_epoll(int fd);
 void waits_forget(int fd);
 /* The program made `copy` a duplicate of `fd`. */
 void waits_dup(int fd, int copy);
-/* Counts what makes the number of an epoll descriptor another file's. */
-extern _Atomic uint32_t waits_epolls;
+/* Counts what makes the number of this epoll descriptor another file's. */
+uint32_t waits_epolls_of(int epfd);
 
 /* An event is there for the program to read. */
 static inline void waits_count(void)

@@ -159,8 +159,11 @@ static ssize_t read_too_little(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	bool blocks = !(raw_fcntl(fd, F_GETFL, 0) & O_NONBLOCK);
-	int r = blocks ? poll(&p, 1, -1) : next_fn()->poll(&p, 1, 0);
+	int r;
 
+	if (kept_any())
+		kept_sort(NULL);
+	r = blocks ? poll(&p, 1, -1) : next_fn()->poll(&p, 1, 0);
 	if (r >= 0)
 		errno = r ? EINVAL : EAGAIN;
 	return -1;
@@ -289,14 +292,26 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 
 /* ---- epoll --------------------------------------------------------------------------------- */
 
+/* Who sleeps in an epoll descriptor may hear of what another one tells. */
+static void nest(void)
+{
+	waiters_note_nested();
+	watch_settle(-1);
+	if (kept_any())
+		kept_sort(NULL);
+}
+
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	int r;
 
-	if (LIKELY(!waits_has(fd)))
+	if (LIKELY(!waits_has(fd))) {
+		if (op == EPOLL_CTL_ADD)
+			waiters_note_unseen(fd); /* it may be epoll's, and get a channel */
 		return next_fn()->epoll_ctl(epfd, op, fd, event);
+	}
 	if (!channel_epoll_ctl(epfd, op, fd, event, &r)) {
-		waiters_note_nested(); /* fd is an epoll descriptor */
+		nest(); /* fd is an epoll descriptor */
 		r = next_fn()->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}
 	if (!r && op != EPOLL_CTL_DEL)
@@ -311,6 +326,8 @@ static int new_epoll(int epfd)
 {
 	if (UNLIKELY(waits_has(epfd)) && fdtab_is_ours())
 		waits_forget(epfd);
+	if (fdtab_is_ours())
+		waiters_note_new(epfd);
 	return epfd;
 }
 
@@ -368,9 +385,15 @@ static int epoll_until(struct epoll_call *c, uint64_t deadline, const sigset_t *
 	return r;
 }
 
+/* It may get a channel while the thread waits. */
+static bool is_plain_epoll(int epfd)
+{
+	return LIKELY(!waits_has(epfd)) && (LIKELY(waiters_pass(epfd)) || !waits_has(epfd));
+}
+
 EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int ms, const sigset_t *mask)
 {
-	if (LIKELY(!waits_has(epfd)) || n <= 0)
+	if (is_plain_epoll(epfd) || n <= 0)
 		return next_fn()->epoll_pwait(epfd, events, n, ms, mask);
 	struct epoll_call c = { .epfd = epfd, .n = n, .events = events };
 
@@ -379,7 +402,7 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int n, int ms, cons
 
 EXPORT int epoll_wait(int epfd, struct epoll_event *events, int n, int ms)
 {
-	if (LIKELY(!waits_has(epfd)))
+	if (is_plain_epoll(epfd))
 		return next_fn()->epoll_wait(epfd, events, n, ms);
 	return epoll_pwait(epfd, events, n, ms, NULL);
 }
@@ -391,7 +414,7 @@ int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struct times
 EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int n, const struct timespec *timeout,
 			const sigset_t *mask)
 {
-	if (LIKELY(!waits_has(epfd)))
+	if (is_plain_epoll(epfd))
 		return next_fn()->epoll_pwait2(epfd, events, n, timeout, mask);
 	if (n <= 0 || !is_time(timeout)) {
 		errno = EINVAL;

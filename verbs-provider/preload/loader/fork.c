@@ -13,6 +13,7 @@
 #include "loader.h"
 #include "rdma_cm/rdma_cm.h"
 #include "sysfs/tree.h"
+#include "uverbs/watch.h"
 
 /* A signal handler forks on top of a thread that has one of the last two: whoever has a lock of the
  * stack may wait for it, so the fork waits for none. The child ends or execs in the handler. */
@@ -23,6 +24,7 @@ static void prepare(void)
 	on_top = cm_locked_here || fdtab_is_locked_here();
 	if (on_top)
 		return;
+	watch_settle(-1); /* the child has the same epoll */
 	loader_fork_prepare();
 	cm_fork_prepare();
 	fdtab_fork_prepare();

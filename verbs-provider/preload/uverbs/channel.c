@@ -170,6 +170,7 @@ static bool flush_locked(struct channel *c)
 	ssize_t n;
 
 	while ((r = STAILQ_FIRST(&c->later))) {
+		c->piped = true; /* also where all that was written before was read */
 		n = fd_obj_send_locked(&c->obj, &r->event, sizeof(r->event));
 		if (is_full(n))
 			return true;
@@ -365,12 +366,17 @@ bool channel_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int 
 		return false;
 	fdtab_lock();
 	c = peek_locked(fd);
-	if (c)
+	if (c) {
 		*result = watch_ctl_locked(&c->watch, epfd, op, fd, event);
+		if (op != EPOLL_CTL_DEL)
+			kept_is_watched_locked(&c->kept);
+	}
 	fdtab_unlock();
 	return c;
 }
 
+/* Of a channel's other numbers, those of its duplicates, it is not known whether they are another
+ * file's by now. */
 enum channel_has channel_take(int fd, uint64_t *event)
 {
 	enum channel_has has = CHANNEL_ASK;
@@ -380,9 +386,11 @@ enum channel_has channel_take(int fd, uint64_t *event)
 		return CHANNEL_ASK;
 	fdtab_lock();
 	c = peek_locked(fd);
-	if (c && kept_take_locked(&c->kept, event))
+	if (c && (c->obj.fd != fd || !watch_is_channel_locked(&c->watch)))
+		kept_out_locked(&c->kept);
+	else if (c && kept_take_locked(&c->kept, event))
 		has = CHANNEL_EVENT;
-	else if (c && !c->piped && STAILQ_EMPTY(&c->later) && watch_is_channel_locked(&c->watch))
+	else if (c && !c->piped && STAILQ_EMPTY(&c->later))
 		has = CHANNEL_EMPTY;
 	fdtab_unlock();
 	return has;

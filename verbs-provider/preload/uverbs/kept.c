@@ -64,6 +64,14 @@ void kept_out_locked(struct kept *k)
 		forget(k);
 }
 
+void kept_is_watched_locked(struct kept *k)
+{
+	int epfd = waiters_epoll();
+
+	if (epfd < 0 || k->watch->epfd != epfd || !waiters_none_else(epfd))
+		kept_out_locked(k);
+}
+
 /* ---- telling -------------------------------------------------------------------------------- */
 
 static struct pollfd *asked_for(const struct kept_wait *w, const struct kept *k)
@@ -80,7 +88,7 @@ static bool stays(const struct kept_wait *w, const struct kept *k)
 {
 	bool mine;
 
-	if (!w)
+	if (!w || !watch_is_channel_locked(k->watch))
 		return false;
 	if (w->epfd < 0)
 		return !k->told && asked_for(w, k);

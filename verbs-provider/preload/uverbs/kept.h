@@ -53,6 +53,8 @@ bool kept_wants_locked(const struct kept *k);
 bool kept_put_locked(struct kept *k, uint64_t event);
 /* False: there is none. */
 bool kept_take_locked(struct kept *k, uint64_t *event);
+/* Epoll was asked to watch the channel: who sleeps there is told by the pipe. */
+void kept_is_watched_locked(struct kept *k);
 /* Write it to the pipe, if there is one. It stays if that cannot be. */
 void kept_out_locked(struct kept *k);
 

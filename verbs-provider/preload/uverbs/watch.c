@@ -23,14 +23,9 @@ static bool is_plain(const struct epoll_event *e)
 	return !(e->events & ~PLAIN_EVENTS);
 }
 
-static uint32_t epolls(void)
-{
-	return atomic_load_explicit(&waits_epolls, memory_order_relaxed);
-}
-
 static bool is_known(const struct watch *w, int epfd)
 {
-	return epfd >= 0 && w->n == 1 && w->epfd == epfd && w->epolls == epolls();
+	return epfd >= 0 && w->n == 1 && w->epfd == epfd && w->epolls == waits_epolls_of(epfd);
 }
 
 bool watch_is_plain_locked(const struct watch *w, int epfd)
@@ -67,8 +62,9 @@ static void set_due(struct watch *w, bool yes)
 
 static void note_add(struct watch *w, int epfd, int fd, const struct epoll_event *event)
 {
-	w->n = w->epolls == epolls() ? w->n + 1 : 1;
-	w->epolls = epolls();
+	if (w->n != 1 || w->epfd < 0 || is_known(w, w->epfd))
+		w->n++; /* or else the one that watched it was closed */
+	w->epolls = waits_epolls_of(epfd);
 	w->epfd = w->n == 1 ? epfd : -1;
 	w->fd = fd;
 	w->in_kernel = w->wanted = *event;
@@ -131,7 +127,7 @@ static bool can_wait(struct watch *w, int epfd, int fd)
 {
 	return waiters_none_else(epfd) && waiters_epoll() == epfd && is_known(w, epfd) &&
 	       w->fd == fd && w->channel->fd == fd && is_plain(&w->in_kernel) &&
-	       (w->is_due || watch_is_channel_locked(w));
+	       watch_is_channel_locked(w);
 }
 
 static bool is_same(const struct epoll_event *a, const struct epoll_event *b)

@@ -24,7 +24,7 @@ struct watch {
 	struct fd_obj *channel;
 	unsigned n;	 /* epoll descriptors that watch the channel; the rest is right for one */
 	int epfd, fd;	 /* epoll's descriptor, and the channel's there */
-	uint32_t epolls; /* waits_epolls when it was noted: another epoll may have the number */
+	uint32_t epolls; /* waits_epolls_of(epfd) when it was noted: another may have the number */
 	struct epoll_event in_kernel, wanted;
 	bool is_wanted;
 	bool is_due;	     /* the kernel has not what is wanted */
