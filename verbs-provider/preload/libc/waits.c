@@ -75,6 +75,7 @@ void waits_forget(int fd)
 		atomic_fetch_add_explicit(&epolls_of[fd], 1, memory_order_relaxed);
 	}
 	set_bit(waits_noted, (unsigned)fd, false);
+	waits_count(); /* who has seen it empty looks again: another may have the number */
 }
 
 uint32_t waits_epolls_of(int epfd)
