@@ -11,18 +11,19 @@
 
 /* The calling thread begins to wait: with epoll descriptor epfd, or in another way (-1). Whoever
  * leaves something to this library looks afterwards whether anybody waits, and who begins to wait
- * looks afterwards what is left: Dekker, all seq_cst. False: the thread waits already, or it has
- * left a wait by a jump out of a signal handler, and counts as one that waits from then on. */
+ * looks afterwards what is left: Dekker, all seq_cst. False: the thread waits already (a signal
+ * handler waits inside), or it has left a wait by a jump out of one: it counts as one that waits
+ * from then on, and this wait is counted as well. */
 bool waiters_enter(int epfd);
 /* With the address of what that returned. */
 void waiters_leave(void *entered);
 
-/* From now on, or no more, the calling thread looks for what it will find itself before it sleeps.
- */
+/* From now on (or no more) the calling thread runs the stack within its wait. An event that it
+ * makes there may be left in memory: it asks for these before it sleeps. */
 void waiters_look(bool on);
 
-/* Is the calling thread the only one that can hear next of what epoll descriptor epfd tells; of
- * anything (-1)? It does not wait, or looks. */
+/* Does no other thread wait for what epoll descriptor epfd tells; for anything (-1)? False also
+ * where the calling thread waits itself, but does not look. */
 bool waiters_none_else(int epfd);
 
 /* An epoll descriptor that has no channel yet may have waits that are not counted, and are under
