@@ -45,6 +45,8 @@ static enum uw_wait_how begin(struct uw_engine *e, struct uw_wait *w)
 	w->fd[0] = fake_waits.fd;
 	w->fd[1] = fake_waits.socket;
 	w->fd[2] = -1;
+	if (fake_waits.in_begin)
+		fake_waits.in_begin();
 	fake_waits.begins += fake_waits.how == UW_WAIT_SLEEP;
 	return fake_waits.how;
 }

@@ -20,6 +20,7 @@ struct fake_waits {
 	int socket;		      /* ... and the socket of its frames */
 	int signal;		      /* comes in the middle of each look; 0: none does */
 	void (*in_look)(void);	      /* as what the stack does in a look; NULL: nothing */
+	void (*in_begin)(void);	      /* ... in wait_begin() */
 	/* what was called */
 	_Atomic unsigned looks, looking, begins, ends, dones;
 	_Atomic unsigned heard;	  /* of the looks: an event ended it */

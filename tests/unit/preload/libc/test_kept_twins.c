@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels beside plain pipes, on which the same is done in the same order: epoll, poll()
- * and read() tell the same of both (doc/adr/0076). And with several threads no event is lost. */
+/* Completion channels beside plain pipes, on which the same is done in the same order: epoll,
+ * poll() and read() tell the same of both (doc/adr/0076). And with several threads no event is
+ * lost. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -107,8 +108,9 @@ static void do_read(void)
 
 static uint32_t some_events(void)
 {
-	static const uint32_t plain[] = { EPOLLIN, EPOLLIN, EPOLLIN,  EPOLLIN | EPOLLRDHUP,
-					  EPOLLOUT, 0,	     EPOLLIN | EPOLLOUT };
+	static const uint32_t plain[] = {
+		EPOLLIN, EPOLLIN, EPOLLIN, EPOLLIN | EPOLLRDHUP, EPOLLOUT, 0, EPOLLIN | EPOLLOUT
+	};
 	static const uint32_t flags[] = { 0, 0, EPOLLET, EPOLLONESHOT };
 	uint32_t events = plain[below(7)];
 
@@ -243,7 +245,8 @@ static void both_tell_the_same(void **state)
 	}
 }
 
-/* ---- several threads -------------------------------------------------------------------------- */
+/* ---- several threads --------------------------------------------------------------------------
+ */
 
 #define THREADS 3u
 #define EACH	4000u
