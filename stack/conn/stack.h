@@ -181,8 +181,9 @@ static inline bool stack_is_without_links(const struct stack *s)
 {
 	return !s->n_links;
 }
-/* Links that are held are not closed. For a call into one that may block, with the lock let go:
- * hold under the lock (false: there is none), and let go afterwards, without it. */
+/* Links that are held are not closed: the engine's end waits for a second, then leaves them open.
+ * For a call into a link that may block, without the lock: hold while the lock is held (false:
+ * there are no links any more), let the lock go, call, and let the links go. */
 static inline bool stack_hold_links(struct stack *s)
 {
 	if (stack_is_without_links(s))
