@@ -192,6 +192,33 @@ static void a_wait_that_leaves_the_stack_to_others_tells_at_once(void **state)
 	}
 }
 
+static void a_poll_of_many_tells_at_once(void **state)
+{
+	struct pollfd p[40];
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++)
+		p[i] = (struct pollfd){ .fd = i ? -1 : bed.channel, .events = POLLIN };
+	post_of(bed.channel, 5);
+	assert_int_equal(poll(p, 40, 4000), 1);
+	has_only(bed.channel, 5);
+}
+
+static void a_read_of_another_channel_waits(void **state)
+{
+	uint64_t event = 0;
+
+	(void)state;
+	other_channel = new_channel(); /* blocks */
+	assert_int_equal(epoll_wait(bed.epoll, &(struct epoll_event){ 0 }, 1, 0), 0);
+	post_of(bed.channel, 5);
+	fake->in_look = post_of_other;
+	assert_int_equal(read(other_channel, &event, sizeof(event)), sizeof(event));
+	assert_int_equal(event, 6);
+	has_only(bed.channel, 5);
+	close(other_channel);
+}
+
 static void a_read_without_room_leaves_it(void **state)
 {
 	uint32_t little = 7;
@@ -669,6 +696,8 @@ int main(void)
 		TEST(a_poll_of_the_epoll_tells_as_well),
 		TEST(whose_number_is_closed_unseen_tells_nothing),
 		TEST(a_wait_that_leaves_the_stack_to_others_tells_at_once),
+		TEST(a_poll_of_many_tells_at_once),
+		TEST(a_read_of_another_channel_waits),
 		TEST(a_read_without_room_leaves_it),
 		TEST(it_is_read_without_a_wait),
 		TEST(every_other_wait_finds_it_in_the_pipe),

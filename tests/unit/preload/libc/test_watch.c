@@ -119,6 +119,8 @@ static void errors_are_the_kernels(void **state)
 	(void)state;
 	assert_int_equal(ctl(EPOLL_CTL_ADD, bed.channel, EPOLLIN, 3), -1);
 	assert_int_equal(errno, EEXIST);
+	assert_int_equal(ctl(99, bed.channel, EPOLLIN, 3), -1);
+	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ctl(EPOLL_CTL_DEL, bed.channel, 0, 0), 0);
 	assert_int_equal(ctl(EPOLL_CTL_DEL, bed.channel, 0, 0), -1);
 	assert_int_equal(errno, ENOENT);
