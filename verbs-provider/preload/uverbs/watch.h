@@ -22,8 +22,8 @@ struct fd_obj;
 struct watch {
 	TAILQ_ENTRY(watch) link; /* while it is due */
 	struct fd_obj *channel;
-	unsigned n;	 /* epoll descriptors that watch the channel, closed ones, too; the rest is
-			  * right for one */
+	unsigned n;	 /* epoll descriptors that watch the channel, of several closed ones, too;
+			  * the rest is right for one */
 	int epfd, fd;	 /* epoll's descriptor, and the channel's there */
 	uint32_t epolls; /* waits_epolls_of(epfd) when it was noted: another may have the number */
 	struct epoll_event in_kernel, wanted;
