@@ -172,18 +172,25 @@ class Rping(unittest.TestCase):
         self.assertEqual(self.arm64(self.RACE), "0 pings of 3")
         self.assertEqual(self.arm64(self.PINGS + self.OTHER), "failed with 255")
 
-    def card(self, said):
+    def over_a_card(self, said):
         guest = FakeGuest(statuses=[255])
         bench = script("run").Bench(Rows(guest, "check", Score()), None, guest.place)
         bench.rows.clock = state.Clock(guest)
         answer = guest.run
         guest.run = lambda command, limit=60: (0, f"{said}STDOUT\n{self.PINGS}") if command.startswith("cd ") else answer(command, limit)
-        status, _, out = bench.client(mock.Mock(pci="0000:00:04.0"), "rping -c -C 3", {}, "10.79.0.20")
-        return bench.judge(status, out, "rping -c -C 3")
+        return bench, mock.Mock(pci="0000:00:04.0", host="10.79.0.20")
+
+    def card(self, said):
+        bench, card = self.over_a_card(said)
+        return bench.judge(*bench.client(card, "rping -c -C 3", {}, card.host), "rping -c -C 3")
 
     def test_over_a_card(self):
         self.assertEqual(self.card(self.RACE), "")
         self.assertEqual(self.card(self.OTHER), "failed with 255")
+
+    def test_a_refusal_is_a_failure_of_rpings_own(self):
+        bench, card = self.over_a_card("uwarp: no such VLAN\n" + self.RACE)
+        self.assertEqual(bench.refused(card, [], "no such VLAN"), "")
 
 
 class Shown(unittest.TestCase):
