@@ -50,7 +50,7 @@ void waits_give(const void *event, size_t len)
 	(void)len;
 }
 
-_Atomic uint32_t waits_events;
+_Atomic uint32_t waits_events, waits_changes;
 
 uint32_t waits_epolls_of(int epfd)
 {

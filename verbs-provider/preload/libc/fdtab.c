@@ -428,6 +428,7 @@ ssize_t fd_obj_send_locked(struct fd_obj *o, const void *buf, size_t len)
 {
 	ssize_t n = -EBADF;
 
+	waits_change();
 	if (o->wfd_reads && !is_inherited(o) && is_file_of(o, o->wfd))
 		n = write_end(o, buf, len);
 	if (n < 0)

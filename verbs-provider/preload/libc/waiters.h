@@ -9,11 +9,12 @@
 
 #include <stdbool.h>
 
-/* The calling thread begins to wait: with epoll descriptor epfd, or in another way (-1). Whoever
- * leaves something to this library looks afterwards whether anybody waits, and who begins to wait
- * looks afterwards what is left: Dekker, all seq_cst. False: the thread waits already (a signal
- * handler waits inside), or it has left a wait by a jump out of one: it counts as one that waits
- * from then on, and this wait is counted as well. */
+/* The calling thread begins to wait: with epoll descriptor epfd, or in another way (-1). A thread
+ * that keeps an event or a change of epoll checks afterwards that nobody waits; a thread that
+ * begins to wait checks afterwards what is kept. So one of the two sees the other (Dekker, all
+ * seq_cst). False: the thread waits already. A signal handler waits inside of its wait, or it left
+ * that wait by a jump. From then on it counts as a thread that waits; if it waits for something
+ * else now, for anything. */
 bool waiters_enter(int epfd);
 /* With the address of what that returned. */
 void waiters_leave(void *entered);
@@ -26,9 +27,9 @@ void waiters_look(bool on);
  * where the calling thread waits itself, but does not look. */
 bool waiters_none_else(int epfd);
 
-/* An epoll descriptor that has no channel yet may have waits that are not counted, and are under
- * way when it gets one. The calling thread begins one; false: the first one, or another thread has
- * begun one. */
+/* The calling thread begins a wait with an epoll descriptor that has no channel yet. Such waits are
+ * not counted, and may go on when it gets one; so it is noted which thread has begun them. False:
+ * that is new (the thread is the first, or the second): look again whether it has a channel. */
 bool waiters_pass(int epfd);
 /* fd may be an epoll descriptor, and others may wait for what it tells: it is inside of another
  * one, or has two numbers. Its waits are not known until it is a new one. */

@@ -27,6 +27,7 @@ static _Atomic uint64_t nonblocking[WAITS_FDS / 64];
 static _Atomic uint64_t epolls[WAITS_FDS / 64];
 static _Atomic uint32_t epolls_of[WAITS_FDS];
 _Atomic uint32_t waits_events;
+_Atomic uint32_t waits_changes;
 /* The program has closed a descriptor of the link's, which it does not know: wait plainly from now
  * on. */
 static _Atomic bool link_lost;
@@ -75,7 +76,7 @@ void waits_forget(int fd)
 		atomic_fetch_add_explicit(&epolls_of[fd], 1, memory_order_relaxed);
 	}
 	set_bit(waits_noted, (unsigned)fd, false);
-	waits_count(); /* who has seen it empty looks again: another may have the number */
+	waits_change();
 }
 
 uint32_t waits_epolls_of(int epfd)

@@ -40,6 +40,16 @@ void waits_dup(int fd, int copy);
 /* Counts what makes the number of this epoll descriptor another file's. */
 uint32_t waits_epolls_of(int epfd);
 
+/* Counts what may end that a channel is empty, before it happens: an event that is written, or a
+ * number that becomes another file's. The program may read before waits_events counts it. */
+extern _Atomic uint32_t waits_changes;
+
+static inline void waits_change(void)
+{
+	/* release: before the write that wakes who reads */
+	atomic_fetch_add_explicit(&waits_changes, 1, memory_order_release);
+}
+
 /* An event is there for the program to read. */
 static inline void waits_count(void)
 {

@@ -191,30 +191,31 @@ static void let_go(void *c)
 
 #define EMPTY_US 200u
 
-/* The calling thread's last channel that was known to be empty. As long as there is no event of any
- * channel it is, and who asks in a loop takes no lock from the thread that has one to tell. */
+/* The calling thread's last channel that was known to be empty. As long as nothing changes
+ * (waits_changes) it is, and who asks in a loop takes no lock from the thread that has one to tell.
+ */
 static _Thread_local struct {
 	int fd;
-	uint32_t events;
+	uint32_t changes;
 	uint64_t until_us;
 } empty = { .fd = -1 };
 
-static bool is_still_empty(int fd, uint32_t events)
+static bool is_still_empty(int fd, uint32_t changes)
 {
-	return empty.fd == fd && empty.events == events && preload_now_us() < empty.until_us;
+	return empty.fd == fd && empty.changes == changes && preload_now_us() < empty.until_us;
 }
 
 /* Programs read a channel until there is no event, and some ask again and again. 0: ask the kernel.
  */
 static ssize_t read_kept(int fd, void *buf)
 {
-	uint32_t events = atomic_load_explicit(&waits_events, memory_order_acquire);
+	uint32_t changes = atomic_load_explicit(&waits_changes, memory_order_acquire);
 	bool nonblocking = waits_is_nonblocking(fd);
 	uint64_t event;
 
 	if (!nonblocking && !kept_any())
 		return 0;
-	if (nonblocking && is_still_empty(fd, events)) {
+	if (nonblocking && is_still_empty(fd, changes)) {
 		errno = EAGAIN;
 		return -1;
 	}
@@ -224,7 +225,7 @@ static ssize_t read_kept(int fd, void *buf)
 		return sizeof(event);
 	case CHANNEL_EMPTY:
 		empty.fd = fd;
-		empty.events = events;
+		empty.changes = changes;
 		empty.until_us = preload_now_us() + EMPTY_US;
 		errno = EAGAIN;
 		return nonblocking ? -1 : 0;

@@ -272,6 +272,7 @@ static int post_locked(struct channel *c, const event_t *event)
 	}
 	if (kept_wants_locked(&c->kept) && is_empty_locked(c) &&
 	    kept_put_locked(&c->kept, event->cq_handle)) {
+		waits_change();
 		waits_count();
 		return 0;
 	}

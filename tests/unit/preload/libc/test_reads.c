@@ -26,7 +26,9 @@
 static struct fake_waits *fake;
 static unsigned asked; /* F_GETFL, of the kernel */
 static unsigned wrote;
-static unsigned looked; /* FIONREAD: how much is in a pipe */
+static unsigned looked;	    /* FIONREAD: how much is in a pipe */
+static _Atomic bool pauses; /* whoever has written, before it goes on */
+static _Atomic bool written;
 
 /* The preloaded library makes its system calls by this one, since the program comes first. Most
  * have fewer than six arguments: the last is what the stack has there, as for libc's. */
@@ -45,7 +47,12 @@ __attribute__((visibility("default"), no_sanitize_address)) long syscall(long n,
 	asked += n == SYS_fcntl && arg[1] == F_GETFL;
 	wrote += n == SYS_write;
 	looked += n == SYS_ioctl && arg[1] == FIONREAD;
-	return libcs(n, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	arg[0] = libcs(n, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	if (n == SYS_write && pauses) {
+		written = true;
+		usleep(20000);
+	}
+	return arg[0];
 }
 
 /* How often the kernel is asked for the flags while there is nothing to read, so many times. */
@@ -102,6 +109,38 @@ static void what_is_known_ends_with_the_channel(void **state)
 	take(next);
 	assert_int_equal(asked, 1);
 	close(next);
+}
+
+static void *post_and_pause(void *arg)
+{
+	pauses = true;
+	post(*(int *)arg);
+	pauses = false;
+	return NULL;
+}
+
+/* The kernel may run the reader before the writer goes on. epoll with EPOLLET tells it once. */
+static void what_is_written_is_read_before_the_writer_goes_on(void **state)
+{
+	int channel = new_channel();
+	uint64_t event = 0;
+	bool was_written;
+	pthread_t t;
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(fcntl(channel, F_SETFL, O_NONBLOCK), 0);
+	written = false;
+	assert_int_equal(asked_by_reads(channel, 10), 0);
+	assert_int_equal(pthread_create(&t, NULL, post_and_pause, &channel), 0);
+	do {
+		was_written = written;
+		n = read(channel, &event, sizeof(event));
+	} while (n < 0 && !was_written);
+	assert_int_equal(n, sizeof(event));
+	assert_int_equal(event, 1);
+	pthread_join(t, NULL);
+	close(channel);
 }
 
 /* ---- the thread that reads makes the event itself ------------------------------------------ */
@@ -498,6 +537,7 @@ int main(void)
 		cmocka_unit_test(who_has_said_it_does_not_block_is_believed),
 		cmocka_unit_test(otherwise_the_first_read_asks),
 		cmocka_unit_test(what_is_known_ends_with_the_channel),
+		cmocka_unit_test(what_is_written_is_read_before_the_writer_goes_on),
 		TEST(it_comes_without_the_pipe),
 		TEST(what_else_there_is_waits_in_the_pipes),
 		TEST(a_read_is_one_event),
